@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// Empty when the file cannot be read.
+// Returns the text of a file; empty if it cannot be read.
 std::string TextOf(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -18,7 +18,7 @@ std::string TextOf(const std::string& path) {
   return text.str();
 }
 
-// The lesser of two numbers of cores, of which 0 means that there is no limit.
+// Returns the lesser of two numbers of cores; 0 means no limit.
 int Lesser(int a, int b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
 int CoresOfGroup(const std::string& folder) {
@@ -30,8 +30,8 @@ int CoresOfGroup(const std::string& folder) {
   return CoresOfQuota(of_quota, of_period);
 }
 
-// A group's limit holds for the groups below it. In a container the path may be that of the host,
-// of which the container sees the last group only, as the root.
+// A group's limit also holds for the groups below it. In a container the path may be that of the
+// host; of its groups the container sees only the last one, as the root.
 int CoresOfHierarchy(const std::string& root, std::string path) {
   int cores = CoresOfGroup(root);
   for (; path.size() > 1; path.resize(path.rfind('/'))) {
@@ -57,14 +57,14 @@ int CoresOfQuota(long long quota, long long period) {
 int CoresOfCpuMax(const std::string& text) {
   std::istringstream numbers(text);
   long long quota = 0, period = 0;
-  if (!(numbers >> quota >> period)) return 0;  // "max" among others
+  if (!(numbers >> quota >> period)) return 0;  // "max", for example
   return CoresOfQuota(quota, period);
 }
 
 int CoresOfControlGroups(const std::string& groups, const std::string& mounted) {
   int cores = 0;
   std::istringstream lines(groups);
-  // "0::/a/b" in version 2, "4:cpu,cpuacct:/a/b" in version 1.
+  // A line is "0::/a/b" in version 2, "4:cpu,cpuacct:/a/b" in version 1.
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;

@@ -9,7 +9,8 @@
 namespace thinwire {
 namespace {
 
-// The register after `kBytes` more bytes of zero, by one look-up for each of its bytes.
+// Returns the register after `kBytes` more zero bytes, with one table look-up for each of its four
+// bytes. Appending zeros is linear: a multiplication by x^(8 kBytes).
 template <size_t kBytes>
 class Shift {
  public:
@@ -30,7 +31,7 @@ class Shift {
   uint32_t table_[4][256];
 };
 
-// Where the bytes are read and, in the copying form, written as well.
+// Position in the bytes to read and, in the copying form, to write.
 template <bool kCopy>
 struct Cursor {
   const char* from;
@@ -50,8 +51,9 @@ struct Cursor {
   }
 };
 
-// The instruction has a latency of three cycles and starts every cycle: three neighbouring lanes
-// of kLane bytes are summed side by side, then shifted into place.
+// The instruction has a latency of three cycles and can start every cycle. So three neighbouring
+// lanes of kLane bytes are summed at once; then each sum is shifted past the following lane and
+// added.
 template <size_t kLane, bool kCopy>
 uint64_t SumLanes(uint64_t crc, Cursor<kCopy>* at) {
   static constexpr Shift<kLane> kShift;

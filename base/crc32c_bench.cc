@@ -1,4 +1,5 @@
-// Bytes per second of the checksum, alone and with a copy, over memcpy of the same buffer.
+// Measures bytes per second of the checksum, alone and with a copy, and of memcpy of the same
+// buffer.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

@@ -10,7 +10,7 @@ namespace thinwire {
 namespace crc32c {
 namespace {
 
-// The remainder of the bytes' polynomial times x^32, a byte at a time.
+// Returns the remainder of the bytes' polynomial times x^32, computed byte by byte.
 uint32_t RemainderOf(const std::string& bytes) {
   uint32_t remainder = 0;
   for (const unsigned char byte : bytes) remainder = Multiply(remainder ^ byte, PowerOfX(1));
@@ -20,7 +20,7 @@ uint32_t RemainderOf(const std::string& bytes) {
 TEST(Crc32cPolynomialsTest, PowersOfXAddUpTheirBytes) {
   EXPECT_EQ(PowerOfX(0), kOne);
   EXPECT_EQ(PowerOfX(1), kOne >> 8);
-  EXPECT_EQ(PowerOfX(4), kPolynomial);  // x^32 is what is left of it
+  EXPECT_EQ(PowerOfX(4), kPolynomial);  // x^32 modulo the polynomial
   for (size_t a : {0, 1, 7, 4096}) {
     for (size_t b : {1, 3, 1 << 20}) {
       EXPECT_EQ(Multiply(PowerOfX(a), PowerOfX(b)), PowerOfX(a + b)) << a << " and " << b;

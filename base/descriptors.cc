@@ -15,7 +15,7 @@ absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t least) {
   }
   const rlim_t soft = limit.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = soft;  // then it is what it was
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = soft;  // the limit stays what it was
   if (limit.rlim_cur < least) {
     return absl::FailedPreconditionError(
         absl::StrCat("at most ", limit.rlim_cur, " files and sockets may be open here, want at ",

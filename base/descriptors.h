@@ -1,4 +1,4 @@
-// How many files, sockets and pipes this process may have open at once.
+// Number of files, sockets and pipes that this process may have open at once.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// Raises the limit (`ulimit -n`) as far as the system lets a process do that by itself, and returns
-// it. FailedPrecondition naming both numbers where that is less than `least`.
+// Raises the limit (`ulimit -n`) as far as the process may and returns it. FailedPrecondition, with
+// both numbers, if it is less than `least`.
 absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t least);
 
 }  // namespace thinwire

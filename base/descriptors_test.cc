@@ -23,7 +23,8 @@ TEST(RaiseDescriptorLimitTest, TakesWhatTheSystemGives) {
 
 TEST(RaiseDescriptorLimitTest, TooFewAreAnErrorThatNamesBothNumbers) {
   const rlimit few = {40, 40};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);  // for good; the last test of this process
+  // Cannot be undone, so this is the last test of its process.
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   const absl::Status status = RaiseDescriptorLimit(128).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(

@@ -10,7 +10,7 @@ void Digest::AddWord(uint64_t word) { state_ = RandomKey(state_, word); }
 
 void Digest::Add(const void* bytes, size_t size) {
   const char* p = static_cast<const char*>(bytes);
-  // One multiply per word over four lanes, mixed well at the end.
+  // Four lanes take a word each with one multiplication; they are mixed well at the end.
   uint64_t lanes[4] = {state_, state_ ^ 0x9E3779B97F4A7C15u, ~state_, state_ + size};
   size_t left = size;
   for (; left >= 32; left -= 32, p += 32) {

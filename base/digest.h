@@ -1,4 +1,4 @@
-// 64-bit digests that name things (a batch's sample ids, a dataset, a tensor's bits): quick, the
+// 64-bit digests that identify things (a batch's sample ids, a dataset, a tensor's bits): fast, the
 // same on every machine, not cryptographic.
 #pragma once
 
@@ -7,7 +7,8 @@
 
 namespace thinwire {
 
-// Equal sequences of calls give equal values. How a long input is split between calls matters.
+// Equal sequences of calls give equal values. Dividing an input differently among calls changes the
+// value.
 class Digest {
  public:
   void Add(const void* bytes, size_t size);

@@ -1,5 +1,5 @@
-// Names of an enum's values and back, from one table per enum, in the order in which errors and
-// lists name them. An entry has a `value` and a `name`, and may have more.
+// Conversion of an enum's values to names and back, by one table per enum. Errors and lists use the
+// table's order. An entry has a `value` and a `name`, and may have more.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,14 @@
 
 namespace thinwire {
 
+// Entry of such a table.
 template <typename Enum>
 struct Named {
   Enum value;
   const char* name;
 };
 
+// Returns the name of `value`; "unknown" if the table lacks it.
 template <typename Entry, size_t kNumEntries, typename Enum>
 const char* NameIn(const Entry (&entries)[kNumEntries], Enum value) {
   for (const Entry& entry : entries) {
@@ -27,6 +29,7 @@ const char* NameIn(const Entry (&entries)[kNumEntries], Enum value) {
   return "unknown";
 }
 
+// Returns all values of the table.
 template <typename Entry, size_t kNumEntries>
 auto ValuesIn(const Entry (&entries)[kNumEntries]) {
   std::vector<decltype(Entry::value)> values;
@@ -34,7 +37,7 @@ auto ValuesIn(const Entry (&entries)[kNumEntries]) {
   return values;
 }
 
-// As error messages and lists have them.
+// Returns the names of `values` as errors and lists show them.
 template <typename Enum>
 std::vector<std::string> NamesOf(const std::vector<Enum>& values) {
   std::vector<std::string> names;
@@ -42,7 +45,7 @@ std::vector<std::string> NamesOf(const std::vector<Enum>& values) {
   return names;
 }
 
-// InvalidArgument beginning with `what` gives the nearest and all known names.
+// Returns InvalidArgument, beginning with `what`, with the most similar and all known names.
 inline absl::Status UnknownName(const char* what, const std::string& name,
                                 const std::vector<std::string>& known) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": unknown \"", name, "\", nearest is \"",
@@ -50,7 +53,7 @@ inline absl::Status UnknownName(const char* what, const std::string& name,
                                                  absl::StrJoin(known, ", "), ")"));
 }
 
-// The value of that name into *to; UnknownName if there is none.
+// Stores the value of that name in *to; UnknownName if there is none.
 template <typename Entry, size_t kNumEntries, typename Enum>
 absl::Status FindName(const char* what, const std::string& name,
                       const Entry (&entries)[kNumEntries], Enum* to) {

@@ -43,6 +43,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 
 absl::Status ReadFile(const std::string& path, const FileSink& sink) {
   RETURN_IF_ERROR(CheckRegular(path));
+  // O_NONBLOCK: open must not block if a FIFO has taken the place of the file since the check.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return FileError(path, "cannot open", errno);
   std::vector<char> piece(size_t{1} << 20);
@@ -101,7 +102,7 @@ absl::Status SyncFolder(const std::string& path) {
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return FileError(path, "cannot open", errno);
   absl::Status status;
-  // EINVAL: a file system that does not sync folders.
+  // EINVAL means that the file system does not sync folders.
   if (fsync(folder) != 0 && errno != EINVAL) status = FileError(path, "cannot sync", errno);
   close(folder);
   return status;

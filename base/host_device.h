@@ -1,4 +1,4 @@
-// Marks plain functions that GPU kernels call as well as host code.
+// Marks plain functions that both GPU kernels and host code call.
 #pragma once
 
 #ifdef __CUDACC__

@@ -11,9 +11,9 @@ namespace thinwire {
 namespace {
 
 constexpr int kLargestPort = 65535;
-constexpr int kLoopbackNetwork = 127;  // of IPv4, its first byte
+constexpr int kLoopbackNetwork = 127;  // first byte of these IPv4 addresses
 
-// "fe80::1%eth0" names an interface, too.
+// Returns whether the text is an IPv6 address, possibly with an interface: "fe80::1%eth0".
 bool IsIpv6(const std::string& text) {
   in6_addr address;
   const size_t percent = text.find('%');
@@ -21,7 +21,7 @@ bool IsIpv6(const std::string& text) {
          inet_pton(AF_INET6, text.substr(0, percent).c_str(), &address) == 1;
 }
 
-// The host without its brackets, or nothing where it is none.
+// Returns the host without its brackets; nothing if it is not a host.
 std::string HostIn(const std::string& text) {
   if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
     const std::string inside = text.substr(1, text.size() - 2);

@@ -7,23 +7,24 @@
 
 namespace thinwire {
 
+// A host and a port.
 struct HostPort {
   // A name, an IPv4 address, an IPv6 address without its brackets, or "*".
   std::string host;
   int port = 0;  // 0 to 65535
 
-  // "host:port", an IPv6 address in brackets.
+  // Returns "host:port", with an IPv6 address in brackets.
   std::string Text() const;
 };
 
-// "host:port", an IPv6 address in brackets. InvalidArgument quotes the text and says what is
-// wanted.
+// Parses "host:port", with an IPv6 address in brackets. InvalidArgument quotes the text and says
+// what is wanted.
 absl::StatusOr<HostPort> ParseHostPort(const std::string& text);
 
-// Whether who listens at `host` does so at all addresses of its machine: "0.0.0.0", "::", "*".
+// Returns whether listening at `host` means all addresses of the machine: "0.0.0.0", "::", "*".
 bool IsEveryAddress(const std::string& host);
 
-// Whether only this machine reaches `host`: "localhost", 127.0.0.0/8, ::1.
+// Returns whether only this machine can reach `host`: "localhost", 127.0.0.0/8, ::1.
 bool IsOwnMachine(const std::string& host);
 
 }  // namespace thinwire

@@ -13,11 +13,11 @@
 namespace thinwire {
 namespace {
 
-constexpr int kBacklog = 4096;  // the system cuts it to its own limit
-// A port that is free at one address of a name may be taken at another.
+constexpr int kBacklog = 4096;  // the system reduces it to its own limit
+// Ports to try: one that is free at one address of a name may be taken at another.
 constexpr int kMostPortsTried = 16;
 
-// Both families have the port at the same place.
+// Both families have the port at the same offset.
 in_port_t* PortIn(sockaddr* address) { return &reinterpret_cast<sockaddr_in*>(address)->sin_port; }
 
 int PortOf(int fd) {
@@ -27,7 +27,7 @@ int PortOf(int fd) {
   return ntohs(*PortIn(reinterpret_cast<sockaddr*>(&address)));
 }
 
-// Adds a socket; returns 0, or why there is none as an errno value.
+// Adds a socket. Returns 0, or the errno value that says why there is none.
 int AddSocket(const addrinfo& at, ListeningSockets* listening) {
   OwnedDescriptor fd(socket(at.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return errno;
@@ -44,8 +44,8 @@ int AddSocket(const addrinfo& at, ListeningSockets* listening) {
   return 0;
 }
 
-// An address that the machine lacks is left out. One that is taken ends it: who found another
-// server there would take it for us.
+// Adds sockets for all addresses. An address that the machine lacks is skipped. One that is taken
+// is an error: clients would take the other server there for this one.
 int AddAll(const addrinfo* addresses, int port, ListeningSockets* listening) {
   int error = 0;
   for (const addrinfo* one = addresses; one != nullptr; one = one->ai_next) {
@@ -58,7 +58,7 @@ int AddAll(const addrinfo* addresses, int port, ListeningSockets* listening) {
   return listening->sockets.empty() ? error : 0;
 }
 
-// The system may have been started without IPv6.
+// Returns whether IPv6 works; the system may have been started without it.
 bool HasIpv6() {
   const OwnedDescriptor any(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return any.get() >= 0 || errno != EAFNOSUPPORT;
@@ -67,7 +67,7 @@ bool HasIpv6() {
 }  // namespace
 
 absl::StatusOr<ListeningSockets> ListenAt(const HostPort& at) {
-  // The wildcard of IPv6 takes IPv4 too.
+  // The wildcard of IPv6 covers IPv4, too.
   const std::string host = !IsEveryAddress(at.host) ? at.host : HasIpv6() ? "::" : "0.0.0.0";
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;

@@ -1,4 +1,4 @@
-// Sockets that listen where a user says: at addresses of IPv4, of IPv6 and at those of a name.
+// Sockets that listen at the addresses of a host: IPv4, IPv6 or those of a name.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,16 @@
 
 namespace thinwire {
 
+// Sockets with one port.
 struct ListeningSockets {
-  std::vector<OwnedDescriptor> sockets;  // that do not block; at least one
+  std::vector<OwnedDescriptor> sockets;  // non-blocking; at least one
   int port = 0;                          // of all of them
 };
 
-// Listens at all addresses of the host, at one port; port 0 lets the system choose it. Who asks for
-// every address (IsEveryAddress) gets those of IPv4 and of IPv6, where the machine has both.
-// Unavailable says only why not: that one of the addresses is taken, that there is no such name.
+// Listens at all addresses of the host, at one port; port 0 lets the system choose it. For a host
+// that means every address (IsEveryAddress) these are those of IPv4 and IPv6, if the machine has
+// both. The message of Unavailable is only the reason: one of the addresses is taken, or there is
+// no such name.
 absl::StatusOr<ListeningSockets> ListenAt(const HostPort& at);
 
 }  // namespace thinwire

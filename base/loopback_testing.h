@@ -1,4 +1,4 @@
-// Connections to this machine by either kind of address, in tests.
+// Connections to this machine by IPv4 and IPv6 addresses, for tests.
 #pragma once
 
 #include <netdb.h>
@@ -11,7 +11,8 @@
 
 namespace thinwire {
 
-// A connected socket that blocks, to the first address of `host` that takes it; negative without.
+// Returns a connected, blocking socket to the first address of `host` that accepts; negative if
+// none does.
 inline OwnedDescriptor ConnectedTo(const std::string& host, int port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -31,7 +32,7 @@ inline bool Answers(const std::string& host, int port) {
   return ConnectedTo(host, port).get() >= 0;
 }
 
-// Whether this machine has ::1; tests of it are skipped where it has not.
+// Returns whether this machine has ::1; tests that need it are skipped otherwise.
 inline bool HasLoopback6() {
   addrinfo hints = {};
   hints.ai_family = AF_INET6;

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// The number that follows `name` at the beginning of a line, without its unit.
+// Returns the number that follows `name` at the beginning of a line, without its unit.
 std::optional<uint64_t> NumberAfter(const std::string& path, const std::string& name) {
   std::ifstream file(path);
   std::string word;
@@ -21,7 +21,7 @@ std::optional<uint64_t> NumberAfter(const std::string& path, const std::string& 
   return std::nullopt;
 }
 
-// Nothing where the file is not there or says "max".
+// Returns nothing if the file does not exist or says "max".
 std::optional<uint64_t> NumberIn(const std::string& path) {
   std::ifstream file(path);
   uint64_t number = 0;
@@ -29,7 +29,7 @@ std::optional<uint64_t> NumberIn(const std::string& path) {
   return std::nullopt;
 }
 
-// What one group's limit leaves; pages of files that it can drop count as free.
+// Returns what one group's limit leaves; cached file pages, which it can drop, count as free.
 std::optional<uint64_t> LeftIn(const std::string& group) {
   const std::optional<uint64_t> most = NumberIn(group + "/memory.max");
   const std::optional<uint64_t> used = NumberIn(group + "/memory.current");
@@ -39,7 +39,7 @@ std::optional<uint64_t> LeftIn(const std::string& group) {
   return *most - std::min(*most, held);
 }
 
-// Where the process is in the one hierarchy of version 2: "/system.slice/x.service".
+// Returns the process's group in the single hierarchy of version 2: "/system.slice/x.service".
 std::string OwnGroup(const std::string& root) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

@@ -1,4 +1,4 @@
-// How much memory this process may still take.
+// Memory that this process can still allocate.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,10 @@
 
 namespace thinwire {
 
-// Bytes that can be had without swapping: what the kernel estimates for the machine, or what the
-// limits of the process's control groups leave, whichever is less. `root` holds proc/ and
-// sys/fs/cgroup/, in tests another folder than the system's. The largest number where nothing says.
+// Returns the bytes that are available without swapping: the kernel's estimate for the machine, or
+// what the limits of the process's control groups leave, whichever is less. `root` is the folder
+// that holds proc/ and sys/fs/cgroup/; tests use another than the system's. Returns the largest
+// number if nothing tells.
 uint64_t AvailableMemoryBytes(const std::string& root = "");
 
 }  // namespace thinwire

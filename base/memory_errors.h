@@ -1,4 +1,4 @@
-// Lack of memory as a Status, where the size of what is allocated is another's choice.
+// Lack of memory as a Status, for allocations whose size somebody else chooses.
 #pragma once
 
 #include <new>
@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// What `task` returns, a Status or a StatusOr. Tensors report that there is no memory for them;
-// this is for the vectors and strings beside them: ResourceExhausted.
+// Returns the result of `task`, a Status or a StatusOr; ResourceExhausted if vectors or strings get
+// no memory. Tensors report lack of memory by themselves.
 template <typename Task>
 auto MemoryErrorsAsStatus(const Task& task) -> decltype(task()) {
   try {

@@ -1,4 +1,4 @@
-// "did you mean": the valid name that a mistyped one is closest to.
+// The valid name most similar to a mistyped one ("did you mean").
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace thinwire {
 
-// How many insertions, deletions and replacements make `b` of `a`.
+// Returns the least number of insertions, deletions and replacements that turn `a` into `b`.
 size_t EditDistance(std::string_view a, std::string_view b);
 
-// The name of `names` with the smallest edit distance to `name`, ties to the earlier; empty if
-// there are no names.
+// Returns the name in `names` with the smallest edit distance to `name`, the earlier one of equals;
+// empty if there are no names.
 std::string NearestName(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace thinwire

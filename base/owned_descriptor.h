@@ -1,4 +1,4 @@
-// A file descriptor that is closed with the object that owns it.
+// A file descriptor that its owner closes.
 #pragma once
 
 #include <unistd.h>
@@ -7,9 +7,10 @@
 
 namespace thinwire {
 
+// Owns a descriptor and closes it.
 class OwnedDescriptor {
  public:
-  // `fd`: an open descriptor; negative: none.
+  // `fd` is an open descriptor, or negative: none.
   explicit OwnedDescriptor(int fd) : fd_(fd) {}
   OwnedDescriptor(OwnedDescriptor&& other) noexcept : fd_(other.Release()) {}
   OwnedDescriptor& operator=(OwnedDescriptor&&) = delete;
@@ -18,7 +19,7 @@ class OwnedDescriptor {
   }
 
   int get() const { return fd_; }
-  // Leaves the descriptor to the caller.
+  // Gives the descriptor to the caller.
   int Release() { return std::exchange(fd_, -1); }
 
  private:

@@ -1,10 +1,10 @@
-// How a specification shows its parameters, so that command lines, experiment files, frames, lists
-// and documents take names and defaults from one place. Beside a specification stands
+// Access to the parameters of a specification, so that command lines, experiment files, frames,
+// lists and documents take names and defaults from one place. Each specification has a function
 //   template <typename Spec, typename Visit, ForSpec<Spec, ThatSpec> = 0>
 //   void VisitParameters(Spec& spec, Visit&& visit);
-// which calls visit(name, field, presence) for each parameter that belongs to what `spec` is, under
-// the name that the field has in experiment files. A default is the value that the field has in a
-// fresh specification of that kind.
+// which calls visit(name, field, presence) for each parameter that belongs to the kind of `spec`.
+// `name` is that of the field in experiment files. A default is the field's value in a new
+// specification of that kind.
 #pragma once
 
 #include <charconv>
@@ -16,28 +16,29 @@
 
 namespace thinwire {
 
-// Chooses the overload for `Of` and const `Of`.
+// Selects the overload for `Of` and const `Of`.
 template <typename Spec, typename Of>
 using ForSpec = std::enable_if_t<std::is_same_v<std::remove_const_t<Spec>, Of>, int>;
 
+// Where a parameter is written.
 enum class Presence : uint8_t {
-  kRequired,  // there is no default
-  kSpelled,   // texts and resolved experiments say it, whatever it is
-  kWritten,   // resolved experiments say it, texts where it is not the default
-  kOptional,  // said where it is not the default
+  kRequired,  // everywhere, as it has no default
+  kSpelled,   // in texts and resolved experiments, whatever its value
+  kWritten,   // in resolved experiments; in texts if it is not the default
+  kOptional,  // only if it is not the default
 };
 
-// Texts leave it out while it has its default.
+// Returns whether texts leave it out while it has its default.
 constexpr bool IsRare(Presence presence) {
   return presence == Presence::kWritten || presence == Presence::kOptional;
 }
 
-// Resolved experiments fill its default in.
+// Returns whether resolved experiments have it even if it has its default.
 constexpr bool IsFilledIn(Presence presence) {
   return presence == Presence::kSpelled || presence == Presence::kWritten;
 }
 
-// "0.1", "true", "nearest": as experiment files have it. A number reads back to the same value.
+// Returns "0.1", "true", "nearest", as in experiment files. A number reads back to the same value.
 template <typename T>
 std::string Spelled(const T& value) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -52,8 +53,8 @@ std::string Spelled(const T& value) {
   }
 }
 
-// The default as lists and documents have it. Empty where there is none: an optional number that is
-// 0 is off, and structured values have no text.
+// Returns the default as lists and documents show it; empty if there is none. An optional number
+// that is 0 is off, and structured values have no text.
 template <typename T>
 std::string DefaultText(const T& fallback, Presence presence) {
   constexpr bool kHasWords = std::is_enum_v<T> || std::is_same_v<T, bool>;

@@ -19,7 +19,7 @@ std::string AbsolutePath(const std::string& path) {
   while (given.compare(0, 2, "./") == 0 && given.size() > 2) given.erase(0, 2);
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(given, error);
-  return error ? given : absolute.string();  // a working directory that is gone
+  return error ? given : absolute.string();  // the working directory no longer exists
 }
 
 }  // namespace thinwire

@@ -10,8 +10,8 @@ constexpr uint32_t kDelete = 0x7f, kLastOfC1 = 0x9f;
 
 bool Continues(char c) { return (static_cast<uint8_t>(c) & 0xc0) == 0x80; }
 
-// Bytes of the character that `text` begins with; 0 where that is no UTF-8 (RFC 3629: neither
-// overlong, nor a surrogate, nor above U+10FFFF).
+// Returns the bytes of the character at the beginning of `text`; 0 if it is not UTF-8 (RFC 3629:
+// not overlong, no surrogate, not above U+10FFFF).
 size_t CharacterBytes(std::string_view text, uint32_t* code) {
   const auto first = static_cast<uint8_t>(text[0]);
   *code = first;

@@ -1,4 +1,4 @@
-// Text from elsewhere (a peer, a file, a library) as a terminal may be shown it.
+// Text from elsewhere (a peer, a file, a library) in a form that is safe for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace thinwire {
 
-inline constexpr size_t kPrintedBytes = 4096;  // of one text; what is longer is cut
+inline constexpr size_t kPrintedBytes = 4096;  // longest text; the rest is cut off
 
-// `text` as UTF-8 without control characters: those of C0 but line breaks, DEL, those of C1, and
-// bytes that are no UTF-8 become escapes like "\x1b". A longer text than kPrintedBytes is cut there
-// at a character's end, and the last words say how many bytes are missing.
+// Returns `text` as UTF-8 without control characters. Those of C0 except line breaks, DEL, those of
+// C1, and bytes that are not UTF-8 become escapes like "\x1b". A text longer than kPrintedBytes is
+// cut at the end of a character, and its last words say how many bytes are missing.
 std::string Printable(std::string_view text);
 
-// The same as one line: line breaks become "\n".
+// Does the same in one line: line breaks become "\n".
 std::string PrintableLine(std::string_view text);
 
 }  // namespace thinwire

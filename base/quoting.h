@@ -1,4 +1,4 @@
-// Text inside of other formats.
+// Quoting of text for other formats.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace thinwire {
 
-// For XML and HTML, in text and in quoted attributes: what they reserve is replaced.
+// Returns text for XML and HTML, also for quoted attributes, with the reserved characters replaced.
 std::string MarkupText(std::string_view text);
 
-// A field of a CSV line (RFC 4180), in quotes where it needs them.
+// Returns a field of a CSV line (RFC 4180), quoted if necessary.
 std::string CsvField(std::string_view text);
 
 }  // namespace thinwire

@@ -25,6 +25,8 @@ std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   std::array<uint32_t, 4> x = {static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
                                0, 0};
+  // In each round the high halves of two products mix with the other words and the key; then the
+  // key moves on. The constants are those of Philox.
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * x[0];
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * x[2];
@@ -42,8 +44,8 @@ uint32_t RandomStream::Next() {
 }
 
 uint32_t RandomStream::Below(uint32_t bound) {
-  // Lemire's method: the high word of a product is uniform once short low words are rejected.
-  // -bound % bound is 2^32 % bound.
+  // Lemire's method: the high word of the product is uniform once products with a small low word
+  // are rejected. In 32 bits -bound % bound is 2^32 % bound.
   const uint32_t threshold = -bound % bound;
   for (;;) {
     const uint64_t product = uint64_t{Next()} * bound;

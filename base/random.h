@@ -1,5 +1,5 @@
-// Counter-based random numbers: the i-th number of a key is a pure function of (key, i), so any
-// thread or process can draw any of them in any order and no generator state exists.
+// Counter-based random numbers. The i-th number of a key is a pure function of (key, i), so any
+// thread or process can draw any number in any order, and there is no generator state.
 #pragma once
 
 #include <array>
@@ -8,24 +8,25 @@
 
 namespace thinwire {
 
-// A 64-bit key from a seed and a name ("layer1.0.conv1.weight", "shuffle", ...). Stable for ever:
-// results of runs depend on it.
+// Returns a 64-bit key for a seed and a name ("layer1.0.conv1.weight", "shuffle", ...). Must never
+// change, as results of runs depend on it.
 uint64_t RandomKey(uint64_t seed, std::string_view name);
 
-// Derives the key of one event, e.g. (key of "augment", epoch, sample).
+// Returns the key of one event, e.g. (key of "augment", epoch, sample).
 uint64_t RandomKey(uint64_t key, uint64_t a, uint64_t b = 0);
 
-// Philox4x32-10 (Salmon et al., SC 2011): four independent 32-bit numbers of (key, counter).
+// Returns four independent 32-bit numbers of (key, counter): Philox4x32-10 (Salmon et al., SC
+// 2011).
 std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter);
 
-// The numbers of one key in order: block i / 4, lane i % 4 of Philox.
+// The numbers of one key in order: number i is lane i % 4 of Philox block i / 4.
 class RandomStream {
  public:
   explicit RandomStream(uint64_t key) : key_(key) {}
   uint32_t Next();
-  // Uniform in [0, 1): 24 bits.
+  // Returns a number uniform in [0, 1), with 24 bits.
   float NextFloat() { return static_cast<float>(Next() >> 8) * 0x1p-24f; }
-  // Uniform in [0, bound), without bias (rejection). Requires bound > 0.
+  // Returns a number uniform in [0, bound), without bias (by rejection). Requires bound > 0.
   uint32_t Below(uint32_t bound);
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The known answers that the authors of Random123 publish for philox4x32-10.
+// Known answers for philox4x32-10, published by the authors of Random123.
 TEST(PhiloxTest, AgreesWithThePublishedZeroVector) {
   EXPECT_THAT(Philox(0, 0), ElementsAre(0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u));
 }

@@ -12,9 +12,9 @@
 namespace thinwire {
 namespace {
 
-using Json = nlohmann::json;  // ordered_json looks its keys up one by one
+using Json = nlohmann::json;  // ordered_json finds keys by linear search
 
-constexpr size_t kAlignment = 8;  // of the data, as the format wants it
+constexpr size_t kAlignment = 8;  // alignment of the data, which the format demands
 constexpr char kMetadata[] = "__metadata__";
 
 absl::Status Malformed(const std::string& what) {
@@ -29,7 +29,7 @@ uint64_t BytesOf(const std::string& dtype) {
   return 0;
 }
 
-// The bytes of the elements of that shape; nothing if they are more than any file has.
+// Returns the bytes of the elements of that shape; nothing if they are more than any file has.
 std::optional<uint64_t> ShapeBytes(const TensorPlace& tensor) {
   uint64_t bytes = BytesOf(tensor.dtype);
   for (const int64_t extent : tensor.shape) {
@@ -81,8 +81,7 @@ absl::Status ParseMetadata(const Json& json, std::map<std::string, std::string>*
   return absl::OkStatus();
 }
 
-// Tensors lie one after the other with nothing between: what overlaps or leaves a gap is no
-// safetensors file.
+// Checks that tensors follow each other without gap or overlap, as the format demands.
 absl::Status CheckOrder(const std::vector<TensorPlace>& tensors,
                         std::optional<uint64_t> data_bytes) {
   uint64_t at = 0;
@@ -134,7 +133,7 @@ absl::Status WriteSafetensors(const Safetensors& file, size_t piece_bytes,
 }
 
 uint64_t SafetensorsHeaderBytes(std::string_view length) {
-  uint64_t bytes = 0;  // little-endian: the last byte is the highest
+  uint64_t bytes = 0;  // little-endian: the last byte is the most significant
   for (size_t i = kSafetensorsLengthBytes; i-- > 0;) {
     bytes = bytes << 8 | static_cast<uint8_t>(length[i]);
   }

@@ -1,4 +1,5 @@
-// Any bytes as a safetensors file: refused, or read, and then written as what is read again.
+// Reads any bytes as a safetensors file. They must be refused, or be read and written to bytes that
+// read the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

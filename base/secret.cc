@@ -12,16 +12,17 @@ std::string NewSecret() {
   std::string secret(32, '\0');
   ssize_t drawn;
   do {
-    drawn = getrandom(secret.data(), secret.size(), 0);  // all of it, as it is less than 256 bytes
+    // Never partial, as it is less than 256 bytes.
+    drawn = getrandom(secret.data(), secret.size(), 0);
   } while (drawn < 0 && errno == EINTR);
-  // No kernel on which gRPC runs gets here; a secret that others can guess would be worse.
+  // No kernel that runs gRPC gets here; a secret that others can guess would be worse.
   if (drawn != static_cast<ssize_t>(secret.size())) abort();
   return secret;
 }
 
 bool SameSecret(std::string_view a, std::string_view b) {
   if (a.size() != b.size() || a.size() < kMinSecretBytes) return false;
-  volatile uint8_t difference = 0;  // so that no compiler leaves the loop early
+  volatile uint8_t difference = 0;  // volatile, so that no compiler ends the loop early
   for (size_t i = 0; i < a.size(); ++i) {
     difference = static_cast<uint8_t>(difference | (a[i] ^ b[i]));
   }

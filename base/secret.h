@@ -1,5 +1,5 @@
-// What somebody must know to be let in: drawn from the system, compared without telling how much of
-// a wrong one was right.
+// Secrets that admit their holder: drawn from the system, compared in a time that does not show how
+// much of a wrong one was right.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace thinwire {
 
-// The least that is taken for a secret.
+// Least length of a secret.
 inline constexpr size_t kMinSecretBytes = 16;
 
-// 32 bytes of the system's random source.
+// Returns 32 bytes from the system's random source.
 std::string NewSecret();
 
-// In a time that depends on the lengths only. False for two that are shorter than kMinSecretBytes:
-// what was never set lets nobody in.
+// Compares in a time that depends only on the lengths. Returns false for two secrets shorter than
+// kMinSecretBytes, so that a secret that was never set admits nobody.
 bool SameSecret(std::string_view a, std::string_view b);
 
 }  // namespace thinwire

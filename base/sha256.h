@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): which bytes these are.
+// SHA-256 (FIPS 180-4), to identify bytes.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,16 @@ struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
 namespace thinwire {
 
-// 64 hexadecimal digits, lower case.
+// Returns 64 hexadecimal digits, lower case.
 std::string Sha256(std::string_view bytes);
 
-// The same of bytes that come in pieces.
+// Does the same for bytes that come in pieces.
 class Sha256Stream {
  public:
   Sha256Stream();
 
   void Add(std::string_view piece);
-  // Of all pieces so far; more may follow.
+  // Returns the digest of all pieces so far; more may follow.
   std::string Digest() const;
 
  private:

@@ -32,7 +32,7 @@ absl::string_view Begin(std::string_view content) {
   return {begin.data(), begin.size()};
 }
 
-// "548105171", which a pointer's line "size 548105171" tells; empty if there is none.
+// Returns "548105171" from a pointer's line "size 548105171"; empty if there is none.
 std::string PointedBytes(absl::string_view pointer) {
   constexpr absl::string_view kSize = "\nsize ";
   const size_t at = pointer.find(kSize);

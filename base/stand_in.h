@@ -1,4 +1,4 @@
-// What stands in the place of a file when a checkout or a download did not bring the file itself.
+// Detection of files that stand in for another which a checkout or a download failed to bring.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace thinwire {
 
-// DataLoss if `content`, a file's or its first kilobyte, is a pointer of Git LFS or an HTML page.
-// The error names `path`, what it is and how to get what it stands for.
+// Returns DataLoss if `content`, a file or its first kilobyte, is a pointer of Git LFS or an HTML
+// page. The error names `path`, what it is and how to get the real file.
 absl::Status CheckNoStandIn(const std::string& path, std::string_view content);
 
-// The same for the file itself, where another error, `otherwise`, was found in it: that one, if it
-// is neither.
+// Checks the file `path` itself, in which the error `otherwise` was found. Returns the error of
+// CheckNoStandIn if there is one, else `otherwise`.
 absl::Status StandInOr(const std::string& path, const absl::Status& otherwise);
 
-// DataLoss if it is an archive, which somebody is to unpack.
+// Returns DataLoss if `content` is an archive that has to be unpacked first.
 absl::Status CheckNoArchive(const std::string& path, std::string_view content);
 
-// True for the first line of an HTML page.
+// Returns true if `content` begins like an HTML page.
 bool IsHtml(std::string_view content);
 
 }  // namespace thinwire

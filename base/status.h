@@ -1,4 +1,5 @@
-// RETURN_IF_ERROR and ASSIGN_OR_RETURN for absl::Status: an error leaves the enclosing function.
+// RETURN_IF_ERROR and ASSIGN_OR_RETURN for absl::Status: they return an error from the enclosing
+// function.
 #pragma once
 
 #include <utility>
@@ -15,7 +16,7 @@
 #define THINWIRE_CONCAT_INNER_(a, b) a##b
 #define THINWIRE_CONCAT_(a, b) THINWIRE_CONCAT_INNER_(a, b)
 
-// ASSIGN_OR_RETURN(auto x, F()): `target` may declare a variable or name one that exists.
+// ASSIGN_OR_RETURN(auto x, F()): `target` may declare a variable or name an existing one.
 #define ASSIGN_OR_RETURN(target, expression) \
   ASSIGN_OR_RETURN_IMPL_(THINWIRE_CONCAT_(thinwire_or_, __LINE__), target, expression)
 #define ASSIGN_OR_RETURN_IMPL_(result, target, expression) \

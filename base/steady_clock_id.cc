@@ -9,7 +9,7 @@ namespace thinwire {
 std::string SteadyClockId() {
   std::string boot;
   if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) return "";
-  char space[64] = "";  // left empty by a kernel without such namespaces
+  char space[64] = "";  // stays empty if the kernel has no time namespaces
   (void)!readlink("/proc/self/ns/time", space, sizeof(space) - 1);
   return boot + " " + space;
 }

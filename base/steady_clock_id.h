@@ -1,12 +1,12 @@
-// Whose clock SteadyTime reads.
+// Identity of the clock that SteadyTime reads.
 #pragma once
 
 #include <string>
 
 namespace thinwire {
 
-// Processes with the same one read the same clock: those of one boot of one kernel, in the same
-// time namespace. Empty where the system does not say.
+// Returns an id that is equal for processes that read the same clock: those of one boot of one
+// kernel, in the same time namespace. Empty if the system does not tell.
 std::string SteadyClockId();
 
 }  // namespace thinwire

@@ -1,6 +1,6 @@
-// Moments of the clock that nobody sets: for deadlines, and for what something took. The time of
-// day jumps, when it is set and when a machine wakes up. gRPC alone takes deadlines in the time of
-// day, and holds them against a clock of its own from the call on.
+// Points in time of the monotonic clock, for deadlines and durations. The time of day jumps when it
+// is set and when a machine wakes up. Only gRPC takes deadlines in the time of day; it converts
+// them to its own monotonic clock when a call starts.
 #pragma once
 
 #include <chrono>
@@ -10,22 +10,24 @@
 
 namespace thinwire {
 
-// Differences and sums saturate, as absl::Duration's do. A moment says nothing to another machine.
+// A point in time. Differences and sums saturate, like absl::Duration's. It means nothing on
+// another machine.
 class SteadyTime {
  public:
-  // The clock's beginning, before every moment that Now has returned.
+  // Makes the clock's beginning, before every result of Now.
   constexpr SteadyTime() = default;
   static SteadyTime Now() {
     return SteadyTime(absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()));
   }
   static constexpr SteadyTime Never() { return SteadyTime(absl::InfiniteDuration()); }
 
-  // For std::condition_variable::wait_until. Never is 292 years after the beginning.
+  // Returns the time for std::condition_variable::wait_until. Never becomes 292 years after the
+  // beginning.
   std::chrono::steady_clock::time_point chrono() const {
     return std::chrono::steady_clock::time_point(absl::ToChronoNanoseconds(since_beginning_));
   }
 
-  // Since the clock's beginning.
+  // Returns nanoseconds since the clock's beginning.
   int64_t nanoseconds() const { return absl::ToInt64Nanoseconds(since_beginning_); }
 
   friend SteadyTime operator+(SteadyTime a, absl::Duration b) {
@@ -47,7 +49,7 @@ class SteadyTime {
   absl::Duration since_beginning_;
 };
 
-// Seconds since `start`.
+// Returns the seconds since `start`.
 inline double SecondsSince(SteadyTime start) {
   return absl::ToDoubleSeconds(SteadyTime::Now() - start);
 }

@@ -52,7 +52,7 @@ TEST(SteadyTime, AWaitUntilNeverEndsWhenItIsWoken) {
     ++looks;
     return woken;
   }));
-  EXPECT_LT(looks, 100);  // not by looking all the time
+  EXPECT_LT(looks, 100);  // it does not poll all the time
   lock.unlock();
   waker.join();
 }

@@ -10,8 +10,8 @@
 namespace thinwire {
 namespace {
 
-// What the kernel counts of the thread that opens it (Linux, Documentation/scheduler/
-// sched-stats.rst): "CPU_TIME CORE_WAIT TIMES", nanoseconds.
+// The kernel's statistics of the thread that opens the file: "CPU_TIME CORE_WAIT TIMES" in
+// nanoseconds (Linux, Documentation/scheduler/sched-stats.rst).
 class SchedulerStatistics {
  public:
   SchedulerStatistics() : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
@@ -29,7 +29,7 @@ class SchedulerStatistics {
   }
 
  private:
-  const int file_;  // negative where the kernel has none
+  const int file_;  // negative if the kernel has none
 };
 
 }  // namespace

@@ -1,18 +1,18 @@
-// How long a thread works on something, however many others want its machine's cores.
+// Time that a thread works, without the time that it waits for a core which others use.
 #pragma once
 
 #include "base/steady_time.h"
 
 namespace thinwire {
 
-// CPU time of the calling thread, seconds.
+// Returns the CPU time of the calling thread in seconds.
 double ThreadCpuSeconds();
 
-// For how long the calling thread has been ready to run while all cores that it may have were
-// others', seconds since it began. Half a microsecond to ask. 0 where the kernel does not count it.
+// Returns for how many seconds, since it began, the calling thread has been ready to run while
+// others had all its cores. A call takes half a microsecond. 0 if the kernel does not count this.
 double CoreWaitSeconds();
 
-// Begins when it is made, and stays with that thread.
+// Starts when it is constructed; must be read on the same thread.
 class Stopwatch {
  public:
   Stopwatch()
@@ -20,16 +20,17 @@ class Stopwatch {
         core_wait_begin_(CoreWaitSeconds()),
         cpu_begin_(ThreadCpuSeconds()) {}
 
+  // Times since the start.
   struct Reading {
     SteadyTime begin, end;
-    double seconds = 0;  // from begin to end, without those of core_wait_seconds
+    double seconds = 0;  // from begin to end, without core_wait_seconds
     double core_wait_seconds = 0;
-    double cpu_seconds = 0;  // never more than `seconds`, but for the clocks' steps
+    double cpu_seconds = 0;  // at most `seconds`, except for the clocks' resolution
   };
   Reading Read() const;
 
  private:
-  // In this order, so that no wait for a core lies before the beginning.
+  // In this order, so that no wait for a core from before the beginning counts.
   const SteadyTime begin_;
   const double core_wait_begin_, cpu_begin_;
 };

@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// Computes for so long by the thread's own clock.
+// Computes for `cpu_seconds` by the thread's own clock.
 void Compute(double cpu_seconds) {
   const double end = ThreadCpuSeconds() + cpu_seconds;
   while (ThreadCpuSeconds() < end) {
@@ -37,7 +37,7 @@ TEST(StopwatchTest, WhatOthersHaveOfTheCoreDoesNotCount) {
   CPU_SET(sched_getcpu(), &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   std::atomic<bool> stop{false};
-  std::thread other([&stop] {  // on the same core, as threads have it from who makes them
+  std::thread other([&stop] {  // on the same core, as a thread inherits its creator's affinity
     while (!stop) {
     }
   });
@@ -47,9 +47,9 @@ TEST(StopwatchTest, WhatOthersHaveOfTheCoreDoesNotCount) {
   stop = true;
   other.join();
   sched_setaffinity(0, sizeof(before), &before);
-  EXPECT_GT(reading.core_wait_seconds, 0.1);  // a half each
+  EXPECT_GT(reading.core_wait_seconds, 0.1);  // each gets half of the core
   EXPECT_GE(reading.cpu_seconds, 0.2);
-  // What interrupts and the machine's host take is in it.
+  // It includes what interrupts and the machine's host take.
   EXPECT_LT(reading.seconds, reading.cpu_seconds + 0.5 * reading.core_wait_seconds);
 }
 

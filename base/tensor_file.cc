@@ -15,7 +15,7 @@
 namespace thinwire {
 namespace {
 
-// What readers of the format accept.
+// Longest header that readers of the format accept.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
 absl::Status Malformed(const std::string& path, absl::string_view what) {

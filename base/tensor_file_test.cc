@@ -38,7 +38,7 @@ TEST(TensorFileTest, AFileThatIsMalformedOrMissingIsNamed) {
   EXPECT_THAT(std::string(missing.message()), HasSubstr(path + "x"));
 }
 
-// A path with that content.
+// Writes a file with that content and returns its path.
 std::string Written(const std::string& content) {
   const std::string path = ::testing::TempDir() + "/opened.safetensors";
   std::ofstream(path, std::ios::binary) << content;

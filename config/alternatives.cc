@@ -18,7 +18,7 @@
 namespace thinwire {
 namespace {
 
-// A fresh specification, with the defaults of its parameters.
+// Returns the fields and defaults of a new specification.
 template <typename Spec>
 Alternative FromSpec(const char* name, const Spec& spec) {
   Alternative alternative{name, {}, {}};
@@ -36,7 +36,7 @@ Spec OfKind(Kind kind) {
   return spec;
 }
 
-// `make` gives the specification of a kind with its defaults.
+// `make` returns the specification of a kind with its defaults.
 template <typename Spec, typename Kind>
 std::vector<Alternative> FromKinds(const std::vector<Kind>& kinds,
                                    Spec (*make)(Kind) = OfKind<Spec, Kind>) {

@@ -1,6 +1,6 @@
-// What the choosing field of a message may say (a direction's codec, the name of a learning rate
-// schedule, the kind of a layer), and which other fields belong to each choice: as the folders
-// that own codecs, feedback, layers, models, optimizers and schedules list them.
+// Choices in an experiment: the values of a message's choosing field (a direction's codec, the name
+// of a learning rate schedule, the kind of a layer) and the other fields that belong to each value.
+// They come from the folders that own codecs, feedback, layers, models, optimizers and schedules.
 #pragma once
 
 #include <string>
@@ -10,29 +10,32 @@
 
 namespace thinwire {
 
+// A field that belongs to an alternative.
 struct ChoiceField {
   std::string name;
-  std::string fallback;     // the default as YAML has it; empty: none
-  bool is_written = false;  // where it is absent the default is filled in
+  std::string fallback;     // default in YAML; empty: none
+  bool is_written = false;  // True if the default is filled in where the field is absent.
 };
 
+// One value of a choosing field.
 struct Alternative {
   std::string name;
-  std::vector<ChoiceField> fields;    // that belong to it
-  std::vector<std::string> required;  // some of `fields`, or of the common ones
+  std::vector<ChoiceField> fields;    // fields that belong to it
+  std::vector<std::string> required;  // required fields, among `fields` or the common ones
 };
 
+// All values of a choosing field.
 struct Choice {
+  // Name of the choosing field.
   std::string field;
-  std::string absent;               // what an absent choice means; empty: it is required
+  std::string absent;               // its value when absent; empty: it is required
   std::vector<std::string> common;  // fields that belong to every alternative
   std::vector<Alternative> alternatives;
 };
 
-// The choice that a DirectionConfig, FeedbackConfig, BottleneckConfig, LrScheduleConfig,
-// OptimizerConfig, DataConfig, ModelConfig or LayerConfig makes; other messages make none. Which
-// defaults of a codec are filled in depends on the direction's other fields: see FillCodec
-// (codec_config.h).
+// Returns the choice of a DirectionConfig, FeedbackConfig, BottleneckConfig, LrScheduleConfig,
+// OptimizerConfig, DataConfig, ModelConfig or LayerConfig; other messages have none. Which defaults
+// of a codec are filled in depends on the direction's other fields: see FillCodec (codec_config.h).
 const Choice& ChoiceOf(const google::protobuf::Message& message);
 
 }  // namespace thinwire

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kLimitBytes = uint64_t{1} << 30;
 constexpr const char* kDirections[] = {"activations", "gradients"};
 
-// The optimizer steps of a run on as many samples as the official data have.
+// Returns the optimizer steps of a run on as many samples as the official data have.
 absl::StatusOr<uint64_t> StepsOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   const uint64_t limit = experiment.data().limit(), batch = experiment.data().batch_size();
@@ -42,7 +42,7 @@ absl::Status CheckSteps(const Experiment& experiment, const CaptureConfig& captu
       absl::StrCat("capture.steps: ", before, ", want at most ", steps, ", the run's last step"));
 }
 
-// Each of `names` is one of `known` and stands there once.
+// Checks that each of `names` is one of `known` and occurs once.
 absl::Status CheckNames(const std::string& path, const std::string& what,
                         const google::protobuf::RepeatedPtrField<std::string>& names,
                         const std::vector<std::string>& known) {
@@ -55,7 +55,7 @@ absl::Status CheckNames(const std::string& path, const std::string& what,
   return absl::OkStatus();
 }
 
-// The greatest number where the product is larger.
+// Returns the product, or the greatest number if the product is larger.
 uint64_t Times(uint64_t a, uint64_t b) {
   uint64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;

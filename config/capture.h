@@ -6,8 +6,9 @@
 
 namespace thinwire {
 
-// The rest of `experiment` is resolved. InvalidArgument names the field, the value met and what is
-// wanted: among others a step after the run's last one, and tensors of more than limit_bytes.
+// Fills in defaults and checks all values; the rest of `experiment` must be resolved.
+// InvalidArgument names the field, the value met and what is wanted; for example for a step after
+// the run's last one, or tensors of more than limit_bytes.
 absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture);
 
 }  // namespace thinwire

@@ -33,7 +33,7 @@ TEST(CaptureTest, AStepBehindTheRunsLastIsRefused) {
               HasSubstr("want at most 1149"));
 }
 
-// 1024 x 1024 x 2^24 floats behind the cut, 2^20 samples: 2^66 bytes, which is 0 in 64 bits.
+// 1024 x 1024 x 2^24 floats at the cut, 2^20 samples: 2^66 bytes, which is 0 in 64 bits.
 constexpr char kWide[] = R"(
 model:
   name: custom

@@ -29,17 +29,17 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Field = google::protobuf::FieldDescriptor;
 
-// A key of config.json, and the field of `model` that says the same.
+// A key of config.json and the matching field of `model`.
 struct Key {
   const char* key;
-  const char* field;  // null: there is none, as a model here has no other than `absent`
-  Json absent;        // what transformers takes where the key is absent
+  const char* field;  // null: none, as models here have no other value than `absent`
+  Json absent;        // value that transformers assumes if the key is absent
 };
 
-// What transformers calls a family and its parts. `null` follows from other keys.
+// Names that transformers has for a family and its parts. `null` follows from other keys.
 struct Family {
   ModelFamily family;
-  const char* type;  // also our name of a model of any size
+  const char* type;  // also our name of the family's model of any size
   const char* architecture;
   std::vector<Key> keys;
 };
@@ -82,7 +82,7 @@ const std::vector<Family>& Families() {
   return *families;
 }
 
-// Under which names transformers has a form of GELU; the first is written.
+// Returns the names that transformers has for a form of GELU; the first one is written.
 const std::vector<const char*>& GeluNames(GeluForm form) {
   static const auto* const tanh =
       new std::vector<const char*>{"gelu_new", "gelu_pytorch_tanh", "gelu_fast"};
@@ -90,10 +90,11 @@ const std::vector<const char*>& GeluNames(GeluForm form) {
   return form == GeluForm::kTanh ? *tanh : *exact;
 }
 
-// Keys that say nothing of the parameters: what the checkpoint says of them stays.
+// Keys that do not concern the parameters, so the checkpoint's values are kept.
 constexpr const char* kTheirs[] = {"bos_token_id", "eos_token_id", "max_position_embeddings"};
 
-// Vocabularies are padded to a multiple of up to so many, and small ones to less than their double.
+// Padding of a vocabulary is at most what rounding up to a multiple of this number adds, and for
+// small vocabularies less than their size.
 constexpr int64_t kPaddedBelow = 1024;
 
 std::string ConfigPath(const Experiment& experiment) { return experiment.init() + "/config.json"; }
@@ -102,13 +103,13 @@ absl::Status Refused(const Experiment& experiment, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("init: ", ConfigPath(experiment), ": ", what));
 }
 
-// The same for an error that names the file.
+// Does the same for an error that names the file already.
 absl::Status Refused(const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat("init: ", status.message()));
 }
 
-// Makes `rope_theta` and `rope_scaling` say what the map of that key does, in which transformers 5
-// gathers what belongs to the rotary embedding, and 4 said how it is scaled: null, unless it is.
+// Copies the map of that key to `rope_theta` and `rope_scaling`. In transformers 5 it has all about
+// the rotary embedding. In version 4 it has only the scaling, which is null if there is none.
 void TakeRope(const char* key, Json* config) {
   const Json rope = config->value(key, Json());
   if (!rope.is_object()) return;
@@ -123,7 +124,7 @@ void TakeRope(const char* key, Json* config) {
   }
 }
 
-// The config.json of `init`; null if there is none.
+// Reads the config.json of `init`; null if there is none.
 absl::StatusOr<Json> ReadConfig(const Experiment& experiment) {
   std::error_code error;
   if (!experiment.has_init() || !fs::exists(ConfigPath(experiment), error)) return Json();
@@ -157,7 +158,7 @@ const Family* FamilyOf(const ModelOptions& options) {
 
 Json ValueOf(const Json& config, const Key& key) { return config.value(key.key, key.absent); }
 
-// Sets one field, which is absent, to what config.json says.
+// Sets one absent field to the value in config.json.
 absl::Status Fill(const Experiment& experiment, const Key& key, const Json& value,
                   ModelConfig* model) {
   const Field* field = FieldOf(*model, key.field);
@@ -191,7 +192,7 @@ absl::Status Fill(const Experiment& experiment, const Key& key, const Json& valu
   }
 }
 
-// The value of a key for a model of completed options.
+// Returns the value of a key for a model with completed options.
 Json ValueFor(const Key& key, const ModelOptions& options) {
   if (key.field == nullptr) {
     return key.key == std::string("head_dim") ? Json(options.width / options.heads) : key.absent;
@@ -222,13 +223,14 @@ Json ConfigOf(const Family& family, const ModelOptions& given) {
     config["attention_dropout"] = options.dropout;
     config["max_position_embeddings"] = options.input[1];
   }
-  // transformers would otherwise take those of its own vocabulary.
+  // Otherwise transformers would use the ids of its own vocabulary.
   config["bos_token_id"] = config["eos_token_id"] = nullptr;
   config["torch_dtype"] = "float32";
   return config;
 }
 
-// Whether both say the same of one key; null is what follows from others, which `ours` spells out.
+// Returns whether both have the same value of a key; null follows from other keys, which `ours`
+// spells out.
 bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all_ours) {
   if (key.key == std::string("n_inner") && theirs.is_null()) {
     return ours == 4 * all_ours["n_embd"].get<int64_t>();
@@ -236,7 +238,7 @@ bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all
   if (key.key == std::string("num_key_value_heads") && theirs.is_null()) {
     return ours == all_ours["num_attention_heads"];
   }
-  // transformers has no such key: the tensors tell.
+  // transformers has no such key: only the tensors tell.
   if (key.key == std::string("bias") && theirs.is_null()) return true;
   if (key.key == std::string("head_dim") && theirs.is_null()) return true;
   if (key.key == std::string("activation_function")) {
@@ -261,7 +263,7 @@ absl::Status FillFromCheckpoint(Experiment* experiment) {
     return Refused(*experiment, "is not there, and the experiment has no model.name");
   }
   if (model->has_name()) {
-    // The user's word; what does not agree with it is for CheckAgainstCheckpoint to tell.
+    // The user has named another model; CheckAgainstCheckpoint reports a contradiction.
     if (config.value("model_type", Json()) != model->name()) return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const Family* const family, FamilyOf(*experiment, config));
@@ -279,7 +281,7 @@ absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
   if (theirs.is_null()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::optional<ModelOptions> options, ModelOptionsFrom(experiment));
   const Family* const family = options ? FamilyOf(*options) : nullptr;
-  if (family == nullptr) return absl::OkStatus();  // its tensors tell whether it fits
+  if (family == nullptr) return absl::OkStatus();  // only its tensors can tell whether it fits
   if (theirs.value("model_type", Json()) != family->type) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model.name: ", experiment.model().name(), ", but init: ", ConfigPath(experiment),
@@ -331,7 +333,8 @@ absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment) {
                                      std::string_view(key)) != std::end(kTheirs);
     if (!is_theirs || !config.contains(key)) config[key] = value;
   }
-  if (config.contains("dtype")) config["dtype"] = config["torch_dtype"];  // its newer name
+  // Newer name of torch_dtype.
+  if (config.contains("dtype")) config["dtype"] = config["torch_dtype"];
   return config.dump(2) + "\n";
 }
 

@@ -1,5 +1,5 @@
-// The config.json beside a checkpoint, in which Hugging Face's transformers says what model it is:
-// read for `init`, written beside the models of runs.
+// The config.json beside a checkpoint, which describes the model to Hugging Face's transformers. It
+// is read for `init` and written beside the models of runs.
 #pragma once
 
 #include <string>
@@ -10,24 +10,26 @@
 
 namespace thinwire {
 
-// Fills the fields of `model` that are absent in an experiment with `init` from the config.json in
-// that folder; nothing where there is none. A size that the model's name tells (gpt2-medium) is not
-// absent. InvalidArgument names the file, its key, the value met and those wanted.
+// Fills in those fields of `model` that an experiment with `init` leaves absent, from the
+// config.json in that folder; does nothing if there is none. A size that the model's name implies
+// (gpt2-medium) is not absent. InvalidArgument names the file, its key, the value met and those
+// wanted.
 absl::Status FillFromCheckpoint(Experiment* experiment);
 
-// InvalidArgument if the model of a resolved experiment is another than that of the config.json in
-// its `init`: names the field, its value, the file, the key and its value.
+// Returns InvalidArgument if the model of a resolved experiment differs from that of the
+// config.json in its `init`: names the field, its value, the file, the key and its value.
 absl::Status CheckAgainstCheckpoint(const Experiment& experiment);
 
-// InvalidArgument if the model of a resolved experiment, whose `classes` are those of the
-// config.json in its `init`, has more ids than its text, and not by padding: the text is not in the
-// checkpoint's vocabulary then. A folder with a vocabulary of its own tells more, and is for others
-// to compare (data/vocabulary_files.h).
+// Returns InvalidArgument if the model of a resolved experiment has more token ids than its text,
+// and by more than padding explains: then the text does not use the checkpoint's vocabulary. The
+// model's `classes` must be those of the config.json in `init`. If that folder has a vocabulary of
+// its own, nothing is checked here, as comparing the vocabularies tells more
+// (data/vocabulary_files.h).
 absl::Status CheckIdsOfCheckpoint(const Experiment& experiment);
 
-// The config.json with which transformers loads the model of a resolved experiment, with what that
-// in its `init` says besides (tokens of a meaning of their own, who made it); empty for a model
-// that transformers does not know.
+// Returns the config.json with which transformers loads the model of a resolved experiment. It
+// keeps what the one in `init` says besides (special tokens, authors). Empty for a model that
+// transformers does not know.
 absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment);
 
 }  // namespace thinwire

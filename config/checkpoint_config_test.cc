@@ -23,7 +23,7 @@ optimizer: {lr: 0.1}
 epochs: 1
 )";
 
-// As GPT-2's and a Llama's own files have it, but for their sizes.
+// Copied from GPT-2's and a Llama's own files, except for the sizes.
 constexpr char kGpt2[] = R"({
   "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
   "bos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
@@ -43,7 +43,7 @@ class CheckpointConfigTest : public ::testing::Test {
     fs::create_directories(dir_);
   }
   void Write(const std::string& text) { std::ofstream(dir_ + "/config.json") << text; }
-  // A file with one key of GPT-2's replaced.
+  // Writes a file with one key of GPT-2's replaced.
   void WriteGpt2With(const std::string& key, const nlohmann::json& value) {
     nlohmann::json config = nlohmann::json::parse(kGpt2);
     config[key] = value;

@@ -28,7 +28,7 @@ absl::Status CheckName(const std::string& path, const std::string& what, const s
 absl::Status CheckValue(bool good, const std::string& path, double value,
                         const std::string& wanted) {
   if (good) return absl::OkStatus();
-  // Whole numbers in full, not as 1e+06.
+  // Prints whole numbers in full, not as 1e+06.
   const bool is_whole = std::abs(value) < 1e15 && value == std::trunc(value);
   const std::string shown =
       is_whole ? absl::StrCat(static_cast<int64_t>(value)) : absl::StrCat(value);

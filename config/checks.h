@@ -1,4 +1,4 @@
-// The sentences with which values of an experiment are refused.
+// Error messages for refused values of an experiment.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace thinwire {
 
-// "PATH: unknown WHAT "NAME"; did you mean NEAREST? Known: ..."
+// Returns "PATH: unknown WHAT "NAME"; did you mean NEAREST? Known: ..." as InvalidArgument.
 absl::Status UnknownName(const std::string& path, const std::string& what, const std::string& name,
                          const std::vector<std::string>& known);
 
-// UnknownName unless `name` is one of `known`.
+// Returns UnknownName unless `name` is one of `known`.
 absl::Status CheckName(const std::string& path, const std::string& what, const std::string& name,
                        const std::vector<std::string>& known);
 
-// "PATH: VALUE, want WANTED" unless `good`.
+// Returns "PATH: VALUE, want WANTED" as InvalidArgument unless `good`.
 absl::Status CheckValue(bool good, const std::string& path, double value,
                         const std::string& wanted);
 

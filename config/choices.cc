@@ -39,7 +39,7 @@ absl::StatusOr<const Alternative*> Find(const std::string& path, const Choice& c
       absl::StrCat(field, ": is required; known: ", absl::StrJoin(known, ", ")));
 }
 
-// What is set must belong to the alternative.
+// Checks that all fields that are set belong to the alternative.
 absl::Status CheckBelonging(const std::string& path, const Message& message, const Choice& choice,
                             const Alternative& chosen) {
   Names takes;
@@ -58,7 +58,7 @@ absl::Status CheckBelonging(const std::string& path, const Message& message, con
   return absl::OkStatus();
 }
 
-// YAML of the defaults that are filled in.
+// Returns YAML of the defaults that are filled in.
 std::string DefaultsOf(const Alternative& alternative, const Message& message) {
   std::string yaml;
   for (const ChoiceField& field : alternative.fields) {
@@ -71,7 +71,7 @@ std::string DefaultsOf(const Alternative& alternative, const Message& message) {
   return yaml;
 }
 
-// One way of choosing the level replaces the other, and one table the other.
+// A new way of choosing the level replaces the old one, and a new table the old table.
 void ForgetReplacedLevel(const DirectionConfig& next, DirectionConfig* direction) {
   const bool has_table = !next.level().by_epoch().empty();
   const bool had_table = !direction->level().by_epoch().empty();

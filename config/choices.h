@@ -1,5 +1,5 @@
-// Messages with a field that chooses one of several things (alternatives.h): their checks and
-// defaults, and what one message laid over another replaces.
+// Checks and defaults of messages with a choosing field (alternatives.h), and what a message that
+// is merged over another replaces.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace thinwire {
 
-// Fills the choice and the fields that belong to it where they are absent and have a default.
-// InvalidArgument names `path`: an unknown choice, or none where it is required; a field that is
-// set and belongs to other choices only; an absent one that is required.
+// Fills in the choice, and the fields that belong to it, where they are absent and have a default.
+// InvalidArgument names `path` and the fault: an unknown choice, no choice where it is required, a
+// field that belongs to other choices only, or an absent required field.
 absl::Status ResolveChoice(const std::string& path, google::protobuf::Message* message);
 
-// Prepares `*message` for being overlaid by `next`: a new choice starts from its own defaults, so
-// if `next` chooses something else, the fields that belong to the former choice are cleared. Where
-// `next` sets one of a direction's `ratio` and `k`, it replaces the other.
+// Prepares `*message` for a merge with `next`. If `next` makes another choice, the fields that
+// belong only to the former choice are cleared, so that the new one starts from its own defaults.
+// If `next` sets one of a direction's `ratio` and `k`, the other is cleared.
 void ForgetReplaced(const google::protobuf::Message& next, google::protobuf::Message* message);
 
 }  // namespace thinwire

@@ -25,11 +25,12 @@ absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec) {
 std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction) {
   std::map<std::string, const char*> needs;
   CodecSpec spec;
-  ReadCodec(direction, &spec).IgnoreError();  // whoever needs the codec refuses an unknown choice
+  // An unknown choice is refused where the codec is needed.
+  ReadCodec(direction, &spec).IgnoreError();
   if (direction.codec() != Name(spec.kind)) return needs;
   VisitAllParameters(
       spec, [&](const char* name, const auto&, const auto& use) { needs[name] = use.unmet; });
-  // Any range goes with zero: free.
+  // With zero: free any range is possible, so `zero` matters.
   const auto range = needs.find("range");
   if (range != needs.end() && range->second == nullptr && direction.zero() != Name(Zero::kOnGrid)) {
     needs["zero"] = nullptr;

@@ -1,5 +1,5 @@
-// A direction's entry and its codec: which of the entry's fields are parameters of the codec, which
-// have a say beside the others, what absent ones mean, and the way back from a specification.
+// Conversion between a direction's entry and a codec: which fields of the entry are parameters of
+// the codec, which of them matter beside the others, what absent ones mean, and the way back.
 #pragma once
 
 #include <map>
@@ -12,27 +12,27 @@
 
 namespace thinwire {
 
-// The entry's codec with its parameters, absent ones with their defaults; CheckSpec is for the
-// caller. InvalidArgument names what is unknown; *spec then has the default in its place. Leaves
-// out `plugin`, which is a path in an entry and a digest in a specification.
+// Reads the entry's codec with its parameters; absent ones get their defaults. The caller has to
+// call CheckSpec. InvalidArgument names an unknown value; *spec then has the default in its place.
+// `plugin` is left out, as it is a path in an entry and a digest in a specification.
 absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec);
 
-// The fields that belong to the codec, each with what it needs to have a say ("scope group"), or
-// null where it has one. None for an entry whose codec is not known.
+// Returns the fields that belong to the codec. The value is null if the field matters, or else what
+// it needs in order to matter ("scope group"). Empty for an unknown codec.
 std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction);
 
-// Fills in the absent parameters of the codec that have a say and a default worth saying.
+// Fills in the codec's absent parameters that matter, if the default is worth writing down.
 void FillCodec(DirectionConfig* direction);
 
-// Fills in an absent `scope` that has a say with the default of a model of tokens.
+// Fills in an absent `scope`, if it matters, with the default for a model of tokens.
 void FillScopeOfTokens(DirectionConfig* direction);
 
-// Fills in an absent `rounding` of gradients through ecsq, which have to be unbiased before they
-// are precise; not of those whose error comes back, or whose cells are to have means.
+// Fills in an absent `rounding` of gradients with codec ecsq. Gradients have to be unbiased rather
+// than precise, unless their error comes back through feedback or cells have means.
 void FillRoundingOfGradients(DirectionConfig* gradients);
 
-// What CodecFrom, once the experiment is resolved, turns into `spec` again. InvalidArgument for a
-// plug-in that was not loaded.
+// Returns the entry that CodecFrom turns into `spec` again, once the experiment is resolved.
+// InvalidArgument for a plug-in that was not loaded.
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec);
 
 }  // namespace thinwire

@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// `To` has activations and gradients: of all cuts, or of one.
+// `To` has activations and gradients, those of all cuts or of one.
 template <typename To>
 absl::Status SetDirections(const std::optional<CodecSpec>& activations,
                            const std::optional<CodecSpec>& gradients, To* to) {

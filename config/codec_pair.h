@@ -1,4 +1,4 @@
-// Codecs of both directions as a command line names them, and an experiment with them.
+// Codecs of both directions from a command line, and an experiment with them.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,22 @@
 
 namespace thinwire {
 
+// Codecs of both directions.
 struct CodecPair {
   CodecSpec activations, gradients;
-  bool is_one = false;  // one text stood for both
+  bool is_one = false;  // True if one text gave both.
 };
 
-// "ACTIVATIONS | GRADIENTS", or a codec for both directions: of one that needs the received
-// activation's non-zeros (support) activations take the same without. Each is a text or the path of
-// a library, which gets `parameters`, JSON. InvalidArgument names what is wrong with `text`; also
-// for activations that need a support, and for indices=shared without a partner.
+// Parses "ACTIVATIONS | GRADIENTS", or one codec for both directions. If that one needs the
+// non-zeros of the received activation (support), activations get the same codec without it. Each
+// codec is a text or the path of a library, which gets `parameters`, JSON. InvalidArgument names
+// what is wrong with `text`; among others a support for activations, and indices=shared without a
+// partner.
 absl::StatusOr<CodecPair> ParseCodecPair(const std::string& text, const std::string& parameters);
 
-// These codecs (none: tensors go as they are) at one cut, or at every one if `cut` is empty, and no
-// other compression: no compensation, no warm-up, nothing at other cuts. The experiment is then to
-// be resolved again.
+// Sets these codecs (not set: tensors are sent uncompressed) at one cut, or at every cut if `cut`
+// is empty. All other compression is removed: feedback, warm-up, other cuts. The experiment must
+// then be resolved again.
 absl::Status SetCodecs(const std::optional<CodecSpec>& activations,
                        const std::optional<CodecSpec>& gradients, const std::string& cut,
                        Experiment* experiment);

@@ -32,8 +32,8 @@ absl::Status ResolveAugment(DataConfig* data) {
   return CheckName("data.augment", "augmentation", data->augment(), augmentations);
 }
 
-// A corpus that stands there without the field was counted when there was none, and its run is to
-// go on with the ids that it began with.
+// A corpus without this field was counted before the field existed. Its run has to continue with
+// the ids that it began with.
 absl::Status ResolveEndOfText(DataConfig* data) {
   if (!data->has_end_of_text()) {
     data->set_end_of_text(Name(data->has_corpus() ? EndOfText::kCharacters : EndOfText::kToken));

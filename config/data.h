@@ -1,4 +1,4 @@
-// What an experiment says of its data.
+// Defaults and checks of an experiment's data.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,9 +6,9 @@
 
 namespace thinwire {
 
-// Fills what is absent and checks every value; defaults of every experiment stand there. A text
-// whose size is neither given nor known is read and counted, so that whoever gets the resolved
-// experiment knows it without the text. Errors as of Resolve.
+// Fills in absent fields and checks every value; the general defaults must be filled in already. If
+// the size of a text is neither given nor known, the text is read and counted. So the resolved
+// experiment has it for readers without the text. Errors as in Resolve.
 absl::Status ResolveData(DataConfig* data);
 
 }  // namespace thinwire

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// `data` as YAML, laid over the defaults of every experiment.
+// Returns `data`, YAML, merged over the defaults of every experiment.
 absl::StatusOr<DataConfig> Resolved(const std::string& data) {
   Experiment experiment;
   absl::Status status = MergeYaml(kExperimentDefaults, "defaults", &experiment);

@@ -20,7 +20,8 @@ using google::protobuf::Message;
 
 constexpr char kAuto[] = "auto";
 constexpr char kModel[] = "model.", kPipeline[] = "pipeline.";
-// Counting a text takes the text: what makes another one of it forgets the count by itself.
+// Not derived: counting needs the text itself, and whatever changes the text drops the count
+// anyway.
 constexpr char kCorpus[] = "data.corpus";
 
 std::string Below(const std::string& path, const std::string& name) {
@@ -33,7 +34,7 @@ bool IsAuto(const Message& message, const FieldDescriptor* field) {
          message.GetReflection()->GetRepeatedString(message, field, 0) == kAuto;
 }
 
-// Notes the fields that one message has and the other leaves open.
+// Records the fields that one message has and the other lacks.
 class Notes {
  public:
   explicit Notes(Experiment* to) : to_(*to) {}
@@ -56,12 +57,12 @@ class Notes {
   }
 
  private:
-  // An entry that nobody gave is one path: that of a tied weight.
+  // An entry that nobody gave, such as that of a tied weight, is one path.
   void WalkMap(const std::string& path, const FieldDescriptor* field, const Message& given,
                const Message& resolved) {
     const FieldDescriptor* value = field->message_type()->map_value();
     if (value->message_type() == nullptr) return;
-    std::map<std::string, const Message*> entries;  // a message's own order is any
+    std::map<std::string, const Message*> entries;  // sorted, as a message's own order is arbitrary
     for (int i = 0; i < resolved.GetReflection()->FieldSize(resolved, field); ++i) {
       const Message& entry = resolved.GetReflection()->GetRepeatedMessage(resolved, field, i);
       entries[KeyOf(field, entry)] = &entry;
@@ -81,7 +82,7 @@ class Notes {
     return entry.GetReflection()->GetString(entry, field->message_type()->map_key());
   }
 
-  // Null where there is none.
+  // Returns null if there is none.
   static const Message* FindEntry(const FieldDescriptor* field, const Message& message,
                                   const std::string& key) {
     for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
@@ -100,7 +101,7 @@ bool IsBelow(const std::string& path, const std::string& section) {
 
 using Paths = std::vector<std::string>;
 
-// Selects the fields whose values are those which follow from the rest.
+// Returns those paths whose fields have the values that follow from the rest.
 Paths Following(const Experiment& experiment, const Paths& paths) {
   Experiment again = experiment;
   for (const std::string& path : paths) ClearField(path, &again);
@@ -120,7 +121,7 @@ Paths Following(const Experiment& experiment, const Paths& paths) {
 
 void NoteDerived(const Experiment& given, Experiment* resolved) {
   Experiment filled = given;
-  if (!FillDefaults(&filled).ok()) return;  // never: they are our own text
+  if (!FillDefaults(&filled).ok()) return;  // cannot happen: the text is ours
   resolved->clear_derived();
   Notes(resolved).Walk("", filled, Experiment(*resolved));
 }
@@ -143,7 +144,8 @@ void ForgetDerived(const Experiment& overlay, Experiment* experiment) {
   }
   experiment->clear_derived();
   Paths following = Following(*experiment, all);
-  // Other cuts than those of an edited pipeline may fit nothing that is said of cuts.
+  // With an edited pipeline, derived cuts may contradict entries about cuts; so the pipeline is
+  // left as it is.
   if (following.empty()) following = Following(*experiment, besides_pipeline);
   if (has_other_model) following.insert(following.end(), of_init.begin(), of_init.end());
   for (const std::string& path : following) ClearField(path, experiment);

@@ -62,7 +62,7 @@ TEST(DerivedTest, NamesWhatNobodyGaveAndNothingElse) {
   }
 }
 
-// A resolved file with an override says what the file that it came from would say with it.
+// A resolved file with an override gives the same as its original file with that override.
 TEST(DerivedTest, WhatFollowsFromAFieldFollowsItInAResolvedFile) {
   for (const Overrides& overrides : std::vector<Overrides>{
            {"epochs=8"},
@@ -86,7 +86,7 @@ TEST(DerivedTest, WhatFollowsFromAFieldFollowsItInAResolvedFile) {
            {"compression.activations.range=max_abs"},
            {"pipeline.schedule=terapipe", "compression.gradients={codec: none, feedback: none}"},
            {"model.width=64"},
-           {"model.tied=false"},  // whose exchange has an entry of its own
+           {"model.tied=false"},  // the tied weight's exchange has an entry of its own
        }) {
     const Experiment fresh = Read(kText, overrides);
     EXPECT_EQ(ToYaml(Read(ToYaml(Read(kText, {})), overrides)), ToYaml(fresh)) << overrides[0];

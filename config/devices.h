@@ -1,4 +1,4 @@
-// On which device each stage computes, and how it may.
+// The device of each stage, and options of its computation.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace thinwire {
 
-// Fills `device` and checks it against pipeline.stages, which is set, and against `precision`.
-// InvalidArgument names field, value met and those wanted. Whether a machine has the device is for
-// its stage server to say.
+// Fills in `device` and checks it against pipeline.stages, which must be set, and against
+// `precision`. InvalidArgument names field, value met and those wanted. Only the stage server can
+// tell whether a machine has the device.
 absl::Status ResolveDevices(Experiment* experiment);
 
-// What stage `stage` asks for: "auto", "cpu", "cuda", "cuda:1". InvalidArgument if there are
-// several devices and none for that stage.
+// Returns the device that stage `stage` asks for: "auto", "cpu", "cuda", "cuda:1". InvalidArgument
+// if several devices are given and none for that stage.
 absl::StatusOr<std::string> DeviceOf(const Experiment& experiment, int stage);
 
 OpsOptions OpsOptionsFrom(const Experiment& experiment);

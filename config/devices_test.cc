@@ -65,7 +65,7 @@ TEST(DevicesTest, ACpuHasNoTf32) {
   EXPECT_THAT(ErrorWith({"device=[cuda, cpu]", "precision=tf32"}),
               HasSubstr("device[1]: cpu with precision tf32"));
   EXPECT_THAT(ErrorWith({"device=cpu", "precision=tf32"}), HasSubstr("device: cpu with precision"));
-  EXPECT_TRUE(Resolved({"precision=tf32"}).ok());  // the stage servers will see
+  EXPECT_TRUE(Resolved({"precision=tf32"}).ok());  // only the stage servers can tell
 }
 
 TEST(DevicesTest, OptionsAreThoseOfTheFile) {

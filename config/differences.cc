@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-using Fields = std::vector<std::pair<std::string, std::string>>;  // path, value
+using Fields = std::vector<std::pair<std::string, std::string>>;  // pairs of path and value
 
 void Flatten(const std::string& path, const YamlNode& node, Fields* fields) {
   if (node.kind != YamlNode::Kind::kMap || node.items.empty()) {
@@ -26,9 +26,9 @@ void Flatten(const std::string& path, const YamlNode& node, Fields* fields) {
 Fields FieldsOf(const Experiment& experiment) {
   Fields fields;
   Experiment values = experiment;
-  values.clear_derived();  // who gave a value makes no other experiment of it
+  values.clear_derived();  // it does not make an experiment different
   const absl::StatusOr<YamlNode> tree = ParseYaml(WriteYaml(values), "resolved");
-  if (tree.ok()) Flatten("", *tree, &fields);  // always: it is our own text
+  if (tree.ok()) Flatten("", *tree, &fields);  // always, as the text is our own
   return fields;
 }
 

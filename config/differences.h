@@ -1,4 +1,4 @@
-// In which fields two experiments differ.
+// Differences between two experiments.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace thinwire {
 
+// A field that differs.
 struct FieldDifference {
   std::string path;         // "compression.activations.ratio"
-  std::string left, right;  // in YAML, on one line; empty where the field is absent
+  std::string left, right;  // YAML on one line; empty where the field is absent
 };
 
-// In the schema's order, what stands in `right` alone behind. A list is one field. Both are
-// resolved, so that equal experiments have equal fields. Which fields were given (`derived`) makes
-// no difference.
+// Returns the differences in the schema's order; fields that only `right` has come last. A list is
+// one field. Both must be resolved, so that equal experiments have equal fields. `derived`, which
+// lists the fields that were not given, is ignored.
 std::vector<FieldDifference> Differences(const Experiment& left, const Experiment& right);
 
 }  // namespace thinwire

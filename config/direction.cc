@@ -54,7 +54,8 @@ absl::Status CheckRest(const std::string& at, const Experiment& experiment,
         at, ".level.target_error: with metrics.error_every 0, want the error to be measured"));
   }
   for (const auto& [epoch, level] : direction.level().by_epoch()) {
-    // Evaluation uses the last level: one that nothing was trained at would be evaluated.
+    // Evaluation uses the last level; without this check it could be a level that was never trained
+    // at.
     if (std::stoul(epoch) > experiment.epochs()) {
       return absl::InvalidArgumentError(absl::StrCat(at, ".level.by_epoch: epoch ", epoch,
                                                      " of level ", level, ", the run has ",
@@ -105,7 +106,7 @@ absl::Status CheckCompressionAt(const Experiment& experiment, const std::string&
                      ", want ef_mixed_a there: it acts on gradients alone"));
   }
   if (gradients.indices() != Name(Indices::kShared)) return absl::OkStatus();
-  // Under ef the mask is that of x + e. What ef21 keeps at both ends is dense.
+  // Under ef the mask is that of x + e. The state that ef21 keeps at both ends is dense.
   ASSIGN_OR_RETURN(const FeedbackSpec feedback,
                    FeedbackFrom(activations.feedback(), /*gradient=*/false));
   const bool has_mask = feedback.kind == FeedbackKind::kNone || feedback.kind == FeedbackKind::kEf;

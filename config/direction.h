@@ -8,16 +8,16 @@
 
 namespace thinwire {
 
-// `path` is where it stands in the file. InvalidArgument names the field, the value met and what is
-// wanted.
+// Fills in defaults and checks all values. `path` is the entry's place in the file. InvalidArgument
+// names the field, the value met and what is wanted.
 absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction);
 
-// A cut's own entry laid over the general one, of whose fields those are forgotten that the own
-// choices replace or leave without a say.
+// Returns the general entry with a cut's own entry merged over it. Fields of the general entry are
+// dropped if the own entry's choices replace them or make them meaningless.
 DirectionConfig Overlaid(const DirectionConfig& general, const DirectionConfig& own);
 
-// What both directions of a cut and the rest of the experiment must agree on; its `compression` is
-// resolved but for that. The error names the cut.
+// Checks what both directions of a cut and the rest of the experiment must agree on. `compression`
+// must be resolved except for that. The error names the cut.
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut);
 
 }  // namespace thinwire

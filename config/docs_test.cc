@@ -1,5 +1,5 @@
-// docs/experiment_file.md and docs/compression.md know every parameter, and no default that the
-// code does not have.
+// Checks that docs/experiment_file.md and docs/compression.md have every parameter, and only
+// defaults that the code has.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,16 +39,16 @@ std::vector<std::string> Lines(const std::string& page) { return absl::StrSplit(
 
 std::string Quoted(const std::string& name) { return absl::StrCat("`", name, "`"); }
 
-// One field of a row: **`name`** is required; the others share the row's defaults out.
+// One field of a row. **`name`** is required; the other names of the row share its defaults.
 struct Documented {
   bool is_required = false;
   std::string fallback;
-  std::string belongs_to;  // a direction's and feedback's tables have such a column
+  std::string belongs_to;  // from a column that only a direction's and feedback's tables have
   std::string row;
 };
 using Fields = std::multimap<std::string, Documented>;
 
-// `prefix` stands before the names of a table that leave it out.
+// `prefix` comes before the names in a table that leaves it out.
 void AddRow(const std::string& prefix, const std::string& line, size_t columns, Fields* fields) {
   std::vector<std::string> cells = absl::StrSplit(line, '|');
   for (std::string& cell : cells) absl::StripAsciiWhitespace(&cell);
@@ -69,7 +69,8 @@ void AddRow(const std::string& prefix, const std::string& line, size_t columns, 
   }
 }
 
-// By their paths, as "model.width"; those of a direction's entry as "direction.bits".
+// Returns the fields by path, such as "model.width"; those of a direction's entry as
+// "direction.bits".
 Fields ReadFields() {
   Fields fields;
   std::string heading, prefix;
@@ -94,7 +95,7 @@ Fields ReadFields() {
   return fields;
 }
 
-// A default that one alternative has of its own stands in the row, with the alternative's name.
+// If one alternative has another default, the row must state it with the alternative's name.
 void ExpectDefault(const std::string& alternative, const std::string& fallback,
                    const Documented& field) {
   if (field.fallback == fallback) return;

@@ -22,13 +22,13 @@
 namespace thinwire {
 namespace {
 
-// What was counted of a text says nothing of another one, nor of other tokens.
+// Drops the count of a text if the overlay changes the text or its tokens.
 void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
   const bool is_other = overlay.has_file() || overlay.has_split() || overlay.has_tokens() ||
                         overlay.has_vocabulary() || overlay.has_dir() || overlay.has_verify() ||
                         overlay.has_end_of_text();
   if (!is_other || !data->has_corpus()) return;
-  // It was counted before there was an end_of_text, and so it stays (data.cc).
+  // It was counted before end_of_text existed, and so it stays (data.cc).
   const bool keeps_ids = data->tokens() == Name(TokenKind::kBpe) && !overlay.has_tokens();
   if (keeps_ids && !data->has_end_of_text()) data->set_end_of_text(Name(EndOfText::kCharacters));
   data->clear_corpus();
@@ -65,7 +65,7 @@ const DirectionConfig& GeneralOf(const CompressionConfig& compression, bool grad
   return gradient ? compression.gradients() : compression.activations();
 }
 
-// What a cut's entry says itself.
+// Returns only the cut's own entry.
 DirectionConfig OwnOf(const CompressionConfig& compression, const std::string& cut, bool gradient) {
   const auto found = compression.boundaries().find(cut);
   if (found == compression.boundaries().end()) return {};
@@ -77,7 +77,7 @@ DirectionConfig WholeOf(const CompressionConfig& compression, const std::string&
   return Overlaid(GeneralOf(compression, gradient), OwnOf(compression, cut, gradient));
 }
 
-// `after` is `before` with `overlay` over it.
+// `after` is `before` with `overlay` merged over it.
 void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& overlay,
                       CompressionConfig* after) {
   const CompressionConfig whole = *after;
@@ -94,8 +94,8 @@ void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& 
   }
 }
 
-// One overlay of all overrides: a choice then replaces that of the file, and none of the parameters
-// that another override gives it.
+// Merges all overrides into one overlay first. A choice in it replaces that of the file, but no
+// parameter that another override gives it.
 absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experiment* e,
                             Origins* origins) {
   Experiment all;
@@ -126,7 +126,7 @@ absl::Status NameAfter(const std::string& source, Experiment* e) {
                    "want name, or --set name=..."));
 }
 
-// A field of the model that a checkpoint fills in is that file's word.
+// Errors about a model's field that a checkpoint filled in name that checkpoint's file.
 absl::Status FillModel(Experiment* e, Origins* origins) {
   const ModelConfig given = e->model();
   RETURN_IF_ERROR(FillFromCheckpoint(e));
@@ -140,7 +140,7 @@ absl::Status FillModel(Experiment* e, Origins* origins) {
   return absl::OkStatus();
 }
 
-// Reads what the file and the overrides say, and nothing else.
+// Reads only what the file and the overrides say.
 absl::StatusOr<Experiment> Given(const std::string& text, const std::string& source,
                                  const std::vector<std::string>& overrides, Origins* origins) {
   Experiment e;
@@ -155,7 +155,7 @@ int SegmentsOf(const PipelineConfig& resolved) {
   return resolved.cuts(0) == kEmptyList ? 1 : resolved.cuts_size() + 1;
 }
 
-// How many stages the pipeline gets because there are servers for them; 0: as the experiment says.
+// Returns the number of stages given by the number of servers; 0: as the experiment says.
 uint32_t StagesOf(const Surroundings& surroundings, const Experiment& given) {
   const bool is_open = !given.pipeline().has_stages() || IsDerived(given, "pipeline.stages");
   if (!is_open || surroundings.stages == 0) return 0;
@@ -164,16 +164,16 @@ uint32_t StagesOf(const Surroundings& surroundings, const Experiment& given) {
                   static_cast<uint32_t>(SegmentsOf(surroundings.past->pipeline())));
 }
 
-// The model of a run that began from a checkpoint is that run's, whatever stands there now.
+// A run that began from a checkpoint keeps its model, whatever is in that folder now.
 void FillModelOf(const Experiment& past, Experiment* e) {
   ModelConfig model = past.model();
-  model.clear_blocks();  // lists would be joined
+  model.clear_blocks();  // merging would join the lists
   ForgetReplaced(e->model(), &model);
   model.MergeFrom(e->model());
   *e->mutable_model() = std::move(model);
 }
 
-// Codecs act at cuts: a run keeps its own on other machines, too.
+// Codecs act at cuts, so a run keeps its cuts on other machines, too.
 void FillCutsOf(const Experiment& past, Experiment* e) {
   const auto& cuts = e->pipeline().cuts();
   const bool is_open = cuts.empty() || (cuts.size() == 1 && cuts[0] == "auto");
@@ -181,7 +181,7 @@ void FillCutsOf(const Experiment& past, Experiment* e) {
   *e->mutable_pipeline()->mutable_cuts() = past.pipeline().cuts();
 }
 
-// Fills what is not given, and checks all.
+// Fills in what is not given, and checks everything.
 absl::Status Complete(const Experiment* past, Experiment* e, Origins* origins) {
   if (past != nullptr) {
     if (e->has_init()) FillModelOf(*past, e);
@@ -205,7 +205,7 @@ absl::StatusOr<Experiment> ParseExperiment(const std::string& text, const std::s
   const uint32_t stages = StagesOf(surroundings, given);
   const bool has_other_stages = stages > 0 && given.pipeline().stages() != stages;
   if (has_other_stages) {
-    ForgetDerived(Experiment(), &given);  // cuts, slices and others may follow
+    ForgetDerived(Experiment(), &given);  // cuts, slices and other fields may be derived
     given.mutable_pipeline()->clear_stages();
   }
   Experiment e = given;

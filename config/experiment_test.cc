@@ -244,7 +244,7 @@ std::vector<std::string> FilesIn(const std::string& folder) {
   return files;
 }
 
-// The seeds of the fuzz test, among them the examples of docs/experiment_file.md.
+// Loads the seeds of the fuzz test, which include the examples of docs/experiment_file.md.
 TEST(CorpusTest, EveryFileLoads) {
   EXPECT_THAT(FilesIn("config/corpus"), SizeIs(6));
   for (const std::string& file : FilesIn("config/corpus")) {
@@ -300,7 +300,7 @@ TEST(ShippedExperimentsTest, QuickstartIsFourStagesWithTopKBothWays) {
   EXPECT_EQ(e->compression().gradients().ratio(), 0.1);
 }
 
-// An experiment whose line 8 is `line`.
+// Returns the error for an experiment whose line 8 is `line`.
 std::string RefusalOf(const std::string& line, const std::vector<std::string>& overrides = {}) {
   const std::string text =
       "epochs: 3\nmodel: {name: resnet8}\ndata: {name: digits}\npipeline: {cuts: [layer1]}\n"
@@ -343,7 +343,7 @@ TEST(RefusalTest, NamesTheLineOfALayer) {
 TEST(RefusalTest, NamesTheOverrideThatGaveTheField) {
   EXPECT_THAT(RefusalOf("optimizer: {lr: 1}", {"optimizer.lr=-1"}),
               StartsWith("--set optimizer.lr=-1: optimizer.lr: -1, want"));
-  // The section is the file's, whatever is laid over it.
+  // The file gave the section, whatever is merged over it.
   EXPECT_THAT(RefusalOf("optimizer: {}", {"optimizer.momentum=0.5"}),
               StartsWith("my.yaml:8: optimizer.lr: is required"));
 }

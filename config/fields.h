@@ -1,5 +1,6 @@
-// Fields of a message by name, as members of a specification: numbers and booleans as they are, the
-// values of an enum by their names (Name and FromName beside the enum).
+// Reading and writing a message's fields by name, as members of a specification. Numbers and
+// booleans are copied; values of an enum are converted by their names (Name and FromName beside the
+// enum).
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ inline const google::protobuf::FieldDescriptor* FieldOf(const google::protobuf::
   return message.GetDescriptor()->FindFieldByName(name);
 }
 
-// True for a list or a map with an element too.
+// Returns true also for a list or a map with at least one element.
 inline bool IsSet(const google::protobuf::Message& message,
                   const google::protobuf::FieldDescriptor* field) {
   const google::protobuf::Reflection* reflection = message.GetReflection();
@@ -28,8 +29,8 @@ inline bool IsSet(const google::protobuf::Message& message, const std::string& n
   return IsSet(message, FieldOf(message, name));
 }
 
-// Sets *to from the field if that is set, of a message from its first one. InvalidArgument for a
-// name that no value of the enum has.
+// Sets *to from the field, if it is set; a field that is a message stands for its first field.
+// InvalidArgument for a name that the enum does not have.
 template <typename T>
 absl::Status ReadField(const google::protobuf::Message& from, const char* name, T* to) {
   using Field = google::protobuf::FieldDescriptor;
@@ -56,7 +57,7 @@ absl::Status ReadField(const google::protobuf::Message& from, const char* name, 
   return absl::OkStatus();
 }
 
-// A number fits the field.
+// Sets the field to `value`; a number must fit the field.
 template <typename T>
 void WriteField(const char* name, const T& value, google::protobuf::Message* to) {
   using Field = google::protobuf::FieldDescriptor;
@@ -80,8 +81,7 @@ void WriteField(const char* name, const T& value, google::protobuf::Message* to)
   }
 }
 
-// Sets what VisitParameters shows of the specification (base/parameters.h), but for lists of
-// layers.
+// Sets all parameters that VisitParameters visits (base/parameters.h), except lists of layers.
 template <typename Spec>
 absl::Status ReadParameters(const google::protobuf::Message& from, Spec* spec) {
   absl::Status status;

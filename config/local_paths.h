@@ -1,4 +1,5 @@
-// Paths of an experiment, so that they mean the same wherever a program stands that reads it later.
+// Conversion of an experiment's paths to absolute ones, so that they mean the same in every working
+// directory.
 #pragma once
 
 #include "proto/experiment.pb.h"
@@ -9,7 +10,7 @@ namespace thinwire {
 // `security`.
 void MakeCoordinatorPathsAbsolute(Experiment* experiment);
 
-// The same for the paths of a stage's machine, where that is this one.
+// Does the same for the paths of a stage's machine, if that is this machine.
 void MakeStagePathsAbsolute(Experiment* experiment);
 
 }  // namespace thinwire

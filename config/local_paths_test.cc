@@ -18,7 +18,7 @@ TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
   MakeCoordinatorPathsAbsolute(&remote);
   EXPECT_EQ(remote.init(), here + "models/a");
   EXPECT_EQ(remote.security().token_file(), here + "token");
-  EXPECT_EQ(remote.data().file(), "text.txt");  // another machine's
+  EXPECT_EQ(remote.data().file(), "text.txt");  // it is on another machine
   MakeStagePathsAbsolute(&e);
   EXPECT_EQ(e.data().file(), here + "text.txt");
   EXPECT_EQ(e.compression().gradients().plugin(), here + "libmine.so");

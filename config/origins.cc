@@ -11,7 +11,7 @@ void Origins::Add(const std::string& path, const std::string& place, bool is_sec
 }
 
 void Origins::ForgetElements(const std::string& list) {
-  // All paths that begin with "LIST[" lie between these two in the order of the map.
+  // In the map's order all paths that begin with "LIST[" lie between these two.
   places_.erase(places_.lower_bound(list + "["), places_.lower_bound(list + "]"));
 }
 
@@ -30,7 +30,7 @@ std::string Origins::Of(const std::string& refusal) const {
   return "";
 }
 
-// The place of the first field of `section` whose name is a word of the sentence.
+// Returns the place of the first field of `section` whose name is a word of the sentence.
 std::string Origins::NamedIn(const std::string& section, const std::string& sentence) const {
   for (const auto& word : absl::StrSplit(sentence, absl::ByAnyChar(" :,.;\"()"))) {
     const auto found = places_.find(absl::StrCat(section, ".", word));

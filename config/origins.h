@@ -1,5 +1,5 @@
-// Where each field of an experiment was given, so that a refusal can say it: checks see the
-// message, which knows no file and no line.
+// Where each field of an experiment was given, for error messages: the checks see the message only,
+// which knows no file and no line.
 #pragma once
 
 #include <map>
@@ -9,16 +9,18 @@ namespace thinwire {
 
 class Origins {
  public:
-  // `path`: "compression.activations.ratio", "model.blocks[1].name". `place`: "FILE:LINE: " or
-  // "--set PATH=VALUE: ". The last place of a field counts; a section stays where it began.
+  // Adds a field. `path` is like "compression.activations.ratio" or "model.blocks[1].name". `place`
+  // is "FILE:LINE: " or "--set PATH=VALUE: ". The last place of a field counts; a section keeps its
+  // first place.
   void Add(const std::string& path, const std::string& place, bool is_section);
 
-  // Forgets the elements of a list that is replaced.
+  // Removes the elements of a list that is replaced.
   void ForgetElements(const std::string& list);
 
-  // The place of the field that a refusal begins with ("optimizer.lr: -1, want ..."), of the field
-  // of that section that it names first ("compression.activations: topk: ratio is 1.5, ..."), or
-  // else of the nearest section around it that was given. Empty where nothing was.
+  // Returns the place of the field that an error message is about. That is the field at its
+  // beginning ("optimizer.lr: -1, want ..."), the field of that section that it names first
+  // ("compression.activations: topk: ratio is 1.5, ..."), or else the nearest section around it
+  // that was given. Empty if nothing was.
   std::string Of(const std::string& refusal) const;
 
  private:

@@ -30,9 +30,9 @@ namespace {
 
 constexpr char kAuto[] = "auto";
 
-// `cuts: auto`: a stage that computes 100 GFLOP/s behind a link of 1 GB/s.
+// Assumption of `cuts: auto`: a stage computes 100 GFLOP/s and has a link of 1 GB/s.
 constexpr double kFlopsPerByte = 100;
-// Cuts when neither they nor the stages are given.
+// Number of cuts if neither they nor the stages are given.
 constexpr int kAutoCuts = 3;
 
 constexpr uint32_t kMaxClasses = 1 << 20;
@@ -113,8 +113,8 @@ bool TakesTurns(const PipelineConfig& pipeline) {
   return FromName(pipeline.schedule(), &schedule).ok() && Interleaves(schedule);
 }
 
-// How many cuts `auto` makes: for a segment a stage, for two where stages take turns on them; or
-// kAutoCuts where the model has as many.
+// Returns how many cuts `auto` makes: enough for a segment per stage, or for two if stages take
+// turns on them. Without a number of stages it is kAutoCuts, if the model has that many.
 int NumAutoCuts(const PipelineConfig& pipeline, const Model& model) {
   if (pipeline.has_stages()) {
     const int stages = static_cast<int>(pipeline.stages());
@@ -159,7 +159,7 @@ absl::Status ResolveCuts(Experiment* e) {
   return absl::OkStatus();
 }
 
-// The general entry below what the cut's own says.
+// Merges the general entry below the cut's own.
 absl::Status ResolveOwnBottleneck(const std::string& path, const BottleneckConfig& general,
                                   BottleneckConfig* own) {
   BottleneckConfig merged = general;
@@ -169,7 +169,7 @@ absl::Status ResolveOwnBottleneck(const std::string& path, const BottleneckConfi
   return ResolveChoice(path, own);
 }
 
-// One direction of all cuts, or of the one that the path names.
+// Resolves one direction of all cuts, or of the cut that `path` names.
 absl::Status ResolveCodecs(const std::string& path, bool tokens, bool gradient,
                            DirectionConfig* direction) {
   if (tokens) FillScopeOfTokens(direction);
@@ -186,7 +186,7 @@ absl::Status ResolveGeneral(bool tokens, CompressionConfig* compression) {
   return ResolveChoice("compression.bottleneck", compression->mutable_bottleneck());
 }
 
-// A cut's own entries, below which the general ones stand.
+// Resolves a cut's own entries, completed by the general ones.
 absl::Status ResolveOwn(const std::string& path, bool tokens, const CompressionConfig& general,
                         BoundaryConfig* own) {
   if (own->has_activations()) {

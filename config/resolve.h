@@ -1,4 +1,5 @@
-// Turns what a user wrote into an experiment that says everything.
+// Completion of an experiment: from what a user wrote to a message in which every field has its
+// value.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,9 +7,9 @@
 
 namespace thinwire {
 
-// What an absent field means in every experiment, as YAML. The defaults of what belongs to one
-// codec, feedback, learning rate schedule, optimizer, model or layer stand with those
-// (config/alternatives.h); what follows from other fields is filled in by Resolve.
+// Values of fields that are absent, in every experiment, as YAML. Defaults that belong to one
+// codec, feedback, learning rate schedule, optimizer, model or layer are defined with those
+// (config/alternatives.h). Values that follow from other fields are filled in by Resolve.
 inline constexpr char kExperimentDefaults[] = R"(
 name: experiment
 seed: 1
@@ -30,15 +31,15 @@ checkpoint: {every_steps: 0, every_epochs: 1, keep: 2, codec_state: full}
 restarts: {max: 3, window: 3600}
 )";
 
-// Fills what kExperimentDefaults says where it is absent.
+// Fills in kExperimentDefaults where fields are absent.
 absl::Status FillDefaults(Experiment* experiment);
 
-// Fills every absent field that has a meaning in this experiment (not `bits` of topk), turns
-// `cuts: auto` into names, an uncut model into {"none"} and `augment: true` into per_epoch, gives
-// each entry of compression.boundaries the general fields it leaves open, and checks every value.
+// Fills in every absent field that means something in this experiment (not `bits` of topk). Turns
+// `cuts: auto` into names, an uncut model into {"none"} and `augment: true` into per_epoch.
+// Completes each entry of compression.boundaries with the general fields, and checks every value.
 // InvalidArgument names the field's path, the value met and those wanted; *experiment is then half
-// resolved. A resolved experiment resolves to itself, so a stage server may check a coordinator's
-// with this. `seeds` stays as given: what is absent there follows `seed` (config/specs.h).
+// resolved. A resolved experiment resolves to itself, so a stage server can check a coordinator's
+// with this. `seeds` stays as given: absent ones follow from `seed` (config/specs.h).
 absl::Status Resolve(Experiment* experiment);
 
 }  // namespace thinwire

@@ -107,7 +107,7 @@ TEST(ResolveCompressionTest, SharedIndicesNeedAMaskOnTheActivations) {
                                   feedback, "}")}),
         HasSubstr(absl::StrCat("and feedback ", feedback)));
   }
-  // One cut's own activations are enough to spoil it.
+  // One cut's own activations are enough to make it invalid.
   EXPECT_THAT(ErrorWith({shared, "compression.activations={codec: topk, ratio: 0.1}",
                          "compression.boundaries.layer2.0.activations.codec=fp16"}),
               HasSubstr("cut layer2.0"));
@@ -124,7 +124,7 @@ TEST(ResolveCompressionTest, StateByBatchNeedsBatchesThatComeBack) {
 }
 
 TEST(ResolveCompressionTest, ARankThatTheSmallestMessageDoesNotHaveIsRefused) {
-  // What crosses behind layer1 is [8, 8, 16].
+  // A sample of the message after layer1 is [8, 8, 16].
   const std::string rank = "compression.gradients={codec: low_rank, rank: ";
   EXPECT_EQ(With({"pipeline.cuts=[layer1.0]", rank + "15}"}).pipeline().cuts_size(), 1);
   EXPECT_THAT(ErrorWith({"pipeline.cuts=[layer1.0]", rank + "16}"}),
@@ -132,7 +132,7 @@ TEST(ResolveCompressionTest, ARankThatTheSmallestMessageDoesNotHaveIsRefused) {
                     HasSubstr("a matrix of 1472 x 16, want less than both")));
 }
 
-// Rows of one vector a sample, so that few samples have no rank.
+// A sample is one vector, so a message of few samples allows only a low rank.
 constexpr char kVectors[] = R"(
 model:
   name: custom

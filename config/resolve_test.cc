@@ -22,7 +22,7 @@ using ::testing::StartsWith;
 
 TEST(ResolveTest, FillsEveryDefaultThatMeansSomething) {
   Experiment e = With({"compression.activations.codec=uniform", "lr_schedule.name=cosine"});
-  e.clear_derived();  // which of them are defaults: derived_test
+  e.clear_derived();  // derived_test checks which fields are defaults
   EXPECT_EQ(ToYaml(e), R"(name: least
 seed: 1
 model:
@@ -424,7 +424,7 @@ TEST(ResolveTest, AnImpossibleCaptureIsRefused) {
 }
 
 TEST(ResolveTest, ACaptureBeyondItsLimitIsRefusedWithBothNumbers) {
-  // layer2 of an 8x8 image: 4 x 4 x 32 fp32, 10 samples, both directions.
+  // After layer2 of an 8x8 image: 4 x 4 x 32 fp32, 10 samples, both directions.
   EXPECT_THAT(
       With({"capture={steps: 1, cuts: layer2, limit_bytes: 40960}"}, kCut).capture().limit_bytes(),
       40960u);

@@ -1,4 +1,4 @@
-// Experiments for tests of what resolving makes of them.
+// Experiments for tests of resolving.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-// The least that an experiment must say.
+// The smallest valid experiment.
 inline constexpr char kLeast[] = R"(
 model: {name: resnet8}
 data: {name: digits}

@@ -1,4 +1,4 @@
-// The name of a run, which is that of its folder as well.
+// Names of runs, which are also names of their folders.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace thinwire {
 
-// InvalidArgument unless `name` may be one: 1 to 128 letters, digits, '.', '_' and '-', not '.' or
-// '..', not beginning with '-'.
+// Returns InvalidArgument unless `name` is a valid name: 1 to 128 letters, digits, '.', '_' and
+// '-', not '.' or '..', and not beginning with '-'.
 absl::Status CheckRunName(const std::string& name);
 
-// What a run is called after its file: "dir/my exp.yaml" -> "my-exp". The file's name without its
-// extension and with one '-' for whatever stands between what a name may have; empty if nothing of
-// that is there.
+// Returns the name of a run from its file: "dir/my exp.yaml" -> "my-exp". It is the file's name
+// without extension, with one '-' for each sequence of characters that a name may not have. Empty
+// if no other characters are left.
 std::string RunNameOf(const std::string& path);
 
 }  // namespace thinwire

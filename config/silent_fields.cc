@@ -13,7 +13,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// "group: 64"
+// Returns "group: 64".
 std::string Written(const DirectionConfig& direction, const FieldDescriptor* field) {
   DirectionConfig alone = direction;
   std::vector<const FieldDescriptor*> set;
@@ -33,7 +33,7 @@ absl::Status CheckNoSilentField(const std::string& path, const DirectionConfig& 
   for (const FieldDescriptor* field : set) {
     const auto need = needs.find(field->name());
     const bool is_parameter =
-        field->message_type() == nullptr;  // CheckLevel says what a level needs
+        field->message_type() == nullptr;  // CheckLevel knows what a level needs
     if (!is_parameter || need == needs.end() || need->second == nullptr) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(path, ".", Written(direction, field), ", want ", need->second, " with it"));

@@ -1,5 +1,5 @@
-// Fields of a direction's entry that are set and have no say, as `group` of uniform with scope
-// tensor. Which parameters have one is known to compress/spec_parameters.h (see NeedsOf).
+// Fields of a direction's entry that are set but do not matter, such as `group` of uniform with
+// scope tensor. compress/spec_parameters.h knows which parameters matter (see NeedsOf).
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace thinwire {
 
-// InvalidArgument if a parameter of the codec is set and has no say, naming the field below `path`,
-// its value and what it needs: what nobody reads would be a wish that nobody grants.
+// Returns InvalidArgument if a parameter of the codec is set but does not matter, as the user's
+// wish would have no effect. The error names the field below `path`, its value and what it needs.
 absl::Status CheckNoSilentField(const std::string& path, const DirectionConfig& direction);
 
-// Clears the parameters of `*after` that have a say in `before`, lost it and are not in `next`,
-// which was laid over it: an overlay that takes a field's say away replaces it. `before` and
-// `after` are whole entries as a cut has them; `*entry`, in which is cleared, may be a part of
-// `after`.
+// Clears parameters that mattered in `before`, do not matter in `*after` and are not set in `next`,
+// which was merged over `before`. So an overlay that makes a field meaningless replaces it.
+// `before` and `after` are complete entries of a cut. The fields are cleared in `*entry`, which may
+// be only a part of `after`.
 void ForgetSilenced(const DirectionConfig& before, const DirectionConfig& next,
                     const DirectionConfig& after, DirectionConfig* entry);
 

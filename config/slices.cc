@@ -13,9 +13,9 @@
 namespace thinwire {
 namespace {
 
-// What a slice takes besides the products of its positions: a millisecond.
+// FLOPs in the fixed cost of a slice, which is a millisecond.
 constexpr double kFlopsPerSlice = 100e6;
-// Forward and backward, in forward passes.
+// Forward and backward pass, in forward passes.
 constexpr double kPasses = 3;
 
 absl::Status Refuse(const std::string& what, const std::string& wanted) {
@@ -23,7 +23,7 @@ absl::Status Refuse(const std::string& what, const std::string& wanted) {
       absl::StrCat("pipeline.schedule: terapipe with ", what, ", want ", wanted));
 }
 
-// Nothing, or what one of the layers does that a slice of a sequence cannot.
+// Returns OK, or an error for a layer that cannot work on a slice of a sequence.
 absl::Status CheckLayers(const std::vector<LayerSpec>& layers) {
   for (const LayerSpec& layer : layers) {
     if (layer.dropout > 0) {
@@ -35,7 +35,7 @@ absl::Status CheckLayers(const std::vector<LayerSpec>& layers) {
   return absl::OkStatus();
 }
 
-// Blocks behind the first that read token ids are those of subspaces.
+// Checks the model. Blocks after the first that read token ids belong to subspace bottlenecks.
 absl::Status CheckModel(const Model& model) {
   if (!model.tokens) return Refuse(absl::StrCat("model ", model.name), "one of sequences");
   for (const BlockSpec& block : model.blocks) {
@@ -59,7 +59,7 @@ absl::Status CheckFeedback(const Experiment& experiment, const std::string& cut)
   return absl::OkStatus();
 }
 
-// Of a sample's forward pass at the stage that has the most FLOPs.
+// FLOPs of a sample's forward pass at the stage that has most.
 struct StageFlops {
   double all = 0, attention = 0;
 };
@@ -87,7 +87,7 @@ std::vector<int64_t> AutoSlices(const Experiment& experiment, const Partition& p
                     static_cast<int>(microbatches), cost);
 }
 
-// Slices of one length by their number, as a user would.
+// Writes slices of equal length as their number, as a user would.
 void SetSlices(const std::vector<int64_t>& lengths, PipelineConfig* pipeline) {
   pipeline->clear_slices();
   const auto is_first = [&](int64_t length) { return length == lengths.front(); };

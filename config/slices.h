@@ -1,4 +1,4 @@
-// Slices of sequences, which terapipe sends one behind the other (schedule/schedule.h).
+// Slices of sequences, which terapipe sends one after the other (schedule/schedule.h).
 #pragma once
 
 #include "absl/status/status.h"
@@ -7,10 +7,10 @@
 
 namespace thinwire {
 
-// Makes numbers of `auto`: BestSlices (schedule/slicing.h) for stages like the one with the most
-// FLOPs, which computes 100 GFLOP/s, behind links that are no hindrance. InvalidArgument names what
-// cannot be where sequences are cut into slices, or slices that cannot be. `experiment` is resolved
-// but for that.
+// Turns `auto` into numbers by BestSlices (schedule/slicing.h). It assumes stages that compute 100
+// GFLOP/s, all with the FLOPs of the largest one, and links that take no time. InvalidArgument
+// names what is impossible with slices of sequences, or slices that are impossible. The rest of
+// `experiment` must be resolved.
 absl::Status ResolveSlices(const Partition& partition, Experiment* experiment);
 
 }  // namespace thinwire

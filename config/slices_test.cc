@@ -53,7 +53,7 @@ TEST(SlicesTest, AreAsManyOrAsLongAsTheExperimentSays) {
   EXPECT_EQ(UnitsOf(With({}, kWhole)), 1u);
 }
 
-// A network whose slices are worth it: shorter ones where positions attend to more.
+// Slices pay for this network; later ones, whose positions attend to more, are shorter.
 TEST(SlicesTest, AutoMakesThemOfTheModel) {
   constexpr char kLong[] = R"(
 model: {name: gpt2, layers: 3, heads: 2, width: 64}
@@ -66,7 +66,7 @@ epochs: 1
   ASSERT_GT(slices.size(), 2u);
   EXPECT_GT(slices.front(), slices.back());
   EXPECT_EQ(SlicesWith({"pipeline.slices=auto"}, kLong), slices);
-  // Microbatches fill the pipeline, too, and one stage has nothing to fill.
+  // Microbatches fill the pipeline, too, so slices are fewer; one stage has nothing to fill.
   EXPECT_LT(SlicesWith({"pipeline.microbatches=4"}, kLong).size(), slices.size());
   EXPECT_THAT(With({"pipeline.stages=1"}, kLong).pipeline().slices(), ElementsAre("1"));
 }
@@ -95,7 +95,7 @@ TEST(SlicesTest, WhatCannotBeIsRefusedWithItsName) {
               HasSubstr("terapipe with a bottleneck that reads token ids"));
 }
 
-// A message has six positions.
+// A slice of the message has six positions.
 TEST(SlicesTest, TheSmallestMessageIsASlice) {
   const std::vector<std::string> codec = {"data.batch_size=1",
                                           "compression.activations={codec: low_rank, rank: 6}"};

@@ -17,7 +17,7 @@
 namespace thinwire {
 namespace {
 
-// The last of `samples` samples in batches of `batch`.
+// Returns the size of the last batch of `samples` samples.
 int64_t LastBatch(int64_t samples, int64_t batch) { return (samples - 1) % batch + 1; }
 
 int64_t SmallestMicrobatch(int64_t batch, int64_t microbatches) {
@@ -28,7 +28,7 @@ int64_t Limited(int64_t samples, uint64_t limit) {
   return limit > 0 ? static_cast<int64_t>(std::min<uint64_t>(limit, samples)) : samples;
 }
 
-// Samples of the smallest message of training, and of evaluation.
+// Number of samples in the smallest message of training, and of evaluation.
 struct Smallest {
   int64_t train, evaluate;
 };
@@ -44,7 +44,8 @@ absl::StatusOr<Smallest> SmallestOf(const Experiment& experiment) {
       LastBatch(Limited(data.test_samples, experiment.data().test_limit()), batch)};
 }
 
-// Evaluation codes activations, but for those that ef21 keeps by sample.
+// Returns whether evaluation uses the codec. It does for activations, except those that ef21 keeps
+// per sample.
 bool IsEvaluated(const Experiment& experiment, const DirectionSpec& does, bool gradient) {
   const bool exact =
       does.feedback.kind == FeedbackKind::kEf21 && does.feedback.key == StateKey::kSample;
@@ -73,12 +74,12 @@ absl::Status CheckHalves(const DirectionSpec& does, const Shape& message) {
   return HalvesOf(Lowest(does.codec, does.level), message).status();
 }
 
-// What crosses a cut in the smallest messages.
+// Shapes of the smallest messages at a cut.
 struct Crossing {
   std::string cut;
-  Shape train, either;  // in training; in training or evaluation
+  Shape train, either;  // in training; the smaller of training and evaluation
 };
-// `slices`: what SlicesFrom says.
+// `slices` is the result of SlicesFrom.
 std::vector<Crossing> CrossingsOf(const Partition& partition, const std::vector<int64_t>& slices,
                                   const Smallest& smallest) {
   std::vector<Crossing> crossings;

@@ -1,5 +1,5 @@
-// What must hold of the smallest message that a run sends, so that it fails before it starts and
-// not with the last batch of an epoch.
+// Checks of the smallest message that a run sends, so that a run fails before it starts and not at
+// the last batch of an epoch.
 #pragma once
 
 #include <string>
@@ -14,22 +14,23 @@
 
 namespace thinwire {
 
-// The smallest messages of one direction of a cut: a microbatch's, the last batch's, or
-// evaluation's last one.
+// The smallest messages of one direction of a cut: a microbatch's, that of the last batch, or that
+// of the last evaluation batch.
 struct SmallestMessage {
   std::string cut;
   bool gradient = false;
   DirectionSpec does;
-  Shape train, coded;  // in training; where the codec is at work, in evaluation too
+  Shape train, coded;  // in training; where the codec is used, so possibly in evaluation
 };
-// Lists the smallest message of each direction of each cut, the tied one included. `experiment` is
-// resolved, `partition` made from it.
+// Returns the smallest message of each direction of each cut, the tied one included. `experiment`
+// must be resolved, `partition` made from it.
 absl::StatusOr<std::vector<SmallestMessage>> SmallestMessages(const Experiment& experiment,
                                                               const Partition& partition);
 
-// InvalidArgument naming cut and direction where low_rank is to factor a message with no more rows
-// or columns than its rank; where ef_mixed_b has a single entry of a training message's scope to
-// halve; and where rotation principal has more channels than Axes takes.
+// Checks the smallest messages. InvalidArgument names the cut and the direction in these cases:
+// - low_rank would factor a message with no more rows or columns than its rank;
+// - ef_mixed_b would halve a scope that has a single entry in a training message;
+// - rotation principal would have more channels than Axes allows.
 absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition);
 
 }  // namespace thinwire

@@ -86,7 +86,7 @@ std::vector<std::string> GivenCuts(const Experiment& experiment) {
   return names;
 }
 
-// The general bottleneck, or the one that the cut has of its own.
+// Returns the general bottleneck, or the cut's own one.
 absl::StatusOr<BottleneckSpec> BottleneckAt(const CompressionConfig& compression,
                                             const std::string& cut) {
   const auto found = compression.boundaries().find(cut);

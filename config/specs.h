@@ -1,5 +1,5 @@
-// What the folders below are told to do, from a resolved experiment (config/resolve.h). Pure
-// functions; where an experiment is not resolved they refuse what they need and do not find.
+// Conversion of a resolved experiment (config/resolve.h) to what the other folders need. Pure
+// functions; if the experiment is not resolved, they refuse what they need and do not find.
 #pragma once
 
 #include <cstdint>
@@ -25,24 +25,27 @@
 
 namespace thinwire {
 
-// InvalidArgument for an unknown name, with the nearest and all known ones.
+// Returns InvalidArgument for an unknown name, with the most similar and all known names.
 absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
 absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
 
-// What is known of the data, without loading any. Errors of DescribeData, and for an unknown name.
+// Returns the description of the data without loading them. Errors of DescribeData, and for an
+// unknown name.
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config);
 
-// Built for the input shape of the experiment's data, without bottlenecks; nothing is loaded.
+// Returns the model for the input shape of the experiment's data, without bottlenecks. Loads
+// nothing.
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
 
-// What makes up its model; nothing for one that the experiment writes itself.
+// Returns the options of the model; nothing if the experiment writes its own layers.
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment);
 
-// The experiment's model and its data with the values that absent fields stand for, so that two
-// which say the same are equal: `hidden` beside four times `width`, the size of a known text.
+// Return the experiment's model and data with the values of absent fields filled in: `hidden` with
+// four times `width`, the size of a known text. So two that mean the same are equal.
 absl::StatusOr<ModelConfig> ModelInFull(const Experiment& experiment);
 DataConfig DataInFull(const DataConfig& config);
 
+// A model, cut and placed.
 struct Partition {
   Model model;            // with the layers of its bottlenecks
   std::vector<Cut> cuts;  // in model order
@@ -50,17 +53,17 @@ struct Partition {
 };
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 
-// Why the model has no evaluation without compression; empty when it has.
+// Returns why the model cannot be evaluated without compression; empty if it can.
 std::string WhyNotUncompressed(const Experiment& experiment);
 
-// Opens the library of codec `plugin`, from the working directory; an error names its path.
+// Opens the library of codec `plugin`, relative to the working directory; an error names its path.
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config);
-// ef_mixed_a is ef for gradients and none for activations.
+// Takes ef_mixed_a as ef for gradients and as none for activations.
 absl::StatusOr<FeedbackSpec> FeedbackFrom(const FeedbackConfig& config, bool gradient);
 absl::StatusOr<LevelSpec> LevelFrom(const LevelConfig& config);
 absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool gradient);
-// One direction of one cut: the boundary's own entry, or the general one; and the path of that
-// entry.
+// Return one direction of one cut, the cut's own entry or else the general one, and the path of
+// that entry.
 std::string DirectionPath(const Experiment& experiment, const std::string& cut, bool gradient);
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
                                    bool gradient);
@@ -71,20 +74,21 @@ absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment);
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment);
 absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment);
-// The positions of each slice of a training sequence that has so many, in order; none where it is
-// not cut. InvalidArgument unless they make the whole.
+// Returns the numbers of positions of each slice, in order, for a training sequence of `positions`;
+// empty if it is not cut. InvalidArgument unless they add up to `positions`.
 absl::StatusOr<std::vector<int64_t>> SlicesFrom(const Experiment& experiment, int64_t positions);
-// Of a whole batch: its microbatches, or their slices (schedule/schedule.h).
+// Returns the number of units of a whole batch: its microbatches, or their slices
+// (schedule/schedule.h).
 uint32_t UnitsOf(const Experiment& experiment);
 absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment);
-// The element type of compute and of what crosses cuts.
+// Returns the element type of computation and of messages across cuts.
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment);
 
 struct Seeds {
   uint64_t init = 0, data = 0, codec = 0, dropout = 0;
 };
-// Seeds that the experiment does not give are RandomKey(seed, "init"), "data", "codec" and
-// "dropout".
+// Returns all seeds. One that the experiment does not give is RandomKey(seed, "init"), "data",
+// "codec" or "dropout".
 Seeds SeedsFrom(const Experiment& experiment);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The fields of an experiment that name files or folders of the machine on which a stage runs.
+// The fields of an experiment with paths on the machine of a stage.
 #pragma once
 
 #include <string>
@@ -8,18 +8,20 @@
 
 namespace thinwire {
 
+// One such field.
 struct StagePath {
   std::string field;   // "compression.boundaries.layer1.gradients.plugin"
-  std::string* value;  // within the experiment; not empty
+  std::string* value;  // points into the experiment; not empty
 };
 
+// All such fields, by their use.
 struct StagePaths {
   std::vector<StagePath> plugins;  // libraries of codecs
   std::vector<StagePath> data;     // what the data set is read from
   std::vector<StagePath> state;    // folders for rows of feedback
 };
 
-// Those that the experiment gives.
+// Returns those that the experiment sets.
 StagePaths StagePathsOf(Experiment* experiment);
 
 }  // namespace thinwire

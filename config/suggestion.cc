@@ -19,11 +19,11 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Fields whose names stand in several sections: the ones that are meant where no section is told.
+// Paths to suggest for field names that occur in several sections, if no section is known.
 constexpr const char* kUsual[] = {"compression.activations.codec", "data.context", "model.dropout",
                                   "optimizer.epsilon", "lr_schedule.warmup_steps"};
 
-// Without case and separators: learningRate and learning-rate are learning_rate.
+// Returns the name without case and separators: learningRate and learning-rate equal learning_rate.
 std::string Folded(const std::string& name) {
   std::string folded;
   for (const char c : name) {
@@ -38,7 +38,7 @@ std::vector<std::string> FieldNames(const Descriptor& section) {
   return names;
 }
 
-// The field of `section` of which `name` is a slip of the pen; empty if there is none.
+// Returns the field of `section` of which `name` is a misspelling; empty if there is none.
 std::string Mistyped(const Descriptor& section, const std::string& name) {
   const std::string nearest = NearestName(name, FieldNames(section));
   if (Folded(nearest) == Folded(name)) return nearest;
@@ -46,7 +46,7 @@ std::string Mistyped(const Descriptor& section, const std::string& name) {
   return distance < name.size() && distance <= std::max<size_t>(1, name.size() / 4) ? nearest : "";
 }
 
-// What `name` is called in `section`; empty if it is no synonym there.
+// Returns the field that `name` is a synonym of in `section`; empty if there is none.
 std::string CalledThere(const Descriptor& section, const std::string& name) {
   for (const Synonym& synonym : AllSynonyms()) {
     const FieldDescriptor* field = FieldAt(synonym.path);
@@ -57,7 +57,7 @@ std::string CalledThere(const Descriptor& section, const std::string& name) {
   return "";
 }
 
-// A path that --set takes: through no list and no map.
+// Returns whether --set accepts the path, which then leads through no list and no map.
 bool IsSettable(const std::string& path) {
   for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
     if (FieldAt(path.substr(0, dot))->is_repeated()) return false;
@@ -72,7 +72,8 @@ std::string CalledElsewhere(const std::string& name) {
   return "";
 }
 
-// The path of the first field of that name, sections nearer to the root first; empty if none.
+// Returns the path of the first field of that name, sections nearer to the root first; empty if
+// none.
 std::string StandsElsewhere(const std::string& name) {
   for (const char* path : kUsual) {
     if (Folded(FieldAt(path)->name()) == Folded(name)) return path;

@@ -1,4 +1,4 @@
-// "did you mean": what a name that is no field of an experiment stands for.
+// Suggestions ("did you mean") for a name that is no field of an experiment.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace thinwire {
 
-// The field of an experiment at the path, where lists and maps take no step; null where there is
-// none.
+// Returns the field of an experiment at `path`, in which lists and maps have no steps; null if
+// there is none.
 const google::protobuf::FieldDescriptor* FieldAt(const std::string& path);
 
-// What `name`, which is no field of `section`, is likely to mean: a field of that section, or the
-// path from the root of one that stands elsewhere. A synonym (synonyms.h) goes before a
-// slip of the pen, that section before others. Case, '-' and '_' do not count.
+// Returns what `name`, which is no field of `section`, probably means: a field of that section, or
+// the path from the root of a field elsewhere. A synonym (synonyms.h) takes precedence over a
+// misspelling, and that section over others. Case, '-' and '_' are ignored.
 std::string Suggestion(const google::protobuf::Descriptor& section, const std::string& name);
 
-// The path from the root of the field that `name` stands for alone; empty if nothing is called so.
+// Returns the path from the root of the field that `name` alone stands for; empty if there is none.
 std::string PathOf(const std::string& name);
 
 }  // namespace thinwire

@@ -4,7 +4,7 @@ namespace thinwire {
 
 const std::vector<Synonym>& AllSynonyms() {
   static const auto* const all = new std::vector<Synonym>{
-      // Sections, and what stands beside them.
+      // Sections, and fields outside of them.
       {"arch", "model"},
       {"architecture", "model"},
       {"network", "model"},
@@ -279,7 +279,7 @@ const std::vector<Synonym>& AllSynonyms() {
       {"channels", "compression.bottleneck.width"},
       {"dim", "compression.bottleneck.width"},
 
-      // What is done every so often.
+      // Intervals.
       {"eval_interval", "evaluation.every"},
       {"eval_every", "evaluation.every"},
       {"eval_steps", "evaluation.every"},

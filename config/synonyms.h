@@ -1,4 +1,4 @@
-// Names that PyTorch, Hugging Face, DeepSpeed, nanoGPT or plain habit give to fields of ours.
+// Names that PyTorch, Hugging Face, DeepSpeed, nanoGPT or common habit use for our fields.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@ namespace thinwire {
 
 struct Synonym {
   const char* name;
-  const char* path;  // of our field, from the root of an experiment: "optimizer.lr"
+  const char* path;  // path of our field from the root of an experiment: "optimizer.lr"
 };
 
-// All of them. A name has as many rows as sections in which it means something; where none of them
-// is the section at hand, the first counts.
+// Returns all synonyms. A name has a row for each section in which it means something. If none of
+// them is the section in question, the first row counts.
 const std::vector<Synonym>& AllSynonyms();
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// Defaults and checks of what compresses the gradients of a tied weight (models/tied_weight.h).
+// Defaults and checks of the compression of a tied weight's gradients (models/tied_weight.h).
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace thinwire {
 
-// Whether a tied weight of the model has its two copies on both sides of these cuts.
-// InvalidArgument where one of them has the name of that exchange.
+// Returns whether a tied weight of the model has its two copies on different sides of these cuts.
+// InvalidArgument if a cut has the name of that exchange.
 absl::StatusOr<bool> HasTiedCut(const Experiment& experiment, const std::vector<std::string>& cuts);
 
-// Fills in compression.boundaries.tied, whose directions are `none` and not the general ones unless
-// it says otherwise. InvalidArgument names what is for microbatches of samples only.
+// Fills in compression.boundaries.tied. Its directions default to `none`, not to the general
+// entries. InvalidArgument names what works only for microbatches of samples.
 absl::Status ResolveTied(CompressionConfig* compression);
 
 }  // namespace thinwire

@@ -1,4 +1,5 @@
-// Any text as an experiment file: refused, or resolved to what its own YAML resolves to again.
+// Reads any text as an experiment file. It must be refused, or its own YAML must resolve to the
+// same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -25,7 +25,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Where we are in the document, for errors.
+// Place in the document, for errors.
 struct Place {
   std::string source;
   std::string path;  // "compression.activations"; empty at the root
@@ -78,7 +78,7 @@ absl::StatusOr<uint64_t> ToWhole(const Place& place, const YamlNode& node, uint6
   return value;
 }
 
-// Decimal only; what is too large for a double, or not zero but too small, is refused.
+// Reads a decimal number. Numbers too large for a double, or too small but not zero, are refused.
 absl::StatusOr<double> ToDouble(const Place& place, const YamlNode& node) {
   double value = 0;
   const std::string mantissa = node.text.substr(0, node.text.find_first_of("eE"));
@@ -135,7 +135,7 @@ absl::Status SetScalar(const Place& place, const YamlNode& node, const FieldDesc
   }
 }
 
-// The uncut model; no other list of names has a meaning without one.
+// True for the list of an uncut model; other lists of names mean nothing when empty.
 bool MayBeEmpty(const FieldDescriptor& field) {
   return field.full_name() == "thinwire.PipelineConfig.cuts";
 }
@@ -148,7 +148,8 @@ absl::Status SetStrings(const Place& place, const YamlNode& node, const FieldDes
     reflection->AddString(message, field, node.text);
     return absl::OkStatus();
   }
-  // Nothing is the empty list on a command line only: in a file, all entries may be commented out.
+  // No value means the empty list on a command line only: in a file all entries may be commented
+  // out.
   const bool is_empty_override = node.kind == YamlNode::Kind::kNull && node.line == 0;
   const bool is_list = node.kind == YamlNode::Kind::kList || is_empty_override;
   const bool may_be_empty = MayBeEmpty(*field);
@@ -189,8 +190,8 @@ absl::Status MergeNode(const Place& place, const YamlNode& node, Message* messag
 absl::Status SetMessages(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                          Message* message) {
   if (node.kind != YamlNode::Kind::kList) return WrongType(place, node, "a list");
-  // An empty list leaves no trace in a message: an override could not take a file's list away. A
-  // list within an element ("[0]") takes nothing away, as the element is new.
+  // Refuses an empty list in an override: it leaves no trace in the message, so it could not remove
+  // the file's list. A list within a new element ("[0]") removes nothing.
   const bool is_override = node.line == 0;
   if (is_override && node.items.empty() && place.path.find('[') == std::string::npos) {
     return WrongType(place, node, "at least one element");
@@ -206,7 +207,7 @@ absl::Status SetMessages(const Place& place, const YamlNode& node, const FieldDe
   return absl::OkStatus();
 }
 
-// Reflection shows a map as a list of entries {key, value}.
+// Returns the value of a map's entry, which reflection shows in a list of pairs {key, value}.
 Message* MutableEntry(const std::string& key, const FieldDescriptor* field, Message* message) {
   const Reflection* reflection = message->GetReflection();
   const FieldDescriptor* key_field = field->message_type()->map_key();
@@ -219,8 +220,8 @@ Message* MutableEntry(const std::string& key, const FieldDescriptor* field, Mess
   return entry;
 }
 
-// The value of a map's entry, whose fields are to be cleared, or null where there is none or it
-// holds no fields. An entry that is the path's last step is removed.
+// Returns the message of a map's entry whose fields are to be cleared; null if there is none or the
+// entry holds no message. An entry that is the last step of the path is removed.
 Message* EntryToClear(const std::string& key, bool is_last, const FieldDescriptor* field,
                       Message* message) {
   const Reflection* reflection = message->GetReflection();
@@ -260,7 +261,8 @@ absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescr
   return absl::OkStatus();
 }
 
-// `feedback: ef` is short for `feedback: {kind: ef}`, and so is the value of an only field.
+// True for messages with a short form: `feedback: ef` for `feedback: {kind: ef}`, or the value of
+// an only field.
 bool HasShorthand(const Descriptor& descriptor) {
   return descriptor.field(0)->name() == "kind" || descriptor.field_count() == 1;
 }
@@ -290,8 +292,8 @@ std::vector<std::string> FieldNames(const Descriptor* descriptor) {
   return names;
 }
 
-// An empty file or section (`compression:` with all of it commented out) says nothing and is no
-// error. An override (line 0) is meant to say something.
+// Merges a node. An empty file or section (`compression:` with all lines commented out) is no
+// error, but an override (line 0) must say something.
 absl::Status MergeNode(const Place& place, const YamlNode& node, Message* message) {
   const bool is_in_file = node.line > 0 || place.path.empty();
   if (node.kind == YamlNode::Kind::kNull && is_in_file) return absl::OkStatus();
@@ -317,8 +319,8 @@ absl::Status MergeNode(const Place& place, const YamlNode& node, Message* messag
   return absl::OkStatus();
 }
 
-// The steps of a path. A map's key ends where a field of the map's values follows, so it may hold
-// dots.
+// Returns the steps of a path. A map's key ends where a field of the map's values follows, as keys
+// may contain dots.
 std::vector<std::string> PathSteps(const std::string& path, const Descriptor* descriptor) {
   const std::vector<std::string> parts = absl::StrSplit(path, '.');
   std::vector<std::string> steps;
@@ -338,7 +340,7 @@ std::vector<std::string> PathSteps(const std::string& path, const Descriptor* de
   return steps;
 }
 
-// A command line has no lines.
+// Sets all lines to 0, as a command line has none.
 void ForgetLines(YamlNode* node) {
   node->line = 0;
   std::fill(node->key_lines.begin(), node->key_lines.end(), 0);
@@ -347,8 +349,8 @@ void ForgetLines(YamlNode* node) {
 
 // --- Writing.
 
-// The shortest digits that read back to the same double, with a point before any exponent, as
-// YAML 1.1 readers want it.
+// Returns the shortest digits that read back to the same double, with a point before any exponent,
+// which YAML 1.1 readers need.
 std::string Digits(double value) {
   char buffer[32];
   std::string text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
@@ -377,7 +379,7 @@ std::string WrittenScalar(const Message& message, const FieldDescriptor* field) 
 
 void WriteMessage(const Message& message, const std::string& indent, std::string* out);
 
-// A key with a message below it.
+// Writes a key and a message below it.
 void WriteSection(const std::string& key, const Message& message, const std::string& indent,
                   std::string* out) {
   std::string below;
@@ -417,7 +419,7 @@ void WriteMessages(const Message& message, const FieldDescriptor* field, const s
     if (below.empty()) {
       absl::StrAppend(out, indent, "  - {}\n");
     } else {
-      below[indent.size() + 2] = '-';  // the first of the element's fields carries the dash
+      below[indent.size() + 2] = '-';  // the element's first field carries the dash
       absl::StrAppend(out, below);
     }
   }

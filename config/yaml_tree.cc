@@ -19,14 +19,14 @@
 namespace thinwire {
 namespace {
 
-// Leaves the parser; never leaves this file.
+// Exception within the parser; it never leaves this file.
 struct Refused {
   int line;
   std::string message;
 };
 
-// Bytes of the UTF-8 character at `s`, or 0: malformed (overlong, surrogate, cut short) or a
-// control character other than tab and newline.
+// Returns the bytes of the UTF-8 character at `s`. Returns 0 if it is malformed (overlong,
+// surrogate, incomplete) or a control character other than tab and newline.
 size_t CharacterBytes(const unsigned char* s, size_t left) {
   if (s[0] < 0x80) return s[0] >= 0x20 || s[0] == '\t' || s[0] == '\n' ? 1 : 0;
   const size_t n = s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;
@@ -48,8 +48,8 @@ void CheckText(const std::string& text, int line) {
   }
 }
 
-// Builds the tree from the parser's events. Anchored nodes are kept and copied where an alias
-// stands; the copy counts against the limits like any other node.
+// Builds the tree from the parser's events. Anchored nodes are kept and copied for each alias;
+// copies count against the limits like other nodes.
 class TreeBuilder final : public YAML::EventHandler {
  public:
   YamlNode TakeRoot() { return std::move(root_); }
@@ -209,7 +209,7 @@ std::string InQuotes(const std::string& text) {
   return quoted + "\"";
 }
 
-// What was quoted stays it: "8" is text.
+// Returns a scalar as YAML. Quoted text stays quoted: "8" is text.
 std::string WrittenScalar(const YamlNode& node) {
   if (node.quoted) return InQuotes(node.text);
   const bool is_number = node.text.find_first_not_of("0123456789+-.eE") == std::string::npos &&

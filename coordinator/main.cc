@@ -1,4 +1,4 @@
-// Command line to options.
+// Parses the command line.
 
 #include <signal.h>
 
@@ -427,7 +427,7 @@ CLI::App* AddDoctor(CLI::App* app, thinwire::DoctorFlags* flags) {
   return doctor;
 }
 
-// Prints what CLI11 makes of a command line that it did not accept, or the help that was asked for.
+// Prints CLI11's message about a refused command line, or the help that was asked for.
 int Leave(const CLI::App& app, const CLI::ParseError& error) {
   const auto met = static_cast<CLI::ExitCodes>(error.get_exit_code());
   const bool lacks_command = met == CLI::ExitCodes::RequiredError && app.get_subcommands().empty();
@@ -450,8 +450,9 @@ int Leave(const CLI::App& app, const CLI::ParseError& error) {
 int main(int argc, char** argv) {
   thinwire::KeepOpenSslToTheEnd();
   thinwire::Interruption interruption;
-  signal(SIGPIPE, SIG_IGN);  // a reader of our output may leave; the run goes on
-  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error that names the file
+  signal(SIGPIPE, SIG_IGN);  // a reader of the output may leave; the run goes on
+  // Writing beyond the limit on file sizes is then an error that names the file.
+  signal(SIGXFSZ, SIG_IGN);
   const auto descriptors = thinwire::RaiseDescriptorLimit(kLeastDescriptors);
   if (!descriptors.ok()) return thinwire::Complain(descriptors.status(), thinwire::kExitFailed);
   thinwire::RunFlags run_flags;

@@ -22,16 +22,16 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kMaxVocabulary = 1 << 24;
-// Words that one call of Encode remembers.
+// Most words that one call of Encode remembers.
 constexpr size_t kMaxKnownWords = 1 << 20;
 
-// The characters by which GPT-2 spells bytes: printable ones of Latin-1 stand for themselves, the
-// other bytes, in order, are U+0100 and so on.
+// Returns whether a byte is spelled by itself in GPT-2's files, as printable characters of Latin-1
+// are. The other bytes, in order, are spelled U+0100, U+0101 and so on.
 bool IsSpelledByItself(uint32_t byte) {
   return ('!' <= byte && byte <= '~') || (0xA1 <= byte && byte <= 0xAC) || byte >= 0xAE;
 }
 
-// The byte of a character of the spelling, by its code; -1: none.
+// Returns the byte that each character of the spelling stands for, by its code; -1: none.
 std::vector<int> BytesOfSpelling() {
   std::vector<int> bytes(0x200, -1);
   uint32_t next = 0x100;
@@ -41,7 +41,7 @@ std::vector<int> BytesOfSpelling() {
   return bytes;
 }
 
-// The bytes that a token of the files stands for; none where a character stands for no byte.
+// Returns the bytes of a token in the files; nothing if a character stands for no byte.
 std::optional<std::string> Unspelled(std::string_view spelled) {
   static const std::vector<int> byte_of = BytesOfSpelling();
   std::string bytes;
@@ -58,16 +58,16 @@ absl::Status Bad(const std::string& problem) {
   return absl::InvalidArgumentError(absl::StrCat("vocabulary: ", problem));
 }
 
-// A token of a word while its pairs are merged: a list in which merging unlinks the right one.
+// A token of a word during its merges. Tokens are a linked list; a merge unlinks the right token.
 struct Symbol {
   int32_t id;
   int32_t previous, next;  // -1: none
-  int32_t rank;            // of the pair that it makes with the next; kNoRank: none
-  int32_t product;         // of that pair
+  int32_t rank;            // rank of its pair with the next token; kNoRank: none
+  int32_t product;         // token that the pair becomes
 };
 constexpr int32_t kNoRank = INT32_MAX;
 
-// The pair of lowest rank is next, the leftmost of equals.
+// A pair to merge. The lowest rank comes first; of equals the leftmost.
 struct Candidate {
   int32_t rank, left;
   friend bool operator>(const Candidate& a, const Candidate& b) {
@@ -80,7 +80,7 @@ using Candidates = std::priority_queue<Candidate, std::vector<Candidate>, std::g
 
 absl::StatusOr<BpeFiles> ReadBpeFiles(const std::string& dir, bool verify) {
   const OfficialData& official = OfficialDataOf("gpt2-bpe");
-  std::error_code ignored;  // a folder that is not there fails where it is read
+  std::error_code ignored;  // reading reports a missing folder
   const bool hugging_face = std::filesystem::exists(dir + "/vocab.json", ignored) &&
                             !std::filesystem::exists(dir + "/encoder.json", ignored);
   const std::string vocabulary = dir + (hugging_face ? "/vocab.json" : "/encoder.json");
@@ -183,6 +183,8 @@ const Bpe::Merge* Bpe::FindMerge(int32_t left, int32_t right) const {
   return found == merges_.end() ? nullptr : &found->second;
 }
 
+// Encodes one word. A heap gives the next pair to merge, so n bytes take O(n log n). A pair that
+// has changed since it was pushed is recognised by its rank and skipped.
 void Bpe::EncodeWord(std::string_view word, std::vector<int32_t>* ids) const {
   std::vector<Symbol> symbols;
   symbols.reserve(word.size());
@@ -205,7 +207,7 @@ void Bpe::EncodeWord(std::string_view word, std::vector<int32_t>* ids) const {
     const auto [rank, left] = candidates.top();
     candidates.pop();
     Symbol& symbol = symbols[left];
-    if (symbol.rank != rank) continue;  // one of the pair has been merged since
+    if (symbol.rank != rank) continue;  // one of its tokens has been merged since
     Symbol& unlinked = symbols[symbol.next];
     symbol.id = symbol.product;
     symbol.next = unlinked.next;
@@ -217,7 +219,7 @@ void Bpe::EncodeWord(std::string_view word, std::vector<int32_t>* ids) const {
   for (int32_t i = size > 0 ? 0 : -1; i >= 0; i = symbols[i].next) ids->push_back(symbols[i].id);
 }
 
-// A word that the text had before has the ids that were found then: they stand in `ids`.
+// Encodes a text. The ids of a word that occurred before are copied from `ids`.
 void Bpe::EncodeText(std::string_view text, KnownWords* known, std::vector<int32_t>* ids) const {
   for (size_t at = 0, end = 0; at < text.size(); at = end) {
     end = WordEnd(text, at);

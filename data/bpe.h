@@ -1,7 +1,7 @@
-// GPT-2's byte-level byte pair encoding (Sennrich et al., 2016; Radford et al., 2019): a text is
-// divided into words (words.h), a word into its bytes, and of the neighbouring tokens of a word the
-// pair that the list of merges has first becomes one, the leftmost of equals, until no pair stands
-// in the list. Any bytes have tokens, and decode to the same bytes.
+// GPT-2's byte-level byte pair encoding (Sennrich et al., 2016; Radford et al., 2019). A text is
+// divided into words (words.h) and a word into its bytes. Then the pair of neighbouring tokens that
+// comes first in the list of merges becomes one token, the leftmost of equal pairs first, until no
+// pair is in the list. Any bytes can be encoded, and decode to the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +20,30 @@ namespace thinwire {
 
 inline constexpr char kEndOfText[] = "<|endoftext|>";
 
-// What a vocabulary is made of, as files have it.
+// Contents of a vocabulary's two files.
 struct BpeFiles {
   std::string vocabulary;  // JSON, {"token": id}
   std::string merges;
 };
 
-// The files of a folder: encoder.json and vocab.bpe (OpenAI's names), or vocab.json and merges.txt
-// (Hugging Face's). NotFound names the folder and how to get the official ones; DataLoss, with
-// `verify`, a file that is not an official one, with the size and SHA-256 met and wanted.
+// Reads the files of a folder: encoder.json and vocab.bpe (OpenAI's names), or vocab.json and
+// merges.txt (Hugging Face's). NotFound names the folder and how to get the official files.
+// DataLoss, with `verify`, names a file that is not official, with the size and SHA-256 met and
+// wanted.
 absl::StatusOr<BpeFiles> ReadBpeFiles(const std::string& dir, bool verify);
 
+// The tokenizer.
 class Bpe final : public Tokenizer {
  public:
-  // Errors of ReadBpeFiles and of Parse.
+  // Reads and parses the files of a folder. Errors of ReadBpeFiles and of Parse.
   static absl::StatusOr<std::unique_ptr<Bpe>> Load(const std::string& dir, bool verify,
                                                    EndOfText end_of_text);
 
-  // `vocabulary`: JSON, {"token": id}; ids are 0 to n - 1. `merges`: lines "left right" in order of
-  // rank, after an optional line "#version...". Tokens are spelled with a printable character for
-  // each byte, as GPT-2 does. InvalidArgument names the token or the line: an id twice or out of
-  // range, a byte without a token, a merge whose parts no line before has made, or whose product
-  // has no id or is made twice.
+  // `vocabulary` is JSON, {"token": id}, with the ids 0 to n - 1. `merges` has lines "left right"
+  // in order of rank, after an optional line "#version...". Tokens are spelled with a printable
+  // character for each byte, as in GPT-2. InvalidArgument names the token or the line:
+  // - an id that is repeated or out of range, or a byte without a token;
+  // - a merge of parts that no earlier line made, or one whose product has no id or is made twice.
   static absl::StatusOr<std::unique_ptr<Bpe>> Parse(std::string_view vocabulary,
                                                     std::string_view merges, EndOfText end_of_text);
 
@@ -68,9 +70,9 @@ class Bpe final : public Tokenizer {
     }
   };
 
-  using Ids = absl::flat_hash_map<std::string, int32_t>;  // of the tokens' bytes
+  using Ids = absl::flat_hash_map<std::string, int32_t>;  // id of a token, by its bytes
 
-  // Words that a text had before, and where in the ids of that text theirs stand.
+  // Place, among a text's ids, of those of a word that occurred before.
   struct Place {
     size_t first, count;
   };
@@ -83,7 +85,7 @@ class Bpe final : public Tokenizer {
   void EncodeText(std::string_view text, KnownWords* known, std::vector<int32_t>* ids) const;
   const Merge* FindMerge(int32_t left, int32_t right) const;
 
-  std::vector<std::string> bytes_;  // of each id
+  std::vector<std::string> bytes_;  // bytes of each id
   int32_t id_of_byte_[256] = {};
   absl::flat_hash_map<Pair, Merge> merges_;
   std::optional<int32_t> end_of_text_;

@@ -1,5 +1,5 @@
-// Encodes files with one thread and says how fast. With a second folder the ids are written there,
-// 32 bits each, for whoever compares them.
+// Encodes files with one thread and prints the speed. With a second folder the ids are written
+// there, 32 bits each, so that they can be compared.
 // usage: bpe_bench VOCABULARY_DIR IDS_DIR|- FILE...
 #include <chrono>
 #include <cstdio>
@@ -13,7 +13,7 @@
 namespace thinwire {
 namespace {
 
-// Of some rounds the fastest.
+// Number of rounds, of which the fastest counts.
 constexpr int kRounds = 5;
 
 absl::StatusOr<std::vector<int32_t>> Encode(const Bpe& bpe, const std::string& text,

@@ -1,5 +1,5 @@
-// Any bytes as the files of a byte pair vocabulary, with a text behind them: refused, or a
-// tokenizer that gives every text back. The parts are divided by zero bytes.
+// Reads any bytes as the files of a byte pair vocabulary followed by a text; zero bytes separate
+// them. They must be refused, or make a tokenizer that reproduces every text.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

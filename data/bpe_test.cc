@@ -33,7 +33,8 @@ std::unique_ptr<Bpe> Small(EndOfText end_of_text = EndOfText::kToken) {
 }
 
 TEST(BpeTest, GivesTheIdsOfTheReference) {
-  const auto bpe = Small(EndOfText::kCharacters);  // as the reference reads ordinary text
+  // As the reference treats <|endoftext|> in ordinary text.
+  const auto bpe = Small(EndOfText::kCharacters);
   const auto cases = nlohmann::json::parse(Content("cases.json"));
   ASSERT_GT(cases.size(), 15u);
   for (const auto& known : cases) {

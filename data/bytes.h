@@ -1,5 +1,5 @@
-// Each byte of a text is a token and its value is the id (Xue et al., TACL 2022): any two texts
-// have the same vocabulary, so that what was trained on one may go on with the other.
+// Tokenizer whose tokens are bytes, with the byte's value as id (Xue et al., TACL 2022). All texts
+// have the same vocabulary, so a model trained on one can be trained on another.
 #pragma once
 
 #include <cstdint>

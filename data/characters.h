@@ -1,5 +1,5 @@
-// Each character of a corpus is a token, as in nanoGPT's character-level examples: ids are the
-// characters in the order of their code points.
+// Tokenizer whose tokens are the characters of a corpus, as in nanoGPT's character-level examples.
+// Ids are in the order of their code points.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace thinwire {
 
 class Characters final : public Tokenizer {
  public:
-  // The characters that stand in `corpus`. InvalidArgument naming the first byte that is no UTF-8.
+  // Takes the characters that occur in `corpus`. InvalidArgument names the first byte that is not
+  // UTF-8.
   static absl::StatusOr<std::unique_ptr<Characters>> Of(std::string_view corpus);
 
   int32_t vocabulary() const override { return static_cast<int32_t>(codes_.size()); }

@@ -37,7 +37,7 @@ absl::Span<const OfficialFile> TestFiles() {
   return absl::MakeConstSpan(OfficialDataOf("cifar10").files).subspan(5);
 }
 
-// A whole number of records, at most as many as an official file has.
+// Reads a whole number of records, at most as many as an official file has.
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   RETURN_IF_ERROR(CheckRegular(path));
   std::error_code error;
@@ -72,14 +72,14 @@ absl::Status CheckLabels(const std::string& path, const std::string& bytes) {
   return absl::OkStatus();
 }
 
-// Records as they are gathered for an ImageDataset.
+// Records that are gathered for an ImageDataset.
 struct Records {
   std::vector<uint8_t> raw, labels;
   Digest digest;
 
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
 
-  // Those of a file, [first, last).
+  // Appends the records [first, last) of a file.
   void Append(const std::string& bytes, SampleRange range) {
     const int64_t count = range.last - range.first;
     const char* const begin = bytes.data() + range.first * kRecordBytes;
@@ -110,8 +110,8 @@ ImageFormat Format() {
   return format;
 }
 
-// Where no limit says how many samples are wanted, a file cut at a record's border would go
-// unnoticed.
+// Checks that a file is complete. Without a limit on the samples, a file cut off at a record's end
+// would otherwise go unnoticed.
 absl::Status CheckWhole(const OfficialFile& file, const std::string& path, size_t bytes) {
   if (static_cast<int64_t>(bytes) == file.bytes) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(path, " has ", bytes, " bytes, ", bytes / kRecordBytes,
@@ -128,7 +128,7 @@ struct ReadFiles {
   int64_t records = 0;
 };
 
-// The files in order, no more of them than it takes for `limit` records; 0: all of them, whole.
+// Reads the files in order, only as many as `limit` records need; 0: all of them, complete.
 absl::StatusOr<ReadFiles> Read(const std::string& dir, absl::Span<const OfficialFile> files,
                                int64_t limit, bool verify) {
   ReadFiles read;
@@ -145,7 +145,7 @@ absl::StatusOr<ReadFiles> Read(const std::string& dir, absl::Span<const Official
   return read;
 }
 
-// Records [first, last) of all that was read.
+// Makes a data set of the records [first, last) of all that was read.
 std::unique_ptr<Dataset> Images(const ReadFiles& read, SampleRange range) {
   Records records;
   int64_t before = 0;
@@ -173,11 +173,11 @@ DatasetInfo Cifar10Info() {
 absl::StatusOr<DataSplits> LoadCifar10(const DataOptions& options) {
   std::string dir = options.dir.empty() ? "." : options.dir;
   const std::string inner = dir + "/cifar-10-batches-bin";
-  std::error_code ignored;  // a folder that is not there fails where it is read
+  std::error_code ignored;  // reading reports a missing folder
   if (std::filesystem::exists(inner + "/" + TrainFiles()[0].name, ignored)) dir = inner;
   DataSplits splits;
-  // That many records are wanted of files that may be cut; those held out are the last ones there
-  // are.
+  // A limit allows incomplete files. With held-out samples all are needed, as those are the last
+  // ones.
   const bool wants_all = options.held_out > 0 && options.limit > 0;
   const int64_t wanted = wants_all ? std::numeric_limits<int64_t>::max() : options.limit;
   const std::string what = absl::StrCat("the files in ", dir);

@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 
 constexpr int kRecordBytes = 3073;
 
-// Red, green and blue of every pixel of the image are 10 label + 0, 1, 2; the first pixel's red
-// is 255.
+// Returns a record in which red, green and blue of every pixel are 10 label + 0, 1, 2; the first
+// pixel's red is 255.
 std::string Record(int label) {
   std::string record(kRecordBytes, '\0');
   record[0] = static_cast<char>(label);
@@ -33,7 +33,8 @@ int32_t LabelOf(const Dataset& data, int64_t sample) {
   return label;
 }
 
-// Five training files of two records each, labels 0 to 9 in order, and a test file of labels 9, 8.
+// Five training files of two records each, labels 0 to 9 in order, and a test file with labels 9,
+// 8.
 class Cifar10Test : public testing::Test {
  protected:
   Cifar10Test() {

@@ -19,7 +19,8 @@ namespace {
 
 CorpusSize Unknown(TokenKind) { return {}; }
 
-// Of images `info` and `load`, of text `read` and `size`; the others are null.
+// A data set and its functions: `info` and `load` for images, `read` and `size` for a text; the
+// others are null.
 struct Entry {
   KnownDataset known;
   DatasetInfo (*info)();

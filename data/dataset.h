@@ -1,5 +1,5 @@
-// Samples in memory: labelled images, or sequences of a text's tokens, each with the one that comes
-// next for a label. Immutable once loaded; any thread.
+// Samples in memory: labelled images, or sequences of a text's tokens, where each token's label is
+// the next token. Immutable once loaded; thread-safe.
 #pragma once
 
 #include <cassert>
@@ -16,45 +16,48 @@
 
 namespace thinwire {
 
+// A data set.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  virtual int64_t classes() const = 0;  // of text: the vocabulary
-  // Batch extent 1: [1, h, w, c] of images, [1, context] of text.
+  virtual int64_t classes() const = 0;  // of a text: size of the vocabulary
+  // Returns the shape with batch extent 1: [1, h, w, c] for images, [1, context] for a text.
   virtual Shape sample_shape() const = 0;
   virtual bool is_text() const { return false; }
-  // Images have one, text has one for each position.
+  // Returns 1 for an image, the number of positions for a text.
   virtual int64_t labels_per_sample() const { return 1; }
 
+  // How one sample is changed.
   struct Augmentation {
-    // Images. torchvision's RandomCrop, then RandomHorizontalFlip: pixel (y, x) of the crop is (y +
-    // dy, x + dx) of the image, black outside (black as a raw pixel: the crop comes before
-    // normalisation); then the crop is flipped.
+    // For images: torchvision's RandomCrop, then RandomHorizontalFlip. Pixel (y, x) of the crop is
+    // (y + dy, x + dx) of the image. Outside the image it is a black raw pixel, as the crop comes
+    // before normalisation. Then the crop is flipped.
     int dy = 0, dx = 0;  // pixels
     bool flip = false;   // left to right
-    // Text in random windows: the token, of places(), with which the window begins; -1: the sample
-    // stands where block `sample` (modulo the blocks there are) does.
+    // For a text in random windows: the token at which the window begins, below places(); -1: the
+    // sample is block number `sample`, modulo the number of blocks.
     int64_t place = -1;
   };
-  // Writes labels_per_sample() classes.
+  // Writes labels_per_sample() classes to `out`.
   virtual void Labels(int64_t sample, const Augmentation& augmentation,
                       absl::Span<int32_t> out) const = 0;
-  // Images only: writes the normalised sample, channels-last, to `out`: h w c floats.
+  // Writes the normalised sample, channels-last, to `out`: h w c floats. For images only.
   virtual void Load(int64_t /*sample*/, const Augmentation& /*augmentation*/,
                     absl::Span<float> /*out*/) const {
     assert(!is_text());
   }
-  // Text only: writes `context` ids.
+  // Writes `context` ids to `out`. For a text only.
   virtual void LoadTokens(int64_t /*sample*/, const Augmentation& /*augmentation*/,
                           absl::Span<int32_t> /*out*/) const {
     assert(is_text());
   }
-  // Which data this is: equal on two machines iff bytes, order and size (the limit) are equal.
+  // Returns a digest of the data: equal on two machines iff bytes, order and size (the limit) are
+  // equal.
   virtual uint64_t digest() const = 0;
 
-  // How this kind of data may be augmented: crop padding in pixels (0: none), flips or not, places
-  // where a window may begin (0: samples stay where they are).
+  // Return how this kind of data can be augmented: padding of crops in pixels (0: none), whether
+  // flips are allowed, and the number of places where a window can begin (0: samples do not move).
   virtual int crop_padding() const { return 0; }
   virtual bool may_flip() const { return false; }
   virtual int64_t places() const { return 0; }
@@ -71,17 +74,18 @@ enum class TokenKind : uint8_t {
   kBpe,         // GPT-2's byte pair encoding (bpe.h)
 };
 
-// "characters", "bytes", "bpe"; the inverse gives InvalidArgument with the known ones.
+// Returns "characters", "bytes" or "bpe". FromName is its inverse; InvalidArgument lists the known
+// names.
 const char* Name(TokenKind kind);
 absl::Status FromName(const std::string& name, TokenKind* to);
 std::vector<TokenKind> AllTokenKinds();
 
-// "token", "characters"; likewise.
+// Returns "token" or "characters". FromName is its inverse; InvalidArgument lists the known names.
 const char* Name(EndOfText end_of_text);
 absl::Status FromName(const std::string& name, EndOfText* to);
 std::vector<EndOfText> AllEndsOfText();
 
-// What is known of a text's tokens without having them.
+// Numbers of a text's tokens, which may be known without the tokens.
 struct CorpusSize {
   int64_t vocabulary = 0;
   int64_t train_tokens = 0, test_tokens = 0;
@@ -92,43 +96,46 @@ struct CorpusSize {
   }
 };
 
-// A text and how it is made of samples.
+// Tokens of a text, and how samples are made of them.
 struct TextOptions {
   TokenKind tokens = TokenKind::kBpe;
-  std::string vocabulary;                     // bpe: the folder with GPT-2's files
+  std::string vocabulary;                     // bpe: folder with GPT-2's files
   EndOfText end_of_text = EndOfText::kToken;  // bpe
-  int64_t context = 256;                      // tokens of a sample
-  int64_t windows = 0;  // training samples, each at a random place; 0: the text in blocks, in order
-  std::string file;     // text: the corpus
-  double split = 0.9;   // text: share of the characters that is for training
-  CorpusSize size;      // what the run was planned with; of vocabulary 0: not known
+  int64_t context = 256;                      // number of tokens of a sample
+  // Number of training samples at random places; 0: the text in blocks, in order.
+  int64_t windows = 0;
+  std::string file;    // text: the corpus
+  double split = 0.9;  // text: share of the characters for training
+  CorpusSize size;     // size with which the run was planned; vocabulary 0: unknown
 };
 
+// A data set and how much of it is used.
 struct DataOptions {
-  std::string name;        // one of AllDatasets()
-  std::string dir;         // cifar10, wikitext2: the folder with the files, or the one around it
-  int64_t limit = 0;       // first n training samples; 0: all that are not held out
-  int64_t test_limit = 0;  // first n test samples; 0: all
-  // The last n training samples, of text its last tokens, are the test samples, and no training
-  // samples; 0: the test set is as it is published.
+  std::string name;   // one of AllDatasets()
+  std::string dir;    // cifar10, wikitext2: folder with the files, or its parent folder
+  int64_t limit = 0;  // number of training samples, the first ones; 0: all that are not held out
+  int64_t test_limit = 0;  // number of test samples, the first ones; 0: all
+  // Number of training samples, the last ones (of a text its last tokens), that are the test
+  // samples and are not trained on. 0: the published test set.
   int64_t held_out = 0;
   bool verify = true;  // compare files with the official ones
   TextOptions text;
 };
 
-// What may be said of a data set before any of it is loaded.
+// What is known of a data set before it is loaded.
 struct KnownDataset {
   std::string name;
   bool has_folder = false;  // read from official files, not embedded
   bool is_text = false;
-  bool has_file = false;               // a text of the user's own
-  TokenKind tokens = TokenKind::kBpe;  // of a text, unless something else is said
+  bool has_file = false;               // True if the text is a file of the user.
+  TokenKind tokens = TokenKind::kBpe;  // default kind of a text's tokens
 };
 
-// In the order in which errors and lists name them.
+// Returns all data sets, in the order in which errors and lists show them.
 std::vector<KnownDataset> AllDatasets();
 
-// The options that belong to the data set of that name, under their names in experiment files.
+// Calls visit(name, field, presence) for the options of the data set spec.name; names are those of
+// experiment files.
 template <typename Spec, typename Visit, ForSpec<Spec, DataOptions> = 0>
 void VisitParameters(Spec& spec, Visit&& visit) {
   for (const KnownDataset& known : AllDatasets()) {
@@ -146,39 +153,41 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   }
 }
 
-// Fresh ones.
+// Returns the options of a data set with their defaults.
 DataOptions DefaultOptions(const KnownDataset& known);
 
-// What is known of a data set before, or without, loading it: as it is under its options but for
-// their limits.
+// Description of a data set before, or without, loading it, under its options except for their
+// limits.
 struct DatasetInfo {
   std::string name;
-  Shape sample;  // the shape of one sample, batch extent 1: [1, 32, 32, 3], or [1, context] of text
-  int64_t classes = 0;  // of text: the vocabulary
+  // Shape of one sample with batch extent 1: [1, 32, 32, 3], or [1, context] for a text.
+  Shape sample;
+  int64_t classes = 0;  // of a text: size of the vocabulary
   int64_t train_samples = 0;
   int64_t test_samples = 0;
   bool is_text = false;
 };
 
-// Loads nothing. InvalidArgument for an unknown name, with the nearest and all known ones; for a
-// context, or samples held out, that leave less than one sample; FailedPrecondition for a text of
-// which neither options.text.size nor this program knows the size: see MeasureCorpus.
+// Describes a data set without loading it. InvalidArgument for an unknown name (with the most
+// similar and all known ones), and for a context or held-out samples that leave less than one
+// sample. FailedPrecondition for a text whose size is neither in options.text.size nor known to
+// this program: see MeasureCorpus.
 absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options);
 
-// The size of a text as far as this program knows it: of the embedded and the official ones, by
-// characters or by GPT-2's own vocabulary. Of vocabulary 0: it does not.
+// Returns the size of a text if this program knows it: that of the embedded and the official texts,
+// by characters or by GPT-2's own vocabulary. Otherwise vocabulary is 0.
 CorpusSize KnownSize(const DataOptions& options);
 
-// Reads and counts a text; errors as of LoadData.
+// Reads a text and counts its tokens. Errors as in LoadData.
 absl::StatusOr<CorpusSize> MeasureCorpus(const DataOptions& options);
 
-// NotFound names the missing file and how to get it; DataLoss names file, the size or checksum
-// met and the one wanted; InvalidArgument an unknown name, the nearest and all known ones, or a
-// limit or samples held out that there are too few samples for, a text that is empty or too short
-// for a sample, or one of another size than options.text.size.
+// Loads the data. NotFound names the missing file and how to get it. DataLoss names the file and
+// the size or checksum met and wanted. InvalidArgument for an unknown name (with the most similar
+// and all known ones), for a limit or held-out samples beyond the data, for a text that is empty,
+// too short for a sample, or of another size than options.text.size.
 absl::StatusOr<DataSplits> LoadData(const DataOptions& options);
 
-// How the ids of a text came about; reads what it takes for that. Errors as of LoadData, and
+// Returns the tokenizer of a text; reads what it needs for that. Errors as in LoadData, and
 // InvalidArgument for data that are no text.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& options);
 

@@ -26,7 +26,7 @@ ImageFormat Format() {
   return format;
 }
 
-// Records [first, last).
+// Makes a data set of the records [first, last).
 std::unique_ptr<Dataset> Images(const OptdigitsRecords& records, SampleRange range) {
   std::vector<uint8_t> raw, labels;
   for (int64_t i = range.first; i < range.last; ++i) {

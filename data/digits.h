@@ -1,6 +1,7 @@
-// UCI optdigits, part of the program: 3823 training and 1797 test images of handwritten digits,
-// 8x8 pixels of 0 to 16 (data/digits/). Small enough for tests and a first run without downloads.
-// Crops are padded by 1, no flips; normalised by the mean and deviation of the training set.
+// UCI optdigits, embedded in the program: 3823 training and 1797 test images of handwritten digits,
+// 8x8 pixels with values 0 to 16 (data/digits/). Small enough for tests and a first run without
+// downloads. Crops are padded by 1, without flips. Images are normalised by the mean and deviation
+// of the training set.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,8 +11,8 @@ namespace thinwire {
 
 DatasetInfo DigitsInfo();
 
-// InvalidArgument if a limit, or what is held out, exceeds the samples there are. options.dir is
-// not used.
+// Loads the images; options.dir is not used. InvalidArgument if a limit or the held-out samples
+// exceed the samples.
 absl::StatusOr<DataSplits> LoadDigits(const DataOptions& options);
 
 }  // namespace thinwire

@@ -1,6 +1,6 @@
-// Any bytes as the files of a data set: refused, or samples that can be read, of labels in range.
-// The first byte says which: records of CIFAR-10, a text, or the tokens that are kept beside one;
-// the next three how much of it is asked for.
+// Reads any bytes as the files of a data set. They must be refused, or give samples with labels in
+// range. The first byte chooses the kind: records of CIFAR-10, a text, or a text's cached tokens;
+// the next three say how much of it is asked for.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace {
 using thinwire::DataOptions;
 using thinwire::Dataset;
 
-// A folder that goes with the process.
+// A folder that is removed when the process ends.
 class Folder {
  public:
   Folder() {
@@ -44,7 +44,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// The samples of the least and the most augmentation.
+// Reads all samples with the least and the most augmentation.
 void ReadAll(const Dataset& data) {
   std::vector<int32_t> labels(static_cast<size_t>(data.labels_per_sample()));
   std::vector<int32_t> tokens(labels.size());
@@ -102,7 +102,7 @@ void TryText(const Folder& folder, const uint8_t* asked, std::string_view bytes)
   ReadSplits(options);
 }
 
-// The name of the file follows from text and vocabulary; what stands in it need not.
+// The name of the file depends on text and vocabulary, its content on `bytes`.
 void TryTokens(const Folder& folder, std::string_view bytes) {
   constexpr std::string_view kText = "to be or not to be";
   const auto tokenizer = thinwire::Characters::Of(kText);

@@ -1,5 +1,5 @@
-// Training samples that are not trained on but evaluated on (DataOptions::held_out), so that a
-// choice among settings need not look at the test set.
+// Held-out samples: training samples that are used for evaluation instead (DataOptions::held_out),
+// so that settings can be chosen without the test set.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,28 @@
 
 namespace thinwire {
 
-// Records of image data, by their place in the order of the files: [first, last).
+// Ranges [first, last) of image records, in the order of the files.
 struct ImageParts {
   SampleRange train;
-  SampleRange held_out;  // empty where options.held_out is 0
+  SampleRange held_out;  // empty if options.held_out is 0
 };
 
-// The last options.held_out of `samples` training records, and the first options.limit of the
-// others; of those held out the first options.test_limit. InvalidArgument, naming the data by
-// `what` (plural: "the training digits"), if there are too few.
+// Returns the last options.held_out of `samples` training records as held out, the first
+// options.test_limit of them, and the first options.limit of the others for training.
+// InvalidArgument if there are too few; it names the data by `what` (plural: "the training
+// digits").
 absl::StatusOr<ImageParts> PartsOf(const std::string& what, int64_t samples,
                                    const DataOptions& options);
 
-// The first `limit` of so many samples; 0: all.
+// Returns the first `limit` of `samples`; 0: all.
 SampleRange FirstOf(int64_t samples, int64_t limit);
 
-// "a limit of 11 samples, but the test digits hold 10": InvalidArgument if there are too few.
+// Returns InvalidArgument, "a limit of 11 samples, but the test digits hold 10", if there are too
+// few.
 absl::Status CheckLimit(const std::string& what, int64_t samples, int64_t limit);
 
-// Tokens at the end of a training text that are held out: samples of them in blocks, and one more
-// for the last label.
+// Returns the number of tokens at the end of a training text that are held out: the blocks of the
+// samples, and one more for the last label.
 int64_t HeldOutTokens(const DataOptions& options);
 
 }  // namespace thinwire

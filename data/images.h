@@ -9,11 +9,12 @@
 
 namespace thinwire {
 
+// Shape and normalisation of the images.
 struct ImageFormat {
   int64_t height = 0, width = 0, channels = 0;
   int64_t classes = 0;
-  // A raw pixel p of channel c becomes (p / white - mean[c]) / deviation[c], each step rounded to
-  // fp32, as torchvision's ToTensor and Normalize do.
+  // A raw pixel p of channel c becomes (p / white - mean[c]) / deviation[c]. Each step is rounded
+  // to fp32, as in torchvision's ToTensor and Normalize.
   float white = 255;
   std::vector<float> mean, deviation;
   int crop_padding = 0;
@@ -23,10 +24,11 @@ struct ImageFormat {
   Shape sample_shape() const { return {1, height, width, channels}; }
 };
 
+// The data set.
 class ImageDataset final : public Dataset {
  public:
-  // `raw`: [sample, height, width, channels]; `labels`: one per sample, below classes. `digest`
-  // names both.
+  // `raw` is [sample, height, width, channels]; `labels` has one entry per sample, below classes.
+  // `digest` identifies both.
   ImageDataset(ImageFormat format, std::vector<uint8_t> raw, std::vector<uint8_t> labels,
                uint64_t digest);
 

@@ -35,8 +35,8 @@ OfficialData Cifar10() {
       {{"https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "cifar-10-batches-bin", {}}}};
 }
 
-// The word-level version, whose rare words are <unk>. The second source has the same bytes under
-// other names.
+// Returns the word-level version, whose rare words are <unk>. The second source has the same bytes
+// under other names.
 OfficialData Wikitext2() {
   const std::string examples =
       "https://raw.githubusercontent.com/pytorch/examples/main/word_language_model/data/"

@@ -1,4 +1,4 @@
-// Data sets that others publish: their files, and where these are to be had.
+// Published data sets: their files and where to get them.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,38 @@
 
 namespace thinwire {
 
+// One file, as it is published.
 struct OfficialFile {
   std::string name;
   int64_t bytes = 0;
   std::string sha256;
 };
 
-// One place that has all files of a data set: an archive, or an address for each.
+// A place that has all files of a data set: an archive, or an address for each file.
 struct OfficialSource {
-  std::string archive;             // address of a .tar.gz or .zip; empty: `files` has the addresses
-  std::string folder;              // in the archive, of the files
+  std::string archive;             // address of a .tar.gz or .zip; empty: `files` has addresses
+  std::string folder;              // folder of the files in the archive
   std::vector<std::string> files;  // addresses, in the order of OfficialData::files
 };
 
+// A published data set.
 struct OfficialData {
   std::string name;
-  std::string what;  // in a few words
+  std::string what;  // short description
   std::vector<OfficialFile> files;
-  std::vector<OfficialSource> sources;  // the first that answers is taken
+  std::vector<OfficialSource> sources;  // tried in order until one answers
 };
 
 const std::vector<OfficialData>& AllOfficialData();
-// `name` is one of them.
+// Returns the data set called `name`, which must exist.
 const OfficialData& OfficialDataOf(std::string_view name);
 
-// DataLoss naming `path`, with the size and SHA-256 met and wanted, unless `content` is what `file`
-// holds.
+// Returns DataLoss, with `path` and the size and SHA-256 met and wanted, unless `content` is that
+// of `file`.
 absl::Status CheckOfficial(const OfficialFile& file, const std::string& path,
                            std::string_view content);
 
-// All of PATH. NotFound names it and the command that fetches `data`.
+// Reads a whole file. NotFound names it and the command that fetches `data`.
 absl::StatusOr<std::string> ReadDataFile(const std::string& path, std::string_view data);
 
 }  // namespace thinwire

@@ -19,7 +19,8 @@ constexpr Named<AugmentKind> kAugmentNames[] = {{AugmentKind::kNone, "none"},
                                                 {AugmentKind::kFixed, "fixed"},
                                                 {AugmentKind::kPerEpoch, "per_epoch"}};
 
-// Epochs count from 1, so this one's order is free to say which samples make which batch.
+// Epoch whose order decides which samples make which batch. Epochs count from 1, so no other use
+// has it.
 constexpr int64_t kFixedBatches = 0;
 
 void Permute(RandomStream random, absl::Span<int64_t> items) {  // Fisher-Yates
@@ -55,6 +56,7 @@ std::vector<int64_t> BatchOrder(const Shuffle& shuffle, int64_t epoch, int64_t s
   std::vector<int64_t> order(NumBatches(size, shuffle.batch_size));
   std::iota(order.begin(), order.end(), 0);
   if (shuffle.kind == ShuffleKind::kSamples) return order;
+  // A smaller last batch stays where it is.
   Permute(RandomStream(RandomKey(RandomKey(shuffle.seed, "batches"), epoch)),
           absl::MakeSpan(order).subspan(0, size / shuffle.batch_size));
   return order;

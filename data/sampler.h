@@ -1,5 +1,5 @@
-// Which samples make which batch, and how each is augmented: pure functions of (seed, epoch,
-// sample), so that the first and the last stage agree without talking.
+// Choice of the samples of each batch and of their augmentation. All are pure functions of (seed,
+// epoch, sample), so that the first and the last stage agree without communication.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,42 @@
 
 namespace thinwire {
 
-// The order of an epoch: a permutation of [0, size). Epochs count from 1.
+// Returns the order of an epoch: a permutation of [0, size). Epochs count from 1.
 std::vector<int64_t> EpochOrder(uint64_t seed, int64_t epoch, int64_t size);
 
-// What is shuffled anew in each epoch.
+// What is shuffled in each epoch.
 enum class ShuffleKind : uint8_t {
   kSamples,  // the samples
-  kBatches,  // the batches, which hold the same samples in every epoch; a smaller one stays last
+  // The batches, each of which keeps its samples in every epoch; a smaller one stays last.
+  kBatches,
 };
 
-// "samples", "batches"; the inverse gives InvalidArgument with the known ones.
+// Returns "samples" or "batches". FromName is its inverse; InvalidArgument lists the known names.
 const char* Name(ShuffleKind kind);
 absl::Status FromName(const std::string& name, ShuffleKind* to);
 std::vector<ShuffleKind> AllShuffles();
 
+// How an epoch is shuffled.
 struct Shuffle {
   ShuffleKind kind = ShuffleKind::kSamples;
   uint64_t seed = 0;
   int64_t batch_size = 0;
 };
 
-// The order of an epoch under either kind.
+// Returns the order of an epoch for either kind.
 std::vector<int64_t> EpochOrder(const Shuffle& shuffle, int64_t epoch, int64_t size);
 
-// Which batch stands where in an epoch: entry i names batch i of the epoch by a number that, under
-// kBatches, always means the same samples. Under kSamples entry i is i.
+// Returns which batch has which place in an epoch. Under kBatches entry i is a number that always
+// means the same samples; under kSamples entry i is i.
 std::vector<int64_t> BatchOrder(const Shuffle& shuffle, int64_t epoch, int64_t size);
 
-// Batch i of an epoch: samples [i batch, min((i+1) batch, size)) of the order. Partial last
-// batches are kept.
+// Returns the number of batches. Batch i of an epoch has samples [i batch, min((i+1) batch, size))
+// of the order; a smaller last batch is kept.
 int64_t NumBatches(int64_t size, int64_t batch_size);
 
-// Microbatch m of `count` of a batch of n samples: [first, last). Sizes differ by at most one,
-// the larger ones first. `count` must not exceed n: callers use min(count, n) microbatches.
+// Range [first, last) of samples. Microbatch `microbatch` of `count` of a batch of n samples: sizes
+// differ by at most one, the larger ones first. `count` must not exceed n, so callers use
+// min(count, n) microbatches.
 struct SampleRange {
   int64_t first = 0, last = 0;
 
@@ -54,17 +57,20 @@ struct SampleRange {
 };
 SampleRange MicrobatchRange(int64_t n, int count, int microbatch);
 
-// The 64-bit digest that frames carry for the samples of one microbatch.
+// Returns the 64-bit digest that frames carry for the samples of one microbatch.
 uint64_t SampleDigest(absl::Span<const int64_t> samples);
 
-// fixed: per sample; per_epoch: anew in each epoch.
+// Kinds of augmentation. kFixed: the same for a sample in every epoch; kPerEpoch: drawn again in
+// each epoch.
 enum class AugmentKind { kNone, kFixed, kPerEpoch };
 
-// "none", "fixed", "per_epoch"; the inverse gives InvalidArgument with the known ones.
+// Returns "none", "fixed" or "per_epoch". FromName is its inverse; InvalidArgument lists the known
+// names.
 const char* Name(AugmentKind kind);
 absl::Status FromName(const std::string& name, AugmentKind* to);
 std::vector<AugmentKind> AllAugmentations();
 
+// Returns how a sample is augmented in an epoch.
 Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint64_t seed,
                                      int64_t epoch, int64_t sample);
 

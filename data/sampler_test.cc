@@ -30,7 +30,7 @@ TEST(EpochOrderTest, IsAFunctionOfSeedAndEpoch) {
   EXPECT_NE(EpochOrder(1, 2, 100), EpochOrder(2, 2, 100));
 }
 
-// Results of recorded runs rest on this order.
+// Results of recorded runs depend on this order.
 TEST(EpochOrderTest, StaysWhatItWas) {
   EXPECT_THAT(EpochOrder(/*seed=*/1, /*epoch=*/1, /*size=*/8), ElementsAre(6, 4, 2, 1, 0, 5, 7, 3));
 }

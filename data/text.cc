@@ -23,7 +23,7 @@
 namespace thinwire {
 namespace {
 
-// Tokens are counted, and found within a word, by 31 bits.
+// Tokens are counted, and numbered within a word, with 31 bits.
 constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 31) - 1;
 
 struct Tokens {
@@ -56,7 +56,7 @@ absl::StatusOr<Tokens> TokensOf(const CorpusText& text, const DataOptions& optio
   return tokens;
 }
 
-// The last `count` training tokens become the test tokens; of fewer all do.
+// Turns the last `count` training tokens, or all if there are fewer, into the test tokens.
 void HoldOut(int64_t count, Tokens* tokens) {
   const auto size = static_cast<int64_t>(tokens->train.size());
   const auto end = tokens->train.end() - std::min(count, size);
@@ -76,7 +76,7 @@ absl::Status CheckSize(const CorpusText& text, const CorpusSize& size, const Cor
                    Spelled(wanted), ", with which the experiment was resolved (data.corpus)"));
 }
 
-// Where `share` of the characters, rounded down, end.
+// Returns the end of the first `share` of the characters, rounded down.
 size_t SplitAt(std::string_view text, double share) {
   int64_t characters = 0;
   for (size_t at = 0; at < text.size(); at += CharacterAt(text, at).bytes) ++characters;
@@ -93,8 +93,8 @@ void Divide(std::string whole, double share, CorpusText* text) {
   text->train = std::move(whole);
 }
 
-// The tokens of a text as it was planned. A text that was counted with the byte order mark at its
-// head, as programs did to which it was a character, is read with it.
+// Returns the tokens of a text as it was planned. Older programs counted a byte order mark at the
+// beginning as a character; a text that was planned so is read with it.
 absl::StatusOr<Tokens> PlannedTokens(const CorpusText& text, const DataOptions& options) {
   ASSIGN_OR_RETURN(Tokens tokens, TokensOf(text, options));
   const CorpusSize& wanted = options.text.size;
@@ -108,7 +108,7 @@ absl::StatusOr<Tokens> PlannedTokens(const CorpusText& text, const DataOptions& 
   return fits;
 }
 
-// True for a corpus of HTML, as opposed to the one page that a failed download leaves.
+// Returns true for a corpus of HTML pages; a failed download leaves a single page.
 bool IsMadeOfPages(const std::string& text) {
   constexpr std::string_view kEnd = "</html";
   const size_t first = text.find(kEnd);

@@ -1,5 +1,5 @@
-// Sequences of tokens from a text: the text cut into blocks of `context` tokens, each with the
-// next tokens for labels, or windows of that many at random places.
+// Sequences of tokens from a text: either blocks of `context` tokens, or windows of that many
+// tokens at random places. The labels are the next tokens.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,19 @@ namespace thinwire {
 
 // A text as it was read.
 struct CorpusText {
-  std::string name;  // for messages: a file's path, or what it is
+  std::string name;  // for messages: the path of a file, or a description
   std::string train, test;
-  std::string folder;     // where its tokens may be kept; empty: nowhere
-  bool had_mark = false;  // a byte order mark stood at its head, which is none of its characters
+  std::string folder;  // folder where its tokens may be cached; empty: none
+  // True if it began with a byte order mark, which is not one of its characters.
+  bool had_mark = false;
 };
 
+// The data set.
 class TextDataset final : public Dataset {
  public:
-  // `windows`: samples at places that augmentation says; 0: the tokens in blocks. `limit`: only the
-  // first samples; 0: all. There are more tokens than `context`, and as many samples as `limit`.
+  // `windows` is the number of samples whose places come from augmentation; 0: the tokens in
+  // blocks. `limit` keeps only the first samples; 0: all. There must be more tokens than `context`,
+  // and at least `limit` samples.
   TextDataset(std::vector<int32_t> tokens, int64_t vocabulary, int64_t context, int64_t windows,
               int64_t limit);
 
@@ -42,7 +45,7 @@ class TextDataset final : public Dataset {
 
  private:
   int64_t Tokens() const { return static_cast<int64_t>(tokens_.size()); }
-  // `context` tokens of the sample, from `offset` behind its first.
+  // Copies `context` tokens of the sample, beginning `offset` tokens after its first.
   void Copy(int64_t sample, const Augmentation& augmentation, int64_t offset,
             absl::Span<int32_t> out) const;
 
@@ -52,32 +55,32 @@ class TextDataset final : public Dataset {
   uint64_t digest_;
 };
 
-// What the parts of a text are called in messages.
+// Return the names of a text's parts for messages.
 std::string TrainingText(const std::string& name, const DataOptions& options);
 std::string TestText(const std::string& name, const DataOptions& options);
 
-// Samples in a text of so many tokens. InvalidArgument, naming the text by `what`, if there is
-// none.
+// Returns the number of samples in a text of `tokens`. InvalidArgument, naming the text by `what`,
+// if there is none.
 absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64_t context);
 
-// The tokenizer that options.text asks for. Errors as of Bpe::Load and Characters::Of.
+// Returns the tokenizer that options.text asks for. Errors of Bpe::Load and Characters::Of.
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
                                                        const DataOptions& options);
 
-// The same for the text as it was planned: of the size in options.text.size, or any if that is of
-// vocabulary 0. InvalidArgument names both sizes otherwise.
+// Returns the tokenizer of the text as it was planned: with the size in options.text.size, or with
+// any size if that has vocabulary 0. Otherwise InvalidArgument names both sizes.
 absl::StatusOr<std::unique_ptr<Tokenizer>> PlannedTokenizer(const CorpusText& text,
                                                             const DataOptions& options);
 
 absl::StatusOr<CorpusSize> SizeOf(const CorpusText& text, const DataOptions& options);
 
-// Errors: see LoadData.
+// Makes the data sets of a text. Errors: see LoadData.
 absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options);
 
-// The file options.text.file. The first options.text.split of its characters, rounded down, are for
-// training; a byte that is no UTF-8 counts as one, and a byte order mark at its head as none.
-// NotFound names the file; InvalidArgument one that is empty, or larger than 2 GiB; DataLoss one
-// that only stands in the place of a text (base/stand_in.h).
+// Reads the file options.text.file. The first options.text.split of its characters, rounded down,
+// are for training. A byte that is not UTF-8 counts as a character, a byte order mark at the
+// beginning does not. NotFound names the file; InvalidArgument one that is empty or larger than 2
+// GiB; DataLoss one that only stands in for a text (base/stand_in.h).
 absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options);
 
 }  // namespace thinwire

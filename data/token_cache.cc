@@ -28,7 +28,7 @@ constexpr size_t kMagicBytes = sizeof(kMagic) - 1;
 
 struct Header {
   char magic[kMagicBytes];
-  uint32_t ids_low, ids_high;  // halves of their number, so that nothing is padded
+  uint32_t ids_low, ids_high;  // halves of their number, so that the struct has no padding
   uint32_t crc;
 };
 static_assert(sizeof(Header) == kMagicBytes + 12);
@@ -42,7 +42,7 @@ Header HeaderOf(const std::vector<int32_t>& ids) {
   return header;
 }
 
-// Nothing where the file is not there, or not what Write made.
+// Returns nothing if the file does not exist or is not what Write made.
 std::optional<std::vector<int32_t>> Read(const std::string& path, int32_t vocabulary) {
   if (!CheckRegular(path).ok()) return std::nullopt;
   std::error_code error;
@@ -63,12 +63,13 @@ std::optional<std::vector<int32_t>> Read(const std::string& path, int32_t vocabu
   return fits ? std::make_optional(std::move(ids)) : std::nullopt;
 }
 
-// Several processes may write the same at once: each has a file of its own until it is whole.
+// Several processes may write the same file at once: each writes its own and renames it when
+// complete.
 void Write(const std::string& path, const std::vector<int32_t>& ids) {
   std::string draft = path + ".XXXXXX";
   const int descriptor = mkstemp(draft.data());
   if (descriptor < 0) return;
-  fchmod(descriptor, 0644);  // the text's other readers may have it, too
+  fchmod(descriptor, 0644);  // other readers of the text may use it, too
   close(descriptor);
   std::ofstream file(draft, std::ios::binary);
   const Header header = HeaderOf(ids);

@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Counts how often it is asked.
+// Counts its calls.
 class CountingTokenizer final : public Tokenizer {
  public:
   int32_t vocabulary() const override { return characters_->vocabulary(); }
@@ -44,7 +44,7 @@ class TokenCacheTest : public testing::Test {
     for (const auto& file : std::filesystem::directory_iterator(folder_)) files.push_back(file);
     return files;
   }
-  // What the tokenizer and the file give, which must be the same.
+  // Checks that the tokenizer and the file give the same ids.
   void ExpectIds(const std::string& text, int encoded) {
     const std::vector<int32_t> wanted = *CountingTokenizer().Encode(text);
     tokenizer_.encoded = 0;

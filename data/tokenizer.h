@@ -1,4 +1,4 @@
-// Text as token ids, and back. Immutable: any thread.
+// Conversion of text to token ids and back. Immutable and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,26 @@
 
 namespace thinwire {
 
-// What the words <|endoftext|>, which stand between documents, are in a text.
+// Meaning of <|endoftext|>, which separates documents, in a text.
 enum class EndOfText : uint8_t {
   kToken,       // the vocabulary's token of that name
   kCharacters,  // thirteen characters like any others
 };
 
+// A tokenizer.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
   // Ids are in [0, vocabulary).
   virtual int32_t vocabulary() const = 0;
-  // InvalidArgument naming place and character that have no id.
+  // Returns the ids of a text. InvalidArgument names the place and the character that has no id.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const = 0;
-  // InvalidArgument naming an id outside the vocabulary. Decode(Encode(text)) is `text`.
+  // Returns the text of ids; Decode(Encode(text)) is `text`. InvalidArgument names an id outside
+  // the vocabulary.
   virtual absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const = 0;
-  // The token that stands between texts, where the vocabulary has one and texts are read so.
+  // Returns the token that separates texts, if the vocabulary has one and texts are read so.
   virtual std::optional<int32_t> end_of_text() const { return std::nullopt; }
-  // Names the vocabulary: SHA-256 in hexadecimal digits.
+  // Returns the SHA-256 of the vocabulary in hexadecimal digits.
   virtual const std::string& digest() const = 0;
 };
 

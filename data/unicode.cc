@@ -39,11 +39,12 @@ std::array<CharacterClass, kAsciiEnd> AsciiClasses() {
 }
 
 struct Lead {
-  uint8_t bytes;        // of the character; 0: nothing begins so
-  uint32_t bits;        // of the code that the first byte holds
-  uint32_t least_code;  // smaller ones are overlong
+  uint8_t bytes;        // of the character; 0: no character begins like this
+  uint32_t bits;        // bits of the code in the first byte
+  uint32_t least_code;  // smaller codes are overlong
 };
 
+// Decodes the first byte of a character of two to four bytes: its high bits tell their number.
 Lead LeadOf(uint8_t byte) {
   if ((byte & 0xE0) == 0xC0) return {2, byte & 0x1Fu, 0x80};
   if ((byte & 0xF0) == 0xE0) return {3, byte & 0x0Fu, 0x800};
@@ -76,6 +77,8 @@ size_t ByteOrderMarkBytes(std::string_view text) {
   return text.substr(0, mark.size()) == mark ? mark.size() : 0;
 }
 
+// Looks back for the last byte that is no continuation byte (10xxxxxx), as only the character that
+// it begins can be incomplete.
 size_t WholeCharacters(std::string_view text) {
   for (size_t behind = 1; behind < 4 && behind <= text.size(); ++behind) {
     const auto byte = static_cast<uint8_t>(text[text.size() - behind]);

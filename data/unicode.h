@@ -1,4 +1,4 @@
-// Characters of UTF-8 text and the classes that tokenizers divide them into.
+// Characters of UTF-8 text, and the classes into which tokenizers divide them.
 #pragma once
 
 #include <cstddef>
@@ -8,32 +8,33 @@
 
 namespace thinwire {
 
-// Unicode's general categories L and N, and the property White_Space.
+// Classes: Unicode's general categories L and N, its property White_Space, and the rest.
 enum class CharacterClass : uint8_t { kLetter, kNumber, kSpace, kOther };
 
 constexpr uint32_t kNoCode = UINT32_MAX;
-constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";  // at the head of a text
+constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";  // may begin a text
 
+// A character of a text.
 struct Character {
-  uint32_t code = kNoCode;  // the code point; kNoCode: a byte that is not part of valid UTF-8
+  uint32_t code = kNoCode;  // code point; kNoCode: a byte that is not part of valid UTF-8
   uint8_t bytes = 1;
   CharacterClass kind = CharacterClass::kOther;
 };
 
-// The character that begins at text[at]; at < text.size(). Any bytes: one that begins no
-// well-formed character (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF) is a
-// character of its own, of one byte and class kOther.
+// Returns the character that begins at text[at], where at < text.size(); `text` may be any bytes. A
+// byte that begins no well-formed character is a character of its own, of one byte and class
+// kOther. Well-formed is as in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 Character CharacterAt(std::string_view text, size_t at);
 
-// Bytes of a byte order mark at the head of `text`, which is no character of it; 0 where there is
-// none.
+// Returns the bytes of a byte order mark at the beginning of `text`, which is not one of its
+// characters; 0 if there is none.
 size_t ByteOrderMarkBytes(std::string_view text);
 
-// Bytes of `text` before a character at its end that more bytes might complete; all of them where
-// there is none.
+// Returns the bytes of `text` before an incomplete character at its end, which more bytes might
+// complete; all bytes if there is none.
 size_t WholeCharacters(std::string_view text);
 
-// U+0000 to U+10FFFF as UTF-8.
+// Returns a code point, U+0000 to U+10FFFF, as UTF-8.
 std::string Utf8(uint32_t code);
 
 }  // namespace thinwire

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 constexpr char kTokens[] = "vocab.json", kMerges[] = "merges.txt", kFast[] = "tokenizer.json";
 
 bool IsThere(const std::string& path) {
-  std::error_code ignored;  // what may not be looked at fails where it is read
+  std::error_code ignored;  // reading reports an unreadable file
   return std::filesystem::exists(path, ignored);
 }
 
@@ -51,8 +51,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenBpe(const std::string& dir, const
   return Bpe::Load(dir, /*verify=*/false, end_of_text);
 }
 
-// Ids of tokens as a published file spells them: those of vocab.json, or of tokenizer.json with
-// the tokens that were added. Nothing where the folder has neither.
+// Returns the ids of tokens as a published file spells them: those of vocab.json, or of
+// tokenizer.json with its added tokens. Nothing if the folder has neither.
 absl::StatusOr<std::optional<Json>> PublishedIds(const std::string& dir, std::string* path) {
   *path = absl::StrCat(dir, "/", kTokens);
   if (IsThere(*path)) return ReadJson(*path);
@@ -79,7 +79,7 @@ absl::Status Differs(const std::string& id_here, const std::string& there,
       "the data's vocabulary is not the checkpoint's: ", id_here, ", but ", there, "; ", advice));
 }
 
-// Against files of other programs, which have byte pairs: token by token as both spell them.
+// Checks against files of other programs, which have byte pairs, token by token in their spelling.
 absl::Status CheckPublished(const std::string& dir, const DataOptions& options) {
   std::string path;
   ASSIGN_OR_RETURN(const std::optional<Json> theirs, PublishedIds(dir, &path));
@@ -93,7 +93,7 @@ absl::Status CheckPublished(const std::string& dir, const DataOptions& options) 
   }
   ASSIGN_OR_RETURN(const BpeFiles ours, ReadBpeFiles(options.text.vocabulary, options.verify));
   const Json ids = Json::parse(ours.vocabulary, nullptr, /*allow_exceptions=*/false);
-  if (!ids.is_object()) return absl::OkStatus();  // whoever reads the text says so
+  if (!ids.is_object()) return absl::OkStatus();  // whoever reads the text reports it
   for (const auto& [token, id] : ids.items()) {
     const Json other = theirs->value(token, Json());
     if (other == id) continue;
@@ -121,7 +121,7 @@ absl::Status CheckOwn(const std::string& dir, const Tokenizer& theirs, const Tok
     return Differs(absl::StrCat("id ", id, " is ", Quoted(here)),
                    absl::StrCat(Quoted(there), " by ", path), advice);
   }
-  return absl::OkStatus();  // the same tokens, read otherwise
+  return absl::OkStatus();  // the same tokens, but read differently
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The vocabulary of a text as files in a model's folder, so that whoever has the model can read its
-// ids without the text.
+// The vocabulary of a text as files in a model's folder, so that the ids can be read without the
+// text.
 //
 //   vocabulary.json          {"tokens": "bpe", "end_of_text": "token"}, {"tokens": "bytes"}, or
 //                            {"tokens": "characters", "characters": "\n !$&',-.3:;?ABC..."}, these
@@ -19,16 +19,16 @@ namespace thinwire {
 
 inline constexpr char kVocabularyFile[] = "vocabulary.json";
 
-// By name. Errors as of LoadTokenizer.
+// Returns the files' contents by name. Errors as in LoadTokenizer.
 absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOptions& options);
 
-// NotFound if `dir` has no vocabulary.json; else InvalidArgument or DataLoss names a file that is
-// not as above.
+// Reads these files. NotFound if `dir` has no vocabulary.json; otherwise InvalidArgument or
+// DataLoss names a file that is not as described above.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir);
 
-// InvalidArgument if an id of the options' text stands for something else in `dir`, as far as files
-// there tell: those above, or of other checkpoints vocab.json or tokenizer.json. Names the id, what
-// it is here and there, and what to set. Errors of LoadTokenizer too.
+// Returns InvalidArgument if an id of the options' text means something else in `dir`, as far as
+// files there tell. Those are the files above, or vocab.json or tokenizer.json of other
+// checkpoints. The error names the id, both meanings and what to set. Errors of LoadTokenizer too.
 absl::Status CheckVocabulary(const std::string& dir, const DataOptions& options);
 
 }  // namespace thinwire

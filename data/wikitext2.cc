@@ -26,7 +26,7 @@ absl::StatusOr<CorpusText> ReadWikitext2(const DataOptions& options) {
   text.name = "wikitext2";
   text.folder = options.dir.empty() ? "." : options.dir;
   const std::string inner = text.folder + "/wikitext-2";
-  std::error_code ignored;  // a folder that is not there fails where it is read
+  std::error_code ignored;  // reading reports a missing folder
   if (std::filesystem::exists(inner + "/" + official.files[0].name, ignored)) text.folder = inner;
   ASSIGN_OR_RETURN(text.train, Read(text.folder, official.files[0], options.verify));
   ASSIGN_OR_RETURN(text.test, Read(text.folder, official.files[1], options.verify));

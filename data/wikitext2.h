@@ -1,5 +1,5 @@
-// WikiText-2, the word-level version whose rare words are <unk> (Merity et al., 2016):
-// wiki.train.tokens for training, wiki.valid.tokens for test, as they stand in the files.
+// WikiText-2 in the word-level version, whose rare words are <unk> (Merity et al., 2016).
+// wiki.train.tokens is for training and wiki.valid.tokens for test, both unchanged.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,10 +7,10 @@
 
 namespace thinwire {
 
-// From options.dir or the folder wikitext-2 in it. Errors: see LoadData.
+// Reads the files from options.dir or the folder wikitext-2 in it. Errors: see LoadData.
 absl::StatusOr<CorpusText> ReadWikitext2(const DataOptions& options);
 
-// Of the official files, by characters and by GPT-2's own vocabulary.
+// Returns the size of the official files by characters or by GPT-2's own vocabulary.
 CorpusSize Wikitext2Size(TokenKind tokens);
 
 }  // namespace thinwire

@@ -5,7 +5,7 @@
 namespace thinwire {
 namespace {
 
-// Of an English ending that `text` begins with; 0: it does not.
+// Returns the bytes of an English contraction at the beginning of `text`; 0 if there is none.
 size_t ContractionBytes(std::string_view text) {
   if (text.size() < 2 || text[0] != '\'') return 0;
   for (const std::string_view ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
@@ -14,7 +14,7 @@ size_t ContractionBytes(std::string_view text) {
   return 0;
 }
 
-// Where the characters of class `kind` that begin at `at` end.
+// Returns the end of the run of characters of class `kind` that begins at `at`.
 size_t RunEnd(std::string_view text, size_t at, CharacterClass kind) {
   while (at < text.size()) {
     const Character character = CharacterAt(text, at);
@@ -24,7 +24,8 @@ size_t RunEnd(std::string_view text, size_t at, CharacterClass kind) {
   return at;
 }
 
-// White space leaves its last character to the word behind it, unless it has no other.
+// Returns the end of white space. It leaves its last character to the next word, unless that is its
+// only one.
 size_t SpaceEnd(std::string_view text, size_t at) {
   size_t last = at, end = at;
   while (end < text.size()) {

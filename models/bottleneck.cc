@@ -15,9 +15,10 @@ namespace {
 
 using Layers = std::vector<LayerSpec>;
 
-constexpr int64_t kMostHidden = 1 << 20;   // features
-constexpr double kAnchorDeviation = 0.02;  // of fixed anchors, as of embeddings
-constexpr char kPrefix[] = "bottleneck.";  // then the cut's name, the layer's, the parameter's
+constexpr int64_t kMostHidden = 1 << 20;   // number of features
+constexpr double kAnchorDeviation = 0.02;  // of fixed anchors, like that of embeddings
+// Beginning of a parameter's name, before the cut, the layer and the parameter.
+constexpr char kPrefix[] = "bottleneck.";
 
 constexpr Named<BottleneckKind> kKindNames[] = {
     {BottleneckKind::kNone, "none"},
@@ -53,7 +54,7 @@ LayerSpec Map(std::string name, int64_t out_features, bool image) {
   return layer;
 }
 
-// I + B, from the norm, the first and the last map of that name.
+// Returns I + B; `norm` and `map` name its norm and its maps.
 LayerSpec Residual(const std::string& norm, const std::string& map, int64_t hidden,
                    int64_t out_features, bool image) {
   LayerSpec rms_norm, gelu, identity, residual;
@@ -72,7 +73,8 @@ absl::Status Refused(const char* field, int64_t value, const std::string& wanted
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, ", want ", wanted));
 }
 
-// A layer norm of one feature is constant, so a code of two is the narrowest that can be normed.
+// Checks the parameters. A layer norm of one feature is constant, so a code that is normed needs
+// two.
 absl::Status Check(const BottleneckSpec& spec, int64_t channels, bool tokens) {
   const bool wants_tokens =
       spec.kind == BottleneckKind::kSubspace || spec.kind == BottleneckKind::kLearnedSubspace;
@@ -143,7 +145,7 @@ Layers Decoder(const BottleneckSpec& spec, const std::string& name, int64_t chan
   return {};
 }
 
-// The layers of the two kinds of subspaces, which know more of the model than their cut.
+// Adds the layers of both kinds of subspace, which depend on more of the model than their cut.
 class Subspaces {
  public:
   Subspaces(const std::vector<Cut>& cuts, const std::vector<BottleneckSpec>& specs, Model* model)
@@ -191,7 +193,8 @@ class Subspaces {
     return layer;
   }
 
-  // A segment between two cuts has one table, that of the cut before it.
+  // Adds the layers at one cut. A segment between two cuts has one table, that of the cut before
+  // it.
   void AddAt(size_t cut) {
     const std::string name = NameOf(cut), first = NameOf(0);
     Layers& before = model_.blocks[cuts_[cut].block].layers;
@@ -219,7 +222,7 @@ class Subspaces {
     behind.insert(behind.begin(), {expand, added});
   }
 
-  // One span from the first cut to the last.
+  // Checks that one span reaches from the first cut to the last.
   absl::Status CheckFixed() const {
     for (size_t i = 0; i < cuts_.size(); ++i) {
       if (IsFixed(i) && specs_[i].width == specs_[0].width) continue;
@@ -234,7 +237,8 @@ class Subspaces {
                      head.tied_to, ", which stays in the subspace, want model.tied: false"));
   }
 
-  // What writes to the stream before the last cut stays in the span of its segment's basis.
+  // Makes all layers that write to the stream before the last cut stay in the span of their
+  // segment's basis.
   absl::Status Constrain() {
     size_t cut = 0;
     for (int i = 0; i <= cuts_.back().block; ++i) {
@@ -316,7 +320,7 @@ absl::StatusOr<Model> WithBottlenecks(Model model, const std::vector<Cut>& cuts,
     behind.layers.insert(behind.layers.begin(), decoder.begin(), decoder.end());
   }
   RETURN_IF_ERROR(Subspaces(cuts, specs, &model).AddAll());
-  // Checks names against the model's own and fills the shapes anew.
+  // Checks all names together and fills the shapes again.
   return CustomModel(std::move(model.name), std::move(model.blocks), model.input, model.classes);
 }
 

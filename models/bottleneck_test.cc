@@ -23,7 +23,7 @@ Model ResNet8() {
   return *NamedModel(options);
 }
 
-// Two linear blocks.
+// Returns a model of two linear blocks.
 Model OfRows() {
   LayerSpec linear;
   linear.kind = LayerKind::kLinear;
@@ -166,7 +166,7 @@ TEST(BottleneckTest, ALearnedSubspaceHasABasisOnBothSidesAndATableForEachSegment
   EXPECT_EQ(basis->shape, (Shape{3, 12}));
   ASSERT_TRUE(FindTiedWeight(model).has_value());
   EXPECT_EQ(FindTiedWeight(model)->copy, "lm_head.weight");
-  other.anchor_rank = 5;  // then the table of the second segment does not serve both its cuts
+  other.anchor_rank = 5;  // so the table of the second segment does not fit both its cuts
   EXPECT_THAT(BottleneckParameters(WithTwo(Gpt2(true), spec, other)),
               Contains("h.1: bottleneck.h.1.anchor.weight [11, 5]"));
   EXPECT_FALSE(FindTiedWeight(WithTwo(Gpt2(/*tied=*/false), spec, spec)).has_value());
@@ -196,7 +196,7 @@ TEST(BottleneckTest, ASubspaceKeepsWhatWritesToTheStreamInItsSpan) {
   EXPECT_THAT(kept, Contains("transformer.wpe" + first));
   EXPECT_THAT(kept, Contains("transformer.h.0.attn.c_proj" + first));
   EXPECT_THAT(kept, Contains("transformer.h.1.mlp.c_proj.bias < bottleneck.h.1.encode.weight"));
-  EXPECT_EQ(kept.size(), 2u + 2 * 4);  // nothing behind the last cut
+  EXPECT_EQ(kept.size(), 2u + 2 * 4);  // nothing after the last cut
   EXPECT_FALSE(LearnedBasisAt(model, (*NamedCuts(model, {"h.1"}))[0]).has_value());
 }
 
@@ -259,8 +259,8 @@ TEST(BottleneckTest, ItsLayersCostParametersAndFlopsAndTheBoundaryIsTheCode) {
     EXPECT_EQ(after[segment].parameters - before[segment].parameters, 16 * 4);
     EXPECT_EQ(after[segment].forward_flops - before[segment].forward_flops, 2 * 8 * 8 * 16 * 4);
   }
-  // The encoder reads what the ReLU keeps anyway; the decoder keeps the code, and the block behind
-  // its own input as before.
+  // The encoder reads what the ReLU keeps anyway. The decoder keeps the code, and the block after
+  // it keeps its input as before.
   EXPECT_EQ(after[0].kept_elements, before[0].kept_elements);
   EXPECT_EQ(after[1].kept_elements, before[1].kept_elements + 8 * 8 * 4);
 }

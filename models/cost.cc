@@ -43,13 +43,13 @@ bool KeepsInput(const LayerSpec& layer) {
   return false;
 }
 
-// A number for each head and position.
+// Returns the attention's normalisers: one for each head and position.
 int64_t NormaliserElements(const LayerSpec& layer) {
   return layer.kind == LayerKind::kAttention ? layer.heads * layer.in[1] : 0;
 }
 
-// Elements that these layers keep. *input_counted: whether their input is counted already; then
-// whether their output is.
+// Returns the elements that these layers keep. *input_counted says whether their input has been
+// counted; on return, whether their output has been.
 int64_t KeptElements(const std::vector<LayerSpec>& layers, bool* input_counted) {
   int64_t elements = 0;
   for (const LayerSpec& layer : layers) {
@@ -77,14 +77,14 @@ int64_t WaitingElements(const std::vector<LayerSpec>& layers) {
 int64_t CachedElements(const std::vector<LayerSpec>& layers) {
   int64_t elements = 0;
   for (const LayerSpec& layer : layers) {
-    // Queries, keys and values come in, and as much as there are queries goes out.
+    // The input holds queries, keys and values; the output is as large as the queries.
     if (layer.kind == LayerKind::kAttention) elements += layer.in.elements() - layer.out.elements();
     elements += CachedElements(layer.body) + CachedElements(layer.shortcut);
   }
   return elements;
 }
 
-// Its input is there in any case.
+// Returns the elements that the block keeps besides its input.
 int64_t KeptBesidesInput(const BlockSpec& block) {
   bool input_counted = true;
   return KeptElements(block.layers, &input_counted);
@@ -152,7 +152,7 @@ std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>
 
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
-  const int64_t copies = 2 + memory.optimizer_buffers;  // value, gradient
+  const int64_t copies = 2 + memory.optimizer_buffers;  // value and gradient
   const int64_t numbers =
       copies * (cost.parameters + cost.copied_parameters) +
       (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters +

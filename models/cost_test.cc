@@ -51,7 +51,7 @@ TEST(SegmentCostsTest, AResidualBlockKeepsItsInputAndFourTensors) {
   EXPECT_EQ(costs[0].kept_elements, 32 * 32 * 3 + 2 * kWide);
   // The input, conv1, relu, conv2, relu.
   EXPECT_EQ(costs[1].kept_elements, 5 * kWide);
-  // And the projection's convolution.
+  // The rest is the projection's convolution.
   EXPECT_EQ(costs[3].kept_elements, kWide + 5 * kNext);
 }
 
@@ -73,8 +73,8 @@ TEST(SegmentCostsTest, AGpt2BlockKeepsSixteenTensorsAndTheNormalisers) {
   const std::vector<SegmentCost> costs =
       SegmentCosts(Gpt2(kPositions), Cuts(Gpt2(kPositions), {"embedding", "h.0", "h.11"}));
   EXPECT_EQ(costs[0].kept_elements, kPositions);  // the ids
-  // Two inputs of norms, their outputs, queries, keys, values, the attention's result, and four
-  // times as wide the GELU's input and output.
+  // Two inputs of norms, their outputs, queries, keys, values, the attention's result, and the
+  // GELU's input and output, four times as wide.
   EXPECT_EQ(costs[1].kept_elements, 16 * kTensor + 12 * kPositions);
   EXPECT_EQ(costs[3].kept_elements, 2 * kTensor);
 }
@@ -85,10 +85,11 @@ TEST(SegmentCostsTest, WeightPartsWaitWithInputAndGradientOfEachProduct) {
   const std::vector<SegmentCost> costs =
       SegmentCosts(model, Cuts(model, {"embedding", "h.0", "h.11"}));
   EXPECT_EQ(costs[0].waiting_elements, 0);  // a table's gradient does not wait
-  // Queries, keys and values from one tensor; projections; four times as wide and back.
+  // Inputs and outputs of the linear layers: queries, keys and values from one tensor; the
+  // projection; four times as wide and back.
   EXPECT_EQ(costs[1].waiting_elements, (1 + 3 + 1 + 1 + 1 + 4 + 4 + 1) * kTensor);
   EXPECT_EQ(costs[3].waiting_elements, kTensor + kPositions * 50257);
-  // All but the attention's.
+  // All FLOPs but the attention's.
   const BlockSpec& block = model.blocks[1];
   EXPECT_EQ(WeightFlops(block), 2.0 * kTensor * 768 * (3 + 1 + 4 + 4));
   EXPECT_EQ(WeightFlops(block) + AttentionFlops(block), ForwardFlops(block));

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// The parts of transformers' names that stand for GPT-2's and Llama's trunk.
+// The first parts of the names of GPT-2's and Llama's trunk in transformers.
 constexpr const char* kTrunks[] = {"transformer.", "model."};
 
 constexpr const char* kBuffers[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq",
@@ -29,8 +29,8 @@ FileTensor RowsOf(const ParameterSpec& parameter, const std::string& name, int64
   return tensor;
 }
 
-// from: [rows, columns]   to: [columns, rows]. Tile by tile, as whole columns would miss the cache
-// at each element.
+// Transposes from [rows, columns] to [columns, rows]. It goes tile by tile: along whole columns
+// each element would miss the cache.
 void Transpose(const float* from, int64_t rows, int64_t columns, float* to) {
   constexpr int64_t kTile = 32;
   for (int64_t top = 0; top < rows; top += kTile) {

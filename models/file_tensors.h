@@ -1,9 +1,9 @@
-// How parameters stand in checkpoint files: as which tensors, under which names. Writers and
-// readers both follow this, so that it is said once.
+// How parameters are stored in checkpoint files: tensors and their names. Writers and readers both
+// use this.
 //
-// Files are those of PyTorch and of Hugging Face's transformers. They differ from a parameter where
-// its ParameterSpec says so: GPT-2 keeps the weights of its blocks as [in, out], Llama keeps
-// queries, keys and values as a tensor each, and of tied parameters the file has one.
+// Files are like those of PyTorch and of Hugging Face's transformers. They differ from a parameter
+// where its ParameterSpec says so. GPT-2 stores the weights of its blocks as [in, out]; Llama
+// stores queries, keys and values as a tensor each; of tied parameters the file has only one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace thinwire {
 
-// Rows [first_row, first_row + rows) of a parameter, a row being what its first axis counts.
+// A tensor in a file: rows [first_row, first_row + rows) of a parameter. Rows run along its first
+// axis.
 struct FileTensor {
   std::string name;
   std::vector<int64_t> shape;  // in the file
@@ -26,23 +27,23 @@ struct FileTensor {
   int64_t elements() const { return rows * row_elements; }
 };
 
-// The tensors of a parameter, in the order of its rows. A tied copy takes its values from those of
-// the parameter that it copies.
+// Returns the tensors of a parameter in the order of its rows. For a tied copy these are the
+// tensors of its original.
 std::vector<FileTensor> FileTensors(const ParameterSpec& parameter);
 
-// Only such a parameter is written.
+// Returns whether the parameter is stored itself; a tied copy is not.
 inline bool StandsInFiles(const ParameterSpec& parameter) { return parameter.tied_to.empty(); }
 
-// The rows of a tensor as the file has them, and back: both have tensor.elements().
+// Convert rows of a parameter to the file's order, and back. Both spans have tensor.elements().
 void ToFileOrder(const FileTensor& tensor, absl::Span<const float> rows, absl::Span<float> file);
 void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl::Span<float> rows);
 
-// Published files may hold the trunk of a model alone, whose names then lack the first part
-// ("h.0.ln_1.weight"): the names that `name` may mean, itself first.
+// Returns the full names that `name` may stand for, itself first. Published files may hold only the
+// trunk of a model, whose names then lack the first part ("h.0.ln_1.weight").
 std::vector<std::string> MeaningsOf(const std::string& name);
 
-// True for what PyTorch modules keep beside their parameters and a model here computes or does not
-// need: GPT-2's causal masks, Llama's rotary frequencies, batch norm's counts of batches.
+// Returns true for buffers of PyTorch modules that a model here computes or does not need: GPT-2's
+// causal masks, Llama's rotary frequencies, batch norm's counts of batches.
 bool IsKnownBuffer(const std::string& name);
 
 }  // namespace thinwire

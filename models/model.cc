@@ -29,14 +29,14 @@ constexpr Named<LayerKind> kLayerNames[] = {{LayerKind::kConv2d, "conv"},
                                             {LayerKind::kAttention, "attention"},
                                             {LayerKind::kDropout, "dropout"}};
 
-// Layers that nobody writes.
+// Layers that experiment files cannot have.
 constexpr Named<LayerKind> kInternalNames[] = {{LayerKind::kProject, "project"},
                                                {LayerKind::kExpand, "expand"},
                                                {LayerKind::kAnchor, "anchor"}};
 
 constexpr Named<GeluForm> kGeluNames[] = {{GeluForm::kTanh, "tanh"}, {GeluForm::kExact, "exact"}};
 
-// Deviation of the weights of GPT-2's embeddings (Radford et al., 2019).
+// Deviation of GPT-2's embeddings (Radford et al., 2019).
 constexpr double kEmbeddingDeviation = 0.02;
 
 std::vector<FilePart> PartsNamed(const std::vector<FilePart>& layers, const char* parameter) {
@@ -47,8 +47,8 @@ std::vector<FilePart> PartsNamed(const std::vector<FilePart>& layers, const char
 
 std::string WeightOf(const std::string& layer) { return layer.empty() ? "" : layer + ".weight"; }
 
-// The weight, of `shape`, and the bias of a convolution or linear layer; the bias starts as
-// PyTorch's unless the layer has a deviation.
+// Returns the weight, of `shape`, and the bias of a convolution or linear layer. The bias starts as
+// in PyTorch unless the layer has a deviation.
 std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
   const int64_t fan_in = shape.elements() / shape[0], fan_out = shape.elements() / shape[1];
   const bool is_normal = layer.deviation > 0;
@@ -106,7 +106,7 @@ std::vector<ParameterSpec> TableParameters(const LayerSpec& layer, int64_t rows)
   return {std::move(table)};
 }
 
-// RMS norm has no bias in any case.
+// An RMS norm never has a bias.
 std::vector<ParameterSpec> RowNormParameters(const LayerSpec& layer) {
   const Shape features = {layer.in_features};
   std::vector<ParameterSpec> parameters = {{layer.name + ".weight", features, Init::kOnes}};
@@ -132,13 +132,14 @@ std::vector<ParameterSpec> ParametersOfAll(const std::vector<LayerSpec>& layers)
   return all;
 }
 
-// Queries by keys, and weights by values, of each pair of a position with one not behind it.
+// Returns the FLOPs of queries times keys and weights times values, for each pair of a position and
+// one not after it.
 double PairFlops(const LayerSpec& layer) {
   const double positions = layer.in[1], features = layer.heads * HeadSize(layer);
   return 2 * 2 * features * positions * (positions + 1) / 2;
 }
 
-// Of the layer itself, without those of its body and shortcut.
+// Returns the FLOPs of the layer itself, without its body and shortcut.
 double FlopsOf(const LayerSpec& layer) {
   switch (layer.kind) {
     case LayerKind::kAttention:
@@ -157,7 +158,7 @@ double FlopsOf(const LayerSpec& layer) {
   }
 }
 
-// Of those of the layers, bodies and shortcuts too, that count.
+// Returns the FLOPs of the layers for which `counts` is true, in bodies and shortcuts too.
 template <typename Counts>
 double FlopsOfAll(const std::vector<LayerSpec>& layers, const Counts& counts) {
   double flops = 0;

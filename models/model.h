@@ -1,5 +1,5 @@
-// A model as data: a list of named blocks of layers with shapes, parameters and FLOPs. Knows
-// nothing of devices; nn/ builds what stands here.
+// A model as data: a list of named blocks of layers with shapes, parameters and FLOPs. It is
+// independent of devices; nn/ builds it.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 namespace thinwire {
 
+// Kinds of layer.
 enum class LayerKind {
   kConv2d,     // square kernel, stride, padding, optional bias; channels-last
   kBatchNorm,  // over the last axis; eps 1e-5, momentum 0.1
@@ -21,159 +22,175 @@ enum class LayerKind {
   kFlatten,        // [batch, h, w, c] -> [batch, c h w], in PyTorch's (NCHW) order
   kLinear,         // y = x W^T + b over the last axis, of any rank from 2
   kLayerNorm,      // over the last axis of each row; eps 1e-5
-  kMaxout,         // the greatest of each `group` neighbours of the last axis
-  kResize,         // the first features of the last axis, or zeros behind them: `out_features`
+  kMaxout,         // the greatest of each `group` neighbours along the last axis
+  kResize,         // keeps the first `out_features` of the last axis, or appends zeros
   kResidual,       // y = body(x) + shortcut(x); an empty shortcut is the identity
 
-  // Of sequences. Only the first layer of a model takes token ids.
+  // Layers of sequences. Only the first layer of a model takes token ids.
   kEmbedding,          // [batch, positions] ids -> [batch, positions, features], a row for each id
-  kPositionEmbedding,  // adds a row of its own to each position
-  kRmsNorm,            // over the last axis, without mean and bias (Zhang & Sennrich, 2019)
+  kPositionEmbedding,  // adds to each position its own row
+  kRmsNorm,            // over the last axis, no mean and no bias (Zhang & Sennrich, 2019)
   kGelu,               // Hendrycks & Gimpel, 2016
   kSwiglu,             // [..., 2 f] -> [..., f]: silu(first half) * second half (Shazeer, 2020)
-  kAttention,  // causal, [batch, positions, (heads + 2 kv_heads) head_size] -> heads of them
-  kDropout,    // in training only
+  // Causal, [batch, positions, (heads + 2 kv_heads) head_size] -> [..., heads head_size].
+  kAttention,
+  kDropout,  // in training only
 
-  // Of bottlenecks (models/bottleneck.h); nobody writes them into a model. W has orthonormal rows.
+  // Layers of bottlenecks (models/bottleneck.h); experiment files cannot have them. W has
+  // orthonormal rows.
   kProject,  // y = x W^T   W: [out, in]
-  kExpand,   // y = x W     W: [in, out], the one of the kProject layer named by `shares`
-  kAnchor,   // adds to each position a row that belongs to its token id, or takes it off
+  kExpand,   // y = x W     W: [in, out], that of the kProject layer named by `copies`
+  kAnchor,   // adds to each position the row of its token id, or subtracts it
 };
 
-// x Phi(x) itself, or its approximation by a hyperbolic tangent, which GPT-2 uses.
+// Form of GELU: x Phi(x) itself, or its approximation with a hyperbolic tangent, which GPT-2 uses.
 enum class GeluForm { kTanh, kExact };
 
-// Rows of a fused weight or bias that stand in files as a tensor of their own.
+// Rows of a fused weight or bias that are a tensor of their own in files.
 struct FilePart {
-  std::string name;  // of the tensor; in a LayerSpec without ".weight" or ".bias"
+  std::string name;  // name of the tensor; in a LayerSpec without ".weight" or ".bias"
   int64_t rows = 0;
 };
 
-// What one parameter or buffer of a layer is called and how it starts.
+// Name, shape and initial values of one parameter or buffer of a layer.
 struct ParameterSpec {
-  // Uniform in +-1/sqrt(fan_in), or in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio, 2010), or
-  // normal with mean 0 and `deviation`, or that with its rows made orthonormal one after the other.
+  // Initial values. Uniform in +-1/sqrt(fan_in), or in +-sqrt(6 / (fan_in + fan_out)) (Glorot &
+  // Bengio, 2010); or normal with mean 0 and `deviation`; or normal with the rows then made
+  // orthonormal.
   enum class Init { kUniformFanIn, kXavierUniform, kZeros, kOnes, kNormal, kOrthonormal };
-  std::string name;  // PyTorch's: "layer1.0.conv1.weight"
+  std::string name;  // PyTorch's name: "layer1.0.conv1.weight"
   Shape shape;       // PyTorch's layout: convolutions OIHW, linear [out, in]
   Init init = Init::kZeros;
   int64_t fan_in = 0;
-  bool trainable = true;  // false: running statistics, and what stays as it starts
+  // False: running statistics, and parameters that keep their initial values.
+  bool trainable = true;
   int64_t fan_out = 0;
-  double deviation = 0;  // kNormal
-  // The parameter that this one is a copy of, elsewhere in the model: both start equal and take
-  // the sum of both gradients, and files have the other one only. Empty: none.
+  double deviation = 0;  // of kNormal
+  // Name of the parameter, elsewhere in the model, that this one is a copy of; empty: none. Both
+  // start equal and take the sum of both gradients; files have only the original.
   std::string tied_to = {};
-  // How it stands in files: [in, out], as GPT-2's; and as these tensors below one another, if any.
+  // Form in files: transposed to [in, out], as GPT-2's; and divided into these tensors, if there
+  // are any.
   bool transposed = false;
   std::vector<FilePart> parts = {};
-  // The weight of a convolution or linear layer that is not at an end of the model.
+  // True for the weight of a convolution or linear layer that is not at an end of the model, and
+  // for a basis.
   bool hidden = false;
-  // Its rows are orthonormal and stay so: it is trained on the Stiefel manifold, with the
-  // optimizer's rate times `rate`.
+  // True if the rows are orthonormal and stay so: it is trained on the Stiefel manifold, with the
+  // optimizer's learning rate times `rate`.
   bool orthonormal = false;
   double rate = 1;
-  // The parameter of the same segment, [k, features] with orthonormal rows, in whose span this one
-  // stays: the columns of a linear layer's weight, the rows of anything else. Empty: none.
+  // Parameter of the same segment, [k, features] with orthonormal rows, in whose span this one
+  // stays; empty: none. Of a linear layer's weight the columns stay in it, of any other parameter
+  // the rows.
   std::string within = {};
 };
 
+// One layer. A field belongs to the kinds of layer that are named with it.
 struct LayerSpec {
   LayerKind kind = LayerKind::kReLU;
-  std::string name;  // full dotted prefix of its parameters: "layer1.0.conv1"; empty without any
-  // Channels for images; kConv2d, kLinear and the norms (where both are the same) only. When a
-  // model is built, in_features 0 is taken from the shape.
+  std::string name;  // full dotted prefix of its parameters: "layer1.0.conv1"; empty if it has none
+  // Features, or channels of an image, of kConv2d, kLinear and the norms, where both are equal.
+  // When a model is built, an in_features of 0 is filled in from the shape.
   int64_t in_features = 0, out_features = 0;
-  int64_t kernel = 0, stride = 1, padding = 0;                    // pixels
+  int64_t kernel = 0, stride = 1, padding = 0;                    // of windows, in pixels
   bool bias = false;                                              // kConv2d, kLinear, kLayerNorm
-  ParameterSpec::Init init = ParameterSpec::Init::kUniformFanIn;  // kConv2d, kLinear: the weight's
-  int64_t group = 0;                                              // kMaxout: features
+  ParameterSpec::Init init = ParameterSpec::Init::kUniformFanIn;  // kConv2d, kLinear: of the weight
+  int64_t group = 0;                                              // kMaxout: number of features
   std::vector<LayerSpec> body, shortcut;                          // kResidual
 
-  // kEmbedding: rows; 0 is the model's classes. kPositionEmbedding: rows, at least as many as there
-  // are positions; 0 is as many.
+  // Number of rows. kEmbedding: 0 stands for the model's classes. kPositionEmbedding: at least the
+  // number of positions; 0 stands for that number.
   int64_t vocabulary = 0, context = 0;
-  // Of the normal distribution with which a weight of kLinear, kEmbedding or kPositionEmbedding
-  // starts; a bias starts at zero then. 0, kLinear only: as `init` says.
+  // Deviation of the normal distribution from which a weight of kLinear, kEmbedding or
+  // kPositionEmbedding starts; a bias then starts at zero. 0, for kLinear only: `init` decides.
   double deviation = 0;
-  // Of the layers with a matrix or a table the model's first or last: filled in when it is built.
+  // True for the first and the last layer of the model that has a weight matrix or a table; filled
+  // in when the model is built.
   bool is_end = false;
-  // kProject: the layer whose weight this one copies; kExpand: likewise. kAnchor: the one of this
-  // segment whose table it uses; without, the one whose fixed table it copies. Empty: none.
+  // Names of layers; empty: none. `copies`, of kProject and kExpand: the layer whose weight this
+  // one copies; of kAnchor: the layer whose fixed table it copies. `shares`, of kAnchor: the layer
+  // of this segment whose table it uses.
   std::string shares, copies;
-  bool trained = false;  // kProject, kExpand, kAnchor: else fixed as it starts
-  double rate = 1;       // kProject, kExpand: ParameterSpec's
-  // kAnchor, trained: [vocabulary, rank] times a fixed [rank, features] with orthonormal rows; else
-  // the table is [vocabulary, features].
+  bool trained = false;  // kProject, kExpand, kAnchor: whether it is trained or fixed
+  double rate = 1;       // kProject, kExpand: see ParameterSpec
+  // kAnchor, trained: the table is [vocabulary, rank] times a fixed [rank, features] with
+  // orthonormal rows. Otherwise it is [vocabulary, features].
   int64_t rank = 0;
-  bool subtracts = false;  // kAnchor
-  // kAnchor, fixed and subtracting from a code: the kProject layer before it.
+  bool subtracts = false;  // kAnchor: subtracts its rows
+  // kAnchor, fixed and subtracting from a code: name of the kProject layer before it.
   std::string through;
-  std::string within;       // kLinear, kEmbedding, kPositionEmbedding: the layer of ParameterSpec's
-  std::string tied_to;      // kLinear: the layer, an embedding, whose weight this one copies
-  bool transposed = false;  // kLinear: ParameterSpec's
-  std::vector<FilePart> parts;  // kLinear: of its output features, in this order
+  // kLinear, kEmbedding, kPositionEmbedding: layer whose weight is the basis, see ParameterSpec.
+  std::string within;
+  std::string tied_to;          // kLinear: the embedding layer whose weight this one copies
+  bool transposed = false;      // kLinear: see ParameterSpec
+  std::vector<FilePart> parts;  // kLinear: parts of its output features, in order
   double epsilon = 1e-5;        // kLayerNorm, kRmsNorm: added to the variance or the mean square
   GeluForm gelu = GeluForm::kTanh;
-  // kAttention: heads of queries, and of keys and values (0: as many), which neighbouring queries
-  // share (Ainslie et al., 2023). Rotary embedding's base (Su et al., 2021); 0: none.
+  // kAttention: number of heads of queries, and of heads of keys and values (0: as many), which
+  // neighbouring heads of queries share (Ainslie et al., 2023). `rope_theta` is the base of the
+  // rotary embedding (Su et al., 2021); 0: none.
   int64_t heads = 0, kv_heads = 0;
   double rope_theta = 0;
-  double dropout = 0;  // kDropout, kAttention (of its weights): in [0, 1)
+  double dropout = 0;  // kDropout, and kAttention for its weights: in [0, 1)
 
-  // Shapes of one sample with the batch extent 1, filled in when the model is built.
+  // Shapes of one sample, with batch extent 1; filled in when the model is built.
   Shape in, out;
 };
 
-// The unit that a cut can stand behind.
+// A block of layers; a cut can come after it.
 struct BlockSpec {
   std::string name;  // "stem", "layer1.0", "head"
   std::vector<LayerSpec> layers;
-  Shape in, out;  // batch extent 1
+  Shape in, out;  // of one sample, with batch extent 1
 };
 
+// A whole model.
 struct Model {
   std::string name;
   std::vector<BlockSpec> blocks;
-  Shape input;  // batch extent 1; with `tokens` [1, positions] ids
+  Shape input;  // of one sample, with batch extent 1; with `tokens` [1, positions] ids
   int64_t classes = 0;
-  bool tokens = false;    // the input is token ids, and there are logits for each position
-  int64_t positions = 1;  // labels of one sample
+  bool tokens = false;    // True: the input is token ids, and each position has logits.
+  int64_t positions = 1;  // number of labels of one sample
 };
 
-// Parameters and buffers in model order, as PyTorch's state_dict lists them (weight, bias,
-// running_mean, running_var; num_batches_tracked is not kept here).
+// Returns the parameters and buffers in model order, like PyTorch's state_dict (weight, bias,
+// running_mean, running_var; there is no num_batches_tracked).
 std::vector<ParameterSpec> Parameters(const LayerSpec& layer);
 std::vector<ParameterSpec> Parameters(const BlockSpec& block);
-int64_t TrainableParameters(const Model& model);  // elements; copies of others are not counted
+// Returns the number of trainable elements; copies of other parameters are not counted.
+int64_t TrainableParameters(const Model& model);
 
-// Names as experiment files spell them: "conv", "global_avg_pool". The inverse gives
-// InvalidArgument with the known ones.
+// Returns the spelling in experiment files: "conv", "global_avg_pool". FromName is its inverse;
+// InvalidArgument lists the known names.
 const char* Name(LayerKind kind);
 absl::Status FromName(const std::string& name, LayerKind* to);
 std::vector<LayerKind> AllLayerKinds();
 
-// Names as experiment files spell them: "tanh". The inverse gives InvalidArgument with both.
+// Returns the spelling in experiment files: "tanh". FromName is its inverse; InvalidArgument names
+// both.
 const char* Name(GeluForm form);
 absl::Status FromName(const std::string& name, GeluForm* to);
 
-// Such a layer has a name of its own: for its parameters or its random numbers.
+// Returns whether such a layer has a name, for its parameters or its random numbers.
 bool HasName(LayerKind kind);
 
-// Whether training draws random numbers in one of these layers.
+// Returns whether training draws random numbers in one of these layers.
 bool IsRandom(const std::vector<LayerSpec>& layers);
 
-// Whether one of these layers wants the samples' token ids, wherever in the model it is.
+// Returns whether one of these layers needs the samples' token ids, wherever in the model it is.
 bool ReadsIds(const std::vector<LayerSpec>& layers);
 
-// The size of a head that kAttention's input gives: of queries, keys and values alike.
+// Returns the size of a head, from the shape of kAttention's input. Heads of queries, keys and
+// values are equal.
 int64_t HeadSize(const LayerSpec& attention);
 
-// A layer of that kind with the defaults of what an experiment leaves out.
+// Returns a layer of that kind with the defaults for everything that an experiment may leave out.
 LayerSpec DefaultLayer(LayerKind kind);
 
 // Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h). The stride
-// of a max-pool is its kernel unless it is given.
+// of a max-pool is its kernel unless given.
 template <typename Spec, typename Visit, ForSpec<Spec, LayerSpec> = 0>
 void VisitParameters(Spec& layer, Visit&& visit) {
   switch (layer.kind) {
@@ -245,22 +262,23 @@ void VisitParameters(Spec& layer, Visit&& visit) {
   }
 }
 
-// FLOPs of the convolutions, linear layers and attentions, a multiply-add counted as two, in the
-// forward pass of one sample. An attention's are those of a query's products with the keys and
-// values up to its own position. Backward is taken as twice that. Elementwise layers and lookups
+// Returns the FLOPs of a sample's forward pass in convolutions, linear layers and attentions; a
+// multiply-add counts as two. An attention counts each query's products with the keys and values up
+// to its own position. A backward pass is taken to be twice that. Elementwise layers and lookups
 // count nothing, as is usual.
 double ForwardFlops(const BlockSpec& block);
-// Of these, the attentions'.
+// Returns the part of ForwardFlops in attentions.
 double AttentionFlops(const BlockSpec& block);
 
-// Layers, with those inside of others.
+// Returns the number of layers, those inside other layers included.
 int64_t CountLayers(const BlockSpec& block);
 
-// Whether a backward pass that is split leaves the gradient of this layer's weight to its second
-// part: that of a convolution, of a linear layer or of a trained basis, a product of x and dy.
+// Returns whether a split backward pass leaves the gradient of this layer's weight, a product of x
+// and dy, to its second part. That holds for convolutions, linear layers and trained bases.
 bool HasWaitingWeight(const LayerSpec& layer);
 
-// FLOPs of these gradients for one sample: as many as such layers' forward passes take.
+// Returns the FLOPs of these gradients for one sample: as many as the forward passes of such
+// layers.
 double WeightFlops(const BlockSpec& block);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// What is said of a model that has a name: its size, and how it differs from the usual.
+// Options of a named model: its size and its deviations from the usual form.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@ namespace thinwire {
 
 enum class ModelFamily { kResNet, kGpt2, kLlama };
 
-// Made by OptionsOf (models/zoo.h), which gives each name its own defaults.
+// Options of one model. OptionsOf (models/zoo.h) makes them, with the defaults of a name.
 struct ModelOptions {
   ModelFamily family = ModelFamily::kResNet;
   std::string name;
   Shape input;           // one sample with batch extent 1: [1, 32, 32, 3], or [1, positions] ids
-  int64_t classes = 10;  // of a language model: its vocabulary
-  // ResNets: channels of the first group of blocks. Language models: features of a position.
+  int64_t classes = 10;  // of a language model: size of its vocabulary
+  // ResNets: channels of the first group of blocks. Language models: features of each position.
   int64_t width = 0;
 
-  // Language models.
+  // The rest is for language models.
   int64_t layers = 0, heads = 0;
-  int64_t kv_heads = 0;  // kLlama: heads of keys and values, a divisor of `heads`; 0: as many
-  // Features inside the MLP. 0: 4 width; kLlama: 8/3 width, up to the next multiple of 256.
+  int64_t kv_heads = 0;  // kLlama: heads of keys and values, a divisor of `heads`; 0: `heads`
+  // Features inside the MLP. 0: 4 width; kLlama: 8/3 width, rounded up to a multiple of 256.
   int64_t hidden = 0;
-  int64_t context = 0;        // kGpt2: positions that are learned; 0: as many as a sample has
-  double dropout = 0;         // behind the embedding, of the attention's weights, on every branch
-  bool tied = false;          // the head's weight is the token embedding's
-  double epsilon = 1e-5;      // of the norms
-  double rope_theta = 10000;  // kLlama: base of the rotary embedding
+  int64_t context = 0;  // kGpt2: number of learned positions; 0: those of a sample
+  // After the embedding, of the attention's weights, and at the end of every branch.
+  double dropout = 0;
+  bool tied = false;                // True if the head's weight is the token embedding's.
+  double epsilon = 1e-5;            // of the norms
+  double rope_theta = 10000;        // kLlama: base of the rotary embedding
   GeluForm gelu = GeluForm::kTanh;  // kGpt2
-  bool bias = true;                 // kGpt2: of its linear layers and layer norms
+  bool bias = true;                 // kGpt2: whether linear layers and layer norms have biases
 };
 
 // Calls visit(name, field, presence) for each parameter of the family (base/parameters.h).

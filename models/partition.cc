@@ -13,10 +13,10 @@
 namespace thinwire {
 namespace {
 
-// "layer1" of "layer1.0"; a block without a dot is its own group.
+// Returns "layer1" for "layer1.0"; a block without a dot is its own group.
 std::string Group(const std::string& block) { return block.substr(0, block.find('.')); }
 
-// The last block that `name` stands for, or -1.
+// Returns the last block that `name` stands for, or -1.
 int BlockBefore(const Model& model, const std::string& name) {
   for (int i = static_cast<int>(model.blocks.size()) - 1; i >= 0; --i) {
     const std::string& block = model.blocks[i].name;
@@ -25,7 +25,7 @@ int BlockBefore(const Model& model, const std::string& name) {
   return -1;
 }
 
-// Every name a cut may have: groups and blocks in model order, without the end.
+// Returns every name that a cut may have: groups and blocks in model order, without the last.
 std::vector<std::string> CutNames(const Model& model) {
   std::vector<std::string> names;
   const int last = static_cast<int>(model.blocks.size()) - 1;
@@ -54,13 +54,14 @@ absl::StatusOr<Cut> NamedCut(const Model& model, const std::string& name) {
   return Cut{name, block};
 }
 
-// Splits `items` in a row into `parts` spans of at least one so that the costliest span is
-// cheapest; of all such splits the one with the earliest starts. cost(first, last) is the cost of
-// the span [first, last) and does not rest on the other spans. Returns the first item of each span.
+// Splits a row of `items` into `parts` spans of at least one item so that the costliest span is as
+// cheap as possible. Of all such splits it takes the one with the earliest starts. cost(first,
+// last) is the cost of the span [first, last) and must not depend on the other spans. Returns the
+// first item of each span.
 std::vector<int> BalancedSpans(int items, int parts,
                                const std::function<double(int first, int last)>& cost) {
   assert(1 <= parts && parts <= items);
-  // rest[k][i]: the least possible greatest cost of items [i, items) in k spans.
+  // rest[k][i] is the least possible cost of the costliest of k spans over the items [i, items).
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> rest(parts + 1, std::vector<double>(items + 1, kNever));
   rest[0][items] = 0;
@@ -71,6 +72,7 @@ std::vector<int> BalancedSpans(int items, int parts,
       }
     }
   }
+  // Takes the earliest next start after which the rest can still be split as cheaply.
   std::vector<int> starts = {0};
   for (int k = parts - 1; k > 0; --k) {
     int next = starts.back() + 1;
@@ -80,7 +82,7 @@ std::vector<int> BalancedSpans(int items, int parts,
   return starts;
 }
 
-// FLOPs of forward and backward of one sample.
+// Returns the FLOPs of a sample's forward and backward pass.
 double Flops(const Model& model, int first, int last) {
   double flops = 0;
   for (int i = first; i < last; ++i) flops += 3 * ForwardFlops(model.blocks[i]);
@@ -112,7 +114,7 @@ absl::StatusOr<std::vector<Cut>> BalancedCuts(const Model& model, int count,
     return absl::InvalidArgumentError(absl::StrCat(count, " cuts, but model ", model.name, " has ",
                                                    blocks, " blocks: want 0 to ", blocks - 1));
   }
-  // The activation that leaves at the end and the gradient that leaves at the start.
+  // Counts the activation sent at the end and the gradient sent at the start.
   const auto sent_bytes = [&model, blocks](int first, int last) {
     int64_t elements = 0;
     if (first > 0) elements += model.blocks[first].in.elements();

@@ -22,7 +22,7 @@ Model ResNet18() {
   return *NamedModel(options);
 }
 
-// A chain of linear blocks b0, b1, ... between `widths`; block i costs 6 w[i] w[i+1] FLOPs.
+// A chain of linear blocks b0, b1, ... between `widths`. Block i costs 6 w[i] w[i+1] FLOPs.
 Model Chain(const std::vector<int64_t>& widths) {
   std::vector<BlockSpec> blocks;
   for (size_t i = 0; i + 1 < widths.size(); ++i) {
@@ -88,7 +88,7 @@ TEST(BalancedCutsTest, SplitsTheWorkEvenly) {
 }
 
 TEST(BalancedCutsTest, TiesGoToTheEarlierCut) {
-  // Either cut leaves two of the three equal blocks together.
+  // Either cut leaves two of the three equal blocks together, so the earlier is taken.
   EXPECT_THAT(Blocks(BalancedCuts(Chain({8, 8, 8, 8}), 1, 0)), ElementsAre(0));
 }
 
@@ -140,7 +140,7 @@ TEST(BalancedCutsTest, TooFewBlocksAreRefused) {
   EXPECT_THAT(Refusal(BalancedCuts(Chain({8, 8, 8}), -1, 0)), HasSubstr("-1 cuts"));
 }
 
-// The first segment of each chunk.
+// Returns the first segment of each chunk.
 std::vector<int> Starts(const Placement& placement) {
   std::vector<int> starts;
   for (const SegmentRange& chunk : placement.chunks) starts.push_back(chunk.first);
@@ -155,7 +155,8 @@ TEST(BalancedPlacementTest, OneStagePerSegmentOrOneForAll) {
 }
 
 TEST(BalancedPlacementTest, FewerStagesThanSegmentsShareTheWork) {
-  const Model model = Chain({8, 8, 8, 8, 32});  // the last block costs four of the others
+  // The last block costs as much as four of the others.
+  const Model model = Chain({8, 8, 8, 8, 32});
   const std::vector<Cut> cuts = *NamedCuts(model, {"b0", "b1", "b2"});
   EXPECT_THAT(Starts(*BalancedPlacement(model, cuts, 2)), ElementsAre(0, 3));
 }
@@ -188,7 +189,8 @@ TEST(InterleavedPlacementTest, SegmentsThatAreNoMultipleOfTheStagesAreRefused) {
   const std::vector<Cut> cuts = *NamedCuts(model, {"b0", "b1", "b2", "b3"});
   EXPECT_THAT(Refusal(InterleavedPlacement(cuts, 2)),
               HasSubstr("stages is 2, but 4 cuts make 5 segments"));
-  EXPECT_THAT(Refusal(InterleavedPlacement(cuts, 5)), HasSubstr("want twice"));  // one each
+  // One segment for each stage.
+  EXPECT_THAT(Refusal(InterleavedPlacement(cuts, 5)), HasSubstr("want twice"));
   EXPECT_THAT(Refusal(InterleavedPlacement(cuts, 0)), HasSubstr("stages is 0"));
 }
 
@@ -208,7 +210,7 @@ TEST(BalancedCutsTest, TheHeadOfALanguageModelCountsAsTheBlocksThatItCosts) {
   ModelOptions options = *OptionsOf("gpt2");
   options.input = {1, 1024};
   options.classes = 50257;
-  // With 50257 logits a position the head costs nearly five of the twelve blocks.
+  // With 50257 logits a position the head costs nearly as much as five of the twelve blocks.
   const std::vector<Cut> cuts = *BalancedCuts(*NamedModel(options), 3, /*flops_per_byte=*/0);
   ASSERT_EQ(cuts.size(), 3u);
   EXPECT_EQ(cuts[0].name, "h.3");

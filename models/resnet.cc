@@ -12,7 +12,7 @@ namespace {
 struct ResNetForm {
   const char* name;
   int64_t default_width;
-  std::vector<int> blocks;  // per group; each group after the first doubles the width
+  std::vector<int> blocks;  // number in each group; each group after the first doubles the width
 };
 
 const std::vector<ResNetForm>& ResNetForms() {
@@ -25,7 +25,7 @@ const std::vector<ResNetForm>& ResNetForms() {
   return *forms;
 }
 
-// Input features are left to the shapes.
+// FillShapes sets the input features.
 LayerSpec Conv(std::string name, int64_t out_features, int64_t kernel, int64_t stride) {
   LayerSpec layer;
   layer.kind = LayerKind::kConv2d;
@@ -44,7 +44,7 @@ LayerSpec Plain(LayerKind kind, std::string name = "") {
   return layer;
 }
 
-// Two 3x3 convolutions around a shortcut (He et al., CVPR 2016, figure 2).
+// Returns two 3x3 convolutions with a shortcut around them (He et al., CVPR 2016, figure 2).
 BlockSpec BasicBlock(const std::string& name, int64_t width, int64_t stride, bool project) {
   LayerSpec residual = Plain(LayerKind::kResidual);
   residual.body = {Conv(name + ".conv1", width, 3, stride),

@@ -30,7 +30,7 @@ absl::Status CheckRank(const LayerSpec& layer, int rank, const char* want) {
   return Misfit(layer, absl::StrCat("want an input of shape ", want));
 }
 
-// The last axis must be what the layer was written for, unless it leaves that open.
+// Checks that the last axis is what the layer declares; fills it in if it is 0.
 absl::Status FillInFeatures(LayerSpec* layer) {
   const int64_t last = layer->in[layer->in.rank() - 1];
   if (layer->in_features == 0) layer->in_features = last;
@@ -39,7 +39,7 @@ absl::Status FillInFeatures(LayerSpec* layer) {
                                      layer->in_features));
 }
 
-// Shape of a convolution or pooling that gives `channels`.
+// Returns the output shape of a convolution or pooling with `channels`.
 absl::StatusOr<Shape> Windowed(const LayerSpec& layer, int64_t channels) {
   RETURN_IF_ERROR(CheckRange(layer, "kernel", layer.kernel, 1, kMaxKernel));
   RETURN_IF_ERROR(CheckRange(layer, "stride", layer.stride, 1, kMaxKernel));
@@ -66,12 +66,12 @@ absl::StatusOr<Shape> Conv2dShape(LayerSpec* layer) {
 
 absl::StatusOr<Shape> MaxPoolShape(LayerSpec* layer) {
   RETURN_IF_ERROR(CheckRank(*layer, 4, "[1, height, width, channels]"));
-  // A wider pad would make windows that hold no pixel at all.
+  // A wider padding would make windows without any pixel.
   RETURN_IF_ERROR(CheckRange(*layer, "padding", layer->padding, 0, layer->kernel / 2));
   return Windowed(*layer, layer->in[3]);
 }
 
-// The input's, with another last axis.
+// Returns the input's shape with another last axis.
 Shape WithLast(const Shape& in, int64_t features) {
   Shape out;
   for (int axis = 0; axis < in.rank() - 1; ++axis) out.Append(in[axis]);
@@ -90,7 +90,8 @@ absl::StatusOr<Shape> ResizeShape(const LayerSpec& layer) {
   return WithLast(layer.in, layer.out_features);
 }
 
-// Rows of code on one side, of features on the other: those cannot be fewer.
+// Returns the shape after a basis. One side has the width of the code, the other the features,
+// which cannot be fewer.
 absl::StatusOr<Shape> BasisShape(LayerSpec* layer) {
   RETURN_IF_ERROR(FillInFeatures(layer));
   const bool projects = layer->kind == LayerKind::kProject;
@@ -280,7 +281,7 @@ absl::Status CheckInput(const Shape& input) {
       kMaxPixels, ", positions up to ", kMaxPositions, ", features up to ", kMaxFeatures));
 }
 
-// What follows for the model from an embedding at its start.
+// Sets what an embedding at the model's start implies.
 void BeginWithTokens(Model* model) {
   model->tokens = !model->blocks.empty() && !model->blocks.front().layers.empty() &&
                   model->blocks.front().layers.front().kind == LayerKind::kEmbedding;

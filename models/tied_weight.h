@@ -1,6 +1,6 @@
-// A weight that stands in a model twice: a head that has the values of the embedding (Press &
-// Wolf, EACL 2017). Where cuts lie between the two, both segments keep a copy of it, and both
-// copies take the sum of both gradients.
+// A weight that occurs twice in a model: the head has the values of the embedding (Press & Wolf,
+// EACL 2017). If cuts lie between them, both segments keep a copy, and both copies take the sum of
+// both gradients.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,16 @@
 
 namespace thinwire {
 
-// What the exchange of both gradients is called where cuts are named.
+// Name of the exchange of both gradients, where cuts have names.
 inline constexpr char kTiedCut[] = "tied";
 
+// The two copies of a tied weight.
 struct TiedWeight {
-  std::string name, copy;  // of the parameters, in the first and in the last block
-  Shape shape;             // [rows, features], of both
+  std::string name, copy;  // names of the parameters in the first and in the last block
+  Shape shape;             // [rows, features] of both
 };
 
-// The weight that the model ties; none if it does not.
+// Returns the weight that the model ties; nothing if it ties none.
 std::optional<TiedWeight> FindTiedWeight(const Model& model);
 
 }  // namespace thinwire

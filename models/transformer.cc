@@ -55,13 +55,13 @@ absl::Status CheckSize(const ModelOptions& options) {
                      absl::StrCat("a divisor of the ", options.heads, " heads"));
 }
 
-// Three matrices of that many features have about the parameters that two of 4 width would.
+// Returns a width with which three matrices have about as many parameters as two with 4 x width.
 int64_t LlamaHidden(int64_t width) {
   constexpr int64_t kMultiple = 256;
   return (8 * width / 3 + kMultiple - 1) / kMultiple * kMultiple;
 }
 
-// Makes the layers of one model, of options that are completed.
+// Makes the layers of one model, from completed options.
 class Transformer {
  public:
   explicit Transformer(const ModelOptions& options)

@@ -11,19 +11,20 @@
 
 namespace thinwire {
 
-// gpt2, gpt2-medium, gpt2-large, gpt2-xl, llama.
+// Returns the defaults of gpt2, gpt2-medium, gpt2-large, gpt2-xl and llama.
 std::vector<ModelOptions> KnownTransformers();
 
-// With the numbers that a 0 in `options`, of a language model, stands for.
+// Returns `options`, which must be a language model's, with every 0 replaced by the number that it
+// stands for.
 ModelOptions Completed(ModelOptions options);
 
-// Pre-norm blocks of attention and MLP, a norm before the head. GPT-2 (Radford et al., 2019):
-// learned positions, layer norm, GELU, biases unless `bias` is false (as nanoGPT trains it); its
-// weights stand in files as [in, out]. Llama
-// (Touvron et al., 2023): rotary embedding, RMS norm, SwiGLU, grouped-query attention, no biases;
-// queries, keys and values are one weight, which stands in files as three, and so are gate and up.
-// Weights start normal with deviation 0.02, those that end a branch with 0.02 / sqrt(2 layers), as
-// GPT-2's; biases at zero. InvalidArgument names the option, the value met and those wanted.
+// Returns the blocks: pre-norm blocks of attention and MLP, and a norm before the head. GPT-2
+// (Radford et al., 2019) has learned positions, layer norm, GELU, and biases unless `bias` is false
+// (as nanoGPT trains it); files store its weights as [in, out]. Llama (Touvron et al., 2023) has
+// rotary embedding, RMS norm, SwiGLU, grouped-query attention and no biases. Its queries, keys and
+// values are one weight, which files store as three, and likewise gate and up. Weights start as in
+// GPT-2: normal with deviation 0.02, at the end of a branch 0.02 / sqrt(2 layers); biases start at
+// zero. InvalidArgument names the option, the value met and those wanted.
 absl::StatusOr<std::vector<BlockSpec>> TransformerBlocks(const ModelOptions& options);
 
 }  // namespace thinwire

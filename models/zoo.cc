@@ -46,7 +46,7 @@ absl::Status CheckNames(const Model& model) {
   return absl::OkStatus();
 }
 
-// An embedding's ids are within the classes: those are what the data has.
+// Checks that the embedding has a row for each class: the data's token ids are the classes.
 absl::Status CheckVocabulary(const Model& model) {
   if (!model.tokens) return absl::OkStatus();
   const LayerSpec& embedding = model.blocks.front().layers.front();
@@ -56,7 +56,7 @@ absl::Status CheckVocabulary(const Model& model) {
                                                  model.classes, " classes"));
 }
 
-// Both copies start as the embedding does.
+// Ties a layer's weight to the embedding; both copies start like the embedding.
 absl::Status TieLayer(const Model& model, bool is_in_last_block, LayerSpec* layer) {
   if (layer->tied_to.empty()) return absl::OkStatus();
   const auto refused = [&](const std::string& why) {
@@ -78,7 +78,7 @@ absl::Status TieLayer(const Model& model, bool is_in_last_block, LayerSpec* laye
   return absl::OkStatus();
 }
 
-// At most one layer copies the embedding's weight.
+// Ties all layers that ask for it; at most one may copy the embedding's weight.
 absl::Status TieLayers(const Model& model, bool is_last_block, std::vector<LayerSpec>* layers,
                        std::string* tied) {
   for (LayerSpec& layer : *layers) {
@@ -110,7 +110,7 @@ void FindWeighted(std::vector<LayerSpec>* layers, std::vector<LayerSpec*>* weigh
   }
 }
 
-// What takes the model's input, and what makes its logits.
+// Marks the layer that takes the model's input and the one that makes its logits.
 void MarkEnds(Model* model) {
   std::vector<LayerSpec*> weighted;
   for (BlockSpec& block : model->blocks) FindWeighted(&block.layers, &weighted);

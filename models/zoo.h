@@ -1,4 +1,4 @@
-// The models that have a name, and models written in an experiment file.
+// The named models, and models written in an experiment file.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,25 @@
 
 namespace thinwire {
 
-// With the defaults of each, in the order in which errors and lists name them.
+// Returns the defaults of all named models, in the order in which errors and lists show them.
 std::vector<ModelOptions> KnownModels();
 
-// The defaults of one name. InvalidArgument for an unknown one, with the nearest and all known.
+// Returns the defaults of one model. InvalidArgument for an unknown name, with the most similar and
+// all known names.
 absl::StatusOr<ModelOptions> OptionsOf(const std::string& name);
 
-// A model of a family (models/resnet.h, models/transformer.h) in the given size. InvalidArgument
-// for an unknown name or for options or an input that do not fit.
+// Returns a model of a family (models/resnet.h, models/transformer.h) in the given size.
+// InvalidArgument for an unknown name, or for options or an input that do not fit.
 absl::StatusOr<Model> NamedModel(const ModelOptions& options);
 
-// The name under which experiments write a model of their own.
+// Model name in experiments that write their own layers.
 inline constexpr char kCustomModel[] = "custom";
 
-// A model written by a user: fills every layer's `in` and `out`, and in_features where they are 0,
-// and checks that all fits, that names of blocks and of layers with names are there once, that a
-// tied weight stands in the last block and copies the model's embedding, and that the end is
-// [1, classes] or, of a language model, [1, positions, classes]. InvalidArgument names the block,
-// the layer and the shapes.
+// Returns a model written by a user, with the shapes and in_features of every layer filled in.
+// Checks that all layers fit, that names of blocks and layers are unique, that a tied weight is in
+// the last block and copies the model's embedding. Also checks that the output is [1, classes] or,
+// for a language model, [1, positions, classes]. InvalidArgument names the block, the layer and the
+// shapes.
 absl::StatusOr<Model> CustomModel(std::string name, std::vector<BlockSpec> blocks, Shape input,
                                   int64_t classes);
 

@@ -76,7 +76,7 @@ std::string Refusal(const absl::StatusOr<Model>& model) {
 TEST(NamedModelTest, ResNetsHaveThePublishedNumberOfParameters) {
   EXPECT_EQ(TrainableParameters(Named("resnet18")), 11173962);
   EXPECT_EQ(TrainableParameters(Named("resnet34")), 21282122);
-  // 269,722 with identity shortcuts (He et al., table 6) and two projections.
+  // He et al. (table 6) have 269,722 with identity shortcuts; two projections come on top.
   EXPECT_EQ(TrainableParameters(Named("resnet20")), 269722 + (16 * 32 + 64) + (32 * 64 + 128));
   EXPECT_EQ(TrainableParameters(Named("resnet8")), 78042);
 }
@@ -300,7 +300,8 @@ TEST(NamedModelTest, Gpt2WithoutBiasesHasAllElse) {
   options.classes = 50257;
   options.bias = false;
   const Model model = *NamedModel(options);
-  // A block has biases of 3, 1, 4 and 1 widths and of two norms; the last norm has one more.
+  // A block lacks biases of 3 + 1 + 4 + 1 widths and of its two norms; the last norm lacks one
+  // more.
   EXPECT_EQ(TrainableParameters(model), 124439808 - 768 * (12 * 11 + 1));
   EXPECT_THAT(ParameterNames(model.blocks[1]),
               ElementsAre("transformer.h.0.ln_1.weight", "transformer.h.0.attn.c_attn.weight",

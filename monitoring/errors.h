@@ -1,4 +1,4 @@
-// thinwire_errors_total: what went wrong, by kind.
+// thinwire_errors_total: numbers of errors, by kind.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 
 namespace thinwire {
 
+// Kinds of error.
 enum class ErrorKind {
   kDataLoss,
   kDeadline,
@@ -23,15 +24,17 @@ enum class ErrorKind {
   kOther,
 };
 
-// "data_loss", "deadline", ...
+// Returns "data_loss", "deadline", ...
 const char* Name(ErrorKind kind);
 
-// Of an error; by its code, which does not tell that a lease expired.
+// Returns the kind of an error from its code, which cannot tell that a lease expired.
 ErrorKind KindOf(const absl::Status& error);
 
+// Counts errors.
 class ErrorCounter {
  public:
-  // A series of each kind, from zero. `registry` outlives the counter. Counting: any thread.
+  // Makes a series for each kind, starting at zero. `registry` must outlive the counter. Count is
+  // thread-safe.
   ErrorCounter(const prometheus::Labels& labels, prometheus::Registry* registry);
   void Count(ErrorKind kind) { series_.at(kind)->Increment(); }
 

@@ -19,7 +19,7 @@ namespace {
 
 // Limits for all addresses of a server together.
 constexpr unsigned kConnections = 32, kThreads = 4;
-// Whoever sends half a request holds a connection until then.
+// After this time a client that sent half a request loses its connection.
 constexpr unsigned kIdleSeconds = 2;
 constexpr size_t kMostRequestBytes = 32 << 10;
 constexpr char kPlainText[] = "text/plain; charset=utf-8";
@@ -34,7 +34,7 @@ struct Page {
 MHD_Result Send(MHD_Connection* connection, const Page& page) {
   MHD_Response* response = MHD_create_response_from_buffer(
       page.body.size(), const_cast<char*>(page.body.data()), MHD_RESPMEM_MUST_COPY);
-  if (response == nullptr) return MHD_NO;  // the connection is closed then
+  if (response == nullptr) return MHD_NO;  // this closes the connection
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type);
   MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
   MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -45,12 +45,12 @@ MHD_Result Send(MHD_Connection* connection, const Page& page) {
 
 }  // namespace
 
-// The pages, which any thread may ask for.
+// The pages. Thread-safe.
 class MetricsServer::Pages {
  public:
   explicit Pages(MetricsSources sources) : sources_(std::move(sources)) {}
 
-  // The library's handler of requests.
+  // Handles a request, as the library calls it.
   static MHD_Result Answer(void* pages, MHD_Connection* connection, const char* path,
                            const char* method, const char* /*version*/, const char* /*data*/,
                            size_t* /*data_bytes*/, void** /*request*/) {

@@ -1,4 +1,4 @@
-// /metrics for Prometheus and /healthz for whoever restarts servers, over HTTP.
+// HTTP server of /metrics for Prometheus and /healthz for programs that restart servers.
 #pragma once
 
 #include <functional>
@@ -13,26 +13,28 @@ struct MHD_Daemon;  // of the HTTP library
 
 namespace thinwire {
 
+// What a server shows.
 struct MetricsSources {
   std::vector<std::shared_ptr<const prometheus::Collectable>> collectables;
-  // /healthz answers 200 "ok" while it is true, else 503. On threads of the server.
+  // /healthz answers 200 "ok" while this returns true, otherwise 503. Called on threads of the
+  // server.
   std::function<bool()> is_healthy = [] { return true; };
-  // Further families, in Prometheus' text, of names that no collectable has; asked for at each
-  // scrape, on threads of the server. Null: none.
+  // Returns more metric families in Prometheus' text format, with names that no collectable has.
+  // Called for each scrape, on threads of the server. Null: none.
   std::function<std::string()> text = nullptr;
 };
 
-// Serves for as long as this object lives.
+// Serves while this object lives.
 class MetricsServer {
  public:
-  // Serves the sources' families and those of ProcessMetrics at http://LISTEN/metrics, host:port,
-  // at all addresses of the host (ListenAt); port 0 lets the system choose. InvalidArgument for
-  // what is no address, Unavailable where it cannot be served at; both name it.
+  // Serves the families of `sources` and those of ProcessMetrics at http://LISTEN/metrics. `listen`
+  // is host:port; it serves at all addresses of the host (ListenAt), and port 0 lets the system
+  // choose. InvalidArgument if it is no address, Unavailable if it cannot be used; both name it.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const std::string& listen,
                                                               MetricsSources sources);
   ~MetricsServer();
 
-  // host:port, with the port that was taken.
+  // Returns host:port, with the port in use.
   const std::string& address() const { return address_; }
 
  private:

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// The whole answer, headers first, to who reaches the server at `host`.
+// Returns the whole answer, headers first, of the server at `host`.
 std::string Get(const MetricsServer& server, const std::string& path,
                 const std::string& host = "127.0.0.1") {
   const OwnedDescriptor fd = ConnectedTo(host, ParseHostPort(server.address())->port);

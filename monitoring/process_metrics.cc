@@ -18,14 +18,14 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-constexpr int kFirstField = 3;  // of those behind the name, as proc(5) counts them
+constexpr int kFirstField = 3;  // number of the first field after the name, as in proc(5)
 
 std::string ReadFile(const char* path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// When the system started, Unix time.
+// Returns when the system started, as Unix time.
 std::optional<double> BootSeconds() {
   std::ifstream file("/proc/stat");
   for (std::string line; std::getline(file, line);) {
@@ -37,7 +37,7 @@ std::optional<double> BootSeconds() {
 std::optional<double> OpenDescriptors() {
   std::error_code error;
   const std::filesystem::directory_iterator all("/proc/self/fd", error);
-  // The iteration has one open itself.
+  // The iteration itself has one open.
   if (error) return std::nullopt;
   return static_cast<double>(std::distance(begin(all), end(all)) - 1);
 }
@@ -56,7 +56,7 @@ MetricFamily Family(const char* name, const char* help, MetricType type, double 
 }  // namespace
 
 std::optional<ProcessStat> ParseProcessStat(const std::string& text) {
-  const size_t name_end = text.rfind(')');  // the name may hold anything
+  const size_t name_end = text.rfind(')');  // the name may hold any characters
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(text.substr(name_end + 1));
   std::string state;

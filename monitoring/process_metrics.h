@@ -9,17 +9,17 @@
 
 namespace thinwire {
 
-// What /proc/PID/stat tells; ticks are those of sysconf(_SC_CLK_TCK).
+// Contents of /proc/PID/stat; ticks are those of sysconf(_SC_CLK_TCK).
 struct ProcessStat {
-  double cpu_ticks = 0;    // user and system
-  double start_ticks = 0;  // after the system's start
+  double cpu_ticks = 0;    // of user and system
+  double start_ticks = 0;  // since the system's start
   double virtual_bytes = 0;
   double resident_pages = 0;
 };
-// Nothing where the text is not of that form.
+// Parses such a text; nothing if it has another form.
 std::optional<ProcessStat> ParseProcessStat(const std::string& text);
 
-// Of this process; read when scraped. What /proc does not tell is absent.
+// Metrics of this process, read at each scrape. Those that /proc does not have are absent.
 class ProcessMetrics final : public prometheus::Collectable {
  public:
   std::vector<prometheus::MetricFamily> Collect() const override;

@@ -1,5 +1,5 @@
-// No schedule deadlocks or overflows a queue of QueueCapacity, in whatever order stages get to
-// run and messages to arrive.
+// Checks that no schedule deadlocks or overflows a queue of QueueCapacity, in whatever order stages
+// run and messages arrive.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 namespace thinwire {
 namespace {
 
-// Messages of one boundary and direction, in order: how many were sent, have arrived and were
-// consumed by the action that needs them.
+// Messages of one boundary and direction, in order: the numbers sent, arrived, and consumed by the
+// action that needs them.
 struct Queue {
   int sent = 0, arrived = 0, consumed = 0;
-  int most = 0;  // sent and not consumed, at any time
+  int most = 0;  // most that were sent and not consumed at any time
   void Send() { most = std::max(most, ++sent - consumed); }
 };
 
@@ -32,8 +32,8 @@ struct Size {
   }
 };
 
-// A pipeline whose every event (a stage runs its next action, a message arrives) is picked by the
-// test.
+// A pipeline in which the test picks every event: a stage runs its next action, or a message
+// arrives.
 class Pipeline {
  public:
   Pipeline(const Size& size)
@@ -89,10 +89,10 @@ class Pipeline {
   const Queue& gradients(int boundary) const { return gradients_[boundary]; }
 
  private:
-  // The chunk of the model, in its order, that the next action of stage s is of.
+  // Returns which chunk of the model, in its order, the next action of stage s belongs to.
   int ChunkOf(int s) const { return actions_[s][position_[s]].chunk * stages() + s; }
 
-  // The queue that the next action of stage s takes its input from, or null.
+  // Returns the queue that gives the next action of stage s its input, or null.
   Queue* Input(int s) {
     const Action::Kind kind = actions_[s][position_[s]].kind;
     const int chunk = ChunkOf(s);
@@ -128,7 +128,7 @@ class Pipeline {
 using Event = Pipeline::Event;
 using Adversary = std::function<Event(const std::vector<Event>&)>;
 
-// Chunks or slices.
+// Returns the most chunks or slices to test.
 int MostParts(ScheduleKind kind) { return Interleaves(kind) ? 4 : Slices(kind) ? 2 : 1; }
 
 void ForEverySize(int most_stages, int most_microbatches,
@@ -152,7 +152,7 @@ void ForEverySize(const std::function<void(const Size& size)>& check) {
   ForEverySize(/*most_stages=*/8, /*most_microbatches=*/16, check);
 }
 
-// Runs a step to its end under `pick`; every queue stays within its capacity.
+// Runs a step to its end with `pick`. Every queue must stay within its capacity.
 Pipeline Finish(const Size& size, const Adversary& pick) {
   Pipeline pipeline(size);
   for (auto events = pipeline.PossibleEvents(); !events.empty();
@@ -197,7 +197,7 @@ TEST(FlowTest, EveryScheduleEndsWithinItsQueuesWhenOneEndAlwaysGoesFirst) {
 
 TEST(FlowTest, EveryScheduleEndsWithinItsQueuesWhenMessagesLinger) {
   ForEverySize([](const Size& size) {
-    // Any stage that can run goes first, the upstream or the downstream one of them.
+    // Any stage that can run goes first: either the most upstream or the most downstream of them.
     for (bool upstream : {true, false}) {
       Finish(size, [upstream](const std::vector<Event>& events) {
         std::vector<Event> actions;
@@ -215,7 +215,7 @@ TEST(FlowTest, AStarvedStageFillsItsQueuesToTheirCapacityAndNoFurther) {
   ForEverySize([](const Size& size) {
     for (int stage = 0; stage < size.stages; ++stage) {
       const Pipeline pipeline = Finish(size, Starve(stage));
-      if (size.chunks > 1) continue;  // stages that take turns wait for one another sooner
+      if (size.chunks > 1) continue;  // stages that take turns wait for each other sooner
       if (stage > 0) {
         EXPECT_EQ(pipeline.activations(stage - 1).most, size.Capacity(stage - 1));
       }
@@ -226,7 +226,7 @@ TEST(FlowTest, AStarvedStageFillsItsQueuesToTheirCapacityAndNoFurther) {
   });
 }
 
-// Arrival only delays, so it is instant here and the state is each stage's position.
+// Arrival only delays, so here it is instant, and the state is each stage's position.
 void ExploreAllOrders(const Size& size) {
   std::vector<int> capacities;
   for (int b = 0; b < size.boundaries(); ++b) capacities.push_back(size.Capacity(b));

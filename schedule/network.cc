@@ -7,12 +7,12 @@
 
 namespace thinwire {
 
-// Progressive filling: all rates grow alike until a capacity is used up, whose messages then keep
-// theirs; the others grow on.
+// Progressive filling: all rates grow equally until a capacity is used up. Its messages keep their
+// rates, and the others grow on.
 std::vector<double> FairRates(const std::vector<Route>& routes,
                               const std::vector<double>& capacities) {
   std::vector<double> rates(routes.size(), 0), left = capacities;
-  std::vector<int> growing(capacities.size(), 0);  // messages
+  std::vector<int> growing(capacities.size(), 0);  // number of messages
   for (const Route& route : routes) {
     ++growing[route.egress];
     ++growing[route.ingress];
@@ -57,7 +57,7 @@ void Network::Share(double now) {
   const std::vector<double> rates = FairRates(routes, capacities_);
   for (size_t i = 0; i < messages_.size(); ++i) {
     Message& message = messages_[i];
-    if (message.rate == rates[i]) continue;  // its end stays as it is, to the last bit
+    if (message.rate == rates[i]) continue;  // its end then stays the same to the last bit
     message.bits_left = std::max(0.0, message.bits_left - message.rate * (now - message.since));
     message.since = now;
     message.rate = rates[i];
@@ -80,7 +80,7 @@ std::vector<int> Network::TakeEnded() {
   for (const Message& message : messages_) {
     if (message.end_seconds > now) {
       under_way.push_back(message);
-    } else {  // also where one of them is no number, so that there is an end to it
+    } else {  // also if one of them is NaN, so that the loop ends
       ended.push_back(message.id);
     }
   }

@@ -24,7 +24,7 @@ TEST(FairRatesTest, MessagesOfOneInterfaceShareIt) {
 }
 
 TEST(FairRatesTest, WhatOneCannotUseTheOthersHave) {
-  // The first is held at 1 by its receiver; the two others divide the rest of the sender's 10.
+  // The receiver holds the first at 1; the two others divide the rest of the sender's 10.
   EXPECT_THAT(FairRates({{0, 1}, {0, 2}, {0, 3}}, {10, 1, 10, 10}), ElementsAre(1, 4.5, 4.5));
 }
 
@@ -34,8 +34,8 @@ TEST(FairRatesTest, AMiddleStageSharesWhatItSendsToBothSides) {
   EXPECT_THAT(FairRates(routes, {8, 8, 8, 8, 8, 8}), ElementsAre(8, 4, 4));
 }
 
-// A vector of rates is max-min fair iff it is feasible and each message crosses a capacity that is
-// used up and at which none has a higher rate (Bertsekas and Gallager, 6.5.2).
+// Rates are max-min fair iff they are feasible and each message crosses a capacity that is used up
+// and where none has a higher rate (Bertsekas and Gallager, 6.5.2).
 TEST(FairRatesTest, EveryMessageHasABottleneckWhereNoneHasMore) {
   RandomStream random(RandomKey(1, "fair"));
   for (int round = 0; round < 2000; ++round) {
@@ -96,7 +96,7 @@ TEST(NetworkTest, MessagesThatEndTogetherAreTakenTogether) {
   network.Start(1, 50, {0, 2}, 1);
   network.Start(3, 0, {0, 2}, 1);
   network.Share(1);
-  EXPECT_EQ(network.NextEnd(), 1);  // nothing takes no time
+  EXPECT_EQ(network.NextEnd(), 1);  // a message of 0 bits takes no time
   EXPECT_THAT(network.TakeEnded(), ElementsAre(3));
   network.Share(1);
   EXPECT_THAT(network.NextEnd(), DoubleEq(11));

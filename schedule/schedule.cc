@@ -25,9 +25,9 @@ const char* Letter(Action::Kind kind) {
   return kind == Action::Kind::kBackwardWeight ? "W" : "B";
 }
 
-// How many passes forward `stage` runs ahead of its backwards, of `passes` in all. Narayanan's
-// stages with several chunks warm up so long that the first backward of each meets the gradient
-// that has just come.
+// Returns by how many passes the forwards of `stage` run ahead of its backwards; there are `passes`
+// in all. With several chunks (Narayanan et al.) the warm-up is long enough that the first backward
+// of each stage finds its gradient just received.
 int MostAhead(ScheduleKind kind, int stage, int stages, int passes, int chunks) {
   if (kind == ScheduleKind::kGPipe) return passes;
   const int behind = stages - 1 - stage;
@@ -35,7 +35,7 @@ int MostAhead(ScheduleKind kind, int stage, int stages, int passes, int chunks) 
   return std::min(ahead, passes);
 }
 
-// What a stage holds, action by action; one Held for each chunk.
+// What a stage holds after each action; one Held for each chunk.
 class Holding {
  public:
   Holding(bool splits, int chunks) : splits_(splits), held_(chunks) {}
@@ -58,7 +58,7 @@ class Holding {
   std::vector<Held> held_;
 };
 
-// Each action as those of the microbatch's slices.
+// Replaces each action by those of the microbatch's slices.
 std::vector<Action> InSlices(const std::vector<Action>& actions, int slices) {
   std::vector<Action> units;
   for (const Action& action : actions) {
@@ -107,17 +107,17 @@ std::vector<Action> Forwards(int stages, int microbatches, int chunks) {
   return forwards;
 }
 
-// All schedules first run up to their bound forward, then one backward before each further forward,
-// then the rest backward; for GPipe the bound is everything. Backwards come in the order of
-// forwards, the last chunk first. A split backward's weight part runs once more of them wait than
-// stages stand before this one, and at the end: later stages, whose gradients others wait for
-// longest, put off the most.
+// All schedules first run forwards up to a bound, then one backward before each further forward,
+// then the remaining backwards. For GPipe the bound is all passes. Backwards come in the order of
+// forwards, the last chunk first. The weight part of a split backward runs as soon as more of them
+// wait than stages come before this one, and at the end. Later stages, for whose gradients others
+// wait longest, put off the most.
 //
-// Where stages have several chunks the order is that of a full last group of microbatches, and
-// those that are not there are left out: what is left of an order without a deadlock has none.
+// If stages have several chunks, the order is that of a full last group of microbatches, without
+// those that do not exist. Removing actions from an order without a deadlock causes none.
 //
-// Slices take their microbatch's place: what runs as a whole at every stage has no deadlock in
-// parts, each of which needs fewer others.
+// Slices take the place of their microbatch. An order that works with whole microbatches at every
+// stage works with their parts, each of which needs fewer others.
 std::vector<Action> StageActions(ScheduleKind kind, int stage, int stages, int microbatches,
                                  int chunks, int slices) {
   assert(0 <= stage && stage < stages && microbatches >= 1 && chunks >= 1 && slices >= 1);

@@ -20,7 +20,8 @@ constexpr ScheduleKind kZeroBubble = ScheduleKind::kZeroBubble;
 constexpr ScheduleKind kInterleaved = ScheduleKind::kInterleaved;
 constexpr ScheduleKind kTeraPipe = ScheduleKind::kTeraPipe;
 
-// The most passes that are forward and not yet backward at a stage, through all its chunks.
+// Returns the most passes of a stage, through all its chunks, that are forward and not yet
+// backward.
 int MostInFlight(ScheduleKind kind, int stage, int stages, int microbatches, int chunks = 1,
                  int slices = 1) {
   int most = 0;
@@ -75,7 +76,7 @@ TEST(ZeroBubbleTest, FewMicrobatchesPutAllWeightsOff) {
             "F0 B0 F1 B1 W0 W1");
 }
 
-// Two stages with two chunks each: four segments, of which stage 0 has the first and the third.
+// Two stages with two chunks each: of the four segments stage 0 has the first and the third.
 TEST(InterleavedTest, StagesTakeTurnsOnTheirChunks) {
   EXPECT_EQ(Spelled(StageActions(kInterleaved, /*stage=*/0, /*stages=*/2, /*microbatches=*/4,
                                  /*chunks=*/2)),
@@ -97,7 +98,7 @@ TEST(InterleavedTest, WithOneChunkItIsOneForwardOneBackward) {
 }
 
 TEST(InterleavedTest, TheFirstStageHoldsLittleMoreThanThatOf1F1B) {
-  // Of 4 stages with 8 microbatches or more; a chunk is half of a stage.
+  // 4 stages with at least 8 microbatches; a chunk is half of a stage.
   EXPECT_EQ(MostInFlight(k1F1B, /*stage=*/0, /*stages=*/4, /*microbatches=*/8), 4);
   EXPECT_EQ(MostInFlight(kInterleaved, /*stage=*/0, /*stages=*/4, /*microbatches=*/8, /*chunks=*/2),
             11);
@@ -105,7 +106,7 @@ TEST(InterleavedTest, TheFirstStageHoldsLittleMoreThanThatOf1F1B) {
             5);
 }
 
-// Of three stages with two microbatches of three slices.
+// Three stages with two microbatches of three slices.
 TEST(TeraPipeTest, SlicesTakeTheirMicrobatchesPlaceAndGoBackwardTheOtherWay) {
   const auto spelled = [](int stage) {
     return Spelled(StageActions(kTeraPipe, stage, /*stages=*/3, /*microbatches=*/2, /*chunks=*/1,
@@ -145,7 +146,7 @@ void ForEveryStage(const Check& check) {
   }
 }
 
-// How many microbatches are through each part of a chunk.
+// Numbers of microbatches that are through each part of a chunk.
 struct Through {
   int forward = 0, backward = 0, weights = 0;
   int* of(Action::Kind kind) {
@@ -196,7 +197,7 @@ TEST(StageActionsTest, RunsEachMicrobatchOnceEachWayInAscendingOrderWithinTheInF
 TEST(FullestStatesTest, NothingTakesMoreAtAnyTimeWhateverAMicrobatchTakes) {
   ForEveryStage([](ScheduleKind kind, int stage, const Size& size) {
     const auto& [stages, microbatches, chunks, slices] = size;
-    // Of a microbatch in flight and of one that waits; and how much more each further chunk takes.
+    // Cost of a microbatch in flight, cost of one that waits, and increase for each further chunk.
     const std::tuple<int, int, int> costs[] = {{1, 0, 0}, {0, 1, 0}, {1, 1, 5},
                                                {3, 2, 1}, {2, 3, 0}, {9, 9, -3}};
     for (const auto& [of_flight, of_waiting, more] : costs) {
@@ -261,8 +262,8 @@ TEST(InFlightTest, GPipeHoldsAllMicrobatchesAnd1F1BOnlyThoseStillOnTheirWay) {
   EXPECT_EQ(MostInFlight(k1F1B, /*stage=*/0, /*stages=*/4, /*microbatches=*/2), 2);
 }
 
-// Three stages with four microbatches do: F0 F1 F2 B0 F3 B1 | B2 B3, F0 F1 B0 F2 B1 F3 B2 | B3 and
-// F0 B0 F1 B1 F2 B2 F3 B3.
+// With three stages and four microbatches the stages do F0 F1 F2 B0 F3 B1 | B2 B3, F0 F1 B0 F2 B1
+// F3 B2 | B3 and F0 B0 F1 B1 F2 B2 F3 B3.
 TEST(CoolDownTest, IsWhatFollowsTheLastPairOfForwardAndBackward) {
   const auto cool = [](int stage, int stages, int microbatches) {
     std::vector<int> cool;
@@ -274,7 +275,7 @@ TEST(CoolDownTest, IsWhatFollowsTheLastPairOfForwardAndBackward) {
   EXPECT_THAT(cool(/*stage=*/0, /*stages=*/3, /*microbatches=*/4), ElementsAre(2, 3));
   EXPECT_THAT(cool(1, 3, 4), ElementsAre(3));
   EXPECT_THAT(cool(2, 3, 4), IsEmpty());
-  EXPECT_THAT(cool(0, 4, 2), ElementsAre(0, 1));  // no pair at all: too few microbatches
+  EXPECT_THAT(cool(0, 4, 2), ElementsAre(0, 1));  // no pair at all, as microbatches are too few
   EXPECT_THAT(cool(0, 1, 5), IsEmpty());
 }
 

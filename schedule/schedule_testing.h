@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// Names of those that any model and any number of stages have: neither several chunks of a stage
-// nor slices of sequences.
+// Returns the names of the schedules that fit any model and any number of stages: those without
+// several chunks of a stage and without slices of sequences.
 inline std::vector<std::string> PlainSchedulesForTests() {
   std::vector<std::string> names;
   for (const ScheduleKind kind : AllSchedules()) {

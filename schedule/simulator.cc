@@ -19,29 +19,29 @@ namespace {
 
 constexpr Named<Nic> kNics[] = {{Nic::kShared, "shared"}, {Nic::kPrivate, "private"}};
 
-// Work items that follow one another, run as early as they can be.
+// Work items that depend on one another; each runs as early as possible.
 class TaskGraph {
  public:
-  // `capacities`: of the network that messages cross.
+  // `capacities` are those of the network that messages cross.
   explicit TaskGraph(std::vector<double> capacities) : network_(std::move(capacities)) {}
 
-  // An item that also follows `before` (-1: none), the item its worker does just before it.
+  // Adds an item. It follows `before`, the item that its worker does just before it (-1: none).
   int Add(double seconds, bool needs_core, int before) {
     return Add({seconds, needs_core && seconds > 0, {}, {}, 0, 0}, before);
   }
 
-  // A message of so many bits that crosses the network, likewise.
+  // Adds a message of `bits` that crosses the network and follows `before`.
   int AddMessage(double bits, const Route& route, int before) {
     return Add({bits, /*needs_core=*/false, route, {}, 0, 0}, before);
   }
 
-  // `task` starts no sooner than `delay` after the end of `before`.
+  // Makes `task` start no sooner than `delay` after the end of `before`.
   void Follow(int task, int before, double delay) {
     tasks_[before].next.push_back({task, delay});
     ++tasks_[task].blockers;
   }
 
-  // Runs everything; the time when the last item ends. cores 0: no limit.
+  // Runs everything and returns the time when the last item ends. `cores` 0: no limit.
   double Run(int cores) {
     free_cores_ = cores == 0 ? std::numeric_limits<int>::max() : cores;
     for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
@@ -49,7 +49,7 @@ class TaskGraph {
     }
     double now = 0;
     while (!events_.empty() || !network_.empty()) {
-      // Something happens in each turn, also where seconds are NaN and equal to nothing.
+      // Something must happen in each turn, even if seconds are NaN, which equals nothing.
       const bool arrives =
           events_.empty() || (!network_.empty() && network_.NextEnd() <= events_.top().seconds);
       now = arrives ? network_.NextEnd() : events_.top().seconds;
@@ -73,10 +73,10 @@ class TaskGraph {
   struct Task {
     double amount;  // seconds, or a message's bits
     bool needs_core;
-    std::optional<Route> route;  // a message's
+    std::optional<Route> route;  // of a message
     std::vector<Successor> next;
-    int blockers;          // predecessors that have not ended
-    double ready_seconds;  // so far the latest that a predecessor allows
+    int blockers;          // number of predecessors that have not ended
+    double ready_seconds;  // latest start that a predecessor has demanded so far
   };
   struct Event {
     double seconds;
@@ -132,7 +132,7 @@ class TaskGraph {
     }
   }
 
-  // Only when all events of a moment are known is it known who has waited longest.
+  // Starts waiting tasks. Who has waited longest is known only after all events of a moment.
   void StartWaiting(double now) {
     for (; free_cores_ > 0 && !waiting_.empty(); --free_cores_) {
       Start(waiting_.top().task, now);
@@ -147,7 +147,7 @@ class TaskGraph {
   int free_cores_ = 0;
 };
 
-// What an action takes with a whole microbatch, and of that what it takes with any part of one.
+// Seconds of an action for a whole microbatch, and the part of them that any slice takes in full.
 struct ActionSeconds {
   double whole, any;
 };
@@ -172,7 +172,7 @@ ActionSeconds SecondsOf(Action::Kind kind, const ChunkCost& cost) {
 // The slices of a sequence.
 class Parts {
  public:
-  // `lengths`: of each; none: there is one.
+  // `lengths` are those of the slices; empty: a single slice.
   explicit Parts(const std::vector<int64_t>& lengths) {
     int64_t end = 0;
     for (const int64_t length : lengths) ends_.push_back(static_cast<double>(end += length));
@@ -181,8 +181,8 @@ class Parts {
   }
 
   int count() const { return static_cast<int>(ends_.size()); }
-  // Shares of what a microbatch takes: of time that grows as SliceShare says, and of what each
-  // position has alike.
+  // Return shares of a microbatch's cost: of time, which SliceShare divides, and of what each
+  // position has equally.
   double Time(int unit, double attention_share) const {
     return SliceShare(Begin(unit), End(unit), attention_share);
   }
@@ -195,12 +195,12 @@ class Parts {
   std::vector<double> ends_;
 };
 
-// Task numbers of the actions of one chunk that exchange messages, by microbatch.
+// Numbers of a chunk's tasks that exchange messages, by microbatch.
 struct ChunkTasks {
   std::vector<int> forward, backward;
 };
 
-// `chunks`: of the model, in its order.
+// `chunks` are those of the model, in its order.
 void AddStage(const Simulation& simulation, const Parts& parts, int stage,
               std::vector<ChunkTasks>* chunks, TaskGraph* graph) {
   const int stages = simulation.stages();
@@ -225,8 +225,8 @@ void AddStage(const Simulation& simulation, const Parts& parts, int stage,
   graph->Add(update_seconds, /*needs_core=*/true, last);
 }
 
-// The capacities of the pipeline's network, two for each stage or for each boundary and direction,
-// and which of them the messages of one boundary and direction take.
+// Capacities returns those of the pipeline's network: two for each stage, or two for each boundary
+// and direction. RouteOf returns the two that messages of one boundary and direction use.
 std::vector<double> Capacities(const Simulation& simulation) {
   const size_t boundaries = simulation.chunks.size() - 1;
   const size_t interfaces =
@@ -243,7 +243,7 @@ Route RouteOf(const Simulation& simulation, int boundary, bool gradient) {
   return {2 * own, 2 * own + 1};
 }
 
-// One boundary and direction: its messages, those who make them and those who wait for them, in
+// One boundary and direction: the tasks that make its messages and those that wait for them, in
 // order.
 struct Stream {
   TransferCost cost;
@@ -253,12 +253,15 @@ struct Stream {
   const std::vector<int>& consumers;
 };
 
+// Adds the encoding, crossing and decoding of each message. While a message crosses, the processors
+// of both ends also work, for each of its bytes.
 void AddMessages(const Simulation& simulation, const Parts& parts, const Stream& stream,
                  TaskGraph* graph) {
   const TransportCost& transport = simulation.transport;
   const LinkRate& link = simulation.link;
   int encode = -1, cross = -1, decode = -1;
-  int ends[] = {-1, -1};  // what the sender's and the receiver's processor do while it crosses
+  // Last tasks of the sender's and the receiver's processor during crossings.
+  int ends[] = {-1, -1};
   for (size_t i = 0; i < stream.producers.size(); ++i) {
     const int place = static_cast<int>(i);
     const double share =
@@ -319,6 +322,8 @@ Makespan Simulate(const Simulation& simulation) {
   makespan.busy_seconds.resize(stages);
   for (size_t chunk = 0; chunk < chunks; ++chunk) {
     const ChunkCost& cost = simulation.chunks[chunk];
+    // Each slice after the first takes the fixed cost of a pass once more, forward once and
+    // backward twice.
     makespan.busy_seconds[chunk % stages] +=
         simulation.microbatches * (cost.forward_seconds + cost.backward_seconds +
                                    3 * (parts.count() - 1) * cost.pass_seconds) +

@@ -14,9 +14,9 @@ namespace {
 using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 
-constexpr double kForward = 2, kBackward = 3;  // seconds; exact in binary, so are their sums
+constexpr double kForward = 2, kBackward = 3;  // seconds; exact in binary, and so are their sums
 
-// Equal stages without update, over links and codecs that take no time.
+// Returns equal stages without update, with links and codecs that take no time.
 Simulation Pipeline(ScheduleKind kind, int stages, int microbatches) {
   Simulation simulation;
   simulation.schedule = kind;
@@ -27,7 +27,7 @@ Simulation Pipeline(ScheduleKind kind, int stages, int microbatches) {
   return simulation;
 }
 
-// Every message takes these times; the link carries a byte a second.
+// Gives every message these times; the link carries a byte a second.
 void SetTransfers(const TransferCost& cost, Simulation* simulation) {
   for (TransferCost& activation : simulation->activations) activation = cost;
   for (TransferCost& gradient : simulation->gradients) gradient = cost;
@@ -47,8 +47,8 @@ TEST(SimulateTest, EqualStagesTakeOneSlotPerMicrobatchAndOnePerFurtherStage) {
   }
 }
 
-// Narayanan et al., 2021, section 2.2.2: the bubble of equal chunks is that of 1F1B by their
-// number.
+// Narayanan et al., 2021, section 2.2.2: the bubble of equal chunks is that of 1F1B divided by
+// their number.
 TEST(SimulateTest, InterleavedIdlesAsManyTimesLessThan1F1BAsAStageHasChunks) {
   for (int chunks = 2; chunks <= 4; ++chunks) {
     for (int stages = 1; stages <= 8; ++stages) {
@@ -66,7 +66,7 @@ TEST(SimulateTest, InterleavedIdlesAsManyTimesLessThan1F1BAsAStageHasChunks) {
   }
 }
 
-// Messages of the last stage enter the first one's interface.
+// Messages of the last stage enter the first stage's interface.
 TEST(SimulateTest, ASliceMoreTakesASlotMoreAndAStageMoreTakesOneTooWhateverTheMicrobatches) {
   for (int slices : {1, 2, 4, 8}) {
     for (int stages = 1; stages <= 4; ++stages) {
@@ -78,17 +78,18 @@ TEST(SimulateTest, ASliceMoreTakesASlotMoreAndAStageMoreTakesOneTooWhateverTheMi
   }
 }
 
-// A quarter and three quarters of the positions, of which the first has a sixteenth of the pairs.
+// Slices have a quarter and three quarters of the positions; the first has a sixteenth of the
+// pairs.
 TEST(SimulateTest, SlicesTakeWhatTheirPositionsDo) {
   Simulation simulation = Pipeline(ScheduleKind::kTeraPipe, /*stages=*/2, /*microbatches=*/1);
   simulation.slices = {16, 48};
   simulation.chunks.assign(2, {64, 128, /*update_seconds=*/0});
-  // Forward 16 and 48 at the first stage, 48 at the second; 96 and 32 back, then 32.
+  // Forward takes 16 and 48 at the first stage and 48 at the second; backward 96 and 32, then 32.
   EXPECT_EQ(Simulate(simulation).seconds, 16 + 48 + 48 + 96 + 96 + 32);
   for (ChunkCost& cost : simulation.chunks) cost.attention_share = 1;
   EXPECT_EQ(Simulate(simulation).seconds, 4 + 60 + 60 + 120 + 120 + 8);
-  // Messages of 10 and 30 bytes each way: that of 30 before the second slice forward and the first
-  // backward, that of 10 at the end alone.
+  // Messages have 10 and 30 bytes each way. That of 30 delays the second slice's forward and the
+  // first backward; that of 10 only the end.
   SetTransfers({0, 0, 40}, &simulation);
   EXPECT_EQ(Simulate(simulation).seconds, 4 + 60 + 30 + 60 + 120 + 30 + 120 + 8);
   EXPECT_EQ(Simulate(simulation).busy_seconds[0], 64 + 128);
@@ -99,7 +100,7 @@ TEST(SimulateTest, EachSliceTakesWhatAPassTakes) {
   simulation.slices = {16, 48};
   simulation.chunks.assign(2, {64, 128, /*update_seconds=*/0});
   for (ChunkCost& cost : simulation.chunks) cost.pass_seconds = 8;
-  // A quarter of 56 and 8 forward, three quarters and 8; likewise of 112 and 16 back.
+  // Forward: a quarter of 56 and 8, three quarters and 8. Backward: likewise with 112 and 16.
   EXPECT_EQ(Simulate(simulation).seconds, 22 + 50 + 50 + 100 + 100 + 44);
   EXPECT_EQ(Simulate(simulation).busy_seconds[0], 22 + 50 + 100 + 44);
   simulation.slices = {};
@@ -121,9 +122,10 @@ TEST(SimulateTest, InterleavedStagesAreARing) {
   }
 }
 
-// Qi et al., 2024, table 2, and 1F1B's.
+// From Qi et al., 2024, table 2, compared to 1F1B.
 TEST(SimulateTest, ZeroBubbleIdlesTwoWeightPartsPerFurtherStageLessThan1F1B) {
-  constexpr double kWeights = 1.25;  // no more than a forward or an input part
+  // No more than a forward or an input part, for which the table holds.
+  constexpr double kWeights = 1.25;
   const auto seconds = [&](ScheduleKind kind, int stages, int microbatches) {
     Simulation simulation = Pipeline(kind, stages, microbatches);
     for (ChunkCost& stage : simulation.chunks) stage.weight_seconds = kWeights;
@@ -160,7 +162,7 @@ TEST(SimulateTest, TheSlowestStageSetsThePace) {
     simulation.chunks[1] = {20, 30, 0};
     return Simulate(simulation).seconds;
   };
-  // The fast stages only fill and drain the pipeline; GPipe also waits for the turn at the end.
+  // The fast stages only fill and drain the pipeline; GPipe also waits once when it turns.
   const double paced = kForward + 8 * (20 + 30) + kBackward;
   EXPECT_EQ(with_slow_middle(ScheduleKind::kOneForwardOneBackward), paced);
   EXPECT_EQ(with_slow_middle(ScheduleKind::kGPipe), paced + kForward + kBackward);
@@ -169,7 +171,7 @@ TEST(SimulateTest, TheSlowestStageSetsThePace) {
 TEST(SimulateTest, AnUpdateRunsBesideTheBackwardsOfTheOtherStages) {
   Simulation simulation = Pipeline(ScheduleKind::kGPipe, 2, 1);
   simulation.chunks[0].update_seconds = 1;
-  simulation.chunks[1].update_seconds = 4;  // starts kBackward before the other
+  simulation.chunks[1].update_seconds = 4;  // starts kBackward sooner than the other
   EXPECT_EQ(Simulate(simulation).seconds, 2 * (kForward + kBackward) + 1);
 }
 
@@ -187,7 +189,8 @@ TEST(SimulateTest, OverASlowLinkMessagesFollowOneAnotherAndLatencyCountsOncePerD
   Simulation simulation = Pipeline(ScheduleKind::kGPipe, 2, kMicrobatches);
   SetTransfers({0, 0, /*wire_bytes=*/100}, &simulation);
   simulation.link.latency_seconds = 1000;
-  // One forward, all activations, the last forward, a backward, all gradients, the last backward.
+  // In turn: one forward, all activations, the last forward, a backward, all gradients, the last
+  // backward.
   EXPECT_EQ(Simulate(simulation).seconds,
             2 * (kForward + kBackward) + 2 * (kMicrobatches * 100 + 1000));
 }
@@ -226,7 +229,8 @@ TEST(SimulateTest, OneCoreIsFreeWhileMessagesAreOnTheLink) {
   Simulation simulation = Pipeline(ScheduleKind::kGPipe, 2, 2);
   SetTransfers({0, 0, /*wire_bytes=*/kForward}, &simulation);
   simulation.cores = 1;
-  // Each message travels while the sender works on its second microbatch, so the core never idles.
+  // Each message crosses while the sender works on its second microbatch, so the core is never
+  // idle.
   const double work = 4 * (kForward + kBackward);
   EXPECT_EQ(Simulate(simulation).seconds, work);
 }
@@ -236,7 +240,8 @@ TEST(SimulateTest, AsManyCoresAsTasksAreNoLimit) {
     Simulation simulation = Pipeline(kind, 3, 7);
     SetTransfers({1, 0.5, 4}, &simulation);
     const double free = Simulate(simulation).seconds;
-    simulation.cores = 3 + 4 * 2;  // computes, and two codec workers per boundary and direction
+    // Three stages, and two codec workers for each boundary and direction.
+    simulation.cores = 3 + 4 * 2;
     EXPECT_EQ(Simulate(simulation).seconds, free);
   }
 }
@@ -253,7 +258,7 @@ TEST(SimulateTest, TwoCoresNeverBeatHalfTheWork) {
   }
 }
 
-// Stages that take no time; each message takes 10 s of the link.
+// Stages take no time; each message takes 10 s of the link.
 Simulation LinksOnly(int stages, int microbatches, Nic nic) {
   Simulation simulation = Pipeline(ScheduleKind::kOneForwardOneBackward, stages, microbatches);
   for (ChunkCost& stage : simulation.chunks) stage = {};
@@ -263,13 +268,13 @@ Simulation LinksOnly(int stages, int microbatches, Nic nic) {
 }
 
 TEST(SharedNicTest, AMiddleStageDividesWhatItSendsAndReceivesBetweenItsNeighbours) {
-  // Three stages, three microbatches. With links of their own: activations enter stage 1 until 30
-  // and stage 2 from 20 to 40, each gradient follows its activation at once, the last one ends at
+  // Three stages, three microbatches, links of their own: activations enter stage 1 until 30 and
+  // stage 2 from 20 to 40. Each gradient follows its activation at once, and the last one ends at
   // 60.
   EXPECT_EQ(Simulate(LinksOnly(3, 3, Nic::kPrivate)).seconds, 60);
-  // Stage 1 receives the third activation and the first gradient, both from 20 to 40 at half the
-  // rate, and sends both on, from 40 to 60 likewise; then the third gradient goes back alone, 60 to
-  // 70 and 70 to 80.
+  // Stage 1 receives the third activation and the first gradient from 20 to 40, at half the rate,
+  // and sends both on from 40 to 60. Then the third gradient goes back alone, from 60 to 70 and 70
+  // to 80.
   EXPECT_EQ(Simulate(LinksOnly(3, 3, Nic::kShared)).seconds, 80);
 }
 
@@ -279,7 +284,7 @@ TEST(SharedNicTest, OneMicrobatchHasTheLinkToItself) {
   }
 }
 
-// Costs are small integers, now and then none.
+// Costs are small integers, sometimes 0.
 Simulation RandomSimulation(RandomStream* random, int stages) {
   const auto draw = [&](uint32_t below) { return static_cast<double>(random->Below(below)); };
   Simulation simulation;
@@ -325,7 +330,7 @@ TEST(SharedNicTest, OneBoundaryHasBothInterfacesForItself) {
   }
 }
 
-// No interface carries more than its rate, and all together are never idle without a reason.
+// No interface carries more than its rate, and there is always a reason when all are idle.
 TEST(SharedNicTest, TheStepIsBetweenTheBusiestInterfaceAndEverythingOneAfterAnother) {
   RandomStream random(RandomKey(3, "simulations"));
   for (int round = 0; round < 500; ++round) {
@@ -370,12 +375,12 @@ TEST(SimulateTest, EndsOfMessagesTakeTheirProcessors) {
   Simulation simulation = Pipeline(ScheduleKind::kGPipe, 2, 1);
   SetTransfers({0, 0, 10}, &simulation);
   simulation.transport = {1, 0.5};
-  // A second at each end; the bytes' five are within the ten that they take to cross.
+  // A second at each end; the five seconds for the bytes pass within the ten of the crossing.
   constexpr double kStages = 2 * (kForward + kBackward);
   EXPECT_EQ(Simulate(simulation).seconds, kStages + 2 * (1 + 10 + 1));
   simulation.link.bits_per_second = 0;
   EXPECT_EQ(Simulate(simulation).seconds, kStages + 2 * (1 + 5 + 1));
-  simulation.cores = 1;  // both ends by turns
+  simulation.cores = 1;  // both ends take turns on it
   EXPECT_EQ(Simulate(simulation).seconds, kStages + 2 * (1 + 5 + 5 + 1));
 }
 

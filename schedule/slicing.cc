@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kLeastPositions = 8, kMostMarks = 128;
 
-// Where slices may begin and end: 0, ..., positions.
+// Returns where slices may begin and end: 0, ..., positions.
 std::vector<int64_t> MarksOf(int64_t positions) {
   const int64_t apart = std::max(kLeastPositions, (positions + kMostMarks - 1) / kMostMarks);
   std::vector<int64_t> marks;
@@ -24,7 +24,7 @@ class Slicing {
 
   int last() const { return static_cast<int>(marks_.size()) - 1; }
 
-  // Of the slice between these marks.
+  // Returns the seconds of the slice between these marks.
   double Seconds(int begin, int end) const {
     const auto share = [this](int mark) {
       return static_cast<double>(marks_[mark]) / static_cast<double>(marks_.back());
@@ -33,7 +33,7 @@ class Slicing {
            cost_.slice_seconds;
   }
 
-  // What any slice can take, ascending.
+  // Returns the seconds that any slice can take, ascending.
   std::vector<double> AllSeconds() const {
     std::vector<double> all;
     for (int end = 1; end <= last(); ++end) {
@@ -44,13 +44,13 @@ class Slicing {
     return all;
   }
 
-  // The least sum of slices none of which takes longer than `most`; infinite where there are none.
-  // *begins: of the slice that ends at each mark.
+  // Returns the least sum over slices of which none takes longer than `most`; infinite if there are
+  // none. (*begins)[end] is the begin of the slice that ends at that mark.
   double LeastSum(double most, std::vector<int>* begins) const {
     std::vector<double> sums(marks_.size(), std::numeric_limits<double>::infinity());
     sums[0] = 0;
     for (int end = 1; end <= last(); ++end) {
-      // A slice that begins sooner takes longer.
+      // A slice that begins earlier takes longer.
       for (int begin = end - 1; begin >= 0; --begin) {
         const double seconds = Seconds(begin, end);
         if (seconds > most) break;
@@ -78,7 +78,7 @@ class Slicing {
 
 }  // namespace
 
-// Pairs grow with the square of the positions.
+// The number of pairs grows with the square of the positions.
 double SliceShare(double begin, double end, double attention_share) {
   return (1 - attention_share) * (end - begin) + attention_share * (end * end - begin * begin);
 }

@@ -1,4 +1,4 @@
-// Where a sequence is cut into slices (ScheduleKind::kTeraPipe). Pure.
+// Cutting a sequence into slices (ScheduleKind::kTeraPipe). Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -6,23 +6,24 @@
 
 namespace thinwire {
 
-// The share of a whole sequence's time that its positions from `begin` to `end` take, both as
-// shares of its positions. Of that time, `attention_share` is spent on pairs of a position and one
-// not behind it, so that later positions have more of it; the rest is the same for each position.
+// Returns the share of a whole sequence's time that its positions from `begin` to `end` take; both
+// are fractions of the sequence. `attention_share` of the time is spent on pairs of a position and
+// one not after it, so later positions have more of it. The rest is the same for each position.
 double SliceShare(double begin, double end, double attention_share);
 
-// What a stage takes for a sequence of a microbatch, forward and backward together.
+// Time that a stage takes for the sequences of a microbatch, forward and backward together.
 struct SequenceCost {
-  double seconds = 0;  // whole
+  double seconds = 0;  // for whole sequences
   double attention_share = 0;
-  double slice_seconds = 0;  // for each slice besides, however short
+  double slice_seconds = 0;  // additional time of each slice, however short
 };
 
-// The lengths of the slices, in order, with which `stages` equal ones end a step soonest, by the
-// dynamic programme of Li et al., TeraPipe (ICML 2021), section 3.3: the least of
-//   microbatches x sum of t + (stages - 1) x greatest t,   t being what a slice takes.
-// A slice ends at a multiple of 8 positions, or of more where there would be over 128 of these, or
-// at the sequence's end.
+// Returns the lengths of the slices, in order, with which `stages` equal stages end a step soonest.
+// It is the dynamic programme of Li et al., TeraPipe (ICML 2021), section 3.3: with t the time of a
+// slice, it minimises
+//   microbatches x sum of t + (stages - 1) x greatest t.
+// A slice ends at the sequence's end or at a multiple of 8 positions; of more, if there were over
+// 128 such multiples.
 std::vector<int64_t> BestSlices(int64_t positions, int stages, int microbatches,
                                 const SequenceCost& cost);
 

@@ -17,7 +17,8 @@ using ::testing::SizeIs;
 TEST(SliceShareTest, PartsOfASequenceMakeTheWhole) {
   EXPECT_EQ(SliceShare(0, 1, 0.25), 1);
   EXPECT_EQ(SliceShare(0.25, 0.5, 0), 0.25);
-  EXPECT_EQ(SliceShare(0, 0.5, 1), 0.25);  // of four quarters of pairs, three are later positions'
+  // A quarter of the pairs; later positions have the other three.
+  EXPECT_EQ(SliceShare(0, 0.5, 1), 0.25);
   EXPECT_EQ(SliceShare(0.5, 1, 1), 0.75);
   EXPECT_EQ(SliceShare(0.5, 1, 0.5), 0.5 * 0.5 + 0.5 * 0.75);
 }
@@ -72,7 +73,7 @@ double SecondsOf(const std::vector<int64_t>& lengths, int64_t positions, int sta
   return microbatches * sum + (stages - 1) * most;
 }
 
-// Bit i of `cuts`: whether a slice ends behind 8 (i + 1) positions.
+// Bit i of `cuts` says whether a slice ends after 8 (i + 1) positions.
 std::vector<int64_t> LengthsOf(int cuts, int parts) {
   std::vector<int64_t> lengths = {8};
   for (int i = 0; i + 1 < parts; ++i) {

@@ -51,7 +51,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
                                                  " bytes, want at least ", kMinSecretBytes));
 }
 
-// Of the server's certificate, which TLS has found to be the authority's.
+// Checks the role of a server's certificate, which TLS has found to be signed by the authority.
 class RoleVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   explicit RoleVerifier(Role wanted) : wanted_(NameOf(wanted)) {}

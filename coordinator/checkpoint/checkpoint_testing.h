@@ -13,7 +13,7 @@ inline constexpr char kFirst[] = "model-00001-of-00002.safetensors";
 inline constexpr char kSecond[] = "model-00002-of-00002.safetensors";
 inline constexpr char kMomentum[] = "momentum_buffer-00001-of-00002.safetensors";
 
-// Of a run with 10 steps in an epoch; no files yet.
+// Returns a manifest of a run with 10 steps in an epoch; it names no files yet.
 inline CheckpointManifest ManifestOf(uint64_t step) {
   CheckpointManifest manifest;
   manifest.set_format(kManifestFormat);
@@ -38,7 +38,7 @@ inline absl::Status AddFile(const CheckpointWriter& writer, const std::string& n
   });
 }
 
-// A whole checkpoint of two stages, whose tensors hold `data`; its path.
+// Makes a whole checkpoint of two stages, whose tensors hold `data`. Returns its path.
 inline std::string MakeCheckpoint(const std::string& checkpoints, uint64_t step,
                                   const std::string& data = "abcd") {
   const auto writer = CheckpointWriter::Begin(checkpoints, step);

@@ -42,7 +42,8 @@ absl::Status EpochLog::Append(const std::vector<EpochRecord>& epochs) {
   const OwnedDescriptor file(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file.get() < 0) return FileError(path_, "cannot open", errno);
   RETURN_IF_ERROR(Write(file.get(), lines));
-  if (kept_.bytes() == 0) RETURN_IF_ERROR(SyncFolder(folder_));  // it may be new
+  // The file may be new, so its name must reach the disk too.
+  if (kept_.bytes() == 0) RETURN_IF_ERROR(SyncFolder(folder_));
   kept_.set_epochs(kept_.epochs() + epochs.size());
   kept_.set_bytes(kept_.bytes() + lines.size());
   kept_.set_crc32c(ExtendCrc32c(kept_.crc32c(), lines.data(), lines.size()));

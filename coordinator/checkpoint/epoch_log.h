@@ -1,6 +1,6 @@
-// RUN/checkpoints/epochs.jsonl: what each complete epoch of the run came to, an EpochRecord a line.
-// Checkpoints share it, so that each is of its own epoch's size: a manifest says how much of its
-// begin is the checkpoint's.
+// RUN/checkpoints/epochs.jsonl: the results of the run's complete epochs, one EpochRecord a line.
+// Checkpoints share the file, so that none grows with the number of epochs. The manifest of a
+// checkpoint says how much of the file's beginning belongs to it.
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@ namespace thinwire {
 
 inline constexpr char kEpochLog[] = "epochs.jsonl";
 
-// Errors name the file. One thread at a time.
+// Writer of the file. Errors name the file. One thread at a time.
 class EpochLog {
  public:
-  // `kept`: what of the file in that folder is of the run; the rest is dropped with the next
-  // Append.
+  // `kept` is the beginning of the file in the folder `checkpoints` that belongs to the run. The
+  // rest is dropped with the next Append.
   EpochLog(const std::string& checkpoints, EpochsKept kept);
 
   const EpochsKept& kept() const { return kept_; }
-  // Writes the epochs behind those that are kept; they are on the disk when it returns. DataLoss
-  // where the file has lost some of them.
+  // Writes those of `epochs` that are not yet kept; they are on the disk when it returns. DataLoss
+  // if the file has lost some of the kept ones.
   absl::Status Append(const std::vector<EpochRecord>& epochs);
 
  private:
@@ -34,7 +34,7 @@ class EpochLog {
   EpochsKept kept_;
 };
 
-// The epochs that are kept there. DataLoss says what is missing or not what was written.
+// Returns the epochs that `kept` describes. DataLoss says what is missing or not what was written.
 absl::StatusOr<std::vector<EpochRecord>> ReadEpochs(const std::string& checkpoints,
                                                     const EpochsKept& kept);
 

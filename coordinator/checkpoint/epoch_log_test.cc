@@ -27,7 +27,7 @@ class EpochLogTest : public ::testing::Test {
   EpochLogTest() { std::filesystem::create_directories(folder_); }
   ~EpochLogTest() override { std::filesystem::remove_all(folder_); }
 
-  // The losses that are read back.
+  // Returns the losses that are read back.
   std::vector<double> Losses(const EpochsKept& kept) const {
     const auto epochs = ReadEpochs(folder_, kept);
     EXPECT_TRUE(epochs.ok()) << epochs.status();

@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of the regular files there, but the index and those of the manifest, itself included.
+// Returns the names of the regular files there, without the index, the manifest and the files that
+// it names.
 absl::StatusOr<std::vector<std::string>> FilesBeside(const std::string& checkpoint,
                                                      const CheckpointManifest& manifest) {
   std::set<std::string> known = {kManifestFile, kModelIndex};
@@ -46,7 +47,7 @@ absl::Status Copy(const std::string& from, const std::string& to,
   });
 }
 
-// Fills `dir`, which is empty.
+// Fills the empty folder `dir`.
 absl::Status Gather(const std::string& checkpoint, const CheckpointManifest& manifest,
                     const std::string& dir, const std::function<absl::Status()>& check) {
   std::vector<std::string> model;

@@ -1,4 +1,4 @@
-// The model of a checkpoint as a folder of its own, without what only a run needs.
+// Export of a checkpoint's model to a folder of its own, without what only a run needs.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace thinwire {
 
-// AlreadyExists unless `out` is nothing, or an empty folder.
+// Returns AlreadyExists unless `out` does not exist or is an empty folder.
 absl::Status CheckExportFolder(const std::string& out);
 
-// Copies the checkpoint's files of the part "model", which were verified, and those beside them
-// (config.json, a tokenizer) to `out`, and writes their index. `out` appears when it is complete;
-// until then it is OUT.tmp, which must not be there. Ends with the error of `check`, which is asked
-// between pieces, and leaves nothing then.
+// Copies the checkpoint's files of the part "model", which must have been verified, and the files
+// beside them (config.json, a tokenizer) to `out`, and writes their index. `out` appears when it is
+// complete; until then it is OUT.tmp, which must not exist before. `check` is called between
+// pieces; if it returns an error, nothing is left and the error is returned.
 absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest& manifest,
                          const std::string& out, const std::function<absl::Status()>& check);
 

@@ -26,17 +26,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kPrefix[] = "step-";
-// Half written, or replaced or removed in halves.
+// Suffixes of folders that are half written, half replaced or half removed.
 constexpr const char* kHalfSuffixes[] = {".tmp", ".old"};
 
 std::string NameOf(uint64_t step) { return absl::StrCat(kPrefix, step); }
 
-// Nothing for what is not named as a checkpoint.
+// Returns the step of a checkpoint's name; nothing for another name.
 std::optional<uint64_t> StepOf(const std::string& name) {
   absl::string_view digits = name;
   uint64_t step = 0;
   if (!absl::ConsumePrefix(&digits, kPrefix) || !absl::SimpleAtoi(digits, &step)) return {};
-  if (name != NameOf(step)) return {};  // "step-007"
+  if (name != NameOf(step)) return {};  // refuses "step-007"
   return step;
 }
 
@@ -48,7 +48,7 @@ bool IsHalf(const std::string& name) {
   return false;
 }
 
-// Names of the folders there; none where there is no such folder.
+// Returns the names of the folders there; none if `path` does not exist.
 absl::StatusOr<std::vector<std::string>> FoldersIn(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -79,7 +79,7 @@ absl::Status RemoveCheckpoint(const std::string& checkpoint) {
   return RemoveFolder(half);
 }
 
-// Makes the folders, and those that lead there, so that they stay.
+// Makes the folder and its parents, and syncs them so that they survive a crash.
 absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
   const bool is_new = fs::create_directories(path, error);
@@ -112,7 +112,7 @@ absl::StatusOr<std::string> ReadManifestText(const std::string& path) {
   std::string text;
   const absl::Status status = ReadFile(path, [&](std::string_view piece) {
     text += piece;
-    // Enough to be refused.
+    // Stops reading at a size that ParseManifest refuses.
     return text.size() > kMaxManifestBytes ? absl::OutOfRangeError("") : absl::OkStatus();
   });
   if (absl::IsNotFound(status)) return absl::DataLossError(status.message());
@@ -132,7 +132,7 @@ absl::StatusOr<std::vector<EpochRecord>> EpochsOf(const std::string& checkpoint,
   return ReadEpochs(fs::path(checkpoint).parent_path().string(), manifest.progress().epochs_kept());
 }
 
-// With its epochs, wherever its format has them.
+// Reads a manifest and its epochs, wherever its format keeps them.
 absl::StatusOr<CheckpointManifest> ReadWhole(const std::string& checkpoint) {
   ASSIGN_OR_RETURN(CheckpointManifest manifest, ReadManifest(checkpoint));
   RETURN_IF_ERROR(VerifyFiles(checkpoint, manifest));
@@ -258,7 +258,7 @@ absl::Status CheckpointWriter::Write(
 absl::Status CheckpointWriter::WriteRest(const CheckpointManifest& manifest,
                                          const std::map<std::string, std::string>& beside) const {
   for (const auto& one : beside) {
-    CheckpointFile file;  // whose digest nobody keeps
+    CheckpointFile file;  // its digest is not needed
     file.set_name(one.first);
     RETURN_IF_ERROR(Write(&file, [&](const FileSink& sink) { return sink(one.second); }));
   }
@@ -269,7 +269,7 @@ absl::Status CheckpointWriter::WriteRest(const CheckpointManifest& manifest,
   RETURN_IF_ERROR(WriteModelIndex(temporary_, model));
   const std::string path = absl::StrCat(temporary_, "/", kManifestFile);
   const std::string text = ManifestText(manifest);
-  RETURN_IF_ERROR(ParseManifest(text, path).status());  // what is written can be read
+  RETURN_IF_ERROR(ParseManifest(text, path).status());  // what is written must be readable
   if (manifest.step() != step_) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": step: ", manifest.step(), ", want ", step_));
@@ -283,7 +283,7 @@ absl::Status CheckpointWriter::Commit(const CheckpointManifest& manifest,
   RETURN_IF_ERROR(WriteRest(manifest, beside));
   RETURN_IF_ERROR(ReplaceFolder(CheckpointPath(checkpoints_, step_), temporary_));
   RETURN_IF_ERROR(SyncFolder(checkpoints_));
-  RETURN_IF_ERROR(RemoveFolder(temporary_));  // that of the same step, if there was one
+  RETURN_IF_ERROR(RemoveFolder(temporary_));  // a checkpoint of the same step, if there was one
   committed_ = true;
   return absl::OkStatus();
 }

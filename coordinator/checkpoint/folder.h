@@ -1,6 +1,6 @@
-// A run's checkpoints on disk: RUN/checkpoints/step-N, a folder each, which docs/checkpoints.md
-// describes. One is written under the name step-N.tmp and gets its own when all of it is on the
-// disk, the manifest last: whatever ends the process, what has the name is whole.
+// A run's checkpoints on disk: a folder RUN/checkpoints/step-N for each (docs/checkpoints.md). A
+// checkpoint is written as step-N.tmp, the manifest last, and renamed when all of it is on the
+// disk. So a folder with the final name is whole, however the process ended.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +18,27 @@
 
 namespace thinwire {
 
-// StatePart.tensors of parameters and running statistics.
+// Value of StatePart.tensors for parameters and running statistics.
 inline constexpr char kModelTensors[] = "model";
 
-// "RUN/checkpoints/step-12".
+// Returns "RUN/checkpoints/step-12".
 std::string CheckpointPath(const std::string& checkpoints, uint64_t step);
 
-// The steps of the checkpoints in that folder, ascending; none where there is no such folder. What
-// is not named as one is not looked at.
+// Returns the steps of the checkpoints in that folder, ascending; none if the folder does not
+// exist. Entries with other names are ignored.
 absl::StatusOr<std::vector<uint64_t>> ListCheckpoints(const std::string& checkpoints);
 
-// Errors as ParseManifest's; DataLoss too where there is no manifest, or one of another step than
-// the folder's name says.
+// Reads the manifest of a checkpoint. Returns the errors of ParseManifest; also DataLoss if there
+// is no manifest, or if it is of another step than the folder's name says.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& checkpoint);
 
-// Reads every file that the manifest names, and its epochs: DataLoss names the first file that is
-// missing, of another size or of another digest, with both.
+// Reads every file that the manifest names, and its epochs. DataLoss names the first file that is
+// missing or has another size or digest, with the expected and the actual value.
 absl::Status VerifyCheckpoint(const std::string& checkpoint, const CheckpointManifest& manifest);
 
-// The newest checkpoint that is whole, its files included; its manifest's progress has the epochs.
-// `skipped` gets a line for each newer one that is not. NotFound if there is none; DataLoss if none
-// is whole, with what is wrong with each.
+// Finds the newest whole checkpoint, its files included; the progress in its manifest has the
+// epochs. `skipped` gets a line for each newer checkpoint that is not whole. NotFound if there is
+// none; DataLoss if none is whole, with what is wrong with each.
 struct FoundCheckpoint {
   std::string path;
   CheckpointManifest manifest;
@@ -46,44 +46,44 @@ struct FoundCheckpoint {
 };
 absl::StatusOr<FoundCheckpoint> NewestCheckpoint(const std::string& checkpoints);
 
-// Removes all but the newest `keep`, and what was left half written; not while one is written. One
-// that is removed has lost its name before its first file.
+// Removes all but the newest `keep` checkpoints, and half-written ones. Must not run while one is
+// written. A checkpoint loses its name before its first file.
 absl::Status PruneCheckpoints(const std::string& checkpoints, uint32_t keep);
 
-// Removes those of steps after `step`: for a run that goes on from there, and is to keep what it
-// writes rather than them.
+// Removes the checkpoints of steps after `step`, for a run that continues from there and will write
+// its own.
 absl::Status RemoveCheckpointsAfter(const std::string& checkpoints, uint64_t step);
 
-// One checkpoint that is being written. Files may be written by several threads at once; the rest
-// is for one. Without Commit, nothing is left of it when the object goes.
+// Writer of one checkpoint. Several threads may write files at once; the other functions are for
+// one thread. Unless Commit succeeds, the destructor removes everything.
 class CheckpointWriter {
  public:
-  // Makes checkpoints/step-N.tmp, and the folders that lead there; what stands there is removed.
+  // Makes checkpoints/step-N.tmp and its parent folders. An older folder of that name is removed.
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Begin(const std::string& checkpoints,
                                                                  uint64_t step);
   ~CheckpointWriter();
 
   // Writes and syncs the file that `write` hands to its sink in pieces. Fills in bytes and sha256
-  // of `file`, whose name is a plain file name. Errors name the file, or are those of `write`.
+  // of `file`, whose name must be a plain file name. Errors name the file, or are those of `write`.
   absl::Status Write(CheckpointFile* file,
                      const std::function<absl::Status(const FileSink&)>& write) const;
 
-  // Writes `beside`, whole files by name; model.safetensors.index.json, which says in which file of
-  // the part "model" a tensor stands; the manifest; and gives the folder its name. One of the same
-  // step is replaced in one step; on file systems that cannot exchange folders (NFS), where the
-  // process is killed between two renames, none of that step is left.
+  // Writes the files `beside` (name to content), model.safetensors.index.json, which maps tensors
+  // of the part "model" to files, and the manifest. Then gives the folder its name. A checkpoint of
+  // the same step is exchanged atomically. File systems that cannot exchange folders (NFS) need two
+  // renames; a process killed between them leaves no checkpoint of that step.
   absl::Status Commit(const CheckpointManifest& manifest,
                       const std::map<std::string, std::string>& beside);
 
  private:
   CheckpointWriter(std::string checkpoints, uint64_t step);
-  // All that Commit writes, and syncs the folder.
+  // Writes what Commit adds, and syncs the folder.
   absl::Status WriteRest(const CheckpointManifest& manifest,
                          const std::map<std::string, std::string>& beside) const;
 
   const std::string checkpoints_;
   const uint64_t step_;
-  const std::string temporary_;  // removed unless it got its name
+  const std::string temporary_;  // path; removed by the destructor unless Commit renamed it
   bool committed_ = false;
 };
 

@@ -51,7 +51,7 @@ class FolderTest : public ::testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  // What is wrong with a checkpoint; it is DataLoss.
+  // Returns what is wrong with a checkpoint; the error must be DataLoss.
   static std::string ErrorOf(const std::string& checkpoint) {
     absl::StatusOr<CheckpointManifest> manifest = ReadManifest(checkpoint);
     const absl::Status status =
@@ -165,7 +165,7 @@ TEST_F(FolderTest, AManifestThatIsMissingBrokenOrAnotherStepsIsNamed) {
 
 TEST_F(FolderTest, AHugeManifestIsRefusedBeforeAllOfItIsRead) {
   const std::string path = Make(12), file = path + "/manifest.json";
-  fs::resize_file(file, uintmax_t{1} << 40);  // a hole
+  fs::resize_file(file, uintmax_t{1} << 40);  // sparse
   EXPECT_THAT(ErrorOf(path), HasSubstr("more than 67108864 bytes"));
 }
 

@@ -1,4 +1,5 @@
-// manifest.json: what a checkpoint is of and which files belong to it (docs/checkpoints.md).
+// manifest.json: what a checkpoint was made from and which files belong to it
+// (docs/checkpoints.md).
 #pragma once
 
 #include <string>
@@ -11,20 +12,22 @@ namespace thinwire {
 
 inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr uint32_t kManifestFormat = 2;
-// The one before, whose progress has the epochs themselves: it is read, and not written.
+// Number of the older format, whose progress holds the epochs themselves. It is read, never
+// written.
 inline constexpr uint32_t kFormatWithEpochs = 1;
 inline constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
 
-// Numbers that JSON does not have stand as the strings "NaN", "Infinity" and "-Infinity", so that
-// all of it is read back as it was.
+// Returns the manifest as JSON. Numbers that JSON lacks are the strings "NaN", "Infinity" and
+// "-Infinity", so that every value is read back unchanged.
 std::string ManifestText(const CheckpointManifest& manifest);
 
-// DataLoss names `path` and what is wrong: no JSON, a field that there is not, is missing or is of
-// another type, another format, a file's name that leads out of the folder or comes twice.
+// Parses a manifest. DataLoss names `path` and the fault: no JSON; a field that is unknown, missing
+// or of the wrong type; an unknown format; a file name that leads out of the folder or occurs
+// twice.
 absl::StatusOr<CheckpointManifest> ParseManifest(const std::string& text, const std::string& path);
 
-// DataLoss unless a file of a checkpoint may have the name, which leads nowhere else and is not
-// that of a file that every checkpoint has.
+// Returns DataLoss unless a checkpoint's file may have this name: it must not lead out of the
+// folder or be one of the names that every checkpoint uses.
 absl::Status CheckFileName(const std::string& name);
 
 }  // namespace thinwire

@@ -1,4 +1,5 @@
-// Any text as a checkpoint's manifest: refused, or read as what its own text says again.
+// Parses any text as a checkpoint's manifest. It must be refused, or its own text must read back as
+// the same.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -40,7 +40,7 @@ CheckpointManifest Manifest() {
   return manifest;
 }
 
-// What is said of Manifest() with `change` made to its JSON, behind the path.
+// Returns the error, after the path, for Manifest() with `change` made to its JSON.
 std::string ErrorOf(const std::function<void(Json*)>& change) {
   Json json = Json::parse(ManifestText(Manifest()));
   change(&json);

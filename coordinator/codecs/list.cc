@@ -14,10 +14,12 @@ namespace {
 
 struct Entry {
   std::string name, what;
-  std::vector<std::pair<std::string, std::string>> parameters;  // name, default; empty: none
+  // Pairs of name and default; empty: there is no default.
+  std::vector<std::pair<std::string, std::string>> parameters;
 };
 
-// The parameters that come with another one's value only stand last.
+// Returns the entry of a codec. Parameters that apply only with a certain value of another one come
+// last.
 Entry CodecEntry(CodecKind kind) {
   Entry entry{Name(kind), Description(kind), {}};
   if (kind == CodecKind::kPlugin) {
@@ -34,7 +36,8 @@ Entry CodecEntry(CodecKind kind) {
   return entry;
 }
 
-// Without those that are off: a folder for the state.
+// Returns the entry of a feedback preset, without parameters that are off by default, such as the
+// folder for the state.
 Entry FeedbackEntry(const FeedbackPreset& preset) {
   Entry entry{preset.name, preset.what, {}};
   VisitParameters(preset.spec, [&](const char* name, const auto& value, Presence presence) {

@@ -1,4 +1,5 @@
-// `thinwire codecs`: every codec and every compensation, with parameters and defaults.
+// Output of `thinwire codecs`: every codec and every kind of feedback, with parameters and
+// defaults.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@ namespace thinwire {
 
 enum class TextFormat { kMarkdown, kJson };
 
-// Two tables, or {"codecs": [...], "feedback": [...]}.
+// Returns two tables, or {"codecs": [...], "feedback": [...]}.
 std::string CodecList(TextFormat format);
 
 }  // namespace thinwire

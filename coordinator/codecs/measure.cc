@@ -29,7 +29,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// The header of a message in the middle of a training run.
+// Returns the header of a message in the middle of a training run.
 MessageHeader HeaderOf(const CodecSpec& codec, const Tensor& x) {
   MessageHeader header;
   header.key = {PHASE_TRAIN, DIRECTION_ACTIVATION, /*cut=*/1,
@@ -41,7 +41,7 @@ MessageHeader HeaderOf(const CodecSpec& codec, const Tensor& x) {
   return header;
 }
 
-// One codec on one tensor: what it costs, and the seconds of each round.
+// One codec on one tensor: its cost, and the seconds of each round.
 struct Trial {
   std::unique_ptr<Codec> codec;
   Tensor warm_start;
@@ -52,7 +52,8 @@ struct Trial {
   std::vector<double> encode, decode;
 };
 
-// The activation of the same message as a gradient, found by its name; null if there is none.
+// Returns the activation of the same message as a gradient, found by its name; null if there is
+// none.
 const Tensor* ActivationOf(const SampleTensor& sample, const std::vector<SampleTensor>& tensors) {
   constexpr char kGradient[] = "gradient", kActivation[] = "activation";
   if (sample.group != kGradient) return nullptr;
@@ -65,12 +66,12 @@ const Tensor* ActivationOf(const SampleTensor& sample, const std::vector<SampleT
   return nullptr;
 }
 
-// All codecs on one tensor, and memory that they share.
+// All codecs on one tensor, with the memory that they share.
 class Bench {
  public:
   Bench(const SampleTensor& sample, CodecKernels* kernels) : sample_(sample), kernels_(kernels) {}
 
-  // `activation`: the one that was received, or null.
+  // `activation` is the received one, or null.
   absl::Status Prepare(const std::vector<CodecSpec>& codecs, const Tensor* activation) {
     if (activation != nullptr) RETURN_IF_ERROR(SetSupport(*activation));
     ASSIGN_OR_RETURN(decoded_, Tensor::Allocate(CpuDevice(), sample_.x.dtype(), sample_.x.shape()));
@@ -107,7 +108,8 @@ class Bench {
   double copy_seconds() const { return Median(copy_); }
 
  private:
-  // What is not supported dies at the receiver.
+  // Sets to 0 the entries that the received activation does not support: the receiver drops them
+  // anyway.
   absl::Status SetSupport(const Tensor& activation) {
     ASSIGN_OR_RETURN(support_, SupportMap::Of(activation, kernels_));
     const SupportView support = support_->view();
@@ -161,12 +163,12 @@ class Bench {
   std::vector<uint8_t> payload_;
   Tensor decoded_;
   std::optional<SupportMap> support_;
-  Tensor supported_;  // the sample without what is not
+  Tensor supported_;  // the sample without the unsupported entries
   std::vector<Trial> trials_;
   std::vector<double> copy_;
 };
 
-// Row of codec `index`, from the benches of one group.
+// Returns the row of codec `index`, from the benches of one group.
 CodecMeasurement Summarise(const std::vector<const Bench*>& group, size_t index) {
   CodecMeasurement row;
   row.codec = CodecText(group.front()->trials()[index].codec->spec());

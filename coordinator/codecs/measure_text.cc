@@ -1,4 +1,4 @@
-// How measurements of codecs are shown.
+// Measurements of codecs as text.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/codecs/measure.h"

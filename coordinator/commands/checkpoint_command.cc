@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a command works on.
+// The checkpoints that a command works on.
 struct Checkpoints {
   std::string dir;              // RUN/checkpoints
   std::vector<uint64_t> steps;  // ascending, at least one
@@ -60,7 +60,7 @@ absl::Status CheckFlags(const CheckpointFlags& flags) {
   return absl::OkStatus();
 }
 
-// Those of the run, or the one that --step names.
+// Returns the run's checkpoints, or only the one that --step names.
 absl::StatusOr<Checkpoints> Find(const CheckpointFlags& flags) {
   std::error_code error;
   if (!fs::is_directory(flags.run, error)) {
@@ -90,7 +90,7 @@ std::string Row(uint64_t step, const CheckpointManifest& manifest, bool is_newes
 
 ExitCode List(const Checkpoints& checkpoints) {
   std::vector<std::string> rows, broken;
-  bool is_newest = true;  // of those that can be read
+  bool is_newest = true;  // is true for the first that can be read
   for (auto step = checkpoints.steps.rbegin(); step != checkpoints.steps.rend(); ++step) {
     const auto manifest = ReadManifest(CheckpointPath(checkpoints.dir, *step));
     if (manifest.ok()) {
@@ -115,7 +115,7 @@ absl::StatusOr<CheckpointManifest> ReadVerified(const std::string& checkpoint) {
   return manifest;
 }
 
-// Says what became of one; false if it is broken.
+// Prints the state of one checkpoint; false if it is broken.
 absl::StatusOr<bool> VerifyOne(const Checkpoints& checkpoints, uint64_t step) {
   const std::string path = CheckpointPath(checkpoints.dir, step);
   const auto manifest = ReadVerified(path);
@@ -144,7 +144,7 @@ ExitCode Verify(const Checkpoints& checkpoints) {
       kExitFailed);
 }
 
-// The folder that was asked for, without the slash at its end.
+// Returns the target folder without a slash at its end.
 std::string OutOf(const CheckpointFlags& flags, uint64_t step) {
   if (flags.out.empty()) return (fs::path(flags.run) / ("model-" + Name(step))).string();
   const fs::path out = fs::path(flags.out).lexically_normal();
@@ -159,7 +159,7 @@ ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
   if (!is_free.ok()) return Complain(is_free, kExitUsage);
   const auto manifest = ReadVerified(path);
   if (!manifest.ok()) return Complain(manifest.status(), kExitFailed);
-  interruption->OnFirst(nullptr);  // from here on there is something to end
+  interruption->OnFirst(nullptr);  // from here on a signal must let the export clean up
   const absl::Status status = ExportModel(path, *manifest, out, [&] {
     return interruption->seen() ? absl::CancelledError("interrupted") : absl::OkStatus();
   });
@@ -173,7 +173,7 @@ ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
 }  // namespace
 
 int CheckpointCommand(const CheckpointFlags& flags, Interruption* interruption) {
-  interruption->OnFirst([] { _exit(kExitInterrupted); });  // there is nothing to end first
+  interruption->OnFirst([] { _exit(kExitInterrupted); });  // nothing has to be ended first
   const absl::Status usage = CheckFlags(flags);
   if (!usage.ok()) return Complain(usage, kExitUsage);
   const absl::StatusOr<Checkpoints> checkpoints = Find(flags);

@@ -1,4 +1,4 @@
-// `thinwire checkpoint`: what checkpoints a run has, whether they are whole, and the model of one.
+// `thinwire checkpoint`: lists a run's checkpoints, verifies them, exports the model of one.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@
 
 namespace thinwire {
 
+// Arguments of the command.
 struct CheckpointFlags {
   std::string action;            // list, verify, export
-  std::string run;               // its folder
-  std::optional<uint64_t> step;  // verify: this one alone; export: this one, not the newest
-  std::string out;               // export: where to; empty: RUN/model-step-N
+  std::string run;               // folder of the run
+  std::optional<uint64_t> step;  // verify: only this one; export: this one, not the newest
+  std::string out;               // export: target folder; empty: RUN/model-step-N
 };
 
-// Returns the process's exit code; what is wrong goes to stderr.
+// Returns the process's exit code; errors go to stderr.
 int CheckpointCommand(const CheckpointFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

@@ -24,7 +24,7 @@ class CheckpointCommandTest : public ::testing::Test {
     fs::remove_all(flags_.run);
     for (const uint64_t step : {9, 12}) MakeCheckpoint(checkpoints_, step);
   }
-  // Into out_ and error_.
+  // Stores the output in out_ and error_.
   int Run(const std::string& action) {
     flags_.action = action;
     ::testing::internal::CaptureStdout();

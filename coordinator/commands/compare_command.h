@@ -1,16 +1,16 @@
-// `thinwire compare`: two runs, or two sweeps, side by side.
+// `thinwire compare`: compares two runs or two sweeps.
 #pragma once
 
 #include <string>
 
 namespace thinwire {
 
-// What the command line says.
+// Arguments of the command.
 struct CompareFlags {
   std::string left, right;  // folders
 };
 
-// Says what went wrong on stderr and returns the process's exit code (exit_code.h).
+// Prints errors to stderr and returns the process's exit code (exit_code.h).
 int CompareCommand(const CompareFlags& flags);
 
 }  // namespace thinwire

@@ -28,21 +28,21 @@ struct Outcome {
   std::string seen;
 };
 
-// In the child: "+" or "-" and what was seen.
+// Runs a check in the child and writes "+" or "-" and its message.
 [[noreturn]] void Report(const ConformanceCheck& check, pid_t parent, int to) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  setpgid(0, 0);  // the terminal's Ctrl-C is for the parent
+  setpgid(0, 0);  // so that the terminal's Ctrl-C reaches only the parent
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before prctl
+  if (getppid() != parent) _exit(1);  // the parent died before prctl
   alarm(kPatienceSeconds);
   const absl::StatusOr<std::string> seen = check.run();
   const std::string text = seen.ok() ? "+" + *seen : "-" + std::string(seen.status().message());
   _exit(WriteAll(to, "pipe", text).ok() ? 0 : 1);
 }
 
-// All that comes from `file`. Cancelled once `interrupt_fd` is readable.
+// Reads all of `file`. Cancelled once `interrupt_fd` is readable.
 absl::StatusOr<std::string> ReadAll(int file, int interrupt_fd) {
   std::string text;
   char piece[4096];
@@ -62,7 +62,8 @@ std::string DeathOf(int status) {
   return absl::StrCat("crashed: ", strsignal(WTERMSIG(status)));
 }
 
-// Cancelled once `interrupt_fd` is readable; the child is gone then, too.
+// Runs a check in a child. Cancelled once `interrupt_fd` is readable; the child has ended then,
+// too.
 absl::StatusOr<Outcome> CheckInChild(const ConformanceCheck& check, int interrupt_fd) {
   int ends[2];
   if (pipe(ends) != 0) return absl::ErrnoToStatus(errno, "no pipe");
@@ -87,7 +88,7 @@ absl::Status Print(const std::string& line) {
   return WriteAll(STDOUT_FILENO, "stdout", line + "\n");
 }
 
-// True if it passed.
+// Returns true if the check passed.
 absl::StatusOr<bool> CheckAndPrint(const ConformanceCheck& check, int interrupt_fd) {
   ASSIGN_OR_RETURN(const Outcome outcome, CheckInChild(check, interrupt_fd));
   RETURN_IF_ERROR(Print(absl::StrCat(outcome.passed ? "PASS  " : "FAIL  ", check.name,
@@ -95,10 +96,10 @@ absl::StatusOr<bool> CheckAndPrint(const ConformanceCheck& check, int interrupt_
   return outcome.passed;
 }
 
-// True if all passed.
+// Returns true if all checks passed.
 absl::StatusOr<bool> CheckAll(const CodecSpec& spec, int interrupt_fd) {
   RETURN_IF_ERROR(Print(CodecText(spec)));
-  // Making the checks tries the codec, so that this comes in a child first.
+  // Making the checks already uses the codec, so this is tried in a child first.
   const ConformanceCheck takes_tensors = {
       "takes tensors of a usual shape", [&spec]() -> absl::StatusOr<std::string> {
         RETURN_IF_ERROR(ConformanceChecks(spec, CpuCodecKernels()).status());

@@ -1,4 +1,4 @@
-// `thinwire codecs --conformance`: the promises of a codec, one process per check.
+// `thinwire codecs --conformance`: checks the promises of a codec, one process per check.
 #pragma once
 
 #include "compress/spec.h"
@@ -6,8 +6,8 @@
 
 namespace thinwire {
 
-// Prints PASS or FAIL for each check and returns the process's exit code. A check that crashes, or
-// takes longer than two minutes, fails. A signal ends the check under way and the command.
+// Prints PASS or FAIL for each check and returns the process's exit code. A check that crashes or
+// takes longer than two minutes fails. A signal ends the current check and the command.
 int ConformanceCommand(const CodecSpec& spec, Interruption* interruption);
 
 }  // namespace thinwire

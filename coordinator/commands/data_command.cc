@@ -50,7 +50,7 @@ std::string List() {
   return text;
 }
 
-// `name` may be fetched, or need not be.
+// Checks that the data set called `name` can be fetched or needs no fetching.
 absl::Status CheckName(const std::string& name) {
   std::vector<std::string> known;
   for (const OfficialData& data : AllOfficialData()) known.push_back(data.name);

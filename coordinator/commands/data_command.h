@@ -1,4 +1,4 @@
-// `thinwire data`: which data sets there are, and how to get them.
+// `thinwire data`: lists data sets and fetches them.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace thinwire {
 
+// Arguments of the command.
 struct DataFlags {
   std::string action;              // list, fetch
-  std::vector<std::string> names;  // fetch: which
-  std::string dir;                 // fetch: where to; empty: data/NAME
+  std::vector<std::string> names;  // fetch: names of data sets
+  std::string dir;                 // fetch: target folder; empty: data/NAME
   std::string from;                // fetch: a mirror, see FetchOptions
 };
 
-// Returns the process's exit code; what is wrong goes to stderr.
+// Returns the process's exit code; errors go to stderr.
 int DataCommand(const DataFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

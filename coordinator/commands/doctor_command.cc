@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLocalStages = 2;
 
-// Of --stages, in order; none where there are none.
+// Returns the addresses of --stages in order; none if there are none.
 absl::StatusOr<std::vector<std::string>> Addresses(const std::vector<std::string>& stages) {
   ASSIGN_OR_RETURN(const StageAddresses named, StageAddresses::Parse(stages));
   if (named.empty()) return std::vector<std::string>();

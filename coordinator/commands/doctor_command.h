@@ -1,4 +1,4 @@
-// `thinwire doctor`: whether stage servers and the links between them are fit for a run.
+// `thinwire doctor`: checks whether stage servers and the links between them are fit for a run.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace thinwire {
 
-// What the command line says.
+// Arguments of the command.
 struct DoctorFlags {
   SessionOptions session;
-  double min_mbit = 10;         // of each link, in each direction
+  double min_mbit = 10;         // least rate of each link, in each direction
   std::string format = "text";  // or json
 };
 
-// Prints what was found, also where something is wrong: 1 then. Says on stderr why nothing could be
-// asked at all, and returns the process's exit code (exit_code.h). To be called on the main thread
-// and before gRPC is used (see Session::Start).
+// Prints the findings and returns the process's exit code (exit_code.h), which is 1 if something is
+// wrong. Explains on stderr if nothing could be asked at all. Must be called on the main thread,
+// before gRPC is used (see Session::Start).
 int DoctorCommand(const DoctorFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

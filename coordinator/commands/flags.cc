@@ -6,7 +6,7 @@
 
 namespace thinwire {
 
-// CLI::NonNegativeNumber takes nan.
+// CLI::NonNegativeNumber accepts nan.
 extern const CLI::Validator kSeconds(
     [](std::string& text) -> std::string {
       double seconds = 0;

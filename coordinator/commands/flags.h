@@ -1,4 +1,4 @@
-// Flags that several commands have.
+// Flags that several commands share.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace thinwire {
 
-// A finite number of at least 0; CLI::NonNegativeNumber takes nan.
+// Accepts finite numbers of at least 0; CLI::NonNegativeNumber accepts nan.
 extern const CLI::Validator kSeconds;
-// Not empty; a leading "~" becomes the home folder. For transform().
+// Accepts non-empty paths; a leading "~" becomes the home folder. For transform().
 extern const CLI::Validator kPath;
 
-// --set
+// Adds --set.
 void AddOverrides(CLI::App* command, std::vector<std::string>* overrides);
-// --allow_other_build
+// Adds --allow_other_build.
 void AddOtherBuild(CLI::App* command, SessionOptions* session);
-// --stage_server, --cuda_plugin and --allow_other_build
+// Adds --stage_server, --cuda_plugin and --allow_other_build.
 void AddLaunch(CLI::App* command, SessionOptions* session);
-// The TLS files and the token, towards stages that are already running.
+// Adds the flags for TLS files and the token, for stages that are already running.
 void AddSecurity(CLI::App* command, SecurityOptions* security);
 
 }  // namespace thinwire

@@ -25,15 +25,15 @@
 namespace thinwire {
 namespace {
 
-// Text on its way to stdout, as it comes. The bytes of a character wait until it is whole. A
-// terminal is shown it as Printable has it.
+// Writes text to stdout as it comes. The bytes of a character wait until it is complete. A terminal
+// gets the text as Printable returns it.
 class Output {
  public:
   absl::Status Write(std::string_view text) {
     held_.append(text);
     return Flush(WholeCharacters(held_));
   }
-  // What there is of it, and a line's end.
+  // Writes what is left, and a line end.
   absl::Status End() {
     if (last_ != '\n' || !held_.empty()) held_ += '\n';
     return Flush(held_.size());
@@ -47,7 +47,7 @@ class Output {
     last_ = text.back();
     return WriteAll(STDOUT_FILENO, "stdout", is_terminal_ ? Shown(text) : text);
   }
-  // In parts that Printable does not cut.
+  // Works in parts that Printable does not shorten.
   static std::string Shown(const std::string& text) {
     std::string shown;
     for (size_t at = 0; at < text.size();) {
@@ -84,7 +84,7 @@ absl::StatusOr<Sampling> SamplingFrom(const GenerateFlags& flags) {
   return sampling;
 }
 
-// An empty prompt is what texts are divided by, and is not printed.
+// Encodes the prompt. An empty one becomes the separator of texts, which is not printed.
 absl::StatusOr<std::vector<int32_t>> Encoded(const std::string& prompt,
                                              const Tokenizer& tokenizer) {
   if (prompt.empty() && tokenizer.end_of_text()) {
@@ -96,7 +96,8 @@ absl::StatusOr<std::vector<int32_t>> Encoded(const std::string& prompt,
   return ids;
 }
 
-// The one that the run's model was taught with; of runs that did not keep it the one of its data.
+// Returns the tokenizer that the run's model was trained with or, for a run that did not keep it,
+// the one of its data.
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const std::string& model,
                                                        const Experiment& experiment) {
   auto kept = OpenVocabulary(model);

@@ -1,4 +1,4 @@
-// `thinwire generate`: text from the language model that a run has trained.
+// `thinwire generate`: text from the language model of a run.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace thinwire {
 
-// What the command line says.
+// Arguments of the command.
 struct GenerateFlags {
-  std::string run;                     // its folder
+  std::string run;                     // folder of the run
   std::vector<std::string> overrides;  // path=value
-  std::string prompt;                  // "-": what stdin has
-  int64_t tokens = 200;                // to draw
-  double temperature = 1;              // these three as in nn/sampling.h
+  std::string prompt;                  // "-": read from stdin
+  int64_t tokens = 200;                // number to draw
+  double temperature = 1;              // this and the next two: see nn/sampling.h
   int64_t top_k = 0;
   double top_p = 1;
   uint64_t seed = 1;
@@ -24,9 +24,9 @@ struct GenerateFlags {
   SessionOptions session;
 };
 
-// Writes the text to stdout as it comes, prompt included, and its speed to stderr; says there what
-// went wrong, and returns the process's exit code (exit_code.h). To be called on the main thread
-// and before gRPC is used (see Session::Start).
+// Writes the text, prompt included, to stdout as it comes, and its speed and errors to stderr.
+// Returns the process's exit code (exit_code.h). Must be called on the main thread, before gRPC is
+// used (see Session::Start).
 int GenerateCommand(GenerateFlags flags, Interruption* interruption);
 
 }  // namespace thinwire

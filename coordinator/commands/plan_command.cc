@@ -17,12 +17,12 @@
 namespace thinwire {
 namespace {
 
-// What the flags ask for, all of it right.
+// The checked arguments.
 struct Question {
   Experiment experiment;
   PlanAssumptions assumptions;
-  Candidates candidates;  // none without a link
-  Speeds speeds;          // as far as they need not be measured
+  Candidates candidates;  // empty without a link rate
+  Speeds speeds;          // those that need no measurement
 };
 
 absl::Status CheckLinkIsGiven(const PlanFlags& flags) {
@@ -70,7 +70,8 @@ absl::StatusOr<Question> Ask(const PlanFlags& flags) {
   return question;
 }
 
-// A core for each stage at a time, or as many as the experiment says.
+// Returns the threads of the stage to measure: one core if --cores is given and threads are auto,
+// otherwise what the experiment says.
 std::string ThreadsFor(const PlanFlags& flags, const Experiment& experiment) {
   const std::string& threads = experiment.pipeline().threads();
   return flags.cores > 0 && threads == "auto" ? "1" : threads;

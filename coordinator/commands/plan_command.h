@@ -1,5 +1,5 @@
-// `thinwire plan`: what an experiment needs, and on a given link which codec, how many microbatches
-// and which schedule make its steps fastest.
+// `thinwire plan`: resources of an experiment and, for a given link, the codec, number of
+// microbatches and schedule with the fastest steps.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,19 @@
 
 namespace thinwire {
 
+// Arguments of the command.
 struct PlanFlags {
   std::string experiment;              // path of the file
   std::vector<std::string> overrides;  // path=value
-  // The network, as PlanAssumptions has it; without a link several usual ones, and no choices.
+  // The network, see PlanAssumptions. Without a link rate the plan is for several usual ones and
+  // has no choices.
   std::optional<double> link_mbit;
   double rtt_ms = 0;
   std::string nic = "shared";
   int cores = 0;
-  // What is tried besides the experiment's own; want a link.
-  std::vector<std::string> codecs;  // as ParseCodecPair has them
-  std::string parameters;           // JSON for libraries among them
+  // What to try besides the experiment's own; needs a link rate.
+  std::vector<std::string> codecs;  // as ParseCodecPair reads them
+  std::string parameters;           // JSON parameters of libraries among the codecs
   std::vector<int64_t> microbatches;
   std::vector<std::string> schedules;
   SpeedFlags speeds;
@@ -31,8 +33,8 @@ struct PlanFlags {
   SessionOptions session;       // of the stage whose speed is measured
 };
 
-// Prints the plan, and then refuses what would not run on machines like this one. Returns the
-// process's exit code; what is wrong goes to stderr.
+// Prints the plan, and then an error if it could not run on machines like this one. Returns the
+// process's exit code; errors go to stderr.
 int PlanCommand(const PlanFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

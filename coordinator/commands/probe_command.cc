@@ -31,17 +31,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What shares a budget unless the user says otherwise: gradients unbiased, activations not.
+// Default codecs that share a budget: gradients are unbiased, activations are not.
 constexpr char kBudgetCodecs[] = "ecsq(rounding=dead_zone) | ecsq(rounding=dither)";
 
 struct PreparedProbe {
   ProbeTask task;
   std::vector<std::string> skipped;
-  std::optional<Budget> budget;  // that the task is for
+  std::optional<Budget> budget;  // budget of the task, if any
 };
 
-// The user's codecs must all be right; of the standard ones those are left out that this build or
-// this model does not take.
+// Adds the rows. The user's codecs must all be valid; standard ones that this build or this model
+// refuses are left out.
 absl::Status AddConfigurations(const ProbeFlags& flags, PreparedProbe* prepared) {
   const bool is_standard = flags.codecs.empty() && flags.levels.empty();
   std::vector<ProbeConfiguration> all;
@@ -61,7 +61,7 @@ absl::Status AddConfigurations(const ProbeFlags& flags, PreparedProbe* prepared)
     const absl::Status status = WithCodecs(prepared->task.experiment, one).status();
     if (status.ok()) {
       prepared->task.configurations.push_back(one);
-    } else if (is_standard) {  // a model may be too small for one
+    } else if (is_standard) {  // the model may be too small for it
       prepared->skipped.push_back(absl::StrCat(one.Directions(), ": ", status.message()));
     } else {
       return status;
@@ -98,7 +98,7 @@ absl::Status CheckFormats(const ProbeFlags& flags) {
   return absl::InvalidArgumentError("YAML has the shares of a budget: want --budget with it");
 }
 
-// Known before stages start, which takes seconds.
+// Checks the number of batches before stages start, which takes seconds.
 absl::Status CheckBatches(const ProbeFlags& flags, const Experiment& experiment) {
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
   const uint64_t size = experiment.data().batch_size(), batches = (samples + size - 1) / size;
@@ -116,7 +116,7 @@ absl::StatusOr<PreparedProbe> Prepare(const ProbeFlags& flags) {
   const std::string path = is_run ? flags.target + "/experiment.yaml" : flags.target;
   ASSIGN_OR_RETURN(const Experiment trained,
                    is_run ? ReadResolved(path) : LoadExperiment(path, {}));
-  // Unless the user says otherwise.
+  // Defaults; the user's overrides follow.
   std::vector<std::string> overrides = {"pipeline.stages=1", "device=" + trained.device(0)};
   overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
   PreparedProbe prepared;
@@ -146,7 +146,7 @@ std::string Formatted(const ProbeReport& report, const std::string& format) {
 
 void Say(const std::string& line) { std::fprintf(stderr, "%s\n", PrintableLine(line).c_str()); }
 
-// Whether files can be made there: known before the probe, which may take hours.
+// Checks that the files can be made, before the probe, which may take hours.
 absl::Status CheckOut(const std::vector<std::string>& files) {
   for (const std::string& path : files) {
     RETURN_IF_ERROR(CheckReplaceable(path));
@@ -156,8 +156,7 @@ absl::Status CheckOut(const std::vector<std::string>& files) {
   return absl::OkStatus();
 }
 
-// Goes on with the other files after an error. A report that does not stand in all of them goes to
-// stdout as well.
+// Writes all files, even after an error. A report that is not in all of them also goes to stdout.
 ExitCode Write(const ProbeFlags& flags, const ProbeReport& report) {
   ExitCode exit_code = kExitDone;
   for (const std::string& path : flags.out) {
@@ -169,7 +168,7 @@ ExitCode Write(const ProbeFlags& flags, const ProbeReport& report) {
   return printed == kExitDone ? exit_code : printed;
 }
 
-// Paths of the codec plug-ins among them.
+// Returns the paths of the codec plug-ins among the configurations.
 std::vector<std::string> LibrariesOf(const std::vector<ProbeConfiguration>& configurations) {
   std::vector<std::string> libraries;
   for (const ProbeConfiguration& one : configurations) {

@@ -1,4 +1,4 @@
-// `thinwire probe`: from a run or an experiment to tables of how its gradients take codecs.
+// `thinwire probe`: measures how codecs change the gradients of a run or an experiment.
 #pragma once
 
 #include <string>
@@ -9,24 +9,24 @@
 
 namespace thinwire {
 
-// What the command line says.
+// Arguments of the command.
 struct ProbeFlags {
   std::string target;                  // folder of a run, or path of an experiment file
   std::vector<std::string> overrides;  // path=value
   int batches = 4;
-  std::vector<std::string> codecs;  // as ParseProbeCodec takes them
-  // Mean bits per element of all directions of all cuts, to be shared among them; 0: nothing is.
+  std::vector<std::string> codecs;  // as ParseProbeCodec reads them
+  // Mean bits per element, to be divided among all directions of all cuts; 0: no budget.
   double budget = 0;
-  std::string parameters;        // JSON for libraries among them
-  std::string levels;            // path of a file of them; empty: none
+  std::string parameters;        // JSON parameters of libraries among the codecs
+  std::string levels;            // path of a file of codecs; empty: none
   std::string format;            // md, csv, json, yaml; empty: by the file's ending, md on stdout
   std::vector<std::string> out;  // files; none: stdout
   SessionOptions session;
 };
 
-// Says how far it is and what went wrong on stderr and returns the process's exit code
-// (exit_code.h). A report that cannot be written to all of `out` is printed on stdout too. To be
-// called on the main thread and before gRPC is used (see Session::Start).
+// Prints progress and errors to stderr and returns the process's exit code (exit_code.h). A report
+// that cannot be written to all of `out` is also printed on stdout. Must be called on the main
+// thread, before gRPC is used (see Session::Start).
 int ProbeCommand(const ProbeFlags& flags, Interruption* interruption);
 
 }  // namespace thinwire

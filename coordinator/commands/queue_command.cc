@@ -29,7 +29,7 @@ constexpr absl::Duration kShortCall = absl::Seconds(30);
 constexpr int kPingMilliseconds = 10000, kPongMilliseconds = 10000;
 constexpr int kMostAnswerBytes = 64 << 20;
 
-// The server, and the calls that a signal cancels.
+// The server, and calls to it that a signal cancels.
 class QueueClient {
  public:
   static absl::StatusOr<std::unique_ptr<QueueClient>> Dial(const QueueFlags& flags,
@@ -43,7 +43,7 @@ class QueueClient {
         new QueueClient(flags.server, std::move(security), interruption));
   }
 
-  // Makes a call, which is over after `patience`. Errors name the server.
+  // Makes a call, which ends after `patience` at the latest. Errors name the server.
   absl::Status Call(absl::Duration patience,
                     const std::function<grpc::Status(Queue::Stub*, grpc::ClientContext*)>& make) {
     grpc::ClientContext context;
@@ -77,7 +77,7 @@ class QueueClient {
         server_, security_.ChannelCredentials(Role::kCoordinator), arguments));
   }
 
-  // What the server refuses needs no word of where it is.
+  // Adds the server's address to an error, but not if the server refused the request.
   absl::Status Error(const grpc::Status& status) const {
     const auto code = static_cast<absl::StatusCode>(status.error_code());
     std::string message = status.error_message();
@@ -127,13 +127,13 @@ std::string Table(const ListResponse& list) {
   return table;
 }
 
-// Lines of a run, as a terminal may be shown them.
+// Prints lines of a run as a terminal may get them.
 absl::Status Print(const std::string& text) {
   std::string printable;
   for (const auto line : absl::StrSplit(text, '\n')) {
     absl::StrAppend(&printable, PrintableLine(std::string(line)), "\n");
   }
-  printable.pop_back();  // a text that ends with a line's end has an empty piece behind it
+  printable.pop_back();  // the empty piece after the last line end
   return WriteAll(STDOUT_FILENO, "stdout", printable);
 }
 

@@ -1,4 +1,4 @@
-// `thinwire report`: what runs reached, as one page.
+// `thinwire report`: results of runs as one page.
 #pragma once
 
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace thinwire {
 
+// Arguments of the command.
 struct ReportCommandFlags {
   std::vector<std::string> dirs;
   ReportFlags report;
-  std::string format;  // html, md, csv; empty: as `out` ends, or html
-  std::string out;     // empty: report.html in the only folder given, stdout of other formats
+  std::string format;  // html, md, csv; empty: by the ending of `out`, or html
+  std::string out;     // empty: report.html in the folder if one is given; stdout for other formats
 };
 
-// Returns the process's exit code; what is wrong goes to stderr.
+// Returns the process's exit code; errors go to stderr.
 int ReportCommand(const ReportCommandFlags& flags);
 
 }  // namespace thinwire

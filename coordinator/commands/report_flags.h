@@ -1,4 +1,4 @@
-// The commands that show what runs left: report and trace.
+// Flags of the commands that show finished runs: report and trace.
 #pragma once
 
 #include "CLI/CLI.hpp"

@@ -49,15 +49,16 @@ std::string UtcNow() {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
 }
 
-// Where others find a server of ours: under this machine's name, where it listens at all addresses.
+// Returns where others find a server of ours: if it listens at all addresses, under this machine's
+// name.
 std::string Announced(const std::string& listening) {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   const std::string target = MetricsTarget(absl::StrCat(host, ":0"), listening);
-  return target.empty() ? listening : target;  // this machine's own
+  return target.empty() ? listening : target;  // only this machine can reach it
 }
 
-// 0 when stdout is no terminal.
+// Returns 0 if stdout is no terminal.
 int TerminalColumns() {
   winsize size;
   if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
@@ -68,10 +69,10 @@ void Tell(const std::string& line) {
   std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
 }
 
-// Writes what it hears to the run's folder.
+// Writes the events of a run to its folder.
 class Recorder final : public RunObserver {
  public:
-  // `metrics`: the coordinator's own, host:port. `has_trained` learns of the first step.
+  // `metrics` is the coordinator's own address, host:port. `has_trained` is set at the first step.
   Recorder(RunRecord* record, std::string metrics, bool* has_trained)
       : record_(*record), metrics_(std::move(metrics)), has_trained_(*has_trained) {}
   absl::Status OnStart(const RunPlan& plan) override {
@@ -100,7 +101,7 @@ class Recorder final : public RunObserver {
   bool& has_trained_;
 };
 
-// Says what runs where before the first step.
+// Prints what runs where before the first step.
 class Greeter final : public RunObserver {
  public:
   Greeter(RunPlace place, Progress* progress) : place_(std::move(place)), progress_(*progress) {}
@@ -115,7 +116,7 @@ class Greeter final : public RunObserver {
   bool has_greeted_ = false;
 };
 
-// Keeps the parameters of the last epoch on disk.
+// Saves the parameters of the last epoch.
 class ModelKeeper final : public RunObserver {
  public:
   ModelKeeper(Session* session, SideFiles beside, std::string dir)
@@ -123,12 +124,12 @@ class ModelKeeper final : public RunObserver {
   absl::Status OnTrained(uint32_t) override { return SaveModel(session_.fleet(), beside_, dir_); }
 
  private:
-  Session& session_;  // whose fleet may be another after a loss
+  Session& session_;  // its fleet may change after a loss
   const SideFiles beside_;
   const std::string dir_;
 };
 
-// Passes everything on to several observers, in order, until one has an error.
+// Passes every event to several observers, in order, until one returns an error.
 class Observers final : public RunObserver {
  public:
   explicit Observers(std::vector<RunObserver*> observers) : observers_(std::move(observers)) {}
@@ -173,10 +174,10 @@ class Observers final : public RunObserver {
   std::vector<RunObserver*> observers_;
 };
 
-// One `thinwire run`, after the experiment and the folder have been accepted.
+// One `thinwire run`, once the experiment and the folder are accepted.
 class RecordedRun {
  public:
-  // `from`: where an earlier one left off. `trace`: the steps to trace.
+  // `from` is where an earlier run ended. `trace` are the steps to trace.
   RecordedRun(const RunFlags& flags, Experiment experiment, std::optional<FoundCheckpoint> from,
               std::optional<TraceSteps> trace, std::unique_ptr<RunRecord> record,
               Interruption* interruption)
@@ -227,7 +228,8 @@ class RecordedRun {
     return status;
   }
 
-  // What goes on has the files beside its model in its checkpoint: those of `init` may be gone.
+  // Returns the experiment with the files beside the model taken from the checkpoint it continues
+  // from: those of `init` may be gone.
   Experiment WithOwnFiles() const {
     Experiment own = experiment_;
     if (from_) own.set_init(from_->path);
@@ -266,7 +268,7 @@ class RecordedRun {
     return absl::OkStatus();
   }
 
-  // What was reached before stays in the summary of a run that could not go on.
+  // Keeps what was reached before in the summary of a run that could not continue.
   void KeepPast() {
     const absl::StatusOr<Summary> past = ReadSummary(record_->dir());
     if (!past.ok()) return;
@@ -274,13 +276,13 @@ class RecordedRun {
     *summary_.mutable_boundaries() = past->boundaries();
   }
 
-  // Writes the summary and tells the user how it went.
+  // Writes the summary and tells the user the outcome.
   int Conclude(absl::Status status) {
     const bool interrupted = !status.ok() && interruption_.seen();
     summary_.set_status(status.ok() ? "completed" : interrupted ? "interrupted" : "failed");
     if (!status.ok() && !interrupted) summary_.set_error(std::string(status.message()));
     summary_.mutable_provenance()->set_finished(UtcNow());
-    if (!status.ok() && !interrupted) {  // at once: writing may fail as well
+    if (!status.ok() && !interrupted) {  // first of all, as writing may fail as well
       progress_.Break();
       Complain(status, kExitFailed);
     }
@@ -307,7 +309,7 @@ class RecordedRun {
                         trace_ ? absl::StrCat("\ntrace:    ", record_->dir(), "/trace.json") : "");
   }
 
-  // Prometheus may scrape the end of the run.
+  // Waits so that Prometheus can scrape the end of the run.
   void Linger() {
     if (flags_.metrics_linger_seconds <= 0 || metrics_server_ == nullptr) return;
     pollfd end = {interruption_.fd(), POLLIN, 0};
@@ -329,7 +331,7 @@ class RecordedRun {
   std::unique_ptr<Session> session_;
 };
 
-// A run that is to go on, as its last checkpoint has it.
+// A run to continue, from its last checkpoint.
 struct Past {
   FoundCheckpoint checkpoint;
   Experiment experiment;
@@ -345,7 +347,8 @@ absl::StatusOr<Experiment> Load(const std::optional<Past>& past, RunFlags* flags
                        past ? &past->experiment : nullptr);
 }
 
-// Stages on this machine share its memory; of others' machines nothing is known here.
+// Checks the memory for the stages' state. Stages on this machine share it; other machines are
+// unknown.
 absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
   ASSIGN_OR_RETURN(const StatePlan state, PlanState(experiment));
   if (!flags.session.stages.empty()) return absl::OkStatus();
@@ -353,7 +356,7 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
   return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
 }
 
-// What the experiment starts from is read again when the stages are there.
+// Checks `init` early; it is read again when the stages are there.
 absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   if (!experiment.has_init()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
@@ -364,7 +367,7 @@ absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   return absl::OkStatus();
 }
 
-// What is told only by the flags together.
+// Checks combinations of flags.
 absl::Status CheckUsage(const RunFlags& flags) {
   const bool names_a_folder = !flags.resume.empty() && flags.resume != kFolderOfName;
   if (flags.experiment.empty() && !names_a_folder) {
@@ -376,8 +379,8 @@ absl::Status CheckUsage(const RunFlags& flags) {
   return absl::OkStatus();
 }
 
-// A folder to go on with in which no run stands is one to begin in, where there is something to
-// begin.
+// Looks for a run to continue. A folder without one is used for a new run, if an experiment is
+// given.
 absl::Status FindRun(RunFlags* flags) {
   if (flags->resume.empty() || flags->resume == kFolderOfName) return absl::OkStatus();
   const std::string recorded = flags->resume + "/experiment.yaml";
@@ -388,13 +391,13 @@ absl::Status FindRun(RunFlags* flags) {
   }
   if (!absl::IsNotFound(is_there) || flags->experiment.empty()) return CheckRecorded(flags->resume);
   flags->out = std::exchange(flags->resume, "");
-  flags->overwrite = true;  // what is there was broken off before it began
+  flags->overwrite = true;  // the folder holds the rest of a run that never began
   return absl::OkStatus();
 }
 
 std::string FolderOf(const std::string& name) { return "runs/" + name; }
 
-// Where the folder to go on with follows from the experiment's name.
+// Derives the folder to continue from the experiment's name.
 absl::Status FindRunOfName(RunFlags* flags) {
   if (flags->resume != kFolderOfName) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string name, NameOfExperiment(flags->experiment, flags->overrides));
@@ -406,8 +409,8 @@ std::string DirOf(const RunFlags& flags, const Experiment& experiment) {
   return flags.out.empty() ? FolderOf(experiment.name()) : flags.out;
 }
 
-// A manifest of before there were digests in it gets those of the run's summary, where there is
-// one.
+// Adds digests to a manifest of an older format, which lacked them, from the run's summary if there
+// is one.
 void AddDigests(const std::string& dir, CheckpointManifest* manifest) {
   if (!manifest->train_digest().empty()) return;
   const absl::StatusOr<Summary> summary = ReadSummary(dir);
@@ -416,7 +419,7 @@ void AddDigests(const std::string& dir, CheckpointManifest* manifest) {
   manifest->set_test_digest(summary->provenance().test_digest());
 }
 
-// The past of the run in this folder: none in one that was killed before its first checkpoint.
+// Returns the past of the run in this folder; none if it was killed before its first checkpoint.
 absl::StatusOr<std::optional<Past>> FindPast(const RunRecord& record, bool quiet) {
   absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(record.checkpoints_dir());
   if (absl::IsNotFound(found.status())) {
@@ -430,7 +433,7 @@ absl::StatusOr<std::optional<Past>> FindPast(const RunRecord& record, bool quiet
   return Past{*std::move(found), std::move(then)};
 }
 
-// Refuses an experiment that cannot go on with the run, and says what will be otherwise.
+// Refuses an experiment that cannot continue the run, and prints what will be different.
 absl::Status CheckCourse(const RunFlags& flags, const Past& past, const Experiment& now) {
   RETURN_IF_ERROR(CheckGoesOn(past.experiment, now));
   if (flags.quiet) return absl::OkStatus();
@@ -441,8 +444,8 @@ absl::Status CheckCourse(const RunFlags& flags, const Past& past, const Experime
   return absl::OkStatus();
 }
 
-// Whether the run has trained all that `now` asks for, and has said so: one that was killed between
-// its last step and its summary is still to be ended.
+// Returns whether the run has trained all that `now` asks for and has a summary that says so. A run
+// that was killed between its last step and its summary has still to be ended.
 bool HasEnded(const CheckpointManifest& reached, const Experiment& now, const RunRecord& record) {
   if (reached.step() < now.epochs() * reached.steps_per_epoch()) return false;
   const absl::StatusOr<Summary> summary = ReadSummary(record.dir());
@@ -457,7 +460,7 @@ std::string WhatTrainsOn(const RunRecord& record, const CheckpointManifest& reac
                       " would train on, --overwrite or another folder anew");
 }
 
-// The steps to trace, if the flags name any.
+// Returns the steps to trace, if the flags name any.
 absl::StatusOr<std::optional<TraceSteps>> StepsToTrace(const RunFlags& flags,
                                                        const Experiment& experiment) {
   if (flags.trace.empty()) return std::nullopt;
@@ -472,7 +475,7 @@ absl::Status Warn(const Experiment& experiment) {
   return absl::OkStatus();
 }
 
-// All that can be wrong with an experiment before stages start.
+// Checks all of an experiment that can be checked before stages start.
 absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
                    const Experiment& experiment) {
   if (past) RETURN_IF_ERROR(CheckCourse(flags, *past, experiment));

@@ -1,4 +1,4 @@
-// `thinwire run`: one experiment from its file to the folder of its results.
+// `thinwire run`: trains one experiment, from its file to the folder of its results.
 #pragma once
 
 #include <string>
@@ -9,25 +9,25 @@
 
 namespace thinwire {
 
-// The folder of a run that is named nowhere else: NAME stands for the experiment's name.
+// Default folder of a run; NAME stands for the experiment's name.
 constexpr char kFolderOfName[] = "runs/NAME";
 
-// What the command line says.
+// Arguments of the command.
 struct RunFlags {
   std::string experiment;              // path of the file; may be empty with `resume`
   std::vector<std::string> overrides;  // path=value
   std::string out;                     // empty: kFolderOfName
   bool overwrite = false;
-  std::string resume;      // folder of a run to go on with, or kFolderOfName; empty: none
-  SessionOptions session;  // its logs_dir is the run's
+  std::string resume;      // folder of a run to continue, or kFolderOfName; empty: none
+  SessionOptions session;  // its logs_dir is set by RunCommand
   std::string metrics_listen = "127.0.0.1:0";  // host:port
   double metrics_linger_seconds = 0;
   std::string trace;  // steps to trace, "steps=10..12"; empty: none
   bool quiet = false;
 };
 
-// Says what went wrong on stderr and returns the process's exit code (exit_code.h). To be called on
-// the main thread and before gRPC is used (see Session::Start).
+// Prints errors to stderr and returns the process's exit code (exit_code.h). Must be called on the
+// main thread, before gRPC is used (see Session::Start).
 int RunCommand(RunFlags flags, Interruption* interruption);
 
 }  // namespace thinwire

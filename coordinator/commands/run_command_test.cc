@@ -83,7 +83,7 @@ TEST_F(RunCommandTest, ACompletedRunLeavesEveryFileAndFreesTheStages) {
     EXPECT_TRUE(fs::exists(flags_.out + "/" + name)) << name;
   }
   EXPECT_EQ(Summary()["status"], "completed");
-  EXPECT_EQ(Summary()["name"], "two");  // the file's
+  EXPECT_EQ(Summary()["name"], "two");  // name given in the file
   EXPECT_EQ(Summary()["epochs"][0]["test"]["compressed"]["accuracy"], 0.5);
   EXPECT_TRUE(first_.released());
   EXPECT_TRUE(last_.released());
@@ -190,7 +190,7 @@ TEST_F(RunCommandTest, WhatAStageSaysReachesTheTerminalHarmless) {
 
 TEST_F(RunCommandTest, AnInterruptedRunKeepsItsSummaryAndFreesTheStages) {
   first_.train = [](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
-    kill(getpid(), SIGINT);  // the user, in the midst of training
+    kill(getpid(), SIGINT);  // the user presses Ctrl-C during training
     return FakeStage::Hang(context);
   };
   EXPECT_EQ(Run(), kExitInterrupted);
@@ -199,7 +199,7 @@ TEST_F(RunCommandTest, AnInterruptedRunKeepsItsSummaryAndFreesTheStages) {
 }
 
 TEST_F(RunCommandTest, AnInterruptionEndsTheStepAtAllStagesAndKeepsTheModel) {
-  // Stage 0 is a step ahead; both train until they have been told the last step.
+  // Stage 0 is a step ahead. Both train until they have been told the last step.
   absl::Notification told[2];
   FakeStage* const stages[2] = {&first_, &last_};
   for (uint64_t i : {0, 1}) {
@@ -243,7 +243,7 @@ TEST_F(RunCommandTest, AModelToStartFromThatIsNotThereIsAUsageErrorBeforeAnythin
 }
 
 TEST_F(RunCommandTest, ALostTerminalInterruptsTheRun) {
-  signal(SIGHUP, SIG_DFL);  // whatever the tests were started with
+  signal(SIGHUP, SIG_DFL);  // whatever the tests' parent process set
   first_.train = [](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
     kill(getpid(), SIGHUP);
     return FakeStage::Hang(context);

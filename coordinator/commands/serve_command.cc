@@ -34,11 +34,11 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(100);
-// A run that was asked to end writes a checkpoint; one that does not end is ended.
+// A run that is asked to end writes a checkpoint; if it takes longer than this, it is killed.
 constexpr absl::Duration kEndPatience = absl::Seconds(60);
-constexpr int kSignalled = 128;  // and the signal's number: as shells count
+constexpr int kSignalled = 128;  // plus the signal's number, as in shells
 
-// As what `thinwire run` itself, or its signal, has it.
+// Returns the exit code of `thinwire run`, or that of the signal that ended it.
 int ExitCodeOf(int wait_status) {
   return WIFSIGNALED(wait_status) ? kSignalled + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
@@ -53,7 +53,7 @@ std::optional<TestRecord> LastTest(const std::string& folder) {
   return last;
 }
 
-// Works the queue off, a run in each slot: of this machine, or of a group of stage servers.
+// Works off the queue, with one run in each slot: on this machine, or on a group of stage servers.
 class ServeLoop {
  public:
   ServeLoop(const ServeFlags& flags, QueueLimits limits, RunQueue* queue, QueueMetrics* metrics,
@@ -79,7 +79,7 @@ class ServeLoop {
  private:
   struct Running {
     std::string run;
-    std::optional<SteadyTime> asked;  // to end
+    std::optional<SteadyTime> asked;  // when it was asked to end
   };
 
   static void Say(const std::string& line) {
@@ -108,7 +108,7 @@ class ServeLoop {
     const std::string folder = queue_.FolderOf(entry.run());
     const std::string experiment = queue_.ExperimentOf(entry.run());
     RETURN_IF_ERROR(ReplaceFile(experiment, entry.experiment()));
-    unlink((folder + "/targets.json").c_str());  // of the process that was killed
+    unlink((folder + "/targets.json").c_str());  // left by a killed process
     std::vector<std::string> arguments =
         RunArguments(experiment, folder, entry.stages(), flags_.session);
     if (flags_.metrics_linger_seconds > 0) {
@@ -143,7 +143,8 @@ class ServeLoop {
     }
   }
 
-  // A run that ends because this server does has not come to its own end.
+  // Handles the end of a run. One that ends only because this server does has not reached its own
+  // end.
   void End(const PoolEnd& end) {
     const std::string run = running_[end.slot].run;
     metrics_.Ended(run);
@@ -180,7 +181,7 @@ class ServeLoop {
   Interruption& interruption_;
   Pool pool_;
   std::vector<Running> running_;  // by slot
-  std::string held_;              // why no run is begun
+  std::string held_;              // why no run begins
 };
 
 absl::Status CheckUsage(const ServeFlags& flags) {
@@ -207,7 +208,7 @@ int ServeCommand(const ServeFlags& flags, Interruption* interruption) {
   const absl::Status listen =
       flags.insecure ? absl::OkStatus() : security->CheckListen(flags.listen);
   if (!listen.ok()) return Complain(listen, kExitUsage);
-  std::error_code ignored;  // the lock's file names the folder
+  std::error_code ignored;  // the lock file's error names the folder
   std::filesystem::create_directories(flags.out, ignored);
   const auto lock = FileLock::Take(flags.out + "/.serve.lock");
   if (!lock.ok()) return Complain(lock.status(), kExitUsage);

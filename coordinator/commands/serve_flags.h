@@ -1,4 +1,4 @@
-// The flags of `thinwire serve` and of the commands that ask it.
+// Flags of `thinwire serve` and of the commands that ask it.
 #pragma once
 
 #include "CLI/CLI.hpp"
@@ -9,7 +9,7 @@ namespace thinwire {
 
 CLI::App* AddServe(CLI::App* app, ServeFlags* flags);
 
-// All of them fill the same flags: one command is run.
+// The commands. They share one set of flags, as only one command is run.
 struct QueueCommands {
   CLI::App *submit, *watch, *list, *cancel;
 };

@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<SweepRun>> RunsOf(const SweepFlags& flags, const Swee
   return runs;
 }
 
-// A sweep's own name is held to what a run may be called: it is that of a folder as well.
+// Returns the sweep's folder. Its name must be a possible run name, as it names a folder as well.
 absl::StatusOr<std::string> FolderOf(const SweepFlags& flags, const Sweep& sweep) {
   if (!flags.out.empty()) return flags.out;
   const absl::Status named = CheckRunName(sweep.name);

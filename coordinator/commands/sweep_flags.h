@@ -1,4 +1,4 @@
-// The command lines of `thinwire sweep` and `thinwire compare`.
+// Flags of `thinwire sweep` and `thinwire compare`.
 #pragma once
 
 #include "CLI/CLI.hpp"
@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-// `flags` outlives `app`.
+// Adds the command to `app`. `flags` must outlive `app`.
 CLI::App* AddSweep(CLI::App* app, SweepFlags* flags);
 CLI::App* AddCompare(CLI::App* app, CompareFlags* flags);
 

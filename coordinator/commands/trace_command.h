@@ -1,4 +1,4 @@
-// `thinwire trace`: where the time of a run's traced steps went.
+// `thinwire trace`: shows where the time of a run's traced steps went.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,15 @@
 
 namespace thinwire {
 
+// Arguments of the command.
 struct TraceFlags {
-  std::string run;               // its folder
-  std::optional<uint64_t> step;  // this one alone
+  std::string run;               // folder of the run
+  std::optional<uint64_t> step;  // only this step
   std::string format = "text";   // text, json
-  std::string svg;               // where the picture of a step goes; empty: nowhere
+  std::string svg;               // path for the picture of a step; empty: none
 };
 
-// Returns the process's exit code; what is wrong goes to stderr.
+// Returns the process's exit code; errors go to stderr.
 int TraceCommand(const TraceFlags& flags);
 
 }  // namespace thinwire

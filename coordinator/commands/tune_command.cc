@@ -37,11 +37,11 @@
 namespace thinwire {
 namespace {
 
-constexpr double kPoints = 1.0, kNats = 0.02;  // of --max_loss by default
+constexpr double kPoints = 1.0, kNats = 0.02;  // defaults of --max_loss
 
 void Say(const std::string& line) { std::fprintf(stderr, "%s\n", PrintableLine(line).c_str()); }
 
-// What the flags ask for, all of it right.
+// The checked arguments.
 struct Question {
   Experiment experiment;
   bool tokens = false;
@@ -121,7 +121,8 @@ absl::StatusOr<Question> Ask(const TuneFlags& flags) {
   return question;
 }
 
-// Candidates with their codecs spelled out, those aside that the model or this build refuses.
+// Adds candidates with their codecs spelled out; those that the model or this build refuses are set
+// aside.
 absl::Status AddCandidates(const TuneFlags& flags, const Question& question, TuneReport* report) {
   std::vector<TuneCandidate> all(1);
   all[0].set_name(kNone);
@@ -203,7 +204,7 @@ class Tune {
     return absl::OkStatus();
   }
 
-  // The candidate's step on the link, with the fastest of the microbatches that are to be tried.
+  // Plans the candidate's step on the link, with the number of microbatches that makes it fastest.
   absl::Status Place(const Speeds& speeds, TuneCandidate* candidate) const {
     std::vector<uint32_t> counts(report_.task().microbatches().begin(),
                                  report_.task().microbatches().end());
@@ -224,8 +225,8 @@ class Tune {
     return absl::OkStatus();
   }
 
-  // Both directions as the candidate has them at every cut; nothing where cuts differ or layers
-  // stand at them, which a probe cannot tell apart from the model.
+  // Returns both directions as the candidate has them at every cut; nothing if cuts differ or have
+  // layers of their own, which a probe cannot tell from the model.
   absl::StatusOr<std::optional<ProbeConfiguration>> ProbedAs(const TuneCandidate& candidate) const {
     ASSIGN_OR_RETURN(const Experiment experiment, Of(candidate));
     const CompressionConfig& compression = experiment.compression();
@@ -273,7 +274,7 @@ class Tune {
     return absl::OkStatus();
   }
 
-  // What this machine computes of a step, whatever the link.
+  // Returns this machine's compute time of a step, whatever the link.
   double ComputeSeconds() const {
     double sample = 0, update = 0;
     for (const TuneBlock& block : report_.speeds().blocks()) {
@@ -320,7 +321,7 @@ class Tune {
     return absl::OkStatus();
   }
 
-  // All runs of a rung, `none` among them; those that have ended before are not repeated.
+  // Returns all runs of a rung, those of `none` included; runs that ended before are not repeated.
   absl::StatusOr<std::vector<SweepRun>> RunsOf(const Rung& rung, TuneRung* record) {
     std::vector<const TuneCandidate*> rows = {&Named(candidates_, kNone)};
     for (const TuneCandidate* one : Standing(&candidates_)) {
@@ -384,7 +385,7 @@ class Tune {
       return run.row == kNone || failures_.count(run.row) > 0;
     });
     if (!all_failed) return absl::OkStatus();
-    const auto& [row, why] = *failures_.begin();  // a fault of none of them
+    const auto& [row, why] = *failures_.begin();  // if all fail, no single candidate is to blame
     return absl::InternalError(absl::StrCat("every candidate's run failed: ", row, ": ", why));
   }
 
@@ -406,7 +407,8 @@ class Tune {
     return trained;
   }
 
-  // Payloads as long as those of this run; how fast its codecs were is the others' doing too.
+  // Takes the payload sizes of this run. Its codecs' speeds are not taken, as other runs slowed
+  // them down.
   absl::Status LearnPayloads(const SweepRun& run, const std::string& folder, Speeds* speeds) const {
     ASSIGN_OR_RETURN(const Speeds measured, SpeedsOfRun(folder, run.experiment));
     for (const auto& [coding, speed] : measured.codings) {
@@ -421,10 +423,10 @@ class Tune {
   TuneReport& report_;
   TuneCandidates& candidates_;
   Interruption& interruption_;
-  std::map<std::string, std::string> failures_;  // candidate, why its run failed
+  std::map<std::string, std::string> failures_;  // reason of the failed run, by candidate
 };
 
-// The experiment with the choice, as a file that gives it again.
+// Returns the experiment with the chosen codec, as a file.
 absl::StatusOr<std::string> TunedYaml(const Question& question, const TuneReport& report) {
   ASSIGN_OR_RETURN(Experiment tuned,
                    WithCandidate(question.experiment, Named(report.candidates(), report.choice())));

@@ -1,4 +1,4 @@
-// The command line of `thinwire tune`.
+// Flags of `thinwire tune`.
 #pragma once
 
 #include "CLI/CLI.hpp"
@@ -6,7 +6,7 @@
 
 namespace thinwire {
 
-// `flags` outlives `app`.
+// Adds the command to `app`. `flags` must outlive `app`.
 CLI::App* AddTune(CLI::App* app, TuneFlags* flags);
 
 }  // namespace thinwire

@@ -29,7 +29,7 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What is meant by `flag`, given without dashes and value; empty if nothing is near.
+// Returns what `flag`, given without dashes and value, probably means; empty if nothing is near.
 std::string MeantBy(const std::string& flag, const std::vector<std::string>& flags) {
   const std::string nearest = NearestName(flag, flags);
   if (EditDistance(flag, nearest) <= std::max<size_t>(1, flag.size() / 4)) return "--" + nearest;

@@ -1,4 +1,4 @@
-// What a command line means that names a command or a flag that is not there.
+// Suggestions for a command or a flag that does not exist.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace thinwire {
 
-// Says of `app`, whose last parse has failed, which argument it does not know and what was probably
-// meant: the nearest command or flag or, where the command takes --set, the field of that name.
-// Empty if no argument is unknown.
+// Returns which argument `app`, whose last parse has failed, does not know, and what was probably
+// meant. That is the nearest command or flag or, if the command takes --set, the field of that
+// name. Empty if no argument is unknown.
 std::string UnknownArgument(const CLI::App& app);
 
 }  // namespace thinwire

@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// Says what is wrong with a command line, given in reverse as CLI11 takes it.
+// Returns what is said about a command line, given in reverse as CLI11 takes it.
 std::string Said(const std::vector<std::string>& reversed) {
   CLI::App app;
   app.require_subcommand(1);

@@ -23,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of curl (its manual's "EXIT CODES").
+// Exit codes of curl (its manual, "EXIT CODES").
 constexpr int kCurlRefused = 22, kCurlNoRange = 33, kCurlBadResume = 36;
 constexpr int kCurlBrokeOff = 18, kCurlTimeout = 28, kCurlNothing = 52, kCurlReceive = 56;
-// How often a download that breaks off is taken up again at once.
+// How often an interrupted download is continued at once.
 constexpr int kResumes = 3;
 
 std::string LastName(const std::string& address) {
@@ -35,7 +35,7 @@ std::string LastName(const std::string& address) {
 
 bool IsAddress(const std::string& from) { return absl::StrContains(from, "://"); }
 
-// The archives, then the files by their own names, in a folder or below an address.
+// Returns the archives and then the files under their own names, in a folder or below an address.
 std::vector<OfficialSource> Mirrored(const OfficialData& data, std::string from) {
   while (from.size() > 1 && from.back() == '/') from.pop_back();
   std::vector<OfficialSource> sources;
@@ -51,7 +51,7 @@ std::vector<OfficialSource> Mirrored(const OfficialData& data, std::string from)
   return sources;
 }
 
-// Every file of the data set in `dir` is the official one.
+// Checks that every file of the data set in `dir` is the official one.
 absl::Status CheckFiles(const OfficialData& data, const std::string& dir) {
   for (const OfficialFile& file : data.files) {
     const std::string path = absl::StrCat(dir, "/", file.name);
@@ -61,8 +61,8 @@ absl::Status CheckFiles(const OfficialData& data, const std::string& dir) {
   return absl::OkStatus();
 }
 
-// The folder that has every file: `dir`, or one in it that was unpacked there by hand; empty if
-// there is none.
+// Returns the folder that has every file: `dir`, or a subfolder unpacked by hand; empty if there is
+// none.
 std::string FolderOf(const OfficialData& data, const std::string& dir) {
   std::vector<std::string> folders = {dir};
   for (const OfficialSource& source : data.sources) {
@@ -81,11 +81,11 @@ std::uintmax_t SizeOf(const std::string& path) {
 }
 
 void Remove(const std::string& path) {
-  std::error_code ignored;  // it fails where it is used next
+  std::error_code ignored;  // a failure shows at the folder's next use
   fs::remove_all(path, ignored);
 }
 
-// A hidden folder in `dir`, so that what was checked in it can be renamed to where it belongs.
+// A hidden folder in `dir`; what was checked there can be renamed to its final place.
 class Staging {
  public:
   static absl::StatusOr<std::unique_ptr<Staging>> Make(const std::string& dir) {
@@ -162,7 +162,7 @@ class Fetcher {
     return absl::OkStatus();
   }
 
-  // The path of what stands at the address; a file of this machine stays where it is.
+  // Returns the path of the downloaded file; a file of this machine stays where it is.
   absl::StatusOr<std::string> Download(const std::string& address) {
     if (!IsAddress(address)) {
       if (fs::is_regular_file(fs::status(address))) return address;
@@ -211,7 +211,7 @@ class Fetcher {
   const OfficialData& data_;
   const FetchOptions& options_;
   Interruption* const interruption_;
-  std::vector<std::string> parts_;  // that were downloaded, or begun
+  std::vector<std::string> parts_;  // files that were downloaded, or begun
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Downloads the files of a data set that others publish.
+// Download of the files of a data set that others publish.
 #pragma once
 
 #include <string>
@@ -9,23 +9,24 @@
 
 namespace thinwire {
 
+// Options of a download.
 struct FetchOptions {
-  std::string dir;   // where the files are to be; made if it is not there
-  std::string from;  // a folder or the address of one that has the archive or the files by their
-                     // own names; empty: the official addresses
+  std::string dir;  // target folder; created if needed
+  // A folder, or the address of one, with the archive or the files under their own names; empty:
+  // the official addresses.
+  std::string from;
   bool shows_progress = false;  // on stderr
 };
 
-// Puts all files of `data` into options.dir, each whole and with the official checksum, and returns
-// the folder that has them: what is there already, or in it in a folder that is called as in an
-// archive, is not downloaded again. Downloads by curl, unpacks by tar or unzip. An address that
-// fails gives way to the next.
+// Puts all files of `data` into options.dir, complete and with the official checksums, and returns
+// the folder that has them. Files that are there already are not downloaded again, also in a
+// subfolder with the archive's name. Downloads with curl, unpacks with tar or unzip. If an address
+// fails, the next one is tried.
 //
-// A download that breaks off, or that nothing here can unpack, stays in the folder as FILE.part,
-// and the next call goes on where it ended. Whatever does not have the official checksum is
-// removed. Unavailable names every address and what became of it; NotFound the program that is
-// missing; Cancelled after a signal; Internal, PermissionDenied and the like a folder that cannot
-// be written.
+// An interrupted download, or a file that nothing here can unpack, stays as FILE.part, and the next
+// call continues it. Files without the official checksum are removed. Unavailable names every
+// address and its failure; NotFound names a missing program; Cancelled after a signal; Internal,
+// PermissionDenied and the like if the folder cannot be written.
 absl::StatusOr<std::string> FetchData(const OfficialData& data, const FetchOptions& options,
                                       Interruption* interruption);
 

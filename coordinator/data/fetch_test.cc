@@ -46,7 +46,7 @@ std::string Noise(uint64_t key, size_t bytes) {
   return text;
 }
 
-// Serves `folder` until it goes.
+// Serves `folder` until it is destroyed.
 class Server {
  public:
   Server(const std::string& folder, const std::string& log) {
@@ -56,7 +56,7 @@ class Server {
     EXPECT_EQ(fscanf(out_, "%d %d", &pid_, &port_), 2);
   }
   ~Server() {
-    kill(pid_, SIGKILL);  // it inherited that others are blocked
+    kill(pid_, SIGKILL);  // the process inherited that other signals are blocked
     pclose(out_);
   }
   std::string Address(const std::string& fault) const {
@@ -68,7 +68,7 @@ class Server {
   int pid_ = 0, port_ = 0;
 };
 
-// A data set of two files in the layout of WikiText-2's archive, on a server of this machine.
+// A data set of two files, laid out like WikiText-2's archive, on a local server.
 class FetchDataTest : public testing::Test {
  protected:
   FetchDataTest()
@@ -124,7 +124,7 @@ class FetchDataTest : public testing::Test {
       EXPECT_EQ(Sha256(Content(options_.dir + "/" + file.name)), file.sha256);
     }
   }
-  // "PATH RANGE" of each request.
+  // Returns "PATH RANGE" of each request.
   std::vector<std::string> Requests() const {
     std::ifstream log(root_ + "/log");
     std::vector<std::string> lines;

@@ -22,7 +22,7 @@ struct Choice {
   double speedup = 1;
 };
 
-// What gets a byte across soonest at that rate.
+// Returns the codec with the least time per byte at that link rate.
 Choice BestAt(double bits_per_second, bool gradient, const Diagnosis& diagnosis) {
   Choice best;
   if (bits_per_second <= 0) return best;

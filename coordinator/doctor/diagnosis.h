@@ -1,4 +1,4 @@
-// What measurements of stages, links and codecs mean.
+// Judgement of measured stages, links and codecs.
 #pragma once
 
 #include <string>
@@ -7,18 +7,20 @@
 
 namespace thinwire {
 
+// Limits beyond which a measurement is a problem.
 struct HealthLimits {
-  std::string build;              // that all stages must be of; empty: any
-  double most_clock_seconds = 1;  // that a clock may be apart from this machine's
+  std::string build;              // build that all stages must have; empty: any
+  double most_clock_seconds = 1;  // how far a stage's clock may be from this machine's
   double least_link_bits_per_second = 10e6;
 };
 
-// Names the codec of each link's direction, by `codecs`, and adds the problems: stages that could
-// not be asked, are of another build or whose clock is surely apart; links that could not be
-// measured or are slow. Links of stages that have an error are not blamed too.
+// Names the best codec for each direction of each link, from the measured ones, and adds the
+// problems. Problems are stages that could not be asked, that have another build or whose clock is
+// certainly off, and links that could not be measured or are slow. A link of a stage with an error
+// is not reported as well.
 void Diagnose(const HealthLimits& limits, Diagnosis* diagnosis);
 
-// As tables of at most 100 columns where names are short; problems last.
+// Returns tables of at most 100 columns, if names are short, and then the problems.
 std::string FormatDiagnosis(const Diagnosis& diagnosis);
 
 }  // namespace thinwire

@@ -62,10 +62,10 @@ TEST(DiagnosisTest, TheCodecOfALinkIsWhatIsSoonestAtItsRate) {
   Diagnosis diagnosis = Healthy();
   Diagnose(Limits(), &diagnosis);
   EXPECT_THAT(diagnosis.problems(), IsEmpty());
-  // 80 ns a byte as it is: 8 + 10 by topk, 40 + 1 by fp16.
+  // Uncompressed 80 ns a byte; 8 + 10 by topk, 40 + 1 by fp16.
   EXPECT_EQ(diagnosis.links(0).down_codec(), "topk");
   EXPECT_NEAR(diagnosis.links(0).down_speedup(), 80.0 / 18, 1e-9);
-  // 8 ns: 0.8 + 10, 4 + 1.
+  // Uncompressed 8 ns; 0.8 + 10 by topk, 4 + 1 by fp16.
   EXPECT_EQ(diagnosis.links(0).up_codec(), "fp16");
   EXPECT_NEAR(diagnosis.links(0).up_speedup(), 8.0 / 5, 1e-9);
 }

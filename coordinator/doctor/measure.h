@@ -1,4 +1,4 @@
-// What stages, the links between them and codecs are like, measured now.
+// Measurement of stages, of the links between them and of codecs.
 #pragma once
 
 #include <string>
@@ -13,15 +13,16 @@
 
 namespace thinwire {
 
-// What stages that are started for it are to be told: of so many, resolved.
+// Returns a resolved experiment of `stages` stages, for stages that are started for the
+// measurement.
 absl::StatusOr<Experiment> DoctorsExperiment(int stages);
 
-// Leases each stage that is there within `patience`, asks it, and measures the links between
-// neighbours of which both are, one after the other; frees all of them again. What fails becomes
-// the `error` of what it is of.
+// Leases each stage that answers within `patience` and asks it. Measures the links between
+// neighbours that both answered, one link after the other. Then frees all stages. A failure becomes
+// the `error` of the stage or link that it belongs to.
 void MeasureStages(Fleet* fleet, absl::Duration patience, Diagnosis* diagnosis);
 
-// The codecs that people compare, by MeasureCodings, on one thread of this machine.
+// Measures common codecs by MeasureCodings, on one thread of this machine.
 absl::StatusOr<std::vector<CodecOffer>> MeasureOffers();
 
 }  // namespace thinwire

@@ -12,7 +12,7 @@
 namespace thinwire {
 
 absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path) {
-  // A network's file system locks for its writers alone, hence O_RDWR.
+  // Network file systems lock only files that are open for writing, hence O_RDWR.
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file < 0) return FileError(path, "cannot open", errno);
   if (flock(file, LOCK_EX | LOCK_NB) == 0) return std::unique_ptr<FileLock>(new FileLock(file));

@@ -1,5 +1,5 @@
-// A file that one process at a time holds: what it stands for is in use until that process ends,
-// however it ends.
+// A lock file that one process holds at a time. It shows that something is in use until that
+// process ends, however it ends.
 #pragma once
 
 #include <memory>
@@ -10,19 +10,20 @@
 
 namespace thinwire {
 
-// Held as long as the object is there; programs that this process starts do not hold it.
+// A held lock; the destructor frees it. Programs that this process starts do not hold it.
 class FileLock {
  public:
-  // Makes the file `path` where there is none; it stays when the lock is gone, for who removed it
-  // could remove the next holder's. AlreadyExists if another process, or another object of this
-  // one, holds it: nobody waits. Other errors name the file and what the system said.
+  // Takes the lock on the file `path`, which is created if needed. It stays when the lock is freed:
+  // removing it could remove the next holder's. AlreadyExists, without waiting, if another process
+  // or another object of this process holds it. Other errors name the file and the system's
+  // message.
   static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path);
   ~FileLock();
 
  private:
   explicit FileLock(int file) : file_(file) {}
 
-  int file_;  // descriptor, owned; the kernel frees the lock with it
+  int file_;  // descriptor, owned; closing it frees the lock
 };
 
 }  // namespace thinwire

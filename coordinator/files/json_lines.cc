@@ -25,7 +25,7 @@ absl::Status JsonLines::Append(const std::string& lines) {
   struct stat ours, there;
   const bool is_there = fstat(file_, &ours) == 0 && stat(path_.c_str(), &there) == 0 &&
                         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-  // What is written to a file without a name is lost, and no error says so.
+  // Writing to a file that has been removed succeeds, but the data is lost.
   if (!is_there) {
     return absl::DataLossError(
         absl::StrCat(path_, ": was removed or replaced while the run wrote to it"));
@@ -42,7 +42,7 @@ absl::StatusOr<uint64_t> JsonLines::Bytes() const {
 absl::Status JsonLines::Cut(uint64_t bytes) {
   ASSIGN_OR_RETURN(uint64_t size, Bytes());
   size = std::min(size, bytes);
-  // Of a machine that was lost the end of a line may be.
+  // A crash of the machine may have cut off the end of a line.
   for (char last = 0; size > 0; --size) {
     if (pread(file_, &last, 1, static_cast<off_t>(size - 1)) != 1) {
       return FileError(path_, "cannot read", errno);

@@ -1,4 +1,4 @@
-// A file of JSON objects, one a line, that grows while a run does.
+// A file with one JSON object a line that grows while a run goes on.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,22 @@
 
 namespace thinwire {
 
-// Errors name the file and what the system said. One thread at a time.
+// Writer of such a file. Errors name the file and the system's message. One thread at a time.
 class JsonLines {
  public:
-  // Opens `path`, which is made where there is none.
+  // Opens `path`; creates it if needed.
   static absl::StatusOr<std::unique_ptr<JsonLines>> Open(const std::string& path);
   ~JsonLines();
   JsonLines(const JsonLines&) = delete;
   JsonLines& operator=(const JsonLines&) = delete;
 
-  // Hands `lines`, with their ends, to the system. DataLoss where the file was removed or replaced.
+  // Passes `lines`, which include their line ends, to the system. DataLoss if the file was removed
+  // or replaced.
   absl::Status Append(const std::string& lines);
 
+  // Returns the size of the file.
   absl::StatusOr<uint64_t> Bytes() const;
-  // Takes what is behind so many off, and a line that its writer did not end.
+  // Truncates the file to `bytes`, and drops an incomplete last line before that.
   absl::Status Cut(uint64_t bytes);
 
  private:

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 absl::StatusOr<ModelFolder> ModelFolder::Open(const std::string& dir) {
   ModelFolder folder(dir);
-  std::error_code error;  // what may not be looked at fails where the index is read
+  std::error_code error;  // ignored: an unreadable file fails when the index is read
   if (fs::exists(dir + "/" + kModelFile, error)) {
     RETURN_IF_ERROR(folder.OpenSingle());
     return folder;

@@ -1,6 +1,6 @@
 // The tensors of a model's folder, as Hugging Face's transformers and our runs write it: one
-// safetensors file, or shards and an index that says which tensor stands in which. Where both are
-// there the one file is the model, as it is to transformers.
+// safetensors file, or shards and an index that maps tensors to shards. Where both exist, the
+// single file is the model, as transformers has it.
 #pragma once
 
 #include <map>
@@ -17,16 +17,16 @@ namespace thinwire {
 inline constexpr char kModelFile[] = "model.safetensors";
 inline constexpr char kModelIndex[] = "model.safetensors.index.json";
 
-// Only headers are in memory. The files stay open: a run that replaces the folder meanwhile changes
-// nothing here.
+// An open model folder; only the headers are in memory. The files stay open, so a run that replaces
+// the folder meanwhile changes nothing here.
 class ModelFolder {
  public:
-  // All tensors of the file or of the shards, those that the index does not name too. Errors name
-  // the file: one that is missing, may not be read or is malformed, a tensor that the index names
-  // and its shard does not have; a tensor in two shards with different values.
+  // Opens the tensors of the single file or of all shards, even those that the index does not name.
+  // Errors name the file: one that is missing, unreadable or malformed, a shard without a tensor
+  // that the index places there, or a tensor with different values in two shards.
   static absl::StatusOr<ModelFolder> Open(const std::string& dir);
 
-  // The tensors of these files of `dir`, no name in two of them: DataLoss names one that is.
+  // Opens the tensors of these files of `dir`. DataLoss names a tensor that is in two of them.
   static absl::StatusOr<ModelFolder> OpenFiles(const std::string& dir,
                                                const std::vector<std::string>& files);
 
@@ -36,13 +36,13 @@ class ModelFolder {
     TensorPlace place;
     size_t file = 0;
   };
-  // By name in the files.
+  // Returns the tensors by their names in the files.
   const std::map<std::string, Entry>& tensors() const { return tensors_; }
 
-  // Whether both have the same type, shape and bytes.
+  // Returns whether both have the same type, shape and bytes.
   absl::StatusOr<bool> AreEqual(const Entry& a, const Entry& b) const;
 
-  // As OpenTensorFile::Read.
+  // Reads a tensor as OpenTensorFile::Read does.
   absl::Status Read(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const {
     return files_[tensor.file].Read(tensor.place, piece_bytes, sink);
   }
@@ -58,8 +58,8 @@ class ModelFolder {
   std::map<std::string, Entry> tensors_;
 };
 
-// Writes model.safetensors.index.json into `dir`: which tensor stands in which of these files of
-// it. Errors name the file that is no safetensors file, or the index.
+// Writes model.safetensors.index.json into `dir`; it maps the tensors in `files` of that folder to
+// their files. Errors name the file that is no safetensors file, or the index.
 absl::Status WriteModelIndex(const std::string& dir, const std::vector<std::string>& files);
 
 }  // namespace thinwire

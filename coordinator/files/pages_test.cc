@@ -1,5 +1,5 @@
-// The users' pages name every field of a run's record, of a checkpoint's manifest, of a plan and of
-// a tune, in their order, and no other.
+// Checks that the user's pages name exactly the fields of a run's record, of a checkpoint's
+// manifest, of a plan and of a tune, in their order.
 #include <fstream>
 #include <map>
 #include <string>
@@ -19,7 +19,8 @@ namespace {
 
 using Fields = std::vector<std::string>;
 
-// The fields that the page's tables name, by the message in their heading ("### StepRecord").
+// Returns the fields that the page's tables name, by the message in their heading ("###
+// StepRecord").
 std::map<std::string, Fields> Documented(const char* path) {
   std::map<std::string, Fields> messages;
   std::ifstream page(path);
@@ -35,7 +36,7 @@ std::map<std::string, Fields> Documented(const char* path) {
   return messages;
 }
 
-// Those of all messages of the file that has this one.
+// Returns those of all messages in the .proto file of `one`.
 std::map<std::string, Fields> Defined(const google::protobuf::Descriptor* one) {
   std::map<std::string, Fields> messages;
   for (int i = 0; i < one->file()->message_type_count(); ++i) {

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Files of these names may be anybody's; beside the mark they are a run's.
+// Names of a run's files. Without the mark beside them they may be anybody's.
 constexpr const char* kEntries[] = {"captures",        "checkpoints",
                                     "model",           "model.old",
                                     "model.tmp",       "logs",
@@ -43,7 +43,7 @@ bool Holds(const std::string& dir, const char* entry) {
   return fs::exists(fs::symlink_status(dir + "/" + entry, ignored));
 }
 
-// AlreadyExists unless a run may be written to `dir`, where one may be removed if `overwrite`.
+// AlreadyExists unless a run may be written to `dir`. With `overwrite` an older run may be there.
 absl::Status CheckFree(const std::string& dir, bool overwrite) {
   const auto* taken = std::find_if(std::begin(kEntries), std::end(kEntries),
                                    [&](const char* entry) { return Holds(dir, entry); });
@@ -87,7 +87,7 @@ absl::Status MakeFolder(const std::string& path) {
   return absl::OkStatus();
 }
 
-// `fields` behind {"type": type, "time": now}.
+// Returns a line with {"type": type, "time": now} before `fields`.
 std::string Line(const char* type, const Json& fields) {
   const std::string now =
       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
@@ -109,9 +109,9 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& 
   RETURN_IF_ERROR(CheckFree(dir, overwrite));
   RETURN_IF_ERROR(MakeFolder(dir));
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, LockFolder(dir));
-  // Another process may have written its run, and ended, since the folder was found free.
+  // Checks again: another process may have written a run and ended since the first check.
   RETURN_IF_ERROR(CheckFree(dir, overwrite));
-  // A mark that is there stays: a full disk must not keep a run from being replaced.
+  // An existing mark stays, so that a full disk does not keep a run from being replaced.
   if (!Holds(dir, kMark)) RETURN_IF_ERROR(ReplaceFile(dir + "/" + kMark, kMarkText));
   RETURN_IF_ERROR(RemoveRun(dir));
   return Make(dir, std::move(lock));

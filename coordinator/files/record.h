@@ -1,15 +1,15 @@
-// The folder of one run: what stands in it, and that it is really written.
+// The folder of one run: its files, and writing them so that errors are noticed.
 //
 //   experiment.yaml  the resolved experiment       summary.json  outcome, epochs, boundaries
 //   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
 //   traffic.jsonl    a line per step, cut and direction
 //   logs/            one file per local stage      model/        the trained parameters
-//   checkpoints/     from which the run goes on (coordinator/checkpoint/)
+//   checkpoints/     from which the run can continue (coordinator/checkpoint/)
 //   captures/        tensors of chosen steps, if the experiment asks for them
-//   trace.json       what all stages did in some steps, if somebody asks for it
-//   .thinwire        the mark of such a folder; made first but for the lock, it stays with the rest
+//   trace.json       what all stages did in some steps, if asked for
+//   .thinwire        marks such a folder; created first but for the lock, never removed
 //   .thinwire.lock   held by the process that writes the run
-//   .thinwire.lease  of its user only: what a session needs to take its stages over
+//   .thinwire.lease  readable by its user only: what a session needs to take over its stages
 #pragma once
 
 #include <cstdint>
@@ -29,20 +29,20 @@
 
 namespace thinwire {
 
-// NotFound says that no run is recorded in `dir`, and why.
+// Returns NotFound, with the reason, if no run is recorded in `dir`.
 absl::Status CheckRecorded(const std::string& dir);
 
-// Every error names the file and what the system said. After an error the files keep what was
-// written before. One thread at a time.
+// The files of one run. Every error names the file and the system's message. After an error the
+// files keep what was written before. One thread at a time.
 class RunRecord {
  public:
-  // Makes `dir` (and its parents) ready for a new run. AlreadyExists when a run stands there, or
-  // what is left of one, unless `overwrite`: then its files are removed, and nothing else in the
-  // folder is. AlreadyExists in any case when the folder has files of these names but no mark, and
-  // when another record of the folder is open, here or in another process.
+  // Prepares `dir`, and its parents, for a new run. AlreadyExists if a run, or the rest of one, is
+  // there, unless `overwrite`: then its files are removed and no others. AlreadyExists in any case
+  // if the folder has files of these names but no mark, or if another record of the folder is open
+  // in any process.
   static absl::StatusOr<std::unique_ptr<RunRecord>> Create(const std::string& dir, bool overwrite);
-  // The run that stands in `dir`, to go on with. NotFound when none does; errors of the lock as
-  // Create's.
+  // Opens the run in `dir` to continue it. NotFound if there is none; errors of the lock as in
+  // Create.
   static absl::StatusOr<std::unique_ptr<RunRecord>> Open(const std::string& dir);
 
   const std::string& dir() const { return dir_; }
@@ -50,34 +50,35 @@ class RunRecord {
   std::string model_dir() const { return dir_ + "/model"; }
   std::string checkpoints_dir() const { return dir_ + "/checkpoints"; }
   std::string experiment_path() const { return dir_ + "/experiment.yaml"; }
-  // Where a session keeps what it needs to take its stages over.
+  // Returns the path of the file in which a session keeps what it needs to take over its stages.
   std::string lease_path() const { return dir_ + "/.thinwire.lease"; }
 
   absl::Status WriteExperiment(const std::string& yaml);
 
-  // One line of metrics.jsonl each, handed to the system before the call returns.
+  // Append one line to metrics.jsonl, passed to the system before the call returns.
   absl::Status Append(const StepRecord& step);
   absl::Status Append(const EpochRecord& epoch);
 
-  // The same of traffic.jsonl.
+  // Does the same for traffic.jsonl.
   absl::Status Append(const std::vector<TrafficRecord>& traffic);
 
-  // Puts the bytes of both files into *progress. Cut takes off again what is behind so many, and a
-  // line that its writer did not end.
+  // Store the sizes of both files in *progress (Measure), or truncate both to the sizes in
+  // `progress` and drop incomplete last lines (Cut).
   absl::Status Measure(RunProgress* progress) const;
   absl::Status Cut(const RunProgress& progress);
 
-  // captures/step-N.safetensors of the stages' files, tensors in order of their names. DataLoss
-  // names the stage whose file is malformed, and the step.
+  // Writes captures/step-N.safetensors from the stages' files, tensors in the order of their names.
+  // DataLoss names the stage whose file is malformed, and the step.
   absl::Status WriteCapture(uint64_t step, const std::vector<std::string>& files);
 
   // Replaces trace.json by what `write` hands to its sink.
   absl::Status WriteTrace(const std::function<absl::Status(const FileSink&)>& write);
 
-  // Replaces summary.json as a whole: a reader sees the old or the new one.
+  // Replaces summary.json as a whole: a reader sees the old file or the new one.
   absl::Status WriteSummary(const Summary& summary);
 
-  // `stages`: the stages' metrics addresses, host:port, empty where unknown.
+  // Writes targets.json. `stages` are the stages' metrics addresses, host:port, empty where
+  // unknown.
   absl::Status WriteTargets(const std::string& coordinator, const std::vector<std::string>& stages);
 
  private:

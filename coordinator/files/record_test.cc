@@ -219,7 +219,7 @@ TEST_F(RunRecordTest, ARunIsGoneOnWithBehindTheLinesThatAreKept) {
       R"("relative_error":null,"level":null})"
       "\n";
   EXPECT_EQ(Read("traffic.jsonl"), line + line);
-  // A line whose end is not there goes, more than there is may be asked for.
+  // Cut drops a line without its end, and may be asked for more bytes than there are.
   std::ofstream(dir_ + "/metrics.jsonl", std::ios::app) << "{\"type\":";
   progress.set_metrics_bytes(1000000);
   ASSERT_TRUE((*record)->Cut(progress).ok());

@@ -19,9 +19,9 @@ absl::Status ReplaceFolder(const std::string& dir, const std::string& with) {
   }
   const std::string old = dir + ".old";
   std::error_code error;
-  if (errno == EINVAL || errno == ENOSYS) {  // a file system that does not exchange
+  if (errno == EINVAL || errno == ENOSYS) {  // the file system cannot exchange
     fs::remove_all(old, error);
-    fs::rename(dir, old, error);  // if it is there
+    fs::rename(dir, old, error);  // `dir` need not exist
   } else if (errno != ENOENT) {
     return FileError(dir, "cannot replace the folder", errno);
   }

@@ -1,4 +1,4 @@
-// A folder that takes another's place as a whole, as a file does that is renamed.
+// Replacement of a folder as a whole, like that of a file by a rename.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace thinwire {
 
-// `dir`, which may be there or not, becomes the folder `with`; what it was stands as `with` then,
-// or nowhere. Whenever the process ends, `dir` is the older folder or the newer one; but on file
-// systems that cannot exchange folders (NFS) it may be missing then, the older one left as DIR.old.
+// Moves the folder `with` to `dir`. An older `dir` becomes `with` or is removed. Whenever the
+// process ends, `dir` is either the older folder or the newer one. On file systems that cannot
+// exchange folders (NFS), `dir` may be missing then and the older one left as DIR.old.
 absl::Status ReplaceFolder(const std::string& dir, const std::string& with);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The summary of a run, read back.
+// Reading of a run's summary.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace thinwire {
 
-// The JSON that a run writes into `message`; fields of another build's are left aside.
-// InvalidArgument says that what `place` names is none, and why.
+// Parses a run's JSON into `message`; unknown fields, from other builds, are ignored.
+// InvalidArgument says that what `place` names is not such JSON, and why.
 absl::Status FromJson(const std::string& text, const std::string& place,
                       google::protobuf::Message* message);
 
-// summary.json of the run in `dir`. NotFound where there is none; errors of FromJson.
+// Reads summary.json of the run in `dir`. NotFound if there is none; errors of FromJson.
 absl::StatusOr<Summary> ReadSummary(const std::string& dir);
 
 }  // namespace thinwire

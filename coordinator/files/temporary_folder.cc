@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kFolderLock[] = "/.thinwire-lock";
 
-// The lock file appears with its lock held: another process never finds it free.
+// Makes a lock file that is already locked when it appears, so that no other process finds it free.
 absl::StatusOr<int> MakeLock(const std::string& folder) {
   const std::string path = folder + kFolderLock, unlocked = path + ".new";
   const int lock = open(unlocked.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -37,7 +37,7 @@ bool IsOwnFolder(const std::string& path) {
   return lstat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();
 }
 
-// Removes the folders whose process is gone.
+// Removes the folders whose process has ended.
 void Sweep(const std::string& place) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {

@@ -1,4 +1,4 @@
-// A folder for what only one command needs.
+// A temporary folder of one command.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,13 @@
 
 namespace thinwire {
 
-// Removed with everything in it when this object goes. A process that is killed leaves its folders
-// behind, each with a lock file that nobody holds any more: the next that makes one removes them.
+// The destructor removes the folder with everything in it. A process that is killed leaves its
+// folder behind, with a lock file that nobody holds; the next process that makes a temporary folder
+// there removes it.
 class TemporaryFolder {
  public:
-  // NAME-XXXXXX in `place`, by default $TMPDIR, or /tmp without one; mode 0700. Errors name the
-  // path.
+  // Makes NAME-XXXXXX in `place`, by default in $TMPDIR or else /tmp, with mode 0700. Errors name
+  // the path.
   static absl::StatusOr<std::unique_ptr<TemporaryFolder>> Make(const std::string& name,
                                                                std::string place = "");
   ~TemporaryFolder();
@@ -27,7 +28,7 @@ class TemporaryFolder {
  private:
   TemporaryFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
   const std::string path_;
-  const int lock_;  // a descriptor, closed when a child becomes another program
+  const int lock_;  // descriptor, closed when a child executes another program
 };
 
 }  // namespace thinwire

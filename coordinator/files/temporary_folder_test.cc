@@ -40,7 +40,7 @@ TEST(TemporaryFolderTest, WhatAKilledProcessLeftIsRemovedByTheNext) {
   if (killed == 0) {
     auto left = TemporaryFolder::Make("thinwire-other", place);
     if (left.ok()) std::ofstream((*left)->path() + "/stage-0.sock") << "x";
-    _exit(left.ok() ? 0 : 1);  // without its destructor
+    _exit(left.ok() ? 0 : 1);  // skips the destructor
   }
   int status = -1;
   ASSERT_EQ(waitpid(killed, &status, 0), killed);
@@ -50,7 +50,7 @@ TEST(TemporaryFolderTest, WhatAKilledProcessLeftIsRemovedByTheNext) {
   };
   EXPECT_EQ(folders(), 3);
   auto next = TemporaryFolder::Make("mine", place);
-  EXPECT_EQ(folders(), 3);  // one has gone and one has come
+  EXPECT_EQ(folders(), 3);  // one was removed and one was made
   EXPECT_TRUE(fs::exists((*held)->path()));
   EXPECT_TRUE(fs::exists(place + "/somebody's"));
 }

@@ -12,7 +12,8 @@ constexpr absl::Duration kFirst = absl::Seconds(3);
 constexpr absl::Duration kEvery = absl::Seconds(10);
 constexpr int kMostNamed = 4;
 
-// What gRPC says ends with the cause: "failed to connect to all addresses; …: Connection refused".
+// Returns the end of gRPC's message, which is the cause: "failed to connect to all addresses; …:
+// Connection refused".
 std::string Cause(const std::string& reason) {
   const size_t colon = reason.rfind(": ");
   return colon == reason.npos ? reason : reason.substr(colon + 2);

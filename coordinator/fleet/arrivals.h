@@ -1,4 +1,4 @@
-// Which stages are still to come, told to the user while they are waited for.
+// Messages to the user about stages that have not come yet, while they are waited for.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace thinwire {
 
-// Any thread.
+// Thread-safe.
 class Arrivals {
  public:
   using Say = std::function<void(const std::string&)>;
@@ -19,7 +19,7 @@ class Arrivals {
   // `say` gets a line after 3 s and then every 10 s while a stage is missing; it may be null.
   Arrivals(int stages, Say say, std::function<SteadyTime()> now = &SteadyTime::Now);
 
-  // Stage i, called `name`, is not there yet, for the reason that gRPC gives.
+  // Notes that stage `i`, called `name`, is not there yet, for the `reason` that gRPC gives.
   void Missing(int i, const std::string& name, const std::string& reason);
   void Arrived(int i);
 
@@ -31,7 +31,7 @@ class Arrivals {
   const std::function<SteadyTime()> now_;
   absl::Mutex mutex_;
   SteadyTime next_ ABSL_GUARDED_BY(mutex_);
-  std::map<int, std::string> missing_ ABSL_GUARDED_BY(mutex_);  // "NAME: REASON" by stage
+  std::map<int, std::string> missing_ ABSL_GUARDED_BY(mutex_);  // "NAME: REASON", by stage
 };
 
 }  // namespace thinwire

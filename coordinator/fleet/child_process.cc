@@ -22,7 +22,7 @@ namespace {
 constexpr int kExecFailed = 127;
 constexpr std::streamoff kTailBytes = 8192;
 
-// Everything that the child needs between fork and exec, where it must not allocate.
+// All that the child needs between fork and exec, prepared before, as it must not allocate there.
 struct ChildPlan {
   std::vector<char*> arguments, environment;  // end with null
   int null_fd = -1, log_fd = -1;
@@ -46,13 +46,14 @@ std::vector<std::string> ChildEnvironment(int threads) {
     environment.push_back(*entry);
   }
   environment.push_back(absl::StrCat("OMP_NUM_THREADS=", threads));
-  // Waiting threads of one stage must not take the core that another needs.
+  // A stage's threads must not spin while they wait: another stage may need the core.
   environment.push_back("OMP_WAIT_POLICY=PASSIVE");
   return environment;
 }
 
-// In the child: only async-signal-safe calls.
+// Runs in the child, which may use async-signal-safe calls only.
 [[noreturn]] void Become(const ChildPlan& plan, pid_t parent) {
+  // This process blocks or ignores some signals, which the child would inherit through execve.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -60,7 +61,7 @@ std::vector<std::string> ChildEnvironment(int threads) {
   signal(SIGXFSZ, SIG_DFL);
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kExecFailed);  // it died before prctl
+  if (getppid() != parent) _exit(kExecFailed);  // the parent died before prctl
   dup2(plan.null_fd, STDIN_FILENO);
   dup2(plan.log_fd, STDOUT_FILENO);
   dup2(plan.log_fd, STDERR_FILENO);
@@ -94,7 +95,7 @@ absl::StatusOr<pid_t> StartChild(const ChildOptions& options) {
   const int error = errno;
   for (int fd : {null_fd, log_fd}) close(fd);
   if (child < 0) return absl::ErrnoToStatus(error, "cannot start " + options.name);
-  setpgid(child, child);  // here as well: whoever comes first
+  setpgid(child, child);  // both processes do it, as either may be first
   return child;
 }
 

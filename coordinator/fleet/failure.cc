@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// The lower, the likelier the cause.
+// Returns a rank: the lower, the likelier the cause.
 int Rank(const Failure& failure) {
   if (failure.kind == Failure::Kind::kDead) return 0;
   if (failure.kind == Failure::Kind::kSilent) return 1;
@@ -26,7 +26,7 @@ int Rank(const Failure& failure) {
   }
 }
 
-// The likeliest cause first.
+// Sorts by likelihood, the likeliest cause first.
 void Sort(std::vector<Failure>* failures) {
   std::stable_sort(failures->begin(), failures->end(),
                    [](const Failure& a, const Failure& b) { return Rank(a) < Rank(b); });
@@ -50,7 +50,8 @@ absl::Status RootCause(std::vector<Failure> failures) {
   assert(!failures.empty());
   Sort(&failures);
   const Failure& cause = failures.front();
-  if (cause.stage == Failure::kCoordinator) return cause.status;  // the stages only followed
+  // The stages' failures followed from it.
+  if (cause.stage == Failure::kCoordinator) return cause.status;
   std::string message(cause.status.message());
   std::set<int> told = {cause.stage};
   for (const Failure& other : failures) {

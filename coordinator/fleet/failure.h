@@ -1,4 +1,4 @@
-// Which of several failures was the cause: one broken stage makes its neighbours fail too.
+// Finding the cause among several failures: one broken stage makes its neighbours fail too.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,12 @@
 
 namespace thinwire {
 
+// One failure of a stage or of the coordinator.
 struct Failure {
   enum class Kind {
     kDead,      // the process has ended
     kSilent,    // the stage does not answer
-    kUnleased,  // the stage answers that it is not ours any more
+    kUnleased,  // the stage answers that its lease is no longer ours
     kEnds,      // the stage is to end, and waits for us to leave it
     kError,     // a call or the coordinator's own work returned an error
   };
@@ -22,18 +23,18 @@ struct Failure {
   absl::Status status;  // not OK; its message names the stage
 };
 
-// The cause among several: dead stages come first, then
-// silent ones, then errors that no missing neighbour explains (anything but Unavailable,
-// DeadlineExceeded and Cancelled), then those in this order; ties to the one that came first.
-// `failures` is in order of arrival and not empty, here and below.
+// Returns the likeliest cause. Dead stages come first, then silent ones. Then come errors that no
+// missing neighbour explains, that is any but DeadlineExceeded, Unavailable and Cancelled, and then
+// those three in this order. Of equals the first to arrive is taken. `failures` is in order of
+// arrival and not empty, here and below.
 Failure CauseOf(std::vector<Failure> failures);
 
-// The cause, with what the other stages said below it, a line each. The coordinator's own failure
-// stands alone.
+// Returns the cause, with what the other stages said below it, a line each. A failure of the
+// coordinator itself stands alone.
 absl::Status RootCause(std::vector<Failure> failures);
 
-// Whether what failed may be made good by beginning again from a checkpoint: a stage that is gone,
-// or that cannot be reached. An error of the work itself would come again.
+// Returns whether a restart from a checkpoint may help: a stage is gone or cannot be reached. An
+// error of the work itself would come again.
 bool IsLoss(const Failure& cause);
 
 }  // namespace thinwire

@@ -126,7 +126,7 @@ grpc::Status FakeStage::Evaluate(grpc::ServerContext* context, const EvaluateReq
 grpc::Status FakeStage::ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
                                          grpc::ServerWriter<FileChunk>* writer) {
   Note("ExportParameters");
-  for (char byte : exported) {  // the smallest pieces
+  for (char byte : exported) {  // in the smallest pieces
     FileChunk chunk;
     chunk.set_data(std::string(1, byte));
     writer->Write(chunk);

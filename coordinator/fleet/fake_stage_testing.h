@@ -1,4 +1,4 @@
-// A stage server of a test, in the test's own process: answers by a script and trains nothing.
+// A stage server in the test's own process, which gives scripted answers and trains nothing.
 #pragma once
 
 #include <atomic>
@@ -20,19 +20,19 @@ class FakeStage final : public Stage::Service {
  public:
   using Writer = grpc::ServerWriter<StageEvent>;
 
-  // Serves on 127.0.0.1, at a port that the system chooses.
+  // Serves on 127.0.0.1, on a port that the system chooses.
   FakeStage();
   ~FakeStage() override;
 
   const std::string& address() const { return address_; }
-  // The last that was taken.
+  // Returns the last lease that was taken.
   Lease lease() const;
-  // Names of the calls that came, Renew left out.
+  // Returns the names of the calls received, without Renew.
   std::vector<std::string> calls() const;
-  // What was restored, in order of arrival: parts with their files; and of which step.
+  // Return what was restored, parts with their files in order of arrival, and of which step.
   std::vector<std::pair<StatePart, std::string>> restored() const;
   uint64_t restored_step() const;
-  // The safetensors file that was imported last, and the parameters that stayed as they were.
+  // Return the safetensors file that was imported last, and the parameters to keep unchanged.
   std::string imported() const;
   std::vector<std::string> kept() const;
   bool released() const;
@@ -41,18 +41,18 @@ class FakeStage final : public Stage::Service {
   BuildInfo build;  // its build_id is the test's own
   std::string metrics_address;
   ConfigureResponse configured;
-  std::string exported;                                  // the safetensors file
-  std::string captured;                                  // likewise, the same for every step
-  std::string gradients;                                 // likewise, the same for every batch
+  std::string exported;   // safetensors file of ExportParameters
+  std::string captured;   // safetensors file of ExportCapture, the same for every step
+  std::string gradients;  // safetensors file of Gradients, the same for every batch
   std::vector<std::pair<StatePart, std::string>> state;  // the files of a snapshot
   std::function<grpc::Status(const TrainRequest&, grpc::ServerContext*, Writer*)> train;
   std::function<grpc::Status(const EvaluateRequest&, grpc::ServerContext*, Writer*)> evaluate;
   std::function<grpc::Status()> acquire, renew;
-  std::atomic<bool> ends{false};  // what Renew answers, as is the next; at any time
+  std::atomic<bool> ends{false};  // answered by Renew, like `advances`; both may change at any time
   std::atomic<uint64_t> advances{0};
-  std::atomic<uint64_t> run_advances{0};  // what Renew was told last
-  std::string clock = "the stage's";      // what Renew answers of its clock
-  int64_t clock_offset = 0;               // beyond this process's, nanoseconds
+  std::atomic<uint64_t> run_advances{0};  // what the last Renew was told
+  std::string clock = "the stage's";      // clock's name in the answer of Renew
+  int64_t clock_offset = 0;               // nanoseconds that its clock is ahead of this process's
   std::function<grpc::Status(const GenerateRequest&, GenerateResponse*)> generate;
   // Unimplemented unless set.
   std::function<grpc::Status(const EndTrainingRequest&, EndTrainingResponse*)> end_training;

@@ -13,10 +13,10 @@
 namespace thinwire {
 namespace {
 
-// How long a stage may take to show that it is there.
+// Time that a stage has to show that it is there.
 constexpr absl::Duration kAnswer = absl::Seconds(2);
 
-// What a stage says of a lost neighbour, and what gRPC says of a lost stage, look alike.
+// What a stage says of a lost neighbour looks like what gRPC says of a lost stage.
 bool MayMeanLost(const Failure& failure) {
   return failure.kind == Failure::Kind::kError && failure.stage != Failure::kCoordinator &&
          (absl::IsUnavailable(failure.status) || absl::IsDeadlineExceeded(failure.status) ||
@@ -62,7 +62,7 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
     const size_t i = static_cast<size_t>(client.stage());
     RETURN_IF_ERROR(CheckBuild(client, answer->build()));
     (*answers)[i] = *std::move(answer);
-    // At once: others may take longer to come than this one's lease lasts.
+    // The heartbeat starts at once: other stages may come later than this lease lasts.
     heartbeats_[i] = std::make_unique<Heartbeat>(
         &client, options_.heartbeat, &advances_, [this](Failure failure) {
           failure.kind == Failure::Kind::kEnds ? Leave(std::move(failure))
@@ -107,7 +107,7 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (leaving_ || ends_step_) {
-      ends_step_ = true;  // the one before
+      ends_step_ = true;  // set for a training that did not begin, too
       return absl::CancelledError(leaving_ ? leaving_->status.message() : "interrupted");
     }
     trains_ = true;
@@ -128,7 +128,8 @@ bool Fleet::ended_after_step() const {
   return ends_step_ && !interrupted_ && failures_.empty();
 }
 
-// Stages are not at the same step: all go on to the latest that one of them has begun.
+// Ends training after one step for all. Stages are not at the same step, so all continue to the
+// latest that one of them has begun.
 bool Fleet::EndTraining() {
   std::vector<absl::StatusOr<uint64_t>> begun(clients_.size());
   OnThreads(size(), [&](int i) { begun[i] = stage(i).HoldTraining(); });
@@ -166,7 +167,8 @@ absl::StatusOr<RenewResponse> Fleet::Renew(int stage, absl::Duration patience) {
   return clients_[static_cast<size_t>(stage)]->Renew(patience, advances_);
 }
 
-// A neighbour of a lost stage fails before the heartbeat loses patience: ask whether all are there.
+// Asks every stage whether it is there: a neighbour of a lost stage fails before the heartbeat sees
+// it.
 bool Fleet::AskWhoIsLost() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -192,7 +194,7 @@ bool Fleet::AskWhoIsLost() {
   return any_is_gone;
 }
 
-// The sockets of a process that is killed are closed before its end can be seen.
+// Waits for the watcher: a killed process's sockets close before its end can be seen.
 void Fleet::AwaitDeath() {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), [this] {
@@ -204,10 +206,10 @@ void Fleet::AwaitDeath() {
 
 void Fleet::Fail(Failure failure) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (interrupted_ && absl::IsCancelled(failure.status)) return;  // Interrupt did it
+  if (interrupted_ && absl::IsCancelled(failure.status)) return;  // follows from Interrupt
   failures_.push_back(std::move(failure));
   changed_.notify_all();
-  // What is fetched in the background is of no use without all stages.
+  // A snapshot that is being fetched is useless without all stages.
   for (auto& client : clients_) client->CancelSnapshot();
 }
 
@@ -216,7 +218,7 @@ void Fleet::Leave(Failure stage) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (leaving_) return;
     leaving_ = stage;
-    if (!trains_ || ends_step_) return;  // before the next training then, or already
+    if (!trains_ || ends_step_) return;  // no training, or it ends already
     ends_step_ = true;
   }
   if (!EndTraining()) Fail(std::move(stage));
@@ -236,7 +238,7 @@ void Fleet::Interrupt() {
     ends_step_ = trains_ || in_epoch_;
     if (in_epoch_ && !trains_) return;
   }
-  // The training may be over meanwhile, and this changes nothing then.
+  // If the training has ended meanwhile, EndTraining changes nothing.
   if (ends_step && EndTraining()) return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

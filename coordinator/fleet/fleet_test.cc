@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A fleet that is quick to lose patience: how long it takes is not what the tests are about.
+// A fleet that loses patience quickly, as the tests do not check the times.
 FleetOptions Impatient() {
   FleetOptions options;
   options.heartbeat = {absl::Milliseconds(10), absl::Milliseconds(100)};
@@ -46,7 +46,7 @@ class FleetTest : public ::testing::Test {
       };
     }
   }
-  // A fleet of `stages_` with every lease taken.
+  // Returns a fleet of `stages_` with every lease taken.
   std::unique_ptr<Fleet> Acquired(const FleetOptions& options) {
     std::vector<std::string> addresses;
     for (FakeStage& stage : stages_) addresses.push_back(stage.address());
@@ -61,7 +61,7 @@ class FleetTest : public ::testing::Test {
     };
   }
 
-  // Of what a stage's handler does. It goes after the stages, whose ends wait for their handlers.
+  // Notified by a stage's handler. Declared before the stages, whose destructors wait for handlers.
   absl::Notification notified_;
   FakeStage stages_[3];
 };
@@ -154,7 +154,7 @@ TEST_F(FleetTest, AStageThatIsGoneIsTheCauseAndItsNeighboursErrorANote) {
                     HasSubstr("\n  also: stage 0 ")));
 }
 
-// As the fetch of a snapshot reports it, which nobody may be waiting for.
+// Such a failure comes from the fetch of a snapshot, for which nobody may be waiting.
 TEST_F(FleetTest, AFailureBetweenTwoCallsMayComeFromALostStageToo) {
   std::atomic<bool> is_gone = false;
   stages_[1].renew = [&] {
@@ -183,7 +183,7 @@ TEST_F(FleetTest, TheDeathOfAWatchedStageIsTheCauseThoughItIsSeenAfterItsSilence
   };
   std::thread watcher([&] {
     notified_.WaitForNotification();
-    absl::SleepFor(absl::Milliseconds(50));  // the fleet has long heard of the silence
+    absl::SleepFor(absl::Milliseconds(50));  // the fleet has heard of the silence long ago
     fleet->Fail({1, Failure::Kind::kDead, absl::UnavailableError("stage 1 was killed")});
   });
   EXPECT_THAT(std::string(TrainAll(fleet.get()).message()),
@@ -270,7 +270,7 @@ TEST_F(FleetTest, AStageThatIsToEndIsLeftAfterAStep) {
   ASSERT_TRUE(fleet->leaving());
   EXPECT_EQ(fleet->leaving()->stage, 1);
   EXPECT_FALSE(fleet->cause());
-  // Other calls are made, and no training begins any more.
+  // Other calls still work; training does not begin any more.
   EXPECT_TRUE(fleet->OnAll([](StageClient&) { return absl::OkStatus(); }).ok());
   ended = false;
   EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(train)));

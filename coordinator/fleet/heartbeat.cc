@@ -9,11 +9,10 @@
 namespace thinwire {
 namespace {
 
-// A renewal and the wait before it that take this much longer than they may show that the process
-// was paused.
+// If a renewal and the wait before it take this much longer than they may, this process was paused.
 constexpr absl::Duration kPause = absl::Seconds(2);
 
-// Nothing was heard from the stage, which may yet answer.
+// Returns whether nothing was heard from the stage, which may still answer.
 bool IsSilence(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
@@ -42,7 +41,7 @@ bool Heartbeat::WaitForStop(absl::Duration timeout) {
                               [this] { return stop_; });
 }
 
-// A stage that is configured anew counts from 0.
+// A stage that is configured again counts from 0.
 void Heartbeat::Count(uint64_t advances) {
   *advances_ += advances < last_advances_ ? advances : advances - last_advances_;
   last_advances_ = advances;
@@ -52,7 +51,7 @@ void Heartbeat::Loop() {
   absl::Duration left = options_.silence;
   SteadyTime since = options_.now();
   do {
-    // At most half of the silence: a pause that lets one renewal run out leaves time for another.
+    // At most half of the silence: if a pause uses up one renewal, there is time for another.
     const absl::Duration patience = std::min(left, options_.silence / 2);
     const absl::StatusOr<RenewResponse> answer = client_->Renew(patience, *advances_);
     const absl::Status& status = answer.status();
@@ -66,7 +65,7 @@ void Heartbeat::Loop() {
                    absl::UnavailableError(absl::StrCat(client_->Name(), " is about to end"))});
     }
     const SteadyTime now = options_.now();
-    const absl::Duration taken = now - since;  // by the renewal and the wait before it
+    const absl::Duration taken = now - since;  // time of the renewal and of the wait before it
     since = now;
     if (status.ok() || taken > options_.interval + patience + kPause) {
       left = options_.silence;

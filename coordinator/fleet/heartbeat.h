@@ -1,4 +1,4 @@
-// Keeps the lease of one stage alive and notices when the stage has gone silent.
+// Renewal of one stage's lease, and detection of a stage that has gone silent.
 #pragma once
 
 #include <atomic>
@@ -16,26 +16,28 @@
 
 namespace thinwire {
 
+// Timing of a heartbeat.
 struct HeartbeatOptions {
   absl::Duration interval = absl::Seconds(1);
-  absl::Duration silence = absl::Seconds(10);  // without an answer: the stage has failed
+  // Without an answer for this long the stage has failed.
+  absl::Duration silence = absl::Seconds(10);
   std::function<SteadyTime()> now = &SteadyTime::Now;
 };
 
-// A thread that renews the lease. Reports at most one failure, on that thread: kSilent, "stage 2
-// (127.0.0.1:4711) has not answered for 10 s", or kUnleased when the stage answers that the lease
-// is not ours any more; and goes on behind another report, kEnds, once the stage says that it is to
-// end. Only time in which we were there to listen is silence: after a pause of this process the
-// stage has all of it anew.
+// A thread that renews the lease. It reports at most one failure, on that thread, and then ends:
+// kSilent, "stage 2 (127.0.0.1:4711) has not answered for 10 s", or kUnleased when the stage
+// answers that the lease is no longer ours. It also reports kEnds once, when the stage says that it
+// is to end, and continues. Silence counts only while this process listens: after a pause of this
+// process the stage has the whole time again.
 class Heartbeat {
  public:
   using OnFailure = std::function<void(Failure)>;
 
-  // `client` and `advances`, those of the run's stages (RenewRequest), outlive this object, which
-  // adds what this stage says.
+  // `advances` counts the progress of all stages of the run (RenewRequest); this object adds that
+  // of its stage. `client` and `advances` must outlive it.
   Heartbeat(StageClient* client, const HeartbeatOptions& options, std::atomic<uint64_t>* advances,
             OnFailure on_failure);
-  // Ends a renewal in flight; the client renews no more.
+  // Cancels a renewal in flight; the client renews no more.
   ~Heartbeat();
 
   Heartbeat(const Heartbeat&) = delete;
@@ -45,16 +47,16 @@ class Heartbeat {
   void Loop();
   bool WaitForStop(absl::Duration timeout);
 
-  // Adds what the stage has advanced by since it was last heard.
+  // Adds how far the stage has advanced since its last answer.
   void Count(uint64_t advances);
 
   StageClient* const client_;
   const HeartbeatOptions options_;
   std::atomic<uint64_t>* const advances_;  // of all stages
   const OnFailure on_failure_;
-  uint64_t last_advances_ = 0;  // of this stage; the thread's, as is the next
+  uint64_t last_advances_ = 0;  // of this stage; only the thread uses it and `told_end_`
   bool told_end_ = false;
-  // A standard mutex, as stopping_ is waited for with a deadline: see SteadyTime::chrono.
+  // A standard mutex, as stopping_ is waited for with a deadline (see SteadyTime::chrono).
   std::mutex mutex_;
   std::condition_variable stopping_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

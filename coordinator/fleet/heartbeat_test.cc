@@ -16,7 +16,7 @@
 namespace thinwire {
 namespace {
 
-// What a stage says to a renewal, and how much time has passed by then.
+// A stage's answer to a renewal, and how much time has passed by then.
 struct Answer {
   int seconds;
   grpc::StatusCode code;
@@ -24,12 +24,12 @@ struct Answer {
 
 constexpr grpc::StatusCode kNothing = grpc::StatusCode::UNAVAILABLE;
 
-// The heartbeat of a stage that gives a list of answers, the last one again and again; a silence
-// of ten seconds is a failure.
+// The heartbeat of a stage that gives a list of answers and repeats the last one. A silence of ten
+// seconds is a failure.
 class HeartbeatTest : public ::testing::Test {
  protected:
-  // Keeps the heartbeat until it fails, or has had `renewals` answers.
-  // `before` is called while a renewal is answered that is not the last; from 1.
+  // Keeps the heartbeat until it fails or has had `renewals` answers. `before` is called during
+  // each renewal but the last, with its number, from 1.
   void Beat(
       const std::vector<Answer>& answers, size_t renewals,
       const std::function<void(size_t renewal)>& before = [](size_t) {}) {
@@ -81,7 +81,7 @@ TEST_F(HeartbeatTest, AnAnswerEndsASilence) {
 
 TEST_F(HeartbeatTest, WhatTheStageHasAdvancedByIsAddedAndToldToIt) {
   stage_.advances = 7;
-  advances_ = 100;  // by other stages
+  advances_ = 100;  // progress of other stages
   Beat({{0, grpc::StatusCode::OK}}, /*renewals=*/5);
   EXPECT_EQ(advances_, 107u);
   EXPECT_EQ(stage_.run_advances, 107u);

@@ -25,14 +25,14 @@
 namespace thinwire {
 namespace {
 
-// Longest path of a Unix socket, with its final zero.
+// Longest path of a Unix socket, its final zero included.
 constexpr size_t kSocketPathBytes = 108;
-// gRPC takes these characters of a target "unix:PATH" as they are; others, as %, have a meaning in
-// a URI.
+// Characters that gRPC takes literally in a target "unix:PATH"; others, such as %, have a meaning
+// in a URI.
 constexpr char kPlainInUri[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~";
-constexpr int kLastLines = 6;  // of a dead child's log, that the user is shown
-// A killed child is gone at once, unless a system call that cannot be broken off holds it.
+constexpr int kLastLines = 6;  // number of lines of a dead child's log that the user sees
+// A killed child ends at once unless it is in a system call that cannot be interrupted.
 constexpr absl::Duration kLastPatience = absl::Seconds(5);
 
 absl::Status SystemError(const std::string& what) { return absl::ErrnoToStatus(errno, what); }
@@ -95,7 +95,7 @@ absl::Status LocalStages::Spawn(int stage) {
       options_.tcp ? "--listen=127.0.0.1:0" : absl::StrCat("--listen=unix:", SocketOf(stage)),
       "--metrics_listen=127.0.0.1:0", absl::StrCat("--ready_fd=", ready[1]),
       absl::StrCat("--lifeline_fd=", lifeline_[0]),
-      // The paths are of the user who starts it.
+      // The stage serves only the user who starts it, so it may use any path.
       "--data=/", "--state=/"};
   if (!options_.cuda_plugin.empty()) {
     child.arguments.push_back(absl::StrCat("--cuda_plugin=", options_.cuda_plugin));
@@ -106,6 +106,7 @@ absl::Status LocalStages::Spawn(int stage) {
   }
   child.threads = options_.threads;
   child.log = LogOf(stage);
+  // The child writes its address to `ready`, and ends when it reads the end of the lifeline.
   child.inherited_fds = {lifeline_[0], ready[1]};
   const absl::StatusOr<pid_t> process = StartChild(child);
   close(ready[1]);
@@ -189,12 +190,13 @@ void LocalStages::WatchLoop(const std::function<void(Failure)>& on_death) {
 }
 
 void LocalStages::Unwatch() {
-  if (stop_watching_[1] >= 0) close(std::exchange(stop_watching_[1], -1));  // the loop sees the end
+  // Closing it ends the loop.
+  if (stop_watching_[1] >= 0) close(std::exchange(stop_watching_[1], -1));
   if (watcher_.joinable()) watcher_.join();
   if (stop_watching_[0] >= 0) close(std::exchange(stop_watching_[0], -1));
 }
 
-// Waits for the child until the deadline, and kills it then.
+// Waits for the child until the deadline, then kills it.
 void LocalStages::End(int stage, SteadyTime deadline) {
   if (processes_[stage] == 0) return;
   if (!Readable(process_fds_[stage], deadline - SteadyTime::Now())) {
@@ -218,14 +220,15 @@ absl::Status LocalStages::Restart(int stage) {
   assert(!watcher_.joinable());
   End(stage, SteadyTime::Now());
   CloseDescriptorsOf(stage);
-  if (sockets_) unlink(SocketOf(stage).c_str());  // a killed child has left it
+  if (sockets_) unlink(SocketOf(stage).c_str());  // a killed child leaves it behind
   RETURN_IF_ERROR(Spawn(stage));
   return AwaitReady(stage, SteadyTime::Now() + options_.patience);
 }
 
 void LocalStages::Stop(absl::Duration grace) {
   Unwatch();
-  if (lifeline_[1] >= 0) close(std::exchange(lifeline_[1], -1));  // the reader sees the end
+  // Closing it tells the children to end.
+  if (lifeline_[1] >= 0) close(std::exchange(lifeline_[1], -1));
   for (pid_t process : processes_) {
     if (process > 0) kill(-process, SIGTERM);
   }

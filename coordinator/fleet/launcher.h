@@ -18,50 +18,52 @@
 
 namespace thinwire {
 
+// How to start the stage servers.
 struct LaunchOptions {
-  std::string binary;  // stage_server
+  std::string binary;  // path of stage_server
   int stages = 1;
-  int threads = 1;          // compute threads of each
-  bool tcp = false;         // on 127.0.0.1, else Unix sockets in a private temporary folder
-  std::string cuda_plugin;  // as the stage server's flag; empty: not given
-  std::vector<std::string> codec_plugins;       // folders with the run's codec plug-ins
-  std::string logs_dir;                         // stage-0.log, ... take the children's output
-  absl::Duration patience = absl::Seconds(30);  // until a child serves
-  int interrupt_fd = -1;                        // readable: give up waiting
+  int threads = 1;  // compute threads of each stage
+  // True: serve on 127.0.0.1; false: on Unix sockets in a private temporary folder.
+  bool tcp = false;
+  std::string cuda_plugin;                 // value of the stage server's flag; empty: not given
+  std::vector<std::string> codec_plugins;  // folders with the run's codec plug-ins
+  std::string logs_dir;                    // folder; stage-0.log, … receive the children's output
+  absl::Duration patience = absl::Seconds(30);  // how long to wait for a child to serve
+  int interrupt_fd = -1;  // descriptor; when it is readable, Start gives up waiting
 };
 
-// However the coordinator ends, no child outlives it: children read a pipe whose other end only
-// we hold, and the kernel kills them with the thread that made them, even a stopped one (see
-// child_process.h).
+// Stage servers of this process. However the coordinator ends, no child outlives it. Children end
+// when a pipe closes whose other end only this process holds. The kernel also kills them, even
+// stopped ones, with the thread that started them (see child_process.h).
 class LocalStages {
  public:
-  // Starts the children and returns when all serve. To be called on the main thread and before
-  // gRPC is used. Errors name the stage, how it ended, and the last lines of its log.
+  // Starts the children and returns when all serve. Must be called on the main thread, before gRPC
+  // is used. Errors name the stage, how it ended, and the last lines of its log.
   static absl::StatusOr<std::unique_ptr<LocalStages>> Start(const LaunchOptions& options);
 
-  // Stop.
+  // Calls Stop.
   ~LocalStages();
 
   const std::vector<std::string>& addresses() const { return addresses_; }  // gRPC targets
   const std::vector<pid_t>& processes() const { return processes_; }
 
-  // From now on `on_death` is called, on a thread of this object, for every child that ends before
+  // Makes `on_death` be called, on a thread of this object, for every child that ends before
   // Unwatch or Stop.
   void Watch(std::function<void(Failure)> on_death);
-  // From the return on it is not. Not watched is fine.
+  // Ends Watch: once it has returned, `on_death` is not called. May be called without Watch.
   void Unwatch();
 
-  // Whether that child runs.
+  // Returns whether the child of `stage` runs.
   bool IsThere(int stage) const;
 
-  // Ends that child, if it is there still, and starts another one in its place, whose address may
-  // be a new one. Returns when it serves. Errors as of Start, which holds of the thread as well;
-  // while nobody watches.
+  // Ends the child of `stage`, if it still runs, and starts another in its place, whose address may
+  // differ. Returns when it serves. The thread and the errors are as in Start. Not while Watch is
+  // on.
   absl::Status Restart(int stage);
 
-  // Ends the children with SIGTERM, after `grace` SIGKILL (a released stage has nothing to lose).
-  // All are gone when it returns, and so are the sockets; only a child that the system holds is
-  // left to die after some seconds. Idempotent.
+  // Ends the children with SIGTERM and, after `grace`, with SIGKILL; a released stage has nothing
+  // to lose. When it returns, all children and their sockets are gone. Only a child that a system
+  // call holds is left to die after some seconds. Idempotent.
   void Stop(absl::Duration grace = absl::Milliseconds(500));
 
  private:
@@ -81,7 +83,7 @@ class LocalStages {
   int lifeline_[2] = {-1, -1};
   int stop_watching_[2] = {-1, -1};
   std::vector<pid_t> processes_;  // by stage; 0 once reaped
-  std::vector<int> process_fds_;  // pidfds
+  std::vector<int> process_fds_;  // one pidfd per child
   std::vector<int> ready_fds_;
   std::vector<std::string> addresses_;
   std::thread watcher_;

@@ -30,7 +30,7 @@ using ::testing::StartsWith;
 
 bool Exists(pid_t process) { return kill(process, 0) == 0; }
 
-// Bit s - 1 says whether the process ignores signal s.
+// Returns a mask in which bit s - 1 says whether the process ignores signal s.
 uint64_t IgnoredSignals(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);) {
@@ -87,7 +87,7 @@ TEST_F(LocalStagesTest, OutputGoesToOneLogPerStage) {
 
 TEST_F(LocalStagesTest, TcpStagesChooseTheirPorts) {
   options_.tcp = true;
-  EXPECT_EQ(Start()->addresses()[0], "127.0.0.1:0");  // the fake repeats what it was told
+  EXPECT_EQ(Start()->addresses()[0], "127.0.0.1:0");  // the fake repeats its arguments
 }
 
 TEST_F(LocalStagesTest, TheCudaPluginIsPassedOn) {
@@ -194,10 +194,10 @@ TEST(LastLinesTest, AreThoseOfTheEndThatAreNotBlank) {
   EXPECT_THAT(LastLines(path, 9), ElementsAre("end"));
 }
 
-// A process of its own starts stages and dies like a coordinator that is killed.
+// Starts stages in another process, which dies like a killed coordinator.
 TEST_F(LocalStagesTest, ChildrenDieWithTheirCoordinatorEvenOneThatIsStopped) {
   setenv("FAKE_STAGE", "deaf", /*overwrite=*/1);
-  options_.tcp = true;  // nobody is left to remove sockets
+  options_.tcp = true;  // nobody would be left to remove Unix sockets
   int pids[2];
   ASSERT_EQ(pipe(pids), 0);
   const pid_t coordinator = fork();
@@ -210,7 +210,7 @@ TEST_F(LocalStagesTest, ChildrenDieWithTheirCoordinatorEvenOneThatIsStopped) {
   }
   pid_t processes[2];
   ASSERT_EQ(read(pids[0], processes, sizeof(processes)), static_cast<ssize_t>(sizeof(processes)));
-  // A child that is not ours cannot be waited for: its end shows as the end of its process id.
+  // A child of another process cannot be waited for; its end shows as the end of its process id.
   for (pid_t process : processes) {
     const std::string status = "/proc/" + std::to_string(process) + "/stat";
     while (Exists(process)) {

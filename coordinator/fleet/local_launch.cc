@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kOwnBinary[] = "/proc/self/exe";
 
-// Where the stages find these libraries: they look for them by file name.
+// Returns the folders of the libraries, in which the stages look for them by file name.
 absl::StatusOr<std::vector<std::string>> FoldersOf(const std::vector<std::string>& libraries) {
   std::map<std::string, std::string> folder_of;
   std::set<std::string> folders;

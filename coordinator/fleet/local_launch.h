@@ -1,4 +1,4 @@
-// How an experiment's stage servers are started on this machine.
+// Options for starting an experiment's stage servers on this machine.
 #pragma once
 
 #include <string>
@@ -10,13 +10,14 @@
 
 namespace thinwire {
 
-// Where stage_server stands relative to `own_binary` (/path/coordinator/thinwire): beside it, or in
+// Finds stage_server relative to `own_binary` (/path/coordinator/thinwire): beside it, or in
 // ../stage_server/. NotFound names both paths.
 absl::StatusOr<std::string> FindStageServer(const std::string& own_binary);
 
-// For the resolved `experiment`; cuda_plugin, logs_dir and interrupt_fd are left to the caller.
-// `binary` is the stage server's path; empty: look beside our own, NotFound names the paths.
-// `libraries` are codec plug-ins besides the experiment's; InvalidArgument where two have one name.
+// Returns the options for the resolved `experiment`; the caller sets cuda_plugin, logs_dir and
+// interrupt_fd. `binary` is the path of the stage server; if it is empty, FindStageServer looks for
+// it, with its errors. `libraries` are codec plug-ins besides the experiment's. InvalidArgument if
+// two libraries have one name.
 absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary,
                                           std::vector<std::string> libraries = {});
 

@@ -49,7 +49,7 @@ std::string StageAddresses::Range::At(int number) const {
   return absl::StrFormat("%s%0*d%s", before, width, number, behind);
 }
 
-// Returns the last number of the range, or none where it is open.
+// Returns the last number of the range, or nothing if it is open.
 absl::StatusOr<std::optional<int>> StageAddresses::ParseRange(const std::string& text,
                                                               Range* range) {
   const size_t begin = text.find('{'), dots = text.find("..", begin), end = text.find('}', begin);
@@ -134,7 +134,8 @@ absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups) {
                                                      " as the first group has"));
     }
     stages = count;
-    if (!named->count()) continue;  // an open range: how many there are the experiment says
+    // An open range has as many numbers as the experiment has stages.
+    if (!named->count()) continue;
     ASSIGN_OR_RETURN(const std::vector<std::string> addresses, named->For(count));
     all.insert(all.end(), addresses.begin(), addresses.end());
   }

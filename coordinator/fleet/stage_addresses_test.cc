@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The addresses for `stages` stages, or the error instead of them.
+// Returns the addresses for `stages` stages, or the error as the only entry.
 std::vector<std::string> For(int stages, const std::vector<std::string>& texts) {
   const auto parsed = StageAddresses::Parse(texts);
   if (!parsed.ok()) return {std::string(parsed.status().message())};

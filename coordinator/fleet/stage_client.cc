@@ -16,30 +16,29 @@ namespace {
 
 constexpr absl::Duration kNextTry = absl::Milliseconds(200);
 constexpr absl::Duration kShortCall = absl::Seconds(15);
-// Configure reads and checksums the data set.
+// Configure reads the whole data set and its checksum.
 constexpr absl::Duration kConfigure = absl::Minutes(10);
 constexpr absl::Duration kConnect = absl::Seconds(60);
 constexpr absl::Duration kExport = absl::Minutes(10);
-constexpr absl::Duration kEndTraining = absl::Seconds(3);  // somebody waits who pressed Ctrl-C
+constexpr absl::Duration kEndTraining = absl::Seconds(3);  // a user has pressed Ctrl-C and waits
 constexpr absl::Duration kRelease = absl::Seconds(3);
 
-// A connection of its own, straight to the stage.
+// Makes a connection of its own, directly to the stage.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address, const Security& security) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A server that is about to come is seen within a second of its coming, a name of its being
-  // known.
+  // A server that comes later is seen within a second, once its name can be resolved.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
-  // Also how long one attempt to connect may take.
+  // This is also the longest that one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   return grpc::CreateCustomChannel(address, security.ChannelCredentials(), arguments);
 }
 
-// What gRPC says of a connection that TLS did not accept, at either end. A server that does not
-// take our certificate, or wants one, has just closed the connection.
+// Recognises gRPC's message when either end refuses TLS. A server that refuses our certificate, or
+// wants one, just closes the connection.
 bool IsHandshake(const absl::Status& error) {
   return absl::StrContains(error.message(), "andshake failed");
 }
@@ -179,20 +178,20 @@ absl::StatusOr<AcquireResponse> StageClient::Acquire(
     if (!is_missing || IsHandshake(answer.status())) return answer;
     const bool is_closed = IsClosed(answer.status()), has_tls = security_.has_tls();
     const bool is_over = SteadyTime::Now() + kNextTry > deadline;
-    // A proxy whose server is not there yet closes connections, too: with certificates that is
-    // believed the second time, without them not at all.
+    // A proxy whose server is not there yet closes connections, too. With certificates a second
+    // close counts as a refusal; without them none does until the time is over.
     if (is_closed && (is_over || (has_tls && ++closed == 2))) {
       return AskForCertificate(answer.status(), has_tls);
     }
     if (is_over) return answer;
     on_missing(std::string(answer.status().message()));
-    AwaitNextTry();  // Cancel is heard at the next try
+    AwaitNextTry();  // the next try notices Cancel
   }
 }
 
-// gRPC goes on with a connection only while somebody waits for it. A call that fails at once, as
-// all do while the last attempt has failed, is not enough for the rounds of a handshake: asleep
-// between such calls, we would let it time out, each time anew.
+// Waits for the connection rather than asleep: gRPC continues a handshake only while somebody
+// waits. A call that fails at once, as all do after a failed attempt, is too short for a handshake.
+// Asleep between such calls, we would let it time out again and again.
 void StageClient::AwaitNextTry() {
   if (channel_->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY) {
     absl::SleepFor(kNextTry);
@@ -221,8 +220,8 @@ absl::Status StageClient::Connect(const std::string& downstream, const std::stri
   return Unary(Control("Connect", kConnect), &Stage::Stub::Connect, std::move(request)).status();
 }
 
-// Has no deadline: an epoch may take days. A stage that hangs is noticed by its renewals, and the
-// stage itself waits for its neighbours with deadlines.
+// Has no deadline, as an epoch may take days. Renewals notice a stage that hangs, and the stage
+// itself waits for its neighbours with deadlines.
 absl::Status StageClient::Train(TrainRequest request, const OnEvent& on_event) {
   return Stream(Control("Train", absl::InfiniteDuration()), &Stage::Stub::Train, std::move(request),
                 on_event);
@@ -304,7 +303,7 @@ absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(bool codec_state)
   return Unary(Control("TakeSnapshot", kExport), &Stage::Stub::TakeSnapshot, request);
 }
 
-// As Train: what it takes is for the link to say.
+// Has no deadline, like Train: its time depends on the link.
 absl::Status StageClient::ReadSnapshot(uint32_t file, const OnChunk& on_chunk) {
   ReadSnapshotRequest request;
   request.set_file(file);
@@ -319,7 +318,7 @@ absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) 
                 on_chunk);
 }
 
-// As Train: a long prompt may take its time.
+// Has no deadline, like Train: a long prompt may take its time.
 absl::StatusOr<GenerateResponse> StageClient::Generate(GenerateRequest request) {
   return Unary(Control("Generate", absl::InfiniteDuration()), &Stage::Stub::Generate,
                std::move(request));

@@ -1,4 +1,4 @@
-// The calls of one stage server, as the coordinator makes them.
+// The coordinator's calls to one stage server.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 
 namespace thinwire {
 
-// Calls in flight that can be cancelled together, from any thread.
+// Calls in flight that any thread can cancel together.
 class CallSet {
  public:
-  // False once cancelled: the call must then not be made.
+  // Returns false once cancelled: the call must then not be made.
   bool Add(grpc::ClientContext* call);
   void Remove(grpc::ClientContext* call);
-  // Cancels the calls in flight and, for good, later ones.
+  // Cancels the calls in flight and all later ones.
   void Cancel();
   bool cancelled() const;
 
@@ -35,44 +35,46 @@ class CallSet {
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What a stage is configured for, besides the experiment.
+// Purpose that a stage is configured for, besides the experiment.
 struct StagePurpose {
-  const TraceSteps* trace = nullptr;  // steps that are traced; null: none
-  bool generates = false;             // texts alone: no data are read
+  const TraceSteps* trace = nullptr;  // steps to trace; null: none
+  bool generates = false;             // True if it only generates text: then it reads no data.
 };
 
-// Blocking calls; any thread, several at once. Errors keep the server's code and read
-// "stage 2 (127.0.0.1:4711): Train: what the server said". Renewals have a channel of their own,
-// so that no other call delays them.
+// Blocking calls; any thread, several at once. Errors keep the server's code and read "stage 2
+// (127.0.0.1:4711): Train: what the server said". Renewals have their own channel, so that no other
+// call delays them.
 class StageClient {
  public:
   using OnEvent = std::function<absl::Status(const StageEvent&)>;
   using OnChunk = std::function<absl::Status(const FileChunk&)>;
 
-  // `address`: "unix:/path" or "host:port". Does not connect yet.
+  // `address` is "unix:/path" or "host:port". Does not connect yet.
   StageClient(int stage, std::string address, Lease lease, const Security& security);
 
   int stage() const { return stage_; }
   const std::string& address() const { return address_; }
   std::string Name() const;  // "stage 2 (127.0.0.1:4711)"
 
-  // Tries again, until `patience` is over, while the server is not there or another run's;
-  // `on_missing` gets what it, or gRPC, says of each try, a name that does not resolve included.
+  // Tries until `patience` is over, while the server is not there or belongs to another run.
+  // `on_missing` gets the reason of each failed try, from the server or from gRPC, a name that does
+  // not resolve included.
   absl::StatusOr<AcquireResponse> Acquire(
       double lease_seconds, absl::Duration patience,
       const std::function<void(const std::string& reason)>& on_missing);
   absl::StatusOr<ConfigureResponse> Configure(const Experiment& experiment, int threads,
                                               const std::string& link_secret,
                                               const StagePurpose& purpose);
-  // Addresses of the next and of the last stage; the next one's is empty for the last stage.
+  // Takes the addresses of the next and of the last stage; `downstream` is empty for the last
+  // stage.
   absl::Status Connect(const std::string& downstream, const std::string& last);
 
-  // Return when the stream has ended. An error of the callback ends the call and is returned. The
-  // lease of the request is filled in here.
+  // Trains. This and the other streams return when the stream has ended. An error of the callback
+  // ends the call and is returned. They fill in the lease of the request.
   absl::Status Train(TrainRequest request, const OnEvent& on_event);
-  // Holds training before its next step; returns the last one that has begun.
+  // Holds training before its next step; returns the last step that has begun.
   absl::StatusOr<uint64_t> HoldTraining();
-  // Lets a held training go on to the end of that step.
+  // Lets a held training continue to the end of `last_step`.
   absl::Status EndTraining(uint64_t last_step);
   absl::Status Evaluate(EvaluateRequest request, const OnEvent& on_event);
   absl::Status ExportParameters(const OnChunk& on_chunk);
@@ -80,43 +82,43 @@ class StageClient {
   absl::StatusOr<GenerateResponse> Generate(GenerateRequest request);
   absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);
 
-  // Has the stage listen for the one before, which `measure` is to let measure; it is called once
-  // the stage listens. Returns when the measurement has ended.
+  // Makes the stage listen for the previous one. Once it listens, `measure` is called and has to
+  // make the previous stage measure. Returns when the measurement has ended.
   absl::Status AnswerLink(const std::string& link_secret, const std::function<void()>& measure);
-  // Between these two: measures the way to the stage that listens at `downstream`.
+  // Makes this stage measure the way to the one that listens at `downstream`.
   absl::StatusOr<MeasureLinkResponse> MeasureLink(const std::string& downstream,
                                                   const std::string& link_secret);
 
-  // Copies the stage's state; the answer's files are then there to be read, each once.
+  // Makes the stage copy its state. The files in the answer can then be read, each once.
   absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
   absl::Status ReadSnapshot(uint32_t file, const OnChunk& on_chunk);
 
   // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. It
-  // has all parameters of the stage but those in `kept`, which stay as they are. An error of
-  // `write` ends the call and is returned, unless it is the sink's.
+  // must hold all parameters of the stage but those in `kept`, which stay unchanged. An error of
+  // `write` ends the call and is returned, unless it comes from the sink.
   static constexpr size_t kPieceBytes = size_t{1} << 20;
   using Sink = std::function<absl::Status(std::string_view)>;
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<absl::Status(const Sink&)>& write);
-  // The same for one part of the stage's state, as it was left with `step`.
+  // Does the same for one part of the stage's state, as it was after `step`.
   absl::Status Restore(const StatePart& part, uint64_t step,
                        const std::function<absl::Status(const Sink&)>& write);
 
-  // `advances`: see RenewRequest.
+  // Renews the lease. `advances` is that of RenewRequest.
   absl::StatusOr<RenewResponse> Renew(absl::Duration timeout, uint64_t advances);
 
-  // Ends the lease; also after Cancel. Waits up to 3 s.
+  // Ends the lease; works after Cancel too. Waits up to 3 s.
   absl::Status Release();
 
-  // Ends the calls in flight; later ones return Cancelled. Renewals, and the fetch of a snapshot,
-  // are not touched.
+  // Ends the calls in flight; later ones return Cancelled. Renewals and the fetch of a snapshot go
+  // on.
   void Cancel() { calls_.Cancel(); }
   void CancelSnapshot() { snapshots_.Cancel(); }
   void CancelRenewals() { renewals_.Cancel(); }
 
  private:
   using Write = std::function<absl::Status(const Sink&)>;
-  // A method of the stub, and how its calls are made and named.
+  // A method of the stub, with its name and the way to call it.
   struct Method {
     const char* name;
     Stage::Stub* stub;
@@ -127,7 +129,7 @@ class StageClient {
     return {name, stub_.get(), &calls_, timeout};
   }
   absl::Status Error(const Method& method, const grpc::Status& status) const;
-  // Until Acquire may try again: for the connection, or a short while.
+  // Waits until Acquire may try again: for the connection, or a short while.
   void AwaitNextTry();
   template <typename Request, typename Response>
   absl::StatusOr<Response> Unary(const Method& method,
@@ -140,7 +142,7 @@ class StageClient {
                           grpc::ClientContext*, const Request&),
                       Request request, const std::function<absl::Status(const Response&)>& handle);
 
-  // Sends what `write` hands out in the `data` of requests, of which `first` is the first.
+  // Sends what `write` hands out in the `data` field of requests, starting with `first`.
   template <typename Request, typename Response>
   absl::Status Upload(const Method& method,
                       std::unique_ptr<grpc::ClientWriter<Request>> (Stage::Stub::*function)(

@@ -1,4 +1,4 @@
-// From leased stages to a pipeline that can train.
+// Setup of leased stages as a pipeline that can train.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,19 @@
 
 namespace thinwire {
 
-// Compute threads of each stage: pipeline.threads, `auto` by what Acquire answered.
+// Returns the compute threads of each stage: pipeline.threads, or for `auto` what the answers of
+// Acquire allow.
 std::vector<int> StageThreads(const Experiment& experiment, Fleet* fleet,
                               const std::vector<AcquireResponse>& answers);
 
+// Result of ConfigureStages.
 struct Configured {
-  ConfigureResponse data;           // of the first stage
+  ConfigureResponse data;           // from the first stage
   uint64_t parameters = 0;          // trainable elements of all stages
   std::vector<DeviceInfo> devices;  // by stage
 };
-// Configures all stages and connects each with the next. FailedPrecondition, naming both, when
-// stages read different data. May be called again with another experiment.
+// Configures all stages and connects each to the next. FailedPrecondition names both stages if they
+// read different data. May be called again with another experiment.
 absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
                                            const std::vector<int>& threads, Fleet* fleet,
                                            const StagePurpose& purpose = {});

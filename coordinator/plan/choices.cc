@@ -21,10 +21,10 @@ namespace {
 
 constexpr char kNone[] = "none", kOwn[] = "the file's";
 
-// Compression of an experiment, under the name that the table has for it.
+// One compression of an experiment, under the name that the table shows.
 struct Compression {
   std::string name;
-  std::string flag;  // where it comes from, for errors
+  std::string flag;  // its origin, for errors
   CompressionConfig config;
   bool is_own = false;
 };
@@ -79,7 +79,8 @@ absl::StatusOr<std::vector<int64_t>> Microbatches(const Experiment& experiment,
   return all;
 }
 
-// Slices that nobody gave are worked out anew: they depend on the microbatches.
+// Clears slices that the user did not give: they are derived again, as they depend on the
+// microbatches.
 void SetSchedule(const TriedSchedule& tried, Experiment* experiment) {
   PipelineConfig* const pipeline = experiment->mutable_pipeline();
   const std::string schedule = Name(tried.kind);
@@ -91,8 +92,8 @@ void SetSchedule(const TriedSchedule& tried, Experiment* experiment) {
   if (!tried.slices.empty()) pipeline->add_slices(tried.slices);
 }
 
-// All, but none whose stages are to take turns on segments where the cuts do not make enough, and
-// none with slices where the model or what it is trained with has no use for them.
+// Returns all schedules that fit. Interleaved ones need enough cuts for several segments a stage;
+// sliced ones need a model and a training that can use slices.
 std::vector<TriedSchedule> SchedulesOf(const Experiment& experiment) {
   std::vector<TriedSchedule> had;
   for (const ScheduleKind schedule : AllSchedules()) {
@@ -113,7 +114,8 @@ std::string Spelled(const TriedSchedule& tried) {
                               : absl::StrCat(Name(tried.kind), ":", tried.slices);
 }
 
-// Where it has slices, how many is said: the user's word, or what became of none.
+// Names the schedule with its slices, if it has any: the user's word, or what the resolved
+// experiment got.
 std::string Spelled(const TriedSchedule& tried, const PipelineConfig& resolved) {
   TriedSchedule had = tried;
   if (had.slices.empty() && resolved.slices_size() == 1) had.slices = resolved.slices(0);

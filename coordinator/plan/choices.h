@@ -1,5 +1,5 @@
-// Codecs, numbers of microbatches and schedules, ranked by the step that they make of an
-// experiment.
+// Combinations of codec, number of microbatches and schedule, ranked by how long a step of the
+// experiment takes with them.
 #pragma once
 
 #include <cstdint>
@@ -14,39 +14,43 @@
 
 namespace thinwire {
 
-// A schedule, and where it has slices of sequences how many.
+// A schedule and, if it cuts sequences into slices, their number.
 struct TriedSchedule {
   ScheduleKind kind;
-  std::string slices = {};  // as an experiment has them; empty: the experiment's, or auto
+  // As in an experiment's pipeline.slices; empty: the experiment's own, or auto.
+  std::string slices = {};
 };
-// Of "1f1b", "terapipe:4" or "terapipe:auto"; InvalidArgument names the value.
+// Parses "1f1b", "terapipe:4" or "terapipe:auto". InvalidArgument names the value.
 absl::StatusOr<TriedSchedule> ScheduleToTry(const std::string& text);
 
-// What is to be tried.
+// The values that the user wants tried.
 struct ChoiceOptions {
-  std::vector<std::string> codecs;       // as ParseCodecPair has them, besides none and the own
-  std::string parameters;                // JSON, of libraries among them
-  std::vector<int64_t> microbatches;     // none: the experiment's, half and twice as many
-  std::vector<TriedSchedule> schedules;  // none: all that the experiment allows
+  // As ParseCodecPair reads them; "none" and the experiment's own are always tried too.
+  std::vector<std::string> codecs;
+  std::string parameters;  // JSON parameters of the codecs, those of plug-in libraries included
+  std::vector<int64_t> microbatches;     // empty: the experiment's number, half of it and twice it
+  std::vector<TriedSchedule> schedules;  // empty: all that the experiment allows
 };
 
-// One of them, as an experiment.
+// One combination, as an experiment.
 struct Candidate {
-  std::string codec;     // as the user wrote it; "none", "the file's"
-  std::string schedule;  // "terapipe:4" with slices, "terapipe:auto" where the user left them open
+  std::string codec;  // as the user wrote it; "none", "the file's"
+  // "terapipe:4" with slices, "terapipe:auto" where the user left their number open.
+  std::string schedule;
   Experiment experiment;
-  bool is_own = false;              // as the user's experiment is
-  bool other_microbatches = false;  // than the user's
+  bool is_own = false;              // True for the user's experiment unchanged.
+  bool other_microbatches = false;  // True if the number differs from the user's.
 };
 
 struct Candidates {
   std::vector<Candidate> all;
-  std::vector<std::string> left_out;  // lines: what cannot be, and why
+  // A line for each combination that is impossible, with the reason.
+  std::vector<std::string> left_out;
 };
 
-// Every combination for the resolved `experiment`, its own compression and codec none included.
-// InvalidArgument names the flag and the value: a codec that is none or goes with no combination, a
-// number of microbatches beyond the batch.
+// Returns every combination for the resolved `experiment`, those with its own compression and with
+// codec none included. InvalidArgument names the flag and the value: a codec that is none or that
+// fits no combination, or a number of microbatches greater than the batch.
 absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
                                          const ChoiceOptions& options);
 
@@ -54,20 +58,21 @@ struct RankedChoice {
   std::string codec, schedule;
   int64_t microbatches = 1;
   bool is_own = false;
-  // Batch norm, and other microbatches than the experiment's: it learns something else.
+  // True if the model has batch norm and the number of microbatches is not the experiment's: then
+  // the training itself differs.
   bool learns_otherwise = false;
   double step_seconds = 0, samples_per_second = 0, bubble_ratio = 0;
-  int64_t wire_bytes = 0;    // a step, likely, between processes
-  int64_t memory_bytes = 0;  // of the stage that takes most, with feedback's state
+  int64_t wire_bytes = 0;    // bytes that a step probably sends between processes
+  int64_t memory_bytes = 0;  // memory of the stage that needs most, the state of feedback included
 };
 
-// All of them at the first link rate of `assumptions`, fastest first; of equal ones that which
-// sends less.
+// Ranks all `candidates` at the first link rate of `assumptions`, fastest first. Of equally fast
+// ones the one that sends less comes first.
 absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candidate>& candidates,
                                                         const PlanAssumptions& assumptions,
                                                         const Speeds& speeds);
 
-// A table of at most 80 columns where codecs have short names.
+// Returns a table of at most 80 columns, provided that the codecs' names are short.
 std::string FormatChoices(const std::vector<RankedChoice>& choices,
                           const std::vector<std::string>& left_out);
 

@@ -72,7 +72,7 @@ TEST(CandidatesTest, AreAllCombinationsWithNoneAndTheOwnCodec) {
     }
   }
   EXPECT_THAT(microbatches, ElementsAre(2, 4, 8));
-  // interleaved wants two segments a stage, terapipe sequences
+  // interleaved needs two segments a stage, terapipe needs sequences.
   const size_t had = AllSchedules().size() - 2;
   EXPECT_EQ(schedules.size(), had);
   EXPECT_EQ(candidates->all.size(), 4 * 3 * had);
@@ -165,7 +165,7 @@ TEST(CandidatesTest, ACodecThatIsNoneIsRefusedWithTheNearest) {
 }
 
 TEST(CandidatesTest, WhatCannotBeIsLeftOutWithAReason) {
-  // Halving its budget takes two entries of a message; one sample behind layer3 has 256.
+  // Halving its budget needs two entries of a message; a sample after layer3 has 256.
   const Experiment experiment =
       With({"compression.gradients={codec: topk, ratio: 0.003, scope: tensor, feedback: "
             "ef_mixed_b}"});
@@ -232,7 +232,7 @@ TEST(RankedChoicesTest, OtherMicrobatchesLearnOtherwiseWithBatchNormOnly) {
   for (const RankedChoice& choice : RankedAt(20e6, With(), Trying({}))) {
     EXPECT_EQ(choice.learns_otherwise, choice.microbatches != 4);
   }
-  // The experiment's own number need not be among those that are tried.
+  // The experiment's own number need not be among those tried.
   for (const RankedChoice& choice : RankedAt(20e6, With(), Trying({}, {2, 8}))) {
     EXPECT_TRUE(choice.learns_otherwise);
   }

@@ -27,17 +27,17 @@
 namespace thinwire {
 namespace {
 
-constexpr int64_t kMostElements = 1 << 19;  // unless one sample has more
+constexpr int64_t kMostElements = 1 << 19;  // of a message, unless one sample has more
 constexpr int kMostRounds = 9, kLeastRounds = 3;
-constexpr double kRoundsSeconds = 0.02;  // no further round begins after that
+constexpr double kRoundsSeconds = 0.02;  // after this time no further round begins
 
-// What one direction of one cut sends, and by what.
+// Message of one direction of one cut, with its codec and feedback.
 struct Sent {
   std::string cut;
   bool gradient = false;
   CodecSpec codec;
   FeedbackSpec feedback;
-  Shape message;  // of a whole microbatch
+  Shape message;  // shape of a whole microbatch
   DType dtype = DType::kF32;
   bool is_rectified = false;  // an activation behind a ReLU
 };
@@ -84,7 +84,7 @@ absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
   return all;
 }
 
-// Box and Muller (1958): two normal numbers of two uniform ones.
+// Draws `count` normal numbers, two from two uniform ones (Box and Muller, 1958).
 std::vector<float> Normals(size_t count) {
   constexpr float kTwoPi = 6.2831853F;
   RandomStream random(RandomKey(1, "plan"));
@@ -99,7 +99,7 @@ std::vector<float> Normals(size_t count) {
   return values;
 }
 
-// The message, or some samples of it. `rectified`: without what is negative.
+// Makes the message, or some samples of it. `rectified`: negative values become 0.
 absl::StatusOr<Tensor> Synthetic(const Sent& sent, bool rectified) {
   const int64_t sample = sent.message.elements() / sent.message[0];
   const int64_t samples = std::clamp<int64_t>(kMostElements / sample, 1, sent.message[0]);
@@ -111,7 +111,7 @@ absl::StatusOr<Tensor> Synthetic(const Sent& sent, bool rectified) {
   if (sent.dtype == DType::kF32) return wide;
   ASSIGN_OR_RETURN(const Tensor narrow, Tensor::Allocate(CpuDevice(), sent.dtype, wide.shape()));
   auto* to = static_cast<uint16_t*>(narrow.data());
-  for (const float value : wide.floats()) {  // cut to bf16
+  for (const float value : wide.floats()) {  // round towards 0 to bf16
     uint32_t bits = 0;
     std::memcpy(&bits, &value, sizeof bits);
     *to++ = static_cast<uint16_t>(bits >> 16);
@@ -119,7 +119,7 @@ absl::StatusOr<Tensor> Synthetic(const Sent& sent, bool rectified) {
   return narrow;
 }
 
-// Both ends of one direction, which send the same tensor again and again.
+// Both ends of one direction. They send the same tensor again and again.
 class Ends {
  public:
   absl::Status Make(const Sent& sent) {
@@ -132,7 +132,7 @@ class Ends {
     }
     FeedbackOptions options;
     options.spec = sent.feedback;
-    options.spec.dir.clear();  // this state is not worth a file, or a limit
+    options.spec.dir.clear();  // State in files and limits would only disturb the measurement.
     options.spec.limit_bytes = 0;
     options.spec.on_full = OnFull::kError;
     options.sample = x_.shape().WithBatch(1);
@@ -201,10 +201,11 @@ double Median(std::vector<double> values) {
 absl::StatusOr<CodingSpeed> Measure(const Sent& sent) {
   Ends ends;
   RETURN_IF_ERROR(ends.Make(sent));
-  RETURN_IF_ERROR(ends.Encode());  // of a first visit, maybe, and with memory that is not there yet
+  // Warms up: may be a row's first visit, and memory is not allocated yet.
+  RETURN_IF_ERROR(ends.Encode());
   RETURN_IF_ERROR(ends.Decode());
   std::vector<double> encode, decode;
-  double payload_bytes = 0;  // the most: what ef21 still has to tell of one tensor grows less
+  double payload_bytes = 0;  // the largest: the payloads of ef21 shrink as it repeats one tensor
   const SteadyTime start = SteadyTime::Now();
   for (int round = 0; round < kMostRounds; ++round) {
     if (round >= kLeastRounds && SecondsSince(start) > kRoundsSeconds) break;

@@ -1,4 +1,5 @@
-// What codecs do to tensors like those that cross an experiment's cuts, measured on this machine.
+// Speed and compression of codecs on tensors like those that cross an experiment's cuts, measured
+// on this machine.
 #pragma once
 
 #include <map>
@@ -11,15 +12,16 @@
 
 namespace thinwire {
 
-// The codings of the resolved `experiment`, at every cut, the tied one included, in both
-// directions; without those that send tensors as they are. A codec with a level is that which it
-// ends at.
+// Returns the codings of the resolved `experiment` at every cut, the tied one included, in both
+// directions. Those that send tensors unchanged are left out. A codec with a level schedule stands
+// with its last level.
 absl::StatusOr<std::vector<Coding>> CodingsOf(const Experiment& experiment);
 
-// Adds to `codings` what it lacks of the experiment's. Encodes and decodes, feedback included, on
-// one thread, a synthetic message of a microbatch's shape, or of as many samples as make 2 MiB:
-// normally distributed, activations behind a ReLU without what is negative. Some hundredths of a
-// second for each. Errors of the codec name the cut and the direction.
+// Measures those codings of the experiment that `codings` lacks and adds them. Each is measured on
+// one thread with a synthetic message, which is encoded and decoded, feedback included. The message
+// has the shape of a microbatch, or as many samples as make 2 MiB. Its values are normally
+// distributed; those of activations behind a ReLU have their negative values set to 0. Each coding
+// takes some hundredths of a second. Errors of the codec name the cut and the direction.
 absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, CodingSpeed>* codings);
 
 }  // namespace thinwire

@@ -71,7 +71,7 @@ TEST(MeasureCodingsTest, CodecsThatNeedWhatWasReceivedGetIt) {
       With({"compression.activations={codec: topk, ratio: 0.1}",
             "compression.gradients={codec: uniform, bits: 8, support: received_nonzero}"}));
   for (const auto& [coding, speed] : codings) {
-    // Half of the entries, those behind a ReLU that was not zero, at 8 of 32 bits.
+    // Half of the entries, those that were positive before the ReLU, at 8 of 32 bits.
     if (!coding.gradient) continue;
     EXPECT_NEAR(speed.payload_per_byte, 0.5 * 8 / 32, 0.03) << coding.cut;
   }

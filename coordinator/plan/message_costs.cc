@@ -13,7 +13,7 @@
 namespace thinwire {
 namespace {
 
-// They take as many bytes in a frame whatever they are, unless they are 0.
+// Stand-ins for a frame's varying fields: every value but 0 takes the same number of bytes there.
 constexpr uint64_t kRun = 1, kGeneration = 1, kSomeDigest = 1;
 
 int64_t BytesOf(const MessageHeader& header, size_t payload_bytes) {
@@ -42,7 +42,8 @@ int64_t MessageCosts::SamplesOf(int microbatch) const {
   return range.last - range.first;
 }
 
-// Of what crosses in a message: a microbatch or its slice, or at the tied cut a weight's gradient.
+// Shape of what crosses in a message: a microbatch or its slice, or a weight's gradient at the tied
+// cut.
 Shape MessageCosts::ShapeOf(const MessageSlot& slot) const {
   if (slot.cut == tied_cut()) return tied_->shape;
   const Shape& sample = partition_->model.blocks[partition_->cuts[slot.cut].block].out;
@@ -56,8 +57,8 @@ DType MessageCosts::TypeOf(const MessageSlot& slot) const {
   return slot.cut == tied_cut() ? DType::kF32 : compute_;
 }
 
-// The header in the last step, where epoch and step take the most bytes. A digest of state counts
-// where every step has one.
+// Returns the header of the last step, where epoch and step take the most bytes. It has a digest of
+// state only if every step has one.
 MessageHeader MessageCosts::HeaderOf(const MessageSlot& slot, const Coded& coded,
                                      const Shape& shape) const {
   MessageHeader header;

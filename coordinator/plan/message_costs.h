@@ -1,4 +1,4 @@
-// What each message of a training step takes: bytes on the wire, and the codec's time.
+// Cost of each message of a training step: bytes on the wire, and the codec's seconds.
 #pragma once
 
 #include <cstdint>
@@ -18,36 +18,41 @@
 
 namespace thinwire {
 
-// What a message is made by.
+// Codec and feedback that make a message.
 struct Coded {
   CodecSpec codec;
   FeedbackSpec feedback;
 };
 
-// Which message of a training step.
+// Place of a message in a training step.
 struct MessageSlot {
-  int cut = 0;  // in model order; the number of cuts: that of a tied weight's gradients
+  // Number of the cut in model order; the number of cuts stands for the tied weight's gradients.
+  int cut = 0;
   bool gradient = false;
-  int microbatch = 0;  // where sequences are cut, number of the slice: microbatch x slices + slice
+  int microbatch = 0;  // with slices the number of the slice: microbatch x slices + slice
 };
 
 struct MessageCost {
   int64_t raw_bytes = 0;
-  int64_t wire_bytes = 0, likely_wire_bytes = 0;  // at most, and as the codec's speed has it
+  // `wire_bytes` is the maximum, `likely_wire_bytes` what the measured speed of the codec predicts.
+  int64_t wire_bytes = 0, likely_wire_bytes = 0;
   double encode_seconds = 0, decode_seconds = 0;
 };
 
 class MessageCosts {
  public:
-  // `partition` is the experiment's, and `slices` what SlicesFrom says of it. The experiment, the
-  // partition and the speeds outlive it. Errors of the experiment.
+  // `partition` is the experiment's, `slices` the result of SlicesFrom for it. `experiment`,
+  // `partition` and `speeds` must outlive the object. Returns the errors of the experiment.
   static absl::StatusOr<MessageCosts> New(const Experiment& experiment, const Partition& partition,
                                           std::vector<int64_t> slices, const Speeds& speeds);
 
+  // Returns the cost of one message.
   absl::StatusOr<MessageCost> Of(const MessageSlot& slot, const Coded& coded) const;
-  // What a part of the gradient's norm takes in that direction of a cut.
+  // Returns the wire bytes of the message that carries a partial sum of the gradient's norm across
+  // `cut` in that direction.
   int64_t SumBytes(int cut, bool gradient) const;
-  // What the gradient of a learned basis takes there; 0 where none is.
+  // Returns the wire bytes of a learned basis's gradient at `cut` in that direction; 0 where there
+  // is no learned basis.
   int64_t BasisBytes(int cut, bool gradient) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// Rows of 16 features cross at h.0; the head's copy of the embedding is [65, 16].
+// At h.0 rows of 16 features cross; the head's copy of the embedding is [65, 16].
 constexpr char kExperiment[] = R"(
 name: costs
 model: {name: gpt2, layers: 2, heads: 2, width: 16}

@@ -99,7 +99,7 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // Of the stage when it is fullest.
+  // Returns the stage's memory at the moment when it is fullest.
   int64_t MemoryBytes(int stage) const {
     TrainingMemory memory;
     memory.microbatch_samples = plan_.microbatch_size;
@@ -149,15 +149,15 @@ class Planner {
     stage->chunks.push_back(std::move(chunk));
   }
 
-  // Of a block's backward pass, without what it does again: the part that is for weights, by its
-  // FLOPs, where a backward pass takes twice a forward pass's.
+  // Returns the share of a block's backward pass that computes the gradients of weights, without
+  // what is recomputed. It goes by FLOPs; a backward pass takes twice those of a forward pass.
   double WeightShare(int block) const {
     const BlockSpec& spec = partition_.model.blocks[block];
     const double flops = 2 * ForwardFlops(spec);
     return flops > 0 ? WeightFlops(spec) / flops : 0;
   }
 
-  // Of a chunk's FLOPs.
+  // Returns the share of attention in the FLOPs of a chunk.
   double AttentionShare(const SegmentRange& chunk) const {
     double attention = 0, all = 0;
     for (int segment = chunk.first; segment < chunk.end; ++segment) {
@@ -235,7 +235,7 @@ class Planner {
 
   using CodedOf = std::function<Coded(const PlannedDirection&)>;
 
-  // A microbatch's, or of its slices together.
+  // Returns the cost of a microbatch's message, or of all its slices together.
   absl::StatusOr<TransferCost> Transfer(int cut, bool gradient, const Coded& coded) const {
     TransferCost sum;
     for (int slice = 0; slice < slices(); ++slice) {
@@ -247,7 +247,8 @@ class Planner {
     return sum;
   }
 
-  // Takes every microbatch to be as large as the first, so rather too long than too short.
+  // Simulates a step. Takes every microbatch to be as large as the first, so the result is rather
+  // too long than too short.
   absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodedOf& coded_of) const {
     Simulation simulation;
     simulation.schedule = schedule_;
@@ -268,7 +269,7 @@ class Planner {
                                    AttentionShare(partition_.placement.chunks[i]),
                                    chunk.pass_seconds});
     }
-    // A stage updates once: that of its first chunk stands for all.
+    // A stage updates once; the simulation counts the update at its first chunk.
     for (size_t i = 0; i < plan_.stages.size(); ++i) {
       simulation.chunks[i].update_seconds = plan_.stages[i].update_seconds;
     }
@@ -280,7 +281,7 @@ class Planner {
         ASSIGN_OR_RETURN(const TransferCost coded,
                          Transfer(static_cast<int>(cut), gradient, coded_of(direction)));
         ASSIGN_OR_RETURN(const TransferCost exact, Transfer(static_cast<int>(cut), gradient, {}));
-        // The simulator knows one cost for all messages of a direction: their mean.
+        // The simulator has one cost for all messages of a direction, so it gets their mean.
         const double exact_share =
             static_cast<double>(direction.exact_messages) / (plan_.microbatches * slices());
         (gradient ? simulation.gradients : simulation.activations)
@@ -297,8 +298,8 @@ class Planner {
     return makespan;
   }
 
-  // What a step takes between its last backward pass and its update: both gradients of a tied
-  // weight cross at once, then those of learned bases, at all cuts together, and then the sum of
+  // Returns the seconds of a step between its last backward pass and its update. Both gradients of
+  // a tied weight cross at once; then those of learned bases at all cuts together; then the sum of
   // squares passes all stages and comes back.
   absl::StatusOr<double> SecondsBehindPasses(const LinkRate& link, const CodedOf& coded_of) const {
     const TransportCost& transport = speeds_.transport;
@@ -348,10 +349,10 @@ class Planner {
   const Speeds& speeds_;
   Plan plan_;
   Partition partition_;
-  std::optional<TiedWeight> tied_;  // that cuts part from its copy
+  std::optional<TiedWeight> tied_;  // set if the cuts separate it from its copy
   OptimizerSpec optimizer_;
   ScheduleKind schedule_ = ScheduleKind::kOneForwardOneBackward;
-  std::vector<int64_t> slices_;  // what SlicesFrom says
+  std::vector<int64_t> slices_;  // result of SlicesFrom
   DType compute_ = DType::kF32;
   Recompute recompute_ = Recompute::kNone;
   std::vector<SegmentCost> segments_;

@@ -29,7 +29,7 @@ optimizer: {lr: 0.1, momentum: 0.9}
 epochs: 1
 )";
 
-// 10 GFLOP/s and 2 GB/s.
+// Speeds of 10 GFLOP/s and 2 GB/s.
 Speeds SomeSpeeds(const Experiment& experiment) {
   Speeds speeds;
   speeds.blocks = *BlocksAt(PartitionFrom(experiment)->model, /*gflops=*/10);
@@ -89,7 +89,7 @@ TEST(PlanTest, AStepOfOneStageIsThreeForwardsOfTheBatch) {
   const Plan plan = PlanOf({"pipeline.stages=1"});
   EXPECT_NEAR(plan.steps.back().seconds, 3 * 64 * plan.stages[0].forward_flops / 10e9, 1e-9);
   EXPECT_TRUE(plan.boundaries[0].in_memory);
-  EXPECT_EQ(plan.steps.front().seconds, plan.steps.back().seconds);  // no link is in the way
+  EXPECT_EQ(plan.steps.front().seconds, plan.steps.back().seconds);  // links make no difference
 }
 
 TEST(PlanTest, BlocksThatRunAgainTakeTimeAndSaveMemory) {
@@ -118,7 +118,7 @@ TEST(PlanTest, LatencyDelaysEveryRate) {
   assumptions.rtt_ms = 100;
   const double more =
       PlanOf({}, assumptions).steps.back().seconds - PlanOf({}).steps.back().seconds;
-  // Three links, both ways, half a round trip each; a part hides behind the second microbatch.
+  // Three links, both ways, half a round trip each; a part is hidden by the second microbatch.
   EXPECT_NEAR(more, 6 * 0.050, 0.005);
 }
 
@@ -158,13 +158,13 @@ TEST(PlanTest, ZeroBubbleIsFasterThan1F1BAndKeepsWhatItsWeightPartsNeed) {
   const Partition partition = *PartitionFrom(*ParseExperiment(kExperiment, "test", split));
   const auto costs = SegmentCosts(partition.model, partition.cuts);
   for (size_t s = 0; s < zero.stages.size(); ++s) {
-    // Four microbatches in four stages: s of them wait beside those in flight, or one more of them
-    // in place of one in flight.
+    // Four microbatches in four stages: beside those in flight s of them wait, or one more waits
+    // and one less is in flight.
     const int64_t more = costs[s].waiting_elements * static_cast<int64_t>(s);
     const int64_t instead = more + costs[s].waiting_elements - costs[s].kept_elements;
     EXPECT_EQ(zero.stages[s].memory_bytes - plain.stages[s].memory_bytes,
               4 * zero.microbatch_size * std::max(more, instead));
-    // Convolutions and one linear layer: half of the backward pass is for weights.
+    // With convolutions and one linear layer, half of the backward pass is for weights.
     EXPECT_NEAR(zero.stages[s].chunks[0].weight_seconds, zero.stages[s].backward_seconds / 2,
                 1e-12);
   }
@@ -183,7 +183,7 @@ TEST(PlanTest, StagesThatTakeTurnsAreARingAndKeepWhatTheirSegmentsNeed) {
     EXPECT_EQ(boundary.upstream_stage, cut % 2);
     EXPECT_EQ(boundary.downstream_stage, (cut + 1) % 2);
   }
-  // Of five passes in flight the first stage has three or four in its first segment.
+  // The first stage has three or four of its five passes in flight in its first segment.
   const Partition partition = *PartitionFrom(*ParseExperiment(kExperiment, "test", two));
   const auto costs = SegmentCosts(partition.model, partition.cuts);
   const auto bytes = [&](int segment, int64_t in_flight) {
@@ -219,16 +219,16 @@ TEST(PlanTest, SlicesFillThePipelineSoonerAndKeepKeysAndValues) {
   const Plan slices = plan_of({"pipeline.schedule=terapipe", "pipeline.slices=4"});
   EXPECT_LT(slices.steps[0].seconds, whole.steps[0].seconds);
   EXPECT_EQ(slices.boundaries[0].activations.raw_bytes, whole.boundaries[0].activations.raw_bytes);
-  // Headers of four messages in place of one.
+  // Four messages have four headers where one had one.
   EXPECT_GT(slices.boundaries[0].activations.wire_bytes,
             whole.boundaries[0].activations.wire_bytes);
-  // The second stage has a block, and one or two microbatches of four sequences in flight: keys and
-  // values of 64 positions, 32 features each, and both gradients.
+  // The second stage has a block, with one or two microbatches of four sequences in flight: keys
+  // and values of 64 positions, 32 features each, and the gradients of both.
   EXPECT_EQ(slices.stages[1].memory_bytes - whole.stages[1].memory_bytes,
             2 * 4 * (2 * 64 * 32) * 8);
 }
 
-// A message at a time crosses two cuts and comes back; with clipping sums follow them.
+// Messages cross two cuts and come back, one at a time; with clipping, sums follow them.
 TEST(PlanTest, EndsOfMessagesCount) {
   const Experiment experiment = *ParseExperiment(
       kText, "test", {"pipeline.microbatches=1", "model.tied=true", "optimizer.clip_norm=1"});
@@ -239,7 +239,8 @@ TEST(PlanTest, EndsOfMessagesCount) {
   speeds.transport.seconds_per_message = 10;
   const Plan with = *MakePlan(experiment, free, speeds);
   EXPECT_EQ(with.transport.seconds_per_message, 10);
-  // Each crossing has two ends: of two activations, two gradients, the tied weight's and four sums.
+  // Each crossing has two ends. There are two activations, two gradients, the tied weight's and
+  // four sums.
   EXPECT_NEAR(with.steps[0].seconds - without, 2 * 10 * (2 + 2 + 1 + 4), 1e-6);
   EXPECT_THAT(FormatPlan(with), HasSubstr("Each end of a message takes 10000000 us"));
 }
@@ -252,12 +253,12 @@ TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
   CodingSpeed& speed = speeds.codings[{"layer1", false, CodecText(before.codec), "none"}];
   speed = {1e-6, 2e-6, before.wire_bytes * 0.5 / before.raw_bytes};
   const Plan plan = *MakePlan(experiment, PlanAssumptions(), speeds);
-  // stem, layer1.0: two blocks; microbatches of 32 samples.
+  // stem and layer1.0 are two blocks; microbatches have 32 samples.
   EXPECT_DOUBLE_EQ(plan.stages[0].forward_seconds, 2 * (32 * 1 + 5));
   EXPECT_DOUBLE_EQ(plan.stages[0].backward_seconds, 2 * (32 * 2 + 2 * 5));
   EXPECT_DOUBLE_EQ(plan.stages[0].update_seconds, 2 * 3);
   const PlannedDirection& after = plan.boundaries[0].activations;
-  EXPECT_EQ(after.wire_bytes, before.wire_bytes);  // the most stays what it is
+  EXPECT_EQ(after.wire_bytes, before.wire_bytes);  // the upper bound does not change
   EXPECT_NEAR(after.likely_wire_bytes, 0.5 * before.wire_bytes, 300);
   EXPECT_DOUBLE_EQ(after.encode_seconds, after.raw_bytes * 1e-6);
   EXPECT_DOUBLE_EQ(after.decode_seconds, after.raw_bytes * 2e-6);
@@ -303,8 +304,8 @@ TEST(FormatPlanTest, TheUncutModelHasNoBoundaryTable) {
 TEST(PlanTest, OutsideTheEpilogueGradientsGoExact) {
   const std::string topk = "compression.gradients={codec: topk, ratio: 0.1";
   const Plan always = PlanOf({topk + "}"}), epilogue = PlanOf({topk + ", epilogue_only: true}"});
-  // Two microbatches: the segment before layer3 receives the second in its cool-down, those before
-  // it both.
+  // There are two microbatches. The segment before layer3 receives the second in its cool-down;
+  // those before it receive both.
   EXPECT_EQ(epilogue.boundaries[0].gradients.wire_bytes, always.boundaries[0].gradients.wire_bytes);
   EXPECT_EQ(epilogue.boundaries[2].gradients.exact_messages, 1);
   EXPECT_GT(epilogue.boundaries[2].gradients.wire_bytes,
@@ -415,7 +416,7 @@ TEST(TiedPlanTest, TheWeightCountsOnceAndItsRowsHaveTheState) {
 TEST(TiedPlanTest, WhatComesBehindThePassesTakesItsTime) {
   const Plan free = LanguageModelPlan({"model.tied=false"}), tied = LanguageModelPlan({});
   const Plan clipped = LanguageModelPlan({"model.tied=false", "optimizer.clip_norm=1"});
-  // At the slowest link.
+  // The first step is that of the slowest link.
   const double bits = free.steps[0].bits_per_second;
   EXPECT_NEAR(tied.steps[0].seconds - free.steps[0].seconds,
               8.0 * tied.boundaries.back().gradients.wire_bytes / bits, 1e-3);

@@ -1,4 +1,4 @@
-// How a plan is shown.
+// A plan as text.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -103,7 +103,7 @@ std::string RateName(double bits_per_second) {
   return absl::StrFormat("%g Mbit/s", bits_per_second / 1e6);
 }
 
-// What the times rest on.
+// Describes the assumptions behind the times.
 std::string Assumed(const Plan& plan) {
   const PlanAssumptions& assumed = plan.assumptions;
   const char* const nic =

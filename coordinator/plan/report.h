@@ -1,4 +1,4 @@
-// A plan as `thinwire plan --format json` prints it.
+// Conversion of a plan to the message that `thinwire plan --format json` prints.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-// `name`: the experiment's. `left_out`: as in Candidates.
+// Returns the report of an experiment called `name`. `left_out` is that of Candidates.
 PlanReport ReportOf(const std::string& name, const Plan& plan,
                     const std::vector<RankedChoice>& choices,
                     const std::vector<std::string>& left_out);

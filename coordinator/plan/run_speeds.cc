@@ -17,7 +17,7 @@
 namespace thinwire {
 namespace {
 
-// "resnet18 of 699,354 parameters for [1, 32, 32, 3]"
+// Returns "resnet18 of 699,354 parameters for [1, 32, 32, 3]".
 std::string SizeOf(const Model& model) {
   return absl::StrCat(model.name, " of ", TrainableParameters(model), " parameters for inputs ",
                       model.input.ToString());
@@ -34,13 +34,13 @@ absl::Status CheckModel(const Model& ran, const Model& planned, const std::strin
                                                  SizeOf(planned), ", which the experiment has"));
 }
 
-// What a segment took, and in how much training.
+// Compute time of a segment, and how much training it took.
 struct SegmentCompute {
   SegmentRecord took;
   double steps = 0, samples = 0;  // above 0
 };
 
-// By segment, each of them.
+// Returns the measurement of every segment, by its number; an error if one has none.
 absl::StatusOr<std::vector<SegmentCompute>> SegmentsOf(const Summary& summary, size_t count,
                                                        const std::string& name) {
   std::vector<SegmentCompute> segments(count);
@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<SegmentCompute>> SegmentsOf(const Summary& summary, s
   return segments;
 }
 
-// What one segment took, shared out to its blocks.
+// Divides the time of one segment among its blocks.
 void AddBlocks(const SegmentCompute& segment, const Model& model, const BlockRange& range,
                Recompute recompute, std::vector<BlockSeconds>* blocks) {
   double forward = 0, again = 0;  // FLOPs
@@ -73,10 +73,10 @@ void AddBlocks(const SegmentCompute& segment, const Model& model, const BlockRan
     forward += ForwardFlops(block);
     if (recompute == Recompute::kBlocks && WorthRecomputing(block)) again += ForwardFlops(block);
   }
-  // Of the backward passes only what they would do without.
+  // Leaves out the share of the backward passes that recomputed the forward pass.
   const double backward_share = forward > 0 ? 2 * forward / (2 * forward + again) : 1;
   for (int i = range.first; i < range.last; ++i) {
-    // Blocks that count no FLOPs, as an embedding, take equal parts.
+    // Blocks without FLOPs, such as an embedding, get equal shares.
     const double share =
         forward > 0 ? ForwardFlops(model.blocks[i]) / forward : 1.0 / (range.last - range.first);
     (*blocks)[i] = {share * segment.took.forward_seconds() / segment.samples,

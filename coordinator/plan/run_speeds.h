@@ -1,4 +1,4 @@
-// What a run measured of itself, as the speeds of a plan.
+// Speeds for a plan, taken from what a run measured.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@
 
 namespace thinwire {
 
-// From summary.json and experiment.yaml in the folder `dir` of a run. The seconds of each of its
-// segments go to its blocks by their FLOPs, and its codecs' seconds and payloads to the same
-// codings of the resolved `experiment`; other codings are left open. InvalidArgument, or NotFound,
-// for a folder that holds no run, a run of another model than the experiment's, or one that
-// measured nothing; each names the folder.
+// Reads summary.json and experiment.yaml in the folder `dir` of a run. The seconds of each segment
+// are divided among its blocks by their FLOPs. The seconds and payloads of its codecs go to the
+// same codings of the resolved `experiment`; other codings are left out. InvalidArgument or
+// NotFound, with the folder's name, if the folder holds no run, if the run trained another model,
+// or if it measured nothing.
 absl::StatusOr<Speeds> SpeedsOfRun(const std::string& dir, const Experiment& experiment);
 
-// The same of a run that ended with `summary`; `name` is what errors call it.
+// Does the same for a run that ended with `summary`, of the experiment `ran`. Errors call the run
+// `name`.
 absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
                                 const Experiment& experiment, const std::string& name);
 
-// What the first stage of a run computed on, device and processor.
+// Returns the device and the processor that the run's first stage computed on.
 std::string MachineOf(const Summary& summary);
 
 }  // namespace thinwire

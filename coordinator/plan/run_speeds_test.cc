@@ -33,7 +33,7 @@ Experiment With(const std::vector<std::string>& overrides) {
   return *ParseExperiment(kExperiment, "test", overrides);
 }
 
-// Two stages trained 200 samples in 10 steps, the first of one segment, the second of two.
+// Two stages trained 200 samples in 10 steps. The first has one segment, the second two.
 Summary SomeSummary() {
   Summary summary;
   summary.set_device("cpu");
@@ -93,7 +93,8 @@ TEST(SpeedsOfRunTest, WhatARunComputedAgainIsNoPartOfItsBackwardPasses) {
   const auto plain = SpeedsOf(SomeSummary(), With({}), With({}), "a");
   const auto again = SpeedsOf(SomeSummary(), With({"pipeline.recompute=blocks"}), With({}), "a");
   ASSERT_TRUE(plain.ok() && again.ok());
-  const size_t last_block = plain->blocks.size() - 2;  // before the head, which keeps little
+  // The last one before the head, which keeps little.
+  const size_t last_block = plain->blocks.size() - 2;
   EXPECT_LT(again->blocks[last_block].backward, 0.75 * plain->blocks[last_block].backward);
   EXPECT_GT(again->blocks[last_block].backward, 0.6 * plain->blocks[last_block].backward);
 }

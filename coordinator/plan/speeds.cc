@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// Within these bounds all sums of a simulation are finite numbers.
+// Within these bounds all sums of a simulation are finite.
 constexpr double kLeastSpeed = 1e-6, kMostSpeed = 1e12;
 
 absl::Status CheckSpeed(const char* flag, double value) {
@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gf
 
 void AddPasses(const Model& model, double layer_seconds, double samples_of_pass,
                std::vector<BlockSeconds>* blocks) {
-  constexpr double kLeastRest = 0.1;  // of what was measured of a sample
+  constexpr double kLeastRest = 0.1;  // of the measured time of a sample
   for (size_t i = 0; i < blocks->size(); ++i) {
     BlockSeconds& block = (*blocks)[i];
     block.pass = layer_seconds * static_cast<double>(CountLayers(model.blocks[i]));

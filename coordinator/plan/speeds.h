@@ -1,5 +1,5 @@
-// How fast stages compute and codecs work: what a plan is told by a measurement, by a run or by its
-// user.
+// Speeds of stages and codecs that a plan computes with. They come from a measurement, from a run
+// or from the user.
 #pragma once
 
 #include <map>
@@ -13,20 +13,21 @@
 
 namespace thinwire {
 
-// What a block of the model takes, seconds.
+// Seconds that one block of the model takes.
 struct BlockSeconds {
-  double forward = 0;   // one sample
-  double backward = 0;  // one sample, without what pipeline.recompute does again
-  double update = 0;    // the optimizer, once a step
-  double pass = 0;  // besides, for each forward pass, however few its samples; twice that backward
+  double forward = 0;   // of one sample
+  double backward = 0;  // of one sample, without the forward pass that pipeline.recompute repeats
+  double update = 0;    // of the optimizer, once a step
+  // Fixed cost of a forward pass, whatever its samples; a backward pass has twice as much.
+  double pass = 0;
 };
 
-// What codes the messages of one direction of a cut.
+// Coding of the messages of one direction of a cut.
 struct Coding {
   std::string cut;
   bool gradient = false;
-  std::string codec;     // as CodecText has it
-  std::string feedback;  // as FeedbackSpec::ToString has it
+  std::string codec;     // as CodecText writes it
+  std::string feedback;  // as FeedbackSpec::ToString writes it
 
   friend bool operator<(const Coding& a, const Coding& b) {
     return std::tie(a.cut, a.gradient, a.codec, a.feedback) <
@@ -35,33 +36,39 @@ struct Coding {
   friend bool operator==(const Coding& a, const Coding& b) { return !(a < b) && !(b < a); }
 };
 
+// Speed and compression of a coding, per byte of the uncompressed tensor.
 struct CodingSpeed {
-  double encode_seconds_per_byte = 0, decode_seconds_per_byte = 0;  // of the tensor's own bytes
-  double payload_per_byte = 0;  // likewise; 0: as long as payloads can be
+  double encode_seconds_per_byte = 0, decode_seconds_per_byte = 0;
+  double payload_per_byte = 0;  // 0: unknown, payloads count with their maximum
 };
 
+// All speeds of a plan.
 struct Speeds {
-  std::vector<BlockSeconds> blocks;          // of the whole model, in order
-  double samples_of_pass = 0;                // in which they were measured, with what a pass takes
-  std::string machine;                       // that a run had, which has told them
-  std::map<Coding, CodingSpeed> codings;     // but for codec none, which takes no time
-  CodingSpeed others;                        // of codings that are not there
-  TransportCost transport;                   // of messages; none, unless it was measured
-  double layer_seconds = 0;                  // as AddPasses was told, likewise
-  std::string compute_source, codec_source;  // where both come from: "40 GFLOP/s, measured by …"
+  std::vector<BlockSeconds> blocks;  // of the whole model, in order
+  // Samples per pass in the measurement of `blocks`, as AddPasses takes it.
+  double samples_of_pass = 0;
+  std::string machine;  // machine of the run that measured them; empty: not from a run
+  std::map<Coding, CodingSpeed> codings;     // all but those with codec none, which takes no time
+  CodingSpeed others;                        // speed of codings that are not in `codings`
+  TransportCost transport;                   // 0 unless it was measured
+  double layer_seconds = 0;                  // argument of AddPasses; 0 unless it was measured
+  std::string compute_source, codec_source;  // where each comes from: "40 GFLOP/s, measured by …"
 };
 
-// Blocks that compute so many 10^9 operations per second: those of the forward pass, and twice as
-// many backward. Updates take no time, passes none besides. InvalidArgument for less than 1e-6 or
-// more than 1e12, as --gflops.
+// Returns the times of blocks that compute 10^9 x `gflops` operations per second. A backward pass
+// has twice the operations of a forward pass. Updates take no time, and passes have no fixed cost.
+// InvalidArgument for less than 1e-6 or more than 1e12; the error names the flag --gflops.
 absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gflops);
 
-// Makes a forward pass take so many seconds for each layer besides. What `blocks` has of a sample
-// was measured in passes of so many samples, and is less without; 0: it was not part of it.
+// Adds a fixed cost of `layer_seconds` per layer to each forward pass, and twice that to each
+// backward pass. The times of a sample in `blocks` were measured in passes of `samples_of_pass`
+// samples, so they shrink by their share of this cost, to no less than a tenth. If
+// `samples_of_pass` is 0, the measurement did not include it and they stay as they are.
 void AddPasses(const Model& model, double layer_seconds, double samples_of_pass,
                std::vector<BlockSeconds>* blocks);
 
-// A codec that encodes, and decodes, so many 10^9 bytes per second. Likewise, as --codec_gbps.
+// Returns the speed of a codec that encodes, and decodes, 10^9 x `gigabytes_per_second` bytes per
+// second. InvalidArgument as in BlocksAt, for the flag --codec_gbps.
 absl::StatusOr<CodingSpeed> CodingAt(double gigabytes_per_second);
 
 }  // namespace thinwire

@@ -35,7 +35,7 @@ TEST(AddPassesTest, EachLayerTakesThemAndWhatWasMeasuredIsLessWithout) {
   AddPasses(model, /*layer_seconds=*/2, /*samples_of_pass=*/0, &given);
   AddPasses(model, /*layer_seconds=*/2, /*samples_of_pass=*/8, &measured);
   const auto layers = static_cast<double>(CountLayers(model.blocks[1]));
-  EXPECT_GT(layers, 5);  // a residual block's
+  EXPECT_GT(layers, 5);  // of a residual block
   EXPECT_EQ(given[1].pass, 2 * layers);
   EXPECT_EQ(given[1].forward, 10);
   EXPECT_EQ(measured[1].pass, 2 * layers);
@@ -43,7 +43,7 @@ TEST(AddPassesTest, EachLayerTakesThemAndWhatWasMeasuredIsLessWithout) {
   EXPECT_DOUBLE_EQ(measured[1].backward, 20 - 4 * layers / 8);
   EXPECT_EQ(measured[1].update, 1);
   AddPasses(model, /*layer_seconds=*/1e6, /*samples_of_pass=*/8, &given);
-  EXPECT_DOUBLE_EQ(given[1].forward, 1);  // something is left
+  EXPECT_DOUBLE_EQ(given[1].forward, 1);  // a tenth is left
 }
 
 TEST(CodingAtTest, TakesSecondsPerByteAndSaysNothingOfPayloads) {

@@ -34,12 +34,12 @@ uint64_t RowsOf(StateKey key, const Experiment& experiment, uint64_t samples) {
   return samples;
 }
 
-// A cut or the tied cut, and the stages on its sides.
+// A cut or the tied cut, and the stages on its two sides.
 struct Crossing {
   std::string name;
   Shape sample;
   int before = 0, behind = 0;
-  std::optional<uint64_t> rows;  // those of a weight
+  std::optional<uint64_t> rows;  // number of the weight's rows, at the tied cut only
 };
 
 std::vector<Crossing> CrossingsOf(const Partition& partition) {
@@ -70,7 +70,7 @@ std::string WhatIsKept(const PlannedState& state) {
                       state.axes_bytes > 0 ? "; principal axes" : "");
 }
 
-// Bytes in memory at that stage, or at all stages for a negative one.
+// Returns the bytes in memory at `stage`, or at all stages if `stage` is negative.
 uint64_t MemoryOf(const PlannedState& state, int stage) {
   const StateBytes rows = state.feedback.dir.empty() ? state.bytes : StateBytes();
   uint64_t bytes = 0;
@@ -93,7 +93,8 @@ absl::Status Refuse(const StatePlan& plan, int stage, uint64_t bytes, uint64_t m
       "dir"));
 }
 
-// Every epoch visits all rows: a limit that they exceed would end the run in the first one.
+// Checks limit_bytes. Every epoch visits all rows, so a limit below their size would end the run in
+// the first epoch.
 absl::Status CheckLimit(const Experiment& experiment, const PlannedState& state,
                         const Shape& sample) {
   const FeedbackSpec& feedback = state.feedback;

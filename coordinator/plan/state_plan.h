@@ -1,4 +1,5 @@
-// What feedback and rotation principal will remember, and where, before anything runs.
+// Sizes and places of the state that feedback and rotation principal will keep, before anything
+// runs.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +14,43 @@
 
 namespace thinwire {
 
-// One direction of a cut that has feedback or principal axes.
+// State of one direction of a cut that has feedback or principal axes.
 struct PlannedState {
   std::string boundary;
   bool gradient = false;
   FeedbackSpec feedback;
-  uint64_t rows = 0;  // samples that have one
+  uint64_t rows = 0;  // number of rows: samples that have a state
   int sender_stage = 0, receiver_stage = 0;
-  StateBytes bytes;         // of all rows at either end, once each has been visited
+  StateBytes bytes;         // of all rows at each end, after each has been visited
   uint64_t axes_bytes = 0;  // of principal axes at each end, in memory
 };
 
 struct StatePlan {
-  std::vector<PlannedState> directions;      // in model order
-  std::vector<uint64_t> stage_memory_bytes;  // of both ends; state in files is not in it
+  std::vector<PlannedState> directions;  // in model order
+  // Memory of each stage, sent and received directions together; without state in files.
+  std::vector<uint64_t> stage_memory_bytes;
 };
 
-// Samples that an epoch of the resolved `experiment` trains on.
+// Returns the number of samples that an epoch of the resolved `experiment` trains on.
 absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment);
 
-// `experiment` is resolved. InvalidArgument naming cut and direction where limit_bytes is less than
-// all rows take and a row without room ends the run.
+// Plans the state of the resolved `experiment`. InvalidArgument names the cut and the direction
+// where limit_bytes is less than all rows take, if on_full makes a row without room end the run.
 absl::StatusOr<StatePlan> PlanState(const Experiment& experiment);
 
-// ResourceExhausted if the state that is kept in memory is more than a machine has, naming the
-// stage, its bytes and the directions that take most of them. `one_machine`: all stages share it.
+// Returns ResourceExhausted if the state in memory exceeds `machine_bytes`; the error names the
+// stage, its bytes and the direction that takes most of them. `one_machine`: all stages share that
+// memory.
 absl::Status CheckMemory(const StatePlan& plan, uint64_t machine_bytes, bool one_machine);
 
-// InvalidArgument naming the first feedback.dir in which no file can be made on this machine.
+// Checks that files can be created in every feedback.dir. InvalidArgument names the first one in
+// which this machine can create none.
 absl::Status CheckFolders(const StatePlan& plan);
 
-// Bytes of this machine's memory.
+// Returns the bytes of this machine's memory.
 uint64_t MachineMemoryBytes();
 
-// A table; empty without either.
+// Returns a table; empty if there is neither feedback nor principal axes.
 std::string FormatState(const StatePlan& plan);
 
 }  // namespace thinwire

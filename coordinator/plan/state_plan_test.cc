@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// What crosses behind layer1 is [8, 8, 16]: 1024 elements, 4096 bytes a row.
+// A sample of the message after layer1 is [8, 8, 16]: 1024 elements, 4096 bytes a row.
 constexpr char kExperiment[] = R"(
 name: state
 model: {name: resnet8, width: 16}

@@ -26,12 +26,13 @@
 namespace thinwire {
 namespace {
 
-// How large the measured message is, unless one sample is larger: that takes some milliseconds.
+// Elements of the measured message, unless one sample has more. Measuring it takes some
+// milliseconds.
 constexpr int64_t kMeasuredElements = 1 << 15;
 
-// low_rank projects, so it never expands. What an absolute threshold keeps of normal values says
-// nothing about the run's, and no element of e outgrows the threshold. A plug-in may do anything,
-// and is for a stage to run.
+// True if the contraction of the codec is to be measured. That of low_rank never needs it: it
+// projects, so it never expands. An absolute threshold depends on the run's own values, and no
+// element of its error exceeds the threshold. A plug-in may do anything, so only a stage runs it.
 bool IsMeasured(const DirectionSpec& does) {
   return does.feedback.kind != FeedbackKind::kNone && does.codec.kind != CodecKind::kLowRank &&
          does.codec.kind != CodecKind::kPlugin &&
@@ -39,13 +40,13 @@ bool IsMeasured(const DirectionSpec& does) {
            does.codec.relative_to == RelativeTo::kAbsolute);
 }
 
-// Counts the samples of a largest microbatch.
+// Returns the number of samples in a largest microbatch.
 int64_t MicrobatchSamples(const Experiment& experiment) {
   const int64_t microbatches = experiment.pipeline().microbatches();
   return (experiment.data().batch_size() + microbatches - 1) / microbatches;
 }
 
-// The largest message at a cut, of at most as many samples as are measured.
+// The largest message at a cut, cut down to the samples that are measured.
 struct LargestMessage {
   std::string cut;
   Shape message;
@@ -67,7 +68,7 @@ std::vector<LargestMessage> LargestMessages(const Experiment& experiment,
   return largest;
 }
 
-// "warning: layer1, gradients: codec uniform(...)"
+// Returns "warning: layer1, gradients: codec uniform(...)".
 std::string Beginning(const std::string& cuts, bool gradient, const std::string& codec) {
   return absl::StrCat("warning: ", cuts, ", ", gradient ? "gradients" : "activations", ": codec ",
                       codec);
@@ -75,7 +76,7 @@ std::string Beginning(const std::string& cuts, bool gradient, const std::string&
 
 absl::Status AddCausality(const Experiment& experiment, std::vector<std::string>* warnings) {
   ASSIGN_OR_RETURN(const std::vector<Causality> cuts, CausalityOf(experiment));
-  std::vector<std::pair<std::string, std::vector<std::string>>> codecs;  // and their cuts
+  std::vector<std::pair<std::string, std::vector<std::string>>> codecs;  // each codec with its cuts
   for (const auto& [cut, is_causal] : cuts) {
     if (is_causal) continue;
     ASSIGN_OR_RETURN(const CodecSpec codec,
@@ -119,14 +120,15 @@ absl::Status AddContractions(const Experiment& experiment, std::vector<std::stri
   return absl::OkStatus();
 }
 
-// The message or as many of its samples as tell what rate is the least.
+// Returns the shape of the message, or of as many of its samples as show the lowest rate.
 Shape MeasuredForRate(const Shape& message) {
   constexpr int64_t kElements = 1 << 20;
   const int64_t of_sample = message.elements() / message[0];
   return message.WithBatch(std::clamp<int64_t>(kElements / of_sample, 1, message[0]));
 }
 
-// Warns where a message cannot have the codec's lowest rate: one of usual size, or the smallest.
+// Warns where the codec's lowest rate is impossible for a message of usual size or for the
+// smallest.
 absl::Status AddRates(const Experiment& experiment, std::vector<std::string>* warnings) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const std::vector<SmallestMessage> smallest,

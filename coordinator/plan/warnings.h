@@ -1,4 +1,4 @@
-// What an experiment may do and its user should hear of before it runs.
+// Warnings that a user should see before an experiment runs.
 #pragma once
 
 #include <string>
@@ -14,15 +14,16 @@ struct Causality {
   std::string cut;
   bool is_causal = false;
 };
-// Of the cuts in model order; of none where the model takes no tokens, and not of the tied cut,
-// where none cross. `experiment` is resolved.
+// Returns an entry for each cut of the resolved `experiment`, in model order, if its model takes
+// tokens; else none. The tied cut has no entry, as no activations cross it.
 absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment);
 
-// A line for each codec of activations that is not causal, with the cuts of a model of tokens that
-// have it, and one for each direction of a cut whose codec, at its lowest level, is no contraction
-// for normal values, so that the state of its feedback may grow; then one for each whose lowest
-// rate is less than a message takes anyway. Encodes a message or two of normal values for each.
-// `experiment` is resolved.
+// Returns the warnings for the resolved `experiment`, one line each, in this order:
+// - a codec of activations that is not causal, with the cuts of a model of tokens that have it;
+// - a direction of a cut whose codec, at its lowest level, is no contraction for normal values, so
+//   that the state of its feedback may grow;
+// - a codec whose lowest rate is less than a message takes anyway.
+// Encodes a message or two of normally distributed values for each.
 absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experiment);
 
 }  // namespace thinwire

@@ -15,12 +15,12 @@
 namespace thinwire {
 namespace {
 
-constexpr int kDoublings = 3;  // of the budget, and halvings
+constexpr int kDoublings = 3;  // rates from 2^-3 to 2^3 times the budget
 
 using Point = RateCurve::Point;
 
-// The lower convex hull of the logarithms, as far as it falls: the logarithm is linear between the
-// points that are left, and the square itself is convex too.
+// Returns the falling part of the lower convex hull of the logarithms. Between its points the
+// logarithm is linear, so the square itself is convex too.
 std::vector<Point> Hull(const std::vector<Point>& points) {
   constexpr double kLeast = 1e-30;  // in place of 0, which has no logarithm
   const auto slope = [](const Point& a, const Point& b) {
@@ -43,7 +43,7 @@ std::vector<Point> Hull(const std::vector<Point>& points) {
   return hull;
 }
 
-// Where the square falls by `price` for each bit per element: less and less from there on.
+// Returns the rate from which on the square falls by no more than `price` per bit and element.
 double RateAt(const std::vector<Point>& hull, double price) {
   for (size_t i = 0; i + 1 < hull.size(); ++i) {
     const Point &a = hull[i], &b = hull[i + 1];
@@ -63,7 +63,7 @@ CodecSpec AtRate(CodecSpec codec, double bits) {
   return codec;
 }
 
-// Elements of a sample that cross, by cut.
+// Returns the elements of a sample that cross, by cut.
 absl::StatusOr<std::vector<std::pair<std::string, double>>> CutsOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   std::vector<std::pair<std::string, double>> cuts;
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<std::pair<std::string, double>>> CutsOf(const Experim
   return cuts;
 }
 
-// The curve of a direction of a cut, by the rows of the report.
+// Returns the curve of one direction of a cut, from the rows of the report.
 RateCurve CurveOf(const ProbeReport& report, const std::string& cut, bool gradient) {
   RateCurve curve;
   for (const ProbeRow& row : report.rows()) {
@@ -142,7 +142,8 @@ std::vector<double> ShareBits(const std::vector<RateCurve>& curves, double bits)
     hulls.push_back(Hull(curve.points));
     elements += curve.elements;
   }
-  // Elements that are many pay more for a bit each. `price`: a logarithm, of all elements' bit.
+  // `price` is the logarithm of the price of one more bit for every element of all directions. A
+  // direction with more elements pays more for one bit of each of them.
   const auto rates = [&](double price) {
     std::vector<double> rates;
     for (size_t i = 0; i < curves.size(); ++i) {
@@ -155,6 +156,7 @@ std::vector<double> ShareBits(const std::vector<RateCurve>& curves, double bits)
     for (size_t i = 0; i < curves.size(); ++i) sum += curves[i].elements * rates[i];
     return sum / elements;
   };
+  // Bisects the logarithm of the price: the rates fall as it rises.
   double low = -200, high = 200;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;
@@ -181,7 +183,7 @@ absl::Status AddShares(const Budget& budget, const Experiment& experiment, Probe
     ProbeShare* const share = shared->add_shares();
     share->set_cut(cuts[i / 2].first);
     share->set_gradient(i % 2 == 1);
-    // Four digits are finer than what a message meets.
+    // Four digits are finer than a message's rate can be met.
     share->set_rate(std::round(rates[i] * 1e4) / 1e4);
     const CodecSpec& codec = share->gradient() ? budget.gradients : budget.activations;
     share->set_codec(AtRate(codec, share->rate()).ToString());
@@ -199,7 +201,7 @@ std::string SharesYaml(const ProbeBudget& budget) {
   auto& boundaries = *fragment.mutable_compression()->mutable_boundaries();
   for (const ProbeShare& share : budget.shares()) {
     BoundaryConfig& boundary = boundaries[share.cut()];
-    // ecsq's own text: there is nothing to go wrong.
+    // The text is ecsq's own, so parsing it cannot fail.
     (share.gradient() ? *boundary.mutable_gradients() : *boundary.mutable_activations()) =
         *ConfigOf(*ParseCodec(share.codec()));
   }

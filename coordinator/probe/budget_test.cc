@@ -16,7 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// What a Gaussian source of that variance loses at rates 0 to 16: a factor of four for each bit.
+// Returns the error of a Gaussian source of that variance at rates 0 to 16: each bit divides it by
+// four.
 RateCurve Gaussian(double variance, double elements) {
   RateCurve curve;
   curve.elements = elements;
@@ -27,14 +28,14 @@ RateCurve Gaussian(double variance, double elements) {
 }
 
 TEST(ShareBitsTest, IsReverseWaterFillingOfGaussianSources) {
-  // All get down to the same error, but for one whose variance is below it.
+  // All directions get the same error, except one whose variance is below it.
   const std::vector<double> rates =
       ShareBits({Gaussian(16, 1), Gaussian(4, 1), Gaussian(0.01, 1)}, 1);
   EXPECT_THAT(rates, ElementsAre(DoubleNear(2, 1e-6), DoubleNear(1, 1e-6), DoubleNear(0, 1e-6)));
 }
 
 TEST(ShareBitsTest, ABitForEachOfMoreElementsCostsMore) {
-  // Equal slopes: a fourth of the elements, so a fourth of the error, which is a bit more.
+  // Slopes are equal. With a fourth of the elements the error is a fourth: one bit more.
   const std::vector<double> rates = ShareBits({Gaussian(1, 1), Gaussian(1, 4)}, 2);
   EXPECT_NEAR(rates[0] - rates[1], 1, 1e-6);
   EXPECT_NEAR((rates[0] + 4 * rates[1]) / 5, 2, 1e-6);
@@ -97,7 +98,7 @@ TEST(BudgetConfigurationsTest, EachDirectionOfEachCutIsProbedAloneAtEachRate) {
   }
 }
 
-// A row as the probe would make it of a direction whose error falls by half for each bit.
+// Adds a row such as the probe makes of a direction whose error halves with each bit.
 void AddRow(const ProbeConfiguration& configuration, double error, ProbeReport* report) {
   const bool is_gradient = configuration.gradients.has_value();
   const double bits = (is_gradient ? configuration.gradients : configuration.activations)->rate;
@@ -121,8 +122,10 @@ TEST(AddSharesTest, TheShareIsAFileOfItsOwnAndTakesTheBudget) {
   ASSERT_TRUE(AddShares(budget, experiment, &report).ok());
   const ProbeBudget& shared = report.budget();
   ASSERT_EQ(shared.shares_size(), 4);
-  EXPECT_NEAR(shared.shares(0).rate() - shared.shares(1).rate(), 1, 1e-3);    // twice the error
-  EXPECT_NEAR(shared.shares(2).rate() - shared.shares(0).rate(), 0.5, 1e-3);  // half the elements
+  // One has twice the error.
+  EXPECT_NEAR(shared.shares(0).rate() - shared.shares(1).rate(), 1, 1e-3);
+  // One has half the elements.
+  EXPECT_NEAR(shared.shares(2).rate() - shared.shares(0).rate(), 0.5, 1e-3);
   EXPECT_LT(shared.relative_error(), shared.equal_relative_error());
   const std::string plain =
       "model: {name: resnet8}\ndata: {name: digits}\noptimizer: {lr: 0.1}\n"

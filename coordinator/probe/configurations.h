@@ -1,4 +1,4 @@
-// Which codecs a probe tries, in which directions.
+// The codecs that a probe tries, and the directions in which it tries them.
 #pragma once
 
 #include <optional>
@@ -12,34 +12,34 @@
 
 namespace thinwire {
 
-// One row of a probe: what acts on activations and on gradients; nothing: sent as they are.
+// One row of a probe: the codecs of activations and of gradients; no codec: sent uncompressed.
 struct ProbeConfiguration {
   std::optional<CodecSpec> activations, gradients;
-  std::string cut = {};  // the only one where they act; empty: at every cut
+  std::string cut = {};  // the only cut where they are used; empty: all cuts
 
   std::string Directions() const;  // "forward", "backward", "both"; "" when nothing is compressed
 };
 
-// A codec as a user gives it, for both directions or "ACTIVATIONS | GRADIENTS", as the
-// configurations that make sense of it: forward alone, backward alone, both. Of a codec that needs
-// the received activation's non-zeros (support, indices) there is no forward; of a single one
-// "both" pairs it with the same codec without support. indices=shared is compared with both only,
-// and wants the pair. A codec may be the path of a library, which gets `parameters`, JSON.
-// InvalidArgument names what is wrong with `text`.
+// Returns the configurations to try for a codec text, which is one codec for both directions or
+// "ACTIVATIONS | GRADIENTS": forward alone, backward alone, and both. A codec that needs the
+// non-zeros of the received activation (support, indices) has no forward row. If such a codec is
+// given alone, "both" pairs it with the same codec without support. indices=shared has the row
+// "both" only, and wants a pair. A codec may be the path of a library, which gets `parameters`,
+// JSON. InvalidArgument names what is wrong with `text`.
 absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::string& text,
                                                                 const std::string& parameters = "");
 
-// A file of such codecs, one per line; '#' begins a comment. NotFound, or InvalidArgument naming
-// file and line.
+// Reads a file of such texts, one per line; '#' begins a comment. NotFound; or InvalidArgument,
+// which names file and line.
 absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path,
                                                                 const std::string& parameters = "");
 
-// uniform, topk, fp8, blockwise8, randomk and low_rank at several levels, as text for
-// ParseProbeCodec.
+// Returns texts for ParseProbeCodec: uniform, topk, fp8, blockwise8, randomk and low_rank at
+// several levels.
 const std::vector<std::string>& StandardProbeCodecs();
 
-// The resolved `experiment` with these codecs at their cuts and no other compression: no
-// compensation, no warm-up, no overrides. Resolved again. The error of every message is measured.
+// Returns the resolved `experiment` with these codecs at their cuts and no other compression: no
+// feedback, no warm-up, no overrides. The error of every message is measured. Resolved again.
 absl::StatusOr<Experiment> WithCodecs(Experiment experiment,
                                       const ProbeConfiguration& configuration);
 

@@ -33,7 +33,8 @@ uint64_t MostGradientBytes(const ModelLayout& layout) {
   constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
   uint64_t bytes = kFileBytes;
   for (const auto& [name, range] : layout.ranges) {
-    bytes += range.elements * sizeof(float) + kTensorBytes + 2 * name.size();  // two: escaped
+    // Twice, as names may be escaped.
+    bytes += range.elements * sizeof(float) + kTensorBytes + 2 * name.size();
   }
   return bytes;
 }

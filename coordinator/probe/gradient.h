@@ -1,4 +1,4 @@
-// The parameter gradient of one batch, put together from the stages' files.
+// The parameter gradient of one batch, assembled from the stages' files.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace thinwire {
 
-// By segment; the trained parameters of a segment stand one after the other in model order.
+// Gradients by segment. The trained parameters of a segment follow each other in model order.
 using Gradient = std::vector<std::vector<float>>;
 
-// The gradients of the parameters that one stage trains, as a safetensors file.
+// Safetensors file with the gradients of the parameters that one stage trains.
 struct GradientFile {
-  std::string stage;  // its name, for messages
+  std::string stage;  // the stage's name, for messages
   std::string bytes;
 };
 
-// More than any stage's gradients take as a file.
+// Returns an upper bound for the size of a stage's gradient file.
 uint64_t MostGradientBytes(const ModelLayout& layout);
 
-// Wants each trained parameter once, as F32 and with its number of elements. Errors are Internal
-// and name the stage and what is wrong.
+// Assembles the gradient. Each trained parameter must occur once, as F32 and with its number of
+// elements. Errors are Internal and name the stage and the fault.
 absl::StatusOr<Gradient> GradientFrom(const std::vector<GradientFile>& files,
                                       const ModelLayout& layout);
 

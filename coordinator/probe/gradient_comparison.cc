@@ -28,7 +28,7 @@ Closeness GradientComparison::Result() const {
   if (g_squares_ == 0 && g0_squares_ == 0) return {};
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (g0_squares_ == 0) return {0, kInfinity, kInfinity};
-  // sqrt(x x) is x: equal vectors have cosine 1 to the last bit.
+  // One square root of the product: as sqrt(x x) is x, equal vectors have cosine 1 to the last bit.
   const double norms = std::sqrt(g_squares_ * g0_squares_);
   return {norms == 0 ? 0 : dot_ / norms, std::sqrt(difference_squares_ / g0_squares_),
           std::sqrt(g_squares_ / g0_squares_)};

@@ -1,21 +1,22 @@
-// How far a parameter gradient is from another: the numbers of `thinwire probe`.
+// Distance between two parameter gradients: the numbers of `thinwire probe`.
 #pragma once
 
 #include "absl/types/span.h"
 
 namespace thinwire {
 
+// Comparison of a gradient g with the reference g0.
 struct Closeness {
   double cosine = 1;          // <g, g0> / (||g|| ||g0||); 1 when both are zero, 0 when one is
   double relative_error = 0;  // ||g - g0|| / ||g0||; 0 when both are zero, infinity when only g0 is
-  double norm_ratio = 1;      // ||g|| / ||g0||; likewise 1 and infinity
+  double norm_ratio = 1;      // ||g|| / ||g0||; 1 when both are zero, infinity when only g0 is
 };
 
-// Sums over pieces of one vector, in fp64 and in order. Of equal vectors cosine and ratio are
-// exactly 1 and the error is exactly 0.
+// Accumulates sums over the pieces of two vectors, in fp64 and in order. For equal vectors cosine
+// and ratio are exactly 1 and the error is exactly 0.
 class GradientComparison {
  public:
-  // Pieces of equal size.
+  // Adds a piece of each vector; both have the same size.
   void Add(absl::Span<const float> g, absl::Span<const float> g0);
   void Add(const GradientComparison& other);
 

@@ -25,7 +25,7 @@ struct Batch {
   double loss = 0;
 };
 
-// All batches under one configuration, and what crossed the cuts meanwhile.
+// Results of all batches under one configuration, and the traffic at the cuts.
 struct Measured {
   std::vector<Batch> batches;
   std::vector<BoundaryRecord> boundaries;
@@ -138,7 +138,7 @@ class Prober {
     return absl::OkStatus();
   }
 
-  // A fresh pipeline for each configuration: nothing of one can leak into the next.
+  // Configures a new pipeline for each configuration, so that no state of one affects the next.
   absl::StatusOr<Measured> Measure(const ProbeConfiguration& configuration) {
     ASSIGN_OR_RETURN(Experiment experiment, WithCodecs(task_.experiment, configuration));
     if (verified_) experiment.mutable_data()->set_verify(false);
@@ -200,8 +200,8 @@ class Prober {
     return batch;
   }
 
-  // Compares the batches without codecs, which tells what stochastic gradient descent itself does
-  // to the direction.
+  // Compares the batches with each other without codecs, which shows how much the gradient's
+  // direction varies in stochastic gradient descent itself.
   void CompareBatches() {
     std::vector<double> cosines;
     for (size_t i = 0; i < reference_->size(); ++i) {
@@ -253,10 +253,10 @@ class Prober {
   ProbeReport& report_;
   ModelLayout layout_;
   std::vector<int> threads_;  // by stage
-  size_t element_bytes_ = 0;  // of what crosses uncompressed
+  size_t element_bytes_ = 0;  // of an element that crosses uncompressed
   bool verified_ = false;     // the data's checksums need comparing once
   const std::vector<Batch>* reference_ = nullptr;
-  // The last configuration that compressed activations alone.
+  // The codec of the last configuration that compressed activations alone.
   std::optional<CodecSpec> forward_codec_;
   std::vector<Batch> forward_;
 };

@@ -1,4 +1,4 @@
-// Gradients of the same batches with and without each codec, from stages that are yet to be leased.
+// Comparison of the gradients of the same batches with and without each codec, computed by stages.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,20 @@
 
 namespace thinwire {
 
+// What to probe.
 struct ProbeTask {
-  Experiment experiment;               // resolved; its codecs are not looked at
-  std::optional<ModelShares> weights;  // none: the experiment's random ones
-  uint32_t epochs_trained = 0;         // batches are those of the next epoch, augmented as it would
-  int batches = 1;                     // the epoch's first ones
+  Experiment experiment;               // resolved; its codecs are ignored
+  std::optional<ModelShares> weights;  // not set: the experiment's random initial ones
+  // The batches are those of the following epoch, with its augmentation.
+  uint32_t epochs_trained = 0;
+  int batches = 1;  // number of batches, from the beginning of the epoch
   std::vector<ProbeConfiguration> configurations;
 };
 
-// Trains nothing: configures the stages of `fleet` anew for every configuration, gives them the
-// weights, and compares the parameter gradient of each batch with the one without codecs. Appends
-// a row per configuration to *report and fills in what it knows of the rest; `on_progress` gets a
-// line for each. Blocks. Errors as RunExperiment.
+// Compares gradients; trains nothing. It configures the stages of `fleet` again for every
+// configuration, sends them the weights, and compares the parameter gradient of each batch with
+// that without codecs. Appends a row per configuration to *report and fills in the rest that it
+// knows; `on_progress` gets a line for each. Blocks. Errors as RunExperiment.
 absl::Status RunProbe(const ProbeTask& task, Fleet* fleet,
                       const std::function<void(const std::string&)>& on_progress,
                       ProbeReport* report);

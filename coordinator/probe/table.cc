@@ -20,7 +20,7 @@ std::string CodecOf(const ProbeRow& row) {
   return absl::StrCat(row.activations(), " \\| ", row.gradients());
 }
 
-// "forward", "forward at layer1".
+// Returns "forward", or "forward at layer1".
 std::string Where(const ProbeRow& row) {
   return row.cut().empty() ? row.compressed() : absl::StrCat(row.compressed(), " at ", row.cut());
 }

@@ -1,4 +1,4 @@
-// A probe's results for people and for programs.
+// Results of a probe for people and for programs.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace thinwire {
 
-// Tables sorted by wire bits per element and by the boundary's own error, and one of segments.
+// Returns tables sorted by wire bits per element and by the boundary's own error, and one of
+// segments.
 std::string ProbeMarkdown(const ProbeReport& report);
 
-// A line per row and part of the model: "all", then each segment. RFC 4180.
+// Returns a CSV (RFC 4180) with a line per row and part of the model: "all", then each segment.
 std::string ProbeCsv(const ProbeReport& report);
 
 }  // namespace thinwire

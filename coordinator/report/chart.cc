@@ -11,7 +11,7 @@ namespace thinwire {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 330;
-constexpr double kLeft = 58, kRight = 24, kTop = 34, kBottom = 46;  // around the plot
+constexpr double kLeft = 58, kRight = 24, kTop = 34, kBottom = 46;  // margins around the plot
 constexpr double kMostTicks = 7;
 
 struct Bounds {
@@ -31,7 +31,7 @@ Bounds BoundsOf(const Chart& chart) {
   return all;
 }
 
-// From values to the plot.
+// Mapping from values to positions in the plot.
 struct Axes {
   std::vector<double> x_ticks, y_ticks;
   bool is_log_x = false;
@@ -96,7 +96,7 @@ std::string Mark(const ChartSeries& series, const Axes& axes) {
       "%.6g</title></circle>\n",
       ColourClass(series), x, y, MarkupText(series.name), point.x, point.y);
   if (point.label.empty()) return svg;
-  const bool is_left = x > kWidth * 0.7;  // the side with more room
+  const bool is_left = x > kWidth * 0.7;  // the label goes to the side with more room
   return svg + Text(x + (is_left ? -8 : 8), y + 4, is_left ? "end" : "start", "label", point.label);
 }
 
@@ -106,6 +106,7 @@ std::vector<double> RoundTicks(double least, double most, int wanted) {
   const double range = std::max(most - least, 1e-9 * std::max(std::abs(most), 1.0));
   const double rough = range / wanted;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  // The step is the least of 1, 2, 5 and 10 times a power of ten that is not below the rough one.
   double step = 10 * power;
   for (const double factor : {5.0, 2.0, 1.0}) {
     if (factor * power >= rough) step = factor * power;
@@ -123,7 +124,7 @@ std::vector<double> LogTicks(double least, double most) {
     for (const double factor : {1.0, 2.0, 5.0}) {
       if (factor > 1 && !is_short) continue;
       const double tick = factor * power;
-      if (tick <= least) ticks.clear();  // the last one at or below the least is the first
+      if (tick <= least) ticks.clear();  // keeps only the last tick at or below the least value
       ticks.push_back(tick);
       if (tick >= most && ticks.size() > 1) return ticks;
     }

@@ -1,4 +1,4 @@
-// Charts as SVG, to stand inside a page whose style sheet names their colours.
+// Charts as SVG, for a page whose style sheet defines their colours.
 #pragma once
 
 #include <string>
@@ -6,35 +6,37 @@
 
 namespace thinwire {
 
-inline constexpr int kColours = 8;  // of series; more of them begin anew, dashed
+inline constexpr int kColours = 8;  // number of series colours; further series repeat them, dashed
 
 struct ChartPoint {
   double x = 0, y = 0;
-  std::string label;  // beside the mark, if it has one
+  std::string label;  // text beside the mark, or empty
 };
 
 struct ChartSeries {
   static constexpr int kNeutral = -1;
 
   std::string name;
-  int colour = 0;                  // index of what it is of, or kNeutral
-  bool is_secondary = false;       // a finer, dashed line
-  std::vector<ChartPoint> points;  // by x; one alone is a mark, more are a line
+  int colour = 0;             // index of the colour, or kNeutral
+  bool is_secondary = false;  // True for a finer, dashed line.
+  // In the order of x; a single point is drawn as a mark, more as a line.
+  std::vector<ChartPoint> points;
 };
 
 struct Chart {
   std::string title, x_label, y_label;
-  bool is_log_x = false;  // then all x are positive
+  bool is_log_x = false;  // True: logarithmic x axis; then all x are positive.
   std::vector<ChartSeries> series;
 };
 
-// An <svg> with axes of round numbers; "" where no series has a point. Lines and marks have
-// class c0 … c7 by their colour, or `neutral`, and a <title>.
+// Returns an <svg> with axes of round numbers; "" if no series has a point. Lines and marks have
+// the class c0 … c7 by their colour, or `neutral`, and a <title>.
 std::string Svg(const Chart& chart);
 
-// Round numbers from at or below `least` to at or above `most`, about `wanted` of them, ascending.
+// Returns about `wanted` round numbers, ascending, from at or below `least` to at or above `most`.
 std::vector<double> RoundTicks(double least, double most, int wanted);
-// Powers of ten, with twice and five times them where these are few, around [least, most] > 0.
+// Returns powers of ten around [least, most], both above 0; where these are few, their multiples by
+// 2 and 5 too.
 std::vector<double> LogTicks(double least, double most);
 
 }  // namespace thinwire

@@ -15,7 +15,7 @@
 namespace thinwire {
 namespace {
 
-// What all seeds of a configuration share of the resolved experiment.
+// Returns the part of the resolved experiment that all seeds of a configuration share.
 std::string SettingsOf(const ReportedRun& run) {
   std::string settings;
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(run.experiment, '\n'))) {

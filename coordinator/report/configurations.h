@@ -1,4 +1,4 @@
-// Runs that differ in their seed alone, and what they reached.
+// Groups of runs that differ in their seed alone, and what they reached.
 #pragma once
 
 #include <optional>
@@ -11,43 +11,48 @@
 
 namespace thinwire {
 
+// Runs of one experiment with several seeds.
 struct Configuration {
   std::string name;
-  std::vector<const ReportedRun*> runs;  // by seed; owned by whoever called Configurations
-  // What it is judged by: the completed runs, or all of them where none is.
+  // In the order of seeds; owned by the caller of Configurations.
+  std::vector<const ReportedRun*> runs;
+  // The runs that count: the completed ones, or all if none is complete.
   std::vector<const ReportedRun*> judged;
 };
 
-// Runs of equal experiments but for name, seed, and where data lie, in the order in which the first
-// of each came. A configuration has its experiment's name, and that of its first run's folder where
-// another has the same, without "-seedN".
+// Groups runs whose experiments are equal but for the name, the seed and the place of the data.
+// Groups stand in the order of their first runs. A configuration is named after its experiment; if
+// two have the same name, after the folder of its first run. "-seedN" is dropped from the name.
 std::vector<Configuration> Configurations(const std::vector<ReportedRun>& runs);
 
-enum class Measure { kAccuracy, kLoss };  // fraction, more is better; nats, less is better
+// Accuracy: a fraction, more is better; loss: nats, less is better.
+enum class Measure { kAccuracy, kLoss };
 
-// What language models are judged by, loss, or else accuracy. InvalidArgument names two runs of
-// both kinds, which no table can hold together.
+// Returns the measure of the runs: loss for language models, else accuracy. InvalidArgument names
+// two runs of different kinds, which no table can hold together.
 absl::StatusOr<Measure> MeasureOf(const std::vector<ReportedRun>& runs);
 
-// Of an epoch's evaluation, if it had one of that kind.
+// Returns the result of an epoch's evaluation with `inference`; nothing if there was none.
 std::optional<double> Evaluated(const EpochRecord& epoch, Inference inference, Measure measure);
-// Of the last epoch that was evaluated so; and of the best one.
+// Return the result of the last epoch that was evaluated so, and that of the best one.
 std::optional<double> Last(const ReportedRun& run, Inference inference, Measure measure);
 std::optional<double> Best(const ReportedRun& run, Inference inference, Measure measure);
 
+// Bytes that a run sent.
 struct Traffic {
   double raw_bytes = 0, wire_bytes = 0;
 };
-// Of all epochs of training up to the `epochs`-th, both directions of all cuts.
+// Returns the sum over all training epochs up to the `epochs`-th, both directions of all cuts.
 Traffic Sent(const ReportedRun& run, size_t epochs);
+// Does the same for all epochs.
 Traffic Sent(const ReportedRun& run);
 
 struct MeanAndDeviation {
   double mean = 0;
-  double deviation = 0;  // of a sample; 0 of a single value
+  double deviation = 0;  // sample standard deviation; 0 for a single value
 };
 std::optional<MeanAndDeviation> MeanAndDeviationOf(
-    const std::vector<double>& values);     // none of none
-double Median(std::vector<double> values);  // of at least one
+    const std::vector<double>& values);     // nothing for no values
+double Median(std::vector<double> values);  // `values` must not be empty
 
 }  // namespace thinwire

@@ -46,7 +46,7 @@ pre { overflow-x: auto; font-size: .8rem; border: 1px solid var(--grid); padding
   .charts { grid-template-columns: 1fr 1fr; } }
 )css";
 
-// c0 … c7: the colour of lines, marks and the legend.
+// Returns the styles c0 … c7: the colours of lines, marks and the legend.
 std::string ColourStyles() {
   std::string css;
   for (int i = 0; i < kColours; ++i) {
@@ -119,7 +119,7 @@ std::string Experiments(const Report& report) {
   return html;
 }
 
-// A cell of a Markdown table holds no bar and no line's end.
+// Replaces what a cell of a Markdown table must not hold: bars and line ends.
 std::string Cell(const std::string& text) {
   return absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}});
 }

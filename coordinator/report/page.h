@@ -1,4 +1,4 @@
-// A report as one page, as text and as numbers.
+// A report as an HTML page, as Markdown and as CSV.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace thinwire {
 
-// A complete HTML document that loads nothing: style and charts stand in it. Light or dark as the
-// reader's system is; made to be printed, too.
+// Returns a complete HTML document that loads nothing: style and charts are inside. It is light or
+// dark like the reader's system, and it can be printed.
 std::string Page(const Report& report);
 
-// The tables in Markdown, with their notes.
+// Returns the tables in Markdown, with their notes.
 std::string ReportMarkdown(const Report& report);
 
-// A line per run and epoch, for programs; fractions, nats, bytes and seconds, empty where there is
-// no value. RFC 4180 with line feeds.
+// Returns a CSV (RFC 4180 with line feeds) with a line per run and epoch, for programs. Values are
+// fractions, nats, bytes and seconds; a field without a value is empty.
 std::string ReportCsv(const std::vector<ReportedRun>& runs);
 
 }  // namespace thinwire

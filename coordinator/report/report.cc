@@ -16,8 +16,8 @@
 namespace thinwire {
 namespace {
 
-constexpr double kAccuracyMargin = 0.01;  // below the baseline's: one point
-constexpr double kLossMargin = 0.02;      // above it: nats
+constexpr double kAccuracyMargin = 0.01;  // target is one point below the baseline's accuracy
+constexpr double kLossMargin = 0.02;      // target is this many nats above the baseline's loss
 
 bool IsUncompressed(const Configuration& configuration) {
   const Summary& summary = configuration.runs.front()->summary;
@@ -43,7 +43,7 @@ absl::StatusOr<size_t> BaselineOf(const std::vector<Configuration>& all, const s
                    })));
 }
 
-// None where the baseline was never evaluated.
+// Returns the target; nothing if none was given and the baseline was never evaluated.
 std::optional<double> TargetValue(const Configuration& baseline, Inference inference,
                                   Measure measure, std::optional<double> wanted) {
   if (wanted) return wanted;
@@ -57,7 +57,7 @@ std::optional<double> TargetValue(const Configuration& baseline, Inference infer
                                        : spread->mean + kLossMargin;
 }
 
-// Means over seeds by x; a seed that lacks an x is left out of its mean.
+// Means over seeds at each x; a seed without a value at x does not count there.
 class MeanCurve {
  public:
   void Add(double x, double y) {
@@ -122,7 +122,7 @@ ReportedChart LossChart(const std::vector<Configuration>& all) {
   return chart;
 }
 
-// Where no configuration sent fewer bytes and reached as much.
+// Returns the points that no other point dominates by sending fewer bytes and reaching as much.
 ChartSeries ParetoFront(const std::vector<ChartPoint>& points, Measure measure) {
   std::vector<ChartPoint> sorted = points;
   std::sort(sorted.begin(), sorted.end(),
@@ -174,7 +174,7 @@ ReportedChart FrontChart(const std::vector<Configuration>& all, Measure measure)
   return chart;
 }
 
-// The last traced step of the first run of each configuration that was traced.
+// Returns the last traced step of each configuration that was traced, from its first run.
 absl::StatusOr<std::vector<ReportedTimeline>> Timelines(const std::vector<Configuration>& all) {
   std::vector<ReportedTimeline> timelines;
   for (const Configuration& one : all) {

@@ -1,4 +1,4 @@
-// What a report says of runs: tables and charts, whatever they are written in.
+// Contents of a report about runs, tables and charts, independent of the format.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,24 @@
 
 namespace thinwire {
 
+// Options of a report.
 struct ReportFlags {
-  std::string title;             // empty: "Runs" and the first path's name
-  std::string baseline;          // a configuration; empty: the first without codecs, or the first
-  std::optional<double> target;  // fraction, or nats; none: the baseline's last less a margin
-  std::string inference = "compressed";  // or "uncompressed": what reaches the target
+  std::string title;  // empty: "Runs" and the first path's name
+  // Name of a configuration; empty: the first one without codecs, or else the first.
+  std::string baseline;
+  // Fraction, or nats; not set: the baseline's last result less a margin.
+  std::optional<double> target;
+  // Or "uncompressed": the evaluation that must reach the target.
+  std::string inference = "compressed";
 };
 
 // Rows of text.
 struct ReportTable {
   std::string title;
-  std::string note;  // what the columns mean, in a sentence or some
+  std::string note;  // one or more sentences that say what the columns mean
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
-  size_t words = 1;  // of the first columns, which are read and not compared
+  size_t words = 1;  // number of leading columns that are text, not compared
 };
 
 struct ReportedChart {
@@ -33,9 +37,9 @@ struct ReportedChart {
   std::string note;
 };
 
-// One step of a traced run.
+// Timeline of one step of a traced run.
 struct ReportedTimeline {
-  std::string name;  // of its configuration
+  std::string name;  // name of its configuration
   std::string svg;
 };
 
@@ -44,13 +48,14 @@ struct Report {
   std::vector<ReportTable> tables;
   std::vector<ReportedChart> charts;
   std::vector<ReportedTimeline> timelines;
-  std::vector<std::string> names;  // of the configurations, by colour
-  // Of each configuration its name and its first run's experiment.
+  std::vector<std::string> names;  // names of the configurations, in the order of colours
+  // Pairs of a configuration's name and its first run's experiment.
   std::vector<std::pair<std::string, std::string>> experiments;
 };
 
-// Runs are at least one. InvalidArgument: a baseline that no configuration has, with those there
-// are; runs that no table can hold together; a file that is no trace.
+// Makes a report of `runs`, of which there is at least one. InvalidArgument: no configuration has
+// the baseline's name (names those there are), no table can hold the runs together, or a file is no
+// trace.
 absl::StatusOr<Report> ReportOf(const std::vector<ReportedRun>& runs, const ReportFlags& flags);
 
 }  // namespace thinwire

@@ -40,7 +40,7 @@ TEST(Report, TheTargetIsAPointBelowWhatNoCodecReaches) {
   ASSERT_TRUE(report.ok()) << report.status();
   const ReportTable& table = Table(*report, "Time to 80.00 %");
   ASSERT_EQ(table.rows.size(), 3u);
-  // 16 MB raw in both directions and epochs, 2 sent, 0.08 s of coding a seed.
+  // 16 MB raw in both directions and epochs, of which 2 MB are sent; 0.08 s of coding a seed.
   EXPECT_THAT(table.rows[0], ElementsAre("topk", "0 of 2", "–", "–", "–", "1.4 Gbit/s"));
   EXPECT_THAT(table.rows[1], ElementsAre("none", "2 of 2", "2", "20", "16", "–"));
   EXPECT_THAT(table.rows[2], ElementsAre("ecsq", "1 of 1", "2", "20", "1", "1.5 Gbit/s"));

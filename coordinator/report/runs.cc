@@ -27,7 +27,8 @@ bool IsRun(const fs::path& dir) {
           fs::is_regular_file(dir / "metrics.jsonl", ignored));
 }
 
-// Folders of runs in and below `path`, sorted. What stands in a run's folder is no run.
+// Returns the folders of runs in and below `path`, sorted. Folders within a run's folder are no
+// runs.
 absl::StatusOr<std::vector<std::string>> RunsBelow(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
@@ -56,7 +57,7 @@ absl::StatusOr<std::vector<std::string>> RunsBelow(const std::string& path) {
   return found;
 }
 
-// The value of a top-level field of a resolved experiment, which has one line for it.
+// Returns the value of a top-level field of a resolved experiment, which takes one line there.
 std::string FieldOf(const std::string& yaml, const std::string& name) {
   const std::string field = name + ": ";
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(yaml, '\n'))) {
@@ -77,7 +78,7 @@ std::vector<LossPoint> Thinned(const std::vector<LossPoint>& all) {
   return points;
 }
 
-// Steps whose loss is a number.
+// Returns the losses of the steps whose loss is a number.
 std::vector<LossPoint> Losses(const MetricsFile& metrics) {
   std::vector<LossPoint> losses;
   for (const auto& step : metrics.steps) {

@@ -1,4 +1,4 @@
-// What runs left in their folders, as a report wants it.
+// Reading of runs' folders for a report.
 #pragma once
 
 #include <string>
@@ -9,27 +9,31 @@
 
 namespace thinwire {
 
-inline constexpr size_t kLossPoints = 200;  // of one run's curve, at most
+inline constexpr size_t kLossPoints = 200;  // most points of one run's loss curve
 
-// Mean loss of a stretch of steps, at its last one.
+// Mean loss of a stretch of steps; `step` is the last of them.
 struct LossPoint {
   double step = 0;
   double loss = 0;
 };
 
+// One run, read from its folder.
 struct ReportedRun {
   std::string dir;
-  std::string experiment;  // the resolved one, YAML
-  // Of a run without a summary: its name, seed and complete epochs; the status is kUnfinished.
+  std::string experiment;  // the resolved experiment, as YAML
+  // For a run without a summary it has name, seed and complete epochs alone, and the status
+  // kUnfinished.
   Summary summary;
-  std::vector<LossPoint> losses;  // of training; a step whose loss is not a number is left out
+  std::vector<LossPoint> losses;  // of training; steps whose loss is not a number are left out
 };
 
-inline constexpr char kUnfinished[] = "unfinished";  // it is still running, or was killed
+// Status of a run that still goes on, or was killed.
+inline constexpr char kUnfinished[] = "unfinished";
 
-// The runs in and below `paths`, in that order and by path; one that is met twice stands once.
-// NotFound names a path that does not exist, or below which there is no run; InvalidArgument a file
-// that is not what a run writes, and its line. Whatever else stands beside runs is left aside.
+// Reads the runs in and below `paths`, in the order of `paths` and then by path; a run that is met
+// twice is read once. NotFound names a path that does not exist or that has no run in or below it.
+// InvalidArgument names a file that no run could have written, and its line. Other files beside
+// runs are ignored.
 absl::StatusOr<std::vector<ReportedRun>> ReadRuns(const std::vector<std::string>& paths);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// Runs made up for tests.
+// Synthetic runs for tests.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace thinwire {
 
-// A completed run of `name`-seedN in "runs/", with an epoch of ten seconds for each accuracy, with
-// codecs; without them it is five points lower. Its one cut sends 4 MB raw an epoch and direction,
-// and `bits` of 32 of them.
+// Returns a completed run `name`-seedN in "runs/". It has an epoch of ten seconds for each of
+// `accuracies`, which are those with codecs; without codecs accuracy is five points lower. Its one
+// cut sends 4 MB raw per epoch and direction, of which `bits` of every 32 bits reach the wire.
 ReportedRun MadeUpRun(const std::string& name, uint64_t seed, const std::vector<double>& accuracies,
                       double bits);
 

@@ -29,7 +29,7 @@ std::string SpreadText(const std::vector<double>& values, Measure measure) {
   return absl::StrCat(mean, " ± ", Number(Scaled(spread->deviation, measure), measure));
 }
 
-// `of` of every run that has it.
+// Returns `of(run)` for every run that has it.
 template <typename Of>
 std::vector<double> Values(const Configuration& configuration, const Of& of) {
   std::vector<double> values;
@@ -39,7 +39,7 @@ std::vector<double> Values(const Configuration& configuration, const Of& of) {
   return values;
 }
 
-// The difference to the baseline, with the codecs, of seeds that both have.
+// Returns the difference to the baseline, evaluated with codecs, over the seeds that both have.
 std::string DifferenceText(const Configuration& one, const Configuration& baseline,
                            Measure measure) {
   if (&one == &baseline) return kNothing;
@@ -56,7 +56,7 @@ std::string DifferenceText(const Configuration& one, const Configuration& baseli
   return text.empty() ? kNothing : text;
 }
 
-// "1, 2, 3"; of a run that did not complete also how it stands: "3 (failed)".
+// Returns "1, 2, 3"; a run that did not complete shows its status: "3 (failed)".
 std::string Seeds(const Configuration& configuration) {
   std::vector<std::string> seeds;
   for (const ReportedRun* run : configuration.runs) {
@@ -67,7 +67,7 @@ std::string Seeds(const Configuration& configuration) {
   return absl::StrJoin(seeds, ", ");
 }
 
-// So many digits, or all of those before the point.
+// Formats with `digits` significant digits, or with all digits before the point if there are more.
 std::string Digits(double value, int digits) {
   return value >= std::pow(10, digits) ? absl::StrFormat("%.0f", value)
                                        : absl::StrFormat("%.*g", digits, value);
@@ -103,7 +103,7 @@ std::string Rate(double bits_per_second) {
   return absl::StrFormat("%.3g Mbit/s", bits_per_second / 1e6);
 }
 
-// Of all directions together, over the seeds.
+// Returns the break-even rate of all directions together, over the seeds.
 double BreakEven(const Configuration& configuration) {
   double raw = 0, wire = 0, seconds = 0;
   for (const ReportedRun* run : configuration.judged) {
@@ -118,7 +118,7 @@ double BreakEven(const Configuration& configuration) {
   return BreakEvenBitsPerSecond(raw, wire, seconds);
 }
 
-// Leaves columns out in which no row has a value.
+// Removes the columns in which no row has a value.
 void DropEmptyColumns(ReportTable* table) {
   for (size_t i = table->columns.size(); i-- > table->words;) {
     const bool is_empty =
@@ -131,7 +131,7 @@ void DropEmptyColumns(ReportTable* table) {
   }
 }
 
-// A direction of a cut, summed over a configuration's seeds.
+// Sum over a configuration's seeds, for one direction of a cut.
 struct DirectionSum {
   double bits = 0, error = 0, encode = 0, decode = 0, raw = 0;
   int runs = 0, measured = 0;

@@ -7,19 +7,20 @@
 
 namespace thinwire {
 
-// What each configuration reached and sent: mean and, of several seeds, standard deviation; and how
-// far it is from `baseline`, an index, in the seeds that both have.
+// Returns the results and the traffic of each configuration: the mean and, for several seeds, the
+// standard deviation. A column has the difference to the configuration with index `baseline`, over
+// the seeds that both have.
 ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure, size_t baseline);
-// How soon each reached the target, and the link rate below which its codecs save time.
+// Returns how soon each reached the target, and the link rate below which its codecs save time.
 ReportTable TargetTable(const std::vector<Configuration>& all, const ReportTarget& target);
-// Each direction of each cut: bits, error, coding time.
+// Returns bits, error and coding time of each direction of each cut.
 ReportTable BoundaryTable(const std::vector<Configuration>& all);
-// Each run: seed, status, machine and version.
+// Returns seed, status, machine and version of each run.
 ReportTable RunTable(const std::vector<Configuration>& all);
 
-// In the unit of tables and charts: percent, or nats.
+// Converts to the unit of tables and charts: per cent, or nats.
 double Scaled(double value, Measure measure);
-// A value of that measure as tables have it: "79.41 %", "1.914".
+// Formats a value as tables show it: "79.41 %", "1.914".
 std::string Shown(double value, Measure measure);
 
 }  // namespace thinwire

@@ -19,7 +19,8 @@ TEST(ReportTarget, TheLastEvaluationNeedsNoNext) {
   ReportedRun run = MadeUpRun("none", 1, {0.3, 0.4, 0.6}, 8);
   EXPECT_EQ(FirstReached(run, {0.6, Inference::kCompressed, Measure::kAccuracy})->epoch, 3u);
   EXPECT_FALSE(FirstReached(run, {0.6, Inference::kUncompressed, Measure::kAccuracy}));
-  run.summary.mutable_epochs(1)->clear_test();  // what was not evaluated is no next
+  // An epoch without evaluation is not the next evaluated one.
+  run.summary.mutable_epochs(1)->clear_test();
   EXPECT_EQ(FirstReached(run, {0.3, Inference::kCompressed, Measure::kAccuracy})->epoch, 1u);
 }
 

@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<ReadRun>> ReadAll(const RunSet& set) {
 
 std::string Shown(const Json& value) { return value.is_null() ? "-" : value.dump(); }
 
-// The fields that differ but name and seed, each once with the first pair's values.
+// Returns the fields that differ, without name and seed, each once with the first pair's values.
 absl::StatusOr<std::string> ConfigurationText(const std::vector<Pair>& pairs) {
   std::string text;
   for (const Pair& pair : pairs) {
@@ -66,10 +66,10 @@ absl::StatusOr<std::string> ConfigurationText(const std::vector<Pair>& pairs) {
   return text;
 }
 
-// The loss of a step; null where it is not a number, or not there.
+// Returns the loss of a step; null if it is absent or not a number.
 Json LossOf(const Json& step) { return step.value("loss", Json()); }
 
-// Where the losses of the steps part, to the bit.
+// Returns where the losses of the steps first differ in any bit.
 std::string DivergenceText(const Pair& pair) {
   const std::vector<Json>&left = pair.left.files.metrics.steps,
         &right = pair.right.files.metrics.steps;
@@ -86,12 +86,12 @@ std::string DivergenceText(const Pair& pair) {
              : absl::StrCat(steps, "; left has ", left.size(), ", right ", right.size(), "\n");
 }
 
-// "1.2345 1.3456 (+0.1111)"
+// Returns "1.2345 1.3456 (+0.1111)".
 std::string Both(double left, double right) {
   return absl::StrFormat("%.4f %.4f (%+.4f)", left, right, right - left);
 }
 
-// The same, "-" unless both epochs were tested so.
+// Does the same, or returns "-" unless both epochs were tested so.
 std::string Both(const EpochRecord& left, const EpochRecord& right,
                  double (Measured::*value)() const) {
   if (!left.test().has_compressed() || !right.test().has_compressed()) return "-";
@@ -116,7 +116,7 @@ std::string EpochsText(const Pair& pair) {
   return text;
 }
 
-// Right minus left of each row, over the seeds that both have.
+// Returns right minus left of each row, over the seeds that both have.
 std::string OutcomesText(const std::vector<Pair>& pairs) {
   std::vector<std::string> rows;
   std::map<std::string, std::pair<std::vector<Outcome>, std::vector<Outcome>>> by_row;

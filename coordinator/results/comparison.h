@@ -1,5 +1,5 @@
-// Two runs, or two sets of runs, held against each other: what differs in their experiments, where
-// their losses part, what each epoch gave.
+// Comparison of two runs or two sets of runs: differences of their experiments, the step where
+// their losses part, the results of each epoch.
 #pragma once
 
 #include <string>
@@ -9,23 +9,24 @@
 
 namespace thinwire {
 
-// "runs/a" or a folder of such folders, as a sweep's is, with what pairs its runs.
+// A run's folder, "runs/a", or a folder of such folders, as a sweep makes it.
 struct RunSet {
   struct Run {
-    std::string row;   // "topk10" of "topk10-seed1"; "" of a folder that is one run
-    std::string name;  // of its folder
+    // "topk10" of "topk10-seed1", by which runs pair; "" if the folder is a single run.
+    std::string row;
+    std::string name;  // name of its folder
     std::string dir;
   };
   std::string dir;
-  bool is_one = false;    // the folder is a run's own
-  std::vector<Run> runs;  // by name
+  bool is_one = false;    // True if the folder is a run's own.
+  std::vector<Run> runs;  // in the order of names
 };
 
-// NotFound where neither a run nor a set of them stands in `dir`.
+// Finds the runs in `dir`. NotFound if it holds neither a run nor a set of runs.
 absl::StatusOr<RunSet> FindRuns(const std::string& dir);
 
-// The text of `thinwire compare`. Runs pair by row and seed; two single runs pair anyway. Errors of
-// what is read, and InvalidArgument where no run of one pairs with one of the other.
+// Returns the text of `thinwire compare`. Runs pair by row and seed; two single runs pair anyway.
+// Returns reading errors, and InvalidArgument if no run of `left` pairs with one of `right`.
 absl::StatusOr<std::string> Comparison(const RunSet& left, const RunSet& right);
 
 }  // namespace thinwire

@@ -19,7 +19,7 @@ class ComparisonTest : public ::testing::Test {
  protected:
   ComparisonTest() { std::filesystem::remove_all(root_); }
 
-  // A run of two steps and an epoch.
+  // Writes a run of two steps and an epoch.
   void Write(const std::string& name, const std::vector<std::string>& overrides, uint64_t seed,
              double last_loss, double accuracy) {
     const std::string dir = absl::StrCat(root_, "/", name);
@@ -72,7 +72,7 @@ TEST_F(ComparisonTest, TellsFieldsTheFirstStepAndEpochs) {
   EXPECT_THAT(text, HasSubstr("with codecs: +25.00 points of accuracy of 1 pair\n"));
 }
 
-// By hand: differences 1, 2, 3 points.
+// Worked by hand: the differences are 1, 2 and 3 points.
 TEST_F(ComparisonTest, SetsPairByRowAndSeed) {
   for (uint64_t seed : {1, 2, 3}) {
     Write(absl::StrCat("x/runs/topk-seed", seed), {}, seed, 2.25, 0.5);

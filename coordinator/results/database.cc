@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kPatienceMilliseconds = 10'000;  // for a reader that holds the file
+constexpr int kPatienceMilliseconds = 10'000;  // how long to wait for a reader that holds the file
 constexpr const char* kDirections[] = {"activations", "gradients"};
 
 struct Table {
@@ -45,7 +45,7 @@ std::vector<Column> With(std::vector<Column> before, std::vector<Column> fields)
   return before;
 }
 
-// Without those that are keys.
+// Returns the columns that are not keys.
 std::vector<Column> Without(std::vector<Column> columns, const std::set<std::string>& keys) {
   columns.erase(std::remove_if(columns.begin(), columns.end(),
                                [&](const Column& column) { return keys.count(column.name) > 0; }),
@@ -101,7 +101,7 @@ std::string Creation(const Table& table) {
                       NamesOf(table.keys), "))");
 }
 
-// A statement of SQL, with its parameters in order.
+// An SQL statement with its parameters in order.
 class Statement {
  public:
   Statement(sqlite3* database, const std::string& sql) : database_(database) {
@@ -117,7 +117,7 @@ class Statement {
     for (const Json& value : values) BindOne(++at, value);
   }
 
-  // True: there is a row.
+  // Returns true if there is another row.
   absl::StatusOr<bool> Step() {
     if (code_ == SQLITE_OK) code_ = sqlite3_step(statement_);
     const int code = std::exchange(code_, SQLITE_OK);
@@ -129,7 +129,7 @@ class Statement {
 
   int columns() const { return sqlite3_column_count(statement_); }
   bool IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  // Real numbers as the shortest text that reads back the same.
+  // Returns real numbers as the shortest text that reads back the same.
   std::string Text(int column) const {
     if (sqlite3_column_type(statement_, column) == SQLITE_FLOAT) {
       return Json(sqlite3_column_double(statement_, column)).dump();
@@ -167,7 +167,7 @@ absl::Status Execute(sqlite3* database, const std::string& sql,
   return statement.Step().status();
 }
 
-// All that `change` does, or nothing.
+// Makes all changes of `change`, or none.
 absl::Status InTransaction(sqlite3* database, const std::function<absl::Status()>& change) {
   RETURN_IF_ERROR(Execute(database, "BEGIN IMMEDIATE"));
   absl::Status status = change();
@@ -182,7 +182,7 @@ class Inserter {
   Inserter(sqlite3* database, const Table& table)
       : table_(table), statement_(database, Sql(table)) {}
 
-  // The first columns have the values of `given`, the others those that they have in `json`.
+  // Adds a row. The first columns have the values of `given`, the others those in `json`.
   absl::Status Add(std::vector<Json> given, const Json& json) {
     const std::vector<Column> all = table_.All();
     for (size_t i = given.size(); i < all.size(); ++i) given.push_back(ValueOf(all[i], json));

@@ -1,5 +1,5 @@
-// results.sqlite: the runs of a sweep as tables, for whoever asks questions of them. All of it
-// follows from the runs' folders; docs/results_format.md says what stands where.
+// results.sqlite: the runs of a sweep as tables, for queries. All of it can be derived from the
+// runs' folders; docs/results_format.md describes the tables.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,32 @@ struct sqlite3;
 
 namespace thinwire {
 
-// What a sweep says of a run.
+// Place of a run in a sweep.
 struct RunPosition {
-  std::string run;     // "topk10-seed1": its folder
+  std::string run;     // name of its folder: "topk10-seed1"
   std::string row;     // "topk10"
   int64_t number = 0;  // in the sweep's order, from 0
 };
 
-// One thread at a time; other processes may read. Errors name the file and what SQLite said.
+// The database. One thread at a time; other processes may read. Errors name the file and SQLite's
+// message.
 class ResultsDatabase {
  public:
-  // Makes the file where there is none. Tables that are not as this program makes them, as another
-  // version's are not, are made anew, empty.
+  // Opens the file, and creates it if needed. Tables with another layout, as another version makes
+  // them, are replaced by empty ones.
   static absl::StatusOr<std::unique_ptr<ResultsDatabase>> Open(const std::string& path);
   ~ResultsDatabase();
 
-  // Whether that run stands there, at that position, as a run that ended at `finished`
+  // Returns whether the run is there, at that position, with `finished` as the end of the run
   // (provenance.finished of its summary).
   absl::StatusOr<bool> Has(const RunPosition& position, const std::string& finished);
 
-  // Puts a run in the place of what stands there of it, in one transaction: a reader, and whoever
-  // comes after a crash, finds the old or the new one.
+  // Replaces what is stored of a run, in one transaction: readers, even after a crash, find the old
+  // or the new content.
   absl::Status Replace(const RunPosition& position, const RunFiles& files);
 
-  // Writes each table to DIR/TABLE.csv as RFC 4180 has it, with a line of names and empty fields
-  // for NULL, rows in the order of their keys.
+  // Writes each table to DIR/TABLE.csv (RFC 4180) with a line of column names and empty fields for
+  // NULL. Rows are in the order of their keys.
   absl::Status ExportCsv(const std::string& dir);
 
  private:

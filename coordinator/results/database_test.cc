@@ -52,7 +52,7 @@ class DatabaseTest : public ::testing::Test {
     EXPECT_TRUE(database.ok()) << database.status();
     return *std::move(database);
   }
-  // Columns of the rows, "|" between.
+  // Returns the columns of the rows, with "|" between them.
   std::string Ask(const std::string& sql) {
     sqlite3* database = nullptr;
     EXPECT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);

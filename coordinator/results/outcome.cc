@@ -12,7 +12,7 @@ namespace {
 
 using Value = std::optional<double> Outcome::*;
 
-// Per cent of an accuracy, nats of a loss.
+// Returns the factor to per cent for an accuracy, or to nats for a loss.
 double Scale(const Outcome& outcome) { return outcome.is_loss ? 1 : 100; }
 int Digits(const Outcome& outcome) { return outcome.is_loss ? 4 : 2; }
 
@@ -23,7 +23,7 @@ std::vector<Outcome> OfRow(const std::vector<Outcome>& outcomes, const std::stri
   return found;
 }
 
-// "97.12 ± 0.35", "97.12" of one run, "-" where none was evaluated.
+// Returns "97.12 ± 0.35", "97.12" for one run, "-" if none was evaluated.
 std::string MeanText(const std::vector<Outcome>& row, Value inference) {
   std::vector<double> values;
   for (const Outcome& outcome : row) {
@@ -42,7 +42,7 @@ std::string BytesText(const std::vector<Outcome>& row) {
   return absl::StrFormat("%.3f MB", MeanOf(bytes) / 1e6);
 }
 
-// Columns of a terminal: characters, not bytes.
+// Returns the columns that `text` takes on a terminal: characters, not bytes.
 size_t WidthOf(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -51,7 +51,7 @@ size_t WidthOf(const std::string& text) {
 
 using Line = std::vector<std::string>;
 
-// The first column begins at the left, the others end at the right.
+// Aligns the first column left and the others right.
 std::string Aligned(const std::vector<Line>& lines) {
   std::vector<size_t> widths(lines[0].size(), 0);
   for (const Line& line : lines) {

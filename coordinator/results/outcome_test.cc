@@ -52,7 +52,7 @@ TEST(OutcomeTest, ARunThatIsNotCompletedHasNone) {
   EXPECT_FALSE(OutcomeOf("a", Parsed(R"({"status": "failed"})")).ok());
 }
 
-// By hand: differences -1, -2, -3 points: mean -2, sd 1, half-width 2.48.
+// Worked by hand: differences -1, -2, -3 points; mean -2, sd 1, half-width 2.48.
 TEST(OutcomeTest, RowsHaveMeansDeviationsAndPairedDifferences) {
   const std::string table = OutcomeTable(
       {Ended("none", 1, 0.90, 0.90), Ended("topk", 1, 0.89, 0.5), Ended("none", 2, 0.92, 0.92),

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// P(|T| <= t) (Abramowitz & Stegun 26.7.3 and 26.7.4).
+// Returns P(|T| <= t) (Abramowitz & Stegun 26.7.3 and 26.7.4).
 double Within(double t, size_t degrees) {
   const double angle = std::atan(t / std::sqrt(static_cast<double>(degrees)));
   const double cosine = std::cos(angle);
@@ -42,6 +42,7 @@ double DeviationOf(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
+// Bisects, as the probability rises with t.
 double StudentT95(size_t degrees) {
   double low = 0, high = 1;
   while (Within(high, degrees) < 0.95) high *= 2;

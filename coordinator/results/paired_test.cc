@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// Tables of Student's t, two-sided 95 %.
+// From tables of Student's t, two-sided 95 %.
 TEST(PairedTest, QuantilesAreThoseOfTheTables) {
   const std::pair<size_t, double> known[] = {
       {1, 12.7062}, {2, 4.30265},  {3, 3.18245},  {4, 2.77645},  {5, 2.57058},  {6, 2.44691},
@@ -18,7 +18,7 @@ TEST(PairedTest, QuantilesAreThoseOfTheTables) {
   }
 }
 
-// By hand: mean 2, sd 1, t(2) = 4.30265, half = 4.30265 / sqrt(3) = 2.48414.
+// Worked by hand: mean 2, sd 1, t(2) = 4.30265, half = 4.30265 / sqrt(3) = 2.48414.
 TEST(PairedTest, TheIntervalOfThreeDifferences) {
   const auto estimate = PairedEstimate({1, 2, 3});
   ASSERT_TRUE(estimate.ok());

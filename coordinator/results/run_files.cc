@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kShownBytes = 80;  // of a line that is refused
+constexpr size_t kShownBytes = 80;  // bytes of a refused line that the error shows
 
 absl::Status Refused(const std::string& place, const std::string& line, const char* want) {
   return absl::InvalidArgumentError(
@@ -55,7 +55,7 @@ absl::Status AddTraffic(const std::string& text, const std::string& place,
   return absl::OkStatus();
 }
 
-// Tells `add` of the whole lines of a file, and where each stands. NotFound without the file.
+// Calls `add` with each whole line of a file and its place. NotFound without the file.
 template <typename Add>
 absl::Status ForEachLine(const std::string& path, const Add& add) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));

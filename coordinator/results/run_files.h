@@ -1,4 +1,4 @@
-// What a run left in its folder (docs/results_format.md), read back.
+// Reading of the files in a run's folder (docs/results_format.md).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace thinwire {
 
 struct MetricsFile {
-  std::vector<nlohmann::ordered_json> steps;  // objects with numbers `epoch` and `step`
+  std::vector<nlohmann::ordered_json> steps;  // objects with the numbers `epoch` and `step`
   std::vector<EpochRecord> epochs;
 };
 
@@ -19,19 +19,19 @@ struct RunFiles {
   std::string experiment;  // experiment.yaml
   Summary summary;
   MetricsFile metrics;
-  // Objects of TrafficRecord; none of a run whose program did not write them.
+  // Objects of TrafficRecord; empty for a run of an older program, which did not write them.
   std::vector<nlohmann::ordered_json> traffic;
 };
 
-// The lines of metrics.jsonl in their order, but a last one without its end. NotFound where the
-// folder has no such file. InvalidArgument names the line that is not what a run writes.
+// Reads the lines of metrics.jsonl in order, without an incomplete last one. NotFound if the folder
+// has no such file. InvalidArgument names a line that no run writes.
 absl::StatusOr<MetricsFile> ReadMetricsFile(const std::string& dir);
 
-// NotFound where the folder has no summary; errors of ReadSummary, and of the lines of
-// traffic.jsonl as of ReadMetricsFile.
+// Reads the files of a run. NotFound if the folder has no summary; errors of ReadSummary, and for
+// the lines of traffic.jsonl those of ReadMetricsFile.
 absl::StatusOr<RunFiles> ReadRunFiles(const std::string& dir);
 
-// "topk10" of "topk10-seed1"; a name without a seed as it is.
+// Returns "topk10" for "topk10-seed1"; a name without a seed is unchanged.
 std::string WithoutSeed(const std::string& name);
 
 }  // namespace thinwire

@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Each end fills its own fields and leaves the other's 0, so fields are set by whichever end knows.
+// Copies the sender's fields. Each end fills its own fields and leaves the other's 0.
 void MergeSender(const BoundaryReport& end, DirectionRecord* record) {
   record->set_codec(end.codec().substr(0, end.codec().find('(')));
   record->set_parameters(end.codec());
@@ -41,8 +41,8 @@ void MergeSender(const BoundaryReport& end, DirectionRecord* record) {
   record->set_all_wire_bytes(end.all_wire_bytes());
 }
 
-// `field` of *sum becomes the mean of both, each of which is one over as many messages as its
-// `count` says.
+// Sets `field` of *sum to the mean of both records, weighted by their numbers of messages, which
+// `count` names.
 void SetMean(const char* field, const char* count, const DirectionRecord& before,
              const DirectionRecord& now, DirectionRecord* sum) {
   const google::protobuf::Descriptor* const fields = DirectionRecord::descriptor();
@@ -59,17 +59,17 @@ void SetMean(const char* field, const char* count, const DirectionRecord& before
   if (messages > 0) values->SetDouble(sum, fields->FindFieldByName(field), total / messages);
 }
 
-// Elements of all messages.
+// Returns the elements of all messages.
 double ElementsOf(const DirectionRecord& record) {
   if (record.wire_bits_per_element() <= 0) return 0;
   return std::round(8.0 * static_cast<double>(record.wire_bytes()) /
                     record.wire_bits_per_element());
 }
 
-// What was sent before and what has been sent since.
+// Returns the sum of what was sent before and since.
 DirectionRecord Sum(const DirectionRecord& before, const DirectionRecord& now) {
   DirectionRecord sum = now;
-  if (now.codec().empty()) sum = before;  // nothing has been reported yet
+  if (now.codec().empty()) sum = before;  // no report yet
   const double elements = ElementsOf(before) + ElementsOf(now);
   sum.set_raw_bytes(before.raw_bytes() + now.raw_bytes());
   sum.set_payload_bytes(before.payload_bytes() + now.payload_bytes());
@@ -103,7 +103,7 @@ EpochDirection Difference(const DirectionRecord& before, const DirectionRecord& 
     const auto sum = [](const DirectionRecord& r) {
       return r.relative_error() * static_cast<double>(r.measured_messages());
     };
-    // A difference of sums may fall below 0 by a rounding.
+    // The difference of two sums may fall below 0 by rounding.
     epoch.set_relative_error(std::max(0.0, sum(after) - sum(before)) /
                              static_cast<double>(measured));
   }
@@ -122,7 +122,7 @@ std::vector<std::string> CutNames(const Experiment& experiment) {
   const auto& cuts = experiment.pipeline().cuts();
   if (cuts.size() == 1 && cuts[0] == kEmptyList) return {};
   std::vector<std::string> names(cuts.begin(), cuts.end());
-  // A resolved experiment says what the tied cut does, if there is one.
+  // A resolved experiment describes the tied cut if there is one.
   const bool is_another = std::find(names.begin(), names.end(), kTiedCut) != names.end();
   const bool has_tied = experiment.compression().boundaries().contains(kTiedCut) && !is_another;
   if (has_tied) names.push_back(kTiedCut);

@@ -1,4 +1,4 @@
-// What the stages counted at their ends of the boundaries, put together.
+// Totals at the boundaries, merged from what the stages counted at their ends.
 #pragma once
 
 #include <cstdint>
@@ -11,44 +11,45 @@
 
 namespace thinwire {
 
-// Names of the cuts of a resolved experiment, in model order, and of the tied cut behind them
-// where it has one; empty for the uncut model.
+// Returns the names of the cuts of a resolved experiment in model order, and then that of the tied
+// cut if there is one; empty for the uncut model.
 std::vector<std::string> CutNames(const Experiment& experiment);
 
-// Keeps the newest report of every stage. Not thread-safe.
+// Merges the newest report of every stage. Not thread-safe.
 class BoundaryTotals {
  public:
-  // `cuts`: names in model order. `before`: what was counted before these stages began; of cuts
-  // that are no more nothing is kept.
+  // `cuts` are the names in model order. `before` is what was counted before these stages began;
+  // records of cuts that no longer exist are dropped.
   BoundaryTotals(std::vector<std::string> cuts, int stages,
                  std::vector<BoundaryRecord> before = {});
 
-  // `stage` in the report must be below `stages`; reports of unknown boundaries are left out.
+  // Takes a report. Its `stage` must be below `stages`; unknown boundaries are ignored.
   void Update(const StageReport& report);
 
-  // One record per cut, in model order, both directions.
+  // Returns one record per cut, in model order, with both directions.
   std::vector<BoundaryRecord> Records() const;
 
-  // Sum of the stages' seconds of forward and backward.
+  // Returns the sum of the stages' seconds of forward and backward.
   double BusySeconds() const;
 
-  // By stage, for so much training.
+  // Returns the compute time of each stage, for that much training.
   std::vector<ComputeRecord> Compute(uint64_t steps, uint64_t samples) const;
 
  private:
   std::vector<std::string> cuts_;
   std::vector<BoundaryRecord> before_;
-  std::vector<StageReport> latest_;  // by stage
+  std::vector<StageReport> latest_;  // newest report of each stage
 };
 
-// Takes what the senders tell of single steps out of the report.
+// Removes from the report what senders tell of single steps, and returns it.
 std::vector<TrafficRecord> TakeTraffic(StageReport* report);
 
-// What one epoch added to the records of all cuts. `before`: those of its begin, none in the first.
+// Returns what one epoch added to the records of all cuts. `before` are the records at its begin;
+// empty for the first epoch.
 std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& before,
                                            const std::vector<BoundaryRecord>& after);
 
-// raw bytes / wire bytes; 0 before the first message.
+// Returns raw bytes / wire bytes; 0 before the first message.
 double CompressionRatio(const DirectionRecord& record);
 
 }  // namespace thinwire

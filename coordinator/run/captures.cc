@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-// More than what is captured of one step takes in one stage's file besides the tensors' bytes.
+// Returns an upper bound for what a stage's capture file of one step holds besides the tensors'
+// bytes.
 uint64_t CaptureHeaderBytes(const Experiment& experiment) {
   constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
   const CaptureConfig& capture = experiment.capture();
@@ -18,7 +19,7 @@ uint64_t CaptureHeaderBytes(const Experiment& experiment) {
       uint64_t{UnitsOf(experiment)} * static_cast<uint64_t>(capture.what_size());
   uint64_t bytes = kFileBytes;
   for (const std::string& cut : capture.cuts()) {
-    bytes += tensors_of_cut * (kTensorBytes + 2 * cut.size());  // two: escaped
+    bytes += tensors_of_cut * (kTensorBytes + 2 * cut.size());  // twice, as names may be escaped
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-// Tensors that the stages captured, on their way to a run's observer.
+// Transfer of captured tensors from the stages to a run's observer.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace thinwire {
 
-// InvalidArgument if a step to capture is behind the last one of `plan`. Files that are not the
-// official ones may hold fewer samples than the experiment was checked for.
+// Returns InvalidArgument if a step to capture is after the last one of `plan`. That can happen
+// although the experiment was checked, as data files other than the official ones may hold fewer
+// samples.
 absl::Status CheckCaptureSteps(const Experiment& experiment, const RunPlan& plan);
 
-// Hands what was captured of the steps after `after`, up to `until`, to the observer.
-// ResourceExhausted naming a stage whose file is larger than capture.limit_bytes allows.
+// Passes the captures of the steps after `after`, up to `until`, to the observer. ResourceExhausted
+// names a stage whose file is larger than capture.limit_bytes allows.
 absl::Status FetchCaptures(const Experiment& experiment, uint64_t after, uint64_t until,
                            Fleet* fleet, RunObserver* observer);
 

@@ -10,8 +10,8 @@
 namespace thinwire {
 namespace {
 
-// "model-00001-of-00004.safetensors", "cut-00001-of-00004-2.safetensors": number `of_stage` of the
-// files of one stage.
+// Returns "model-00001-of-00004.safetensors" or "cut-00001-of-00004-2.safetensors"; `of_stage`
+// numbers the files of one stage.
 std::string FileName(const StatePart& part, int stage, int stages, int of_stage) {
   if (!part.tensors().empty()) {
     return absl::StrFormat("%s-%05d-of-%05d.safetensors", part.tensors(), stage + 1, stages);
@@ -87,7 +87,7 @@ absl::Status Checkpointer::WriteFile(const CheckpointWriter& writer, int file_of
       stored = sink(chunk.data());
       return stored;
     });
-    if (!stored.ok()) fetched = absl::OkStatus();  // it was not the stage's
+    if (!stored.ok()) fetched = absl::OkStatus();  // writing failed, not the stage
     return stored.ok() ? fetched : stored;
   });
   if (!fetched.ok()) {

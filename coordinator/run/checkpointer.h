@@ -1,4 +1,4 @@
-// Writes checkpoints of a run's stages while they train on.
+// Writing of checkpoints while the stages go on training.
 #pragma once
 
 #include <cstdint>
@@ -19,45 +19,46 @@
 
 namespace thinwire {
 
+// Where and how to write checkpoints.
 struct CheckpointerOptions {
-  std::string folder;  // of the run's checkpoints
+  std::string folder;  // folder of the run's checkpoints
   uint32_t keep = 1;
-  SideFiles beside;   // the model's, see SideFilesOf
-  EpochsKept epochs;  // of the checkpoint that the run goes on from
+  SideFiles beside;   // files beside the model, see SideFilesOf
+  EpochsKept epochs;  // epochs of the checkpoint that the run continues from
 };
 
-// One thread at a time.
+// Checkpoints of one run. One thread at a time.
 class Checkpointer {
  public:
   // `on_written` is called on a thread of this object.
   using OnWritten = std::function<void(const CheckpointManifest&)>;
 
-  // `fleet` outlives this object.
+  // `fleet` must outlive this object.
   Checkpointer(CheckpointerOptions options, Fleet* fleet, OnWritten on_written)
       : options_(std::move(options)),
         fleet_(*fleet),
         on_written_(std::move(on_written)),
         log_(options_.folder, options_.epochs) {}
-  // Breaks off what is being written only with the fleet's calls.
+  // Waits for a checkpoint that is being written, unless the fleet's calls were cancelled.
   ~Checkpointer();
 
   using Epochs = google::protobuf::RepeatedPtrField<EpochRecord>;
 
-  // Copies the state of all stages, which stand between two steps, into their memory, in place of
-  // what they held. Waits first for what is being written. `manifest` lacks the files and the
-  // epochs, which are all of the run that are complete.
+  // Makes all stages, which must be between two steps, copy their state in their own memory; that
+  // replaces an older copy. Waits first for a checkpoint that is being written. `manifest` lacks
+  // the files and the epochs; `epochs` are all complete epochs of the run.
   absl::Status Hold(CheckpointManifest manifest, const Epochs& epochs, bool codec_state);
 
-  // Begins to fetch and to write what is held, if anything is and has not been written; the
-  // checkpoint is there when all its files are on the disk. An error of writing, which is the
-  // coordinator's own, or of a stage, fails the fleet.
+  // Begins to fetch and write the held state, unless there is none or it has been written. The
+  // checkpoint exists when all its files are on the disk. An error, of writing (which is the
+  // coordinator's own) or of a stage, fails the fleet.
   void WriteHeld();
 
-  // Waits until the last one that WriteHeld began is there.
+  // Waits until the last checkpoint that WriteHeld began is written.
   absl::Status Finish();
 
  private:
-  // A manifest, and the epochs that no checkpoint before it has.
+  // A manifest, and the epochs that no earlier checkpoint has.
   struct Held {
     CheckpointManifest manifest;
     std::vector<EpochRecord> epochs;
@@ -70,8 +71,8 @@ class Checkpointer {
   Fleet& fleet_;
   const OnWritten on_written_;
   std::optional<Held> held_;
-  EpochLog log_;         // the thread's, likewise
-  absl::Status status_;  // the thread's, between its end and the next
+  EpochLog log_;         // used by the writing thread only
+  absl::Status status_;  // set by the writing thread, read after its end
   std::thread thread_;
 };
 

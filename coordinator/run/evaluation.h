@@ -1,4 +1,4 @@
-// The test set, run in the ways that an experiment asks for.
+// Evaluation on the test set, in the ways that an experiment asks for.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,14 @@
 
 namespace thinwire {
 
-// Whether the resolved `experiment` wants one behind that epoch; behind the last it does.
+// Returns whether the resolved `experiment` wants an evaluation after `epoch`; after the last epoch
+// it always does.
 bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch);
 
-// With the codecs, without them and without them recalibrated, as `evaluation` says; fills in the
-// record's `test` and how long it took. `data`: of the first stage. Errors: the fleet's, the
-// observer's, and Internal for a stage that reports another number of samples.
+// Evaluates with the codecs, without them, and without them after recalibration, as `evaluation` of
+// the experiment says. Fills in `test` of the record and the seconds. `data` comes from the first
+// stage. Errors: the fleet's, the observer's, and Internal for a stage that reports another number
+// of samples.
 absl::Status Evaluate(const Experiment& experiment, const ConfigureResponse& data, uint32_t epoch,
                       Fleet* fleet, RunObserver* observer, EpochRecord* record);
 

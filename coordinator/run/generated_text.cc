@@ -31,7 +31,7 @@ absl::Status CheckCausal(const Experiment& experiment) {
   return absl::OkStatus();
 }
 
-// The tokens that the model sees: those of its context, of which the stages know the first ones.
+// The tokens of the model's context; the stages already know the first of them.
 class Window {
  public:
   Window(std::vector<int32_t> prompt, int64_t context)
@@ -39,7 +39,7 @@ class Window {
     KeepLast(context_);
   }
 
-  // A request for the token behind the last one.
+  // Returns the request that draws the token after the last one.
   GenerateRequest Next() const {
     GenerateRequest request;
     request.set_first_position(static_cast<uint32_t>(known_));
@@ -47,7 +47,7 @@ class Window {
     return request;
   }
 
-  // The stages know all so far, and `id` is what follows.
+  // Appends `id`; the stages know all tokens before it.
   void Append(int32_t id) {
     known_ = Size();
     ids_.push_back(id);
@@ -77,10 +77,10 @@ absl::Status Prepare(const TextTask& task, Fleet* fleet) {
   return task.weights.Import(fleet);
 }
 
-// The token that all stages together come to.
+// Makes all stages draw the next token.
 absl::StatusOr<int32_t> Draw(const GenerateRequest& request, Fleet* fleet, TextTotals* totals) {
   std::atomic<uint64_t> wire_bytes{0};
-  std::optional<int32_t> drawn;  // written by the last stage's thread alone
+  std::optional<int32_t> drawn;  // only the last stage's thread writes it
   RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) -> absl::Status {
     ASSIGN_OR_RETURN(const GenerateResponse response, stage.Generate(request));
     wire_bytes += response.wire_bytes();

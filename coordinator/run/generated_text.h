@@ -1,4 +1,4 @@
-// Text from a trained language model, token after token, drawn by its own stages.
+// Generation of text, token by token, by the stages of a trained language model.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,32 @@
 
 namespace thinwire {
 
+// What to generate, and how.
 struct TextTask {
   Experiment experiment;  // resolved, of a language model
   ModelShares weights;
   std::vector<int32_t>
-      prompt;              // at least one token; those that the context has no room for are cut
-  int64_t tokens = 0;      // to draw
-  bool compressed = true;  // with the codecs of the experiment
+      prompt;          // at least one token; if they exceed the context, only the last ones count
+  int64_t tokens = 0;  // number to draw
+  bool compressed = true;  // True: with the codecs of the experiment.
   Sampling sampling = {};
 };
 
+// What a generation has reached.
 struct TextTotals {
-  int64_t tokens = 0;       // drawn
+  int64_t tokens = 0;       // number drawn
   double seconds = 0;       // from the first call to the last answer
-  uint64_t wire_bytes = 0;  // that all stages sent across cuts
+  uint64_t wire_bytes = 0;  // sent across cuts by all stages
 };
 
-// InvalidArgument for an experiment that generates no text: a model that takes no tokens and,
-// `compressed`, a cut whose codec does not code position by position (IsCausal).
+// Returns InvalidArgument if the experiment cannot generate text: its model takes no tokens or, if
+// `compressed`, a cut has a codec that does not work position by position (IsCausal).
 absl::Status CheckGenerates(const Experiment& experiment, bool compressed);
 
-// Configures the stages of `fleet`, which are yet to be leased, gives them the weights and draws
-// tokens; `on_token` gets each as it comes, and its error ends the text. When the context is full,
-// the later half of it becomes the beginning of a new one. `totals` always tells what was reached.
-// Blocks. Errors as RunExperiment.
+// Configures the stages of `fleet`, which must not be leased yet, sends them the weights and draws
+// tokens. `on_token` gets each token at once; an error that it returns ends the text. When the
+// context is full, its later half becomes the beginning of a new one. `totals` is filled in even
+// after an error. Blocks. Errors as RunExperiment.
 absl::Status GenerateText(const TextTask& task, Fleet* fleet,
                           const std::function<absl::Status(int32_t id)>& on_token,
                           TextTotals* totals);

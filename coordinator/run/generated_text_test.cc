@@ -34,7 +34,7 @@ Experiment Parsed(const std::vector<std::string>& overrides = {}) {
   return *experiment;
 }
 
-// Zeros, in the folder's only file.
+// Makes weights of zeros, in the folder's only file.
 ModelShares WeightsOf(const Experiment& experiment, const std::string& dir) {
   std::filesystem::create_directories(dir);
   const std::string zeros(100000, '\0');
@@ -62,7 +62,7 @@ ModelShares WeightsOf(const Experiment& experiment, const std::string& dir) {
   return *std::move(shares);
 }
 
-// Two stages; the last one draws 10, 11, 12, ...
+// Two stages, of which the last draws 10, 11, 12, ...
 class GeneratedTextTest : public ::testing::Test {
  protected:
   GeneratedTextTest()
@@ -90,7 +90,7 @@ class GeneratedTextTest : public ::testing::Test {
     fleet.Release();
     return status;
   }
-  // "first_position: ids" of each request to the last stage.
+  // Returns "first_position: ids" of each request to the last stage.
   std::vector<std::string> Asked() const {
     std::vector<std::string> asked;
     for (const GenerateRequest& request : requests_) {
@@ -162,7 +162,7 @@ TEST(CheckGeneratesTest, WantsALanguageModelAndCodecsOfSinglePositions) {
   EXPECT_THAT(refusal(wide), HasSubstr("cut embedding: activations: topk(ratio=0.5, scope=sample"));
   EXPECT_THAT(refusal(wide), HasSubstr("or --compression off"));
   EXPECT_EQ(refusal(wide, /*compressed=*/false), "");
-  // AQ-SGD's evaluation is exact.
+  // AQ-SGD evaluates without compression.
   EXPECT_EQ(refusal({"compression.activations={codec: uniform, bits: 4, feedback: aq_sgd, "
                      "scope: sample}"}),
             "");

@@ -49,7 +49,7 @@ struct DirectionSeries {
         registry(registry),
         labels(labels) {}
 
-  // This series is there once a message was measured.
+  // Returns the series of errors, which exists once a message was measured.
   Gauge& Error() {
     if (error == nullptr) {
       error = &NewGauge(registry, "thinwire_run_relative_error",
@@ -76,7 +76,7 @@ struct DirectionSeries {
   Gauge* error = nullptr;
 };
 
-// The series of one kind of evaluation; there once it was made.
+// The series of one kind of evaluation, which exist once it was made.
 class TestSeries {
  public:
   TestSeries(Registry* registry, Labels labels)
@@ -102,12 +102,12 @@ class TestSeries {
   const Labels labels_;
   Gauge* loss_ = nullptr;
   Gauge* accuracy_ = nullptr;
-  Gauge* perplexity_ = nullptr;  // of language models
+  Gauge* perplexity_ = nullptr;  // of language models only
 };
 
 }  // namespace
 
-// Why a stage was lost (RunEvent).
+// Reasons for the loss of a stage (RunEvent).
 constexpr const char* kReasons[] = {"dead", "silent", "unleased", "ends", "error"};
 
 struct RunMetrics::Series {
@@ -137,7 +137,7 @@ struct RunMetrics::Series {
         uncompressed(r, With(run, "inference", "uncompressed")),
         uncompressed_recalibrated(r, With(run, "inference", "uncompressed_recalibrated")) {}
 
-  // There for every stage and reason once the stages are known.
+  // Exists for every stage and reason once the stages are known.
   Counter& Restarts(size_t stage, const std::string& reason) {
     return NewCounter(registry, "thinwire_restarts_total",
                       "Times that the run went on from a checkpoint, as this stage was lost",

@@ -12,15 +12,15 @@
 
 namespace thinwire {
 
-// Series of one run, labelled with its id. Label sets are resolved here once.
+// Series of one run, labelled with its id. Label sets are looked up once, here.
 class RunMetrics final : public RunObserver {
  public:
-  // `cuts`: the boundaries' names. `registry` outlives this object.
+  // `cuts` are the boundaries' names. `registry` must outlive this object.
   RunMetrics(const std::string& run, const std::vector<std::string>& cuts,
              prometheus::Registry* registry);
   ~RunMetrics() override;
 
-  // The run ended with this error.
+  // Records that the run ended with `error`.
   void Failed(const absl::Status& error);
 
   absl::Status OnStart(const RunPlan& plan) override;

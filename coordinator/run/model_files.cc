@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What transformers, and we, read to tokenize and to generate.
+// Files that transformers, and this program, read to tokenize and to generate.
 constexpr const char* kCopied[] = {
     kVocabularyFile,           "vocab.json",        "merges.txt",
     "tokenizer.json",          "tokenizer.model",   "tokenizer_config.json",
@@ -48,7 +48,7 @@ absl::Status MakeEmptyFolder(const std::string& path) {
   return absl::OkStatus();
 }
 
-// Adds the files with which the text's ids are read, as far as they are on this machine.
+// Adds the files that define the text's token ids, as far as they are on this machine.
 absl::Status AddVocabulary(const Experiment& experiment, SideFiles* files) {
   ASSIGN_OR_RETURN(const KnownDataset data, KnownDatasetOf(experiment.data()));
   if (!data.is_text) return absl::OkStatus();
@@ -60,7 +60,7 @@ absl::Status AddVocabulary(const Experiment& experiment, SideFiles* files) {
   return absl::OkStatus();
 }
 
-// Adds what of the folder of `init` transformers reads beside the model.
+// Adds the files in the folder of `init` that transformers reads beside the model.
 absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
   for (const char* name : kCopied) {
     absl::StatusOr<std::string> content = ReadFile(experiment.init() + "/" + name);
@@ -73,7 +73,7 @@ absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
   return absl::OkStatus();
 }
 
-// Gathers the files of a model in `dir`, which is empty.
+// Gathers the files of a model in the empty folder `dir`.
 absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
   std::vector<std::string> shards;
   for (int i = 0; i < fleet->size(); ++i) shards.push_back(ShardName(i, fleet->size()));

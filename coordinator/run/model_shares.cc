@@ -16,13 +16,14 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kMostProblems = 5;  // that one message names
+constexpr size_t kMostProblems = 5;  // number that one message names
 
-// What the model wants of files, by name, in the order of its stages.
+// Tensors that the model needs, by name, in the order of its stages.
 struct Wanted {
   std::vector<std::vector<FileTensor>> stages;
   std::map<std::string, const FileTensor*> by_name;
-  std::map<std::string, std::string> copies;   // tied ones, which files may have besides, of which
+  // Tied copies, which files may also have, and the parameters that they copy.
+  std::map<std::string, std::string> copies;
   std::vector<std::vector<std::string>> kept;  // by stage: parameters that no file has
 };
 
@@ -32,12 +33,13 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 
 bool IsAny(const ParameterSpec&) { return true; }
 
-// The cut whose bottleneck has the parameter in files; empty for one of the model itself.
+// Returns the cut whose bottleneck has the parameter in files; empty for a parameter of the model
+// itself.
 std::string CutOf(const ParameterSpec& parameter) {
   return CutOfBottleneck(parameter.tied_to.empty() ? parameter.name : parameter.tied_to);
 }
 
-// Without the bottlenecks of the cuts in `fresh`.
+// Returns the needed tensors, without those of the bottlenecks of the cuts in `fresh`.
 Wanted WantedBy(const Partition& partition,
                 const std::function<bool(const ParameterSpec&)>& is_wanted,
                 const std::vector<std::string>& fresh) {
@@ -67,8 +69,8 @@ Wanted WantedBy(const Partition& partition,
   return wanted;
 }
 
-// The name under which the model knows a tensor of a file; of a tied copy that of what it copies.
-// Empty for what it does not have.
+// Returns the model's name for a tensor of a file; for a tied copy the name of its original. Empty
+// if the model does not have it.
 std::string KnownAs(const std::string& name, const Wanted& wanted) {
   for (std::string& meaning : MeaningsOf(name)) {
     const auto copy = wanted.copies.find(meaning);
@@ -82,7 +84,7 @@ bool IsReadable(const std::string& dtype) {
   return dtype == "F32" || dtype == "F16" || dtype == "BF16";
 }
 
-// Why that tensor of the files does not fit what the model wants of it; empty if it does.
+// Returns why a tensor of the files does not fit the model; empty if it fits.
 std::string Misshape(const std::string& name, const TensorPlace& is, const FileTensor& want) {
   if (IsReadable(is.dtype) && is.shape == want.shape) return "";
   return absl::StrCat(name, " is ", is.dtype, " ", ShapeText(is.shape), ", want ",
@@ -91,11 +93,11 @@ std::string Misshape(const std::string& name, const TensorPlace& is, const FileT
 
 using Entries = std::map<std::string, ModelFolder::Entry>;
 
-// Adds what of the files stands for what of the model, by the model's names; what does not fit goes
-// to `problems`, and so does a second tensor for the same with other values.
+// Adds the tensors of the files to `matched`, by the model's names. A tensor that does not fit goes
+// to `problems`, as does a second one for the same parameter with other values.
 absl::Status AddMatches(const ModelFolder& folder, const Wanted& wanted, Entries* matched,
                         std::vector<std::string>* problems) {
-  std::map<std::string, std::string> names;  // in the files, by the model's
+  std::map<std::string, std::string> names;  // name in the files by name in the model
   for (const auto& [name, entry] : folder.tensors()) {
     const std::string known = KnownAs(name, wanted);
     if (known.empty()) {
@@ -117,7 +119,7 @@ absl::Status AddMatches(const ModelFolder& folder, const Wanted& wanted, Entries
   return absl::OkStatus();
 }
 
-// The same, with what of the model is missing in the files among the problems.
+// Does the same, and adds the parameters that are missing in the files to the problems.
 absl::StatusOr<Entries> Matched(const ModelFolder& folder, const Wanted& wanted,
                                 std::vector<std::string>* problems) {
   Entries matched;
@@ -126,7 +128,7 @@ absl::StatusOr<Entries> Matched(const ModelFolder& folder, const Wanted& wanted,
     for (const FileTensor& tensor : own) {
       if (matched.count(tensor.name) > 0) continue;
       problems->push_back(absl::StrCat(tensor.name, " ", ShapeText(tensor.shape), " is missing"));
-      matched[tensor.name];  // once, also where two stages want it
+      matched[tensor.name];  // counts once, even if two stages want it
     }
   }
   return matched;
@@ -140,7 +142,7 @@ absl::Status Misfit(const std::string& dir, const std::vector<std::string>& prob
   return absl::InvalidArgumentError(absl::StrCat(dir, ": does not fit the model: ", text));
 }
 
-// The cuts with a bottleneck of which the folder has nothing.
+// Returns the cuts whose bottleneck has no tensor in the folder.
 std::vector<std::string> CutsWithoutTensors(const Partition& partition, const ModelFolder& folder) {
   std::set<std::string> wanted, there;
   for (const BlockSpec& block : partition.model.blocks) {
@@ -239,7 +241,8 @@ absl::Status ModelShares::Import(Fleet* fleet) const {
 absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, Fleet* fleet) const {
   return fleet->OnAll([&](StageClient& stage) {
     const auto i = static_cast<size_t>(stage.stage());
-    if (stages_[i].empty()) return absl::OkStatus();  // as of Muon's momentum, where none is hidden
+    // For example Muon's momentum, where the stage has no hidden matrix.
+    if (stages_[i].empty()) return absl::OkStatus();
     return stage.Restore(part, step,
                          [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
   });

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Two convolutions of one pixel and their biases; a linear layer behind the cut.
+// Two 1 x 1 convolutions with biases; a linear layer after the cut.
 constexpr char kExperiment[] = R"(
 model:
   name: custom
@@ -103,7 +103,7 @@ TEST_F(ModelSharesTest, AParameterThatStandsThereTwiceIsTakenIfItIsTheSame) {
                                  "of the model"));
 }
 
-// A GPT-2 of three stages, whose head is tied to its embedding.
+// A GPT-2 of three stages whose head is tied to its embedding.
 Experiment Tied() {
   return *ParseExperiment(
       kExperiment, "test",

@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// The learning rate of a step, counted from 1 through all epochs.
+// Returns the learning rate of a step, counted from 1 through all epochs.
 double RateAt(const LrScheduleSpec& schedule, uint64_t step, uint64_t steps_per_epoch) {
   const auto epoch = static_cast<int64_t>((step - 1) / steps_per_epoch) + 1;
   return LearningRate(schedule, epoch, static_cast<int64_t>(step),
@@ -30,7 +30,7 @@ std::string ChangedFields(const std::vector<FieldDifference>& differences) {
       }));
 }
 
-// "epochs 1 to 4", or "steps 1 to 7" within the first epochs.
+// Returns "epochs 1 to 4", or "steps 1 to 7" if `step` is within an epoch.
 std::string Past(uint64_t step, uint64_t steps_per_epoch) {
   if (step % steps_per_epoch != 0) return absl::StrCat("steps 1 to ", step);
   const uint64_t epochs = step / steps_per_epoch;

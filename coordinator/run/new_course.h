@@ -1,4 +1,4 @@
-// What a run does otherwise from a checkpoint on than it did before.
+// Description of what a run does differently after a checkpoint than before it.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace thinwire {
 
-// Lines for the user, none where nothing differs: which fields have other values now, and, if steps
-// up to `step` were trained at other rates than the new schedule has for them, which rate the next
-// step has. `then` is the experiment of the checkpoint after `step`, `now` the one that goes on;
-// both are resolved.
+// Returns lines for the user; none if nothing differs. They name the fields with new values. If the
+// new schedule has other learning rates for steps up to `step`, they also give the rate of the next
+// step. `then` is the experiment of the checkpoint after `step`, `now` the one that continues; both
+// are resolved.
 absl::StatusOr<std::vector<std::string>> NewCourse(const Experiment& then, const Experiment& now,
                                                    uint64_t step, uint64_t steps_per_epoch);
 

@@ -55,7 +55,8 @@ TEST(NewCourseTest, OtherFieldsAloneChangeNoRate) {
   EXPECT_THAT(Lines(With({}), With({"pipeline.stages=1"}), 16),
               ElementsAre("goes on with pipeline.stages 1 (so far 2)"));
   EXPECT_THAT(Lines(With({}), With({"lr_schedule.t_max=8"}), 16),
-              ElementsAre("goes on with lr_schedule.t_max 8 (so far 4)"));  // no step is to come
+              // No step is left, so no rate is named.
+              ElementsAre("goes on with lr_schedule.t_max 8 (so far 4)"));
 }
 
 }  // namespace

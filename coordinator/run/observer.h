@@ -1,4 +1,4 @@
-// Who wants to know how a run goes: the record, the metrics, the terminal.
+// Interface of those that follow a run: the record, the metrics, the terminal.
 #pragma once
 
 #include <cstdint>
@@ -15,57 +15,60 @@ namespace thinwire {
 // What is known once every stage is configured.
 struct RunPlan {
   struct Stage {
-    std::string metrics;  // host:port of its /metrics, as seen from here; empty: none is known
+    std::string metrics;  // host:port of its /metrics, as seen from here; empty: unknown
   };
 
   uint32_t epochs = 0;
   uint64_t steps_per_epoch = 0;
   uint64_t train_samples = 0;
   std::vector<Stage> stages = {};
-  std::string devices = {};  // what they compute on, for people: "cpu", "cpu, cuda:0 NVIDIA H200"
+  std::string devices = {};  // devices of the stages, for people: "cpu", "cpu, cuda:0 NVIDIA H200"
 };
 
-// Sums over training up to now.
+// Sums over training so far.
 struct RunTotals {
   std::vector<BoundaryRecord> boundaries;
   // 1 - (forward and backward seconds of all stages) / (stages x training seconds).
   double bubble_ratio = 0;
 };
 
-// How the test set is run.
+// Ways to run the test set.
 enum class Inference {
-  kCompressed,               // with the codecs
-  kUncompressed,             // without
-  kUncompressedRecalibrated  // without, batch norm statistics re-estimated without them
+  kCompressed,    // with the codecs
+  kUncompressed,  // without the codecs
+  // Without, after the statistics of batch norm were estimated again without them.
+  kUncompressedRecalibrated
 };
 
-// Called by one thread at a time, in the order in which things happen. An error ends the run.
+// Receives the events of a run in their order, from one thread at a time. An error ends the run.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual absl::Status OnStart(const RunPlan&) { return absl::OkStatus(); }
   virtual absl::Status OnStep(const StepRecord&) { return absl::OkStatus(); }
-  // About once a second and at the end of each epoch.
+  // Comes about once a second and at the end of each epoch.
   virtual absl::Status OnTotals(const RunTotals&) { return absl::OkStatus(); }
-  // What steps sent: of each step, cut and direction once, in no certain order, before OnTotals.
+  // Reports the bytes that steps sent, before OnTotals: one record for each step, cut and
+  // direction, in no particular order.
   virtual absl::Status OnTraffic(const std::vector<TrafficRecord>&) { return absl::OkStatus(); }
-  // The epoch's last step, or that with which an interruption ended it, is done in every stage.
+  // Tells that every stage has done the epoch's last step, or the one with which an interruption
+  // ended it.
   virtual absl::Status OnTrained(uint32_t /*epoch*/) { return absl::OkStatus(); }
-  // `inference` begins.
+  // Tells that an evaluation begins.
   virtual absl::Status OnEvaluation(uint32_t /*epoch*/, Inference) { return absl::OkStatus(); }
-  // What was captured of one step: a safetensors file per stage (see stage.proto).
+  // Reports the captures of one step: a safetensors file per stage (see stage.proto).
   virtual absl::Status OnCapture(uint64_t /*step*/, const std::vector<std::string>& /*files*/) {
     return absl::OkStatus();
   }
-  // What is known of the asked steps, each time with all that was told before: when the last is
-  // done, and where training pauses.
+  // Reports all that is known of the steps to trace: after the last of them, and where training
+  // pauses. Each report includes the earlier ones.
   virtual absl::Status OnTrace(const RunTrace&) { return absl::OkStatus(); }
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
-  // It is on the disk.
+  // Tells that the checkpoint is on the disk.
   virtual absl::Status OnCheckpoint(const CheckpointManifest&) { return absl::OkStatus(); }
-  // The run goes on from a checkpoint. OnStart comes again before its next step.
+  // Tells that the run continues from a checkpoint. OnStart comes again before its next step.
   virtual absl::Status OnEvent(const RunEvent&) { return absl::OkStatus(); }
-  // What it goes on without.
+  // Reports a problem in spite of which the run goes on.
   virtual absl::Status OnWarning(const std::string& /*line*/) { return absl::OkStatus(); }
 };
 

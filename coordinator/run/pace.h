@@ -1,4 +1,4 @@
-// How fast a run goes, and when it will be done.
+// Speed of a run and the time until its end.
 #pragma once
 
 #include "coordinator/run/observer.h"
@@ -6,6 +6,7 @@
 
 namespace thinwire {
 
+// Estimates from the steps and epochs so far.
 class Pace {
  public:
   void Start(const RunPlan& plan) { plan_ = plan; }
@@ -14,19 +15,19 @@ class Pace {
 
   uint64_t total_steps() const { return plan_.epochs * plan_.steps_per_epoch; }
 
-  // The rate of training, without evaluation; 0 before the first step.
+  // Returns the rate of training, without evaluation; 0 before the first step.
   double SamplesPerSecond() const { return seconds_ > 0 ? samples_ / seconds_ : 0; }
 
-  // Time for the steps and evaluations to come if they take the mean of those that were. 0 before
-  // the first step.
+  // Returns the time for the remaining steps and evaluations, if they take as long as those so far
+  // did on average. 0 before the first step.
   double EtaSeconds() const;
 
  private:
   RunPlan plan_;
-  uint64_t steps_ = 0;      // that were seen: after a loss some come twice
+  uint64_t steps_ = 0;      // steps seen; after a loss some are seen twice
   uint64_t last_step_ = 0;  // number of the newest
   double seconds_ = 0, samples_ = 0;
-  uint32_t epochs_ = 0, last_epoch_ = 0;  // likewise
+  uint32_t epochs_ = 0, last_epoch_ = 0;  // epochs with an evaluation seen, and the newest
   double evaluation_seconds_ = 0;
 };
 

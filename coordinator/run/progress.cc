@@ -43,7 +43,7 @@ const char* Name(Inference inference) {
   return "";
 }
 
-// What is told of an evaluation: a language model's perplexity, otherwise the accuracy.
+// Returns the result to show: a language model's perplexity, otherwise the accuracy.
 std::string Told(const Measured& measured) {
   return measured.has_perplexity() ? absl::StrFormat("%.2f", measured.perplexity())
                                    : Percent(measured.accuracy());
@@ -175,8 +175,8 @@ void Progress::Break() {
   drawn_ = 0;
 }
 
-// Blanks what was drawn beyond `line`, but nothing beyond the terminal, which may be narrower now:
-// there it would scroll.
+// Returns blanks for what was drawn beyond `line`. They stop at the terminal's edge, which may have
+// moved: beyond it they would scroll.
 std::string Progress::BlankAfter(const std::string& line) const {
   const size_t last = std::max(1, options_.columns()) - 1u;
   const size_t drawn = std::min(drawn_, last);
@@ -264,7 +264,7 @@ absl::Status Progress::OnEpoch(const EpochRecord& epoch) {
     }
   }
   Line(EpochLine(epoch, state_.plan.epochs, raw_bytes, wire_bytes));
-  if (epoch.seconds() > 0) {  // until the next epoch has a rate of its own
+  if (epoch.seconds() > 0) {  // used until the next epoch has a rate of its own
     state_.wire_bytes_per_second = wire_bytes / epoch.seconds();
   }
   shown_ = rated_ = options_.now();

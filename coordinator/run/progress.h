@@ -1,4 +1,4 @@
-// What a user sees of a run: one line that is redrawn on a terminal, plain lines elsewhere.
+// Progress of a run for its user: one line that is redrawn on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <cstdio>
@@ -13,50 +13,56 @@
 
 namespace thinwire {
 
-// "12.3 MB", decimal units, three digits or more.
+// Returns "12.3 MB": decimal units, at least three digits.
 std::string FormatBytes(double bytes);
-// "42s", "3m05s", "2h07m"
+// Returns "42s", "3m05s" or "2h07m".
 std::string FormatSeconds(double seconds);
 
+// Data of a progress line.
 struct ProgressState {
   RunPlan plan;
   StepRecord step;  // the last
   double samples_per_second = 0, wire_bytes_per_second = 0, eta_seconds = 0;
 };
 
-// "epoch 2/10 [=====>    ] 23/500  loss 1.2346  1190 samples/s  12.3 MB/s  42s left", at most
-// `columns` characters: the bar takes what the rest leaves.
+// Returns "epoch 2/10 [=====>    ] 23/500  loss 1.2346  1190 samples/s  12.3 MB/s  42s left", at
+// most `columns` characters. The bar takes the space that is left.
 std::string ProgressLine(const ProgressState& state, int columns);
 
-// "test accuracy 61.2 % compressed, 60.1 % uncompressed, 61.0 % recalibrated", of what there is.
+// Returns "test accuracy 61.2 % compressed, 60.1 % uncompressed, 61.0 % recalibrated", with those
+// that exist.
 std::string TestText(const TestRecord& test);
 
-// "epoch 2/10: train loss 1.2346, accuracy 56.8 %; test accuracy 61.2 % compressed, 60.1 %
-// uncompressed, 61.0 % recalibrated; sent 12.3 MB, 10.1 x smaller; 1190 samples/s". `wire` and
-// `raw` are the bytes of this epoch.
+// Returns "epoch 2/10: train loss 1.2346, accuracy 56.8 %; test accuracy 61.2 % compressed, 60.1 %
+// uncompressed, 61.0 % recalibrated; sent 12.3 MB, 10.1 x smaller; 1190 samples/s". `raw_bytes` and
+// `wire_bytes` are those of this epoch.
 std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_bytes,
                       double wire_bytes);
 
-// Where a run is to be found.
+// Where a run can be found.
 struct RunPlace {
   std::string run;      // its id
   std::string dir;      // its folder
-  std::string metrics;  // the coordinator's own, host:port
+  std::string metrics;  // address of the coordinator's own metrics, host:port
 };
-// "run digits-1a2b in runs/digits: 4 stages on cpu; metrics at http://127.0.0.1:4711/metrics"
+// Returns "run digits-1a2b in runs/digits: 4 stages on cpu; metrics at
+// http://127.0.0.1:4711/metrics".
 std::string Banner(const RunPlace& place, const RunPlan& plan);
 
-// A line per boundary and direction: raw and wire MB, ratio, bits per element, error; and below
-// what coded them, with the level at the end where it has changed. At most 80 characters a line.
+// Returns a line per boundary and direction: raw and wire MB, ratio, bits per element, error. Below
+// are their codecs, with the final level where it has changed. Lines have at most 80 characters.
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries);
 
+// Output of Progress.
 struct ProgressOptions {
   FILE* out = stdout;
-  std::function<int()> columns;  // of the terminal now; 0: no terminal, plain lines
+  // Returns the terminal's current columns; 0: no terminal, plain lines.
+  std::function<int()> columns;
   bool quiet = false;
   std::function<SteadyTime()> now;
 };
 
+// Shows a run's progress.
 class Progress final : public RunObserver {
  public:
   explicit Progress(ProgressOptions options);
@@ -69,8 +75,8 @@ class Progress final : public RunObserver {
   absl::Status OnEvent(const RunEvent& event) override;
   absl::Status OnWarning(const std::string& line) override;
 
-  // A message of its own line or lines, whatever is being drawn; peers may have a part in it: see
-  // PrintableLine. Also when quiet.
+  // Prints a message on lines of its own, whatever is being drawn; also when quiet. Peers may have
+  // contributed to the text, so it is made printable (see PrintableLine).
   void Say(const std::string& line);
 
   // Ends the line that is being drawn, before others write to the terminal.
@@ -84,11 +90,11 @@ class Progress final : public RunObserver {
   ProgressOptions options_;
   ProgressState state_;
   Pace pace_;
-  double wire_bytes_ = 0;  // of the run
-  SteadyTime shown_;       // last line of progress
-  SteadyTime rated_;       // when the link rate was last taken
+  double wire_bytes_ = 0;  // of the whole run
+  SteadyTime shown_;       // time of the last line of progress
+  SteadyTime rated_;       // time of the last link rate
   double wire_when_rated_ = 0;
-  size_t drawn_ = 0;  // characters of the line being redrawn
+  size_t drawn_ = 0;  // number of characters of the line being redrawn
 };
 
 }  // namespace thinwire

@@ -153,7 +153,7 @@ TEST(BannerTest, SaysWhatRunsWhereAndWhatWatchesIt) {
   EXPECT_THAT(Banner({}, plan), HasSubstr(": 1 stage on cpu"));
 }
 
-// What a run of one step, a second long, and one epoch prints on a terminal that has
+// Returns what a run of one step, a second long, and one epoch prints on a terminal that has
 // `columns_then` at its end.
 std::string Printed(int columns, bool quiet, int columns_then = 0) {
   char* text = nullptr;
@@ -181,7 +181,7 @@ TEST(ProgressTest, ATerminalLineIsRedrawnAndThenWrittenOver) {
   const std::string printed = Printed(/*columns=*/100, /*quiet=*/false);
   EXPECT_THAT(printed, ::testing::StartsWith("\repoch 2/10 ["));
   EXPECT_THAT(printed, HasSubstr(" left\repoch 2/10: train loss"));
-  EXPECT_THAT(printed, EndsWith(" \n"));  // what was longer is blanked
+  EXPECT_THAT(printed, EndsWith(" \n"));  // blanks cover the longer line
 }
 
 TEST(ProgressTest, ATerminalThatShrinksDoesNotScroll) {

@@ -14,7 +14,7 @@ namespace {
 
 std::string Hex(uint64_t digest) { return absl::StrFormat("%016x", digest); }
 
-// "cuda:0 NVIDIA H200": one for all, or those of all stages.
+// Returns "cuda:0 NVIDIA H200": one device for all stages, or a list.
 std::string Together(const std::vector<DeviceInfo>& devices) {
   std::vector<std::string> names;
   for (const DeviceInfo& device : devices) {

@@ -1,4 +1,4 @@
-// What a run's summary says of where it ran.
+// What a run's summary says about where it ran.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace thinwire {
 
-// Adds what the stages answered to Acquire, and the compute threads of each.
+// Adds the stages' answers to Acquire, and the compute threads of each.
 void RecordBuilds(const std::vector<AcquireResponse>& answers, const std::vector<int>& threads,
                   Provenance* provenance);
 
-// Tells the user, once, of a stage that runs another build than the first.
+// Warns the user, once, of a stage that runs another build than the first.
 void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet);
 
 // Adds the number of parameters, the data and the devices.

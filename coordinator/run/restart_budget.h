@@ -1,4 +1,4 @@
-// How often a run may go on by itself.
+// Limit on the restarts of a run.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,15 @@
 
 namespace thinwire {
 
+// Counts restarts within a sliding window.
 class RestartBudget {
  public:
-  // Of a resolved experiment.
+  // Takes the limit of a resolved experiment.
   explicit RestartBudget(const RestartsConfig& config)
       : max_(config.max()), window_(absl::Seconds(config.window())) {}
 
-  // Whether there may be one now: no more than `max` within `window`. It counts if so.
+  // Returns whether a restart is allowed now: at most `max` within `window`. An allowed one is
+  // counted.
   bool Allow(SteadyTime now) {
     while (!times_.empty() && now - times_.front() > window_) times_.pop_front();
     if (times_.size() >= max_) return false;

@@ -19,8 +19,8 @@ namespace {
 
 bool IsGradient(const CheckpointFile& file) { return file.direction() == "gradient"; }
 
-// The stage that has an end of a cut: the sender of activations and the receiver of gradients stand
-// before it, the other two behind it.
+// Returns the stage that has this end of a cut. The sender of activations and the receiver of
+// gradients are before the cut, the other two after it.
 int StageOf(const Partition& partition, const CheckpointFile& file) {
   const bool stands_before = IsGradient(file) == (file.end() == "receiver");
   if (file.cut() == kTiedCut) {
@@ -38,13 +38,14 @@ bool HasMemory(const DirectionConfig& direction) {
          direction.level().has_target_error();
 }
 
-// Whether rows of state stand for the same samples: all keys but this one are of the whole batch.
+// Returns whether rows of state belong to the same samples. That holds for all keys but the
+// stream's, which depends on the microbatches.
 bool SameRows(const Experiment& then, const Experiment& now, const DirectionConfig& direction) {
   return direction.feedback().key() != "stream" ||
          then.pipeline().microbatches() == now.pipeline().microbatches();
 }
 
-// "cut layer1, activations".
+// Returns "cut layer1, activations".
 std::string Spelled(const std::string& cut, bool gradient) {
   return absl::StrCat("cut ", cut, ", ", gradient ? "gradients" : "activations");
 }

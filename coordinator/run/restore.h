@@ -1,5 +1,5 @@
-// A checkpoint dealt out to stages, which need not be as many, or cut where they were, as those
-// that it was taken from.
+// Distribution of a checkpoint to stages. Their number and their cuts may differ from those of the
+// stages that wrote it.
 #pragma once
 
 #include <string>
@@ -13,24 +13,25 @@
 
 namespace thinwire {
 
-// The experiment that wrote it. DataLoss names the checkpoint where that is none.
+// Returns the experiment that wrote the checkpoint. DataLoss names the checkpoint if it has none.
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint);
 
-// What of a checkpoint goes where.
+// Destination of the parts of a checkpoint.
 struct RestorePlan {
-  // By stage: the ends of its cuts.
+  // Files of the ends of each stage's cuts, by stage.
   std::vector<std::vector<CheckpointFile>> ends;
-  // A line for each direction of a cut whose memory begins anew although it has one, and for each
-  // whose memory nobody wants.
+  // A line for each direction of a cut whose state starts empty although it has some kind of state,
+  // and one for each stored state that nobody needs.
   std::vector<std::string> resets;
 };
-// `then`: the experiment that wrote the checkpoint, `now`: the one that goes on; both resolved.
-// What a cut's direction remembers goes on where it has the same cut and the same compression.
+// Plans the restoration. `then` is the experiment that wrote the checkpoint, `now` the one that
+// continues; both are resolved. The state of a direction is kept if the same cut and the same
+// compression exist in `now`.
 absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment& now,
                                         const CheckpointManifest& manifest);
 
-// Gives every stage of a configured fleet its part. Errors as Fleet::OnAll, and of the files, which
-// they name.
+// Sends every stage of a configured fleet its part. Errors as Fleet::OnAll, and errors of files,
+// which they name.
 absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
                      const RestorePlan& plan, Fleet* fleet);
 

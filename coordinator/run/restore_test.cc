@@ -41,7 +41,7 @@ CheckpointManifest BothCuts() {
   return manifest;
 }
 
-// "stem sender", by stage.
+// Returns "stem sender" and the like, by stage.
 std::vector<std::vector<std::string>> Ends(const RestorePlan& plan) {
   std::vector<std::vector<std::string>> stages;
   for (const auto& files : plan.ends) {

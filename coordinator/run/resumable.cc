@@ -26,7 +26,7 @@ Experiment Essence(const Experiment& experiment) {
   *essence.mutable_model() = model.ok() ? *model : experiment.model();
   *essence.mutable_data() = DataInFull(experiment.data());
   DataConfig* data = essence.mutable_data();
-  data->clear_dir();  // these say where it lies, and what evaluation runs through
+  data->clear_dir();  // these fields say where the data are and how evaluation runs
   data->clear_vocabulary();
   data->clear_file();
   data->clear_verify();
@@ -39,15 +39,15 @@ Experiment Essence(const Experiment& experiment) {
 
 using google::protobuf::util::MessageDifferencer;
 
-// Recorded paths may be relative ones.
+// Compares paths; recorded ones may be relative.
 bool AreTheSame(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
-  std::error_code error;  // without a working directory they are as they are spelt
+  std::error_code error;  // without a working directory, paths stay as they are
   return a == b ||
          fs::absolute(a, error).lexically_normal() == fs::absolute(b, error).lexically_normal();
 }
 
-// Whether the two name the same files, and so mean the same data.
+// Returns whether both name the same files, and so the same data.
 bool NameTheSame(const DataConfig& a, const DataConfig& b) {
   return AreTheSame(a.dir(), b.dir()) && AreTheSame(a.file(), b.file()) &&
          AreTheSame(a.vocabulary(), b.vocabulary()) && a.verify() == b.verify();
@@ -57,7 +57,7 @@ bool NameTheSame(const DataConfig& a, const DataConfig& b) {
 
 absl::Status CheckGoesOn(const Experiment& then, const Experiment& now) {
   Experiment was = Essence(then), is = Essence(now);
-  // What stands between documents counts where there is any: the corpus has another size then.
+  // A separator between documents matters only if there is one: the corpus then has another size.
   if (MessageDifferencer::Equals(was.data().corpus(), is.data().corpus())) {
     was.mutable_data()->clear_end_of_text();
     is.mutable_data()->clear_end_of_text();

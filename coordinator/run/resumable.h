@@ -1,4 +1,4 @@
-// Which experiments can go on with a run of another.
+// Check whether an experiment can continue the run of another.
 #pragma once
 
 #include <string>
@@ -11,14 +11,15 @@
 
 namespace thinwire {
 
-// InvalidArgument names the fields that may not differ and do: what the state of a run is about
-// (model, data, batches, seeds, the kind of optimizer and of numbers). Others may: cuts, stages,
-// compression, learning rate, epochs. Both are resolved.
+// Checks that `now` can continue the run of `then`; both are resolved. InvalidArgument names the
+// fields that differ and may not: those that the state of a run depends on (model, data, batches,
+// seeds, kinds of optimizer and of numbers). Cuts, stages, compression, learning rate and epochs
+// may differ.
 absl::Status CheckGoesOn(const Experiment& then, const Experiment& now);
 
-// Compares the data that the stages have read with those that the run of `manifest` had, as far as
-// that tells. InvalidArgument names both digests if they are others and the experiments name the
-// same ones; where the user names others a line that says so, otherwise nothing.
+// Compares the data that the stages have read with those of the run of `manifest`, as far as the
+// digests tell. InvalidArgument names both digests if they differ although the experiments name the
+// same data. If the user names other data, returns a line that says so; otherwise an empty string.
 absl::StatusOr<std::string> OtherData(const Experiment& then, const Experiment& now,
                                       const CheckpointManifest& manifest,
                                       const Provenance& provenance);

@@ -72,7 +72,7 @@ TEST(ResumableTest, WhatItIsAboutIsNamedWithBothValues) {
   }
 }
 
-// A run of byte pairs, as builds recorded it to which <|endoftext|> was characters.
+// A run on byte pairs as recorded by older builds, which took <|endoftext|> for characters.
 Experiment OfText(const std::vector<std::string>& overrides) {
   return *ParseExperiment(R"(
 model: {name: gpt2, layers: 1, heads: 1, width: 8}

@@ -52,12 +52,12 @@ class Runner {
     }
     for (;;) {
       absl::Status status = RunGeneration();
-      // The fetch of a checkpoint goes on through an interruption, or begins with it.
+      // The fetch of a checkpoint continues through an interruption, or begins with it.
       if (checkpointer_ && fleet_->interrupted()) {
         checkpointer_->WriteHeld();
         checkpointer_->Finish().IgnoreError();
       }
-      checkpointer_.reset();  // it calls the fleet's stages
+      checkpointer_.reset();  // before the fleet, whose stages it calls
       if (status.ok()) return status;
       if (fleet_->interrupted()) RETURN_IF_ERROR(WarnOfNoTrace());
       const std::optional<Failure> leaving = fleet_->leaving();
@@ -77,7 +77,7 @@ class Runner {
   }
 
  private:
-  // From the begin to the end of the run, or to the loss of a stage.
+  // Runs from the begin to the end of the run, or to the loss of a stage.
   absl::Status RunGeneration() {
     summary_.mutable_provenance()->clear_stages();
     summary_.mutable_provenance()->clear_devices();
@@ -95,7 +95,7 @@ class Runner {
     return checkpointer_ ? checkpointer_->Finish() : absl::OkStatus();
   }
 
-  // Finds the last checkpoint, and the stages that go on from it.
+  // Finds the last checkpoint and the stages that continue from it.
   absl::Status GoOn(const Failure& loss) {
     absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(options_.checkpoints);
     if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
@@ -162,12 +162,12 @@ class Runner {
     return SetProgress(manifest.progress(), manifest.step());
   }
 
-  // The data are those that the run began with, or the user is told that they are others.
+  // Checks that the data are those that the run began with, or warns that they are others.
   absl::Status CheckData(const Experiment& then, const FoundCheckpoint& from) {
     Provenance* provenance = summary_.mutable_provenance();
     const auto other = OtherData(then, experiment_, from.manifest, *provenance);
     if (other.ok()) return other->empty() ? absl::OkStatus() : observer_.OnWarning(*other);
-    // The summary stays that of what was trained.
+    // The summary keeps the digest of the data that was trained on.
     provenance->set_train_digest(from.manifest.train_digest());
     provenance->set_test_digest(from.manifest.test_digest());
     *summary_.mutable_epochs() = from.manifest.progress().epochs();
@@ -185,8 +185,8 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // In the first generation the asked steps must be to come; a later one traces those that come
-  // again.
+  // Checks the steps to trace. In the first generation they must be still to come; a later one
+  // traces those that are repeated.
   absl::Status StartTrace() {
     if (!tracer_) return absl::OkStatus();
     if (std::exchange(has_traced_, true)) {
@@ -196,7 +196,7 @@ class Runner {
     return CheckTraceComes(tracer_->steps(), Step(), StepsPerEpoch() * experiment_.epochs());
   }
 
-  // Hands on what is known after the steps behind `before`.
+  // Passes on the trace so far, if steps to trace may have ended since step `before`.
   absl::Status TellTrace(uint64_t before) {
     if (!tracer_ || Step() < tracer_->steps().first() || before >= tracer_->steps().last()) {
       return absl::OkStatus();
@@ -263,7 +263,7 @@ class Runner {
             summary_.device()};
   }
 
-  // What of the epoch is still to do: it may have been trained in part, or not be evaluated yet.
+  // Does what is left of the epoch, which may have been trained in part or may lack its evaluation.
   absl::Status RunEpoch(uint32_t epoch) {
     absl::Status status;
     fleet_->set_in_epoch(true);
@@ -284,7 +284,7 @@ class Runner {
     if (IsEvaluationDue(experiment_, epoch)) {
       RETURN_IF_ERROR(Evaluate(experiment_, data_, epoch, fleet_, &observer_, &record));
     }
-    *summary_.add_epochs() = record;  // it counts when it is complete
+    *summary_.add_epochs() = record;  // counts when it is complete
     return observer_.OnEpoch(record);
   }
 
@@ -301,7 +301,7 @@ class Runner {
            experiment_.checkpoint().every_epochs() > 0;
   }
 
-  // The steps up to the next checkpoint, or to the epoch's end.
+  // Trains the steps up to the next checkpoint or to the epoch's end.
   absl::Status TrainPart(uint32_t epoch) {
     const uint64_t before = Step(), every = experiment_.checkpoint().every_steps();
     uint64_t last = epoch * StepsPerEpoch();
@@ -312,7 +312,7 @@ class Runner {
     absl::Status kept = FetchCaptures(experiment_, before, after, fleet_, &observer_);
     if (kept.ok()) kept = TellTrace(before);
     const bool is_due = status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0;
-    // An evaluation that is interrupted leaves no stage to ask: its checkpoint lies ready before.
+    // An interrupted evaluation leaves no stage to ask, so the checkpoint is held before it.
     const bool may_be_due = WantsCheckpoints() && after == epoch * StepsPerEpoch() &&
                             IsEvaluationDue(experiment_, epoch);
     if (kept.ok() && (is_due || may_be_due) && checkpointer_) kept = HoldCheckpoint(epoch);
@@ -393,21 +393,21 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // Without events_, which other stages may want: it asks the stage for its clock.
+  // Must not hold events_, which other stages may need: it asks the stage for its clock.
   absl::Status OnTraceEvent(int stage, const TraceReport& report) {
     if (!tracer_ || !tracer_->Add(stage, report, fleet_)) return absl::OkStatus();
     absl::MutexLock lock(&events_);
     return Own(observer_.OnTrace(tracer_->Upto(tracer_->steps().last())));
   }
 
-  // The first step behind a checkpoint ends what a loss took.
+  // After the first step behind a checkpoint, reports how long the recovery took.
   void TellRecovered() {
     if (!lost_at_ || summary_.events().empty()) return;
     summary_.mutable_events()->rbegin()->set_seconds(SecondsSince(*lost_at_));
     lost_at_.reset();
   }
 
-  // An observer's failure is the coordinator's own, whichever stage's event it came from.
+  // Marks an observer's failure as the coordinator's own, whichever stage's event led to it.
   absl::Status Own(absl::Status status) {
     if (status.ok()) return status;
     fleet_->Fail({Failure::kCoordinator, Failure::Kind::kError, std::move(status)});
@@ -419,7 +419,7 @@ class Runner {
     return observer_.OnTotals(totals);
   }
 
-  // The last one that was trained.
+  // Returns the last step that was trained.
   uint64_t Step() {
     absl::MutexLock lock(&events_);
     return tally_.step();
@@ -431,18 +431,19 @@ class Runner {
   Summary& summary_;
   const RunOptions& options_;
   RestartBudget restarts_;
-  std::unique_ptr<const FoundCheckpoint> from_;  // that this generation began with; null: anew
-  bool are_leased_ = false;                      // the stages of this fleet
-  std::optional<SteadyTime> lost_at_;            // until the run goes on from its checkpoint
-  std::vector<int> threads_;                     // per stage
+  // The checkpoint that this generation began with; null: none.
+  std::unique_ptr<const FoundCheckpoint> from_;
+  bool are_leased_ = false;            // True once the stages of this fleet are.
+  std::optional<SteadyTime> lost_at_;  // set from a loss until the run goes on from its checkpoint
+  std::vector<int> threads_;           // per stage
   std::vector<RunPlan::Stage> stages_;
   ConfigureResponse data_;  // of the first stage
-  absl::Mutex events_;      // held while the event of one stage is dealt with
+  absl::Mutex events_;      // held while the event of one stage is handled
   Tally tally_ ABSL_GUARDED_BY(events_);
-  SteadyTime part_start_;  // of the steps that are being trained
+  SteadyTime part_start_;  // start of the part that is being trained
   std::optional<Checkpointer> checkpointer_;
-  std::optional<TraceRecorder> tracer_;  // empty: nothing is traced
-  bool has_traced_ = false;              // in an earlier generation
+  std::optional<TraceRecorder> tracer_;  // not set: nothing is traced
+  bool has_traced_ = false;              // True if an earlier generation has.
 };
 
 }  // namespace

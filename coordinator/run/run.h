@@ -1,5 +1,5 @@
-// The epoch loop: configures and connects the stages, trains and evaluates, writes checkpoints and
-// goes on from them, fills in the summary.
+// The epoch loop: configures and connects the stages, trains and evaluates, writes checkpoints,
+// continues from them, and fills in the summary.
 #pragma once
 
 #include <functional>
@@ -17,28 +17,29 @@
 
 namespace thinwire {
 
-// What a run leaves behind to go on from, and how it does.
+// Checkpoints, tracing and recovery of a run.
 struct RunOptions {
   std::string run;          // its id
-  std::string checkpoints;  // the folder for them; empty: none is written
-  SideFiles beside;         // each checkpoint's, see SideFilesOf
+  std::string checkpoints;  // folder for checkpoints; empty: none are written
+  SideFiles beside;         // files beside each checkpoint's model, see SideFilesOf
+  // Checkpoint to continue from, if any.
   std::optional<FoundCheckpoint> from;
-  std::optional<TraceSteps> trace;  // steps to trace; empty: none
-  // Puts the sizes of the record's files into the progress, and cuts the files to these: null,
-  // both, without a record.
+  std::optional<TraceSteps> trace;  // steps to trace, if any
+  // Store the sizes of the record's files in the progress, and cut the files to these sizes. Both
+  // are null if there is no record.
   std::function<absl::Status(RunProgress*)> measure_record;
   std::function<absl::Status(const RunProgress&)> cut_record;
-  // The stages anew, as the next generation of the run, when one was lost for that reason: the
-  // fleet before is gone then. Null: a loss ends the run.
+  // Returns the stages again, as the next generation of the run, after one was lost; the previous
+  // fleet no longer exists then. Null: a loss ends the run.
   std::function<absl::StatusOr<Fleet*>(const Failure& loss)> next_generation;
 };
 
 // Runs the resolved `experiment` on the stages of `fleet`, from the parameters of `init` if it has
-// one, or from a checkpoint, and returns when the last epoch is evaluated; the stages still hold
-// their parameters then. Blocks. `summary` always tells what was reached, also after an error; its
-// name, status, error, started and finished are the caller's. Errors name the stage, and the root
-// cause among several (see Fleet); Cancelled after Fleet::Interrupt, when a checkpoint has been
-// written if the experiment wants any and the training could end its step.
+// one, or from a checkpoint. Returns when the last epoch is evaluated; the stages still hold their
+// parameters then. Blocks. `summary` is filled in as far as the run came, even after an error; the
+// caller sets its name, status, error, started and finished. Errors name the stage, and the root
+// cause among several (see Fleet). Cancelled after Fleet::Interrupt; then a checkpoint has been
+// written, if the experiment wants any and training could end its step.
 absl::Status RunExperiment(const Experiment& experiment, Fleet* fleet, RunObserver* observer,
                            Summary* summary, const RunOptions& options = {});
 

@@ -21,14 +21,14 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The steps that are asked for, a sample each but for an epoch's first.
+// Reports the steps of the request, a sample each except for an epoch's first.
 void ReportSteps(const TrainRequest& request, FakeStage::Writer* writer) {
   for (uint64_t step = request.first_step(); step <= request.last_step(); ++step) {
     writer->Write(Step(step, /*loss=*/2, /*correct=*/1, /*samples=*/step % 2 == 1 ? 3 : 1));
   }
 }
 
-// The model of the stages is real: checkpoints are dealt out by it.
+// The model of the stages is real, as checkpoints are distributed by it.
 class CheckpointedRunTest : public RunTest {
  protected:
   CheckpointedRunTest() {
@@ -91,7 +91,7 @@ epochs: 2
       return fleet_.get();
     };
   }
-  // The last stage is lost when it is asked for that step, so often; the checkpoint of the step
+  // Loses the last stage `times` times when it is asked for `step`; the checkpoint of the step
   // before is on the disk then.
   void LoseAt(uint64_t step, int times) {
     last_.train = [this, step, left = std::make_shared<std::atomic<int>>(times)](
@@ -192,7 +192,7 @@ TEST_F(CheckpointedRunTest, ACheckpointIsAsLargeHoweverManyEpochsWereBefore) {
     EXPECT_EQ(manifest.progress().epochs_kept().epochs(), step / 2 - 1);
     return ManifestText(manifest).size();
   };
-  EXPECT_LT(bytes(80), bytes(4) + 100);  // longer numbers
+  EXPECT_LT(bytes(80), bytes(4) + 100);  // the numbers in it are longer
 }
 
 TEST_F(CheckpointedRunTest, AResumedRunTrainsWhatIsLeftAndKnowsWhatWas) {
@@ -230,7 +230,7 @@ TEST_F(CheckpointedRunTest, ARunThatIsToGoOnWithOtherDataIsRefusedBeforeAStep) {
                 AllOf(HasSubstr("step-4: the training data are others"),
                       HasSubstr("(digest 0000000000000001, now 0000000000000002)")));
     EXPECT_EQ(summary_.provenance().train_digest(), "0000000000000001");
-    EXPECT_EQ(summary_.epochs_size(), 1);  // the second was evaluated behind the checkpoint
+    EXPECT_EQ(summary_.epochs_size(), 1);  // the second was evaluated after the checkpoint
   }
   EXPECT_TRUE(observer_.steps.empty());
   EXPECT_TRUE(first_.restored().empty());

@@ -50,7 +50,7 @@ TEST_F(RunTest, ObserversSeeEveryStepAndEpochAndTheTotals) {
   EXPECT_EQ(observer_.last_totals.boundaries[0].activations().wire_bytes(), 50u);
 }
 
-// A report of `steps`, each a slice of a millisecond that began at so many milliseconds.
+// Returns a report of `steps`: step i takes the millisecond that begins i ms after `clock` (ns).
 StageEvent Traced(int64_t clock, const std::vector<uint64_t>& steps) {
   StageEvent event;
   for (const uint64_t step : steps) {
@@ -221,7 +221,7 @@ TEST_F(RunTest, AStepToCaptureThatTheStagesDoNotReachIsRefusedBeforeTraining) {
 TEST_F(RunTest, ACaptureOfMoreThanItsLimitEndsTheRun) {
   experiment_.mutable_capture()->add_steps(1);
   experiment_.mutable_capture()->set_limit_bytes(1000);
-  last_.captured = std::string(2025, 'x');  // and 1024 of header
+  last_.captured = std::string(2025, 'x');  // one byte more than the limit and 1024 of header
   EXPECT_EQ(Train().message(), "stage 1 (" + last_.address() +
                                    "): its capture of step 1 has 2025 bytes or more, want 1000, "
                                    "which is capture.limit_bytes, and a header");

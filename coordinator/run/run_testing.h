@@ -1,5 +1,5 @@
-// What tests of runs share: two stages that only say what they were told to, and what observers
-// hear.
+// Fixture of tests of runs: two stages that give scripted answers, and an observer that records
+// what it hears.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class RecordingObserver : public RunObserver {
   RunTotals last_totals;
 };
 
-// What the last stage reports of a step.
+// Returns what the last stage reports of a step.
 inline StageEvent Step(uint64_t step, double loss, uint32_t correct, uint32_t samples) {
   StageEvent event;
   event.mutable_step()->set_step(step);

@@ -1,4 +1,4 @@
-// What a run has done so far: its steps, the sums of the epoch under way, the bytes at its cuts.
+// What a run has done so far: its steps, the sums of the current epoch, the bytes at its cuts.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace thinwire {
 
-// The step as the run's record has it.
+// Converts a step's report to the form of the run's record.
 StepRecord RecordOf(const StepReport& step);
 
-// A sample has a label, or one for each position.
+// Returns the number of labels: one for each sample, or one for each of its positions.
 template <typename Report>
 uint64_t Labels(const Report& report) {
   return report.samples() * (report.positions() > 0 ? report.positions() : 1);
@@ -25,32 +25,33 @@ uint64_t Labels(const Report& report) {
 // Not thread-safe.
 class Tally {
  public:
-  // Before the first step, or after `step` as a checkpoint tells of it. `cuts`: as in
-  // BoundaryTotals.
+  // Starts before the first step, or after `step` with the `progress` of a checkpoint. `cuts` are
+  // those of BoundaryTotals.
   Tally(const std::vector<std::string>& cuts, int stages) : Tally(cuts, stages, {}, 0) {}
   Tally(const std::vector<std::string>& cuts, int stages, const RunProgress& progress,
         uint64_t step);
 
-  // What the last stage says of a step; what a stage counts at its ends of the cuts.
+  // Add the last stage's report of a step, and a stage's counts at its ends of the cuts.
   void Add(const StepReport& step);
   void Add(const StageReport& report) { totals_.Update(report); }
-  // Time in which all stages trained.
+  // Adds time in which all stages trained.
   void AddSeconds(double seconds);
 
-  // By stage, of the training that AddSeconds has been told of.
+  // Returns the compute time by stage, for the training whose seconds were added.
   std::vector<ComputeRecord> Compute() const { return totals_.Compute(steps_here_, samples_here_); }
 
   uint64_t step() const { return step_; }                     // the last one, from 1; 0: none
-  uint64_t epoch_samples() const { return sums_.samples(); }  // trained in the epoch under way
-  // `seconds`: of training that AddSeconds has not been told of yet.
+  uint64_t epoch_samples() const { return sums_.samples(); }  // trained in the current epoch
+  // Returns the totals. `seconds` are those of training that AddSeconds has not been told of yet.
   RunTotals Totals(double seconds = 0) const;
 
-  // The epoch under way, without its evaluation. At least one step of it has been trained.
+  // Returns the current epoch without its evaluation. At least one step of it must have been
+  // trained.
   EpochRecord EpochOf(uint32_t epoch) const;
-  // The next one begins.
+  // Ends the current epoch.
   void EndEpoch();
 
-  // Fills in all that this object is made from.
+  // Stores all that the constructor needs to continue from here.
   void Save(RunProgress* progress) const;
 
  private:
@@ -58,10 +59,10 @@ class Tally {
   uint64_t step_;
   EpochSums sums_;
   double seconds_;                              // of training, of the whole run
-  double seconds_here_ = 0;                     // of that, with these stages
-  uint64_t steps_here_ = 0, samples_here_ = 0;  // likewise
+  double seconds_here_ = 0;                     // part of seconds_ with the current stages
+  uint64_t steps_here_ = 0, samples_here_ = 0;  // with the current stages
   BoundaryTotals totals_;
-  std::vector<BoundaryRecord> before_epoch_;  // totals when it began
+  std::vector<BoundaryRecord> before_epoch_;  // totals at the begin of the epoch
 };
 
 }  // namespace thinwire

@@ -16,7 +16,7 @@ StepReport Step(uint64_t step, double loss, uint64_t samples, uint64_t correct) 
   return report;
 }
 
-// Stage 0 of two, which has sent this much at the cut and was busy for so long.
+// Stage 0 of two, which has sent that much at the cut and was busy that long.
 StageReport Sent(uint64_t wire_bytes, double busy) {
   StageReport report;
   (*report.mutable_activity_seconds())["forward"] = busy;
@@ -99,7 +99,7 @@ TEST(TallyTest, WhatIsSavedGoesOn) {
 
   Tally after({"cut"}, 2, progress, 2);
   after.Add(Step(3, 2.0, 10, 6));
-  after.Add(Sent(700, 1));  // counted from 0 again
+  after.Add(Sent(700, 1));  // a new process counts from 0 again
   after.AddSeconds(1);
   EXPECT_EQ(after.step(), 3u);
   const EpochRecord epoch = after.EpochOf(2);
@@ -109,7 +109,7 @@ TEST(TallyTest, WhatIsSavedGoesOn) {
   EXPECT_EQ(after.Totals().boundaries[0].activations().wire_bytes(), 2200u);
 }
 
-// A run that goes on knows what its new stages did, and only that.
+// After a loss only the new stages count.
 TEST(TallyTest, TheBubbleIsThatOfTheStagesThatAreThere) {
   RunProgress progress;
   progress.set_training_seconds(1000);

@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-constexpr int kReadings = 16;  // with each report
+constexpr int kReadings = 16;  // clock readings with each report
 constexpr absl::Duration kReadingPatience = absl::Seconds(2);
 
 }  // namespace
@@ -63,6 +63,7 @@ void TraceRecorder::ReadClock(int stage, Fleet* fleet) {
     const absl::StatusOr<RenewResponse> answer = fleet->Renew(stage, kReadingPatience);
     const int64_t came = SteadyTime::Now().nanoseconds();
     if (!answer.ok() || answer->clock().empty()) return;
+    // A stage that reads the same clock has the offset 0 exactly, so one reading is enough.
     const bool is_own = answer->clock() == own_clock;
     absl::MutexLock lock(&mutex_);
     readings_[stage].push_back(is_own ? ClockReading{0, 0, 0}

@@ -1,4 +1,4 @@
-// Traced steps on their way from the stages to a run's observer.
+// Collection of traced steps from the stages for a run's observer.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,30 @@
 
 namespace thinwire {
 
-// A trace of that run of the resolved `experiment`, as it is before its first step.
+// Returns a trace of `run` without slices, as it is before the first step of the resolved
+// `experiment`.
 RunTrace EmptyTrace(const Experiment& experiment, const std::string& run, const TraceSteps& steps);
 
+// Collects the traced steps of a run.
 class TraceRecorder {
  public:
   explicit TraceRecorder(RunTrace empty) : empty_(empty), trace_(std::move(empty)) {
     readings_.resize(trace_.stages.size());
   }
 
-  // Keeps what a stage has reported and reads its clock, for as long as some round trips take;
-  // readings that fail are left out. True, once, when with it every stage has ended the last asked
-  // step. Any thread, those of different stages at once.
+  // Keeps a stage's report and reads the stage's clock, which takes some round trips; readings that
+  // fail are left out. Returns true once: when every stage has ended the last step to trace and its
+  // clock has been read. Any thread; different stages at once.
   bool Add(int stage, const TraceReport& report, Fleet* fleet);
 
-  // The stages are new processes that go on after that step. What is not complete is forgotten, and
-  // the trace begins with the first step that is asked for and comes again.
+  // Tells that the stages are new processes, which continue after `step`. An incomplete trace is
+  // dropped; it begins again with the first step to trace that is repeated.
   void RestartAfter(uint64_t step);
 
   const TraceSteps& steps() const { return empty_.steps; }
 
-  // Aligned: of the asked steps those up to `step`, which all stages have ended. A stage whose
-  // clock could not be read has no slices.
+  // Returns the aligned trace of the steps up to `step`, which all stages must have ended. A stage
+  // whose clock could not be read has no slices.
   RunTrace Upto(uint64_t step) const;
 
  private:
@@ -46,7 +48,7 @@ class TraceRecorder {
   mutable absl::Mutex mutex_;
   RunTrace trace_ ABSL_GUARDED_BY(mutex_);  // not aligned
   std::vector<std::vector<ClockReading>> readings_ ABSL_GUARDED_BY(mutex_);
-  bool has_told_ ABSL_GUARDED_BY(mutex_) = false;  // that it is complete
+  bool has_told_ ABSL_GUARDED_BY(mutex_) = false;  // Add has returned true
 };
 
 }  // namespace thinwire

@@ -17,7 +17,7 @@ class TraceRecorderTest : public ::testing::Test {
     return empty;
   }
 
-  // Whether it says that the trace is complete.
+  // Returns whether the recorder says that the trace is complete.
   bool AddStep(uint64_t step) {
     TraceReport report;
     TraceSlice* slice = report.add_slices();

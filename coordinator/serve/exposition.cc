@@ -30,7 +30,7 @@ absl::Status Unavailable(const std::string& address, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("metrics of ", address, ": ", why));
 }
 
-// Whether `events` came before the deadline.
+// Returns whether `events` came before the deadline.
 bool Await(int fd, short events, SteadyTime deadline) {
   const absl::Duration left = deadline - SteadyTime::Now();
   pollfd entry = {fd, events, 0};
@@ -38,7 +38,7 @@ bool Await(int fd, short events, SteadyTime deadline) {
          poll(&entry, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) > 0;
 }
 
-// A connection to one of the addresses; 0 in *error, or why there is none as an errno value.
+// Connects to one address. *error is 0, or the errno value that says why there is no connection.
 OwnedDescriptor Connect(const addrinfo& to, SteadyTime deadline, int* error) {
   OwnedDescriptor fd(socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   *error = fd.get() < 0 || connect(fd.get(), to.ai_addr, to.ai_addrlen) != 0 ? errno : 0;
@@ -51,7 +51,7 @@ OwnedDescriptor Connect(const addrinfo& to, SteadyTime deadline, int* error) {
   return fd;
 }
 
-// A connection to the first address of the host that takes it.
+// Connects to the first address of the host that accepts.
 absl::StatusOr<OwnedDescriptor> Dial(const std::string& address, SteadyTime deadline) {
   ASSIGN_OR_RETURN(const HostPort target, ParseHostPort(address));
   addrinfo hints = {};
@@ -69,7 +69,8 @@ absl::StatusOr<OwnedDescriptor> Dial(const std::string& address, SteadyTime dead
   return Unavailable(address, strerror(error));
 }
 
-// "thinwire_epoch" of "# HELP thinwire_epoch Epoch of the last step"; empty of other lines.
+// Returns "thinwire_epoch" for "# HELP thinwire_epoch Epoch of the last step"; empty for other
+// lines.
 absl::string_view FamilyOf(absl::string_view line) {
   if (!absl::ConsumePrefix(&line, "# HELP ") && !absl::ConsumePrefix(&line, "# TYPE ")) return "";
   return line.substr(0, line.find(' '));

@@ -1,4 +1,4 @@
-// The metrics of runs that are processes of their own, shown by the server that started them.
+// Metrics of runs that are separate processes, for the server that started them.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace thinwire {
 
-// What http://ADDRESS/metrics says, host:port with an IPv4 address or a name of this machine's.
-// Unavailable unless all of it came within `patience`.
+// Returns the text of http://ADDRESS/metrics. `address` is host:port, with an IPv4 address or a
+// name that this machine can resolve. Unavailable unless all of it comes within `patience`.
 absl::StatusOr<std::string> Scrape(const std::string& address, absl::Duration patience);
 
-// Several texts of Prometheus' format as one in which each family stands once, with the samples of
-// all: the format allows no second one. Families of the process, `process_*`, are left out: they
-// carry no `run`, and would be taken for this process's. Lines before the first family are, too.
+// Merges several texts in Prometheus' format so that each metric family occurs once, with the
+// samples of all texts, as the format demands. Families of the process, `process_*`, are left out:
+// they carry no `run` label and would be taken for this process's. Lines before the first family
+// are left out, too.
 std::string MergeExpositions(const std::vector<std::string>& texts);
 
 }  // namespace thinwire

@@ -54,7 +54,7 @@ TEST(ExpositionTest, WhatAServerShowsIsScraped) {
   }
 }
 
-// A server that takes connections and says nothing, as a stopped process does.
+// The server accepts connections and stays silent, like a stopped process.
 TEST(ExpositionTest, ASilentServerHoldsNobodyUp) {
   std::string name;
   {

@@ -27,7 +27,7 @@ std::string UtcNow() {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
 }
 
-// The files of runs; what a killed server left half written ends otherwise.
+// Returns the runs' files. Half-written files of a killed server have another extension.
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<std::string>> RunQueue::Submit(
     Run run;
     do {
       run.entry = NewEntry(++number, experiment);
-    } while (fs::exists(FolderOf(run.entry.run())));  // of a run that somebody took off the list
+    } while (fs::exists(FolderOf(run.entry.run())));  // left by a run whose file somebody removed
     ids.push_back(run.entry.run());
     added.push_back(std::move(run));
     written = Write(added.back().entry);

@@ -1,7 +1,7 @@
-// The runs that a server was given: which wait, which run, how the others ended.
+// The queue of runs that a server was given: waiting, running and ended ones.
 //
-// DIR/queue/RUN.json is all that is known of a run, and is replaced as a whole before anybody is
-// told of a change: whatever ends the server, the next one finds every run that was accepted, and
+// DIR/queue/RUN.json holds all that is known of a run. It is replaced as a whole before anybody is
+// told of a change. So, however the server ends, the next one finds every run that was accepted;
 // those that had not ended wait again, in their order.
 #pragma once
 
@@ -23,57 +23,60 @@
 
 namespace thinwire {
 
-// How a run ended.
+// Result of a run that has ended.
 struct RunEnd {
   int exit_code = 0;
-  std::string error;               // of one that failed
+  std::string error;               // message of a run that failed
   std::optional<TestRecord> test;  // its last evaluation
 };
 
-// Any thread. Errors name the file and what the system said; the queue is then as it was before.
+// Thread-safe. Errors name the file and the system's message; the queue is then as it was before.
 class RunQueue {
  public:
-  // Makes the folders that are missing. DataLoss for a file that is no run's.
+  // Opens the queue in `dir` and makes missing folders. DataLoss for a file that is not a run's.
   static absl::StatusOr<std::unique_ptr<RunQueue>> Open(const std::string& dir);
 
-  // Where a run's results, and what it prints, go.
+  // Return the places of a run's results and of its output.
   std::string FolderOf(const std::string& run) const { return dir_ + "/runs/" + run; }
   std::string LogOf(const std::string& run) const { return dir_ + "/logs/" + run; }
-  // The file that a run is given; written when it is begun.
+  // Returns the path of the experiment file for a run; it is written when the run begins.
   std::string ExperimentOf(const std::string& run) const {
     return dir_ + "/queue/" + run + ".yaml";
   }
 
-  // Takes resolved experiments, all of them or none; returns the ids of their runs, NAME-NUMBER.
+  // Adds resolved experiments, all of them or none. Returns the ids of their runs, NAME-NUMBER.
   absl::StatusOr<std::vector<std::string>> Submit(const std::vector<Experiment>& experiments);
 
-  // The next run for a group of stage servers, which runs from now on. One that was begun before
-  // goes on with the servers that it had, which its lease may bind still: they are kept for it
-  // while they are among `groups`, all that there are. Empty groups: stages are the run's own.
+  // Returns the next run for a group of stage servers and marks it as running. A run that was begun
+  // before continues with its former servers, as its lease may still bind them. While they are
+  // among `groups`, which are all groups there are, they are kept for it. An empty `group`: the run
+  // starts its own stages.
   absl::StatusOr<std::optional<QueueEntry>> Begin(const std::string& group,
                                                   const std::vector<std::string>& groups);
-  // It has ended. Where that cannot be written it has, but for a server that comes after this one.
+  // Marks a run as ended. If that cannot be written, it counts as ended for this server, but not
+  // for one that follows.
   absl::Status End(const std::string& run, const RunEnd& end);
-  // It runs no more, but has not ended: the next server goes on with it.
+  // Marks a run as not running and not ended: the next server continues it.
   void Suspend(const std::string& run);
 
-  // Runs are not begun for now, and why; empty: they are.
+  // Stops the begin of runs because of `why`; an empty `why` allows it again.
   void Hold(const std::string& why);
 
-  // A run that waits has ended then, with 130; of one that runs IsCancelled tells. What has ended
-  // stays as it is. NotFound names the nearest.
+  // Cancels a run. One that waits ends at once, with exit code 130; for one that runs IsCancelled
+  // becomes true. An ended run stays as it is. NotFound names the most similar id.
   absl::Status Cancel(const std::string& run);
   bool IsCancelled(const std::string& run) const;
 
-  // NotFound as above.
+  // Returns the state of a run. NotFound as in Cancel.
   absl::StatusOr<QueuedRunStatus> Find(const std::string& run) const;
   std::vector<QueuedRunStatus> List() const;
-  // How many there are in each state (QueuedRunStatus).
+  // Returns the number of runs in each state (QueuedRunStatus).
   std::map<std::string, size_t> Count() const;
 
-  // Until the run has ended, the queue is closed or the time is over. Whether it has ended.
+  // Waits until the run has ended, the queue is closed or the time is over. Returns whether the run
+  // has ended.
   bool AwaitEnd(const std::string& run, absl::Duration patience) const;
-  // Those that wait for an end do so no more.
+  // Wakes all that wait in AwaitEnd.
   void Close();
   bool is_closed() const;
 
@@ -96,7 +99,7 @@ class RunQueue {
 
   const std::string dir_;
   mutable absl::Mutex mutex_;
-  std::vector<Run> runs_ ABSL_GUARDED_BY(mutex_);  // by number
+  std::vector<Run> runs_ ABSL_GUARDED_BY(mutex_);  // in the order of numbers
   std::string held_ ABSL_GUARDED_BY(mutex_);
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -11,10 +11,10 @@
 namespace thinwire {
 namespace {
 
-// All runs are asked one after the other, within the second that a scraper may have.
+// Runs are asked one after the other, and a scraper may wait only a second for all of them.
 constexpr absl::Duration kPatience = absl::Milliseconds(300);
 
-// Where the coordinator of the run in `folder` serves its metrics; empty before it does.
+// Returns where the coordinator of the run in `folder` serves its metrics; empty before it does.
 std::string AddressIn(const std::string& folder) {
   const absl::StatusOr<std::string> text = ReadFile(folder + "/targets.json");
   if (!text.ok()) return "";

@@ -1,4 +1,4 @@
-// What a server shows Prometheus: its queue, and the series of each run while it runs.
+// Prometheus metrics of a server: its queue, and the series of each run while it runs.
 #pragma once
 
 #include <map>
@@ -14,27 +14,27 @@
 
 namespace thinwire {
 
-// Any thread. Outlives the server of its sources.
+// Thread-safe. Must outlive the server that uses its sources.
 class QueueMetrics {
  public:
   QueueMetrics();
 
   MetricsSources sources();
 
-  // A run shows its series from the moment when its folder says where, until it ends.
+  // Shows the run's series from the moment when its folder says where they are, until Ended.
   void Begun(const std::string& run, const std::string& folder);
   void Ended(const std::string& run);
-  // Runs by state (RunQueue::Count).
+  // Sets the number of runs by state (RunQueue::Count).
   void Show(const std::map<std::string, size_t>& counts);
 
  private:
-  // The series of all that run, as one text; of one that does not answer nothing.
+  // Returns the series of all running runs as one text; a run that does not answer is left out.
   std::string Text();
 
   const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   prometheus::Family<prometheus::Gauge>& runs_;
   absl::Mutex mutex_;
-  std::map<std::string, std::string> folders_ ABSL_GUARDED_BY(mutex_);  // by run
+  std::map<std::string, std::string> folders_ ABSL_GUARDED_BY(mutex_);  // folder by run
 };
 
 }  // namespace thinwire

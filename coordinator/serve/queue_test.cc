@@ -35,7 +35,7 @@ class QueueTest : public ::testing::Test {
     std::filesystem::remove_all(dir_);
     Reopen();
   }
-  // As a server does that comes after one that was killed.
+  // Opens the queue again, like the server after a killed one.
   void Reopen() {
     queue_.reset();
     auto queue = RunQueue::Open(dir_);
@@ -47,7 +47,7 @@ class QueueTest : public ::testing::Test {
     EXPECT_TRUE(ids.ok()) << ids.status();
     return ids->front();
   }
-  // The run that is begun; "" where none is.
+  // Returns the run that begins; "" if none does.
   std::string Begin(const std::string& group = "", const std::vector<std::string>& groups = {}) {
     const auto begun = queue_->Begin(group, groups);
     EXPECT_TRUE(begun.ok()) << begun.status();
@@ -163,7 +163,7 @@ TEST_F(QueueTest, ASuspendedRunWaits) {
 
 TEST_F(QueueTest, WhatCannotBeWrittenIsNotAccepted) {
   Submit("a");
-  // A folder cannot be replaced by a file.
+  // A file cannot replace a folder, so writing fails.
   std::filesystem::create_directories(dir_ + "/queue/c-3.json/x");
   const auto refused = queue_->Submit({Named("b"), Named("c")});
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("/queue/c-3.json"));

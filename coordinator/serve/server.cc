@@ -11,9 +11,9 @@
 namespace thinwire {
 namespace {
 
-// Each call that waits has a thread of its own.
+// Each call that waits has its own thread.
 constexpr int kMostThreads = 256;
-// Callers see by pings that the server is there; no more often than this.
+// Least interval of callers' pings, by which they see that the server is there.
 constexpr int kPingMilliseconds = 5000;
 
 absl::Status CannotListen(const std::string& listen, absl::string_view why) {
@@ -21,7 +21,7 @@ absl::Status CannotListen(const std::string& listen, absl::string_view why) {
       absl::StrCat("cannot serve on ", listen, ": ", why, "; see --listen"));
 }
 
-// What the system says of the address, which gRPC keeps to itself.
+// Returns the system's message about the address, which gRPC does not pass on.
 absl::Status CheckFree(const HostPort& at) {
   const absl::Status listens = ListenAt(at).status();
   return listens.ok() ? listens : CannotListen(at.Text(), listens.message());
@@ -40,13 +40,13 @@ absl::StatusOr<std::unique_ptr<QueueServer>> QueueServer::Start(const std::strin
   grpc::ResourceQuota quota;
   quota.SetMaxThreads(kMostThreads);
   builder.SetResourceQuota(quota);
-  // Another server at the same port would get half of the calls.
+  // Without this, another server could share the port and get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kPingMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   int port = 0;
-  // gRPC's wildcard is of both kinds of addresses, too.
+  // gRPC's wildcard covers IPv4 and IPv6, too.
   builder.AddListeningPort(HostPort{IsEveryAddress(at.host) ? "::" : at.host, at.port}.Text(),
                            security.ServerCredentials(), &port);
   builder.RegisterService(service);

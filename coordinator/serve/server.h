@@ -11,18 +11,18 @@
 
 namespace thinwire {
 
-// Serves for as long as this object lives. Calls in flight are cancelled a second after its end
-// begins.
+// Serves while this object lives. The destructor cancels calls that are still in flight after a
+// second.
 class QueueServer {
  public:
-  // At LISTEN, host:port; port 0 lets the system choose. `service` outlives the server. Unavailable
-  // says what the system does when the address cannot be taken.
+  // Serves at `listen`, host:port; port 0 lets the system choose. `service` must outlive the
+  // server. Unavailable, with the system's message, if the address cannot be used.
   static absl::StatusOr<std::unique_ptr<QueueServer>> Start(const std::string& listen,
                                                             QueueService* service,
                                                             const Security& security);
   ~QueueServer();
 
-  // host:port, with the port that was taken.
+  // Returns host:port, with the port in use.
   const std::string& address() const { return address_; }
 
  private:

@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kMostErrorBytes = 2000;  // of a message, which travels in a header
+constexpr size_t kMostErrorBytes = 2000;  // longest message of an error, which travels in a header
 constexpr size_t kPieceBytes = 64 << 10;  // of a log, sent at once
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 
@@ -26,7 +26,8 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 absl::Status ServerEnds() { return absl::UnavailableError("the server ends; the queue is kept"); }
 
-// The next piece of a growing file: whole lines, unless it grows no more or a line is longer.
+// Reads the next piece of a growing file: whole lines, unless it has ended or a line is longer than
+// a piece.
 class Tail {
  public:
   explicit Tail(std::string path) : path_(std::move(path)) {}
@@ -109,9 +110,9 @@ grpc::Status QueueService::Submit(grpc::ServerContext* context, const SubmitRequ
 absl::Status QueueService::Follow(const grpc::ServerContext& context, const std::string& run,
                                   grpc::ServerWriter<WatchEvent>* events) {
   Tail log(queue_.LogOf(run));
-  std::string said;  // of a run that waits
+  std::string said;  // last text about a run that waits
   while (true) {
-    // In this order: the log of a run that has ended has all its lines.
+    // The status is read before the log, so that the log of an ended run has all its lines.
     ASSIGN_OR_RETURN(const QueuedRunStatus status, queue_.Find(run));
     WatchEvent event;
     std::string text = log.Next(status.has_exit_code());

@@ -1,4 +1,4 @@
-// The queue as the network sees it: lets coordinators in, translates, and hands on.
+// The queue as a gRPC service: checks who calls, translates, and passes calls on.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace thinwire {
 
-// What a run that this server is to make must fit.
+// Limits for the runs that this server accepts.
 struct QueueLimits {
-  std::vector<std::string> groups;  // of stage servers, "HOST:PORT,HOST:PORT"; empty: none
-  std::string dir;                  // of the results
+  std::vector<std::string> groups;  // groups of stage servers, "HOST:PORT,HOST:PORT"; empty: none
+  std::string dir;                  // folder of the results
   uint64_t least_free_bytes = uint64_t{64} << 20;
 };
 
-// ResourceExhausted, with both figures, where the disk of the results has less room than that. Runs
-// fail on a full disk, and must not do so one after the other.
+// Returns ResourceExhausted, with both figures, if the disk of the results has less free space than
+// the limit. Otherwise one run after the other would fail on a full disk.
 absl::Status CheckRoom(const QueueLimits& limits);
 
-// `queue` outlives the service; a call that waits returns once it is closed.
+// `queue` must outlive the service. A call that waits returns once the queue is closed.
 class QueueService final : public Queue::Service {
  public:
   QueueService(RunQueue* queue, QueueLimits limits, Security security)

@@ -21,7 +21,7 @@ constexpr char kExperiment[] =
     "name: a\nmodel: {name: resnet8, width: 4}\ndata: {name: digits}\n"
     "pipeline: {cuts: [layer1]}\noptimizer: {lr: 0.1}\nepochs: 2\n";
 
-// The service over a real connection; the queue's loop is the test.
+// The service over a real connection; the test plays the queue's loop.
 class ServiceTest : public ::testing::Test {
  protected:
   ServiceTest() { std::filesystem::remove_all(dir_); }
@@ -63,7 +63,7 @@ class ServiceTest : public ::testing::Test {
     EXPECT_TRUE(stub_->List(&context, {}, &list).ok());
     return static_cast<size_t>(list.runs_size());
   }
-  // The texts of a watch, and its end's state.
+  // Returns the texts of a watch, and the final state.
   std::string Watched(const std::string& run) {
     grpc::ClientContext context;
     WatchRequest request;

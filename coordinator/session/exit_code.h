@@ -1,4 +1,4 @@
-// How a command ends: its exit code, on which scripts rely, and its last words.
+// Exit codes of commands, on which scripts rely, and how commands report errors.
 #pragma once
 
 #include <string_view>
@@ -14,15 +14,15 @@ enum ExitCode {
   kExitInterrupted = 130,
 };
 
-// Reports an error as every command does, "thinwire: MESSAGE" on stderr, and returns `code`. The
-// message may hold what a peer said: a terminal is shown it as Printable has it.
+// Reports an error as every command does, "thinwire: MESSAGE" on stderr, and returns `code`. A peer
+// may have contributed to the message, so a terminal gets it as Printable returns it.
 ExitCode Complain(const absl::Status& error, ExitCode code);
 
-// Whose fault it is that a path of a command line cannot be written, or made a folder: the user's
-// where the path is wrong or another's, the run's where a disk is full.
+// Returns whose fault it is that a path of a command line cannot be written or made a folder. It is
+// the user's if the path is wrong or somebody else's, the run's if a disk is full.
 ExitCode ExitOfPath(const absl::Status& error);
 
-// Prints a command's result to stdout. Where that fails, complains and returns kExitFailed.
+// Prints a command's result to stdout. If that fails, complains and returns kExitFailed.
 ExitCode PrintResult(std::string_view text);
 
 }  // namespace thinwire

@@ -64,6 +64,7 @@ void Interruption::Listen() {
     if (seen_) _exit(kExitInterrupted);
     seen_ = true;
     MakeReadable(seen_fd_);
+    // Under the lock, so that a replaced callback does not run after OnFirst has returned.
     if (callback_) callback_();
   }
 }

@@ -1,5 +1,5 @@
-// Ctrl-C, SIGTERM and a lost terminal: the first asks the run to end, the second ends the process
-// at once.
+// Ctrl-C, SIGTERM and a lost terminal: the first signal asks the run to end, the second ends the
+// process at once.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,10 @@
 
 namespace thinwire {
 
-// One per process, made by main before any other thread starts: those inherit that SIGINT, SIGTERM
-// and SIGHUP are blocked, and only the thread of this object takes them. SIGHUP is left alone where
-// it is ignored (nohup), and is no second signal: a terminal's end is often told twice.
+// One per process, made by main before any other thread starts. Later threads inherit that SIGINT,
+// SIGTERM and SIGHUP are blocked; only the thread of this object receives them. SIGHUP stays
+// ignored if it was ignored (nohup). It never counts as the second signal, as the end of a terminal
+// is often signalled twice.
 class Interruption {
  public:
   Interruption();
@@ -22,12 +23,13 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  // Readable from the first signal on.
+  // Returns a descriptor that is readable from the first signal on.
   int fd() const { return seen_fd_; }
   bool seen() const;
 
-  // `callback` is called once, on this object's thread, or at once when a signal has already come;
-  // an empty one tells nobody. From the return on, the function that was set before is not called.
+  // Sets `callback`, which is called once on this object's thread, or at once if a signal has
+  // already come. An empty one calls nothing. Once it has returned, the previous function is not
+  // called any more.
   void OnFirst(std::function<void()> callback);
 
  private:

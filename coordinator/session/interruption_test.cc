@@ -19,10 +19,10 @@ void AwaitFirst(const Interruption& interruption) {
 
 class InterruptionTest : public ::testing::Test {
  protected:
-  InterruptionTest() { signal(SIGHUP, SIG_DFL); }  // whatever the tests were started with
+  InterruptionTest() { signal(SIGHUP, SIG_DFL); }  // whatever the tests' parent process set
 };
 
-// Waits until the thread of Interruption has taken the signal.
+// Waits until the thread of Interruption has received the signal.
 void AwaitTaken(int signal) {
   sigset_t pending;
   do {
@@ -47,7 +47,7 @@ TEST_F(InterruptionTest, ALostTerminalThatIsToldTwiceIsOneSignal) {
   AwaitFirst(interruption);
   kill(getpid(), SIGHUP);
   AwaitTaken(SIGHUP);
-  // Its thread has ended before this process would have.
+  // The destructor waits for the thread, which would end this process if the signal counted twice.
 }
 
 TEST_F(InterruptionTest, TheSecondSignalEndsTheProcess) {

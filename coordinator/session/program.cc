@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// What the program would find if a shell had started it: no signal is blocked or ignored.
+// Attributes like those that a shell gives: no signal is blocked or ignored.
 class Attributes {
  public:
   Attributes() {
@@ -58,7 +58,7 @@ absl::StatusOr<int> RunProgram(const std::vector<std::string>& arguments,
   while (waitid(P_PID, static_cast<id_t>(*child), &info, WEXITED | WNOWAIT) != 0 &&
          errno == EINTR) {
   }
-  interruption->OnFirst({});  // from here on nobody else has its id
+  interruption->OnFirst({});  // waitpid frees the process id, which another process may get
   int status = 0;
   waitpid(*child, &status, 0);
   if (interruption->seen()) return absl::CancelledError("interrupted");

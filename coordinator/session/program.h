@@ -1,4 +1,4 @@
-// Other programs of the system, run to their end.
+// Running other programs of the system to their end.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace thinwire {
 
-// Runs arguments[0], found by $PATH, with this process's terminal, and returns its exit code; 128
-// and the signal's number where one ended it. NotFound if there is no such program; Cancelled, once
-// it is gone, if a signal has come: it is sent SIGTERM then. One at a time.
+// Runs arguments[0], found by $PATH, on this process's terminal. Returns its exit code, or 128 plus
+// the number of the signal that ended it. NotFound if there is no such program. If a signal comes,
+// the program gets SIGTERM, and Cancelled is returned once it has ended. One call at a time.
 absl::StatusOr<int> RunProgram(const std::vector<std::string>& arguments,
                                Interruption* interruption);
 

@@ -36,7 +36,7 @@ TEST(RunProgramTest, AProgramThatIsNotInstalledIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("no-such-program"));
 }
 
-// Last: the signal is seen from then on.
+// Must be the last test: the signal stays seen.
 TEST(RunProgramTest, ASignalEndsIt) {
   const absl::Status status = Shell("kill -TERM $PPID; sleep 600").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);

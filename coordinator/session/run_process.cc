@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-constexpr std::string_view kComplaint = "thinwire: ";  // as Complain begins
+constexpr std::string_view kComplaint = "thinwire: ";  // beginning of Complain's message
 constexpr int kLastLines = 100;
 
 }  // namespace

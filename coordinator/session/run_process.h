@@ -1,4 +1,4 @@
-// A `thinwire run` that another command starts as a process of its own.
+// Starting `thinwire run` as a separate process.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace thinwire {
 
-// The arguments of this program that begin the run of the file `experiment` in `folder`, or go on
-// with the one that stands there. `stages`: the stage servers, "HOST:PORT,HOST:PORT"; empty: the
-// run starts its own. Of `session` what is said of servers counts, but not which they are.
+// Returns the arguments of this program that run the file `experiment` in `folder`, or continue the
+// run that is there. `stages` are the stage servers, "HOST:PORT,HOST:PORT"; empty: the run starts
+// its own. The other options of `session` about servers apply; its stages are ignored.
 std::vector<std::string> RunArguments(const std::string& experiment, const std::string& folder,
                                       const std::string& stages, const SessionOptions& session);
 
-// Why a run that ended like that did not finish: its own words, which stand last in its log but for
-// what other stages said, or how it ended.
+// Returns why a run that ended with `wait_status` did not finish: its own error, which is the last
+// in its log besides what other stages said, or else how it ended.
 std::string WhyRunFailed(int wait_status, const std::string& log);
 
 }  // namespace thinwire

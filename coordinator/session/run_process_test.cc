@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr int kExitedWithOne = 1 << 8;  // as waitpid has it
+constexpr int kExitedWithOne = 1 << 8;  // wait status as waitpid returns it
 
 TEST(RunProcessTest, ARunThatStartsItsStagesIsNotToldOfCertificates) {
   SessionOptions session;

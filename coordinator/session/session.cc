@@ -26,13 +26,13 @@ namespace {
 
 constexpr int kRestartTries = 3;
 
-// Unique among the runs of one name.
+// Returns an id that is unique among the runs of one name.
 std::string NewRunId(const std::string& name) {
   std::random_device random;
   return absl::StrFormat("%s-%08x", name, random());
 }
 
-// What the command's flags name, and for the rest what the experiment does.
+// Returns the options of the command's flags and, where they are empty, those of the experiment.
 SecurityOptions SecurityOf(const SecurityConfig& config, SecurityOptions flags) {
   const auto take = [](const std::string& path, std::string* to) {
     if (to->empty()) *to = path;
@@ -44,7 +44,7 @@ SecurityOptions SecurityOf(const SecurityConfig& config, SecurityOptions flags) 
   return flags;
 }
 
-// Refuses flags that nothing would heed: stages that the command starts itself want no secret.
+// Refuses flags without effect: stages that the command starts itself need no secret.
 absl::Status CheckWanted(const SecurityOptions& flags) {
   const std::pair<const char*, const std::string&> files[] = {{"--tls_cert", flags.tls_cert},
                                                               {"--tls_key", flags.tls_key},
@@ -139,7 +139,8 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
   const bool moves = loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds;
   if (!local_ && moves && !spares_.empty()) {
     std::swap(addresses_[static_cast<size_t>(loss.stage)], spares_.front());
-    std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());  // it may come back
+    // The lost server goes to the end of the spares, as it may come back.
+    std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());
   }
   ++fleet_options_.generation;
   fleet_options_.patience = return_patience_;
@@ -147,7 +148,7 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
   return fleet_.get();
 }
 
-// What killed it may do so again before it serves.
+// Tries several times: what killed the stage may kill it again before it serves.
 absl::Status Session::RestartLocal(int stage) {
   absl::Status status;
   for (int tries = 0; tries < kRestartTries; ++tries) {
@@ -174,7 +175,7 @@ absl::Status Session::ReadLease() {
   return absl::OkStatus();
 }
 
-// The run's id, the generation and the secret, a line each.
+// Writes the run's id, the generation and the secret, a line each.
 absl::Status Session::WriteLease() const {
   if (lease_file_.empty()) return absl::OkStatus();
   const mode_t before = umask(077);
@@ -205,7 +206,7 @@ void Session::Release() {
   if (fleet_ == nullptr || std::exchange(released_, true)) return;
   interruption_.OnFirst(nullptr);
   fleet_->Release();
-  if (!lease_file_.empty()) unlink(lease_file_.c_str());  // it is nobody's any more
+  if (!lease_file_.empty()) unlink(lease_file_.c_str());  // the lease is freed
 }
 
 Session::~Session() { Release(); }

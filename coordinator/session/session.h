@@ -1,5 +1,5 @@
-// The stage servers of one command, from their start to their end: launched on this machine or
-// found where the user says that they are, leased by one fleet, watched, and told of Ctrl-C.
+// The stage servers of one command, from start to end: launched on this machine or found at given
+// addresses, leased by one fleet, watched, and interrupted by Ctrl-C.
 #pragma once
 
 #include <functional>
@@ -17,41 +17,46 @@
 
 namespace thinwire {
 
+// Options about stage servers.
 struct SessionOptions {
-  std::vector<std::string> stages;  // addresses of servers started by hand; empty: launch them here
-  // More addresses, to which stages move that are lost; filled in only where they are taken.
+  std::vector<std::string> stages;  // addresses of running servers; empty: launch them here
+  // Whether the command accepts spares: further addresses, to which lost stages move.
   bool takes_spares = false;
   std::vector<std::string> spares;
-  bool allow_other_build = false;  // than this program's
-  // For the servers to be there, and free: a little longer than a lease that nobody renews.
+  bool allow_other_build = false;  // True: stages may have another build than this program.
+  // How long to wait for servers to be there and free; a little longer than a lease that nobody
+  // renews.
   double wait_seconds = 20;
-  double return_seconds = 300;  // for one that was lost to come back
-  // Where the lease is kept for whoever comes back to these servers; empty: nowhere. One that is
-  // there is taken up.
+  double return_seconds = 300;  // how long to wait for a lost stage to come back
+  // File that keeps the lease for whoever comes back to these servers; empty: none. A lease that is
+  // already there is taken over.
   std::string lease_file;
-  std::function<void(const std::string&)> say_waiting;  // lines while they are not; null: none
-  SecurityOptions security;  // towards these servers; a path left empty is the experiment's
-  // The rest is about servers that are launched here.
-  std::vector<std::string> libraries;  // codec plug-ins that come besides the experiment's
+  // Gets a line now and then while it waits; may be null.
+  std::function<void(const std::string&)> say_waiting;
+  SecurityOptions security;  // for these servers; an empty path is taken from the experiment
+  // Options for servers that are launched here.
+  std::vector<std::string> libraries;  // codec plug-ins besides the experiment's
   std::string stage_server;            // path of the binary; empty: look beside our own
   std::string cuda_plugin;             // empty: the stage server looks for it
-  std::string logs_dir;  // empty: a temporary folder, which is removed with the session
+  std::string logs_dir;                // empty: a temporary folder that goes with the session
 };
 
-// The experiment of a file, with as many stages as `options->stages` names where neither the file
-// nor an override says; these become one address per stage, and spares. Where the stages run on
-// this machine, the paths that they read become absolute. `past`: see Surroundings. Errors of
-// LoadExperiment, InvalidArgument for addresses, and those of the files that show us to the stages.
+// Loads the experiment of a file for the stages of `options`. If neither the file nor an override
+// gives the number of stages, it is that of `options->stages`. Those are expanded to one address
+// per stage, and spares. If the stages run on this machine, their paths become absolute. `past` is
+// that of Surroundings. Returns the errors of LoadExperiment, InvalidArgument for addresses, and
+// errors of the files with certificates and token.
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options, const Experiment* past = nullptr);
 
+// Stage servers of one command.
 class Session {
  public:
   // Launches the stages of the resolved `experiment`, unless there are addresses. From then on a
   // signal interrupts the fleet, and the death of a launched stage is a failure of the fleet. The
-  // run's id is `name` with random digits behind it. To be called on the main thread and before
-  // gRPC is used (see LocalStages::Start). `interruption` outlives this object.
+  // run's id is `name` and random digits. Must be called on the main thread, before gRPC is used
+  // (see LocalStages::Start). `interruption` must outlive this object.
   static absl::StatusOr<std::unique_ptr<Session>> Start(const std::string& name,
                                                         const Experiment& experiment,
                                                         const SessionOptions& options,
@@ -62,13 +67,14 @@ class Session {
   const std::string& run() const { return run_; }
   Fleet* fleet() { return fleet_.get(); }
 
-  // The stages again when one was lost for that reason: launched ones that died or hang are started
-  // anew; of others one that is silent moves to a spare, or is waited for. They are leased with the
-  // next generation once Acquire is called; the fleet before is gone. On the main thread.
+  // Replaces the fleet after the loss of a stage. Launched stages that died or hang are started
+  // again. Among other stages, one that is silent or ends moves to a spare, or is waited for.
+  // Acquire of the new fleet leases them with the next generation. Must be called on the main
+  // thread.
   absl::StatusOr<Fleet*> NextGeneration(const Failure& loss);
 
-  // Frees the stages of their lease: the fleet makes no call after it, and signals are not for it
-  // any more. Launched stages go on serving their metrics. Idempotent.
+  // Frees the stages of their lease; the fleet makes no call afterwards and gets no more signals.
+  // Launched stages still serve their metrics. Idempotent.
   void Release();
 
  private:
@@ -76,8 +82,9 @@ class Session {
       : run_(std::move(run)), interruption_(*interruption) {}
   absl::Status Launch(const std::string& name, const Experiment& experiment,
                       const SessionOptions& options);
-  // Takes up what the lease's file says, if it is there, and writes what is to be said now.
+  // Takes over the lease in the lease file, if there is one.
   absl::Status ReadLease();
+  // Writes the current lease to the lease file.
   absl::Status WriteLease() const;
   absl::Status MakeFleet();
   absl::Status RestartLocal(int stage);
@@ -91,7 +98,7 @@ class Session {
   std::unique_ptr<TemporaryFolder> logs_;
   std::unique_ptr<Fleet> fleet_;
   bool released_ = false;
-  std::unique_ptr<LocalStages> local_;  // goes first: its watcher reports to the fleet
+  std::unique_ptr<LocalStages> local_;  // destroyed first, as its watcher reports to the fleet
 };
 
 }  // namespace thinwire

@@ -17,9 +17,10 @@
 namespace thinwire {
 namespace {
 
-// What is trained in batches of one size: half a second on a core of 40 GFLOP/s.
+// FLOPs of the training with one batch size: half a second on a core of 40 GFLOP/s.
 constexpr double kFlops = 20e9;
-constexpr double kPasses = 3;  // FLOPs of a forward and a backward pass over those of a forward
+// A forward and a backward pass have three times the FLOPs of a forward pass.
+constexpr double kPasses = 3;
 constexpr int64_t kLeastSteps = 4;
 
 constexpr char kCommon[] = R"(
@@ -40,7 +41,7 @@ model: {name: gpt2, layers: 1, heads: 1}
 data: {name: shakespeare, windows: 2}
 )";
 
-// Of a batch. Large: as many pixels as 25 images of 32 x 32 have, or 128 tokens. Small: about a
+// Size of a batch. Large: as many pixels as 25 images of 32 x 32, or 128 tokens. Small: about a
 // tenth of that.
 enum class Size { kLarge, kSmall };
 std::vector<std::string> BatchOf(Size size, bool tokens) {
@@ -56,8 +57,8 @@ double ForwardFlopsOf(const Model& model) {
   return flops;
 }
 
-// The experiment's width, or the nearest that takes about a second; of a model of its own blocks,
-// which has none, a usual one.
+// Returns the experiment's width, or the nearest with which training takes about a second. A model
+// given by its own blocks has no width and gets a usual one.
 uint32_t WidthFor(const Experiment& experiment, bool tokens) {
   if (!experiment.model().has_width()) return tokens ? 128 : 16;
   const uint32_t least = tokens ? 32 : 4, most = tokens ? 768 : 64;
@@ -83,14 +84,14 @@ absl::StatusOr<Experiment> Resembling(const Experiment& experiment, const std::s
   if (model.tokens) {
     overrides.push_back(absl::StrCat("data.windows=", steps * batch));
   } else {
-    constexpr int64_t kStepsPerEpoch = 8;  // of the 3823 digits
+    constexpr int64_t kStepsPerEpoch = 8;  // limits the samples, as there are 3823 digits
     overrides.push_back(absl::StrCat("data.limit=", kStepsPerEpoch * batch));
     overrides.push_back(absl::StrCat("epochs=", (steps + kStepsPerEpoch - 1) / kStepsPerEpoch));
   }
   return ParseExperiment(text, "plan.yaml", overrides);
 }
 
-// What the training of one size took.
+// Cost of the training with one batch size.
 struct Trained {
   double step_seconds = 0, step_flops = 0;
   int64_t layers = 0;
@@ -120,7 +121,7 @@ absl::StatusOr<Trained> Train(const Experiment& experiment, const SessionOptions
   return trained;
 }
 
-// The line through both: seconds of a step = those of its passes + FLOPs / rate.
+// Fits a line through both points: seconds of a step = those of its passes + FLOPs / rate.
 ComputeSpeed SpeedFrom(const Trained& large, const Trained& small) {
   const double flops = large.step_flops - small.step_flops;
   const double slope = (large.step_seconds - small.step_seconds) / flops;
@@ -129,7 +130,7 @@ ComputeSpeed SpeedFrom(const Trained& large, const Trained& small) {
   speed.by = large.by;
   speed.machine = large.machine;
   speed.gflops = large.step_flops / (1e9 * large.step_seconds);
-  // Noise may say that passes take less than no time, or all of it.
+  // Because of noise, passes may seem to take no time at all, or all of it.
   if (!(passes > 0) || !(slope > 0)) return speed;
   speed.gflops = 1e-9 / slope;
   speed.layer_seconds = passes / (kPasses * static_cast<double>(large.layers));

@@ -1,4 +1,4 @@
-// How fast a stage computes on this machine, by training one.
+// Measurement of how fast a stage computes on this machine, by training one.
 #pragma once
 
 #include <string>
@@ -10,19 +10,21 @@
 
 namespace thinwire {
 
-// What a forward and a backward pass take.
+// Time of a forward and a backward pass.
 struct ComputeSpeed {
-  double gflops = 0;  // 10^9 operations per second, without what follows
-  // Besides, each layer's forward pass, however few its samples, and a half of a backward pass.
+  double gflops = 0;  // 10^9 operations per second, without the cost of `layer_seconds`
+  // Fixed cost of each layer in a forward pass, however few its samples; backward takes twice as
+  // much.
   double layer_seconds = 0;
   std::string by;       // what was trained, for people: "resnet8 of width 16 on cpu, threads 2"
-  std::string machine;  // as MachineOf has it
+  std::string machine;  // as MachineOf returns it
 };
 
-// Trains, for about a second, a small network of embedded data that resembles the resolved
-// `experiment`'s: a ResNet of its width or a GPT-2 of its width, on the device and in the precision
-// of its first stage, in one stage of `threads` (as pipeline.threads); first in large batches, then
-// in small ones. Errors of the session or of the run, with what to do instead.
+// Trains a small network on embedded data for about a second. It resembles the model of the
+// resolved `experiment`: a ResNet or a GPT-2 of its width. It runs on the device and in the
+// precision of the experiment's first stage, in one stage of `threads` (as pipeline.threads), first
+// in large batches, then in small ones. Returns the errors of the session or of the run, with what
+// to do instead.
 absl::StatusOr<ComputeSpeed> MeasureComputeSpeed(const Experiment& experiment,
                                                  const std::string& threads,
                                                  const SessionOptions& options,

@@ -15,8 +15,8 @@
 namespace thinwire {
 namespace {
 
-// How fast layers compute, unless a run has told; and what their passes take besides, which no run
-// tells, and which is measured where it was on a machine like this one.
+// Measures how fast layers compute, unless a run has told. It also measures the fixed cost of
+// passes, which no run tells; it is used for a run only if that ran on a machine like this one.
 absl::Status MeasureCompute(const SpeedFlags& flags, const Experiment& experiment,
                             const std::string& threads, const SessionOptions& session,
                             Interruption* interruption, Speeds* speeds) {
@@ -24,7 +24,7 @@ absl::Status MeasureCompute(const SpeedFlags& flags, const Experiment& experimen
   const bool is_told = !speeds->blocks.empty();
   const auto speed = MeasureComputeSpeed(experiment, threads, session, interruption);
   if (is_told && !absl::IsCancelled(speed.status())) {
-    // The run may have had a device that is not here.
+    // The run may have used a device that is not here.
     if (!speed.ok() || speed->machine != speeds->machine) return absl::OkStatus();
   }
   RETURN_IF_ERROR(speed.status());
@@ -91,7 +91,7 @@ absl::Status MeasureSpeeds(const SpeedFlags& flags,
       MeasureCompute(flags, *experiments.front(), threads, session, interruption, speeds));
   interruption->OnFirst([] { _exit(kExitInterrupted); });
   RETURN_IF_ERROR(MeasureCodecs(flags, experiments, speeds));
-  if (flags.gflops && flags.codec_gbps) return absl::OkStatus();  // a plan of given speeds alone
+  if (flags.gflops && flags.codec_gbps) return absl::OkStatus();  // all speeds are given
   ASSIGN_OR_RETURN(speeds->transport, MeasureTransport());
   return absl::OkStatus();
 }

@@ -1,5 +1,4 @@
-// The speeds that a plan rests on: those of a run, those that a user gives, or those that this
-// machine has now.
+// Speeds for a plan: from a run, from the user, or measured now on this machine.
 #pragma once
 
 #include <optional>
@@ -15,18 +14,21 @@
 
 namespace thinwire {
 
+// Flags that give speeds.
 struct SpeedFlags {
-  std::string from;                          // a run's folder; empty: none
-  std::optional<double> gflops, codec_gbps;  // have the last word
+  std::string from;                          // folder of a run; empty: none
+  std::optional<double> gflops, codec_gbps;  // take precedence
 };
 
-// As far as they need not be measured. InvalidArgument, or NotFound, names the flag and the value.
+// Returns the speeds that need no measurement. InvalidArgument or NotFound names the flag and the
+// value.
 absl::StatusOr<Speeds> GivenSpeeds(const SpeedFlags& flags, const Experiment& experiment);
 
-// Adds what `speeds` lacks: how fast a stage of `session` computes with `threads` (as
-// pipeline.threads), and the codings of `experiments`, all of one model. On the main thread and
-// before gRPC is used. Errors of the session, of its run and of codecs. After compute a signal
-// ends the process at once, as there is nothing to end first.
+// Measures what `speeds` lacks: the compute speed of a stage of `session` with `threads` (as
+// pipeline.threads), and the codings of `experiments`, which must have one model. Must be called on
+// the main thread, before gRPC is used. Returns errors of the session, of its run and of codecs.
+// After the compute measurement a signal ends the process at once, as nothing has to be ended
+// first.
 absl::Status MeasureSpeeds(const SpeedFlags& flags,
                            const std::vector<const Experiment*>& experiments,
                            const std::string& threads, const SessionOptions& session,

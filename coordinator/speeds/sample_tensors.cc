@@ -16,7 +16,7 @@
 namespace thinwire {
 namespace {
 
-// As large as the first cut of a narrow ResNet: [512, 8, 8, 32], 4 MiB.
+// A narrow ResNet, whose first cut has messages of [512, 8, 8, 32], 4 MiB.
 constexpr char kExperiment[] = R"(
 name: codecs
 model: {name: resnet8, width: 32}
@@ -55,7 +55,7 @@ absl::StatusOr<SampleTensor> SampleFrom(const std::string& path, const StoredTen
   return sample;
 }
 
-// `path` is for messages.
+// `path` is for messages only.
 absl::Status AddTensors(const std::string& path, const Safetensors& file,
                         std::vector<SampleTensor>* all) {
   for (const StoredTensor& stored : file.tensors) {
@@ -65,7 +65,7 @@ absl::Status AddTensors(const std::string& path, const Safetensors& file,
   return absl::OkStatus();
 }
 
-// Keeps what the stages captured of the last step that has captures.
+// Keeps the stages' captures of the last step that has any.
 class CaptureKeeper final : public RunObserver {
  public:
   const std::vector<std::string>& files() const { return files_; }

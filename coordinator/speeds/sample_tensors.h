@@ -1,4 +1,4 @@
-// Tensors to measure codecs on: from safetensors files, or of a short run made for it.
+// Tensors to measure codecs on, from safetensors files or from a short run.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace thinwire {
 
-// Every F32 and BF16 tensor of the files. Its group is "activation" or "gradient" if that is a part
-// of its name, as in captures ("layer1/gradient/step1"), and "tensor" otherwise. Errors name file
-// and tensor.
+// Reads every F32 and BF16 tensor of the files. The group is "activation" or "gradient" if the name
+// contains that part, as in captures ("layer1/gradient/step1"), and "tensor" otherwise. Errors name
+// file and tensor.
 absl::StatusOr<std::vector<SampleTensor>> ReadSampleTensors(const std::vector<std::string>& paths);
 
-// An activation and a gradient of a residual network on the embedded digits, after some steps:
-// trains it for that, which takes seconds.
+// Returns an activation and a gradient of a residual network on the embedded digits. It trains the
+// network for some steps, which takes seconds.
 absl::StatusOr<std::vector<SampleTensor>> CaptureSampleTensors(const SessionOptions& options,
                                                                Interruption* interruption);
 

@@ -20,7 +20,7 @@ double NumberOr(const Json& json, const char* key, double otherwise) {
   return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
 }
 
-// "42s" of a line "... 42s left"; empty where it says none.
+// Returns "42s" for a line "... 42s left"; empty if it has no such end.
 std::string LeftIn(const std::string& line) {
   const size_t end = line.rfind(" left");
   if (end == std::string::npos || end == 0) return "";
@@ -36,7 +36,7 @@ std::string ProgressOf(const std::string& folder, const std::string& log, unsign
   const std::vector<std::string> last = LastLines(folder + "/metrics.jsonl", 1);
   const Json line = last.empty() ? Json() : Json::parse(last[0], nullptr, false);
   if (!line.is_object()) return "";
-  // What a line of an epoch has trained, or the line of a step itself.
+  // Takes the training part of an epoch's line, or the line of a step itself.
   const auto train = line.find("train");
   const Json& measured = train != line.end() && train->is_object() ? *train : line;
   std::string text = absl::StrFormat(

@@ -1,4 +1,4 @@
-// What a terminal shows while a sweep runs: a line for each run, redrawn in place.
+// Table of a sweep's runs on a terminal: a line for each run, redrawn in place.
 #pragma once
 
 #include <cstdio>
@@ -7,6 +7,7 @@
 
 namespace thinwire {
 
+// One line of the table.
 struct LiveRow {
   std::string name;
   std::string state;     // "waits", "runs", "done", "failed"
@@ -14,15 +15,15 @@ struct LiveRow {
   bool is_running = false;
 };
 
-// How far the run in `folder` is, by the last line of its metrics.jsonl, and how long it says in
-// its log that it still takes; empty before its first step.
+// Returns how far the run in `folder` is, from the last line of its metrics.jsonl, and the
+// remaining time, from its log. Empty before its first step.
 std::string ProgressOf(const std::string& folder, const std::string& log, unsigned epochs);
 
-// At most `lines` lines of at most `columns` characters. Where there are more rows, those that run
-// and a line that counts the others by state.
+// Returns at most `lines` lines of at most `columns` characters. If there are more rows, it shows
+// the running ones and a line that counts the others by state.
 std::string LiveLines(const std::vector<LiveRow>& rows, size_t columns, size_t lines);
 
-// Draws over what it drew before.
+// Draws lines over those that it drew before.
 class LiveTable {
  public:
   explicit LiveTable(FILE* out) : out_(out) {}
@@ -30,7 +31,7 @@ class LiveTable {
 
  private:
   FILE* out_;
-  size_t drawn_ = 0;  // lines
+  size_t drawn_ = 0;  // number of lines
 };
 
 }  // namespace thinwire

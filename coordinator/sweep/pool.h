@@ -1,4 +1,4 @@
-// Several programs at once, each a child that cannot outlive this process.
+// A pool of child processes, which run at once and cannot outlive this process.
 #pragma once
 
 #include <sys/types.h>
@@ -12,16 +12,17 @@
 
 namespace thinwire {
 
+// End of a child.
 struct PoolEnd {
   size_t slot = 0;
-  int wait_status = 0;  // as waitpid has it
+  int wait_status = 0;  // as waitpid returns it
 };
 
-// On one thread, with whose end the kernel kills the children.
+// For one thread; the kernel kills the children when that thread ends.
 class Pool {
  public:
   explicit Pool(size_t slots) : children_(slots) {}
-  // Kills and reaps what still runs.
+  // Kills the children that still run, and waits for them.
   ~Pool();
 
   Pool(const Pool&) = delete;
@@ -31,18 +32,19 @@ class Pool {
   bool IsFree(size_t slot) const { return children_[slot] == 0; }
   bool idle() const;
 
-  // Starts arguments[0] in a free slot. Its output is appended to the file `log`; it reads nothing.
+  // Starts arguments[0] in a free slot. Its output is appended to the file `log`; its input is
+  // empty.
   absl::Status Start(size_t slot, const std::string& name,
                      const std::vector<std::string>& arguments, const std::string& log);
 
-  // To the child in a slot that is not free.
+  // Sends a signal to the child in a slot that is not free.
   void Signal(size_t slot, int signal);
 
-  // One that has ended, at once or until `patience` is over or `interrupted`, a descriptor, is
-  // readable; none otherwise.
+  // Returns a child that has ended. Waits until one ends, `patience` is over or the descriptor
+  // `interrupted` is readable; returns nothing in the latter cases.
   std::optional<PoolEnd> Wait(absl::Duration patience, int interrupted);
 
-  // Asks all that run to end (SIGTERM), and waits until they have.
+  // Sends SIGTERM to all children and waits until they have ended.
   std::vector<PoolEnd> EndAll();
 
  private:

@@ -18,8 +18,8 @@ namespace {
 
 std::string LastStep(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-// The end of a field's path that no other axis has: "ratio", or "gradients.ratio" beside
-// "activations.ratio".
+// Returns the shortest end of a field's path that no other axis has: "ratio", or "gradients.ratio"
+// if there is "activations.ratio" too.
 std::string ShortName(const std::string& path, const Sweep& sweep) {
   size_t begin = path.size() - LastStep(path).size();
   const auto is_shared = [&](const std::string& end) {
@@ -37,7 +37,8 @@ std::string ShortName(const std::string& path, const Sweep& sweep) {
   return path.substr(begin);
 }
 
-// What a folder's name may hold of a value: "{codec: topk, ratio: 0.1}" is "codec-topk-ratio-0.1".
+// Returns a value in characters that a folder's name may have: "{codec: topk, ratio: 0.1}" becomes
+// "codec-topk-ratio-0.1".
 std::string Slug(const std::string& text) {
   std::string slug;
   for (char c : text) {
@@ -82,7 +83,8 @@ absl::StatusOr<Experiment> Resolved(const Sweep& sweep, const SweepVariant& vari
   all.insert(all.end(), overrides.begin(), overrides.end());
   all.insert(all.end(), own.begin(), own.end());
   auto experiment = ParseExperiment(sweep.text, sweep.source, all, {stages});
-  if (experiment.ok() && stages == 0) MakeStagePathsAbsolute(&*experiment);  // as its run does
+  // As the run itself does.
+  if (experiment.ok() && stages == 0) MakeStagePathsAbsolute(&*experiment);
   if (experiment.ok() || variant.name.empty()) return experiment;
   return absl::InvalidArgumentError(
       absl::StrCat(variant.place, "row ", variant.name, ": ", experiment.status().message()));
@@ -102,7 +104,7 @@ absl::StatusOr<std::vector<SweepRun>> ExpandRuns(const Sweep& sweep,
     ASSIGN_OR_RETURN(const Experiment base, Resolved(sweep, variant, overrides, own, stages));
     if (variant.name.empty()) variant.name = base.name();
     if (!seeds.empty()) continue;
-    if (base.seed() > INT64_MAX) {  // results.sqlite has no larger number
+    if (base.seed() > INT64_MAX) {  // larger numbers do not fit into results.sqlite
       return absl::InvalidArgumentError(
           absl::StrCat("seed: ", base.seed(), ", want at most ", INT64_MAX, " in a sweep"));
     }

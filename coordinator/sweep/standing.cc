@@ -12,7 +12,8 @@
 namespace thinwire {
 namespace {
 
-// A summary of fewer epochs is of a run that was to be shorter, before it went on.
+// Returns whether the summary has all epochs; one with fewer is from a run that was meant to be
+// shorter.
 bool IsComplete(const std::string& summary, uint32_t epochs) {
   const auto json = nlohmann::json::parse(summary, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return false;

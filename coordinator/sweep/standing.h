@@ -1,4 +1,4 @@
-// What stands of a sweep's run on the disk.
+// State of a sweep's run on the disk.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 namespace thinwire {
 
 enum class Standing {
-  kAbsent,      // nothing, or what was broken off before the run began
-  kUnfinished,  // it began; its checkpoints are what it goes on from
+  kAbsent,      // nothing, or what was interrupted before the run began
+  kUnfinished,  // it began, and can continue from its checkpoints
   kFinished,    // its summary says completed, with every epoch
 };
 
-// Of the run in `folder`, which is to be of the resolved experiment `wanted`. InvalidArgument where
-// it is of another one: names the folder, and the first field that differs with both values.
+// Returns the state of the run in `folder`, which should be a run of the resolved experiment
+// `wanted`. InvalidArgument if it is another experiment's: names the folder and the first field
+// that differs, with both values.
 absl::StatusOr<Standing> StandingOf(const std::string& folder, const Experiment& wanted);
 
 }  // namespace thinwire

@@ -28,8 +28,8 @@ absl::Status Error(const std::string& place, const std::string& what) {
   return absl::InvalidArgumentError(place + what);
 }
 
-// The field has that name and takes that value; what no single field tells is seen when the row is
-// resolved.
+// Checks that the field exists and takes that value. Faults that involve several fields show when
+// the row is resolved.
 absl::Status CheckSetting(const SweepSetting& setting) {
   Experiment scratch;
   const std::string assignment = absl::StrCat(setting.path, "=", setting.value);
@@ -88,7 +88,7 @@ absl::Status TakeSeeds(const std::vector<std::string>& texts, const std::string&
   return absl::OkStatus();
 }
 
-// `path` as seen from the folder of `file`.
+// Returns `path` relative to the folder of `file`.
 std::string Beside(const std::string& file, const std::string& path) {
   return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
 }

@@ -1,5 +1,5 @@
-// A sweep as its file or a command line describes it: one experiment, what is varied in it, and the
-// seeds. docs/sweeps.md is the users' page.
+// A sweep as a file or a command line describes it: one experiment, its variations and the seeds.
+// docs/sweeps.md is the users' page.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace thinwire {
 
-// A field that is set, and where that was said.
+// A field's value, and where it was given.
 struct SweepSetting {
   std::string path;   // "compression.activations.codec"
-  std::string value;  // in YAML, on one line
+  std::string value;  // YAML on one line
   std::string place;  // "sweep.yaml:7: "
 };
 
@@ -25,26 +25,27 @@ struct SweepVariant {
   std::string place;
 };
 
+// A sweep before it is expanded to runs.
 struct Sweep {
-  std::string name;    // of its folder: the file's, without the ending, where it says none
-  std::string text;    // of the experiment
-  std::string source;  // what errors call that text
-  std::vector<SweepVariant> variants;           // `rows`; empty: the experiment as it stands
-  std::vector<std::vector<SweepSetting>> axes;  // each with all values of one field
+  // Name of its folder; if the file gives none, the file's name without extension.
+  std::string name;
+  std::string text;                             // text of the experiment
+  std::string source;                           // name of that text in errors
+  std::vector<SweepVariant> variants;           // field `rows`; empty: the experiment unchanged
+  std::vector<std::vector<SweepSetting>> axes;  // all values of one field each
   std::vector<uint64_t> seeds;                  // empty: the experiment's own
-  std::string baseline;  // the row that others are compared to; empty: the first
+  std::string baseline;                         // row that others are compared to; empty: the first
 };
 
-// The sweep in a file: one with the field `experiment`, or an experiment file, which is a sweep
-// with nothing varied. NotFound or InvalidArgument names the file and line, the value met and those
-// wanted: a field that sweeps and experiments lack, an axis without values, one that stands twice,
-// a seed that does.
+// Reads a sweep. The file has a field `experiment`, or it is an experiment file, which is a sweep
+// without variations. NotFound, or InvalidArgument with file, line, the value met and those wanted:
+// a field unknown to sweeps and experiments, an axis without values, an axis or a seed given twice.
 absl::StatusOr<Sweep> ReadSweep(const std::string& path);
 
-// Adds an axis of `--grid FIELD=VALUE,VALUE`, values in YAML.
+// Adds an axis from `--grid FIELD=VALUE,VALUE`, values in YAML.
 absl::Status AddGrid(const std::string& grid, Sweep* sweep);
 
-// Replaces the seeds by those of `--seeds`, whole numbers below 2^63, none twice.
+// Replaces the seeds by those of `--seeds`: whole numbers below 2^63, none twice.
 absl::Status SetSeeds(const std::vector<std::string>& seeds, Sweep* sweep);
 
 }  // namespace thinwire

@@ -73,8 +73,9 @@ class SweepLoop {
     return planned.standing != Standing::kFinished && !planned.is_running && !planned.has_failed;
   }
 
-  // A run that was killed goes on with the stage servers that it had, which its lease still binds:
-  // the first of those, else the first that no other group of servers is bound to.
+  // Returns the next run for a slot. A killed run continues with its former stage servers, which
+  // its lease still binds. So the first run bound to this slot's servers is taken, else the first
+  // that is bound to none.
   std::optional<size_t> NextFor(size_t slot) const {
     std::optional<size_t> first;
     for (size_t i = 0; i < runs_.size(); ++i) {
@@ -93,7 +94,7 @@ class SweepLoop {
     }
   }
 
-  // Where the stage servers of a run are kept.
+  // Returns the file that keeps which stage servers a run has.
   std::string StagesFile(const SweepRun& run) const {
     return absl::StrCat(place_.dir, "/experiments/", run.name, ".stages");
   }
@@ -107,14 +108,14 @@ class SweepLoop {
     }
   }
 
-  // Where nothing is drawn.
+  // Prints a line, unless a table is drawn.
   void Say(const std::string& run, const std::string& what) const {
     if (is_terminal_) return;
     std::fprintf(place_.said_to, "%s\n", PrintableLine(absl::StrCat(run, ": ", what)).c_str());
     std::fflush(place_.said_to);
   }
 
-  // A line for each run, on a terminal.
+  // Draws a line for each run, on a terminal.
   void Draw() {
     winsize size = {};
     if (!is_terminal_ || ioctl(fileno(place_.said_to), TIOCGWINSZ, &size) != 0) return;
@@ -143,7 +144,7 @@ class SweepLoop {
       started = ReplaceFile(StagesFile(run), place_.stages[slot]);
     }
     if (started.ok()) {
-      // A run begins where nothing stands, and goes on from its checkpoint where one does.
+      // A new run begins; an unfinished one continues from its checkpoint.
       const std::string stages = place_.stages.empty() ? "" : place_.stages[slot];
       started = pool_.Start(
           slot, run.name, RunArguments(experiment, Folder(run), stages, place_.session), Log(run));
@@ -155,7 +156,8 @@ class SweepLoop {
                                ", ", index + 1, " of ", runs_.size()));
   }
 
-  // A database that cannot be written fails the sweep, and no run: the next one imports.
+  // Adds the run to the database. An error fails the sweep, but not the run: the next call imports
+  // it.
   void Import(size_t index) {
     const SweepRun& run = runs_[index].run;
     const absl::Status status =

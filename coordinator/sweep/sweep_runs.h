@@ -1,5 +1,5 @@
-// The runs of a sweep, each a `thinwire run` of its own, one after the other or several at once, in
-// one folder that remembers what is finished.
+// Running a sweep: each run is a `thinwire run` process, one after the other or several at once, in
+// one folder that shows what is finished.
 #pragma once
 
 #include <cstddef>
@@ -21,46 +21,51 @@
 
 namespace thinwire {
 
+// A run and its state.
 struct PlannedRun {
   SweepRun run;
   Standing standing = Standing::kAbsent;
-  // The group of stage servers that it had, of those that are given.
+  // Index of the group of stage servers that the run had, if it is among the given ones.
   std::optional<size_t> bound_to = std::nullopt;
   bool is_running = false, has_failed = false;
 };
 
-// What stands of these runs in the sweep's folder `dir`. Errors of StandingOf.
+// Returns the state of these runs in the sweep's folder `dir`. Errors of StandingOf.
 absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
                                                  std::vector<SweepRun> runs);
 
+// Where and with what a sweep runs.
 struct SweepPlace {
   std::string dir;
-  int jobs = 1;  // runs at once on this machine
-  // "HOST:PORT,HOST:PORT": the stage servers of one run at a time; empty: stages are started here.
+  int jobs = 1;  // number of runs at once, on this machine
+  // Groups of stage servers, "HOST:PORT,HOST:PORT", each for one run at a time; empty: runs start
+  // their own stages.
   std::vector<std::string> stages;
-  SessionOptions session;  // of its stages nothing: `stages` has them
-  FILE* said_to = stdout;  // what begins and ends, or a line for each run on a terminal
+  SessionOptions session;  // its stages are ignored, as `stages` has them
+  // Gets lines about begun and ended runs, or on a terminal a line for each run.
+  FILE* said_to = stdout;
 };
 
+// Result of a sweep.
 struct SweptRuns {
   std::vector<Outcome> outcomes;  // of finished runs, in the order of the runs
-  size_t done = 0, found = 0;     // now; before
-  // A run, or its place in the database, and why.
+  size_t done = 0, found = 0;     // number of runs finished now, and of those finished before
+  // Pairs of a run (or its row in the database) that failed, and the reason.
   std::vector<std::pair<std::string, std::string>> failures;
 };
 
-// Where a sweep in `dir` has the folder of a run, and the database.
+// Return the folder of a run, and the database, of a sweep in `dir`.
 std::string RunFolderOf(const std::string& dir, const std::string& run);
 std::string DatabaseOf(const std::string& dir);
 
-// Makes the sweep's folders and takes its lock: what the system says where that cannot be,
-// AlreadyExists while another process has it.
+// Makes the sweep's folders and takes its lock. Returns the system's error, or AlreadyExists while
+// another process has the lock.
 absl::StatusOr<std::unique_ptr<FileLock>> TakeSweepFolder(const std::string& dir);
 
-// Runs those that are not finished, and brings results.sqlite up to date. A run that fails stops no
-// other. Cancelled when interrupted: all runs have ended then, and the same call goes on. Other
-// errors are of the database or of another experiment's run in the folder (InvalidArgument). On the
-// main thread, with which the runs end.
+// Runs what is not finished and brings results.sqlite up to date. A run that fails does not stop
+// the others. Cancelled after an interruption: all runs have ended then, and the same call
+// continues them. Other errors come from the database, or from a run of another experiment in the
+// folder (InvalidArgument). Must be called on the main thread: the runs end with it.
 absl::StatusOr<SweptRuns> RunSweep(const SweepPlace& place, std::vector<SweepRun> runs,
                                    Interruption* interruption);
 

@@ -16,8 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Sink = std::function<absl::Status(std::string_view)>;
 
-// Processes are stages, and behind them the wires. Threads: 0 is a stage's executor; each cut has
-// two for each direction, and one for each direction on the wires.
+// Returns the thread of a slice. Processes are the stages and, after them, the wires. Thread 0 of a
+// stage is its executor. Each cut has two threads for each direction, and on the wires one for each
+// direction.
 uint64_t ThreadId(const TraceSlice& slice) {
   if (slice.thread() == TraceSlice::EXECUTOR) return 0;
   return 1 + slice.cut() * 4 + (slice.gradient() ? 2 : 0) +
@@ -88,7 +89,7 @@ class Writer {
     RETURN_IF_ERROR(Sorted(stage));
     std::vector<const TraceSlice*> slices;
     for (const TraceSlice& slice : trace_.stages[stage].slices) slices.push_back(&slice);
-    // Outer ones go before those inside them.
+    // Outer slices come before those inside them.
     std::sort(slices.begin(), slices.end(), [](const TraceSlice* a, const TraceSlice* b) {
       return std::make_tuple(ThreadId(*a), a->begin(), -a->end()) <
              std::make_tuple(ThreadId(*b), b->begin(), -b->end());
@@ -125,8 +126,8 @@ class Writer {
     return arguments;
   }
 
-  // From the hand-over to the transport to the arrival of the last byte, and an arrow from the
-  // sender's slice to the receiver's.
+  // Writes the slice from the hand-over to the transport to the arrival of the last byte, and an
+  // arrow from the sender's slice to the receiver's.
   absl::Status Wire(const TracedMessage& message, size_t id) {
     const std::string name = absl::StrCat(NameOf(message.gradient), " ", CutName(message.cut));
     Json event = {{"ph", "b"},
@@ -155,7 +156,7 @@ class Writer {
                   {"ts", Microseconds(message.send->begin())}};
     RETURN_IF_ERROR(Event(arrow));
     arrow["ph"] = "f";
-    arrow["bp"] = "e";  // binds to the slice that holds the moment
+    arrow["bp"] = "e";  // the arrow ends at the slice around that moment
     arrow["pid"] = message.to;
     arrow["tid"] = ThreadId(*message.decode);
     arrow["ts"] = Microseconds(message.decode->begin());
@@ -185,7 +186,7 @@ class Writer {
   bool is_first_ = true;
 };
 
-// Reads members of one JSON object, and remembers the first that was not as wanted.
+// Reads members of one JSON object; remembers the first fault.
 class Reader {
  public:
   Reader(const nlohmann::json& object, std::string name)
@@ -198,7 +199,7 @@ class Reader {
     return Wrong(member, "a whole number"), 0;
   }
   int64_t Nanoseconds(const char* member) {
-    constexpr double kMost = 1e15;  // microseconds: 30 years
+    constexpr double kMost = 1e15;  // in microseconds: 30 years
     const auto* value = Find(member);
     if (value != nullptr && value->is_number() && std::abs(value->get<double>()) < kMost) {
       return std::llround(value->get<double>() * 1000);

@@ -1,5 +1,5 @@
-// A trace as a file of trace events, which Perfetto and chrome://tracing open (Trace Event Format,
-// Chromium project). docs/schedules.md says what stands in it.
+// Files of trace events, which Perfetto and chrome://tracing open (Trace Event Format, Chromium
+// project). docs/schedules.md describes their content.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@
 
 namespace thinwire {
 
-// Hands the file of an aligned trace to `sink`, line by line: one event each.
+// Writes an aligned trace to `sink`, line by line, with one event on each.
 absl::Status WriteChrome(const RunTrace& trace,
                          const std::function<absl::Status(std::string_view)>& sink);
 
-// The trace of such a file, aligned. InvalidArgument says what is not as WriteChrome writes it.
+// Reads such a file; the trace is aligned. InvalidArgument says what WriteChrome would not write.
 absl::StatusOr<RunTrace> ParseChrome(std::string_view text);
 
 }  // namespace thinwire

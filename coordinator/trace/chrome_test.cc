@@ -26,7 +26,7 @@ std::string Written(const RunTrace& trace) {
 
 nlohmann::json Events() { return nlohmann::json::parse(Written(MadeUpTrace()))["traceEvents"]; }
 
-// One line each, in order of their text.
+// Returns one line for each slice, sorted.
 std::vector<std::string> Spelled(const std::vector<TraceSlice>& slices) {
   std::vector<std::string> all;
   for (const TraceSlice& slice : slices) all.push_back(slice.ShortDebugString());
@@ -69,7 +69,7 @@ TEST(ChromeTest, NamesStagesThreadsAndWires) {
                                    "decode activation layer1", "encode gradient layer1", "wires"));
 }
 
-// Perfetto takes slices of one thread that overlap without nesting for an error.
+// Perfetto rejects slices of one thread that overlap without nesting.
 TEST(ChromeTest, SlicesOfAThreadNestAndOuterOnesComeFirst) {
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> open;
   for (const nlohmann::json& event : Events()) {
@@ -91,7 +91,7 @@ TEST(ChromeTest, AMessageIsOnTheWireFromItsHandOverToItsArrival) {
     ++phases[event["ph"]];
     if (event["ph"] != "b" || event["name"] != "activation layer1") continue;
     if (event["args"]["microbatch"] != 0) continue;
-    EXPECT_EQ(event["ts"], 0.015);  // handed to the worker at 12, on at 15
+    EXPECT_EQ(event["ts"], 0.015);  // handed to the worker at 12, to the transport at 15
     EXPECT_EQ(event["args"]["wire_bytes"], 77);
     EXPECT_EQ(event["args"]["from"], 0);
     EXPECT_EQ(event["args"]["to"], 1);

@@ -39,9 +39,11 @@ void Align(RunTrace* trace) {
   std::vector<int64_t> shifts(trace->stages.size(), 0);
   const std::vector<TracedMessage> messages = MessagesOf(*trace);
   for (int stage = 1; stage < static_cast<int>(shifts.size()); ++stage) {
-    int64_t least = -kFar, most = kFar;  // of this stage's shift, by those before it
+    int64_t least = -kFar, most = kFar;  // bounds of this stage's shift, from earlier stages
     for (const TracedMessage& message : messages) {
       if (!message.crossed()) continue;
+      // After the shifts the message must take at least 0:
+      // under_way + shifts[to] - shifts[from] >= 0.
       const int64_t under_way = message.decode->ready() - message.send->begin();
       if (message.to == stage && message.from < stage) {
         least = std::max(least, shifts[message.from] - under_way);

@@ -1,4 +1,4 @@
-// One clock for the slices of all stages.
+// Mapping of all stages' slices to one clock.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace thinwire {
 
-// A stage's clock read over the network, nanoseconds: ours when we asked and when the answer came,
-// the stage's when it answered.
+// One reading of a stage's clock over the network, in nanoseconds. `asked` and `came` are our times
+// of the question and of the answer's arrival; `answered` is the stage's time of the answer.
 struct ClockReading {
   int64_t asked = 0, answered = 0, came = 0;
 };
 
-// Each reading says that the offset lies in [answered - came, answered - asked], whatever the two
-// ways take; all of them together say the intersection, whose middle is the estimate (Marzullo &
-// Owicki, PODC 1983). Where clocks have drifted apart so far that it is empty, the reading of the
-// shortest round trip alone counts, as in NTP. At least one reading.
+// Estimates a stage's offset from at least one reading. Whatever the two ways take, each reading
+// puts it into [answered - came, answered - asked]. The estimate is the middle of the intersection
+// of all of them (Marzullo & Owicki, PODC 1983). If clocks have drifted so far that it is empty,
+// the reading with the shortest round trip alone counts, as in NTP.
 ClockOffset EstimateOffset(absl::Span<const ClockReading> readings);
 
-// Puts the slices of all stages on the coordinator's clock, and its beginning at the first slice.
-// What the offsets leave open the messages narrow: a stage's clock is moved, if it must be, by the
-// least that lets every message come after it was handed to the transport, and if the clocks
-// contradict one another over the trace, to the middle of what contradicts.
+// Moves the slices of all stages to the coordinator's clock, with 0 at the first slice. Messages
+// narrow what the offsets leave open. If a message would arrive before it was given to the
+// transport, the stage's clock is shifted by the least amount that repairs this. If clocks
+// contradict each other over the trace, the middle of the contradictory bounds is taken.
 void Align(RunTrace* trace);
 
 }  // namespace thinwire

@@ -8,7 +8,8 @@
 namespace thinwire {
 namespace {
 
-// Asked at `asked`, of a clock that is `offset` ahead, with these two ways.
+// Returns a reading, asked at `asked`, of a clock that is `offset` ahead; the ways take `there` and
+// `back`.
 ClockReading Reading(int64_t asked, int64_t there, int64_t back, int64_t offset) {
   return {asked, asked + there + offset, asked + there + back};
 }
@@ -40,7 +41,7 @@ TEST(EstimateOffsetTest, TheOwnClockHasNoOffset) {
   EXPECT_EQ(estimate.uncertainty, 0);
 }
 
-// As stage 1 would have measured it.
+// Returns the trace as stage 1 would have measured it with a clock that is ahead.
 RunTrace OnAClockAhead(int64_t by) {
   RunTrace trace = MadeUpTrace();
   for (TraceSlice& slice : trace.stages[1].slices) {
@@ -69,7 +70,7 @@ TEST(AlignTest, TakesTheOffsetAwayAndBeginsAtTheFirstSlice) {
   EXPECT_EQ(trace.stages[1].clock.uncertainty, 3);
 }
 
-// A message is under way for 3.
+// In the trace a message travels for 3.
 TEST(AlignTest, NoMessageComesBeforeItWasSent) {
   for (const int64_t error : {-40, -4, 0, 4, 40}) {
     RunTrace trace = OnAClockAhead(1000);

@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-// What a step has at most, if all stages wait for all messages and each stage has one segment.
+// Returns the most slices that a step has, if all stages wait for all messages and each stage has
+// one segment.
 uint64_t SlicesOfStep(const RunTrace& run) {
   constexpr uint64_t kOfMessage = 4;                   // encode, send, decode, wait
   constexpr uint64_t kOfMicrobatch = 3, kOfStage = 4;  // samples and loss; step and optimizer

@@ -1,4 +1,4 @@
-// Which steps of a run are traced.
+// The steps of a run that are traced.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace thinwire {
 
-// "steps=10..12", "steps=5". InvalidArgument says what was met and wanted.
+// Parses "steps=10..12" or "steps=5". InvalidArgument says what was met and what is wanted.
 absl::StatusOr<TraceSteps> ParseTraceSteps(const std::string& text);
 
-// InvalidArgument if the asked steps of that run, of which nothing is traced yet, would have more
-// slices than a trace holds.
+// Returns InvalidArgument if the steps asked for would have more slices than a trace holds. `asked`
+// is the trace of the run before anything is traced.
 absl::Status CheckTraceSize(const RunTrace& asked);
 
-// InvalidArgument if the run, which has `last` steps and goes on after `done` of them, will not
-// come to the asked ones.
+// Returns InvalidArgument if the run, which has `last` steps and continues after step `done`, will
+// not reach the steps asked for.
 absl::Status CheckTraceComes(const TraceSteps& steps, uint64_t done, uint64_t last);
 
-// "step 5", "steps 10 to 12"
+// Returns "step 5" or "steps 10 to 12".
 std::string Spelled(const TraceSteps& steps);
 
 }  // namespace thinwire

@@ -14,14 +14,15 @@
 namespace thinwire {
 namespace {
 
-// Without what the thread waited for a core.
+// Returns a slice's seconds, without the wait for a core.
 double Seconds(const TraceSlice& slice) {
   return 1e-9 * static_cast<double>(slice.end() - slice.begin() - slice.core_wait());
 }
 
 using MessageId = std::tuple<uint64_t, uint32_t, bool, uint32_t>;
 
-// What the wait was for, one after the other, by when the message reached each point of its way.
+// Divides a wait among its reasons, from the times at which the message reached each point of its
+// way.
 void AddWait(const TraceSlice& wait, const TracedMessage& message, StageTimes* times) {
   if (!message.crossed() || message.encode == nullptr || !message.encode->has_ready()) return;
   const int64_t arrival = message.decode->ready();
@@ -41,13 +42,13 @@ void AddWait(const TraceSlice& wait, const TracedMessage& message, StageTimes* t
   }
 }
 
-// Of a stage, over all steps from `first` with `last`.
+// Sums of one stage, over the steps from `first` to `last`.
 class StageSums {
  public:
   StageSums(const std::map<MessageId, TracedMessage>& messages, const TraceSteps& steps)
       : messages_(messages), steps_(steps) {}
 
-  // The slices of one stage. How many of the steps they show whole.
+  // Adds the slices of one stage. Returns how many of the steps are complete.
   uint64_t Add(const StageTrace& stage, StageTimes* times) {
     uint64_t steps = 0;
     for (const TraceSlice& slice : stage.slices) {
@@ -84,7 +85,7 @@ class StageSums {
     if (found != messages_.end()) AddWait(slice, found->second, times);
   }
 
-  // Seconds of the executor that slices show: some lie within others.
+  // Returns the executor's seconds that slices cover; slices within others count once.
   double Covered() {
     std::sort(shown_.begin(), shown_.end());
     int64_t covered = 0, until = shown_.empty() ? 0 : shown_.front().first;
@@ -97,7 +98,7 @@ class StageSums {
 
   const std::map<MessageId, TracedMessage>& messages_;
   const TraceSteps steps_;
-  std::vector<std::pair<int64_t, int64_t>> shown_;  // what the executor did, begin and end
+  std::vector<std::pair<int64_t, int64_t>> shown_;  // begin and end of what the executor did
 };
 
 void Divide(double by, StageTimes* times) {

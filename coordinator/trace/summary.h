@@ -1,4 +1,4 @@
-// Where the time of traced steps went.
+// Summary of where the time of traced steps went.
 #pragma once
 
 #include <array>
@@ -13,36 +13,37 @@
 
 namespace thinwire {
 
-// What a stage waited for while it waited for a message, in the order in which these follow one
-// another: the neighbour to compute it, its codec worker to take it and to encode it, framing and
-// checksums, the wire, our codec worker to gather, verify and decode it, and the executor to wake
-// up.
+// What a stage that needs a message waits for, in the order in which it happens. The neighbour
+// computes it; its codec worker takes it and encodes it; framing and checksums; the wire. Then our
+// codec worker gathers, verifies and decodes it, and the executor wakes up.
 inline constexpr std::array<const char*, 8> kWaitedFor = {"peer", "queue",   "encode", "send",
                                                           "wire", "receive", "decode", "wake_up"};
 
-// Seconds of one stage, means over the steps. Encoding and decoding have threads of their own; the
-// others are the executor's and add up to `step`.
+// Seconds of one stage, as means over the steps. Encoding and decoding have their own threads; the
+// other times are the executor's and add up to `step`.
 struct StageTimes {
   double step = 0;
   double forward = 0, backward = 0, optimizer = 0;
-  double core_wait = 0;  // of these three, for a core, which others had; in no other
+  double core_wait = 0;  // part of the three above: waiting for a core that others had
   double data = 0;       // waiting for samples
-  double waiting = 0;    // for messages
-  double other = 0;      // what no slice shows
+  double waiting = 0;    // waiting for messages
+  double other = 0;      // not covered by any slice
   double encode = 0, decode = 0;
   std::array<double, kWaitedFor.size()>
-      waited_for{};  // of `waiting`, that for activations and gradients
+      waited_for{};  // parts of `waiting`, for activations and gradients
 
-  // 1 - (forward + backward) / step, as thinwire_pipeline_bubble_ratio.
+  // Returns 1 - (forward + backward) / step, like thinwire_pipeline_bubble_ratio.
   double bubble() const { return step > 0 ? 1 - (forward + backward) / step : 0; }
 };
 
+// Times of all stages.
 struct TraceSummary {
-  TraceSteps steps;                // that were summed up
+  TraceSteps steps;                // steps that the means are over
   std::vector<StageTimes> stages;  // by number
 };
 
-// Of one step, or of all that were asked for. NotFound if a stage's part of one is missing.
+// Summarises one step, or all steps that were asked for. NotFound if a stage's part of one is
+// missing.
 absl::StatusOr<TraceSummary> Summarize(const RunTrace& trace, std::optional<uint64_t> step);
 
 std::string SummaryText(const RunTrace& trace, const TraceSummary& summary);

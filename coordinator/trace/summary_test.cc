@@ -43,13 +43,13 @@ TEST(SummaryTest, AddsUpWhatTheExecutorDid) {
   EXPECT_EQ(Nanoseconds(last.waiting), 27);
 }
 
-// A codec's wait is no work of its own, and of the executor neither where it codes itself.
+// A codec's wait for a core is not its work, even if the executor codes itself.
 TEST(SummaryTest, WaitsForACoreCountWhereTheyWere) {
   RunTrace trace = MadeUpTrace();
   for (TraceSlice& slice : trace.stages[0].slices) {
     if (slice.name() == "encode" || slice.name() == "forward") slice.set_core_wait(1);
   }
-  TraceSlice decode = OfMessage("decode", TraceSlice::EXECUTOR, true, 5, 30, 40);  // within a wait
+  TraceSlice decode = OfMessage("decode", TraceSlice::EXECUTOR, true, 5, 30, 40);  // inside a wait
   decode.set_core_wait(3);
   trace.stages[0].slices.push_back(decode);
   const absl::StatusOr<TraceSummary> summary = Summarize(trace, std::nullopt);
@@ -66,18 +66,17 @@ TEST(SummaryTest, WaitsForACoreCountWhereTheyWere) {
 TEST(SummaryTest, SaysWhatEachWaitWasFor) {
   const absl::StatusOr<TraceSummary> summary = Summarize(MadeUpTrace(), std::nullopt);
   ASSERT_TRUE(summary.ok()) << summary.status();
-  // For gradient 0 from 22, of which 45 is the hand-over, and for gradient 1 from 65, of which 70
-  // is.
+  // The wait for gradient 0 begins at 22 and the hand-over is at 45; for gradient 1 at 65 and 70.
   EXPECT_THAT(WaitedFor(summary->stages[0]),
               ElementsAre(23 + 5, 1 + 1, 2 + 2, 1 + 1, 2 + 2, 1 + 1, 2 + 2, 1 + 6));
-  // For activation 0 from -5; nobody waits for activation 1.
+  // The wait for activation 0 begins at -5; nobody waits for activation 1.
   EXPECT_THAT(WaitedFor(summary->stages[1]), ElementsAre(17, 1, 2, 1, 2, 1, 2, 1));
 }
 
 TEST(SummaryTest, CountsTimeOfSlicesWithinSlicesOnce) {
   RunTrace trace = MadeUpTrace();
   trace.stages[0].slices.push_back(
-      OfMessage("decode", TraceSlice::EXECUTOR, true, 5, 30, 40));  // within a wait
+      OfMessage("decode", TraceSlice::EXECUTOR, true, 5, 30, 40));  // inside a wait
   const absl::StatusOr<TraceSummary> summary = Summarize(trace, 3);
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(Nanoseconds(summary->stages[0].other), 1);

@@ -13,14 +13,16 @@
 namespace thinwire {
 namespace {
 
-// Pixels.
+// Sizes in pixels.
 constexpr double kWidth = 960, kLeft = 64, kRight = 16, kTop = 64, kBottom = 36;
 constexpr double kRow = 62, kBar = 26, kPart = 6, kCodec = 6, kLeastText = 9;
 constexpr char kText[] = "#1f2328", kQuiet[] = "#59636e", kGrid[] = "#d0d7de";
 
 struct Look {
   const char*
-      activity;  // or the whole name of a slice that looks different from its activity's others
+      // Activity, or the whole name of a slice that looks different from the others of its
+      // activity.
+      activity;
   const char* label;
   const char* fill;
 };
@@ -43,7 +45,8 @@ bool IsCodec(const TraceSlice& slice) {
   return slice.name() == "encode" || slice.name() == "decode";
 }
 
-// From when the first stage began, or another did something other than waiting, to the step's end.
+// Time shown: from the begin of the first stage, or the first action of another that is not
+// waiting, to the step's end.
 struct Window {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
 
@@ -121,7 +124,7 @@ class Timeline {
     return svg + Text(x + 22, 43, "start", kQuiet, 12, "on the wire");
   }
 
-  // Some five to ten ticks at round milliseconds.
+  // Draws about five to ten ticks at round milliseconds.
   std::string Axis(double height) const {
     const double span = 1e-6 * static_cast<double>(window_.end - window_.begin);
     double tick = std::pow(10, std::floor(std::log10(span)));
@@ -161,7 +164,8 @@ class Timeline {
       const double y = Y(stage) + kBar + 2 + (slice.name() == "decode" ? kCodec + 1 : 0);
       return Rectangle(x, y, std::max(width, 0.5), kCodec, look.fill);
     }
-    // Parts of an activity ("forward loss") have its colour and are lower than what bears its name.
+    // A part of an activity ("forward loss") has its colour, but is lower than the activity's own
+    // slice.
     const double down = slice.name() == look.activity ? 0 : kPart;
     std::string svg = Rectangle(x, Y(stage) + down, width, kBar - down, look.fill, Shade(slice));
     const bool computes = slice.name() == "forward" || ActivityOf(slice) == "backward";
@@ -172,7 +176,7 @@ class Timeline {
     return svg;
   }
 
-  // The further a stage's segment stands in the model, the paler it is, where stages take turns.
+  // With several segments a stage, later segments are paler.
   std::string Shade(const TraceSlice& slice) const {
     ScheduleKind schedule;
     const bool takes_turns =
@@ -182,7 +186,7 @@ class Timeline {
     return absl::StrFormat(" fill-opacity=\"%.2f\"", std::max(0.4, 1 - 0.3 * chunk));
   }
 
-  // Downwards from below the sender's bar, upwards to it.
+  // Draws the line down from below the sender's bar, or up to it.
   std::string Wire(const TracedMessage& message) const {
     const double y_from = Y(message.from) + (message.to > message.from ? kBar : 0);
     const double y_to = Y(message.to) + (message.to > message.from ? 0 : kBar);

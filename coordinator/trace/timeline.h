@@ -1,4 +1,4 @@
-// One traced step as a picture.
+// Picture of one traced step.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 
 namespace thinwire {
 
-// An SVG of an aligned trace: a row for each stage, time to the right, what the executor did with
-// its microbatch's number, below it encoding and decoding, and each message from its hand-over to
-// its arrival. NotFound if the trace does not have the step.
+// Returns an SVG of an aligned trace, with time to the right and a row for each stage. A row shows
+// the executor's work with its microbatch's number, and below it encoding and decoding. Lines show
+// each message from the hand-over to the transport to its arrival. NotFound if the trace lacks the
+// step.
 absl::StatusOr<std::string> TimelineSvg(const RunTrace& trace, uint64_t step);
 
 }  // namespace thinwire

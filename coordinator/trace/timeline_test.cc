@@ -23,13 +23,13 @@ TEST(TimelineTest, DrawsEveryActionAndEveryMessage) {
   EXPECT_EQ(Count(*svg, ">0</text>"), 4 + 0);  // two stages, forward and backward of microbatch 0
   EXPECT_EQ(Count(*svg, ">1</text>"), 4);
   EXPECT_EQ(Count(*svg, "stroke-width=\"0.8\""), 4);  // messages
-  EXPECT_EQ(Count(*svg, "#ffffff\"/>"), 1);           // a ground of its own, on dark pages too
+  EXPECT_EQ(Count(*svg, "#ffffff\"/>"), 1);           // the background, also for dark pages
 }
 
 TEST(TimelineTest, BeginsWithTheFirstThingThatIsNoWaiting) {
   const absl::StatusOr<std::string> svg = TimelineSvg(MadeUpTrace(), 3);
   ASSERT_TRUE(svg.ok()) << svg.status();
-  // The wait of stage 1 began at -5, data at 0: both at the left edge.
+  // Stage 1 began to wait at -5 and data began at 0: both are at the left edge.
   EXPECT_THAT(*svg, HasSubstr("<rect x=\"64.00\" y=\"64.0\""));
   EXPECT_THAT(*svg, HasSubstr("<rect x=\"64.00\" y=\"126.0\""));
 }

@@ -1,4 +1,4 @@
-// Some steps of a run, as its stages measured them.
+// Trace of some steps of a run, as its stages measured them.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,39 @@
 
 namespace thinwire {
 
-// What a trace holds at most: as a file 24 MB.
+// Most slices of a trace, which make a file of 24 MB.
 inline constexpr uint64_t kMostSlices = 100'000;
 
-// What a stage's steady clock showed beyond the coordinator's: within `offset` plus or minus
-// `uncertainty`, both nanoseconds.
+// Offset of a stage's steady clock from the coordinator's, plus or minus `uncertainty`; both in
+// nanoseconds.
 struct ClockOffset {
   int64_t offset = 0;
   int64_t uncertainty = 0;
 };
 
+// Slices of one stage.
 struct StageTrace {
   ClockOffset clock;
-  uint64_t dropped = 0;            // slices that found no room
-  std::vector<TraceSlice> slices;  // of traced steps, in no particular order
+  uint64_t dropped = 0;            // number of slices that found no room
+  std::vector<TraceSlice> slices;  // of traced steps, in any order
 };
 
+// Trace of a run.
 struct RunTrace {
   std::string run, schedule;
-  uint32_t microbatches = 0;      // of a step; units, where the schedule has slices of sequences
-  std::vector<std::string> cuts;  // by index, the tied cut included
-  TraceSteps steps;               // asked for
-  // By number. Before Align each has slices on a clock of its own, then on one that begins with the
-  // first slice.
+  uint32_t microbatches = 0;      // of a step; units, if the schedule has slices of sequences
+  std::vector<std::string> cuts;  // names by index, the tied cut included
+  TraceSteps steps;               // the steps asked for
+  // Stages by number. Before Align the slices of each are on its own clock; afterwards all are on
+  // one that begins with the first slice.
   std::vector<StageTrace> stages;
 };
 
-// "8 microbatches", or "8 units".
+// Returns "8 microbatches" or "8 units".
 std::string UnitsText(const RunTrace& trace);
 
-// A training message, from the stage that encodes it to the one that decodes it. The slices are
-// those of the trace, or null where they were dropped.
+// A training message between the stages that encode and decode it. The slices belong to the trace;
+// they are null if they were dropped.
 struct TracedMessage {
   uint32_t cut = 0;
   bool gradient = false;
@@ -50,14 +52,14 @@ struct TracedMessage {
   const TraceSlice* send = nullptr;
   const TraceSlice* decode = nullptr;
 
-  // It was handed to the transport and came.
+  // Returns whether it was given to the transport and arrived.
   bool crossed() const { return send != nullptr && decode != nullptr && decode->has_ready(); }
 };
 
-// All of them, by step, cut, direction and microbatch.
+// Returns all messages, by step, cut, direction and microbatch.
 std::vector<TracedMessage> MessagesOf(const RunTrace& trace);
 
-// The activity that a slice counts to: the first word of its name.
+// Returns the activity of a slice: the first word of its name.
 std::string ActivityOf(const TraceSlice& slice);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The trace that a run left in its folder.
+// The trace file in a run's folder.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace thinwire {
 
 std::string TracePath(const std::string& run);
 
-// NotFound where the run in that folder was not traced; InvalidArgument names the file that is no
-// trace, and why.
+// Reads the trace of the run in that folder. NotFound if the run was not traced; InvalidArgument
+// names the file that is no trace, and why.
 absl::StatusOr<RunTrace> ReadTrace(const std::string& run);
 
 }  // namespace thinwire

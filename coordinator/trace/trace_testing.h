@@ -1,4 +1,4 @@
-// A made-up trace: two stages, one cut, one step of two microbatches under 1f1b.
+// A synthetic trace: two stages, one cut, one step of two microbatches under 1f1b.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ inline TraceSlice NewSlice(const std::string& name, TraceSlice::Thread thread, i
   return slice;
 }
 
-// What the executor does for a microbatch.
+// Returns a slice of the executor's work on a microbatch.
 inline TraceSlice Compute(const std::string& name, uint32_t microbatch, int64_t begin,
                           int64_t end) {
   TraceSlice slice = NewSlice(name, TraceSlice::EXECUTOR, begin, end);
@@ -26,7 +26,7 @@ inline TraceSlice Compute(const std::string& name, uint32_t microbatch, int64_t 
   return slice;
 }
 
-// Of the one cut.
+// Returns a slice about a message at the one cut.
 inline TraceSlice OfMessage(const std::string& name, TraceSlice::Thread thread, bool gradient,
                             uint32_t microbatch, int64_t begin, int64_t end) {
   TraceSlice slice = NewSlice(name, thread, begin, end);
@@ -36,8 +36,8 @@ inline TraceSlice OfMessage(const std::string& name, TraceSlice::Thread thread, 
   return slice;
 }
 
-// A message on its way, by when the sender's executor hands it over: encoded from 1 to 3 after
-// that, sent from 3 to 4, arrived 6, decoded from 7 to 9.
+// Adds a message that the sender's executor hands over at `at`. Relative to `at` it is encoded from
+// 1 to 3, sent from 3 to 4, arrives at 6 and is decoded from 7 to 9.
 inline void AddMessage(bool gradient, uint32_t microbatch, int64_t at, RunTrace* trace) {
   StageTrace& from = trace->stages[gradient ? 1 : 0];
   StageTrace& to = trace->stages[gradient ? 0 : 1];
@@ -54,8 +54,8 @@ inline void AddMessage(bool gradient, uint32_t microbatch, int64_t at, RunTrace*
   to.slices.push_back(decode);
 }
 
-// Nanoseconds. Stage 0: F0 F1 wait B0 wait B1 optimizer, which waited 1 for a core. Stage 1: wait
-// F0 B0 wait F1 B1 optimizer.
+// Returns the trace, in nanoseconds. Stage 0: F0 F1 wait B0 wait B1 optimizer, which waited 1 for a
+// core. Stage 1: wait F0 B0 wait F1 B1 optimizer.
 inline RunTrace MadeUpTrace() {
   RunTrace trace;
   trace.run = "made-up";

@@ -12,7 +12,7 @@ namespace {
 
 std::string Ms(double seconds) { return absl::StrFormat("%.1f ms", 1e3 * seconds); }
 
-// Whether a's step and error are no worse than b's, and one of them better.
+// Returns whether a's step and error are no worse than b's, and one of them is better.
 bool Dominates(const TuneCandidate& a, const TuneCandidate& b) {
   if (a.step_seconds() > b.step_seconds() || a.gradient_error() > b.gradient_error()) return false;
   return a.step_seconds() < b.step_seconds() || a.gradient_error() < b.gradient_error();

@@ -1,4 +1,4 @@
-// Which candidates are worth training, by what they take of the link and of the gradient.
+// Selection of the candidates that are worth training, by step time and by the gradient's error.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@ namespace thinwire {
 
 using TuneCandidates = google::protobuf::RepeatedPtrField<TuneCandidate>;
 
-// The candidate of that name among `all`, which has it.
+// Returns the candidate called `name`; `all` must contain it.
 const TuneCandidate& Named(const TuneCandidates& all, const std::string& name);
-// Those that have not fallen, but for `none`, in their order.
+// Returns the candidates that have not fallen, in their order, without `none`.
 std::vector<TuneCandidate*> Standing(TuneCandidates* all);
 
-// By step_seconds: those fall whose step is no faster than that of `none`, or than that of one
-// that comes earlier in the same family.
+// Cuts by step_seconds. A candidate falls if its step is no faster than that of `none`, or no
+// faster than that of an earlier candidate of the same family.
 void CutByPlan(TuneCandidates* all);
 
-// By gradient_error: those fall beside which another has a faster step and a smaller error, or one
-// of both equal. Of the others at most `most` stay, evenly spread from the fastest to the slowest.
-// What was not probed stays, and counts among these.
+// Cuts by gradient_error. A candidate falls if another has a faster step and a smaller error, or is
+// better in one and equal in the other. At most `most` candidates stay, evenly spread from the
+// fastest to the slowest. Candidates that were not probed stay and count among the `most`.
 void CutByError(size_t most, TuneCandidates* all);
 
 }  // namespace thinwire

@@ -12,9 +12,10 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kParts = 5;  // of a curve: its end is the last of them
+constexpr size_t kParts = 5;  // of a curve; its end is the last part
 
-// Means of `width` neighbouring steps each, by the last of them.
+// Returns the means of each `width` neighbouring steps; entry i is that of steps i to i + width -
+// 1.
 std::vector<double> Smoothed(const std::vector<double>& values, size_t width) {
   std::vector<double> means;
   double sum = 0;
@@ -59,7 +60,7 @@ void FillValues(const std::vector<const TrainedRun*>& runs, uint32_t number, Tun
 
 void FillAgainst(const std::vector<const TrainedRun*>& none,
                  const std::vector<const TrainedRun*>& runs, bool is_loss, TuneCandidate* one) {
-  // Accuracy that is missing, or nats that are too many.
+  // A loss is positive if accuracy is missing, or if there are more nats.
   const auto estimate =
       PairedEstimate(PairedDifferences(ReachedValues(none), ReachedValues(runs), is_loss ? 1 : -1));
   if (estimate.ok()) {
@@ -145,7 +146,8 @@ void JudgeRung(const TrainedRung& rung, uint32_t number, double max_loss, size_t
       one->set_fell(absl::StrCat(when, "slower than ", (*better)->name(), ", which loses no more"));
     }
   }
-  // Short runs lose more than long ones, and few seeds leave it uncertain.
+  // Short runs lose more than long ones, and few seeds leave the loss uncertain, so it may be twice
+  // as much.
   const std::vector<TuneCandidate*> ranked = Ranked(2 * max_loss, all);
   for (size_t i = places; i < ranked.size(); ++i) {
     ranked[i]->set_fell(
@@ -181,7 +183,7 @@ std::optional<double> Trend::StepsTo(double target) const {
 }
 
 Trend TrendOf(const TrainedRung& first, const TrainedRung& last) {
-  constexpr double kLeastError = 1e-3;  // all right is no power of anything
+  constexpr double kLeastError = 1e-3;  // an error of 0 has no logarithm
   const auto error = [&](double value) {
     return std::max(last.is_loss ? value : 100 - value, kLeastError);
   };
@@ -237,8 +239,8 @@ void Conclude(const Trend* trend, TuneReport* report) {
         report);
   }
   SetTimes(*steps, report);
-  // Whoever takes r steps for one of none's is where none was after an r-th of them: what it loses
-  // is a part of none's error, and shrinks with that.
+  // A candidate that needs r steps for one of none's is where `none` was after an r-th of them. Its
+  // loss is thus a fixed share of none's error and shrinks with it.
   const double allowed = task.max_loss() * trend->error / trend->ErrorAt(all_steps);
   const std::vector<TuneCandidate*> ranked = Ranked(allowed, report->mutable_candidates());
   if (ranked.empty()) return Choose(kNone, "every candidate loses too much", report);

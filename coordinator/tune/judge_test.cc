@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A loss that falls by 1 a step, from `from`.
+// Returns a loss that starts at `from` and falls by `by` a step.
 std::vector<double> Falling(double from, size_t steps, double by = 1) {
   std::vector<double> losses;
   for (size_t i = 0; i < steps; ++i) losses.push_back(from - by * static_cast<double>(i));
@@ -31,7 +31,7 @@ std::vector<std::string> Names(TuneCandidates* all) {
   return names;
 }
 
-// `lead` of the accuracy of `none` in each seed.
+// Adds runs whose accuracy exceeds that of `none` by `lead`, one entry per seed.
 void AddRuns(const std::string& name, const std::vector<double>& lead, size_t delay,
              TrainedRung* rung) {
   for (size_t i = 0; i < lead.size(); ++i) {
@@ -41,7 +41,7 @@ void AddRuns(const std::string& name, const std::vector<double>& lead, size_t de
 }
 
 TEST(StepsRatioTest, IsHowMuchLaterTheSameLossIsReached) {
-  // none is where the other ends 20 steps before it ends, 80 of 100 steps.
+  // `none` is after 80 of 100 steps where the other ends.
   EXPECT_DOUBLE_EQ(StepsRatio(Falling(1000, 100), Falling(1020, 100)), 100.0 / 80);
   EXPECT_DOUBLE_EQ(StepsRatio(Falling(1000, 100), Falling(1000, 100)), 1);
 }
@@ -155,7 +155,7 @@ TEST(JudgeRungTest, AFailedRunAndOneThatEndsWithoutANumberFall) {
   EXPECT_EQ(Named(all, "broken").fell(), "rung 1: its run failed: no memory");
 }
 
-// none: 60 per cent after 100 steps, 80 after 200.
+// none has 60 per cent after 100 steps and 80 after 200.
 Trend Rising() {
   TrainedRung first = {false, 100, {{"none", 1, {}, 60, {}}}};
   TrainedRung last = {false, 200, {{"none", 1, {}, 80, {}}}};
@@ -172,7 +172,8 @@ TEST(TrendTest, HalvesWhatIsWrongWithEveryDoubling) {
 TEST(TrendTest, NatsAreAPowerOfTheStepsToo) {
   const TrainedRung first = {true, 100, {{"none", 1, {}, 3, {}}}};
   const TrainedRung last = {true, 400, {{"none", 1, {}, 1.5, {}}, {"none", 2, {}, 2.5, {}}}};
-  const Trend trend = TrendOf(first, last);  // halves with four times the steps, from a mean of 2
+  // Halves when steps are four times as many, from a mean of 2.
+  const Trend trend = TrendOf(first, last);
   EXPECT_NEAR(trend.ValueAt(1600), 1, 1e-9);
   EXPECT_NEAR(*trend.StepsTo(1), 1600, 1e-6);
 }
@@ -218,7 +219,7 @@ TEST(ConcludeTest, TheSoonestAtTheTargetOfThoseWithinTheLossIsChosen) {
 
 TEST(ConcludeTest, AFasterOneThatLosesTooMuchIsNot) {
   TuneReport report = Judged();
-  // 20 per cent are wrong after the rung, 10 at the end: a loss of a point then is one of two now.
+  // 20 per cent are wrong after the rung, 10 at the end: a loss of one point at the end is two now.
   report.mutable_candidates(2)->mutable_loss()->set_mean(1.9);
   const Trend trend = Rising();
   Conclude(&trend, &report);

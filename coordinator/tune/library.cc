@@ -22,8 +22,8 @@ TuneCandidate Pair(const std::string& name, const std::string& family,
   return candidate;
 }
 
-// Whole steps that keep the support: what is zero stays so, and gradients are sent only where
-// something arrived.
+// Returns a pair that rounds to whole steps and keeps the support: zeros stay zeros, and gradients
+// are sent only where an activation was sent.
 TuneCandidate Kept(const char* activations, const char* gradients) {
   return Pair(absl::StrCat("kept-", activations, "-", gradients), "kept",
               absl::StrCat("codec: ecsq, step: ", activations, ", rounding: nearest_nonzero"),
@@ -31,7 +31,7 @@ TuneCandidate Kept(const char* activations, const char* gradients) {
                            ", rounding: dither, support: received_nonzero"));
 }
 
-// Whole steps in the principal axes of the channels.
+// Returns a pair that rounds to whole steps in the principal axes of the channels.
 TuneCandidate Principal(const char* activations, const char* gradients) {
   return Pair(
       absl::StrCat("principal-", activations, "-", gradients), "principal",
@@ -44,7 +44,8 @@ TuneCandidate Rate(const char* bits) {
               absl::StrCat("codec: ecsq, rate: ", bits, ", rounding: dither"));
 }
 
-// The levels of gradients lie around zero: most of their entries are next to nothing.
+// Returns a pair of uniform quantisers. That of gradients has its levels around zero, as most
+// entries are close to it.
 TuneCandidate Uniform(const char* activations, const char* gradients, const char* scope) {
   const std::string end = absl::StrCat(", scope: ", scope, ", lossless: entropy");
   return Pair(absl::StrCat("uniform-", activations, "-", gradients), "uniform",

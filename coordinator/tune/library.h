@@ -1,4 +1,4 @@
-// Which codecs a tune considers.
+// The codecs that a tune considers.
 #pragma once
 
 #include <string>
@@ -12,24 +12,27 @@ namespace thinwire {
 
 inline constexpr char kNone[] = "none";
 
-// The built-in pairs, with name, family and compression; of a family the gentlest first. What they
-// are good for was measured for these kinds of model (docs/results.md): networks whose activations
-// are sparse behind ReLUs, and language models, whose are dense.
+// Returns the built-in pairs with name, family and compression; within a family the gentlest comes
+// first. `tokens` selects those for language models, whose activations are dense; the others are
+// for networks whose activations are sparse behind ReLUs. Measurements for both kinds of model
+// chose them (docs/results.md).
 std::vector<TuneCandidate> StandardPairs(bool tokens);
 
-// One that a user gives, a codec or "A | G" as ParseCodecPair has it, called given-`number`.
+// Returns the pair that a user gives: a codec, or "A | G" as ParseCodecPair reads it. Its name is
+// given-`number`.
 absl::StatusOr<TuneCandidate> GivenPair(const std::string& text, const std::string& parameters,
                                         int number);
 
-// The experiment's own compression, "own"; empty where it has none.
+// Returns the experiment's own compression, called "own"; empty if it has none.
 std::vector<TuneCandidate> OwnPair(const Experiment& experiment);
 
-// The resolved `experiment` with the compression of `candidate` and no other, and with its
-// microbatches unless they are 0; resolved. Errors of Resolve, behind the candidate's name.
+// Returns the resolved `experiment` with the compression of `candidate` in place of its own,
+// resolved again. The candidate's number of microbatches counts too, unless it is 0. Returns the
+// errors of Resolve, with the candidate's name before them.
 absl::StatusOr<Experiment> WithCandidate(Experiment experiment, const TuneCandidate& candidate);
 
-// "topk(ratio=0.1, …) | fp8(…)": the general codecs of a resolved experiment, with what is done
-// about their error.
+// Returns the general codecs of a resolved experiment and their feedback: "topk(ratio=0.1, …) |
+// fp8(…)".
 absl::StatusOr<std::string> CodecsText(const Experiment& experiment);
 
 }  // namespace thinwire

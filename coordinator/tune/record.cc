@@ -45,7 +45,8 @@ absl::Status CheckTask(const std::string& dir, const TuneTask& there, const Tune
   return absl::OkStatus();
 }
 
-// What a tune that was killed early leaves: a lock, and perhaps a file that was being written.
+// True if `dir` holds at most what a tune that was killed early leaves: a lock, and perhaps a
+// half-written file.
 bool IsFree(const std::string& dir) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {

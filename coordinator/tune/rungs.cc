@@ -11,10 +11,11 @@
 namespace thinwire {
 namespace {
 
-constexpr double kGrowth = 1.5;  // of a run's length from rung to rung
+constexpr double kGrowth = 1.5;  // ratio of a rung's length to that of the rung before
 
 std::vector<Rung> Halvings(size_t candidates, int seeds) {
-  size_t count = 2;  // two lengths of `none` at least, between which its trend lies
+  size_t count = 2;  // at least 2: the trend of `none` needs two lengths
+  // Candidates / 2^(count - 1), rounded up, are left in the last rung.
   while ((candidates + (size_t{1} << (count - 1)) - 1) >> (count - 1) > 2) ++count;
   std::vector<Rung> rungs(count);
   for (size_t i = 0; i < count; ++i) {

@@ -35,7 +35,8 @@ std::string Duration(double seconds) {
   return absl::StrFormat("%.1f h", seconds / 3600);
 }
 
-// The choice, those that stood to the end, then those that fell, the later the better.
+// Returns the choice, then the candidates that stood to the end, then those that fell, the last to
+// fall first.
 std::vector<const TuneCandidate*> InOrder(const TuneReport& report) {
   std::vector<const TuneCandidate*> rows;
   for (const TuneCandidate& one : report.candidates()) {

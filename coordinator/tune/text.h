@@ -1,4 +1,4 @@
-// What a tune says on a terminal.
+// Text that a tune prints on a terminal.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace thinwire {
 
-// The ranked table, the choice, what it cost, and a line for each candidate that fell and for each
-// that was left out. The report is complete.
+// Returns the ranked table, the choice, its cost, and a line for each candidate that fell or was
+// left out. The report must be complete.
 std::string TuneText(const TuneReport& report);
 
-// What is about to be trained, and what it costs of what it may; `step_seconds` as this machine
-// computes a step.
+// Returns what is about to be trained and how much of the budget that takes. `step_seconds` is the
+// time that this machine computes for a step.
 std::string BudgetText(const RungBudget& budget, uint64_t probe_steps, double step_seconds);
 
 }  // namespace thinwire

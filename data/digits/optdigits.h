@@ -1,11 +1,11 @@
-// The records of UCI optdigits, made part of the program when it is built.
+// The records of UCI optdigits, embedded in the program at build time.
 #pragma once
 
 #include <cstdint>
 
 namespace thinwire {
 
-// 64 pixels of 0 to 16, row by row, then the class, 0 to 9.
+// Size of a record: 64 pixels with values 0 to 16, row by row, then the class, 0 to 9.
 constexpr int64_t kOptdigitsRecordBytes = 65;
 
 struct OptdigitsRecords {

@@ -1,11 +1,11 @@
-// Tiny Shakespeare, made part of the program when it is built.
+// Tiny Shakespeare, embedded in the program at build time.
 #pragma once
 
 #include <string_view>
 
 namespace thinwire {
 
-// One zstd frame. Static.
+// Returns the text as one zstd frame; static.
 std::string_view CompressedShakespeare();
 
 }  // namespace thinwire
