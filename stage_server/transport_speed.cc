@@ -37,19 +37,19 @@ namespace {
 constexpr int64_t kLargeFloats = int64_t{1} << 18;
 constexpr int kSmallMessages = 60, kLargeMessages = 30;
 constexpr int kRounds = 3;
-// Before each message, so that the load has the caches again.
+// Pause before each message, so that the load takes the caches again.
 constexpr std::chrono::milliseconds kPause(1);
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-// What the processor has done for all of the process's threads so far, those that have ended too.
+// Returns the processor time of all threads of the process so far, including those that have ended.
 double ProcessSeconds() {
   timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// A thread for each core that computes until it is stopped, as stages do beside their messages: no
-// core is idle when a message comes, and none has its caches as the last message left them.
+// Runs a thread on each core that computes until it is stopped, as stages do beside their messages.
+// So no core is idle when a message comes, and none keeps its caches from the last message.
 class Load {
  public:
   Load() : threads_(std::max(1u, std::thread::hardware_concurrency())) {
@@ -57,7 +57,7 @@ class Load {
   }
   ~Load() { Stop(); }
 
-  // Returns what the processor has done for them, seconds.
+  // Stops the threads and returns the seconds of processor time that they used.
   double Stop() {
     stop_ = true;
     for (std::thread& thread : threads_) thread.join();
@@ -66,10 +66,11 @@ class Load {
   }
 
  private:
-  static constexpr size_t kFloats = size_t{1} << 18;  // of two vectors: 2 MiB, as a core's cache
+  // Two such vectors, 2 MiB, fill a core's cache.
+  static constexpr size_t kFloats = size_t{1} << 18;
 
   void Run() {
-    // Where the process has a real-time priority, these threads would never give way to messages.
+    // With a real-time priority these threads would never give way to messages.
     constexpr sched_param kNone = {};
     sched_setscheduler(/*this thread*/ 0, SCHED_OTHER, &kNone);
     std::vector<float> x(kFloats, 1), y(kFloats, 1);
@@ -87,7 +88,7 @@ class Load {
   std::vector<std::thread> threads_;
 };
 
-// Samples of one number, so that a message may have any number of bytes.
+// Returns a boundary whose samples are single numbers, so that a message may have any size.
 BoundarySpec Numbers(Direction direction) {
   BoundarySpec spec;
   spec.name = "that is measured";
@@ -111,7 +112,7 @@ absl::StatusOr<LinkOptions> End(const std::string& secret, Direction receives) {
   return options;
 }
 
-// The boundary's two ends, as neighbouring stages have them.
+// The two ends of the boundary, as neighbouring stages have them.
 struct Ends {
   std::unique_ptr<Link> link;
   std::unique_ptr<BoundarySender> sender;
@@ -135,13 +136,13 @@ struct Ends {
   }
 };
 
-// Small messages and then large ones, again and again.
+// Returns the numbers of the message of `step`: small messages alternate with large ones.
 int64_t NumbersIn(uint64_t step) {
   const uint64_t place = (step - 1) % (kSmallMessages + kLargeMessages);
   return place < kSmallMessages ? 1 : kLargeFloats;
 }
 
-// Of the phase whose messages are answered by empty ones.
+// Returns a key of the phase whose messages are answered by empty ones.
 MessageKey KeyOf(uint64_t step) {
   return {PHASE_EVALUATE_UNCOMPRESSED,
           DIRECTION_UNSPECIFIED,
@@ -151,8 +152,8 @@ MessageKey KeyOf(uint64_t step) {
           /*microbatch=*/0};
 }
 
-// Between two ends that a link joins. The one that dials sends numbers, the other answers each
-// message with an empty one.
+// Exchanges messages between two ends joined by a link. The end that dials sends numbers; the other
+// answers each message with an empty one.
 class Pair {
  public:
   static absl::StatusOr<std::unique_ptr<Pair>> Connect() {
@@ -168,8 +169,8 @@ class Pair {
     if (server_ != nullptr) server_->Shutdown();
   }
 
-  // The next exchanges, of a message and the answer to it each: what one takes of the processor in
-  // the mean, seconds.
+  // Exchanges `messages` messages and their answers. Returns the mean processor time of one
+  // exchange, in seconds.
   absl::StatusOr<double> Exchange(int messages) {
     ASSIGN_OR_RETURN(const Tensor tensor,
                      Tensor::Allocate(CpuDevice(), DType::kF32, {NumbersIn(asked_ + 1), 1}));
@@ -233,19 +234,19 @@ class Pair {
 
 }  // namespace
 
-// The least of some rounds is the least disturbed.
+// Takes the smallest of several rounds, which was disturbed least.
 absl::StatusOr<TransportCost> MeasureTransport() {
   ASSIGN_OR_RETURN(const auto pair, Pair::Connect());
   double small = std::numeric_limits<double>::infinity(), large = small;
   for (int round = 0; round <= kRounds; ++round) {
     ASSIGN_OR_RETURN(const double empty, pair->Exchange(kSmallMessages));
     ASSIGN_OR_RETURN(const double full, pair->Exchange(kLargeMessages));
-    if (round == 0) continue;  // memory and windows grow
+    if (round == 0) continue;  // its memory and windows still grow
     small = std::min(small, empty);
     large = std::min(large, full);
   }
   TransportCost cost;
-  cost.seconds_per_message = small / 4;  // both ends of two messages
+  cost.seconds_per_message = small / 4;  // two messages with two ends each
   cost.seconds_per_byte = std::max(0., large - small) / 2 / (kLargeFloats * sizeof(float));
   return cost;
 }

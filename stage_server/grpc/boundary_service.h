@@ -28,10 +28,10 @@ class BoundaryService {
   virtual void OnRefused(std::function<void(const std::string& peer)> on_refused) = 0;
   // Sets the same for accepted calls.
   virtual void OnAccepted(std::function<void(const std::string& peer)> on_accepted) = 0;
-  // Before Configure: how this server's stages dial (DialLink), and who may dial them; the guard's
-  // error ends a call. Without it anybody may, and in plaintext. `security` outlives the service.
-  // Returns an error, which ends the call, if the caller may not dial.
+  // Decides who may dial; an error is the answer to the call.
   using Guard = std::function<absl::Status(const grpc::ServerContextBase&)>;
+  // Sets how this server's stages dial (DialLink) and who may dial them. Without it anybody may, in
+  // plaintext. `security` outlives the service. Called before Configure.
   virtual void Secure(const Security* security, Guard guard) = 0;
   // Returns how this server's stages dial; plaintext without Secure.
   virtual const Security& security() const = 0;
