@@ -1,4 +1,4 @@
-// A segment's parameters: their first values, and how layers find theirs.
+// Initial values of a segment's parameters, and how layers find theirs.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,21 @@
 
 namespace thinwire {
 
-// All parameters of `blocks`, in model order, with cleared gradients. A value is a function of
-// (seed, name), where a tied parameter goes by the name of what it copies.
+// Returns all parameters of `blocks`, in model order, with zero gradients. Initial values depend
+// only on (seed, name); a tied parameter uses the name of the one that it copies.
 absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockSpec> blocks,
                                                          uint64_t seed, Device* device);
 
-// Names are unique: parameters are built from the same specs as the layers that ask.
+// Returns the parameter of that name, which must exist. Names are unique, as parameters and layers
+// are built from the same specs.
 Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& name);
 
-// Lets both copies of a tied weight (models/tied_weight.h) that one segment holds be one memory, so
-// that it is updated once. The segment's owner calls it before anything else is made of it.
+// Makes the two copies of a tied weight (models/tied_weight.h) in one segment share memory, so that
+// it is updated once. The segment's owner calls it before anything else uses the parameters.
 absl::Status ShareTiedValue(const TiedWeight& tied, Segment* segment);
 
-// The gradient of a tied weight becomes the sum of both, the embedding's first: the head's too,
-// which is zero instead where it follows.
+// Sets the gradient of the embedding, and of the head, to the sum of both, the embedding's first. A
+// head that follows gets zeros instead.
 absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops);
 
 inline float* Floats(const Tensor& tensor) { return static_cast<float*>(tensor.data()); }

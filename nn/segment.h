@@ -1,6 +1,7 @@
 // The blocks between two cuts, built on one device: forward, backward, parameters.
 //
-// Nothing of a microbatch is kept in the segment: a schedule has several microbatches between
+// A segment keeps nothing of a microbatch. A schedule has several microbatches between their
+// Forward and their Backward, and each has its own Saved. Not thread-safe.
 // their Forward and their Backward, and each brings its own Saved. One thread at a time.
 #pragma once
 
@@ -21,28 +22,29 @@
 
 namespace thinwire {
 
-// One parameter or buffer in fp32 and PyTorch's layout, in device memory.
+// A parameter or buffer in fp32 and PyTorch's layout, in device memory.
 struct Parameter {
   ParameterSpec spec;
   Tensor value;
-  Tensor gradient;  // same shape; empty for running statistics. Backward adds to it.
-  // The value is the memory of the one that it is tied to, which alone is updated (ShareTiedValue).
+  Tensor gradient;  // same shape, Backward adds to it; empty for running statistics
+  // True if the value shares the memory of the parameter that it is tied to, which alone is updated
+  // (ShareTiedValue).
   bool follows = false;
 };
 
 enum class Mode {
   kTrain,     // batch statistics; running statistics are updated; fills Saved
   kEvaluate,  // running statistics; Saved may be null; changes nothing
-  // Like kEvaluate, but layers normalise by batch statistics, which become the running statistics
-  // as they are (the variance unbiased): see recalibration.h.
+  // Like kEvaluate, but layers normalise by batch statistics. These replace the running statistics
+  // as they are, with unbiased variance: see recalibration.h.
   kRecalibrate
 };
 
-// Keys and values of the positions that sequences have had, of the attention layers that a pass
-// goes through, and in training their gradients. One thread at a time.
+// Keys and values of the past positions of sequences, for each attention layer that a pass goes
+// through; in training also their gradients. Not thread-safe.
 class KeyValueCache {
  public:
-  // The memory of the layer known by this address, made when it is first asked for.
+  // Returns the memory of the layer with this address, which is allocated on first use.
   absl::StatusOr<Tensor> Of(const void* layer, Device* device, DType type, const Shape& shape) {
     Tensor& memory = layers_[layer];
     if (!memory.empty()) return memory;
@@ -50,7 +52,7 @@ class KeyValueCache {
     if (made.ok()) memory = *made;
     return made;
   }
-  // That of its gradients, fp32; zeros when it is first asked for.
+  // Returns the memory of its gradients, fp32; zeros on first use.
   absl::StatusOr<Tensor> GradientOf(const void* layer, Device* device, Ops* ops,
                                     const Shape& shape) {
     Tensor& memory = gradients_[layer];
@@ -67,20 +69,21 @@ class KeyValueCache {
   std::map<const void*, Tensor> layers_, gradients_;
 };
 
-// What kind of a forward pass over which samples. A mode alone says all there is to say where
-// nothing is random.
+// The kind of a forward pass, and which samples it has. A mode alone is enough where nothing is
+// random.
 struct Pass {
   Pass(Mode mode, uint64_t step = 0, int64_t first_sample = 0)
       : mode(mode), step(step), first_sample(first_sample) {}
   Mode mode;
-  uint64_t step;         // of the run; from it and the samples' places follows what dropout drops
-  int64_t first_sample;  // of the input, in its whole batch
-  // The pass has been before: its results are equal, and running statistics stay.
+  uint64_t step;         // of the run; with a sample's place it decides what dropout drops
+  int64_t first_sample;  // place of the first input sample in its whole batch
+  // True if the pass is repeated: it gives equal results and must leave running statistics as they
+  // are.
   bool again = false;
-  // Sequences a few positions at a time, in kEvaluate and kTrain: those of the input, fewer than
-  // a sample's or as many, begin with `first_position`, and the cache holds what the attention
-  // needs of the ones before them. In training it outlives the backward passes, which go over later
-  // positions first.
+  // Set if sequences come a few positions at a time, in kEvaluate and kTrain. The input then has
+  // the positions from `first_position` on, up to a whole sample. The cache holds what attention
+  // needs of the positions before them. In training it must outlive the backward passes, which go
+  // over later positions first.
   KeyValueCache* cache = nullptr;
   int64_t first_position = 0;
   // Token ids of the samples, int32 [batch, positions], for layers that read them anywhere in the
@@ -90,14 +93,14 @@ struct Pass {
 
 class Layer;
 
-// What BackwardWeights needs of one layer: its BackwardWeights' arguments.
+// The arguments of a layer's BackwardWeights, kept for later.
 struct WaitingWeights {
   Layer* layer = nullptr;
   Tensor x, dy;
 };
 
-// What Backward needs of one microbatch's Forward, in the order it was put there, and what
-// BackwardWeights needs of its Backward. Freed with it.
+// What Backward needs of one microbatch's Forward, in the order in which it was pushed, and what
+// BackwardWeights needs of its Backward. All of it is freed with this object.
 class Saved {
  public:
   void Push(Tensor tensor) { tensors_.push_back(std::move(tensor)); }
@@ -107,15 +110,15 @@ class Saved {
     return tensor;
   }
   bool empty() const { return tensors_.empty(); }
-  // In a segment that splits its backward pass: waits for BackwardWeights.
+  // Keeps `weights` for BackwardWeights, in a segment that splits its backward pass.
   void Defer(WaitingWeights weights) { waiting_.push_back(std::move(weights)); }
-  // What waits, in the order of Backward; from then on nothing does.
+  // Removes and returns what was deferred, in the order of Backward.
   std::vector<WaitingWeights> TakeWaiting() { return std::exchange(waiting_, {}); }
   bool waits() const { return !waiting_.empty(); }
-  // The Forward's, which Backward is about.
+  // The pass of the Forward that Backward belongs to.
   const Pass& pass() const { return pass_; }
   void set_pass(const Pass& pass) { pass_ = pass; }
-  // Bytes held, shared memory counted each time it stands here.
+  // Returns the bytes held. Memory that stands here several times is counted each time.
   size_t bytes() const;
 
  private:
@@ -132,49 +135,52 @@ struct SegmentOptions {
   uint64_t dropout_seed = 0;
   Recompute recompute = Recompute::kNone;  // models/cost.h says which blocks run forward again
   bool needs_input_gradient = true;        // false for the segment that reads the data
-  // Backward leaves the gradients of the weights of products and convolutions to BackwardWeights
-  // (Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024: its B and W).
+  // Backward leaves the weight gradients of products and convolutions to BackwardWeights (B and W
+  // in Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024).
   bool splits_backward = false;
-  // The last layer, a linear one, makes the model's logits, of which a row may be longer than there
-  // are classes (Ops::RowOfLogits).
+  // The last layer is linear and makes the model's logits. Their rows may be longer than the number
+  // of classes (Ops::RowOfLogits).
   bool ends_model = false;
 };
 
-// Whether a segment that ends in it may have `ends_model`: a model of one's own may end in any
-// layer.
+// Returns whether a segment that ends in `block` may have `ends_model`. A user's own model may end
+// in any layer.
 bool EndsLinear(const BlockSpec& block);
 
 class Segment {
  public:
   virtual ~Segment() = default;
 
-  // x: [batch, ...] of the first block's `in`, in the compute type; int32 for an embedding. With a
-  // cache of any number of positions up to that.
-  // Returns the last block's output, of a segment that ends the model with rows of as many elements
-  // as suit the device, zeros behind the classes. Any batch size.
+  // Runs the forward pass. x: [batch, ...] of the first block's `in`, in the compute type, or int32
+  // for an embedding; any batch size. With a cache it may have fewer positions. Returns the last
+  // block's output. A segment that ends the model returns rows as long as suits the device, with
+  // zeros behind the classes.
   virtual absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) = 0;
 
-  // dy: gradient of the loss with respect to Forward's result. Empties `saved`. Adds to the
-  // parameters' gradients; returns dx, or an empty tensor without needs_input_gradient and for
-  // token ids. With splits_backward `saved` then has what BackwardWeights needs: input and output's
-  // gradient of each product and convolution (models/cost.h: waiting_elements).
+  // Runs the backward pass and empties `saved`. dy is the gradient of the loss with respect to
+  // Forward's result. Adds to the parameters' gradients. Returns dx; it is empty without
+  // needs_input_gradient and for token ids. With splits_backward, `saved` then has what
+  // BackwardWeights needs: input and output gradient of each product and convolution
+  // (models/cost.h: waiting_elements).
   virtual absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) = 0;
 
-  // With splits_backward, later, in the order of the microbatches: adds to the gradients that
-  // Backward has left, so that they have the bits of one that does not split. Empties `saved`.
+  // Adds the gradients that Backward has left out, with splits_backward, and empties `saved`.
+  // Called later, in the order of the microbatches, it gives the same bits as a Backward that does
+  // not split.
   virtual absl::Status BackwardWeights(Saved* saved) = 0;
 
-  // In model order; stable addresses.
+  // Returns the parameters in model order; their addresses do not change.
   virtual absl::Span<Parameter> parameters() = 0;
 
-  // To be called when values were written from outside (optimizer, checkpoint): makes the copies in
-  // the compute type and in the kernels' own layouts anew.
+  // Recomputes the copies in the compute type and in the kernels' own layouts. Must be called after
+  // values were written from outside (optimizer, checkpoint).
   virtual absl::Status ParametersChanged() = 0;
 
   virtual absl::Status ClearGradients() = 0;
 };
 
-// Parameters start as f(init_seed, parameter name) and nothing else; a tied one as what it copies.
+// Builds a segment. A parameter's initial value depends only on init_seed and its name; a tied one
+// starts like the one that it copies.
 absl::StatusOr<std::unique_ptr<Segment>> BuildSegment(absl::Span<const BlockSpec> blocks,
                                                       const SegmentOptions& options);
 

@@ -302,8 +302,7 @@ uint64_t WireBytes(const MessageHeader& message, uint64_t payload_bytes, uint64_
     const size_t chunk_bytes =
         std::min<uint64_t>(kMaxChunkBytes, payload_bytes - i * kMaxChunkBytes);
     FrameHeader header = ChunkHeader(message, payload_bytes, i, run, generation);
-    // Every non-zero checksum takes as many bytes as this one. Only an empty payload has checksum
-    // 0.
+    // Every checksum takes as many bytes as this one except 0, which is that of an empty payload.
     if (chunk_bytes > 0) header.set_payload_crc32c(1);
     wire_bytes += Prefix(header.SerializeAsString(), /*header_crc32c=*/1, chunk_bytes).size() +
                   chunk_bytes + kGrpcPrefixBytes;
