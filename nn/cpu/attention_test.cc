@@ -312,8 +312,8 @@ TEST(AttentionTest, AnEvaluationDropsNothing) {
   EXPECT_EQ(y, plain.y);
 }
 
-// Returns positions [first, first + count) of each sample, with `row` numbers each; the next
-// function does the reverse.
+// Returns positions [first, first + count) of each sample, with `row` numbers each. PutPart is the
+// inverse.
 Floats Part(const Floats& all, const Sizes& sizes, int64_t row, int64_t first, int64_t count) {
   Floats part;
   for (int64_t sample = 0; sample < sizes.batch; ++sample) {
