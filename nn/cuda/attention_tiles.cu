@@ -231,7 +231,7 @@ __global__ void AttendTile(AttentionTask a) {
 
 // Computes `kept` = k p and `ds` for the queries from `query` on and the keys from `key` on. p are
 // the softmax's results, k the dropout mask divided by 1 - rate, and mean = dy . y for each query:
-// dv += (k p)^T dy,  dp = k (dy v^T),  ds = p (dp - mean),  dq = ds k scale,  dk += ds^T q scale.
+//   dv += (k p)^T dy,  dp = k (dy v^T),  ds = p (dp - mean),  dq = ds k scale,  dk += ds^T q scale.
 template <typename T>
 __device__ inline void MakeTile(const AttentionTask& a, const SampleMask& mask, int64_t sample,
                                 int64_t head, int64_t query, int64_t key, Staged* staged,
