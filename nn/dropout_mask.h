@@ -22,7 +22,7 @@ struct DropoutMask {
     return Mixed(x + static_cast<uint32_t>(words >> 32)) >> 8 >= dropped;
   }
 
-  // A bijection of 32-bit words in which every input bit affects the whole output: Wellons's
+  // Maps 32-bit words one to one, so that every input bit affects the whole output: Wellons's
   // lowbias32.
   static uint32_t Mixed(uint32_t x) {
     x = (x ^ (x >> 16)) * 0x7FEB352Du;

@@ -367,7 +367,8 @@ class Ops {
   virtual Error NewLinear(const LinearSpec& spec, Linear** linear) = 0;
   virtual Error NewAttention(const AttentionSpec& spec, Attention** attention) = 0;
 
-  // InvalidArgument if a channel has only one value, whose variance says nothing.
+  // Normalizes each channel. Returns InvalidArgument if a channel has only one value, whose
+  // variance says nothing.
   virtual Error NormalizeBatch(const BatchNormForward& arguments) = 0;
   virtual Error NormalizeByRunning(const BatchNormInference& arguments) = 0;
   virtual Error NormalizeBatchBackward(const BatchNormBackward& arguments) = 0;
@@ -375,34 +376,36 @@ class Ops {
   virtual Error NormalizeRows(const LayerNormForward& arguments) = 0;
   virtual Error NormalizeRowsBackward(const LayerNormBackward& arguments) = 0;
 
-  // InvalidArgument for an id outside the vocabulary, if device memory is the host's. On other
-  // devices the id's row becomes NaN and its gradient is left out.
+  // Return InvalidArgument for an id outside the vocabulary, if device memory is the host's. On
+  // other devices the id's row becomes NaN and its gradient is left out.
   virtual Error Embed(const Embedding& arguments) = 0;
   virtual Error EmbedBackward(const EmbeddingBackward& arguments) = 0;
 
-  // Elementwise, with equal shapes; outputs may be inputs.
+  // These work elementwise, with equal shapes; outputs may be inputs.
   virtual Error Relu(const TensorView& x, const TensorView& y) = 0;
   virtual Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
   virtual Error Gelu(GeluKind kind, const TensorView& x, const TensorView& y) = 0;
   virtual Error GeluBackward(GeluKind kind, const TensorView& x, const TensorView& dy,
                              const TensorView& dx) = 0;
-  // InvalidArgument for a rate or a sample out of bounds.
+  // Returns InvalidArgument for a rate or a sample out of bounds.
   virtual Error Drop(const Dropout& arguments) = 0;
   virtual Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) = 0;
   // Converts between fp32 and bf16 (or equal types: a copy). Widening is exact.
   virtual Error Convert(const TensorView& from, const TensorView& to) = 0;
 
-  // SwiGLU (Shazeer, 2020).   x: [..., 2 f]   y: [..., f] = silu(gate) up. Here gate is the first
-  // half of x's row, up the second half, and silu(v) = v / (1 + exp(-v)).
+  // Compute SwiGLU (Shazeer, 2020).   x: [..., 2 f]   y: [..., f] = silu(gate) up. Here gate is the
+  // first half of x's row, up the second half, and silu(v) = v / (1 + exp(-v)).
   virtual Error Swiglu(const TensorView& x, const TensorView& y) = 0;
   virtual Error SwigluBackward(const TensorView& x, const TensorView& dy, const TensorView& dx) = 0;
 
-  // x: [n, h, w, c]   y: [n, h', w', c]. Of equal maxima, the first in row order gets dy.
+  // Take the maximum of each window.   x: [n, h, w, c]   y: [n, h', w', c]. Of equal maxima, the
+  // first in row order gets dy.
   virtual Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) = 0;
   virtual Error MaxPoolBackward(const PoolSpec& spec, const TensorView& x, const TensorView& dy,
                                 const TensorView& dx) = 0;
-  // x: [..., group c]   y: [..., c], the maximum of each `group` neighbours (Goodfellow et al.,
-  // ICML 2013). Of equal maxima the first gets dy.
+  // Take the maximum of each `group` neighbours (Goodfellow et al., ICML 2013).
+  //   x: [..., group c]   y: [..., c]
+  // Of equal maxima the first gets dy.
   virtual Error Maxout(int64_t group, const TensorView& x, const TensorView& y) = 0;
   virtual Error MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
                                const TensorView& dx) = 0;

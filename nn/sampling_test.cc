@@ -46,7 +46,7 @@ TEST(SamplingTest, TopPKeepsTheFewestWithThatShare) {
   EXPECT_THAT(Draws({1, 0, 0.1}), ElementsAre(Pair(1, 1000)));
   EXPECT_THAT(Draws({1, 0, 0.6}), ElementsAre(Pair(1, 571), Pair(3, 429)));
   EXPECT_THAT(Draws({1, 0, 0.8}), ElementsAre(Pair(1, 444), Pair(2, 222), Pair(3, 334)));
-  // Of the two tokens left, one has 57 %.
+  // Two tokens are left, and one has 57 %.
   EXPECT_THAT(Draws({1, 2, 0.5}), ElementsAre(Pair(1, 1000)));
 }
 

@@ -4,10 +4,9 @@
 //   g -= sym(g W^T) W;  m = momentum m + (1 - momentum) g;
 //   W = polar(W - rate polar(m)),
 // where sym(S) = (S + S^T) / 2 and polar(X) is the nearest matrix with orthonormal rows. The first
-// polar applies kSteepQuintic five times to m /
-// m
-// , as in nn/muon.h. The second applies kNewtonsCubic eight times, which is exact in fp32 for rates
-// up to 0.5. These choices, and the momentum of 0.95, are ours.
+// polar applies kSteepQuintic five times to m / |m|, as in nn/muon.h. The second applies
+// kNewtonsCubic eight times, which is exact in fp32 for rates up to 0.5. These choices, and the
+// momentum of 0.95, are ours.
 #pragma once
 
 #include "absl/status/status.h"

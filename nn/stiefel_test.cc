@@ -42,9 +42,7 @@ class StiefelTest : public testing::Test {
     return sum;
   }
 
-  // Returns the greatest element of
-  // W W^T - I
-  // .
+  // Returns the greatest element of |W W^T - I|.
   double Error() const {
     double worst = 0;
     for (int64_t i = 0; i < kRows; ++i) {

@@ -49,11 +49,7 @@ inline std::vector<float> Values(const Tensor& tensor) {
   return std::vector<float>(floats.begin(), floats.end());
 }
 
-// Returns
-// a - b
-// /
-// b
-// in the Euclidean norm.
+// Returns |a - b| / |b| in the Euclidean norm.
 inline double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   double distance = 0, norm = 0;

@@ -44,7 +44,7 @@ class StageRun {
   absl::Status Train(const TrainRequest& request, const OnEvent& on_event);
   absl::Status Evaluate(const EvaluateRequest& request, const OnEvent& on_event);
   absl::Status Gradients(const GradientsRequest& request, const OnEvent& on_event);
-  // As LocalStage's functions.
+  // Do what LocalStage's functions of these names do.
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
@@ -73,7 +73,7 @@ class StageRun {
   // Returns the count of its progress. Any thread.
   Patience& patience() const { return *spec_.patience; }
 
-  // Any thread.
+  // Returns the stage's counts and waits for the metrics. Any thread.
   StageSnapshot Snapshot() const;
 
   const StageSpec& spec() const { return spec_; }

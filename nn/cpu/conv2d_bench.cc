@@ -1,6 +1,7 @@
 // Runs the 3 x 3 convolutions of a CIFAR ResNet-18 directly by oneDNN and by Winograd's transform.
 // Prints the time of a pass and 10^9 operations a second, which count the direct convolution's
-// operations in both. usage: conv2d_bench [WIDTH=64 [IMAGES=100 [THREADS=2]]]
+// operations in both.
+// usage: conv2d_bench [WIDTH=64 [IMAGES=100 [THREADS=2]]]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -21,9 +21,8 @@ HWY_INLINE FloatVec Exponential(FloatTag d, FloatVec x) {
   const hn::RebindToSigned<FloatTag> d32;
   // Min and Max return their second operand if either is NaN.
   x = hn::Min(hn::Set(d, 88.0f), hn::Max(hn::Set(d, -87.0f), x));
-  // exp(x) = 2^n exp(r) with
-  // r
-  // <= ln(2) / 2. ln(2) is split so that its first part times n is exact.
+  // exp(x) = 2^n exp(r) with |r| <= ln(2) / 2. ln(2) is split so that its first part times n is
+  // exact.
   const FloatVec n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
   FloatVec r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);

@@ -82,7 +82,7 @@ auto Describe(const OneDnn& onednn, const std::tuple<Parts...>& operation,
 // A primitive with its memory objects, whose addresses are bound before each Run.
 class Execution {
  public:
-  // `arguments`: the DNNL_ARG_* that the primitive takes, except the scratchpad.
+  // Prepares a primitive. `arguments` are the DNNL_ARG_* that it takes, except the scratchpad.
   Execution(OneDnn* onednn, const dnnl::primitive_desc& description,
             const std::vector<int>& arguments);
   void Bind(int argument, const void* data) {

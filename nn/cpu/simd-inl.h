@@ -26,7 +26,7 @@ using FloatVec = hn::Vec<FloatTag>;
 HWY_INLINE FloatVec LoadFloats(FloatTag d, const float* from) { return hn::LoadU(d, from); }
 HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, float* to) { hn::StoreU(v, d, to); }
 
-// A bf16 is the upper half of an fp32, so widening is a shift.
+// Widens bf16. A bf16 is the upper half of an fp32, so widening is a shift.
 HWY_INLINE FloatVec LoadFloats(FloatTag d, const uint16_t* from) {
   const hn::Rebind<uint16_t, FloatTag> d16;
   const hn::RebindToUnsigned<FloatTag> d32;

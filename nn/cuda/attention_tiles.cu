@@ -230,7 +230,8 @@ __global__ void AttendTile(AttentionTask a) {
 }
 
 // Computes `kept` = k p and `ds` for the queries from `query` on and the keys from `key` on. p are
-// the softmax's results, k the dropout mask divided by 1 - rate, and mean = dy . y for each query:
+// the softmax's results, k the dropout mask divided by 1 - rate, and mean is dy . y of a query.
+// With these:
 //   dv += (k p)^T dy,  dp = k (dy v^T),  ds = p (dp - mean),  dq = ds k scale,  dk += ds^T q scale.
 template <typename T>
 __device__ inline void MakeTile(const AttentionTask& a, const SampleMask& mask, int64_t sample,

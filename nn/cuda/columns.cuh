@@ -27,7 +27,7 @@ struct ColumnGrid {
   int64_t tiles = 0;   // blocks one below the other; a tile is the rows of one
   unsigned width = 0;  // vectors side by side in a block: a power of two, at most 32
 
-  // `vector` is the number of elements that a thread accesses at once.
+  // Chooses the grid. `vector` is the number of elements that a thread accesses at once.
   ColumnGrid(int64_t rows, int64_t columns, int64_t vector) : rows(rows), columns(columns) {
     const int64_t vectors = (columns + vector - 1) / vector;
     width = 1;

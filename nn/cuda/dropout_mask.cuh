@@ -30,13 +30,13 @@ class SampleMask {
     high_ = static_cast<uint32_t>(words >> 32);
   }
 
-  // As DropoutMask::Keeps; without dropout it keeps everything.
+  // Returns what DropoutMask::Keeps returns; without dropout it keeps everything.
   __device__ bool Keeps(uint32_t element) const {
     return dropped_ == 0 || Mixed(Mixed(element ^ low_) + high_) >> 8 >= dropped_;
   }
 
  private:
-  // SplitMix64's finaliser, of which base/random.h makes the key of a sample.
+  // Applies SplitMix64's finaliser, with which base/random.h makes the key of a sample.
   __device__ static uint64_t Spread(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -142,11 +142,7 @@ inline Side DeviceSide(int64_t misaligned = 0) {
 // The results of a call, by name.
 using Outputs = std::vector<std::pair<std::string, Floats>>;
 
-// Accepts
-// got - want
-// <= relative
-// want
-// + absolute; NaN equals NaN.
+// Accepts |got - want| <= relative |want| + absolute; NaN equals NaN.
 struct Tolerance {
   double relative = 0, absolute = 0;
 };

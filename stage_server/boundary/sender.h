@@ -58,7 +58,7 @@ class BoundarySender {
   // second for the peer to acknowledge it, so that byte counts agree. Returns the first error.
   absl::Status Flush(SteadyTime deadline);
 
-  // Thread-safe, as TakeSteps is.
+  // Returns a copy of the counts. Thread-safe, as TakeSteps is.
   BoundaryStatistics statistics() const;
   // Removes and returns, in order, the counts of training steps up to `last` that were not taken
   // before.

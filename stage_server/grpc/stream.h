@@ -61,7 +61,7 @@ class GrpcStream {
   // Returns whether the stream is ending: nobody can attach, and who is attached leaves.
   bool ended() const;
 
-  // As in Link.
+  // Do what Link's functions do.
   uint64_t Send(Message message);
   absl::StatusOr<Message> Receive(SteadyTime deadline);
   void Close(const absl::Status& reason);
