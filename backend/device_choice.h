@@ -1,4 +1,4 @@
-// Which device a run asks for ("auto", "cpu", "cuda", "cuda:1"), as plain functions.
+// Decides which device a run gets for a choice ("auto", "cpu", "cuda", "cuda:1"). Plain functions.
 #pragma once
 
 #include <string>
@@ -12,24 +12,27 @@ struct DeviceChoice {
   enum class Kind { kAuto, kCpu, kCuda };
 
   Kind kind = Kind::kAuto;
-  int index = 0;  // of kCuda
+  int index = 0;  // device number for kCuda
 };
 
-// "cuda" is "cuda:0". InvalidArgument naming the text and what it may be.
+// Parses a choice; "cuda" means "cuda:0". Returns InvalidArgument with the text and what it may be.
 absl::StatusOr<DeviceChoice> ParseDeviceChoice(absl::string_view text);
 
-// The inverse; "cuda:0" for "cuda".
+// Returns the text that ParseDeviceChoice reads as `choice`: "cuda:0" for "cuda".
 std::string ToString(const DeviceChoice& choice);
 
-// What a run gets: the CPU (-1) or a device of the backend, and for "auto" why, in one line.
+// Device that a run gets: a number of the backend's, or -1 for the CPU.
 struct DeviceDecision {
   int index = -1;
-  std::string note;  // "device auto: CPU, because no NVIDIA driver was found"
+  // For "auto", the reason: "device auto: CPU, because no NVIDIA driver was found".
+  std::string note;
 };
 
-// `devices`: how many the backend has, or why there is no backend. "auto" takes the first device
-// and is never refused. A device that does not exist: InvalidArgument naming it and how many there
-// are; no backend: FailedPrecondition, or the code of `devices`, with its reason.
+// Decides between the CPU and the backend's devices. `devices` is their number, or the status that
+// says why there is no backend. "auto" takes the first device, else the CPU, and is never refused.
+// Returns InvalidArgument for a device that does not exist, with its name and the number of
+// devices. Without a device at all it returns FailedPrecondition; without a backend, the code of
+// `devices` with its reason.
 absl::StatusOr<DeviceDecision> DecideDevice(const DeviceChoice& choice,
                                             const absl::StatusOr<int>& devices);
 

@@ -1,4 +1,4 @@
-// A whole plugin, opened as a stage server opens it.
+// Tests a whole plugin, opened as a stage server opens it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -58,13 +58,13 @@ absl::StatusOr<OpenedDevice> OpenOf(BackendPlugin* plugin, DeviceDecision decisi
 }  // namespace
 
 absl::StatusOr<BackendPlugin*> LoadBackend(const std::string& path) {
-  // A name without a slash would be looked for in the system's folders.
+  // dlopen would look for a name without a slash in the system's folders.
   std::error_code ignored;
   const std::string absolute = std::filesystem::absolute(path, ignored).string();
   if (!Exists(absolute)) {
     return absl::NotFoundError(absl::StrCat("backend ", absolute, ": no such file"));
   }
-  // Never closed: tensors, threads and code of the library stay.
+  // The library is never closed, because its tensors, threads and code stay in use.
   void* const library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat("backend ", absolute, ": ", dlerror()));
@@ -89,7 +89,8 @@ std::vector<std::string> DefaultBackendPaths() {
       std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   std::vector<std::string> paths = {(folder / kLibrary).string(),
                                     (folder / "lib" / kLibrary).string()};
-  // .../bazel-out/k8-opt/bin/stage_server: the outputs of all folders lie below bin.
+  // A program may lie in .../bazel-out/k8-opt/bin/stage_server; the outputs of all folders lie
+  // below such a bin.
   for (auto above = folder; above.has_relative_path(); above = above.parent_path()) {
     if (above.filename() != "bin" || above.parent_path().parent_path().filename() != "bazel-out") {
       continue;
@@ -106,7 +107,7 @@ absl::StatusOr<OpenedDevice> OpenDevice(absl::string_view choice, const std::str
   const absl::StatusOr<BackendPlugin*> plugin =
       backend_path.empty() ? LoadFirst(default_paths) : LoadBackend(backend_path);
   absl::StatusOr<int> devices = plugin.ok() ? CountDevices(*plugin) : plugin.status();
-  // The usual machine without a GPU: "auto" needs no list of paths for it.
+  // A machine without a GPU usually has no backend; "auto" then needs no list of paths in its note.
   if (wanted.kind == DeviceChoice::Kind::kAuto && backend_path.empty() &&
       absl::IsNotFound(plugin.status())) {
     devices = absl::NotFoundError(absl::StrCat(kLibrary, " is not installed"));

@@ -1,4 +1,4 @@
-// Opens a backend's shared library (plugin.h), and the device that a run asks for.
+// Opens a backend's shared library (plugin.h) and the device that a run asks for.
 #pragma once
 
 #include <string>
@@ -10,28 +10,31 @@
 
 namespace thinwire {
 
-// Never closed; the same path again gives the same plugin. Any thread. Errors name the path:
-// NotFound for a missing file; FailedPrecondition for one that the loader refuses (with its
-// reason), without our entry, or of another build (naming both builds).
+// Loads the plugin at `path`. It is never closed, and the same path again gives the same plugin.
+// Any thread may call this. Every error names the path. Returns NotFound for a missing file.
+// Returns FailedPrecondition for a file that the dynamic loader refuses (with its reason), that has
+// no thinwire_backend, or that is of another build (naming both builds).
 absl::StatusOr<BackendPlugin*> LoadBackend(const std::string& path);
 
-// Where the CUDA backend is looked for, in this order: libthinwire_cuda.so beside the running
-// executable, in lib/ beside it, and in backend/cuda/ of the Bazel tree that it runs from.
+// Returns the paths where the CUDA backend is looked for, in order: libthinwire_cuda.so beside the
+// running executable, in lib/ beside it, and in backend/cuda/ of the Bazel tree that it runs from.
 std::vector<std::string> DefaultBackendPaths();
 
+// Device that a run uses, with its parts. The caller deletes none of them.
 struct OpenedDevice {
-  Device* device = nullptr;         // none of these is deleted
+  Device* device = nullptr;
   CodecKernels* kernels = nullptr;  // on the CPU: single-threaded
-  DirectCopies* copies = nullptr;   // null: none
-  BackendPlugin* plugin = nullptr;  // makes the device's Ops; null: the CPU
+  DirectCopies* copies = nullptr;   // null where the device has none
+  BackendPlugin* plugin = nullptr;  // makes the device's Ops; null for the CPU
   DeviceDescription description;    // empty for the CPU
-  std::string note;                 // for "auto": what was taken and why, in one line
+  std::string note;                 // for "auto", one line that says which device was taken and why
 };
 
-// `choice`: "auto", "cpu", "cuda" or "cuda:N" (device_choice.h). `backend_path` empty: the first of
-// `default_paths` that exists. "auto" falls back to the CPU, unless a backend was found and
-// its device cannot be opened. Errors: InvalidArgument for another text, or for a device beyond
-// those there are; otherwise what was looked for, where, and why it did not work.
+// Opens the device for `choice`: "auto", "cpu", "cuda" or "cuda:N" (device_choice.h). The backend
+// is loaded from `backend_path`; if that is empty, from the first of `default_paths` that exists.
+// "auto" falls back to the CPU, unless a backend was found and its device cannot be opened. Returns
+// InvalidArgument for another text and for a device beyond those that exist. Other errors say what
+// was looked for, where, and why it did not work.
 absl::StatusOr<OpenedDevice> OpenDevice(
     absl::string_view choice, const std::string& backend_path,
     const std::vector<std::string>& default_paths = DefaultBackendPaths());

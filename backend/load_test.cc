@@ -91,7 +91,8 @@ TEST(OpenDeviceTest, AutoWithoutABackendIsTheCpuWithTheReason) {
 }
 
 TEST(OpenDeviceTest, WhereNoBackendIsInstalledAutoSaysSoWithoutPathsAndCudaWithThem) {
-  // Not DefaultBackendPaths(): the Bazel tree may hold a backend, of this build or an earlier one.
+  // Uses no DefaultBackendPaths(), because the Bazel tree may hold a backend, of this build or an
+  // earlier one.
   const std::vector<std::string> paths = {"/absent/libthinwire_cuda.so", "/absent/lib/two.so"};
   EXPECT_EQ(OpenDevice("auto", "", paths)->note,
             "device auto: CPU, because libthinwire_cuda.so is not installed");

@@ -1,10 +1,10 @@
-// What a backend's shared library gives to a stage server: the three interfaces of its devices
-// (tensor/device.h, nn/ops.h, compress/kernels.h) behind one C symbol, and what they may offer
-// besides (tensor/direct_copies.h).
+// The border between a stage server and a backend's shared library. The library gives the three
+// interfaces of its devices (tensor/device.h, nn/ops.h, compress/kernels.h) behind one C symbol,
+// and may offer direct copies besides (tensor/direct_copies.h).
 //
-// Only pure-virtual interfaces of plain data cross the border, and each side frees what it
-// allocated (objects through their virtual destructors). Both sides come from one build: the
-// loader (backend/load.h) compares build ids before it touches anything else.
+// Only pure-virtual interfaces of plain data cross the border. Each side frees what it allocated;
+// objects are freed through their virtual destructors. Both sides come from one build: the loader
+// (backend/load.h) compares build ids before it touches anything else.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,26 @@
 namespace thinwire {
 
 struct DeviceDescription {
-  char name[128] = {};       // the maker's: "NVIDIA H200"
+  char name[128] = {};       // name given by the maker: "NVIDIA H200"
   char libraries[256] = {};  // "CUDA 13.0, cuDNN 9.19.0, NVRTC 13.0, cuBLAS 13.1.0, driver 580.65"
 };
 
-// Any thread may call it. What it hands out does not outlive the library, which is never closed.
+// Backend of one library. Any thread may call it. What it hands out must not outlive the library,
+// which is never closed.
 class BackendPlugin {
  public:
   virtual ~BackendPlugin() = default;
 
-  // Unavailable when the backend cannot work here at all, and says why ("no driver").
+  // Counts the devices. Returns Unavailable, with the reason ("no driver"), when the backend cannot
+  // work on this machine at all.
   virtual Error CountDevices(int* count) = 0;
-  // InvalidArgument naming the number of devices unless 0 <= index < count.
+  // Describes device `index`. Returns InvalidArgument, with the number of devices, unless 0 <=
+  // index < count.
   virtual Error Describe(int index, DeviceDescription* description) = 0;
-  // There is one of each per device and process, for ever. *copies is null where the device has
-  // none.
+  // Hands out the device, its kernels and its direct copies. There is one of each per device and
+  // process, for ever, so the caller deletes none. *copies is null where the device has none.
   virtual Error Open(int index, Device** device, CodecKernels** kernels, DirectCopies** copies) = 0;
-  // The caller deletes *ops. `device` from Open.
+  // Makes operations for `device`, which is from Open. The caller deletes *ops.
   virtual Error NewOps(Device* device, const OpsOptions& options, Ops** ops) = 0;
 };
 
@@ -44,5 +47,5 @@ struct BackendEntry {
 
 }  // namespace thinwire
 
-// The one symbol of a plugin.
+// Returns the plugin's entry. This is the one symbol that the loader looks up.
 extern "C" const thinwire::BackendEntry* thinwire_backend();

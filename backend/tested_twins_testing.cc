@@ -10,7 +10,7 @@ Twin GpuTwin() { return {BackendUnderTest().device, BackendUnderTest().kernels};
 Device* TestedDevice() { return BackendUnderTest().device; }
 
 std::unique_ptr<Ops> NewTestedOps(const OpsOptions& options) {
-  return BackendUnderTest().NewOps(options).value();  // throws if there are none
+  return BackendUnderTest().NewOps(options).value();  // throws if they cannot be made
 }
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// The backend that tests hold against the CPU: the plugin named by THINWIRE_PLUGIN, else the
+// The backend that tests compare with the CPU: the plugin that THINWIRE_PLUGIN names, else the
 // emulated one of this build.
 #pragma once
 
@@ -11,13 +11,14 @@ namespace thinwire {
 
 struct TestedBackend {
   BackendPlugin* plugin = nullptr;
-  Device* device = nullptr;  // its first
+  Device* device = nullptr;  // the plugin's first device
   CodecKernels* kernels = nullptr;
 
   absl::StatusOr<std::unique_ptr<Ops>> NewOps(const OpsOptions& options = {}) const;
 };
 
-// Opened once per process. Throws std::runtime_error, and so fails the test, if it does not open.
+// Returns the backend, which is opened once per process. Throws std::runtime_error, which fails the
+// test, if it does not open.
 const TestedBackend& BackendUnderTest();
 
 }  // namespace thinwire

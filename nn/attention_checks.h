@@ -1,4 +1,4 @@
-// What every backend's attention refuses. InvalidArgument names the value met and those wanted.
+// Checks that every backend's attention makes. InvalidArgument names the value and those wanted.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 namespace thinwire {
 
+// Checks heads, sizes, rotary positions and the dropout rate.
 inline Error CheckSpec(const AttentionSpec& spec) {
   if (spec.heads < 1 || spec.kv_heads < 1 || spec.heads % spec.kv_heads != 0 ||
       spec.head_size < 1) {
@@ -31,7 +32,7 @@ inline Error CheckSpec(const AttentionSpec& spec) {
   return Error{};
 }
 
-// Elements of a mask are counted by 32 bits (nn/dropout_mask.h).
+// Checks that the mask of a sample can be counted by 32 bits (nn/dropout_mask.h).
 inline Error CheckDropout(const AttentionSpec& spec, int64_t positions) {
   if (spec.dropout > 0 && spec.heads * positions * positions > int64_t{UINT32_MAX}) {
     return MakeError(absl::StatusCode::kInvalidArgument,
@@ -42,7 +43,7 @@ inline Error CheckDropout(const AttentionSpec& spec, int64_t positions) {
   return Error{};
 }
 
-// Of training with a cache.
+// Checks that training with a cache has no dropout.
 inline Error CheckNoDropout(const AttentionSpec& spec) {
   if (spec.dropout > 0) {
     return MakeError(absl::StatusCode::kInvalidArgument,
@@ -52,7 +53,7 @@ inline Error CheckNoDropout(const AttentionSpec& spec) {
   return Error{};
 }
 
-// Positions from `first` on and before `end`.
+// Checks that the positions from `first` on and before `end` lie within the context.
 inline Error CheckContext(int64_t first, int64_t end, int64_t context) {
   if (first < 0 || end > context) {
     return MakeError(absl::StatusCode::kInvalidArgument,

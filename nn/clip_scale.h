@@ -1,4 +1,4 @@
-// The factor that clips a gradient to a norm. A backend makes it as callers do, with the same
+// The factor that clips a gradient to a norm. Backends and callers compute it with the same
 // operations in fp64.
 #pragma once
 
@@ -7,9 +7,8 @@
 
 namespace thinwire {
 
-// Returns the factor for a gradient with that sum of squares, so that its norm is at most
-// `clip_norm`; 1 where it is not longer. As PyTorch's clip_grad_norm_: clip_norm / (norm + 1e-6),
-// at most 1.
+// Returns the factor that reduces a gradient with this sum of squares to the norm `clip_norm`; 1 if
+// it is not longer. As in PyTorch's clip_grad_norm_, it is clip_norm / (norm + 1e-6), at most 1.
 inline double ClipScale(double sum_of_squares, double clip_norm) {
   return std::min(1.0, clip_norm / (std::sqrt(sum_of_squares) + 1e-6));
 }

@@ -1,5 +1,5 @@
-// Clipping of a model's gradient where all of it is on one device: the factor is made there, and
-// nothing waits for it. The same bits as AddSquares and ClipScale give.
+// Clips a model's gradient where all of it is on one device. The device computes the factor and
+// nothing waits for it. It has the same bits as AddSquares and ClipScale give.
 #pragma once
 
 #include <memory>
@@ -16,17 +16,17 @@ namespace thinwire {
 
 class DeviceClip {
  public:
-  // `parameters`, of the whole model, `device` and `ops` outlive it.
+  // Makes an object for the parameters of a whole model; all pointers and `parameters` outlive it.
   static absl::StatusOr<std::unique_ptr<DeviceClip>> New(absl::Span<const Parameter> parameters,
                                                          double clip_norm, Device* device,
                                                          Ops* ops);
 
-  // Makes the factor of the gradients as they are now.
+  // Submits the computation of the factor from the present gradients.
   absl::Status Submit();
-  // For an update that is submitted next (GradientScale).
+  // Returns the factor in device memory, for the update submitted next (GradientScale).
   const float* factor() const { return static_cast<const float*>(factor_.data()); }
-  // Behind a Finish of the device. OutOfRange names the parameter with which the sum of squares is
-  // no finite number, where the update has changed nothing.
+  // Returns OutOfRange if the sum of squares is not finite; it names the parameter at which that
+  // happened. The update has then changed nothing. Called after a Finish of the device.
   absl::Status Check() const;
 
  private:
@@ -37,7 +37,7 @@ class DeviceClip {
   Ops* const ops_;
   std::vector<FloatRange> gradients_;
   Tensor factor_;
-  Tensor sums_;  // fp64, of each gradient's squares, in memory of Device::host()
+  Tensor sums_;  // fp64 sum of squares of each gradient, in memory of Device::host()
 };
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// An update with a factor that the device has made is that with the host's, bit for bit.
+// Checks that an update with a factor from the device equals one with the host's, bit for bit.
 #include "nn/device_clip.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ std::vector<float> Read(const Tensor& tensor) {
   return {host.floats().begin(), host.floats().end()};
 }
 
-// Two parameters, of which a tied copy of the first does not count, in training.
+// Two parameters in training, with a tied copy of the first, which does not count.
 class Trained {
  public:
   Trained(OptimizerKind kind, float step) : ops_(NewTestedOps()), parameters_(3) {
@@ -65,7 +65,7 @@ class Trained {
     EXPECT_TRUE(TestedDevice()->Finish().ok());
     return clip_->Check();
   }
-  // Parameters, gradients and what the optimizer remembers, one behind the other.
+  // Returns parameters, gradients and optimizer state, one after the other.
   std::vector<float> Everything() const {
     std::vector<float> all;
     const auto add = [&all](const Tensor& tensor) {

@@ -1,6 +1,6 @@
 // The norm of the whole model's gradient, from which ClipScale follows. Every part of the model
-// adds its squares to those of the parts before it, so that the sum is the same however the model
-// is divided.
+// adds its squares to those of the parts before it, so the sum is the same however the model is
+// divided.
 #pragma once
 
 #include <vector>
@@ -14,14 +14,14 @@
 namespace thinwire {
 
 // Adds the sum of squares of each trainable parameter's gradient to *sum, in model order, in fp64.
-// A tied copy adds nothing: its gradient is that of the parameter to which it is tied. OutOfRange
-// names the parameter with which the sum is no finite number.
+// A tied copy adds nothing, as its gradient is that of the parameter to which it is tied.
+// OutOfRange names the parameter at which the sum stops being finite.
 absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double* sum);
 
-// Returns the parameters whose squares count there, in that order.
+// Returns the parameters whose squares AddSquares adds, in that order.
 std::vector<const Parameter*> CountedParameters(absl::Span<const Parameter> parameters);
 
-// Adds as AddSquares does: `squares` are those of each of `counted`.
+// Adds `squares`, the sums of squares of the `counted` gradients, as AddSquares does.
 absl::Status AddSquaresInOrder(const std::vector<const Parameter*>& counted,
                                absl::Span<const double> squares, double* sum);
 

@@ -10,7 +10,7 @@ namespace thinwire {
 
 namespace {
 
-// The tensor as rows of its last axis.
+// Returns the tensor as rows of its last axis.
 TensorView Rows(const Tensor& tensor) {
   const int64_t row = tensor.shape()[tensor.shape().rank() - 1];
   return Tensor(tensor.buffer(), tensor.dtype(), {tensor.elements() / row, row}).view();

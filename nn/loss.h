@@ -1,5 +1,5 @@
-// Softmax cross-entropy over one microbatch. A row is a sample or, where there are labels for each
-// position of a sequence, a position.
+// Softmax cross-entropy over one microbatch. A row is a sample, or a position of a sequence if
+// there is a label for each.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,31 @@
 
 namespace thinwire {
 
-// A loss whose sums the device has yet to make. It stays until a Finish of the device.
+// A loss whose sums the device may not have computed yet. It must live until a Finish of the
+// device.
 class PendingLoss {
  public:
-  // In memory of Device::host(): the sums and, behind them, the labels.
+  // `memory` is of Device::host() and holds the sums, followed by the labels.
   explicit PendingLoss(Tensor memory) : memory_(std::move(memory)) {}
-  // After that.
+  // Returns the sums; called after that Finish.
   const LossSums& sums() const { return *static_cast<const LossSums*>(memory_.data()); }
 
  private:
   Tensor memory_;
 };
 
-// logits: [..., classes] or with longer rows, as a segment that ends a model makes them
-// (segment.h), fp32 or bf16, with a label for each row. When `dlogits` is not null it becomes
-// (softmax(logits) - onehot(label)) / batch_rows in the type of `logits`: the rows of the whole
-// batch, so that the microbatches' gradients add up. It takes the memory of `logits` where nobody
-// else has a share in that: a language model has logits once. InvalidArgument for a label outside
-// the classes. Waits for nothing.
+// Submits the loss and returns without waiting. logits: [..., classes], or with longer rows as a
+// segment that ends a model makes them (segment.h), fp32 or bf16; there is one label per row. If
+// `dlogits` is not null, it becomes (softmax(logits) - onehot(label)) / batch_rows in the type of
+// `logits`. batch_rows is the number of rows of the whole batch, so that the gradients of
+// microbatches add up. `dlogits` takes the memory of `logits` if nobody else shares it, so that a
+// language model has its logits only once. InvalidArgument for a label outside the classes.
 absl::StatusOr<PendingLoss> SubmitSoftmaxCrossEntropy(Tensor logits, int64_t classes,
                                                       absl::Span<const int32_t> labels,
                                                       int64_t batch_rows, Ops* ops,
                                                       Tensor* dlogits);
 
-// The same, and waits for the sums.
+// Does the same and waits for the sums.
 absl::StatusOr<LossSums> SoftmaxCrossEntropy(Tensor logits, int64_t classes,
                                              absl::Span<const int32_t> labels, int64_t batch_rows,
                                              Ops* ops, Tensor* dlogits);

@@ -1,4 +1,4 @@
-// The learning rate of each step: a pure function.
+// The learning rate of each step, as a pure function.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace thinwire {
 
-// How often a rate changes. With kStep p below is not the whole epochs that are past, but the past
-// steps over those of an epoch.
+// How often a rate changes. With kStep, p below counts past steps divided by the steps of an epoch,
+// instead of whole past epochs.
 enum class LrChange : uint8_t { kEpoch, kStep };
 
 struct LrScheduleSpec {
@@ -28,11 +28,11 @@ struct LrScheduleSpec {
   int64_t t_max = 0;               // epochs
   int64_t step_size = 0;           // epochs
   double gamma = 0.1;
-  int64_t warmup_steps = 0;  // first steps: scaled by step / warmup_steps
+  int64_t warmup_steps = 0;  // the rate of these first steps is scaled by step / warmup_steps
 };
 
-// Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h), but for
-// lr and warmup_steps, which all kinds have.
+// Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h), except lr
+// and warmup_steps, which all kinds have.
 template <typename Spec, typename Visit, ForSpec<Spec, LrScheduleSpec> = 0>
 void VisitParameters(Spec& spec, Visit&& visit) {
   switch (spec.kind) {
@@ -51,18 +51,20 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   }
 }
 
-// A schedule of that kind with the defaults of what an experiment leaves out: cosines change every
-// epoch, linear ones every step.
+// Returns a schedule of that kind with the defaults of what an experiment leaves out. Cosine
+// schedules change every epoch, linear ones every step.
 LrScheduleSpec DefaultLrSchedule(LrScheduleSpec::Kind kind);
 
-// Names as experiment files spell them; the inverse gives InvalidArgument with the known ones.
+// Name returns the name in experiment files; FromName does the inverse, with InvalidArgument that
+// lists the known names.
 const char* Name(LrScheduleSpec::Kind kind);
 const char* Name(LrChange change);
 absl::Status FromName(const std::string& name, LrScheduleSpec::Kind* to);
 absl::Status FromName(const std::string& name, LrChange* to);
 std::vector<LrScheduleSpec::Kind> AllLrSchedules();
 
-// `epoch` from 1; `step` counts optimizer steps of the run from 1; `steps_per_epoch` > 0.
+// Returns the rate of a step. `epoch` and `step`, which counts the run's optimizer steps, begin at
+// 1; `steps_per_epoch` > 0.
 double LearningRate(const LrScheduleSpec& spec, int64_t epoch, int64_t step,
                     int64_t steps_per_epoch);
 

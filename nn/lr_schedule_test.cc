@@ -15,7 +15,7 @@ LrScheduleSpec Spec(LrScheduleSpec::Kind kind) {
   return spec;
 }
 
-// At the first step of an epoch of 4 steps.
+// Returns the rate at the first step of an epoch of 4 steps.
 double AtEpoch(const LrScheduleSpec& spec, int64_t epoch) {
   return LearningRate(spec, epoch, (epoch - 1) * 4 + 1, 4);
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr int kSteps = 5;
 constexpr double kEpsilon = 1e-7;
 
-// The matrices that a weight is made of, with their values in `data`.
+// Returns the matrices that a weight consists of; their values are in `data`.
 std::vector<Matrix> MatricesOf(const ParameterSpec& spec, float* data) {
   const int64_t columns = spec.shape.elements() / spec.shape[0];
   if (spec.parts.empty()) return {{data, spec.shape[0], columns}};

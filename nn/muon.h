@@ -1,11 +1,11 @@
-// Muon: momentum, orthogonalised by Newton-Schulz steps (Jordan et al., 2024:
+// Muon: momentum that is orthogonalised by Newton-Schulz steps (Jordan et al., 2024:
 // kellerjordan.github.io/posts/muon; the arithmetic is that of torch.optim.Muon). With the scaled
-// gradient g, the momentum m and a weight p of [out, in]:
+// gradient g, the momentum m and a weight p of shape [out, in]:
 //   m = momentum m + g;  u = nesterov ? g + momentum m : m;  u /= |u| + 1e-7, by Frobenius' norm;
 //   u = five times kSteepQuintic(u);
 //   p -= lr weight_decay p;  p -= lr sqrt(max(1, out / in)) u.
-// A convolution's weight is the matrix [out, in kernel kernel]. What files have as several matrices
-// (ParameterSpec::parts) is several matrices here. fp32 throughout.
+// A convolution's weight is the matrix [out, in kernel kernel]. A weight that files store as
+// several matrices (ParameterSpec::parts) is updated as several matrices. All arithmetic is fp32.
 #pragma once
 
 #include "absl/status/status.h"
@@ -21,14 +21,14 @@ struct MuonRates {
   bool nesterov = true;
 };
 
-// One thread at a time.
+// Not thread-safe.
 class Muon {
  public:
-  // Both outlive it.
+  // `device` and `ops` outlive it.
   Muon(Device* device, Ops* ops) : device_(device), ops_(ops), newton_schulz_(device, ops) {}
 
-  // One update of a parameter, and of its momentum, which has its shape and starts as zeros; clears
-  // the gradient.
+  // Updates a parameter and its momentum, and clears the gradient. The momentum has the parameter's
+  // shape and starts as zeros.
   absl::Status Step(const MuonRates& rates, const Parameter& parameter, const Tensor& momentum);
 
  private:

@@ -52,7 +52,7 @@ absl::Status NewtonSchulz::TransposedTimes(const Matrix& a, const Matrix& b,
   return ToStatus(linear->BackwardWeights(ViewOf(b), ViewOf(a), product.data, nullptr));
 }
 
-// x x^T, or where x has more rows than columns x^T x.
+// Computes x x^T, or x^T x if x has more rows than columns: the smaller of the two.
 absl::Status NewtonSchulz::Gram(const Matrix& x, const Matrix& gram) {
   return x.rows <= x.columns ? TimesTransposed(x, x, gram) : TransposedTimes(x, x, gram);
 }
@@ -69,7 +69,7 @@ absl::Status NewtonSchulz::Apply(const OddQuintic& p, int steps, const Matrix& x
     RETURN_IF_ERROR(Gram(x, gram));
     const float* squared = nullptr;
     if (p.c != 0) {
-      RETURN_IF_ERROR(TimesTransposed(gram, gram, factor));  // it is symmetric
+      RETURN_IF_ERROR(TimesTransposed(gram, gram, factor));  // gram is symmetric
       squared = factor.data;
     }
     RETURN_IF_ERROR(

@@ -1,4 +1,4 @@
-// Against the same polynomials in fp64, on the CPU and on the GPU under test.
+// Compares with the same polynomials in fp64, on the CPU and on the GPU under test.
 #include "nn/newton_schulz.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Place {
 const Place kCpu = {"Cpu", &CpuDevice, [] { return NewCpuOps(2); }};
 const Place kTested = {"Tested", &TestedDevice, [] { return NewTestedOps(); }};
 
-// a [n, k] times b [k, m], or b^T of [m, k].
+// Returns a b or a b^T; a is [n, k] and b is [k, m] or [m, k].
 Doubles Product(const Doubles& a, const Doubles& b, int64_t n, int64_t k, int64_t m,
                 bool transposed) {
   Doubles product(n * m);
@@ -55,7 +55,7 @@ Doubles Applied(const OddQuintic& p, int steps, Doubles x, int64_t rows, int64_t
   return x;
 }
 
-// A matrix of Frobenius norm 1.
+// Returns a random matrix of Frobenius norm 1.
 Doubles RandomMatrix(int64_t rows, int64_t columns) {
   RandomStream random(RandomKey(3, "matrix"));
   Doubles x(rows * columns);

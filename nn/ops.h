@@ -1,13 +1,14 @@
-// One of a backend's three interfaces (the others: tensor/device.h, compress/kernels.h): the
-// arithmetic of layers. Pure-virtual and plain data only, because backends may be plugins.
+// The arithmetic of layers: one of a backend's three interfaces (the others are tensor/device.h and
+// compress/kernels.h). It has pure-virtual functions and plain data only, because backends may be
+// plugins.
 //
-// Images are channels-last, [batch, height, width, channels]. "Compute type" is fp32 or bf16, the
-// type of activations and their gradients; every float* is fp32. All memory is the backend's own
-// device memory unless a comment says host. bf16 results round to nearest, ties to even; sums,
+// Images are channels-last, [batch, height, width, channels]. The "compute type" is fp32 or bf16,
+// the type of activations and their gradients; every float* is fp32. All memory is the backend's
+// own device memory unless a comment says host. bf16 results round to nearest, ties to even. Sums,
 // statistics and parameter gradients are fp32 or better.
 //
-// Results depend only on inputs, thread count and instruction set. One thread at a time uses an
-// Ops and what it made; what was made is destroyed first. Memory passed in may be freed or
+// Results depend only on inputs, thread count and instruction set. One thread at a time uses an Ops
+// and what it made; what it made must be destroyed first. Memory passed in may be freed or
 // overwritten once a call has returned (a device orders its own frees after the work).
 #pragma once
 
@@ -26,15 +27,19 @@ struct Conv2dSpec {
   DType compute = DType::kF32;
 };
 
-// y = x * W + b.   x: [n, height, width, in]   W: [out, in, kernel, kernel]   y: [n, h', w', out]
-// with h' = (height + 2 padding - kernel) / stride + 1. Any n; each new n is prepared once.
+// A convolution y = x * W + b.
+//   x: [n, height, width, in]   W: [out, in, kernel, kernel]   y: [n, h', w', out]
+// with h' = (height + 2 padding - kernel) / stride + 1. Any n is allowed, and each new n is
+// prepared once.
 class Conv2d {
  public:
   virtual ~Conv2d() = default;
-  // To be called before the first Forward, and whenever the values have changed. `bias` is null
-  // without one. Both stay where they are, unchanged, until the next call.
+  // Sets the weights. Called before the first Forward and whenever the values have changed. `bias`
+  // is null without one. The caller must keep both in place, unchanged, until the next call.
   virtual Error LoadWeights(const float* weights, const float* bias) = 0;
+  // Computes y from x.
   virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
+  // Computes dx from dy.
   virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
   // Adds to dW and, with a bias, to db (else null).
   virtual Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
@@ -45,19 +50,20 @@ struct LinearSpec {
   int64_t in_features = 0, out_features = 0;
   bool bias = false;
   DType compute = DType::kF32;
-  // Elements of a row of y: those behind out_features are written as zeros, and zeros in dy. 0:
-  // out_features, as always on the CPU.
+  // Number of elements of a row of y. Those behind out_features are written as zeros, and are zeros
+  // in dy. 0 means out_features; the CPU takes only that.
   int64_t row = 0;
 
   int64_t row_of_y() const { return row > 0 ? row : out_features; }
 };
 
-// y = x W^T + b, row by row.   x: [n, in]   W: [out, in]   b: [out]   y: [n, out] or longer rows
+// A product y = x W^T + b, row by row.
+//   x: [n, in]   W: [out, in]   b: [out]   y: [n, out] or longer rows
 // Layers pass tensors of more axes as rows.
 class Linear {
  public:
   virtual ~Linear() = default;
-  // The four calls promise what Conv2d's do.
+  // These do what the functions of Conv2d do.
   virtual Error LoadWeights(const float* weights, const float* bias) = 0;
   virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
   virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
@@ -65,23 +71,24 @@ class Linear {
                                 float* bias_gradient) = 0;
 };
 
-// Batch norm over all axes but the last (Ioffe & Szegedy, ICML 2015), with what usually follows:
+// Batch norm over all axes but the last (Ioffe & Szegedy, ICML 2015), fused with what usually
+// follows:
 //   z = scale (x - mean) rstd + bias [+ residual],   y = relu ? max(z, 0) : z.
-// x, y, residual: [..., channels] in the compute type. A view without data is absent.
+// x, y, residual: [..., channels] in the compute type. A view without data means that it is absent.
 struct BatchNormForward {
   TensorView x, residual, y;
   const float* scale = nullptr;  // [channels], as all below
   const float* bias = nullptr;
   float* running_mean = nullptr;  // r = (1 - momentum) r + momentum (batch statistic);
-  float* running_var = nullptr;   // the variance there divides by count - 1, as PyTorch's
-  float* mean = nullptr;          // out: of this batch
+  float* running_var = nullptr;   // the variance in it divides by count - 1, as PyTorch's
+  float* mean = nullptr;          // out: mean of this batch
   float* rstd = nullptr;          // out: 1 / sqrt(biased variance + epsilon)
   float momentum = 0.1f;
   float epsilon = 1e-5f;
   bool relu = false;
 };
 
-// The same function of running statistics; writes y only.
+// The same function with running statistics instead of the batch's; writes y only.
 struct BatchNormInference {
   TensorView x, residual, y;
   const float* scale = nullptr;
@@ -92,6 +99,7 @@ struct BatchNormInference {
   bool relu = false;
 };
 
+// Gradients of BatchNormForward.
 struct BatchNormBackward {
   TensorView x;          // Forward's
   TensorView y;          // Forward's; read only with relu
@@ -106,14 +114,15 @@ struct BatchNormBackward {
   bool relu = false;
 };
 
-// Layer norm over the last axis (Ba et al., 2016): y = scale (x - mean) rstd + bias, row by row.
-// x, y: [..., features] in the compute type. Not centred, it is RMS norm (Zhang & Sennrich, NeurIPS
-// 2019): y = scale x rstd with 1 / sqrt(mean of squares + epsilon) as rstd; bias and mean are null.
+// Layer norm over the last axis (Ba et al., 2016): y = scale (x - mean) rstd + bias, row by row. x,
+// y: [..., features] in the compute type. If `centred` is false it is RMS norm (Zhang & Sennrich,
+// NeurIPS 2019): y = scale x rstd, rstd = 1 / sqrt(mean of squares + epsilon). Then bias and mean
+// are null.
 struct LayerNormForward {
   TensorView x, y;
   const float* scale = nullptr;  // [features]
-  const float* bias = nullptr;   // [features]; null: none is added
-  float* mean = nullptr;         // out: [rows], a row being all but the last axis
+  const float* bias = nullptr;   // [features]; null: no bias
+  float* mean = nullptr;         // out: [rows], all axes but the last
   float* rstd = nullptr;         // out: [rows], 1 / sqrt(biased variance + epsilon)
   float epsilon = 1e-5f;
   bool centred = true;
@@ -130,19 +139,20 @@ struct LayerNormBackward {
   bool centred = true;      // Forward's
 };
 
-// y[i] = rows[i] + positions[first_position + i mod T], where rows[i] is table[ids[i]], or x[i]
-// without a table.   y: [batch, T, features] in the compute type.
+// A look-up y[i] = rows[i] + positions[first_position + i mod T]. Here rows[i] is table[ids[i]], or
+// x[i] without a table.   y: [batch, T, features] in the compute type.
 struct Embedding {
   TensorView ids;                // int32 [batch, T]; read with a table only
   const float* table = nullptr;  // [vocabulary, features]
   int64_t vocabulary = 0, features = 0;
-  const float* positions = nullptr;  // [first_position + T or more, features]; null: none added
+  const float* positions = nullptr;  // [first_position + T or more, features]; null: not added
   int64_t first_position = 0;
   TensorView y;
-  TensorView x;  // [batch, T, features]; read without a table only; perhaps y itself
+  TensorView x;  // [batch, T, features]; read without a table only; may be y itself
 };
 
-// Adds dy to the rows of what Forward read, those of equal ids in ascending order.
+// Adds dy to the gradients of the rows that Forward read. Rows of equal ids are added in ascending
+// order of position.
 struct EmbeddingBackward {
   TensorView ids;           // Forward's; read for dtable only
   TensorView dy;            // [batch, T, features] in the compute type
@@ -152,32 +162,32 @@ struct EmbeddingBackward {
   int64_t first_position = 0;
 };
 
-// Hendrycks & Gimpel, 2016. kExact: x Phi(x), Phi being the normal distribution's. kTanh: the same
-// with 0.5 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) for Phi(x), as in GPT-2.
+// GELU (Hendrycks & Gimpel, 2016). kExact is x Phi(x), where Phi is the normal distribution's
+// cumulative distribution. kTanh replaces Phi(x) by 0.5 (1 + tanh(sqrt(2 / pi) (x + 0.044715
+// x^3))), as in GPT-2.
 enum class GeluKind : uint8_t { kTanh, kExact };
 
-// Inverted dropout (Srivastava et al., JMLR 2014): element e of sample s is kept, and divided by
-// 1 - rate, iff DropoutMask (nn/dropout_mask.h) of (key, first_sample + s) keeps e; else it is
-// zero. So the same call on (dy, dx) is the backward pass, and how a batch is divided does not
-// matter.
+// Inverted dropout (Srivastava et al., JMLR 2014). Element e of sample s is divided by 1 - rate if
+// DropoutMask (nn/dropout_mask.h) of (key, first_sample + s) keeps e; otherwise it becomes zero. So
+// the same call on (dy, dx) is the backward pass, and how a batch is divided does not matter.
 struct Dropout {
   float rate = 0;  // in [0, 1)
   uint64_t key = 0;
-  int64_t first_sample = 0;  // of x within its batch
-  TensorView x, y;           // [samples, ...], fewer than 2^32 elements a sample; perhaps the same
+  int64_t first_sample = 0;  // index of the first sample of x in its batch
+  TensorView x, y;           // [samples, ...], under 2^32 elements a sample; may be the same
 };
 
-// Causal self-attention of `heads` queries a position (Vaswani et al., 2017), in groups of
-// heads / kv_heads that share a key and a value (Ainslie et al., EMNLP 2023):
-//   y = softmax(q k^T / sqrt(head_size)) v, where a position sees itself and those before it.
+// Causal self-attention with `heads` queries per position (Vaswani et al., 2017). Groups of heads /
+// kv_heads queries share a key and a value (Ainslie et al., EMNLP 2023):
+// y = softmax(q k^T / sqrt(head_size)) v, where a position sees itself and those before it.
 struct AttentionSpec {
   int64_t heads = 0, kv_heads = 0, head_size = 0;
-  // Rotary positions (Su et al., 2021): queries and keys are turned by the angle
-  // position theta^(-2 i / head_size) in the planes (i, i + head_size / 2), as Llama's are in
-  // Hugging Face. 0: none.
+  // Base of rotary positions (Su et al., 2021); 0: none. Queries and keys are rotated by the angle
+  // position theta^(-2 i / head_size) in the planes (i, i + head_size / 2), as Hugging Face does
+  // for Llama.
   float rope_theta = 0;
-  // Of the softmax's results, in training. Those of sample s are elements of DropoutMask
-  // (dropout_key, first_sample + s), [heads, T, T] as they would lie in memory.
+  // Rate at which results of the softmax are dropped in training. Those of sample s are elements of
+  // DropoutMask (dropout_key, first_sample + s), numbered like [heads, T, T] in memory.
   float dropout = 0;
   DType compute = DType::kF32;
 };
@@ -185,57 +195,58 @@ struct AttentionSpec {
 struct AttentionForward {
   TensorView qkv;  // [batch, T, (heads + 2 kv_heads) head_size]: queries, keys, values
   TensorView y;    // [batch, T, heads head_size]
-  // Out: [batch, heads, T], of the scores that a query sees, natural. Null: an evaluation, without
-  // dropout.
+  // Out: [batch, heads, T], natural logarithm of the sum of exponentials of the scores that a query
+  // sees. Null: an evaluation, without dropout.
   float* log_sum_exp = nullptr;
   uint64_t dropout_key = 0;
-  int64_t first_sample = 0;  // of qkv within its batch
+  int64_t first_sample = 0;  // index of the first sample of qkv in its batch
 };
 
+// Gradients of Forward, or of a Continue with log_sum_exp.
 struct AttentionBackward {
   TensorView qkv, y;                   // Forward's
   TensorView dy, dqkv;                 // as y, as qkv; distinct memory
-  const float* log_sum_exp = nullptr;  // Forward's, as what follows
+  const float* log_sum_exp = nullptr;  // Forward's, as are the two below
   uint64_t dropout_key = 0;
   int64_t first_sample = 0;
-  // Of a Continue with log_sum_exp: its cache and first_position. Of a sequence the later positions
-  // go first.
+  // Set for a Continue: its cache and first_position. Later positions of a sequence must go first.
   TensorView cache = {};
-  // [batch, 2, context, kv_heads, head_size]: gradients of the cache's rows as these stand there,
-  // zeros before the sequence's first Backward. Those of rows before first_position are added to;
-  // those of the positions at hand have all that later ones added, and go into dqkv. Null:
-  // Forward's.
+  // [batch, 2, context, kv_heads, head_size]: gradients of the cache's rows, in the form in which
+  // these are stored; zeros before the sequence's first Backward. Gradients of the rows before
+  // first_position are added here. Those of the present positions, to which later positions have
+  // added before, go into dqkv. Null for a Forward.
   float* dcache = nullptr;
   int64_t first_position = 0;
 };
 
-// T new positions of sequences whose earlier positions' keys and values stand in `cache`.
+// T new positions of sequences. `cache` holds the keys and values of the earlier positions.
 struct AttentionCached {
-  TensorView qkv;  // [batch, T, (heads + 2 kv_heads) head_size]: of positions first_position, ...
+  TensorView qkv;  // [batch, T, (heads + 2 kv_heads) head_size], from first_position on
   TensorView y;    // [batch, T, heads head_size]
-  // [batch, 2, context, kv_heads, head_size] in the compute type: keys (turned, where rotary), then
-  // values. Rows first_position to first_position + T - 1 are written, those before them read.
+  // [batch, 2, context, kv_heads, head_size] in the compute type: keys (rotated if rotary), then
+  // values. Rows first_position to first_position + T - 1 are written, those before them are read.
   TensorView cache;
   int64_t first_position = 0;
   float* log_sum_exp = nullptr;  // out, for a Backward: [batch, heads, T]. Null: inference
 };
 
-// Goes over blocks of queries, so that [T, T] is never in memory (FlashAttention; Dao et al.,
-// NeurIPS 2022). Any batch and T. InvalidArgument where dropout would need 2^32 elements a sample.
+// Attention in blocks of queries, so that [T, T] is never in memory (FlashAttention; Dao et al.,
+// NeurIPS 2022). Any batch and T. InvalidArgument if dropout would need 2^32 elements a sample.
 class Attention {
  public:
   virtual ~Attention() = default;
   virtual Error Forward(const AttentionForward& arguments) = 0;
   virtual Error Backward(const AttentionBackward& arguments) = 0;
-  // Without dropout. InvalidArgument where first_position + T exceeds the cache's context.
+  // Computes new positions of a sequence, without dropout. InvalidArgument if first_position + T
+  // exceeds the cache's context.
   virtual Error Continue(const AttentionCached& arguments) = 0;
 };
 
 struct PoolSpec {
-  int64_t kernel = 0, stride = 1, padding = 0;  // pixels; padding never wins a maximum
+  int64_t kernel = 0, stride = 1, padding = 0;  // pixels; padding never is the maximum
 };
 
-// `n` values of one parameter.
+// One parameter of `n` values.
 struct SgdParameter {
   float* value = nullptr;
   float* gradient = nullptr;
@@ -243,7 +254,7 @@ struct SgdParameter {
   int64_t n = 0;
 };
 
-// PyTorch's SGD of every parameter, in one pass that also clears the gradients:
+// PyTorch's SGD for all parameters, in one pass that also clears the gradients:
 //   g = gradient_scale g + weight_decay p;  v = momentum v + g;
 //   p -= lr (nesterov ? g + momentum v : v).
 struct SgdUpdate {
@@ -252,20 +263,20 @@ struct SgdUpdate {
   float lr = 0, momentum = 0, weight_decay = 0;
   bool nesterov = false;
   float gradient_scale = 1;
-  const float* clip_factor = nullptr;  // in place of gradient_scale; ClipByNorm's
+  const float* clip_factor = nullptr;  // used instead of gradient_scale if set; from ClipByNorm
 };
 
-// `n` values of one parameter.
+// One parameter of `n` values.
 struct AdamWParameter {
   float* value = nullptr;
   float* gradient = nullptr;
-  float* mean = nullptr;    // of gradients; starts as zeros, as `square`
-  float* square = nullptr;  // mean of their squares
+  float* mean = nullptr;    // mean of gradients; starts as zeros, as `square` does
+  float* square = nullptr;  // mean of squared gradients
   int64_t n = 0;
   float weight_decay = 0;
 };
 
-// PyTorch's AdamW (Loshchilov & Hutter, ICLR 2019) of every parameter, in one pass that also clears
+// PyTorch's AdamW (Loshchilov & Hutter, ICLR 2019) for all parameters, in one pass that also clears
 // the gradients:
 //   g = gradient_scale g;  p -= lr weight_decay p;  m = beta1 m + (1 - beta1) g;
 //   v = beta2 v + (1 - beta2) g^2;  p -= lr m' / (sqrt(v') + epsilon),
@@ -273,84 +284,91 @@ struct AdamWParameter {
 struct AdamWUpdate {
   const AdamWParameter* parameters = nullptr;  // host, [count]
   int64_t count = 0;
-  int64_t step = 0;  // from 1
+  int64_t step = 0;  // counted from 1
   double lr = 0, beta1 = 0, beta2 = 0, epsilon = 0;
   float gradient_scale = 1;
-  const float* clip_factor = nullptr;  // as SgdUpdate's
+  const float* clip_factor = nullptr;  // as in SgdUpdate
 };
 
-// sum[i] = alpha a[i] + beta b[i], every operation rounded on its own. Memory may be the same.
+// A sum of two arrays: sum[i] = alpha a[i] + beta b[i]; each operation is rounded by itself. The
+// memory may be the same.
 struct Combination {
   float alpha = 1;
   const float* a = nullptr;
   float beta = 0;
-  const float* b = nullptr;  // null: none is added
+  const float* b = nullptr;  // null: not added
   float* sum = nullptr;
   int64_t n = 0;
 };
 
+// A range of fp32 values, for sums of squares.
 struct FloatRange {
   const float* values = nullptr;
   int64_t n = 0;
 };
 
-// Clipping by the norm of a gradient that is all here: `factor`, in device memory, becomes
-// min(1, clip_norm / (norm + 1e-6)), as in PyTorch's clip_grad_norm_, made in fp64. The norm is the
-// root of the sum, in their order, of what SumsOfSquares gives for the ranges. Where that sum is no
-// finite number, the factor is NaN, and an update with it changes nothing.
+// Clipping by norm for a gradient that is complete here. `factor`, in device memory, becomes min(1,
+// clip_norm / (norm + 1e-6)), computed in fp64 as in PyTorch's clip_grad_norm_. The norm is the
+// square root of the sum, in order, of the ranges' SumsOfSquares. If that sum is not finite, the
+// factor is NaN, and an update with it changes nothing.
 struct NormClip {
   const FloatRange* ranges = nullptr;  // host, [count]
   int64_t count = 0;
   double clip_norm = 0;
-  double* sums = nullptr;  // out: [count], SumsOfSquares', in memory of Device::host() after Finish
+  // out: [count], as SumsOfSquares'; in Device::host() memory, after Finish.
+  double* sums = nullptr;
   float* factor = nullptr;
 };
 
+// Results of SoftmaxCrossEntropy.
 struct LossSums {
-  double loss = 0;      // sum over rows, natural logarithm
-  int64_t correct = 0;  // argmax equals the label; the lower class wins ties
+  double loss = 0;      // sum over rows, with the natural logarithm
+  int64_t correct = 0;  // rows whose argmax is the label; the lower class wins ties
 };
 
 struct CrossEntropy {
   TensorView logits;    // [n, classes], or longer rows
-  int64_t classes = 0;  // those in front of a row; what is behind counts for nothing
-  TensorView dlogits;   // as logits, perhaps the same memory; absent: not wanted
-  // [n], all within classes; memory of Device::host(), which stays as it is until Finish.
+  int64_t classes = 0;  // the first elements of a row; those behind are ignored
+  TensorView dlogits;   // like logits, may be the same memory; absent: not wanted
+  // [n], all within classes; memory of Device::host() that must not change until Finish.
   const int32_t* labels = nullptr;
   int64_t batch_size = 0;  // dlogits is divided by it
 };
 
-// How long a device takes for what a thread submits between Start and Stop. One thread at a time.
+// Measures the time that a device takes for what a thread submits between Start and Stop. Not
+// thread-safe.
 class WorkTimer {
  public:
   virtual ~WorkTimer() = default;
   virtual Error Start() = 0;
   virtual Error Stop() = 0;
-  // After a Finish behind Stop; then it may Start again.
+  // Returns the time. Called after a Finish that follows Stop; afterwards the timer may Start
+  // again.
   virtual Error Seconds(double* seconds) = 0;
 };
 
-// How a backend that has a choice computes; the CPU has none, and refuses tf32.
+// How a backend that has a choice computes. The CPU has none, and refuses tf32.
 struct OpsOptions {
   bool deterministic = true;  // equal bits in every run and process; false: whatever is fastest
-  bool tf32 = false;          // products of fp32 in TF32, sums in fp32
+  bool tf32 = false;          // products of fp32 use TF32, sums fp32
 };
 
 class Ops {
  public:
   virtual ~Ops() = default;
 
-  // FailedPrecondition names what the processor or device lacks for this compute type;
-  // InvalidArgument for a type that the backend does not compute in at all.
+  // Checks the compute type. FailedPrecondition names what the processor or device lacks for it;
+  // InvalidArgument for a type that the backend never computes in.
   virtual Error CheckComputeType(DType compute) = 0;
 
-  // The caller deletes *conv, *linear, *attention. Errors of CheckComputeType; InvalidArgument for
-  // a shape.
+  // Make a *conv, *linear or *attention, which the caller deletes. Return the errors of
+  // CheckComputeType, and InvalidArgument for a shape.
   virtual Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) = 0;
   virtual Error NewLinear(const LinearSpec& spec, Linear** linear) = 0;
   virtual Error NewAttention(const AttentionSpec& spec, Attention** attention) = 0;
 
-  // InvalidArgument when there is one value a channel only: its variance says nothing.
+  // Normalizes each channel. Returns InvalidArgument if a channel has only one value, whose
+  // variance says nothing.
   virtual Error NormalizeBatch(const BatchNormForward& arguments) = 0;
   virtual Error NormalizeByRunning(const BatchNormInference& arguments) = 0;
   virtual Error NormalizeBatchBackward(const BatchNormBackward& arguments) = 0;
@@ -358,70 +376,74 @@ class Ops {
   virtual Error NormalizeRows(const LayerNormForward& arguments) = 0;
   virtual Error NormalizeRowsBackward(const LayerNormBackward& arguments) = 0;
 
-  // InvalidArgument for an id outside the vocabulary, where memory is the host's; elsewhere its row
-  // becomes NaN and its gradient is left out.
+  // Return InvalidArgument for an id outside the vocabulary, if device memory is the host's. On
+  // other devices the id's row becomes NaN and its gradient is left out.
   virtual Error Embed(const Embedding& arguments) = 0;
   virtual Error EmbedBackward(const EmbeddingBackward& arguments) = 0;
 
-  // Elementwise, equal shapes; outputs may be inputs.
+  // These work elementwise, with equal shapes; outputs may be inputs.
   virtual Error Relu(const TensorView& x, const TensorView& y) = 0;
   virtual Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
   virtual Error Gelu(GeluKind kind, const TensorView& x, const TensorView& y) = 0;
   virtual Error GeluBackward(GeluKind kind, const TensorView& x, const TensorView& dy,
                              const TensorView& dx) = 0;
-  // InvalidArgument for a rate or a sample out of bounds.
+  // Returns InvalidArgument for a rate or a sample out of bounds.
   virtual Error Drop(const Dropout& arguments) = 0;
   virtual Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) = 0;
   // Converts between fp32 and bf16 (or equal types: a copy). Widening is exact.
   virtual Error Convert(const TensorView& from, const TensorView& to) = 0;
 
-  // SwiGLU (Shazeer, 2020).   x: [..., 2 f]   y: [..., f] = silu(gate) up, where gate is the first
-  // half of x's row, up the second, and silu(v) = v / (1 + exp(-v)).
+  // Compute SwiGLU (Shazeer, 2020).   x: [..., 2 f]   y: [..., f] = silu(gate) up. Here gate is the
+  // first half of x's row, up the second half, and silu(v) = v / (1 + exp(-v)).
   virtual Error Swiglu(const TensorView& x, const TensorView& y) = 0;
   virtual Error SwigluBackward(const TensorView& x, const TensorView& dy, const TensorView& dx) = 0;
 
-  // x: [n, h, w, c]   y: [n, h', w', c]. The first of equal maxima, in row order, takes dy.
+  // Take the maximum of each window.   x: [n, h, w, c]   y: [n, h', w', c]. Of equal maxima, the
+  // first in row order gets dy.
   virtual Error MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) = 0;
   virtual Error MaxPoolBackward(const PoolSpec& spec, const TensorView& x, const TensorView& dy,
                                 const TensorView& dx) = 0;
-  // x: [..., group c]   y: [..., c], the greatest of each `group` neighbours (Goodfellow et al.,
-  // ICML 2013). The first of equal maxima takes dy.
+  // Take the maximum of each `group` neighbours (Goodfellow et al., ICML 2013).
+  //   x: [..., group c]   y: [..., c]
+  // Of equal maxima the first gets dy.
   virtual Error Maxout(int64_t group, const TensorView& x, const TensorView& y) = 0;
   virtual Error MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
                                const TensorView& dx) = 0;
-  // x: [..., f]   y: [..., g]: the first g features of each row, and zeros where x has fewer. The
-  // same call on (dy, dx) is the backward pass.
+  // Copies the first g features of each row, with zeros where x has fewer.   x: [..., f]   y: [...,
+  // g]. The same call on (dy, dx) is the backward pass.
   virtual Error Resize(const TensorView& x, const TensorView& y) = 0;
-  // x: [n, h, w, c]   y: [n, c], the mean over pixels.
+  // Computes the mean over pixels.   x: [n, h, w, c]   y: [n, c]
   virtual Error GlobalAvgPool(const TensorView& x, const TensorView& y) = 0;
   virtual Error GlobalAvgPoolBackward(const TensorView& dy, const TensorView& dx) = 0;
-  // [n, h, w, c] -> [n, c h w] with pixels innermost, and back.
+  // Convert [n, h, w, c] to [n, c h w] with pixels innermost, and back.
   virtual Error ToChannelsFirst(const TensorView& x, const TensorView& y) = 0;
   virtual Error ToChannelsLast(const TensorView& y, const TensorView& x) = 0;
 
-  // How many elements a row of a model's logits takes so that products with it are fast: `classes`,
-  // or more.
+  // Returns the number of elements, at least `classes`, that a row of a model's logits should have
+  // so that products with it are fast.
   virtual int64_t RowOfLogits(int64_t classes) = 0;
-  // Softmax cross-entropy. dlogits = (softmax(logits) - onehot(labels)) / batch_size, and zeros
-  // behind the classes. *sums, memory of Device::host(), is there after Finish: nothing waits here.
+  // Computes softmax cross-entropy: dlogits = (softmax(logits) - onehot(labels)) / batch_size, with
+  // zeros behind the classes. Does not wait: *sums, memory of Device::host(), is valid after
+  // Finish.
   virtual Error SoftmaxCrossEntropy(const CrossEntropy& arguments, LossSums* sums) = 0;
 
   virtual Error Sgd(const SgdUpdate& arguments) = 0;
   virtual Error AdamW(const AdamWUpdate& arguments) = 0;
-  // `ranges` and `sums` (host): [count]. sums[i] is that of ranges[i]'s squares, in fp64 and an
-  // order that does not depend on the thread count.
+  // Sets sums[i] to the sum of squares of ranges[i], added in fp64 in an order that does not depend
+  // on the thread count. `ranges` and `sums` are host memory: [count].
   virtual Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) = 0;
   virtual Error ClipByNorm(const NormClip& arguments) = 0;
   virtual Error Combine(const Combination& arguments) = 0;
   virtual Error Zero(float* values, int64_t n) = 0;
 
-  // Between these two, convolutions and products may put off what LoadWeights packs and what
-  // BackwardWeights adds to gradients, to do it for many at once. Nobody reads gradients before the
-  // second; the first forgets what a pass that failed has put off.
+  // Between these two calls, convolutions and products may put off what LoadWeights packs and what
+  // BackwardWeights adds to gradients, to do it for many at once. Nobody reads gradients before
+  // FinishWeights. JoinWeights forgets what a failed pass has put off.
   virtual void JoinWeights() = 0;
   virtual Error FinishWeights() = 0;
 
-  // The caller deletes *timer. Unimplemented where a call has ended its work when it returns.
+  // Makes a timer, which the caller deletes. Unimplemented where work has ended when its call
+  // returns.
   virtual Error NewWorkTimer(WorkTimer** timer) = 0;
 };
 

@@ -31,7 +31,8 @@ class BufferedOptimizer final : public Optimizer {
         stiefel_(device, ops),
         products_(device, ops) {}
 
-  // Buffers start as zeros. For SGD's velocity that is PyTorch's first v = g: momentum 0 + g.
+  // Adds a parameter with buffers of zeros. For SGD's velocity that gives PyTorch's first v = g, as
+  // momentum 0 + g.
   absl::Status Add(const Parameter& parameter) {
     Slot slot{&parameter, RuleOf(spec_, parameter.spec), BufferNames(spec_, parameter.spec), {}};
     for (size_t i = 0; i < slot.names.size(); ++i) {

@@ -15,7 +15,7 @@ constexpr Named<DecayKind> kDecayNames[] = {{DecayKind::kAll, "all"},
 
 bool IsRate(double value) { return value >= 0 && value < 1; }
 
-// A condition that a parameter may miss.
+// A condition on a parameter, which it may fail.
 struct Wanted {
   const char* parameter;
   double met;

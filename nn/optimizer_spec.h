@@ -1,5 +1,5 @@
-// Which optimizer, with which parameters: the checked form of an experiment's `optimizer`, but for
-// the learning rate, which each step gets from its schedule (nn/lr_schedule.h).
+// Which optimizer, with which parameters: the checked form of an experiment's `optimizer`. The
+// learning rate is not part of it; each step gets it from the schedule (nn/lr_schedule.h).
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@ namespace thinwire {
 enum class OptimizerKind : uint8_t {
   kSgd,
   kAdamW,  // Loshchilov & Hutter, ICLR 2019
-  // Jordan et al., 2024 (kellerjordan.github.io/posts/muon, github.com/KellerJordan/Muon): hidden
-  // matrices by Muon, all else by AdamW with a rate of its own.
+  // Muon for hidden matrices, AdamW with its own rate for all else. Jordan et al., 2024
+  // (kellerjordan.github.io/posts/muon, github.com/KellerJordan/Muon).
   kMuon,
 };
 
-// Which parameters weight decay is for: all, or those of two and more axes, which leaves out biases
-// and what norms have.
+// Parameters that weight decay applies to: all, or only those of two or more axes. The latter
+// leaves out biases and the parameters of norms.
 enum class DecayKind : uint8_t { kAll, kMatrices };
 
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::kSgd;
-  // kSgd: added to the gradient of every parameter, batch norm and bias too. Others: what a step
-  // subtracts of the value itself, times the parameter's learning rate.
+  // kSgd: this factor of every parameter, batch norm and bias included, is added to its gradient.
+  // Others: each step subtracts this factor of the value, times the parameter's learning rate.
   double weight_decay = 0;
-  double momentum = 0;  // these two: kSgd, kMuon
+  double momentum = 0;  // this and nesterov: kSgd, kMuon
   bool nesterov = false;
-  // kMuon: the rate of AdamW where the schedule's first one is `lr`; it takes the same course.
+  // kMuon: AdamW's rate at the schedule's first rate `lr`; both change by the same factor.
   double adamw_lr = 3e-4, lr = 1;
-  double beta1 = 0.9;  // these four: kAdamW, kMuon
+  double beta1 = 0.9;  // this, beta2, epsilon and decay: kAdamW, kMuon
   double beta2 = 0.999;
   double epsilon = 1e-8;
   DecayKind decay = DecayKind::kAll;
-  // The longest that the gradient of the whole model may be, in the 2-norm: a longer one is scaled
-  // down (Pascanu et al., ICML 2013). 0: as long as it is.
+  // Largest 2-norm of the whole model's gradient; a longer gradient is scaled down (Pascanu et al.,
+  // ICML 2013). 0: no limit.
   double clip_norm = 0;
 };
 
@@ -70,10 +70,10 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   visit("clip_norm", spec.clip_norm, Presence::kOptional);
 }
 
-// One of that kind with the defaults of its parameters: those of Muon are its authors'.
+// Returns a spec of that kind with default parameters; Muon's are its authors'.
 OptimizerSpec DefaultOptimizer(OptimizerKind kind);
 
-// InvalidArgument names the parameter that is out of range, the value met and what is wanted.
+// Checks the ranges. InvalidArgument names the parameter, its value and what is wanted.
 absl::Status CheckOptimizer(const OptimizerSpec& spec);
 
 // How a parameter is updated.
@@ -81,17 +81,20 @@ enum class UpdateRule : uint8_t {
   kSgd,
   kAdamW,
   kMuon,
-  kStiefel,  // ParameterSpec::orthonormal, whatever the optimizer (nn/stiefel.h)
+  kStiefel,  // for ParameterSpec::orthonormal with every optimizer (nn/stiefel.h)
 };
+// Returns how the optimizer updates a parameter.
 UpdateRule RuleOf(const OptimizerSpec& spec, const ParameterSpec& parameter);
 
-// What the optimizer remembers of a parameter, by PyTorch's names: tensors of its shape.
+// Returns the names, as in PyTorch, of the tensors that the optimizer keeps of a parameter. Each
+// has its shape.
 std::vector<const char*> BufferNames(const OptimizerSpec& spec, const ParameterSpec& parameter);
 
-// How many fp32 numbers that are for each element of one that is hidden or not.
+// Returns the number of fp32 values kept per element of a parameter that is `hidden` or is not.
 int OptimizerBuffers(const OptimizerSpec& spec, bool hidden);
 
-// Names as experiment files spell them; the inverse gives InvalidArgument with the known ones.
+// Name returns the name in experiment files; FromName does the inverse, with InvalidArgument that
+// lists the known names.
 const char* Name(OptimizerKind kind);
 const char* Name(DecayKind kind);
 absl::Status FromName(const std::string& name, OptimizerKind* to);

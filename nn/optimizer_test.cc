@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-// 37 elements: whole vectors and a rest for every instruction set.
+// 37 elements: whole vectors and a remainder for every instruction set.
 constexpr int64_t kElements = 37;
 
 class OptimizerTest : public testing::Test {
@@ -29,7 +29,7 @@ class OptimizerTest : public testing::Test {
   absl::StatusOr<std::unique_ptr<Optimizer>> New(const OptimizerSpec& spec) {
     return NewOptimizer(spec, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
   }
-  // The value after a step with this gradient; all elements are alike.
+  // Returns the value after a step with this gradient; all elements are equal.
   float Step(Optimizer* optimizer, float gradient, double lr) {
     for (float& g : parameters_[0].gradient.floats()) g = gradient;
     EXPECT_TRUE(optimizer->Step(lr).ok());
@@ -133,7 +133,7 @@ class AdamWTest : public testing::Test {
     std::copy(values.begin(), values.end(), parameter->value.floats().begin());
   }
 
-  // Five steps with rate 0.1.
+  // Trains five steps with rate 0.1.
   std::unique_ptr<Optimizer> Train() {
     auto optimizer = *NewOptimizer(spec_, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
     constexpr float kWeight[] = {1, -2, 0.5, 0, 3, -1.5}, kBias[] = {0.125, -4};
@@ -163,7 +163,7 @@ class AdamWTest : public testing::Test {
   std::vector<Parameter> parameters_;
 };
 
-// The numbers of this test and the next are those of torch.optim.AdamW's formula in fp64.
+// The numbers of this test and the next come from torch.optim.AdamW's formula in fp64.
 TEST_F(AdamWTest, DecaysValuesAndCorrectsTheBiasOfItsMeans) {
   const auto adamw = Train();
   ExpectNear(parameters_[0].value,
@@ -196,7 +196,8 @@ TEST_F(AdamWTest, ItsMeansAreReadableByPyTorchsNames) {
   EXPECT_EQ(state[3].tensor.shape(), Shape{2});
 }
 
-// 1 - beta2 is 0.001 to the last bit of fp32; from a beta2 in fp32 it would be 0.00099998713.
+// 1 - beta2 must be 0.001 to the last bit of fp32; computed from an fp32 beta2 it would be
+// 0.00099998713.
 TEST_F(AdamWTest, TakesItsNumbersInFp64) {
   spec_.beta2 = 0.999;
   const auto adamw = *NewOptimizer(spec_, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
@@ -239,7 +240,7 @@ TEST_F(MuonTest, AStepOfAMatrixWithOneRowHasTheLengthOfTheRate) {
   const std::vector<float> gradient = {3, 0, 4, 0, 0, -0.5f};
   std::copy(gradient.begin(), gradient.end(), parameters_[0].gradient.floats().begin());
   ASSERT_TRUE(muon->Step(/*lr=*/0.1).ok());
-  // Five times the polynomial takes a singular value of 1 to 0.69644.
+  // Five applications of the polynomial map a singular value of 1 to 0.69644.
   const double length = 0.1 * 0.69644;
   const double wanted[] = {0.6, 0, 0.8, 0, 0, -1};
   for (int i = 0; i < 6; ++i) {
@@ -274,7 +275,7 @@ TEST_F(MuonTest, RemembersMomentumOfTheHiddenAndMeansOfTheRest) {
   EXPECT_EQ(state[0].parameter + " " + state[0].name, "fc.weight momentum_buffer");
   EXPECT_EQ(state[1].parameter + " " + state[1].name, "fc.bias exp_avg");
   EXPECT_EQ(state[2].parameter + " " + state[2].name, "fc.bias exp_avg_sq");
-  // The sum of t 0.95^(5 - t) for t from 1 to 5.
+  // The state is the sum of t 0.95^(5 - t) for t from 1 to 5.
   ExpectNear(state[0].tensor, {14.036756, -28.073512, 7.0183781, 0, 42.110269, -21.055134});
 }
 

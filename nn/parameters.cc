@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Initial values of a weight or bias are uniform in [-Bound, Bound).
+// Returns the bound of a weight's or bias's initial values, which are uniform in [-bound, bound).
 float Bound(const ParameterSpec& spec) {
   if (spec.init == ParameterSpec::Init::kXavierUniform) {
     return std::sqrt(6.0f / static_cast<float>(spec.fan_in + spec.fan_out));
@@ -19,7 +19,7 @@ float Bound(const ParameterSpec& spec) {
   return 1.0f / std::sqrt(static_cast<float>(spec.fan_in));
 }
 
-// Box & Muller, 1958: two values from two uniform ones.
+// Fills in normal values, two from two uniform ones (Box & Muller, 1958).
 void FillNormal(double deviation, uint64_t key, std::vector<float>* values) {
   constexpr double kTurn = 6.283185307179586;
   RandomStream random(key);
@@ -38,7 +38,8 @@ double Dot(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
-// Gram and Schmidt's, twice over for rows that are nearly in the span of those before them.
+// Makes the rows orthonormal by Gram and Schmidt's method. It runs twice, for rows that are nearly
+// in the span of those before them.
 void MakeRowsOrthonormal(const Shape& shape, std::vector<float>* values) {
   const int64_t columns = shape[1];
   std::vector<double> rows(values->begin(), values->end());

@@ -1,4 +1,4 @@
-// A segment's parameters: their first values, and how layers find theirs.
+// Initial values of a segment's parameters, and how layers find theirs.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,27 @@
 
 namespace thinwire {
 
-// One parameter or buffer in fp32 and PyTorch's layout, in device memory.
+// A parameter or buffer in fp32 and PyTorch's layout, in device memory.
 struct Parameter {
   ParameterSpec spec;
   Tensor value;
-  Tensor gradient;  // same shape; empty for running statistics. Backward adds to it.
-  // The value is the memory of the one that it is tied to, which alone is updated (ShareTiedValue).
+  Tensor gradient;  // same shape, Backward adds to it; empty for running statistics
+  // True if the value shares the memory of the parameter that it is tied to, which alone is updated
+  // (ShareTiedValue).
   bool follows = false;
 };
 
-// All parameters of `blocks`, in model order, with cleared gradients. A value is a function of
-// (seed, name), where a tied parameter goes by the name of what it copies.
+// Returns all parameters of `blocks`, in model order, with zero gradients. Initial values depend
+// only on (seed, name); a tied parameter uses the name of the one that it copies.
 absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockSpec> blocks,
                                                          uint64_t seed, Device* device);
 
-// Names are unique: parameters are built from the same specs as the layers that ask.
+// Returns the parameter of that name, which must exist. Names are unique, as parameters and layers
+// are built from the same specs.
 Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& name);
 
-// The gradient of a tied weight becomes the sum of both, the embedding's first: the head's too,
-// which is zero instead where it follows.
+// Sets the gradient of the embedding, and of the head, to the sum of both, the embedding's first. A
+// head that follows gets zeros instead.
 absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops);
 
 inline float* Floats(const Tensor& tensor) { return static_cast<float*>(tensor.data()); }

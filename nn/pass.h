@@ -17,16 +17,16 @@ namespace thinwire {
 enum class Mode {
   kTrain,     // batch statistics; running statistics are updated; fills Saved
   kEvaluate,  // running statistics; Saved may be null; changes nothing
-  // Like kEvaluate, but layers normalise by batch statistics, which become the running statistics
-  // as they are (the variance unbiased): see recalibration.h.
+  // Like kEvaluate, but layers normalise by batch statistics. These replace the running statistics
+  // as they are, with unbiased variance: see recalibration.h.
   kRecalibrate
 };
 
-// Keys and values of the positions that sequences have had, of the attention layers that a pass
-// goes through, and in training their gradients. One thread at a time.
+// Keys and values of the past positions of sequences, for each attention layer that a pass goes
+// through; in training also their gradients. Not thread-safe.
 class KeyValueCache {
  public:
-  // The memory of the layer known by this address, made when it is first asked for.
+  // Returns the memory of the layer with this address, which is allocated on first use.
   absl::StatusOr<Tensor> Of(const void* layer, Device* device, DType type, const Shape& shape) {
     Tensor& memory = layers_[layer];
     if (!memory.empty()) return memory;
@@ -34,7 +34,7 @@ class KeyValueCache {
     if (made.ok()) memory = *made;
     return made;
   }
-  // That of its gradients, fp32; zeros when it is first asked for.
+  // Returns the memory of its gradients, fp32; zeros on first use.
   absl::StatusOr<Tensor> GradientOf(const void* layer, Device* device, Ops* ops,
                                     const Shape& shape) {
     Tensor& memory = gradients_[layer];
@@ -51,20 +51,21 @@ class KeyValueCache {
   std::map<const void*, Tensor> layers_, gradients_;
 };
 
-// What kind of a forward pass over which samples. A mode alone says all there is to say where
-// nothing is random.
+// The kind of a forward pass, and which samples it has. A mode alone is enough where nothing is
+// random.
 struct Pass {
   Pass(Mode mode, uint64_t step = 0, int64_t first_sample = 0)
       : mode(mode), step(step), first_sample(first_sample) {}
   Mode mode;
-  uint64_t step;         // of the run; from it and the samples' places follows what dropout drops
-  int64_t first_sample;  // of the input, in its whole batch
-  // The pass has been before: its results are equal, and running statistics stay.
+  uint64_t step;         // of the run; with a sample's place it decides what dropout drops
+  int64_t first_sample;  // place of the first input sample in its whole batch
+  // True if the pass is repeated: it gives equal results and must leave running statistics as they
+  // are.
   bool again = false;
-  // Sequences a few positions at a time, in kEvaluate and kTrain: those of the input, fewer than
-  // a sample's or as many, begin with `first_position`, and the cache holds what the attention
-  // needs of the ones before them. In training it outlives the backward passes, which go over later
-  // positions first.
+  // Set if sequences come a few positions at a time, in kEvaluate and kTrain. The input then has
+  // the positions from `first_position` on, up to a whole sample. The cache holds what attention
+  // needs of the positions before them. In training it must outlive the backward passes, which go
+  // over later positions first.
   KeyValueCache* cache = nullptr;
   int64_t first_position = 0;
   // Token ids of the samples, int32 [batch, positions], for layers that read them anywhere in the
@@ -74,14 +75,14 @@ struct Pass {
 
 class Layer;
 
-// What BackwardWeights needs of one layer: its BackwardWeights' arguments.
+// The arguments of a layer's BackwardWeights, kept for later.
 struct WaitingWeights {
   Layer* layer = nullptr;
   Tensor x, dy;
 };
 
-// What Backward needs of one microbatch's Forward, in the order it was put there, and what
-// BackwardWeights needs of its Backward. Freed with it.
+// What Backward needs of one microbatch's Forward, in the order in which it was pushed, and what
+// BackwardWeights needs of its Backward. All of it is freed with this object.
 class Saved {
  public:
   void Push(Tensor tensor) { tensors_.push_back(std::move(tensor)); }
@@ -91,15 +92,15 @@ class Saved {
     return tensor;
   }
   bool empty() const { return tensors_.empty(); }
-  // In a segment that splits its backward pass: waits for BackwardWeights.
+  // Keeps `weights` for BackwardWeights, in a segment that splits its backward pass.
   void Defer(WaitingWeights weights) { waiting_.push_back(std::move(weights)); }
-  // What waits, in the order of Backward; from then on nothing does.
+  // Removes and returns what was deferred, in the order of Backward.
   std::vector<WaitingWeights> TakeWaiting() { return std::exchange(waiting_, {}); }
   bool waits() const { return !waiting_.empty(); }
-  // The Forward's, which Backward is about.
+  // The pass of the Forward that Backward belongs to.
   const Pass& pass() const { return pass_; }
   void set_pass(const Pass& pass) { pass_ = pass; }
-  // Bytes held, shared memory counted each time it stands here.
+  // Returns the bytes held. Memory that stands here several times is counted each time.
   size_t bytes() const {
     size_t bytes = 0;
     for (const Tensor& tensor : tensors_) bytes += tensor.bytes();

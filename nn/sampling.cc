@@ -10,7 +10,8 @@
 namespace thinwire {
 namespace {
 
-// The k most probable tokens, in that order; all of them, in any order, where none comes first.
+// Returns the k most probable tokens in order. If all are candidates and none need come first,
+// returns all of them in any order.
 std::vector<int32_t> Candidates(absl::Span<const float> logits, const SamplingSpec& spec) {
   std::vector<int32_t> tokens(logits.size());
   std::iota(tokens.begin(), tokens.end(), 0);
@@ -45,7 +46,7 @@ int32_t SampleToken(absl::Span<const float> logits, const SamplingSpec& spec, do
   const auto greatest = std::max_element(logits.begin(), logits.end());
   if (spec.temperature == 0) return static_cast<int32_t>(greatest - logits.begin());
   const std::vector<int32_t> tokens = Candidates(logits, spec);
-  std::vector<double> sums(tokens.size());  // running, of what is proportional to probabilities
+  std::vector<double> sums(tokens.size());  // running sums of values proportional to probabilities
   double sum = 0;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const double above = static_cast<double>(logits[tokens[i]]) - static_cast<double>(*greatest);

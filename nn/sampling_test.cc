@@ -15,10 +15,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// Probabilities 0.1, 0.4, 0.2, 0.3.
+// Logits of the probabilities 0.1, 0.4, 0.2, 0.3.
 const std::vector<float> kLogits = {std::log(0.1f), std::log(0.4f), std::log(0.2f), std::log(0.3f)};
 
-// Of 1000 evenly spread draws, how many fall on each token.
+// Returns how many of 1000 evenly spread draws give each token.
 std::map<int32_t, int> Draws(const SamplingSpec& spec) {
   std::map<int32_t, int> draws;
   for (int i = 0; i < 1000; ++i) ++draws[SampleToken(kLogits, spec, (i + 0.5) / 1000)];
@@ -30,7 +30,7 @@ TEST(SamplingTest, DrawsByProbability) {
 }
 
 TEST(SamplingTest, ATemperatureFlattensOrSharpens) {
-  // Squares: 0.01, 0.16, 0.04 and 0.09 of 0.3.
+  // With temperature 0.5 probabilities are squared: 0.01, 0.16, 0.04 and 0.09, of 0.3 in total.
   EXPECT_THAT(Draws({0.5}), ElementsAre(Pair(0, 33), Pair(1, 534), Pair(2, 133), Pair(3, 300)));
   EXPECT_THAT(Draws({0}), ElementsAre(Pair(1, 1000)));
   EXPECT_THAT(Draws({1e-9}), ElementsAre(Pair(1, 1000)));
@@ -46,7 +46,7 @@ TEST(SamplingTest, TopPKeepsTheFewestWithThatShare) {
   EXPECT_THAT(Draws({1, 0, 0.1}), ElementsAre(Pair(1, 1000)));
   EXPECT_THAT(Draws({1, 0, 0.6}), ElementsAre(Pair(1, 571), Pair(3, 429)));
   EXPECT_THAT(Draws({1, 0, 0.8}), ElementsAre(Pair(1, 444), Pair(2, 222), Pair(3, 334)));
-  // Of the two that are left one has 57 %.
+  // Two tokens are left, and one has 57 %.
   EXPECT_THAT(Draws({1, 2, 0.5}), ElementsAre(Pair(1, 1000)));
 }
 

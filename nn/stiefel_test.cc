@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kRows = 3, kColumns = 10;
 
-// Minimises - tr(W S W^T) with S = diag(10, 9, ..., 1): the best W spans the first three axes,
-// which hold 27 of 55.
+// Minimises -tr(W S W^T) with S = diag(10, 9, ..., 1). The best W spans the first three axes, which
+// hold 27 of 55.
 class StiefelTest : public testing::Test {
  protected:
   StiefelTest() {
@@ -42,7 +42,7 @@ class StiefelTest : public testing::Test {
     return sum;
   }
 
-  // The greatest |W W^T - I|.
+  // Returns the greatest element of |W W^T - I|.
   double Error() const {
     double worst = 0;
     for (int64_t i = 0; i < kRows; ++i) {
@@ -90,7 +90,7 @@ TEST_F(StiefelTest, RowsStayOrthonormalAtAnyRate) {
   }
 }
 
-// Along W the function does not change: what is normal to the manifold moves nothing.
+// The function does not change along W: a gradient normal to the manifold moves nothing.
 TEST_F(StiefelTest, AGradientNormalToTheManifoldMovesNothing) {
   StiefelDescent descent(CpuDevice(), ops_.get());
   const std::vector<float> before(w_.value.floats().begin(), w_.value.floats().end());

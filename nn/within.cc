@@ -10,7 +10,8 @@ absl::Status KeepWithin(absl::Span<Parameter> parameters, NewtonSchulz* products
     if (parameter.spec.within.empty()) continue;
     const Matrix basis = MatrixOf(FindParameter(parameters, parameter.spec.within)->value);
     const Matrix values = MatrixOf(parameter.value);
-    const bool has_columns = parameter.spec.hidden;  // else rows
+    // True if the vectors to project are the columns of `values`; otherwise they are its rows.
+    const bool has_columns = parameter.spec.hidden;
     ASSIGN_OR_RETURN(const Tensor code,
                      Tensor::Allocate(device, DType::kF32,
                                       has_columns ? Shape{basis.rows, values.columns}

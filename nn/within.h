@@ -1,5 +1,6 @@
-// Parameters that stay in the span of a basis (ParameterSpec::within; Subspace Networks, Ramasinghe
-// et al., arXiv 2506.01260): what they write lies in it, so that few numbers say it exactly.
+// Keeps parameters in the span of a basis (ParameterSpec::within; Subspace Networks, Ramasinghe et
+// al., arXiv 2506.01260). What such layers output lies in that span, so few numbers describe it
+// exactly.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,9 +11,9 @@
 
 namespace thinwire {
 
-// Every such parameter becomes its orthogonal projection: W = U^T U W for a linear layer's weight
-// [features, in], T = T U^T U for tables and biases, whose rows have the features. Bases are among
-// `parameters`.
+// Replaces every such parameter by its orthogonal projection. For a linear layer's weight
+// [features, in] that is W = U^T U W; for tables and biases, whose rows have the features, T = T
+// U^T U. The bases are among `parameters`.
 absl::Status KeepWithin(absl::Span<Parameter> parameters, NewtonSchulz* products, Device* device);
 
 }  // namespace thinwire

@@ -1,4 +1,5 @@
-// A model whose stream stays in a subspace loses nothing at its cuts, however long it is trained.
+// Checks that a model whose stream stays in a subspace loses nothing at its cuts, however long it
+// is trained.
 #include "nn/within.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ Model Narrow(const std::string& name) {
   return *WithBottlenecks(model, *NamedCuts(model, {"embedding", block}), {spec, spec});
 }
 
-// The same without what stands at the cuts.
+// Returns the same blocks without what stands at the cuts.
 std::vector<BlockSpec> Uncut(const Model& model) {
   std::vector<BlockSpec> blocks = model.blocks;
   bool is_first_anchor = true;

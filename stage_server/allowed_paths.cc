@@ -23,7 +23,7 @@ bool IsBelow(const fs::path& path, const fs::path& folder) {
   return ends.first == folder.end() || has_final_slash;
 }
 
-// Absolute, without "..", its links followed as far as there is something.
+// Returns the absolute path without "..", with links followed as far as the path exists.
 absl::StatusOr<fs::path> WhereItLeads(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(WithHome(path), error);

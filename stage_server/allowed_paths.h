@@ -1,5 +1,5 @@
-// Which files of this machine a coordinator may name. It writes an experiment for machines that are
-// not its own, so none of its paths is used as it came.
+// Decides which files of this machine a coordinator may name. An experiment is written on another
+// machine, so none of its paths is used as it came.
 #pragma once
 
 #include <string>
@@ -12,21 +12,22 @@
 namespace thinwire {
 
 struct AllowedPaths {
-  std::vector<std::string> codec_plugins;  // folders with libraries of codecs
-  std::string data = ".";                  // the folder that data sets lie below
-  std::string state = ".";                 // the folder that feedback.dir lies below
+  std::vector<std::string> codec_plugins;  // folders with codec libraries
+  std::string data = ".";                  // folder below which data sets lie
+  std::string state = ".";                 // folder below which feedback.dir lies
 };
 
-// How long a server reads, less than its coordinator waits for Configure.
+// How long a server may read; shorter than its coordinator waits for Configure.
 inline constexpr absl::Duration kReadingPatience = absl::Minutes(8);
 
-// "data.dir: data/cifar10": what the experiment's data are read from, for a message.
+// Returns the paths that the experiment's data are read from, for a message: "the data, data.dir:
+// data/cifar10".
 std::string DataNames(const Experiment& experiment);
 
-// Puts in the place of every path of the experiment where it leads here, links followed. A library
-// is looked for by its file's name in codec_plugins alone, in their order; a relative path begins
-// at the working directory. PermissionDenied for a path that leads out of its folder and
-// NotFound for a library that no folder has, naming field, path and folder.
+// Replaces every path of the experiment by the path that it leads to here, with links followed. A
+// relative path begins at the working directory. Of a library only the file name is used; it is
+// looked for in the folders of codec_plugins, in order. PermissionDenied for a path that leads out
+// of its folder, NotFound for a library that no folder has. Errors name field, path and folder.
 absl::Status ConfinePaths(const AllowedPaths& allowed, Experiment* experiment);
 
 }  // namespace thinwire

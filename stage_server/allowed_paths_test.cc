@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// folder/: the one that the flags name, with sub/ and libmine.so; outside/: beside it.
+// Has two folders: folder/, which the flags name, with sub/ and libmine.so, and outside/ beside it.
 class AllowedPathsTest : public ::testing::Test {
  protected:
   AllowedPathsTest() {

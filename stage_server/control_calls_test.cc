@@ -1,4 +1,4 @@
-// What every call of service Stage must be part of.
+// Checks what every call of service Stage must be part of.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ std::vector<std::string> Calls() {
   return names;
 }
 
-// One that is not handed on would be unimplemented.
+// A call that is not handed on would be unimplemented.
 TEST(GuardedServiceTest, EveryCallIsHandedOnBehindTheGuard) {
   Stage::Service behind;
   GuardedService guarded(&behind,

@@ -257,7 +257,7 @@ void BoundCost(ConfigureRequest* request) {
   BoundNumbers(experiment->mutable_compression());
   DataConfig* data = experiment->mutable_data();
   BoundNumbers(data);
-  // Absent and 0 are all that there are.
+  // A limit that is absent or 0 would mean all samples there are.
   if (data->limit() == 0 && data->windows() == 0) {
     data->name() == "digits" ? data->set_limit(8) : data->set_windows(4);
   }

@@ -1,4 +1,4 @@
-// Requests of every control call, and experiments whose stages are built in a moment.
+// Requests of every control call, and experiments whose stages are built quickly.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace thinwire {
 
 inline constexpr char kLinkSecretForTests[] = "what a link shows";
 
-// What a checkpoint or an export gave a peer, which sends it back.
+// State that a checkpoint or an export gave a peer, which sends it back.
 struct KeptState {
   std::string file = "no file";
   StatePart part;
@@ -23,25 +23,28 @@ struct KeptState {
 struct ControlCall {
   char letter;
   const char* method;
-  // Without a lease. Every variant is a request; those of few arguments repeat.
+  // Returns a request without a lease. Every variant is a valid request; those of few arguments
+  // repeat.
   std::unique_ptr<google::protobuf::Message> (*request)(uint8_t variant, const KeptState& kept);
 };
 
-// All of service Stage, but those that measure links: seconds each, to peers of others' choosing.
+// Returns all calls of service Stage except those that measure links, which take seconds each and
+// dial peers that the request names.
 absl::Span<const ControlCall> ControlCalls();
 
-// How many there are; variant n of Configure asks for number n modulo that. The first trains alone,
-// and so do some others, which cut inside the stage; the rest wait for neighbours.
+// Returns the number of configurations; variant n of Configure asks for configuration n modulo
+// that. The first, and some others with cuts inside the stage, train alone; the rest wait for
+// neighbours.
 size_t NumConfigurations();
 
-// A folder of this process's, removed when it exits, with the data that Configure names.
+// Returns a folder with the data that Configure names; it is removed when this process exits.
 const std::string& DataFolder();
 
-// Changes what makes a stage take long to build or to train: whoever holds the lease may ask for
-// any size.
+// Reduces what makes a stage slow to build or to train, since the holder of a lease may ask for any
+// size.
 void BoundCost(ConfigureRequest* request);
 
-// The field that every request has.
+// Return and set the lease, a field that every request has.
 const Lease& LeaseIn(const google::protobuf::Message& request);
 void SetLease(const Lease& lease, google::protobuf::Message* request);
 

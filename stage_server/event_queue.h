@@ -1,4 +1,4 @@
-// Events from the executor's thread to the thread that writes them to the coordinator.
+// Passes events from the executor's thread to the thread that writes them to the coordinator.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,20 @@ namespace thinwire {
 
 class EventQueue {
  public:
+  // Adds an event.
   void Push(const StageEvent& event) {
     const std::lock_guard<std::mutex> lock(mutex_);
     events_.push_back(event);
     changed_.notify_one();
   }
+  // Sets the result of the call, after its last event.
   void Finish(absl::Status status) {
     const std::lock_guard<std::mutex> lock(mutex_);
     result_ = std::move(status);
     changed_.notify_one();
   }
-  // Events that have come within `wait`, and the result once nothing follows it.
+  // Waits up to `wait` and returns the events that have come. Also returns the result if it is set;
+  // then no events follow.
   std::pair<std::vector<StageEvent>, std::optional<absl::Status>> Take(
       std::chrono::milliseconds wait) {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -35,7 +38,7 @@ class EventQueue {
   }
 
  private:
-  std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
+  std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;
   std::vector<StageEvent> events_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// The control service as the network sees it: lets a call in when its caller is a coordinator, and
-// hands it to the service behind it. A call that is not handed on here is unimplemented.
+// The control service as the network sees it. It checks that a caller is a coordinator and passes
+// the call on to the service behind it. Calls not listed here are unimplemented.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,14 @@ namespace thinwire {
 
 class GuardedService final : public Stage::Service {
  public:
-  // The error is the call's answer. Any thread.
+  // Returns OK if the caller may call; otherwise the error that answers the call. Any thread.
   using Guard = std::function<absl::Status(const grpc::ServerContextBase&)>;
 
-  // `service` outlives this object.
+  // Makes a service in front of `service`, which outlives it.
   GuardedService(Stage::Service* service, Guard guard)
       : service_(*service), guard_(std::move(guard)) {}
 
+// Defines one call that the guard checks and `service_` answers.
 #define THINWIRE_CALL(Name, In, Out)                                           \
   grpc::Status Name(grpc::ServerContext* context, In* in, Out* out) override { \
     const grpc::Status refusal = Refusal(*context);                            \

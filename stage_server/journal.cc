@@ -24,7 +24,7 @@ std::string DirectionText(const DirectionSpec& direction) {
   return text;
 }
 
-// The cuts that this stage is at or has inside, the tied one included.
+// Returns the cuts at which this stage is or that it has inside, including the tied one.
 std::vector<int> CutsOf(const StageSpec& spec) {
   std::vector<int> cuts;
   for (int cut = 0; cut < static_cast<int>(spec.cuts.size()); ++cut) {
@@ -53,7 +53,7 @@ void Journal::LeaseTaken(const AcquireRequest& request, const std::string& holde
 
 void Journal::LeaseRefused(const AcquireRequest& request, const std::string& holder,
                            const std::string& in_force, const absl::Status& why) {
-  // Nobody is gone: the server is another's, or about to end.
+  // Unavailable means here that the server has another holder or is about to end; no peer is gone.
   const ErrorKind kind = absl::IsUnavailable(why) ? ErrorKind::kFailedPrecondition : KindOf(why);
   errors_.Count(kind);
   const std::string against = in_force.empty() ? "" : absl::StrCat("; it is of ", in_force);

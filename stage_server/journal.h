@@ -1,4 +1,5 @@
-// What a stage server tells of its runs: lines of the log, and errors counted by kind. Any thread.
+// Records what happens to a server's runs: lines of the log, and errors counted by kind. Any
+// thread.
 #pragma once
 
 #include <mutex>
@@ -18,31 +19,32 @@ namespace thinwire {
 
 class Journal {
  public:
-  // Both outlive the journal. `registry` gets the counter of errors.
+  // Makes a journal; both arguments outlive it. `registry` gets the counter of errors.
   Journal(Log* log, prometheus::Registry* registry) : log_(*log), errors_({}, registry) {}
 
-  // `holder`: who asks, and from where. `in_force`: the lease that stands against it, or empty.
+  // `holder` says who asks, and from where. `in_force` names the lease that stands in the way, or
+  // is empty.
   void LeaseTaken(const AcquireRequest& request, const std::string& holder);
   void LeaseRefused(const AcquireRequest& request, const std::string& holder,
                     const std::string& in_force, const absl::Status& why);
-  // A call of who may not make it, by certificate or token.
+  // Records a call refused by certificate or token.
   void CallerRefused(const std::string& peer, const absl::Status& why);
   void LeaseExpired(const LogSubject& subject);
   void LeaseReleased(const LogSubject& subject);
 
-  // `note` as in Backend; told when it is another than before.
+  // Records `note` (as in Backend) if it differs from the one before.
   void DeviceTaken(const LogSubject& subject, const std::string& note);
-  // A line about links, told once.
+  // Records a line about links, each only once.
   void LinkNote(const LogSubject& subject, const std::string& note);
   void Configured(const LogSubject& subject, const StageSpec& spec, const ConfigureRequest& request,
                   const ConfigureResponse& response);
   void Connected(const LogSubject& subject, const std::string& downstream);
   void EpochBegins(const LogSubject& subject, const TrainRequest& request);
   void EpochEnds(const LogSubject& subject, const TrainRequest& request, double seconds);
-  // `report`: the last stage's.
+  // `report` is set at the last stage only.
   void Evaluated(const LogSubject& subject, const EvaluateRequest& request,
                  const std::optional<EvaluationReport>& report, double seconds);
-  // Of a call ("Train") that its coordinator has ended: no error of this stage.
+  // Records that the coordinator ended `call` ("Train"), which is no error of this stage.
   void Stopped(const LogSubject& subject, const char* call, const absl::Status& reason);
   void Failed(const LogSubject& subject, const char* call, const absl::Status& error);
 

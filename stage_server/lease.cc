@@ -34,7 +34,7 @@ absl::Status Refused(const Lease& held, const Lease& refused) {
 
 absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder, double seconds,
                                   SteadyTime now) {
-  const bool is_bounded = seconds > 0 && seconds <= kMaxSeconds;  // and a number
+  const bool is_bounded = seconds > 0 && seconds <= kMaxSeconds;  // false for NaN, too
   if (lease.run().empty() || lease.generation() == 0 || !is_bounded) {
     return absl::InvalidArgumentError(absl::StrCat(
         "lease wants a run, a generation from 1 and lease_seconds above 0 and at most ",

@@ -1,5 +1,6 @@
-// Who may use this server: one run at a time, proved by its lease's secret and fenced by
-// generations, for as long as it keeps renewing. Pure: time is passed in. One thread at a time.
+// Decides who may use this server. One run at a time holds it, for as long as it renews its lease.
+// The lease's secret proves the run, and generations fence off its older coordinators. Time is
+// passed in. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -12,33 +13,35 @@
 
 namespace thinwire {
 
-// Who does not know the secret of the lease in force is refused in the same words whatever it asks:
-// they tell neither run, generation nor holder.
+// Every caller without the secret of the lease in force gets the same words, which tell neither
+// run, generation nor holder.
 class LeaseHolder {
  public:
-  // From now on a lease lasts until it is released: for a server that ends with its coordinator
-  // anyway, however long that one pauses.
+  // Makes leases last until they are released. For a server that ends with its coordinator anyway,
+  // however long the coordinator pauses.
   void set_lasts() { lasts_ = true; }
 
-  // For `seconds` after now and after each renewal: more than 0, at most ten minutes.
-  // InvalidArgument also for a secret under kMinSecretBytes. While another lease has not expired:
-  // OK if `lease` is of the same run and secret and of a higher generation, FailedPrecondition if
-  // only the secret is the same, and else Unavailable, as the server will be free again.
+  // Grants `lease` until `seconds` after now, and after each renewal. InvalidArgument unless
+  // `seconds` is above 0 and at most ten minutes, and for a secret shorter than kMinSecretBytes. If
+  // another lease is in force, one of the same run and secret and a higher generation replaces it.
+  // With only the secret equal the answer is FailedPrecondition. With another secret it is
+  // Unavailable, as the server will be free again.
   absl::Status Acquire(const Lease& lease, const std::string& holder, double seconds,
                        SteadyTime now);
-  // FailedPrecondition unless `lease` is the one in force and has not expired.
+  // These return FailedPrecondition unless `lease` is in force and has not expired.
   absl::Status Check(const Lease& lease, SteadyTime now) const;
   absl::Status Renew(const Lease& lease, SteadyTime now);
   absl::Status Release(const Lease& lease, SteadyTime now);
 
-  // How long a lease that is held lasts if nobody renews it; infinite where leases last.
+  // Returns how long the held lease lasts if nobody renews it; infinite with set_lasts.
   absl::Duration Left(SteadyTime now) const;
   bool IsHeld(SteadyTime now) const { return held_ && (lasts_ || now < held_->expires); }
 
-  // "run one generation 1 (host a)", for this machine's own log; empty where nobody holds it.
+  // Returns "run one generation 1 (host a)" for this machine's own log; empty if nobody holds a
+  // lease.
   std::string InForce(SteadyTime now) const;
 
-  // Once after each lease that ran out, that lease; the server is then free.
+  // Returns a lease that has run out, once; the server is then free.
   std::optional<Lease> TakeExpired(SteadyTime now);
 
  private:

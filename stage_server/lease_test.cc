@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The same lease of somebody who has heard of it but not its secret.
+// Returns the same lease as somebody sends it who knows of it but not its secret.
 Lease Guessed(Lease lease) {
   lease.set_secret("a guess of a secret");
   return lease;

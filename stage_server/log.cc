@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kName[] = "stage_server";
-// RFC 3339 in UTC. The object that begins here is ended by what Write hands over.
+// Times are RFC 3339 in UTC. Write's text ends the JSON object that kJsonPattern begins.
 constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %-7l %v";
 constexpr char kJsonPattern[] = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v)";
 
@@ -31,7 +31,7 @@ std::string Text(const LogSubject& subject, const std::string& message) {
   return absl::StrCat(text, text.empty() ? "" : ": ", PrintableLine(message));
 }
 
-// An object without its opening brace.
+// Returns a JSON object without its opening brace.
 std::string JsonRest(const char* event, const LogSubject& subject, const std::string& message,
                      const Json& fields) {
   Json line = {{"event", event}};

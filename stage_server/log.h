@@ -1,5 +1,5 @@
-// The server's log: a line per event, with time and level, as text for people or as JSON for
-// programs. docs/logs.md describes both.
+// The server's log: one line per event, with time and level, as text or as JSON. docs/logs.md
+// describes both.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@
 namespace thinwire {
 
 struct LogOptions {
-  std::string level = "info";   // the least that is written: debug, info, warning, error or off
+  std::string level = "info";   // lowest level written: debug, info, warning, error or off
   std::string format = "text";  // or json
 };
 
-// What a line is about; what is empty is not known, or the line is about the server itself.
+// The run and stage that a line is about; empty if not known or if it is about the server itself.
 struct LogSubject {
   std::string run;
   std::optional<int> stage;
@@ -26,14 +26,14 @@ struct LogSubject {
 
 class Log {
  public:
-  // Lines go to `sink`. InvalidArgument names an option and what it may be.
+  // Makes a log that writes to `sink`. InvalidArgument names an option and its allowed values.
   static absl::StatusOr<std::unique_ptr<Log>> New(const LogOptions& options, spdlog::sink_ptr sink);
-  // Writes nothing.
+  // Makes a log that writes nothing.
   Log();
 
-  // `event` is a constant name, as "epoch_end". `message` is one line for people, `fields` an
-  // object with what it says for programs. What comes from peers in them is written as
-  // PrintableLine has it. Any thread.
+  // Writes a line. `event` is a constant name such as "epoch_end". `message` is one line for
+  // people, and `fields` is an object with the same facts for programs. Text from peers is written
+  // as PrintableLine does it. Any thread.
   void Write(spdlog::level::level_enum level, const char* event, const LogSubject& subject,
              const std::string& message,
              const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());

@@ -1,4 +1,5 @@
-// Flags to options, and a wait for the end: a signal, or the end of the lifeline.
+// Turns flags into options, runs the server, and waits for its end: a signal or the end of the
+// lifeline.
 
 #include <poll.h>
 #include <signal.h>
@@ -27,7 +28,7 @@ namespace thinwire {
 namespace {
 
 constexpr char kTerminated[] = "SIGTERM";
-// How long a run may take to leave a server that is to end, and how often it is looked.
+// How long a run may take to leave a server that is to end: the default and the maximum.
 constexpr double kLeaveSeconds = 20, kMostLeaveSeconds = 3600;
 constexpr int kLeavingCheckMilliseconds = 50;
 
@@ -41,20 +42,21 @@ constexpr char kDescription[] =
     "`thinwire`\n"
     "does: threads that wait then leave the cores to other stages.";
 
-// Some are the server's own: files, logs, links to neighbours, scrapes of its metrics.
+// Least number of descriptors, and the part that the server keeps for files, logs, links to
+// neighbours and scrapes of its metrics.
 constexpr uint64_t kLeastDescriptors = 128, kOwnDescriptors = 96;
-constexpr unsigned kShutdownSeconds = 5;  // then the process ends the hard way
+constexpr unsigned kShutdownSeconds = 5;  // after which the process is ended by force
 
 Log* process_log = nullptr;  // never deleted: gRPC's threads outlive main
 
-// gRPC has one logger per process.
+// Writes gRPC's messages to our log; gRPC has one logger per process.
 void LogOfGrpc(gpr_log_func_args* line) {
   const auto level =
       line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
   process_log->Write(level, "grpc", {}, absl::StrCat("gRPC: ", line->message));
 }
 
-// Connections never take the descriptors that the server itself needs.
+// Returns limits that keep connections from using the descriptors that the server itself needs.
 ConnectionLimits LimitsFor(uint64_t descriptors) {
   ConnectionLimits limits;
   limits.most = std::min<size_t>(limits.most, descriptors - kOwnDescriptors);
@@ -62,7 +64,7 @@ ConnectionLimits LimitsFor(uint64_t descriptors) {
   return limits;
 }
 
-// Tells whoever started us where we listen.
+// Tells the process that started this one where the server listens.
 bool ReportReady(int fd, const StageServer& server) {
   const std::string line =
       nlohmann::json({{"listen", server.address()}, {"metrics", server.metrics_address()}}).dump() +
@@ -82,7 +84,8 @@ void LogServing(const StageServer& server) {
       {{"listen", server.address()}, {"metrics", metrics}, {"build", BuildId()}});
 }
 
-// Signals that end the server arrive here; block them before any thread exists.
+// Returns a descriptor that reads the signals that end the server. Called before any thread exists,
+// as it blocks them.
 int EndSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -90,11 +93,11 @@ int EndSignals() {
   sigaddset(&signals, SIGTERM);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error that names the file
+  signal(SIGXFSZ, SIG_IGN);  // writes beyond the size limit then fail, naming the file
   return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
-// Returns what ended the server.
+// Waits, and returns what ended the server.
 std::string WaitForEnd(int signals, int lifeline) {
   pollfd ends[] = {{signals, POLLIN, 0}, {lifeline, POLLIN, 0}};  // poll skips a negative fd
   for (;;) {
@@ -108,7 +111,7 @@ std::string WaitForEnd(int signals, int lifeline) {
   }
 }
 
-// Until no run has the server leased, the time is over, or another signal comes.
+// Waits until no run has the server leased, `seconds` are over, or another signal comes.
 void AwaitLeaving(const StageServer& server, int signals, double seconds) {
   const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(seconds);
   pollfd signal = {signals, POLLIN, 0};

@@ -22,7 +22,7 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
   for (const std::vector<Held>& state :
        FullestStates(spec.schedule, spec.stage, spec.stages(), spec.microbatches, spec.chunks(),
                      spec.slices())) {
-    double bytes = 0;  // beyond any machine's memory an integer may overflow
+    double bytes = 0;  // floating: an integer may overflow
     for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
       memory.samples_in_flight =
           (memory.microbatch_samples * state[chunk].in_flight + spec.slices() - 1) / spec.slices();

@@ -1,5 +1,5 @@
-// Whether a stage fits into memory, before any of it is taken: an allocation that the system grants
-// and cannot back ends the process.
+// Checks that a stage fits into memory before any of it is allocated. An allocation that the system
+// grants but cannot back ends the process.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace thinwire {
 
-// Bytes of the stage's parameters, gradients, optimizer and what is kept for backward, as
-// models/cost.h estimates them.
+// Returns the bytes of the stage's parameters, gradients, optimizer and what is kept for backward
+// passes, as models/cost.h estimates them.
 uint64_t TrainingBytesOf(const StageSpec& spec);
 
-// ResourceExhausted naming stage, bytes wanted and bytes there are.
+// Returns ResourceExhausted, naming stage, bytes wanted and bytes available, if the stage does not
+// fit.
 absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes);
 
 }  // namespace thinwire

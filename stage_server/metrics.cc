@@ -14,7 +14,7 @@ using Labels = std::vector<prometheus::ClientMetric::Label>;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// A family under construction.
+// Builds a metric family.
 class Family {
  public:
   Family(const char* name, const char* help, MetricType type) {

@@ -1,5 +1,5 @@
-// The stage's /metrics page: counters that the stage keeps anyway, turned into Prometheus
-// families when scraped, so that nothing is looked up while training. Rows: docs/metrics.md.
+// The stage's /metrics page. It turns counters that the stage keeps anyway into Prometheus families
+// when it is scraped, so that training looks nothing up. docs/metrics.md lists the rows.
 #pragma once
 
 #include <functional>
@@ -30,14 +30,14 @@ struct StageSnapshot {
   std::string device_model;  // "NVIDIA H200"; empty for the CPU
   std::vector<End> ends;
   ActivitySeconds activity;
-  std::vector<Wait> waits;  // at the cuts to neighbours
+  std::vector<Wait> waits;  // at cuts to neighbours
 };
 
 class StageMetrics final : public prometheus::Collectable {
  public:
-  // The functions are called from scrapes, on any thread. `snapshot`: nothing while no run is
-  // configured; meanwhile the device shown is `idle`. Devices are there as long as the process.
-  // `is_busy`: leased.
+  // Scrapes call the functions, on any thread. `snapshot` returns nothing while no run is
+  // configured; the page then shows the device `idle`. `is_busy` tells whether the server is
+  // leased. Devices live as long as the process.
   StageMetrics(std::function<std::optional<StageSnapshot>()> snapshot,
                std::function<bool()> is_busy, Device* idle)
       : snapshot_(std::move(snapshot)), is_busy_(std::move(is_busy)), idle_(idle) {}

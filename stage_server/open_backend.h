@@ -1,5 +1,5 @@
-// Which backend computes a run: the CPU's, or that of a plugin, which is opened when a run first
-// asks for it.
+// Opens the backend that computes a run: the CPU's or a plugin's. A plugin is opened when a run
+// first asks for it.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 namespace thinwire {
 
 struct BackendRequest {
-  std::string device = "auto";  // as in an experiment file
+  std::string device = "auto";  // spelled as in an experiment file
   OpsOptions ops;
-  int threads = 1;  // that compute on the CPU
+  int threads = 1;  // threads that compute on the CPU
 };
 
-// `cuda_plugin` empty: where backend/load.h looks.
-// InvalidArgument for threads outside 1 to 1024, for another text, for a device beyond those there
-// are and for tf32 on the CPU; otherwise why the device cannot be opened (backend/load.h).
+// Opens the backend. If `cuda_plugin` is empty, backend/load.h says where it looks. InvalidArgument
+// for threads outside 1 to 1024, an unknown device text, a device that does not exist, and tf32 on
+// the CPU. Otherwise the error tells why the device cannot be opened (backend/load.h).
 absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::string& cuda_plugin);
 
 }  // namespace thinwire

@@ -13,8 +13,9 @@
 namespace thinwire {
 namespace {
 
-// Highway numbers its targets so that the lowest bit is the best one. x & -x keeps the lowest set
-// bit of x alone: adding one to the inverse carries up to that bit and leaves it set.
+// Returns the best SIMD target that this processor has. Highway numbers targets so that the lowest
+// bit is the best. x & -x isolates the lowest set bit: -x inverts x and adds one, which carries up
+// to that bit and leaves it set.
 std::string SimdTarget() {
   const int64_t supported = hwy::SupportedTargets();
   return hwy::TargetName(supported & -supported);

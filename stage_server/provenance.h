@@ -1,4 +1,4 @@
-// What this server is made of, for the run's record.
+// Describes this server's build for the run's record.
 #pragma once
 
 #include "proto/stage.pb.h"

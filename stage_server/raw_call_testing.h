@@ -1,5 +1,5 @@
-// One call of any name with any bytes for messages, as a peer may make it that keeps to no proto
-// file. One thread.
+// One call of any name with arbitrary bytes as messages, as a peer may make it that follows no
+// proto file. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -18,23 +18,24 @@ class RawCall {
  public:
   using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-  // Begins the call, which ends by itself after `patience`. `method`: "/package.Service/Name".
+  // Begins the call, which ends by itself after `patience`. `method` is like
+  // "/package.Service/Name".
   RawCall(grpc::GenericStub* stub, const std::string& method, const Metadata& metadata,
           absl::Duration patience);
-  // Cancels what has not ended.
+  // Cancels the call if it has not ended.
   ~RawCall();
 
-  // False once the call is over.
+  // These return false, or nothing, once the call is over.
   bool Write(std::string_view message);
   bool WritesDone();
   std::optional<std::string> Read();
 
   void Cancel() { context_.TryCancel(); }
-  // Reads what is left. Idempotent.
+  // Reads what is left and returns the status. Idempotent.
   const grpc::Status& Finish();
 
  private:
-  bool Await();  // for the one operation that is under way; whether it went well
+  bool Await();  // waits for the one operation under way; returns whether it succeeded
 
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;

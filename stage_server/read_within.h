@@ -1,5 +1,5 @@
-// Reading that has a deadline although no system call of it has one: a file system of a network may
-// hang for hours.
+// Reads with a deadline, which no system call of reading has: a network file system may hang for
+// hours.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,9 @@
 
 namespace thinwire {
 
-// What `read` returns, from a thread of its own. DeadlineExceeded naming `what` after `patience`:
-// the thread then stays until the system lets it go, so `read` owns all that it uses.
+// Returns what `read` returns, which runs on its own thread. After `patience` it returns
+// DeadlineExceeded naming `what`. The thread then stays until the system lets it go, so `read` must
+// own all that it uses.
 template <typename T>
 absl::StatusOr<T> ReadWithin(absl::Duration patience, const std::string& what,
                              std::function<absl::StatusOr<T>()> read) {

@@ -28,7 +28,7 @@ TEST(ReadWithinTest, NamesWhatCannotBeRead) {
   EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(late.status().message()),
               ::testing::HasSubstr("data.dir: /mnt/far: not read within 50ms"));
-  close(pipe_ends[1]);  // lets the thread go
+  close(pipe_ends[1]);  // lets the thread end
 }
 
 }  // namespace

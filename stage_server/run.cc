@@ -28,7 +28,7 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
-// Those of kReportEvery: 3 MB. A microbatch has about a dozen.
+// Slices that a trace holds, 3 MB: enough for kReportEvery. A microbatch has about a dozen.
 constexpr size_t kTraceSlices = size_t{1} << 15;
 
 uint64_t RunDigest(const Lease& lease) {
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
 
 void StageRun::TrimDevice::operator()(Device* device) const {
   device->Trim();
-  malloc_trim(0);  // otherwise most of the host's share stays with the process, in pieces
+  malloc_trim(0);  // returns the host's freed memory to the system
 }
 
 StageRun::~StageRun() {
@@ -220,16 +220,17 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
         on_event(event);
       }
       const bool is_due = SteadyTime::Now() - reported >= kReportEvery;
-      // Not after each step: to report is work that the steps would show.
+      // Not after each step, as the work of reporting would show in the steps.
       if (spec_.trace && (is_due || spec_.trace->is_half_full())) ReportTrace(on_event);
       if (!is_due) return;
       reported = SteadyTime::Now();
       StageEvent event;
-      // Of this step a codec's thread may still have a message.
+      // A codec's thread may still have a message of this step, so the report ends with the one
+      // before.
       *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, step.step() - 1);
       on_event(event);
     });
-    // Steps that were done before one failed are told, too.
+    // After an error the steps done before it are reported, too.
     const uint64_t last_step = status.ok() ? kEveryStep : executor_->last_step();
     if (last_step == 0) return status;
     if (spec_.trace) ReportTrace(on_event);
@@ -300,7 +301,7 @@ absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::st
 absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {
   {
     absl::MutexLock lock(&snapshot_mutex_);
-    snapshot_.clear();  // its memory is for the next
+    snapshot_.clear();  // makes room for the next one
   }
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
@@ -365,7 +366,7 @@ absl::Status StageRun::OnExecutor(const std::function<absl::Status()>& task) {
   const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return task_ == nullptr && !result_;
   };
-  // The task under way is bounded by its own deadlines.
+  // The task under way has deadlines of its own.
   mutex_.Await(absl::Condition(&free));
   task_ = &task;
   const auto done = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return result_.has_value(); };
@@ -383,7 +384,7 @@ void StageRun::ExecutorLoop() {
     };
     mutex_.Await(absl::Condition(&something));
     if (stopping_) {
-      (void)backend_.device->Finish();  // another thread frees the memory that this one used
+      (void)backend_.device->Finish();  // another thread frees memory used here
       return;
     }
     const std::function<absl::Status()>& task = *task_;

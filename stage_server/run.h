@@ -1,5 +1,5 @@
-// One configured run at this server: the stage, its data and its executor, on a thread of its
-// own. Everything a lease gives is in here, so ending a lease is dropping this object.
+// One configured run of this server: its stage, data and executor, on its own thread. It owns
+// everything that a lease gives, so a lease is ended by destroying this object.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ namespace thinwire {
 
 class StageRun {
  public:
-  // Builds the segments, loads data where the stage reads it, and listens for the upstream stage.
+  // Builds the segments, loads data if the stage reads any, and listens for the upstream stage.
   // `boundaries` outlives the run.
   static absl::StatusOr<std::unique_ptr<StageRun>> New(const ConfigureRequest& request,
                                                        const Backend& backend,
@@ -34,24 +34,24 @@ class StageRun {
                                                        ConfigureResponse* response);
   ~StageRun();
 
-  // Dials the downstream stage and, where a tied weight has its copy there, the last one.
-  // FailedPrecondition when they are connected already.
+  // Dials the downstream stage and, if that has the copy of a tied weight, the last one.
+  // FailedPrecondition if they are connected already.
   absl::Status Connect(const ConnectRequest& request);
 
-  // Run on the executor's thread; the caller waits. One at a time. `on_event` is called on that
-  // thread.
+  // These run on the executor's thread, one at a time, while the caller waits. `on_event` is called
+  // on that thread.
   using OnEvent = std::function<void(const StageEvent&)>;
   absl::Status Train(const TrainRequest& request, const OnEvent& on_event);
   absl::Status Evaluate(const EvaluateRequest& request, const OnEvent& on_event);
   absl::Status Gradients(const GradientsRequest& request, const OnEvent& on_event);
-  // As LocalStage's.
+  // Do what LocalStage's functions of these names do.
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
   // Copies the stage's state; see CopyState.
   absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
-  // Hands out a file of that copy, which is then forgotten. NotFound if there is none of that
-  // number. Any thread, whatever runs.
+  // Hands out a file of that copy and forgets it. NotFound if there is no file of that number. Any
+  // thread, whatever else runs.
   absl::Status ReadSnapshot(uint32_t file,
                             const std::function<absl::Status(std::string_view)>& sink);
   // See RestoreState.
@@ -64,16 +64,16 @@ class StageRun {
   // Ends training between two steps. Any thread.
   StepGate& gate() { return executor_->gate(); }
 
-  // Ends whatever runs. Any thread.
+  // Ends the current call. Any thread.
   void Stop(const absl::Status& reason) { executor_->Stop(reason); }
 
-  // The first reason of Stop; OK before it. Any thread.
+  // Returns the first reason of Stop; OK before it. Any thread.
   absl::Status stopped() const { return executor_->Stopped(); }
 
-  // How far it is. Any thread.
+  // Returns the count of its progress. Any thread.
   Patience& patience() const { return *spec_.patience; }
 
-  // Any thread.
+  // Returns the stage's counts and waits for the metrics. Any thread.
   StageSnapshot Snapshot() const;
 
   const StageSpec& spec() const { return spec_; }
@@ -91,22 +91,23 @@ class StageRun {
         subject_{request.lease().run(), static_cast<int>(request.stage())},
         generates_(request.generates()) {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
-  // Until the upstream stage dials and, where a tied weight has its copy there, the first one.
+  // Listens for the upstream stage and, if a tied weight has its copy here, for the first one.
   absl::Status Listen(BoundaryService* boundaries);
   absl::Status Dial(const CutEndSpec& end, const std::string& target);
   absl::Status CheckSamples(int64_t samples, bool training) const;
-  // Hands on what has been traced since the last time.
+  // Hands on the slices that were traced since the last time.
   void ReportTrace(const OnEvent& on_event);
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;
   // Runs `task` on the executor's thread and waits for it.
   absl::Status OnExecutor(const std::function<absl::Status()>& task);
   void ExecutorLoop();
 
-  std::unique_ptr<Device, TrimDevice> memory_;  // first: trimmed when all else has been freed
+  // first: trims the device when all else has been freed.
+  std::unique_ptr<Device, TrimDevice> memory_;
   const Backend backend_;
-  const Security& security_;  // of the boundaries
+  const Security& security_;  // used by the boundaries
   const LogSubject subject_;
-  const bool generates_;  // texts alone, without data
+  const bool generates_;  // generates texts only, and reads no data
   StageSpec spec_;
   DataSplits data_;
   std::optional<Feed> feed_;
@@ -114,7 +115,8 @@ class StageRun {
   std::unique_ptr<Executor> executor_;
 
   absl::Mutex snapshot_mutex_;
-  std::vector<StateFile> snapshot_ ABSL_GUARDED_BY(snapshot_mutex_);  // empty: read already
+  // A file that was read is empty.
+  std::vector<StateFile> snapshot_ ABSL_GUARDED_BY(snapshot_mutex_);
 
   absl::Mutex mutex_;
   const std::function<absl::Status()>* task_ ABSL_GUARDED_BY(mutex_) = nullptr;

@@ -90,8 +90,8 @@ void FillSlice(const Slice& slice, TraceSlice* report) {
   report->set_wire_bytes(slice.wire_bytes);
 }
 
-// A stage waits at its neighbours, and at the other copy of a tied weight: to send what flows away
-// from it, to receive what comes.
+// Adds the waits at neighbours and at the other copy of a tied weight: to send what flows away from
+// this stage, and to receive what comes.
 void AddWaits(const StageSpec& spec, StageSnapshot* snapshot) {
   for (const NeighbourEnd& neighbour : NeighbourEnds(spec)) {
     const CutEndSpec& end = neighbour.end;

@@ -1,4 +1,4 @@
-// What a run tells of itself: to its coordinator, and to whoever scrapes /metrics.
+// Makes the reports of a run for its coordinator and for /metrics.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 
 namespace thinwire {
 
+// Stands for a last step beyond any step.
 constexpr uint64_t kEveryStep = UINT64_MAX;
 
-// Any thread, all. The first tells of steps up to `last_step` of training, all of whose messages
-// have been sent, what no report has told before.
+// Make reports; any thread. The first reports the training steps up to `last_step` that no report
+// has had before; all their messages must have been sent.
 StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Backend& backend,
                      uint64_t last_step);
 TraceReport ReportOf(const StepTrace::Taken& taken);

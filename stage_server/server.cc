@@ -95,7 +95,7 @@ class StageServerImpl final : public StageServer {
     return absl::OkStatus();
   }
 
-  // Refusals are logged: who tries to get in is worth knowing.
+  // Returns a guard that logs refusals: who tries to get in is worth knowing.
   GuardedService::Guard GuardFor(Role caller) {
     return [this, caller](const grpc::ServerContextBase& context) {
       const absl::Status status = security_.Check(context, caller);

@@ -1,4 +1,4 @@
-// The stage server as an object: gRPC services, health and /metrics on their addresses.
+// The stage server as an object: gRPC services, health service and /metrics, each at its address.
 #pragma once
 
 #include <memory>
@@ -17,32 +17,32 @@ namespace thinwire {
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";          // "unix:/path" or "host:port"; port 0: ephemeral
   std::string metrics_listen = "127.0.0.1:0";  // "host:port"; empty: no /metrics
-  std::string cuda_plugin;  // path of the CUDA backend; empty: where backend/load.h looks
-  AllowedPaths allowed;     // what a coordinator may name on this machine
+  std::string cuda_plugin;  // path of the CUDA backend; empty: backend/load.h says where
+  AllowedPaths allowed;     // files that a coordinator may name on this machine
   ConnectionLimits connections;
-  // Until when an import's first message has to be there, all of it.
+  // How long the first message of an import may take to arrive completely.
   absl::Duration opening_patience = absl::Minutes(1);
   SecurityOptions security;
-  bool insecure = false;     // listen where others may call, with neither certificates nor token
-  bool leases_last = false;  // the server ends with its coordinator: a pause of that ends no lease
+  bool insecure = false;     // listen where others may call without certificates and token
+  bool leases_last = false;  // leases do not expire: the server ends with its coordinator
   Log* log = nullptr;        // outlives the server; null: nothing is logged
 };
 
 class StageServer {
  public:
   virtual ~StageServer() = default;
-  // Where it really listens, ports filled in.
+  // Return the addresses with the ports in use; metrics_address is that of /metrics.
   virtual const std::string& address() const = 0;
   virtual const std::string& metrics_address() const = 0;
-  // Tells the run that has the server leased to leave it, and nobody gets it any more. Any thread.
+  // Tells the run that holds the lease to leave, and grants no lease any more. Any thread.
   virtual void AskToLeave() = 0;
   virtual bool IsLeased() const = 0;
-  // Ends runs and open calls; returns within about two seconds, later only where an action or the
+  // Ends runs and open calls. Returns within about two seconds, or later if an action or the
   // building of a stage takes longer.
   virtual void Shutdown() = 0;
 };
 
-// InvalidArgument or Unavailable name the address that cannot be listened on.
+// Starts a server. InvalidArgument and Unavailable name the address that cannot be listened on.
 absl::StatusOr<std::unique_ptr<StageServer>> StartStageServer(const ServerOptions& options);
 
 }  // namespace thinwire

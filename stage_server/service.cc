@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
 
-// With this machine's paths, and checked again: both may read files.
+// Replaces paths by this machine's and checks the experiment again; both may read files.
 absl::StatusOr<Experiment> ResolvedHere(const Experiment& experiment, const AllowedPaths& allowed) {
   return ReadWithin<Experiment>(
       kReadingPatience, DataNames(experiment),
@@ -34,7 +34,7 @@ absl::StatusOr<Experiment> ResolvedHere(const Experiment& experiment, const Allo
       });
 }
 
-// The refusal of who asks for a server that is leased, with the time at which it will be free.
+// Returns the refusal of a lease on a leased server, with the time at which it will be free.
 absl::Status UntilFree(const absl::Status& leased, absl::Duration left) {
   if (left == absl::InfiniteDuration()) return leased;
   return absl::UnavailableError(
@@ -103,7 +103,7 @@ void StageService::WatchLease() {
 
 absl::Status StageService::EndRun(const std::function<absl::Status()>& change,
                                   const absl::Status& reason) {
-  std::shared_ptr<StageRun> run;  // goes without the lock
+  std::shared_ptr<StageRun> run;  // destroyed after the lock is released
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(change());
   run = std::move(run_);
@@ -180,7 +180,8 @@ grpc::Status StageService::Acquire(grpc::ServerContext* context, const AcquireRe
       [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         in_force = lease_.InForce(SteadyTime::Now());
         const absl::Status leased = Lend(request->lease(), holder, request->lease_seconds());
-        // Who waits for the server asks again and again.
+        // A coordinator that waits for the server asks repeatedly, so the same refusal is logged
+        // once.
         const std::string refused = leased.ok() ? "" : absl::StrCat(holder, "; ", in_force);
         is_news = std::exchange(last_refused_, refused) != refused;
         return leased;
@@ -244,7 +245,7 @@ absl::Status StageService::Build(const ConfigureRequest& request, ConfigureRespo
                    StageRun::New(checked, backend, boundaries_, response));
   {
     absl::MutexLock lock(&mutex_);
-    RETURN_IF_ERROR(check());  // it may be another's by now
+    RETURN_IF_ERROR(check());  // another may hold the lease by now
     run_ = run;
   }
   journal_.DeviceTaken(run->subject(), backend.note);

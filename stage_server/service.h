@@ -1,4 +1,4 @@
-// The control service of a stage server: translates calls into one StageRun and its errors into
+// The control service of a stage server. It turns calls into calls of one StageRun, and errors into
 // gRPC statuses. Leases decide who may call.
 #pragma once
 
@@ -27,10 +27,10 @@ namespace thinwire {
 
 class StageService final : public Stage::Service {
  public:
-  // Once per run.
+  // Opens the backend of a run; called once for each.
   using BackendFactory = std::function<absl::StatusOr<Backend>(const BackendRequest&)>;
 
-  // `boundaries` and `journal` outlive the service.
+  // Makes a service; `boundaries` and `journal` outlive it.
   StageService(BackendFactory backend, BoundaryService* boundaries, Journal* journal);
   ~StageService() override;
 
@@ -73,28 +73,30 @@ class StageService final : public Stage::Service {
   grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
                        ReleaseResponse* response) override;
 
-  // Leases last until they are released (LeaseHolder::set_lasts); before the first call.
+  // Makes leases last until they are released (LeaseHolder::set_lasts). Called before the first
+  // call.
   void set_leases_last();
-  // What Acquire answers; before the first call.
+  // Sets the address of /metrics that Acquire answers. Called before the first call.
   void set_metrics_address(const std::string& address) { metrics_address_ = address; }
 
-  // Which paths of a coordinator's are followed; before the first call.
+  // Sets which paths of a coordinator are followed. Called before the first call.
   void set_allowed_paths(const AllowedPaths& allowed) { allowed_ = allowed; }
 
-  // How long the first message of a call that sends a file may take; before the first call.
+  // Sets how long the first message of a call that sends a file may take. Called before the first
+  // call.
   void set_opening_patience(absl::Duration patience) { opening_patience_ = patience; }
 
-  // Called with the peer of a call that took or renewed the lease, as ServerContext::peer() names
-  // it; on gRPC's threads. Before the first call.
+  // Sets a function that is called with the peer of each call that took or renewed the lease, as
+  // ServerContext::peer() names it. It runs on gRPC's threads. Called before the first call.
   void set_on_holder(std::function<void(const std::string& peer)> on_holder) {
     on_holder_ = std::move(on_holder);
   }
 
-  // For /metrics; nothing while no run is configured. Any thread.
+  // Returns the state for /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
   bool IsLeased() const;
 
-  // From now on nobody gets a lease, and who holds one is told to leave. Any thread.
+  // Grants no lease from now on, and tells the holder of one to leave. Any thread.
   void AskToLeave();
 
   // Ends whatever runs; for the server's shutdown.
@@ -103,40 +105,42 @@ class StageService final : public Stage::Service {
  private:
   using Sink = std::function<absl::Status(std::string_view)>;
 
-  // Makes a change of the lease, and once that is made ends the run that was there, whose lease it
-  // was.
+  // Makes a change of the lease. If `change` succeeds, ends the run that held the server with
+  // `reason`; otherwise returns its error.
   absl::Status EndRun(const std::function<absl::Status()>& change, const absl::Status& reason);
-  // Leases the server, or says until when it is not to be had.
+  // Grants the lease, or returns an error that says until when the server is leased.
   absl::Status Lend(const Lease& lease, const std::string& holder, double seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Build(const ConfigureRequest& request, ConfigureResponse* response);
   absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
   absl::StatusOr<std::shared_ptr<StageRun>> RunOf(const Lease& lease) const;
-  // OK while the lease is in force, no stage is configured and the call is not cancelled.
+  // Returns OK if the lease is in force, no stage is configured and the call is not cancelled.
   absl::Status MayMeasure(const Lease& lease, const grpc::ServerContext& context) const;
   LogSubject SubjectOf(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // How the call named `call` ends: told to the journal unless it went well.
+  // Returns the status of the call named `call`, and records it in the journal unless it is OK.
   grpc::Status End(const char* call, const StageRun& run, const absl::Status& status);
   grpc::Status Refuse(const char* call, const Lease& lease, const absl::Status& error);
   absl::Status Stream(grpc::ServerContext* context, StageRun* run,
                       grpc::ServerWriter<StageEvent>* writer,
                       const std::function<absl::Status(const StageRun::OnEvent&)>& work);
-  // True if `transfer` is: a read or write for `run` that waits for the client, which may have gone
-  // silent. The end of the run ends it and the call.
+  // Runs `transfer`, a read or write for `run` that waits for a client who may be silent, and
+  // returns its result. The end of the run cancels the call and so ends the wait. Returns false if
+  // the run has ended already.
   bool WithClient(const StageRun* run, grpc::ServerContext* context,
                   const std::function<bool()>& transfer);
-  // Sends a file's pieces one by one.
+  // Returns a sink that sends a file piece by piece.
   Sink ChunksTo(const StageRun* run, grpc::ServerContext* context,
                 grpc::ServerWriter<FileChunk>* writer);
   void WatchLease();
-  // Hands a file that the client sends to `take`, piece by piece.
+  // Calls `take` with a source of the pieces of a file that the client sends.
   using Next = std::function<bool(std::string_view* piece)>;
   template <typename Request>
   using Take = std::function<absl::Status(StageRun&, const Request& first, const Next&)>;
   template <typename Request>
   grpc::Status Upload(const char* call, grpc::ServerContext* context,
                       grpc::ServerReader<Request>* reader, const Take<Request>& take);
-  // An upload may begin; its first message has to come soon, then EndOpening is called.
+  // Returns whether an upload may begin. Its first message must then come soon, after which
+  // EndOpening is called.
   bool BeginUpload(grpc::ServerContext* context);
   void EndOpening(grpc::ServerContext* context);
   void EndUpload(grpc::ServerContext* context);
@@ -148,22 +152,24 @@ class StageService final : public Stage::Service {
   std::string metrics_address_;
   AllowedPaths allowed_;
   absl::Duration opening_patience_;
-  absl::Mutex build_mutex_;  // held by the one Configure that builds; taken before mutex_
+  absl::Mutex build_mutex_;  // held by the Configure that builds; taken before mutex_
 
   mutable absl::Mutex mutex_;
   LeaseHolder lease_ ABSL_GUARDED_BY(mutex_);
-  std::string last_refused_ ABSL_GUARDED_BY(mutex_);  // to whom, and whose it was; empty: nobody
+  // Last refused holder and whose lease refused it.
+  std::string last_refused_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const std::string& peer)> on_holder_ = [](const std::string&) {};
-  // The run of the lease in force, with which it goes; the last call that works for it destroys it.
+  // The run of the lease in force; both end together. The last call that works for the run destroys
+  // it.
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
   std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
-  int uploads_ ABSL_GUARDED_BY(mutex_) = 0;                           // under way
-  // Uploads whose first message, with the lease, has not come, and until when it has to.
+  int uploads_ ABSL_GUARDED_BY(mutex_) = 0;                           // number under way
+  // Uploads whose first message, which has the lease, has not come, and its deadline.
   std::map<grpc::ServerContext*, SteadyTime> openings_ ABSL_GUARDED_BY(mutex_);
-  bool ends_ ABSL_GUARDED_BY(mutex_) = false;  // AskToLeave
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;  // set by AskToLeave
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::mutex watcher_mutex_;  // of a timed wait, which absl::Mutex takes by the time of day
+  std::mutex watcher_mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;
   bool watcher_ends_ ABSL_GUARDED_BY(watcher_mutex_) = false;
   std::thread watcher_;

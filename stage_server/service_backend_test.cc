@@ -1,4 +1,4 @@
-// The control calls with a backend of the test's own.
+// Makes control calls to a service with a backend of the test's own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST_F(BackendTest, AStageBuiltForALeaseThatHasEndedIsNobodys) {
   EXPECT_TRUE(Train(LeaseOf("two"), 40, &steps).ok());
 }
 
-// The CPU's memory, counted.
+// The CPU's memory pool, which counts what is in use.
 class CountedMemory final : public HostPool {
  public:
   const char* name() const override { return "counted"; }

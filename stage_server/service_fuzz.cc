@@ -1,12 +1,12 @@
-// Any order of control calls, by the holder of the lease and by strangers, with whole and damaged
-// requests, against one service: who lacks the lease is refused in the words that tell nothing and
-// changes nothing, the holder is served, a run among all this trains to the losses that it has
-// alone, and no call outlives the lease.
+// Makes control calls in any order, by the holder of the lease and by strangers, with whole and
+// damaged requests, against one service. Callers without the lease must be refused in words that
+// tell nothing, and must change nothing. The holder must be served. A run among all this must train
+// to the losses that it has alone, and no call may outlive the lease.
 //
-// An input is a text of orders, "ao0 co0 Tw8": a call (its letter stands in
-// control_calls_testing.cc; a capital leaves it open), who makes it (HowLeased), a variant of the
-// request, and for each '~' behind it two bytes that say where the request is damaged and one that
-// is written there. Blanks separate.
+// An input is a text of orders separated by blanks, such as "ao0 co0 Tw8". An order has three
+// parts: a call (the letters are in control_calls_testing.cc; a capital leaves the call open), its
+// caller (HowLeased), and a variant of the request. Each '~' behind it is followed by three bytes:
+// two say where the request is damaged, one is written there.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -45,8 +45,8 @@ using ::google::protobuf::Message;
 using grpc::StatusCode;
 
 constexpr size_t kMostOrders = 40, kMostOpen = 3;
-// The holder's calls may wait for one that it has left open, or that it holds; all others wait for
-// nothing but neighbours, and for these no longer than a moment.
+// Waits of calls. The holder's calls may wait for one that it has left open or that it holds. All
+// others wait only for neighbours, and for these only a moment.
 constexpr absl::Duration kPatience = absl::Milliseconds(50), kHangs = absl::Seconds(60);
 constexpr absl::Duration kOpen = absl::Milliseconds(200);  // a call that is left open, at most
 constexpr char kRefusal[] = "this server is leased, and this call does not have the lease's secret";
@@ -57,7 +57,7 @@ constexpr char kLeased[] = "this server is leased to another run until ";
   std::abort();
 }
 
-// Counts the calls that the server is at.
+// Counts the calls under way at the server.
 class Counted final : public grpc::experimental::Interceptor {
  public:
   explicit Counted(std::atomic<int>* calls) : calls_(*calls) { ++calls_; }
@@ -82,7 +82,7 @@ class Counter final : public grpc::experimental::ServerInterceptorFactoryInterfa
   std::atomic<int>* const calls_;
 };
 
-// One service for all inputs, each of which leaves it free.
+// One service for all inputs; each input leaves it free.
 class Server {
  public:
   Server() {
@@ -102,7 +102,7 @@ class Server {
 
   grpc::GenericStub* stub() { return stub_.get(); }
   bool IsLeased() const { return service_.IsLeased(); }
-  // Whether it is at no call any more, before `patience` is over.
+  // Returns whether the server has no call under way before `patience` is over.
   bool IsQuietWithin(absl::Duration patience) const {
     const SteadyTime end = SteadyTime::Now() + patience;
     while (calls_ > 0 && SteadyTime::Now() < end) absl::SleepFor(absl::Microseconds(100));
@@ -126,15 +126,15 @@ Server& TheServer() {
   return *server;
 }
 
-// What is no control call: a link, one that no service has, the end of the call that was left open
-// first, its cancellation, and a run of the holder's own.
+// Orders that are no control calls: a link, an unknown call, the end of the oldest open call, its
+// cancellation, and a whole run by the holder.
 constexpr char kLink = 'b', kUnknown = 'u', kEnd = 'l', kCancel = 'h', kOwnRun = 'k';
 
 bool IsSame(const Lease& a, const Lease& b) {
   return a.run() == b.run() && a.generation() == b.generation() && a.secret() == b.secret();
 }
 
-// Takes an input apart.
+// Splits an input into orders.
 class Orders {
  public:
   Orders(const uint8_t* data, size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
@@ -177,20 +177,20 @@ void Inflict(const std::vector<Orders::Damage>& damage, std::string* bytes) {
   }
 }
 
-// A peer that knows what the service has to answer.
+// A peer that knows what the service must answer.
 class Peer {
  public:
   void Obey(const Orders::Order& order);
-  // Every configuration is one that the service takes, or the search would be for nothing.
+  // Checks that the service takes every configuration; otherwise the search would be useless.
   void CheckConfigurations();
-  // The service is free and at no call afterwards.
+  // Makes the service free and waits until it has no call under way.
   void Leave();
 
  private:
   Lease HowLeased(char who) const;
   void Make(const ControlCall& call, const Orders::Order& order);
   void DialLink(const Orders::Order& order);
-  // Sends `bytes` and waits for the call's end.
+  // Makes a call with the message `bytes` and waits for its end.
   grpc::Status Wait(const std::string& method, const std::string& bytes, absl::Duration patience,
                     std::vector<std::string>* answers = nullptr);
   grpc::Status Ask(const char* method, const Message& request,
@@ -202,12 +202,12 @@ class Peer {
                      const grpc::Status& status) const;
   void CheckAcquire(const AcquireRequest& request, const grpc::Status& status);
   void CheckOwnRun();
-  // What a call that has to go well is answered.
+  // Makes a call that must succeed and returns the answers.
   std::vector<std::string> AskAsHolder(char letter, uint8_t variant);
-  // What tells a run from none, to who holds the lease.
+  // Returns a status that tells the lease's holder whether there is a run.
   StatusCode StateOfRun();
   bool IsHolder(const Lease& lease) const { return held_ && IsSame(*held_, lease); }
-  // A short lease may be over.
+  // Returns whether this peer surely holds the lease; a short lease may be over.
   bool IsSureToHold() const { return held_ && !is_brief_; }
 
   std::optional<Lease> held_;
@@ -223,10 +223,10 @@ std::string PathOf(const char* method) { return absl::StrCat("/thinwire.Stage/",
 Lease Peer::HowLeased(char who) const {
   Lease lease = held_.value_or(LeaseOf("one"));
   switch (who) {
-    case 's':  // of a generation before
+    case 's':  // an earlier generation
       lease.set_generation(lease.generation() - 1);
       break;
-    case 'h':  // of a later one
+    case 'h':  // a later one
       lease.set_generation(lease.generation() + 1);
       break;
     case 'r':
@@ -334,7 +334,7 @@ void Peer::Make(const ControlCall& call, const Orders::Order& order) {
     BoundCost(configure);
     bytes = request->SerializeAsString();
   }
-  // What changes the lease is waited for: the peer is to know who holds it.
+  // Calls that change the lease are awaited, since the peer must know who holds it.
   const bool changes_lease = call.letter == 'a' || call.letter == 'z';
   if (order.stays_open && !changes_lease) {
     auto open = std::make_unique<RawCall>(TheServer().stub(), PathOf(call.method),
@@ -394,7 +394,7 @@ void Peer::CheckStranger(const ControlCall& call, const Message* request,
   const std::string told = absl::StrCat(call.method, " by a stranger: ", status.error_code(), " \"",
                                         status.error_message(), "\"");
   if (status.ok()) Fail(told);
-  // Calls that were left open may be all the uploads that there may be.
+  // Open calls may be as many uploads as are allowed.
   if (request == nullptr || status.error_code() == StatusCode::RESOURCE_EXHAUSTED) return;
   if (status.error_code() != StatusCode::FAILED_PRECONDITION) Fail(told);
   const bool knows = IsSureToHold() && LeaseIn(*request).secret() == held_->secret();
@@ -486,7 +486,7 @@ void Peer::CheckOwnRun() {
   static const auto* const alone = new std::vector<double>(losses);
   if (losses != *alone || losses.empty()) Fail("a run has other losses than it had alone");
   KeepFile(AskAsHolder('p', 0));
-  AskAsHolder('i', 0);  // no upload of before is still counted
+  AskAsHolder('i', 0);  // no earlier upload is still counted
   may_be_held_up_ = false;
 }
 
@@ -507,8 +507,8 @@ void Peer::Leave() {
 }  // namespace
 }  // namespace thinwire
 
-// The threads of gRPC go on to the end, and in thousands of inputs once leave 88 bytes that the
-// leak sanitizer (which asks here) cannot tell from a leak. service_test has it.
+// Turns the leak sanitizer off, which asks here. gRPC's threads run to the end and, once in
+// thousands of inputs, leave 88 bytes that look like a leak. service_test is checked for leaks.
 extern "C" int __lsan_is_turned_off() { return 1; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-// The calls that measure the way between two stages.
+// The calls that measure the link between two stages.
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"

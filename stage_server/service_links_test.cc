@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 constexpr char kLinkSecret[] = "sixteen bytes or more";
 
-// The fixture's server measures; another one answers.
+// The fixture's server measures; another server answers.
 class LinksTest : public ServiceTest {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// What a server's log says of a run.
+// Checks what a server's log says about a run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// The lines of a log without their times.
+// Keeps the lines of a log, without their times.
 class KeptLines final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   std::vector<std::string> lines() {

@@ -1,4 +1,5 @@
-// The control calls over a real socket, as a coordinator makes them in the right and wrong order.
+// Makes control calls over a real socket, as a coordinator makes them, in the right and in the
+// wrong order.
 #include "stage_server/service.h"
 
 #include <arpa/inet.h>
@@ -176,7 +177,7 @@ TEST_F(ServiceTest, ReportsMeansOfTheMeasuredMessagesThatEachNumberIsAbout) {
   ASSERT_TRUE(Train(lease, 40, &steps, /*epoch=*/2).ok());
   const BoundaryReport coded = SenderOf(/*gradient=*/false);
   EXPECT_EQ(coded.measured_messages(), 4u);
-  // What the codec got was the difference to the state.
+  // The codec's input was the difference to the state, not the tensor.
   EXPECT_NEAR(coded.codec_relative_error() * coded.relative_residual(), 2 * coded.relative_error(),
               0.3 * coded.relative_error());
   EXPECT_GT(coded.codec_relative_error(), 0.01);
@@ -252,7 +253,7 @@ TEST_F(ServiceTest, AnExperimentIsCheckedHereToo) {
   EXPECT_TRUE(Train(lease, 40, &steps).ok());
 }
 
-// Takes connections and says nothing.
+// Accepts connections and sends nothing.
 class SilentListener {
  public:
   SilentListener() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -328,7 +329,7 @@ TEST_F(ServiceTest, AModelThatDoesNotFitIsRefusedBeforeAnyOfItIsTaken) {
 }
 
 TEST_F(ServiceTest, HealthServiceSaysServing) {
-  // grpc.health.v1: an empty HealthCheckRequest asks for the server; status = 1 is SERVING.
+  // grpc.health.v1: an empty HealthCheckRequest asks about the server; status = 1 means SERVING.
   grpc::GenericStub stub(channel_);
   grpc::ClientContext context;
   grpc::CompletionQueue queue;

@@ -1,4 +1,4 @@
-// What tests of the control calls share: a server of a small model, and each call as a coordinator
+// Shared by the tests of control calls: a server of a small model, and each call as a coordinator
 // makes it.
 #pragma once
 
@@ -130,7 +130,7 @@ class ServiceTest : public ::testing::Test {
     ReleaseResponse response;
     return stub_->Release(&context, request, &response);
   }
-  // What the last report says of one direction of the only cut.
+  // Returns the last report of one direction of the only cut, at its sender.
   BoundaryReport SenderOf(bool gradient) const {
     for (const BoundaryReport& end : report_.boundaries()) {
       if (end.sender() && end.gradient() == gradient) return end;
@@ -155,10 +155,11 @@ class ServiceTest : public ::testing::Test {
   std::vector<std::string> overrides_;
   std::optional<TraceSteps> trace_;
   bool generates_ = false;
-  TraceReport traced_;  // all reports of training
+  TraceReport traced_;  // sum of all reports of training
   std::string link_secret_ = "what a link shows";
-  std::function<void(Experiment*)> change_ = [](Experiment*) {};  // what a coordinator would not do
-  StageReport report_;                                            // the last one of training
+  // An edit that no coordinator would make.
+  std::function<void(Experiment*)> change_ = [](Experiment*) {};
+  StageReport report_;  // the last one of training
   AcquireResponse acquired_;
   ConfigureResponse configured_;
 };

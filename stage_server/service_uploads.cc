@@ -1,4 +1,4 @@
-// The calls of StageService that take a file from their client.
+// The calls of StageService that receive a file from their client.
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -9,7 +9,8 @@
 namespace thinwire {
 namespace {
 
-// A client's messages are held in memory as soon as they come, whoever sends them.
+// Uploads under way at most. A client's messages are held in memory as they come, whoever sends
+// them.
 constexpr int kMostUploads = 4;
 
 }  // namespace
@@ -57,7 +58,7 @@ grpc::Status StageService::Upload(const char* call, grpc::ServerContext* context
   const absl::StatusOr<std::shared_ptr<StageRun>> run = RunOf(first.lease());
   if (!run.ok()) return Refuse(call, first.lease(), run.status());
   Request request;
-  bool is_first = true;  // which is there already
+  bool is_first = true;  // it has been read already
   const auto next = [&](std::string_view* piece) {
     if (std::exchange(is_first, false)) {
       *piece = first.data();
@@ -68,7 +69,7 @@ grpc::Status StageService::Upload(const char* call, grpc::ServerContext* context
     return true;
   };
   const absl::Status status = take(**run, first, next);
-  // The end of a lease cuts the file off.
+  // The end of a lease ends the file early, so that is the error to report.
   if (const absl::Status lost = RunOf(first.lease()).status(); !lost.ok()) {
     return Refuse(call, first.lease(), lost);
   }

@@ -1,4 +1,4 @@
-// Files that go to a stage and come from it: parameters, and the state of checkpoints.
+// Sends files to a stage and receives them: parameters, and the state of checkpoints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,9 +125,9 @@ TEST_F(UploadsTest, ReleaseEndsAnImportThatGoesSilent) {
   auto writer = stub_->ImportParameters(&context, &response);
   ImportParametersRequest request;
   *request.mutable_lease() = LeaseOf("one");
-  // A header of 16 MiB, as far as its length says.
+  // Begins a header that claims 16 MiB.
   request.set_data(std::string("\0\0\0\1\0\0\0\0", 8) + std::string(size_t{1} << 20, ' '));
-  // More than flow control lets through unread.
+  // Sends more than flow control lets through unread.
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(writer->Write(request));
   ASSERT_TRUE(Release(LeaseOf("one")).ok());
   ASSERT_TRUE(Acquire(LeaseOf("two"), &acquired_).ok());
@@ -147,7 +147,7 @@ TEST_F(UploadsTest, ImportsUnderWayAreBoundedAndOneThatDoesNotBeginIsCancelled) 
   for (Import& import : silent) {
     import.writer = stub_->ImportParameters(&import.context, &import.response);
   }
-  // Those that came first may still be on their way.
+  // The first calls may still be on their way.
   grpc::Status refused;
   for (int i = 0; i < 500 && refused.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED; ++i) {
     Import one;

@@ -1,4 +1,4 @@
-// For tests of what computes on several devices.
+// Copies tensors in tests of code that computes on several devices.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 
 namespace thinwire {
 
-// A copy of x in memory of `device`, once all that this thread submitted is done. One of the two
-// devices is the host.
+// Returns a copy of `x` in memory of `device`, made when all that this thread submitted is done.
+// One of the two devices is the host.
 inline Tensor On(Device* device, const Tensor& x) {
   Tensor copy = *Tensor::Allocate(device, x.dtype(), x.shape());
   const Error error = x.device()->is_host()
@@ -21,6 +21,7 @@ inline Tensor On(Device* device, const Tensor& x) {
   return copy;
 }
 
+// Returns the bytes of `x` in host memory.
 inline std::vector<uint8_t> BytesOf(const Tensor& x) {
   std::vector<uint8_t> bytes(x.bytes());
   const Error error = x.device()->CopyToHost(bytes.data(), x.data(), x.bytes());

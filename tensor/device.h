@@ -1,9 +1,10 @@
-// One of a backend's three interfaces (the others: nn/ops.h, compress/kernels.h): where tensors
-// live. Pure-virtual and plain data only, because backends may be plugins.
+// Where tensors live: one of a backend's three interfaces (the others are nn/ops.h and
+// compress/kernels.h). It has pure-virtual functions and plain data only, because backends may be
+// plugins.
 //
-// A device runs what a thread submits in that order, but perhaps later. What a call gives back in
-// host memory is there when it returns. Memory is handed to another thread after Finish, and freed
-// by the thread that used it last.
+// A device runs what a thread submits in order, but perhaps later. Results in host memory are there
+// when the call returns. Memory may be handed to another thread only after Finish. The thread that
+// used it last must free it.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +16,28 @@ namespace thinwire {
 
 struct DeviceUsage {
   uint64_t bytes_total = 0;   // of the device
-  uint64_t bytes_used = 0;    // by every process
-  double busy_fraction = -1;  // of recent time, in [0, 1]; negative: not known
+  uint64_t bytes_used = 0;    // used by all processes
+  double busy_fraction = -1;  // part of recent time, in [0, 1]; negative: not known
 };
 
-// Work that is submitted once and then repeated at the cost of one launch (a CUDA graph), on the
-// memory that it was recorded with. One thread at a time.
+// Records work once and repeats it at the cost of one launch (a CUDA graph), on the memory that it
+// was recorded with. Not thread-safe.
 class Recorder {
  public:
   virtual ~Recorder() = default;
 
-  // What this thread submits until the end of the recording is kept and not run. Memory that it
-  // allocates meanwhile belongs to the recorder: it is reused within the recorder's recordings
-  // only, in the order in which they were made, and released with the last of recorder and memory.
-  // While recording, calls that wait (Finish, copies, kernels with results in host memory) fail.
+  // Starts a recording: what this thread submits until Stop is kept and not run. Memory that it
+  // allocates meanwhile belongs to the recorder. That memory is reused only by later recordings of
+  // this recorder, in the order in which they were made. It is released when the recorder and all
+  // memory from it are gone. Calls that wait (Finish, copies, kernels with results in host memory)
+  // fail during a recording.
   virtual Error Start() = 0;
-  // *recording: 0 for the first, 1 for the second, ...
+  // Ends the recording and sets *recording to its number: 0 for the first, 1 for the second, ...
   virtual Error Stop(int* recording) = 0;
-  // Ends a recording that failed; nothing is kept of it.
+  // Ends a recording that failed; nothing of it is kept.
   virtual void Abandon() = 0;
 
-  // Submits it once more.
+  // Submits the recorded work once more.
   virtual Error Replay(int recording) = 0;
 };
 
@@ -44,29 +46,29 @@ class Device {
   virtual ~Device() = default;
 
   virtual const char* name() const = 0;  // "cpu", "cuda:1"
-  // True when host code may read and write device memory in place.
+  // Returns whether host code may read and write device memory in place.
   virtual bool is_host() const = 0;
-  // Host memory that this device reads and writes fastest (page-locked); never null, and as long
-  // here as the device.
+  // Returns the host memory that this device reads and writes fastest (page-locked). It is never
+  // null and lives as long as the device.
   virtual Device* host() = 0;
 
-  // At least `bytes` bytes, aligned to 64, from a pool that keeps freed blocks for reuse.
+  // Allocates at least `bytes` bytes, aligned to 64, from a pool that keeps freed blocks for reuse.
   // ResourceExhausted says what was wanted and what is in use. Any thread.
   virtual Error Allocate(size_t bytes, void** memory) = 0;
-  // `memory` from Allocate of this device. Any thread.
+  // Frees `memory`, which is from Allocate of this device. Any thread.
   virtual void Free(void* memory) = 0;
   virtual size_t bytes_in_use() const = 0;
-  // Gives back what the pool, and that of host(), keeps and nobody uses. Any thread.
+  // Releases the memory that the pool, and that of host(), keeps unused. Any thread.
   virtual void Trim() = 0;
 
-  // Copies finish before they return.
+  // Copy `bytes` bytes; return when the copy is done.
   virtual Error CopyFromHost(void* device, const void* host, size_t bytes) = 0;
   virtual Error CopyToHost(void* host, const void* device, size_t bytes) = 0;
 
-  // Waits until all that this thread submitted is done, and reports what of it failed.
+  // Waits until all that this thread submitted is done; returns the first failure of it.
   virtual Error Finish() = 0;
 
-  // The caller deletes *recorder. Unimplemented where nothing is gained by it.
+  // Makes a recorder, which the caller deletes. Unimplemented where recording gains nothing.
   virtual Error NewRecorder(Recorder** recorder) = 0;
 
   virtual Error Usage(DeviceUsage* usage) = 0;

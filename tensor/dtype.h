@@ -1,4 +1,4 @@
-// Element types. The numbers travel in frames and cross the plugin ABI: never reuse one.
+// Element types. Their numbers are sent in frames and cross the plugin ABI: never reuse one.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace thinwire {
 
-// kI32 is for tokens and labels; it never crosses the wire.
+// kI32 is for tokens and labels and is never sent in a frame.
 enum class DType : uint8_t { kF32 = 1, kBF16 = 2, kF16 = 3, kI32 = 4 };
 
 constexpr size_t SizeOf(DType type) { return type == DType::kF32 || type == DType::kI32 ? 4 : 2; }

@@ -1,4 +1,4 @@
-// How a backend reports failure across the plugin ABI: plain data, no absl, no exceptions.
+// A backend's report of a failure across the plugin ABI: plain data, no absl, no exceptions.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Error {
 };
 static_assert(sizeof(Error) == 512, "crosses the plugin ABI");
 
-// printf-style. Longer messages are cut at the array's end.
+// Makes an error with a printf-style message; longer messages are cut at the array's end.
 Error MakeError(absl::StatusCode code, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
 

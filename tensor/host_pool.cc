@@ -9,8 +9,8 @@
 namespace thinwire {
 namespace {
 
-// Blocks are rounded up to quarter steps between powers of two (at most 25 % waste), so that the
-// tensors of a training loop find their own blocks again in the next step.
+// Rounds up to quarter steps between powers of two (at most 25 % waste), so that the tensors of a
+// training loop find their own blocks again in the next step.
 size_t RoundToClass(size_t bytes) {
   if (bytes <= 256) return 256;
   const size_t quarter = absl::bit_ceil(bytes) / 8;

@@ -1,5 +1,5 @@
-// Host memory as a Device: blocks of a few sizes, kept for reuse until Trim. Where they come from
-// (the heap, page-locked memory) is the subclass's.
+// Host memory as a Device: blocks of a few sizes, which are kept for reuse until Trim. The subclass
+// decides where they come from (the heap, page-locked memory).
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@
 
 namespace thinwire {
 
-// Does not record. Its usage is its own only: the rest of the host is others' business.
+// Does not record. Its usage counts only its own memory, not the rest of the host's.
 class HostPool : public Device {
  public:
   bool is_host() const final { return true; }
@@ -31,16 +31,17 @@ class HostPool : public Device {
  protected:
   static constexpr size_t kAlignment = 64;
 
-  // `bytes` is a multiple of kAlignment. Null when there is no more.
+  // Obtains a block; null if there is no more memory. `bytes` is a multiple of kAlignment.
   virtual void* Obtain(size_t bytes) = 0;
-  // `memory` from Obtain.
+  // Returns `memory`, which is from Obtain, to where it came from.
   virtual void Return(void* memory) = 0;
 
  private:
-  // absl::Mutex would not do: plugins use this too, and in a bundle they cannot link its tables.
+  // std: absl::Mutex cannot be used, since plugins use this code and cannot link its tables in a
+  // bundle.
   mutable std::mutex mutex_;
   std::unordered_map<size_t, std::vector<void*>> free_ ABSL_GUARDED_BY(mutex_);  // by size class
-  std::unordered_map<void*, size_t> sizes_ ABSL_GUARDED_BY(mutex_);              // of used blocks
+  std::unordered_map<void*, size_t> sizes_ ABSL_GUARDED_BY(mutex_);              // of blocks in use
   size_t in_use_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

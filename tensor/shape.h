@@ -1,5 +1,5 @@
-// The extents of a tensor, outermost first; the last is contiguous. Images are channels-last,
-// [batch, height, width, channels]; sequences are [batch, seq, hidden]. The batch comes first.
+// The extents of a tensor, outermost first; the last axis is contiguous. The batch comes first.
+// Images are channels-last, [batch, height, width, channels]; sequences are [batch, seq, hidden].
 #pragma once
 
 #include <array>
@@ -33,16 +33,16 @@ class Shape {
     for (int64_t dim : *this) n *= dim;
     return n;
   }
-  // This shape with another extent of one axis.
+  // Returns this shape with another extent of axis `axis`.
   Shape With(int axis, int64_t extent) const {
     assert(axis < rank_);
     Shape s = *this;
     s.dims_[axis] = extent;
     return s;
   }
-  // This shape for another number of samples: the first extent replaced.
+  // Returns this shape for another number of samples: the first extent is replaced.
   Shape WithBatch(int64_t batch) const { return With(0, batch); }
-  // "[100, 32, 32, 16]"
+  // Returns, for example, "[100, 32, 32, 16]".
   std::string ToString() const {
     std::string text = "[";
     for (int i = 0; i < rank_; ++i) text += (i ? ", " : "") + std::to_string(dims_[i]);

@@ -12,11 +12,12 @@
 
 namespace thinwire {
 
-// Memory that a Device handed out; freed with the last reference. The Device outlives it.
+// Memory from a Device, freed with the last reference. The Device outlives it.
 class Buffer {
  public:
   static absl::StatusOr<std::shared_ptr<Buffer>> Allocate(Device* device, size_t bytes);
-  // Not copied, not freed by us: `owner` keeps `data` alive (a received payload, say).
+  // Wraps memory that is neither copied nor freed; `owner` keeps `data` alive (for example a
+  // received payload).
   static std::shared_ptr<Buffer> Wrap(Device* device, void* data, size_t bytes,
                                       std::shared_ptr<const void> owner);
   ~Buffer();
@@ -38,7 +39,7 @@ class Buffer {
   bool owned_;
 };
 
-// What crosses the plugin ABI: a tensor without its ownership.
+// A tensor without its ownership, as it crosses the plugin ABI.
 struct TensorView {
   void* data = nullptr;
   int64_t dims[Shape::kMaxRank] = {};
@@ -52,14 +53,14 @@ struct TensorView {
   }
 };
 
-// Copies share the memory. Whoever writes must be the only user; stages hand tensors on and do
-// not write to what they handed on.
+// A dense tensor; copies share its memory. Who writes to it must be its only user: stages do not
+// write to tensors that they have handed on.
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialised.
+  // Allocates a tensor whose elements are not initialised.
   static absl::StatusOr<Tensor> Allocate(Device* device, DType dtype, const Shape& shape);
-  // `buffer` holds at least shape.elements() elements of `dtype`.
+  // Makes a tensor in `buffer`, which has at least shape.elements() elements of `dtype`.
   Tensor(std::shared_ptr<Buffer> buffer, DType dtype, const Shape& shape);
 
   bool empty() const { return buffer_ == nullptr; }
@@ -72,7 +73,7 @@ class Tensor {
   void* data() const { return buffer_ ? buffer_->data() : nullptr; }
   TensorView view() const;
 
-  // Host tensors of fp32 only.
+  // Returns the elements; for host tensors of fp32 only.
   absl::Span<float> floats() const;
 
  private:

@@ -1,4 +1,4 @@
-// A small network learns through bottlenecks at its cuts, whose code a codec narrows further.
+// Trains a small network with bottlenecks at its cuts, whose codes a codec compresses further.
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BottleneckTest,
                                            "{kind: maxout, group: 4}",
                                            "{kind: residual, width: 4}"));
 
-// There is no weight decay: only gradients move the layers.
+// There is no weight decay, so only gradients change the layers.
 TEST(BottleneckLayersTest, EncodersAndDecodersAreTrained) {
   const auto after = [](const std::string& epochs) {
     return Train({"compression.bottleneck.width=4", "data.limit=256", "epochs=" + epochs});

@@ -1,5 +1,5 @@
-// What a run on GPUs promises, on the emulated one: N stages are one stage, numbers are close to
-// the CPU's, and a GPU and a CPU in one pipeline keep equal state.
+// Tests on the emulated GPU what a run on GPUs promises: N stages compute what one stage does,
+// numbers are close to the CPU's, and a GPU and a CPU in one pipeline keep equal state.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 constexpr char kPlugin[] = "backend/emulated/libthinwire_emulated.so";
 
-// The quickstart, narrower and shorter.
+// The quickstart's experiment, narrower and shorter.
 constexpr char kExperiment[] = R"(
 name: device
 model: {name: resnet8, width: 4}
@@ -66,7 +66,8 @@ TEST_P(DeviceTest, StagesOnAGpuAreOneStage) {
   }
 }
 
-// Messages of 20 KiB, which go by memory of both ends: the device copies what is exact.
+// The messages have 20 KiB and go by memory of both ends, so the device copies those that are
+// exact.
 TEST(DeviceCopiesTest, StagesWhoseMessagesTheDeviceCopiesAreOneStage) {
   const char* const ef21 = "codec: topk, ratio: 0.2, feedback: {kind: ef21, digest_every: 1}";
   for (const char* const direction : {"codec: none", ef21}) {
@@ -101,7 +102,7 @@ TEST(DeviceScheduleTest, SplitBackwardPassesChangeNothing) {
   EXPECT_TRUE(split.parameters == whole.parameters);
 }
 
-// Every step's digests of the state are compared by the receivers.
+// The receivers compare the digests of the state at every step.
 TEST_P(DeviceTest, AGpuAndACpuTrainTogether) {
   for (const char* devices : {"device=[cuda, cpu, cuda]", "device=[cpu, cuda, cpu]"}) {
     SCOPED_TRACE(devices);
@@ -120,7 +121,8 @@ TEST(DeviceLossTest, IsCloseToTheCpus) {
   EXPECT_NE(gpu.step_losses, std::vector<double>());
 }
 
-// The head has a copy of the embedding's weight; the step's norm is that of the whole gradient.
+// The head has a copy of the embedding's weight. The norm in each step is that of the whole
+// gradient.
 constexpr char kLanguageModel[] = R"(
 name: language
 model: {name: gpt2, layers: 1, heads: 2, width: 16, dropout: 0.1}
@@ -150,7 +152,7 @@ TEST(DeviceLanguageModelTest, StagesOnAGpuAreOneStageAndCloseToTheCpu) {
   }
 }
 
-// Keys and values of earlier slices stand in a cache on each stage's device.
+// Each stage keeps the keys and values of earlier slices in a cache on its device.
 TEST(DeviceLanguageModelTest, StagesThatTrainBySlicesAreOneStageAndCloseToTheCpu) {
   const auto train = [](const std::string& more, const std::string& precision) {
     return TrainLanguageModel({"model.dropout=0", "model.width=64", "pipeline.schedule=terapipe",
@@ -159,7 +161,8 @@ TEST(DeviceLanguageModelTest, StagesThatTrainBySlicesAreOneStageAndCloseToTheCpu
   for (const auto& [precision, bound] : {std::pair("fp32", 1e-3), std::pair("bf16", 2e-2)}) {
     SCOPED_TRACE(precision);
     const DType type = precision == std::string("bf16") ? DType::kBF16 : DType::kF32;
-    if (!NewCpuOps(/*threads=*/1)->CheckComputeType(type).ok()) continue;  // no AVX512-BF16 here
+    // Skips bf16 where the processor has no AVX512-BF16.
+    if (!NewCpuOps(/*threads=*/1)->CheckComputeType(type).ok()) continue;
     const Trained one = train("pipeline.stages=1", precision);
     ASSERT_THAT(one.step_losses, SizeIs(3));
     const Trained three = train("pipeline.stages=3", precision);
@@ -172,7 +175,8 @@ TEST(DeviceLanguageModelTest, StagesThatTrainBySlicesAreOneStageAndCloseToTheCpu
   }
 }
 
-// Products of whole matrices in each step, token ids at every cut, a basis on both of its sides.
+// Each step multiplies whole matrices, every cut carries token ids, and both of its sides have a
+// basis.
 TEST(DeviceSubspaceTest, StagesOnAGpuAreOneStageCloseToTheCpuAndTrainWithOne) {
   const auto train = [](const std::string& more) {
     return TrainLanguageModel({"compression.bottleneck={kind: learned_subspace, width: 4}",
@@ -189,7 +193,7 @@ TEST(DeviceSubspaceTest, StagesOnAGpuAreOneStageCloseToTheCpuAndTrainWithOne) {
               Pointwise(DoubleNear(1e-3), one.step_losses));
 }
 
-// Both ends of the tied cut keep equal state, which receivers compare.
+// Both ends of the tied cut keep equal state, which the receivers compare.
 TEST(DeviceLanguageModelTest, AGpuAndACpuTrainTogether) {
   const char kTied[] =
       "compression.boundaries.tied={activations: {codec: topk, ratio: 0.1, feedback: {kind: ef21, "

@@ -1,5 +1,6 @@
-// N stages are one stage: for every codec, schedule, precision and transport, however the
-// segments are spread over servers, every step's loss and the final parameters are the same bits.
+// Tests that N stages compute what one stage does. Every step's loss and the final parameters are
+// the same bits for every codec, schedule, precision and transport, however the segments are spread
+// over servers.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +50,7 @@ void ExpectSame(const Trained& a, const Trained& b) {
   }
 }
 
-// The same, and every cut carried the same.
+// Expects equal results and, at every cut, equal numbers of messages and bytes.
 void ExpectSameTraffic(const Trained& a, const Trained& b) {
   ExpectSame(a, b);
   for (const auto& [name, sender] : a.boundaries) {
@@ -140,14 +141,14 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
     SCOPED_TRACE("interleaved");
     ExpectSame(one, Train(with({"pipeline.stages=2", "pipeline.schedule=interleaved"}), tcp));
   }
-  ExpectSame(one, Train(with({"pipeline.stages=1"})));  // and a second run is the first
+  ExpectSame(one, Train(with({"pipeline.stages=1"})));  // a second run is equal to the first
 }
 
 INSTANTIATE_TEST_SUITE_P(PrecisionsAndCodecs, EquivalenceTest,
                          ::testing::Combine(::testing::Values("fp32", "bf16"),
                                             ::testing::ValuesIn(kCodecs)));
 
-// A library of one's own is trained with in own_codec_test.sh.
+// kCodecs leaves plugins out; own_codec_test.sh trains with one.
 TEST(EquivalenceCodecsTest, AreAllThereAre) {
   std::string all;
   for (const Codec& codec : kCodecs) absl::StrAppend(&all, absl::StrJoin(codec.overrides, ", "));
@@ -157,7 +158,7 @@ TEST(EquivalenceCodecsTest, AreAllThereAre) {
   }
 }
 
-// The head has the weight of the embedding, and its copy of it.
+// The head is tied to the embedding and has a copy of its weight.
 constexpr char kLanguageModel[] = R"(
 name: language
 model: {name: gpt2, layers: 2, heads: 2, width: 16, dropout: 0.1}
@@ -182,7 +183,7 @@ TEST_P(LanguageModelTest, StagesScheduleAndTransportChangeNothing) {
   const Trained one = Train({"pipeline.stages=1"});
   EXPECT_THAT(one.step_losses, SizeIs(6));
   EXPECT_EQ(one.parameters.count("transformer.wte.weight"), 1u);
-  EXPECT_EQ(one.parameters.count("lm_head.weight"), 0u);  // a copy
+  EXPECT_EQ(one.parameters.count("lm_head.weight"), 0u);  // a copy is not exported
   ASSERT_THAT(one.boundaries, SizeIs(8));
   for (const std::string& schedule : PlainSchedulesForTests()) {
     const std::string set = absl::StrCat("pipeline.schedule=", schedule);
@@ -213,7 +214,7 @@ const Codec kLanguageModelCodecs[] = {
       "compression.boundaries.tied={activations: {codec: topk, ratio: 0.1, feedback: {kind: ef21, "
       "digest_every: 1}}, gradients: {codec: uniform, bits: 4, feedback: ef}}"}},
 };
-// Without a tied weight, with heads that share keys and values, and with error feedback.
+// This model has no tied weight, heads that share keys and values, and error feedback at its cuts.
 TEST(LlamaTest, StagesAndScheduleChangeNothing) {
   const auto train = [](std::vector<std::string> more) {
     more.insert(more.end(),
@@ -234,7 +235,7 @@ TEST(LlamaTest, StagesAndScheduleChangeNothing) {
   ExpectSame(one, train({"pipeline.stages=2", "pipeline.schedule=interleaved"}));
 }
 
-// Over links between processes, as recovery_test.sh has it in processes.
+// Covers links between stages of this process; recovery_test.sh covers links between processes.
 TEST(TeraPipeTest, StagesAndTransportChangeNothing) {
   const auto train = [](std::vector<std::string> more, bool tcp) {
     more.insert(more.end(), {"model.dropout=0", "pipeline.schedule=terapipe", "pipeline.slices=4",
@@ -262,7 +263,7 @@ TEST(SubspaceTest, StagesAndTransportChangeNothing) {
   };
   const Trained one = train("1", /*tcp=*/false);
   EXPECT_EQ(one.parameters.count("bottleneck.embedding.encode.weight"), 1u);
-  EXPECT_EQ(one.parameters.count("bottleneck.h.0.encode.weight"), 0u);  // the same one
+  EXPECT_EQ(one.parameters.count("bottleneck.h.0.encode.weight"), 0u);  // it is the one above
   ExpectSame(one, train("2", /*tcp=*/false));
   ExpectSame(one, train("4", /*tcp=*/true));
 }
@@ -294,7 +295,7 @@ TEST(WireBytesTest, ACutInsideAProcessCountsWhatAWireWouldCarry) {
     const BoundaryReport& other = outside.boundaries.at(name);
     EXPECT_EQ(sender.messages(), other.messages()) << name;
     EXPECT_EQ(sender.payload_bytes(), other.payload_bytes()) << name;
-    // A header names the run by digest and the generation: equal sizes.
+    // The header has a digest of the run's name and the generation, so its size is the same.
     EXPECT_EQ(sender.wire_bytes(), other.wire_bytes()) << name;
   }
 }

@@ -40,11 +40,11 @@ struct CallContext : grpc::ClientContext {
   CallContext() { set_deadline(std::chrono::system_clock::now() + kCallSeconds); }
 };
 
-// Adds the tensors of one safetensors file.
+// Adds the tensors of one safetensors file to `parameters`.
 void AddTensors(const std::string& file, std::map<std::string, std::string>* parameters) {
   uint64_t header_bytes = 0;
-  // Its length stands in the first eight bytes, little-endian: the last of them is shifted in
-  // first.
+  // The header's length stands in the first eight bytes, in little-endian, so the last byte is
+  // shifted in first.
   for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | static_cast<uint8_t>(file[i]);
   const auto header = nlohmann::json::parse(file.substr(8, header_bytes));
   for (const auto& [name, tensor] : header.items()) {
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const Experiment& expe
   pipeline->lease_ = LeaseOf("test");
   for (uint32_t i = 0; i < experiment.pipeline().stages(); ++i) {
     ServerOptions options;
-    options.metrics_listen.clear();  // its server takes a second to stop
+    options.metrics_listen.clear();  // the metrics server takes a second to stop
     options.cuda_plugin = cuda_plugin;
     if (!tcp) options.listen = absl::StrCat("unix:", folder, "/", i, ".sock");
     Member member;

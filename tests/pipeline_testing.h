@@ -1,5 +1,5 @@
-// Stage servers of one test and the calls that a coordinator would make: whole servers over real
-// sockets, without processes.
+// Runs the stage servers of one test and makes the calls that a coordinator would make: whole
+// servers over real sockets, without processes of their own.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace thinwire {
 
-// What a run came to. It must not depend on how the segments were spread over servers.
+// Results of a run. They must not depend on how the segments were spread over servers.
 struct Trained {
   std::vector<double> step_losses;
   double compressed_loss = 0, uncompressed_loss = 0, recalibrated_loss = 0;
@@ -25,18 +25,19 @@ struct Trained {
   std::map<std::string, BoundaryReport> boundaries;
 };
 
+// Stage servers of one run and their calls.
 class Pipeline {
  public:
-  // `experiment` is resolved; one server per stage, on Unix sockets in `folder` or on TCP.
-  // `cuda_plugin` as the servers' flag.
+  // Starts one server per stage, on Unix sockets in `folder` or on TCP. `experiment` must be
+  // resolved. `cuda_plugin` is the servers' flag of that name.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const Experiment& experiment, bool tcp,
                                                          const std::string& folder,
                                                          const std::string& cuda_plugin);
   ~Pipeline();
 
-  // Acquire, Configure and Connect.
+  // Calls Acquire, Configure and Connect at every server.
   absl::Status SetUp();
-  // All epochs of the experiment, then the three evaluations and the export.
+  // Runs all epochs of the experiment, then the three evaluations and the export.
   absl::StatusOr<Trained> Run();
 
  private:
@@ -48,7 +49,7 @@ class Pipeline {
   using Events = std::vector<StageEvent>;
 
   Pipeline() = default;
-  // Runs one streaming call at every stage at once and returns each stage's events.
+  // Makes one streaming call at every stage at once and returns each stage's events.
   template <typename Call>
   absl::StatusOr<std::vector<Events>> AtEveryStage(const Call& call);
   absl::Status Export(Trained* outcome);
@@ -61,7 +62,7 @@ class Pipeline {
 };
 
 // Runs `experiment`, the text of a file, on a pipeline of its own, on TCP or on Unix sockets.
-// Whatever goes wrong fails the test; the outcome may then be empty.
+// Whatever goes wrong fails the test; the result may then be empty.
 Trained TrainPipeline(const std::string& experiment, const std::vector<std::string>& overrides,
                       bool tcp = false, const std::string& cuda_plugin = "");
 

@@ -1,5 +1,5 @@
-// What `thinwire plan` says of the wire is what a run sends, to the byte, where every payload of a
-// codec has one size.
+// Tests that `thinwire plan` says to the byte what a run sends, where every payload of a codec has
+// the same size.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace thinwire {
 namespace {
 
-// Microbatches of 11 and 10 samples; the last step is as full as the others.
+// The microbatches have 11 and 10 samples, and the last step is as full as the others.
 constexpr char kExperiment[] = R"(
 name: planned
 model: {name: resnet8, width: 8}
@@ -28,14 +28,15 @@ epochs: 2
 )";
 constexpr uint64_t kSteps = 4;
 
-// Every direction of every cut has `messages` messages a step.
+// Expects a run to send what is planned. Every direction of every cut has `messages` messages a
+// step; the tied cut has one.
 void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overrides,
                         uint64_t messages) {
   const auto experiment = ParseExperiment(text, "test", overrides);
   ASSERT_TRUE(experiment.ok()) << experiment.status();
   const absl::StatusOr<Partition> partition = PartitionFrom(*experiment);
   ASSERT_TRUE(partition.ok()) << partition.status();
-  Speeds speeds;  // bytes depend on none
+  Speeds speeds;  // unset, because bytes do not depend on them
   speeds.blocks = *BlocksAt(partition->model, /*gflops=*/100);
   const absl::StatusOr<Plan> plan = MakePlan(*experiment, PlanAssumptions(), speeds);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -79,7 +80,7 @@ TEST(PlannedBytesOfBasesTest, HaveTheGradientOfALearnedBasisInThem) {
                      /*messages=*/4);
 }
 
-// Two microbatches of four slices, and the norm.
+// Each step has two microbatches of four slices, and a message with the norm.
 TEST(PlannedBytesOfSlicesTest, AreThoseThatARunSends) {
   for (const char* slices : {"4", "[3, 1, 6, 6]"}) {
     SCOPED_TRACE(slices);

@@ -58,7 +58,8 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   std::string PeerAddress() const override { return context_->peer(); }
   bool status_follows() const override { return false; }
 
-  // Whether the peer has offered memory, by a Unix socket, that this process can have, too.
+  // Opens the memory that the peer has offered over a Unix socket. Returns whether both ends now
+  // share it.
   bool TakeMemory() {
     const auto ticket = context_->client_metadata().find(kMemoryMetadata);
     if (ticket == context_->client_metadata().end() || !IsUnixSocket(context_->peer())) {
@@ -74,8 +75,8 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   std::shared_ptr<GrpcStream> stream_;  // null when refused
 };
 
-// The streams that wait for, or have, their peer; their links own them. At most one for each cut:
-// one that has ended makes room for the next, even while its link is still there.
+// The streams that wait for their peer or have it; their links own them. A cut has at most one. A
+// stream that has ended makes room for the next, even if its link still exists.
 class Listeners {
  public:
   absl::StatusOr<std::shared_ptr<GrpcStream>> Add(const LinkOptions& options) {
@@ -97,7 +98,7 @@ class Listeners {
     return stream;
   }
 
-  // Whether any cut is listened at for whoever shows this secret.
+  // Returns whether this is the secret of any cut that is listened at.
   bool Know(std::string_view secret) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::any_of(by_cut_.begin(), by_cut_.end(), [secret](const auto& entry) {
@@ -106,7 +107,7 @@ class Listeners {
     });
   }
 
-  // Null when nobody listens at the cut.
+  // Returns null if nobody listens at the cut.
   std::shared_ptr<GrpcStream> Find(uint64_t cut) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = by_cut_.find(cut);
@@ -138,7 +139,7 @@ absl::Status WantEqual(const char* what, uint64_t dialled, uint64_t held, const 
                                                     cut, " is held by ", what, " ", held));
 }
 
-// The same words whatever is wrong: who does not know the secret learns nothing of the run.
+// The message is the same whatever is wrong: a caller without the secret learns nothing of the run.
 absl::Status NotOfTheRun() {
   return absl::PermissionDeniedError("the call does not show the secret of a run of this server");
 }

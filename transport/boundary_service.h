@@ -1,5 +1,5 @@
-// The gRPC service at which upstream stages dial in: hands each accepted stream to the stage that
-// waits for it.
+// The gRPC service that upstream stages dial. It hands each accepted stream to the stage that waits
+// for it.
 #pragma once
 
 #include <functional>
@@ -18,29 +18,30 @@ class BoundaryService {
  public:
   virtual ~BoundaryService() = default;
 
-  // Registers the service and sets the limits, windows and keepalive that the data plane needs of a
-  // server which will listen at `address` ("unix:/path", "host:port"). This object outlives the
-  // server.
+  // Registers the service with `builder` and sets the limits, windows and keepalive of the data
+  // plane. The server will listen at `address` ("unix:/path", "host:port"). This object outlives
+  // the server.
   virtual void Configure(const std::string& address, grpc::ServerBuilder* builder) = 0;
 
-  // `on_refused` is called with the peer of every call that is refused, as ServerContext::peer()
-  // names it, on gRPC's threads. Before the server is built.
+  // Sets a function that is called for each refused call, on gRPC's threads, with the peer as
+  // ServerContext::peer() names it. Called before the server is built.
   virtual void OnRefused(std::function<void(const std::string& peer)> on_refused) = 0;
-  // Likewise of every call that is accepted.
+  // Sets the same for accepted calls.
   virtual void OnAccepted(std::function<void(const std::string& peer)> on_accepted) = 0;
-  // Before Configure: how this server's stages dial (DialLink), and who may dial them; the guard's
-  // error ends a call. Without it anybody may, and in plaintext. `security` outlives the service.
+  // Decides who may dial; an error is the answer to the call.
   using Guard = std::function<absl::Status(const grpc::ServerContextBase&)>;
+  // Sets how this server's stages dial (DialLink) and who may dial them. Without it anybody may, in
+  // plaintext. `security` outlives the service. Called before Configure.
   virtual void Secure(const Security* security, Guard guard) = 0;
+  // Returns how this server's stages dial; plaintext without Secure.
   virtual const Security& security() const = 0;
 
-  // From now on one upstream stage may dial this cut. It must show the options' secret: who does
-  // not is refused with PERMISSION_DENIED, before anything else of the call is looked at. It must
-  // bring their run, generation and cut, others are refused with FAILED_PRECONDITION naming both.
-  // InvalidArgument for a secret under kMinSecretBytes. Returns the link at
-  // once; its Receive waits for the peer like for any message, and what is sent before the peer
-  // has come is queued. FailedPrecondition while the cut has a link whose stream has not ended. The
-  // link must be destroyed before this service.
+  // Lets one upstream stage dial this cut from now on. Returns the link at once: Receive waits for
+  // the peer as for any message, and what is sent before the peer comes is queued. The link must be
+  // destroyed before this service. A caller that does not show the options' secret is refused with
+  // PERMISSION_DENIED before anything else of the call is read. One with another run, generation or
+  // cut is refused with FAILED_PRECONDITION, which names both. InvalidArgument for a secret shorter
+  // than kMinSecretBytes. FailedPrecondition while the cut has a link whose stream has not ended.
   virtual absl::StatusOr<std::unique_ptr<Link>> Listen(const LinkOptions& options) = 0;
 };
 

@@ -50,7 +50,7 @@ class BoundaryServiceTest : public ::testing::Test {
   std::unique_ptr<Link> link_;
 };
 
-// A peer that writes whatever bytes it likes, with stock gRPC and nothing of ours.
+// A peer that writes arbitrary bytes, using plain gRPC and none of our code.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address, const std::string& ticket = "")
@@ -79,13 +79,13 @@ class RawPeer {
   void Write(const Frame& frame) { Write(frame.SerializeAsString()); }
   void WritesDone() { stream_->WritesDone(); }
 
-  // Whether the server has opened the memory of the ticket.
+  // Returns whether the server has opened the memory of the ticket.
   bool Shares() {
     stream_->WaitForInitialMetadata();
     return context_.GetServerInitialMetadata().count("thinwire-memory") > 0;
   }
 
-  // What the server ended the call with.
+  // Returns the status with which the server ended the call.
   grpc::Status End() {
     grpc::ByteBuffer ignored;
     while (stream_->Read(&ignored)) {
@@ -102,7 +102,7 @@ class RawPeer {
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
 };
 
-// The frames of an activation that the link accepts.
+// Returns the frames of an activation that the link accepts.
 std::vector<Frame> GoodFrames(size_t payload_bytes) {
   std::vector<Frame> frames;
   for (const OutgoingFrame& outgoing :
@@ -128,7 +128,7 @@ TEST_F(BoundaryServiceTest, AFrameOfStockProtobufAndGrpcIsReceived) {
   EXPECT_TRUE(SameMessage(*message, TestMessage(DIRECTION_ACTIVATION, 1000)));
 }
 
-// The memory that docs/wire.md describes, written by nothing of ours: slots of 64 KiB.
+// The memory that docs/wire.md describes, written without our code; slots of 64 KiB.
 class RawMemory {
  public:
   static constexpr size_t kPage = 4096, kSlot = 64 << 10, kBytes = kPage + 64 * kSlot;
@@ -185,7 +185,7 @@ TEST_F(SharedPayloadTest, AsTheDocumentHasItIsReceivedAndItsSlotGivenBack) {
   const absl::StatusOr<Message> message = link_->Receive(TestDeadline());
   ASSERT_TRUE(message.ok()) << message.status();
   EXPECT_TRUE(SameMessage(*message, TestMessage(DIRECTION_ACTIVATION, 50000)));
-  // The thread that received the message gives the slot back, after it has handed the message on.
+  // The thread that received the message frees the slot only after it has handed the message on.
   const SteadyTime deadline = TestDeadline();
   while (memory_.Word(3) != 0 && SteadyTime::Now() < deadline) std::this_thread::yield();
   EXPECT_EQ(memory_.Word(3), 0);
@@ -300,7 +300,7 @@ TEST_F(BoundaryServiceTest, ACutIsListenedAtOnceUntilItsLinkIsDestroyed) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Dial(UpstreamOptions()).status()));
 }
 
-// The calls of a run that was ended keep its links for a while.
+// Calls of a run that was ended keep their links for a while.
 TEST_F(BoundaryServiceTest, AClosedLinkMakesRoomForTheNextAndLeavesItThere) {
   LinkOptions options = DownstreamOptions();
   options.generation = 6;
@@ -395,7 +395,7 @@ TEST_P(BadPeerTest, EndsTheLinkWithAnErrorThatBothSidesSee) {
     EXPECT_EQ(static_cast<int>(end.error_code()), static_cast<int>(GetParam().code))
         << end.error_message();
   }
-  // The place is free again for whoever does better.
+  // The cut is free again for a better peer.
   Listen(DownstreamOptions());
   EXPECT_TRUE(Dial(UpstreamOptions()).ok());
 }

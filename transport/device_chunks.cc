@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// One that is awaited, and one that is copied meanwhile.
+// Copies under way: the one that is awaited, and the next.
 constexpr size_t kUnderWay = 2;
 
 }  // namespace

@@ -1,6 +1,5 @@
-// The chunks of a message whose payload stands in a device's memory, as the device copies them out:
-// to memory that the peer has, too, or to the host's. While the sender sends one, the next is
-// copied.
+// Copies a message's payload out of a device's memory in chunks: to memory shared with the peer, or
+// to the host's. The next chunk is copied while the sender sends the current one.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +19,13 @@ namespace thinwire {
 
 class DeviceChunks {
  public:
-  // Where a chunk is now: in a slot, or in memory of the host.
+  // A chunk after its copy: in a shared slot, or in host memory.
   struct Chunk {
     std::optional<uint32_t> slot;
     Payload on_host;
     uint32_t crc32c = 0;
   };
-  // Gives a slot for so many bytes whose pages are locked; none: the chunk goes to the host's
+  // Finds a free slot with locked pages for `bytes` bytes. Without one the chunk is copied to host
   // memory.
   struct Room {
     uint32_t slot = 0;
@@ -34,8 +33,8 @@ class DeviceChunks {
   };
   using FindRoom = std::function<std::optional<Room>(size_t bytes)>;
 
-  // `payload` stands in a device's memory and is not empty; `queue`, which nobody else uses, is
-  // that device's, and `host` its host().
+  // `payload` is in a device's memory and not empty. `queue` belongs to that device and to nobody
+  // else; `host` is the device's host().
   DeviceChunks(Payload payload, CopyQueue* queue, Device* host, FindRoom find_room)
       : payload_(std::move(payload)),
         queue_(queue),
@@ -45,8 +44,8 @@ class DeviceChunks {
   DeviceChunks(const DeviceChunks&) = delete;
   DeviceChunks& operator=(const DeviceChunks&) = delete;
 
-  // The next one. With the last the payload's owner has gone. The device's errors, after which
-  // there is no next one.
+  // Returns the next chunk. The last one also releases the payload's owner. After an error, which
+  // is the device's, Next must not be called again.
   absl::StatusOr<Chunk> Next();
 
  private:

@@ -1,4 +1,5 @@
-// Links whose ends have a device, on the emulator: what its copies carry, and what falls back.
+// Tests links whose ends have a device, on the emulator: what device copies carry and what falls
+// back to the host.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,7 +62,7 @@ Message ExactMessage(Direction direction, size_t bytes, uint32_t microbatch = 0)
   return message;
 }
 
-// The same message, its payload in the device's memory.
+// Returns the same message with its payload in the device's memory.
 Message SentFrom(Device* device, Message message) {
   const ByteSpan bytes = message.payload.bytes;
   auto buffer = *Buffer::Allocate(device, bytes.size());
@@ -73,8 +74,8 @@ Message SentFrom(Device* device, Message message) {
 
 class DeviceLinkTest : public testing::Test {
  protected:
-  // Sends the message to the downstream end and returns what came; `on_device` whether its payload
-  // is to be in the device's memory.
+  // Sends the message to the downstream end and checks what arrives. `on_device` says whether its
+  // payload must be in the device's memory.
   void ExpectArrives(ConnectedLinks* links, const Message& message, bool on_device) {
     const absl::StatusOr<Message> received = links->downstream->Receive(TestDeadline());
     ASSERT_TRUE(received.ok()) << received.status();
@@ -88,7 +89,7 @@ TEST_F(DeviceLinkTest, AnExactMessageGoesFromDeviceToDevice) {
   ConnectedLinks links(Transport::kUnix, OnDevice(UpstreamOptions()),
                        OnDevice(DownstreamOptions()));
   EXPECT_EQ(links.upstream->sends_from(), TheDevice());
-  // Parts of a chunk, whole chunks, and a last one that is as fast by the socket.
+  // Parts of a chunk, whole chunks, and a last chunk small enough to be as fast by the socket.
   for (const size_t bytes : {kMaxChunkBytes / 3, kMaxChunkBytes, 2 * kMaxChunkBytes + 100000,
                              3 * kMaxChunkBytes + 1000}) {
     const Message message = ExactMessage(DIRECTION_ACTIVATION, bytes);
@@ -151,7 +152,7 @@ TEST_F(DeviceLinkTest, NothingHoldsThePayloadWhenItHasLeft) {
   EXPECT_TRUE(payload.expired());
 }
 
-// Small messages, of which there is room for 32.
+// Tests with small messages, of which there is room for 32.
 class DeviceLinkRoomTest : public DeviceLinkTest {
  protected:
   static constexpr size_t kBytes = 64 << 10;
@@ -204,7 +205,7 @@ TEST_F(DeviceLinkRoomTest, AWaitForItEndsWithTheLink) {
   sender.join();
 }
 
-// A device whose host will not lock pages.
+// A device whose host refuses to lock pages.
 class NoLocks final : public DirectCopies {
  public:
   Error LockPages(void* /*memory*/, size_t /*bytes*/) override {

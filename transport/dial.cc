@@ -38,7 +38,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
 
   void Start() {
     stub_.PrepareBidiStreamingCall(&context_, kExchangeMethod, grpc::StubOptions(), this);
-    AddHold();  // until Finish: writes start from outside of reactions
+    AddHold();  // until Finish, since writes start outside of reactions
     stream_.Attach(this);
     StartCall();
   }
@@ -63,7 +63,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
   std::string PeerAddress() const override { return context_.peer(); }
   bool status_follows() const override { return true; }
 
-  // Without it everything goes through the socket.
+  // Offers shared memory; without it everything goes through the socket.
   void OfferMemory(const LinkOptions& options) {
     auto memory =
         SharedMemory::Create(std::min<uint64_t>(options.max_payload_bytes, kMaxChunkBytes));
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
   const auto reactor = std::make_shared<ClientReactor>(target, options, security);
   reactor->Start();
   const std::shared_ptr<GrpcStream> stream(reactor, reactor->stream());
-  std::unique_ptr<Link> link = NewStreamLink(stream);  // its end is the reactor's
+  std::unique_ptr<Link> link = NewStreamLink(stream);  // shares ownership of the reactor
   const absl::Status accepted = stream->WaitAccepted(deadline, stopped);
   if (accepted.ok()) return link;
   const std::string message = absl::StrCat("cut ", options.name, ": ", options.peer, " at ", target,

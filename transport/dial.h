@@ -13,9 +13,9 @@
 
 namespace thinwire {
 
-// Dials `target` ("unix:/path", "host:port") on a channel of its own and waits
-// until the peer has accepted the boundary. Unavailable, FailedPrecondition or PermissionDenied
-// name peer and cut; an error of `stopped`, which is asked every 100 ms, ends the wait.
+// Dials `target` ("unix:/path", "host:port") on its own channel and waits until the peer has
+// accepted the boundary. `stopped` is called every 100 ms; an error of it ends the wait.
+// Unavailable, FailedPrecondition and PermissionDenied name peer and cut.
 absl::StatusOr<std::unique_ptr<Link>> DialLink(
     const std::string& target, const LinkOptions& options, const Security& security,
     SteadyTime deadline,

@@ -1,10 +1,11 @@
-// Throughput of a gRPC link against that of a bare socket of the same kind, measured in turns:
+// Compares the throughput of a gRPC link with that of a bare socket of the same kind, in turns:
 //
 //   link_bench [--messages=N]
 //
-// Each side uses two threads of ours: one sends, one receives. The link carries 4 MiB payloads with
-// all checksums and gives each message as one checked buffer; the bare socket writes and reads the
-// same bytes into one buffer and looks at none. Medians of the rounds and their ratio.
+// Each side uses two threads of ours, one that sends and one that receives. The link carries 4 MiB
+// payloads with all checksums and delivers each message as one checked buffer. The bare socket
+// writes the same bytes and reads them into one buffer without a check. Prints the medians of the
+// rounds and their ratio.
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -42,8 +43,8 @@ double Rate(absl::Duration elapsed, int messages) {
   return static_cast<double>(kMaxChunkBytes) * messages / absl::ToDoubleSeconds(elapsed) * 1e-9;
 }
 
-// The receiver answers each message with an empty one, so that no more than kInFlight are under
-// way, as in a pipeline.
+// Returns the rate of a link. The receiver answers each message with an empty one, so that at most
+// kInFlight are under way, as in a pipeline.
 double LinkRate(Transport transport, int messages) {
   ConnectedLinks links(transport);
   const Message message = TestMessage(DIRECTION_ACTIVATION, kMaxChunkBytes);

@@ -17,12 +17,12 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr int kPings = 11;
 constexpr size_t kMostFloats = size_t{1} << 18;  // 1 MiB
 constexpr size_t kFirstFloats = size_t{1} << 10;
-// So many messages under way fill a link whose round trip is eight times what one of them takes.
+// Messages under way. As a message takes an eighth of the round trip, this many fill the link.
 constexpr int kInFlight = 16;
 constexpr int kRoundTripsOfMessage = 8;
 constexpr absl::Duration kLeastOfMessage = absl::Milliseconds(20);
 
-// Random bytes: a network that compresses must not gain by it.
+// Returns random bytes, as a network that compresses must not gain by them.
 Payload RandomPayload(size_t floats) {
   const auto words = std::make_shared<std::vector<uint64_t>>((floats + 1) / 2);
   for (size_t i = 0; i < words->size(); ++i) (*words)[i] = RandomKey(1, i);
@@ -77,7 +77,7 @@ class Measurement {
     return SteadyTime::Now() - start;
   }
 
-  // How many floats a message must have for its way to take a while.
+  // Returns the number of floats of a message that takes long enough to be measured.
   absl::StatusOr<size_t> FloatsFor(bool down) {
     const absl::Duration wanted = std::max(kLeastOfMessage, round_trip_ / kRoundTripsOfMessage);
     for (size_t floats = kFirstFloats; floats < kMostFloats; floats *= 4) {

@@ -65,7 +65,7 @@ TEST_P(LinkTest, MessagesArriveInTheOrderTheyWereSent) {
   sender.join();
 }
 
-// More than shared memory has slots for.
+// Sends more messages than shared memory has slots.
 TEST_P(LinkTest, ManyMessagesUnderWayArriveInOrder) {
   constexpr uint32_t kMessages = 80;
   LinkOptions upstream = UpstreamOptions(), downstream = DownstreamOptions();
@@ -135,7 +135,7 @@ TEST_P(LinkTest, PeerOfAClosedLinkIsToldThatItIsGone) {
   }
 }
 
-// Also if the link is destroyed at once.
+// The peer is told even if the link is destroyed at once.
 TEST_P(LinkTest, TheUpstreamPeerIsToldWhyALinkIsClosed) {
   for (const bool is_destroyed : {false, true}) {
     ConnectedLinks links(GetParam());
@@ -173,7 +173,7 @@ TEST_P(LinkTest, DestroyingALinkWithUnsentMessagesReturns) {
     links.upstream->Send(TestMessage(DIRECTION_ACTIVATION, 9 * kMiB, i));
   }
   links.upstream = nullptr;
-  // Whatever had come before the end can be received; then the end shows.
+  // Everything that came before the end can be received; only then the end shows.
   absl::Status end;
   while (end.ok()) end = links.downstream->Receive(TestDeadline()).status();
   EXPECT_FALSE(absl::IsDeadlineExceeded(end)) << end;
@@ -186,7 +186,7 @@ TEST_P(LinkTest, PayloadIsReleasedOnceItHasBeenSentAndReceived) {
   links.upstream->Send(std::move(message));
   ASSERT_TRUE(links.downstream->Receive(TestDeadline()).ok());
   ASSERT_TRUE(links.upstream->Flush(TestDeadline()).ok());
-  links = ConnectedLinks(Transport::kMemory);  // ends both, so that gRPC lets go of its slices
+  links = ConnectedLinks(Transport::kMemory);  // ends both, so that gRPC drops its slices
   EXPECT_TRUE(owner.expired());
 }
 
@@ -197,7 +197,7 @@ TEST_P(LinkTest, OneMessageMoreThanTheQueueHoldsIsThePeersError) {
   for (uint32_t i = 0; i < 3; ++i) {
     links.upstream->Send(TestMessage(DIRECTION_ACTIVATION, 5 * kMiB, i));
   }
-  // The sender learns of it, so by then all three have come.
+  // The sender has learnt of the end by then, so all three have come.
   EXPECT_TRUE(absl::IsUnavailable(links.upstream->Receive(TestDeadline()).status()));
   EXPECT_TRUE(links.downstream->Receive(TestDeadline()).ok());
   EXPECT_TRUE(links.downstream->Receive(TestDeadline()).ok());

@@ -1,4 +1,4 @@
-// Connected links for the tests and the benchmark of links.
+// Makes connected links for the tests and the benchmark of links.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@ class TestServer {
 
   const std::string& address() const { return address_; }
   BoundaryService* service() { return service_.get(); }
-  // Ends all calls. The destructor does so too.
+  // Ends all calls, as the destructor does.
   void Stop();
 
  private:
-  std::string folder_;  // of the Unix socket, or empty
+  std::string folder_;  // folder of the Unix socket, or empty
   std::string address_;
   std::unique_ptr<BoundaryService> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -37,7 +37,7 @@ struct ConnectedLinks {
                           const LinkOptions& upstream_options = UpstreamOptions(),
                           const LinkOptions& downstream_options = DownstreamOptions());
 
-  std::unique_ptr<TestServer> server;  // null in memory
+  std::unique_ptr<TestServer> server;  // null for kMemory
   std::unique_ptr<Link> downstream;
   std::unique_ptr<Link> upstream;
 };

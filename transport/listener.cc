@@ -37,13 +37,14 @@ absl::Status CannotListen(const std::string& address, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why));
 }
 
-// 0 for what is no open descriptor.
+// Returns 0 if `fd` is no open descriptor.
 uint64_t InodeOf(int fd) {
   struct stat about;
   return fstat(fd, &about) == 0 ? about.st_ino : 0;
 }
 
-// Dissolving the association drops what was received and not read, as shutdown would not.
+// Connecting to AF_UNSPEC dissolves the association and drops received bytes that were not read;
+// shutdown alone would keep them.
 void Reset(int fd) {
   sockaddr nobody = {};
   nobody.sa_family = AF_UNSPEC;
@@ -60,7 +61,7 @@ bool SomebodyListensAt(const sockaddr_un& address) {
   return !refused;
 }
 
-// "127.0.0.1" of "127.0.0.1:4700".
+// Returns "127.0.0.1" of "127.0.0.1:4700".
 absl::string_view HostOf(absl::string_view name) { return name.substr(0, name.rfind(':')); }
 
 }  // namespace
@@ -158,11 +159,11 @@ void Listener::AcceptAll(int listening) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
       Complain(absl::StrCat("cannot accept: ", std::strerror(errno)));
       pollfd end = {stop_[0], POLLIN, 0};
-      poll(&end, 1, static_cast<int>(kNextTry.count()));  // it may pass
+      poll(&end, 1, static_cast<int>(kNextTry.count()));  // waits: the shortage may pass
       return;
     }
     const int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // without effect on a Unix socket
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // no effect on a Unix socket
     const Connection connection = {fd, InodeOf(fd), SocketName(from)};
     const std::string refused = Admit(connection);
     if (!refused.empty()) {
@@ -217,7 +218,8 @@ void Listener::Trust(const std::string& peer) {
   for (Connection& one : connections_) one.is_trusted |= !name.empty() && one.peer == name;
 }
 
-// Whoever shares the machine's file system, over a Unix socket, has an empty name.
+// A peer on a Unix socket shares the machine's file system; it has an empty name and is not
+// watched.
 bool Listener::WatchUntrusted() {
   const std::lock_guard<std::mutex> lock(mutex_);
   bool is_any = false;
@@ -229,14 +231,14 @@ bool Listener::WatchUntrusted() {
     Complain(absl::StrCat(HostOf(one.peer), " has sent ", received,
                           " bytes that belong to no run: its connection is closed"));
     Reset(one.fd);
-    one.inode = 0;  // it is gone, whatever becomes of the descriptor
+    one.inode = 0;  // forget it, even if the descriptor is still open
   }
   return is_any;
 }
 
 void Listener::Complain(const std::string& why) {
   const SteadyTime now = SteadyTime::Now();
-  if (complained_.size() > 100) complained_.clear();  // reasons name hosts
+  if (complained_.size() > 100) complained_.clear();  // bounded, since reasons name hosts
   const auto [told, is_new] = complained_.emplace(why, now);
   if (!is_new && now - told->second < kComplainEvery) return;
   told->second = now;

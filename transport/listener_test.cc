@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr int kPatienceMs = 10'000;
 
-// A plain TCP connection of a peer that says nothing.
+// A plain TCP connection of a peer that sends nothing by itself.
 class Peer {
  public:
   Peer() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
@@ -46,7 +46,7 @@ class Peer {
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
   }
-  // A server of HTTP/2 says its settings as soon as it has a connection.
+  // Returns whether the server serves: HTTP/2 sends its settings as soon as a connection exists.
   bool IsServed() { return Read() > 0; }
   bool IsClosed() {
     for (;;) {
@@ -57,11 +57,11 @@ class Peer {
   void Write(const std::string& bytes) {
     (void)send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // HTTP/2's preface and empty settings.
+  // Sends HTTP/2's preface and empty settings.
   void Greet() {
     Write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string("\0\0\0\x04\0\0\0\0\0", 9));
   }
-  // Sends a ping of HTTP/2, whose bytes come back.
+  // Returns whether a ping of HTTP/2 is answered with the same bytes.
   bool IsAnswered() {
     const std::string ping = "pingpong";
     Write(std::string("\0\0\x08\x06\0\0\0\0\0", 9) + ping);
@@ -90,7 +90,7 @@ class Peer {
   }
 
   int fd_;
-  char bytes_[512];  // that were read last
+  char bytes_[512];  // the last bytes that were read
 };
 
 class ListenerTest : public ::testing::Test {
@@ -119,7 +119,7 @@ class ListenerTest : public ::testing::Test {
     return absl::StrCat(complaints_.size(), complaints_.empty() ? "" : ": " + complaints_.front());
   }
 
-  std::string folder_ = "/tmp/listener-XXXXXX";  // a socket's path is to be short
+  std::string folder_ = "/tmp/listener-XXXXXX";  // short, as a socket's path must be
   ConnectionLimits limits_;
   Stage::Service service_;
   std::unique_ptr<Listener> listener_;
@@ -129,7 +129,7 @@ class ListenerTest : public ::testing::Test {
 };
 
 TEST_F(ListenerTest, HandsCallsToTheServer) {
-  // By number: at a name gRPC asks a resolver that keeps memory for good.
+  // By number: for a name gRPC asks a resolver, which keeps memory for good.
   std::vector<std::pair<std::string, std::string>> called = {{"127.0.0.1:0", "127.0.0.1"},
                                                              {"localhost:0", "127.0.0.1"},
                                                              {"0.0.0.0:0", "127.0.0.1"},
@@ -190,7 +190,7 @@ TEST_F(ListenerTest, ConnectionsBeyondTheLimitAreClosedAndOthersServedOnceThereI
   EXPECT_TRUE(Peer(listener_->address()).IsClosed());
   EXPECT_EQ(Complaints(), "1: there are 4 connections, no more are accepted");
   peers.clear();
-  bool is_served = false;  // as soon as the server has seen their ends
+  bool is_served = false;  // true once the server has seen their ends
   for (int i = 0; i < 100 && !is_served; ++i) {
     is_served = Peer(listener_->address()).IsServed();
     if (!is_served) usleep(20'000);
@@ -226,7 +226,7 @@ TEST_F(ListenerTest, WhoSendsMuchWithoutBeingTrustedIsCutOff) {
   listener_->Trust(friendly.name());
   listener_->Trust("unix:");
   for (Peer* peer : {&stranger, &friendly}) peer->Greet();
-  // Frames of a type that HTTP/2 does not have, which a server has to overlook.
+  // Frames of a type that HTTP/2 does not have; a server must ignore them.
   const std::string nothing("\0\0\x08\x7F\0\0\0\0\0whatever", 17);
   for (int i = 0; i < 1000; ++i) friendly.Write(nothing);
   for (int i = 0; i < 1000; ++i) stranger.Write(nothing);

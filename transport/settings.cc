@@ -13,8 +13,8 @@
 namespace thinwire {
 namespace {
 
-// Of a connection, at once. A coordinator has few calls under way, a link is one; of each, up to a
-// whole message is held before anybody looks at it.
+// Streams of a connection at once. A coordinator has few calls under way, and a link is one. gRPC
+// holds up to a whole message of each before anybody looks at it.
 constexpr int kMaxStreams = 8;
 
 using Setting = std::pair<const char*, int>;
@@ -23,13 +23,13 @@ std::vector<Setting> SharedSettings(const std::string& address) {
   constexpr int kSecond = 1000;  // milliseconds
   return {
       {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
-      // Large HTTP/2 frames save system calls but hold up a PING behind them, which a real network
-      // must not.
+      // Large HTTP/2 frames save system calls, but a PING waits behind them, which must not happen
+      // on a real network.
       {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, IsLoopback(address) ? (16 << 20) - 1 : 64 << 10},
-      // The window of a stream that has just begun; later gRPC sets it from its own estimates.
+      // Window of a stream that has just begun; later gRPC sets it from its own estimates.
       {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(2 * kMaxChunkBytes)},
       {GRPC_ARG_HTTP2_BDP_PROBE, 1},
-      // A stopped machine answers no PING: after half a minute its streams fail.
+      // A machine that has stopped answers no PING: its streams fail after half a minute.
       {GRPC_ARG_KEEPALIVE_TIME_MS, 10 * kSecond},
       {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * kSecond},
       {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
@@ -57,7 +57,7 @@ grpc::ChannelArguments DataChannelArguments(const std::string& target) {
   }
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  // Also how long one attempt to connect may take.
+  // This also limits how long one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

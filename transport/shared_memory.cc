@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 constexpr uint64_t kMagic = 0x7468696e77697265;  // "thinwire"
 constexpr size_t kTokenBytes = 32;
-// The peer cannot take pages away that this process still reads.
+// The seals forbid resizing, so the peer cannot take pages away that this process still reads.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 absl::Status Failed(const char* call) {
@@ -40,7 +40,7 @@ absl::Status NotOurs(const std::string& why) {
   return absl::FailedPreconditionError(absl::StrCat("shared memory: ", why));
 }
 
-// A file that is closed unless it is kept.
+// A file descriptor that is closed unless Keep takes it.
 class File {
  public:
   explicit File(int number) : number_(number) {}
@@ -54,7 +54,7 @@ class File {
   int number_;
 };
 
-// What memory it is. The peer may write here what it likes: Open reads it once.
+// Identifies the memory. The peer may write here at any time, so Open reads it once.
 struct MemoryLabel {
   uint64_t magic;
   uint64_t slot_bytes;
@@ -63,11 +63,11 @@ struct MemoryLabel {
 
 size_t BytesOf(size_t slot_bytes, uint32_t slots) { return kPageBytes + 2 * slots * slot_bytes; }
 
-// Who waits for room looks this often whether it is wanted any more.
+// How often a sender that waits for room checks whether it is still wanted.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
 
-// Sleeps while the word has that value, until somebody wakes its waiters in whichever process, and
-// no longer than `most`. May return for no reason.
+// Sleeps while the word has that value, until a waiter is woken from any process or `most` has
+// passed. May return early for no reason.
 void SleepWhile(std::atomic<uint32_t>* word, uint32_t value, absl::Duration most) {
   const timespec time = absl::ToTimespec(most);
   syscall(SYS_futex, word, FUTEX_WAIT, value, &time, nullptr, 0);
@@ -86,13 +86,13 @@ absl::StatusOr<uint8_t*> Map(int file, size_t bytes) {
 
 }  // namespace
 
-// The first page.
+// Contents of the first page.
 struct SharedMemory::Header {
   MemoryLabel label;
-  // Whether a slot waits for its reader: of the dialling end's, then of the other's.
+  // 1 while a slot waits for its reader. First the slots that the dialling end writes, then the
+  // other's.
   std::atomic<uint32_t> taken[2][kSlots];
-  // Counts the slots that became free: of the dialling end's, then of the other's. Whoever waits
-  // for one sleeps on it.
+  // Number of slots freed so far, in the same order. A sender that waits for a slot sleeps on it.
   std::atomic<uint32_t> freed[2];
 };
 
@@ -137,7 +137,8 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Open(const std::stri
         absl::StrCat("shared memory: ticket of ", ticket.size(), " bytes, want PID FD TOKEN"));
   }
   const std::string path = absl::StrCat("/proc/", process, "/fd/", number);
-  // Another process may have that number, and any file: nothing may come of opening it.
+  // The process id may now belong to another process and the number to any file, so opening it must
+  // have no effect.
   File file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.number() < 0) return Failed("open");
   struct stat about = {};
@@ -177,7 +178,8 @@ void SharedMemory::LockFor(DirectCopies* copies, std::function<void(const std::s
   may_lock_ = copies != nullptr;
 }
 
-// To lock pages takes as long as to copy them a few times: only those that are used, and once.
+// Locking pages takes as long as copying them a few times, so only slots that are used are locked,
+// and once each.
 bool SharedMemory::Lock(bool dials, uint32_t slot) {
   bool& locked = locked_[dials ? 0 : 1][slot];
   if (locked || !may_lock_) return locked;
@@ -189,7 +191,9 @@ bool SharedMemory::Lock(bool dials, uint32_t slot) {
   return locked;
 }
 
-// The lowest free slot, which is the one most likely to be in a cache.
+// Takes the lowest free slot, which is most likely to be in a cache. Only this thread sets `taken`
+// at this end, so no compare-and-swap is needed. `freed` is read before the scan: a slot freed
+// since then changes it, and SleepWhile returns at once.
 std::optional<uint32_t> SharedMemory::Reserve(size_t bytes, SteadyTime deadline,
                                               const std::function<bool()>& is_over) {
   if (bytes > slot_bytes_) return std::nullopt;

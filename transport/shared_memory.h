@@ -1,11 +1,11 @@
-// Memory that both ends of a link on one machine have, so that payloads need not go through its
+// Memory shared by both ends of a link on one machine, so that payloads need not go through its
 // socket.
 //
-// It has a few slots for each direction. Who sends reserves a free one, copies a payload there and
-// names it in a frame; who receives frees it when the payload has been read. A device that copies
-// by itself gets the pages of a slot locked when it is first used. The memory has no name in any
-// file system: the end that dials makes it, the other opens it by the file descriptor that /proc
-// shows, and it is gone with the last of the two processes.
+// It has kSlots slots for each direction. The sender reserves a free slot, copies a payload there
+// and names the slot in a frame. The receiver frees it when the payload has been read. A device
+// that copies by itself gets a slot's pages locked when the slot is first used. The memory has no
+// name in any file system. The dialling end creates it, and the other end opens it by the file
+// descriptor that /proc shows. It is gone with the last of the two processes.
 #pragma once
 
 #include <atomic>
@@ -26,39 +26,40 @@ namespace thinwire {
 
 class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
  public:
-  // For the end that dials, with slots of `slot_bytes`. Pages that are never written take no
-  // memory. Errors of the system.
+  // Makes the memory at the dialling end, with slots of `slot_bytes`. Pages that are never written
+  // take no memory. Returns errors of the system.
   static absl::StatusOr<std::shared_ptr<SharedMemory>> Create(size_t slot_bytes);
-  // For the other end: what Create made in the process that wrote this ticket. InvalidArgument or
-  // FailedPrecondition for anything else, as where the two see other processes in /proc.
+  // Opens, at the other end, what Create made in the process that wrote `ticket`. InvalidArgument
+  // or FailedPrecondition for anything else, also if the two ends see different processes in /proc.
   static absl::StatusOr<std::shared_ptr<SharedMemory>> Open(const std::string& ticket);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  // Printable, a line.
+  // Returns a printable line that Open understands.
   std::string Ticket() const;
 
-  // From now on a slot's pages are locked for `copies`, which outlives this. If they cannot be,
-  // `on_note` is called with why, once, and none is any more. Before anything else is called.
+  // Locks the pages of slots for `copies` from now on; `copies` outlives this. If a lock fails,
+  // `on_note` is called once with the reason and no more pages are locked. Called before anything
+  // else.
   void LockFor(DirectCopies* copies, std::function<void(const std::string&)> on_note);
 
-  // The number of a free slot of this end, which then is not free; none where no slot is large
-  // enough, or none is free by the deadline or when `is_over`, which is asked now and then. One
-  // thread at a time, these four.
+  // Reserves a free slot of this end and returns its number. Waits until `deadline`, or until
+  // `is_over`, which is called now and then, returns true. Returns nothing if no slot got free or
+  // none is large enough. Reserve, Put, Locked and Release are called by one thread at a time.
   std::optional<uint32_t> Reserve(size_t bytes, SteadyTime deadline,
                                   const std::function<bool()>& is_over);
-  // Copies the bytes to a reserved slot and returns their CRC-32C.
+  // Copies `bytes` to a reserved slot and returns their CRC-32C.
   uint32_t Put(uint32_t slot, ByteSpan bytes);
-  // The memory of a reserved slot, for a device; null where its pages cannot be locked.
+  // Returns the memory of a reserved slot for a device; null if its pages cannot be locked.
   uint8_t* Locked(uint32_t slot);
-  // Gives up a reserved slot that the peer has not been told of.
+  // Frees a reserved slot that the peer has not been told of.
   void Release(uint32_t slot);
 
-  // Bytes that the peer has put there, and whether their pages are locked. The slot is free again
-  // when the last owner goes. The peer can write there even now, so the bytes are to be checked as
-  // they are read. InvalidArgument for a slot that there is not, or for more bytes than it has. One
-  // thread at a time.
+  // Returns bytes that the peer has put into a slot, and whether their pages are locked. The slot
+  // becomes free when the last owner of the payload goes. The peer can still write there, so the
+  // bytes must be checked as they are read. InvalidArgument if the slot does not exist or has fewer
+  // bytes. One thread at a time.
   struct Taken {
     Payload payload;
     bool is_locked = false;
@@ -66,8 +67,8 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   absl::StatusOr<Taken> Take(uint32_t slot, size_t bytes);
 
  private:
-  // In each direction: of the largest exact messages some eight, more than schedules let stages be
-  // ahead. What is never written takes no memory.
+  // Slots in each direction. The largest exact messages take some eight, more than a schedule lets
+  // stages be ahead. Pages never written take no memory.
   static constexpr uint32_t kSlots = 32;
   struct Header;
   enum class End { kDials, kListens };
@@ -78,17 +79,18 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   bool dials() const { return end_ == End::kDials; }
   Header* header() const;
   bool Lock(bool dials, uint32_t slot);
-  // Of the slots that the dialling, or the other, end writes.
+  // Returns a slot that the dialling end writes, or that the other end writes.
   uint8_t* Slot(bool dials, uint32_t slot) const;
 
-  const int file_;  // that the peer opens; the other end has none
+  const int file_;  // opened by the peer; -1 at the other end
   uint8_t* const memory_;
   const size_t slot_bytes_;
   const End end_;
   DirectCopies* copies_ = nullptr;
   std::function<void(const std::string&)> on_note_;
-  std::atomic<bool> may_lock_{false};  // nothing was refused
-  // By direction, as Header::taken: of the thread that reserves, and of the one that takes.
+  std::atomic<bool> may_lock_{false};  // no lock has failed yet
+  // By direction, as Header::taken. One row belongs to the reserving thread, the other to the
+  // taking one.
   bool locked_[2][kSlots] = {};
 };
 

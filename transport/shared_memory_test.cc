@@ -27,7 +27,7 @@ class SharedMemoryTest : public ::testing::Test {
       : dialling_(*SharedMemory::Create(5000)),
         listening_(*SharedMemory::Open(dialling_->Ticket())) {}
 
-  // None where nothing is free now.
+  // Returns nothing if no slot is free now.
   std::optional<uint32_t> Put(SharedMemory* memory, const std::vector<uint8_t>& bytes) {
     const std::optional<uint32_t> slot =
         memory->Reserve(bytes.size(), SteadyTime(), [] { return false; });
@@ -41,7 +41,7 @@ class SharedMemoryTest : public ::testing::Test {
   static SteadyTime TestDeadline() { return SteadyTime::Now() + absl::Seconds(30); }
 
   std::shared_ptr<SharedMemory> dialling_, listening_;
-  uint32_t crc_ = 0;  // of what was put last
+  uint32_t crc_ = 0;  // checksum of the last Put
 };
 
 TEST_F(SharedMemoryTest, EachEndReadsWhatTheOtherHasPut) {
@@ -93,7 +93,7 @@ TEST_F(SharedMemoryTest, ASlotThatIsGivenUpIsFree) {
   EXPECT_EQ(Put(dialling_.get(), {1}), 3u);
 }
 
-// Notes what is locked; refuses from the third call on.
+// Records what is locked; refuses from the third call on.
 class FewLocks final : public DirectCopies {
  public:
   Error LockPages(void* memory, size_t bytes) override {
@@ -161,7 +161,7 @@ TEST_F(SharedMemoryTest, WhatIsTakenOutlivesBothEnds) {
 }
 
 TEST_F(SharedMemoryTest, WhatIsTooLargeFindsNoSlot) {
-  EXPECT_TRUE(Put(dialling_.get(), std::vector<uint8_t>(8192)));  // whole pages
+  EXPECT_TRUE(Put(dialling_.get(), std::vector<uint8_t>(8192)));  // slots have whole pages
   EXPECT_FALSE(Put(dialling_.get(), std::vector<uint8_t>(8193)));
 }
 
@@ -179,7 +179,7 @@ TEST(SharedMemoryTicketTest, AWrongOneOpensNothing) {
   const std::shared_ptr<SharedMemory> memory = *SharedMemory::Create(4096);
   const std::string ticket = memory->Ticket(), token(64, 'a');
   const std::string own = absl::StrCat(getpid(), " ");
-  // Of a file without seals, of one with them that is not a link's memory, and of a pipe.
+  // Tickets of a file without seals, of a sealed one that is not a link's memory, and of a pipe.
   const int plain = memfd_create("plain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(ftruncate(plain, 1 << 20), 0);
   int ends[2];

@@ -5,8 +5,7 @@
 namespace thinwire {
 namespace {
 
-// What a byte of the message takes in a header: gRPC writes "%1b" for those that are not printable
-// ASCII.
+// Returns the bytes that `c` takes in a header: gRPC writes what is not printable ASCII as "%1b".
 size_t WireBytes(char c) { return c < ' ' || c > '~' || c == '%' ? 3 : 1; }
 
 bool ContinuesCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }

@@ -1,4 +1,4 @@
-// The one place where an absl::Status becomes a gRPC status, and back.
+// Converts an absl::Status to a gRPC status and back; nothing else does so.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace thinwire {
 
-// Of a message that takes more on the wire, the beginning is sent: gRPC lets headers of 16 KiB
-// through, and an error without its message would be the peer's.
+// Bytes that a message may take on the wire; of a longer one only the beginning is sent. gRPC lets
+// headers of 16 KiB through; a larger one would reach the peer as an error without its message.
 inline constexpr size_t kMaxMessageBytes = 8 << 10;
 
-// The two libraries number their codes alike.
+// Converts a status; the two libraries number their codes alike.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// The message is a peer's: as Printable has it.
+// Converts a peer's status; its message is made Printable.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace thinwire

@@ -26,7 +26,7 @@ TEST(ToGrpcStatusTest, CutsBetweenCharactersAndCountsWhatTheyTakeOnTheWire) {
   std::string message;
   for (int i = 0; i < 5000; ++i) message += "\u00e9";
   const std::string sent = ToGrpcStatus(absl::InternalError(message)).error_message();
-  // Six bytes on the wire each.
+  // Each character takes six bytes on the wire.
   EXPECT_EQ(sent, absl::StrCat(message.substr(0, 2 * (kMaxMessageBytes / 6)), " ... (",
                                10'000 - 2 * (kMaxMessageBytes / 6), " more bytes)"));
 }

@@ -21,10 +21,10 @@ constexpr absl::Duration kStopCheckEvery = absl::Milliseconds(100);
 
 using Owner = std::shared_ptr<const void>;
 
-// gRPC may call this on a thread of its own, after the link has gone.
+// gRPC may call this on a thread of its own, after the link has been destroyed.
 void ReleaseOwner(void* owner) { delete static_cast<Owner*>(owner); }
 
-// A slice of bytes that stay where they are.
+// Returns a slice that refers to the payload's bytes where they are.
 grpc::Slice ToSlice(const Payload& payload) {
   return grpc::Slice(const_cast<uint8_t*>(payload.bytes.data()), payload.bytes.size(), ReleaseOwner,
                      new Owner(payload.owner));
@@ -37,12 +37,12 @@ grpc::ByteBuffer ToByteBuffer(const OutgoingFrame& frame) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-// A frame whose payload lies in shared memory (docs/wire.md): this byte, with which no frame
-// begins, the slot and the payload's bytes as little-endian numbers of four bytes, and the frame up
-// to its payload.
+// First byte of a frame whose payload is in shared memory (docs/wire.md); no other frame begins
+// with it. The slot and the payload's size follow as little-endian 32-bit numbers, then the frame
+// up to its payload.
 constexpr char kSharedMark = 0x07;
 constexpr size_t kSharedHeadBytes = 1 + 4 + 4;
-// A smaller payload is as fast through a socket.
+// Smaller payloads are as fast through a socket.
 constexpr size_t kLeastSharedBytes = 16 << 10;
 
 void AppendNumber(uint32_t number, std::string* bytes) {
@@ -67,7 +67,7 @@ bool IsShared(const std::vector<grpc::Slice>& slices) {
   return !slices.empty() && slices[0].size() > 0 && *slices[0].begin() == kSharedMark;
 }
 
-// What a frame in shared memory consists of.
+// The parts of a frame whose payload is in shared memory.
 struct SharedFrame {
   std::string prefix;
   Payload payload;
@@ -105,7 +105,8 @@ void GrpcStream::Share(std::shared_ptr<SharedMemory> memory) {
 
 absl::Status GrpcStream::Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const {
   const auto slices = std::make_shared<std::vector<grpc::Slice>>();
-  if (!buffer.Dump(slices.get()).ok()) return absl::OkStatus();  // parses as one without header
+  // Is refused later as a frame without a header.
+  if (!buffer.Dump(slices.get()).ok()) return absl::OkStatus();
   if (IsShared(*slices)) return TakeShared(TextOf(*slices), shared_.get(), to);
   for (const grpc::Slice& slice : *slices) to->parts.emplace_back(slice.begin(), slice.size());
   to->owner = slices;
@@ -153,7 +154,7 @@ void GrpcStream::SendChunk(const Payload& chunk_bytes, uint64_t chunk,
   Push(ToByteBuffer(frame));
 }
 
-// While a chunk is copied and summed, the peer reads the one before it.
+// Sends chunk after chunk: while one is copied and summed, the peer reads the one before it.
 void GrpcStream::SendFromHost(const Payload& payload, Sending* sending) {
   for (uint64_t i = 0; i < NumChunks(payload.bytes.size()); ++i) {
     SendChunk({payload.owner, ChunkOf(sending->header, i)}, i, std::nullopt, sending);
@@ -225,7 +226,7 @@ absl::StatusOr<Message> GrpcStream::Receive(SteadyTime deadline) {
   return message;
 }
 
-// A cancelled call brings its peer no reason.
+// A cancelled call tells its peer no reason, so only Cancelled cancels.
 void GrpcStream::Close(const absl::Status& reason) {
   inbox_.Close(reason);
   End(absl::IsCancelled(reason) ? Ending::kClosed : Ending::kPeerRefused, reason);
@@ -321,7 +322,7 @@ void GrpcStream::OnReadDone(bool ok) {
   }
   const absl::Status taken = ending ? absl::OkStatus() : Take(received);
   if (!taken.ok()) End(Ending::kPeerRefused, taken);
-  // Also after an error: gRPC ends a call only when nothing that has come is left unread.
+  // Reads on even after an error, as gRPC ends a call only when nothing is left unread.
   calls->StartRead(&read_buffer_);
 }
 
@@ -364,7 +365,7 @@ void GrpcStream::End(Ending ending, const absl::Status& reason) {
     }
     outbox_.clear();
     changed_.notify_all();
-    // Not while the peer is being told why.
+    // A call that is telling its peer why it ends must not be cancelled.
     const bool is_told = ending_ == Ending::kPeerRefused && finishing_;
     const bool cancel =
         (ending == Ending::kClosed && !is_told) || (ending == Ending::kPeerRefused && writing_);

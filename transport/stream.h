@@ -1,11 +1,11 @@
-// What both ends of a gRPC boundary stream share: the queue of frames to write, the inbox, and an
-// end of the stream that is started once and waited for.
+// What both ends of a gRPC boundary stream share: a queue of frames to write, an inbox, and an
+// orderly end.
 //
-// A stream lives through: waiting for a peer -> attached -> ending -> done. While attached it has
-// one read and at most one write under way. Ending begins with the first of: the peer ends, the
-// peer breaks the protocol, Close. As soon as no write is under way the reactor is then told to
-// Finish, after which nothing is started any more and OnDone must come. A stream that is closed for
-// another reason than Cancelled ends as if the peer had broken the protocol: it is told why.
+// A stream is first waiting for a peer, then attached, then ending, then done. While attached it
+// has one read and at most one write under way. Ending begins when the peer ends, when the peer
+// breaks the protocol, or with Close. As soon as no write is under way, the reactor is told to
+// Finish. Nothing is started after that, and OnDone must come. A stream closed with any status but
+// Cancelled ends as if the peer had broken the protocol, so that the peer is told why.
 #pragma once
 
 #include <algorithm>
@@ -34,19 +34,19 @@ namespace thinwire {
 
 enum class Ending { kNone, kPeerEnded, kPeerRefused, kClosed };
 
-// The operations of a client's or a server's reactor that a stream starts.
+// The operations that a stream starts on a client's or a server's reactor.
 class StreamCalls {
  public:
   virtual ~StreamCalls() = default;
   virtual void StartRead(grpc::ByteBuffer* to) = 0;
   virtual void StartWrite(const grpc::ByteBuffer* from) = 0;
-  // Makes operations under way fail soon. Called with the stream's lock held.
+  // Makes the operations under way fail soon. Called with the stream's lock held.
   virtual void Cancel() = 0;
-  // The last call: lets OnDone come, and tells the peer why if there is a way.
+  // Lets OnDone come and tells the peer why, if there is a way. The last call.
   virtual void Finish(Ending ending, const absl::Status& reason) = 0;
-  // gRPC's name of the peer's address, "ipv4:127.0.0.1:4700".
+  // Returns gRPC's name of the peer's address, "ipv4:127.0.0.1:4700".
   virtual std::string PeerAddress() const = 0;
-  // True where OnDone brings the status with which the peer ended.
+  // Returns whether OnDone brings the status with which the peer ended.
   virtual bool status_follows() const = 0;
 };
 
@@ -54,37 +54,39 @@ class GrpcStream {
  public:
   explicit GrpcStream(const LinkOptions& options) : options_(options), inbox_(options) {}
 
-  // Before Attach: frames that come may have their payloads there.
+  // Sets the memory in which frames may have their payloads. Called before Attach.
   void Share(std::shared_ptr<SharedMemory> memory);
 
   const LinkOptions& options() const { return options_; }
-  // Nobody can attach any more, and who is attached leaves.
+  // Returns whether the stream is ending: nobody can attach, and who is attached leaves.
   bool ended() const;
 
-  // As in Link.
+  // Do what Link's functions do.
   uint64_t Send(Message message);
   absl::StatusOr<Message> Receive(SteadyTime deadline);
   void Close(const absl::Status& reason);
-  // After Close: does not wait until the peer has been told why.
+  // Ends the call without waiting until the peer has been told why. Called after Close.
   void Cancel();
   Way last_way() const { return last_way_; }
   absl::Status Flush(SteadyTime deadline);
   uint64_t SocketBytesAcked() const;
 
-  // Waits until the peer has accepted, else returns why it has not. Looks at `stopped` every 100 ms
-  // and ends with its error.
+  // Waits until the peer has accepted; otherwise returns why it has not. Calls `stopped` every 100
+  // ms and ends with its error.
   absl::Status WaitAccepted(SteadyTime deadline, const std::function<absl::Status()>& stopped);
-  // True when no reactor is attached any more: its OnDone has come, or there never was one.
+  // Waits until no reactor is attached: OnDone has come, or there never was one. Returns false if
+  // that is not so by the deadline.
   bool WaitDone(SteadyTime deadline);
 
-  // What the reactor calls. Attach starts reading and is refused (false) when there has been a
-  // reactor before or the stream is closed; `calls` stays valid until OnDone.
+  // Called by the reactor. Attach starts reading. It returns false, and does nothing, if there was
+  // a reactor before or the stream is closed. `calls` stays valid until OnDone.
   bool Attach(StreamCalls* calls);
-  // `shares`: the peer, too, has the memory of Share, which large payloads then go through.
+  // Takes note that the peer has accepted. With `shares` the peer has opened the memory of Share,
+  // which large payloads then go through.
   void OnAccepted(bool shares);
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok);
-  // Touches `this` no more once a waiter may have woken.
+  // Does not touch `this` any more once a waiter may have woken.
   void OnDone(const absl::Status& peer_status);
 
  private:
@@ -93,23 +95,24 @@ class GrpcStream {
   void FinishIfIdle();
   std::string Waiting();
 
-  // Chunks of one message on their way out. `header` is the message; its payload's bytes are not
-  // looked at.
+  // State of a message that is being sent in chunks. `header` is the message; the bytes of its
+  // payload are not read from it.
   struct Sending {
     Message header;
     SteadyTime room_deadline;
     uint64_t wire_bytes = 0;  // of the chunks so far
-    Way way = Way::kMemory;   // likewise, the slowest
+    Way way = Way::kMemory;   // the slowest of the chunks so far
 
     void Take(Way chunk_way) { way = std::max(way, chunk_way); }
   };
   void SendFromHost(const Payload& payload, Sending* sending);
   absl::Status SendFromDevice(Payload payload, Sending* sending);
-  // A chunk that the host can read; its checksum, where that is known already.
+  // Sends a chunk that the host can read; `crc32c` is its checksum if known already.
   void SendChunk(const Payload& chunk_bytes, uint64_t chunk, std::optional<uint32_t> crc32c,
                  Sending* sending);
   absl::StatusOr<CopyQueue*> Copies();
-  // A slot for so many bytes, if the peer has the memory, too, and it is worth it.
+  // Reserves a slot for `bytes` bytes if the peer shares the memory and the chunk is large enough
+  // to gain by it.
   std::optional<uint32_t> Reserve(size_t bytes, SteadyTime deadline);
   OutgoingFrame FrameOf(uint64_t chunk, uint32_t payload_crc32c, Sending* sending) const;
   void SendSlot(uint32_t slot, uint64_t chunk, uint32_t payload_crc32c, Sending* sending);
@@ -121,11 +124,11 @@ class GrpcStream {
 
   const LinkOptions options_;
   Inbox inbox_;
-  std::shared_ptr<SharedMemory> shared_;  // null: none
-  std::unique_ptr<CopyQueue> copies_;     // of what is sent; made when it is needed
-  Way last_way_ = Way::kMemory;           // the sending thread's
+  std::shared_ptr<SharedMemory> shared_;  // null: not shared
+  std::unique_ptr<CopyQueue> copies_;     // copies what is sent; made on first use
+  Way last_way_ = Way::kMemory;           // for the sending thread
 
-  mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
+  mutable std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;
   StreamCalls* calls_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool attached_ ABSL_GUARDED_BY(mutex_) = false;  // there is or has been a reactor
@@ -135,9 +138,9 @@ class GrpcStream {
   std::deque<grpc::ByteBuffer> outbox_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   Ending ending_ ABSL_GUARDED_BY(mutex_) = Ending::kNone;
-  absl::Status reason_ ABSL_GUARDED_BY(mutex_);  // of the ending
+  absl::Status reason_ ABSL_GUARDED_BY(mutex_);  // why it ends
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
-  // Each is gRPC's while its operation is under way, and under the lock otherwise.
+  // gRPC owns each while its operation is under way; otherwise the lock guards it.
   grpc::ByteBuffer read_buffer_, write_buffer_;
 };
 

@@ -7,10 +7,10 @@
 namespace thinwire {
 namespace {
 
-// How long a peer may take to be told why the call ends, before it is cancelled.
+// How long telling the peer why the call ends may take before the call is cancelled.
 constexpr absl::Duration kMaxTelling = absl::Seconds(1);
-// How long the end of a cancelled call may take. gRPC answers in milliseconds; this only bounds
-// what a defect could cost.
+// How long a cancelled call may take to end. gRPC needs milliseconds; this only limits what a
+// defect could cost.
 constexpr absl::Duration kMaxEnding = absl::Seconds(10);
 
 class StreamLink final : public Link {
@@ -21,7 +21,8 @@ class StreamLink final : public Link {
     if (stream_->WaitDone(SteadyTime::Now() + kMaxTelling)) return;
     stream_->Cancel();
     if (stream_->WaitDone(SteadyTime::Now() + kMaxEnding)) return;
-    new std::shared_ptr<GrpcStream>(stream_);  // rather a leak than freeing what gRPC still uses
+    // Leaks, which is better than freeing what gRPC still uses.
+    new std::shared_ptr<GrpcStream>(stream_);
   }
 
   uint64_t Send(Message message) override { return stream_->Send(std::move(message)); }

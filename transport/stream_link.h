@@ -1,4 +1,4 @@
-// The link that either end of a cut between processes hands out: a stream, and what its end takes.
+// The link that either end of a cut between processes returns; it wraps a stream.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace thinwire {
 
-// When it is destroyed the link closes the stream and waits for its end. It holds on to `stream`,
-// and so to the reactor where that owns the stream.
+// Makes a link that closes the stream and waits for its end when it is destroyed. It keeps `stream`
+// alive, and so the reactor that owns it.
 std::unique_ptr<Link> NewStreamLink(std::shared_ptr<GrpcStream> stream);
 
 }  // namespace thinwire

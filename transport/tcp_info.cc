@@ -33,7 +33,7 @@ std::vector<int> OpenFiles() {
   return files;
 }
 
-// Zeros where an older kernel, or what is no TCP socket, says nothing.
+// Returns zeros if an older kernel, or a socket other than TCP, has no answer.
 tcp_info InfoOf(int fd) {
   tcp_info info = {};
   socklen_t size = sizeof(info);

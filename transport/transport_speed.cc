@@ -94,7 +94,7 @@ class Mailbox {
     messages_.push_back(std::move(message));
     changed_.notify_one();
   }
-  // Whoever takes from now on gets `reason`.
+  // Gives `reason` to whoever takes from now on.
   void Close(absl::Status reason) {
     const std::lock_guard<std::mutex> lock(mutex_);
     closed_ = std::move(reason);
@@ -174,13 +174,13 @@ LinkOptions OptionsOf(const std::string& secret, Direction receives) {
   return options;
 }
 
-// Small messages and then large ones, again and again.
+// Returns the floats of the message of `step`: small messages alternate with large ones.
 int64_t FloatsIn(uint64_t step) {
   const uint64_t place = (step - 1) % (kSmallMessages + kLargeMessages);
   return place < kSmallMessages ? 1 : kLargeFloats;
 }
 
-// A message of the phase whose messages are answered by empty ones.
+// Returns a message of the phase whose messages are answered by empty ones.
 Message MessageOf(uint64_t step, Direction direction, const Payload& payload) {
   Message message;
   message.key = {PHASE_EVALUATE_UNCOMPRESSED,
@@ -196,7 +196,7 @@ Message MessageOf(uint64_t step, Direction direction, const Payload& payload) {
   return message;
 }
 
-// Random, so that nothing on the way gains by what it holds.
+// Returns random floats: nothing on the way gains by what they are.
 Payload RandomFloats(int64_t floats) {
   const auto values = std::make_shared<std::vector<float>>(floats);
   RandomStream random(RandomKey(1, "transport"));

@@ -1,4 +1,4 @@
-// What messages between processes take of this machine, measured now.
+// Measures what messages between processes cost on this machine.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -6,10 +6,10 @@
 
 namespace thinwire {
 
-// Between the ends of a boundary over TCP in this process, for about half a second: messages of one
-// number and large ones, sent and received as stages do, each answered by an empty one, while all
-// cores compute. What both take is the processor's time, with the waking of threads. Errors of the
-// sockets or of the boundary.
+// Measures for about half a second between the two ends of a boundary over TCP in this process,
+// while all cores compute. It sends messages of one number and large ones, as stages do; each is
+// answered by an empty one. What it measures is processor time, including the waking of threads.
+// Returns errors of the sockets or of the boundary.
 absl::StatusOr<TransportCost> MeasureTransport();
 
 }  // namespace thinwire

@@ -5,7 +5,7 @@
 namespace thinwire {
 namespace {
 
-// Whatever the machine: a message takes some of its processor, and a byte far less.
+// On any machine a message takes some processor time, and one byte takes far less.
 TEST(MeasureTransportTest, AMessageAndItsBytesTakeTheProcessor) {
   const absl::StatusOr<TransportCost> cost = MeasureTransport();
   ASSERT_TRUE(cost.ok()) << cost.status();

@@ -13,11 +13,11 @@ namespace {
 
 static_assert(kMaxChunkBytes <= CopyQueue::kMostBytes);
 
-// While a device copies a chunk, the next one comes.
+// The device copies one chunk while the next one comes.
 constexpr size_t kCopiesUnderWay = 1;
 
-// Copies the chunk's payload and returns its checksum: as it is in `to`, whatever happens to the
-// memory that it came from.
+// Copies the chunk's payload and returns the checksum of the copy. The source may change meanwhile,
+// as the peer can write there.
 uint32_t SumAndCopy(const PayloadChunk& chunk, uint8_t* to) {
   uint32_t crc = 0;
   for (const ByteSpan part : chunk.payload) {
@@ -78,7 +78,7 @@ absl::Status Assembler::Submit(PayloadChunk chunk, uint8_t* to) {
   return AwaitAllBut(kCopiesUnderWay);
 }
 
-// Copies a chunk that came by the socket, of a message that is gathered on a device.
+// Copies a chunk that came through the socket, for a message that is gathered on a device.
 absl::Status Assembler::CopyByHost(const PayloadChunk& chunk, uint8_t* to) {
   const size_t bytes = PayloadBytes(chunk);
   ASSIGN_OR_RETURN(const auto copy, Buffer::Allocate(options_.device->host(), bytes));

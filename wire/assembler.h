@@ -1,5 +1,5 @@
-// Gathers the chunks of a message into one buffer and verifies their checksums: the one copy on
-// the way in.
+// Gathers the chunks of a message into one buffer and verifies their checksums. This is the only
+// copy of received bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ class Assembler {
  public:
   explicit Assembler(const LinkOptions& options) : options_(options) {}
 
-  // Takes the chunks in the order in which the link's FrameChecker gave them. Returns the message
-  // with its last one; its payload stands in one buffer of options.host, aligned to 64, or, if it
-  // is exact and its first chunk is direct, of options.device. DataLoss: a payload's checksum
-  // differs; ResourceExhausted: no memory; the device's errors. After an error the link is lost.
+  // Takes the next chunk, in the order in which the link's FrameChecker gave them. Returns the
+  // message with its last chunk. Its payload is one buffer of options.host, aligned to 64 bytes. If
+  // the message is exact and its first chunk is direct, the buffer is of options.device instead.
+  // DataLoss if a payload's checksum differs, ResourceExhausted if there is no memory, or an error
+  // of the device. After an error the link is lost.
   absl::StatusOr<std::optional<Message>> Add(PayloadChunk chunk);
 
-  // How many chunks of the message under way have been added.
+  // Returns the number of chunks of the current message that have been added.
   uint32_t chunks() const { return chunks_; }
 
  private:
@@ -41,10 +42,10 @@ class Assembler {
   const LinkOptions options_;
   Message message_;
   std::shared_ptr<Buffer> buffer_;
-  size_t filled_ = 0;  // bytes of buffer_
+  size_t filled_ = 0;  // bytes of buffer_ that are set aside for chunks so far
   uint32_t chunks_ = 0;
-  std::deque<PayloadChunk> copied_;   // by the queue, and not awaited
-  std::unique_ptr<CopyQueue> queue_;  // made when it is needed; its end waits for its copies
+  std::deque<PayloadChunk> copied_;   // submitted to the queue, not awaited
+  std::unique_ptr<CopyQueue> queue_;  // made on first use; its destructor waits for its copies
 };
 
 }  // namespace thinwire

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The chunks of `message`, whose payloads are views of its own.
+// Returns the chunks of `message`; their payloads refer to its own.
 std::vector<PayloadChunk> Chunks(const Message& message) {
   FrameChecker checker(DownstreamOptions());
   std::vector<PayloadChunk> chunks;

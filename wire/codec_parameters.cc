@@ -38,7 +38,7 @@ void Write(const char* name, T value, CodecParameters* to) {
   }
 }
 
-// The value of an enum whose name is known; InvalidArgument for any other number.
+// Converts a number to an enum value that has a name; InvalidArgument for any other number.
 template <typename Enum>
 absl::Status ToEnum(const char* name, int number, Enum* to) {
   const auto value = static_cast<Enum>(number);
@@ -67,7 +67,7 @@ absl::Status Read(const CodecParameters& from, const char* name, T* to) {
   return absl::OkStatus();
 }
 
-// What is set of `parameters` must be `kind` or one of `own`.
+// Checks that only `kind` and fields named in `own` are set.
 absl::Status CheckNoOthers(const CodecParameters& parameters, const CodecSpec& spec,
                            const std::vector<std::string>& own) {
   std::vector<const FieldDescriptor*> set;

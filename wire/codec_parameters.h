@@ -1,4 +1,4 @@
-// A codec's specification as it travels in a frame, and back.
+// Converts a codec's specification to its form in a frame, and back.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,13 +7,13 @@
 
 namespace thinwire {
 
-// Only the parameters that have a say in the codec are set (compress/spec_parameters.h). The
-// numbers of CodecParameters' enums are those of compress/spec.h.
+// Sets only the parameters that matter to the codec (compress/spec_parameters.h). The numbers of
+// CodecParameters' enums are those of compress/spec.h.
 CodecParameters ToParameters(const CodecSpec& spec);
 
-// InvalidArgument names the field whose number means nothing here, or that is set and has no say in
-// the codec. Whether the parameters make sense together is for CheckSpec, and whether they are the
-// expected ones for the receiver.
+// Returns the specification. InvalidArgument names a field whose number is unknown, or that is set
+// but does not matter to the codec. CheckSpec decides whether the parameters fit together, and the
+// receiver whether they are the expected ones.
 absl::StatusOr<CodecSpec> FromParameters(const CodecParameters& parameters);
 
 }  // namespace thinwire

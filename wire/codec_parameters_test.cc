@@ -97,7 +97,7 @@ TEST(CodecParametersTest, AParameterWithoutASayBesideTheOthersIsNamed) {
                                        spec.ToString()));
 }
 
-// The names of an enum's values in boundary.proto, but for what means that none was given.
+// Returns the names of an enum's values in boundary.proto, except the one that means "not given".
 std::map<int, std::string> NamesOnTheWire(const EnumDescriptor* descriptor) {
   std::map<int, std::string> names;
   for (int i = 0; i < descriptor->value_count(); ++i) {
@@ -107,7 +107,7 @@ std::map<int, std::string> NamesOnTheWire(const EnumDescriptor* descriptor) {
   return names;
 }
 
-// The names of the enum `Enum` of compress/spec.h in the form of boundary.proto's `field`.
+// Returns the names of the enum `Enum` of compress/spec.h in the form of boundary.proto's `field`.
 template <typename Enum>
 std::map<int, std::string> NamesInCode(const std::string& field) {
   std::map<int, std::string> names;

@@ -12,23 +12,26 @@
 namespace thinwire {
 namespace {
 
-// The fields of Frame.
+// Numbers of the fields of Frame.
 enum FrameField : uint32_t { kHeader = 1, kHeaderChecksum = 2, kPayload = 3 };
 
 // Wire types of protobuf's encoding.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
-// Protobuf's tag: the field's number above the 3 bits of its wire type.
-constexpr uint8_t Tag(FrameField field, Wire wire) { return static_cast<uint8_t>(field << 3 | wire); }
+// Returns protobuf's tag: the field's number above the 3 bits of its wire type.
+constexpr uint8_t Tag(FrameField field, Wire wire) {
+  return static_cast<uint8_t>(field << 3 | wire);
+}
 
-// Protobuf's varint: 7 bits a byte, lowest first; the top bit of each byte but the last is set,
-// which says that more follow.
+// Appends protobuf's varint: 7 bits a byte, lowest first. The top bit of a byte says that more
+// bytes follow.
 void AppendVarint(uint64_t value, std::string* to) {
   for (; value >= 0x80; value >>= 7) to->push_back(static_cast<char>(value | 0x80));
   to->push_back(static_cast<char>(value));
 }
 
-// Everything of a frame but its payload's bytes. Absent means zero or empty, as in all of proto3.
+// Returns everything of a frame but its payload's bytes. A field that is zero or empty is left out,
+// as in all of proto3.
 std::string Prefix(const std::string& header, uint32_t header_crc32c, size_t payload_bytes) {
   std::string prefix(1, static_cast<char>(Tag(kHeader, kLength)));
   AppendVarint(header.size(), &prefix);
@@ -58,7 +61,8 @@ void DescribeTensor(const MessageHeader& message, uint64_t payload_bytes, FrameH
   if (message.sum_of_squares) header->set_sum_of_squares(*message.sum_of_squares);
 }
 
-// The header of one chunk of a message with `payload_bytes` bytes of payload, but for the checksum.
+// Returns the header of one chunk of a message with `payload_bytes` bytes of payload, without the
+// checksum.
 FrameHeader ChunkHeader(const MessageHeader& message, uint64_t payload_bytes, uint64_t chunk,
                         uint64_t run, uint64_t generation) {
   FrameHeader header;
@@ -81,7 +85,7 @@ absl::Status Truncated(const char* what, uint64_t wanted, uint64_t left) {
       absl::StrCat("frame ends in ", what, ": ", left, " bytes left, want ", wanted));
 }
 
-// Reads scattered bytes from front to back; never past their end.
+// Reads scattered bytes from front to back, never past their end.
 class Cursor {
  public:
   explicit Cursor(absl::Span<const ByteSpan> parts) : parts_(parts) {
@@ -107,7 +111,7 @@ class Cursor {
     return absl::OkStatus();
   }
 
-  // Four bytes, the lowest first, which may stand in several spans.
+  // Reads four bytes, lowest first, which may be spread over several spans.
   absl::Status TakeFixed32(const char* what, uint32_t* value) {
     ByteSpans spans;
     RETURN_IF_ERROR(Take(what, 4, &spans));
@@ -122,8 +126,8 @@ class Cursor {
     return absl::OkStatus();
   }
 
-  // The inverse of AppendVarint: bits 0-6 of each byte go above those before them, bit 7 says that
-  // another byte follows. The tenth byte has room for one bit, the 64th.
+  // Reads what AppendVarint writes: bits 0-6 of each byte go above those before them, and bit 7
+  // says that another byte follows. The tenth byte has room for one bit, the 64th.
   absl::Status TakeVarint(const char* what, uint64_t* value) {
     *value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -167,7 +171,7 @@ class FrameReader {
   absl::Status ReadField() {
     uint64_t tag = 0;
     RETURN_IF_ERROR(cursor_.TakeVarint("a tag", &tag));
-    // As Tag makes it: the upper bits number the field, the lower three are its wire type.
+    // Splits the tag as Tag makes it: field number above 3 bits of wire type.
     const uint64_t field = tag >> 3;
     const Wire wire = static_cast<Wire>(tag & 7);
     switch (field) {
@@ -185,8 +189,8 @@ class FrameReader {
     }
   }
 
-  // Notes in bit `field` of seen_ that the field has come; a bit that is set already says that it
-  // stands in the frame twice.
+  // Marks the field in bit `field` of seen_. If the bit is set already, the field stands in the
+  // frame twice.
   absl::Status Claim(uint64_t field, Wire wire, Wire wanted) {
     if (wire != wanted) {
       return absl::InvalidArgumentError(
@@ -300,7 +304,7 @@ uint64_t WireBytes(const MessageHeader& message, uint64_t payload_bytes, uint64_
     const size_t chunk_bytes =
         std::min<uint64_t>(kMaxChunkBytes, payload_bytes - i * kMaxChunkBytes);
     FrameHeader header = ChunkHeader(message, payload_bytes, i, run, generation);
-    // Every checksum takes as many bytes as this one, but 0, which is that of an empty payload.
+    // Every checksum takes as many bytes as this one except 0, which is that of an empty payload.
     if (chunk_bytes > 0) header.set_payload_crc32c(1);
     wire_bytes += Prefix(header.SerializeAsString(), /*header_crc32c=*/1, chunk_bytes).size() +
                   chunk_bytes + kGrpcPrefixBytes;

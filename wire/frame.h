@@ -1,5 +1,5 @@
-// A message as frames (proto/boundary.proto, docs/wire.md) and the fields of a frame from its
-// bytes. Payloads are referenced in both directions, never copied. Knows nothing of gRPC.
+// Writes a message as frames (proto/boundary.proto, docs/wire.md) and parses a frame's bytes.
+// Payloads are referenced in both directions, never copied. Knows nothing of gRPC.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,21 @@
 
 namespace thinwire {
 
-// Every chunk of a payload is this long, except the last.
+// Bytes of every chunk of a payload except the last, which may be shorter.
 constexpr size_t kMaxChunkBytes = 4 << 20;
-// What a frame may weigh beside its payload: header, checksum, tags, fields unknown to us.
+// Most bytes of a frame besides its payload: header, checksum, tags, and fields unknown to us.
 constexpr size_t kMaxFrameOverhead = 64 << 10;
 constexpr size_t kMaxFrameBytes = kMaxChunkBytes + kMaxFrameOverhead;
-// gRPC puts one byte of flags and four of length before each message.
+// Bytes that gRPC puts before each message: one of flags and four of length.
 constexpr size_t kGrpcPrefixBytes = 5;
 
-// The number of chunks of a payload, at least 1: an empty payload travels as one empty chunk.
+// Returns the number of chunks of a payload, at least 1: an empty payload is sent as one empty
+// chunk.
 constexpr uint64_t NumChunks(uint64_t payload_bytes) {
   return payload_bytes == 0 ? 1 : (payload_bytes - 1) / kMaxChunkBytes + 1;
 }
 
-// `prefix` followed by `payload` is the serialised Frame.
+// A frame to send: `prefix` followed by `payload` is the serialised Frame.
 struct OutgoingFrame {
   std::string prefix;
   Payload payload;
@@ -36,18 +37,18 @@ struct OutgoingFrame {
   uint64_t wire_bytes() const { return prefix.size() + payload.bytes.size() + kGrpcPrefixBytes; }
 };
 
-// The message's chunks in order, each holding on to the message's payload.
+// Returns the message's chunks in order. Each keeps the message's payload alive.
 std::vector<OutgoingFrame> ToFrames(const Message& message, uint64_t run, uint64_t generation);
 
-// Return the part of the message's payload that chunk `chunk` has, and its frame; `payload_crc32c`
-// is that of its bytes.
+// ChunkOf returns chunk `chunk` of the message's payload, and ToFrame its frame. `payload_crc32c`
+// is the checksum of the chunk's bytes.
 absl::Span<const uint8_t> ChunkOf(const Message& message, uint64_t chunk);
 OutgoingFrame ToFrame(const Message& message, uint64_t run, uint64_t generation, uint64_t chunk,
                       uint32_t payload_crc32c);
 
-// The wire bytes of a message with this header and `payload_bytes` bytes of payload: the sum over
-// its ToFrames, which need not be made for it. A checksum that happens to be 0 takes no bytes; it
-// is counted with its 4 bytes and its tag here.
+// Returns the wire bytes of a message with this header and `payload_bytes` bytes of payload. That
+// is the sum over its ToFrames, which are not made for it. A checksum that happens to be 0 takes no
+// bytes in a frame; here it is counted with its 4 bytes and its tag.
 uint64_t WireBytes(const MessageHeader& message, uint64_t payload_bytes, uint64_t run,
                    uint64_t generation);
 
@@ -58,16 +59,17 @@ inline ByteSpan BytesOf(const std::string& text) {
   return ByteSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
 }
 
+// A parsed frame, which refers to the parsed bytes.
 struct ParsedFrame {
   FrameHeader header;
-  ByteSpans payload;  // consecutive parts, views of what was parsed
+  ByteSpans payload;  // consecutive parts of the parsed bytes
   size_t payload_bytes = 0;
 };
 
-// Reads the frame whose bytes stand in `parts`, one after the other. Fields may come in any order,
-// unknown ones are skipped; unlike stock protobuf a field that comes twice is refused.
-// InvalidArgument when malformed or over a limit, DataLoss when the header's checksum differs; the
-// payload's checksum is left to whoever reads the payload.
+// Parses the frame whose bytes are the concatenation of `parts`. Fields may come in any order and
+// unknown ones are skipped; unlike stock protobuf, a repeated field is refused. InvalidArgument if
+// the frame is malformed or over a limit, DataLoss if the header's checksum differs. The payload's
+// checksum is left to the reader of the payload.
 absl::StatusOr<ParsedFrame> ParseFrame(absl::Span<const ByteSpan> parts);
 
 }  // namespace thinwire

@@ -32,7 +32,7 @@ absl::Status WantFence(const char* field, Value met, Value held) {
       absl::StrCat(field, " of the frame is ", met, ", this stage holds ", held));
 }
 
-// Refuses extents whose bytes cannot be counted in an int64, at any element type.
+// Reads the shape. Refuses extents whose bytes do not fit into an int64 at any element type.
 absl::StatusOr<Shape> ReadShape(const FrameHeader& header) {
   RETURN_IF_ERROR(WantBetween("rank of shape", header.shape_size(), 1, Shape::kMaxRank));
   Shape shape;
@@ -48,7 +48,8 @@ absl::StatusOr<Shape> ReadShape(const FrameHeader& header) {
   return shape;
 }
 
-// Absent but in the phase that is about it, and there a sum of squares without a tensor.
+// Checks the sum of squares: it must be present, without a payload, in its own phase, and absent in
+// all others.
 absl::Status CheckSum(const FrameHeader& header) {
   if (header.phase() != PHASE_GRADIENT_NORM) {
     return Want("presence of sum_of_squares", header.has_sum_of_squares(), false);

@@ -1,5 +1,5 @@
-// Decides whether a frame may come next on a link, and reads its header while at it: looks at
-// headers and sizes only, so it runs before anything is kept or allocated.
+// Decides whether a frame may come next on a link, and reads its header. It looks at headers and
+// sizes only, so it runs before anything is kept or allocated.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace thinwire {
 
-// "cut layer1, from stage 2 (10.0.0.7:4700): ", how every error of a link begins.
+// Returns "cut layer1, from stage 2 (10.0.0.7:4700): ", with which every error of a link begins.
 std::string LinkPrefix(const LinkOptions& options);
 
-// A frame that may come next, in our own types: whoever holds one need not look at a header again.
+// A checked frame in our own types; its header need not be read again.
 struct PayloadChunk {
-  std::optional<MessageHeader> message;  // with the first chunk of a message
-  uint64_t message_bytes = 0;            // payload of all chunks together
-  uint32_t index = 0, count = 1;         // of the message's chunks
+  std::optional<MessageHeader> message;  // set in the first chunk of a message
+  uint64_t message_bytes = 0;            // payload bytes of all chunks of the message
+  uint32_t index = 0, count = 1;         // among the message's chunks
   ByteSpans payload;                     // as in ParsedFrame
-  uint32_t payload_crc32c = 0;           // what it should be
-  // Both filled in by whoever brought it: what keeps the payload alive, and whether the device of
-  // LinkOptions copies from there.
+  uint32_t payload_crc32c = 0;           // the checksum that it should have
+  // Both are filled in by the transport: the owner that keeps the payload alive, and whether the
+  // device of LinkOptions copies the payload from where it is.
   std::shared_ptr<const void> owner;
   bool is_direct = false;
 
@@ -36,8 +36,9 @@ class FrameChecker {
  public:
   explicit FrameChecker(const LinkOptions& options) : options_(options) {}
 
-  // FailedPrecondition: another run or generation. InvalidArgument: anything else, naming field,
-  // value met and value wanted. After an error the link is lost. One thread at a time.
+  // Checks the next frame. FailedPrecondition for another run or generation. InvalidArgument for
+  // anything else that is wrong; it names the field, its value and the one wanted. After an error
+  // the link is lost. Not thread-safe.
   absl::StatusOr<PayloadChunk> Check(const ParsedFrame& frame);
 
  private:
@@ -48,7 +49,7 @@ class FrameChecker {
   absl::Status CheckContinues(const FrameHeader& header) const;
 
   const LinkOptions options_;
-  FrameHeader first_;        // chunk 0 of the message under way
+  FrameHeader first_;        // first chunk of the current message
   uint32_t next_chunk_ = 0;  // 0 between messages
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The frames of an activation that DownstreamOptions() accept, as headers and sizes.
+// Returns the frames of an activation that DownstreamOptions() accept, as headers and sizes.
 std::vector<ParsedFrame> Frames(size_t payload_bytes) {
   std::vector<ParsedFrame> frames;
   for (const OutgoingFrame& outgoing :
@@ -31,14 +31,14 @@ std::vector<ParsedFrame> Frames(size_t payload_bytes) {
 
 using Change = std::function<void(FrameHeader*)>;
 
-// Checks the first frame of a message of one or three chunks, changed.
+// Checks the first frame of a message of one or three chunks after `change` has edited it.
 absl::Status CheckFirst(const Change& change, size_t payload_bytes = 1000) {
   ParsedFrame frame = Frames(payload_bytes)[0];
   change(&frame.header);
   return FrameChecker(DownstreamOptions()).Check(frame).status();
 }
 
-// Checks the second of three frames, changed.
+// Checks the second of three frames after `change` has edited it.
 absl::Status CheckSecond(const Change& change) {
   std::vector<ParsedFrame> frames = Frames(9 << 20);
   FrameChecker checker(DownstreamOptions());
@@ -135,7 +135,7 @@ TEST(FrameCheckerTest, RefusesAClaimOfTwoGibibytesInASmallFrame) {
     h->set_chunks(512);
   };
   ExpectInvalid(CheckFirst(claim), "payload_bytes is 2147483648, want 0 to 33554432");
-  // Even where so much would be allowed: the first chunk must be a full one.
+  // Even if the limit allows that size, the first chunk must be a full one.
   LinkOptions generous = DownstreamOptions();
   generous.max_payload_bytes = uint64_t{4} << 30;
   ParsedFrame frame = Frames(1000)[0];

@@ -1,9 +1,11 @@
-// Whatever a peer sends: parser, checker, queue and assembler, in the order of a real link.
+// Feeds arbitrary bytes of a peer to parser, checker, queue and assembler, in the order of a real
+// link.
 //
-// The first byte chooses how the rest is read. Bit 0 clear: records of { size: u16, frame }, given
-// in parts of 1 + (byte >> 1) bytes. Bit 0 set: records of { size: u8, serialised FrameHeader,
-// size: u16, payload }, sealed here with the checksums that are right, so that what lies behind
-// them is reached. Bit 1 set: messages are received after each frame too, not only at the end.
+// The first byte chooses how the rest is read. If bit 0 is clear, the rest is records of { size:
+// u16, frame }, given in parts of 1 + (byte >> 1) bytes. If bit 0 is set, it is records of { size:
+// u8, serialised FrameHeader, size: u16, payload }. These are sealed here with correct checksums,
+// so that the code behind the checks is reached. If bit 1 is set, messages are received after each
+// frame and not only at the end.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,7 +36,7 @@ LinkOptions Options() {
   return options;
 }
 
-// Takes from the front of the input; short where the input ends.
+// Takes values from the front of the input; they are shorter where the input ends.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : data_(data), left_(size) {}
@@ -47,7 +49,7 @@ class Input {
     left_ -= size;
     return bytes;
   }
-  // Big-endian: each further byte goes below those before it.
+  // Reads a big-endian number.
   size_t TakeNumber(size_t bytes) {
     size_t number = 0;
     for (unsigned char byte : Take(bytes)) number = number << 8 | byte;
@@ -59,7 +61,7 @@ class Input {
   size_t left_;
 };
 
-// The frame of this header and payload with checksums that are right.
+// Returns the frame of this header and payload, with correct checksums.
 std::string Sealed(const std::string& header_bytes, const std::string& payload) {
   Frame frame;
   if (!frame.mutable_header()->ParseFromString(header_bytes)) return header_bytes;
@@ -81,7 +83,7 @@ IncomingFrame InParts(std::string bytes, size_t part_bytes) {
   return frame;
 }
 
-// Takes what has come; aborts when it is not what the checks promise.
+// Receives what has come; aborts if it is not what the checks promise.
 void Drain(Inbox* inbox) {
   for (;;) {
     const absl::StatusOr<Message> message = inbox->Receive(SteadyTime(), "");

@@ -22,7 +22,7 @@ std::string Serialized(const OutgoingFrame& frame) {
   return frame.prefix + ToString(frame.payload.bytes);
 }
 
-// `bytes` in parts of at most `part_bytes`.
+// Splits `bytes` into parts of at most `part_bytes`.
 ByteSpans Split(const std::string& bytes, size_t part_bytes) {
   ByteSpans parts;
   for (size_t i = 0; i < bytes.size(); i += part_bytes) {

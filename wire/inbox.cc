@@ -20,7 +20,8 @@ absl::StatusOr<PayloadChunk> Inbox::Check(const IncomingFrame& frame) {
   }
   ASSIGN_OR_RETURN(PayloadChunk chunk, checker_.Check(*parsed));
   chunk.owner = frame.owner;
-  // A device copies from where the payload should begin, and not from wherever a peer says.
+  // A device may copy only from where the payload should begin, not from wherever the peer's frame
+  // says.
   chunk.is_direct = frame.is_direct && chunk.payload.size() == 1 &&
                     chunk.payload[0].data() == frame.parts.back().data();
   return chunk;

@@ -1,10 +1,10 @@
-// The receiving end of a link: frames come in from the transport's thread, whole messages go out
-// to whoever calls Receive.
+// The receiving end of a link. The transport's thread pushes frames, and Receive returns whole
+// messages.
 //
-// The transport's thread only looks at headers: what may not come next, or would be one message
-// too many, is refused there, so a peer cannot make us hold more than `queue_capacity` messages of
-// `max_payload_bytes`. Copying and summing the payload is left to the receiving thread, chunk by
-// chunk as they arrive.
+// The transport's thread only looks at headers. It refuses what may not come next and messages
+// beyond the queue's capacity. So a peer cannot make this end hold more than `queue_capacity`
+// messages of `max_payload_bytes`. Copying and checking payloads is left to the receiving thread,
+// chunk by chunk as they arrive.
 #pragma once
 
 #include <condition_variable>
@@ -25,38 +25,38 @@
 
 namespace thinwire {
 
-// The bytes of one frame, wherever they stand.
+// The bytes of one frame, wherever they are.
 struct IncomingFrame {
   ByteSpans parts;
   std::shared_ptr<const void> owner;  // keeps `parts` alive
-  bool is_direct = false;             // the last part: as in PayloadChunk
+  bool is_direct = false;             // for the last part: as in PayloadChunk
 };
 
 class Inbox {
  public:
   explicit Inbox(const LinkOptions& options);
 
-  // The next frame of the peer. An error ends the inbox. One thread at a time.
+  // Takes the next frame of the peer. An error ends the inbox. One thread at a time.
   absl::Status Push(const IncomingFrame& frame);
 
-  // No frame will follow. Messages that are complete can still be received, then comes `reason`.
-  // The first end counts. Any thread.
+  // Says that no frame will follow. Complete messages can still be received; after them Receive
+  // returns `reason`. Only the first end counts. Any thread.
   void End(const absl::Status& reason);
 
-  // Ends with Unavailable: the peer "`how`", e.g. "closed the link". Any thread.
+  // Ends the inbox with Unavailable: the peer "`how`", e.g. "closed the link". Any thread.
   void PeerIsGone(const std::string& how);
 
-  // Ends and drops what nobody has received. Any thread.
+  // Ends the inbox and drops what nobody has received. Any thread.
   void Close(const absl::Status& reason);
 
-  // What Link::Receive says; `waiting` completes "no message by the deadline" where it is not
-  // empty. One thread at a time.
+  // Does what Link::Receive says. `waiting`, if not empty, completes the error "no message by the
+  // deadline". One thread at a time.
   absl::StatusOr<Message> Receive(SteadyTime deadline, const std::string& waiting);
 
  private:
   struct Arrived {
     PayloadChunk chunk;
-    SteadyTime at = {};  // of a message's last chunk, where options_.stamps_arrivals
+    SteadyTime at = {};  // of a message's last chunk, with options_.stamps_arrivals
   };
 
   absl::StatusOr<PayloadChunk> Check(const IncomingFrame& frame);
@@ -65,11 +65,11 @@ class Inbox {
   absl::Status Overdue(const std::string& waiting) const;
 
   const LinkOptions options_;
-  FrameChecker checker_;  // the pushing thread's
-  Assembler assembler_;   // the receiving thread's, as is the next
+  FrameChecker checker_;  // for the pushing thread
+  Assembler assembler_;   // for the receiving thread, as is num_received_
   uint64_t num_received_ = 0;
 
-  std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
+  std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable arrived_;
   std::deque<Arrived> chunks_ ABSL_GUARDED_BY(mutex_);
   int num_complete_ ABSL_GUARDED_BY(mutex_) = 0;  // messages whose last chunk is in chunks_

@@ -1,4 +1,4 @@
-// Payloads that a device copies; link_test.cc of transport has all else.
+// Tests payloads that a device copies; link_test.cc of transport tests everything else.
 
 #include "wire/inbox.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Copies as late as it may.
+// Copies as late as the interface allows.
 class LateQueue final : public CopyQueue {
  public:
   Error SubmitToHost(void* host, const void* own, size_t bytes) override {
@@ -63,7 +63,7 @@ class DirectInboxTest : public testing::Test {
  protected:
   DirectInboxTest() : inbox_(WithDevice(&copies_)) {}
 
-  // The host's memory stands in for a device's.
+  // Returns options in which host memory stands in for a device's.
   static LinkOptions WithDevice(DirectCopies* copies) {
     LinkOptions options = DownstreamOptions();
     options.device = CpuDevice();
@@ -77,8 +77,8 @@ class DirectInboxTest : public testing::Test {
     return message;
   }
 
-  // Chunks of the message, in memory that the peer can write: the prefix with the payload's first
-  // `within_prefix` bytes, then the rest of it.
+  // Pushes the chunks of the message from memory that the peer can write. The first part has the
+  // prefix and the payload's first `within_prefix` bytes, the second the rest.
   void Push(const Message& message, size_t within_prefix = 0) {
     for (const OutgoingFrame& frame : ToFrames(message, 77, 5)) {
       const ByteSpan payload = frame.payload.bytes;
@@ -136,7 +136,7 @@ TEST_F(DirectInboxTest, WhatThePeerChangesBeforeItIsCopiedIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("payload_crc32c of chunk 1"));
 }
 
-// A device reads where a payload should begin, and aligned, whatever the peer's frame says.
+// A device reads aligned, from where a payload should begin, whatever the peer's frame says.
 TEST_F(DirectInboxTest, APayloadThatBeginsElsewhereIsGatheredOnTheHost) {
   const Message sent = Exact(1000);
   Push(sent, /*within_prefix=*/3);

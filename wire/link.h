@@ -1,5 +1,5 @@
-// One end of one boundary: whole messages go out and come in, in order, over memory or gRPC.
-// Checksums, chunks, fencing and limits are dealt with below; codecs and keys above.
+// One end of one boundary. It sends and receives whole messages, in order, over memory or gRPC.
+// Checksums, chunks, fencing and limits are handled below it; codecs and message keys above.
 #pragma once
 
 #include <cstdint>
@@ -18,40 +18,42 @@ namespace thinwire {
 
 // What both ends must agree on, and what this end accepts.
 struct LinkOptions {
-  std::string name;         // of the cut, for messages: "layer1"
-  std::string peer;         // for messages: "stage 2 (unix:/…/stage2.sock)"
+  std::string name;         // of the cut, in messages: "layer1"
+  std::string peer;         // of the peer, in messages: "stage 2 (unix:/…/stage2.sock)"
   uint64_t run = 0;         // digest of the run's id
-  uint64_t generation = 0;  // a frame with another one is refused
-  // Between processes: what the end that dials shows (kMinSecretBytes of base/secret.h or more).
+  uint64_t generation = 0;  // frames of another generation are refused
+  // Secret that the dialling end shows, between processes; kMinSecretBytes of base/secret.h or
+  // more.
   std::string secret;
   uint32_t cut = 0;
-  Direction receives = DIRECTION_UNSPECIFIED;  // what the peer sends
-  // The most that one received message may have; a header that claims more is refused before
-  // anything is allocated.
+  Direction receives = DIRECTION_UNSPECIFIED;  // direction of what the peer sends
+  // Most payload bytes of a received message. A header that claims more is refused before anything
+  // is allocated.
   uint64_t max_payload_bytes = 0;
-  // How many received messages may wait to be taken; one more is the peer's protocol error.
+  // Number of received messages that may wait to be taken. One more is a protocol error of the
+  // peer.
   int queue_capacity = 1;
-  // Called with each frame that came, on whatever thread brought it; may be empty.
+  // Called for each frame that came, on the thread that brought it; may be empty.
   std::function<void()> on_frame;
   bool stamps_arrivals = false;  // received messages say when their last byte came
-  // Memory of the host that received payloads are gathered in; null: that of CpuDevice().
+  // Allocates the host memory in which received payloads are gathered; null: CpuDevice() does.
   Device* host = nullptr;
-  // The device of the tensors, where it has such copies: exact messages may be sent from its
-  // memory, and those that come by memory of both ends are gathered there. Null, both: nowhere but
-  // on the host.
+  // The device of the tensors and its copies to shared memory, if it has such. Exact messages may
+  // then be sent from its memory, and those received through shared memory are gathered there. If
+  // both are null, all is done on the host.
   Device* device = nullptr;
   DirectCopies* copies = nullptr;
-  // How long Send may wait for room in memory of both ends; what finds none goes by the socket.
+  // How long Send may wait for room in shared memory. What finds no room goes through the socket.
   absl::Duration room_patience = absl::ZeroDuration();
-  // Called with a line for people about what is slower than it could be; may be empty. Any thread.
+  // Called with a line for people about anything slower than it could be; may be empty. Any thread.
   std::function<void(const std::string&)> on_note;
 };
 
-// The way that a payload's chunk takes, from the fastest.
+// The way that a payload's chunk takes, from fastest to slowest.
 enum class Way {
   kMemory,        // stays where it is, within a process
-  kDeviceCopies,  // a device copies it to memory of both ends
-  kHostCopies,    // the CPU does
+  kDeviceCopies,  // a device copies it to shared memory
+  kHostCopies,    // the CPU copies it to shared memory
   kSocket,
 };
 
@@ -59,33 +61,33 @@ class Link {
  public:
   virtual ~Link() = default;
 
-  // Queues the message; its payload is referenced, not copied, unless memory of both ends has it
-  // (for which room is waited for) or it is a device's. Nothing holds a device's payload when the
-  // last of it leaves. After an error or Close nothing is sent. Any thread, but messages of one
-  // link from one thread at a time. Returns the message's wire bytes: serialised frames + 5 bytes
-  // of gRPC prefix each.
+  // Queues the message and returns its wire bytes: serialised frames plus 5 bytes of gRPC prefix
+  // each. The payload is referenced, not copied, with two exceptions: it goes through shared
+  // memory, for whose room Send may wait, or it is a device's. Nothing holds a device's payload any
+  // more when its last chunk has left. After an error or Close nothing is sent. Any thread, but the
+  // messages of one link come from one thread at a time.
   virtual uint64_t Send(Message message) = 0;
 
-  // The next message. DeadlineExceeded when none came by `deadline`; otherwise the first error of
-  // the link: DataLoss (checksum), FailedPrecondition (run, generation), InvalidArgument (malformed
-  // or over a limit), ResourceExhausted (queue full), Unavailable (the peer is gone), Cancelled
-  // (Close). Every error names the cut and the peer. One thread at a time.
+  // Returns the next message. DeadlineExceeded if none came by `deadline`. Otherwise the first
+  // error of the link: DataLoss (checksum), FailedPrecondition (run, generation), InvalidArgument
+  // (malformed or over a limit), ResourceExhausted (queue full), Unavailable (the peer is gone) or
+  // Cancelled (Close). Every error names the cut and the peer. One thread at a time.
   virtual absl::StatusOr<Message> Receive(SteadyTime deadline) = 0;
 
-  // Ends both directions and wakes Receive, which then returns `reason`. Unless that is Cancelled
-  // the upstream peer of a downstream end is told it, too. Idempotent; any thread.
+  // Ends both directions and wakes Receive, which then returns `reason`. Unless that is Cancelled,
+  // a downstream end also tells its upstream peer. Idempotent; any thread.
   virtual void Close(absl::Status reason) = 0;
 
-  // Waits until everything that was queued has been handed to the transport.
+  // Waits until everything queued has been handed to the transport.
   virtual absl::Status Flush(SteadyTime deadline) = 0;
 
-  // The device whose memory payloads may stand in; null: the host's only.
+  // Returns the device whose memory payloads may be in; null: host memory only.
   virtual const Device* sends_from() const { return nullptr; }
 
-  // The slowest way that a chunk of the last message took. The thread's that sends.
+  // Returns the slowest way that a chunk of the last message took. Called on the sending thread.
   virtual Way last_way() const { return Way::kMemory; }
 
-  // tcpi_bytes_acked of the connection since it was made; 0 where there is no TCP socket.
+  // Returns tcpi_bytes_acked of the connection since it was made; 0 without a TCP socket.
   virtual uint64_t SocketBytesAcked() const = 0;
 };
 

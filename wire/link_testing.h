@@ -9,19 +9,19 @@
 
 namespace thinwire {
 
-// The options of cut 3 in run 77, generation 5. The upstream end receives gradients, the downstream
-// end activations.
+// Return the options of cut 3 in run 77, generation 5. The upstream end receives gradients, the
+// downstream end activations.
 LinkOptions UpstreamOptions();
 LinkOptions DownstreamOptions();
 
-// A training message of that cut with `payload_bytes` pseudorandom bytes; each microbatch has
-// bytes of its own.
+// Returns a training message of that cut with `payload_bytes` pseudorandom bytes, which differ from
+// microbatch to microbatch.
 Message TestMessage(Direction direction, size_t payload_bytes, uint32_t microbatch = 0);
 
-// Every field and byte the same.
+// Returns whether all fields and bytes are equal.
 bool SameMessage(const Message& a, const Message& b);
 
-// Far enough that only a defect meets it.
+// Returns a deadline that is met only by a defect.
 SteadyTime TestDeadline();
 
 }  // namespace thinwire

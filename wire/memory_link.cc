@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// What both ends share: each end's inbox.
+// The inboxes of both ends, which they share.
 struct Ends {
   Ends(const LinkOptions& first, const LinkOptions& second) : inbox{Inbox(first), Inbox(second)} {}
   Inbox inbox[2];

@@ -1,4 +1,4 @@
-// A cut inside a process: two links that hand each other the frames of a wire.
+// Links for a cut inside a process: two ends that hand each other frames.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace thinwire {
 
-// The two ends of a cut inside one process: the same frames, checks and bytes as on a wire.
+// Makes the two ends of a cut inside one process. They exchange the same frames, checks and bytes
+// as on a wire.
 std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> NewMemoryLinks(
     const LinkOptions& upstream, const LinkOptions& downstream);
 

@@ -1,4 +1,4 @@
-// docs/wire.md's worked example is a frame that we read and write as it says.
+// Checks that the worked example of docs/wire.md is a frame that we read and write as it says.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace thinwire {
 namespace {
 
-// The bytes of the page's block ```hex, comments after # left out.
+// Returns the bytes of the page's block ```hex, without comments after #.
 std::string ExampleBytes() {
   std::ifstream page("docs/wire.md");
   std::string line, bytes;

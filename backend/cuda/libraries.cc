@@ -9,13 +9,13 @@
 namespace thinwire {
 namespace {
 
-// 91900: 9.19.0
+// Returns the version as the libraries' manuals spell it: "9.19.0" for 91900.
 std::string Spelled(size_t version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
 }
 
-// Where cuDNN looks for NVRTC: on the system's paths, then beside itself.
+// Returns where cuDNN looks for NVRTC: on the system's paths, then beside itself.
 std::vector<std::string> NvrtcPaths() {
   const std::string major = std::to_string(cudnnGetCudartVersion() / 1000);
   const std::string name = "libnvrtc.so." + major;
@@ -31,8 +31,8 @@ std::vector<std::string> NvrtcPaths() {
   return paths;
 }
 
-// The version of NVRTC, with which cuDNN compiles kernels; without it there are plans it cannot
-// make.
+// Returns the version of NVRTC, or "no NVRTC". cuDNN compiles kernels with NVRTC, and there are
+// plans that it cannot make without.
 std::string Nvrtc() {
   for (const std::string& path : NvrtcPaths()) {
     void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);

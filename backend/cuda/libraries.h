@@ -1,11 +1,11 @@
-// What convolves and multiplies in this plugin, for run records.
+// Names the libraries that convolve and multiply matrices in this plugin, for run records.
 #pragma once
 
 #include <string>
 
 namespace thinwire {
 
-// "cuDNN 9.19.0, NVRTC 13.0, cuBLAS 13.1.0", or "..., no NVRTC, ...".
+// Returns "cuDNN 9.19.0, NVRTC 13.0, cuBLAS 13.1.0", or "..., no NVRTC, ..." where none is found.
 std::string ArithmeticLibraries();
 
 }  // namespace thinwire

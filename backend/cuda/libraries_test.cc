@@ -6,7 +6,7 @@
 namespace thinwire {
 namespace {
 
-// Wants the libraries, but no GPU.
+// Needs the libraries, but no GPU.
 TEST(ArithmeticLibrariesTest, AreNamedWithTheirVersions) {
   EXPECT_THAT(ArithmeticLibraries(),
               testing::MatchesRegex("cuDNN 9[.][0-9]+[.][0-9]+, (NVRTC [0-9]+[.][0-9]+|no NVRTC), "

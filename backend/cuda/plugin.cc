@@ -19,7 +19,7 @@
 namespace thinwire {
 namespace {
 
-// CUDA's numbers: 13000 is 13.0.
+// Returns CUDA's version number as text: "13.0" for 13000.
 std::string Spelled(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -29,7 +29,7 @@ std::string Driver(int cuda_version) {
   return version.empty() ? "driver for CUDA " + Spelled(cuda_version) : "driver " + version;
 }
 
-// Copies as much of `text` as has room, and a zero.
+// Copies as much of `text` as fits into `to`, and ends it with a zero.
 template <size_t kBytes>
 void Put(const std::string& text, char (&to)[kBytes]) {
   to[text.copy(to, kBytes - 1)] = '\0';
@@ -108,14 +108,14 @@ class CudaBackend final : public BackendPlugin {
   }
 
   std::mutex mutex_;
-  std::map<int, Opened> opened_ ABSL_GUARDED_BY(mutex_);  // none is removed
+  std::map<int, Opened> opened_ ABSL_GUARDED_BY(mutex_);  // by device number; none is removed
 };
 
 }  // namespace
 }  // namespace thinwire
 
 extern "C" const thinwire::BackendEntry* thinwire_backend() {
-  // Never destroyed: threads that outlive main still free memory.
+  // The entry is never destroyed, because threads that outlive main still free memory.
   static const auto* const entry =
       new thinwire::BackendEntry{thinwire::BackendBuildId(), new thinwire::CudaBackend};
   return entry;

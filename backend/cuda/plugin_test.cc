@@ -1,4 +1,4 @@
-// The plugin as this build made it, on a machine with a GPU or without.
+// Tests the plugin of this build, on a machine with a GPU or without.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

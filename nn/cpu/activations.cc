@@ -16,13 +16,14 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
-// A function of an element and its derivative. Below the numbers where it is nothing to fp32, x is
-// taken as the least of them. The second operand of Min and Max is what a NaN comes out as.
+// A function's value and derivative at an element. x is first limited to the range in which results
+// still change in fp32. Min and Max return their second operand if either is NaN.
 struct ValueAndSlope {
   FloatVec value, slope;
 };
 
-// 0.5 (1 + tanh(u)) = sigmoid(2 u). Beyond 12 in magnitude it is 0 or 1 to fp32 and its slope 0.
+// Computes 0.5 (1 + tanh(u)) as sigmoid(2 u). Beyond 12 in magnitude it is 0 or 1 in fp32, and its
+// slope 0.
 struct TanhGelu {
   HWY_INLINE ValueAndSlope operator()(FloatTag d, FloatVec x) const {
     const FloatVec one = hn::Set(d, 1.0f), factor = hn::Set(d, 1.59576912f);  // 2 sqrt(2 / pi)
@@ -36,8 +37,8 @@ struct TanhGelu {
   }
 };
 
-// Phi(-z) = exp(-z^2 / 2) t P(t) with t = 1 / (1 + 0.35 z) for z >= 0; P interpolates at
-// Chebyshev's nodes for z up to 13, with a relative error of 4e-8.
+// Computes Phi(-z) = exp(-z^2 / 2) t P(t) with t = 1 / (1 + 0.35 z) for z >= 0. P interpolates at
+// Chebyshev's nodes for z up to 13; its relative error is 4e-8. Phi(z) is 1 - Phi(-z).
 struct ExactGelu {
   HWY_INLINE ValueAndSlope operator()(FloatTag d, FloatVec x) const {
     const FloatVec one = hn::Set(d, 1.0f);
@@ -87,7 +88,7 @@ struct BackwardKernel {
   }
 };
 
-// silu(g) = g s, with s = sigmoid(g).
+// Computes silu(g) up with silu(g) = g s and s = sigmoid(g).
 template <typename T>
 struct SwigluKernel {
   const T* gate;
@@ -103,7 +104,7 @@ struct SwigluKernel {
   }
 };
 
-// silu'(g) = s (1 + g (1 - s)).
+// Its gradient, with silu'(g) = s (1 + g (1 - s)).
 template <typename T>
 struct SwigluBackwardKernel {
   const T* gate;
@@ -200,7 +201,7 @@ HWY_EXPORT(SwigluBackwardRows);
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 4 * 1024;  // elements; below this one thread is sooner done
+constexpr int64_t kGrain = 4 * 1024;  // elements; with fewer, one thread is faster
 
 template <typename T>
 T* At(const TensorView& x, int64_t i) {

@@ -1,6 +1,6 @@
-// GELU and SwiGLU; contracts in nn/ops.h. In fp32, whatever the type of x; what an element becomes
-// does not depend on its place. Errors (activations_test.cc holds them): 4e-7 of max(|y|, 1) in y
-// and of |dy| max(1, |x|) in a gradient, before a rounding to bf16.
+// GELU and SwiGLU; contracts in nn/ops.h. They compute in fp32, whatever the type of x, and an
+// element's result does not depend on its place. Before a rounding to bf16, errors are at most 4e-7
+// of max(|y|, 1) in y and of |dy| max(1, |x|) in a gradient (checked by activations_test.cc).
 #pragma once
 
 #include "nn/ops.h"

@@ -15,7 +15,7 @@
 #define THINWIRE_NN_CPU_ADAMW_FACTORS
 namespace thinwire {
 
-// An update's numbers that are the same for every element of a parameter.
+// Numbers of an update that are the same for all elements of a parameter.
 struct AdamWFactors {
   float scale;            // of the gradient
   float shrink;           // 1 - lr weight_decay
@@ -76,7 +76,7 @@ HWY_EXPORT(AdamWRange);
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 8 * 1024;  // elements; below this one thread is sooner done
+constexpr int64_t kGrain = 8 * 1024;  // elements; with fewer, one thread is faster
 
 AdamWFactors FactorsOf(const AdamWUpdate& u) {
   const double step = static_cast<double>(u.step);

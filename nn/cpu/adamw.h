@@ -1,4 +1,4 @@
-// AdamW; contract in nn/ops.h. Operations are rounded one by one, so every instruction set agrees.
+// AdamW; contract in nn/ops.h. Each operation is rounded by itself, so all instruction sets agree.
 #pragma once
 
 #include "nn/ops.h"

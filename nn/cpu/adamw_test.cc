@@ -36,7 +36,7 @@ AdamWUpdate Update(int64_t step) {
   return update;
 }
 
-// The header's formulas in fp64.
+// Compares with the header's formulas in fp64.
 TEST(AdamWTest, IsWhatTheFormulasSay) {
   constexpr int64_t kN = 61;
   State state(kN);
@@ -64,7 +64,7 @@ TEST(AdamWTest, IsWhatTheFormulasSay) {
   }
 }
 
-// By hand: m' = g and v' = g^2 after the first step, so the step is lr against the gradient's sign.
+// After the first step m' = g and v' = g^2, so the step is lr against the gradient's sign.
 TEST(AdamWTest, TheFirstStepIsTheLearningRate) {
   State state(2);
   state.value = {1, -2};

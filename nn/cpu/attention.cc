@@ -29,8 +29,8 @@ using cpu::HeadGroup;
 using cpu::HeadRows;
 using cpu::kBlock;
 
-// A query's scores become exp(score - greatest), with zeros behind them up to whole vectors.
-// Returns their sum.
+// Replaces a query's scores by exp(score - greatest), followed by zeros up to a whole vector.
+// Returns their sum. Subtracting the greatest score keeps every exponential at or below 1.
 HWY_INLINE float Exponentials(int64_t keys, float* scores, float* greatest) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d), padded = (keys + 15) / 16 * 16;
@@ -48,6 +48,7 @@ HWY_INLINE float Exponentials(int64_t keys, float* scores, float* greatest) {
   return hn::GetLane(hn::SumOfLanes(d, sums));
 }
 
+// Zeroes the results that dropout drops; the caller scales the others.
 HWY_INLINE void DropScores(const DropoutMask& mask, uint32_t element, int64_t keys, float* scores) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
@@ -57,9 +58,9 @@ HWY_INLINE void DropScores(const DropoutMask& mask, uint32_t element, int64_t ke
   }
 }
 
-// Of queries in one block, which need not begin it. The scores are whole in memory, [kBlock,
-// scores_row]: no maximum changes once it is known. Each row is computed alike whatever the others
-// are.
+// Computes queries of one block, which they need not begin. Their scores are in memory as a whole,
+// [kBlock, scores_row], so the greatest is known before any exponential. The result of a row does
+// not depend on the other rows.
 template <typename T>
 void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadRows& of,
                       AttentionMemory* memory) {
@@ -70,9 +71,11 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
   float* const scores = memory->scores.Fit(kBlock * scores_row);
   float* const y = memory->product.Fit(kBlock * width);
   LoadRows<T>(g, of, g.scale(), queries);
+  // Keys of a block that a strip of queries sees: causal, so up to its last query's position.
   const auto keys_of = [&](int64_t t, int64_t block) {
     return std::min(kBlock, first + t + kStrip - block);
   };
+  // Scores: queries times transposed keys, a strip of four queries by a block of keys at a time.
   for (int64_t block = 0; block <= first; block += kBlock) {
     for (int64_t t = begin; t < rows; t += kStrip) {
       Strip<false>((keys_of(t, block) + 15) / 16 * 16, size, {queries + t * width, width, 1},
@@ -83,6 +86,7 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
   const bool drops = a.log_sum_exp != nullptr && g.spec->dropout > 0;
   const DropoutMask mask(a.dropout_key, a.first_sample + g.sample, g.spec->dropout);
   float factors[kBlock];
+  // Softmax of each row. The division by the sum is left to StoreRows.
   for (int64_t t = begin; t < rows; ++t) {
     float greatest = 0;
     const int64_t keys = first + t + 1;
@@ -94,6 +98,7 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
     if (drops) DropScores(mask, g.element(head, first + t), keys, scores + t * scores_row);
   }
   std::fill(y + begin * width, y + rows * width, 0.0f);
+  // y: exponentials times values; y stays in the cache while the blocks of keys pass.
   for (int64_t block = 0; block <= first; block += kBlock) {
     for (int64_t t = begin; t < rows; t += kStrip) {
       Strip<true>(width, keys_of(t, block), {scores + t * scores_row + block, scores_row, 1},
@@ -123,7 +128,7 @@ void ForwardGroupTyped(const AttentionForward& a, const HeadGroup& g, AttentionM
   }
 }
 
-// Puts the new rows behind the others in the cache, and all of them into the thread's memory.
+// Appends the new rows to the cache, then loads all of its rows into the thread's memory.
 template <typename T>
 void FillAndLoadCache(const AttentionCached& a, const HeadGroup& g, AttentionMemory* memory) {
   const int64_t width = g.width(), padded = g.blocks() * kBlock;
@@ -149,7 +154,7 @@ void FillAndLoadCache(const AttentionCached& a, const HeadGroup& g, AttentionMem
   }
 }
 
-// Blocks are those of the whole sequence, so that each query has Forward's bits.
+// Uses the blocks of the whole sequence, so that each query gets the same bits as in Forward.
 template <typename T>
 void ContinueGroupTyped(const AttentionCached& a, const HeadGroup& g, AttentionMemory* memory) {
   FillAndLoadCache<T>(a, g, memory);
@@ -237,7 +242,7 @@ class CpuAttention final : public Attention {
 
   const AttentionSpec spec_;
   Rotation rotation_;
-  std::vector<AttentionMemory> memory_;  // of each thread
+  std::vector<AttentionMemory> memory_;  // one per thread
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Causal self-attention; contract in nn/ops.h. A sample's heads are dealt to threads, each worked
-// on by one: results do not depend on the thread count, nor on the batch around a sample.
+// Causal self-attention; contract in nn/ops.h. Each group of heads of a sample is computed by one
+// thread. So results depend neither on the thread count nor on the batch around a sample.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace thinwire::cpu {
 
-// `spec` is valid (nn/attention_checks.h). Computes in fp32, whatever the compute type.
+// Makes an attention for a valid `spec` (nn/attention_checks.h). It computes in fp32, whatever the
+// compute type.
 std::unique_ptr<Attention> NewAttention(int threads, const AttentionSpec& spec);
 
 }  // namespace thinwire::cpu

@@ -22,16 +22,16 @@ using cpu::HeadGroup;
 using cpu::HeadRows;
 using cpu::kBlock;
 
-// A head's queries [first, first + count), with p = softmax's results, k the mask of dropout over
-// 1 - rate, and for a query mean = sum(p dp) = dy . y:
+// A head's queries [first, first + count). p are the softmax's results, k the dropout mask divided
+// by 1 - rate, and mean = sum(p dp) = dy . y for each query:
 //   dv += (k p)^T dy,  dp = k (dy v^T),  ds = p (dp - mean),  dq = ds k scale,  dk += ds^T q scale.
 struct QueryBlock {
   int64_t head, first, count;
-  const float* queries;  // [kBlock, width], times scale
+  const float* queries;  // [kBlock, width], multiplied by scale
   const float* dy;       // [kBlock, width]
   float means[kBlock], log_sum_exp[kBlock];
 
-  // Keys of block `block` that query t sees.
+  // Returns the number of keys in block `block` that query t sees.
   int64_t keys_of(int64_t t, int64_t block) const {
     return std::min(kBlock, first + t + 1 - block * kBlock);
   }
@@ -49,6 +49,7 @@ HWY_INLINE void LoadQueries(const AttentionBackward& a, const HeadGroup& g, Atte
   LoadRows<T>(g, {&a.qkv, q->head, q->first, q->count, true, origin}, g.scale(), queries);
   LoadRows<T>(g, {&a.dy, q->head, q->first, q->count, false, origin}, 1, dy);
   LoadRows<T>(g, {&a.y, q->head, q->first, q->count, false, origin}, 1, y);
+  // Each query's mean, and its log_sum_exp, from which p is computed again.
   const FloatTag d;
   for (int64_t t = 0; t < q->count; ++t) {
     FloatVec sums = hn::Zero(d);
@@ -63,7 +64,7 @@ HWY_INLINE void LoadQueries(const AttentionBackward& a, const HeadGroup& g, Atte
   q->dy = dy;
 }
 
-// From scores and dp of a query, [kBlock] each, k p in the place of scores and ds in that of dp.
+// Replaces scores and dp of a query, [kBlock] each, by k p and ds.
 HWY_INLINE void Differentiate(const HeadGroup& g, const QueryBlock& q, const DropoutMask& mask,
                               int64_t t, int64_t block, float* scores, float* dp) {
   const FloatTag d;
@@ -87,7 +88,8 @@ HWY_INLINE void Differentiate(const HeadGroup& g, const QueryBlock& q, const Dro
   std::fill(dp + keys, dp + kBlock, 0.0f);
 }
 
-// What the queries have from, and add to, the keys and values of one block.
+// Adds what the queries get from the keys and values of one block to dq, and what they give to
+// dkeys and dvalues.
 HWY_INLINE void BackwardOfBlock(const HeadGroup& g, const QueryBlock& q, const DropoutMask& mask,
                                 int64_t block, AttentionMemory* memory, float* dq) {
   const int64_t width = g.width(), size = g.size(), at = block * kBlock * width;
@@ -95,6 +97,7 @@ HWY_INLINE void BackwardOfBlock(const HeadGroup& g, const QueryBlock& q, const D
   float* const dscores = memory->dscores.Fit(kBlock * kBlock);
   const float* const keys_across = memory->keys_across.data() + block * kBlock * size;
   const float* const values_across = memory->values_across.data() + block * kBlock * size;
+  // scores = q k^T and dp = dy v^T for a strip of queries, then k p and ds in their places.
   for (int64_t t = 0; t < q.rows(); t += kStrip) {
     const int64_t columns = (q.keys_of(t + kStrip - 1, block) + 15) / 16 * 16;
     Strip<false>(columns, size, {q.queries + t * width, width, 1}, keys_across, kBlock,
@@ -112,9 +115,12 @@ HWY_INLINE void BackwardOfBlock(const HeadGroup& g, const QueryBlock& q, const D
     Strip<true>(width, q.keys_of(t + kStrip - 1, block), {dscores + t * kBlock, kBlock, 1},
                 memory->keys.data() + at, width, dq + t * width, width);
   }
+  // dv += (k p)^T dy and dk += ds^T q for a strip of keys, with the transposed factors read by
+  // stride.
   for (int64_t key = 0; key < q.keys_of(q.rows() - 1, block); key += kStrip) {
     const int64_t t =
-        std::max<int64_t>(0, block * kBlock + key - q.first);  // the first that sees it
+        // The first query that sees this key.
+        std::max<int64_t>(0, block * kBlock + key - q.first);
     Strip<true>(width, q.rows() - t, {scores + t * kBlock + key, 1, kBlock}, q.dy + t * width,
                 width, memory->dvalues.data() + at + key * width, width);
     Strip<true>(width, q.rows() - t, {dscores + t * kBlock + key, 1, kBlock}, q.queries + t * width,
@@ -146,9 +152,9 @@ HWY_INLINE void LoadKeysAndValues(const AttentionBackward& a, const HeadGroup& g
   }
 }
 
-// Brings together what this backward pass has for the rows of the cache and what those of later
-// positions had: in `dcache` for earlier positions, in `rows`, [positions, width], for those at
-// hand.
+// Combines the gradients of the cache's rows: those of this backward pass and those of later
+// positions' passes. For earlier positions the sums go to `dcache`; for the present ones to `rows`,
+// [positions, width].
 HWY_INLINE void ExchangeWithCache(const AttentionBackward& a, const HeadGroup& of_cache,
                                   float* rows) {
   TensorView dcache = CacheRows(a.cache);
@@ -174,7 +180,7 @@ void BackwardGroupTyped(const AttentionBackward& a, const HeadGroup& g, Attentio
   std::fill(ones, ones + kBlock, 1.0f);
   std::fill(scales, scales + kBlock, g.scale());
   for (int64_t head = g.first_head(); head < g.last_head(); ++head) {
-    // No block of queries goes over a border of blocks of keys.
+    // A block of queries never crosses a border between blocks of keys.
     for (int64_t first = origin, count; first < g.positions; first += count) {
       count = std::min(kBlock - first % kBlock, g.positions - first);
       QueryBlock q;

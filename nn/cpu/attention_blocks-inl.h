@@ -1,5 +1,5 @@
-// Blocks of rows into a thread's memory and back (nn/cpu/attention_blocks.h), for every Highway
-// target.
+// Copies blocks of rows into a thread's memory and back (nn/cpu/attention_blocks.h), for every
+// Highway target.
 
 #if defined(THINWIRE_NN_CPU_ATTENTION_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_NN_CPU_ATTENTION_BLOCKS_INL_H_
@@ -21,8 +21,10 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
+// Number of rows that a prefetch runs ahead.
 inline constexpr int64_t kRowsAhead = 8;
 
+// Returns row t of `rows` in the tensor.
 template <typename T>
 HWY_INLINE T* RowAt(const cpu::HeadGroup& g, const cpu::HeadRows& rows, int64_t t) {
   const int64_t positions = rows.x->dims[1], stride = rows.x->dims[2];
@@ -30,7 +32,7 @@ HWY_INLINE T* RowAt(const cpu::HeadGroup& g, const cpu::HeadRows& rows, int64_t 
          (g.sample * positions + rows.first - rows.origin + t) * stride + rows.head * g.size();
 }
 
-// Turns a row by its position, by the negative one if `back`.
+// Rotates a row by its position, or by the negative position if `back`.
 HWY_INLINE void Turn(const cpu::Rotation& rotation, int64_t position, bool back, float* row) {
   const int64_t half = rotation.half();
   const float* const cosines = rotation.cosines(position);
@@ -43,7 +45,7 @@ HWY_INLINE void Turn(const cpu::Rotation& rotation, int64_t position, bool back,
   }
 }
 
-// Rows are far apart in memory, a page or more: what comes is asked for in time.
+// Prefetches a row: rows are a page or more apart in memory, which hardware does not foresee.
 template <typename T>
 HWY_INLINE void PrefetchRow(const cpu::HeadGroup& g, const cpu::HeadRows& rows, int64_t t) {
   constexpr int64_t kLine = 64 / sizeof(T);
@@ -51,7 +53,7 @@ HWY_INLINE void PrefetchRow(const cpu::HeadGroup& g, const cpu::HeadRows& rows, 
   for (int64_t j = 0; j < g.size(); j += kLine) hwy::Prefetch(row + j);
 }
 
-// to: [kBlock, width], zeros around what there is.
+// Copies `rows`, times `factor`, to `to`: [kBlock, width], with zeros around them.
 template <typename T>
 HWY_INLINE void LoadRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, float factor,
                          float* to) {
@@ -68,7 +70,7 @@ HWY_INLINE void LoadRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, flo
   std::fill(to + (rows.place + rows.count) * width, to + cpu::kBlock * width, 0.0f);
 }
 
-// from: [kBlock, width], of which row t counts factors[t] times.
+// Stores the rows of `from`, [kBlock, width]; row t is multiplied by factors[t].
 template <typename T>
 HWY_INLINE void StoreRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, const float* factors,
                           float* from) {
@@ -81,8 +83,8 @@ HWY_INLINE void StoreRows(const cpu::HeadGroup& g, const cpu::HeadRows& rows, co
   }
 }
 
-// A sample's keys and its values in a cache, as if they were two samples of one head for each of
-// theirs.
+// Returns the cache as a tensor in which a sample's keys and its values look like two samples, with
+// one head for each of their heads.
 HWY_INLINE TensorView CacheRows(const TensorView& cache) {
   TensorView rows = cache;
   rows.rank = 3;
@@ -92,6 +94,7 @@ HWY_INLINE TensorView CacheRows(const TensorView& cache) {
   return rows;
 }
 
+// These turn a group into that of its keys, or of its values, in such a tensor.
 HWY_INLINE cpu::HeadGroup OfCachedKeys(cpu::HeadGroup g) {
   g.sample *= 2;
   return g;
@@ -102,13 +105,13 @@ HWY_INLINE cpu::HeadGroup OfCachedValues(cpu::HeadGroup g) {
   return g;
 }
 
-// Four columns of four rows, `stride` apart, become rows kBlock apart.
+// Transposes four columns of four rows, `stride` apart, into rows kBlock apart.
 HWY_INLINE void TransposeFour(const float* from, int64_t stride, float* to) {
   const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<double, 2> pairs;  // only moved, never computed with
+  const hn::FixedTag<double, 2> pairs;  // for moves of two floats only, never computed with
   const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + stride);
   const auto c = hn::LoadU(d, from + 2 * stride), e = hn::LoadU(d, from + 3 * stride);
-  // a0 b0 a1 b1 and c0 e0 c1 e1 become a0 b0 c0 e0 and a1 b1 c1 e1; of the upper halves likewise.
+  // a0 b0 a1 b1 and c0 e0 c1 e1 become a0 b0 c0 e0 and a1 b1 c1 e1; the upper halves likewise.
   const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
   const auto ce = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
   const auto ab_upper = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
@@ -121,7 +124,7 @@ HWY_INLINE void TransposeFour(const float* from, int64_t stride, float* to) {
              to + 3 * cpu::kBlock);
 }
 
-// rows: [kBlock, width]   across: [size, kBlock]
+// Transposes a block.   rows: [kBlock, width]   across: [size, kBlock]
 HWY_INLINE void Transpose(const cpu::HeadGroup& g, const float* rows, float* across) {
   constexpr int64_t kBlock = cpu::kBlock;
   const int64_t width = g.width(), by_four = g.size() / 4 * 4;

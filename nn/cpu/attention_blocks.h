@@ -1,5 +1,5 @@
-// How attention goes over a group of heads: in blocks of positions, whose rows of [head_size] are
-// brought into memory of one thread, in fp32 and padded with zeros to whole vectors.
+// How attention goes over a group of heads: in blocks of positions. Their rows of [head_size] are
+// copied into one thread's memory, in fp32 and padded with zeros to whole vectors.
 #pragma once
 
 #include <cmath>
@@ -11,11 +11,12 @@
 
 namespace thinwire::cpu {
 
-inline constexpr int64_t kBlock = 64;  // positions
+inline constexpr int64_t kBlock = 64;  // positions of a block
 
-// Memory that keeps the largest size asked for; what is in it is lost when it grows.
+// Memory that grows to the largest size asked for; growing loses its contents.
 class AlignedFloats {
  public:
+  // Returns memory for `n` floats.
   float* Fit(int64_t n) {
     if (n > size_) {
       memory_ = hwy::AllocateAligned<float>(n);
@@ -37,7 +38,7 @@ class Rotation {
       : half_(spec.rope_theta > 0 ? spec.head_size / 2 : 0),
         theta_(static_cast<double>(spec.rope_theta)) {}
 
-  // To be called before positions below `n` are asked for.
+  // Fills the tables for positions below `n`. Must be called before these are asked for.
   void Prepare(int64_t n) {
     for (int64_t t = static_cast<int64_t>(half_ == 0 ? n : cosines_.size() / half_); t < n; ++t) {
       for (int64_t i = 0; i < half_; ++i) {
@@ -49,7 +50,7 @@ class Rotation {
     }
   }
 
-  int64_t half() const { return half_; }  // planes; 0: nothing is turned
+  int64_t half() const { return half_; }  // number of planes; 0: no rotation
   const float* cosines(int64_t t) const { return cosines_.data() + t * half_; }
   const float* sines(int64_t t) const { return sines_.data() + t * half_; }
 
@@ -63,39 +64,40 @@ class Rotation {
 struct HeadGroup {
   const AttentionSpec* spec;
   const Rotation* rotation;
-  int64_t positions, sample, kv_head;  // positions: those of the keys
+  int64_t positions, sample, kv_head;  // positions: number of keys
 
   int64_t size() const { return spec->head_size; }
   int64_t width() const { return (size() + 15) / 16 * 16; }  // of a row in a thread's memory
   int64_t blocks() const { return (positions + kBlock - 1) / kBlock; }
   int64_t first_head() const { return kv_head * (spec->heads / spec->kv_heads); }
   int64_t last_head() const { return first_head() + spec->heads / spec->kv_heads; }
-  int64_t key_head() const { return spec->heads + kv_head; }  // among qkv's
+  int64_t key_head() const { return spec->heads + kv_head; }  // index among qkv's heads
   int64_t value_head() const { return key_head() + spec->kv_heads; }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(size())); }
-  // Of the first score of a query, among the elements of the sample's dropout mask.
+  // Returns the index, in the sample's dropout mask, of the first score of a query.
   uint32_t element(int64_t head, int64_t query) const {
     return static_cast<uint32_t>((head * positions + query) * positions);
   }
 };
 
-// Positions [first, first + count) of one head of [batch, T, heads head_size], of whose T the first
-// is position `origin`. In a thread's memory they are the rows from `place` on.
+// Positions [first, first + count) of one head of a tensor [batch, T, heads head_size] whose first
+// position is `origin`. In a thread's memory they are the rows from `place` on.
 struct HeadRows {
   const TensorView* x;
   int64_t head, first, count;
-  bool turned;  // by the rotation
+  bool turned;  // whether to rotate them
   int64_t origin = 0, place = 0;
 };
 
-// One thread's.
+// Work memory of one thread.
 struct AttentionMemory {
-  AlignedFloats keys, keys_across, values,
-      values_across;  // of all positions; across: [size, kBlock]
+  // All positions; `across` means [size, kBlock] for each block.
+  AlignedFloats keys, keys_across, values, values_across;
   AlignedFloats dkeys, dvalues;
-  AlignedFloats rows, queries, dy, product, scores, dscores;  // of a block
+  AlignedFloats rows, queries, dy, product, scores, dscores;  // one block
 };
 
+// Runs the backward pass of one group.
 void BackwardGroup(const AttentionBackward& arguments, const HeadGroup& group,
                    AttentionMemory* memory);
 

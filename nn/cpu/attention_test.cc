@@ -35,7 +35,7 @@ Floats RandomDy(const AttentionSpec& spec, const Sizes& sizes) {
   return RandomFloats(sizes.batch * sizes.positions * spec.heads * spec.head_size, 2);
 }
 
-// Both passes over a batch in parts of `part` samples.
+// Runs both passes over a batch in parts of `part` samples.
 struct Pass {
   Floats y, log_sum_exp, dqkv;
 
@@ -72,7 +72,7 @@ struct Pass {
   static constexpr uint64_t kDropoutKey = 11;
 };
 
-// The header's formula, position by position in fp64, and the textbook's gradient.
+// Computes the header's formula position by position in fp64, and the textbook's gradient.
 class Reference {
  public:
   Doubles y, log_sum_exp, dqkv;
@@ -97,7 +97,7 @@ class Reference {
   }
 
  private:
-  // Queries and keys turned by their positions, one way or back.
+  // Returns queries and keys rotated by their positions, forward or back.
   Doubles Turned(Doubles x, double direction) const {
     if (spec_.rope_theta == 0) return x;
     const int64_t half = spec_.head_size / 2;
@@ -179,11 +179,11 @@ void ExpectIsTheFormula(const AttentionSpec& spec, const Sizes& sizes) {
   const Reference reference(spec, sizes, qkv, dy);
   ExpectNear(pass.y, reference.y, wide ? 4e-6 : 0x1p-7, "y");
   ExpectNear(pass.log_sum_exp, reference.log_sum_exp, 4e-6, "log_sum_exp");
-  // y, from which the gradient's mean is taken, is rounded too.
+  // y, from which the gradient's mean is computed, is rounded, too.
   ExpectNear(pass.dqkv, reference.dqkv, wide ? 2e-5 : 0x1p-6, "dqkv");
 }
 
-// Around the borders of blocks and vectors, and far beyond them.
+// Takes sizes around the borders of blocks and vectors, and far beyond them.
 TEST(AttentionTest, IsWhatTheFormulaSays) {
   for (int64_t positions : {1, 2, 15, 16, 17, 33, 63, 64, 65, 130, 257}) {
     ExpectIsTheFormula(Spec(2, 2, 32), {2, positions});
@@ -222,7 +222,7 @@ TEST(AttentionTest, BF16IsRoundedOnce) {
   ExpectIsTheFormula(spec, {1, 65});
 }
 
-// By hand: one feature a head, q = k = 0 of which all scores are 0, so y is the mean of values.
+// With one feature a head and q = k = 0, all scores are 0, so y is the mean of the values.
 TEST(AttentionTest, EqualScoresGiveTheMeanOfWhatCameBefore) {
   const Floats qkv = {0, 0, 6, 0, 0, 2, 0, 0, 10};
   Floats y(3), log_sum_exp(3);
@@ -312,7 +312,8 @@ TEST(AttentionTest, AnEvaluationDropsNothing) {
   EXPECT_EQ(y, plain.y);
 }
 
-// Positions [first, first + count) of each sample, with `row` numbers each; and back.
+// Returns positions [first, first + count) of each sample, with `row` numbers each. PutPart is the
+// inverse.
 Floats Part(const Floats& all, const Sizes& sizes, int64_t row, int64_t first, int64_t count) {
   Floats part;
   for (int64_t sample = 0; sample < sizes.batch; ++sample) {
@@ -329,7 +330,7 @@ void PutPart(const Floats& part, const Sizes& sizes, int64_t row, int64_t first,
   }
 }
 
-// y of all positions, in steps of so many.
+// Returns y of all positions, computed in steps of the given number of positions.
 Floats Continued(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv,
                  const std::vector<int64_t>& steps) {
   const int64_t context = sizes.positions, in = Row(spec), out = spec.heads * spec.head_size;
@@ -361,8 +362,8 @@ TEST(AttentionTest, PositionsWithACacheHaveTheBitsOfTheWholeSequence) {
   }
 }
 
-// dqkv of all positions, in slices of so many: forward one behind the other, backward the last one
-// first.
+// Returns dqkv of all positions, computed in slices: forward in order, backward from the last
+// slice.
 Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv,
                       const Floats& dy, const std::vector<int64_t>& slices) {
   const int64_t context = sizes.positions, in = Row(spec), out = spec.heads * spec.head_size;
@@ -433,7 +434,7 @@ TEST(AttentionTest, RefusesDropoutInSlices) {
             std::string::npos);
 }
 
-// The cache holds turned keys in the compute type; the whole sequence's are never rounded.
+// The cache holds rotated keys in the compute type; without a cache rotated keys are never rounded.
 TEST(AttentionTest, RotaryPositionsInBF16WithACacheAreCloseToTheWholeSequence) {
   AttentionSpec spec = Spec(4, 2, 16);
   spec.rope_theta = 10000;

@@ -40,7 +40,8 @@ using cpu::Span;
 
 static_assert(cpu::ChannelSpans::kLanes % hn::MaxLanes(FloatTag()) == 0, "rows are whole vectors");
 
-// sums += column sums of (x - shift), squares += those of its square; kVectors side by side.
+// Adds column sums of (x - shift) to `sums`, and those of its square to `squares`, for kVectors
+// vectors side by side. Several vectors give independent chains of additions.
 template <int kVectors, typename T>
 HWY_INLINE void SumTile(const T* x, int64_t rows, int64_t width, const float* shift, double* sums,
                         double* squares) {
@@ -99,6 +100,7 @@ void ApplySpan(const ApplyArguments& a, const Span& span) {
       const FloatVec centred = hn::Sub(LoadFloats(d, x + j), hn::LoadU(d, a.mean + j));
       FloatVec z = hn::Add(hn::Mul(centred, hn::LoadU(d, a.slope + j)), hn::LoadU(d, a.bias + j));
       if (kResidual) z = hn::Add(z, LoadFloats(d, residual + j));
+      // Written as a comparison so that NaN passes the ReLU.
       if (kRelu) z = hn::IfThenZeroElse(hn::Lt(z, zero), z);
       StoreFloats(z, d, y + j);
     }
@@ -160,8 +162,8 @@ float FirstPixel(const TensorView& x, int64_t channel) {
                                 : LoadOne(static_cast<const uint16_t*>(x.data) + channel);
 }
 
-// Mean and rstd of every channel into `a`, and the running statistics moved.
-// Sums are taken of x - x[first pixel]: near the mean, so that squares do not cancel.
+// Computes mean and rstd of every channel into `a`, and moves the running statistics. It sums x
+// minus the channel's first pixel, which is near the mean, so that squares do not cancel.
 void TakeStatistics(int threads, const ChannelSpans& spans, const BatchNormForward& a) {
   const std::vector<float> shift = spans.RepeatEach([&](int64_t c) { return FirstPixel(a.x, c); });
   ColumnSums sums(spans);

@@ -1,9 +1,9 @@
 // Batch norm with residual and ReLU fused in; contracts in nn/ops.h.
 //
-// Training reads x twice: once for the statistics, once to normalise. Backward reads (dy, x) twice;
-// the ReLU's mask is recomputed from x, or with a residual read once from y. Sums go over fixed
-// spans of rows (channel_spans.h), tiles of 64 in fp32 and the tiles in fp64, so they do not depend
-// on the thread count.
+// Training reads x twice: for the statistics and to normalise. Backward reads (dy, x) twice. It
+// recomputes the ReLU's mask from x, or with a residual reads it once from y. Sums go over fixed
+// spans of rows (channel_spans.h), in fp32 within tiles of 64 rows and in fp64 over tiles. So they
+// do not depend on the thread count.
 #pragma once
 
 #include "nn/ops.h"

@@ -17,11 +17,11 @@
 #define THINWIRE_NN_CPU_BATCH_NORM_BACKWARD_ONCE
 namespace thinwire::cpu {
 
-// How dz comes from dy.
+// How dz is made from dy.
 enum class Mask {
   kNone,        // no ReLU
-  kRecomputed,  // of z = (x - mean) slope + bias
-  kStored       // of y; dz is written to dresidual
+  kRecomputed,  // z > 0 with z = (x - mean) slope + bias
+  kStored       // y > 0; dz is written to dresidual
 };
 
 struct BackwardArguments {
@@ -71,7 +71,7 @@ HWY_INLINE float MaskedGradientOne(const BackwardArguments& a, int64_t j, float 
   return z > 0 ? g : 0;
 }
 
-// sums += column sums of dz; products += those of dz (x - mean).
+// Adds column sums of dz to `sums`, and those of dz (x - mean) to `products`.
 template <int kVectors, Mask kMask, typename T>
 HWY_INLINE void BackwardSumTile(const BackwardArguments& a, int64_t first, int64_t j, int64_t rows,
                                 int64_t width, double* sums, double* products) {
@@ -205,7 +205,8 @@ HWY_EXPORT(BackwardApply);
 
 namespace cpu {
 
-// dx = scale rstd (dz - mean(dz) - xhat mean(dz xhat)) with xhat = (x - mean) rstd.
+// Computes dx = scale rstd (dz - mean(dz) - xhat mean(dz xhat)) with xhat = (x - mean) rstd. The
+// second pass computes it as slope dz + offset + x_slope (x - mean), with constants per channel.
 Error NormalizeBatchBackward(int threads, const BatchNormBackward& a) {
   const ChannelSpans spans(a.x);
   const bool residual = a.dresidual.data != nullptr;

@@ -1,4 +1,5 @@
-// One element of fp32 or bf16, as fp32. bf16 is kept as uint16_t: the upper half of an fp32.
+// Loads and stores one element of fp32 or bf16 as fp32. bf16 is a uint16_t: the upper half of an
+// fp32.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ inline float LoadOne(const uint16_t* from) {
   std::memcpy(&v, &bits, sizeof(v));
   return v;
 }
-// Rounds to nearest, ties to even: adding just under half a unit of the upper 16 bits, and one more
-// where they are odd, carries into them when the lower 16 bits round up. NaN stays NaN.
+// Rounds to nearest, ties to even. Adding just under half a unit of the upper 16 bits, and one more
+// if they are odd, carries into them when the lower 16 bits round up. NaN stays NaN.
 inline void StoreOne(float v, uint16_t* to) {
   uint32_t bits;
   std::memcpy(&bits, &v, sizeof(bits));

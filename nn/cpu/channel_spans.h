@@ -1,5 +1,5 @@
-// How batch norm goes over [pixels, channels]: in spans of rows that threads share, and sums of
-// each channel whose order is a function of the shape, whoever computed them.
+// How batch norm goes over [pixels, channels]: in spans of rows that threads share. The order of
+// each channel's sum depends only on the shape, not on the threads.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace thinwire::cpu {
 
-// A span of rows [begin, end), each `width` elements: some pixels' channels side by side, so that
-// vectors are full whatever the number of channels. After the span come `tail` < width elements
-// more. Parameters are repeated to `width`.
+// A span of rows [begin, end), each `width` elements. A row has the channels of several pixels side
+// by side, so that vectors are full for any number of channels. `tail` < width more elements follow
+// the span. Parameters are repeated to `width`.
 struct Span {
   int64_t begin = 0, end = 0, width = 0, tail = 0;
 };
 
-// So many rows of a span are summed in fp32 before their sums go to fp64.
+// Rows of a span that are summed in fp32 before their sums go to fp64.
 inline constexpr int64_t kTileRows = 64;
 
 class ChannelSpans {
@@ -38,14 +38,15 @@ class ChannelSpans {
   int64_t channels() const { return channels_; }
   int64_t pixels() const { return pixels_; }
   int64_t width() const { return width_; }
-  int64_t size() const { return size_; }  // spans
+  int64_t size() const { return size_; }  // number of spans
+  // Returns span `i`; the last one has the tail.
   Span operator[](int64_t i) const {
     Span span{rows_ * i / size_, rows_ * (i + 1) / size_, width_, 0};
     if (i + 1 == size_) span.tail = pixels_ * channels_ - rows_ * width_;
     return span;
   }
 
-  // Per-channel values repeated to `width`.
+  // Returns per-channel values repeated to `width`.
   template <typename Value>
   std::vector<float> RepeatEach(const Value& value) const {
     std::vector<float> repeated(width_);
@@ -64,7 +65,7 @@ class ChannelSpans {
   int64_t channels_, pixels_, width_, rows_, size_;
 };
 
-// Two sums per column, per span, gathered to two sums per channel in a fixed order.
+// Two sums per column and span, which Gather adds to two sums per channel in a fixed order.
 class ColumnSums {
  public:
   explicit ColumnSums(const ChannelSpans& spans)
@@ -72,9 +73,11 @@ class ColumnSums {
         columns_(2 * spans.width() * spans.size()),
         channels_(2 * spans.channels()) {}
 
+  // These return the sums of a span, one for each column.
   double* first(int64_t span) { return columns_.data() + 2 * spans_.width() * span; }
   double* second(int64_t span) { return first(span) + spans_.width(); }
 
+  // Adds the columns of all spans to channels.
   void Gather() {
     for (int64_t span = 0; span < spans_.size(); ++span) {
       for (int half = 0; half < 2; ++half) {
@@ -86,6 +89,7 @@ class ColumnSums {
       }
     }
   }
+  // These return the sums of a channel after Gather.
   double first_of(int64_t channel) const { return channels_[channel]; }
   double second_of(int64_t channel) const { return channels_[spans_.channels() + channel]; }
 

@@ -50,17 +50,17 @@ class Conv2dKind final : public WeightedKind {
   }
   dnnl::memory::dims Strides() const { return {spec_.stride, spec_.stride}; }
   dnnl::memory::dims Padding() const { return {spec_.padding, spec_.padding}; }
-  // As the fastest convolution wants them, but where that writes past its scratchpad, and into that
-  // of the next thread: for AVX2 oneDNN gathers the pixels that a stride leaves to a 1 x 1 kernel
-  // by registers of 8 channels, whatever their number. Its convolutions as products gather by
-  // channel.
+  // Returns the layout that the fastest convolution prefers, with one exception. For AVX2, oneDNN
+  // gathers the pixels that a stride leaves to a 1 x 1 kernel by registers of 8 channels, whatever
+  // their number. So it writes past its scratchpad, into that of the next thread. Its convolutions
+  // as products, which this layout selects, gather by channel.
   Desc AnyWeights(Type type) const {
     const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
     const bool has_avx2_alone = isa == dnnl::cpu_isa::avx2 || isa == dnnl::cpu_isa::avx2_vnni;
     const bool is_gathered = spec_.kernel == 1 && spec_.stride > 1 && spec_.in_channels % 8 != 0;
     return Desc(WeightDims(), type, has_avx2_alone && is_gathered ? Tag::hwio : Tag::any);
   }
-  // A zero descriptor stands for no bias.
+  // Returns a zero descriptor if there is no bias.
   Desc Bias() const { return spec_.bias ? Desc({spec_.out_channels}, Type::f32, Tag::a) : Desc(); }
   Desc X(int64_t n) const {
     return Desc({n, spec_.in_channels, spec_.height, spec_.width}, ComputeType(), Tag::nhwc);

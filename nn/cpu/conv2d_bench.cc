@@ -1,6 +1,7 @@
-// The 3 x 3 convolutions of a CIFAR ResNet-18, directly by oneDNN and by Winograd's transform: what
-// a pass takes, and 10^9 operations a second, counted as the direct convolution's in both. usage:
-// conv2d_bench [WIDTH=64 [IMAGES=100 [THREADS=2]]]
+// Runs the 3 x 3 convolutions of a CIFAR ResNet-18 directly by oneDNN and by Winograd's transform.
+// Prints the time of a pass and 10^9 operations a second, which count the direct convolution's
+// operations in both.
+// usage: conv2d_bench [WIDTH=64 [IMAGES=100 [THREADS=2]]]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -37,7 +38,7 @@ struct Passes {
   double forward, backward_data, backward_weights;
 };
 
-// Conv is Weighted or Conv2d: the same calls.
+// Conv is Weighted or Conv2d, whose functions are the same.
 template <typename Conv>
 Passes Measure(const Conv2dSpec& spec, int64_t n, Conv* conv) {
   const Shape in{n, spec.height, spec.width, spec.in_channels},

@@ -19,7 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
-// The greatest of the row; a NaN that comes first, as none is greater, and no later one.
+// Returns the greatest logit of the row. A NaN counts only in first place, as nothing compares
+// greater than it.
 template <typename T>
 HWY_INLINE float Greatest(const T* logits, int64_t classes) {
   const FloatTag d;
@@ -40,7 +41,8 @@ HWY_INLINE float Greatest(const T* logits, int64_t classes) {
   return greatest;
 }
 
-// exponentials[c] = exp(logits[c] - greatest), and zeros up to a whole vector. Returns their sum.
+// Sets exponentials[c] = exp(logits[c] - greatest), with zeros up to a whole vector. Returns their
+// sum.
 template <typename T>
 HWY_INLINE double Exponentials(const T* logits, int64_t classes, float greatest,
                                double* exponentials) {
@@ -66,7 +68,7 @@ HWY_INLINE double Exponentials(const T* logits, int64_t classes, float greatest,
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
 }
 
-// dlogits[c] = factor exponentials[c], of which there are whole vectors.
+// Sets dlogits[c] = factor exponentials[c]; exponentials has whole vectors.
 template <typename T>
 HWY_INLINE void Scaled(const double* exponentials, double factor, int64_t classes, T* dlogits) {
   const FloatTag d32;
@@ -89,7 +91,7 @@ void LossOfRow(const CrossEntropy& a, int64_t row, double* exponentials, double*
   const float greatest = Greatest(logits, classes);
   int64_t top = 0;
   while (top < classes && LoadOne(logits + top) != greatest) ++top;
-  *correct = label == (top < classes ? top : 0);  // a NaN equals nothing
+  *correct = label == (top < classes ? top : 0);  // no logit equals a NaN
   const double sum = Exponentials(logits, classes, greatest, exponentials);
   *loss =
       std::log(sum) + static_cast<double>(greatest) - static_cast<double>(LoadOne(logits + label));
@@ -101,7 +103,7 @@ void LossOfRow(const CrossEntropy& a, int64_t row, double* exponentials, double*
   std::fill(dlogits + classes, dlogits + elements, T{});
 }
 
-// `exponentials`: room for a row in whole vectors.
+// Computes rows [begin, end); `exponentials` has room for a row in whole vectors.
 void LossOfRows(const CrossEntropy& a, int64_t begin, int64_t end, double* exponentials,
                 double* losses, bool* correct) {
   for (int64_t row = begin; row < end; ++row) {
@@ -123,8 +125,8 @@ HWY_EXPORT(LossOfRows);
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 4 * 1024;  // elements; below this one thread is sooner done
-constexpr int64_t kMostLanes = 16;    // of a vector of fp32: AVX-512's
+constexpr int64_t kGrain = 4 * 1024;  // elements; with fewer, one thread is faster
+constexpr int64_t kMostLanes = 16;    // lanes of an fp32 vector: AVX-512's
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Softmax cross-entropy; contract in nn/ops.h. Exponentials and sums are fp64; a row is read from
+// Softmax cross-entropy; contract in nn/ops.h. Exponentials and sums are fp64. A row is read from
 // memory once and stays in the cache. Results do not depend on the thread count.
 #pragma once
 

@@ -59,7 +59,7 @@ TEST_P(CrossEntropyTest, IsWhatTheFormulaSays) {
     }
     EXPECT_NEAR(loss.loss, want, 1e-12 * (1 + want));
     EXPECT_EQ(loss.correct, correct);
-    // A value on either side of a tie may be rounded otherwise.
+    // A value on either side of a tie may be rounded differently.
     const double unit = GetParam() == DType::kF32 ? 0x1p-23 : 0x1p-7;
     for (size_t i = 0; i < gradient.size(); ++i) {
       ASSERT_NEAR(loss.dlogits[i], gradient[i], unit * std::abs(gradient[i]) + 1e-16) << i;

@@ -22,7 +22,7 @@ struct DropKernel {
   T* y;
   DropoutMask mask;
   float scale;
-  int64_t first;  // element of the sample at x
+  int64_t first;  // index in the sample of the element at x
 
   template <typename Access>
   HWY_INLINE void operator()(const Access& access, int64_t i) const {
@@ -64,7 +64,7 @@ HWY_EXPORT(DropRange);
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 8 * 1024;  // elements; below this one thread is sooner done
+constexpr int64_t kGrain = 8 * 1024;  // elements; with fewer, one thread is faster
 
 }  // namespace
 

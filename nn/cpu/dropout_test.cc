@@ -92,7 +92,7 @@ TEST(DropoutTest, RefusesASampleOfTooManyElements) {
 
 constexpr uint32_t kDraws = 1 << 20;
 
-// Of n trials of this probability, within five standard deviations.
+// Expects `count`, of n trials with this probability, within five standard deviations.
 void ExpectBinomial(int64_t count, double probability, const std::string& what) {
   const double n = kDraws, deviation = std::sqrt(n * probability * (1 - probability));
   EXPECT_NEAR(static_cast<double>(count), n * probability, 5 * deviation) << what;
@@ -109,7 +109,7 @@ TEST(DropoutMaskTest, DropsAtItsRate) {
   }
 }
 
-// Counts where both masks decide alike, the second one `lag` elements further.
+// Counts where two masks decide alike, the second shifted by `lag` elements.
 void ExpectIndependent(const DropoutMask& a, const DropoutMask& b, uint32_t lag, double rate,
                        const std::string& what) {
   int64_t alike = 0;
@@ -138,7 +138,7 @@ TEST(DropoutMaskTest, NeighbouringKeysAndSamplesAreIndependent) {
   }
 }
 
-// How often 4 or 8 neighbours are all kept.
+// Counts how often 4 or 8 neighbours are all kept.
 TEST(DropoutMaskTest, RunsAreAsLongAsChanceHasThem) {
   const DropoutMask mask(5, 5, 0.5f);
   for (uint32_t length : {4u, 8u}) {

@@ -21,6 +21,7 @@ void ReluTyped(const T* x, int64_t n, T* y) {
   const int64_t lanes = hn::Lanes(d);
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
+    // Written as a comparison so that NaN passes.
     const FloatVec v = LoadFloats(d, x + i);
     StoreFloats(hn::IfThenZeroElse(hn::Lt(v, hn::Zero(d)), v), d, y + i);
   }
@@ -59,7 +60,7 @@ void ConvertTyped(const From* from, int64_t n, To* to) {
   for (; i < n; ++i) StoreOne(LoadOne(from + i), to + i);
 }
 
-// Multiplications and additions are rounded one by one, so every instruction set agrees.
+// Each multiplication and addition is rounded by itself, so all instruction sets agree.
 void CombineRange(const Combination& c, int64_t begin, int64_t end) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
@@ -90,7 +91,7 @@ void AddBF16(const uint16_t* a, const uint16_t* b, int64_t n, uint16_t* sum) {
 void Widen(const uint16_t* from, int64_t n, float* to) { ConvertTyped(from, n, to); }
 void Narrow(const float* from, int64_t n, uint16_t* to) { ConvertTyped(from, n, to); }
 
-// The same of these.
+// Each multiplication and addition is rounded by itself here, too.
 void SgdRange(const SgdUpdate& u, const SgdParameter& parameter, int64_t begin, int64_t end) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
@@ -141,7 +142,7 @@ HWY_EXPORT(SgdRange);
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 16 * 1024;  // elements; below this one thread is sooner done
+constexpr int64_t kGrain = 16 * 1024;  // elements; with fewer, one thread is faster
 
 const float* F32(const TensorView& x) { return static_cast<const float*>(x.data); }
 float* F32Out(const TensorView& x) { return static_cast<float*>(x.data); }
@@ -181,7 +182,7 @@ void Add(int threads, const TensorView& a, const TensorView& b, const TensorView
 }
 
 void Convert(int threads, const TensorView& from, const TensorView& to) {
-  if (from.elements() == 0) return;  // perhaps without memory
+  if (from.elements() == 0) return;  // its memory may be null
   const size_t size = SizeOf(from.dtype);
   ParallelRange(threads, from.elements(), kGrain, [&](int64_t i, int64_t end) {
     if (from.dtype == to.dtype) {

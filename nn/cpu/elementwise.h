@@ -11,7 +11,7 @@ void Add(int threads, const TensorView& a, const TensorView& b, const TensorView
 void Convert(int threads, const TensorView& from, const TensorView& to);
 void Sgd(int threads, const SgdUpdate& arguments);
 void Combine(int threads, const Combination& arguments);
-// target += source, in fp32.
+// Adds source to target, in fp32.
 void Accumulate(int threads, const float* source, int64_t n, float* target);
 
 }  // namespace thinwire::cpu

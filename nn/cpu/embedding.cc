@@ -9,8 +9,8 @@
 namespace thinwire::cpu {
 namespace {
 
-constexpr int64_t kGrain = 16 * 1024;  // elements; below this one thread is sooner done
-constexpr int64_t kColumns = 16;       // that are dealt to threads together: a cache line of fp32
+constexpr int64_t kGrain = 16 * 1024;  // elements; with fewer, one thread is faster
+constexpr int64_t kColumns = 16;       // assigned to a thread together: a cache line of fp32
 
 Error CheckIds(const TensorView& ids, int64_t vocabulary) {
   if (ids.dtype != DType::kI32) {
@@ -57,7 +57,8 @@ void Typed(int threads, const Embedding& a) {
       });
 }
 
-// Columns [begin, end) of every row, one row after the other.
+// Adds columns [begin, end) of every row, row after row. Threads share the columns, so none adds to
+// another's element, and the order of a sum is fixed.
 template <typename T>
 void AddColumns(const EmbeddingBackward& a, int64_t begin, int64_t end) {
   const int64_t positions = a.dy.dims[1], rows = a.dy.dims[0] * positions;

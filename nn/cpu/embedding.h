@@ -1,4 +1,5 @@
-// Rows of a table, by token; contracts in nn/ops.h. Results do not depend on the thread count.
+// Looks up rows of a table by token; contracts in nn/ops.h. Results do not depend on the thread
+// count.
 #pragma once
 
 #include "nn/ops.h"

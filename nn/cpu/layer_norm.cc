@@ -30,6 +30,7 @@ HWY_INLINE float MeanOf(const T* x, int64_t n) {
 }
 
 template <typename T>
+// Subtracts the mean first: the sum of squares alone would cancel in fp32.
 HWY_INLINE float VarianceOf(const T* x, int64_t n, float mean) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
@@ -67,7 +68,7 @@ HWY_INLINE void NormalizeRow(const LayerNormForward& a, int64_t n, int64_t row) 
   a.rstd[row] = rstd;
 }
 
-// One row of the backward pass: xhat = (x - mean) rstd, g = scale dy.
+// A row of the backward pass, with xhat = (x - mean) rstd and g = scale dy.
 template <typename T>
 struct RowGradient {
   const T* x;
@@ -85,7 +86,7 @@ struct RowGradient {
   float GOne(int64_t j) const { return LoadOne(dy + j) * scale[j]; }
 };
 
-// *g and *product: the means of g and of g xhat.
+// Sets *g and *product to the means of g and of g xhat.
 template <typename T>
 HWY_INLINE void Means(const RowGradient<T>& r, int64_t n, float* g, float* product) {
   const FloatTag d;
@@ -106,8 +107,8 @@ HWY_INLINE void Means(const RowGradient<T>& r, int64_t n, float* g, float* produ
   *product /= static_cast<float>(n);
 }
 
-// dx = rstd (g - mean(g) - xhat mean(g xhat)), without mean(g) when not centred. Adds dy xhat to
-// dscale and dy to dbias.
+// Computes dx = rstd (g - mean(g) - xhat mean(g xhat)); mean(g) is left out if not centred. Adds dy
+// xhat to dscale and dy to dbias.
 template <typename T>
 HWY_INLINE void BackwardRow(const LayerNormBackward& a, int64_t n, int64_t row, float* dscale,
                             float* dbias) {
@@ -164,8 +165,8 @@ HWY_EXPORT(BackwardRowRange);
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 16 * 1024;  // elements; below this one thread is sooner done
-constexpr int64_t kTileRows = 64;      // summed in fp32 before they go to fp64
+constexpr int64_t kGrain = 16 * 1024;  // elements; with fewer, one thread is faster
+constexpr int64_t kTileRows = 64;      // summed in fp32 before their sums go to fp64
 
 int64_t Features(const TensorView& x) { return x.dims[x.rank - 1]; }
 

@@ -38,8 +38,8 @@ class LinearKind final : public WeightedKind {
 
   Type ComputeType() const { return OneDnnType(spec_.compute); }
   dnnl::memory::dims WeightDims() const { return {spec_.out_features, spec_.in_features}; }
-  // oneDNN 2.6 prefers blocked weights. In products of large matrices its GEMM on plain ones takes
-  // less time, of a weight gradient half (tests/bench/ops_bench.cc), and needs no packed copy.
+  // oneDNN 2.6 prefers blocked weights. For large matrices its GEMM on plain weights is faster (a
+  // weight gradient takes half the time, tests/bench/ops_bench.cc) and needs no packed copy.
   Desc Weights(Type type) const {
     const bool is_large = spec_.in_features * spec_.out_features >= kLargeWeights;
     return Desc(WeightDims(), type, is_large ? Tag::ab : Tag::any);

@@ -6,7 +6,7 @@ void* Scratch::Get(size_t bytes) {
   if (bytes > bytes_) {
     const dnnl::memory::desc flat({static_cast<dnnl::memory::dim>(bytes)},
                                   dnnl::memory::data_type::u8, dnnl::memory::format_tag::a);
-    memory_ = dnnl::memory();  // freed before its successor is allocated
+    memory_ = dnnl::memory();  // frees the old memory before its successor is allocated
     memory_ = dnnl::memory(flat, engine_);
     bytes_ = bytes;
   }

@@ -1,5 +1,5 @@
 // What every oneDNN operation here needs: one engine, one stream, a fixed number of threads,
-// scratch memory that all operations share, and errors instead of exceptions.
+// scratch memory shared by all operations, and errors instead of exceptions.
 #pragma once
 
 #include <omp.h>
@@ -15,7 +15,8 @@
 
 namespace thinwire::cpu {
 
-// oneDNN takes its thread count from OpenMP's setting of the calling thread: set while this lives.
+// Sets OpenMP's thread count of the calling thread, from which oneDNN takes its own, during its
+// lifetime.
 class ThreadsInForce {
  public:
   explicit ThreadsInForce(int threads) : before_(omp_get_max_threads()) {
@@ -29,10 +30,11 @@ class ThreadsInForce {
   const int before_;
 };
 
-// Memory that grows to the largest size asked for and is overwritten by the next user.
+// Memory that grows to the largest size asked for; its next user overwrites it.
 class Scratch {
  public:
   explicit Scratch(const dnnl::engine& engine) : engine_(engine) {}
+  // Returns memory of at least `bytes` bytes; null for 0 bytes if there never was any.
   void* Get(size_t bytes);
 
  private:
@@ -41,25 +43,26 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
+// State shared by all oneDNN operations of one Ops.
 struct OneDnn {
   explicit OneDnn(int threads);
 
   const int threads;
   const dnnl::engine engine;
   dnnl::stream stream;
-  Scratch scratchpad;  // of the primitive that runs
-  Scratch gradients;   // a weight gradient in a primitive's own layout, until it is accumulated
+  Scratch scratchpad;  // for the primitive that runs
+  Scratch gradients;   // a weight gradient in the primitive's layout, until it is added
 };
 
 constexpr dnnl::memory::data_type OneDnnType(DType type) {
   return type == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-// Attributes of every primitive here: scratch memory comes from OneDnn.
+// Returns the attributes of every primitive here: scratch memory comes from OneDnn.
 dnnl::primitive_attr Attributes();
 
-// Describes a primitive. oneDNN 2 wants `operation` as an object of its own, oneDNN 3 takes its
-// parts. `forward`: for a backward primitive, the description of its forward primitive.
+// Describes a primitive. oneDNN 2 wants `operation` as an object, oneDNN 3 takes its parts. For a
+// backward primitive, `forward` is the description of its forward primitive.
 template <typename Primitive, typename... Parts, typename... Forward>
 auto Describe(const OneDnn& onednn, const std::tuple<Parts...>& operation,
               const Forward&... forward) {
@@ -79,7 +82,7 @@ auto Describe(const OneDnn& onednn, const std::tuple<Parts...>& operation,
 // A primitive with its memory objects, whose addresses are bound before each Run.
 class Execution {
  public:
-  // `arguments`: the DNNL_ARG_* that it takes, the scratchpad apart.
+  // Prepares a primitive. `arguments` are the DNNL_ARG_* that it takes, except the scratchpad.
   Execution(OneDnn* onednn, const dnnl::primitive_desc& description,
             const std::vector<int>& arguments);
   void Bind(int argument, const void* data) {
@@ -95,7 +98,8 @@ class Execution {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-// Runs `body` with OneDnn's threads; what it throws becomes an Error that starts with `what`.
+// Runs `body` with OneDnn's threads. What it throws becomes an Error whose message begins with
+// `what`.
 template <typename Body>
 Error Guarded(OneDnn* onednn, const char* what, const Body& body) {
   const ThreadsInForce threads(onednn->threads);

@@ -32,7 +32,7 @@
 namespace thinwire {
 namespace {
 
-// Interface is Conv2d or Linear: the same four calls.
+// Implements Conv2d or Linear, whose four functions are the same.
 template <typename Interface>
 class WeightedOp final : public Interface {
  public:
@@ -57,7 +57,7 @@ class WeightedOp final : public Interface {
   cpu::Weighted weighted_;
 };
 
-// Makes a clip factor the gradients' scale. False where it is NaN: there is no update.
+// Makes the clip factor the gradients' scale. Returns false if it is NaN: then there is no update.
 template <typename Update>
 bool TakeFactor(Update* update) {
   if (update->clip_factor != nullptr) update->gradient_scale = *update->clip_factor;

@@ -1,4 +1,4 @@
-// The CPU backend: oneDNN for convolutions and matrix products, own SIMD kernels for the rest.
+// The CPU backend: oneDNN for convolutions and matrix products, own SIMD kernels for all else.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,11 @@
 
 namespace thinwire {
 
-// Computes with `threads` >= 1 OpenMP threads, whichever thread calls. Works on host memory.
+// Makes ops that compute with `threads` >= 1 OpenMP threads, whichever thread calls, on host
+// memory.
 std::unique_ptr<Ops> NewCpuOps(int threads);
 
-// "avx512_core_amx", ...: what oneDNN will use, for run records.
+// Returns the instruction set that oneDNN will use ("avx512_core_amx", ...), for run records.
 const char* CpuInstructionSet();
 
 }  // namespace thinwire

@@ -32,7 +32,7 @@ std::vector<uint16_t> Narrowed(std::vector<float> values) {
   return narrow;
 }
 
-// 20 copies, so that every instruction set meets it in a vector and in the rest.
+// Narrows 20 copies, so that every instruction set has them in a vector and in the rest.
 uint16_t NarrowedOne(float value) {
   const std::vector<uint16_t> narrow = Narrowed(std::vector<float>(20, value));
   for (uint16_t n : narrow) EXPECT_EQ(n, narrow[0]);
@@ -95,7 +95,7 @@ TEST(CpuOpsTest, RefusesAKernelLargerThanTheImage) {
   EXPECT_EQ(conv, nullptr);
 }
 
-// Rows of `features` values that are no round numbers, around 1.
+// Returns rows of `features` values around 1 that are no round numbers.
 std::vector<float> Wavy(int64_t rows, int64_t features) {
   std::vector<float> values(rows * features);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -156,7 +156,7 @@ void ExpectNear(const std::vector<float>& got, const std::vector<double>& want) 
   }
 }
 
-// The textbook's formulas in fp64: dx = (g - mean(g) - xhat mean(g xhat)) / sigma.
+// Compares with the textbook's formulas in fp64: dx = (g - mean(g) - xhat mean(g xhat)) / sigma.
 TEST(LayerNormTest, IsWhatTheFormulasSay) {
   constexpr int64_t kRows = 70, kFeatures = 37;  // more than a tile of rows, no full vectors
   const LayerNormPass pass(2, kRows, kFeatures);
@@ -191,7 +191,7 @@ TEST(LayerNormTest, IsWhatTheFormulasSay) {
   ExpectNear(pass.dbias, dbias);
 }
 
-// Not centred: dx = (g - xhat mean(g xhat)) / r with r the root of the mean square.
+// If not centred, dx = (g - xhat mean(g xhat)) / r, where r is the root of the mean square.
 TEST(RmsNormTest, IsWhatTheFormulasSay) {
   constexpr int64_t kRows = 70, kFeatures = 37;
   const LayerNormPass pass(2, kRows, kFeatures, /*centred=*/false);
@@ -285,7 +285,7 @@ TEST(CombineTest, AddsMultiplesPerhapsInPlace) {
   EXPECT_EQ(b, std::vector<float>(37, 12.0f));
 }
 
-// y = x W^T + b of n rows, its gradients added to ones, in fp64.
+// Computes y = x W^T + b of n rows and its gradients, added to ones, in fp64.
 struct LinearProduct {
   int64_t n, in, out;
   cpu::Floats x, weights, bias, dy;
@@ -316,7 +316,7 @@ struct LinearProduct {
   static cpu::Floats Rounded(int64_t n, uint64_t seed, DType compute) {
     return cpu::TestTensor(compute, {n}, cpu::RandomFloats(n, seed)).Read();
   }
-  // c[i, j] = sum over k of a[i, k] b[j, k], with strides of a and of b for both indices.
+  // Computes c[i, j] = sum over k of a[i, k] b[j, k], with strides of a and b for both indices.
   static void Multiply(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_i,
                        int64_t a_k, const float* b, int64_t b_j, int64_t b_k, cpu::Floats* c) {
     for (int64_t i = 0; i < rows; ++i) {
@@ -338,7 +338,7 @@ void ExpectNear(const cpu::Floats& got, const cpu::Floats& want, float tolerance
   for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance * greatest) << i;
 }
 
-// oneDNN multiplies small weights and large ones in different ways.
+// oneDNN multiplies small and large weights in different ways.
 TEST(LinearTest, IsAProductForSmallAndLargeWeights) {
   for (const DType compute : {DType::kF32, DType::kBF16}) {
     for (const int64_t in : {33, 320}) {
@@ -356,7 +356,7 @@ TEST(LinearTest, IsAProductForSmallAndLargeWeights) {
       cpu::TestTensor x(compute, {9, in}, product.x), dy(compute, {9, 257}, product.dy),
           y(compute, {9, 257}), dx(compute, {9, in});
       cpu::Floats weights_gradient(257 * in, 1), bias_gradient(257, 1);
-      // Weights that are used, some that nothing uses, and those of the product.
+      // Loads weights that are used, some that nothing uses, and those of the product.
       const cpu::Floats others(product.weights.size(), 1);
       for (const cpu::Floats* weights : {&others, &product.weights}) {
         ASSERT_TRUE(linear->LoadWeights(others.data(), product.bias.data()).ok());

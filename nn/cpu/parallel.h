@@ -1,4 +1,4 @@
-// A loop whose iterations are dealt to threads in one fixed way.
+// Loops whose iterations are assigned to threads in one fixed way.
 #pragma once
 
 #include <omp.h>
@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-// body(i) for i in [0, n): thread t takes the t-th of `threads` nearly equal shares of the
+// Calls body(i) for i in [0, n). Thread t takes the t-th of `threads` nearly equal shares of the
 // iterations.
 template <typename Body>
 void ParallelFor(int threads, int64_t n, const Body& body) {
@@ -19,8 +19,8 @@ void ParallelFor(int threads, int64_t n, const Body& body) {
   for (int64_t i = 0; i < n; ++i) body(i);
 }
 
-// body(begin, end) over [0, n) in one share a thread, or in the calling thread alone when there are
-// fewer than `grain` elements: starting the others costs more than it gains.
+// Calls body(begin, end) for one share of [0, n) per thread. If there are fewer than `grain`
+// elements, the calling thread does all: starting the others would cost more than it gains.
 template <typename Body>
 void ParallelRange(int threads, int64_t n, int64_t grain, const Body& body) {
   if (threads == 1 || n < grain) {

@@ -24,7 +24,7 @@ T* As(const TensorView& view, T*) {
   return static_cast<T*>(view.data);
 }
 
-// One image's maxima: visits every output element with the position of its winner in the image.
+// Visits every output element of one image with the position of its maximum in the image.
 struct Windows {
   Windows(const PoolSpec& spec, const TensorView& x, const TensorView& y)
       : spec(spec),
@@ -45,7 +45,7 @@ struct Windows {
     }
   }
 
-  // NaN wins, as in PyTorch.
+  // Returns the position of the maximum. NaN wins, as in PyTorch.
   template <typename T>
   int64_t Winner(const T* image, int64_t oy, int64_t ox, int64_t c) const {
     const int64_t top = oy * spec.stride - spec.padding, left = ox * spec.stride - spec.padding;
@@ -68,9 +68,9 @@ struct Windows {
   const int64_t height, width, channels, out_height, out_width;
 };
 
-constexpr int64_t kMaxoutGrain = 4 * 1024;  // outputs; below this one thread is sooner done
+constexpr int64_t kMaxoutGrain = 4 * 1024;  // outputs; with fewer, one thread is faster
 
-// The first greatest of `group` values. NaN wins, as in PyTorch.
+// Returns the first maximum of `group` values. NaN wins, as in PyTorch.
 template <typename T>
 int64_t FirstGreatest(const T* x, int64_t group) {
   int64_t winner = 0;
@@ -85,7 +85,7 @@ int64_t FirstGreatest(const T* x, int64_t group) {
   return winner;
 }
 
-// y[i][column][row] = x[i][row][column] for each of n matrices.
+// Transposes each of n matrices: y[i][column][row] = x[i][row][column].
 void TransposeEach(int threads, const TensorView& from, const TensorView& to, int64_t rows,
                    int64_t columns) {
   const int64_t n = from.dims[0];
@@ -125,7 +125,7 @@ void MaxPoolBackward(int threads, const PoolSpec& spec, const TensorView& x, con
     const auto* gradient = As(dy, from);
     auto* to = As(dx, from);
     ParallelFor(threads, n, [&](int64_t i) {
-      std::vector<float> sums(in);  // windows overlap: rounded once, at the end
+      std::vector<float> sums(in);  // fp32, as windows overlap; rounded once at the end
       windows.ForEachWinner(from + i * in, [&](int64_t at, int64_t winner) {
         sums[winner] += LoadOne(gradient + i * out + at);
       });

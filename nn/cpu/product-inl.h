@@ -1,4 +1,4 @@
-// Products of small matrices that lie in the cache, for every Highway target.
+// Products of small matrices that are in the cache, for every Highway target.
 
 #if defined(THINWIRE_NN_CPU_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_NN_CPU_PRODUCT_INL_H_
@@ -16,12 +16,12 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
-// Rows of a product that are computed together: what is loaded of b serves them all.
+// Rows of a product that are computed together, so that each load of b serves all of them.
 inline constexpr int64_t kStrip = 4;
-// Vectors of a row, likewise, as many as there are registers for.
+// Vectors of a row that are computed together: as many as there are registers for.
 inline constexpr int kMostVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
-// Element (m, k) is data[m row + k column].
+// A matrix whose element (m, k) is data[m row + k column].
 struct Factor {
   const float* data;
   int64_t row, column;
@@ -29,7 +29,8 @@ struct Factor {
   const float* At(int64_t m) const { return data + m * row; }
 };
 
-// kVectors vectors of each of kRows rows: c = a b, or c += a b.
+// Computes kVectors vectors of each of kRows rows: c = a b, or c += a b. All sums stay in
+// registers; each element of a is broadcast and multiplied by vectors of b.
 template <int kRows, int kVectors, bool kAdds>
 HWY_INLINE void RowsOfVectors(int64_t inner, const Factor& a, const float* b, int64_t b_row,
                               float* c, int64_t c_row) {
@@ -54,8 +55,8 @@ HWY_INLINE void RowsOfVectors(int64_t inner, const Factor& a, const float* b, in
   }
 }
 
-// kStrip rows of c = a b, or c += a b.   a: [kStrip, inner]   b: [inner, columns]   `columns` is a
-// multiple of 16. Sums run along `inner` in order.
+// Computes kStrip rows of c = a b, or c += a b.   a: [kStrip, inner]   b: [inner, columns]
+// `columns` is a multiple of 16. Sums run along `inner` in order.
 template <bool kAdds>
 HWY_INLINE void Strip(int64_t columns, int64_t inner, const Factor& a, const float* b,
                       int64_t b_row, float* c, int64_t c_row) {
@@ -69,8 +70,8 @@ HWY_INLINE void Strip(int64_t columns, int64_t inner, const Factor& a, const flo
   }
 }
 
-// kVectors vectors of each row. The fewer there are of a row, the more rows are computed together:
-// as many sums as keep the multipliers busy.
+// Computes kVectors vectors of each row. The fewer vectors of a row, the more rows are computed
+// together, so that there are enough independent sums to keep the multipliers busy.
 template <int kVectors, bool kAdds>
 HWY_INLINE void ColumnOfVectors(int64_t rows, int64_t inner, const Factor& a, const float* b,
                                 int64_t b_row, float* c, int64_t c_row) {
@@ -86,8 +87,8 @@ HWY_INLINE void ColumnOfVectors(int64_t rows, int64_t inner, const Factor& a, co
   }
 }
 
-// c = a b, or c += a b.   a: [rows, inner]   b: [inner, columns]   `rows` is a multiple of kStrip,
-// `columns` of 16. Sums run along `inner` in order.
+// Computes c = a b, or c += a b.   a: [rows, inner]   b: [inner, columns]   `rows` is a multiple of
+// kStrip, `columns` of 16. Sums run along `inner` in order.
 template <bool kAdds>
 HWY_INLINE void Product(int64_t rows, int64_t columns, int64_t inner, const Factor& a,
                         const float* b, int64_t b_row, float* c, int64_t c_row) {

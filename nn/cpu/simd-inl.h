@@ -26,13 +26,14 @@ using FloatVec = hn::Vec<FloatTag>;
 HWY_INLINE FloatVec LoadFloats(FloatTag d, const float* from) { return hn::LoadU(d, from); }
 HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, float* to) { hn::StoreU(v, d, to); }
 
+// Widens bf16. A bf16 is the upper half of an fp32, so widening is a shift.
 HWY_INLINE FloatVec LoadFloats(FloatTag d, const uint16_t* from) {
   const hn::Rebind<uint16_t, FloatTag> d16;
   const hn::RebindToUnsigned<FloatTag> d32;
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, from))));
 }
 
-// Rounds as StoreOne (nn/cpu/bf16.h) does.
+// Rounds as StoreOne (nn/cpu/bf16.h) does, with integer additions on the bits.
 HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, uint16_t* to) {
   const hn::Rebind<uint16_t, FloatTag> d16;
   const hn::RebindToUnsigned<FloatTag> d32;
@@ -44,8 +45,8 @@ HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, uint16_t* to) {
   hn::StoreU(hn::TruncateTo(d16, rounded), d16, to);
 }
 
-// How the elements of an array are reached: by whole vectors, and by what is left of one. Kernels
-// that take one of these compute both alike, so that no result depends on an element's place.
+// How the elements of an array are accessed: as whole vectors, or as the rest of one. A kernel that
+// takes either computes both alike, so no result depends on an element's place.
 struct WholeVector {
   template <typename T>
   HWY_INLINE FloatVec Load(FloatTag d, const T* from) const {
@@ -58,7 +59,7 @@ struct WholeVector {
 };
 
 struct PartOfVector {
-  size_t count;  // elements, fewer than a vector's
+  size_t count;  // number of elements, fewer than a vector's
 
   template <typename T>
   HWY_INLINE FloatVec Load(FloatTag d, const T* from) const {
@@ -74,7 +75,7 @@ struct PartOfVector {
   }
 };
 
-// kernel(access, i) for the vectors that begin at i in [0, n).
+// Calls kernel(access, i) for the vectors that begin at i in [0, n).
 template <typename Kernel>
 HWY_INLINE void ForEachVector(int64_t n, const Kernel& kernel) {
   const int64_t lanes = hn::Lanes(FloatTag());
@@ -83,7 +84,7 @@ HWY_INLINE void ForEachVector(int64_t n, const Kernel& kernel) {
   if (i < n) kernel(PartOfVector{static_cast<size_t>(n - i)}, i);
 }
 
-// sums[i] += v[i].
+// Computes sums[i] += v[i].
 HWY_INLINE void AddToDoubles(FloatVec v, FloatTag d, double* sums) {
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(v, d, lanes);

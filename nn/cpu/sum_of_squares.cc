@@ -18,6 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kSums = 32;
 
+// Keeps 32 sums, whatever the vector length, so that all instruction sets add in the same order.
 double SumOfBlock(const float* values, int64_t n) {
   constexpr hn::CappedTag<double, kSums> d;
   const hn::Rebind<float, decltype(d)> d32;

@@ -23,7 +23,7 @@ TEST(SumOfSquaresTest, OfWholeNumbersIsExact) {
 
 TEST(SumOfSquaresTest, OfLargeNumbersIsFinite) { EXPECT_EQ(Sum(Floats(3, 0x1p120f)), 3 * 0x1p240); }
 
-// The order that the header states, element by element: so neither threads nor vectors matter.
+// Adds element by element in the order that the header states: neither threads nor vectors matter.
 TEST(SumOfSquaresTest, HasOneOrder) {
   for (int64_t n : {1, 31, 32, 33, 8192, 8193, 100003}) {
     const Floats values = RandomFloats(n, 1, 1000);

@@ -1,4 +1,4 @@
-// What tests of the kernels here share: tensors of either compute type on plain vectors.
+// Shared by the tests of kernels: tensors of either compute type on plain vectors.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline TensorView View(DType type, const Shape& shape, const void* data) {
   return view;
 }
 
-// Uniform in [-limit, limit). The same for equal arguments.
+// Returns values uniform in [-limit, limit), equal for equal arguments.
 inline Floats RandomFloats(int64_t n, uint64_t seed, float limit = 1) {
   RandomStream random(RandomKey(seed, "test"));
   Floats values(n);
@@ -29,7 +29,7 @@ inline Floats RandomFloats(int64_t n, uint64_t seed, float limit = 1) {
   return values;
 }
 
-// Values rounded to a compute type.
+// A tensor of values rounded to a compute type.
 class TestTensor {
  public:
   TestTensor(DType type, const Shape& shape, const Floats& values)

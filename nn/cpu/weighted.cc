@@ -26,9 +26,9 @@ void Weighted::Pack(Packed* packed) {
   packed->fresh = true;
 }
 
-// What was used of the weights before is packed when others are loaded, and no pass waits for it.
-// All else is packed when it is asked for: layouts that only an evaluation needs cost nothing while
-// training.
+// Returns the weights in layout `layout`. Layouts that were used since the last load are packed in
+// LoadWeights, so that no pass waits for it. Others are packed here on demand: a layout that only
+// an evaluation needs costs nothing in training.
 void* Weighted::PackedWeights(const dnnl::memory::desc& layout) {
   assert(weights_ != nullptr);
   const dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<float*>(weights_));

@@ -1,5 +1,5 @@
-// What convolution and the linear layer share: a forward and two backward primitives for each
-// batch size, weights packed into the layouts those prefer, weight gradients unpacked.
+// Shared by convolution and the linear layer: a forward and two backward primitives per batch size,
+// weights packed into the layouts that these prefer, and weight gradients unpacked.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,22 @@
 
 namespace thinwire::cpu {
 
-// Which oneDNN operation: its descriptions for a batch of n. Activations are plain (the last axis
+// Describes one oneDNN operation for a batch of n. Activations are plain (the last axis
 // contiguous), weights `format_tag::any`.
 class WeightedKind {
  public:
   virtual ~WeightedKind() = default;
   virtual const char* name() const = 0;
   virtual bool bias() const = 0;
-  // fp32 and plain, as parameters are kept.
+  // Returns the fp32 plain layout, in which parameters are kept.
   virtual dnnl::memory::desc weights() const = 0;
   virtual dnnl::primitive_desc Forward(int64_t n) const = 0;
   virtual dnnl::primitive_desc BackwardData(int64_t n) const = 0;
   virtual dnnl::primitive_desc BackwardWeights(int64_t n) const = 0;
 };
 
+// Runs the operation that a WeightedKind describes. The functions do what those of Conv2d do
+// (nn/ops.h).
 class Weighted {
  public:
   Weighted(OneDnn* onednn, std::unique_ptr<WeightedKind> kind)
@@ -40,12 +42,12 @@ class Weighted {
  private:
   using Executions = std::unordered_map<int64_t, std::unique_ptr<Execution>>;  // by batch size
 
-  // The weights in one layout. Batch sizes and directions may agree on it.
+  // The weights in one layout, which batch sizes and directions may share.
   struct Packed {
     dnnl::memory memory;
     dnnl::reorder pack;
-    bool fresh = false;  // they are those that were loaded last
-    bool used = false;   // since then
+    bool fresh = false;  // has the weights that were loaded last
+    bool used = false;   // has been used since then
   };
 
   void Pack(Packed* packed);

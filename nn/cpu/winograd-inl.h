@@ -1,8 +1,8 @@
-// The transforms of Winograd's convolution, for every Highway target. Polynomials of degree 5 are
-// known by their values at 0, a, -a, b, -b and by their leading coefficient: at those six points a
-// convolution is a product. Lines of four, three and six numbers are transformed by the
-// matrices that the paper calls A, G and B, here for any a and b; a tile is transformed along its
-// columns, then along its rows.
+// The transforms of Winograd's convolution, for every Highway target. A polynomial of degree 5 is
+// determined by its values at 0, a, -a, b, -b and by its leading coefficient. At these six points a
+// convolution is a product. Lines of four, three and six numbers are transformed by the matrices
+// that the paper calls A, G and B, here for any a and b. A tile is transformed along its columns,
+// then along its rows.
 
 #if defined(THINWIRE_NN_CPU_WINOGRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THINWIRE_NN_CPU_WINOGRAD_INL_H_
@@ -20,21 +20,23 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
-// 1 and 2 are the paper's; these round two to four times as finely, and their products are exact.
+// The paper takes 1 and 2. These values round two to four times as finely, and their products are
+// exact.
 inline constexpr float kA = 0.625f, kB = 1.5f;
 inline constexpr float kA2 = kA * kA, kB2 = kB * kB;
-// Products of a point's differences from the others: the polynomials of Lagrange divide by them.
+// Products of a point's differences from the other points, by which Lagrange's polynomials divide.
 inline constexpr float kAt0 = kA2 * kB2, kAtA = 2 * kA2 * (kA2 - kB2), kAtB = 2 * kB2 * (kB2 - kA2);
 
 HWY_INLINE FloatVec Times(float factor, FloatVec v) {
   return hn::Mul(hn::Set(FloatTag(), factor), v);
 }
-// factor v + w.
+// Returns factor v + w.
 HWY_INLINE FloatVec TimesPlus(float factor, FloatVec v, FloatVec w) {
   return hn::MulAdd(hn::Set(FloatTag(), factor), v, w);
 }
 
-// Six pixels to their six values: v = B^T d.
+// Transforms six pixels to their six values: v = B^T d. Values at a and -a share their even and odd
+// parts, which halves the multiplications; so it is in all five transforms.
 struct InputLine {
   static constexpr int kFrom = 6, kTo = 6;
   HWY_INLINE void operator()(const FloatVec* d, FloatVec* v) const {
@@ -51,7 +53,7 @@ struct InputLine {
   }
 };
 
-// Six values of a product to four pixels: y = A^T m.
+// Transforms the six values of a product to four pixels: y = A^T m.
 struct OutputLine {
   static constexpr int kFrom = 6, kTo = 4;
   HWY_INLINE void operator()(const FloatVec* m, FloatVec* y) const {
@@ -64,7 +66,7 @@ struct OutputLine {
   }
 };
 
-// The gradient of four pixels to that of six values: A dy.
+// Transforms the gradient of four pixels to that of six values: A dy.
 struct OutputGradientLine {
   static constexpr int kFrom = 4, kTo = 6;
   HWY_INLINE void operator()(const FloatVec* dy, FloatVec* dm) const {
@@ -81,7 +83,7 @@ struct OutputGradientLine {
   }
 };
 
-// Three weights to their six values: G g.
+// Transforms three weights to their six values: G g.
 struct FilterLine {
   static constexpr int kFrom = 3, kTo = 6;
   HWY_INLINE void operator()(const FloatVec* g, FloatVec* u) const {
@@ -98,7 +100,7 @@ struct FilterLine {
   }
 };
 
-// The gradient of six values to that of three weights: G^T du.
+// Transforms the gradient of six values to that of three weights: G^T du.
 struct FilterGradientLine {
   static constexpr int kFrom = 6, kTo = 3;
   HWY_INLINE void operator()(const FloatVec* du, FloatVec* dg) const {
@@ -110,8 +112,8 @@ struct FilterGradientLine {
   }
 };
 
-// Element (i, j) of a tile, of its first channel, is data[i row + j column]; the other channels
-// follow.
+// A tile whose element (i, j) in its first channel is data[i row + j column]. The other channels
+// follow there.
 template <typename T>
 struct Tile {
   T* data;
@@ -120,9 +122,9 @@ struct Tile {
   Tile<const T> Read() const { return {data, row, column}; }
 };
 
-// Which elements of a tile there are.
+// The elements of a tile that exist.
 struct Part {
-  int64_t top, bottom, left, right;  // bottom and right are the first that there are not
+  int64_t top, bottom, left, right;  // bottom and right are the first that do not exist
 
   HWY_INLINE bool HasRow(int64_t i) const { return i >= top && i < bottom; }
   HWY_INLINE bool HasColumn(int64_t j) const { return j >= left && j < right; }
@@ -132,14 +134,15 @@ struct Whole {
   HWY_INLINE bool HasColumn(int64_t) const { return true; }
 };
 
-// Transforms `channels` channels, a multiple of a vector's. What there is not of `from` is zero, of
-// `to` is dropped.
+// Transforms `channels` channels, a multiple of a vector's lanes. Elements of `from` that do not
+// exist count as zero; those of `to` are dropped.
 template <typename Line, typename From, typename FromPart, typename To, typename ToPart>
 HWY_INLINE void Transform(int64_t channels, const Tile<const From>& from, const FromPart& from_part,
                           const Tile<To>& to, const ToPart& to_part) {
   const FloatTag d;
   const Line line;
   for (int64_t c = 0; c < channels; c += hn::Lanes(d)) {
+    // First along the columns of the tile, into `half`, then along its rows.
     FloatVec half[Line::kTo][Line::kFrom];
     for (int j = 0; j < Line::kFrom; ++j) {
       FloatVec in[Line::kFrom], out[Line::kTo];

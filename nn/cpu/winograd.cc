@@ -14,14 +14,14 @@
 namespace thinwire::cpu {
 namespace {
 
-// What a thread has in work at once, to fit a core's cache; but fewer tiles would read the filters,
-// or write their gradients, too often.
+// Floats that a thread works on at once, to fit a core's cache. With fewer tiles than these
+// minimums, filters would be read, or their gradients written, too often.
 constexpr int64_t kWorkFloats = 1 << 17, kLeastTiles = 64, kLeastGradientTiles = 48;
 
-// Tiles in as many blocks of nearly equal size for each thread.
+// Divides tiles into blocks of nearly equal size, equally many per thread.
 class Blocks {
  public:
-  // `channels`: of the values of a tile in work.
+  // `channels` is the number of channels of the values in work.
   Blocks(int64_t tiles, int64_t threads, int64_t least, int64_t channels)
       : tiles_(tiles), threads_(threads) {
     const int64_t most = std::max(least, kWorkFloats / (kPoints * channels));
@@ -29,7 +29,7 @@ class Blocks {
   }
   int64_t most() const { return (tiles_ + threads_ * each_ - 1) / (threads_ * each_); }
 
-  // body(thread, i, first, count) for the thread's i-th block, in order.
+  // Calls body(thread, i, first, count) for the thread's i-th block, in order.
   template <typename Body>
   void ForEach(const Body& body) const {
     ParallelFor(threads_, threads_, [&](int64_t thread) {
@@ -79,7 +79,8 @@ class WinogradConv2d final : public Conv2d {
     assert(bias_gradient == nullptr);
     static_cast<void>(bias_gradient);
     return Guarded(onednn_, "conv2d", [&] {
-      // A thread's gradients are large where its tiles have few values beside them.
+      // A thread's own filter gradients are large compared with the values of few tiles. Then
+      // threads divide the filters instead of the tiles.
       if (Tiles(x) * (in_ + out_) < 2 * onednn_->threads * in_ * out_) {
         AddGradientsByParts(x, dy, weights_gradient);
       } else {
@@ -91,14 +92,14 @@ class WinogradConv2d final : public Conv2d {
  private:
   struct Filters {
     std::vector<float> values;
-    bool fresh = false;  // they are the weights' that were loaded last
-    bool used = false;   // since then
+    bool fresh = false;  // has the weights that were loaded last
+    bool used = false;   // has been used since then
   };
 
   int64_t Tiles(const TensorView& images) const { return images.dims[0] * grid_.per_image(); }
 
-  // What was used of the weights before is transformed when others are loaded, and no pass waits
-  // for it; all else when it is asked for.
+  // Returns the transformed filters. Those used since the last load are transformed in LoadWeights,
+  // so that no pass waits for it; others here on demand.
   const float* Fresh(bool turned) {
     Filters& filters = turned ? turned_ : forward_;
     if (!filters.fresh) Transform(turned, &filters);
@@ -132,7 +133,7 @@ class WinogradConv2d final : public Conv2d {
     });
   }
 
-  // Each thread adds up what its tiles have to say of all filters.
+  // Each thread sums what its tiles contribute to all filters.
   void AddGradientsByTiles(const TensorView& x, const TensorView& dy, float* sums) {
     const int64_t threads = onednn_->threads;
     const Blocks blocks(Tiles(x), threads, kLeastGradientTiles, in_ + out_);
@@ -151,7 +152,7 @@ class WinogradConv2d final : public Conv2d {
     });
   }
 
-  // Each thread adds up what all tiles have to say of its filters.
+  // Each thread sums what all tiles contribute to its filters.
   void AddGradientsByParts(const TensorView& x, const TensorView& dy, float* sums) {
     const int64_t threads = onednn_->threads, tiles = Tiles(x);
     float* values = Work(GradientFloats(tiles, in_, out_));
@@ -174,8 +175,8 @@ class WinogradConv2d final : public Conv2d {
   Filters forward_, turned_;
 };
 
-// bf16's direct products are twice as fast as those in fp32 here, so that few channels are not
-// worth the transforms; with AMX they are faster than any of these.
+// bf16's direct products are twice as fast here as fp32's, so transforms do not pay for few
+// channels. With AMX, direct products are faster than any of these.
 bool PaysInBF16(const Conv2dSpec& spec) {
   constexpr unsigned kAmx = dnnl_cpu_isa_avx512_core_amx;
   const bool has_amx = (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kAmx) == kAmx;

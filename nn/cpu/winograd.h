@@ -1,5 +1,5 @@
-// Convolutions with kernels of 3 x 3 and stride 1 by a quarter of the multiplications: F(4 x 4,
-// 3 x 3) of Lavin & Gray, "Fast algorithms for convolutional neural networks", CVPR 2016.
+// Convolutions with 3 x 3 kernels and stride 1 with a quarter of the multiplications: F(4 x 4, 3 x
+// 3) of Lavin & Gray, "Fast algorithms for convolutional neural networks", CVPR 2016.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace thinwire::cpu {
 
-// Whether a convolution can be computed so, and with at most half of the multiplications.
+// Returns whether a convolution can be computed so, with at most half of the multiplications.
 bool WinogradPays(const Conv2dSpec& spec);
 
-// Wants WinogradPays(spec). Only gradients of weights depend on the number of threads. Rounds up
-// to six times as coarsely as a direct convolution in fp32.
+// Makes a convolution; requires WinogradPays(spec). Only weight gradients depend on the number of
+// threads. Rounding errors are up to six times those of a direct convolution in fp32.
 std::unique_ptr<Conv2d> NewWinogradConv2d(OneDnn* onednn, const Conv2dSpec& spec);
 
 }  // namespace thinwire::cpu

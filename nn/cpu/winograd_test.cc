@@ -29,7 +29,7 @@ Conv2dSpec Spec(int64_t in, int64_t out, int64_t height, int64_t width,
   return spec;
 }
 
-// Random values that the compute type has.
+// Returns random values that the compute type can represent.
 Floats Rounded(int64_t n, uint64_t seed, DType compute) {
   return TestTensor(compute, {n}, RandomFloats(n, seed)).Read();
 }
@@ -54,7 +54,7 @@ struct Problem {
         weights(RandomFloats(spec.out_channels * spec.in_channels * 9, 2)),
         dy(Rounded(n * spec.height * spec.width * spec.out_channels, 3, spec.compute)) {}
 
-  // By the definition, in fp64.
+  // Computes the results by definition, in fp64.
   Pass<Doubles> Expected() const {
     Pass<Doubles> pass{Doubles(dy.size()), Doubles(x.size()), Doubles(weights.size(), 1)};
     const int64_t in = spec.in_channels, out = spec.out_channels, pixels = spec.height * spec.width;
@@ -89,7 +89,7 @@ struct Problem {
   }
 
  private:
-  // Conv is Conv2d or Weighted: the same calls.
+  // Conv is Conv2d or Weighted, whose functions are the same.
   template <typename Conv>
   Pass<Floats> By(Conv* conv) const {
     const Shape in{n, spec.height, spec.width, spec.in_channels},
@@ -107,7 +107,7 @@ struct Problem {
   }
 };
 
-// The greatest difference, over the root of the mean square of what is wanted.
+// Returns the greatest difference, divided by the root of the mean square of `want`.
 double RelativeError(const Floats& got, const Doubles& want) {
   EXPECT_EQ(got.size(), want.size());
   double greatest = 0, squares = 0;
@@ -118,10 +118,9 @@ double RelativeError(const Floats& got, const Doubles& want) {
   return greatest / std::sqrt(squares / static_cast<double>(want.size()));
 }
 
-// By each instruction set that this machine has.
+// Runs with each instruction set that this machine has.
 TEST(WinogradTest, IsTheConvolution) {
-  // Filters of few channels for many tiles, of which a thread takes several blocks; and the
-  // reverse.
+  // Filters of few channels for many tiles, so that a thread takes several blocks; and the reverse.
   const std::vector<Problem> problems = {
       Problem(Spec(16, 16, 32, 32), 4), Problem(Spec(144, 16, 4, 8), 60),
       Problem(Spec(48, 16, 7, 12), 3),  Problem(Spec(32, 80, 11, 6), 1),
@@ -160,7 +159,7 @@ TEST(WinogradTest, RoundsLessThanTenTimesAsCoarselyAsADirectConvolution) {
   }
 }
 
-// Sums are fp32, only what is stored is rounded.
+// Sums are fp32; only stored values are rounded.
 TEST(WinogradTest, IsTheConvolutionInBF16) {
   const Conv2dSpec spec = Spec(64, 80, 7, 8, DType::kBF16);
   if (!WinogradPays(spec)) GTEST_SKIP() << "oneDNN's is faster here";
@@ -173,7 +172,7 @@ TEST(WinogradTest, IsTheConvolutionInBF16) {
   EXPECT_LT(RelativeError(got.weights_gradient, want.weights_gradient), 2e-5);
 }
 
-// More tiles than are computed at once.
+// Has more tiles than are computed at once.
 TEST(WinogradTest, ActivationsAndTheirGradientsDoNotDependOnTheThreads) {
   for (const Problem& problem :
        {Problem(Spec(16, 16, 32, 32), 20), Problem(Spec(128, 64, 8, 8), 30)}) {

@@ -24,9 +24,9 @@ using cpu::SpectrumFloats;
 using cpu::TileGrid;
 using cpu::TileRange;
 
-// Where the pixels of a tile lie in its image, and whether all of them do.
+// The place of a tile's pixels in its image, and whether all of them are inside.
 struct Window {
-  int64_t image, top, left;  // of the first pixel; perhaps outside
+  int64_t image, top, left;  // of the first pixel, which may be outside
   int64_t size;
 
   Window(const TileGrid& grid, int64_t tile, int64_t margin)
@@ -47,11 +47,11 @@ struct Window {
   }
 };
 
-// As many channels as Product takes at once, or as filters are transformed together.
+// Returns the channels that Product takes at once, or that filters are transformed together with.
 int64_t ColumnWidth() { return std::max<int64_t>(kGroup, kMostVectors * hn::Lanes(FloatTag())); }
 
-// Values of tiles or filters: at each point a matrix [rows, channels], cut into columns of `width`
-// channels, the last perhaps of fewer, one behind the other.
+// Values of tiles or filters: a matrix [rows, channels] at each point. Each is divided into columns
+// of `width` channels (the last may have fewer), stored one after the other.
 struct Spectrum {
   float* data;
   int64_t rows, channels, width;
@@ -63,22 +63,22 @@ struct Spectrum {
     const int64_t first = First(channel);
     return data + point * step() + first * rows + row * Width(first) + channel - first;
   }
-  // The values of one row, channel `channel` and those behind it in its column.
+  // Returns the values of one row from channel `channel` to the end of its column.
   Tile<float> Row(int64_t row, int64_t channel) const {
     return {At(0, row, channel), kPatch * step(), step()};
   }
-  // A factor with a row for each channel from `channel` on in its column, across all rows here.
+  // Returns a factor with a row per channel, from `channel` on in its column, across all rows here.
   Factor Across(int64_t point, int64_t channel) const {
     return {At(point, 0, channel), 1, Width(First(channel))};
   }
-  // body(first, width) for every column.
+  // Calls body(first, width) for every column.
   template <typename Body>
   HWY_INLINE void ForEachColumn(const Body& body) const {
     for (int64_t first = 0; first < channels; first += width) body(first, Width(first));
   }
 };
 
-// The values of one tile's pixels, with zeros outside of the image, into a row.
+// Transforms one tile's pixels, with zeros outside of the image, into a row of `to`.
 template <typename Line, typename T>
 void ReadTile(const T* images, const TileGrid& grid, const Window& window, const Spectrum& to,
               int64_t to_row) {
@@ -94,7 +94,7 @@ void ReadTile(const T* images, const TileGrid& grid, const Window& window, const
   });
 }
 
-// The reverse, of a tile of y.
+// Transforms a row back into the pixels of a tile of y.
 template <typename T>
 void WriteTile(const Spectrum& from, int64_t from_row, const TileGrid& grid, const Window& window,
                T* images) {
@@ -130,7 +130,7 @@ void TransformFilters(const float* weights, int64_t in, int64_t out, bool turned
   }
 }
 
-// Products take rows by the strip.
+// Rounds up, as products take rows by strips.
 int64_t Rows(int64_t tiles) { return (tiles + kStrip - 1) / kStrip * kStrip; }
 int64_t ConvolutionFloats(int64_t tiles, int64_t in, int64_t out) {
   return SpectrumFloats(Rows(tiles), in) + SpectrumFloats(Rows(tiles), out);
@@ -146,6 +146,7 @@ void ConvolveTyped(const T* x, int64_t in, const float* filters, T* y, int64_t o
   for (int64_t i = 0; i < range.count; ++i) {
     ReadTile<InputLine>(x, grid, Window(grid, range.first + i, 1), v, i);
   }
+  // At each of the 36 points one matrix product does the work of the convolution.
   for (int64_t k = 0; k < kPoints; ++k) {
     m.ForEachColumn([&](int64_t first, int64_t width) {
       Product<false>(rows, width, in, {v.At(k, 0, 0), in, 1}, u.At(k, 0, first), width,
@@ -168,7 +169,7 @@ void ConvolveTiles(const TensorView& x, const float* filters, const TensorView& 
   }
 }
 
-// Of x and of dy.
+// The values of x and of dy.
 struct GradientFactors {
   Spectrum v, dm;
 
@@ -183,9 +184,9 @@ int64_t GradientFloats(int64_t tiles, int64_t in, int64_t out) {
 
 inline constexpr int64_t kTilesAhead = 2;
 
-// Asks for the pixels of a tile that the one before it in its line has not. They lie in rows of an
-// image far from one another, which the processor does not foresee. What gradients of weights are
-// made from has often left the caches; what a forward pass reads has just been written.
+// Prefetches the pixels of a tile that its left neighbour does not have. They are in rows of an
+// image far apart, which hardware does not foresee. Gradients of weights read data that has often
+// left the caches; a forward pass reads what has just been written.
 template <typename T>
 HWY_INLINE void PrefetchTile(const T* images, const TileGrid& grid, const Window& window,
                              int64_t channels) {
@@ -224,7 +225,7 @@ void ReadTiles(const TensorView& x, const TensorView& dy, const TileRange& range
   }
 }
 
-// du = dm^T v, or du += that.
+// Computes du = dm^T v, or adds it.
 void MultiplyTiles(const float* values, int64_t tiles, int64_t in, int64_t out, bool adds,
                    float* gradients) {
   const GradientFactors from(values, tiles, in, out);
@@ -240,7 +241,7 @@ void MultiplyTiles(const float* values, int64_t tiles, int64_t in, int64_t out, 
   }
 }
 
-// Adds those of one channel of y, a row, to [channels of x, 3, 3].
+// Adds the gradients of one channel of y, a row of `du`, to [channels of x, 3, 3].
 void AddGradientsOfRow(const Spectrum& du, int64_t row, float* sums) {
   HWY_ALIGN float taps[kTaps * kGroup];
   const Tile<float> by_tap{taps, 3 * kGroup, kGroup};
@@ -258,7 +259,7 @@ void AddGradients(const float* gradients, int64_t in, int64_t out, int64_t chann
 }
 
 int64_t Columns(int64_t channels) { return (channels + ColumnWidth() - 1) / ColumnWidth(); }
-// Of a column of x's channels and one of y's.
+// A part is a column of x's channels and one of y's.
 int64_t GradientParts(int64_t in, int64_t out) { return Columns(in) * Columns(out); }
 int64_t GradientPartFloats() { return SpectrumFloats(ColumnWidth(), ColumnWidth()); }
 

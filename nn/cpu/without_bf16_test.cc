@@ -1,4 +1,5 @@
-// As on a processor without AVX512-BF16. A program of its own: oneDNN's limit holds for a process.
+// Runs as on a processor without AVX512-BF16. It is a separate program, as oneDNN's limit holds for
+// a process.
 #include <gtest/gtest.h>
 
 #include <oneapi/dnnl/dnnl.hpp>

@@ -6,23 +6,24 @@
 namespace thinwire::cuda {
 namespace {
 
-// x, but `bound` where that is greater (less): a NaN stays one.
+// Returns x, or `bound` if that is greater (or less). A NaN passes, as it compares false.
 __device__ inline float AtLeast(float bound, float x) { return x < bound ? bound : x; }
 __device__ inline float AtMost(float bound, float x) { return x > bound ? bound : x; }
 
-// Below -87, where that is nothing to fp32, 0.
+// Returns 0 below -87, where the result is no normal fp32 number.
 __device__ inline float Sigmoid(float x) {
   constexpr float kLog2E = 1.44269504f;
   return __fdividef(1.0f, 1.0f + exp2f(-kLog2E * x));
 }
 
-// A function of an element and its derivative. Below the numbers where it is nothing to fp32, x is
-// taken as the least of them.
+// A function's value and derivative at an element. x is first limited to the range in which results
+// still change in fp32.
 struct ValueAndSlope {
   float value, slope;
 };
 
-// 0.5 (1 + tanh(u)) = sigmoid(2 u). Beyond 12 in magnitude it is 0 or 1 to fp32 and its slope 0.
+// Computes 0.5 (1 + tanh(u)) as sigmoid(2 u). Beyond 12 in magnitude it is 0 or 1 in fp32, and its
+// slope 0.
 struct TanhGelu {
   __device__ ValueAndSlope operator()(float x) const {
     constexpr float kFactor = 1.59576912f;  // 2 sqrt(2 / pi)
@@ -34,7 +35,7 @@ struct TanhGelu {
   }
 };
 
-// Phi(x) = erfc(-x / sqrt(2)) / 2.
+// Computes Phi(x) as erfc(-x / sqrt(2)) / 2.
 struct ExactGelu {
   __device__ ValueAndSlope operator()(float x) const {
     const float near = AtMost(13.0f, AtLeast(-13.0f, x));
@@ -53,7 +54,8 @@ struct Chained {
   __device__ float operator()(float x, float dy) const { return dy * Function()(x).slope; }
 };
 
-// Element `at` of y is column `at` mod features of a row of x, in its first half the gate.
+// Element `at` of y belongs to column `at` mod features of a row of x, whose first half is the
+// gate.
 template <typename T>
 struct Gated {
   template <int kN>
@@ -80,7 +82,7 @@ struct Gated {
   }
 };
 
-// silu'(g) = s (1 + g (1 - s)) with s = sigmoid(g).
+// Its gradient, with silu'(g) = s (1 + g (1 - s)) and s = sigmoid(g).
 template <typename T>
 struct GatedBackward {
   template <int kN>

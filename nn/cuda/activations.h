@@ -1,5 +1,5 @@
-// GELU and SwiGLU; contracts in nn/ops.h. Within a few units in the last place of the CPU's, whose
-// exponential is another one.
+// GELU and SwiGLU; contracts in nn/ops.h. Results are within a few units in the last place of the
+// CPU's, which uses another exponential.
 #pragma once
 
 #include "nn/ops.h"

@@ -10,7 +10,7 @@ enum { kValue, kGradient, kMean, kSquare, kArrays };
 constexpr int kMost = 64;
 using Arrays = ParameterArrays<kArrays, kMost>;
 
-// The operations of nn/cpu/adamw.cc, rounded one by one, with factors made in fp64.
+// The operations of nn/cpu/adamw.cc, each rounded by itself, with factors computed in fp64.
 struct Rule {
   GradientFactor factor;
   float beta1, gain1;     // m = beta1 m + gain1 g

@@ -11,9 +11,9 @@
 namespace thinwire::cuda {
 namespace {
 
-constexpr int64_t kLeastOfLibrary = 64;  // positions of a sequence
+constexpr int64_t kLeastOfLibrary = 64;  // shortest sequence that the library gets, positions
 
-// Cosine and sine of the angle of position t in plane i stand at t planes + i.
+// Sets rotation[t planes + i] to cosine and sine of the angle of position t in plane i.
 __global__ void FillRotation(double theta, int64_t planes, int64_t n, float2* rotation) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at >= n) return;
@@ -23,15 +23,15 @@ __global__ void FillRotation(double theta, int64_t planes, int64_t n, float2* ro
   rotation[at].y = static_cast<float>(sin(angle));
 }
 
-// Rows to other rows, or to themselves.
+// Copies rows to other rows, or rotates them in place.
 struct Move {
   HeadRows from, to;
   int64_t batch, positions, heads, head_size;
-  const float2* rotation;  // the first position's; null: copied as they are
-  float direction;         // 1, or -1 to turn back
+  const float2* rotation;  // of the first position; null: copy only
+  float direction;         // 1 rotates, -1 rotates back
 };
 
-// A thread has one element or, where rows are turned, the two of one plane.
+// Each thread has one element or, if rows are rotated, the two elements of one plane.
 template <typename T>
 __global__ void MoveRows(Move a) {
   const int64_t planes = a.head_size / 2, width = a.rotation == nullptr ? a.head_size : planes;
@@ -61,7 +61,7 @@ Error Submit(CudaDevice* device, DType type, const Move& move) {
                              : Launch(stream, blocks, dim3(kThreads), MoveRows<uint16_t>, move);
 }
 
-// means = dy . y of each query, a warp's work.
+// Computes means = dy . y, with one warp for each query.
 template <typename T>
 __global__ void MultiplyByGradient(AttentionTask a, float* means) {
   const RowThread<1> thread;
@@ -78,15 +78,15 @@ __global__ void MultiplyByGradient(AttentionTask a, float* means) {
   if (thread.index == 0) means[a.StatisticAt(sample, head, t)] = sum;
 }
 
-// Heads from the first-th on of [batch, positions, heads head_size].
+// Returns the rows of the heads from `first_head` on, of x: [batch, positions, heads head_size].
 HeadRows RowsOf(const TensorView& x, int64_t first_head, int64_t head_size) {
   char* const data = static_cast<char*>(x.data);
   const auto offset = first_head * head_size * static_cast<int64_t>(SizeOf(x.dtype));
   return {data == nullptr ? nullptr : data + offset, x.dims[1] * x.dims[2], x.dims[2], head_size};
 }
 
-// Part 0, keys, or 1, values, of a cache [batch, 2, context, kv_heads, head_size] or of its
-// gradients, from a position on.
+// Returns the rows of part 0 (keys) or 1 (values) of a cache [batch, 2, context, kv_heads,
+// head_size], or of its gradients, from position `first_position` on.
 HeadRows RowsOfCache(const TensorView& cache, int64_t part, int64_t first_position = 0) {
   const int64_t position = cache.dims[3] * cache.dims[4], of_part = cache.dims[2] * position;
   const auto offset =
@@ -136,7 +136,7 @@ class CudaAttention final : public Attention {
     RETURN_ERROR(Differentiate(
         &task, SuitTensorCores(a.qkv.data, a.y.data, a.dqkv.data, a.dy.data, a.cache.data)));
     if (!is_rotary()) return Error{};
-    const HeadRows gradients = task.dq;  // of what was turned, keys behind queries
+    const HeadRows gradients = task.dq;  // of what was rotated: queries, then keys
     return Submit(device_, spec_.compute, MoveOf(task, gradients, gradients, turned_heads(), -1));
   }
 
@@ -164,15 +164,15 @@ class CudaAttention final : public Attention {
   bool is_rotary() const { return spec_.rope_theta > 0; }
   int64_t turned_heads() const { return spec_.heads + spec_.kv_heads; }
 
-  // Whole vectors of 16 bytes are read and written.
+  // Returns whether the tensors have whole vectors of 16 bytes, as the tensor cores' kernels need.
   template <typename... P>
   bool SuitTensorCores(const P*... tensors) const {
     const int64_t size = spec_.head_size;
     return spec_.compute == DType::kBF16 && (size == 32 || size == 64 || size == 128) &&
            AreAligned(tensors...);
   }
-  // Whether the library may take what suits tensor cores. Short sequences are not worth a plan
-  // each.
+  // Returns whether the library may compute a task that suits tensor cores. Short sequences are not
+  // worth a plan each.
   bool IsForLibrary(const AttentionTask& task) const {
     return fused_ != nullptr && task.masks.dropped == 0 && task.first_position == 0 &&
            task.cached_dk.data == nullptr && task.queries >= kLeastOfLibrary;
@@ -206,7 +206,7 @@ class CudaAttention final : public Attention {
     return task;
   }
 
-  // Keys and values are those of the cache, earlier positions' among them.
+  // Makes the task read keys and values, those of earlier positions included, from the cache.
   static void ReadCache(const TensorView& cache, float* dcache, AttentionTask* task) {
     task->k = RowsOfCache(cache, 0);
     task->v = RowsOfCache(cache, 1);
@@ -218,7 +218,8 @@ class CudaAttention final : public Attention {
     task->cached_dv = RowsOfCache(gradients, 1);
   }
 
-  // Of `heads` heads at the task's positions, turned by them (1), back (-1) or not at all (0).
+  // Returns a move of `heads` heads at the task's positions that rotates them (1), rotates them
+  // back (-1) or only copies them (0).
   Move MoveOf(const AttentionTask& task, const HeadRows& from, const HeadRows& to, int64_t heads,
               int direction) const {
     const float2* const rotation =
@@ -230,7 +231,8 @@ class CudaAttention final : public Attention {
             rotation,   static_cast<float>(direction)};
   }
 
-  // Where rotary, `copy` gets queries and keys of qkv turned, and the task goes on with these.
+  // If positions are rotary, writes rotated queries and keys of qkv to `copy` and makes the task
+  // use them.
   Error Turn(const TensorView& qkv, AttentionTask* task, CudaScratch* copy) {
     if (!is_rotary()) return Error{};
     RETURN_ERROR(MakeRotation(task->first_position + task->queries));
@@ -258,7 +260,8 @@ class CudaAttention final : public Attention {
                         means->as<float>());
   }
 
-  // Of positions below `n`: no recording asks for more than the passes before it.
+  // Fills the table for positions below `n`. A recording never needs more than the passes before
+  // it.
   Error MakeRotation(int64_t n) {
     if (n <= rotated_) return Error{};
     cudaStream_t stream;
@@ -275,9 +278,9 @@ class CudaAttention final : public Attention {
 
   CudaDevice* const device_;
   const AttentionSpec spec_;
-  FusedAttention* const fused_;  // null: there is none
+  FusedAttention* const fused_;  // null: no library
   CudaScratch rotation_;
-  int64_t rotated_ = 0;  // positions that `rotation_` has
+  int64_t rotated_ = 0;  // positions in `rotation_`
 };
 
 }  // namespace

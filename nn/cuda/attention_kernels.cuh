@@ -1,4 +1,4 @@
-// What attention's kernels are told, and what launches them.
+// The arguments of attention's kernels, and the functions that launch them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,22 +12,25 @@
 
 namespace thinwire::cuda {
 
+// One call of attention, as kernels see it.
 struct AttentionTask : AttentionOperands {
   DType type = DType::kF32;
-  int64_t first_position = 0;  // of the queries; keys begin at 0
-  // Of all positions, fp32: what gradients of keys and values have from later queries. Null: none.
+  int64_t first_position = 0;  // of the queries; keys begin at position 0
+  // fp32 rows for all positions: what later queries added to gradients of keys and values. Null:
+  // none.
   HeadRows cached_dk, cached_dv;
-  const float* means = nullptr;  // [batch, heads, queries], of dy . y; backward
+  const float* means = nullptr;  // backward: dy . y, [batch, heads, queries]
   DropoutMasks masks;
 
   __host__ __device__ int64_t keys() const { return first_position + queries; }
   __device__ int64_t group() const { return heads / kv_heads; }
-  // The first query that sees a key.
+  // Returns the first query that sees `key`.
   __device__ int64_t FirstQuery(int64_t key) const {
     return key > first_position ? key - first_position : 0;
   }
-  // Adds to the gradient of a key's or value's element what later queries gave. Whether it is of
-  // the queries' positions, and so to be stored; else it is in the cache now.
+  // Adds what later queries gave to the gradient of an element of a key or value. Returns true if
+  // the key is at the queries' positions, so that the gradient must be stored; otherwise writes it
+  // to the cache.
   __device__ bool Complete(const HeadRows& cached, int64_t sample, int64_t key, int64_t head,
                            int64_t column, float* gradient) const {
     if (cached.data == nullptr) return true;
@@ -37,21 +40,21 @@ struct AttentionTask : AttentionOperands {
     *later = *gradient;
     return false;
   }
-  // Of a query, in log_sum_exp and means.
+  // Returns the index of a query in log_sum_exp and means.
   __device__ int64_t StatisticAt(int64_t sample, int64_t head, int64_t query) const {
     return (sample * heads + head) * queries + query;
   }
-  // Of a query's first score, in the sample's mask.
+  // Returns the index, in the sample's mask, of a query's first score.
   __device__ uint32_t ElementAt(int64_t head, int64_t query) const {
     return static_cast<uint32_t>((head * queries + query) * queries);
   }
 };
 
-// Any type and head size.
+// These take any type and head size.
 Error AttendByTiles(CudaDevice* device, const AttentionTask& task);
 Error DifferentiateByTiles(CudaDevice* device, const AttentionTask& task);
 
-// bf16, heads of 32, 64 or 128, all rows aligned to 16 bytes.
+// These take bf16 and heads of 32, 64 or 128, with all rows aligned to 16 bytes.
 Error AttendOnTensorCores(CudaDevice* device, const AttentionTask& task);
 Error DifferentiateOnTensorCores(CudaDevice* device, const AttentionTask& task);
 

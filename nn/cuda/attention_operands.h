@@ -1,4 +1,4 @@
-// What attention reads and writes, whoever computes it.
+// What attention reads and writes, whichever code computes it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,8 +7,8 @@
 
 namespace thinwire::cuda {
 
-// Rows of [head_size] elements: of sample s, position t and head h begins
-// s sample + t position + h head elements behind `data`.
+// Rows of [head_size] elements. The row of sample s, position t and head h begins s sample + t
+// position + h head elements after `data`.
 struct HeadRows {
   void* data = nullptr;
   int64_t sample = 0, position = 0, head = 0;
@@ -19,13 +19,14 @@ struct HeadRows {
   }
 };
 
+// Sizes and tensors of one call.
 struct AttentionOperands {
   int64_t batch = 0, heads = 0, kv_heads = 0, head_size = 0;
-  int64_t queries = 0;      // positions
-  float scale = 1;          // of scores
-  HeadRows q, k, v, y;      // queries and keys turned, where rotary
-  HeadRows dy, dq, dk, dv;  // backward; rows of dk and dv are the queries' positions
-  // [batch, heads, queries], natural, of the scaled scores; null: not wanted.
+  int64_t queries = 0;      // number of positions
+  float scale = 1;          // factor of scores
+  HeadRows q, k, v, y;      // with rotary positions, q and k are rotated
+  HeadRows dy, dq, dk, dv;  // backward; dk and dv have rows for the queries' positions
+  // [batch, heads, queries]: natural logarithms, for the scaled scores; null: not wanted.
   float* log_sum_exp = nullptr;
 };
 

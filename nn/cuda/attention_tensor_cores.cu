@@ -1,7 +1,6 @@
-// The same on tensor cores: blocks of four warps, each of which keeps 16 rows of a result in its
-// registers and multiplies them by tiles in shared memory. What a product of two gives is,
-// narrowed, a factor of the next (tensor/cuda/tensor_cores.cuh), so that scores never leave the
-// registers.
+// Attention on tensor cores. Blocks have four warps; each warp keeps 16 rows of a result in its
+// registers and multiplies them by tiles in shared memory. The result of one product, narrowed, is
+// a factor of the next (tensor/cuda/tensor_cores.cuh), so scores never leave the registers.
 
 #include <cmath>
 
@@ -18,8 +17,8 @@ constexpr int kBlockWarps = 4, kBlockThreads = kBlockWarps * 32;
 constexpr int kWarpRows = 16;
 constexpr int kBlockRows = kBlockWarps * kWarpRows;
 
-// Rows of a head in shared memory, apart by 16 bytes more than they have: so the eight rows that
-// ldmatrix reads at once lie in different banks.
+// Rows of a head in shared memory. Rows are 16 bytes further apart than they are long, so the eight
+// rows that ldmatrix reads at once are in different banks.
 template <int kRows, int kSize>
 struct alignas(16) Tile {
   static constexpr int kStride = kSize + 8;
@@ -34,12 +33,12 @@ using Result = float[kColumns / 8][4];
 
 __device__ inline int Lane() { return static_cast<int>(threadIdx.x % kWarpThreads); }
 __device__ inline int Warp() { return static_cast<int>(threadIdx.x / kWarpThreads); }
-// Of element e of a thread's part n of a result.
+// Row and column of element e of a thread's part n of a result.
 __device__ inline int RowOf(int e) { return Lane() / 4 + e / 2 * 8; }
 __device__ inline int ColumnOf(int n, int e) { return n * 8 + Lane() % 4 * 2 + e % 2; }
 
-// Starts to bring rows from `first` on, zeros from row `limit` on. The block's threads call it
-// together.
+// Starts to copy rows from `first` on, with zeros from row `limit` on. All threads of the block
+// call it.
 template <int kRows, int kSize>
 __device__ inline void StartFill(const HeadRows& rows, int64_t sample, int64_t head, int64_t first,
                                  int64_t limit, uint16_t* tile) {
@@ -56,7 +55,8 @@ __device__ inline void StartFill(const HeadRows& rows, int64_t sample, int64_t h
   }
 }
 
-// This warp's 16 of the block's rows, by way of `tile`, which has room for them.
+// Loads this warp's 16 of the block's rows as a factor. They go through `tile`, which has room for
+// the block's rows.
 template <int kSize>
 __device__ inline void LoadFactor(const HeadRows& rows, int64_t sample, int64_t head, int64_t first,
                                   int64_t limit, uint16_t* tile, Factor<kSize>& factor) {
@@ -65,20 +65,20 @@ __device__ inline void LoadFactor(const HeadRows& rows, int64_t sample, int64_t 
   EndCopies();
   AwaitCopies<0>();
   __syncthreads();
+  // The row whose address this lane gives to ldmatrix: 16 rows, in two halves of 8 columns.
   const uint16_t* const row = tile + (Warp() * kWarpRows + Lane() % 16) * kStride + Lane() / 16 * 8;
 #pragma unroll
   for (int k = 0; k < kSize / 16; ++k) LoadMatrices(row + k * 16, factor[k]);
-  __syncthreads();  // the tile is free again
+  __syncthreads();  // now the tile may be overwritten
 }
 
-// The rows of two tensors that a block goes over, twice: one pair is filled while the other is
-// read.
+// Rows of two tensors that a block goes over, twice: one pair is filled while the other is read.
 template <int kRows, int kSize>
 struct Pairs {
   Tile<kRows, kSize> of[2][2];
 };
-// For place = begin, begin + kRows, ... below end: use(place, i) once pair i has what
-// start(place, i) started to bring.
+// Calls use(place, i) for place = begin, begin + kRows, ... below `end`, when pair i holds what
+// start(place, i) has started to copy. The next pair is already being copied meanwhile.
 template <int kRows, typename Start, typename Use>
 __device__ inline void ForEachPair(int64_t begin, int64_t end, const Start& start, const Use& use) {
   int i = 0;
@@ -86,6 +86,7 @@ __device__ inline void ForEachPair(int64_t begin, int64_t end, const Start& star
   EndCopies();
   for (int64_t place = begin; place < end; place += kRows, i ^= 1) {
     if (place + kRows < end) start(place + kRows, i ^ 1);
+    // Ends a group even if nothing was started, so that all but the last group means pair i.
     EndCopies();
     AwaitCopies<1>();
     __syncthreads();
@@ -94,11 +95,12 @@ __device__ inline void ForEachPair(int64_t begin, int64_t end, const Start& star
   }
 }
 
-// result += factor tile^T: a column for each of the tile's rows.
+// Computes result += factor tile^T, with a column for each row of the tile.
 template <int kRows, int kSize>
 __device__ inline void MultiplyByRows(const Factor<kSize>& factor, const uint16_t* tile,
                                       Result<kRows>& result) {
   constexpr int kStride = Tile<kRows, kSize>::kStride;
+  // ldmatrix loads four [8, 8] matrices: rows 0-7 and 8-15 of the tile, two halves of columns each.
   const uint16_t* const row = tile + (Lane() / 16 * 8 + Lane() % 8) * kStride + Lane() / 8 % 2 * 8;
 #pragma unroll
   for (int k = 0; k < kSize / 16; ++k) {
@@ -112,7 +114,7 @@ __device__ inline void MultiplyByRows(const Factor<kSize>& factor, const uint16_
   }
 }
 
-// result += narrowed(shares) tile, with a column of shares for each of the tile's rows.
+// Computes result += narrowed(shares) tile; shares has a column for each row of the tile.
 template <int kRows, int kSize>
 __device__ inline void MultiplyShares(const Result<kRows>& shares, const uint16_t* tile,
                                       Result<kSize>& result) {
@@ -120,6 +122,7 @@ __device__ inline void MultiplyShares(const Result<kRows>& shares, const uint16_
   const uint16_t* const row = tile + Lane() % 16 * kStride + Lane() / 16 * 8;
 #pragma unroll
   for (int k = 0; k < kRows / 16; ++k) {
+    // Two neighbouring results, narrowed, are one factor: no exchange between threads is needed.
     const float(&left)[4] = shares[2 * k];
     const float(&right)[4] = shares[2 * k + 1];
     const uint32_t factor[4] = {NarrowTwo(left[0], left[1]), NarrowTwo(left[2], left[3]),
@@ -134,8 +137,8 @@ __device__ inline void MultiplyShares(const Result<kRows>& shares, const uint16_
   }
 }
 
-// This warp's 16 rows, from `first` on and below `limit`; those of a thread times factors[0] and,
-// eight rows below, factors[1].
+// Stores this warp's 16 rows, from `first` on and below `limit`. A thread's rows are multiplied by
+// factors[0] and, eight rows below, factors[1].
 template <int kSize>
 __device__ inline void StoreResult(const HeadRows& rows, int64_t sample, int64_t head,
                                    int64_t first, int64_t limit, const float (&factors)[2],
@@ -153,8 +156,8 @@ __device__ inline void StoreResult(const HeadRows& rows, int64_t sample, int64_t
   }
 }
 
-// Gradients of this warp's 16 keys or values, from `first` on, times factor, with what `cached` has
-// of them.
+// Stores gradients of this warp's 16 keys or values, from `first` on, times factor, plus what
+// `cached` has of them.
 template <int kSize>
 __device__ inline void StoreKeys(const AttentionTask& a, int64_t sample, int64_t head,
                                  int64_t first, float factor, const HeadRows& rows,
@@ -176,14 +179,15 @@ __device__ inline void StoreKeys(const AttentionTask& a, int64_t sample, int64_t
   }
 }
 
-// The threads that share rows are four neighbours.
+// Combines a value over the four neighbouring threads that share rows.
 template <typename Operation>
 __device__ inline float RowReduce(float value) {
   value = Operation()(value, __shfl_xor_sync(kWholeWarp, value, 1));
   return Operation()(value, __shfl_xor_sync(kWholeWarp, value, 2));
 }
 
-// What a block has: 64 rows of a head's results. Blocks with the most scores come first.
+// The place of a block: 64 rows of a head's results. Blocks with the most scores come first, so
+// that the last ones to run are short.
 struct BlockPlace {
   int64_t sample, head, first;
 
@@ -200,12 +204,12 @@ struct BlockPlace {
 
 constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
 
-// The softmax so far of a thread's two rows, in powers of two.
+// The running softmax of a thread's two rows, in powers of two, for which GPUs have an instruction.
 struct RunningSoftmax {
-  float greatest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};  // sums of this thread's columns
+  float greatest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};  // sums: this thread's columns only
 
-  // Scores become 2^(score - greatest). factors[h]: what results so far of row h are to be
-  // multiplied with.
+  // Replaces scores by 2^(score - greatest). Sets factors[h] to what earlier results of row h must
+  // be multiplied by, since the greatest score may have grown.
   template <int kKeys>
   __device__ void Add(Result<kKeys>& scores, float (&factors)[2]) {
 #pragma unroll
@@ -231,12 +235,12 @@ struct RunningSoftmax {
   }
 };
 
-// As many rows of the other side at once as a thread has registers, and a block memory, for.
+// Rows of the other side at once: as many as a thread has registers, and a block memory, for.
 template <int kSize>
 constexpr int kOthers = kSize <= 64 ? 64 : 32;
 
-// Scores of queries that are rows, from `query` on, with keys from `key` on: what of the columns a
-// thread's two rows see, and where they stand in the mask.
+// For scores whose rows are queries from `query` on and whose columns are keys from `key` on: which
+// columns a thread's two rows see, and the scores' indices in the mask.
 struct KeyColumns {
   int last[2];
   uint32_t element[2];
@@ -257,7 +261,7 @@ struct KeyColumns {
 template <int kSize>
 __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
   constexpr int kKeys = kOthers<kSize>;
-  __shared__ Pairs<kKeys, kSize> tiles;  // of keys and values
+  __shared__ Pairs<kKeys, kSize> tiles;  // keys and values
   const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
   const int64_t kv_head = at.head / a.group(), query = at.first + Warp() * kWarpRows;
   const SampleMask mask(a.masks, at.sample);
@@ -274,6 +278,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
   const auto use = [&](int64_t key, int i) {
     const KeyColumns columns(a, at.head, query, key);
     Result<kKeys> scores = {};
+    // Scores of this block of keys, in powers of two, with the future masked out.
     MultiplyByRows<kKeys, kSize>(queries, tiles.of[i][0].of, scores);
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
@@ -283,6 +288,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
       }
     }
     float factors[2];
+    // y so far was made with an older greatest score.
     softmax.Add<kKeys>(scores, factors);
 #pragma unroll
     for (int n = 0; n < kSize / 8; ++n) {
@@ -314,11 +320,11 @@ __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
   StoreResult<kSize>(a.y, at.sample, at.head, query, a.queries, factors, y);
 }
 
-// dq = ds k scale of 64 queries, with the names of attention_tiles.cu.
+// Computes dq = ds k scale of 64 queries, with the names of attention_tiles.cu.
 template <int kSize>
 __global__ void __launch_bounds__(kBlockThreads) DifferentiateQueries(AttentionTask a) {
   constexpr int kKeys = kOthers<kSize>;
-  __shared__ Pairs<kKeys, kSize> tiles;  // of keys and values
+  __shared__ Pairs<kKeys, kSize> tiles;  // keys and values
   const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
   const int64_t kv_head = at.head / a.group(), query = at.first + Warp() * kWarpRows;
   const SampleMask mask(a.masks, at.sample);
@@ -359,11 +365,11 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateQueries(AttentionT
   StoreResult<kSize>(a.dq, at.sample, at.head, query, a.queries, {a.scale, a.scale}, dq);
 }
 
-// dv += (k p)^T dy and dk += ds^T q scale of 64 keys, which are the rows of scores here.
+// Computes dv += (k p)^T dy and dk += ds^T q scale of 64 keys, which are the rows of scores here.
 template <int kSize>
 __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask a) {
   constexpr int kQueries = kOthers<kSize>;
-  __shared__ Pairs<kQueries, kSize> tiles;  // of queries and dy
+  __shared__ Pairs<kQueries, kSize> tiles;  // queries and dy
   __shared__ float log_sum_exp[2][kQueries], means[2][kQueries];
   const BlockPlace at(a, a.kv_heads, a.keys(), /*last_is_longest=*/false);
   const int64_t key = at.first + Warp() * kWarpRows;
@@ -386,7 +392,7 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
       means[i][threadIdx.x] = a.means[statistic];
     };
     const auto use = [&](int64_t query, int i) {
-      // The first column that sees the warp's first key.
+      // The first column, a query, that sees the warp's first key.
       const int first = static_cast<int>(key - a.first_position - query);
       const uint32_t element = a.ElementAt(head, query) + static_cast<uint32_t>(key);
       Result<kQueries> kept = {}, ds = {};
@@ -420,7 +426,7 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
 
 using Kernel = void (*)(AttentionTask);
 
-// One of a kernel's instances by head size.
+// Instances of a kernel by head size.
 struct Kernels {
   Kernel of_32, of_64, of_128;
 };

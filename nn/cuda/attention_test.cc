@@ -1,6 +1,6 @@
-// fp32: sums go the other way round than the CPU's, with the exponential of another library. bf16
-// on tensor cores has the softmax's results and their gradients rounded to bf16 before they are
-// multiplied, and turned queries, keys and their gradients too.
+// In fp32, sums run in another order than on the CPU and use another exponential. In bf16 on tensor
+// cores, the softmax's results and their gradients are rounded to bf16 before they are multiplied.
+// So are rotated queries and keys and their gradients.
 
 #include <gtest/gtest.h>
 
@@ -29,13 +29,13 @@ std::unique_ptr<Attention> New(Side* side, const AttentionSpec& spec) {
   return std::unique_ptr<Attention>(attention);
 }
 
-// In bf16 with AVX512-BF16 alone: elsewhere there is no twin.
+// Returns whether the CPU computes in this type; bf16 needs AVX512-BF16.
 bool CpuComputes(DType type) {
   Side cpu = CpuSide();
   return cpu->CheckComputeType(type).ok();
 }
 
-// Values around which the softmax neither is flat nor has one great result.
+// Returns values for which the softmax is neither flat nor dominated by one result.
 Floats Qkv(const Case& c) { return RandomFloats(c.wide().elements(), 1, 0.1f); }
 Floats Dy(const Case& c) { return RandomFloats(c.narrow().elements(), 2); }
 
@@ -45,7 +45,7 @@ class AttentionTest : public testing::TestWithParam<std::tuple<DType, Case>> {
     if (!CpuComputes(type())) GTEST_SKIP() << "no AVX512-BF16 here";
   }
   DType type() const { return std::get<0>(GetParam()); }
-  // What both passes write.
+  // Returns what both passes write.
   Outputs Passes(Side* side) const {
     const Case& c = std::get<1>(GetParam());
     const auto attention = New(side, c.Spec(type()));
@@ -76,7 +76,7 @@ TEST_P(AttentionTest, BothPassesAreTheCpus) {
   ExpectTwins(each, [&](Side* side) { return Passes(side); });
 }
 
-// Around the borders of blocks; heads that tensor cores take and others.
+// Sizes around the borders of blocks; heads that tensor cores take, and others.
 const auto kCases =
     testing::Values(Case{1, 1, 1, 1, 1}, Case{2, 20, 1, 1, 3, 0, 0.2f}, Case{2, 130, 1, 1, 32},
                     Case{1, 100, 4, 2, 64, 10000, 0.2f}, Case{1, 64, 1, 1, 64},
@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
 
 using NarrowAttentionTest = AttentionTest;
 
-// What is left out or counted twice shows in the norm of all, where roundings do not add up.
+// What is left out or counted twice shows in the norm of all values, in which roundings do not add
+// up.
 TEST_P(NarrowAttentionTest, BothPassesAreTheCpusInTheNorm) {
   Side cpu = CpuSide(), device = DeviceSide();
   const Outputs want = Passes(&cpu), got = Passes(&device);
@@ -105,7 +106,8 @@ TEST_P(NarrowAttentionTest, BothPassesAreTheCpusInTheNorm) {
 INSTANTIATE_TEST_SUITE_P(Cases, NarrowAttentionTest,
                          testing::Combine(testing::Values(DType::kBF16), kCases));
 
-// What the passes write of sequences in slices that end within blocks and at their borders.
+// Returns what the passes write for sequences in slices that end within blocks and at their
+// borders.
 Outputs SlicedPasses(Side* side, const Case& c, DType type) {
   const auto attention = New(side, c.Spec(type));
   const Shape cache({c.batch, 2, c.positions + 10, c.kv_heads, c.head_size});
@@ -142,7 +144,7 @@ Outputs SlicedPasses(Side* side, const Case& c, DType type) {
   return outputs;
 }
 
-// One sequence after the other through a cache: a prompt, then positions one by one.
+// Runs sequences through a cache: a prompt, then positions one by one.
 TEST(AttentionCacheTest, PositionsWithACacheAreTheCpus) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
     if (!CpuComputes(type)) continue;
@@ -170,7 +172,7 @@ TEST(AttentionCacheTest, PositionsWithACacheAreTheCpus) {
   }
 }
 
-// A sequence in slices, forward one behind the other, backward the last one first.
+// Trains a sequence in slices: forward in order, backward from the last slice.
 TEST(AttentionCacheTest, TrainingBySlicesIsTheCpus) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
     if (!CpuComputes(type)) continue;
@@ -183,7 +185,7 @@ TEST(AttentionCacheTest, TrainingBySlicesIsTheCpus) {
   }
 }
 
-// What is refused by its sizes alone; the cache has 8 positions.
+// Returns arguments that are refused by their sizes alone; the cache has 8 positions.
 AttentionCached WithoutMemory(const Case& c) {
   AttentionCached a;
   a.qkv.rank = 3;

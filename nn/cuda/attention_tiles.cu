@@ -1,5 +1,5 @@
-// Tiles of 64 queries and 64 keys, in fp32. A block of 256 threads makes 64 columns of its rows'
-// results; where heads are larger, several blocks make the same scores.
+// Attention by tiles of 64 queries and 64 keys, in fp32. A block of 256 threads computes 64 columns
+// of the results of its rows. If heads are larger, several blocks compute the same scores.
 
 #include <cmath>
 
@@ -12,17 +12,17 @@ namespace thinwire::cuda {
 namespace {
 
 constexpr int kTile = 64;   // queries, keys, columns
-constexpr int kInner = 16;  // of a product, staged together
-constexpr int kEach = 4;    // rows and columns of a thread
+constexpr int kInner = 16;  // depth of a product that is staged together
+constexpr int kEach = 4;    // rows and columns of one thread
 constexpr int kAcross = kTile / kEach;
 static_assert(kAcross * kAcross == kThreads);
 
-// A thread's part of a tile: rows Row(0) to Row(3), columns Column(0) to Column(3).
+// A thread's part of a tile: rows Row(0) to Row(3) and columns Column(0) to Column(3).
 using Part = float[kEach][kEach];
 __device__ inline int Row(int i) { return static_cast<int>(threadIdx.x) / kAcross * kEach + i; }
 __device__ inline int Column(int j) { return static_cast<int>(threadIdx.x) % kAcross * kEach + j; }
 
-// The threads that share rows are 16 neighbours.
+// Combines a value over the 16 neighbouring threads that share rows.
 template <typename Operation>
 __device__ inline float RowReduce(float value) {
   for (int distance = kAcross / 2; distance > 0; distance /= 2) {
@@ -31,6 +31,8 @@ __device__ inline float RowReduce(float value) {
   return value;
 }
 
+// Slices of both factors in shared memory, depth first. The padding keeps vectors aligned and
+// spreads rows over banks.
 struct alignas(16) Staged {
   float rows[kInner][kTile + kEach], columns[kInner][kTile + kEach];
 };
@@ -38,8 +40,9 @@ struct Scores {
   float of[kTile][kTile + 1];
 };
 
-// to[k][i] = factor(begin + k, i). Neighbouring threads have neighbouring k if what the factor
-// reads lies so in memory, else neighbouring i.
+// Sets to[k][i] = factor(begin + k, i), with zeros behind `inner`. Neighbouring threads have
+// neighbouring k if what the factor reads is contiguous in k, else neighbouring i; so loads
+// coalesce.
 enum class Along { kInner, kOuter };
 template <Along kAlong, typename Factor>
 __device__ inline void Stage(const Factor& factor, int64_t begin, int64_t inner,
@@ -53,8 +56,9 @@ __device__ inline void Stage(const Factor& factor, int64_t begin, int64_t inner,
   }
 }
 
-// part[i][j] += sum over k in [0, inner) of a(k, Row(i)) b(k, Column(j)). Begins with a
-// __syncthreads().
+// Computes part[i][j] += sum over k in [0, inner) of a(k, Row(i)) b(k, Column(j)). Begins with a
+// __syncthreads(). Each thread keeps a 4 x 4 part in registers, so 8 loads from shared memory serve
+// 16 products.
 template <Along kAlongA, Along kAlongB, typename A, typename B>
 __device__ inline void Multiply(const A& a, const B& b, int64_t inner, Staged* staged, Part& part) {
   for (int64_t begin = 0; begin < inner; begin += kInner) {
@@ -76,7 +80,7 @@ __device__ inline void Multiply(const A& a, const B& b, int64_t inner, Staged* s
   }
 }
 
-// Some of the rows of a head: element k of row `first` + i, zero from row `limit` on.
+// A factor of some rows of a head: element k of row `first` + i, zero from row `limit` on.
 template <typename T>
 struct Across {
   const HeadRows& rows;
@@ -86,7 +90,8 @@ struct Across {
     return first + i < limit ? Load(rows.Row<const T>(sample, first + i, head) + k) : 0.0f;
   }
 };
-// The same the other way: element `column` + i of row `first` + k, zero from element `size` on too.
+// A factor in the other direction: element `column` + i of row `first` + k, zero from row `limit`
+// and from element `size` on.
 template <typename T>
 struct Down {
   const HeadRows& rows;
@@ -98,8 +103,8 @@ struct Down {
   }
 };
 
-// What a block has: 64 rows of a head's results, 64 columns of them. Blocks with the most scores
-// come first.
+// The place of a block: 64 rows of a head's results, 64 columns of them. Blocks with the most
+// scores come first, so that the last ones to run are short.
 struct BlockPlace {
   int64_t sample, head, first, column;
 
@@ -120,7 +125,8 @@ int64_t BlocksOf(const AttentionTask& a, int64_t heads, int64_t rows) {
   return a.batch * heads * ((rows + kTile - 1) / kTile) * ((a.head_size + kTile - 1) / kTile);
 }
 
-// Rows [first, first + 64) below `limit`, columns [column, column + 64) below `size`, times factor.
+// Stores rows [first, first + 64) below `limit` and columns [column, column + 64) below `size`,
+// multiplied by factor(i).
 template <typename T, typename FactorOfRow>
 __device__ inline void StorePart(const HeadRows& rows, const BlockPlace& at, int64_t limit,
                                  int64_t size, const FactorOfRow& factor, const Part& part) {
@@ -137,7 +143,7 @@ __device__ inline void StorePart(const HeadRows& rows, const BlockPlace& at, int
   }
 }
 
-// Gradients of 64 keys or values, times factor, with what `cached` has of them.
+// Stores gradients of 64 keys or values, times factor, plus what `cached` has of them.
 template <typename T>
 __device__ inline void StoreKeys(const AttentionTask& a, const BlockPlace& at, float factor,
                                  const HeadRows& rows, const HeadRows& cached, const Part& part) {
@@ -156,15 +162,15 @@ __device__ inline void StoreKeys(const AttentionTask& a, const BlockPlace& at, f
   }
 }
 
-// The softmax so far of a thread's rows.
+// The running softmax of a thread's rows.
 struct RunningSoftmax {
   float greatest[kEach], sum[kEach];
 
   __device__ RunningSoftmax() {
     for (int i = 0; i < kEach; ++i) greatest[i] = -INFINITY, sum[i] = 0;
   }
-  // scores[j] of row i become exp(score - greatest), of which kept[j] says what they count for.
-  // Returns what results so far are to be multiplied with.
+  // Replaces scores[j] of row i by exp(score - greatest). Returns the factor by which earlier
+  // results of the row must be multiplied, since the greatest score may have grown.
   __device__ float Add(int i, float (&scores)[kEach]) {
     float most = greatest[i];
     for (const float s : scores) most = s > most ? s : most;
@@ -184,11 +190,13 @@ __global__ void AttendTile(AttentionTask a) {
   __shared__ Scores shares;
   const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
   const int64_t kv_head = at.head / a.group(), keys = a.keys();
-  const int64_t last = a.first_position + at.first + kTile - 1;  // that any query sees
+  // The last position that any query sees.
+  const int64_t last = a.first_position + at.first + kTile - 1;
   const SampleMask mask(a.masks, at.sample);
   RunningSoftmax softmax;
   Part y = {};
   for (int64_t key = 0; key <= last && key < keys; key += kTile) {
+    // Scores of this block of keys; then the softmax so far, y so far and the shares of values.
     Part scores = {};
     Multiply<Along::kInner, Along::kInner>(Across<T>{a.q, at.sample, at.head, at.first, a.queries},
                                            Across<T>{a.k, at.sample, kv_head, key, keys},
@@ -221,9 +229,10 @@ __global__ void AttendTile(AttentionTask a) {
   }
 }
 
-// With p = softmax's results, k the mask of dropout over 1 - rate, and for a query mean = dy . y:
+// Computes `kept` = k p and `ds` for the queries from `query` on and the keys from `key` on. p are
+// the softmax's results, k the dropout mask divided by 1 - rate, and mean is dy . y of a query.
+// With these:
 //   dv += (k p)^T dy,  dp = k (dy v^T),  ds = p (dp - mean),  dq = ds k scale,  dk += ds^T q scale.
-// `kept` becomes k p, `ds` ds of the queries from `query` on and the keys from `key` on.
 template <typename T>
 __device__ inline void MakeTile(const AttentionTask& a, const SampleMask& mask, int64_t sample,
                                 int64_t head, int64_t query, int64_t key, Staged* staged,
@@ -297,7 +306,7 @@ __global__ void DifferentiateKeys(AttentionTask a) {
       Multiply<Along::kOuter, Along::kOuter>(
           turned, Down<T>{a.dy, at.sample, head, query, a.queries, at.column, a.head_size}, kTile,
           &staged, dv);
-      Share(ds, &scores);  // all have read what stood there
+      Share(ds, &scores);  // Multiply has a barrier after all reads of `scores`
       Multiply<Along::kOuter, Along::kOuter>(
           turned, Down<T>{a.q, at.sample, head, query, a.queries, at.column, a.head_size}, kTile,
           &staged, dk);

@@ -8,7 +8,7 @@
 namespace thinwire::cuda {
 namespace {
 
-// [pixels, channels] of a batch, as rows and columns.
+// Returns the grid of a batch as [pixels, channels].
 ColumnGrid GridOf(const TensorView& x, bool wide) {
   const int64_t channels = x.dims[x.rank - 1];
   return ColumnGrid(channels == 0 ? 0 : x.elements() / channels, channels,
@@ -20,7 +20,7 @@ struct Row {
   float x[kN];
 };
 
-// The sums of x - x[first pixel] and of its square.
+// Sums x - x[first pixel] and its square over each tile. The shift keeps squares from cancelling.
 template <typename T, int kN>
 __global__ void SumStatistics(const T* x, ColumnGrid grid, double* tile_sums) {
   const ColumnThread<kN> thread(grid);
@@ -55,6 +55,7 @@ __device__ inline void Move(float* running, double momentum, double value) {
   *running = static_cast<float>((1 - momentum) * static_cast<double>(*running) + momentum * value);
 }
 
+// Adds up a channel's tiles, computes its mean and rstd, and moves the running statistics.
 template <typename T>
 __global__ void FinishStatistics(const T* x, ColumnGrid grid, const double* tile_sums,
                                  Statistics statistics) {
@@ -81,7 +82,7 @@ struct ApplyArguments {
   const float* bias;
   const float* mean;
   const float* rstd;      // null in inference:
-  const float* variance;  // it is 1 / sqrt(variance + epsilon)
+  const float* variance;  // then it is 1 / sqrt(variance + epsilon)
   float epsilon;
   bool relu;
 };
@@ -104,7 +105,7 @@ __global__ void Apply(ApplyArguments<T> a, ColumnGrid grid) {
         a.rstd != nullptr ? a.scale[c] * a.rstd[c] : a.scale[c] / sqrtf(a.variance[c] + a.epsilon);
     bias[i] = a.bias[c];
   }
-  // Backwards: the end of x is still in the cache.
+  // Goes backwards, as the end of x is still in the cache.
   const auto at = [&](int64_t row) { return (grid.rows - 1 - row) * grid.columns + thread.column; };
   thread.template ForEachRow<4>(
       [&](int64_t row) {
@@ -117,6 +118,7 @@ __global__ void Apply(ApplyArguments<T> a, ColumnGrid grid) {
         float y[kN];
 #pragma unroll
         for (int i = 0; i < kN; ++i) {
+          // A comparison, so that NaN passes the ReLU.
           float z = (values.x[i] - mean[i]) * slope[i] + bias[i];
           if constexpr (kResidual) z = z + values.residual[i];
           y[i] = a.relu && z < 0 ? 0 : z;
@@ -131,7 +133,7 @@ bool IsWide(const Arguments& a) {
          AreAligned(a.x.data, a.residual.data, a.y.data);
 }
 
-// The members that BatchNormForward and BatchNormInference share.
+// Fills in the members that BatchNormForward and BatchNormInference share.
 template <typename T, typename Arguments>
 ApplyArguments<T> ApplyOf(const Arguments& a) {
   ApplyArguments<T> apply{};

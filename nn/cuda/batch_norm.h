@@ -1,9 +1,9 @@
 // Batch norm with residual and ReLU fused in; contracts in nn/ops.h.
 //
-// Training reads x twice: once for the statistics, once to normalise. Backward reads (dy, x) twice;
-// the ReLU's mask is recomputed from x, or with a residual read once from y. Sums of squares do not
-// cancel: they are taken of x - x[first pixel], which lies near the mean, in fp32 over at most 64
-// pixels of a thread and its warp and in fp64 over these (columns.cuh).
+// Training reads x twice: for the statistics and to normalise. Backward reads (dy, x) twice. It
+// recomputes the ReLU's mask from x, or with a residual reads it once from y. Sums of squares do
+// not cancel, as they are of x - x[first pixel], which is near the mean. They are fp32 over at most
+// 64 pixels of a thread and over its warp, and fp64 beyond (columns.cuh).
 #pragma once
 
 #include "nn/ops.h"

@@ -1,4 +1,4 @@
-// dx = scale rstd (dz - mean(dz) - xhat mean(dz xhat)) with xhat = (x - mean) rstd.
+// Computes dx = scale rstd (dz - mean(dz) - xhat mean(dz xhat)) with xhat = (x - mean) rstd.
 
 #include "nn/cuda/batch_norm.h"
 #include "nn/cuda/columns.cuh"
@@ -8,11 +8,11 @@
 namespace thinwire::cuda {
 namespace {
 
-// How dz comes from dy.
+// How dz is made from dy.
 enum class Mask {
   kNone,        // no ReLU
-  kRecomputed,  // of z = (x - mean) slope + bias
-  kStored       // of y; dz is written to dresidual
+  kRecomputed,  // z > 0 with z = (x - mean) slope + bias
+  kStored       // y > 0; dz is written to dresidual
 };
 
 template <typename T>
@@ -30,10 +30,10 @@ struct Arguments {
   float* x_slope;
 };
 
-// A thread's channels.
+// Statistics and parameters of a thread's channels.
 template <int kN>
 struct Channels {
-  float mean[kN] = {}, slope[kN] = {}, bias[kN] = {};  // stay zero in a thread without rows
+  float mean[kN] = {}, slope[kN] = {}, bias[kN] = {};  // zero in a thread without rows
 
   template <typename T>
   __device__ Channels(const Arguments<T>& a, const ColumnThread<kN>& thread) {
@@ -71,7 +71,7 @@ __device__ inline float MaskedGradient(const Row<kN>& row, const Channels<kN>& c
   return z > 0 ? row.dy[i] : 0;
 }
 
-// The sums of dz and of dz (x - mean).
+// Sums dz and dz (x - mean) over each tile.
 template <typename T, int kN, Mask kMask>
 __global__ void SumGradients(Arguments<T> a, ColumnGrid grid, double* tile_sums) {
   const ColumnThread<kN> thread(grid);
@@ -109,7 +109,7 @@ __global__ void FinishGradients(Arguments<T> a, ColumnGrid grid, const double* t
   a.x_slope[c] = static_cast<float>(-slope * rstd * rstd * totals[1] / n);
 }
 
-// kMask: what is left to do to `dy`.
+// Computes dx from `dy`; kMask is the masking that `dy` still needs.
 template <typename T, int kN, Mask kMask>
 __global__ void ApplyGradients(Arguments<T> a, const T* dy, ColumnGrid grid) {
   const ColumnThread<kN> thread(grid);
@@ -121,7 +121,7 @@ __global__ void ApplyGradients(Arguments<T> a, const T* dy, ColumnGrid grid) {
     offset[i] = a.offset[thread.column + i];
     x_slope[i] = a.x_slope[thread.column + i];
   }
-  // Backwards: the ends of x and dy are still in the cache.
+  // Goes backwards, as the ends of x and dy are still in the cache.
   const auto at = [&](int64_t row) { return (grid.rows - 1 - row) * grid.columns + thread.column; };
   thread.template ForEachRow<2>(
       [&](int64_t row) { return ReadRow<kMask, kN>(a, dy, at(row)); },
@@ -152,7 +152,7 @@ Arguments<T> ArgumentsOf(const BatchNormBackward& a, float* coefficients, int64_
           coefficients + channels};
 }
 
-// The three kernels. kLeft: what the third has left to mask.
+// Launches the three kernels. kLeft is the masking that the third one still has to do.
 template <typename T, int kN, Mask kMask, Mask kLeft>
 Error LaunchAll(cudaStream_t stream, const BatchNormBackward& views, const Arguments<T>& a,
                 const ColumnGrid& grid, double* tile_sums) {

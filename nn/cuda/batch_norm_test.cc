@@ -1,6 +1,6 @@
-// Sums are taken in another order than on the CPU, in fp32 over at most 64 * 32 numbers and then in
-// fp64, so statistics differ by a few units in the last place, and what follows from them by that
-// times the number of operations: 1e-5 of values around 1.
+// Sums run in another order than on the CPU, in fp32 over at most 64 * 32 numbers and then in fp64.
+// So statistics differ by a few units in the last place, and results by that times the number of
+// operations: 1e-5 of values around 1.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class BatchNormTest : public testing::TestWithParam<std::tuple<DType, Shape, Var
     return side->Of(type(), shape(), RandomFloats(shape().elements(), seed, 0.5f, 2.0f));
   }
 
-  // Fills in all but the statistics.
+  // Fills in everything but the statistics.
   template <typename Arguments>
   Arguments Inputs(Side* side) const {
     Arguments a;
@@ -56,7 +56,7 @@ TEST_P(BatchNormTest, ForwardIsTheCpus) {
   });
 }
 
-// Element by element, rounded alike: every bit.
+// Each element is rounded alike, so all bits are equal.
 TEST_P(BatchNormTest, InferenceIsTheCpusToTheBit) {
   ExpectTwins(kSameBits, [&](Side* side) -> Outputs {
     const auto a = Inputs<BatchNormInference>(side);
@@ -65,8 +65,8 @@ TEST_P(BatchNormTest, InferenceIsTheCpusToTheBit) {
   });
 }
 
-// Backward starts from given statistics, so that the mask of the ReLU is the same on both sides.
-// dscale and dbias are sums over all pixels and start at what was there.
+// Backward starts from given statistics, so that the ReLU's mask is the same on both sides. dscale
+// and dbias are sums over all pixels, added to what was there.
 TEST_P(BatchNormTest, BackwardIsTheCpus) {
   const double pixels = static_cast<double>(shape().elements() / channels());
   ExpectTwins(Rounded(type(), 1e-5, 2e-6 * std::sqrt(pixels) + 1e-5), [&](Side* side) -> Outputs {

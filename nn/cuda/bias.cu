@@ -6,7 +6,7 @@
 namespace thinwire::cuda {
 namespace {
 
-// `vectors` of kN elements in all, `of_row` in a row.
+// Adds the bias. There are `vectors` vectors of kN elements, `of_row` of them in a row.
 template <typename T, int kN>
 __global__ void AddToRows(const float* bias, T* y, int64_t vectors, int64_t of_row) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;

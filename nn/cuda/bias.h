@@ -1,4 +1,4 @@
-// What a bias adds to a [rows, channels] matrix of the compute type, and its gradient. The last
+// Adds a bias to a [rows, channels] matrix of the compute type, and computes its gradient. The last
 // axis of a view is its channels.
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace thinwire::cuda {
 
-// y += bias, row by row; one rounding. bias: [channels].
+// Computes y += bias, row by row, with one rounding. bias: [channels].
 Error AddBias(CudaDevice* device, const float* bias, const TensorView& y);
 
-// sums += the sums of the first `channels` of dy's columns. sums: [channels]. The order of
-// additions depends on the shape and element type only.
+// Adds the sums of the first `channels` columns of dy to sums: [channels]. The order of additions
+// depends only on the shape and element type.
 Error AddColumnSums(CudaDevice* device, const TensorView& dy, int64_t channels, float* sums);
 
 }  // namespace thinwire::cuda

@@ -8,7 +8,7 @@ namespace {
 // Rows and channels: one, odd, as wide as a vector, wider than a block, longer than a tile.
 constexpr int64_t kShapes[][2] = {{1, 1}, {3, 5}, {7, 8}, {2, 3000}, {5000, 16}, {300, 130}};
 
-// test(&side, type, rows, channels) with aligned memory and with other.
+// Calls test(&side, type, rows, channels) with aligned and with misaligned memory.
 template <typename Test>
 void ForEachMatrix(const Test& test) {
   for (const auto& [rows, channels] : kShapes) {
@@ -44,7 +44,7 @@ TEST(BiasTest, GradientIsAddedToAndIsTheColumnsSum) {
     float* const sums = side->Of(Floats(channels, 3));
     ASSERT_TRUE(AddColumnSums(OwnDevice(), dy, channels, sums).ok());
     const Floats got = side->Read(sums, channels);
-    // fp32 sums of up to 64 * 32 values before fp64 takes over.
+    // Sums are fp32 over up to 64 * 32 values, then fp64.
     const double tolerance = 1e-5 * std::sqrt(static_cast<double>(rows));
     for (int64_t c = 0; c < channels; ++c) EXPECT_NEAR(got[c], want[c], tolerance);
   });

@@ -1,12 +1,13 @@
-// Passes over a [rows, columns] matrix in which a thread stays in its columns, and sums over rows.
+// Passes over a [rows, columns] matrix in which each thread stays in its columns, and sums over
+// rows.
 //
-// A block of 256 threads is `width` vectors wide and 256 / width rows deep, so that few columns
-// (16) and many (512) are both read in whole lines. Blocks take rows in turn, so that together they
-// go through memory in its order, and what a second pass finds in the cache is the matrix's end.
-// Sums go through a thread's rows in fp32 (at most 64 of them), through the threads of a warp in
-// fp32, and from there on in fp64: over the warps of a block, then over blocks in a second kernel.
-// The matrix's shape and element type alone fix all of that, so equal inputs give equal bits on
-// every device.
+// A block of 256 threads is `width` vectors wide and 256 / width rows deep. So whole cache lines
+// are read whether there are few columns (16) or many (512). Blocks take rows in turn, so that
+// together they go through memory in order, and a second pass finds the matrix's end in the cache.
+// Sums run over a thread's rows in fp32 (at most 64 of them) and over the threads of a warp in
+// fp32. From there on they are fp64: over the warps of a block, then over blocks in a second
+// kernel. The order depends only on the matrix's shape and element type, so equal inputs give equal
+// bits on every device.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,32 +20,32 @@
 
 namespace thinwire::cuda {
 
-// How the matrix is dealt to blocks.
+// How the matrix is divided among blocks.
 struct ColumnGrid {
   int64_t rows = 0, columns = 0;
   int64_t groups = 0;  // blocks side by side
-  int64_t tiles = 0;   // blocks below one another; a tile is the rows of one
+  int64_t tiles = 0;   // blocks one below the other; a tile is the rows of one
   unsigned width = 0;  // vectors side by side in a block: a power of two, at most 32
 
-  // A thread's access is a vector of `vector` elements.
+  // Chooses the grid. `vector` is the number of elements that a thread accesses at once.
   ColumnGrid(int64_t rows, int64_t columns, int64_t vector) : rows(rows), columns(columns) {
     const int64_t vectors = (columns + vector - 1) / vector;
     width = 1;
     while (width < kWarpThreads && width < vectors) width *= 2;
     groups = (vectors + width - 1) / width;
     const int64_t deep = kThreads / width;
-    constexpr int64_t kBlocks = 512;  // enough to fill a device, few enough to add up
+    constexpr int64_t kBlocks = 512;  // enough to fill a device, few enough to add up quickly
     const int64_t rows_each = std::clamp<int64_t>(rows * groups / (deep * kBlocks), 8, 64);
     tiles = (rows + deep * rows_each - 1) / (deep * rows_each);
   }
   dim3 blocks() const { return dim3(static_cast<unsigned>(groups * tiles)); }
 };
 
-// One thread's kN columns, and its rows.
+// The kN columns and the rows of one thread.
 template <int kN>
 struct ColumnThread {
-  int64_t tile, column;      // of the block; the thread's first
-  int64_t row, end, stride;  // no rows when the columns lie outside
+  int64_t tile, column;      // tile of the block; first column of the thread
+  int64_t row, end, stride;  // no rows if the columns are outside
 
   __device__ explicit ColumnThread(const ColumnGrid& grid) {
     const int64_t group = static_cast<int64_t>(blockIdx.x) % grid.groups;
@@ -57,8 +58,8 @@ struct ColumnThread {
   }
   __device__ bool has_rows() const { return row < end; }
 
-  // use(row, read(row)) for each row, ascending. kAhead rows are read before the first of them is
-  // used, so that loads overlap.
+  // Calls use(row, read(row)) for each row in ascending order. kAhead rows are read before the
+  // first of them is used, so that loads overlap.
   template <int kAhead, typename Read, typename Use>
   __device__ void ForEachRow(const Read& read, const Use& use) const {
     int64_t at = row;
@@ -73,13 +74,15 @@ struct ColumnThread {
   }
 };
 
-// Adds up over the rows of a block. sums[k][i]: a thread's k-th sum of its i-th column. Calls
-// result(k, j, total) once for each of the block's width kN columns j. Every thread calls it once.
+// Adds up over the rows of a block. sums[k][i] is a thread's k-th sum of its i-th column. Calls
+// result(k, j, total) once for each of the block's width kN columns j. Every thread calls this
+// once.
 template <int kSums, int kN, typename Result>
 __device__ inline void AddUpRows(unsigned width, float (&sums)[kSums][kN], const Result& result) {
   __shared__ float of_warps[kSums][kWarps][kWarpThreads * kN];
   const unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
 #pragma unroll
+  // Lanes that hold the same column are `width` apart, so the exchange stops at that distance.
   for (int k = 0; k < kSums; ++k) {
 #pragma unroll
     for (int i = 0; i < kN; ++i) {
@@ -99,7 +102,7 @@ __device__ inline void AddUpRows(unsigned width, float (&sums)[kSums][kN], const
   }
 }
 
-// First kernel: the sums of each column of a tile go to tile_sums, [tiles, kSums, columns].
+// For the first kernel: stores the sums of a tile's columns to tile_sums, [tiles, kSums, columns].
 template <int kSums, int kN>
 __device__ inline void StoreTileSums(const ColumnGrid& grid, float (&sums)[kSums][kN],
                                      double* tile_sums) {
@@ -115,11 +118,11 @@ inline size_t TileSumsBytes(const ColumnGrid& grid, int sums = 2) {
   return static_cast<size_t>(sums * grid.tiles * grid.columns) * sizeof(double);
 }
 
-// Second kernel: blocks of 256 threads serve kColumnsOfBlock columns each.
+// Columns per block of the second kernel, whose blocks have 256 threads.
 constexpr int kColumnsOfBlock = 8;
 
-// The totals of one column over all tiles. Every thread calls it; true in the threads that have
-// one.
+// Adds up the totals of one column over all tiles. Every thread calls it; returns true in the
+// threads that have a column.
 template <int kSums>
 __device__ inline bool SumTiles(const double* tile_sums, int64_t tiles, int64_t columns,
                                 int64_t* column, double (&totals)[kSums]) {

@@ -31,7 +31,7 @@ class PackedConv2d final : public Conv2d {
     return filters_->Pack(filter_, weights, spec_.compute, packed_.as<void>());
   }
 
-  // In bf16 y is rounded twice where there is a bias: before and after it is added.
+  // In bf16, y is rounded twice if there is a bias: before and after it is added.
   Error Forward(const TensorView& x, const TensorView& y) override {
     RETURN_ERROR(CheckAlignment(x.data, y.data));
     RETURN_ERROR(filters_->FinishPacks());
@@ -58,7 +58,7 @@ class PackedConv2d final : public Conv2d {
   }
 
  private:
-  // Device::Allocate aligns its memory; a tensor from elsewhere may be aligned less.
+  // Device::Allocate aligns its memory, but tensors from elsewhere may be aligned less.
   static Error CheckAlignment(const void* x, const void* y) {
     for (const void* data : {x, y}) {
       if (reinterpret_cast<uintptr_t>(data) % 16 == 0) continue;

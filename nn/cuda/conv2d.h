@@ -1,4 +1,4 @@
-// Convolution with its parameters as layers keep them; contract in nn/ops.h.
+// Convolution with parameters as layers keep them; contract in nn/ops.h.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,8 @@
 
 namespace thinwire::cuda {
 
-// `convolution` computes what `spec`, which is valid, describes. `filters` outlive *conv, which the
-// caller deletes.
-// ResourceExhausted when there is no memory for the packed weights.
+// Makes a convolution for a valid `spec`; `convolution` computes it. `filters` outlive *conv, which
+// the caller deletes. ResourceExhausted if there is no memory for the packed weights.
 Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
                 std::shared_ptr<Convolution> convolution, Filters* filters, Conv2d** conv);
 

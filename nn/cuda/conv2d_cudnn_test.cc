@@ -1,5 +1,5 @@
-// cuDNN's graph API and its older calls, each on its own: conv2d_test sees whichever of them takes
-// a convolution. Wants a GPU.
+// Tests cuDNN's graph API and its older calls separately; conv2d_test sees whichever takes a
+// convolution. Needs a GPU.
 #include "nn/cuda/conv2d.h"
 #include "nn/cuda/conv2d_testing.h"
 #include "nn/cuda/convolution_graph.h"
@@ -40,7 +40,7 @@ TEST(GraphConvolutionTest, IsTheCpusInFP32WhenTimed) {
   ExpectConvolutionsBy(&cuda::NewGraphConvolution, WhateverIsFastest(FP32()));
 }
 
-// Where it has none they are computed in fp32, slowly (convolution_widened.h).
+// Without plans they are computed in fp32, slowly (convolution_widened.h).
 TEST(GraphConvolutionTest, HasWeightGradientsInBF16) {
   cuda::CudnnHandle cudnn(OwnDevice());
   const ConvCase of = {3, 64, 128, 32, 3, 2, 1};

@@ -25,7 +25,7 @@ TEST(Conv2dTest, RoundsResultsButNoSumsInBF16WhenTimed) {
 
 constexpr ConvCase kOne = {3, 16, 32, 8, 3, 1, 1, true};
 
-// Another Ops stands for another process.
+// A second Ops stands for a second process.
 TEST(Conv2dTest, GivesEqualBitsInEveryOps) {
   for (const Precision& precision : {FP32(), TF32(), BF16Convolutions()}) {
     Outputs of_ops[2];

@@ -1,4 +1,4 @@
-// The convolutions that tests run, and how they are compared with the CPU's.
+// The convolutions that tests run, and their comparison with the CPU's.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,9 @@ struct ConvCase {
   bool bias = false;
 };
 
-// ResNet-18's on images of 32 x 32, with batches that no tile size divides; then what else there
-// is: ImageNet's first layer, odd channels, kernels without a centre, gaps between windows.
+// Returns ResNet-18's convolutions on 32 x 32 images, with batches that no tile size divides.
+// Others follow: ImageNet's first layer, odd channels, kernels without a centre, and gaps between
+// windows.
 inline std::vector<ConvCase> ConvCases() {
   return {{3, 3, 64, 32, 3, 1, 1},     {2, 64, 64, 32, 3, 1, 1},    {3, 64, 128, 32, 3, 2, 1},
           {3, 64, 128, 32, 1, 2, 0},   {3, 128, 128, 16, 3, 1, 1},  {3, 128, 256, 16, 3, 2, 1},
@@ -24,7 +25,7 @@ inline std::vector<ConvCase> ConvCases() {
           {7, 256, 512, 8, 1, 2, 0},   {5, 512, 512, 4, 3, 1, 1},   {1, 3, 64, 56, 7, 2, 3, true},
           {3, 5, 7, 9, 2, 3, 1, true}, {2, 8, 3, 7, 1, 1, 0, true}, {2, 16, 24, 6, 5, 1, 2, true}};
 }
-// A convolution of each kind.
+// Returns a convolution of each kind.
 inline std::vector<ConvCase> FewConvCases() {
   return {{3, 3, 64, 32, 3, 1, 1},
           {3, 64, 128, 16, 3, 2, 1},
@@ -74,7 +75,8 @@ inline Outputs RunConv2d(Side* side, const MakeConv2d& make, const ConvCase& of,
   return RunProduct(side, conv.get(), ShapesOf(of), compute, values);
 }
 
-// In each case, what `make` makes for `on` gives what the CPU gives in fp32 for equal operands.
+// Expects that, in each case, what `make` makes for `on` gives the CPU's fp32 results for equal
+// operands.
 inline void ExpectConvolutions(const std::vector<ConvCase>& cases, Device* on,
                                const Precision& precision, const MakeConv2d& make) {
   for (const ConvCase& of : cases) {

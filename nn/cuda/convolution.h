@@ -1,6 +1,6 @@
 // Convolutions as libraries compute them: packed operands, no bias, results overwritten. conv2d.h
-// makes of it what layers want. Twins: convolution_cudnn.cc for GPUs, convolution_emulated.cc (the
-// CPU's) for the emulator.
+// makes layers' convolutions of them. There are two implementations: convolution_cudnn.cc for GPUs
+// and convolution_emulated.cc (on the CPU) for the emulator.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,13 +15,13 @@
 
 namespace thinwire::cuda {
 
-// x: [n, height, width, in]   w: [out, kernel, kernel, in]   y: [n, h', w', out], all in the
-// compute type and aligned to 16 bytes; dw: as w, of sums in fp32, in fp32 or rounded to the
-// compute type, whatever *type becomes; the memory is for fp32. Submitted to the calling thread's
-// stream.
+// A convolution on the calling thread's stream.
+//   x: [n, height, width, in]   w: [out, kernel, kernel, in]   y: [n, h', w', out]
+// All are in the compute type and aligned to 16 bytes. dw has w's shape and sums in fp32. It is
+// fp32 or rounded to the compute type, which *type says; its memory has room for fp32.
 //
-// The first call of a kind and n prepares it (plans, perhaps timings) and cannot be recorded:
-// FailedPrecondition. Unimplemented when the library has no kernel for it.
+// The first call of a pass and n prepares it (plans, perhaps timings) and cannot be recorded:
+// FailedPrecondition. Unimplemented if the library has no kernel for it.
 class Convolution {
  public:
   virtual ~Convolution() = default;
@@ -31,19 +31,20 @@ class Convolution {
                                 DType* type) = 0;
 };
 
-// What the convolutions of one Ops share: a library's handle. Outlives them; one thread at a time
-// uses it and them.
+// State shared by the convolutions of one Ops: a library's handle. It outlives them. One thread at
+// a time uses it and them.
 class ConvolutionLibrary {
  public:
   virtual ~ConvolutionLibrary() = default;
-  // Perhaps the same for equal specs: it keeps no weights. The bias of `spec` is not looked at.
+  // Returns a convolution, possibly the same for equal specs, as it keeps no weights. Ignores the
+  // bias of `spec`.
   virtual std::shared_ptr<Convolution> New(const Conv2dSpec& spec) = 0;
 };
 
 std::unique_ptr<ConvolutionLibrary> NewConvolutionLibrary(CudaDevice* device,
                                                           const OpsOptions& options);
 
-// h' or w' of an extent of x.
+// Returns h' or w' for an extent of x.
 inline int64_t OutputExtent(const Conv2dSpec& spec, int64_t extent) {
   return (extent + 2 * spec.padding - spec.kernel) / spec.stride + 1;
 }

@@ -1,4 +1,4 @@
-// cuDNN's twin of convolution.h: the graph API first, the older calls for what it does not plan.
+// convolution.h by cuDNN: the graph API first, the older calls for what that has no plan for.
 #include <array>
 #include <cstdint>
 #include <map>
@@ -40,7 +40,8 @@ class CudnnLibrary final : public ConvolutionLibrary {
  public:
   CudnnLibrary(CudaDevice* device, const OpsOptions& options) : cudnn_(device), options_(options) {}
 
-  // One for equal layers: preparing takes seconds where cuDNN compiles kernels or is timed.
+  // Equal layers share a convolution, as preparing takes seconds if cuDNN compiles kernels or is
+  // timed.
   std::shared_ptr<Convolution> New(const Conv2dSpec& spec) override {
     const auto either = [this](const OpsOptions& options, const Conv2dSpec& of) {
       return std::make_shared<EitherConvolution>(NewGraphConvolution(&cudnn_, options, of),

@@ -1,5 +1,5 @@
-// The emulator's twin of convolution.h: the CPU's convolution, one thread, in fp32 whatever the
-// compute type; bf16 is widened before and rounded after, weight gradients too.
+// convolution.h for the emulator: the CPU's convolution on one thread, in fp32 whatever the compute
+// type. bf16 is widened before and rounded after; weight gradients, too.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -22,7 +22,7 @@ TensorView View(const void* data, DType type, std::initializer_list<int64_t> dim
   return view;
 }
 
-// The arithmetic, in host memory. Shared with work that is still to come.
+// The arithmetic, in host memory. It is shared with work that has not run yet.
 class OnCpu {
  public:
   OnCpu(std::shared_ptr<Ops> ops, const Conv2dSpec& spec) : ops_(std::move(ops)), spec_(spec) {
@@ -52,7 +52,7 @@ class OnCpu {
     return Write(x_, dx);
   }
 
-  // dw in the compute type, as cuDNN's.
+  // Computes dw in the compute type, as cuDNN does.
   Error BackwardWeights(int64_t n, const void* x, const void* dy, void* dw) {
     RETURN_ERROR(made_);
     RETURN_ERROR(Read(x, X(n), &x_));
@@ -82,7 +82,7 @@ class OnCpu {
                  spec_.out_channels});
   }
 
-  // use(index in [out, pixels, in], index in [out, in, pixels])
+  // Calls use(index in [out, pixels, in], index in [out, in, pixels]).
   template <typename Use>
   void ForEachWeight(const Use& use) const {
     const int64_t pixels = spec_.kernel * spec_.kernel;
@@ -113,7 +113,7 @@ class OnCpu {
     return ops_->Convert(View(values.data(), DType::kF32, {n}), View(to, spec_.compute, {n}));
   }
 
-  const std::shared_ptr<Ops> ops_;  // outlives conv_
+  const std::shared_ptr<Ops> ops_;  // must outlive conv_
   Conv2dSpec spec_;
   Error made_;
   std::unique_ptr<Conv2d> conv_;
@@ -143,7 +143,7 @@ class EmulatedConvolution final : public Convolution {
   }
 
  private:
-  // There is nothing to do, but what would fail on a GPU fails here too.
+  // There is nothing to prepare, but what would fail on a GPU must fail here, too.
   Error Prepare(int64_t n, std::set<int64_t>* prepared) {
     if (prepared->count(n) > 0) return Error{};
     RETURN_ERROR(CheckMayPrepare(device_, "conv2d", n));
@@ -155,7 +155,7 @@ class EmulatedConvolution final : public Convolution {
   const DType type_;
   HostWork work_;
   const std::shared_ptr<OnCpu> cpu_;
-  std::set<int64_t> forward_, backward_data_, backward_weights_;  // batch sizes
+  std::set<int64_t> forward_, backward_data_, backward_weights_;  // batch sizes that are prepared
 };
 
 class EmulatedLibrary final : public ConvolutionLibrary {

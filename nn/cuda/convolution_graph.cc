@@ -20,7 +20,7 @@ class GraphConvolution final : public Convolution {
  public:
   GraphConvolution(CudnnHandle* cudnn, const OpsOptions& options, const Conv2dSpec& spec)
       : cudnn_(cudnn), options_(options), spec_(spec) {}
-  // Plans hold kernels that may still run.
+  // Waits, as plans hold kernels that may still run.
   ~GraphConvolution() override { (void)cudnn_->device()->Finish(); }
 
   Error Forward(int64_t n, const void* x, const void* w, void* y) override {
@@ -37,7 +37,7 @@ class GraphConvolution final : public Convolution {
   }
 
  private:
-  using Plan = std::optional<ConvolutionPlan>;  // nothing: cuDNN has none
+  using Plan = std::optional<ConvolutionPlan>;  // empty: cuDNN has no plan
 
   Error Run(Pass pass, int64_t n, const void* x, const void* w, const void* y,
             bool* is_rounded = nullptr) {
@@ -58,7 +58,7 @@ class GraphConvolution final : public Convolution {
     return plan->second->Run(handle, x, w, y, workspace.data());
   }
 
-  // Plans are tried: what cuDNN plans may fail on the device, and there are other ways.
+  // Chooses a plan by trying: what cuDNN plans may fail on the device, and there are other ways.
   Error Choose(cudnnHandle_t handle, const ConvolutionGraph& graph, const TrialOperands& operands,
                Plan* chosen) const {
     CudaDevice* const device = cudnn_->device();
@@ -75,10 +75,10 @@ class GraphConvolution final : public Convolution {
       return Error{};
     }
     if (choice.IsShortOfMemory()) return choice.error();
-    return device->Finish();  // whose error would be the device's for good
+    return device->Finish();  // an error here is the device's and stays
   }
 
-  // Offers the candidates. None is no error.
+  // Offers the candidates; it is no error if there are none.
   Error Find(cudnnHandle_t handle, const ConvolutionGraph& graph,
              PlanChoice<ConvolutionPlan>* choice) const {
     PlanRules rules;
@@ -94,14 +94,15 @@ class GraphConvolution final : public Convolution {
     return FindBy(rules, handle, graph, choice);
   }
 
-  // The same of rules that want tensor cores chosen.
+  // Offers the candidates for `rules`, of which it chooses tensor_cores.
   Error FindBy(PlanRules rules, cudnnHandle_t handle, const ConvolutionGraph& graph,
                PlanChoice<ConvolutionPlan>* choice) const {
     const bool bf16 = spec_.compute != DType::kF32;
     const auto offer = [&](ConvolutionPlan plan) { return choice->Offer(std::move(plan)); };
     const size_t most = options_.deterministic ? kPlansToTry : kPlansToTime;
     if (options_.deterministic && (bf16 || options_.tf32)) {
-      // The first of all may do without, as cuDNN 9.19's for 1 x 1 pixels at stride 2.
+      // The first plan of all may do without tensor cores, as cuDNN 9.19's for 1 x 1 pixels at
+      // stride 2.
       rules.tensor_cores = TensorCores::kRequired;
       const Error error = FindPlans({handle, nullptr}, graph, rules, most, offer);
       if (choice->chosen().has_value() || choice->IsShortOfMemory()) return Error{};

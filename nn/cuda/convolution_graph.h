@@ -8,10 +8,11 @@
 
 namespace thinwire::cuda {
 
-// Deterministic: the first plan that runs of the few that cuDNN's heuristics name first, in bf16
-// and tf32 of those with tensor cores if one does; the same in every process. Otherwise the fastest
-// of the first few. They are tried on the operands of the call that prepares it. Without tf32
-// products of fp32 are exact. `cudnn` outlives it.
+// Makes a convolution from cuDNN's plans, which are tried on the operands of the call that prepares
+// it. If deterministic, it takes the first plan that runs of the few that cuDNN's heuristics name
+// first. In bf16 and tf32 it prefers plans with tensor cores. Every process makes the same choice.
+// Otherwise it takes the fastest of the first few. Without tf32, products of fp32 are exact.
+// `cudnn` outlives it.
 std::unique_ptr<Convolution> NewGraphConvolution(CudnnHandle* cudnn, const OpsOptions& options,
                                                  const Conv2dSpec& spec);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostAlgorithms = 16;  // more than any of the three passes has
 
-// A descriptor of cuDNN's, destroyed with this.
+// Owns one of cuDNN's descriptors.
 template <typename Descriptor, cudnnStatus_t (*create)(Descriptor*),
           cudnnStatus_t (*destroy)(Descriptor)>
 class Owned {
@@ -179,14 +179,15 @@ class LegacyConvolution final : public Convolution {
     return Error{};
   }
 
-  // The default permits TF32 for fp32; FMA forbids all tensor cores.
+  // The default would allow TF32 for fp32; FMA forbids all tensor cores.
   cudnnMathType_t Math() const {
     if (spec_.compute != DType::kF32) return CUDNN_TENSOR_OP_MATH;
     return options_.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
   }
 
-  // list(most, &count, found) and measure(algorithm, &bytes) ask cuDNN. `coarse` is not chosen: the
-  // transforms of large Winograd tiles amplify rounding errors (convolution_plan.cc).
+  // Chooses an algorithm. list(most, &count, found) and measure(algorithm, &bytes) ask cuDNN. It
+  // never takes `coarse`: the transforms of large Winograd tiles amplify rounding errors
+  // (convolution_plan.cc).
   template <typename Performance, typename Algorithm, typename List, typename Measure>
   Error Choose(const List& list, const Measure& measure, Algorithm coarse,
                std::optional<Choice<Algorithm>>* choice) const {

@@ -1,5 +1,5 @@
-// Convolutions by cuDNN's older, deprecated calls: the plain twin of convolution_graph.h, for what
-// the graph API has no plan for, and for tests.
+// Convolutions by cuDNN's older, deprecated calls: for what the graph API (convolution_graph.h) has
+// no plan for, and for tests.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,9 @@
 
 namespace thinwire::cuda {
 
-// The first algorithm that cuDNN's heuristics name, among the deterministic ones if asked. In bf16
-// it has no BackwardWeights: these calls round dw to bf16. `cudnn` outlives it.
+// Makes a convolution with the first algorithm that cuDNN's heuristics name, among the
+// deterministic ones if asked. In bf16 it has no BackwardWeights, as these calls round dw to bf16.
+// `cudnn` outlives it.
 std::unique_ptr<Convolution> NewLegacyConvolution(CudnnHandle* cudnn, const OpsOptions& options,
                                                   const Conv2dSpec& spec);
 

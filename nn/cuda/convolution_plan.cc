@@ -12,13 +12,13 @@ enum Role : int64_t { kX = 1, kW, kY, kSums, kFactor };  // also the tensors' id
 
 constexpr float kOne = 1;
 
-// So many plans are tried whose kernels cuDNN compiles, for about a second each.
+// Number of plans to try if cuDNN compiles their kernels, for about a second each.
 constexpr size_t kMostCompiled = 3;
 
-// What convolution.h promises for every tensor.
+// Alignment that convolution.h promises for every tensor.
 constexpr int64_t kAlignmentBytes = 16;
 
-// The names that a pass's node gives to its parts.
+// The names of a pass's node and its attributes.
 struct PassNames {
   cudnnBackendDescriptorType_t node;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -54,8 +54,8 @@ constexpr PassNames NamesOf(Pass pass) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 }
 
-// cuDNN names the extents [outer, channels, height, width] whatever lies next to what; the strides
-// say that channels do.
+// Describes a channels-last tensor. cuDNN orders extents as [outer, channels, height, width] in any
+// case; the strides say that channels are contiguous.
 CudnnDescriptor ChannelsLast(Role role, DType type, int64_t outer, int64_t channels, int64_t height,
                              int64_t width) {
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -68,7 +68,7 @@ CudnnDescriptor ChannelsLast(Role role, DType type, int64_t outer, int64_t chann
   return tensor;
 }
 
-// A float in host memory, read when a plan is submitted.
+// Describes a float in host memory, which is read when a plan is submitted.
 CudnnDescriptor Scalar(Role role) {
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, int64_t{role});
@@ -93,21 +93,21 @@ CudnnDescriptor SlidingWindow(const Conv2dSpec& spec) {
   return window;
 }
 
-// How a result comes out of its sums: as it is asked for; a weight gradient in the compute type;
-// or, of an fp32 weight gradient, by a second node. On Hopper cuDNN 9.19 has no engine for the fp32
-// weight gradient of a bf16 convolution, but it compiles some at run time where a second node takes
-// the sums, which stay in fp32. With the identity as that node none of them splits the sums, and
-// they take three times as long as those that write bf16.
+// How a result is made of its sums: as asked for (kItself), as a weight gradient in the compute
+// type (kRounded), or as an fp32 weight gradient by a second node (kTimesOne). On Hopper, cuDNN
+// 9.19 has no engine for the fp32 weight gradient of a bf16 convolution. But it compiles some at
+// run time if a second node takes the sums, which stay fp32. With the identity as that node, none
+// of them splits the sums, and they take three times as long as engines that write bf16.
 enum class Result { kItself, kRounded, kTimesOne };
 
-// A finalized graph with what it refers to.
+// A finalized graph with the descriptors that it refers to.
 struct BuiltGraph {
   CudnnDescriptor x, w, y, window, node;
-  CudnnDescriptor sums, factor, multiply, scaling;  // of kTimesOne
+  CudnnDescriptor sums, factor, multiply, scaling;  // for kTimesOne
   CudnnDescriptor graph;
 };
 
-// The node that makes `to` of built->sums.
+// Builds the node that makes `to` of built->sums, by a multiplication with one.
 Error BuildScaling(const CudnnDescriptor& to, BuiltGraph* built) {
   built->factor = Scalar(kFactor);
   RETURN_ERROR(built->factor.Finalize());
@@ -123,7 +123,7 @@ Error BuildScaling(const CudnnDescriptor& to, BuiltGraph* built) {
   return built->scaling.Finalize();
 }
 
-// kTimesOne is for weight gradients.
+// Builds the graph of a pass; kTimesOne is for weight gradients.
 Error Build(const PlanTarget& target, const ConvolutionGraph& wanted, Result result,
             BuiltGraph* built) {
   const Conv2dSpec& spec = wanted.spec;
@@ -169,7 +169,7 @@ Error Build(const PlanTarget& target, const ConvolutionGraph& wanted, Result res
   return built->graph.Finalize();
 }
 
-// Engine configurations that the heuristics propose, best first.
+// Appends the engine configurations that the heuristics propose, best first.
 Error Propose(const PlanTarget& target, const BuiltGraph& built, cudnnBackendHeurMode_t mode,
               std::vector<CudnnDescriptor>* configs) {
   CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -194,7 +194,8 @@ bool IsForbidden(cudnnBackendNumericalNote_t note, const PlanRules& rules) {
       return rules.deterministic;
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:          // fp32 to fp16
     case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:  // sums in fp16
-    // Their transforms amplify rounding errors by an order of magnitude; the small tile's do not.
+    // The transforms of these amplify rounding errors by an order of magnitude; those of the small
+    // tile do not.
     case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
     case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
       return true;
@@ -203,7 +204,7 @@ bool IsForbidden(cudnnBackendNumericalNote_t note, const PlanRules& rules) {
   }
 }
 
-// The numerical notes of the engine behind a configuration.
+// Gets the numerical notes of the engine of a configuration.
 Error Notes(const CudnnDescriptor& config, std::vector<cudnnBackendNumericalNote_t>* notes) {
   std::vector<CudnnDescriptor> engines;
   engines.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -215,7 +216,7 @@ Error Notes(const CudnnDescriptor& config, std::vector<cudnnBackendNumericalNote
   return engines[0].Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, notes);
 }
 
-// Offers the plan of a configuration. Unimplemented for one that does not qualify.
+// Offers the plan of a configuration; Unimplemented if it does not qualify.
 Error MakePlan(const PlanTarget& target, Result result, CudnnDescriptor config,
                const PlanRules& rules, const OfferPlan& offer, bool* is_enough) {
   std::vector<cudnnBackendNumericalNote_t> notes;
@@ -253,7 +254,7 @@ Error FindPlansFor(const PlanTarget& target, const ConvolutionGraph& graph, Resu
   RETURN_ERROR(Build(target, graph, result, &built));
   size_t offered = 0;
   Error last = MakeError(absl::StatusCode::kUnimplemented, "cuDNN proposes no engine");
-  // The fallback list holds what runs nearly anything; without it, "best" might not run at all.
+  // The fallback list has what runs nearly anything; without it the "best" ones might all fail.
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
     std::vector<CudnnDescriptor> configs;
     if (const Error error = Propose(target, built, mode, &configs); !error.ok()) {
@@ -267,11 +268,12 @@ Error FindPlansFor(const PlanTarget& target, const ConvolutionGraph& graph, Resu
         if (is_enough || ++offered >= most) return Error{};
         continue;
       }
-      // Short of memory for once, another process would choose otherwise.
+      // If this process is short of memory for the moment, another process would choose
+      // differently.
       if (IsExhausted(error)) return error;
       last = error;
     }
-    // Other modes repeat configurations, which are compiled again.
+    // Other modes repeat configurations, which would be compiled again.
     if (result == Result::kTimesOne && offered > 0) break;
   }
   if (offered > 0) return Error{};
@@ -308,7 +310,7 @@ Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const P
   const Error second =
       FindPlansFor(target, graph, Result::kTimesOne, rules, std::min(most, kMostCompiled), offer);
   if (second.ok() || IsUnimplemented(second) || IsExhausted(second)) return second;
-  // Another cuDNN may not know such a graph, which can be done without.
+  // Another cuDNN may not know such a graph, which is not needed.
   return MakeError(absl::StatusCode::kUnimplemented, "cuDNN takes no graph of two nodes: %s",
                    second.message);
 }

@@ -14,8 +14,8 @@ namespace thinwire::cuda {
 
 enum class Pass { kForward, kBackwardData, kBackwardWeights };
 
-// One pass of a convolution for a batch of n. Channels-last tensors as in convolution.h, each in
-// the role that it has in Forward: dy is a y, dx an x and dw a w.
+// One pass of a convolution for a batch of n. Tensors are channels-last as in convolution.h. Each
+// is named by its role in Forward: dy is a y, dx an x and dw a w.
 struct ConvolutionGraph {
   Pass pass = Pass::kForward;
   Conv2dSpec spec;
@@ -24,25 +24,25 @@ struct ConvolutionGraph {
 
 enum class TensorCores { kForbidden, kAllowed, kRequired };
 
-// What a plan may do to the numbers. Inputs are never narrowed and sums never less than fp32.
+// What a plan may do to numbers. Inputs are never narrowed, and sums are at least fp32.
 struct PlanRules {
   bool deterministic = true;
-  TensorCores tensor_cores = TensorCores::kForbidden;  // which for fp32 mean TF32
+  TensorCores tensor_cores = TensorCores::kForbidden;  // for fp32 these mean TF32
   int64_t most_workspace_bytes = 0;
-  // A weight gradient of bf16, summed in fp32, is written in bf16, for which cuDNN has fast plans.
+  // Write a weight gradient of bf16, summed in fp32, as bf16; cuDNN has fast plans for that.
   bool rounds = false;
 };
 
-// The GPU that plans are for: a handle's, or one that cuDNN only has a description of
-// (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) and for which it makes plans that cannot run.
+// The GPU that plans are for: that of a handle, or one that cuDNN only has a description of
+// (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). Plans for the latter cannot run.
 struct PlanTarget {
   cudnnHandle_t handle = nullptr;
-  const CudnnDescriptor* description = nullptr;  // without a handle
+  const CudnnDescriptor* description = nullptr;  // used without a handle
 };
 
 class ConvolutionPlan {
  public:
-  // `scales`: of a graph with a factor (convolution_plan.cc).
+  // `scales` says that the graph has a factor (convolution_plan.cc).
   ConvolutionPlan(CudnnDescriptor config, CudnnDescriptor plan, int64_t workspace_bytes,
                   bool is_rounded, bool scales)
       : config_(std::move(config)),
@@ -52,26 +52,26 @@ class ConvolutionPlan {
         scales_(scales) {}
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  // Whether a weight gradient, summed in fp32, is written in the narrower compute type.
+  // Returns whether a weight gradient, summed in fp32, is written in the narrower compute type.
   bool is_rounded() const { return is_rounded_; }
 
-  // Submits it. One of x, w, y is the result; `workspace` may be null when it is to have no bytes.
+  // Submits the plan. One of x, w, y is the result; `workspace` may be null if it needs no bytes.
   Error Run(cudnnHandle_t handle, const void* x, const void* w, const void* y,
             void* workspace) const;
 
  private:
-  CudnnDescriptor config_;  // kept as long as the plan that was made from it
+  CudnnDescriptor config_;  // must live as long as the plan made from it
   CudnnDescriptor plan_;
   int64_t workspace_bytes_;
   bool is_rounded_, scales_;
 };
 
-// Gets a plan that may be used; true if no further one is wanted.
+// Takes a plan that may be used; returns true if no further one is wanted.
 using OfferPlan = std::function<bool(ConvolutionPlan)>;
 
-// Makes and offers plans, one by one and up to `most`, in the order of cuDNN's heuristics, which
-// depends on the graph, the device and cuDNN's version only. Unimplemented, with
-// cuDNN's last reason, when there is none; ResourceExhausted when memory was short.
+// Makes and offers up to `most` plans, one by one, in the order of cuDNN's heuristics. That order
+// depends only on the graph, the device and cuDNN's version. Unimplemented, with cuDNN's last
+// reason, if there is no plan; ResourceExhausted if memory was short.
 Error FindPlans(const PlanTarget& target, const ConvolutionGraph& graph, const PlanRules& rules,
                 size_t most, const OfferPlan& offer);
 

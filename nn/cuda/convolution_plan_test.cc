@@ -1,4 +1,4 @@
-// What cuDNN plans for an H200, which need not be there: cuDNN's own libraries suffice.
+// Tests cuDNN's plans for an H200, which need not be present: cuDNN's own libraries are enough.
 #include "nn/cuda/convolution_plan.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ struct CudnnAttribute<char> {
 
 namespace {
 
-// The description of an H200 as cuDNN itself writes it.
+// The description of an H200 as cuDNN writes it.
 constexpr char kH200[] =
     R"({"deviceVer":900,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":150000000000,)"
     R"("maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
@@ -105,8 +105,8 @@ TEST_F(ConvolutionPlanTest, WeightGradientsOfBF16ThatAreRoundedAreOnTensorCores)
   }
 }
 
-// Engines for those that are not are compiled at run time: where there is no driver or no NVRTC
-// cuDNN proposes none, or none that can be built. That it takes the graph is to be seen anywhere.
+// Engines for these are compiled at run time. Without a driver or NVRTC cuDNN proposes none, or
+// none that can be built. That it accepts the graph can be seen anywhere.
 TEST_F(ConvolutionPlanTest, WeightGradientsOfBF16InFP32AreThereOrUnimplemented) {
   for (const Case& of : kCases) {
     std::vector<ConvolutionPlan> plans;

@@ -1,4 +1,4 @@
-// The weight gradient of a bf16 convolution where a library has none of bf16 tensors.
+// Computes the weight gradient of a bf16 convolution if a library has none for bf16 tensors.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace thinwire::cuda {
 using MakeConvolution =
     std::function<std::shared_ptr<Convolution>(const OpsOptions&, const Conv2dSpec&)>;
 
-// make(options, spec); in bf16, one whose BackwardWeights, when Unimplemented, widens x and dy and
-// computes in fp32, which is slow. It may use TF32, in which products of
-// bf16 are exact.
+// Returns make(options, spec). In bf16 it is wrapped: if its BackwardWeights is Unimplemented, x
+// and dy are widened and the gradient is computed in fp32, which is slow. That may use TF32, in
+// which products of bf16 are exact.
 std::shared_ptr<Convolution> Widened(CudaDevice* device, const OpsOptions& options,
                                      const Conv2dSpec& spec, const MakeConvolution& make);
 

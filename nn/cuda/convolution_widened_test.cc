@@ -6,7 +6,7 @@
 namespace thinwire::cuda {
 namespace {
 
-// A library whose bf16 knows no weight gradient, and which keeps what it was asked for.
+// A library without a weight gradient in bf16, which records what it was asked for.
 class WithoutWeightGradient final : public Convolution {
  public:
   explicit WithoutWeightGradient(std::shared_ptr<Convolution> rest) : rest_(std::move(rest)) {}
@@ -37,7 +37,7 @@ class WidenedTest : public testing::Test {
     library_ = NewConvolutionLibrary(OwnDevice(), OpsOptions());
   }
 
-  // The gradient for operands that are equal each time.
+  // Returns the gradient for operands that are the same each time.
   Floats WeightGradient(Convolution* convolution) {
     Side side = OwnSide();
     const TensorView x = side.Of(DType::kBF16, {2, 6, 6, 3}, RandomFloats(2 * 6 * 6 * 3, 1));
@@ -67,7 +67,7 @@ TEST_F(WidenedTest, ComputesTheWeightGradientInFP32WhereBF16HasNone) {
   EXPECT_EQ(tf32, std::vector<bool>({false, true}));
   const Floats want = WeightGradient(library_->New(spec_).get());
   const Floats got = WeightGradient(widened.get());
-  // The wanted values have been rounded to bf16.
+  // The wanted values were rounded to bf16.
   for (size_t i = 0; i < want.size(); ++i) {
     EXPECT_NEAR(got[i], want[i], 0x1p-8 * std::abs(want[i]) + 1e-5);
   }

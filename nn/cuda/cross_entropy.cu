@@ -12,25 +12,25 @@ namespace {
 template <typename T>
 struct Arguments {
   const T* logits;
-  T* dlogits;  // null: not wanted; perhaps logits
+  T* dlogits;  // null: not wanted; may be logits
   const int32_t* labels;
   LossSums* of_rows;
-  int64_t rows, elements, classes;  // elements of a row, of which classes count
+  int64_t rows, elements, classes;  // elements: of a row, of which classes count
   double batch_size;
 };
 
-// e^(logit - origin).
+// Returns e^(logit - origin), by the instruction for powers of two.
 __device__ inline float Exponential(float logit, float origin) {
   constexpr float kLog2E = 1.44269504f;
   return exp2f((logit - origin) * kLog2E);
 }
 
-// Returns what is taken off before an exponential: finite, so that logits of minus infinity have no
-// share.
+// Returns what is subtracted before an exponential. It is finite, so that logits of minus infinity
+// get no share.
 __device__ inline float OriginOf(float greatest) { return fmaxf(greatest, -FLT_MAX); }
 
-// use(values, c) of the row's classes c, c + 1, ..., which are this thread's. All loads of kAhead
-// vectors come before the first use, which may store where they were.
+// Calls use(values, c) for the classes c, c + 1, ... of the row that are this thread's. All loads
+// of kAhead vectors come before the first use, which may store to the same places.
 template <int kN, typename T, int kRowWarps, typename Use>
 __device__ inline void ForEachOfRow(const RowThread<kRowWarps>& thread, const T* logits,
                                     int64_t classes, const Use& use) {
@@ -50,14 +50,14 @@ __device__ inline void ForEachOfRow(const RowThread<kRowWarps>& thread, const T*
       if (c < whole) use(values[j], c);
     }
   }
-  const int64_t c = whole + thread.index;  // fewer than there are threads
+  const int64_t c = whole + thread.index;  // fewer elements than threads
   if (c >= classes) return;
   const float value[1] = {Load(logits + c)};
   use(value, c);
 }
 
-// A thread's part of a row, as far as it has read: the first greatest logit, and the exponentials'
-// sum.
+// What a thread has found in its part of a row so far: the first greatest logit, and the sum of
+// exponentials.
 struct Met {
   float greatest, origin, sum = 0;
   int64_t top = 0;
@@ -77,7 +77,8 @@ struct Met {
   }
 
  private:
-  // Seldom, and less so the further a row is read.
+  // Takes a new greatest logit and rescales the sum. This happens seldom, and less so the further a
+  // row is read.
   template <int kN>
   __device__ void Raise(const float (&logits)[kN], int64_t c) {
     const float before = origin;
@@ -92,10 +93,10 @@ struct Met {
   }
 };
 
-// Two passes over a row, of which the second finds it in the L2 cache. A thread adds up a few
-// hundred exponentials in fp32; what threads add up, and the rest of the loss, is fp64. All threads
-// begin with class 0, so that a NaN there stays the greatest and others are passed over, as on the
-// CPU; either makes the loss NaN, and so does an infinite logit.
+// Goes over a row twice; the second pass finds it in the L2 cache. A thread adds up a few hundred
+// exponentials in fp32. Sums over threads and the rest of the loss are fp64. All threads begin with
+// class 0, so a NaN there stays the greatest and others are passed over, as on the CPU. Either
+// makes the loss NaN, and so does an infinite logit.
 template <typename T, int kN, int kRowWarps>
 __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpThreads,
                                   kRowWarps > kWarps ? 2 : 1) LossOfRow(Arguments<T> a) {
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpT
   if (thread.row >= a.rows) return;
   const T* const logits = a.logits + thread.row * a.elements;
   const int64_t label = a.labels[thread.row];
-  // Read before the threads meet in a sum: dlogits may be the same memory.
+  // Read before the threads meet in a sum, as dlogits may be the same memory.
   const double of_label = static_cast<double>(Load(logits + label));
   Met met{Load(logits)};
   ForEachOfRow<kN>(thread, logits, a.classes,
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpT
   }
 }
 
-// Launched as one block. `sums` are memory of the host.
+// Adds up the losses of all rows, in one block. `sums` is host memory.
 __global__ void AddUpLosses(const LossSums* of_rows, int64_t rows, LossSums* sums) {
   double loss = 0;
   int64_t correct = 0;
@@ -154,8 +155,8 @@ __global__ void AddUpLosses(const LossSums* of_rows, int64_t rows, LossSums* sum
   sums->correct = correct;
 }
 
-// Of such rows a device has few under way, so that its L2 cache holds them from one pass to the
-// next.
+// Warps for a huge row. So a device has few such rows under way, and its L2 cache holds them from
+// one pass to the next.
 constexpr int kWarpsOfHuge = 12;
 constexpr size_t kHugeRowBytes = size_t{1} << 15;
 

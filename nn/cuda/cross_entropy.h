@@ -1,5 +1,5 @@
-// Softmax cross-entropy; contract in nn/ops.h. A thread's exponentials and their sum are fp32, the
-// sum over threads and the loss fp64, of which many GPUs have few units.
+// Softmax cross-entropy; contract in nn/ops.h. A thread's exponentials and their sum are fp32. The
+// sum over threads and the loss are fp64, for which many GPUs have few units.
 #pragma once
 
 #include "nn/ops.h"
@@ -7,7 +7,7 @@
 
 namespace thinwire::cuda {
 
-// Waits for its results, and so for all that this thread has submitted.
+// Submits the work and returns. *sums is memory of Device::host() and valid after a Finish.
 Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& arguments, LossSums* sums);
 
 }  // namespace thinwire::cuda

@@ -1,4 +1,4 @@
-// The CPU computes in fp64. Of exponentials and sums in fp32 the last three or four bits differ; a
+// The CPU computes in fp64. With fp32 exponentials and sums the last three or four bits differ. A
 // gradient of nearly zero, of a label that is nearly certain, loses more.
 
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ absl::StatusCode StatusCodeOf(cublasStatus_t status) {
 
 Error CublasError(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return Error{};
-  const int name = static_cast<int>(std::strcspn(call, "("));  // without the arguments
+  const int name = static_cast<int>(std::strcspn(call, "("));  // up to the arguments
   return MakeError(StatusCodeOf(status), "%.*s: %s", name, call, cublasLtGetStatusName(status));
 }
 

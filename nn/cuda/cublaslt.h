@@ -1,4 +1,4 @@
-// cuBLASLt with our errors, its handle and descriptors owned.
+// cuBLASLt with our errors; its handle and descriptors have owners.
 #pragma once
 
 #include <cublasLt.h>
@@ -11,15 +11,15 @@
 
 namespace thinwire::cuda {
 
-// "cublasLtMatmul: CUBLAS_STATUS_...". Unimplemented for what cuBLASLt has no kernel for,
-// ResourceExhausted for memory, Unavailable when it cannot start, Internal otherwise.
+// Returns "cublasLtMatmul: CUBLAS_STATUS_...". The code is Unimplemented if cuBLASLt has no kernel,
+// ResourceExhausted for memory, Unavailable if it cannot start, otherwise Internal.
 Error CublasError(cublasStatus_t status, const char* call);
 
 constexpr cudaDataType_t CudaType(DType type) {
   return type == DType::kF32 ? CUDA_R_32F : CUDA_R_16BF;
 }
 
-// One of cuBLASLt's opaque objects, destroyed with this. The create calls differ in arguments:
+// Owns one of cuBLASLt's opaque objects. The create calls differ in arguments:
 //   CublasOwned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> layout;
 //   CUBLAS_RETURN_IF_ERROR(cublasLtMatrixLayoutCreate(layout.put(), CUDA_R_32F, rows, columns,
 //   ld));
@@ -34,7 +34,7 @@ class CublasOwned {
   CublasOwned& operator=(const CublasOwned&) = delete;
 
   Object get() const { return object_; }
-  Object* put() { return &object_; }  // once
+  Object* put() { return &object_; }  // call it once only
 
  private:
   Object object_ = nullptr;
@@ -42,7 +42,7 @@ class CublasOwned {
 
 }  // namespace thinwire::cuda
 
-// In functions that return Error.
+// Does what RETURN_ERROR does, for cuBLASLt's calls.
 #define CUBLAS_RETURN_IF_ERROR(call)                                                           \
   do {                                                                                         \
     if (const cublasStatus_t cublas_status = (call); cublas_status != CUBLAS_STATUS_SUCCESS) { \

@@ -37,7 +37,7 @@ Error CudnnError(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return Error{};
   char said[256] = {};
   cudnnGetLastErrorString(said, sizeof(said));
-  const int name = static_cast<int>(std::strcspn(call, "("));  // without the arguments
+  const int name = static_cast<int>(std::strcspn(call, "("));  // up to the arguments
   return MakeError(StatusCodeOf(status), "%.*s: %s%s%s", name, call, cudnnGetErrorString(status),
                    said[0] == '\0' ? "" : ": ", said);
 }
@@ -45,7 +45,7 @@ Error CudnnError(cudnnStatus_t status, const char* call) {
 CudnnHandle::~CudnnHandle() {
   if (handle_ == nullptr) return;
   cudaStream_t stream;
-  (void)device_->Stream(&stream);  // the handle's device is this thread's again
+  (void)device_->Stream(&stream);  // makes the handle's device this thread's again
   (void)cudnnDestroy(handle_);
 }
 

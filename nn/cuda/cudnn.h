@@ -1,5 +1,5 @@
 // cuDNN with our errors: its handle, and the descriptors of its graph API (cudnn_graph.h), which
-// are destroyed behind their user.
+// are destroyed after their user.
 #pragma once
 
 #include <cudnn.h>
@@ -15,16 +15,16 @@
 
 namespace thinwire::cuda {
 
-// "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED: ..." with what cuDNN last said in this thread.
-// Unimplemented for what cuDNN has no kernel for, ResourceExhausted for memory, Unavailable for a
-// library or driver that does not fit, Internal otherwise.
+// Returns "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED: ..." with what cuDNN last said in this
+// thread. The code is Unimplemented if cuDNN has no kernel, ResourceExhausted for memory,
+// Unavailable if the library or driver does not fit, otherwise Internal.
 Error CudnnError(cudnnStatus_t status, const char* call);
 
 constexpr cudnnDataType_t CudnnType(DType type) {
   return type == DType::kF32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16;
 }
 
-// cuDNN's handle. One thread uses it at a time; it outlives what was made with it.
+// cuDNN's handle. One thread uses it at a time; it outlives what is made with it.
 class CudnnHandle {
  public:
   explicit CudnnHandle(CudaDevice* device) : device_(device) {}
@@ -34,7 +34,7 @@ class CudnnHandle {
 
   CudaDevice* device() const { return device_; }
 
-  // Created on first use. Works on the calling thread's stream from now on.
+  // Returns the handle, created on first use. It works on the calling thread's stream from now on.
   Error Get(cudnnHandle_t* handle);
 
  private:
@@ -62,8 +62,8 @@ THINWIRE_CUDNN_ATTRIBUTE(cudnnBackendHeurMode_t, CUDNN_TYPE_HEUR_MODE);
 THINWIRE_CUDNN_ATTRIBUTE(cudnnBackendNumericalNote_t, CUDNN_TYPE_NUMERICAL_NOTE);
 #undef THINWIRE_CUDNN_ATTRIBUTE
 
-// A backend descriptor. The first failure of creation or of a Set is kept, later Sets do nothing,
-// and Finalize returns it:
+// A backend descriptor. It keeps the first failure of creation or of a Set; later Sets then do
+// nothing, and Finalize returns the failure:
 //   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 //   tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid);
 //   RETURN_ERROR(tensor.Finalize());
@@ -88,21 +88,21 @@ class CudnnDescriptor {
   void Set(cudnnBackendAttributeName_t name, const std::vector<T>& values) {
     SetArray(name, CudnnAttribute<T>::kType, static_cast<int64_t>(values.size()), values.data());
   }
-  // `value` is finalized and stays until whatever this becomes part of is finalized too.
+  // Sets a descriptor. `value` must be finalized and live until what contains it is finalized, too.
   void Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value) {
     SetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.descriptor_);
   }
-  // Each of `values` likewise.
+  // Sets several descriptors; the same holds for each of `values`.
   void Set(cudnnBackendAttributeName_t name, std::initializer_list<const CudnnDescriptor*> values);
-  // Memory; null is a value too.
+  // Sets addresses; null is allowed.
   void SetPointers(cudnnBackendAttributeName_t name, const std::vector<void*>& values) {
     SetArray(name, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(values.size()), values.data());
   }
 
   Error Finalize();
 
-  // Attributes of a finalized descriptor. At most `values->size()` values; *values shrinks to what
-  // there is.
+  // Get attributes of a finalized descriptor. This one gets at most `values->size()` values and
+  // shrinks *values to what there is.
   template <typename T>
   Error Get(cudnnBackendAttributeName_t name, std::vector<T>* values) const {
     int64_t count = 0;
@@ -111,8 +111,8 @@ class CudnnDescriptor {
     if (count < static_cast<int64_t>(values->size())) values->resize(static_cast<size_t>(count));
     return Error{};
   }
-  // How many descriptors the attribute has, and the first values->size() of them, into descriptors
-  // that were created (but not finalized) for it.
+  // Count returns how many descriptors the attribute has. Get fills in the first values->size() of
+  // them; these must have been created (but not finalized) for it.
   Error Count(cudnnBackendAttributeName_t name, int64_t* count) const {
     return GetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, count, nullptr);
   }
@@ -132,7 +132,7 @@ class CudnnDescriptor {
 
 }  // namespace thinwire::cuda
 
-// In functions that return Error.
+// Does what RETURN_ERROR does, for cuDNN's calls.
 #define CUDNN_RETURN_IF_ERROR(call)                                                        \
   do {                                                                                     \
     if (const cudnnStatus_t cudnn_status = (call); cudnn_status != CUDNN_STATUS_SUCCESS) { \

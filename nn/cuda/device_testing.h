@@ -1,5 +1,5 @@
-// For tests of kernels that no Ops shows on their own: a device of the test program's own, beside
-// the backend under test.
+// For tests of kernels that no Ops function shows by itself: a device of the test program's own,
+// beside the backend under test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline CudaDevice* OwnDevice() {
   return device;
 }
 
-// That device as a Side without an Ops.
+// Returns that device as a Side without an Ops.
 inline Side OwnSide(int64_t misaligned = 0) { return Side(OwnDevice(), nullptr, misaligned); }
 
 }  // namespace thinwire

@@ -6,9 +6,10 @@
 namespace thinwire::cuda {
 namespace {
 
-constexpr int64_t kVectorsEach = 4;  // of a thread
+constexpr int64_t kVectorsEach = 4;  // vectors of a thread
 
-// A block has kVectorsEach * 256 neighbouring vectors of one sample, of which there are whole ones.
+// Each block has kVectorsEach * 256 neighbouring vectors of one sample, which consists of whole
+// vectors.
 template <typename T, int kN>
 __global__ void DropElements(const T* x, T* y, DropoutMasks masks, int64_t features,
                              int64_t blocks_of_sample) {

@@ -1,4 +1,4 @@
-// Inverted dropout, the same bits as the CPU's; contract in nn/ops.h.
+// Inverted dropout with the same bits as the CPU's; contract in nn/ops.h.
 #pragma once
 
 #include "nn/ops.h"

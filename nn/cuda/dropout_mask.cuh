@@ -1,4 +1,4 @@
-// DropoutMask (nn/dropout_mask.h, the definition) in a kernel.
+// Computes DropoutMask (nn/dropout_mask.h has the definition) in a kernel.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,12 +7,12 @@
 
 namespace thinwire::cuda {
 
-// What a kernel is told of the masks of a batch's samples.
+// What a kernel must know about the masks of a batch's samples.
 struct DropoutMasks {
   uint64_t key = 0;
   int64_t first_sample = 0;
-  uint32_t dropped = 0;  // of 2^24; 0: everything is kept
-  float scale = 1;       // of what is kept: 1 / (1 - rate)
+  uint32_t dropped = 0;  // dropped values among 2^24; 0: nothing is dropped
+  float scale = 1;       // factor of what is kept: 1 / (1 - rate)
 };
 
 inline DropoutMasks MasksOf(uint64_t key, int64_t first_sample, float rate) {
@@ -30,12 +30,13 @@ class SampleMask {
     high_ = static_cast<uint32_t>(words >> 32);
   }
 
+  // Returns what DropoutMask::Keeps returns; without dropout it keeps everything.
   __device__ bool Keeps(uint32_t element) const {
     return dropped_ == 0 || Mixed(Mixed(element ^ low_) + high_) >> 8 >= dropped_;
   }
 
  private:
-  // SplitMix64's finaliser, of which base/random.h makes the key of a sample.
+  // Applies SplitMix64's finaliser, with which base/random.h makes the key of a sample.
   __device__ static uint64_t Spread(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -18,7 +18,7 @@ struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-// The operations of nn/cpu/elementwise.cc, rounded one by one.
+// The operations of nn/cpu/elementwise.cc, each rounded by itself.
 struct Combined {
   template <int kN>
   struct Values {

@@ -1,5 +1,5 @@
-// Every bit is the CPU's where each element is one operation, rounded alike. GELU and SwiGLU stand
-// on another exponential.
+// Every bit is the CPU's where each element is one operation, rounded alike. GELU and SwiGLU use
+// another exponential.
 
 #include <gtest/gtest.h>
 
@@ -12,13 +12,13 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The sizes n are one element, fewer and more than a vector has, and more than a block has.
+// Sizes n: one element, fewer and more than a vector has, and more than a block has.
 class ElementwiseTest : public testing::TestWithParam<std::tuple<DType, int64_t>> {
  protected:
   DType type() const { return std::get<0>(GetParam()); }
   int64_t n() const { return std::get<1>(GetParam()); }
   Shape shape() const { return Shape({n()}); }
-  // Random numbers, with what is special sprinkled in.
+  // Returns random numbers with special values among them.
   Floats Numbers(uint64_t seed) const {
     Floats values = RandomFloats(n(), seed);
     const float special[] = {0.0f, -0.0f, kInfinity, -kInfinity, 1e-40f, std::nanf("")};
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ElementwiseTest,
                          testing::Combine(testing::Values(DType::kF32, DType::kBF16),
                                           testing::Values(0, 1, 3, 8, 100, 4099, 8192, 50001)));
 
-// Rows that whole vectors make up, and others.
+// Rows that consist of whole vectors, and others.
 TEST(SwigluTest, IsTheCpus) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
     for (const int64_t features : {1, 8, 37, 200}) {

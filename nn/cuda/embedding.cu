@@ -14,14 +14,14 @@ template <typename T>
 struct Arguments {
   const int32_t* ids;
   const float* table;
-  const T* x;  // without a table
+  const T* x;  // used without a table
   int64_t vocabulary, features;
-  const float* positions;  // the first one's; or null
+  const float* positions;  // row of the first position; may be null
   T* y;
   int64_t rows, positions_of_sample;
 };
 
-// A warp has a row.
+// Writes the rows of y, one warp for each.
 template <typename T, int kN>
 __global__ void EmbedRows(Arguments<T> a) {
   const RowThread<1> thread;
@@ -51,13 +51,15 @@ __global__ void EmbedRows(Arguments<T> a) {
   }
 }
 
-// Which of 256 neighbouring rows have the block's id, ascending.
+// Which of 256 neighbouring rows have the block's id, in ascending order.
 struct EqualRows {
   int count;
   int of[kThreads];
 };
 
-// Every thread calls it with whether its own row has the id. Also a __syncthreads().
+// Collects the rows whose thread passes `equal`. The whole block calls it, and it acts as a
+// __syncthreads(). A row's place is the number of equal rows before it: by ballot and popcount
+// within its warp, by sums over the warps before.
 __device__ inline void Collect(bool equal, EqualRows* found) {
   __shared__ int of_warps[kWarps];
   const unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
@@ -74,8 +76,8 @@ __device__ inline void Collect(bool equal, EqualRows* found) {
   __syncthreads();
 }
 
-// The first row of each id has a block, which adds all rows of that id to the table's, ascending.
-// No atomics, and no sorting: a block reads all ids, which stay in the cache.
+// Adds to the table. The first row of each id has a block that adds all rows of the id in ascending
+// order. This needs neither atomics nor sorting: each block reads all ids, which stay in the cache.
 template <typename T, int kN>
 __global__ void AddToTable(const int32_t* ids, const T* dy, float* dtable, int64_t vocabulary,
                            int64_t features, int64_t rows) {
@@ -87,6 +89,7 @@ __global__ void AddToTable(const int32_t* ids, const T* dy, float* dtable, int64
   for (int64_t first = 0; first < rows; first += kThreads) {
     const int64_t row = first + threadIdx.x;
     const bool equal = row < rows && ids[row] == id;
+    // An earlier row has the same id, so the block of that row does the work.
     if (__syncthreads_or(equal && row < own)) return;
     if (first + kThreads <= own) continue;
     Collect(equal, &found);
@@ -101,11 +104,12 @@ __global__ void AddToTable(const int32_t* ids, const T* dy, float* dtable, int64
       }
       StoreAligned(sum, sums + j);
     }
-    __syncthreads();  // `found` is written again
+    __syncthreads();  // before `found` is overwritten
   }
 }
 
-// A thread has a vector of a position's row, of which it adds up all samples.
+// Adds to the positions' rows. Each thread has one vector of a position's row and adds up all
+// samples.
 template <typename T, int kN>
 __global__ void AddToPositions(const T* dy, float* dpositions, int64_t batch, int64_t of_sample) {
   const int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kN;

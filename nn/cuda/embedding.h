@@ -1,4 +1,4 @@
-// Token and position embedding, the same bits as the CPU's; contracts in nn/ops.h.
+// Token and position embedding with the same bits as the CPU's; contracts in nn/ops.h.
 #pragma once
 
 #include "nn/ops.h"

@@ -1,4 +1,4 @@
-// Every bit is the CPU's: rows of equal ids are added up in their order on both sides.
+// Every bit is the CPU's: rows of equal ids are added in the same order on both sides.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kVocabulary = 50, kFirstPosition = 2;
 
-// More rows than a block looks at together, ids that come often and ids that come once.
+// More rows than a block looks at together; ids that come often and ids that come once.
 class EmbeddingTest : public testing::TestWithParam<std::tuple<DType, int64_t>> {
  protected:
   DType type() const { return std::get<0>(GetParam()); }

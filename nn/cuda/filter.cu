@@ -11,7 +11,7 @@
 namespace thinwire::cuda {
 namespace {
 
-// The filters of a launch, each with blocks of its own.
+// The filters of one launch, each with its own blocks.
 struct Joined {
   static constexpr int kMost = 96;
 
@@ -20,19 +20,19 @@ struct Joined {
   int64_t out[kMost];
   int64_t first_block[kMost];
   int in[kMost], pixels[kMost];
-  bool wide[kMost];  // whether memory allows vectors
+  bool wide[kMost];  // memory allows vectors
   int count;
 };
 static_assert(sizeof(Joined) <= 4096, "does not fit a launch");
 
-constexpr int kVector = 8;        // elements of a thread at once, where a filter has one pixel
-constexpr int kBlock = 4096;      // elements of such a filter's block
-constexpr int kPairs = kThreads;  // (out, in) of any other's
+constexpr int kVector = 8;        // elements of a thread at once, if a filter has one pixel
+constexpr int kBlock = 4096;      // elements of a block of such a filter
+constexpr int kPairs = kThreads;  // (out, in) pairs of a block of any other filter
 
-// Elements [begin, end) of a filter that is no other one packed.
+// Copies elements [begin, end) of a filter that is the same packed and unpacked.
 template <typename T>
 __device__ inline void Copy(const float* from, T* to, bool wide, int64_t begin, int64_t end) {
-  int64_t scalars = begin;  // from here on one by one
+  int64_t scalars = begin;  // elements from here on are copied one by one
   if (wide) {
     scalars = end - (end - begin) % kVector;
     for (int64_t at = begin + kVector * threadIdx.x; at < scalars; at += kVector * kThreads) {
@@ -44,9 +44,9 @@ __device__ inline void Copy(const float* from, T* to, bool wide, int64_t begin, 
   for (int64_t at = scalars + threadIdx.x; at < end; at += kThreads) Store(from[at], to + at);
 }
 
-// A thread has all pixels of one (out, in): side by side in [out, in, pixels], so that a warp's
-// accesses there, though strided, use every byte of their lines; side by side among threads in
-// [out, pixels, in].
+// Packs filters. A thread has all pixels of one (out, in). In [out, in, pixels] they are
+// contiguous, so a warp's strided accesses still use every byte of their cache lines. In [out,
+// pixels, in] neighbouring threads access neighbouring elements.
 template <typename T>
 __global__ void PackAll(Joined filters) {
   const int filter = ParameterOf(filters.first_block, filters.count, blockIdx.x);
@@ -67,17 +67,18 @@ __global__ void PackAll(Joined filters) {
   for (int64_t p = 0; p < pixels; ++p) Store(from[p], to + p * in_count);
 }
 
-// The part of one output channel's filter that a block turns around in shared memory.
+// Part of one output channel's filter that a block transposes in shared memory.
 constexpr int kChannels = 256, kPixels = 16;
-constexpr int kAtOnce = 9;  // loads of a thread under way, between which its stores must not be
+constexpr int kAtOnce = 9;  // loads of a thread that must be under way together
 
-// How many such parts there are of `extent`.
+// Returns the number of such parts of `extent`.
 template <typename T>
 __host__ __device__ constexpr T Parts(T extent, int part) {
   return (extent + part - 1) / part;
 }
 
-// Neighbouring threads read neighbours in `packed`, then add to neighbours in `gradient`.
+// Adds packed gradients. Neighbouring threads read neighbours in `packed`, then add to neighbours
+// in `gradient`.
 template <typename T>
 __global__ void AddAll(Joined filters) {
   __shared__ float part[kPixels][kChannels + 4];  // + 4: few of 3 x 3 pixels share a bank
@@ -104,7 +105,7 @@ __global__ void AddAll(Joined filters) {
       before[j] = i < count ? to[transposed(i)] : 0;
     }
   };
-  load(thread);  // under way together with what is turned around
+  load(thread);  // overlaps the loads below
   for (int i = thread; i < count; i += kThreads) {
     part[i / channels][i % channels] = Load(from + i / channels * all_in + i % channels);
   }
@@ -127,7 +128,7 @@ int64_t AddBlocks(const FilterShape& shape) {
   return shape.out * Parts(shape.in, kChannels) * Parts(shape.pixels, kPixels);
 }
 
-// Launches the kernel over those filters whose elements are of `type`.
+// Launches the kernel for those filters whose elements are of `type`.
 template <typename Filter>
 Error LaunchJoined(CudaDevice* device, const std::vector<Filter>& filters, DType type,
                    int64_t (*blocks_of)(const FilterShape&), void (*kernel)(Joined)) {
@@ -164,7 +165,8 @@ Error Filters::Pack(const FilterShape& shape, const float* weights, DType type, 
   return joins_ ? Error{} : FinishPacks();
 }
 
-// A gradient that waits already would lose one of two sums in a launch.
+// If the gradient waits already, one of the two sums would be lost in a common launch; so that is
+// finished first.
 Error Filters::AddGradient(const FilterShape& shape, std::unique_ptr<CudaScratch> packed,
                            DType type, float* gradient) {
   const auto is_same = [gradient](const Filter& filter) { return filter.to == gradient; };

@@ -1,5 +1,6 @@
-// Filters between the layout of parameters, [out, in, pixels] (PyTorch's), and channels-last,
-// [out, pixels, in], in which convolution.h computes. A filter is little work for a launch: between
+// Converts filters between the layout of parameters, [out, in, pixels] (PyTorch's), and
+// channels-last, [out, pixels, in], in which convolution.h computes. One filter is little work for
+// a launch, so between Join and Finish filters are collected.
 // Join and Finish they wait for one another.
 #pragma once
 
@@ -19,23 +20,24 @@ struct FilterShape {
   int64_t elements() const { return out * in * pixels; }
 };
 
-// Packs the weights of one Ops and adds up their gradients. One thread at a time.
+// Packs the weights of one Ops and adds up their gradients. Not thread-safe.
 class Filters {
  public:
   explicit Filters(CudaDevice* device) : device_(device) {}
 
-  // packed, of `type` (fp32 or bf16, rounded to nearest even), becomes `weights` channels-last;
-  // where it waits, at FinishPacks, until when both stay.
+  // Writes `weights` channels-last to `packed`, of `type` (fp32 or bf16, rounded to nearest even).
+  // If it is collected, that happens at FinishPacks, and both must stay until then.
   Error Pack(const FilterShape& shape, const float* weights, DType type, void* packed);
-  // gradient += packed, of `type`, each in its layout; where it waits, at Finish.
+  // Adds `packed`, of `type`, to `gradient`, each in its layout. If it is collected, that happens
+  // at Finish.
   Error AddGradient(const FilterShape& shape, std::unique_ptr<CudaScratch> packed, DType type,
                     float* gradient);
 
-  // Lets both wait from here on; forgets what waited.
+  // Collects both from here on; forgets what was collected before.
   void Join();
-  // Submits what Pack has left to do.
+  // Submits the collected packs.
   Error FinishPacks();
-  // Submits all else too; nothing waits any more.
+  // Submits everything collected; nothing is collected any more.
   Error Finish();
 
  private:
@@ -51,7 +53,7 @@ class Filters {
   CudaDevice* const device_;
   bool joins_ = false;
   std::vector<Filter> packs_, gradients_;
-  std::vector<std::unique_ptr<CudaScratch>> memory_;  // of the gradients that wait
+  std::vector<std::unique_ptr<CudaScratch>> memory_;  // of the collected gradients
 };
 
 }  // namespace thinwire::cuda

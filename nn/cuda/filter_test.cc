@@ -12,7 +12,7 @@ namespace {
 
 constexpr FilterShape kShapes[] = {{1, 1, 1}, {64, 3, 49}, {5, 33, 9}, {300, 7, 1}, {2, 512, 9}};
 
-// use(index in [out, in, pixels], index in [out, pixels, in])
+// Calls use(index in [out, in, pixels], index in [out, pixels, in]).
 template <typename Use>
 void ForEach(const FilterShape& shape, const Use& use) {
   for (int64_t o = 0; o < shape.out; ++o) {
@@ -24,7 +24,7 @@ void ForEach(const FilterShape& shape, const Use& use) {
   }
 }
 
-// Random numbers of `type` in memory that a call takes; *values are they.
+// Returns memory with random numbers of `type`, which a call takes; *values are the numbers.
 std::unique_ptr<CudaScratch> Packed(Side* side, DType type, int64_t n, uint64_t seed,
                                     Floats* values) {
   const TensorView view = side->Of(type, Shape({n}), RandomFloats(n, seed));
@@ -69,7 +69,7 @@ TEST(FilterTest, AddsGradientsInTheParametersLayout) {
   }
 }
 
-// More than a launch takes, of both types, and of other sizes in turn.
+// More filters than one launch takes, of both types and several sizes.
 constexpr int kMany = 230;
 DType TypeOf(int i) { return i % 3 == 0 ? DType::kF32 : DType::kBF16; }
 FilterShape ShapeOf(int i) { return {1 + i % 4, 1 + i * 7 % 300, i % 2 == 0 ? 1 : 9}; }

@@ -1,5 +1,5 @@
-// Attention as a library computes it, where it has kernels for that; attention.cu has its own for
-// anything else. Twins: fused_attention_cudnn.cc for GPUs; the emulator has none.
+// Attention by a library, if it has kernels for it; attention.cu has its own for everything else.
+// fused_attention_cudnn.cc is for GPUs; the emulator has none.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,20 @@
 
 namespace thinwire::cuda {
 
-// Causal attention of whole sequences in bf16 without dropout, submitted to the calling thread's
-// stream; all rows are aligned to 16 bytes. Unimplemented, and nothing is submitted, where the
-// library has no kernel. The first call of a shape prepares it and cannot be recorded:
-// FailedPrecondition. One thread at a time uses what an Ops has of it.
+// Causal attention of whole sequences in bf16 without dropout, on the calling thread's stream. All
+// rows are aligned to 16 bytes. Unimplemented, with nothing submitted, if the library has no
+// kernel. The first call of a shape prepares it and cannot be recorded: FailedPrecondition. One
+// thread at a time uses it.
 class FusedAttention {
  public:
   virtual ~FusedAttention() = default;
-  // y and, where wanted, log_sum_exp.
+  // Computes y and, if wanted, log_sum_exp.
   virtual Error Forward(const AttentionOperands& a) = 0;
-  // dq, dk and dv; with OpsOptions::deterministic of equal bits in every run.
+  // Computes dq, dk and dv; with OpsOptions::deterministic they have equal bits in every run.
   virtual Error Backward(const AttentionOperands& a) = 0;
 };
 
-// Null where there is none.
+// Returns null if there is none.
 std::unique_ptr<FusedAttention> NewFusedAttention(CudaDevice* device, const OpsOptions& options);
 
 }  // namespace thinwire::cuda

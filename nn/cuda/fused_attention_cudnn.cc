@@ -1,4 +1,4 @@
-// cuDNN's twin of fused_attention.h, whose graphs NVIDIA's cudnn-frontend composes. Without its
+// fused_attention.h by cuDNN, with graphs that NVIDIA's cudnn-frontend composes. Without its
 // headers (third_party/cuda/repository.bzl) there is none.
 #include "nn/cuda/fused_attention.h"
 
@@ -25,7 +25,7 @@ using GraphTensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
 enum Role : int64_t { kQ = 1, kK, kV, kY, kLogSumExp, kDy, kDq, kDk, kDv };
 
-// Everything that a plan depends on: its pass, extents and strides.
+// Everything that a plan depends on: pass, extents and strides.
 using Key = std::vector<int64_t>;
 
 Key KeyOf(bool backward, const AttentionOperands& a) {
@@ -37,7 +37,7 @@ Key KeyOf(bool backward, const AttentionOperands& a) {
   return key;
 }
 
-// One pass as a graph, and the plan for it.
+// One pass as a graph, and its plan.
 class FusedPass {
  public:
   explicit FusedPass(const AttentionOperands& a) : a_(a) {
@@ -67,7 +67,7 @@ class FusedPass {
     Write(kDv, a_.dv, dv);
   }
 
-  // Whether cuDNN has a plan that takes no more memory.
+  // Returns whether cuDNN has a plan that needs at most `most_workspace_bytes`.
   bool Plan(cudnnHandle_t handle, int64_t most_workspace_bytes) {
     return graph_.validate().is_good() && graph_.build_operation_graph(handle).is_good() &&
            graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_good() &&
@@ -91,7 +91,7 @@ class FusedPass {
   }
 
  private:
-  // log_sum_exp as rows of one element.
+  // Returns log_sum_exp as rows of one element.
   HeadRows Sums() const { return {a_.log_sum_exp, a_.heads * a_.queries, 1, a_.queries}; }
 
   void Describe(Role role, const HeadRows& rows, fe::graph::Tensor_attributes* tensor) const {
@@ -113,7 +113,7 @@ class FusedPass {
     tensor->set_output(true);
   }
 
-  const AttentionOperands a_;  // whose addresses are those of the call that made it
+  const AttentionOperands a_;  // addresses are those of the call that made it
   fe::graph::Graph graph_;
   int64_t workspace_bytes_ = 0;
 };
@@ -122,7 +122,7 @@ class CudnnAttention final : public FusedAttention {
  public:
   CudnnAttention(CudaDevice* device, const OpsOptions& options)
       : cudnn_(device), options_(options) {}
-  // Plans hold kernels that may still run.
+  // Waits, as plans hold kernels that may still run.
   ~CudnnAttention() override { (void)cudnn_.device()->Finish(); }
 
   Error Forward(const AttentionOperands& a) override { return Run(/*backward=*/false, a); }
@@ -144,7 +144,7 @@ class CudnnAttention final : public FusedAttention {
     return found->second->Run(handle, cudnn_.device(), a);
   }
 
-  // *made stays null where cuDNN has none.
+  // Leaves *made null if cuDNN has no plan.
   Error Prepare(cudnnHandle_t handle, bool backward, const AttentionOperands& a,
                 std::unique_ptr<FusedPass>* made) const {
     RETURN_ERROR(CheckMayPrepare(cudnn_.device(), "attention", a.batch));

@@ -1,4 +1,4 @@
-// The emulator's twin of fused_attention.h.
+// fused_attention.h for the emulator, which has none.
 #include "nn/cuda/fused_attention.h"
 
 namespace thinwire::cuda {

@@ -1,4 +1,4 @@
-// Host code as work of a stream: what stands in for a library's kernels on the emulator.
+// Runs host code as work of a stream. On the emulator it replaces a library's kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,14 +15,14 @@
 
 namespace thinwire::cuda {
 
-// Outlives the recordings that its work is part of.
+// Must outlive the recordings that its work is part of.
 class HostWork {
  public:
   explicit HostWork(CudaDevice* device)
       : device_(device), failure_(std::make_shared<FirstFailure>()) {}
 
-  // `body` runs when the calling thread's stream comes to it, and again whenever a recording of it
-  // is replayed. Returns the first failure of what was submitted before.
+  // Submits `body`. It runs when the calling thread's stream reaches it, and again whenever a
+  // recording of it is replayed. Returns the first failure of what was submitted before.
   Error Submit(std::function<Error()> body) {
     {
       const std::lock_guard<std::mutex> lock(failure_->mutex);

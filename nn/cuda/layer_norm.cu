@@ -11,11 +11,11 @@ struct ForwardArguments {
   const T* x;
   T* y;
   const float* scale;
-  const float* bias;  // null: none
+  const float* bias;  // null: no bias
   float* mean;
   float* rstd;
   float epsilon;
-  bool centred;  // else without a mean
+  bool centred;  // else no mean is subtracted
   int64_t rows, features;
 };
 

@@ -1,6 +1,6 @@
 // With xhat = (x - mean) rstd and g = scale dy:
 //   dx = rstd (g - mean(g) - xhat mean(g xhat)),  dscale += sum(dy xhat),  dbias += sum(dy).
-// RMS norm's are the same with 0 for both means, of x and of g.
+// RMS norm's gradients are the same with 0 for both means, of x and of g.
 
 #include <algorithm>
 
@@ -29,7 +29,7 @@ template <typename T, int kN, int kRowWarps>
 __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features) {
   const RowThread<kRowWarps> thread;
   if (thread.row >= rows) return;
-  const int64_t row = rows - 1 - thread.row;  // backwards: the end is still in the cache
+  const int64_t row = rows - 1 - thread.row;  // backwards: the end is in the cache
   const T* const x = a.x + row * features;
   const T* const dy = a.dy + row * features;
   T* const dx = a.dx + row * features;
@@ -62,8 +62,9 @@ __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features)
   }
 }
 
-// Both at once, of rows that a warp holds in registers, up to kVectors vectors a thread: the sums
-// of a block's rows go to tile_sums, [blocks, 2, features]. A thread adds up some rows in fp32.
+// Computes dx and sums together, for rows that a warp holds in registers with up to kVectors
+// vectors a thread. The sums of a block's rows go to tile_sums, [blocks, 2, features]. A thread
+// adds up some rows in fp32.
 template <typename T, int kN, int kVectors>
 __global__ void __launch_bounds__(kThreads)
     DifferentiateRows(Arguments<T> a, int64_t rows, int64_t features, double* tile_sums) {
@@ -109,6 +110,7 @@ __global__ void __launch_bounds__(kThreads)
       StoreAligned(dys[v], a.dx + first + v * kOfWarp);
     }
   }
+  // Adds the warps' sums in shared memory, first of dscale, then of dbias, in fp64.
   __shared__ float of_warps[kWarps][kVectors * kOfWarp];
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
@@ -132,7 +134,7 @@ struct Row {
   float x[kN], dy[kN], mean, rstd;
 };
 
-// The sums of dy xhat and of dy.
+// Sums dy xhat and dy over each tile.
 template <typename T, int kN>
 __global__ void SumParameterGradients(Arguments<T> a, ColumnGrid grid, double* tile_sums) {
   const ColumnThread<kN> thread(grid);
@@ -168,10 +170,11 @@ __global__ void AddParameterGradients(int64_t tiles, int64_t features, const dou
 
 constexpr int64_t kMostBlocks = 256;
 
-// DifferentiateRows for a matrix: how many blocks, by its shape alone, and which instance.
+// How DifferentiateRows is launched for a matrix: the number of blocks, by its shape alone, and the
+// instance.
 template <typename T, int kN>
 struct AtOnce {
-  static constexpr int kEach = 8 / kN;  // vectors of 8 elements
+  static constexpr int kEach = 8 / kN;  // vectors that make 8 elements
   static constexpr int64_t kRowsOfWarp = 4;
   using Kernel = void (*)(Arguments<T>, int64_t, int64_t, double*);
 

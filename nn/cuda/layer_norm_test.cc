@@ -1,5 +1,5 @@
-// Sums along a row are taken in fp32 on both sides, in another order: they differ by a few units in
-// the last place, and so does what follows from them. 1e-5 of values around 1.
+// Sums along a row are fp32 on both sides, in different orders. They differ by a few units in the
+// last place, and so do results: 1e-5 of values around 1.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 class LayerNormTest : public testing::TestWithParam<std::tuple<DType, bool, Shape>> {
  protected:
   DType type() const { return std::get<0>(GetParam()); }
-  bool centred() const { return std::get<1>(GetParam()); }  // else RMS norm
+  bool centred() const { return std::get<1>(GetParam()); }  // otherwise RMS norm
   Shape shape() const { return std::get<2>(GetParam()); }
   int64_t features() const { return shape()[shape().rank() - 1]; }
   int64_t rows() const { return shape().elements() / features(); }
@@ -27,7 +27,8 @@ TEST_P(LayerNormTest, ForwardIsTheCpus) {
     a.centred = centred();
     if (centred()) a.bias = side->Of(RandomFloats(features(), 3));
     if (centred()) a.mean = side->Unwritten(rows());
-    // The variance of one feature is 0, so that rstd is 1 / sqrt(epsilon), which 1 keeps moderate.
+    // The variance of one feature is 0, so rstd is 1 / sqrt(epsilon), which an epsilon of 1 keeps
+    // moderate.
     if (features() == 1) a.epsilon = 1;
     EXPECT_TRUE((*side)->NormalizeRows(a).ok());
     Outputs outputs = {{"y", side->Read(a.y)}, {"rstd", side->Read(a.rstd, rows())}};
@@ -36,7 +37,7 @@ TEST_P(LayerNormTest, ForwardIsTheCpus) {
   });
 }
 
-// dscale and dbias are sums over all rows and start at what was there.
+// dscale and dbias are sums over all rows, added to what was there.
 TEST_P(LayerNormTest, BackwardIsTheCpus) {
   const double many = std::sqrt(static_cast<double>(std::max(rows(), features())));
   ExpectTwins(Rounded(type(), 1e-5, 2e-6 * many + 1e-5), [&](Side* side) -> Outputs {

@@ -22,7 +22,8 @@ class MatmulLinear final : public Linear {
         weights_(device),
         bias_(device) {}
 
-  // Rows of zeros stand behind the weights of longer rows, zeros behind the bias, and stay.
+  // Weights of longer rows are followed by rows of zeros, and the bias by zeros; these are never
+  // overwritten.
   Error Reserve() {
     const int64_t row = spec_.row_of_y();
     const size_t of_element = SizeOf(spec_.compute);
@@ -31,8 +32,8 @@ class MatmulLinear final : public Linear {
     return ReserveZeros(static_cast<size_t>(row) * of_element, &bias_);
   }
 
-  // Copies in the compute type: in bf16 that rounds the bias too, as cuBLASLt adds it in y's type
-  // to sums that are fp32 still. fp32 has a copy of its own for the sake of its alignment.
+  // Makes copies in the compute type. In bf16 this rounds the bias, too; cuBLASLt adds it in y's
+  // type to sums that are still fp32. fp32 weights are copied for their alignment.
   Error LoadWeights(const float* weights, const float* bias) override {
     assert(spec_.bias == (bias != nullptr));
     RETURN_ERROR(filters_->Pack({spec_.out_features, spec_.in_features}, weights, spec_.compute,
@@ -41,7 +42,7 @@ class MatmulLinear final : public Linear {
     return filters_->Pack({1, spec_.out_features}, bias, spec_.compute, bias_.as<void>());
   }
 
-  // y = x W^T + b
+  // Computes y = x W^T + b.
   Error Forward(const TensorView& x, const TensorView& y) override {
     RETURN_ERROR(filters_->FinishPacks());
     MatmulShape shape = Shape(x.dims[0], spec_.row_of_y(), spec_.in_features);
@@ -51,18 +52,18 @@ class MatmulLinear final : public Linear {
                         y.data);
   }
 
-  // dx = dy W
+  // Computes dx = dy W.
   Error BackwardData(const TensorView& dy, const TensorView& dx) override {
     RETURN_ERROR(filters_->FinishPacks());
     const MatmulShape shape = Shape(dy.dims[0], spec_.in_features, spec_.row_of_y());
     return matmul_->Run(shape, dy.data, weights_.as<void>(), nullptr, dx.data);
   }
 
-  // dW += dy^T x
+  // Computes dW += dy^T x.
   Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
                         float* bias_gradient) override {
     assert(spec_.bias == (bias_gradient != nullptr));
-    // Whole steps of rows, for which cuBLAS has its fast kernels, and then the rest.
+    // First whole steps of rows, for which cuBLAS has fast kernels, then the rest.
     const int64_t whole = spec_.out_features / kRowStep * kRowStep;
     RETURN_ERROR(AddProducts(x, dy, 0, whole, weights_gradient));
     RETURN_ERROR(AddProducts(x, dy, whole, spec_.out_features - whole, weights_gradient));
@@ -70,7 +71,7 @@ class MatmulLinear final : public Linear {
   }
 
  private:
-  // Rows of dW from `first` on.
+  // Computes `rows` rows of dW from `first` on.
   Error AddProducts(const TensorView& x, const TensorView& dy, int64_t first, int64_t rows,
                     float* weights_gradient) {
     if (rows == 0) return Error{};

@@ -1,4 +1,4 @@
-// The linear layer with its parameters as layers keep them; contract in nn/ops.h.
+// The linear layer with parameters as layers keep them; contract in nn/ops.h.
 #pragma once
 
 #include "nn/cuda/filter.h"
@@ -8,8 +8,8 @@
 
 namespace thinwire::cuda {
 
-// `spec` is valid; `matmul` outlives *linear, which the caller deletes. ResourceExhausted when
-// there is no memory for the weights in the compute type.
+// Makes a layer for a valid `spec`. `matmul` and `filters` outlive *linear, which the caller
+// deletes. ResourceExhausted if there is no memory for the weights in the compute type.
 Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Filters* filters,
                 Linear** linear);
 

@@ -8,7 +8,7 @@ struct LinearCase {
   bool bias;
 };
 
-// ResNet-18's, a language model's, and sizes that nothing divides.
+// ResNet-18's sizes, a language model's, and sizes that nothing divides.
 constexpr LinearCase kCases[] = {{100, 512, 10, true}, {3, 512, 10, true},   {1, 1, 1, true},
                                  {64, 256, 256, true}, {129, 257, 63, true}, {7, 33, 5, false},
                                  {128, 768, 96, false}};
@@ -51,7 +51,7 @@ TEST(LinearTest, IsTheCpusInFP32) { ExpectLinears(FP32()); }
 TEST(LinearTest, IsCloseInTF32) { ExpectLinears(TF32()); }
 TEST(LinearTest, RoundsResultsButNoSumsInBF16) { ExpectLinears(BF16()); }
 
-// [n, row] of [n, columns], with zeros behind.
+// Returns [n, row] of [n, columns], with zeros behind.
 Floats Longer(const Floats& tight, int64_t columns, int64_t row) {
   const auto n = static_cast<int64_t>(tight.size()) / columns;
   Floats longer(n * row);

@@ -12,7 +12,7 @@
 
 namespace thinwire::cuda {
 
-// to[i] = Function(from[i])
+// Computes to[i] = Function(from[i]).
 template <typename Function, typename From, typename To>
 struct Unary {
   template <int kN>
@@ -34,7 +34,7 @@ struct Unary {
   }
 };
 
-// to[i] = Function(a[i], b[i])
+// Computes to[i] = Function(a[i], b[i]).
 template <typename Function, typename T>
 struct Binary {
   template <int kN>
@@ -58,11 +58,11 @@ struct Binary {
   }
 };
 
-// A thread reads so many vectors before it writes the first.
+// Vectors that a thread reads before it writes the first, so that loads overlap.
 constexpr int kVectorsEach = 4;
 
-// A block has kVectorsEach * 256 neighbouring vectors; what is left behind the last whole vector
-// goes to the first threads, an element each.
+// Applies `operation`. A block has kVectorsEach * 256 neighbouring vectors. Elements after the last
+// whole vector go to the first threads, one each.
 template <int kN, typename Operation>
 __global__ void Map(Operation operation, int64_t n) {
   using Values = typename Operation::template Values<kN>;
@@ -93,7 +93,7 @@ __global__ void Map(Operation operation, int64_t n) {
   }
 }
 
-// kN: the elements of a vector, if memory is `wide`.
+// Launches Map; kN is the number of elements of a vector if memory is `wide`.
 template <int kN, typename Operation>
 Error LaunchMap(CudaDevice* device, bool wide, int64_t n, const Operation& operation) {
   cudaStream_t stream;

@@ -1,9 +1,9 @@
-// cuBLASLt's twin of matmul.h.
+// matmul.h by cuBLASLt.
 //
-// cuBLASLt counts columns first: memory that holds a row-major [r, c] holds for it a column-major
-// [c, r], its transpose. So it is asked for c^T = op(b)^T op(a)^T: its A is our b, its B our a, its
-// D our c as a [columns, rows], and what is (not) transposed for us is (not) transposed for it.
-// cuBLASLt's bias belongs to rows of D, our columns.
+// cuBLASLt is column-major: memory of a row-major [r, c] is for it a column-major [c, r], the
+// transpose. So it is asked for c^T = op(b)^T op(a)^T. Its A is our b, its B our a, and its D our c
+// as [columns, rows]. What is (not) transposed for us is (not) transposed for it. Its bias belongs
+// to rows of D, which are our columns.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@
 namespace thinwire::cuda {
 namespace {
 
-// What NVIDIA advises for Hopper.
+// Size that NVIDIA advises for Hopper.
 constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20;
 
 using Layout = CublasOwned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
@@ -27,14 +27,14 @@ using Preference = CublasOwned<cublasLtMatmulPreference_t, cublasLtMatmulPrefere
 // A product that is ready to run.
 struct Prepared {
   Description description;
-  Layout a, b, c;  // ours, not cuBLASLt's
+  Layout a, b, c;  // as we name them, not cuBLASLt
   cublasLtMatmulAlgo_t algorithm = {};
   size_t workspace_bytes = 0;
 };
 
-// The bytes to which all three pointers are aligned: the lowest bit that is set in any of them. It
-// is at most 16, all that the fastest kernels want, since memory that is aligned better must not be
-// multiplied otherwise. x & ~(x - 1) is the lowest set bit of x.
+// Returns the alignment of all three pointers in bytes: the lowest bit set in any of them. It is at
+// most 16, which is all that the fastest kernels want. Better aligned memory must not be multiplied
+// differently. x & ~(x - 1) isolates the lowest set bit of x.
 uint32_t AlignmentOf(const void* a, const void* b, const void* c) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
                             reinterpret_cast<uintptr_t>(c) | 16;
@@ -52,7 +52,7 @@ cublasStatus_t Set(const Preference& preference, cublasLtMatmulPreferenceAttribu
   return cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof(value));
 }
 
-// The layout of a row-major [rows, columns] whose rows begin `step` elements apart.
+// Describes a row-major [rows, columns] whose rows begin `step` elements apart.
 cublasStatus_t Describe(DType type, int64_t rows, int64_t columns, int64_t step, Layout* layout) {
   return cublasLtMatrixLayoutCreate(layout->put(), CudaType(type), static_cast<uint64_t>(columns),
                                     static_cast<uint64_t>(rows), step);
@@ -112,7 +112,7 @@ class CublasMatmul final : public Matmul {
     if (shape.bias) {
       const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
       CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
-      // Only its alignment is looked at.
+      // cuBLASLt looks at its alignment only.
       CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
     }
     const int64_t rows = shape.rows, columns = shape.columns, inner = shape.inner;
@@ -125,13 +125,14 @@ class CublasMatmul final : public Matmul {
     return Choose(alignment, prepared);
   }
 
-  // The first of the heuristics, which depends on shape, device and cuBLASLt's version only.
+  // Takes the heuristics' first proposal, which depends only on shape, device and cuBLASLt's
+  // version.
   Error Choose(uint32_t alignment, Prepared* prepared) const {
     Preference preference;
     CUBLAS_RETURN_IF_ERROR(cublasLtMatmulPreferenceCreate(preference.put()));
     CUBLAS_RETURN_IF_ERROR(
         Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes));
-    // When a sum is split, its parts stay fp32 and are added in a separate step.
+    // If a sum is split, its parts stay fp32 and are added in a separate step.
     const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     CUBLAS_RETURN_IF_ERROR(Set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
     for (const auto operand :

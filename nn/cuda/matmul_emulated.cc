@@ -1,5 +1,5 @@
-// The emulator's twin of matmul.h: oneDNN's sgemm on one thread, in fp32 whatever the types; bf16
-// is widened before and rounded after.
+// matmul.h for the emulator: oneDNN's sgemm on one thread, in fp32 whatever the types. bf16 is
+// widened before and rounded after.
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>

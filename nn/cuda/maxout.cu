@@ -6,7 +6,7 @@
 namespace thinwire::cuda {
 namespace {
 
-// The first greatest of `group` values. NaN wins, as in PyTorch.
+// Returns the first maximum of `group` values. NaN wins, as in PyTorch.
 template <typename T>
 __device__ inline int64_t FirstGreatest(const T* x, int64_t group) {
   int64_t winner = 0;
@@ -36,7 +36,7 @@ __global__ void GreatestOfGroup(const T* x, T* y, int64_t group, int64_t n) {
   }
 }
 
-// A thread an element of dx: neighbours look at the same group, which they find in the cache.
+// Each thread computes an element of dx. Neighbours read the same group, which is in the cache.
 template <typename T>
 __global__ void GradientOfGroup(const T* x, const T* dy, T* dx, int64_t group, int64_t n) {
   for (int64_t j = FirstElement(); j < n * group; j += Step()) {

@@ -1,4 +1,4 @@
-// Values are chosen, not computed, so every bit is the CPU's.
+// Values are selected, not computed, so every bit is the CPU's.
 
 #include <gtest/gtest.h>
 

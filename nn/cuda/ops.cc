@@ -75,7 +75,7 @@ class CudaOps final : public Ops {
         attention_(cuda::NewFusedAttention(device, options)),
         filters_(device) {}
 
-  // Every device that runs this code's instructions (8.0 and later) computes in bf16.
+  // Every device that runs this code (compute capability 8.0 and later) computes in bf16.
   Error CheckComputeType(DType compute) override { return CheckCompute(compute); }
 
   Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) override {
@@ -198,7 +198,7 @@ class CudaOps final : public Ops {
   CudaDevice* const device_;
   const std::unique_ptr<cuda::ConvolutionLibrary> convolutions_;
   const std::unique_ptr<cuda::Matmul> matmul_;
-  const std::unique_ptr<cuda::FusedAttention> attention_;  // null: the library has none
+  const std::unique_ptr<cuda::FusedAttention> attention_;  // null: no library
   cuda::Filters filters_;
 };
 

@@ -1,6 +1,7 @@
 // The CUDA backend's arithmetic: cuDNN for convolutions, cuBLASLt for matrix products, own kernels
-// for the rest. Calls submit work to the calling thread's stream and return; all but
-// SoftmaxCrossEntropy can be recorded.
+// for all else. Calls submit work to the calling thread's stream and return; only SumsOfSquares
+// waits. All can be recorded but that one and SoftmaxCrossEntropy, which reads its labels from host
+// memory.
 #pragma once
 
 #include "nn/ops.h"
@@ -8,7 +9,7 @@
 
 namespace thinwire {
 
-// The caller deletes *ops. `device` outlives it.
+// Makes ops, which the caller deletes. `device` outlives them.
 Error NewCudaOps(CudaDevice* device, const OpsOptions& options, Ops** ops);
 
 }  // namespace thinwire

@@ -113,7 +113,7 @@ TEST(CudaOpsTest, NoSamplesAreNoError) {
   EXPECT_EQ(side.Read(batch.dbias, 8), Floats(8, 4));
 }
 
-// Every call that can be recorded, on fixed tensors.
+// Makes every call that can be recorded, on fixed tensors.
 class EveryCall {
  public:
   explicit EveryCall(Side* side) : ops_(*side) {
@@ -137,7 +137,7 @@ class EveryCall {
     batch_dx_ = Output(side, "batch norm's dx", kImages);
     batch_dresidual_ = Output(side, "dresidual", kImages);
     rows_dx_ = Output(side, "layer norm's dx", kImages);
-    // Adds up over all submissions.
+    // These add up over all submissions.
     gradients_ = side->Of(DType::kF32, Shape({2, kImages[3]}), Floats(2 * kImages[3]));
     outputs_.push_back({"dscale, dbias", gradients_});
     sum_ = Output(side, "sum", kImages);
@@ -198,7 +198,7 @@ class EveryCall {
     return outputs_.back().second;
   }
 
-  // Of 2 samples, 9 positions, 4 heads of 32 that share 2 keys.
+  // Makes an attention of 2 samples, 9 positions, 4 heads of 32 that share 2 keys.
   void MakeAttention(Side* side) {
     AttentionSpec spec;
     spec.heads = 4;

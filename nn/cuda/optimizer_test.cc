@@ -1,5 +1,5 @@
-// Every bit is the CPU's: the same operations on each element, rounded one by one; but for sums of
-// squares, which are taken in another order.
+// Every bit is the CPU's, as the operations on each element are the same and rounded one by one.
+// Sums of squares are the exception: their order differs.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-// Two steps of parameters of these sizes, with a new learning rate in the second.
+// Makes two steps of parameters of these sizes, with a new learning rate in the second.
 Outputs TwoSteps(Side* side, const std::vector<int64_t>& sizes, SgdUpdate update) {
   std::vector<SgdParameter> parameters;
   uint64_t seed = 1;
@@ -38,7 +38,7 @@ Outputs TwoSteps(Side* side, const std::vector<int64_t>& sizes, SgdUpdate update
   return outputs;
 }
 
-// Empty ones, less than a vector, a block's share exactly, and more than that.
+// Empty parameters, less than a vector, exactly a block's share, and more than that.
 const std::vector<int64_t> kSizes = {0, 1, 3, 64, 4096, 0, 0, 4097, 10000, 0};
 
 SgdUpdate Update(float momentum, bool nesterov) {
@@ -74,7 +74,7 @@ TEST(SgdTest, MoreParametersThanALaunchTakes) {
   ExpectTwins(kSameBits, [&](Side* side) { return TwoSteps(side, sizes, Update(0.9f, false)); });
 }
 
-// Two steps of AdamW, all but the second parameters with a weight decay.
+// Makes two steps of AdamW; all parameters but the second have weight decay.
 Outputs TwoStepsOfAdamW(Side* side, const std::vector<int64_t>& sizes) {
   std::vector<AdamWParameter> parameters;
   uint64_t seed = 1;

@@ -1,5 +1,5 @@
-// An optimizer's step of many parameters in few launches: elementwise, in one pass over what
-// belongs to an element.
+// Runs an optimizer's step for many parameters in few launches: elementwise, in one pass over all
+// arrays of an element.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,9 +13,9 @@
 
 namespace thinwire::cuda {
 
-constexpr int64_t kUpdatedElements = 4096;  // of one parameter, by one block
+constexpr int64_t kUpdatedElements = 4096;  // elements of one parameter that one block updates
 
-// What one launch works on. Parameter p has n[p] elements of each of its arrays; a null array is
+// Arguments of one launch. Parameter p has n[p] elements in each of its arrays; a null array is
 // absent.
 template <int kArraysEach, int kMostParameters>
 struct ParameterArrays {
@@ -27,16 +27,16 @@ struct ParameterArrays {
   int count;
 };
 
-// The factor that gradients are multiplied by; NaN: there is no update.
+// The factor of gradients; NaN means that nothing is updated.
 struct GradientFactor {
   float value;
-  const float* on_device;  // null: it is `value`
+  const float* on_device;  // null: use `value`
 
   __device__ float Read() const { return on_device == nullptr ? value : __ldg(on_device); }
 };
 
-// The last of `count` parameters whose first block is not behind `block`: its own, where a
-// parameter without elements has none.
+// Returns the parameter of block `block`, by binary search: the last of `count` whose first block
+// is not behind it. Parameters without elements have no block and are skipped.
 __device__ inline int ParameterOf(const int64_t* first_block, int count, int64_t block) {
   int low = 0, high = count;  // the answer is in [low, high)
   while (high - low > 1) {
@@ -54,6 +54,7 @@ namespace parameter_update_internal {
 
 __device__ inline bool IsAligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
+// Loads kN elements of each array, applies the rule to each element, and stores them.
 template <int kN, typename Arrays, typename Rule>
 __device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int parameter, float factor,
                                     int64_t at) {
@@ -78,7 +79,7 @@ __device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int param
   }
 }
 
-// Kernels take at most 4 KiB of arguments.
+// Updates one block's elements. A kernel takes at most 4 KiB of arguments.
 template <typename Arrays, typename Rule>
 __global__ void UpdateAll(Arrays a, Rule rule) {
   static_assert(sizeof(Arrays) + sizeof(Rule) <= 4096, "does not fit a launch");
@@ -92,7 +93,7 @@ __global__ void UpdateAll(Arrays a, Rule rule) {
   bool aligned = true;
 #pragma unroll
   for (int k = 0; k < Arrays::kArrays; ++k) aligned = aligned && IsAligned(a.array[k][parameter]);
-  int64_t scalars = begin;  // from here on one by one
+  int64_t scalars = begin;  // elements from here on are updated one by one
   if (aligned) {
     scalars = end - (end - begin) % 4;
     for (int64_t at = begin + int64_t{4} * threadIdx.x; at < scalars; at += 4 * kThreads) {
@@ -106,10 +107,10 @@ __global__ void UpdateAll(Arrays a, Rule rule) {
 
 }  // namespace parameter_update_internal
 
-// rule(p, factor, element) updates float element[kArrays] of parameter p of a launch, those of
-// absent arrays being 0; factor is what rule.factor, a GradientFactor, reads. describe(i, p,
-// &arrays, &rule) makes the i-th of `count` parameters the p-th of a launch: arrays, n and what the
-// rule has of it.
+// Updates `count` parameters. rule(p, factor, element) updates float element[kArrays] of parameter
+// p of a launch; absent arrays have 0. `factor` is what rule.factor, a GradientFactor, reads.
+// describe(i, p, &arrays, &rule) makes parameter i the p-th of a launch: it fills in arrays, n and
+// the rule's part.
 template <typename Arrays, typename Rule, typename Describe>
 Error UpdateParameters(CudaDevice* device, int64_t count, Rule rule, const Describe& describe) {
   cudaStream_t stream;

@@ -1,4 +1,4 @@
-// Which of several ways to do something is used, by trying each.
+// Chooses one of several ways to do something by trying each.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@ namespace thinwire::cuda {
 
 enum class Take { kFirst, kFastest };
 
-// Of the plans that are offered, the first that runs or the fastest. One that fails is no
+// Takes the first plan that runs, or the fastest, of those offered. A plan that fails is no
 // candidate.
 template <typename Plan>
 class PlanChoice {
  public:
-  // Runs a plan and says how long it took.
+  // Runs a plan and sets the time that it took.
   using Try = std::function<Error(const Plan&, float* milliseconds)>;
 
   PlanChoice(Take take, Try attempt) : take_(take), attempt_(std::move(attempt)) {}
 
-  // True if no further one is wanted: it is the first that runs, or memory was too short to tell,
-  // with which another process would choose otherwise.
+  // Tries a plan; returns true if no further one is wanted. That is so if it is the first that
+  // runs. It is also so if memory was too short to tell, as another process might then choose
+  // differently.
   bool Offer(Plan plan) {
     float milliseconds = 0;
     error_ = attempt_(plan, &milliseconds);
@@ -36,9 +37,9 @@ class PlanChoice {
     return take_ == Take::kFirst;
   }
 
-  // Nothing if none ran.
+  // Returns the choice; nothing if no plan ran.
   std::optional<Plan>& chosen() { return chosen_; }
-  // The last one's.
+  // Returns the error of the last plan.
   const Error& error() const { return error_; }
   bool IsShortOfMemory() const {
     return error_.code == static_cast<int32_t>(absl::StatusCode::kResourceExhausted);

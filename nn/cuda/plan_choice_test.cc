@@ -7,7 +7,7 @@
 namespace thinwire::cuda {
 namespace {
 
-// A plan that takes so long, or fails with an error.
+// A plan that takes a given time, or fails with an error.
 struct Fake {
   float milliseconds = 0;
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -15,7 +15,7 @@ struct Fake {
 constexpr Fake kBroken = {0, absl::StatusCode::kInternal};
 constexpr Fake kTooLarge = {0, absl::StatusCode::kResourceExhausted};
 
-// Offers `plans` until no further one is wanted; *tried: how many that were.
+// Offers `plans` until no further one is wanted; *tried is the number of those offered.
 PlanChoice<Fake> Offered(Take take, const std::vector<Fake>& plans, size_t* tried) {
   PlanChoice<Fake> choice(take, [](const Fake& plan, float* milliseconds) {
     *milliseconds = plan.milliseconds;
@@ -45,7 +45,7 @@ TEST(PlanChoiceTest, AfterOneThatFailsTheNextIsTaken) {
   EXPECT_EQ(choice.chosen()->milliseconds, 5);
 }
 
-// Another process, with memory, would take the one that failed.
+// Another process, with enough memory, would take the one that failed.
 TEST(PlanChoiceTest, ShortOfMemoryTheFirstIsNotTheNext) {
   size_t tried = 0;
   auto choice = Offered(Take::kFirst, {kTooLarge, {1}}, &tried);

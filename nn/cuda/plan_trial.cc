@@ -41,7 +41,7 @@ Error TryPlan(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& p
 
 Error TimePlan(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& plan,
                const TrialOperands& operands, float* milliseconds) {
-  RETURN_ERROR(TryPlan(device, handle, plan, operands));  // loads the kernels
+  RETURN_ERROR(TryPlan(device, handle, plan, operands));  // also loads the kernels
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   Workspace workspace(device);

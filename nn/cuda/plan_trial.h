@@ -1,4 +1,4 @@
-// Running a plan to see whether it runs, and how fast.
+// Runs a plan to see whether it works, and how fast.
 #pragma once
 
 #include "nn/cuda/convolution_plan.h"
@@ -6,18 +6,18 @@
 
 namespace thinwire::cuda {
 
-// What a trial of a convolution's plan runs on.
+// Operands of a trial of a convolution's plan.
 struct TrialOperands {
   const void* x;
   const void* w;
-  const void* y;  // one of the three is the result, and overwritten
+  const void* y;  // one of the three is the result and is overwritten
 };
 
-// Runs it once and waits for it. Not while recording.
+// Runs the plan once and waits. Not while recording.
 Error TryPlan(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& plan,
               const TrialOperands& operands);
 
-// Runs it a few times more, *milliseconds in all.
+// Runs the plan a few more times and sets their total time.
 Error TimePlan(CudaDevice* device, cudnnHandle_t handle, const ConvolutionPlan& plan,
                const TrialOperands& operands, float* milliseconds);
 

@@ -24,7 +24,7 @@ struct Windows {
 __device__ inline int64_t AtLeastZero(int64_t a) { return a < 0 ? 0 : a; }
 __device__ inline int64_t Lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// visit(y, x) for the pixels of window (oy, ox) inside the image, in row order.
+// Calls visit(y, x) for the pixels of window (oy, ox) that are inside the image, in row order.
 template <typename Visit>
 __device__ inline void ForEachPixel(const Windows& w, int64_t oy, int64_t ox, const Visit& visit) {
   const int64_t top = oy * w.stride - w.padding, left = ox * w.stride - w.padding;
@@ -35,13 +35,13 @@ __device__ inline void ForEachPixel(const Windows& w, int64_t oy, int64_t ox, co
   }
 }
 
-// The greatest so far of kN channels; the first of equals. NaN wins, as in PyTorch.
+// The greatest values so far of kN channels; of equals the first. NaN wins, as in PyTorch.
 template <int kN>
 struct Maxima {
   float best[kN] = {};
   bool empty = true;
 
-  // won(i) for each channel in which x is the new greatest.
+  // Calls won(i) for each channel in which x is the new greatest.
   template <typename Won>
   __device__ void Meet(const float (&x)[kN], const Won& won) {
 #pragma unroll
@@ -55,7 +55,7 @@ struct Maxima {
   }
 };
 
-// A block has one row of y: blockIdx.x = image * out_height + oy.
+// Each block computes one row of y: blockIdx.x = image * out_height + oy.
 template <typename T, int kN>
 __global__ void MaxPoolRow(const T* x, T* y, Windows w) {
   const int64_t image = blockIdx.x / w.out_height, oy = blockIdx.x % w.out_height;
@@ -73,7 +73,7 @@ __global__ void MaxPoolRow(const T* x, T* y, Windows w) {
   }
 }
 
-// The windows that contain coordinate `at`: [first, end), of `count`.
+// Sets [first, end) to the windows, of `count`, that contain coordinate `at`.
 __device__ inline void WindowsOf(const Windows& w, int64_t at, int64_t count, int64_t* first,
                                  int64_t* end) {
   const int64_t padded = at + w.padding;
@@ -81,7 +81,7 @@ __device__ inline void WindowsOf(const Windows& w, int64_t at, int64_t count, in
   *end = Lesser(padded / w.stride + 1, count);
 }
 
-// A block has one row of dx: blockIdx.x = image * height + iy.
+// Each block computes one row of dx: blockIdx.x = image * height + iy.
 template <typename T, int kN>
 __global__ void MaxPoolBackwardRow(const T* x, const T* dy, T* dx, Windows w) {
   const int64_t image = blockIdx.x / w.height, iy = blockIdx.x % w.height;

@@ -1,5 +1,5 @@
-// Pooling; contracts in nn/ops.h. Backward gathers: an element of dx looks up which windows it has
-// won, in row order, so that sums have one order and nothing is stored between the passes.
+// Pooling; contracts in nn/ops.h. Backward gathers: each element of dx finds the windows that it
+// has won, in row order. So the order of sums is fixed, and nothing is stored between the passes.
 #pragma once
 
 #include "nn/ops.h"

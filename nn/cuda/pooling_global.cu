@@ -6,10 +6,10 @@
 namespace thinwire::cuda {
 namespace {
 
-// Images of [pixels, channels]. A block has some channels of one image.
+// Images of [pixels, channels]. A block has some of the channels of one image.
 struct Images {
   int64_t pixels, channels;
-  int64_t groups;  // blocks of an image
+  int64_t groups;  // blocks per image
   unsigned width;  // vectors side by side in a block: a power of two, at most 32
 
   Images(const TensorView& x, int64_t vector) : pixels(x.dims[1] * x.dims[2]), channels(x.dims[3]) {
@@ -19,7 +19,7 @@ struct Images {
   }
 };
 
-// Where a thread's channels and pixels are.
+// The place of a thread: its channels and pixels.
 template <int kN>
 struct ImageThread {
   int64_t image, channel, pixel, stride;

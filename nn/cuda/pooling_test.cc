@@ -19,7 +19,7 @@ Shape OutOf(const PoolCase& c) {
 
 class MaxPoolTest : public testing::TestWithParam<std::tuple<DType, PoolCase>> {};
 
-// Maxima are chosen and gradients added in the CPU's order: every bit is the CPU's.
+// Maxima are selected and gradients added in the CPU's order: every bit is the CPU's.
 TEST_P(MaxPoolTest, ForwardAndBackwardAreTheCpus) {
   const auto& [type, pool] = GetParam();
   const Shape out = OutOf(pool);
@@ -48,8 +48,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class GlobalAvgPoolTest : public testing::TestWithParam<std::tuple<DType, Shape>> {};
 
-// Forward adds up in another order than the CPU: both sums of up to 900 numbers in fp32 lie within
-// 900 * 2^-24 of their sum of magnitudes, in practice far closer. Backward is one division.
+// Forward adds in another order than the CPU. Both fp32 sums of up to 900 numbers are within 900 *
+// 2^-24 of their sum of magnitudes, in practice far closer. Backward is one division.
 TEST_P(GlobalAvgPoolTest, ForwardAndBackwardAreTheCpus) {
   const auto [type, shape] = GetParam();
   const Shape flat({shape[0], shape[3]});

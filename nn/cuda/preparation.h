@@ -1,4 +1,4 @@
-// The preparation of a library's call, which happens when it is first made.
+// The preparation of a library's call, which happens when it is made for the first time.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace thinwire::cuda {
 
-// FailedPrecondition if the calling thread records. `what` is called for a batch of n.
+// Returns FailedPrecondition if the calling thread records. `what` is called for a batch of n.
 inline Error CheckMayPrepare(CudaDevice* device, const char* what, int64_t n) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));

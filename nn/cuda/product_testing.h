@@ -1,5 +1,5 @@
-// What tests of convolutions and linear layers share: all four calls of one layer on the CPU, whose
-// results are the definition, and on the device, in every precision.
+// Shared by the tests of convolutions and linear layers: runs all four calls of one layer on the
+// CPU, whose results are the definition, and on the device, in every precision.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// The shapes of x, W and y; W in PyTorch's layout.
+// Shapes of x, W and y; W in PyTorch's layout.
 struct ProductShapes {
   Shape x, weights, y;
   bool bias = false;
@@ -22,8 +22,8 @@ struct ProductShapes {
 struct Precision {
   DType compute = DType::kF32;
   OpsOptions options;
-  // The greatest error of y and dx, and that of dW and db, which are fp32 sums in any case,
-  // relative to the greatest value.
+  // Greatest error, relative to the greatest value: of y and dx, and of dW and db, which are fp32
+  // sums in any case.
   double activations = 0, gradients = 0;
 };
 
@@ -34,8 +34,8 @@ inline Precision TF32() {
   precision.options.tf32 = true;
   return precision;
 }
-// Half a unit in the last place, twice where a bias is added to rounded sums. Tensor cores add in
-// fp32, but cut off what others round.
+// Half a unit in the last place, and twice that if a bias is added to rounded sums. Tensor cores
+// add in fp32 but truncate where others round.
 inline Precision BF16() { return {DType::kBF16, {}, 0x1p-7, 5e-5}; }
 // Weight gradients are rounded each time.
 inline Precision BF16Convolutions() { return {DType::kBF16, {}, 0x1p-7, 0x1p-8}; }
@@ -44,7 +44,8 @@ inline Precision WhateverIsFastest(Precision precision) {
   return precision;
 }
 
-// Uniform, of the given standard deviation, rounded to `type`. Equal for equal arguments.
+// Returns uniform values of the given standard deviation, rounded to `type`, equal for equal
+// arguments.
 inline Floats Uniform(int64_t n, uint32_t seed, float deviation, DType type) {
   Floats values(static_cast<size_t>(n));
   uint32_t state = seed;
@@ -57,7 +58,7 @@ inline Floats Uniform(int64_t n, uint32_t seed, float deviation, DType type) {
   return cpu.Read(cpu.Of(type, Shape({n}), values));
 }
 
-// One layer's tensors on one side, the same numbers on every side.
+// The tensors of one layer on one side, with the same numbers on every side.
 template <typename Op>
 struct Product {
   Op* op;
@@ -66,7 +67,7 @@ struct Product {
   float *weights_gradient, *bias_gradient = nullptr;
   int64_t out;
 
-  // Operands are rounded to `values` and kept in `compute`. Gradients start at 1.
+  // Operands are rounded to `values` and stored in `compute`. Gradients start at 1.
   Product(Side* side, Op* op, const ProductShapes& shapes, DType compute, DType values)
       : op(op), out(shapes.weights[0]) {
     const int64_t fan_in = shapes.weights.elements() / out;
@@ -102,7 +103,7 @@ struct Product {
 
 inline void ExpectOk(const Error& error) { EXPECT_TRUE(error.ok()) << error.message; }
 
-// Backward runs twice, so that gradients have something to add to.
+// Runs Forward, and Backward twice, so that gradients have something to add to.
 template <typename Op>
 Outputs RunProduct(Side* side, Op* op, const ProductShapes& shapes, DType compute, DType values) {
   Product<Op> product(side, op, shapes, compute, values);
@@ -130,7 +131,8 @@ inline void ExpectClose(const Outputs& want, const Outputs& got, const Precision
   }
 }
 
-// What is recorded does not run before it is replayed, and then gives the bits of what is not.
+// Expects that what is recorded runs only when it is replayed, and then gives the same bits as
+// without a recording.
 template <typename Op>
 void ExpectReplays(Op* op, const ProductShapes& shapes, DType compute) {
   Side side = DeviceSide();
@@ -152,7 +154,7 @@ void ExpectReplays(Op* op, const ProductShapes& shapes, DType compute) {
   ExpectNear(want, product.Read(side, shapes), kSameBits);
 }
 
-// Expects the bits of single calls of `op`, of `ops`, while weights are joined.
+// Expects the same bits from `op`, made by `ops`, while weights are joined as from single calls.
 template <typename Op>
 void ExpectJoins(Ops* ops, Op* op, const ProductShapes& shapes, DType compute) {
   Side side = DeviceSide();

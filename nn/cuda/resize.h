@@ -1,4 +1,4 @@
-// A change of the number of features; contract in nn/ops.h.
+// Changes the number of features; contract in nn/ops.h.
 #pragma once
 
 #include "nn/ops.h"

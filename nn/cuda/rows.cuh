@@ -1,4 +1,4 @@
-// Rows of a matrix, each the work of a warp or, where rows are long, of a block.
+// Rows of a matrix, each computed by a warp or, if rows are long, by a block.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,11 +10,12 @@
 
 namespace thinwire::cuda {
 
-constexpr int64_t kMostWarpElements = 1024;  // of a row that a warp has
+constexpr int64_t kMostWarpElements = 1024;  // longest row of a warp
 
 inline bool IsLongRow(int64_t elements) { return elements > kMostWarpElements; }
 
-// kRowWarps: 1, of a block of 256 threads, or all of the block's.
+// The place of a thread. kRowWarps, the warps of a row, is 1 (in a block of 256 threads) or all
+// warps of the block.
 template <int kRowWarps>
 struct RowThread {
   static constexpr int64_t kCount = kRowWarps * kWarpThreads;  // threads that share a row

@@ -7,7 +7,7 @@ namespace {
 enum { kValue, kGradient, kVelocity, kArrays };
 using Arrays = ParameterArrays<kArrays, /*kMost=*/96>;
 
-// Multiplications and additions are rounded one by one, as on the CPU.
+// Each multiplication and addition is rounded by itself, as on the CPU.
 struct Rule {
   float lr, momentum, weight_decay;
   GradientFactor factor;

@@ -1,4 +1,4 @@
-// SGD, the same bits as the CPU's; contract in nn/ops.h.
+// SGD with the same bits as the CPU's; contract in nn/ops.h.
 #pragma once
 
 #include "nn/ops.h"
@@ -6,8 +6,8 @@
 
 namespace thinwire::cuda {
 
-// One launch for up to 96 parameters, which go to it by value: no table in device memory, nothing
-// to copy, and a new learning rate in every step.
+// Updates parameters with one launch for up to 96 of them. They are passed to it by value, so there
+// is no table in device memory, nothing to copy, and each step may have a new learning rate.
 Error Sgd(CudaDevice* device, const SgdUpdate& arguments);
 
 }  // namespace thinwire::cuda

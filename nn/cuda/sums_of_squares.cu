@@ -8,8 +8,8 @@
 namespace thinwire::cuda {
 namespace {
 
-constexpr int64_t kBlockElements = 8192;  // of one range, added up by one block
-constexpr int kMostRanges = 128;          // of one launch
+constexpr int64_t kBlockElements = 8192;  // elements of one range that one block adds up
+constexpr int kMostRanges = 128;          // ranges of one launch
 
 struct Ranges {
   const float* values[kMostRanges];
@@ -33,7 +33,7 @@ __global__ void SumBlocks(Ranges a, double* of_blocks) {
   if (threadIdx.x == 0) of_blocks[block] = sum;
 }
 
-// A block has a range.
+// Adds up the blocks' sums, with one block for each range.
 __global__ void AddUpBlocks(Ranges a, const double* of_blocks, double* sums) {
   const int range = static_cast<int>(blockIdx.x);
   double sum = 0;
@@ -45,7 +45,7 @@ __global__ void AddUpBlocks(Ranges a, const double* of_blocks, double* sums) {
   if (threadIdx.x == 0) sums[range] = sum;
 }
 
-// Of at most kMostRanges, to device memory.
+// Submits the sums of at most kMostRanges ranges, to device memory.
 Error SubmitSums(CudaDevice* device, const FloatRange* ranges, int count, double* sums) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
@@ -74,11 +74,11 @@ Error SubmitAllSums(CudaDevice* device, const FloatRange* ranges, int64_t count,
   return Error{};
 }
 
-// Launched as one warp, of which one thread adds in order. The twin of nn/clip_scale.h.
+// Computes the factor of nn/clip_scale.h. Launched as one warp, of which one thread adds in order.
 __global__ void MakeFactor(const double* sums, int64_t count, double clip_norm, float* factor) {
   if (threadIdx.x != 0) return;
   double sum = 0;
-#pragma unroll 16  // so many loads are under way
+#pragma unroll 16  // lets as many loads overlap
   for (int64_t i = 0; i < count; ++i) sum += sums[i];
   const double scale = clip_norm / (sqrt(sum) + 1e-6);
   *factor = isfinite(sum) ? static_cast<float>(scale < 1 ? scale : 1.0) : nanf("");

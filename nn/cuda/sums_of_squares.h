@@ -6,7 +6,7 @@
 
 namespace thinwire::cuda {
 
-// Two launches for up to 128 ranges, and one wait.
+// Both take two launches for up to 128 ranges. SumsOfSquares waits once, ClipByNorm does not.
 Error SumsOfSquares(CudaDevice* device, const FloatRange* ranges, int64_t count, double* sums);
 Error ClipByNorm(CudaDevice* device, const NormClip& arguments);
 

@@ -1,4 +1,4 @@
-// The GPU that tests hold against the CPU.
+// The GPU that tests compare with the CPU.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace thinwire {
 
-// The test program links one of two definitions: that of emulated_ops_testing.cc, the emulated GPU,
-// or that of backend/, any plugin's. Both throw, and so fail the test, if nothing opens.
-Device* TestedDevice();  // the same in every call
+// A test program links one of two definitions: the emulated GPU's (emulated_ops_testing.cc), or
+// that of backend/ for any plugin. Both throw, and so fail the test, if nothing opens.
+Device* TestedDevice();  // always returns the same device
 std::unique_ptr<Ops> NewTestedOps(const OpsOptions& options = {});
 
 }  // namespace thinwire

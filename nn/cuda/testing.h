@@ -1,4 +1,4 @@
-// What tests of the kernels here share: the same calls on the CPU, whose results are the
+// Shared by the tests of kernels: makes the same calls on the CPU, whose results are the
 // definition, and on the device under test.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace thinwire {
 
 using Floats = std::vector<float>;
 
-// Numbers of this mean and standard deviation, as sums of uniform ones. The same for equal
+// Returns numbers with this mean and standard deviation, as sums of uniform ones; equal for equal
 // arguments.
 inline Floats RandomFloats(int64_t n, uint64_t seed, float mean = 0, float deviation = 1) {
   RandomStream random(RandomKey(seed, "test"));
@@ -30,15 +30,15 @@ inline Floats RandomFloats(int64_t n, uint64_t seed, float mean = 0, float devia
   for (float& value : values) {
     float sum = -1.5f;
     for (int i = 0; i < 3; ++i) sum += random.NextFloat();
-    value = mean + 2 * deviation * sum;  // the variance of a uniform one is 1 / 12
+    value = mean + 2 * deviation * sum;  // a uniform number has variance 1 / 12
   }
   return values;
 }
 
-// A backend's Ops with tensors of its own, around which nothing may be written.
+// A backend's Ops with its own tensors, outside of which nothing may be written.
 class Side {
  public:
-  // Tensors begin `misaligned` elements behind aligned memory.
+  // Tensors begin `misaligned` elements after aligned memory.
   Side(Device* device, Ops* ops, int64_t misaligned)
       : device_(device), ops_(ops), misaligned_(misaligned) {}
   Side(Side&&) = default;
@@ -49,7 +49,7 @@ class Side {
   Ops* operator->() const { return ops_; }
   Device* device() const { return device_; }
 
-  // `values` rounded to `dtype`.
+  // Returns a tensor of `values` rounded to `dtype`.
   TensorView Of(DType dtype, const Shape& shape, const Floats& values) {
     EXPECT_EQ(static_cast<int64_t>(values.size()), shape.elements());
     const TensorView view = Allocate(dtype, shape);
@@ -58,7 +58,7 @@ class Side {
     EXPECT_TRUE(device_->CopyFromHost(view.data, bytes.data(), bytes.size()).ok());
     return view;
   }
-  // NaN everywhere, which a kernel that leaves something out leaves there.
+  // Returns a tensor of NaN, which remains where a kernel leaves something out.
   TensorView Unwritten(DType dtype, const Shape& shape) {
     return Of(dtype, shape, Floats(shape.elements(), std::nanf("")));
   }
@@ -139,10 +139,10 @@ inline Side DeviceSide(int64_t misaligned = 0) {
   return Side(TestedDevice(), ops, misaligned);
 }
 
-// What a call wrote, by name.
+// The results of a call, by name.
 using Outputs = std::vector<std::pair<std::string, Floats>>;
 
-// |got - want| <= relative |want| + absolute; NaN equals NaN.
+// Accepts |got - want| <= relative |want| + absolute; NaN equals NaN.
 struct Tolerance {
   double relative = 0, absolute = 0;
 };
@@ -167,8 +167,8 @@ inline void ExpectNear(const Outputs& want, const Outputs& got, const Tolerance&
   }
 }
 
-// run(&side) makes a call on one side and returns what it wrote. The device's results are those of
-// the CPU, whether or not memory allows wide accesses, and the same bits each time.
+// Expects the CPU's results from the device, whether or not memory allows wide accesses, and the
+// same bits each time. run(&side) makes a call on one side and returns its results.
 template <typename Run>
 void ExpectTwins(const Tolerance& tolerance, const Run& run) {
   Side cpu = CpuSide(), device = DeviceSide(), again = DeviceSide(), misaligned = DeviceSide(1);
@@ -178,8 +178,8 @@ void ExpectTwins(const Tolerance& tolerance, const Run& run) {
   ExpectNear(want, run(&misaligned), tolerance);
 }
 
-// The tolerance of results that are rounded to `type` at the end: half a unit in the last place of
-// bf16 is 2^-9, and values on either side of a tie come out a unit apart.
+// Returns the tolerance of results that are rounded to `type` at the end. Half a unit in the last
+// place of bf16 is 2^-9, and values on either side of a tie differ by a unit.
 inline Tolerance Rounded(DType type, double relative, double absolute) {
   return {type == DType::kBF16 ? 0x1p-7 : relative, absolute};
 }

@@ -6,11 +6,11 @@
 namespace thinwire::cuda {
 namespace {
 
-constexpr int kTile = 32;  // rows and columns of a block
+constexpr int kTile = 32;  // rows and columns of a block's tile
 constexpr int kStep = kThreads / kTile;
 
-// y[i][column][row] = x[i][row][column]. Both are read and written along their rows; the square
-// goes through shared memory, whose rows are one longer so that a column lies in 32 banks.
+// Transposes y[i][column][row] = x[i][row][column]. Both are accessed along their rows, through a
+// tile in shared memory. Its rows are one element longer, so that a column is spread over 32 banks.
 template <typename T>
 __global__ void TransposeTile(const T* x, T* y, int64_t rows, int64_t columns) {
   __shared__ T tile[kTile][kTile + 1];
@@ -33,7 +33,7 @@ __global__ void TransposeTile(const T* x, T* y, int64_t rows, int64_t columns) {
   }
 }
 
-// Transposes each of the from.dims[0] matrices of which `from` is made.
+// Transposes each of the from.dims[0] matrices of `from`.
 Error TransposeEach(CudaDevice* device, const TensorView& from, const TensorView& to, int64_t rows,
                     int64_t columns) {
   const int64_t n = from.elements();

@@ -1,4 +1,4 @@
-// Changes of layout; contracts in nn/ops.h.
+// Changes layouts; contracts in nn/ops.h.
 #pragma once
 
 #include "nn/ops.h"

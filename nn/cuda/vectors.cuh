@@ -1,5 +1,5 @@
-// Neighbouring elements in one access of 16 bytes. Kernels take how many as a template parameter:
-// kWide<T> where rows and memory allow it, else 1.
+// Accesses 16 bytes of neighbouring elements at once. Kernels take the number of elements as a
+// template parameter: kWide<T> if rows and memory allow it, else 1.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,14 +16,14 @@ namespace thinwire::cuda {
 constexpr int kThreads = 256;  // threads of a block
 constexpr int kWarps = kThreads / 32;
 
-// Blocks that take `each` of n elements apiece, for kernels whose blocks take no further ones. CUDA
-// refuses more than 2^31 - 1 blocks.
+// Returns blocks that take `each` of n elements, for kernels whose blocks do not loop. CUDA refuses
+// more than 2^31 - 1 blocks.
 inline dim3 BlocksWith(int64_t each, int64_t n) { return BlocksFor(n, each, 0xFFFFFFFF); }
 
 template <typename T>
 constexpr int kWide = 16 / sizeof(T);
 
-// kN neighbours, widened. `from` is aligned to 16 bytes unless kN is 1.
+// Loads kN neighbours, widened to fp32. `from` is aligned to 16 bytes unless kN is 1.
 template <int kN, typename T>
 __device__ inline void LoadAligned(const T* from, float (&x)[kN]) {
   if constexpr (kN == 1) {
@@ -41,7 +41,7 @@ __device__ inline void StoreAligned(const float (&x)[kN], T* to) {
   }
 }
 
-// Whether addresses are multiples of 16 bytes; null is.
+// Returns whether all addresses are multiples of 16 bytes; null is.
 template <typename... P>
 bool AreAligned(const P*... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
@@ -53,7 +53,8 @@ struct Elements {
   static constexpr int kVector = kN;
 };
 
-// body(Elements<T, kN>()) for the type of elements and, if they are `wide`, kN = kWide<T>.
+// Calls body(Elements<T, kN>()) for the element type, with kN = kWide<T> if they are `wide`, else
+// 1.
 template <typename Body>
 Error WithElements(DType type, bool wide, const Body& body) {
   if (type == DType::kF32) {
@@ -62,7 +63,7 @@ Error WithElements(DType type, bool wide, const Body& body) {
   return wide ? body(Elements<uint16_t, kWide<uint16_t>>()) : body(Elements<uint16_t, 1>());
 }
 
-// kWide of a view's element type.
+// Returns kWide of an element type.
 inline int64_t WideOf(DType type) { return static_cast<int64_t>(16 / SizeOf(type)); }
 
 }  // namespace thinwire::cuda

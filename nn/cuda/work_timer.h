@@ -1,4 +1,4 @@
-// How long a GPU takes for what a thread submits; contract in nn/ops.h.
+// Measures how long a GPU takes for what a thread submits; contract in nn/ops.h.
 #pragma once
 
 #include "nn/ops.h"
@@ -6,8 +6,8 @@
 
 namespace thinwire::cuda {
 
-// By events of the thread's stream: gaps count in which it waits for the host's next launch. The
-// caller deletes *timer.
+// Makes a timer, which the caller deletes. It uses events of the thread's stream, so gaps in which
+// that waits for the host's next launch count.
 Error NewWorkTimer(CudaDevice* device, WorkTimer** timer);
 
 }  // namespace thinwire::cuda

@@ -1,4 +1,4 @@
-// Scratch memory of a library's call, aligned as libraries want it, and how much it may be.
+// Scratch memory for a library's call, aligned as libraries need it, and its maximum size.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace thinwire::cuda {
 
-// A convolution's: a share of the device's memory, since each recorded pass keeps its own. Alike on
-// equal devices, whoever else uses them.
+// Sets *bytes to the maximum for a convolution. It is a share of the device's memory, since each
+// recorded pass keeps its own. It is the same on equal devices, whoever else uses them.
 inline Error MostWorkspaceBytes(CudaDevice* device, int64_t* bytes) {
   DeviceUsage usage;
   RETURN_ERROR(device->Usage(&usage));
@@ -18,10 +18,10 @@ inline Error MostWorkspaceBytes(CudaDevice* device, int64_t* bytes) {
   return Error{};
 }
 
-// Lives for the length of a scope, on the calling thread's stream, and is recorded with it.
+// Memory for the duration of a scope, on the calling thread's stream; it is recorded with it.
 class Workspace {
  public:
-  static constexpr size_t kAlignmentBytes = 256;  // cuBLASLt's wish
+  static constexpr size_t kAlignmentBytes = 256;  // what cuBLASLt asks for
 
   explicit Workspace(CudaDevice* device) : scratch_(device) {}
 
@@ -33,7 +33,7 @@ class Workspace {
     data_ = scratch_.as<char>() + (kAlignmentBytes - address % kAlignmentBytes) % kAlignmentBytes;
     return Error{};
   }
-  // Null when no bytes were reserved.
+  // Returns null if no bytes were reserved.
   void* data() const { return data_; }
 
  private:

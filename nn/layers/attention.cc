@@ -67,7 +67,7 @@ class AttentionLayer final : public Layer {
   }
 
  private:
-  // `log_sum_exp`: null but in training, both.
+  // Attends to whole sequences; `log_sum_exp` is null unless in training.
   absl::Status Whole(const Tensor& x, const Pass& pass, const Tensor& y, float* log_sum_exp) {
     AttentionForward a;
     a.qkv = x.view();

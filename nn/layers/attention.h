@@ -1,4 +1,4 @@
-// Causal self-attention over queries, keys and values that stand in x (Attention in nn/ops.h).
+// Causal self-attention; x has the queries, keys and values (Attention in nn/ops.h).
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// Keeps x, y and a number for each head and position.
+// Makes a layer that keeps x, y and one number for each head and position.
 absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const LayerSpec& spec,
                                                          const LayerContext& context);
 

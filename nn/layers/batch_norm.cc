@@ -41,7 +41,7 @@ absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, 
   return y;
 }
 
-// Returns [2, channels]: mean, rstd.
+// Normalises x into y; returns mean and rstd as [2, channels].
 absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& residual,
                                                  const Tensor& y, const Pass& pass) const {
   ASSIGN_OR_RETURN(Tensor statistics,

@@ -19,7 +19,7 @@ class BatchNormLayer final : public Layer {
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override;
 
-  // Forward and Backward with `residual` (empty: none) added before the ReLU.
+  // Do the same with `residual` (empty: none) added before the ReLU.
   absl::StatusOr<Tensor> ForwardAdding(Tensor x, Tensor residual, const Pass& pass, Saved* saved);
   struct Gradients {
     Tensor dx, dresidual;  // may share memory with dy

@@ -20,7 +20,7 @@ bool IsKind(absl::Span<const LayerSpec> specs, size_t i, LayerKind kind) {
   return i < specs.size() && specs[i].kind == kind;
 }
 
-// The ReLU behind a layer becomes a part of it, when it can.
+// Returns whether a layer can take over the ReLU that follows it.
 bool TakesRelu(const LayerSpec& spec) {
   if (spec.kind == LayerKind::kBatchNorm) return true;
   return spec.kind == LayerKind::kResidual && !spec.body.empty() &&

@@ -1,4 +1,4 @@
-// From a description to layers that compute it, with batch norm, addition and ReLU fused.
+// Builds the layers that compute a description, with batch norm, addition and ReLU fused.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 
 namespace thinwire {
 
-// With `makes_logits` the last layer, where it is linear, makes rows of Ops::RowOfLogits.
-// Without `needs_dx` the first convolution or linear layer leaves out its data gradient, if it
-// stands first. `parameters` holds the parameters of `specs` and outlives the layers.
+// Builds the layers of `specs`. With `makes_logits` the last layer, if it is linear, makes rows of
+// Ops::RowOfLogits. Without `needs_dx`, a convolution or linear layer in first place leaves out its
+// data gradient. `parameters` has the parameters of `specs` and outlives the layers.
 absl::StatusOr<std::unique_ptr<Sequence>> BuildLayers(absl::Span<const LayerSpec> specs,
                                                       bool needs_dx,
                                                       absl::Span<Parameter> parameters,

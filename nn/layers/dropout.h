@@ -10,10 +10,11 @@
 
 namespace thinwire {
 
-// The key under which the layer `name` draws in one step.
+// Returns the key with which layer `name` draws in one step.
 uint64_t DropoutKey(uint64_t seed, const std::string& name, uint64_t step);
 
-// Works in place where nobody else holds its input. Keeps nothing: Backward draws once more.
+// Makes a layer that works in place if nobody else holds its input. It keeps nothing: Backward
+// draws the same mask again.
 std::unique_ptr<Layer> NewDropoutLayer(const LayerSpec& spec, const LayerContext& context);
 
 }  // namespace thinwire

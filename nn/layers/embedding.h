@@ -1,4 +1,4 @@
-// Rows of a table for token ids, and for positions (Embedding in nn/ops.h).
+// Looks up rows of a table for token ids and for positions (Embedding in nn/ops.h).
 #pragma once
 
 #include <memory>
@@ -9,11 +9,13 @@
 
 namespace thinwire {
 
-// Keeps the ids. Backward returns an empty tensor. Parameters outlive the layer, as below.
+// Makes a layer that keeps the ids; Backward returns an empty tensor. The parameters of both layers
+// outlive them.
 std::unique_ptr<Layer> NewEmbeddingLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
                                          const LayerContext& context);
 
-// Adds the row of its position to each row of x, in place where nobody else holds x. Keeps nothing.
+// Makes a layer that adds the row of its position to each row of x, in place if nobody else holds
+// x. It keeps nothing.
 std::unique_ptr<Layer> NewPositionEmbeddingLayer(const LayerSpec& spec,
                                                  absl::Span<Parameter> parameters,
                                                  const LayerContext& context);

@@ -1,4 +1,4 @@
-// A step of a segment's forward and backward pass, above any backend.
+// One step of a segment's forward and backward pass, for any backend.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,47 +9,48 @@
 
 namespace thinwire {
 
-// Where and in what type a layer computes.
+// The device, ops and type with which a layer computes.
 struct LayerContext {
   Device* device = nullptr;
   Ops* ops = nullptr;
   DType compute = DType::kF32;
   uint64_t dropout_seed = 0;
-  bool splits_backward = false;  // SegmentOptions'
+  bool splits_backward = false;  // as in SegmentOptions
 
-  // A tensor for a layer's result.
+  // Allocates the result of a layer.
   absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {
     return Tensor::Allocate(device, compute, shape);
   }
-  // The same for that of x, where a whole sample's is `out`; x may be a gradient too.
+  // Allocates the result for input x, if that of a whole sample has shape `out`; x may be a
+  // gradient. With a cache the result has as many positions as x.
   absl::StatusOr<Tensor> NewResult(const Shape& out, const Tensor& x, const Pass& pass) const {
     const Shape shape = out.WithBatch(x.shape()[0]);
     return NewTensor(pass.cache == nullptr ? shape : shape.With(1, x.shape()[1]));
   }
-  // The same for an elementwise result of x: x itself where only the caller, and nobody else,
-  // holds it.
+  // Returns memory for an elementwise result of x: x itself if only the caller holds it, otherwise
+  // new memory.
   absl::StatusOr<Tensor> InPlaceOrNew(const Tensor& x) const {
     if (x.buffer().use_count() == 1) return x;
     return NewTensor(x.shape());
   }
 };
 
-// Tensors come by value: a layer that is done with its input lets go of it, and the memory serves
-// the next layer. Layers keep nothing of a microbatch but in Saved, where Backward pops what
-// Forward pushed, in reverse order.
+// A layer of a segment. Tensors are passed by value: a layer that is done with its input drops it,
+// and the next layer reuses the memory. A layer keeps what belongs to a microbatch only in Saved,
+// where Backward pops in reverse order what Forward pushed.
 class Layer {
  public:
   virtual ~Layer() = default;
 
-  // `saved` may be null when evaluating; else it has the same pass.
+  // Returns y. `saved` may be null when evaluating; otherwise it has the same pass.
   virtual absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) = 0;
 
-  // Adds to the gradients of the layer's parameters and returns dx. dx is empty when the layer was
-  // built without need of it; layers for which it costs little return it nevertheless.
+  // Adds to the gradients of the layer's parameters and returns dx. If the layer was built without
+  // need of dx, it is empty, or is returned nevertheless where it costs little.
   virtual absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) = 0;
 
-  // What Backward leaves out, by Saved::Defer, in a segment that splits its backward pass: adds to
-  // the gradients of the layer's weights.
+  // Adds to the gradients of the layer's weights, in a segment that splits its backward pass.
+  // Backward has left that out by Saved::Defer.
   virtual absl::Status BackwardWeights(const Tensor& /*x*/, const Tensor& /*dy*/) {
     return absl::OkStatus();
   }

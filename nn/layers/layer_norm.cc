@@ -22,7 +22,7 @@ class LayerNormLayer final : public Layer {
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     const int64_t rows = x.elements() / features_;
     ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
-    // rstd, mean
+    // One row for rstd, one for the mean.
     ASSIGN_OR_RETURN(Tensor statistics,
                      Tensor::Allocate(context_.device, DType::kF32, {centred_ ? 2 : 1, rows}));
     LayerNormForward a;
@@ -66,7 +66,7 @@ class LayerNormLayer final : public Layer {
   const bool centred_;
   const LayerContext context_;
   Parameter* const weight_;
-  Parameter* const bias_;  // null without one
+  Parameter* const bias_;  // null: no bias
 };
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 namespace thinwire {
 
-// Of kLayerNorm or kRmsNorm. Keeps x and each row's statistics for Backward. Parameters outlive the
-// layer.
+// Makes a layer for kLayerNorm or kRmsNorm. It keeps x and each row's statistics for Backward.
+// Parameters outlive the layer.
 std::unique_ptr<Layer> NewLayerNormLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
                                          const LayerContext& context);
 

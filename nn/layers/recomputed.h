@@ -1,5 +1,5 @@
-// Activation checkpointing (Chen et al., 2016): layers that keep their input only, and run forward
-// once more before they run backward.
+// Activation checkpointing (Chen et al., 2016): layers that keep only their input and run forward
+// again before they run backward.
 #pragma once
 
 #include <memory>

@@ -42,7 +42,7 @@ class ResidualLayer final : public Layer {
   }
 
  private:
-  // In place where nobody else holds `a`.
+  // Returns a + b, in place if nobody else holds `a`.
   absl::StatusOr<Tensor> Sum(Tensor a, Tensor b) const {
     Tensor sum = a;
     if (a.buffer().use_count() > 2) {

@@ -9,8 +9,8 @@
 
 namespace thinwire {
 
-// `last`, when not null, stands behind `body` and does the addition (and the ReLU that it was built
-// with) in its own pass.
+// Makes the layer. `last`, if not null, follows `body` and adds the shortcut in its own pass, with
+// the ReLU that it was built with.
 std::unique_ptr<Layer> NewResidualLayer(std::unique_ptr<Sequence> body,
                                         std::unique_ptr<BatchNormLayer> last,
                                         std::unique_ptr<Sequence> shortcut,

@@ -1,4 +1,4 @@
-// A tensor as a linear operation sees it: the leading axes are all rows.
+// Views a tensor as a linear operation sees it: all leading axes are rows.
 #pragma once
 
 #include "tensor/tensor.h"

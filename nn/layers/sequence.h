@@ -1,4 +1,4 @@
-// Layers one after the other.
+// Layers that run one after the other.
 #pragma once
 
 #include <memory>

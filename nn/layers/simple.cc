@@ -29,11 +29,11 @@ class ReluLayer final : public Layer {
   const LayerContext context_;
 };
 
-// One operation of the backend, whose result has another shape than x.
+// An operation of the backend whose result may have another shape than x.
 struct Operation {
   std::function<Error(const TensorView& x, const TensorView& y)> forward;
   std::function<Error(const TensorView& x, const TensorView& dy, const TensorView& dx)> backward;
-  bool keeps_x;  // if not, backward's x is empty
+  bool keeps_x;  // if false, backward's x is empty
 };
 
 class OperationLayer final : public Layer {

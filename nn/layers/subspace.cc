@@ -20,8 +20,8 @@ absl::StatusOr<std::unique_ptr<Linear>> NewMap(int64_t in, int64_t out, DType co
   return std::unique_ptr<Linear>(map);
 }
 
-// W [k, features], by the linear operation from features to k: forward it projects, and its
-// backward pass expands.
+// Maps with W [k, features] by one linear operation from features to k: its forward pass projects,
+// its backward pass expands.
 class BasisLayer final : public Layer {
  public:
   BasisLayer(const LayerSpec& spec, absl::Span<Parameter> parameters, const LayerContext& context,
@@ -74,7 +74,7 @@ class BasisLayer final : public Layer {
   const std::unique_ptr<Linear> map_;
 };
 
-// The rows of a table that a pass's ids name, in the compute type.
+// Returns the rows of a table for a pass's ids, in the compute type.
 absl::StatusOr<Tensor> RowsFor(const Tensor& x, const Pass& pass, const Tensor& table,
                                const LayerContext& context) {
   const Shape wanted = {x.shape()[0], x.shape()[1]};
@@ -94,7 +94,7 @@ absl::StatusOr<Tensor> RowsFor(const Tensor& x, const Pass& pass, const Tensor& 
   return rows;
 }
 
-// T = table factor, or its negative.
+// T = table factor, or its negative: the factor is negated once per update, not each row.
 class TrainedAnchorLayer final : public Layer {
  public:
   TrainedAnchorLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
@@ -144,10 +144,10 @@ class TrainedAnchorLayer final : public Layer {
   Parameter* table_;
   Parameter* factor_;
   const std::unique_ptr<Linear> map_;  // from features to the rank
-  Tensor negative_;                    // the factor's, where it subtracts
+  Tensor negative_;                    // the factor's negative, if it subtracts
 };
 
-// T = table, or - table U^T.
+// T = table, or T = -table U^T, which is computed when parameters change.
 class FixedAnchorLayer final : public Layer {
  public:
   FixedAnchorLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
@@ -183,7 +183,7 @@ class FixedAnchorLayer final : public Layer {
   const LayerContext context_;
   Parameter* table_;
   Parameter* basis_ = nullptr;
-  const std::unique_ptr<Linear> map_;  // in fp32; null where the table is added as it is
+  const std::unique_ptr<Linear> map_;  // fp32; null if the table is added as it is
   Tensor of_code_;
 };
 

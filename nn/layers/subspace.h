@@ -1,5 +1,5 @@
-// Onto the span of a few orthonormal rows, back out of it, and what tokens have outside of it: the
-// layers of subspace bottlenecks (models/bottleneck.h).
+// The layers of subspace bottlenecks (models/bottleneck.h): they project onto the span of a few
+// orthonormal rows, expand back out of it, and handle the part of tokens that is outside of it.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace thinwire {
 
-// kProject and kExpand. Keep x. Parameters outlive the layer, as below.
+// Makes a layer for kProject or kExpand, which keeps x. The parameters of both layers outlive them.
 absl::StatusOr<std::unique_ptr<Layer>> NewBasisLayer(const LayerSpec& spec,
                                                      absl::Span<Parameter> parameters,
                                                      const LayerContext& context);
 
-// kAnchor: y = x + T[ids], or x - T[ids]. A trained T is a table times a fixed factor; a fixed one
-// that is taken off a code is U^T of the table. Keeps nothing but the pass, whose ids it reads;
-// InvalidArgument where these are not those of x.
+// Makes a layer for kAnchor: y = x + T[ids], or x - T[ids]. A trained T is a table times a fixed
+// factor. A fixed T is a table; if it is subtracted from a code, it is the table times U^T. The
+// layer keeps nothing, but reads the ids of the pass. InvalidArgument if these do not fit x.
 absl::StatusOr<std::unique_ptr<Layer>> NewAnchorLayer(const LayerSpec& spec,
                                                       absl::Span<Parameter> parameters,
                                                       const LayerContext& context);

@@ -10,17 +10,17 @@
 namespace thinwire {
 namespace {
 
-// What the op sees of a tensor.
+// Returns the tensor as Op sees it.
 template <typename Op>
 TensorView ViewFor(const Tensor& tensor) {
   return std::is_same_v<Op, Linear> ? RowsOf(tensor) : tensor.view();
 }
 
-// Op is Conv2d or Linear.
+// A layer around Op, which is Conv2d or Linear.
 template <typename Op>
 class WeightedLayer final : public Layer {
  public:
-  // `out`: of a whole sample, as it stands in memory.
+  // `out` is the shape of a whole sample's result in memory.
   WeightedLayer(const LayerSpec& spec, const Shape& out, bool needs_dx,
                 absl::Span<Parameter> parameters, const LayerContext& context,
                 std::unique_ptr<Op> op)

@@ -1,5 +1,5 @@
-// Every layer's gradients against numeric ones: for L = sum(r y) with a random r, dL/dv is
-// (L(v + h) - L(v - h)) / 2h, summed in fp64, for the input and for every parameter.
+// Checks every layer's gradients against numeric ones. For L = sum(r y) with a random r, dL/dv is
+// (L(v + h) - L(v - h)) / 2h, summed in fp64, for the input and every parameter.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,11 +19,11 @@ struct Case {
   std::vector<LayerSpec> layers;
   Shape input;
   int64_t batch = 2;
-  double step = 0.25;                 // of the difference; what is linear may take a large one
+  double step = 0.25;                 // h; may be large where the function is linear
   double tolerance = 2e-5;            // relative to the greatest element of the gradient
   std::vector<BlockSpec> model = {};  // instead of `layers`
-  int64_t vocabulary = 0;             // of the input, if it is token ids
-  // Of the result in bf16: relative to its norm.
+  int64_t vocabulary = 0;             // of the input, if that is token ids
+  // Tolerance of the result in bf16, relative to its norm.
   double bf16_tolerance = 0.01;
 
   std::vector<BlockSpec> blocks() const { return model.empty() ? OneBlock(layers, input) : model; }
@@ -81,7 +81,7 @@ Case LanguageCase(std::string name, const Model& model) {
   return c;
 }
 
-// A Llama with such bottlenecks behind its embedding and its first block.
+// Returns a Llama with such bottlenecks behind its embedding and its first block.
 Case BottleneckCase(std::string name, BottleneckKind kind) {
   const Model model = TinyLanguageModel("llama", /*dropout=*/0, /*tied=*/false);
   BottleneckSpec spec;
@@ -91,11 +91,11 @@ Case BottleneckCase(std::string name, BottleneckKind kind) {
       WithBottlenecks(model, *NamedCuts(model, {"embedding", "layers.0"}), {spec, spec});
   EXPECT_TRUE(narrow.ok()) << narrow.status();
   Case c = LanguageCase(std::move(name), *narrow);
-  c.bf16_tolerance = 0.02;  // eight more results are rounded, and sums that cancel
+  c.bf16_tolerance = 0.02;  // more results are rounded, and sums cancel
   return c;
 }
 
-// Curved functions want a small step, kinks (ReLU, maximum) too; fp32 wants it not too small.
+// Sets a small step, as curved functions and kinks (ReLU, maximum) need; fp32 limits how small.
 Case Curved(Case c) {
   c.step = 2e-3;
   c.tolerance = 1e-2;
@@ -208,7 +208,7 @@ class GradientTest : public testing::TestWithParam<Case> {
         takes_ids_(GetParam().vocabulary > 0) {
     const Shape input = GetParam().input.WithBatch(GetParam().batch);
     x_ = takes_ids_ ? RandomIds(input, GetParam().vocabulary, "x") : RandomTensor(input, "x");
-    // Scales of 1 and biases of 0 would hide mistakes.
+    // Replaces scales of 1 and biases of 0, which would hide mistakes.
     for (Parameter& parameter : segment_->parameters()) {
       if (parameter.spec.init == ParameterSpec::Init::kUniformFanIn) continue;
       if (parameter.spec.init == ParameterSpec::Init::kOrthonormal) continue;
@@ -225,7 +225,7 @@ class GradientTest : public testing::TestWithParam<Case> {
     return pass;
   }
 
-  // L at the present values; the weights r on the first call.
+  // Returns L at the present values; the first call makes the weights r.
   double Loss() {
     Saved saved;
     const Tensor y = *segment_->Forward(x_, pass(), &saved);
@@ -237,7 +237,7 @@ class GradientTest : public testing::TestWithParam<Case> {
     return loss;
   }
 
-  // L with values[i] = value.
+  // Returns L with `value` in place of *element.
   double LossAt(float value, float* element) {
     const float before = *element;
     *element = value;
@@ -248,8 +248,8 @@ class GradientTest : public testing::TestWithParam<Case> {
     return loss;
   }
 
-  // The distance of `gradient` from the nearest of three differences: a kink of a ReLU within one
-  // step on either side spoils two of them.
+  // Returns the distance of `gradient` from the nearest of three differences. A kink of a ReLU
+  // within one step on either side spoils two of them.
   double Distance(double gradient, float* element) {
     const float h = static_cast<float>(GetParam().step), here = *element;
     const float up = here + h, down = here - h;
@@ -261,7 +261,7 @@ class GradientTest : public testing::TestWithParam<Case> {
                      std::abs(gradient - (middle - below) / down_step)});
   }
 
-  // At most 48 elements of `values`, evenly spread.
+  // Compares at most 48 elements of `values`, evenly spread.
   void Compare(const std::string& what, absl::Span<float> values,
                absl::Span<const float> gradient) {
     double greatest = 1e-3;
@@ -294,8 +294,8 @@ TEST_P(GradientTest, AgreesWithDifferences) {
   }
 }
 
-// Weights and activations are rounded to 8 bits of mantissa on the way; where that moves a value
-// across a ReLU's kink, its gradient appears or vanishes altogether.
+// Weights and activations are rounded to 8 bits of mantissa. If that moves a value across a ReLU's
+// kink, its gradient appears or vanishes.
 TEST_P(GradientTest, BF16StaysCloseToFP32) {
   if (!ops_->CheckComputeType(DType::kBF16).ok()) GTEST_SKIP() << "no AVX512-BF16 here";
   Loss();

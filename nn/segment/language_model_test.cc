@@ -1,4 +1,4 @@
-// Segments of language models: tied weights, dropout, blocks that run forward again.
+// Tests segments of language models: tied weights, dropout, and blocks that run forward again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::unique_ptr<Segment> Build(absl::Span<const BlockSpec> blocks, const Segment
 Tensor Ids(int64_t batch) { return RandomIds({batch, kTinyPositions}, kTinyVocabulary, "ids"); }
 Tensor Dy(int64_t batch) { return RandomTensor({batch, kTinyPositions, kTinyVocabulary}, "dy"); }
 
-// By name: values of parameters that are not trained, gradients of the others.
+// By name: values of parameters that are not trained, and gradients of the others.
 using Results = std::map<std::string, std::vector<float>>;
 
 void AddParameters(Segment* segment, Results* results) {
@@ -52,7 +52,7 @@ Results OnePass(Segment* segment, const Tensor& x, const Pass& pass, const Tenso
   return results;
 }
 
-// Samples [begin, end) of `values`, of which each sample has as many.
+// Returns samples [begin, end) of `values`; each sample has equally many values.
 std::vector<float> Samples(const std::vector<float>& values, size_t samples, size_t begin,
                            size_t end) {
   const size_t each = values.size() / samples;
@@ -115,7 +115,7 @@ TEST(LanguageModelTest, AChainOfSegmentsEqualsOneBitForBit) {
   }
 }
 
-// What both copies together are trained with: through the rows looked up, and through the logits.
+// A tied weight gets gradients through the rows looked up and through the logits.
 TEST(LanguageModelTest, BothGradientsOfATiedWeightAddUpToThatOfOneWeight) {
   const auto ops = NewCpuOps(1);
   const auto segment = Build(TinyLanguageModel("gpt2").blocks, Options(ops.get()));
@@ -292,7 +292,7 @@ TEST(LanguageModelTest, APositionDoesNotSeeThoseBehindIt) {
   }
 }
 
-// Logits of all positions, in steps of so many.
+// Returns the logits of all positions, computed in steps of the given number of positions.
 std::vector<float> Continued(Segment* segment, const Tensor& ids,
                              const std::vector<int64_t>& steps) {
   KeyValueCache cache;
@@ -310,7 +310,8 @@ std::vector<float> Continued(Segment* segment, const Tensor& ids,
   return logits;
 }
 
-// oneDNN adds up the products of few rows in another order than those of many.
+// oneDNN adds up products of few rows in another order than those of many, so results are only
+// close.
 TEST(LanguageModelTest, PositionsWithACacheHaveTheLogitsOfTheWholeSequence) {
   const auto ops = NewCpuOps(2);
   for (const char* name : {"gpt2", "llama"}) {

@@ -1,6 +1,6 @@
-// Batch norm's running statistics re-estimated for one evaluation, then put back. The estimates are
-// plain means over batches of each batch's mean and unbiased variance, as PyTorch's
-// torch.optim.swa_utils.update_bn takes them.
+// Re-estimates batch norm's running statistics for one evaluation and restores them afterwards. The
+// estimates are plain means, over batches, of each batch's mean and unbiased variance. PyTorch's
+// torch.optim.swa_utils.update_bn takes the same.
 //
 //   Start;  per batch: every segment's Forward with Mode::kRecalibrate, AddBatch;
 //   Apply;  any number of Forwards with Mode::kEvaluate;  Restore.
@@ -19,23 +19,23 @@ namespace thinwire {
 
 class Recalibration {
  public:
-  // Keeps a copy of the running statistics of `segments` in host memory. Segments and `device`,
-  // which is theirs, outlive this object.
+  // Copies the running statistics of `segments` to host memory. The segments and their `device`
+  // outlive this object.
   static absl::StatusOr<std::unique_ptr<Recalibration>> Start(std::vector<Segment*> segments,
                                                               Device* device);
 
-  // Takes in the statistics that the last batch left behind.
+  // Adds the statistics that the last batch left behind.
   absl::Status AddBatch();
 
-  // Running statistics are the means from now on. FailedPrecondition without a batch.
+  // Sets the running statistics to the means. FailedPrecondition without a batch.
   absl::Status Apply();
 
-  // Running statistics are those that Start met, bit for bit. At any time, also after an error;
-  // the owner's duty, since it can fail.
+  // Restores the running statistics that Start found, bit for bit. May be called at any time, also
+  // after an error. It can fail, so the owner must call it; the destructor does not.
   absl::Status Restore();
 
  private:
-  // One parameter that is running statistics: a mean or a variance per channel.
+  // A parameter that is running statistics: a mean or a variance per channel.
   struct Statistics {
     Tensor tensor;  // the parameter's own memory
     std::vector<float> kept;

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// One batch norm over one channel, trained on a batch so that its statistics are no defaults.
+// Tests one batch norm over one channel, trained on a batch so that its statistics are no defaults.
 class RecalibrationTest : public ::testing::Test {
  protected:
   RecalibrationTest() {
@@ -32,7 +32,7 @@ class RecalibrationTest : public ::testing::Test {
     ASSERT_TRUE(segment_->Forward(Column(values), Mode::kRecalibrate, nullptr).ok());
     ASSERT_TRUE(recalibration_->AddBatch().ok());
   }
-  // Mean and variance.
+  // Returns mean and variance.
   std::vector<float> Statistics() const {
     return {segment_->parameters()[2].value.floats()[0],
             segment_->parameters()[3].value.floats()[0]};

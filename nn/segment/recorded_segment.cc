@@ -16,8 +16,8 @@ class Result {
  public:
   void Set(Tensor tensor) { tensor_ = std::move(tensor); }
 
-  // The same memory under a name of its own, whose users are counted apart from whoever else uses
-  // it.
+  // Returns a tensor with the same memory but its own buffer, so that its users are counted apart
+  // from other users of the memory.
   Tensor Lend() {
     if (tensor_.empty()) return Tensor();
     const auto lent =
@@ -32,24 +32,24 @@ class Result {
   std::weak_ptr<Buffer> lent_;
 };
 
-// One microbatch in flight: its passes on memory of their own.
+// The memory and recordings of one microbatch in flight.
 struct Slot {
   std::unique_ptr<Recorder> recorder;
-  Tensor token;  // a microbatch's Saved holds it, and nothing else of the slot
+  Tensor token;  // held by a microbatch's Saved; points to this slot
   Tensor x, dy;
   Result y, dx;
   Saved saved;       // filled by every replay of the forward pass
   Saved waiting;     // filled by every replay of the backward pass, where that is split
-  int forward = -1;  // recordings; -1: not yet
+  int forward = -1;  // numbers of recordings; -1: not recorded yet
   int backward = -1;
   int weights = -1;
 
-  // Nobody waits for a backward pass, and nobody reads what the last ones returned. Other users
-  // only ever let go, so that what is seen unused stays so.
+  // Returns whether nobody waits for a backward pass or reads what the last passes returned. Other
+  // users can only drop references, so a slot that is seen to be free stays free.
   bool is_free() const { return token.buffer().use_count() == 1 && y.is_free() && dx.is_free(); }
 };
 
-// Passes that have run layer by layer, to their end.
+// Which passes have run layer by layer, to their end.
 struct Prepared {
   bool forward = false, backward = false, weights = false;
 };
@@ -62,8 +62,8 @@ class RecordedSegment final : public Segment {
         options_(options),
         parameters_recorder_(std::move(parameters)) {}
 
-  // Passes of a size run layer by layer once before they are recorded: libraries prepare
-  // themselves for a shape in its first pass, by means that cannot be recorded.
+  // A pass of a new size runs layer by layer once before it is recorded: in the first pass of a
+  // shape, libraries make preparations that cannot be recorded.
   absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) override {
     Prepared& prepared = prepared_[x.shape()[0]];
     if (pass.mode == Mode::kTrain && recording_ && IsRecordedSize(x.shape()[0]) &&
@@ -103,7 +103,7 @@ class RecordedSegment final : public Segment {
       *saved = slot->saved;
       ASSIGN_OR_RETURN(Tensor dx, segment_->Backward(slot->dy, saved));
       prepared.backward = true;
-      if (saved->waits()) saved->Push(token);  // as what waits is in the slot's memory
+      if (saved->waits()) saved->Push(token);  // what waits is in the slot's memory
       return dx;
     }
     RETURN_IF_ERROR(ToStatus(slot->recorder->Replay(slot->backward)));
@@ -127,7 +127,7 @@ class RecordedSegment final : public Segment {
 
   absl::Span<Parameter> parameters() override { return segment_->parameters(); }
 
-  // Like a pass, it is done once without a recording.
+  // Like a pass, this is done once without a recording.
   absl::Status ParametersChanged() override {
     if (parameters_changed_ < 0 && recording_ && parameters_prepared_) {
       Record(parameters_recorder_.get(), &parameters_changed_,
@@ -145,8 +145,8 @@ class RecordedSegment final : public Segment {
     return batch >= options_.least_batch && batch <= options_.most_batch;
   }
 
-  // The same slots serve the same microbatches of every step as long as nobody holds on to what
-  // they returned.
+  // Returns a free slot. The same slots serve the same microbatches of every step unless somebody
+  // still holds what they returned.
   absl::StatusOr<Slot*> FreeSlot(const Tensor& x) {
     auto& slots = slots_[x.shape()[0]];
     for (const auto& slot : slots) {
@@ -162,14 +162,14 @@ class RecordedSegment final : public Segment {
     return slots.back().get();
   }
 
-  // Forgets a slot that nobody uses.
+  // Drops a slot that nobody uses.
   void Drop(Slot* slot, int64_t batch) {
     auto& slots = slots_[batch];
     slots.erase(std::find_if(slots.begin(), slots.end(),
                              [slot](const auto& each) { return each.get() == slot; }));
   }
 
-  // Whether that could be recorded.
+  // Records the forward pass; returns whether that worked.
   bool RecordForward(Slot* slot) {
     Tensor y;
     Record(slot->recorder.get(), &slot->forward, [&]() -> absl::Status {
@@ -200,7 +200,8 @@ class RecordedSegment final : public Segment {
     return segment_->BackwardWeights(&waiting);
   }
 
-  // Leaves *recording negative if that cannot be recorded, and asks no more.
+  // Records what `submit` submits. If that fails, leaves *recording negative and records nothing
+  // any more.
   template <typename Submit>
   void Record(Recorder* recorder, int* recording, const Submit& submit) {
     absl::Status status = ToStatus(recorder->Start());
@@ -218,9 +219,9 @@ class RecordedSegment final : public Segment {
 
   const std::unique_ptr<Segment> segment_;
   const RecordingOptions options_;
-  bool recording_ = true;                                        // until a recording fails
-  std::map<int64_t, Prepared> prepared_;                         // by batch size
-  std::map<int64_t, std::vector<std::unique_ptr<Slot>>> slots_;  // likewise
+  bool recording_ = true;                 // false once a recording has failed
+  std::map<int64_t, Prepared> prepared_;  // by batch size
+  std::map<int64_t, std::vector<std::unique_ptr<Slot>>> slots_;  // by batch size
   std::unique_ptr<Recorder> parameters_recorder_;
   bool parameters_prepared_ = false;
   int parameters_changed_ = -1;

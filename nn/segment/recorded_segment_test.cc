@@ -27,7 +27,8 @@ std::vector<BlockSpec> SmallNetwork() {
       {1, 6, 6, 3});
 }
 
-// One network twice on the tested backend: `recorded` records batches of 4, `plain` none.
+// One network built twice on the tested backend: `recorded` records batches of 4, `plain` records
+// none.
 class RecordedSegmentTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -63,7 +64,7 @@ class RecordedSegmentTest : public ::testing::Test {
   Tensor X(int64_t batch, int i) { return Random({batch, 6, 6, 3}, "x" + std::to_string(i)); }
   Tensor Dy(int64_t batch, int i) { return Random({batch, 5}, "dy" + std::to_string(i)); }
 
-  // Gives both the same pass and wants the same result, bit for bit.
+  // Runs both with the same pass and expects equal results, bit for bit.
   void Forward(const Tensor& x, Saved* plain, Saved* recorded) {
     ExpectEqual(*plain_->Forward(x, Mode::kTrain, plain),
                 *recorded_->Forward(x, Mode::kTrain, recorded));
@@ -231,7 +232,7 @@ TEST(RecordedLanguageModelTest, TokensToLogitsAreThoseOfTheSegmentItself) {
   }
 }
 
-// Two microbatches on their way at a time.
+// Runs two microbatches at a time.
 TEST_F(RecordedSegmentTest, TheGradientOfLogitsTakesTheirMemory) {
   SegmentOptions options;
   options.device = device_;

@@ -18,7 +18,7 @@ bool TakesIds(const BlockSpec& block) {
   return !block.layers.empty() && block.layers.front().kind == LayerKind::kEmbedding;
 }
 
-// The last block's, of a sample, as it stands in memory.
+// Returns the shape of a sample of the last block's output, as it is in memory.
 Shape ResultOf(const BlockSpec& last, const SegmentOptions& options) {
   const int axis = last.out.rank() - 1;
   return options.ends_model ? last.out.With(axis, options.ops->RowOfLogits(last.out[axis]))
@@ -96,7 +96,7 @@ class BuiltSegment final : public Segment {
   }
 
  private:
-  // Calls `pass`; what it does to weights and their gradients takes few launches.
+  // Calls `pass` with its work on weights and their gradients joined into few launches.
   template <typename Pass>
   absl::Status WithWeightsJoined(const Pass& pass) {
     options_.ops->JoinWeights();
@@ -104,7 +104,8 @@ class BuiltSegment final : public Segment {
     const absl::Status finished = ToStatus(options_.ops->FinishWeights());
     return passed.ok() ? finished : passed;
   }
-  // That of the tensor, where `whole` is one with all positions.
+  // Returns the shape that a sample of `x` must have; `whole` has all positions, but with a cache x
+  // may have fewer.
   static Shape SampleOf(const Shape& whole, const Tensor& x, const Pass& pass) {
     if (pass.cache == nullptr || x.empty() || x.shape().rank() < 2) return whole;
     const int64_t positions = x.shape()[1];

@@ -1,7 +1,7 @@
 // The blocks between two cuts, built on one device: forward, backward, parameters.
 //
-// Nothing of a microbatch is kept in the segment: a schedule has several microbatches between
-// their Forward and their Backward, and each brings its own Saved. One thread at a time.
+// A segment keeps nothing of a microbatch. A schedule has several microbatches between their
+// Forward and their Backward, and each has its own Saved. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -28,54 +28,57 @@ struct SegmentOptions {
   uint64_t dropout_seed = 0;
   Recompute recompute = Recompute::kNone;  // models/cost.h says which blocks run forward again
   bool needs_input_gradient = true;        // false for the segment that reads the data
-  // Backward leaves the gradients of the weights of products and convolutions to BackwardWeights
-  // (Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024: its B and W).
+  // Backward leaves the weight gradients of products and convolutions to BackwardWeights (B and W
+  // in Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024).
   bool splits_backward = false;
-  // The last layer, a linear one, makes the model's logits, of which a row may be longer than there
-  // are classes (Ops::RowOfLogits).
+  // The last layer is linear and makes the model's logits. Their rows may be longer than the number
+  // of classes (Ops::RowOfLogits).
   bool ends_model = false;
 };
 
-// Whether a segment that ends in it may have `ends_model`: a model of one's own may end in any
-// layer.
+// Returns whether a segment that ends in `block` may have `ends_model`. A user's own model may end
+// in any layer.
 bool EndsLinear(const BlockSpec& block);
 
 class Segment {
  public:
   virtual ~Segment() = default;
 
-  // x: [batch, ...] of the first block's `in`, in the compute type; int32 for an embedding. With a
-  // cache of any number of positions up to that.
-  // Returns the last block's output, of a segment that ends the model with rows of as many elements
-  // as suit the device, zeros behind the classes. Any batch size.
+  // Runs the forward pass. x: [batch, ...] of the first block's `in`, in the compute type, or int32
+  // for an embedding; any batch size. With a cache it may have fewer positions. Returns the last
+  // block's output. A segment that ends the model returns rows as long as suits the device, with
+  // zeros behind the classes.
   virtual absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass& pass, Saved* saved) = 0;
 
-  // dy: gradient of the loss with respect to Forward's result. Empties `saved`. Adds to the
-  // parameters' gradients; returns dx, or an empty tensor without needs_input_gradient and for
-  // token ids. With splits_backward `saved` then has what BackwardWeights needs: input and output's
-  // gradient of each product and convolution (models/cost.h: waiting_elements).
+  // Runs the backward pass and empties `saved`. dy is the gradient of the loss with respect to
+  // Forward's result. Adds to the parameters' gradients. Returns dx; it is empty without
+  // needs_input_gradient and for token ids. With splits_backward, `saved` then has what
+  // BackwardWeights needs: input and output gradient of each product and convolution
+  // (models/cost.h: waiting_elements).
   virtual absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved* saved) = 0;
 
-  // With splits_backward, later, in the order of the microbatches: adds to the gradients that
-  // Backward has left, so that they have the bits of one that does not split. Empties `saved`.
+  // Adds the gradients that Backward has left out, with splits_backward, and empties `saved`.
+  // Called later, in the order of the microbatches, it gives the same bits as a Backward that does
+  // not split.
   virtual absl::Status BackwardWeights(Saved* saved) = 0;
 
-  // In model order; stable addresses.
+  // Returns the parameters in model order; their addresses do not change.
   virtual absl::Span<Parameter> parameters() = 0;
 
-  // To be called when values were written from outside (optimizer, checkpoint): makes the copies in
-  // the compute type and in the kernels' own layouts anew.
+  // Recomputes the copies in the compute type and in the kernels' own layouts. Must be called after
+  // values were written from outside (optimizer, checkpoint).
   virtual absl::Status ParametersChanged() = 0;
 
   virtual absl::Status ClearGradients() = 0;
 };
 
-// Parameters start as f(init_seed, parameter name) and nothing else; a tied one as what it copies.
+// Builds a segment. A parameter's initial value depends only on init_seed and its name; a tied one
+// starts like the one that it copies.
 absl::StatusOr<std::unique_ptr<Segment>> BuildSegment(absl::Span<const BlockSpec> blocks,
                                                       const SegmentOptions& options);
 
-// Lets both copies of a tied weight (models/tied_weight.h) that one segment holds be one memory, so
-// that it is updated once. The segment's owner calls it before anything else is made of it.
+// Makes the two copies of a tied weight (models/tied_weight.h) in one segment share memory, so that
+// it is updated once. The segment's owner calls it before anything else uses the parameters.
 absl::Status ShareTiedValue(const TiedWeight& tied, Segment* segment);
 
 }  // namespace thinwire

@@ -22,7 +22,7 @@ double Norm(const std::vector<float>& values) {
   return std::sqrt(squares);
 }
 
-// Everything that one forward and backward pass of `segment` produces, in one row.
+// Returns everything that one forward and backward pass of `segment` produces, one after the other.
 std::vector<float> OnePass(Segment* segment, const Tensor& x, const Tensor& dy) {
   Saved saved;
   const Tensor y = *segment->Forward(x, Mode::kTrain, &saved);
@@ -330,7 +330,7 @@ TEST(SegmentTest, BatchNormKeepsItsPrecisionFarFromZero) {
   Tensor x = RandomTensor({50, 8, 8, 4}, "x");
   Saved saved;
   const std::vector<float> near = Values(*segment->Forward(x, Mode::kTrain, &saved));
-  for (float& value : x.floats()) value += 1024;  // costs the inputs 10 of 24 bits
+  for (float& value : x.floats()) value += 1024;  // which costs the inputs 10 of 24 bits
   const std::vector<float> far = Values(*segment->Forward(x, Mode::kTrain, &saved));
   EXPECT_LT(RelativeDistance(far, near), 1e-4);
 }
@@ -357,8 +357,8 @@ TEST(SegmentTest, BF16StaysCloseToFP32) {
   ASSERT_EQ(y16.dtype(), DType::kBF16);
   ASSERT_TRUE(bf16->Backward(Converted(dy, DType::kBF16, ops.get()), &saved).ok());
   EXPECT_LT(RelativeDistance(Converted(y16, DType::kF32, ops.get()), y32), 0.02);
-  // Loose: 0.14 was met here. ReLU masks that flip between the types would explain it; each layer
-  // alone is held to less in gradient_test.cc.
+  // Loose: 0.14 was observed. ReLU masks that differ between the types would explain it;
+  // gradient_test.cc holds each layer alone to less.
   EXPECT_LT(RelativeDistance(Gradients(bf16.get()), Gradients(fp32.get())), 0.2);
 }
 

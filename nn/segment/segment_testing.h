@@ -1,4 +1,4 @@
-// Small things that the tests of segments share: random tensors, models made of a few layers.
+// Helpers of the tests of segments: random tensors, and models made of a few layers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace thinwire {
 
-// Uniform in [-1, 1), a function of (shape, name).
+// Returns values uniform in [-1, 1) that depend only on (shape, name).
 inline Tensor RandomTensor(const Shape& shape, const std::string& name) {
   Tensor tensor = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
   RandomStream random(RandomKey(7, name));
@@ -27,7 +27,7 @@ inline Tensor RandomTensor(const Shape& shape, const std::string& name) {
   return tensor;
 }
 
-// Token ids in [0, vocabulary), a function of (shape, name).
+// Returns token ids in [0, vocabulary) that depend only on (shape, name).
 inline Tensor RandomIds(const Shape& shape, int64_t vocabulary, const std::string& name) {
   Tensor tensor = *Tensor::Allocate(CpuDevice(), DType::kI32, shape);
   RandomStream random(RandomKey(7, name));
@@ -49,7 +49,7 @@ inline std::vector<float> Values(const Tensor& tensor) {
   return std::vector<float>(floats.begin(), floats.end());
 }
 
-// |a - b| / |b| in the Euclidean norm.
+// Returns |a - b| / |b| in the Euclidean norm.
 inline double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   double distance = 0, norm = 0;
@@ -124,7 +124,7 @@ inline LayerSpec DropoutOf(double rate, std::string name = "drop") {
   return spec;
 }
 
-// A language model of two blocks: `name` is gpt2, or llama with four heads that share two.
+// Returns a language model of two blocks: `name` is gpt2, or llama with four heads that share two.
 inline constexpr int64_t kTinyPositions = 6, kTinyVocabulary = 11;
 inline Model TinyLanguageModel(const std::string& name, double dropout = 0, bool tied = true) {
   ModelOptions options = *OptionsOf(name);
@@ -142,7 +142,7 @@ inline Model TinyLanguageModel(const std::string& name, double dropout = 0, bool
   return *std::move(model);
 }
 
-// One block of `layers` on samples of `input` (batch extent 1).
+// Returns one block of `layers` on samples of shape `input` (batch extent 1).
 inline std::vector<BlockSpec> OneBlock(std::vector<LayerSpec> layers, const Shape& input) {
   Model model;
   model.input = input;

@@ -1,5 +1,5 @@
-// One direction of one cut, as both of its ends must know it. sender.h and receiver.h are the ends;
-// whatever a compensation has to remember belongs there.
+// What both ends of one direction of a cut must agree on. sender.h and receiver.h have the ends;
+// the state of compensations (error feedback) lives there.
 #pragma once
 
 #include <cstdint>
@@ -18,52 +18,60 @@
 
 namespace thinwire {
 
-// One direction of one cut; equal at both ends.
+// Settings of one direction of one cut. Both ends have the same, but for `peer` and what belongs to
+// the process: `patience` and all fields behind it.
 struct BoundarySpec {
-  std::string name;  // of the cut: "layer1"
-  std::string peer;  // who is at the other end, for messages: "stage 2 (10.0.0.7:4700)"
+  std::string name;  // name of the cut: "layer1"
+  std::string peer;  // the other end, as error messages name it: "stage 2 (10.0.0.7:4700)"
   uint32_t cut = 0;  // index in model order
   Direction direction = DIRECTION_UNSPECIFIED;
-  Shape sample;  // batch extent 1
-  // Of a sample's, by slice, in messages of training, whose units are slices; none: all.
+  Shape sample;  // shape of a sample, with a batch extent of 1
+  // Number of positions of each slice, in order, where training messages carry slices of a
+  // sequence. Empty if a message carries whole samples.
   std::vector<int64_t> slice_positions;
-  Shape basis;  // of the messages of PHASE_BASIS; rank 0: there are none
+  Shape basis;  // shape of PHASE_BASIS messages; rank 0 if there are none
   DType compute = DType::kF32;
   CodecSpec codec;
   LevelSpec level;
   FeedbackSpec feedback;
   OnNonfinite on_nonfinite = OnNonfinite::kError;
-  bool keeps_support = false;  // activations: the gradients' codec needs what they received
-  int64_t max_batch = 0;       // samples of the largest message
+  bool keeps_support = false;  // activations: the gradients' codec needs the received non-zeros
+  int64_t max_batch = 0;       // number of samples of the largest message
   uint64_t codec_seed = 0;
-  int64_t error_every = 0;  // distortion is measured on every n-th step; 0: never
-  int capacity = 1;         // messages in flight
-  // Of waits for a neighbour's or one's own executor.
+  int64_t error_every = 0;  // measures distortion on every n-th step; 0: never
+  int capacity = 1;         // number of messages in flight
+  // Limit of waits for a neighbour or for this stage's own executor.
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();
-  std::shared_ptr<StepTrace> trace;  // null: none
-  Device* device = nullptr;          // of the tensors
+  std::shared_ptr<StepTrace> trace;  // null if nothing is traced
+  Device* device = nullptr;          // where the tensors are
   CodecKernels* kernels = nullptr;
 };
 
-// The longest payload that this direction can carry: exact messages, every level and what feedback
-// sends included.
+// Returns the size of the longest payload that this direction can carry. It covers exact messages,
+// every level of the codec and what feedback sends.
 absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec);
 
+// Returns what both ends of feedback are made from.
 FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec);
 
+// Returns whether the trace wants slices of the training message `key`.
 bool IsTraced(const BoundarySpec& spec, const MessageKey& key);
 
-// Of a training message at an end whose codec works on `thread`.
+// Returns the slice `name` of a training message, for an end whose codec works on `thread`; a slice
+// without a trace if the message is not traced.
 PlannedSlice MessageSlice(const BoundarySpec& spec, Slice::Thread thread, const MessageKey& key,
                           const char* name);
 
-// How one end works: on a thread of its own (a wire), or within the caller's (inside a process).
+// Where an end encodes or decodes: on its own thread (between processes) or in the caller's (inside
+// a process).
 enum class Worker { kOwnThread, kInline };
 
-// The codec of the last message, made anew when a level changes it. One thread at a time.
+// Keeps the codec of the last message and replaces it when a level changes its spec. Not
+// thread-safe.
 class CodecInForce {
  public:
   explicit CodecInForce(CodecKernels* kernels) : kernels_(kernels) {}
+  // Returns the codec of `spec`, valid until the next call; the errors of NewCodec.
   absl::StatusOr<const Codec*> Get(const CodecSpec& spec);
 
  private:

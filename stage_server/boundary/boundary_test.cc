@@ -49,7 +49,7 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     Make(GetParam());
   }
 
-  // `change` makes the receiver's specification another one.
+  // Makes both ends; `change` edits the receiver's specification only.
   void Make(
       Worker worker, const std::function<void(BoundarySpec*)>& change = [](BoundarySpec*) {},
       SupportMaps* at_sender = nullptr, SupportMaps* at_receiver = nullptr) {
@@ -68,7 +68,7 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     receiver_ = *BoundaryReceiver::New(of_receiver, down_.get(), worker, at_receiver);
   }
 
-  // An epoch of `batches` batches of one sample.
+  // Returns an epoch of `batches` batches of one sample.
   static std::shared_ptr<const EpochRows> Rows(uint32_t epoch, int64_t batches) {
     return std::make_shared<const EpochRows>(
         EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, epoch, /*samples=*/batches},
@@ -79,7 +79,7 @@ class BoundaryTest : public ::testing::TestWithParam<Worker> {
     sender_->StartEpoch(Rows(1, batches));
     receiver_->StartEpoch(Rows(1, batches));
   }
-  // What the receiver says to a message of `key`, which it expects.
+  // Sends a message of `key` and returns what the receiver, which wants `expected`, says.
   absl::Status SendTo(const MessageKey& key, BoundaryReceiver::Expected expected) {
     EXPECT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
     expected.key = key;
@@ -161,7 +161,7 @@ TEST_P(BoundaryTest, ARelativeErrorOfZerosIsNotCounted) {
   spec_.feedback.kind = FeedbackKind::kEf;
   Make(GetParam());
   StartEpoch();
-  // The second message is what the first one left: x is zero, the receiver's is not.
+  // The second message carries what the first one left: x is zero, what the receiver gets is not.
   for (const auto& [step, value] : {std::pair(1, 1.0f), std::pair(2, 0.0f)}) {
     ASSERT_TRUE(sender_->Send(Key(step), 5, true, Of({value, value, value, value})).ok());
     ASSERT_TRUE(receiver_->Receive(Expect(step), Soon()).ok());
@@ -283,8 +283,8 @@ TEST_P(BoundaryTest, AnotherStepIsRefusedNamingBoth) {
               AllOf(HasSubstr("layer1"), HasSubstr("step 2"), HasSubstr("step 1")));
 }
 
-// A step early, a step gone by and an epoch ahead: what would change state is refused by its
-// number, before the digests find out what it did.
+// A step early, a step late and an epoch ahead: a message that would change state is refused by its
+// number, before any digest could show the damage.
 TEST_P(BoundaryTest, WhatDoesNotComeNextIsRefusedBeforeItTouchesState) {
   spec_.feedback.kind = FeedbackKind::kEf21;
   spec_.feedback.digest_every = 1;
@@ -432,7 +432,7 @@ TEST_P(BoundaryTest, ADeadlineNamesCutAndMessage) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("layer1"));
 }
 
-// Takes whatever is sent, by that way.
+// A link that claims to have sent everything by the given way.
 class OneWay final : public Link {
  public:
   explicit OneWay(Way way) : way_(way) {}

@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<MessageDecoder>> MessageDecoder::New(const Bounda
   return decoder;
 }
 
-// A basis' gradient says nothing of samples and is nobody's state.
+// A basis' gradient belongs to no sample and has no state.
 absl::Status MessageDecoder::CheckBasis(const Message& message) const {
   if (spec_.basis.rank() == 0) {
     return absl::InvalidArgumentError("a basis' gradient, want none: nothing is learned here");
@@ -68,7 +68,7 @@ bool MessageDecoder::NeedsRows(const Message& message) const {
   return message.key.phase == PHASE_TRAIN && spec_.feedback.kind == FeedbackKind::kEf21;
 }
 
-// Only what changes state without a codec was gathered on the device and is wanted on the host.
+// Copies to the host what the link gathered on the device but feedback needs on the host.
 absl::StatusOr<Payload> MessageDecoder::OnHost(const Payload& payload) const {
   if (payload.device == nullptr) return payload;
   const size_t bytes = payload.bytes.size();
@@ -78,7 +78,7 @@ absl::StatusOr<Payload> MessageDecoder::OnHost(const Payload& payload) const {
   return Payload{std::move(copy), {data, bytes}};
 }
 
-// The gathered payload becomes the tensor where it lies, or is copied to where tensors live.
+// Makes the payload a tensor where it lies, or copies it to the device of the tensors.
 absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
   const DType type = message.dtype;
   const size_t want = message.shape.elements() * SizeOf(type);
@@ -124,7 +124,7 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
   incoming.state_digest = message.state_digest;
   incoming.frozen = message.key.phase != PHASE_TRAIN;
   incoming.step = message.key.step;
-  // An exact message says nothing about the codec in force.
+  // An exact message does not name the codec in force.
   ASSIGN_OR_RETURN(const Codec* codec, codecs_.Get(incoming.exact ? spec_.codec : message.codec));
   return feedback_->Decode(*codec, incoming);
 }

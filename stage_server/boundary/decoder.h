@@ -1,5 +1,5 @@
-// What a receiver makes of one message: whether it may be, the level it was coded at, state and
-// support. The mirror of encoder.h.
+// Turns one received message back into a tensor: checks it, finds the level at which it was coded,
+// and keeps state and support. The mirror of encoder.h.
 #pragma once
 
 #include <memory>
@@ -15,22 +15,23 @@
 
 namespace thinwire {
 
-// One thread at a time. Messages are decoded in the order in which they came.
+// Not thread-safe. Messages are decoded in the order in which they came.
 class MessageDecoder {
  public:
-  // As MessageEncoder::New.
+  // Makes a decoder; parameters as for MessageEncoder::New.
   static absl::StatusOr<std::unique_ptr<MessageDecoder>> New(const BoundarySpec& spec,
                                                              SupportMaps* support);
 
-  // InvalidArgument if type, shape, codec or marks of state are not what this direction can carry
-  // in that epoch and phase. Whether a message had to be exact is for BoundaryReceiver::Receive.
+  // Checks that this direction can carry the message's type, shape, codec and marks of state in its
+  // epoch and phase; InvalidArgument if not. Whether a message had to be exact is checked by
+  // BoundaryReceiver::Receive.
   absl::Status Check(const Message& message) const;
 
-  // True if Decode needs the rows of the message's epoch.
+  // Returns whether Decode needs the rows of the message's epoch.
   bool NeedsRows(const Message& message) const;
 
-  // `rows` of the message's epoch, or null where none are needed. The errors of
-  // FeedbackReceiver::Decode.
+  // Decodes a checked message. `rows` are those of the message's epoch, or null where none are
+  // needed. Returns the errors of FeedbackReceiver::Decode.
   absl::StatusOr<Tensor> Decode(const Message& message, const EpochRows* rows);
 
   FeedbackReceiver& feedback() { return *feedback_; }

@@ -19,7 +19,7 @@ uint64_t MessageRandomKey(const BoundarySpec& spec, const MessageKey& key) {
   return RandomKey(stream, key.step, key.microbatch);
 }
 
-// Squares of finite fp32 numbers add up to a finite fp64 number, and nothing else does.
+// The sum of squares in fp64 is finite exactly if all fp32 numbers in it are.
 absl::StatusOr<bool> IsFinite(const Tensor& x, CodecKernels* kernels) {
   CodecKernels::Sums sums;
   RETURN_IF_ERROR(ToStatus(kernels->Compare(x.view(), x.view(), &sums)));
@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<MessageEncoder>> MessageEncoder::New(const Bounda
   ASSIGN_OR_RETURN(auto feedback, FeedbackSender::New(FeedbackOptionsOf(spec)));
   std::unique_ptr<MessageEncoder> encoder(
       new MessageEncoder(spec, support, sends_from, std::move(feedback)));
-  RETURN_IF_ERROR(encoder->codecs_.Get(spec.codec).status());  // what it refuses, it refuses now
+  // Refuses a bad spec now, not at the first message.
+  RETURN_IF_ERROR(encoder->codecs_.Get(spec.codec).status());
   return encoder;
 }
 
@@ -47,7 +48,8 @@ MessageEncoder::MessageEncoder(const BoundarySpec& spec, SupportMaps* support,
       codecs_(spec.kernels),
       level_(spec.codec, spec.level) {}
 
-// The tensor's own bytes: its memory, or where neither the host nor the link can read that a copy.
+// Returns the tensor's own bytes: its memory, or a copy where neither the host nor the link can
+// read that.
 absl::StatusOr<Payload> MessageEncoder::RawBytes(const Tensor& x) const {
   const bool stays = !x.device()->is_host() && x.device() == sends_from_;
   std::shared_ptr<Buffer> buffer = x.buffer();
@@ -64,7 +66,8 @@ bool MessageEncoder::IsMeasured(const Outgoing& outgoing) const {
          outgoing.key.step % spec_.error_every == 0;
 }
 
-// All but what the payload decides: the codec, what it may use, and the message's own part.
+// Fills in everything that does not depend on the payload: the message's own fields, the codec, and
+// what that may use.
 absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& outgoing) {
   const MessageKey& key = outgoing.key;
   const bool training = key.phase == PHASE_TRAIN;
@@ -91,7 +94,7 @@ absl::StatusOr<FeedbackSender::Encoded> MessageEncoder::EncodeOrPass(
   if (!refused || !outgoing.compress) return encoded;
   ASSIGN_OR_RETURN(const bool is_finite, IsFinite(*outgoing.x, spec_.kernels));
   if (is_finite) return encoded;
-  // A plugin's codec knows one kind of refusal only.
+  // A plugin's codec may have answered InvalidArgument, as it has no other code for a refusal.
   if (spec_.on_nonfinite == OnNonfinite::kError) {
     return absl::OutOfRangeError(encoded.status().message());
   }
@@ -122,7 +125,7 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
   out.frozen = !training;
   out.step = outgoing.key.step;
   out.context = encoded->context;
-  // Without feedback a measurement decodes on its own, outside of the time that encoding takes.
+  // Without feedback, Measure decodes the payload itself, so that encoding is not timed with it.
   out.want_received = outgoing.want_received ||
                       (training && (spec_.keeps_support || (remembers && IsMeasured(outgoing))));
   const size_t capacity =
@@ -133,7 +136,7 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
                    EncodeOrPass(*encoded->codec, out, absl::MakeSpan(data, capacity)));
   encoded->message.payload = {std::move(buffer),
                               absl::MakeConstSpan(data, encoded->feedback.bytes)};
-  encoded->context.axes = feedback_->axes().axes.get();  // those that the receiver now has
+  encoded->context.axes = feedback_->axes().axes.get();  // those that the receiver has now
   return absl::OkStatus();
 }
 

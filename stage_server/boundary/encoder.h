@@ -1,5 +1,5 @@
-// What a sender makes of one tensor: the level in force, feedback, support, what goes exact, and
-// how much was lost. Knows nothing of queues and links.
+// Turns one tensor into a message: chooses the level, applies feedback and support, decides what
+// goes exact and measures the loss. Knows nothing of queues and links.
 #pragma once
 
 #include <memory>
@@ -21,11 +21,12 @@
 
 namespace thinwire {
 
-// One thread at a time. Messages are encoded in the order in which they are sent.
+// Not thread-safe. Messages are encoded in the order in which they are sent.
 class MessageEncoder {
  public:
-  // `support` outlives the encoder; null where no codec needs it. Payloads of exact tensors on
-  // `sends_from` stay in its memory; null: all are the host's.
+  // Makes an encoder. `support` outlives it; null where no codec needs it. Payloads of exact
+  // tensors that lie on `sends_from` stay in its memory; if it is null, all payloads are host
+  // memory.
   static absl::StatusOr<std::unique_ptr<MessageEncoder>> New(const BoundarySpec& spec,
                                                              SupportMaps* support,
                                                              const Device* sends_from);
@@ -34,28 +35,30 @@ class MessageEncoder {
     MessageKey key;
     uint64_t sample_digest = 0;
     bool compress = false;
-    Tensor x;                               // nobody changes its memory any more
-    std::shared_ptr<const EpochRows> rows;  // of the message's epoch; training with feedback only
-    bool want_received = false;             // Encoded::feedback.received is filled in
-    std::optional<double> sum_of_squares = {};  // of a message without a tensor
-    SteadyTime submitted = {};                  // when it was, in a traced step
+    Tensor x;                                   // nobody changes its memory any more
+    std::shared_ptr<const EpochRows> rows;      // the epoch's; for training with feedback only
+    bool want_received = false;                 // fill in Encoded::feedback.received
+    std::optional<double> sum_of_squares = {};  // payload of a message without a tensor
+    SteadyTime submitted = {};                  // when it was queued; set in a traced step
   };
-  // The message, and what was at hand while it was made. Some tensors share the memory of the
-  // encoder's state: an Encoded goes before the next message is encoded.
+  // A message and what was used to make it. Some of its tensors share memory with the encoder's
+  // state, so it must be destroyed before the next message is encoded.
   struct Encoded {
     Message message;
-    const Codec* codec = nullptr;         // the one in force, of the encoder
-    MessageContext context;               // what it was given
-    std::unique_ptr<SupportMap> support;  // that `context` names
+    const Codec* codec = nullptr;         // codec in force; the encoder owns it
+    MessageContext context;               // what the codec was given
+    std::unique_ptr<SupportMap> support;  // the map that `context` points to
     FeedbackSender::Encoded feedback;
   };
-  // InvalidArgument when `x` holds NaN or infinity, is compressed and may not pass.
+  // Encodes `outgoing`. OutOfRange if its tensor holds NaN or infinity, is to be compressed, and
+  // on_nonfinite says that this is an error.
   absl::StatusOr<Encoded> Encode(const Outgoing& outgoing);
 
-  // True if the error of this message is wanted: training, compressed, every n-th step.
+  // Returns whether the error of this message is to be measured: it is a training message, is
+  // compressed, and its step is a multiple of `error_every`.
   bool IsMeasured(const Outgoing& outgoing) const;
-  // What was lost between `outgoing` and what the receiver makes of `encoded`. A level that follows
-  // the error takes note of it.
+  // Measures the difference between `outgoing` and what the receiver makes of `encoded`. A level
+  // that follows the error is told of it.
   absl::StatusOr<MeasuredError> Measure(const Outgoing& outgoing, const Encoded& encoded);
 
   FeedbackSender& feedback() { return *feedback_; }

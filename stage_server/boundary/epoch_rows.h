@@ -1,5 +1,6 @@
-// Which rows of state belong to the samples of a training message: a function of the experiment
-// and the epoch, so that every stage knows it without reading data or being told.
+// Maps the samples of a training message to the rows of state that belong to them. The map depends
+// only on the experiment and the epoch, so each stage computes it without reading data or being
+// told.
 #pragma once
 
 #include <cstdint>
@@ -12,50 +13,50 @@
 
 namespace thinwire {
 
-// How an epoch is made of batches and these of microbatches.
+// How an epoch is divided into batches, and batches into microbatches.
 struct EpochSpec {
   Shuffle shuffle;  // its batch_size is the run's
   int microbatches = 1;
-  uint32_t epoch = 0;   // from 1
-  int64_t samples = 0;  // of the training set
-  // Of the run: those whose messages will come; 0: from the epoch's first, to its last.
+  uint32_t epoch = 0;   // counted from 1
+  int64_t samples = 0;  // size of the training set
+  // First and last step of the run whose messages will come. 0: the epoch's first, or its last.
   uint64_t first_step = 0, last_step = 0;
-  bool goes_on = true;  // the messages that come then are the next step's
+  bool goes_on = true;  // messages after `last_step` are those of the next step
 };
 
-// Immutable: any thread.
+// Immutable, so any thread may use it.
 class EpochRows {
  public:
-  // `needs_ids`: rows of StateKey::kSample and kBatch will be asked for, which takes the epoch's
-  // order; others do without.
+  // Set `needs_ids` if rows of StateKey::kSample or kBatch will be asked for: only these need the
+  // order of the epoch, which takes time to compute.
   EpochRows(const EpochSpec& spec, bool needs_ids);
 
   uint32_t epoch() const { return spec_.epoch; }
-  // Of which steps messages will come, from the first to the last.
+  // Return the first and the last step whose messages will come.
   uint64_t first_step() const;
   uint64_t last_step() const;
-  // The epoch of the step that follows these; nothing where nobody has said what does.
+  // Returns the epoch of the step behind last_step(), or nothing if it is not known what follows.
   std::optional<uint32_t> NextEpoch() const;
 
-  // One row for each sample of the message, in order. InvalidArgument naming step or microbatch if
-  // the epoch does not have it.
+  // Returns one row for each sample of the message, in order. InvalidArgument names the step or
+  // microbatch if the epoch does not have it.
   absl::StatusOr<std::vector<uint64_t>> Of(StateKey key, uint64_t step, uint32_t microbatch) const;
 
-  // Microbatches of the batch of that step, which the epoch has.
+  // Returns the number of microbatches of step `step`, which must be one of the epoch's.
   int Microbatches(uint64_t step) const;
 
  private:
-  // The steps of all epochs before this one.
+  // Returns the number of steps of all epochs before this one.
   uint64_t StepsBefore() const { return (spec_.epoch - 1) * static_cast<uint64_t>(batches_); }
-  // The number of the step's batch in the epoch, from 0; batches_ or more for every step of another
-  // epoch.
+  // Returns the index, from 0, of the step's batch in the epoch. It is at least batches_ for a step
+  // of any other epoch.
   uint64_t BatchIndex(uint64_t step) const;
   int64_t BatchSize(int64_t index) const;
 
   const EpochSpec spec_;
   const int64_t batches_;
-  std::vector<int64_t> order_;        // sample ids
-  std::vector<int64_t> batch_order_;  // names of batches
+  std::vector<int64_t> order_;        // sample ids, in the order of the epoch
+  std::vector<int64_t> batch_order_;  // numbers of batches, in that order
 };
 
 }  // namespace thinwire

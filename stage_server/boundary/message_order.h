@@ -1,6 +1,6 @@
-// Which training message comes next in one direction of a cut. What changes state is taken in that
-// order or not at all: a message that comes twice, or is numbered wrongly, would otherwise be found
-// out only by what it has done to the state.
+// Tracks which training message comes next in one direction of a cut. Messages that change state
+// are accepted only in that order. A repeated or wrongly numbered message would otherwise show only
+// by the damage to the state.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 
 namespace thinwire {
 
-// One thread at a time.
+// Not thread-safe.
 class MessageOrder {
  public:
-  // The messages that come from now on are those of `rows`, step after step and in each step
-  // microbatch after microbatch.
+  // Expects the messages of `rows` from now on: step by step and, within a step, microbatch by
+  // microbatch.
   void Start(std::shared_ptr<const EpochRows> rows);
 
-  // InvalidArgument naming the epoch, step and microbatch wanted, if the message can come neither
-  // now nor, where all that Start announced have come, with the next Start: a peer may be ahead,
-  // and then begins the step that follows. Before the first Start anything may.
+  // Checks that `key` is the next message; InvalidArgument names the epoch, step and microbatch
+  // wanted. When all announced messages have come, the first of the next step is accepted too,
+  // since a peer may be ahead. Before the first Start every message is accepted.
   absl::Status Check(const MessageKey& key) const;
 
-  // True if all messages that Start announced have come, or it was not called yet.
+  // Returns whether all messages announced by Start have come, or Start was never called.
   bool is_complete() const { return rows_ == nullptr || step_ > rows_->last_step(); }
-  // The message that Check accepted has come. Requires !is_complete().
+  // Counts the message that Check accepted as received. Requires !is_complete().
   void Advance();
 
-  // What Start was given; null before.
+  // Returns what Start was given; null before the first.
   const std::shared_ptr<const EpochRows>& rows() const { return rows_; }
 
  private:
   std::shared_ptr<const EpochRows> rows_;
-  // The next message's.
+  // Step and microbatch of the next message.
   uint64_t step_ = 0;
   uint32_t microbatch_ = 0;
 };

@@ -6,7 +6,7 @@
 namespace thinwire {
 namespace {
 
-// The upper one of two in the middle.
+// Returns the median; of an even number, the upper one of the two in the middle.
 absl::Duration Median(std::vector<absl::Duration> of) {
   const auto middle = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2);
   std::nth_element(of.begin(), middle, of.end());

@@ -1,6 +1,6 @@
-// How long a stage waits for its neighbours. A slow run is not a dead one: a wait ends only when
-// the whole run has stood still, no stage of it computing or receiving anything, for longer than
-// its steps have taken so far.
+// How long a stage waits for its neighbours. A slow run is not a dead one, so a wait ends only when
+// the whole run has stood still for longer than its steps have taken so far. The run stands still
+// while no stage of it computes or receives anything.
 #pragma once
 
 #include <atomic>
@@ -15,44 +15,46 @@
 
 namespace thinwire {
 
-// One per run and stage. Any thread.
+// One object per run and stage. Thread-safe.
 class Patience {
  public:
-  // From this many steps on their seconds count: median + kDeviations * MAD of the last kWindow,
-  // MAD being the median of what they differ from their median by.
+  // After kFewSteps steps the limit is median + kDeviations * MAD of the durations of the last
+  // kWindow steps. MAD is the median absolute deviation from the median.
   static constexpr size_t kFewSteps = 8, kWindow = 64;
   static constexpr double kDeviations = 10;
 
-  // `least`: the limit where steps take less.
+  // Makes an object whose limit never falls below `least`.
   explicit Patience(absl::Duration least = absl::Seconds(60)) : limit_(least), least_(least) {}
 
-  // This stage has done an action of its schedule, or has received a frame.
+  // Counts that this stage has done an action of its schedule or has received a frame.
   void Advance() { ++advances_; }
   uint64_t advances() const { return advances_; }
 
-  // How often the stages of the run have advanced, all together. Only that it changes counts.
+  // Takes note of `advances`, the sum of advances() over all stages of the run. Only a change of
+  // the number counts as an advance.
   void RunAdvanced(uint64_t advances, SteadyTime now);
 
+  // Adds the duration of one step to those that the limit is computed from.
   void StepTook(absl::Duration step);
 
-  // How long the run may stand still.
+  // Returns how long the run may stand still.
   absl::Duration limit() const;
 
-  // When a wait that begins now ends unless the run advances.
+  // Returns when a wait that begins now ends unless the run advances.
   SteadyTime Deadline() const { return SteadyTime::Now() + limit(); }
 
-  // Moves the deadline to where the run will have stood still for limit(). False, and nothing is
-  // moved, if that is over.
+  // Moves *deadline to limit() after the run's last advance. Returns false, and changes nothing, if
+  // that time has passed or the run was never seen to advance.
   bool Extend(SteadyTime now, SteadyTime* deadline) const;
 
  private:
   std::atomic<uint64_t> advances_{0};
 
   mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
-  std::deque<absl::Duration> steps_ ABSL_GUARDED_BY(mutex_);  // the last ones
+  std::deque<absl::Duration> steps_ ABSL_GUARDED_BY(mutex_);  // durations of the last steps
   absl::Duration limit_ ABSL_GUARDED_BY(mutex_);
   uint64_t run_advances_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<SteadyTime> last_advance_ ABSL_GUARDED_BY(mutex_);  // empty: never told
+  std::optional<SteadyTime> last_advance_ ABSL_GUARDED_BY(mutex_);  // empty: the run never advanced
   const absl::Duration least_;
 };
 

@@ -41,7 +41,7 @@ TEST(PatienceTest, LongStepsMakeTheLimitLonger) {
   }
   patience.StepTook(absl::Seconds(100));
   EXPECT_EQ(patience.limit(), absl::Seconds(100));
-  // Of 100 eight times and 104 eight times the upper median is 104, and so is MAD 4.
+  // With 100 eight times and 104 eight times, the upper median is 104, and the MAD is likewise 4.
   for (int i = 0; i < 8; ++i) patience.StepTook(absl::Seconds(104));
   EXPECT_EQ(patience.limit(), absl::Seconds(104 + 10 * 4));
 }

@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Acknowledgements of evaluation and sums of squares have no elements and no codec.
+// Acknowledgements and sums of squares have no elements and no codec.
 bool HasTensor(const MessageKey& key) {
   if (key.phase == PHASE_GRADIENT_NORM) return false;
   if (key.phase == PHASE_BASIS) return true;
@@ -24,7 +24,8 @@ absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const Bo
                                                                         Link* link, Worker worker,
                                                                         SupportMaps* support) {
   ASSIGN_OR_RETURN(auto decoder, MessageDecoder::New(spec, support));
-  RETURN_IF_ERROR(ToStatus(spec.device->Finish()));  // its memory is for whoever decodes
+  // Hands the device memory on to the decoding thread.
+  RETURN_IF_ERROR(ToStatus(spec.device->Finish()));
   return std::unique_ptr<BoundaryReceiver>(
       new BoundaryReceiver(spec, link, worker, std::move(decoder)));
 }
@@ -60,10 +61,10 @@ void BoundaryReceiver::StartEpoch(std::shared_ptr<const EpochRows> rows) {
 
 void BoundaryReceiver::WorkerLoop() {
   for (;;) {
-    // Woken by Stop: the executor's own waits are the ones with deadlines.
+    // Stop ends this wait; deadlines are those of the executor's own waits.
     absl::StatusOr<Decoded> decoded = ReceiveAndDecode(SteadyTime::Never());
     absl::Status status = decoded.status();
-    if (!status.ok()) (void)spec_.device->Finish();  // others free the memory that we used
+    if (!status.ok()) (void)spec_.device->Finish();  // other threads will free the memory used here
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!status_.ok()) return;
     if (status.ok() && static_cast<int>(ready_.size()) >= spec_.capacity) {
@@ -113,7 +114,7 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
   }
   const Stopwatch stopwatch;
   ASSIGN_OR_RETURN(Tensor tensor, decoder_->Decode(message, rows.get()));
-  RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the tensor is the executor's
+  RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the executor uses the tensor next
   const Stopwatch::Reading took = stopwatch.Read();
   PlannedSlice slice =
       MessageSlice(spec_, has_worker_ ? Slice::Thread::kDecoder : Slice::Thread::kExecutor,
@@ -138,7 +139,8 @@ bool BoundaryReceiver::Await(std::unique_lock<std::mutex>* lock, SteadyTime dead
   return false;
 }
 
-// A neighbour may be an epoch ahead of our executor, which ends the wait when it gets there.
+// Waits where a neighbour is an epoch ahead of this stage's executor, which calls StartEpoch when
+// it gets there.
 absl::StatusOr<std::shared_ptr<const EpochRows>> BoundaryReceiver::RowsOf(const MessageKey& key) {
   std::unique_lock<std::mutex> lock(mutex_);
   RETURN_IF_ERROR(order_.Check(key));
@@ -215,7 +217,7 @@ absl::Status BoundaryReceiver::CheckReceived(const Expected& expected, const Dec
   return absl::OkStatus();
 }
 
-// Exact where it had to be, and coded unless something allows a message to go exactly.
+// Checks that the message is exact if it had to be, and coded unless something lets it go exactly.
 absl::Status BoundaryReceiver::CheckExactness(const Expected& expected, const Decoded& got) const {
   const bool is_exact = got.codec.is_exact();
   const bool may_be_exact = !expected.compressed || spec_.codec.is_exact() || got.first_visit ||
@@ -241,7 +243,7 @@ absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, SteadyTime
 
 absl::StatusOr<double> BoundaryReceiver::ReceiveSumOfSquares(MessageKey key, SteadyTime deadline) {
   ASSIGN_OR_RETURN(const Decoded got, NextWithoutTensor(key, deadline));
-  return *got.sum_of_squares;  // the frame checker lets no such message pass without one
+  return *got.sum_of_squares;  // the frame checker refuses such messages without one
 }
 
 BoundaryStatistics BoundaryReceiver::statistics() const {

@@ -25,20 +25,21 @@ namespace thinwire {
 
 class BoundaryReceiver {
  public:
-  // `link` outlives the receiver; `support` as for the sender.
+  // Makes a receiver. `link` outlives it; `support` as for the sender.
   static absl::StatusOr<std::unique_ptr<BoundaryReceiver>> New(const BoundarySpec& spec, Link* link,
                                                                Worker worker, SupportMaps* support);
   ~BoundaryReceiver();
 
-  // The rows of an epoch. Where the receiver keeps state, its messages wait for them, for
-  // BoundarySpec::patience at most, and come in order (MessageOrder). The executor's thread.
+  // Sets the rows of an epoch. Where the receiver keeps state, a message of the epoch waits for
+  // this call, for at most BoundarySpec::patience, and must come in order (MessageOrder). Called on
+  // the executor's thread.
   void StartEpoch(std::shared_ptr<const EpochRows> rows);
 
   struct Expected {
-    MessageKey key;  // direction and cut are filled in
+    MessageKey key;  // Receive fills in direction and cut
     int64_t batch = 0;
     bool compressed = false;
-    // Absent where this stage cannot know: the message's own digest is then handed on.
+    // Absent where this stage cannot know it: then the message's own digest is handed on.
     std::optional<uint64_t> sample_digest;
   };
   struct Received {
@@ -46,22 +47,23 @@ class BoundaryReceiver {
     uint64_t sample_digest = 0;
   };
 
-  // The next message, which must be the expected one. DeadlineExceeded names cut, peer and the
-  // message waited for; InvalidArgument field, value met and wanted; FailedPrecondition what the
-  // state of both ends contradicts. All name the peer. The executor's thread.
+  // Waits for the next message, which must be the expected one. DeadlineExceeded names cut, peer
+  // and the message waited for. InvalidArgument names the field, its value and the one wanted.
+  // FailedPrecondition says that the states of the two ends contradict one another. All errors name
+  // the peer. Called on the executor's thread.
   absl::StatusOr<Received> Receive(Expected expected, SteadyTime deadline);
   absl::Status ReceiveAcknowledgement(MessageKey key, SteadyTime deadline);
-  // That of a message of PHASE_GRADIENT_NORM.
+  // Receives the sum of a PHASE_GRADIENT_NORM message.
   absl::StatusOr<double> ReceiveSumOfSquares(MessageKey key, SteadyTime deadline);
 
-  // Closes the link and ends every wait, which returns `reason`. Any thread.
+  // Closes the link and ends every wait, which then returns `reason`. Thread-safe.
   void Stop(const absl::Status& reason);
 
   BoundaryStatistics statistics() const;
   const BoundarySpec& spec() const { return spec_; }
 
-  // What feedback remembers, for checkpoints. Between the last message of the steps that StartEpoch
-  // announced and the next one.
+  // State of feedback, for checkpoints. Use it only after the last message of the steps that
+  // StartEpoch announced and before the next one.
   FeedbackReceiver& feedback() { return decoder_->feedback(); }
 
  private:
@@ -79,28 +81,29 @@ class BoundaryReceiver {
   void WorkerLoop();
   absl::StatusOr<Decoded> ReceiveAndDecode(SteadyTime deadline);
   absl::StatusOr<Decoded> Next(const MessageKey& wanted, SteadyTime deadline);
-  // Until the deadline, and for as long as the run advances. False: it was over before.
+  // Waits for `is_over` until the deadline, which moves for as long as the run advances. Returns
+  // false if the wait timed out.
   bool Await(std::unique_lock<std::mutex>* lock, SteadyTime deadline,
              const std::function<bool()>& is_over);
-  // The next message, which must be one without a tensor.
+  // Returns the next message, which must be one without a tensor.
   absl::StatusOr<Decoded> NextWithoutTensor(MessageKey wanted, SteadyTime deadline);
   absl::Status Overdue(const MessageKey& wanted) const;
   absl::StatusOr<Tensor> Decode(const Message& message);
   absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(const MessageKey& key);
   absl::Status CheckReceived(const Expected& expected, const Decoded& got) const;
   absl::Status CheckExactness(const Expected& expected, const Decoded& got) const;
-  // `status` with what every error about a message begins with: cut, peer and message.
+  // Prefixes `status` with cut, peer and message, as every error about a message has them.
   absl::Status Named(const MessageKey& key, const absl::Status& status) const;
 
   const BoundarySpec spec_;
   Link* const link_;
-  const std::unique_ptr<MessageDecoder> decoder_;  // the thread's that decodes
-  const bool has_worker_;                          // worker_ is still being made when it looks
+  const std::unique_ptr<MessageDecoder> decoder_;  // for the decoding thread only
+  const bool has_worker_;  // worker_ may not be set yet when its thread looks
 
-  mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
+  mutable std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;
   std::deque<Decoded> ready_ ABSL_GUARDED_BY(mutex_);
-  MessageOrder order_ ABSL_GUARDED_BY(mutex_);   // of what changes state
+  MessageOrder order_ ABSL_GUARDED_BY(mutex_);   // of messages that change state
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // why nothing more is decoded
   BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::thread> worker_;

@@ -19,7 +19,7 @@ bool IsTraining(Phase phase) {
   return phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM || phase == PHASE_BASIS;
 }
 
-// Names a slice of the trace by the way that its message took.
+// Returns the trace's name for a send by the way that its message took.
 const char* SliceNameOf(Way way) {
   switch (way) {
     case Way::kMemory:
@@ -49,7 +49,8 @@ absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const Bounda
                                                                     Link* link, Worker worker,
                                                                     SupportMaps* support) {
   ASSIGN_OR_RETURN(auto encoder, MessageEncoder::New(spec, support, link->sends_from()));
-  RETURN_IF_ERROR(ToStatus(spec.device->Finish()));  // its memory is for whoever encodes
+  // Hands the device memory on to the encoding thread.
+  RETURN_IF_ERROR(ToStatus(spec.device->Finish()));
   return std::unique_ptr<BoundarySender>(
       new BoundarySender(spec, link, worker, std::move(encoder)));
 }
@@ -137,7 +138,7 @@ void BoundarySender::WorkerLoop() {
     }
     const absl::Status status = EncodeAndSend(std::move(outgoing), /*received=*/nullptr);
     if (!status.ok()) {
-      (void)spec_.device->Finish();  // others free the memory that this thread used
+      (void)spec_.device->Finish();  // other threads will free the memory used here
       link_->Close(status);
       const std::lock_guard<std::mutex> lock(mutex_);
       status_ = status;
@@ -168,8 +169,8 @@ absl::Status BoundarySender::Flush(SteadyTime deadline) {
   return absl::OkStatus();
 }
 
-// gRPC does not say when bytes have left, the kernel does. Without a TCP socket there is nothing
-// to ask.
+// gRPC does not tell when bytes have left, but the kernel does. Without a TCP socket
+// SocketBytesAcked is 0 and nothing is waited for.
 void BoundarySender::AwaitAcknowledgement(SteadyTime deadline) const {
   const BoundaryStatistics sent = statistics();
   const uint64_t wire_bytes = sent.train.wire_bytes + sent.evaluate.wire_bytes;
@@ -193,8 +194,8 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   const bool is_of_samples = !x.empty() && key.phase != PHASE_BASIS;
   const uint64_t elements = is_of_samples ? x.elements() : 0;
   const uint64_t raw_bytes = is_of_samples ? x.bytes() : 0;
-  // The peer's answer lets the executor free its own references; ours goes first, so that memory
-  // is freed by the thread that used it last.
+  // Drops this reference before the peer can answer. Its answer lets the executor drop its own, and
+  // the thread that used the memory last must be the one to free it.
   x = Tensor();
   const uint64_t payload_bytes = message->payload.bytes.size();
   const uint64_t wire_bytes = SendTraced(*std::move(message));
@@ -221,7 +222,7 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
                                                Tensor* received) {
   const Stopwatch stopwatch;
   ASSIGN_OR_RETURN(MessageEncoder::Encoded encoded, encoder_->Encode(outgoing));
-  RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the state's update is part of it
+  RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the update of the state is timed too
   const Stopwatch::Reading took = stopwatch.Read();
   PlannedSlice slice = SliceOf(outgoing.key, "encode");
   if (slice.trace != nullptr) {

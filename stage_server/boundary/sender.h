@@ -25,46 +25,48 @@ namespace thinwire {
 
 class BoundarySender {
  public:
-  // `link` outlives the sender, and so does `support`: this end's, shared with the receiver of the
-  // other direction; null where no codec needs it.
+  // Makes a sender. `link` and `support` outlive it. `support` belongs to this end of the cut and
+  // is shared with the receiver of the other direction; null where no codec needs it.
   static absl::StatusOr<std::unique_ptr<BoundarySender>> New(const BoundarySpec& spec, Link* link,
                                                              Worker worker, SupportMaps* support);
   ~BoundarySender();
 
-  // Training messages sent from now on are of that epoch. Needed with feedback only. The executor's
-  // thread.
+  // Sets the epoch of the training messages sent from now on. Needed with feedback only. Called on
+  // the executor's thread.
   void StartEpoch(std::shared_ptr<const EpochRows> rows) { rows_ = std::move(rows); }
 
-  // Queues `x` for encoding and returns: never waits for the network. `key` needs no direction or
-  // cut. `compress` false sends the tensor as it is. Returns the first error of anything queued
-  // before, InvalidArgument when `x` holds NaN or infinity, is compressed and may not pass; errors
-  // name cut, direction and step. The executor's thread.
+  // Queues `x` for encoding and returns without waiting for the network; without a worker it
+  // encodes at once. `key` needs no direction or cut. If `compress` is false, the tensor is sent as
+  // it is. Returns the first error of anything queued before. OutOfRange if `x` holds NaN or
+  // infinity, is to be compressed and may not pass. Errors name cut, direction and step. Called on
+  // the executor's thread.
   absl::Status Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x);
-  // As Send, but encodes at once, and gives the tensor that the receiver will use: `x` itself where
-  // it goes exactly, else memory of the sender that is valid until its next message. Only of a
-  // sender that works within the caller's thread.
+  // Sends as Send does, but encodes at once and returns the tensor that the receiver will use. That
+  // is `x` itself where it goes exactly, else memory of the sender that is valid until its next
+  // message. Only for a sender that works in the caller's thread.
   absl::StatusOr<Tensor> SendAndKeep(MessageKey key, uint64_t sample_digest, bool compress,
                                      Tensor x);
-  // Messages without a tensor: "took one of yours" (see Executor on evaluation), and a part of the
-  // gradient's norm, of PHASE_GRADIENT_NORM.
+  // Send messages without a tensor: the acknowledgement of an evaluation batch (see Executor), and
+  // a part of the gradient's norm (PHASE_GRADIENT_NORM).
   absl::Status SendAcknowledgement(MessageKey key);
   absl::Status SendSumOfSquares(MessageKey key, double sum);
 
-  // Waits until all that was queued has been encoded and handed to the transport; returns the first
+  // Waits until everything queued has been encoded and handed to the transport. Returns the first
   // error.
   absl::Status AwaitEncoded(SteadyTime deadline);
-  // Waits until all that was queued has been handed to the transport, and over TCP up to a second
-  // longer until the peer has acknowledged it, so that byte counts agree; returns the first error.
+  // Waits until everything queued has been handed to the transport. Over TCP it then waits up to a
+  // second for the peer to acknowledge it, so that byte counts agree. Returns the first error.
   absl::Status Flush(SteadyTime deadline);
 
-  // Any thread, both.
+  // Returns a copy of the counts. Thread-safe, as TakeSteps is.
   BoundaryStatistics statistics() const;
-  // What was sent in the steps of training up to `last` that were not taken before, in order.
+  // Removes and returns, in order, the counts of training steps up to `last` that were not taken
+  // before.
   std::vector<StepStatistics> TakeSteps(uint64_t last);
   uint64_t SocketBytesAcked() const { return link_->SocketBytesAcked(); }
   const BoundarySpec& spec() const { return spec_; }
 
-  // What feedback remembers, for checkpoints. Between a Flush and the next Send.
+  // State of feedback, for checkpoints. Use it only between a Flush and the next Send.
   FeedbackSender& feedback() { return encoder_->feedback(); }
   LevelController& level() { return encoder_->level(); }
 
@@ -77,31 +79,31 @@ class BoundarySender {
     return MessageSlice(spec_, thread_, key, name);
   }
   void AwaitAcknowledgement(SteadyTime deadline) const;
-  // Both fill in *received, unless it is null, if `outgoing` wants it.
+  // Both fill in *received if it is not null and `outgoing` wants it.
   absl::Status EncodeAndSend(MessageEncoder::Outgoing outgoing, Tensor* received);
   absl::StatusOr<Message> Encode(const MessageEncoder::Outgoing& outgoing, Tensor* received);
   uint64_t SendTraced(Message message);
-  // The step's own counts.
+  // Returns the counts of step `step`.
   StepStatistics& AtStep(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A message without a tensor, and one with a tensor.
+  // Make a message without a tensor and one with a tensor.
   MessageEncoder::Outgoing OutgoingOf(MessageKey key) const;
   MessageEncoder::Outgoing OutgoingOf(MessageKey key, uint64_t sample_digest, bool compress,
                                       Tensor x) const;
 
   const BoundarySpec spec_;
   Link* const link_;
-  const Slice::Thread thread_;                     // that encodes; worker_ may still be being made
-  std::shared_ptr<const EpochRows> rows_;          // the executor's thread's
-  const std::unique_ptr<MessageEncoder> encoder_;  // the thread's that encodes
+  const Slice::Thread thread_;             // encodes; worker_ may not be set yet when it runs
+  std::shared_ptr<const EpochRows> rows_;  // for the executor's thread only
+  const std::unique_ptr<MessageEncoder> encoder_;  // for the encoding thread only
 
-  mutable std::mutex mutex_;  // of timed waits, which absl::Mutex takes by the time of day
+  mutable std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;
   std::deque<MessageEncoder::Outgoing> queue_ ABSL_GUARDED_BY(mutex_);
   bool encoding_ ABSL_GUARDED_BY(mutex_) = false;  // the worker has taken one from the queue
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
-  std::deque<StepStatistics> steps_ ABSL_GUARDED_BY(mutex_);  // that nobody has taken
+  std::deque<StepStatistics> steps_ ABSL_GUARDED_BY(mutex_);  // not taken yet
   std::optional<std::thread> worker_;
 };
 

@@ -1,5 +1,5 @@
-// What a stage counts while it works. Plain sums; metrics.h shows them to Prometheus, service.h
-// sends them to the coordinator.
+// Counters that a stage fills while it works. They are plain sums; metrics.h shows them to
+// Prometheus, service.h sends them to the coordinator.
 #pragma once
 
 #include <array>
@@ -17,12 +17,13 @@
 
 namespace thinwire {
 
-// Durations in buckets of fixed bounds, as Prometheus wants them.
+// Counts of durations in fixed buckets, as Prometheus wants them.
 class Histogram {
  public:
   static constexpr auto kBounds = DecimalBounds<-5, 6>();  // 10 us to 10 s, in seconds
   void Observe(double seconds);
-  // Observations not above kBounds[i]; the last is above all bounds.
+  // Returns per bucket the number of observations above kBounds[i-1] and not above kBounds[i]. The
+  // last bucket counts those above all bounds.
   const std::array<uint64_t, kBounds.size() + 1>& counts() const { return counts_; }
   double sum() const { return sum_; }
 
@@ -31,37 +32,38 @@ class Histogram {
   double sum_ = 0;
 };
 
-// What the codec made of one message, and what feedback owed then.
+// Loss of one message in the codec, and the residual of feedback at that time.
 struct CodecError {
-  double relative_error = 0;     // ||m - D(C(m))|| / ||m|| of what the codec got
-  double relative_residual = 0;  // ||e|| / ||x||; under ef21 ||x - A|| / ||x||
+  double relative_error = 0;     // ||m - D(C(m))|| / ||m||, m: the codec's input
+  double relative_residual = 0;  // ||e|| / ||x||, e: residual; ef21: ||x - A|| / ||x||
 };
 
-// What one message lost.
+// Loss of one message.
 struct MeasuredError {
-  Distortion received;              // of what the receiver uses, against the tensor
-  std::optional<CodecError> codec;  // absent if the message went exact: no codec had part in it
+  Distortion received;              // what the receiver uses, against the tensor
+  std::optional<CodecError> codec;  // absent if the message went exact, without a codec
 };
 
-// Sums over many messages.
+// Sums of losses over many messages.
 struct MeasuredErrors {
   uint64_t messages = 0;
   double relative_error = 0, cosine = 0, nonzero_fraction = 0;  // of what the receiver uses
-  // Sums over the messages that did not go exact, and what the last of them lost.
+  // Sums over the messages that a codec coded, and the loss of the last of them.
   uint64_t coded_messages = 0;
   CodecError codec, last_codec;
 
-  // A message whose error relative to zeros is no number does not count: no mean would be one.
+  // Adds one message. One whose relative error is not finite (an all-zero tensor) is left out, as
+  // it would spoil every mean.
   void Add(const MeasuredError& error);
 };
 
-// What one end of one direction of a cut has counted. A sender fills all but `decode`, a receiver
-// only that.
+// Counters of one end of one direction of a cut. A receiver fills the `decode` fields and
+// `last_receive_unix_seconds`, a sender all others.
 struct BoundaryStatistics {
   struct Traffic {
     uint64_t messages = 0;
     uint64_t elements = 0;
-    uint64_t raw_bytes = 0;  // elements x compute type
+    uint64_t raw_bytes = 0;  // elements x size of the compute type
     uint64_t payload_bytes = 0;
     uint64_t wire_bytes = 0;  // serialised frames + 5 bytes of gRPC prefix each
 
@@ -69,24 +71,24 @@ struct BoundaryStatistics {
   };
   Traffic train, evaluate;
 
-  Histogram encode, decode;  // seconds without waits for a core, training
+  Histogram encode, decode;  // training only; seconds, without waits for a core
   double encode_cpu_seconds = 0, decode_cpu_seconds = 0;
-  double last_receive_unix_seconds = 0;  // receiver; 0: never
+  double last_receive_unix_seconds = 0;  // receiver; 0 if never
 
   MeasuredErrors errors;
-  // Sender: LevelOf the last training message that a codec coded, where the level may change.
+  // Sender, where the level may change: LevelOf the last training message that a codec coded.
   std::optional<double> level;
 };
 
-// What a sender sent in one step of training.
+// Counters of a sender for one step of training.
 struct StepStatistics {
   uint64_t step = 0;
   BoundaryStatistics::Traffic sent;
   MeasuredErrors errors;
-  std::optional<double> level;  // as in BoundaryStatistics, of messages of the step
+  std::optional<double> level;  // as in BoundaryStatistics, over the messages of the step
 };
 
-// What an executor spends its time on.
+// Seconds that an executor spent on each activity.
 struct ActivitySeconds {
   struct Layers {
     double forward = 0, backward = 0, optimizer = 0;
@@ -94,19 +96,19 @@ struct ActivitySeconds {
   struct Waits {
     double send = 0, receive = 0;
   };
-  std::map<int, Layers> segments;  // that the stage has, by their number in model order
-  std::map<int, Waits> waits;      // at the cuts to other stages, likewise
-  double core_wait = 0;            // of layers, for a core: no part of theirs
+  std::map<int, Layers> segments;  // the stage's segments, by number in model order
+  std::map<int, Waits> waits;      // cuts to other stages, by number in model order
+  double core_wait = 0;            // waits of layers for a core, not part of their seconds
   double data = 0;
 
-  Layers AllSegments() const;  // the sums
+  Layers AllSegments() const;  // sums over segments
 };
 
-// Every activity by its name on /metrics and in reports; "send_wait" and "receive_wait" are the
-// sums over those cuts.
+// Returns every activity with its name on /metrics and in reports. "send_wait" and "receive_wait"
+// are sums over the cuts to other stages.
 std::array<std::pair<const char*, double>, 7> ByName(const ActivitySeconds& seconds);
 
-// Adds its own lifetime to *seconds, and to the trace as that slice.
+// Adds its own lifetime to *seconds, and to the trace as `slice`.
 class ScopedTimer {
  public:
   ScopedTimer(double* seconds, const PlannedSlice& slice)
@@ -125,7 +127,8 @@ class ScopedTimer {
   SteadyTime start_;
 };
 
-// For what computes on the thread: its waits for a core count to *core_wait, and not to *seconds.
+// Does the same for work that computes on the thread: waits for a core are added to *core_wait and
+// not to *seconds.
 class ComputeTimer {
  public:
   ComputeTimer(double* seconds, double* core_wait, const PlannedSlice& slice)

@@ -24,7 +24,7 @@ bool StepTrace::is_half_full() const {
 StepTrace::Taken StepTrace::Take() {
   const std::lock_guard<std::mutex> lock(mutex_);
   Taken taken{slices_, dropped_};
-  slices_.clear();  // and keeps its memory
+  slices_.clear();  // which keeps its memory
   dropped_ = 0;
   return taken;
 }

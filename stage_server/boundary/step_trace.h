@@ -1,5 +1,5 @@
-// What the threads of a stage did in some steps of training, slice by slice, until somebody takes
-// it. A stage that is not traced has none, and looks at nothing but a null pointer.
+// Records what the threads of a stage did in some steps of training, as slices that are taken
+// later. A stage that is not traced has no StepTrace and pays for testing a null pointer only.
 #pragma once
 
 #include <cstdint>
@@ -14,42 +14,44 @@
 
 namespace thinwire {
 
-// What one thread did from `begin` to `end`.
+// One activity of a thread, from `begin` to `end`.
 struct Slice {
-  // Slices of one thread nest or follow one another. A codec worker is its cut's and direction's.
+  // Thread of the slice; slices of one thread nest or follow one another. Each cut and direction
+  // has its own encoder and decoder.
   enum class Thread : uint8_t { kExecutor, kEncoder, kDecoder };
   static constexpr int kNone = -1;
 
-  const char* name = "";  // lives for ever; docs/schedules.md lists them
+  const char* name = "";  // has static lifetime; docs/schedules.md lists the names
   Thread thread = Thread::kExecutor;
   uint64_t step = 0;
-  int microbatch = kNone;  // kNone: of the whole step
-  int cut = kNone;         // index in model order; kNone: of no message
-  int segment = kNone;     // whose pass it is, index in model order; kNone: of none
+  int microbatch = kNone;  // kNone: the whole step
+  int cut = kNone;         // index in model order; kNone: no message
+  int segment = kNone;     // index in model order of the segment whose pass it is; kNone: no pass
   Direction direction = DIRECTION_UNSPECIFIED;
-  // encode, decode: since when the thread could have begun. Otherwise the clock's beginning.
+  // encode, decode: when the thread could have begun. Otherwise the clock's epoch.
   SteadyTime ready = {};
   SteadyTime begin = {}, end = {};
-  double core_wait_seconds =
-      0;                    // of these, those that the thread waited for a core: layers, codecs
-  uint64_t wire_bytes = 0;  // send: of the message
+  // Part of the slice's seconds that the thread waited for a core; of layers and codecs only.
+  double core_wait_seconds = 0;
+  uint64_t wire_bytes = 0;  // send: size of the message
 };
 
 class StepTrace {
  public:
-  // Of the steps of the run from `first_step` with `last_step`; of no more than `capacity` slices
-  // at a time, whose memory is set aside here.
+  // Records the steps from `first_step` to `last_step`, both included. Holds at most `capacity`
+  // slices at a time, whose memory is allocated here.
   StepTrace(uint64_t first_step, uint64_t last_step, size_t capacity);
 
+  // Returns whether `step` is recorded.
   bool Wants(uint64_t step) const { return first_step_ <= step && step <= last_step_; }
 
-  // A slice that finds no room is dropped and counted. Any thread.
+  // Adds a slice; one that finds no room is dropped and counted. Thread-safe.
   void Add(const Slice& slice);
 
-  // Whoever takes should do so soon. Any thread.
+  // Returns whether it is time to take the slices. Thread-safe.
   bool is_half_full() const;
 
-  // What was added since the last Take, in no particular order. Any thread.
+  // Removes and returns what was added since the last Take, in no particular order. Thread-safe.
   struct Taken {
     std::vector<Slice> slices;
     uint64_t dropped = 0;
@@ -64,7 +66,8 @@ class StepTrace {
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// A slice that has yet to begin; one without a trace goes nowhere.
+// A slice that has not begun yet. Without a trace it is recorded nowhere; Add then must not be
+// called.
 struct PlannedSlice {
   StepTrace* trace = nullptr;
   Slice slice = {};
@@ -86,7 +89,7 @@ struct PlannedSlice {
   }
 };
 
-// Its own lifetime, as a slice of the trace.
+// Adds its own lifetime to the trace as a slice.
 class ScopedSlice {
  public:
   explicit ScopedSlice(const PlannedSlice& planned) : planned_(planned) {
@@ -98,7 +101,7 @@ class ScopedSlice {
   ScopedSlice(const ScopedSlice&) = delete;
   ScopedSlice& operator=(const ScopedSlice&) = delete;
 
-  // Instead of the planned one.
+  // Replace what was planned.
   void set_name(const char* name) { planned_.slice.name = name; }
   void set_wire_bytes(uint64_t bytes) { planned_.slice.wire_bytes = bytes; }
 

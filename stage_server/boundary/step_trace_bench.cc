@@ -1,4 +1,4 @@
-// What a slice costs: nothing but its timer where nothing is traced, and where it is.
+// Measures the cost of a slice where nothing is traced and where it is.
 
 #include <benchmark/benchmark.h>
 
@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// What an activity cost before there were traces: two readings of the clock.
+// Measures two readings of the clock: what an activity costs without any trace.
 void BM_Clock(benchmark::State& state) {
   double seconds = 0;
   for (auto _ : state) {
@@ -37,7 +37,7 @@ void BM_Timer(benchmark::State& state, bool is_traced) {
 BENCHMARK_CAPTURE(BM_Timer, off, false);
 BENCHMARK_CAPTURE(BM_Timer, on, true);
 
-// That of layers, which asks the kernel for waits and processor time besides.
+// Measures the timer of layers, which also asks the kernel for waits and processor time.
 void BM_ComputeTimer(benchmark::State& state) {
   double seconds = 0, core_wait = 0;
   for (auto _ : state) {
@@ -47,7 +47,7 @@ void BM_ComputeTimer(benchmark::State& state) {
 }
 BENCHMARK(BM_ComputeTimer);
 
-// A message's slice, whose thread has no timer where nothing is traced.
+// Measures a message's slice, which reads no clock where nothing is traced.
 void BM_Slice(benchmark::State& state, bool is_traced) {
   StepTrace trace(1, 1, size_t{1} << 15);
   PlannedSlice slice;

@@ -1,6 +1,6 @@
-// The non-zeros of activations that have crossed a cut, at one end of it, until their gradients
-// come back: what `indices: shared` and `support: received_nonzero` rest on. The schedule bounds
-// how many there are.
+// Positions of the non-zeros of activations that have crossed a cut, kept at one end of it until
+// their gradients come back. `indices: shared` and `support: received_nonzero` need them. The
+// schedule bounds how many maps there are.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,20 @@
 
 namespace thinwire {
 
-// Any thread.
+// Thread-safe.
 class SupportMaps {
+  // Keeps `map` for the gradient of the same step and microbatch.
  public:
   void Put(const MessageKey& activation, SupportMap map);
-  // Takes out the map of the same step and microbatch. FailedPrecondition if that activation has
-  // not passed.
+  // Removes and returns the map of the same step and microbatch. FailedPrecondition if that
+  // activation has not passed.
   absl::StatusOr<SupportMap> Take(const MessageKey& gradient);
-  // Drops what a broken step left behind.
+  // Drops the maps that a broken step left behind.
   void Clear();
 
  private:
   std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
-  // By step and microbatch.
+  // Maps by step and microbatch.
   std::map<std::pair<uint64_t, uint32_t>, SupportMap> maps_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -7,7 +7,7 @@
 namespace thinwire {
 
 absl::Status BasisCopy::Send(const Work& work) const {
-  // The message may be on its way for longer than the gradient keeps its values.
+  // A copy is sent, since the message may outlive the gradient's values.
   const Tensor& gradient = basis_->gradient;
   ASSIGN_OR_RETURN(Tensor sent,
                    Tensor::Allocate(backend_.device, gradient.dtype(), gradient.shape()));

@@ -1,6 +1,5 @@
 // One of the two copies of a basis that a cut's bottleneck learns (models/bottleneck.h), at its end
-// of the cut: once a step it hands its gradient to the other copy and takes, as that one does, the
-// sum of both.
+// of the cut. Once a step both copies exchange their gradients, and each then has the sum.
 #pragma once
 
 #include "absl/status/status.h"
@@ -12,13 +11,13 @@ namespace thinwire {
 
 class BasisCopy {
  public:
-  // `end` and `basis` outlive it, as the backend does.
+  // `end`, `basis` and `backend` outlive it.
   BasisCopy(CutEnd* end, const Parameter* basis, const Backend& backend)
       : end_(end), basis_(basis), backend_(backend) {}
 
-  // Sends this copy's gradient of the step of `work`; never waits.
+  // Sends this copy's gradient of the step that `work` names; never waits.
   absl::Status Send(const Work& work) const;
-  // Waits for the other one, behind Send, and adds it.
+  // Waits for the other copy's gradient and adds it. Called after Send.
   absl::Status Receive(const Work& work) const;
 
   const CutEnd* end() const { return end_; }

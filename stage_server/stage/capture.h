@@ -1,4 +1,4 @@
-// Copies of what a stage was about to send: the raw tensors of chosen steps, before any codec.
+// Copies of the tensors that a stage sends in chosen steps, made before any codec.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,26 @@
 
 namespace thinwire {
 
+// Which tensors are captured.
 struct CaptureSpec {
-  std::set<uint64_t> steps;  // of training; empty: nothing is captured
+  std::set<uint64_t> steps;  // training steps; empty: nothing is captured
   std::set<uint32_t> cuts;   // indices in model order
   bool activations = false, gradients = false;
 };
 
-// One thread at a time.
+// Not thread-safe.
 class Capture {
  public:
   explicit Capture(const CaptureSpec& spec) : spec_(spec) {}
 
-  // Copies `x`, which is about to be sent at the cut of that name, to host memory if `spec` wants
-  // it. `key` is complete.
+  // Copies `x`, which is about to be sent at the cut named `cut`, to host memory if `spec` wants
+  // it. `key` must be complete.
   absl::Status Offer(const MessageKey& key, const std::string& cut, const Tensor& x);
 
-  // Hands what is kept of `step` to `sink` as a safetensors file in pieces of at most
-  // `piece_bytes`, tensors in order of their names, and then keeps it no longer. Tensors are
-  // called CUT/activation/stepN/microbatchM (or CUT/gradient/...), as fp32 or bf16
-  // [samples, height, width, channels] or [samples, features].
+  // Writes what was kept of `step` to `sink` as a safetensors file, in pieces of at most
+  // `piece_bytes`, and drops it. Tensors come in order of their names:
+  // CUT/activation/stepN/microbatchM or CUT/gradient/... They are fp32 or bf16 [samples, height,
+  // width, channels] or [samples, features].
   absl::Status Take(uint64_t step, size_t piece_bytes,
                     const std::function<absl::Status(std::string_view)>& sink);
 

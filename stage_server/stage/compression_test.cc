@@ -1,6 +1,7 @@
-// N stages are one stage, whatever the codec and the feedback: three cuts inside one process
-// against four stages with wires between them, several microbatches under way, state bit for bit.
-// And a device that is not the host is as good as one that is, alone or beside it.
+// Checks that N stages train what one stage trains, bit for bit, whatever the codec and the
+// feedback. Three cuts inside one process stand against four stages with links between them and
+// several microbatches under way. A device that is not the host must do as well, alone or beside
+// one that is.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 epochs: 3
 )";
 
-// Everything that both ends remember of a cut's direction.
+// Returns digests of all that both ends remember of one direction of a cut.
 std::vector<uint64_t> Digests(StateStore* store) {
   std::vector<uint64_t> digests;
   if (store == nullptr) return digests;
@@ -89,7 +90,8 @@ void ExpectSame(const Outcome& a, const Outcome& b) {
 Backend LateBackend(int /*stage*/) { return NewLateBackend(); }
 Backend LateThenCpu(int stage) { return stage == 0 ? NewLateBackend() : CpuBackend(stage); }
 
-// One stage against four under either schedule, on the host and elsewhere.
+// Trains with one stage and with four, under either schedule, on the host and on another device;
+// expects equal results.
 Outcome ExpectStagesChangeNothing(std::vector<std::string> overrides, uint32_t epochs = 2) {
   overrides.push_back("pipeline.stages=1");
   const Outcome one = Trained(overrides, epochs);
@@ -234,7 +236,7 @@ TEST(CompressionTest, EpilogueOnlyCompressesWhatTheCoolDownReceives) {
   const Outcome epilogue = ExpectStagesChangeNothing(overrides);
   const Outcome always = Trained({"compression.gradients={codec: topk, ratio: 0.1}"});
   const Outcome never = Trained({});
-  // Three of stem's four gradients are received in the cool-down, and one of layer2's.
+  // Three of the four gradients of stem are received in the cool-down, and one of layer2's.
   for (int gradient : {1, 3, 5}) {
     EXPECT_LT(epilogue.wire_bytes[gradient], never.wire_bytes[gradient]);
     EXPECT_GT(epilogue.wire_bytes[gradient], always.wire_bytes[gradient]);

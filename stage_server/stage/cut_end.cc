@@ -7,8 +7,8 @@
 namespace thinwire {
 namespace {
 
-// A receiver frees the room that it has without its executor's help, but for an epoch that its
-// executor has not begun.
+// How long a sender waits for room in shared memory. The peer's receiver frees room without its
+// executor's help, except for an epoch that the executor has not begun.
 constexpr absl::Duration kRoomPatience = absl::Seconds(10);
 
 BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction direction,
@@ -18,7 +18,7 @@ BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction
   return boundary;
 }
 
-// Of a message behind the backward passes of a step.
+// Returns the key of a message that follows the backward passes of a step.
 MessageKey StepKey(const Work& work, Phase phase) {
   MessageKey key = work.key();
   key.phase = phase;
@@ -69,7 +69,8 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
   options.host = received.device->host();
   options.copies = backend.copies;
   if (backend.copies != nullptr) options.device = received.device;
-  // Two ends that work within their executors may both send before either receives.
+  // Two ends that work on their executors' threads may both send before either receives, so these
+  // must not wait for room.
   if (end.worker == Worker::kOwnThread) options.room_patience = kRoomPatience;
   options.on_note = backend.on_note;
   return options;

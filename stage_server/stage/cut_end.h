@@ -1,5 +1,5 @@
 // One end of one cut: sends the tensors of one direction and receives those of the other. Ends
-// inside a process and ends between processes differ in their link only, and in whose thread
+// inside a process differ from ends between processes only in their link and in the thread that
 // encodes and decodes.
 #pragma once
 
@@ -21,12 +21,13 @@
 
 namespace thinwire {
 
-// Which end of which cut.
+// Names one end of one cut.
 struct CutEndSpec {
   int cut = 0;  // index in model order
-  // Activations: the end before the cut, which receives gradients. Gradients: the end behind it.
+  // Activations for the end before the cut, which receives gradients; gradients for the end behind
+  // it.
   Direction sends = DIRECTION_UNSPECIFIED;
-  std::string peer;  // who is at the other end, for messages: "stage 2 (10.0.0.7:4700)"
+  std::string peer;  // the other end, as error messages name it: "stage 2 (10.0.0.7:4700)"
   Worker worker = Worker::kOwnThread;
 
   Direction receives() const {
@@ -34,56 +35,60 @@ struct CutEndSpec {
   }
 };
 
-// The ends of the tied cut, `sends` as for the others: the executor waits for both gradients, so
-// they are encoded and decoded on its thread.
+// Returns the end of the tied cut that sends `sends`. It encodes and decodes on the executor's
+// thread, as the executor waits for both gradients anyway.
 CutEndSpec TiedEnd(const StageSpec& stage, Direction sends, const std::string& peer);
 
-// An end whose other end is at another stage, by which its peer is called: "stage 2".
+// An end of a cut to another stage; its peer is called by that stage: "stage 2".
 struct NeighbourEnd {
   CutEndSpec end;
   int stage = 0;
 };
-// All of them that a stage has: of each chunk the one before it, which is dialled from there, and
-// the one behind it, which dials; then that of the tied cut, which the first stage dials.
+// Returns all such ends of a stage. For each chunk these are the end before it, which the stage
+// before dials, and the end behind it, which dials. The end of the tied cut comes last; the first
+// stage dials it.
 std::vector<NeighbourEnd> NeighbourEnds(const StageSpec& stage);
 
-// What the link of that end accepts.
+// Returns what the link of that end accepts.
 absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSpec& end,
                                           const Backend& backend);
 
 class CutEnd {
  public:
-  // `stage` and `capture` outlive the end. `link` was made with LinkOptionsOf.
+  // Makes an end. `stage` and `capture` outlive it; `link` was made with LinkOptionsOf.
   static absl::StatusOr<std::unique_ptr<CutEnd>> New(const StageSpec& stage, const CutEndSpec& spec,
                                                      const Backend& backend, Capture* capture,
                                                      std::unique_ptr<Link> link);
 
-  // Sends this end's tensor of `work`, which the capture may keep a copy of. See BoundarySender.
+  // Sends this end's tensor of `work` and offers it to the capture. See BoundarySender::Send.
   absl::Status Send(const Work& work, uint64_t sample_digest, Tensor x);
-  // Sends the same, and gives what the peer will use of it. See BoundarySender::SendAndKeep.
+  // Sends the tensor without a capture and returns what the peer will use. See
+  // BoundarySender::SendAndKeep.
   absl::StatusOr<Tensor> SendAndKeep(const Work& work, uint64_t sample_digest, Tensor x);
   // Receives the peer's tensor of `work`. Without `sample_digest` the message's own is handed on.
-  // See BoundaryReceiver.
+  // See BoundaryReceiver::Receive.
   absl::StatusOr<BoundaryReceiver::Received> Receive(const Work& work,
                                                      std::optional<uint64_t> sample_digest);
 
-  // Evaluation has no backward pass to bound it: between processes the end that receives a batch
-  // acknowledges it, and the end that sends waits, batch after batch, for that of `step`. The wait
-  // has a deadline of its own: the forward of `work` may have taken most of the action's.
+  // Acknowledge, and await, an evaluation batch. Evaluation has no backward pass that would bound
+  // the batches under way. So between processes the receiving end acknowledges each batch, and the
+  // sending end waits for the acknowledgement of batch `step`. The wait has its own deadline: the
+  // forward pass of `work` may have taken most of the action's.
   absl::Status Acknowledge(const Work& work) { return sender_->SendAcknowledgement(work.key()); }
   absl::Status AwaitAcknowledgement(const Work& work, uint64_t step);
 
-  // A part of the gradient's norm at the end of the step of `work`. The wait has a deadline of its
-  // own.
+  // Exchange a part of the gradient's norm at the end of the step of `work`. The wait has its own
+  // deadline.
   absl::Status SendSumOfSquares(const Work& work, double sum);
   absl::StatusOr<double> ReceiveSumOfSquares(const Work& work);
 
-  // This side's gradient of a basis that the cut learns, and the other side's: exact. The wait has
-  // a deadline of its own.
+  // Exchange, exactly, the two sides' gradients of a basis that the cut learns. The wait has its
+  // own deadline.
   absl::Status SendBasis(const Work& work, Tensor gradient);
   absl::StatusOr<Tensor> ReceiveBasis(const Work& work);
 
-  // The executor's wait for the peer's message of `work`, or for one behind the backward passes.
+  // Return the slice of the executor's wait for the peer's message of `work`, or for one after the
+  // backward passes.
   PlannedSlice WaitSlice(const Work& work) const {
     return At(MicrobatchSlice(stage_, work, kWait));
   }
@@ -92,7 +97,7 @@ class CutEnd {
   int cut() const { return static_cast<int>(receiver_->spec().cut); }
   BoundarySender& sender() { return *sender_; }
   BoundaryReceiver& receiver() { return *receiver_; }
-  // Drops what a broken step left behind.
+  // Drops the supports that a broken step left behind.
   void Abandon() { support_.Clear(); }
 
  private:
@@ -106,7 +111,7 @@ class CutEnd {
 
   const StageSpec& stage_;
   Capture* const capture_;
-  // Sender and receiver use both, and go first.
+  // Sender and receiver use both of these, so they come first here and are destroyed last.
   const std::unique_ptr<Link> link_;
   SupportMaps support_;
   std::unique_ptr<BoundarySender> sender_;

@@ -1,5 +1,5 @@
-// Times of layers on a device that is behind the thread that submits them. Nobody waits for them:
-// they are there when the device is done, once a step.
+// Measures layers on a device that runs behind the thread that submits its work. Nobody waits for
+// the times: they are collected once a step, when the device is done.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,16 @@
 
 namespace thinwire {
 
-// Where the device's calls end with their work, the host's clock. One thread.
+// Measures with the device's timers, or with the host's clock if the device finishes work within
+// each call. Not thread-safe.
 class DeviceClock {
  public:
-  // `ops` outlive the clock.
+  // `ops` outlives the clock.
   explicit DeviceClock(Ops* ops) : ops_(ops) {}
 
-  // Times what its thread submits while it lives; a ComputeTimer otherwise, whose slice is what the
-  // thread took: in a traced step it waits for the device. *seconds outlives the next Settle or
-  // Forget.
+  // Times what its thread submits during its lifetime; without a device timer it is a ComputeTimer.
+  // Its slice shows the time on the thread, which in a traced step waits for the device. *seconds
+  // must outlive the next Settle or Forget.
   class Timer {
    public:
     Timer(DeviceClock* clock, double* seconds, double* core_wait, const PlannedSlice& slice);
@@ -32,14 +33,14 @@ class DeviceClock {
     DeviceClock* const clock_;
     double* const seconds_;
     std::unique_ptr<WorkTimer> on_device_;  // null: the host's clock counts
-    double of_host_ = 0;                    // counts for nothing
+    double of_host_ = 0;                    // host seconds that are not wanted
     const ComputeTimer on_host_;
   };
 
-  // Adds all that was timed to its *seconds, after a Finish of the device. Returns the first error
-  // of the device's timers.
+  // Adds everything timed to its *seconds, after a Finish of the device. Returns the first error of
+  // the device's timers.
   absl::Status Settle();
-  // Drops what was timed and not settled.
+  // Drops what was timed but not settled.
   void Forget();
 
  private:
@@ -54,7 +55,7 @@ class DeviceClock {
   Ops* const ops_;
   std::vector<std::unique_ptr<WorkTimer>> idle_;
   std::vector<Timed> timed_;
-  Error error_;  // the first
+  Error error_;  // the first one
 };
 
 }  // namespace thinwire

@@ -11,7 +11,7 @@
 namespace thinwire {
 namespace {
 
-// Work that a device takes some time for.
+// Times work that a device takes a while to do.
 class DeviceClockTest : public ::testing::Test {
  protected:
   void Work() { EXPECT_TRUE(ops_->Zero(static_cast<float*>(memory_.data()), kElements).ok()); }

@@ -14,7 +14,7 @@
 namespace thinwire {
 namespace {
 
-// The parts of a batch, as it is in the data set.
+// Divides `batch`, a range of the data set, into microbatches.
 std::vector<SampleRange> PartsOf(const SampleRange& batch, int microbatches) {
   const int64_t samples = batch.last - batch.first;
   const int count = static_cast<int>(std::min<int64_t>(microbatches, samples));
@@ -34,7 +34,8 @@ std::vector<SampleRange> BatchesOf(const SampleRange& all, int64_t batch_size) {
   return batches;
 }
 
-// What a forward pass takes of samples `range`: in training a slice where the schedule makes such.
+// Returns the request for samples `range`: in training only slice `slice` where the schedule has
+// slices.
 FeedRequest RequestOf(const StageSpec& spec, const Work& work, const SampleRange& range,
                       int slice) {
   FeedRequest request{work.phase, work.epoch, range};
@@ -53,13 +54,13 @@ SamplingSpec SamplingFrom(const Sampling& sampling) {
   return spec;
 }
 
-// The logits of what may be drawn.
+// Returns the logits of the tokens that may be drawn.
 absl::Span<const float> Drawable(const std::vector<float>& logits, const Sampling& sampling) {
   const auto all = absl::MakeConstSpan(logits);
   return sampling.vocabulary() > 0 ? all.subspan(0, sampling.vocabulary()) : all;
 }
 
-// `positions`: of the text so far.
+// Checks a request; `positions` is the number of positions of the text so far.
 absl::Status CheckText(const GenerateRequest& request, const Model& model, int64_t positions) {
   if (!model.tokens) {
     return absl::InvalidArgumentError(
@@ -84,7 +85,7 @@ absl::Status CheckText(const GenerateRequest& request, const Model& model, int64
   return CheckSampling(SamplingFrom(request.sampling()));
 }
 
-// The steps that the request names, its epoch's where it names none.
+// Returns the steps that the request names, or those of the epoch where it names none.
 absl::StatusOr<EpochSpec> StepsOf(const TrainRequest& request, const StageSpec& spec) {
   const auto samples = static_cast<int64_t>(request.samples());
   const auto steps = static_cast<uint64_t>(NumBatches(samples, spec.batch_size));
@@ -101,7 +102,7 @@ absl::StatusOr<EpochSpec> StepsOf(const TrainRequest& request, const StageSpec& 
                    before + 1, " to ", before + steps, ", the steps of epoch ", request.epoch()));
 }
 
-// One for each chunk of the stage.
+// Starts one recalibration for each chunk of the stage.
 absl::StatusOr<std::vector<std::unique_ptr<Recalibration>>> StartRecalibrations(LocalStage* stage) {
   std::vector<std::unique_ptr<Recalibration>> all;
   for (int chunk = 0; chunk < stage->spec().chunks(); ++chunk) {
@@ -199,7 +200,7 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
 absl::Status Executor::AccumulateOnly(const Work& work, const SampleRange& batch,
                                       StepReport* report) {
   RETURN_IF_ERROR(stage_->ClearGradients());
-  // What recalibration puts back is what a forward in training changes.
+  // A forward pass in training changes running statistics only, which Restore puts back.
   ASSIGN_OR_RETURN(const auto statistics, StartRecalibrations(stage_));
   absl::Status status = Accumulate(work, batch, report);
   if (status.ok()) status = stage_->FlushSends(stage_->spec().patience->Deadline());

@@ -1,5 +1,5 @@
-// Interprets a schedule: one epoch of training, one evaluation. Runs on one thread;
-// Stop is for the others.
+// Interprets a schedule: trains an epoch, evaluates, or generates text. Runs on one thread; only
+// what says "any thread" is for the others.
 #pragma once
 
 #include <cstdint>
@@ -22,63 +22,67 @@ namespace thinwire {
 
 class Executor {
  public:
-  // Both outlive the executor. `feed` is null at stages that read no data.
+  // Makes an executor. `stage` and `feed` outlive it. `feed` is null at stages that read no data.
   Executor(LocalStage* stage, Feed* feed, const LrScheduleSpec& lr)
       : stage_(stage), feed_(feed), lr_(lr) {}
 
-  // Every call fails with FailedPrecondition, and changes nothing, while the stage is not connected
-  // to its neighbours. After any other error the links are closed, so that neighbours stop too.
+  // While the stage is not connected to its neighbours, every call fails with FailedPrecondition
+  // and changes nothing. When an action of a call fails, the links are closed, so that neighbours
+  // stop too.
 
-  // Trains an epoch over the training set, or those of its steps that the request names, until
-  // gate() ends it. InvalidArgument, which changes nothing, for steps that the epoch does not have.
-  // `on_step` is called after every step, on this thread; its loss and accuracy are set at the last
-  // stage only.
+  // Trains the steps that the request names, or else a whole epoch over the training set, until
+  // gate() ends training. For steps that the epoch does not have it changes nothing and returns
+  // InvalidArgument. Calls `on_step` after every step, on this thread; the report's loss and
+  // accuracy are set at the last stage only.
   absl::Status Train(const TrainRequest& request,
                      const std::function<void(const StepReport&)>& on_step);
 
-  // Leaves the gradients of one training batch's loss in the parameters' `gradient`, as Train would
-  // have them before its update; running statistics stay as they were. The report is filled as in
-  // Train. ClearGradients is the caller's duty before whatever trains next.
+  // Computes the gradients of one training batch's loss and leaves them in the parameters'
+  // `gradient`, as Train has them before its update. Running statistics stay as they were. The
+  // report is filled as in Train. The caller must call ClearGradients before it trains on.
   absl::StatusOr<StepReport> Gradients(const GradientsRequest& request);
 
-  // Runs the test set and leaves everything as it was. The report is filled at the last stage only.
+  // Evaluates the test set and leaves everything as it was. The report is filled at the last stage
+  // only.
   absl::StatusOr<EvaluationReport> Evaluate(const EvaluateRequest& request);
 
-  // Runs the next positions of a text. InvalidArgument and FailedPrecondition, which change
-  // nothing, say what the request has and what the model, or the text so far, wants.
+  // Runs the next positions of a text. InvalidArgument and FailedPrecondition change nothing; they
+  // say what the request has and what the model, or the text so far, wants. OutOfRange if a logit
+  // is not finite.
   absl::StatusOr<GenerateResponse> Generate(const GenerateRequest& request);
 
-  // Ends training between two steps. Any thread.
+  // Returns the gate that ends training between two steps. Any thread.
   StepGate& gate() { return gate_; }
 
-  // The call under way ends with `reason` within one action. Any thread.
+  // Makes the current call end with `reason` within one action. Any thread.
   void Stop(const absl::Status& reason);
 
-  // The reason of the first Stop; OK before it. Any thread.
+  // Returns the reason of the first Stop; OK before it. Any thread.
   absl::Status Stopped() const;
 
-  // The stage's state is the one that a run had after that step.
+  // Sets last_step() when the state that a run had after `step` was restored.
   void StartAfter(uint64_t step) { Publish(step); }
 
-  // Any thread.
+  // Return the activity and the number of the last finished training step, as of its end. Any
+  // thread.
   ActivitySeconds activity() const;
   uint64_t last_step() const;
 
  private:
-  // One step: `of_epoch` says which. Fills in the report, but for its seconds.
+  // Runs one step, which `of_epoch` names. Fills in the report except for its seconds.
   absl::Status TrainStep(const Work& of_epoch, const SampleRange& batch, int64_t steps_per_epoch,
                          StepReport* report);
-  // What the feed will be asked for: each element is what goes through the chunks together, as the
-  // parts of a batch do.
+  // Tells the feed which samples will be wanted. Each element of `passes` holds the ranges that go
+  // through the chunks together, such as the microbatches of a batch.
   void Announce(const Work& work, const std::vector<std::vector<SampleRange>>& passes);
-  // Forward and backward of a whole batch.
+  // Runs forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
-  // The same from gradients of zero, after which running statistics are what they were.
+  // Does the same starting from zero gradients, and restores running statistics afterwards.
   absl::Status AccumulateOnly(const Work& work, const SampleRange& batch, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
-  // Forward over the first `samples` samples of the set that belongs to work.phase, in order, as
-  // the parts of one batch go forward in training. `after_batch` is told the chunk that a batch
-  // passed.
+  // Runs forward, in order, over the first `samples` samples of the set that belongs to work.phase.
+  // Batches follow each other through the chunks as microbatches do in training. `after_batch` is
+  // called with the chunk that a batch has passed.
   absl::StatusOr<LossSums> Pass(Work work, int64_t samples,
                                 const std::function<absl::Status(int chunk)>& after_batch);
   absl::StatusOr<LossSums> RecalibratedPass(Work work, const EvaluateRequest& request);

@@ -171,7 +171,7 @@ TEST_P(ExecutorTest, CapturesDependNeitherOnTheStagesNorOnThemselves) {
   }
 }
 
-// Of the thread of one stage that a slice belongs to.
+// Names the thread of one stage that a slice belongs to.
 using ThreadKey = std::tuple<Slice::Thread, int, Direction>;
 
 void ExpectNested(std::vector<Slice> slices) {
@@ -278,7 +278,7 @@ TEST_P(ExecutorTest, ADeviceThatIsNotTheHostDoesTheSame) {
   }
 }
 
-// Plain SGD with rate 1 subtracts the gradient.
+// Plain SGD with learning rate 1 subtracts exactly the gradient.
 TEST(ExecutorTest, AStepSubtractsTheGradient) {
   const std::vector<std::string> sgd = {"pipeline.stages=1", "optimizer.momentum=0",
                                         "optimizer.lr=1", "data.limit=20"};
@@ -299,7 +299,7 @@ TEST(ExecutorTest, AStepSubtractsTheGradient) {
 
 INSTANTIATE_TEST_SUITE_P(Schedules, ExecutorTest, ::testing::ValuesIn(PlainSchedulesForTests()));
 
-// The rate falls to nearly nothing, so that the running statistics are those of the parameters.
+// The learning rate falls to nearly nothing, so that running statistics fit the parameters.
 TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {
   SmallStages stages({"pipeline.stages=1", "pipeline.microbatches=1", "data.limit=1000",
                       "data.batch_size=50", "data.augment=none", "epochs=6",

@@ -7,7 +7,7 @@
 namespace thinwire {
 namespace {
 
-// Loaded ahead at most: one that is about to be taken, and the next.
+// Requests loaded ahead at most: the one about to be taken and the next.
 constexpr size_t kAhead = 2;
 
 }  // namespace
@@ -64,7 +64,8 @@ void Feed::LoadAhead() {
     lock.unlock();
     absl::StatusOr<LoadedSamples> samples = Load(request);
     lock.lock();
-    // What was taken meanwhile came before it.
+    // Requests taken meanwhile came before this one, so the order holds. A new announcement makes
+    // the samples useless.
     if (announcement == announcement_) loaded_.push_back(std::move(samples));
     changed_.notify_all();
   }

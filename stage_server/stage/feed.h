@@ -1,6 +1,5 @@
-// Hands the first stage its inputs and the last stage its labels, in the order that (seed, epoch)
-// fixes. For a device that computes while the host does something else, a thread of the feed loads
-// ahead.
+// Gives the first stage its inputs and the last stage its labels, in the order that (seed, epoch)
+// fixes. If the device is not the host, a thread of the feed loads ahead.
 #pragma once
 
 #include <condition_variable>
@@ -18,22 +17,23 @@
 
 namespace thinwire {
 
-// Take and Announce: one thread.
+// Take and Announce are called on one thread.
 class Feed {
  public:
-  // `data` outlives the feed.
+  // Makes a feed; `data` outlives it.
   Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend);
   ~Feed();
 
-  // What the next Takes ask for, in this order. Only speed depends on it: whoever takes something
-  // else waits for it, and the rest is forgotten.
+  // Announces the requests of the next Takes, in order. This matters for speed only: a Take of
+  // anything else waits for its samples and discards the announcement.
   void Announce(const std::vector<FeedRequest>& requests);
 
-  // Inputs are on the backend's device: images in the compute type, tokens as int32.
+  // Returns the samples; inputs are on the backend's device: images in the compute type, tokens as
+  // int32.
   absl::StatusOr<Samples> Take(const FeedRequest& request);
 
  private:
-  // What the loader gives, with inputs on the backend's device.
+  // Loads samples and moves their inputs to the backend's device.
   absl::StatusOr<LoadedSamples> Load(const FeedRequest& request);
   absl::StatusOr<LoadedSamples> TakeLoaded(const FeedRequest& request);
   absl::StatusOr<Tensor> Converted(Tensor inputs) const;
@@ -42,16 +42,17 @@ class Feed {
 
   const FeedSpec spec_;
   const Backend backend_;
-  SampleLoader loader_;  // the thread's, or without one the caller's of Take
+  SampleLoader loader_;  // used by thread_, or by Take's caller without one
 
   std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   std::condition_variable changed_;
-  std::deque<FeedRequest> expected_ ABSL_GUARDED_BY(mutex_);  // announced and not yet taken
-  // What the first of these asked for.
+  std::deque<FeedRequest> expected_ ABSL_GUARDED_BY(mutex_);  // announced, not yet taken
+  // Samples of the first requests in expected_.
   std::deque<absl::StatusOr<LoadedSamples>> loaded_ ABSL_GUARDED_BY(mutex_);
-  uint64_t announcement_ ABSL_GUARDED_BY(mutex_) = 0;  // whose requests these are
+  // Number of the announcement that these belong to.
+  uint64_t announcement_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<std::thread> thread_;  // where the device is not the host
+  std::optional<std::thread> thread_;  // empty if the device is the host
 };
 
 }  // namespace thinwire

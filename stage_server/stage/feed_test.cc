@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kSamples = 40;
 
-// What a feed gave, in the host's memory.
+// Samples that a feed gave, in host memory.
 struct Taken {
   std::vector<float> inputs;
   std::vector<int32_t> labels;
@@ -45,7 +45,7 @@ class FeedTest : public ::testing::Test {
     return taken;
   }
 
-  // Two epochs of training and an evaluation.
+  // Returns the requests of two epochs of training and an evaluation.
   static std::vector<FeedRequest> Requests() {
     std::vector<FeedRequest> requests;
     for (uint32_t epoch : {1, 2}) {
@@ -69,7 +69,7 @@ TEST_F(FeedTest, LoadingAheadChangesNothing) {
   }
 }
 
-// Two epochs of windows of Tiny Shakespeare and the first blocks of its test text.
+// Reads two epochs of windows of Tiny Shakespeare and the first blocks of its test text.
 class TextFeedTest : public ::testing::Test {
  protected:
   TextFeedTest() {

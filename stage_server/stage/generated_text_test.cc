@@ -1,4 +1,4 @@
-// Texts of language models, position by position through their stages.
+// Generates texts of language models, position by position, through their stages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ struct TextStages : Stages {
                       const BackendOf& backend_of = CpuBackend)
       : Stages(kExperiment, overrides, backend_of) {}
 
-  // What each stage answers.
+  // Returns what each stage answers.
   std::vector<absl::StatusOr<GenerateResponse>> Ask(const GenerateRequest& request) {
     std::vector<absl::StatusOr<GenerateResponse>> answers(count());
     AtEveryStage([&](size_t i) {
@@ -48,7 +48,7 @@ struct TextStages : Stages {
   }
   size_t count() { return static_cast<size_t>(stage(0).spec().stages()); }
 
-  // The next token of a text whose first `known` the stages know.
+  // Returns the next token of a text; the stages know its first `known` tokens.
   int32_t Next(const Tokens& text, size_t known, bool compressed = true) {
     GenerateRequest request = request_;
     request.set_step(text.size());
@@ -64,7 +64,7 @@ struct TextStages : Stages {
     }
     return id;
   }
-  // A prompt and what follows it, until the context is full.
+  // Returns a prompt and its continuation up to the full context.
   Tokens Text(bool compressed = true) {
     Tokens text = {1, 7, 3, 42, 5};
     size_t known = 0;
@@ -75,7 +75,8 @@ struct TextStages : Stages {
     }
     return text;
   }
-  // Why every stage refuses a request that continues {1, 2, 3}, as `change` makes it.
+  // Returns why every stage refuses a request that continues {1, 2, 3} after `change` has edited
+  // it.
   std::string Refusal(const std::function<void(GenerateRequest*)>& change) {
     Next({1, 2, 3}, 0);
     GenerateRequest request;
@@ -122,7 +123,7 @@ TEST(GeneratedTextTest, ATextDependsNeitherOnTheStagesNorOnTheDevice) {
   }
 }
 
-// What a codec of single positions makes of a text does not depend on how it came.
+// A codec that codes each position alone does not depend on how a text is cut into calls.
 TEST(GeneratedTextTest, EachTokenIsThatOfTheWholeTextAtOnce) {
   for (const bool compressed : {true, false}) {
     TextStages stages({"pipeline.stages=2"});

@@ -1,5 +1,5 @@
-// Stages that take turns on their segments, as threads of one process: what one stage trains, bit
-// for bit.
+// Checks that stages that hold several chunks each, as threads of one process, train what one stage
+// trains, bit for bit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::SizeIs;
 
-// Eight segments. The last batch of an epoch has ten samples of twenty.
+// An experiment of eight segments. The last batch of an epoch has ten of twenty samples.
 constexpr char kImages[] = R"(
 name: interleaved
 model: {name: resnet18, width: 4}
@@ -42,7 +42,7 @@ struct ImageStages : Stages {
       : Stages(kImages, overrides, backend_of, change) {}
 };
 
-// All that training and evaluation make of them.
+// Expects equal results of all training and evaluation.
 void ExpectSame(const std::vector<std::string>& codecs, const std::vector<std::string>& stages,
                 const BackendOf& backend_of = CpuBackend) {
   std::vector<std::string> all = codecs, whole = codecs;
@@ -68,7 +68,7 @@ void ExpectSame(const std::vector<std::string>& codecs, const std::vector<std::s
 
 class InterleavedTest : public ::testing::TestWithParam<const char*> {};
 
-// Two stages of four chunks and four of two; three microbatches fill no group of stages.
+// Two stages of four chunks, and four of two. Three microbatches do not fill a group of stages.
 TEST_P(InterleavedTest, TrainsAndEvaluatesLikeOneStage) {
   const std::string both = std::string("{") + GetParam() + "}";
   const std::vector<std::string> codecs = {"compression.activations=" + both,

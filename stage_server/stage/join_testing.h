@@ -1,4 +1,4 @@
-// Neighbouring stages in one process.
+// Joins neighbouring stages in one process.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,10 +6,10 @@
 
 namespace thinwire {
 
-// Joins the two stages at the cut between them with links in memory.
+// Joins two stages, at the cut between them, with links in memory.
 absl::Status Join(LocalStage* upstream, LocalStage* downstream);
 
-// The same for the tied cut between the first and the last stage.
+// Joins the first and the last stage at the tied cut in the same way.
 absl::Status JoinTied(LocalStage* first, LocalStage* last);
 
 }  // namespace thinwire

@@ -17,12 +17,13 @@
 namespace thinwire {
 namespace {
 
-// What a thread has submitted and not yet waited for; done at the latest when the thread ends.
+// Work that a thread has submitted and not waited for. It is done at the latest when the thread
+// ends.
 class Submitted {
  public:
   ~Submitted() { (void)Finish(); }
   void Add(std::function<Error()> work) { work_.push_back(std::move(work)); }
-  // The first error, if any.
+  // Does the work and returns its first error, if any.
   Error Finish() {
     Error first;
     for (const auto& work : std::exchange(work_, {})) {
@@ -88,7 +89,7 @@ class LateDevice final : public Device {
     return Error{};
   }
 
-  // True if `memory` lies in a block of this device.
+  // Returns whether `memory` lies in a block of this device.
   bool Owns(const void* memory) const {
     const auto* const byte = static_cast<const uint8_t*>(memory);
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -108,7 +109,7 @@ class LateDevice final : public Device {
     return error;
   }
 
-  // Not absl's, in which the thread sanitizer sees no order (wire/README.md).
+  // std: the thread sanitizer sees no order in absl::Mutex (wire/README.md).
   mutable std::mutex mutex_;
   std::map<uint8_t*, size_t> blocks_ ABSL_GUARDED_BY(mutex_);  // in use
 };
@@ -126,7 +127,7 @@ void ExpectOnHost(const void* memory) {
   EXPECT_FALSE(TheDevice()->Owns(memory)) << "a payload in the device's memory";
 }
 
-// Rows as a call names them, for when it is done.
+// Copies of the rows that a call names, kept until its work is done.
 struct KeptRows {
   explicit KeptRows(const RowsView& view, int64_t count) : rows(view) {
     if (view.each != nullptr) each.assign(view.each, view.each + count);
@@ -141,7 +142,7 @@ struct KeptRows {
   std::vector<void*> each;
 };
 
-// The CPU's kernels, called where and when a device would.
+// The CPU's kernels, called where and when a device would run them.
 class LateKernels final : public CodecKernels {
  public:
   Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,

@@ -20,7 +20,8 @@ Mode ModeOf(Phase phase) {
   return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
 }
 
-// Recordings know one step only, one input, and whole samples.
+// Returns whether a segment can be recorded: a recording knows one step, one input and whole
+// samples only.
 bool IsRecordable(const StageSpec& spec, const BlockRange& range) {
   return spec.slices() == 1 &&
          std::none_of(spec.model.blocks.begin() + range.first,
@@ -29,7 +30,7 @@ bool IsRecordable(const StageSpec& spec, const BlockRange& range) {
                       });
 }
 
-// Takes a tensor through a cut inside the process.
+// Sends a tensor through a cut inside the process and returns what arrives.
 absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest,
                              Tensor x) {
   RETURN_IF_ERROR(from.Send(work, digest, std::move(x)));
@@ -37,7 +38,7 @@ absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_
   return std::move(received.tensor);
 }
 
-// The same for a part of the gradient's norm.
+// Does the same for a part of the gradient's norm.
 absl::StatusOr<double> CrossSum(CutEnd& from, CutEnd& to, const Work& work, double sum) {
   RETURN_IF_ERROR(from.SendSumOfSquares(work, sum));
   return to.ReceiveSumOfSquares(work);
@@ -409,7 +410,7 @@ absl::StatusOr<std::vector<float>> ModelChunk::Generate(const Work& work, const 
     ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
   }
   if (ends_model_) return LastLogits(x);
-  // The answer to this call is all that lets the next one come.
+  // The next call comes only after the answer to this one, so the message must have left by then.
   RETURN_IF_ERROR(downstream_->Send(work, digest, std::move(x)));
   RETURN_IF_ERROR(downstream_->sender().AwaitEncoded(work.deadline));
   return std::vector<float>();
@@ -436,7 +437,7 @@ absl::Status ModelChunk::FlushSends(SteadyTime deadline) {
 }
 
 void ModelChunk::Abandon() {
-  if (!losses_.empty()) (void)backend_.device->Finish();  // it still writes them
+  if (!losses_.empty()) (void)backend_.device->Finish();  // the device may still write them
   losses_.clear();
   loss_sums_ = LossSums();
   for (auto& in_flight : in_flight_) in_flight.reset();

@@ -16,7 +16,7 @@ using Sink = std::function<absl::Status(std::string_view)>;
 
 constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;  // of a file that is read
 
-// One tensor of the file to be written, and the fp32 tensor whose rows it holds.
+// A tensor of the file to be written, and the fp32 tensor that has its rows.
 struct Source {
   FileTensor tensor;
   const Tensor* values = nullptr;
@@ -74,7 +74,7 @@ bool IsFloat(const std::string& dtype) {
   return dtype == "F32" || dtype == "F16" || dtype == "BF16";
 }
 
-// `bytes` are of a type that IsFloat.
+// Converts `bytes` to fp32; their type must pass IsFloat.
 std::vector<float> Widened(const std::string& dtype, std::string_view bytes) {
   std::vector<float> values(bytes.size() / (dtype == "F32" ? sizeof(float) : sizeof(uint16_t)));
   if (dtype == "F32") {
@@ -201,7 +201,7 @@ absl::Status ParameterReader::HeaderCame() {
 
 void ParameterReader::AwaitNextTensor() {
   bytes_.clear();
-  // A tensor without elements has nothing that comes.
+  // Tensors without elements have no bytes in the file.
   while (next_tensor_ < tensors_.size() && tensors_[next_tensor_].bytes == 0) ++next_tensor_;
   if (next_tensor_ == tensors_.size()) {
     part_ = Part::kNothing;

@@ -1,5 +1,5 @@
-// Parameters as a safetensors file (base/safetensors.h) and back, under the names and in the
-// layouts of models/file_tensors.h. Written in fp32.
+// Reads and writes parameters as a safetensors file (base/safetensors.h), with the names and
+// layouts of models/file_tensors.h. Values are written in fp32.
 #pragma once
 
 #include <cstdint>
@@ -16,43 +16,45 @@
 
 namespace thinwire {
 
-// Hands the file to `sink` in pieces of at most `piece_bytes`, in order; stops at its first error.
+// Writes the file to `sink` in order, in pieces of at most `piece_bytes`. Stops at the first error
+// of `sink`.
 absl::Status WriteParameters(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
                              const std::function<absl::Status(std::string_view)>& sink);
 
-// The same for the gradients of those that are trained, as they are and under the parameters'
-// names; that of a tied copy is left out.
+// Writes the gradients of trained parameters under the parameters' names. That of a tied copy is
+// left out.
 absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
                             const std::function<absl::Status(std::string_view)>& sink);
 
-// Overwrites parameters with the tensors of a file that comes in pieces. One tensor is in host
-// memory at a time: until the file is whole, values lie where the gradients do.
+// Overwrites parameters with the tensors of a file that comes in pieces. Only one tensor is in host
+// memory at a time: until the file is complete, values wait in the memory of the gradients.
 //
-// Errors: InvalidArgument names a tensor that is missing or left over, whose shape differs, or that
-// is not of F32, F16 or BF16; DataLoss says what makes it no safetensors file. No value has been
-// written then.
+// Errors: InvalidArgument names a tensor that is missing or left over, has another shape, or is
+// none of F32, F16 and BF16. DataLoss says what is wrong with the file. No value has been written
+// then.
 class ParameterReader {
  public:
-  // The parameters outlive the reader. Their gradients are anything from the first Append on:
-  // clearing them is the caller's duty.
+  // Makes a reader; the parameters outlive it. The first Append makes their gradients undefined,
+  // and the caller must clear them.
   explicit ParameterReader(const std::vector<const Parameter*>& parameters);
 
   ParameterReader(const ParameterReader&) = delete;
   ParameterReader& operator=(const ParameterReader&) = delete;
 
-  // The next bytes of the file.
+  // Takes the next bytes of the file.
   absl::Status Append(std::string_view piece);
 
-  // Writes the values, after the last Append. The segments' ParametersChanged is the caller's duty.
+  // Writes the values, after the last Append. The caller must then call the segments'
+  // ParametersChanged.
   absl::Status Finish();
 
  private:
   // Where a parameter's new values wait.
   struct Target {
     const Parameter* parameter = nullptr;
-    std::vector<float> values;  // of one without gradient
+    std::vector<float> values;  // used if the parameter has no gradient
   };
-  // A tensor of the file that is wanted for a target; for two, if they are tied.
+  // A tensor of the file and the target that wants it. Two targets if they are tied.
   struct Wanted {
     Target* target = nullptr;
     FileTensor tensor;
@@ -68,10 +70,10 @@ class ParameterReader {
   std::multimap<std::string, Wanted> wanted_;  // by name in the file
 
   enum class Part { kLength, kHeader, kTensors, kNothing };
-  Part part_ = Part::kLength;  // that is coming
-  std::string bytes_;          // of it, or of its tensor
+  Part part_ = Part::kLength;  // the part that is expected
+  std::string bytes_;          // what has come of it, or of its tensor
   uint64_t want_bytes_ = kSafetensorsLengthBytes;
-  std::vector<TensorPlace> tensors_;  // of the header
+  std::vector<TensorPlace> tensors_;  // from the header
   size_t next_tensor_ = 0;
 };
 

@@ -79,7 +79,7 @@ Parameter Of(const std::string& name, const Shape& shape, const std::vector<floa
   return parameter;
 }
 
-// The same with memory for its gradient.
+// Returns a parameter that also has memory for its gradient.
 Parameter Trained(const std::string& name, const Shape& shape, const std::vector<float>& values) {
   Parameter parameter = Of(name, shape, values);
   parameter.gradient = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
@@ -96,7 +96,7 @@ absl::Status Read(std::string_view file, const std::vector<const Parameter*>& pa
   return reader.Finish();
 }
 
-// A file of `tensors`, whose values stand as they are.
+// Returns a file of `tensors` with their values as they are.
 std::string FileOf(const std::vector<StoredTensor>& tensors) {
   std::string file;
   const auto sink = [&](std::string_view piece) {
@@ -112,7 +112,7 @@ class ReadParametersTest : public ::testing::Test {
   ReadParametersTest()
       : weight_(Trained("fc.weight", {2, 1}, {1.5f, -2.0f})), bias_(Of("fc.bias", {1}, {7})) {}
 
-  // The error of reading into both parameters, which must have changed neither.
+  // Returns the error of reading into both parameters, neither of which may have changed.
   std::string ErrorOf(const std::string& file) {
     const std::string before = Written({&weight_, &bias_});
     const absl::Status status = Read(file, {&weight_, &bias_});
@@ -182,7 +182,8 @@ TEST_F(ReadParametersTest, AnotherTypeIsNamedWithThoseThatAreRead) {
 }
 
 TEST_F(ReadParametersTest, HalfTypesAreWidened) {
-  // 1.5, -2^-24 (the least), infinity and 2^-14 (the least normal one) in fp16; 1.5 in bf16.
+  // In fp16: 1.5, -2^-24 (the smallest), infinity and 2^-14 (the smallest normal number); in bf16:
+  // 1.5.
   Parameter four = Trained("fc.weight", {4, 1}, {0, 0, 0, 0});
   const std::string halves("\x00\x3e\x01\x80\x00\x7c\x00\x04", 8), bf16("\xc0\x3f", 2);
   const absl::Status status =

@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// Which of a sample's tokens or labels.
+// Returns the range of a sample's tokens or labels that the request wants.
 SampleRange WantedOf(const std::vector<int32_t>& sample, const FeedRequest& request) {
   return request.positions.value_or(SampleRange{0, static_cast<int64_t>(sample.size())});
 }

@@ -22,13 +22,13 @@ struct FeedSpec {
   bool labels = false;  // fill Samples::labels (last stage)
 };
 
-// Samples [range.first, range.last) of the epoch's order: shuffled and augmented in training, as
-// they stand in the training set when recalibrating and in the test set when evaluating.
+// Asks for samples [range.first, range.last) of the epoch's order. Training shuffles and augments
+// them; recalibration takes the training set as it is, evaluation the test set.
 struct FeedRequest {
   Phase phase = PHASE_TRAIN;
-  uint32_t epoch = 0;  // training
+  uint32_t epoch = 0;  // for training only
   SampleRange range;
-  // Of token sequences, these positions alone: a slice (schedule terapipe).
+  // Only these positions of token sequences: a slice (schedule terapipe).
   std::optional<SampleRange> positions = {};
 
   friend bool operator==(const FeedRequest& a, const FeedRequest& b) {
@@ -38,18 +38,18 @@ struct FeedRequest {
 };
 
 struct LoadedSamples {
-  // Images are fp32, [samples, ...], tokens int32, [samples, positions]; in memory of the host.
-  // Empty without `inputs`.
+  // Host memory. Images are fp32 [samples, ...], tokens int32 [samples, positions]. Empty unless
+  // the spec wants `inputs`.
   Tensor inputs;
-  // labels_per_sample(), or one a position, for each sample, one sample behind the other.
+  // Sample after sample: labels_per_sample() of each, or one for each position.
   std::vector<int32_t> labels;
-  uint64_t digest = 0;  // of the samples, whole ones or not
+  uint64_t digest = 0;  // of the samples' ids, whether whole or in slices
 };
 
-// One thread at a time.
+// Not thread-safe.
 class SampleLoader {
  public:
-  // `data` and `host`, in whose memory inputs are put, outlive the loader.
+  // Makes a loader; `data` and `host`, which allocates inputs, outlive it.
   SampleLoader(const FeedSpec& spec, const DataSplits* data, Device* host)
       : spec_(spec), data_(data), host_(host) {}
 
@@ -66,9 +66,9 @@ class SampleLoader {
   const FeedSpec spec_;
   const DataSplits* const data_;
   Device* const host_;
-  std::optional<uint32_t> epoch_;  // whose order `order_` is
+  std::optional<uint32_t> epoch_;  // epoch whose order is in `order_`
   std::vector<int64_t> order_;
-  std::vector<int64_t> ids_;  // of the request at hand
+  std::vector<int64_t> ids_;  // of the current request
 };
 
 }  // namespace thinwire

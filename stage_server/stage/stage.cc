@@ -6,15 +6,15 @@
 namespace thinwire {
 namespace {
 
-// Where compute waits for the codec, the codec has its threads: at cuts inside the process, and
-// everywhere when a batch is one microbatch. Otherwise the two overlap.
+// Returns threaded kernels where computation waits for the codec: at cuts inside the process, and
+// everywhere if a batch is one microbatch. Elsewhere codec and computation overlap.
 CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
   const bool waits =
       cut == spec.tied_cut() || spec.IsInner(cut) || spec.microbatches * spec.slices() == 1;
   return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
 }
 
-// What crosses, and how many messages of it may be under way.
+// Fills in what crosses a cut and how many of its messages may be under way.
 void DescribeCut(const StageSpec& spec, int cut, BoundarySpec* boundary) {
   boundary->sample = spec.model.blocks[spec.cuts[cut].block].out;
   boundary->compute = spec.compute;
@@ -32,7 +32,8 @@ void DescribeCut(const StageSpec& spec, int cut, BoundarySpec* boundary) {
   ++boundary->capacity;  // its gradient comes behind the step's other messages
 }
 
-// Parameters and their gradients are fp32. Neither end is a step ahead of the other.
+// Fills in the same for the tied cut. Parameters and gradients are fp32, and neither end is ever a
+// step ahead.
 void DescribeTied(const TiedWeight& tied, BoundarySpec* boundary) {
   boundary->sample = {1, tied.shape[1]};
   boundary->compute = DType::kF32;
@@ -128,7 +129,7 @@ bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& bou
   if (boundary.direction == DIRECTION_ACTIVATION || !spec.gradients[boundary.cut].epilogue_only) {
     return true;
   }
-  // The receiver of a cut's gradients is the segment before it.
+  // Gradients of a cut are received by the segment before it, whose index is the cut's.
   return InCoolDown(static_cast<int>(boundary.cut), static_cast<int>(spec.cuts.size()) + 1,
                     work.microbatches, static_cast<int>(work.microbatch) / spec.slices());
 }

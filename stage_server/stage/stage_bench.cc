@@ -1,6 +1,6 @@
-// What the stages of an experiment cost when each has the machine for itself, and what the
-// pipeline simulator makes of it on a number of cores: the bound that a real run is judged by.
-// All stages run in one thread, one action after another, so nothing contends.
+// Measures the stages of an experiment when each has the machine to itself, and simulates the
+// pipeline on a number of cores. That bounds what a real run can reach. All stages run in one
+// thread, one action after another, so nothing contends.
 //
 //   stage_bench EXPERIMENT.yaml CORES [path=value]...
 //
@@ -34,9 +34,9 @@ constexpr int kWarmupSteps = 3, kSteps = 24;
 struct BenchStage {
   std::unique_ptr<LocalStage> stage;
   std::unique_ptr<Feed> feed;
-  double weight_seconds = 0;    // of all backward passes so far, where the schedule splits them
+  double weight_seconds = 0;    // all backward passes so far, if the schedule splits them
   std::vector<Action> actions;  // of a step
-  // Of this step:
+  // Counts of the current step:
   size_t done = 0;                  // actions
   int forwards = 0, backwards = 0;  // microbatches
 
@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment
   return stages;
 }
 
-// Whether the neighbours have made what the next action of a stage needs.
+// Returns whether the neighbours have made what the stage's next action needs.
 bool IsReady(const std::vector<BenchStage>& stages, size_t i) {
   if (stages[i].done == stages[i].actions.size()) return false;
   const Action& action = stages[i].actions[stages[i].done];
@@ -111,7 +111,8 @@ bool IsReady(const std::vector<BenchStage>& stages, size_t i) {
   return true;
 }
 
-// The stages take turns, so that each holds as many microbatches as in a run, and none waits.
+// Runs one step. Stages take turns, so that each holds as many microbatches as in a run and none
+// waits.
 absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
   const StageSpec& spec = stages[0].stage->spec();
   Work work;

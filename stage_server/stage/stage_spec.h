@@ -1,4 +1,4 @@
-// A resolved experiment as the spec of one of its stages.
+// Makes the spec of one stage from a resolved experiment.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,7 +7,8 @@
 
 namespace thinwire {
 
-// InvalidArgument for a stage that the experiment does not have, or what config/ refuses.
+// Returns the spec of stage `stage`. InvalidArgument if the experiment has no such stage or config/
+// refuses it.
 absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage);
 
 }  // namespace thinwire

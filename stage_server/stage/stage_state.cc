@@ -15,10 +15,10 @@ namespace {
 using Next = std::function<bool(std::string_view* piece)>;
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
-// Of a file's header, for a tensor.
+// Bytes of a file's header that are allowed for one tensor.
 constexpr uint64_t kHeaderBytes = 256;
 
-// What the optimizer remembers under one name, as tensors that stand for the parameters.
+// State that the optimizer keeps under one name: one tensor for each parameter.
 struct Remembered {
   std::string name;
   std::vector<Parameter> tensors;
@@ -87,7 +87,7 @@ StatePart PartOf(const LocalStage::End& end) {
   return part;
 }
 
-// What the tensors of an end are called in its file, before their own names.
+// Returns the prefix of the names of an end's tensors in its file.
 std::string PrefixOf(const StatePart& part) {
   return absl::StrCat(part.cut(), part.gradient() ? ".gradient" : ".activation",
                       part.sender() ? ".sender" : ".receiver");

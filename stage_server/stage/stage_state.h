@@ -1,8 +1,8 @@
-// What training has made of a stage, as files: parameters, what the optimizer remembers, and what
-// the ends of cuts do. docs/checkpoints.md describes them; StatePart says which one is what.
+// The state that training has given a stage, as files: parameters, optimizer state, and the state
+// of the ends of cuts. docs/checkpoints.md describes the files; a StatePart names each.
 //
-// Both functions: between two steps, when everything that was sent has been received, on the
-// executor's thread.
+// Both functions are called on the executor's thread between two steps, when everything sent has
+// been received.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace thinwire {
 
-// The part of parameters and running statistics.
+// Name of the part with parameters and running statistics.
 inline constexpr char kModelPart[] = "model";
 
 struct StateFile {
@@ -26,16 +26,16 @@ struct StateFile {
   std::string bytes;  // a safetensors file
 };
 
-// All parts, copied to host memory. `codec_state`: those of the ends of cuts, too.
-// ResourceExhausted where they take more than the `available_bytes` of memory, naming both.
+// Copies all parts to host memory; with `codec_state` also those of the ends of cuts.
+// ResourceExhausted, naming both sizes, if they need more than `available_bytes`.
 absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_state,
                                                  uint64_t available_bytes);
 
-// Replaces one part by the file whose pieces `next` gives, false after the last; `step` is the one
-// that it was left with. InvalidArgument names a part that this stage does not have, or the tensor
-// that does not fit; DataLoss says what makes it no safetensors file; ResourceExhausted where the
-// file of an end of a cut, which is held as a whole, has more than `available_bytes`. After an
-// error that part is unspecified.
+// Replaces one part by a file, which `next` gives in pieces; it returns false after the last.
+// `step` is the step after which the part was copied. InvalidArgument names a part that this stage
+// does not have, or the tensor that does not fit. DataLoss says what makes it no safetensors file.
+// The file of a cut's end is held as a whole: ResourceExhausted if it has more than
+// `available_bytes`. After an error the part is unspecified.
 absl::Status RestoreState(LocalStage* stage, const StatePart& part, uint64_t step,
                           uint64_t available_bytes,
                           const std::function<bool(std::string_view* piece)>& next);

@@ -1,5 +1,5 @@
-// A run that goes on from its state, in other processes, trains as if nothing had happened: bit for
-// bit.
+// Checks that a run resumed from its state, in other processes, trains as if it had not stopped,
+// bit for bit.
 #include "stage_server/stage/stage_state.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-// Ten steps an epoch, the last with a smaller batch.
+// An experiment with ten steps an epoch, the last of which has a smaller batch.
 constexpr char kImages[] = R"(
 name: resumed
 model: {name: resnet8, width: 4}
@@ -56,7 +56,7 @@ State Copied(Stages* stages, bool codec_state = true) {
   return state;
 }
 
-// In pieces that end anywhere.
+// Restores a file that comes in pieces of arbitrary length.
 absl::Status RestoreOne(LocalStage* stage, const StateFile& file, uint64_t step) {
   std::string_view rest = file.bytes;
   return RestoreState(stage, file.part, step, kNoLimit, [&rest](std::string_view* piece) {
@@ -77,8 +77,8 @@ void Restored(const State& state, uint64_t step, Stages* stages) {
   for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
 }
 
-// What two epochs make of the stages, broken off behind step `at` of the first, of the second, or
-// where they meet, and gone on with by other stages.
+// Trains two epochs, stops after step `at`, lets other stages resume, and expects the result of an
+// uninterrupted run. The step lies in the first epoch, in the second, or between them.
 void ExpectResumedEqualsUninterrupted(const char* experiment,
                                       const std::vector<std::string>& overrides) {
   Stages whole(experiment, overrides);

@@ -27,7 +27,7 @@ void AppendTo(std::vector<float>* values, const Tensor& tensor) {
   EXPECT_TRUE(error.ok()) << error.message;
 }
 
-// The sender or receiver of one direction of a cut, at whichever stage it is.
+// Returns the sender or receiver of one direction of a cut, at whichever stage it is.
 template <typename T>
 T& Find(const std::vector<std::unique_ptr<LocalStage>>& stages, T* LocalStage::End::*which,
         const std::string& cut, Direction direction) {

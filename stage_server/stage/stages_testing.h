@@ -1,5 +1,5 @@
-// All stages of one experiment as threads of one process, joined by memory links: small enough for
-// the thread sanitizer.
+// Runs all stages of one experiment as threads of one process, joined by memory links. It is small
+// enough for the thread sanitizer.
 #pragma once
 
 #include <cstdint>
@@ -23,43 +23,43 @@ namespace thinwire {
 using BackendOf = std::function<Backend(int)>;
 Backend CpuBackend(int stage);
 
-// Failed expectations of the test are how errors are told.
+// Errors are reported as failed expectations of the test.
 class Stages {
  public:
-  // `change` is made to the specification of every stage.
+  // Builds all stages; `change` edits the spec of each.
   Stages(
       const std::string& experiment, const std::vector<std::string>& overrides,
       const BackendOf& backend_of = CpuBackend,
       const std::function<void(StageSpec*)>& change = [](StageSpec*) {});
 
-  // Runs `task` of every stage on a thread of its own.
+  // Runs `task` for every stage, each on its own thread.
   std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task);
 
-  // An epoch, or these of its steps; the losses.
+  // Train an epoch, or some of its steps; return the losses.
   std::vector<double> Train(uint32_t epoch = 1);
   std::vector<double> TrainSteps(uint32_t epoch, uint64_t first_step, uint64_t last_step);
-  // The same where stages may fail: the first error of each.
+  // Does the same where stages may fail; returns the first error of each.
   std::vector<absl::Status> TryTrain(uint32_t epoch);
 
   EvaluationReport Evaluate(bool compressed, uint64_t recalibration_samples = 0);
 
-  // Parameters and running statistics of all stages, by their names.
+  // Returns parameters and running statistics of all stages, in order of their names.
   std::vector<float> Values() const;
 
-  // What all stages captured of a step, by name: raw bytes.
+  // Returns what all stages captured of a step: raw bytes by name.
   std::map<std::string, std::string> TakeCaptures(uint64_t step);
 
-  // Gradients of a batch at all stages, one after the other.
+  // Returns the gradients of a batch at all stages, one after the other.
   std::vector<float> Gradients(uint64_t batch, bool compressed);
 
-  // The ends of one direction of a cut, wherever they are.
+  // Return the ends of one direction of a cut, at whichever stage they are.
   BoundarySender& sender(const std::string& cut, Direction direction);
   BoundaryReceiver& receiver(const std::string& cut, Direction direction);
 
   Executor& executor(size_t i) { return *executors_[i]; }
   LocalStage& stage(size_t i) { return *stages_[i]; }
   size_t size() const { return stages_.size(); }
-  // What trains a whole epoch.
+  // Returns the request that trains a whole epoch.
   TrainRequest Epoch(uint32_t epoch) const;
   int64_t train_size() const { return data_.train->size(); }
 

@@ -1,4 +1,5 @@
-// The state of both ends of a cut: equal after many steps, and any difference is found and named.
+// The state of both ends of a cut must be equal after many steps, and any difference must be found
+// and named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +52,7 @@ TEST(StateTest, BothEndsAreEqualAfterAHundredSteps) {
   }
 }
 
-// Through what checkpoints use: one bit of one row of one end.
+// Flips one bit of one row at one end, through the interface that checkpoints use.
 void FlipABit(StateStore* store, size_t row) {
   std::vector<uint8_t> bytes(store->row_bytes());
   ASSERT_TRUE(store->ReadStored(row, absl::MakeSpan(bytes)).ok());
@@ -74,7 +75,7 @@ TEST(StateTest, OneFlippedBitAtTheReceiverIsFoundAndNamed) {
   stages.Train(1);
   FlipABit(stages.receiver("layer2", DIRECTION_ACTIVATION).feedback().state(), 7);
   const std::string error = FirstError(stages.TryTrain(2), "state differs");
-  // Slot 7 is in the second microbatch; the first step from 11 on whose number 3 divides is 12.
+  // Slot 7 is in the second microbatch. Step 12 is the first multiple of 3 from step 11 on.
   EXPECT_THAT(error, AllOf(HasSubstr("layer2"), HasSubstr("activation"), HasSubstr("step 12"),
                            HasSubstr("microbatch 1")));
 }

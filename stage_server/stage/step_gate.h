@@ -1,7 +1,7 @@
-// Where training can be ended in order: between two optimizer steps, the same two at every stage.
+// Ends training in good order: between the same two optimizer steps at every stage.
 //
-// Stages are not at the same step at the same moment. So each is first held, which tells the step
-// that it has begun; then all are let go on to the latest of those, which ends their training.
+// At any moment, stages may be at different steps. So each is held first, which tells the step it
+// has begun. Then all are released to run to the latest of those steps, and training ends there.
 #pragma once
 
 #include <condition_variable>
@@ -15,15 +15,15 @@ namespace thinwire {
 
 class StepGate {
  public:
-  // On the thread that trains, before step `step`. False: training ends before it. Waits while the
-  // gate is held.
+  // Waits while the gate is held. Returns false if training ends before step `step`. Called before
+  // the step, on the thread that trains.
   bool Enter(uint64_t step);
 
-  // Any thread. No step begins any more; returns the last one that has begun, 0 without any.
+  // Holds the gate, so that no step begins. Returns the last step that has begun, or 0. Any thread.
   uint64_t Hold();
-  // Training goes on to the end of step `last_step`. False: a later one has begun.
+  // Lets training run to the end of step `last_step`. Returns false if a later one has begun.
   bool EndAfter(uint64_t last_step);
-  // Enter returns true at once from now on: the training ends for another reason.
+  // Makes Enter return true at once from now on, for training that ends for another reason.
   void Open();
 
  private:

@@ -1,5 +1,5 @@
-// Slices of sequences one behind the other, as threads of one process: what whole sequences train,
-// within rounding, and for any number of stages what one of them trains, bit for bit.
+// Pipelines slices of sequences, as threads of one process. The result must be that of whole
+// sequences within rounding, and that of one stage bit for bit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-// The last batch of an epoch has four samples of six.
+// An experiment whose last batch of an epoch has four of six samples.
 constexpr char kGpt[] = R"(
 name: slices
 model: {name: gpt2, layers: 3, heads: 2, width: 16}
@@ -25,7 +25,7 @@ pipeline: {cuts: [h.0, h.1], microbatches: 2, threads: 1}
 optimizer: {name: sgd, lr: 0.2, momentum: 0.9, clip_norm: 1}
 epochs: 2
 )";
-// Rotary positions, and keys that heads share.
+// The same with rotary positions and keys shared by heads.
 constexpr char kLlama[] = R"(
 name: slices
 model: {name: llama, layers: 3, heads: 4, kv_heads: 2, width: 32, hidden: 48}
@@ -106,10 +106,10 @@ TEST_P(TeraPipeTest, StagesTrainWhatOneDoes) {
   }
 }
 
-// Levels of a token do not depend on the others.
+// Quantisation levels of a token do not depend on other tokens.
 TEST_P(TeraPipeTest, ACodecOfTokensCodesSlicesAsItCodesWholeSequences) {
   const std::string codec = "compression.activations={codec: uniform, bits: 8, scope: token}";
-  // A code at a border may fall on either side of it.
+  // Rounding may put a code at a border on either side of it.
   const Trained a = Train(GetParam(), InSlices("4", {codec})), b = Train(GetParam(), {codec});
   for (size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i], b.losses[i], 1e-3) << i;
 }

@@ -26,7 +26,7 @@ Work TiedCopy::MessageOf(const Work& work) const {
 }
 
 absl::Status TiedCopy::Send(const Work& work) {
-  // The message may be on its way for longer than the gradient keeps its values.
+  // A copy is sent, since the message may outlive the gradient's values.
   ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(backend_.device, weight_.gradient.dtype(),
                                                  weight_.gradient.shape()));
   RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(weight_.gradient.view(), copy.view())));

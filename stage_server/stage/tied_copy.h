@@ -1,5 +1,5 @@
-// One of the two copies of a tied weight (models/tied_weight.h), at its end of the tied cut: once a
-// step it hands its gradient to the other copy and becomes, as that one does, the sum of both.
+// One of the two copies of a tied weight (models/tied_weight.h), at its end of the tied cut. Once a
+// step both copies exchange their gradients, and each then has the sum.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,19 @@ namespace thinwire {
 
 class TiedCopy {
  public:
-  // `end` is a TiedEnd, whose direction says which copy it is; `weight` is that copy and outlives
-  // this object, as stage, backend and capture do. `link` was made with LinkOptionsOf.
+  // Makes a copy. `end` is a TiedEnd, whose direction says which copy it is. `weight` is that copy;
+  // it outlives this object, as do stage, backend and capture. `link` was made with LinkOptionsOf.
   static absl::StatusOr<std::unique_ptr<TiedCopy>> New(const StageSpec& stage,
                                                        const CutEndSpec& end,
                                                        const Backend& backend,
                                                        const Parameter* weight, Capture* capture,
                                                        std::unique_ptr<Link> link);
 
-  // Sends this copy's gradient of the step of `work`; never waits.
+  // Sends this copy's gradient of the step that `work` names; never waits.
   absl::Status Send(const Work& work);
-  // Waits for the other one, behind Send: the gradient is now the embedding's plus the head's, with
-  // what a codec made of either, so that it is the same number at both ends.
+  // Waits for the other copy's gradient, after Send, and sets this copy's to the sum of the
+  // embedding's and the head's. Both summands are taken as a codec leaves them, so the sum is the
+  // same number at both ends.
   absl::Status Receive(const Work& work);
 
   CutEnd& end() { return *end_; }
@@ -39,7 +40,7 @@ class TiedCopy {
         backend_(backend),
         weight_(*weight),
         end_(std::move(end)) {}
-  // That of its message: the rows of the weight are its samples.
+  // Returns the work of its message, whose samples are the rows of the weight.
   Work MessageOf(const Work& work) const;
 
   const StageSpec& stage_;
@@ -47,7 +48,7 @@ class TiedCopy {
   const Backend& backend_;
   const Parameter& weight_;
   const std::unique_ptr<CutEnd> end_;
-  Tensor sent_;  // what the other end uses of it, between Send and Receive
+  Tensor sent_;  // between Send and Receive: what the other end uses of this gradient
 };
 
 }  // namespace thinwire

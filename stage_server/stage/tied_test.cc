@@ -1,5 +1,5 @@
-// A weight with a copy in the last segment, and the norm of the whole model's gradient: neither
-// depends on how the segments are spread over stages.
+// Tests a weight with a copy in the last segment, and the norm of the whole model's gradient.
+// Neither may depend on how segments are spread over stages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ struct TiedCodec {
   const char* head;
 };
 
-// The directions of the tied cut, as an experiment spells them.
+// Returns a change that sets the tied cut's two directions, as an experiment spells them.
 Change WithCodec(const TiedCodec& codec) {
   const auto from = [](const char* yaml, bool gradient) {
     const Experiment experiment = *ParseExperiment(
@@ -153,7 +153,8 @@ TEST_P(TiedTest, BothCopiesStartAndStayEqualWhateverTheCodec) {
 
 TEST_P(TiedTest, BothCopiesTakeTheSumOfBothGradients) {
   TiedStages tied({schedule(), "pipeline.stages=4"});
-  // Without the tie each has its own; equal values make equal activations and so equal gradients.
+  // Without the tie each weight has its own gradient; equal values make equal activations and so
+  // equal gradients.
   Stages apart(kExperiment, {schedule(), "pipeline.stages=1"});
   LocalStage& stage = apart.stage(0);
   const auto find = [&](const char* name) {
@@ -204,7 +205,7 @@ TEST_P(TiedTest, ADeviceThatIsNotTheHostDoesTheSame) {
   EXPECT_THAT(late.Values(), ElementsAreArray(host.Values()));
 }
 
-// Plain SGD with rate 1 subtracts the gradient, which clipping scales.
+// Plain SGD with learning rate 1 subtracts exactly the gradient, scaled by clipping.
 TEST_P(TiedTest, TheWholeGradientIsClippedAndTheTiedWeightCountsOnce) {
   const std::vector<std::string> sgd = {schedule(), "optimizer={name: sgd, lr: 1}",
                                         "data.limit=20"};
@@ -284,7 +285,7 @@ TEST_P(TiedTest, AParameterWhoseGradientIsNoNumberIsNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Schedules, TiedTest, ::testing::ValuesIn(PlainSchedulesForTests()));
 
-// What a stage waits for when another one ends, or says nothing, behind its backward passes.
+// A stage waits, after its backward passes, for one that has ended or is silent.
 TEST(TiedWaitTest, ASilentStageIsNamedAtTheDeadline) {
   TiedStages stages({"pipeline.stages=2", "pipeline.deadline_seconds=0.2"});
   Work work;

@@ -8,7 +8,7 @@
 namespace thinwire {
 namespace {
 
-// Large enough that the small tensors of a pass share few chunks.
+// Size that lets the small tensors of a pass share few chunks.
 constexpr size_t kLeastChunkBytes = size_t{16} << 20;
 
 }  // namespace
@@ -35,7 +35,7 @@ Error Arena::Allocate(size_t bytes, void** memory) {
   return Error{};
 }
 
-// When memory is short, just as much as is needed.
+// Adds a chunk of at least `bytes`; if memory is short, of exactly `bytes`.
 Error Arena::AddChunk(size_t bytes) {
   const RelaxedCapture relaxed;
   void* chunk = nullptr;
@@ -48,7 +48,7 @@ Error Arena::AddChunk(size_t bytes) {
   RETURN_ERROR(error);
   chunks_.push_back(chunk);
   blocks_.AddChunk(chunk, chunk_bytes);
-  // Other streams may use it from now on.
+  // Waits for the allocation, as other streams may use the chunk from now on.
   CUDA_RETURN_IF_ERROR(cudaStreamSynchronize(stream_));
   return Error{};
 }

@@ -16,8 +16,8 @@
 
 namespace thinwire {
 
-// Takes chunks of the device's pool and gives them back all at once, when it is destroyed; no work
-// on them may be under way then. Any thread whose current device it is, recording or not.
+// Takes chunks from the device's pool and returns all of them when it is destroyed. No work on them
+// may be under way then. Any thread whose current device it is, recording or not.
 class Arena {
  public:
   static Error New(Streams* streams, MemoryPool* pool, std::unique_ptr<Arena>* arena);
@@ -35,7 +35,7 @@ class Arena {
 
   Streams* const streams_;
   MemoryPool* const pool_;
-  const cudaStream_t stream_;  // beside the threads' own, one of which may be recording
+  const cudaStream_t stream_;  // separate from the threads' streams, one of which may be recording
   std::mutex mutex_;
   FreeBlocks blocks_ ABSL_GUARDED_BY(mutex_);
   std::vector<void*> chunks_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// Elements of fp32 (float) or bf16 (uint16_t) as floats, the same bits as compress/half.h.
-// Element types are template parameters, so that one kernel serves both.
+// Reads and writes elements of fp32 (float) or bf16 (uint16_t) as floats, with the same bits as
+// compress/half.h. Element types are template parameters, so that one kernel serves both.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,9 +8,9 @@
 
 namespace thinwire {
 
-// Rounds to nearest even: the upper 16 bits of fp32 are kept, and adding just under half of their
-// unit, and one more where they are odd, carries into them when the lower 16 bits round up. Bits
-// above those of infinity are a NaN, which stays a (quiet) NaN.
+// Rounds to the nearest bf16, ties to even, by keeping the upper 16 bits. It first adds just under
+// half of their unit, plus one if they are odd; a carry out of the lower 16 bits then rounds up.
+// Bits above those of infinity are a NaN, which becomes a quiet NaN instead.
 __device__ inline uint16_t BFloatOf(float x) {
   const uint32_t bits = __float_as_uint(x);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
@@ -27,20 +27,21 @@ __device__ inline void Store(float x, uint16_t* to) { *to = BFloatOf(x); }
 
 namespace bf16_internal {
 
-// `bytes` is a power of two: the bits below it are the remainder.
+// `bytes` is a power of two, so the bits below it are the remainder.
 __device__ inline bool IsAligned(const void* p, unsigned bytes) {
   return (reinterpret_cast<uintptr_t>(p) & (bytes - 1)) == 0;
 }
 
-// Two neighbouring bf16 in one word, the first in its lower half: each is the upper half of an
-// fp32.
+// Unpacks two neighbouring bf16 of one word, the first in its lower half. Each is the upper half of
+// an fp32.
 __device__ inline void Widen(uint32_t two, float* x) {
   x[0] = __uint_as_float(two << 16);
   x[1] = __uint_as_float(two & 0xFFFF0000u);
 }
 __device__ inline uint32_t Narrow(const float* x) {
 #ifdef __CUDA_ARCH__
-  // One instruction for two, which makes every NaN the same.
+  // One instruction rounds both, but it changes the bits of NaNs, which therefore take the other
+  // path.
   if (x[0] == x[0] && x[1] == x[1]) {
     uint32_t two;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(x[1]), "f"(x[0]));
@@ -61,7 +62,7 @@ __device__ inline void StoreFour(const float* x, float* to) {
 }
 
 template <int kN>
-struct Wide;  // kN elements by loads and stores of up to 16 bytes, from addresses aligned to them
+struct Wide;  // kN elements by loads and stores of up to 16 bytes, aligned to them
 
 template <>
 struct Wide<4> {
@@ -101,6 +102,7 @@ struct Wide<8> {
   }
 };
 
+// Returns whether `p` is aligned as the loads of Wide<kN> need it.
 template <int kN, typename T>
 __device__ inline bool IsWide(const T* p) {
   return IsAligned(p, sizeof(T) == 4 ? Wide<kN>::kFloatBytes : Wide<kN>::kBFloatBytes);
@@ -108,8 +110,8 @@ __device__ inline bool IsWide(const T* p) {
 
 }  // namespace bf16_internal
 
-// kN (4 or 8) neighbours, or the first n of them where fewer are left; x[n..] are then zero.
-// Fast where n >= kN and `from` is aligned to the lesser of 16 bytes and the elements' size.
+// Loads kN (4 or 8) neighbours, or only the first n if fewer are left; x[n..] are then zero. Fast
+// if n >= kN and `from` is aligned to 16 bytes or to the vector's size, whichever is less.
 template <int kN, typename T>
 __device__ inline void LoadVector(const T* from, int64_t n, float (&x)[kN]) {
   if (n >= kN && bf16_internal::IsWide<kN>(from)) {
@@ -119,8 +121,8 @@ __device__ inline void LoadVector(const T* from, int64_t n, float (&x)[kN]) {
 #pragma unroll
   for (int i = 0; i < kN; ++i) x[i] = i < n ? Load(from + i) : 0.0f;
 }
-// kCount whole vectors, one every `stride` elements, a multiple of kN: none is waited for before
-// the last is asked for.
+// Loads kCount whole vectors, one every `stride` elements, a multiple of kN. All loads are issued
+// before the first is waited for.
 template <int kN, int kCount, typename T>
 __device__ inline void LoadVectors(const T* from, int64_t stride, float (&x)[kCount][kN]) {
   if (bf16_internal::IsWide<kN>(from)) {
@@ -134,7 +136,7 @@ __device__ inline void LoadVectors(const T* from, int64_t stride, float (&x)[kCo
     for (int i = 0; i < kN; ++i) x[j][i] = Load(from + j * stride + i);
   }
 }
-// Stores the first min(n, kN).
+// Stores the first min(n, kN) elements.
 template <int kN, typename T>
 __device__ inline void StoreVector(const float (&x)[kN], int64_t n, T* to) {
   if (n >= kN && bf16_internal::IsWide<kN>(to)) {

@@ -8,11 +8,13 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kStretchUnits = Crc32cParts::kStretchBytes / Crc32cParts::kUnitBytes;
-// A unit is four words of 32 bits, each of which is shifted to its place; so is what a thread has
-// summed, across the units of the others to its next one.
+// Shifts that the kernel needs. A unit is four words of 32 bits, and each word is shifted to its
+// place in the unit. The fifth shift moves a thread's sum across the units of the other threads to
+// its next unit.
 constexpr int kWords = 4, kShifts = kWords + 1, kBytes = 4;
 
-// A shift is linear. What it makes of each single bit of a word: by shift, byte and bit.
+// A shift is linear over bits, so a table of each single bit's result is enough: by shift, byte and
+// bit.
 struct ShiftedBits {
   uint32_t of[kShifts][kBytes][8];
 };
@@ -30,7 +32,8 @@ constexpr ShiftedBits ShiftEachBit() {
 }
 __constant__ const ShiftedBits kShiftedBits = ShiftEachBit();
 
-// By thread: the power of x that its sum misses, as so many threads' units stand behind its last.
+// By thread: the power of x by which its sum must be multiplied, since the units of the threads
+// after it follow its last unit.
 struct Powers {
   uint32_t of[kThreads];
 };
@@ -45,7 +48,7 @@ __constant__ const Powers kPowersBehind = PowersBehind();
 
 using Tables = uint32_t[kShifts][kBytes][kThreads];
 
-// Each thread makes the entry of its number in every table: the sum of that number's bits.
+// Fills the tables: in each, thread i makes entry i, which is the sum over the bits of i.
 __device__ void MakeTables(Tables& tables) {
 #pragma unroll
   for (int shift = 0; shift < kShifts; ++shift) {
@@ -54,7 +57,7 @@ __device__ void MakeTables(Tables& tables) {
       uint32_t entry = 0;
 #pragma unroll
       for (int bit = 0; bit < 8; ++bit) {
-        // -(0 or 1) is a mask of no or of all bits, which needs no branch.
+        // 0 - (0 or 1) is a mask of no or of all bits, so no branch is needed.
         entry ^= kShiftedBits.of[shift][byte][bit] & (0u - (threadIdx.x >> bit & 1));
       }
       tables[shift][byte][threadIdx.x] = entry;
@@ -72,8 +75,8 @@ struct Xor {
   __device__ uint32_t operator()(uint32_t a, uint32_t b) const { return a ^ b; }
 };
 
-// A block sums a stretch. Of every 256 units a thread sums one; the first round lacks those that
-// make the last round whole: zeros in front change no remainder.
+// Sums one stretch per block. Of every 256 units each thread sums one. If the count is no multiple
+// of 256, the first round is the incomplete one, as zeros in front do not change a remainder.
 __global__ void SumStretches(const uint4* all_units, int64_t all_count, int tail_bytes,
                              Crc32cParts* parts) {
   __shared__ Tables tables;

@@ -1,4 +1,4 @@
-// CRC-32C (base/crc32c.h) of device memory.
+// Computes CRC-32C (base/crc32c.h) of device memory.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,20 @@
 
 namespace thinwire {
 
-// Results of the kernel, which the host puts together. In page-locked memory.
+// Results of the kernel, in page-locked memory; the host combines them.
 struct Crc32cParts {
   static constexpr size_t kStretchBytes = 32 << 10, kMostBytes = 4 << 20, kUnitBytes = 16;
 
-  // The remainder (base/crc32c_polynomials.h) of the whole units of each stretch, the last of which
+  // Remainders (base/crc32c_polynomials.h) of the whole units of each stretch, of which the last
   // may be shorter.
   uint32_t remainders[kMostBytes / kStretchBytes];
-  uint8_t tail[kUnitBytes];  // the bytes behind the last whole unit
+  uint8_t tail[kUnitBytes];  // bytes behind the last whole unit
 };
 
-// On the thread's stream, of 1 to kMostBytes bytes, aligned to 16.
+// Submits the kernel on the thread's stream, for 1 to kMostBytes bytes aligned to 16.
 Error SubmitCrc32c(CudaDevice* device, const void* bytes, size_t size, Crc32cParts* parts);
 
-// The CRC of `size` bytes, once what was submitted for them is done.
+// Returns the CRC of `size` bytes from `parts`, once the work submitted for them is done.
 uint32_t Crc32cOf(const Crc32cParts& parts, size_t size);
 
 }  // namespace thinwire

@@ -67,7 +67,8 @@ class Gpu final : public CudaDevice {
     RETURN_ERROR(SubmitCopyFromHost(device, host, bytes));
     return Finish();
   }
-  // A few bytes go through page-locked memory: a copy to any other waits asleep, within CUDA.
+  // A few bytes go through page-locked memory, since a copy to any other memory waits asleep inside
+  // CUDA.
   Error CopyToHost(void* host, const void* device, size_t bytes) override {
     RETURN_ERROR(CheckMayWait("copy to the host"));
     void* locked = nullptr;
@@ -117,14 +118,14 @@ class Gpu final : public CudaDevice {
     return Error{};
   }
 
-  // CUDA would refuse too, but spoil the recording with it.
+  // CUDA would refuse the call, too, but it would also invalidate the recording.
   Error CheckMayWait(const char* what) const {
     if (CudaRecorder::OfThread() == nullptr) return Error{};
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: no %s while recording",
                      name_.c_str(), what);
   }
 
-  // Null for memory of the pool.
+  // Returns null for memory of the pool.
   std::shared_ptr<Arena> ArenaOf(void* memory) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = in_arenas_.find(memory);
@@ -138,7 +139,7 @@ class Gpu final : public CudaDevice {
   PinnedMemory host_;
   MemoryPool pool_;
   std::mutex mutex_;
-  // Used blocks that are not the pool's.
+  // Blocks in use that are not the pool's.
   std::unordered_map<void*, std::shared_ptr<Arena>> in_arenas_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -167,8 +168,8 @@ void Gpu::Free(void* memory) {
     if (Stream(&stream).ok()) pool_.Free(stream, memory);
     return;
   }
-  // Within a recording the next user comes later in the same order. Otherwise it may be a replay
-  // on any stream.
+  // Within a recording the next user comes later in the same order. Otherwise it may be a replay on
+  // any stream, so this waits.
   if (recorder == nullptr) (void)Finish();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -186,12 +187,12 @@ Error NewCudaDevice(int index, CudaDevice** device) {
     return MakeError(absl::StatusCode::kInvalidArgument, "cuda:%d: there %s %d CUDA device%s",
                      index, count == 1 ? "is" : "are", count, count == 1 ? "" : "s");
   }
-  // Threads that wait for long sleep. By default they spin, and the stages of one machine have more
-  // threads that wait than it has cores. This makes the device's context, whose property it is.
+  // Makes threads that wait for long sleep. By default they spin, and the stages of one machine
+  // have more waiting threads than it has cores. The mode is a property of the device's context,
+  // which this call creates.
   CUDA_RETURN_IF_ERROR(
       cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
-  auto* const opened =
-      new Gpu(index);  // also stays when it does not open: this thread refers to it
+  auto* const opened = new Gpu(index);  // kept even if it does not open: this thread refers to it
   RETURN_ERROR(opened->Open());
   *device = opened;
   return Error{};

@@ -1,4 +1,4 @@
-// One GPU: memory from a stream-ordered pool, page-locked host memory, a stream per thread,
+// One GPU: memory from a stream-ordered pool, page-locked host memory, a stream per thread, and
 // recordings as CUDA graphs.
 #pragma once
 
@@ -15,20 +15,21 @@ class CudaDevice : public Device {
   virtual int index() const = 0;
   virtual int multiprocessors() const = 0;
 
-  // Makes this device the calling thread's and gives the stream on which all of the thread's work
-  // goes. Kernels and library handles use it and no other; never the default stream.
+  // Makes this device the calling thread's and returns the stream on which all of the thread's work
+  // goes. Kernels and library handles use only this stream, never the default stream.
   virtual Error Stream(cudaStream_t* stream) = 0;
 
-  // On the thread's stream; asynchronous if `host` is of host(). It stays as it is, and nobody
-  // reads what is copied to it, until Finish.
+  // Copy on the thread's stream; asynchronous if `host` is memory of host(). Until Finish nobody
+  // may change the source or read the destination.
   virtual Error SubmitCopyFromHost(void* device, const void* host, size_t bytes) = 0;
   virtual Error SubmitCopyToHost(void* host, const void* device, size_t bytes) = 0;
 };
 
-// *device lives as long as the process and is not deleted: threads and freed memory refer to it.
+// Opens a device, which lives as long as the process and is not deleted: threads and freed memory
+// refer to it.
 Error NewCudaDevice(int index, CudaDevice** device);
 
-// Device memory for the length of a scope, on the calling thread's stream.
+// Device memory for the duration of a scope, on the calling thread's stream.
 class CudaScratch {
  public:
   explicit CudaScratch(CudaDevice* device) : device_(device) {}
@@ -36,6 +37,7 @@ class CudaScratch {
   CudaScratch(const CudaScratch&) = delete;
   CudaScratch& operator=(const CudaScratch&) = delete;
 
+  // Replaces the memory by a block of `bytes` bytes.
   Error Reserve(size_t bytes) {
     Release();
     return device_->Allocate(bytes, &memory_);

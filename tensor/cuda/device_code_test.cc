@@ -72,12 +72,12 @@ float FloatOf(uint32_t bits) {
   return x;
 }
 
-// In doubles: the nearer of the two neighbours, the even one in a tie.
+// Returns the nearer of the two neighbours, computed in doubles; in a tie, the even one.
 uint16_t NearestBFloat(float x) {
   if (std::isnan(x)) return static_cast<uint16_t>(BitsOf(x) >> 16 | 0x40);
   const auto below = static_cast<uint16_t>(BitsOf(x) >> 16);
   if (std::isinf(x)) return below;
-  // Beyond the largest number stands what would come next; infinity takes its place.
+  // Infinity takes the place of the number that would follow the largest one.
   const double low = FloatOf(uint32_t{below} << 16);
   const double step = std::abs(low) < 0x1p-126
                           ? 0x1p-133
@@ -106,7 +106,7 @@ TEST_F(DeviceCodeTest, NarrowsToTheNearestBFloat) {
   }
 }
 
-// Small integers, whose products are exact in any order.
+// Small integers have exact products in any order.
 TEST_F(DeviceCodeTest, AWarpMultipliesMatrices) {
   std::vector<uint16_t> a, b;
   std::vector<float> product(256), transposed(256);
@@ -142,8 +142,8 @@ TEST_F(DeviceCodeTest, NarrowsTwoToAWord) {
   }
 }
 
-// Copies from and to every alignment, of every length that ends in the middle of a vector; what
-// lies behind stays.
+// Copies from and to every alignment, with every length that ends within a vector. What lies behind
+// must stay.
 template <typename T>
 class VectorTest : public DeviceCodeTest {};
 using Elements = testing::Types<float, uint16_t>;
@@ -180,7 +180,7 @@ std::vector<float> Values(int threads) {
   return values;
 }
 
-// The order that reduce.cuh promises.
+// Sums in the order that reduce.cuh promises.
 float SumAsATree(std::vector<float> values) {
   for (size_t distance = 16; distance > 0; distance /= 2) {
     for (size_t i = 0; i < distance; ++i) {

@@ -1,4 +1,4 @@
-// The shared device code, called once by each thread of one block; pointers are to device memory.
+// Calls the shared device code once in each thread of one block. Pointers are to device memory.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,15 @@
 
 namespace thinwire {
 
-// to[i] = narrowed from[i], and wide[i] = widened to[i].
+// Sets to[i] to from[i] narrowed, and wide[i] to to[i] widened.
 Error ConvertAll(CudaDevice* device, const float* from, int64_t n, uint16_t* to, float* wide);
 
-// Copies n elements by vectors of `width` 4 or 8, element types float or uint16_t.
+// Copies n elements by vectors of `width` 4 or 8; element types are float or uint16_t.
 Error CopyByVectors(CudaDevice* device, int width, const float* from, int64_t n, float* to);
 Error CopyByVectors(CudaDevice* device, int width, const uint16_t* from, int64_t n, uint16_t* to);
 
-// What thread i of `threads` gets for its value values[i], for several types one after the other.
+// Results of thread i of `threads`, whose value is values[i], for several types one after the
+// other.
 struct Reduced {
   float sum;
   double double_sum;
@@ -30,10 +31,10 @@ struct Scanned {
 };
 Error ScanAll(CudaDevice* device, int threads, const uint32_t* values, Scanned* scanned);
 
-// a, b: bf16 [16, 16]. product = a b and transposed = a b^T, [16, 16], by one warp.
+// Multiplies with one warp: product = a b and transposed = a b^T, all [16, 16]; a and b are bf16.
 Error MultiplyMatrices(CudaDevice* device, const uint16_t* a, const uint16_t* b, float* product,
                        float* transposed);
-// words[i] = the i-th two of n values as bf16.
+// Sets words[i] to the i-th two of n values as bf16.
 Error NarrowTwos(CudaDevice* device, const float* values, int64_t n, uint32_t* words);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// On the emulator, and with --config=cuda on a GPU.
+// Runs on the emulator, and with --config=cuda on a GPU.
 
 #include "tensor/cuda/device.h"
 
@@ -44,14 +44,14 @@ class CudaDeviceTest : public testing::Test {
     bytes_before_ = device_->bytes_in_use();
     host_bytes_before_ = device_->host()->bytes_in_use();
   }
-  // A test that leaks fails itself; those after it do not.
+  // Makes a test that leaks fail itself, and not those after it.
   void TearDown() override {
     if (device_ == nullptr || HasFailure()) return;
     EXPECT_EQ(BytesInUse(), 0u);
     EXPECT_EQ(HostBytesInUse(), 0u);
   }
 
-  // Since the test began.
+  // Returns the bytes allocated since the test began.
   size_t BytesInUse() const { return device_->bytes_in_use() - bytes_before_; }
   size_t HostBytesInUse() const { return device_->host()->bytes_in_use() - host_bytes_before_; }
 
@@ -104,7 +104,7 @@ TEST_F(CudaDeviceTest, SaysWhatItIs) {
   EXPECT_GT(device_->multiprocessors(), 0);
 }
 
-// Many stage processes share few cores.
+// Many stage processes may share few cores, so waiting threads must sleep.
 TEST_F(CudaDeviceTest, ThreadsThatWaitForItSleep) {
   unsigned flags = 0;
   ASSERT_EQ(cudaGetDeviceFlags(&flags), cudaSuccess);
@@ -246,7 +246,7 @@ TEST_F(CudaDeviceTest, ThreadsDoNotDisturbEachOther) {
   EXPECT_EQ(BytesInUse(), 0u);
 }
 
-// Destructors of thread_locals come last of what a thread runs.
+// Destructors of thread_locals run last of all in a thread.
 TEST_F(CudaDeviceTest, AThreadFreesMemoryToItsVeryEnd) {
   struct Owner {
     Device* device = nullptr;
@@ -297,7 +297,7 @@ TEST_F(CudaDeviceTest, AfterTrimThereIsMemoryAsBefore) {
 
 class RecorderTest : public CudaDeviceTest {
  protected:
-  // Device to device, on the thread's stream.
+  // Copies within the device, on the thread's stream.
   Error Copy(void* to, const void* from, size_t bytes) {
     return CudaErrorOf(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, StreamHere()));
   }

@@ -51,14 +51,14 @@ class CudaCopyQueue final : public CopyQueue {
     size_t bytes = 0;
   };
 
-  // `own` is the one of `to` and `from` that is the device's.
+  // Submits a copy; `own` is the one of `to` and `from` that is device memory.
   Error Submit(void* to, const void* from, const void* own, size_t bytes, cudaMemcpyKind kind) {
     if (idle_.empty()) RETURN_ERROR(AddIdle());
     Copy& copy = idle_.back();
     copy.bytes = bytes;
     const Error error = CopyAndSum(to, from, own, kind, copy);
     if (!error.ok()) {
-      (void)device_->Finish();  // nobody will wait for what was submitted of it
+      (void)device_->Finish();  // nobody will wait for what was submitted
       return error;
     }
     submitted_.push_back(copy);
@@ -66,7 +66,8 @@ class CudaCopyQueue final : public CopyQueue {
     return Error{};
   }
 
-  // Sums behind the copy: what it writes, where it writes to `own`.
+  // Copies, then computes the checksum of `own`: so a copy to the device is summed as it arrived
+  // there.
   Error CopyAndSum(void* to, const void* from, const void* own, cudaMemcpyKind kind,
                    const Copy& copy) {
     cudaStream_t stream;
@@ -103,7 +104,7 @@ class CudaDirectCopies final : public DirectCopies {
 
   Error LockPages(void* memory, size_t bytes) override {
     cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));  // and makes the device the thread's
+    RETURN_ERROR(device_->Stream(&stream));  // also makes the device the thread's
     const RelaxedCapture relaxed;
     CUDA_RETURN_IF_ERROR(cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
     return Error{};

@@ -8,7 +8,7 @@
 
 namespace thinwire {
 
-// The device outlives it.
+// Makes the copies of `device`, which outlives them.
 std::unique_ptr<DirectCopies> NewCudaDirectCopies(CudaDevice* device);
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// On the emulator, and with --config=cuda on a GPU.
+// Runs on the emulator, and with --config=cuda on a GPU.
 
 #include "tensor/cuda/direct_copies.h"
 
@@ -37,7 +37,7 @@ std::vector<uint8_t> RandomBytes(size_t size, uint64_t seed) {
   return bytes;
 }
 
-// Pages that are nobody's yet, as a link's slots are.
+// Pages that are not locked yet, as a link's slots are.
 class Pages {
  public:
   explicit Pages(size_t bytes)
@@ -108,7 +108,7 @@ class DirectCopiesTest : public testing::Test {
   std::vector<void*> allocated_;
 };
 
-// Lengths around a unit, a block's round, a stretch, and the most there may be.
+// Takes lengths around a unit, a block's round and a stretch, and the maximum.
 TEST_F(DirectCopiesTest, SumsWhatTheHostSums) {
   const std::vector<uint8_t> bytes = RandomBytes(CopyQueue::kMostBytes, 1);
   const uint8_t* const memory = Sent(bytes);
@@ -162,7 +162,7 @@ TEST_F(DirectCopiesTest, SeveralCopiesAreAwaitedInTheirOrder) {
   copies_->UnlockPages(pages.data());
 }
 
-// Shows that bytes which the peer writes meanwhile are no part of the sum.
+// Bytes that the peer writes meanwhile must not be part of the sum.
 TEST_F(DirectCopiesTest, TheSumIsThatOfTheCopyOnTheDevice) {
   const Pages pages(kPage);
   const std::vector<uint8_t> bytes = RandomBytes(kPage, 4);

@@ -23,7 +23,8 @@ absl::StatusCode StatusCodeOf(cudaError_t code) {
 
 Error CudaError(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return Error{};
-  // Some libraries ask for the thread's last error, and would take this one for theirs.
+  // Clears the error: some libraries ask for the thread's last error and would take this one for
+  // theirs.
   (void)cudaGetLastError();
   return MakeError(StatusCodeOf(code), "%s: %s", call, cudaGetErrorString(code));
 }

@@ -1,4 +1,4 @@
-// CUDA's errors as ours.
+// Converts CUDA's errors to ours.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,13 +7,13 @@
 
 namespace thinwire {
 
-// "cudaMemcpyAsync: an illegal memory access was encountered". ResourceExhausted for memory,
-// Unavailable for a missing driver or device, Internal otherwise.
+// Returns "cudaMemcpyAsync: an illegal memory access was encountered", for example. The code is
+// ResourceExhausted for memory, Unavailable for a missing driver or device, otherwise Internal.
 Error CudaError(cudaError_t code, const char* call);
 
 }  // namespace thinwire
 
-// RETURN_ERROR (tensor/error.h) of a CUDA call.
+// Does for a CUDA call what RETURN_ERROR (tensor/error.h) does.
 #define CUDA_RETURN_IF_ERROR(call)                                        \
   do {                                                                    \
     if (const cudaError_t cuda_code = (call); cuda_code != cudaSuccess) { \

@@ -1,4 +1,4 @@
-// Where in some chunks of memory there is room: best fit. Knows addresses, touches none.
+// Finds room in chunks of memory by best fit. Knows addresses but never touches the memory.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,22 @@ namespace thinwire {
 
 class FreeBlocks {
  public:
-  // Sizes are rounded up to multiples of it, and blocks aligned as their chunk is, up to it.
+  // Sizes are rounded up to multiples of kGrain. Blocks are aligned as their chunk is, up to
+  // kGrain.
   static constexpr size_t kGrain = 512;
 
   static size_t RoundUp(size_t bytes) {
     return bytes == 0 ? kGrain : (bytes + kGrain - 1) / kGrain * kGrain;
   }
 
-  // `bytes` is a multiple of kGrain. Chunks that happen to be neighbours stay two.
+  // Adds a chunk; `bytes` is a multiple of kGrain. Chunks that happen to be neighbours are not
+  // joined.
   void AddChunk(void* memory, size_t bytes);
 
-  // The least free block of at least `bytes`, the first of equal ones; null if there is none.
+  // Takes the smallest free block of at least `bytes`, the first of equal ones; null if there is
+  // none.
   void* Take(size_t bytes);
-  // `memory` is from Take; it is joined with the free blocks beside it.
+  // Returns `memory`, which is from Take; it is joined with the free blocks beside it.
   void Return(void* memory);
 
  private:
@@ -30,7 +33,7 @@ class FreeBlocks {
     bool begins_chunk = false;
   };
 
-  std::map<char*, Block> blocks_;  // by address: all that there is, without gaps inside a chunk
+  std::map<char*, Block> blocks_;  // all blocks by address, without gaps inside a chunk
 };
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-// Whether a device runs our kernels at all.
+// Checks whether a device can run our kernels at all.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,8 +7,9 @@
 
 namespace thinwire {
 
-// FailedPrecondition names the device and its compute capability when this build has no code for
-// it (third_party/cuda/compile.bzl says for which a build is). `device` is the thread's; waits.
+// Waits, and returns FailedPrecondition with the device and its compute capability if this build
+// has no code for it (third_party/cuda/compile.bzl lists what a build is for). `device` is the
+// thread's current device.
 Error CheckRunsKernels(int device, cudaStream_t stream);
 
 }  // namespace thinwire

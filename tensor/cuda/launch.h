@@ -1,5 +1,5 @@
-// Kernel launches as ordinary calls, so that one source compiles for a device and for the
-// emulator (third_party/cuda_on_host). Rules for kernels that both can run: tensor/cuda/README.md.
+// Launches kernels by ordinary calls, so that one source compiles for a device and for the emulator
+// (third_party/cuda_on_host). tensor/cuda/README.md has the rules for kernels that run on both.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,6 +13,7 @@
 namespace thinwire {
 namespace launch_internal {
 
+// Collects pointers to the arguments, as cudaLaunchKernel wants them.
 template <typename... P, size_t... I>
 cudaError_t Launch(cudaStream_t stream, dim3 grid, dim3 block, void (*kernel)(P...),
                    std::tuple<P...>& arguments, std::index_sequence<I...>) {
@@ -23,7 +24,7 @@ cudaError_t Launch(cudaStream_t stream, dim3 grid, dim3 block, void (*kernel)(P.
 
 }  // namespace launch_internal
 
-// kernel<<<grid, block, 0, stream>>>(arguments...). An empty grid launches nothing.
+// Does kernel<<<grid, block, 0, stream>>>(arguments...). An empty grid launches nothing.
 template <typename... P, typename... A>
 Error Launch(cudaStream_t stream, dim3 grid, dim3 block, void (*kernel)(P...), A&&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return Error{};
@@ -33,7 +34,8 @@ Error Launch(cudaStream_t stream, dim3 grid, dim3 block, void (*kernel)(P...), A
       "kernel launch");
 }
 
-// Blocks of `threads` that cover n elements, at most `most` (kernels then stride over the rest).
+// Returns the blocks of `threads` threads that cover n elements, at most `most` (kernels then
+// stride over the rest).
 inline dim3 BlocksFor(int64_t n, int64_t threads, int64_t most = 1 << 30) {
   const int64_t blocks = (n + threads - 1) / threads;
   return dim3(static_cast<unsigned>(blocks < most ? blocks : most));

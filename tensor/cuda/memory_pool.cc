@@ -8,7 +8,8 @@ namespace thinwire {
 
 Error MemoryPool::Open(int device) {
   CUDA_RETURN_IF_ERROR(cudaDeviceGetDefaultMemPool(&pool_, device));
-  // Otherwise each wait for a stream would give back what is free at that moment.
+  // Keeps all freed memory. By default each wait for a stream would release what is free at that
+  // moment.
   uint64_t keep = UINT64_MAX;
   CUDA_RETURN_IF_ERROR(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
   return LetStreamsWait(false);
@@ -58,7 +59,7 @@ void MemoryPool::Free(cudaStream_t stream, void* memory) {
     in_use_ -= found->second;
     sizes_.erase(found);
   }
-  // An error is that of earlier work, and the next call that can report it does.
+  // An error is one of earlier work; the next call that can report it does.
   (void)cudaFreeAsync(memory, stream);
 }
 

@@ -1,4 +1,4 @@
-// Device memory in the order of streams: a block that one stream frees is there for the next
+// Device memory in the order of streams: a block that a stream has freed is available to the next
 // allocation without a wait.
 #pragma once
 
@@ -16,32 +16,32 @@ namespace thinwire {
 // The pool of one device. Any thread whose current device it is.
 class MemoryPool {
  public:
-  // `name`, of the device, is for errors.
+  // Makes a pool; `name` is that of the device, for errors.
   explicit MemoryPool(std::string name) : name_(std::move(name)) {}
 
-  // To be called before all else.
+  // Opens the pool. Called before all else.
   Error Open(int device);
 
-  // Aligned to 64 (CUDA's blocks to 256); never null, also for no bytes. When memory is short,
-  // waits for `stream`, gives back what the pool keeps, and from then on takes what other streams
-  // free later, before it says ResourceExhausted.
+  // Allocates memory aligned to 64 (CUDA's blocks to 256); never null, even for 0 bytes. If memory
+  // is short, it waits for `stream` and releases what the pool keeps. From then on it also takes
+  // what other streams free later. Only then it returns ResourceExhausted.
   Error Allocate(cudaStream_t stream, size_t bytes, void** memory);
-  // The memory is free once `stream` has come so far.
+  // Frees memory in the order of `stream`: it becomes free when the work submitted so far is done.
   void Free(cudaStream_t stream, void* memory);
   size_t bytes_in_use() const;
-  // Gives back what the pool keeps and no stream may still use.
+  // Releases what the pool keeps and no stream may still use.
   void Trim();
 
  private:
-  // Whether a stream may get memory that another one frees later, and then waits for that one: a
-  // codec would wait for the computation that it is to run beside.
+  // Sets whether a stream may get memory that another stream frees later, for which it then waits.
+  // That is normally off, as a codec would wait for the computation that it should run beside.
   Error LetStreamsWait(bool wait);
   Error OutOfMemory(size_t bytes) const;
 
   const std::string name_;
   cudaMemPool_t pool_ = nullptr;
   mutable std::mutex mutex_;
-  std::unordered_map<void*, size_t> sizes_ ABSL_GUARDED_BY(mutex_);  // of used blocks
+  std::unordered_map<void*, size_t> sizes_ ABSL_GUARDED_BY(mutex_);  // of blocks in use
   size_t in_use_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

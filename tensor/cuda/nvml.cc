@@ -6,7 +6,8 @@
 namespace thinwire {
 namespace {
 
-// What we use of NVML (NVIDIA's API reference), which comes with drivers and not with the toolkit.
+// The part of NVML (NVIDIA's API reference) that is used here. It comes with drivers, not with the
+// toolkit.
 using NvmlDevice = struct NvmlOpaqueDevice*;
 struct NvmlUtilization {
   unsigned gpu = 0, memory = 0;  // percent
@@ -27,7 +28,8 @@ class Monitor {
   }
 
   double BusyFraction(int device) const {
-    // NVML counts devices that CUDA_VISIBLE_DEVICES hides; the bus knows them by one name.
+    // NVML also counts devices that CUDA_VISIBLE_DEVICES hides, so the device is found by its bus
+    // id.
     char bus_id[32] = {};
     NvmlDevice handle = nullptr;
     NvmlUtilization utilization;

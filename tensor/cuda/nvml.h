@@ -1,15 +1,15 @@
-// What only the driver's monitor (NVML) tells.
+// Reads what only the driver's monitor (NVML) knows.
 #pragma once
 
 #include <string>
 
 namespace thinwire {
 
-// The fraction of recent time, in [0, 1], in which the GPU with the CUDA index `device` computed
-// for anyone; negative where there is no monitor. Any thread.
+// Returns the part of recent time, in [0, 1], in which the GPU with CUDA index `device` computed
+// for anyone; negative without a monitor. Any thread.
 double BusyFraction(int device);
 
-// "580.65.06"; empty where there is no monitor. Any thread.
+// Returns, for example, "580.65.06"; empty without a monitor. Any thread.
 std::string DriverVersion();
 
 }  // namespace thinwire

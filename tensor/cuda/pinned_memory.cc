@@ -11,7 +11,7 @@ void* PinnedMemory::Obtain(size_t bytes) {
   const RelaxedCapture relaxed;
   void* memory = nullptr;
   if (cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess) return memory;
-  (void)cudaGetLastError();  // told by our null
+  (void)cudaGetLastError();  // null reports it
   return nullptr;
 }
 

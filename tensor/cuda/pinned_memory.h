@@ -9,10 +9,10 @@
 
 namespace thinwire {
 
-// Good for every device of the process. Locking pages is slow: blocks are kept until Trim.
+// Valid for every device of the process. Locking pages is slow, so blocks are kept until Trim.
 class PinnedMemory final : public HostPool {
  public:
-  // `streams` are the device's for whose sake pages are locked.
+  // `streams` belong to the device for which the pages are locked.
   PinnedMemory(std::string name, Streams* streams) : name_(std::move(name)), streams_(streams) {}
   const char* name() const override { return name_.c_str(); }
 

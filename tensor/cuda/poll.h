@@ -1,4 +1,4 @@
-// Waits that stay awake for a while.
+// Waits that poll for a while before they sleep.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,9 +11,9 @@ namespace thinwire {
 constexpr unsigned kCoresToPoll = 8;
 constexpr std::chrono::milliseconds kPollTime{20};
 
-// Whether what `query` asks for (a cudaError_t) is done, or has failed, soon. To be woken up takes
-// a sleeping thread as long as ten small kernels take; a few threads may keep a core each from
-// sleep where there are many. Others get the core that a poll does not use.
+// Polls `query`, which returns a cudaError_t, for up to kPollTime; returns true once the work is
+// done. Waking a sleeping thread takes as long as ten small kernels. So where there are many cores,
+// a few threads may each keep one from sleep. A poll yields its core to other threads.
 template <typename Query>
 bool PollUntilDone(const Query& query) {
   static const bool has_cores = std::thread::hardware_concurrency() >= kCoresToPoll;

@@ -15,7 +15,7 @@ CudaRecorder* CudaRecorder::OfThread() { return recording_on_thread; }
 
 CudaRecorder::~CudaRecorder() {
   Abandon();
-  // Errors of the work are told to whoever needs its results.
+  // Errors of the work are reported to those who need its results.
   (void)device_->Finish();
   for (const cudaGraphExec_t recording : recordings_) (void)cudaGraphExecDestroy(recording);
 }
@@ -25,7 +25,7 @@ Error CudaRecorder::Start() {
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: this thread records already",
                      device_->name());
   }
-  // What earlier work frees is there for the recording.
+  // Waits, so that the recording can use what earlier work frees.
   RETURN_ERROR(device_->Finish());
   cudaStream_t stream;
   RETURN_ERROR(device_->Stream(&stream));
@@ -57,7 +57,7 @@ Error CudaRecorder::Stop(int* recording) {
   recordings_.push_back(executable);
   *recording = static_cast<int>(recordings_.size()) - 1;
 
-  // So that the first replay is as quick as the others.
+  // Uploads the graph now, so that the first replay is as fast as the others.
   cudaStream_t stream;
   RETURN_ERROR(device_->Stream(&stream));
   CUDA_RETURN_IF_ERROR(cudaGraphUpload(executable, stream));

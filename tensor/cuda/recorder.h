@@ -15,10 +15,10 @@ class CudaRecorder final : public Recorder {
  public:
   CudaRecorder(CudaDevice* device, std::shared_ptr<Arena> arena)
       : device_(device), arena_(std::move(arena)) {}
-  // Not by a thread on which another recorder records: it waits for what was replayed.
+  // Waits for what was replayed, so it must not run on a thread on which another recorder records.
   ~CudaRecorder() override;
 
-  // The one that records what this thread submits, or null.
+  // Returns the recorder that records what this thread submits, or null.
   static CudaRecorder* OfThread();
 
   Error Start() override;
@@ -27,10 +27,10 @@ class CudaRecorder final : public Recorder {
   Error Replay(int recording) override;
 
   CudaDevice* device() const { return device_; }
-  // Holds what the thread allocates while it records.
+  // Returns the arena of what the thread allocates while it records.
   const std::shared_ptr<Arena>& arena() const { return arena_; }
-  // Frees device memory that is not the arena's once the recording has ended: until then the
-  // stream takes no order to do so.
+  // Frees `memory`, which is not the arena's, once the recording has ended; the stream cannot free
+  // it before.
   void FreeLater(Device* device, void* memory) { to_free_.push_back({device, memory}); }
 
  private:
@@ -39,7 +39,7 @@ class CudaRecorder final : public Recorder {
     void* memory;
   };
 
-  // Without an error, *graph holds what was submitted.
+  // Ends the capture. Without an error, *graph holds what was submitted.
   Error EndCapture(cudaGraph_t* graph);
 
   CudaDevice* const device_;

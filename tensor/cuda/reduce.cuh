@@ -1,5 +1,5 @@
-// Sums, extremes and unions over a warp or a block. The order of operations is fixed by the
-// block's size, so equal inputs give equal bits.
+// Sums, extremes and unions over a warp or a block. The block's size fixes the order of operations,
+// so equal inputs give equal bits.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,10 +10,10 @@ namespace thinwire {
 
 constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
 constexpr unsigned kWarpThreads = 32;
-constexpr unsigned kMostWarps = 32;  // of a block
+constexpr unsigned kMostWarps = 32;  // in a block
 
-// Operations on float, double and integers of 32 or 64 bits. Of a NaN and a number, Least and
-// Greatest give one or the other: look for NaN apart.
+// Operations on float, double and integers of 32 or 64 bits. Least and Greatest of a NaN and a
+// number give either one, so look for NaN separately.
 struct Sum {
   template <typename T>
   __device__ T operator()(T a, T b) const {
@@ -40,7 +40,7 @@ struct Union {  // bitwise
 };
 
 // Combines the warp's first `count` (1 to 32) values; every thread of the warp calls it and gets
-// the result. A tree: value i takes value i + 16, then i + 8, ...
+// the result. It is a tree: value i takes value i + 16, then i + 8, ...
 template <typename Operation, typename T>
 __device__ inline T WarpReduce(T value, unsigned count = kWarpThreads) {
   const Operation operation;
@@ -53,8 +53,8 @@ __device__ inline T WarpReduce(T value, unsigned count = kWarpThreads) {
   return __shfl_sync(kWholeWarp, value, 0);
 }
 
-// Combines the block's values; every thread of the block calls it and gets the result. Also a
-// __syncthreads().
+// Combines the block's values; every thread of the block calls it and gets the result. It also acts
+// as a __syncthreads().
 template <typename Operation, typename T>
 __device__ inline T BlockReduce(T value) {
   __shared__ T of_warps[kMostWarps];

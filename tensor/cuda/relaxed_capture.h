@@ -1,11 +1,11 @@
-// Calls that must not become part of a recording, nor end it.
+// Allows calls that must neither become part of a recording nor end it.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace thinwire {
 
-// For the length of a scope, this thread may make calls that CUDA thinks unsafe while a stream
+// Allows this thread, for the duration of a scope, calls that CUDA considers unsafe while a stream
 // is captured: new memory, waits for other streams.
 class RelaxedCapture {
  public:
@@ -15,7 +15,8 @@ class RelaxedCapture {
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then: the mode before
+  // Between the exchanges: the mode before.
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
-// Where each thread's part begins, when every thread has some: exclusive prefix sums over a warp
-// or a block, of integers of 32 or 64 bits.
+// Exclusive prefix sums over a warp or a block, of integers of 32 or 64 bits: they say where each
+// thread's part begins when every thread has some elements.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,8 @@
 
 namespace thinwire {
 
-// The sum of the values of this thread and those before it in its warp; the whole warp calls it.
+// Returns the sum of the values of this thread and those before it in its warp. The whole warp
+// calls it.
 template <typename T>
 __device__ inline T WarpInclusiveSum(T value) {
   const unsigned lane = threadIdx.x % kWarpThreads;
@@ -20,8 +21,8 @@ __device__ inline T WarpInclusiveSum(T value) {
   return value;
 }
 
-// The sum of the values of the threads before this one; *total, in every thread, is the sum of
-// all. The whole block calls it. Also a __syncthreads().
+// Returns the sum of the values of the threads before this one; *total, in every thread, is the sum
+// of all. The whole block calls it, and it acts as a __syncthreads().
 template <typename T>
 __device__ inline T BlockExclusiveSum(T value, T* total) {
   __shared__ T of_warps[kMostWarps];

@@ -1,4 +1,4 @@
-// A stream for each host thread that uses a device.
+// Keeps a stream for each host thread that uses a device.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,21 +14,21 @@ namespace thinwire {
 
 // The streams of one device. A thread that ends leaves its stream to others, so that training runs
 // may come and go.
-// Never destroyed: threads refer to it until they end. Any thread.
+// Never destroyed, since threads refer to it until they end. Any thread.
 class Streams {
  public:
   explicit Streams(int device);
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
 
-  // Makes the device the calling thread's. For calls of CUDA without a stream: those of a thread
-  // that never did so use device 0, whichever ours is.
+  // Makes the device the calling thread's, for CUDA calls without a stream. A thread that never did
+  // so uses device 0, whichever ours is.
   Error MakeCurrent();
 
-  // The calling thread's, created on first use; also makes the device the thread's.
+  // Returns the calling thread's stream, created on first use, and makes the device the thread's.
   Error OfThread(cudaStream_t* stream);
 
-  // A stream for other work than a thread's own, to be given back.
+  // Takes a stream for work that is not a thread's own. GiveBack returns it.
   Error Take(cudaStream_t* stream);
   void GiveBack(cudaStream_t stream);
 
@@ -37,7 +37,8 @@ class Streams {
   static void GiveBackAtThreadEnd(void* held);
 
   const int device_;
-  // A thread's Held. Not a thread_local: those are destroyed before it, and may free memory then.
+  // Key of a thread's Held. It is no thread_local: one of those could be destroyed later and still
+  // free memory.
   pthread_key_t key_ = 0;
   const int key_error_;
   std::mutex mutex_;

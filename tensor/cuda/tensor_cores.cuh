@@ -1,12 +1,12 @@
-// Products of small bf16 matrices by a warp together, the fragments that they are of, and copies
-// into shared memory that no thread waits for.
+// Products of small bf16 matrices by a whole warp, the fragments that they work on, and copies into
+// shared memory that run in the background.
 //
-// A fragment is what each thread of the warp holds of a matrix, two neighbouring bf16 in a word,
-// the first in its lower half. With lane = 4 g + t:
+// A fragment is the part of a matrix that one thread of the warp holds. A word holds two
+// neighbouring bf16, the first in its lower half. With lane = 4 g + t:
 //   a [16, 16]: words of rows g and g + 8, at columns 2 t, then of both at columns 2 t + 8;
 //   b [16, 8]: column g at rows 2 t, then at rows 2 t + 8;
 //   c [16, 8], in fp32: row g at columns 2 t and 2 t + 1, then row g + 8 at both.
-// So two neighbouring c, narrowed, are an a. (PTX ISA: mma.m16n8k16, ldmatrix, cp.async.)
+// So two neighbouring c, narrowed, make one a. (PTX ISA: mma.m16n8k16, ldmatrix, cp.async.)
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,7 +17,7 @@
 
 namespace thinwire {
 
-// c += a b, with sums in fp32.
+// Computes c += a b with sums in fp32.
 __device__ inline void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
                                    float (&c)[4]) {
   asm volatile(
@@ -27,8 +27,8 @@ __device__ inline void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0, uint32_t
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Four matrices [8, 8] from shared memory. Lane 8 m + r gives the address of row r of matrix m,
-// which is aligned to 16 bytes; words[m] is row g of it, at columns 2 t.
+// Loads four matrices [8, 8] from shared memory. Lane 8 m + r gives the address of row r of matrix
+// m, aligned to 16 bytes. words[m] is then row g of matrix m, at columns 2 t.
 __device__ inline void LoadMatrices(const uint16_t* row, uint32_t (&words)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
@@ -36,7 +36,7 @@ __device__ inline void LoadMatrices(const uint16_t* row, uint32_t (&words)[4]) {
                : "memory");
 }
 
-// The same of the transposed matrices: words[m] is column g, at rows 2 t.
+// Loads the transposed matrices instead: words[m] is column g, at rows 2 t.
 __device__ inline void LoadTransposed(const uint16_t* row, uint32_t (&words)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
@@ -44,15 +44,15 @@ __device__ inline void LoadTransposed(const uint16_t* row, uint32_t (&words)[4])
                : "memory");
 }
 
-// Two neighbours rounded to bf16.
+// Rounds two neighbours to bf16.
 __device__ inline uint32_t NarrowTwo(float first, float second) {
   uint32_t word;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
   return word;
 }
 
-// 16 bytes of device memory into shared memory, or zeros if nothing `exists` there; both addresses
-// are aligned to 16 bytes.
+// Starts to copy 16 bytes of device memory into shared memory, or zeros if nothing `exists` there.
+// Both addresses are aligned to 16 bytes.
 __device__ inline void StartCopy(uint16_t* to, const uint16_t* from, bool exists) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
                    static_cast<uint32_t>(__cvta_generic_to_shared(to))),
@@ -60,10 +60,10 @@ __device__ inline void StartCopy(uint16_t* to, const uint16_t* from, bool exists
                : "memory");
 }
 
-// What this thread has started since the last call is a group.
+// Makes one group of the copies that this thread has started since the last call.
 __device__ inline void EndCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Until at most the last `kGroups` groups of this thread are under way.
+// Waits until at most the last `kGroups` groups of this thread are under way.
 template <int kGroups>
 __device__ inline void AwaitCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");

@@ -1,9 +1,9 @@
-// What layers of language models compute, on the CPU, beside memcpy and a product of matrices in
-// the same run. Rates are of the time of one thread's CPU, or of the clock with --threads=N; fp32,
-// or --bf16.
+// Measures what layers of language models compute on the CPU, beside memcpy and a product of
+// matrices in the same run. Rates are per second of one thread's CPU time, or of the clock with
+// --threads=N. The type is fp32, or bf16 with --bf16.
 //   bazel run --config=opt //tests:ops_bench -- --benchmark_enable_random_interleaving=true
 //     --benchmark_repetitions=10 --benchmark_report_aggregates_only=true
-// flop/s count a multiplication and an addition as two, and of attention only what is not masked;
+// flop/s count a multiplication and an addition as two, and for attention only what is not masked.
 // bytes/s count each array once for every time that it must be read or written.
 #include <benchmark/benchmark.h>
 
@@ -28,14 +28,14 @@ namespace {
 int num_threads = 1;  // these two are set by main, before the first use of TheOps
 DType compute = DType::kF32;
 
-constexpr int64_t kWidth = 768, kVocabulary = 50257, kTokens = 1024;  // GPT-2's
+constexpr int64_t kWidth = 768, kVocabulary = 50257, kTokens = 1024;  // as in GPT-2
 
 Ops* TheOps() {
   static Ops* const ops = NewCpuOps(num_threads).release();
   return ops;
 }
 
-// Uniform in [-1, 1).
+// Makes a tensor of random values, uniform in [-1, 1).
 Tensor RandomTensor(DType type, const Shape& shape) {
   Tensor wide = *Tensor::Allocate(CpuDevice(), DType::kF32, shape);
   RandomStream random(RandomKey(1, "bench"));
@@ -48,10 +48,10 @@ Tensor RandomTensor(DType type, const Shape& shape) {
 
 float* Floats(const Tensor& x) { return static_cast<float*>(x.data()); }
 
-// Runs `call`, which does so many operations or moves so many bytes.
+// Measures `call`, which does `flops` operations and moves `bytes` bytes; 0 leaves a rate out.
 template <typename Call>
 void Measure(benchmark::State& state, double flops, double bytes, const Call& call) {
-  const Error error = call();  // prepares what the first call prepares, and touches all memory
+  const Error error = call();  // sets up what the first call sets up, and touches all memory
   if (!error.ok()) return state.SkipWithError(error.message);
   for (auto _ : state) {
     if (!call().ok()) return state.SkipWithError("failed");
@@ -96,7 +96,7 @@ struct AttentionCase {
   float rope_theta, dropout;
 };
 
-// 12 heads and, in all, kTokens tokens or one sample.
+// Measures attention with 12 heads, on kTokens tokens in all or on one longer sample.
 void AttentionOf(benchmark::State& state, const AttentionCase& of, bool backward) {
   AttentionSpec spec;
   spec.heads = spec.kv_heads = 12;
@@ -264,7 +264,7 @@ void RegisterAll() {
   Register("sum_of_squares", SumOfSquaresOf);
 }
 
-// Reads the arguments that the library left: --threads=N and --bf16. False for any other.
+// Reads the arguments that the library left: --threads=N and --bf16. Returns false for any other.
 bool ReadArguments(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     absl::string_view value = argv[i];

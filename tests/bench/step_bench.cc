@@ -1,6 +1,6 @@
-// Training speed of one uncut model on one device: forward, backward, update. A CIFAR ResNet-18
-// with SGD, or a GPT-2 with AdamW and clipping. Prints one line of JSON. Data and labels are random
-// and stay the same.
+// Measures the training speed of one uncut model on one device: forward pass, backward pass,
+// update. The model is a CIFAR ResNet-18 with SGD, or a GPT-2 with AdamW and clipping. Prints one
+// line of JSON. Data and labels are random and stay the same.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -37,13 +37,13 @@ namespace {
 struct BenchOptions {
   std::string model = "resnet18", precision = "fp32", device = "cpu", cuda_plugin;
   int64_t width = 64, batch = 100;
-  int64_t layers = 4, heads = 4, context = 64, vocabulary = 65;  // these four: of a GPT-2
+  int64_t layers = 4, heads = 4, context = 64, vocabulary = 65;  // these four are a GPT-2's
   bool deterministic = false, recorded = true;
   int threads = 2, steps = 5, warmup = 2;
 
   bool is_text() const { return model == "gpt2"; }
   DType compute() const { return precision == "bf16" ? DType::kBF16 : DType::kF32; }
-  // Labels of a sample, each of a row of logits.
+  // Number of labels of a sample; each belongs to one row of logits.
   int64_t rows() const { return is_text() ? context : 1; }
 };
 
@@ -103,7 +103,7 @@ absl::StatusOr<Model> NewModel(const BenchOptions& bench) {
   return NamedModel(options);
 }
 
-// Recorded where the device can.
+// Builds the network; it is recorded where the device can record.
 absl::StatusOr<std::unique_ptr<Segment>> NewNetwork(const BenchOptions& bench, const Model& model,
                                                     Device* device, Ops* ops) {
   SegmentOptions options;
@@ -134,7 +134,7 @@ OptimizerSpec OptimizerOf(const BenchOptions& bench) {
 }
 
 struct Times {
-  std::vector<double> wall, cpu;  // seconds; cpu is of all threads
+  std::vector<double> wall, cpu;  // seconds; cpu counts all threads
 };
 
 double Median(std::vector<double> values) {
@@ -142,7 +142,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// A model in training on one batch.
+// Model in training on one batch.
 class Training {
  public:
   static absl::StatusOr<std::unique_ptr<Training>> New(const BenchOptions& bench) {
@@ -151,7 +151,7 @@ class Training {
     return training;
   }
 
-  // Returns when the device is done.
+  // Takes one step and returns when the device is done.
   absl::Status Step() {
     Saved saved;
     ASSIGN_OR_RETURN(Tensor logits, segment_->Forward(input_, Mode::kTrain, &saved));
@@ -167,7 +167,7 @@ class Training {
     return Update();
   }
 
-  // Of multiplications and additions of one step.
+  // Number of multiplications and additions of one step.
   double flops() const { return flops_; }
   Device* device() { return device_; }
   Ops* ops() { return ops_.get(); }
@@ -197,7 +197,7 @@ class Training {
     return absl::OkStatus();
   }
 
-  // As a stage that has the whole model.
+  // Updates the parameters as a stage that has the whole model does.
   absl::Status Update() {
     GradientScale scale;
     if (clip_ != nullptr) {
@@ -225,7 +225,7 @@ class Training {
   std::optional<TiedWeight> tied_;
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<DeviceClip> clip_;  // null: gradients are as long as they are
+  std::unique_ptr<DeviceClip> clip_;  // null if gradients are not clipped
   int64_t classes_ = 0;
   std::vector<int32_t> labels_;
   Tensor input_;
@@ -235,7 +235,7 @@ double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
 }
 
-// Times each step after the warm-up.
+// Measures the time of each step after the warm-up.
 absl::StatusOr<Times> TimeSteps(const BenchOptions& bench, Training* training) {
   Times times;
   for (int step = 0; step < bench.warmup + bench.steps; ++step) {
@@ -249,7 +249,7 @@ absl::StatusOr<Times> TimeSteps(const BenchOptions& bench, Training* training) {
   return times;
 }
 
-// Operations a second of a product of matrices of 2048 x 2048, the fastest of several.
+// Returns the operations per second of the fastest of several products of matrices of 2048 x 2048.
 absl::StatusOr<double> PeakFlops(const BenchOptions& bench, Training* training) {
   constexpr int64_t kSize = 2048;
   LinearSpec spec;
@@ -272,7 +272,7 @@ absl::StatusOr<double> PeakFlops(const BenchOptions& bench, Training* training) 
     RETURN_IF_ERROR(ToStatus(linear->Forward(x.view(), y.view())));
     RETURN_IF_ERROR(ToStatus(training->device()->Finish()));
     const double seconds = Seconds(start);
-    if (i == 1 || (i > 1 && seconds < least)) least = seconds;  // the first one prepares
+    if (i == 1 || (i > 1 && seconds < least)) least = seconds;  // the first run only prepares
   }
   return 2.0 * kSize * kSize * kSize / least;
 }

@@ -1,9 +1,11 @@
-// Random calls and frames to the stage servers of a run, by peers that hold no lease: some with a
-// coordinator's or a stage's certificate and the token, some without token, some without
-// certificate. Ends with 1 if any of these calls does well, or is not answered in time, or a health
-// check is not answered within seconds. Prints calls by peer, and what they were answered.
+// Makes random calls and sends random frames to the stage servers of a run, as peers that hold no
+// lease. Some have a coordinator's or a stage's certificate and the token, some have no token, and
+// some have no certificate. Exits with 1 if one of these calls succeeds or is not answered in time,
+// or if a health check is not answered within seconds. Prints the number of calls and their status
+// codes by peer.
 //
-// usage: hostile_calls --servers HOST:PORT,... --certs DIR --token_file FILE --calls N [--seed N]
+// usage: hostile_calls --servers HOST:PORT,... --certs DIR --token_file FILE --run ID --calls N
+//   [--seed N]
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -42,12 +44,13 @@ using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
 using grpc::StatusCode;
 
-constexpr absl::Duration kPatience = absl::Seconds(30);  // of a call
+constexpr absl::Duration kPatience = absl::Seconds(30);  // for one call
 constexpr double kHealthSeconds = 10;
-constexpr size_t kMostOpen = 3;           // calls that a peer leaves open, each on its connection
-constexpr size_t kMostBytes = 3'000'000;  // of one message
+// Most calls that a peer leaves open. Each control peer has one connection for all of its calls.
+constexpr size_t kMostOpen = 3;
+constexpr size_t kMostBytes = 3'000'000;  // most bytes of one message
 
-// The same choices for the same seed, with every standard library.
+// Random choices: the same for the same seed, with every standard library.
 class Chance {
  public:
   explicit Chance(uint64_t seed) : random_(seed) {}
@@ -135,7 +138,7 @@ void FillRepeated(Message* message, const FieldDescriptor* field, Chance* chance
   }
 }
 
-// About half of the fields, with values that mean something and values that do not.
+// Fills about half of the fields, with values that mean something and values that do not.
 void Fill(Message* message, Chance* chance, int depth) {
   for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = message->GetDescriptor()->field(i);
@@ -178,7 +181,7 @@ constexpr Method kMethods[] = {
     {"Unknown", New<ReleaseRequest>},
 };
 
-// Mostly one that could be a lease, of whom nobody has heard.
+// Gives most requests a lease that could exist but that no server has granted.
 void Claim(const std::string& run, Message* request, Chance* chance) {
   const auto* field = request->GetDescriptor()->FindFieldByName("lease");
   if (field == nullptr || chance->OneIn(8)) return;
@@ -210,12 +213,12 @@ std::string AnyMessage(std::unique_ptr<Message> message, const std::string& run,
   return bytes;
 }
 
-// What came of all peers' calls. Any thread.
+// Counts what came of all peers' calls. Any thread may call it.
 class Tally {
  public:
   explicit Tally(uint64_t wanted) : wanted_(wanted) {}
 
-  // False once enough were made.
+  // Counts a call. Returns false once enough calls were made.
   bool Begin() { return begun_++ < wanted_; }
   void Frame() { ++begun_, ++frames_; }
   void Answered(const std::string& peer, const std::string& call, const grpc::Status& status) {
@@ -237,7 +240,7 @@ class Tally {
     std::printf("FAILED: a health check, after %.1f s\n", seconds);
   }
 
-  // Returns how much went wrong.
+  // Prints the counts. Returns the number of failures.
   int Print(double seconds, uint64_t seed) const {
     uint64_t calls = frames_;
     for (const auto& [peer, count] : calls_) {
@@ -268,9 +271,9 @@ class Tally {
 
 struct Ways {
   Security coordinator, stage;
-  std::shared_ptr<grpc::ChannelCredentials> nobody;  // no certificate
+  std::shared_ptr<grpc::ChannelCredentials> nobody;  // credentials without a certificate
   std::string token;
-  std::string run;  // of the run under way: its name is no secret
+  std::string run;  // id of the run under way; its name is no secret
 };
 
 std::shared_ptr<grpc::Channel> Dial(const std::string& server,
@@ -285,7 +288,7 @@ std::shared_ptr<grpc::Channel> Dial(const std::string& server,
   return grpc::CreateCustomChannel(server, credentials, arguments);
 }
 
-// Makes control calls until there were enough; now and then leaves one open for a while.
+// Makes control calls until there were enough, and now and then leaves one open for a while.
 class ControlPeer {
  public:
   ControlPeer(const Ways& ways, const std::string& server, uint64_t seed)
@@ -347,7 +350,8 @@ class ControlPeer {
   std::deque<Started> left_;
 };
 
-// Dials cuts with a stage's certificate, or a coordinator's, and no secret of a link.
+// Dials cuts with a stage's certificate but without a valid secret of a link. One call in ten is a
+// control call instead.
 void DialUntilEnough(const Ways& ways, const std::string& server, uint64_t seed, Tally* tally) {
   Chance chance(seed);
   const auto channel = Dial(server, ways.stage.ChannelCredentials());
@@ -375,7 +379,8 @@ void DialUntilEnough(const Ways& ways, const std::string& server, uint64_t seed,
   }
 }
 
-// Each call by a connection of its own, which the handshake ends.
+// Makes each call on a connection of its own, which ends in the handshake for want of a
+// certificate.
 void KnockUntilEnough(const Ways& ways, const std::string& server, uint64_t seed, Tally* tally) {
   Chance chance(seed);
   while (tally->Begin()) {

@@ -1,6 +1,7 @@
-// Stands in for libFuzzer: runs a fuzz target once on every file of the folders on the command
-// line, on -beginnings=N of each file's (cut short is the most common damage), and on -mutations=N
-// files with a few bytes changed, the same ones in every run. Other flags are ignored.
+// Replaces libFuzzer: runs a fuzz target once on every file of the folders on the command line, so
+// that ordinary builds test the corpus. It also runs -beginnings=N beginnings of each file, as
+// being cut short is the most common damage. Finally it runs -mutations=N files with a few bytes
+// changed, the same ones in every run. Other flags are ignored.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +19,8 @@ namespace {
 
 constexpr char kBeginningsFlag[] = "-beginnings=", kMutationsFlag[] = "-mutations=";
 
-// The input lies in memory of exactly its size, so that a sanitizer sees a read past the end.
+// Runs the target on memory of exactly the input's size, so that a sanitizer sees a read past the
+// end.
 void Run(const std::string& bytes) {
   const std::vector<uint8_t> input(bytes.begin(), bytes.end());
   LLVMFuzzerTestOneInput(input.data(), input.size());
@@ -28,7 +30,8 @@ void RunBeginnings(const std::string& bytes, size_t count) {
   for (size_t i = 0; i <= count; ++i) Run(bytes.substr(0, bytes.size() * i / count));
 }
 
-// Up to four bytes replaced, a bit of each flipped, or a piece taken out or doubled.
+// Makes one to four random changes: replaces a byte, flips one of its bits, or removes or doubles a
+// piece.
 std::string Mutated(std::string bytes, std::minstd_rand* random) {
   for (uint32_t changes = 1 + (*random)() % 4; changes > 0 && !bytes.empty(); --changes) {
     const size_t at = (*random)() % bytes.size();

@@ -1,8 +1,8 @@
-// A library that CUDA loads into a program (CUDA_INJECTION64_PATH) and that writes every kernel,
-// copy and clearing of memory of its GPU to a file, $THINWIRE_TIMELINE, a line each:
+// A library that CUDA loads into a program (CUDA_INJECTION64_PATH). It writes every kernel, copy
+// and clearing of memory of the program's GPU to the file $THINWIRE_TIMELINE, one line each:
 //   K START END STREAM BLOCKS NAME, C START END STREAM BYTES copy, S START END STREAM BYTES clear
-// START and END in nanoseconds, NAME as the linker knows it. Kernels of recordings are among them.
-// Wants CUPTI (libcupti.so of the toolkit, or of Python's wheel) where the program's libraries are.
+// START and END are in nanoseconds; NAME is the linker's. Kernels of recordings are among them.
+// Needs CUPTI (libcupti.so of the toolkit, or of Python's wheel) where the program's libraries are.
 #include <cupti.h>
 #include <dlfcn.h>
 
@@ -17,9 +17,9 @@ constexpr size_t kBufferBytes = size_t{8} << 20;
 constexpr size_t kAlignment = 64;
 
 std::FILE* timeline = nullptr;
-std::mutex mutex;  // of the file
+std::mutex mutex;  // guards the file
 
-// A function of CUPTI by its name; null where there is none.
+// Returns a function of CUPTI by its name, or null where there is none.
 template <typename Function>
 Function* Find(const char* name) {
   static void* const cupti = [] {
@@ -32,7 +32,7 @@ Function* Find(const char* name) {
 void GiveBuffer(uint8_t** buffer, size_t* bytes, size_t* most_records) {
   *buffer = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, kBufferBytes));
   *bytes = *buffer == nullptr ? 0 : kBufferBytes;
-  *most_records = 0;  // as many as fit
+  *most_records = 0;  // 0: as many as fit
 }
 
 template <typename Record>
@@ -74,7 +74,8 @@ void FlushAtExit() {
 
 }  // namespace
 
-// Is called by CUDA when it begins. Returns 1 for success.
+// Opens the file and starts the recording. CUDA calls this when it begins. Always returns 1, for
+// success.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   const char* const path = std::getenv("THINWIRE_TIMELINE");
   auto* const enable = Find<decltype(cuptiActivityEnable)>("cuptiActivityEnable");
@@ -84,7 +85,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     std::fprintf(
         stderr, "timeline: %s\n",
         path == nullptr ? "THINWIRE_TIMELINE names no file" : "no libcupti.so.13 is found");
-    return 1;  // the program runs on without
+    return 1;  // the program runs on without a timeline
   }
   timeline = std::fopen(path, "w");
   if (timeline == nullptr) {

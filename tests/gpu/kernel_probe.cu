@@ -1,6 +1,7 @@
-// Whether this machine runs a kernel of this build at all: one launch, of which the result comes
-// back. It is linked with CUDA's runtime and nothing else, so what fails here is the driver's, the
-// machine's or the build's choice of GPUs, and what fails elsewhere is not.   usage: kernel_probe
+// Tells whether this machine runs a kernel of this build at all: it launches one and reads back its
+// result. It is linked with CUDA's runtime and nothing else. So a failure here comes from the
+// driver, the machine or the build's choice of GPUs; a failure elsewhere does not.
+// usage: kernel_probe
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What PyTorch computed: the tensors of a file that make_fixtures.py or make_language_fixtures.py
-// wrote.
+// Reads what PyTorch computed: the tensors of a file that make_fixtures.py or
+// make_language_fixtures.py wrote.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,8 +18,10 @@
 
 namespace thinwire {
 
+// Values of each tensor, by its name.
 using Fixture = std::map<std::string, std::vector<float>>;
 
+// Reads a safetensors file of fp32 tensors. Fails the test if it has no header.
 inline Fixture ReadFixture(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -38,7 +40,8 @@ inline Fixture ReadFixture(const std::string& path) {
   return tensors;
 }
 
-// The norm of the difference over that of `expected`.
+// Returns the norm of the difference over the norm of `expected`, or infinity if the sizes differ
+// (which also fails the test).
 inline double Distance(absl::Span<const float> values, absl::Span<const float> expected) {
   EXPECT_EQ(values.size(), expected.size());
   if (values.size() != expected.size()) return INFINITY;

@@ -1,6 +1,6 @@
-// A tiny GPT-2 and a tiny Llama against what PyTorch made of them (make_language_fixtures.py):
-// logits, loss, every gradient, ten steps of AdamW with clipping and of Muon; on the CPU and on the
-// backend under test.
+// Compares a tiny GPT-2 and a tiny Llama with what PyTorch made of them
+// (make_language_fixtures.py): logits, loss, every gradient, ten steps of AdamW with clipping and
+// of Muon. Runs on the CPU and on the backend under test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int64_t kBatch = 3, kPositions = 12, kVocabulary = 37;
 constexpr int kSteps = 10;
-// Relative to a tensor's norm.
+// Greatest distance, relative to a tensor's norm.
 constexpr double kTolerance = 1e-4;
 
 Model Tiny(const std::string& name) {
@@ -47,9 +47,9 @@ Model Tiny(const std::string& name) {
   return *NamedModel(options);
 }
 
-// Where a model is computed, and how far its parameters may be from PyTorch's after ten steps.
-// Gradients that would be zero but for rounding, as those of keys' biases, AdamW makes as long as
-// others: sums in other orders are up to 9e-5 apart then.
+// Where a model is computed, and how far its parameters may be from PyTorch's after ten steps. Some
+// gradients, as those of keys' biases, would be zero but for rounding. AdamW makes them as long as
+// others, so sums in another order end up to 9e-5 apart.
 struct Place {
   const char* name;
   double tolerance;
@@ -99,7 +99,7 @@ class LanguageParityTest : public testing::TestWithParam<std::tuple<const char*,
     return fixture_[name];
   }
 
-  // A parameter of Hugging Face's files as the segment has it.
+  // Returns a parameter from Hugging Face's files in the segment's layout.
   std::vector<float> InOurLayout(const std::string& what, const ParameterSpec& spec) {
     std::vector<float> values;
     for (const FilePart& part : spec.parts) {
@@ -118,7 +118,8 @@ class LanguageParityTest : public testing::TestWithParam<std::tuple<const char*,
     return values;
   }
 
-  // tokens [batch, positions + 1]: what `first` of 0 begins is the input, of 1 the labels.
+  // Returns ids from the file's tokens [batch, positions + 1]: the input for `first` = 0, the
+  // labels for `first` = 1.
   std::vector<int32_t> Tokens(int step, int64_t first) {
     const std::vector<float>& tokens = Expected("tokens." + std::to_string(step % 2));
     std::vector<int32_t> ids;
@@ -136,7 +137,7 @@ class LanguageParityTest : public testing::TestWithParam<std::tuple<const char*,
     return On(device_, inputs);
   }
 
-  // Returns the mean loss; leaves gradients, both copies of a tied weight with the sum.
+  // Returns the mean loss and leaves the gradients; both copies of a tied weight have the sum.
   double ForwardAndBackward(int step) {
     constexpr int64_t kRows = kBatch * kPositions;
     Saved saved;
@@ -158,7 +159,7 @@ class LanguageParityTest : public testing::TestWithParam<std::tuple<const char*,
   Device* const device_;
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Segment> segment_;
-  Parameter* copy_ = nullptr;  // of a tied weight
+  Parameter* copy_ = nullptr;  // the copy of a tied weight; null without one
   Tensor logits_;
   double worst_ = 0;
 };
@@ -200,8 +201,8 @@ TEST_P(LanguageParityTest, TenStepsOfAdamWWithClippingEndWherePyTorchEnds) {
              Expected("evaluated"), place().tolerance);
 }
 
-// Singular values that are near zero are made some hundred times as large, and their vectors'
-// errors with them.
+// Muon makes singular values near zero some hundred times as large, and with them the errors of
+// their vectors. So the bounds are ten times as wide.
 TEST_P(LanguageParityTest, TenStepsOfMuonEndWherePyTorchEnds) {
   OptimizerSpec spec = DefaultOptimizer(OptimizerKind::kMuon);
   spec.lr = 0.02;

@@ -1,5 +1,6 @@
-// A narrow CIFAR ResNet-18 against what PyTorch made of it on a CPU (make_fixtures.py): logits,
-// loss, every gradient, ten steps of SGD, evaluation; on the CPU and on the backend under test.
+// Compares a narrow CIFAR ResNet-18 with what PyTorch made of it on a CPU (make_fixtures.py):
+// logits, loss, every gradient, ten steps of SGD, evaluation. Runs on the CPU and on the backend
+// under test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +27,8 @@ constexpr int kSteps = 10;
 
 // Where a network is computed, and how far it may be from PyTorch's: the norm of a difference over
 // that of the tensor. Sums in another order are about 3e-6 apart after ten steps on a CPU. cuDNN
-// may take convolutions by Winograd's or Fourier's transform, which lose up to two digits more;
-// TF32, which is not asked for here, would lose four.
+// may compute convolutions with Winograd's or Fourier's transform, which loses up to two digits
+// more. TF32, which is not asked for here, would lose four.
 struct Place {
   const char* name;
   double tolerance;
@@ -76,7 +77,7 @@ class ParityTest : public testing::TestWithParam<const Place*> {
     EXPECT_NEAR(loss, expected, GetParam()->tolerance * expected) << "step " << step;
   }
 
-  // PyTorch's [n, c, h, w] to ours.
+  // Converts PyTorch's [n, c, h, w] to [n, h, w, c], on the device.
   Tensor Images(int batch) {
     const std::vector<float>& nchw = Expected("images." + std::to_string(batch));
     Tensor nhwc = *Tensor::Allocate(CpuDevice(), DType::kF32, {kBatch, 32, 32, 3});
@@ -92,7 +93,7 @@ class ParityTest : public testing::TestWithParam<const Place*> {
     return images;
   }
 
-  // Returns the mean loss; leaves gradients.
+  // Returns the mean loss and leaves the gradients.
   double ForwardAndBackward(int batch, Tensor* logits) {
     const std::vector<float>& labels = Expected("labels." + std::to_string(batch));
     Saved saved;

@@ -9,7 +9,7 @@
 namespace thinwire {
 namespace {
 
-// Behind `a` there are many zeros, behind `b` none. The last batch is a short one.
+// The output of block `a` has many zeros, that of `b` none. The last batch is short.
 constexpr char kExperiment[] = R"(
 model:
   name: custom
@@ -27,7 +27,7 @@ optimizer: {name: sgd, lr: 0.05}
 epochs: 2
 )";
 
-// Two messages of two chunks each, and nothing else.
+// Training sends two messages of two chunks each; the two evaluations each send one of one sample.
 constexpr char kTwoChunks[] = R"(
 model:
   name: custom
@@ -126,7 +126,7 @@ constexpr Codecs kCodecs[] = {
     {"epilogue_only", "codec: none", "codec: topk, ratio: 0.2, epilogue_only: true, feedback: ef"},
 };
 
-// Every kind and key goes with both codecs.
+// Codecs that go with every kind and key of error feedback.
 constexpr Codecs kCompensated[] = {
     {"", "codec: topk, ratio: 0.2", "codec: uniform, bits: 4"},
     {"_randomk", "codec: randomk, ratio: 0.3, values: fp16",
@@ -150,7 +150,7 @@ constexpr Feedback kFeedbacks[] = {
     {"aq_sgd", "{kind: aq_sgd, digest_every: 1}"},
     {"aq_sgd_q8", "{kind: aq_sgd, store: q8, digest_every: 1}"},
     {"ef21_sample", "{kind: ef21, key: sample, store: q4, digest_every: 3}"},
-    // Rows of 256 bytes: eight of fifteen find room.
+    // A row has 256 bytes, so eight of fifteen find room.
     {"aq_sgd_full", "{kind: aq_sgd, limit_bytes: 2048, on_full: plain, digest_every: 1}"},
     {"ef_full", "{kind: ef, key: sample, limit_bytes: 2048, on_full: plain}"},
 };
@@ -204,7 +204,8 @@ absl::Status AddCompensated(Runs* runs) {
            "feedback: {kind: ef_mixed_b, store: q8}"));
 }
 
-// Warm-up, NaN that may pass, and tensors of bf16, under each kind of state.
+// Adds runs with warm-up, with NaNs that may pass, and with tensors of bf16, for each kind of
+// state.
 absl::Status AddWhatGoesExact(Runs* runs) {
   for (const char* kind : {"none", "ef", "ef21", "aq_sgd", "ef_mixed_b"}) {
     std::string codec = absl::StrCat("codec: topk, ratio: 0.2, on_nonfinite: pass");
@@ -249,7 +250,7 @@ absl::StatusOr<std::vector<RecordedRun>> AllRecordedRuns() {
   two_cuts.push_back("compression.boundaries.b.gradients.codec=fp8");
   RETURN_IF_ERROR(runs.Add("two_cuts", two_cuts));
   RETURN_IF_ERROR(runs.Add("two_chunks", {}, kTwoChunks));
-  // Of 17 images a message has more than 2^17 codes, which are in parts.
+  // With 17 images a message has more than 2^17 codes, which are coded in parts.
   for (const auto& [name, images] : {std::pair("ecsq_neighbours", 4), {"ecsq_parts", 17}}) {
     std::vector<std::string> neighbours =
         Both("codec: ecsq, step: 0.2", "codec: ecsq, step: 0.5, rounding: dither");

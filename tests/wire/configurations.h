@@ -1,4 +1,5 @@
-// The runs that the decoder is shown: every codec, every compensation, what else changes a message.
+// Lists the runs that the decoder is tested with: every codec, every compensation, and whatever
+// else changes a message.
 #pragma once
 
 #include <vector>

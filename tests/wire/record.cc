@@ -1,4 +1,4 @@
-// Trains small experiments and writes down what crosses their cuts.   usage: record FOLDER
+// Trains small experiments and writes what crosses their cuts to files.   usage: record FOLDER
 #include <cstdio>
 #include <cstdlib>
 

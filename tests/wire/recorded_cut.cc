@@ -21,7 +21,7 @@ void AppendFrame(const OutgoingFrame& frame, std::string* to) {
   to->append(frame.payload.bytes.begin(), frame.payload.bytes.end());
 }
 
-// A link whose frames are written down as they leave.
+// Link that writes its frames down as they leave.
 class RecordingLink final : public Link {
  public:
   RecordingLink(const LinkOptions& options, std::unique_ptr<Link> link, std::string* frames)
@@ -56,7 +56,7 @@ json ToJson(const CodecError& error) {
   return {{"relative_error", error.relative_error}, {"residual", error.relative_residual}};
 }
 
-// What the sender has counted so far.
+// Returns what the sender has counted so far.
 json ToJson(const BoundaryStatistics& statistics) {
   const MeasuredErrors& errors = statistics.errors;
   return {{"train", ToJson(statistics.train)},

@@ -1,5 +1,6 @@
-// One cut with both of its ends here, and a record of all that crosses it: the frames, the tensors
-// that senders were given and receivers use, and what the senders counted.
+// One cut with both of its ends in this process, and a record of all that crosses it. The record
+// has the frames, the tensors that senders were given and that receivers use, and the senders'
+// counts.
 #pragma once
 
 #include <cstdint>
@@ -20,34 +21,38 @@
 
 namespace thinwire {
 
-// Where a message's samples come from.
+// Samples of which a message is made.
 struct MessageSamples {
-  uint64_t batch = 0;  // name of the batch, see BatchOrder; training
+  uint64_t batch = 0;  // in training, the name of the batch (see BatchOrder)
   absl::Span<const int64_t> ids;
 };
 
-// What crossed one direction of a cut.
+// Record of one direction of a cut.
 struct RecordedDirection {
-  std::string frames;       // as gRPC writes them: a byte 0, the length big-endian, the frame
-  nlohmann::json messages;  // an array: one entry for each tensor
+  // Frames as gRPC writes them: a byte 0, the length in big-endian, the frame.
+  std::string frames;
+  nlohmann::json messages;  // array with one entry for each tensor
 };
 
-// One thread.
+// Cut between two segments. Used by one thread.
 class RecordedCut {
  public:
-  // `spec` outlives the cut.
+  // Makes cut number `cut` of the model. `spec` must outlive it.
   static absl::StatusOr<std::unique_ptr<RecordedCut>> New(const StageSpec& spec, int cut,
                                                           const Backend& backend);
 
+  // Starts an epoch at both ends.
   void StartEpoch(const std::shared_ptr<const EpochRows>& rows);
 
-  // Takes `x`, of the compute type, to the other end of the cut and returns what is used there.
+  // Takes `x`, of the compute type, to the other end of the cut. Returns the tensor that is used
+  // there.
   absl::StatusOr<Tensor> Cross(const Work& work, Direction direction, const MessageSamples& samples,
                                Tensor x);
 
   const BoundarySpec& boundary(Direction direction);
   const RecordedDirection& record(Direction direction) const;
-  // CUT/DIRECTION/N/given and CUT/DIRECTION/N/used of entry N of that direction's messages.
+  // Tensors CUT/DIRECTION/N/given and CUT/DIRECTION/N/used for entry N of that direction's
+  // messages.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
 
  private:
@@ -58,9 +63,9 @@ class RecordedCut {
   }
 
   Capture capture_;
-  RecordedDirection activations_, gradients_;  // the links write to them
+  RecordedDirection activations_, gradients_;  // written to by the links
   std::unique_ptr<CutEnd> upstream_, downstream_;
-  std::deque<std::string> bytes_;  // of tensors_
+  std::deque<std::string> bytes_;  // data of tensors_
   std::vector<StoredTensor> tensors_;
 };
 

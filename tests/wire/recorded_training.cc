@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr Direction kDirections[] = {DIRECTION_ACTIVATION, DIRECTION_GRADIENT};
 
-// A copy in another type or in the same.
+// Returns a copy of `x` in another type or in the same.
 absl::StatusOr<Tensor> Copied(const Tensor& x, DType dtype, const Backend& backend) {
   ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(backend.device, dtype, x.shape()));
   RETURN_IF_ERROR(ToStatus(backend.kernels->Combine(1, x.view(), 0, x.view(), copy.view())));
@@ -148,7 +148,7 @@ absl::Status RecordedTraining::Train(uint32_t epoch) {
   return absl::OkStatus();
 }
 
-// All forwards, then all backwards, so that several microbatches are under way.
+// Runs all forward passes, then all backward passes, so that several microbatches are under way.
 absl::Status RecordedTraining::Step(Work work, const SampleRange& batch) {
   work.batch_size = batch.last - batch.first;
   work.microbatches = static_cast<int>(std::min<int64_t>(spec_.microbatches, work.batch_size));
@@ -224,7 +224,8 @@ absl::Status RecordedTraining::Backward(const Work& work, InFlight* in_flight) {
   return absl::OkStatus();
 }
 
-// NaN goes in where the run wants it, and does not come out to where it would spoil parameters.
+// Puts a NaN into the message where the run wants it. Clears it behind the cut, where it would
+// spoil the parameters.
 absl::StatusOr<Tensor> RecordedTraining::Cross(size_t cut, const Work& work, Direction direction,
                                                const std::vector<int64_t>& ids, const Tensor& x) {
   const bool training = work.phase == PHASE_TRAIN;

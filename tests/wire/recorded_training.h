@@ -1,4 +1,4 @@
-// Trains an experiment in this process, every cut of which is recorded.
+// Trains an experiment in this process and records every cut of it.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@
 namespace thinwire {
 
 struct RecordedRun {
-  std::string name;  // of its folder, and the run's id
+  std::string name;  // name of its folder, and id of the run
   Experiment experiment;
-  bool bf16_cuts = false;       // layers compute in fp32, and what crosses is bf16
-  uint64_t nonfinite_step = 0;  // each message of that step holds a NaN; 0: none
+  bool bf16_cuts = false;       // layers compute in fp32, but what crosses is bf16
+  uint64_t nonfinite_step = 0;  // step whose messages each hold a NaN; 0 for none
 };
 
 class RecordedTraining {
  public:
   static absl::StatusOr<std::unique_ptr<RecordedTraining>> New(const RecordedRun& run);
 
-  // All epochs, after each of which it evaluates with and without the codecs.
+  // Trains all epochs. After each it evaluates with and without the codecs.
   absl::Status Run();
 
-  // FOLDER/run.json, FOLDER/tensors.safetensors and for each direction of each cut
-  // FOLDER/CUT.DIRECTION.frames; tests/wire/README.md says what they hold.
+  // Writes FOLDER/NAME/run.json, FOLDER/NAME/tensors.safetensors and, for each direction of each
+  // cut, FOLDER/NAME/CUT.DIRECTION.frames. tests/wire/README.md says what they hold.
   absl::Status Write(const std::string& folder);
 
  private:
-  // What a microbatch leaves between its forward and its backward.
+  // What a microbatch leaves between its forward pass and its backward pass.
   struct InFlight {
     std::vector<Saved> saved;  // one per segment
     std::vector<int64_t> ids;

@@ -19,12 +19,13 @@ __thread dim3 gridDim;
 namespace cuda_on_host {
 namespace {
 
-// Where threads meet, again and again. What they bring is kept for two generations: a thread that
-// still reads holds up the next, and nobody gets to the one after that.
+// Point where threads meet, once in each generation. What they bring is kept in two slots, by
+// generation % 2. While a thread has not read its generation's slot, it has not come to the next
+// meeting, so the next cannot complete, and nobody reaches the one after, which reuses the slot.
 struct Barrier {
   uint64_t generation = 0;  // how often all have met
-  int arrived = 0;          // of this generation
-  Site site = {};           // of this generation, where the first came
+  int arrived = 0;          // threads that have come in this generation
+  Site site = {};           // place at which the first of this generation came
 };
 
 struct Warp {
@@ -76,15 +77,16 @@ std::string Described(const Thread& thread) {
          std::to_string(thread.site.line);
 }
 
-// A host thread's fibers, kept for its later blocks.
+// Fibers of a host thread, which keeps them for its later blocks.
 struct Fibers {
   std::vector<std::unique_ptr<Fiber>> all;
   std::vector<Fiber*> free;
 };
 thread_local Fibers fibers;
 
-// The blocks of one grid, one at a time. Fibers take threads that have not started, one after the
-// other, so that one fiber runs them all as long as no thread waits.
+// Runs the blocks of one grid, one at a time. A fiber takes one thread that has not started after
+// the other, so a single fiber runs them all as long as no thread waits. A thread that waits keeps
+// its fiber, and a further fiber goes on with the threads that have not started.
 class Block {
  public:
   Block(int num_threads, const std::function<void()>& body);
@@ -101,14 +103,14 @@ class Block {
   void StartThreads();
   bool ResumeReleased();
   void EnterThread(int index);
-  // Counts the running thread in; returns when `members` have come.
+  // Counts the running thread in; returns when `members` threads have come.
   void Meet(Barrier* barrier, int members, const Site& site);
   [[noreturn]] void Fail(const char* problem) const;
 
   const std::function<void()>& body_;
   const Order order_;
   std::minstd_rand generator_{1};
-  std::vector<int> sequence_;  // in which threads run from meeting to meeting
+  std::vector<int> sequence_;  // order in which threads run from meeting to meeting
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   Barrier barrier_;
@@ -116,7 +118,7 @@ class Block {
   size_t num_started_ = 0;
   size_t num_done_ = 0;
   int current_ = 0;
-  Fiber* fiber_ = nullptr;  // under current_
+  Fiber* fiber_ = nullptr;  // that of thread current_
 };
 thread_local Block* block = nullptr;
 
@@ -176,7 +178,7 @@ void Block::StartThreads() {
   }
 }
 
-// Lets each thread go on whose meeting is complete. False if there was none.
+// Resumes each thread whose meeting is complete. Returns false if there was none.
 bool Block::ResumeReleased() {
   bool any = false;
   for (const int index : sequence_) {
@@ -210,7 +212,7 @@ void Block::Meet(Barrier* barrier, int members, const Site& site) {
     barrier->arrived = 0;
     ++barrier->generation;
   }
-  fiber_->Suspend();  // the last one too, so that all go on in their order
+  fiber_->Suspend();  // also the last to come, so that all go on in the order of sequence_
 }
 
 int Block::MeetAll(const Site& site, bool predicate) {

@@ -1,4 +1,4 @@
-// Stands in for the CUDA toolkit's header of this name.
+// Replaces the CUDA toolkit's header of this name.
 #pragma once
 
 #include "third_party/cuda_on_host/block.h"

@@ -16,12 +16,12 @@ thread_local cudaError_t last_error = cudaSuccess;
 thread_local int current_device = 0;
 
 std::mutex flags_mutex;
-std::map<int, unsigned>& Flags() {  // of each device that was given some
+std::map<int, unsigned>& Flags() {  // by device; has those whose flags were set
   static auto* const flags = new std::map<int, unsigned>;
   return *flags;
 }
 
-constexpr int kMultiprocessors = 4;  // few, so that kernels meet the end of their grids
+constexpr int kMultiprocessors = 4;  // few, so that tests reach the end of the kernels' grids
 constexpr int kMostThreads = 1024;
 constexpr int kSharedBytes = 48 << 10;
 

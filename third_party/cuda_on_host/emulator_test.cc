@@ -16,7 +16,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 
-// Device memory for `n` values; a thread's work on a stream of its own.
+// Device memory that holds a copy of `values`.
 template <typename T>
 class OnDevice {
  public:
@@ -28,13 +28,13 @@ class OnDevice {
 
   T* get() { return memory_; }
   size_t bytes() const { return n_ * sizeof(T); }
-  // The values after everything that was submitted.
+  // Returns the values after all work that was submitted.
   std::vector<T> Values() {
     std::vector<T> values(n_);
     EXPECT_EQ(cudaMemcpy(values.data(), memory_, bytes(), cudaMemcpyDeviceToHost), cudaSuccess);
     return values;
   }
-  // The value that the work which has been executed so far left.
+  // Returns value `i` as the work that has run so far left it, without running any.
   T Peek(int i) { return memory_[i]; }
 
  private:
@@ -77,7 +77,7 @@ class StreamTest : public testing::Test {
   size_t num_nodes_ = 0;
 };
 
-// Each of these in every order of threads.
+// Tests that run in every order of threads.
 class KernelTest : public testing::TestWithParam<const char*> {
  protected:
   Order order_{GetParam()};
@@ -329,7 +329,8 @@ TEST_F(StreamTest, ACaptureEndsOnTheThreadThatBeganIt) {
   cudaGraph_t graph = nullptr;
   std::thread([&] {
     void* memory = nullptr;
-    EXPECT_EQ(cudaMalloc(&memory, 4), cudaSuccess);  // this capture is none of its business
+    EXPECT_EQ(cudaMalloc(&memory, 4),
+              cudaSuccess);  // another thread's thread-local capture does not forbid it
     EXPECT_EQ(cudaFree(memory), cudaSuccess);
     EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureWrongThread);
   }).join();
@@ -364,7 +365,8 @@ TEST_F(StreamTest, FreedMemoryStaysUntilTheStreamGetsThere) {
   cudaMemGetInfo(&free, &total);
   EXPECT_EQ(free, 400u);
   EXPECT_EQ(total, 1000u);
-  EXPECT_EQ(cudaMallocAsync(&second, 1000, stream_), cudaSuccess);  // makes the stream go on
+  EXPECT_EQ(cudaMallocAsync(&second, 1000, stream_),
+            cudaSuccess);  // runs the stream's work to free memory
   EXPECT_EQ(cudaFree(second), cudaSuccess);
   cudaMemGetInfo(&free, &total);
   EXPECT_EQ(free, 1000u);

@@ -1,4 +1,4 @@
-// The names and texts of errors.
+// Gives the names and texts of errors.
 #include "third_party/cuda_on_host/runtime_api.h"
 
 namespace {

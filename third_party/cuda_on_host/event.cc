@@ -10,9 +10,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One recording. Work that waits for it keeps it while the event is recorded anew.
+// One recording of an event. It is shared, because work that waits for it still needs it after the
+// event is recorded anew.
 struct Recording {
-  std::shared_ptr<cuda_on_host::Queue> queue;  // null: of the null stream
+  std::shared_ptr<cuda_on_host::Queue> queue;  // null for the null stream
   std::atomic<bool> done{false};
   Clock::time_point time;
 
@@ -23,7 +24,7 @@ struct Recording {
 
 }  // namespace
 
-// Used by one thread at a time.
+// Event, used by one thread at a time.
 struct CUevent_st {
   bool timed = true;
   bool captured = false;
@@ -53,7 +54,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   cudaStreamCaptureStatus status;
   cudaStreamIsCapturing(stream, &status);
   event->captured = status != cudaStreamCaptureStatusNone;
-  if (event->captured) return cudaSuccess;  // orders what is in order anyway
+  if (event->captured) return cudaSuccess;  // a graph runs its nodes in order anyway
   const auto recording = std::make_shared<Recording>();
   if (stream != nullptr) recording->queue = stream->queue;
   event->last = recording;
@@ -83,7 +84,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-// Each question gives the event's stream time for one piece of work.
+// Runs one piece of work of the event's stream with each call, as if the device had made progress
+// since the last. Loops that ask until the event is done thus come to an end.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->captured) return Noted(cudaErrorCapturedEvent);
   if (event->last == nullptr || event->last->done) return cudaSuccess;

@@ -21,8 +21,9 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Keeps the registers that a called function must keep on the stack, puts the stack pointer into
-// *rdi, and goes on where the stack rsi was left.
+// Switches stacks. Pushes the registers that a called function must preserve, stores the stack
+// pointer in *from (rdi), takes `to` (rsi) as the new one, and pops that stack's registers. The
+// last word popped is the address at which the other side called this function; it goes on there.
 extern "C" __attribute__((visibility("hidden"))) void cuda_on_host_switch(void** from, void* to);
 asm(R"(
 .text
@@ -55,7 +56,7 @@ namespace {
 
 constexpr size_t kGuardBytes = 4096;
 #ifdef CUDA_ON_HOST_ASAN
-constexpr size_t kStackBytes = 512 << 10;  // it puts red zones around variables
+constexpr size_t kStackBytes = 512 << 10;  // more, for the sanitizer's red zones around variables
 
 void BeforeSwitch(void** own_fake_stack, const void* bottom, size_t bytes) {
   __sanitizer_start_switch_fiber(own_fake_stack, bottom, bytes);
@@ -84,8 +85,9 @@ Fiber::Fiber(void (*run)(void*), void* argument) : run_(run), argument_(argument
     abort();
   }
   mapping_ = static_cast<char*>(memory);
-  // As cuda_on_host_switch leaves a stack: six registers, then where to go on. Above, a zero where
-  // Start's caller would be, for whoever walks the stack; it also aligns it as after a call.
+  // Lays the new stack out as cuda_on_host_switch leaves one: six registers, then the address to go
+  // on at. The zero above stands where Start's return address would be. It ends the walk of a
+  // debugger, and it aligns the stack as after a call.
   void** top = reinterpret_cast<void**>(mapping_ + kGuardBytes + kStackBytes) - 8;
   top[6] = reinterpret_cast<void*>(&Fiber::Start);
   fiber_stack_ = top;

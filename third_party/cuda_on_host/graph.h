@@ -8,6 +8,7 @@
 
 namespace cuda_on_host {
 
+// Makes a graph of `nodes`; cudaGraphDestroy frees it.
 cudaGraph_t NewGraph(std::vector<Work> nodes);
 
 }  // namespace cuda_on_host

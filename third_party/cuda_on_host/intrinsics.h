@@ -7,7 +7,7 @@
 
 #include "third_party/cuda_on_host/block.h"
 
-// Each caller's place, for messages about threads that do not meet.
+// Parameters that take the place of each call, for messages about threads that do not meet.
 #define CUDA_ON_HOST_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 inline void __syncthreads(CUDA_ON_HOST_HERE) {
@@ -48,7 +48,7 @@ To BitsAs(From from) {
 
 inline int Lane() { return static_cast<int>(threadIdx.x % kWarp); }
 
-// `source` is the lane to read, or a lane outside the segment for one's own value.
+// Returns the value of lane `source`, or one's own if that lane is not `inside` the segment.
 template <typename T>
 T Shuffle(const Site& site, unsigned mask, T value, int source, bool inside) {
   static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
@@ -61,8 +61,8 @@ T Shuffle(const Site& site, unsigned mask, T value, int source, bool inside) {
 
 }  // namespace cuda_on_host
 
-// Lanes exchange values within segments of `width`, a power of two: lane & -width is the first lane
-// of the segment, and source & (width - 1) is the source within it.
+// The lanes exchange values within segments of `width`, a power of two. lane & -width is the first
+// lane of the segment, and source & (width - 1) is the source within it.
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_ON_HOST_HERE) {
   const int first = cuda_on_host::Lane() & -width;
@@ -121,7 +121,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 
 inline unsigned __float_as_uint(float x) { return cuda_on_host::BitsAs<unsigned>(x); }
 inline int __float_as_int(float x) { return cuda_on_host::BitsAs<int>(x); }
-inline float __fdividef(float a, float b) { return a / b; }  // a quotient, somewhat rounded
+inline float __fdividef(float a, float b) { return a / b; }  // CUDA's is only approximate
 inline float __uint_as_float(unsigned x) { return cuda_on_host::BitsAs<float>(x); }
 inline float __int_as_float(int x) { return cuda_on_host::BitsAs<float>(x); }
 inline long long __double_as_longlong(double x) { return cuda_on_host::BitsAs<long long>(x); }
@@ -132,7 +132,7 @@ T __ldg(const T* p) {
   return *p;
 }
 
-// min and max of two numbers of one type.
+// Return the lesser and the greater of two numbers of one type.
 #define CUDA_ON_HOST_MIN_MAX(T)                    \
   inline T min(T a, T b) { return b < a ? b : a; } \
   inline T max(T a, T b) { return a < b ? b : a; }

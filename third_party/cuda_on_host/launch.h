@@ -1,4 +1,4 @@
-// Kernel launches.
+// Launches kernels.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@
 
 namespace cuda_on_host {
 
-// A kernel with its arguments, for one thread of a block to run.
+// Submits a kernel. `thread` is the kernel with its arguments, as one thread of a block runs it.
 cudaError_t SubmitKernel(dim3 grid, dim3 block, std::function<void()> thread, size_t shared_bytes,
                          cudaStream_t stream);
 
-// A kernel's argument that points to what a device cannot read. Null and one past the end are fine.
+// True for a kernel's argument that points to memory which a device cannot read. Null and a pointer
+// one past the end are fine.
 bool IsForeignPointer(const void* pointer);
 
 template <typename T>
@@ -41,7 +42,7 @@ cudaError_t LaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arg
 
 }  // namespace cuda_on_host
 
-// `arguments` point to the kernel's, which are copied.
+// Launches `kernel`. `arguments` point to its arguments, which are copied.
 template <typename... P>
 cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments,
                              size_t shared_bytes = 0, cudaStream_t stream = nullptr) {

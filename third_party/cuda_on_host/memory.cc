@@ -26,8 +26,8 @@ struct Allocation {
   size_t bytes;
   cudaMemoryType type;
   int device;
-  bool leaving;             // freed on a stream that has not got there
-  bool registered = false;  // somebody else's memory
+  bool leaving;             // freed, but its stream has not come to that yet
+  bool registered = false;  // the caller's memory, which was registered
 };
 
 struct PerDevice {
@@ -42,7 +42,7 @@ std::array<PerDevice, kMostDevices> per_device;  // guarded by mutex
 
 uintptr_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-// Null when there is none left.
+// Returns a new block, or null when the device has not that many bytes left.
 void* Take(size_t bytes, cudaMemoryType type, int device) {
   std::lock_guard<std::mutex> lock(mutex);
   PerDevice& of = per_device[device];
@@ -52,7 +52,7 @@ void* Take(size_t bytes, cudaMemoryType type, int device) {
   }
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, bytes) != 0) return nullptr;
-  memset(memory, 0xff, bytes);  // not a number, so that reads before writes show
+  memset(memory, 0xff, bytes);  // NaNs, so that reads before writes show
   allocations[Address(memory)] = {bytes, type, device, false, false};
   if (counted) of.used += bytes;
   if (of.used > of.most_used) of.most_used = of.used;
@@ -71,7 +71,8 @@ void Release(void* memory) {
   free(memory);
 }
 
-// False unless `memory` is a block of that type that nobody has freed.
+// Marks a block as leaving. Returns false unless `memory` is a block of that type that nobody has
+// freed.
 bool StartRelease(void* memory, cudaMemoryType type) {
   std::lock_guard<std::mutex> lock(mutex);
   const auto found = allocations.find(Address(memory));
@@ -87,14 +88,14 @@ cudaError_t Allocate(void** memory, size_t bytes, cudaMemoryType type) {
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   *memory = Take(bytes, type, CurrentDevice());
-  if (*memory == nullptr) {  // until what was freed on streams has left
+  if (*memory == nullptr) {  // tries again once all memory that was freed on streams is gone
     FinishEveryQueue();
     *memory = Take(bytes, type, CurrentDevice());
   }
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
-// False if any of it is known already.
+// Records the caller's memory as page-locked. Returns false if any of it is recorded already.
 bool Register(void* memory, size_t bytes) {
   std::lock_guard<std::mutex> lock(mutex);
   const uintptr_t begin = Address(memory);
@@ -118,7 +119,7 @@ void Unregister(void* memory) {
   allocations.erase(Address(memory));
 }
 
-// What a copy of that kind may touch at its ends.
+// Whether a copy of that kind may have these types of memory at its two ends.
 bool KindFits(cudaMemcpyKind kind, cudaMemoryType to, cudaMemoryType from) {
   const bool to_device = to == cudaMemoryTypeDevice;
   const bool from_device = from == cudaMemoryTypeDevice;
@@ -286,7 +287,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
     case cudaMemPoolReuseFollowEventDependencies:
     case cudaMemPoolReuseAllowOpportunistic:
     case cudaMemPoolReuseAllowInternalDependencies:
-      return cudaSuccess;  // nothing is reused
+      return cudaSuccess;  // without effect, because no memory is reused
     default:
       return Noted(cudaErrorInvalidValue);
   }
@@ -315,4 +316,5 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
   return Noted(cudaErrorInvalidValue);
 }
 
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }  // keeps nothing
+// Has nothing to do, because the pool keeps no memory.
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }

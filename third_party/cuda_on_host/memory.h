@@ -1,4 +1,4 @@
-// Memory that was handed out, so that calls can check pointers.
+// Keeps a record of the memory that was handed out, so that calls can check pointers.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace cuda_on_host {
 
 size_t DeviceMemoryBytes();
 
-// cudaMemoryTypeUnregistered unless all of [begin, begin + bytes] lies in one block that
-// nobody has freed.
+// Returns the type of the one block in which all of [begin, begin + bytes] lies and that nobody has
+// freed. Returns cudaMemoryTypeUnregistered if there is none.
 cudaMemoryType TypeOf(const void* begin, size_t bytes);
 
 }  // namespace cuda_on_host

@@ -11,7 +11,8 @@
 namespace cuda_on_host {
 namespace {
 
-// A queue makes headway, as a device does, when more than that is submitted and nobody waits.
+// Most pieces of work that wait. A queue with more runs them all though nobody waits, as a device
+// too makes progress by itself.
 constexpr int64_t kMostPending = 256;
 
 std::mutex queues_mutex;
@@ -42,8 +43,8 @@ void Queue::Finish() {
   RunWhile([this, target] { return num_done_ < target; });
 }
 
-// Two threads may run two queues that wait for each other's events, so neither may insist on its
-// turn: what it waits for may have come meanwhile.
+// Two threads may run two queues that wait for each other's events. So neither may block until it
+// can run work itself: what it waits for may have been done by the other meanwhile. It polls.
 void Queue::RunWhile(const std::function<bool()>& wanted) {
   while (wanted()) {
     const int64_t before = num_done_;

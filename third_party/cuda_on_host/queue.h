@@ -1,4 +1,4 @@
-// What was submitted to a stream and has not run yet.
+// Holds work that was submitted to a stream and has not run yet.
 #pragma once
 
 #include <atomic>
@@ -18,16 +18,17 @@ struct Work {
   std::function<void()> run;
 };
 
-// Work runs when somebody waits for it, on the thread that waits. Any thread.
+// Queue of work in order. Work runs when somebody waits for it, on the thread that waits. Any
+// thread may call.
 class Queue {
  public:
   void Add(std::function<void()> work);
   bool idle() const { return num_done_ == num_added_; }
-  // Runs what had been added by now.
+  // Returns when all work that had been added before the call has run.
   void Finish();
-  // Runs work while `wanted` returns true, which work of this queue must end.
+  // Runs work while `wanted` returns true. Work of this queue must make it false in the end.
   void RunWhile(const std::function<bool()>& wanted);
-  // Runs one piece of work, if there is any and nobody else runs one.
+  // Runs one piece of work, if there is any and no other thread runs one.
   void RunOne();
 
  private:
@@ -38,7 +39,7 @@ class Queue {
   std::atomic<int64_t> num_done_{0};
 };
 
-// All queues of streams that live.
+// These add to, remove from and finish the list of queues of all streams that exist.
 std::shared_ptr<Queue> NewQueue();
 void DropQueue(const std::shared_ptr<Queue>& queue);
 void FinishEveryQueue();

@@ -1,5 +1,5 @@
 // The part of CUDA 13's runtime library that tensor/cuda, nn/cuda and compress/cuda call. Names,
-// numbers and signatures are CUDA's; README.md says what is otherwise.
+// numbers and signatures are CUDA's; README.md says what differs.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ enum cudaDeviceAttr {
   cudaDevAttrMemoryPoolsSupported = 115,
 };
 
-// How a thread waits for a device; the emulator's do not.
+// Ways in which a thread waits for a device. The emulator keeps them without effect.
 #define cudaDeviceScheduleAuto 0u
 #define cudaDeviceScheduleBlockingSync 4u
 #define cudaDeviceScheduleMask 7u

@@ -106,7 +106,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// Each question gives the stream time for one piece of work.
+// Runs one piece of work of the stream with each call, as if the device had made progress since the
+// last. Loops that ask until the stream is idle thus come to an end.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (InvalidateCapture(stream)) return Noted(cudaErrorStreamCaptureUnsupported);
   if (stream == nullptr) return cudaStreamSynchronize(stream);

@@ -1,4 +1,4 @@
-// Streams, and what they capture for graphs.
+// Streams, and the work that they capture for graphs.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,17 @@ struct Capture {
   std::vector<Work> nodes;
 };
 
-// Queues work, or keeps it while the stream captures. The null stream waits for all the others and
-// runs it at once.
+// Adds `work` to the stream's queue, or to its capture while it captures. The null stream waits for
+// all the others and then runs the work at once.
 cudaError_t Submit(cudaStream_t stream, Work work);
 
-// For what a capturing stream does not allow: true, and the capture is lost, if it captures.
+// Reports a call that a capturing stream does not allow. If `stream` captures, its capture becomes
+// invalid, and the function returns true.
 bool InvalidateCapture(cudaStream_t stream);
-// The same for whichever stream captures.
+// Does the same for every stream that captures.
 bool InvalidateCaptures();
-// For calls like cudaMalloc that may wait for a device, depending on the modes of captures.
+// Reports a call that may wait for a device, such as cudaMalloc. Whether it invalidates a capture
+// depends on the modes of the capture and of the thread. Returns true if it did.
 bool UnsafeWhileCapturing();
 
 }  // namespace cuda_on_host

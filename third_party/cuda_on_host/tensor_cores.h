@@ -1,5 +1,5 @@
-// What PTX has for matrices that a warp shares: mma.m16n8k16 of bf16, and ldmatrix. Fragments are
-// as in tensor/cuda/tensor_cores.cuh.
+// PTX's instructions for matrices that a warp shares: mma.m16n8k16 of bf16, and ldmatrix. The
+// fragments are laid out as in tensor/cuda/tensor_cores.cuh.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace cuda_on_host {
 
 #define CUDA_ON_HOST_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
-// Half `half` of a word, which is the upper half of an fp32.
+// Returns half `half` of a word as fp32; a bf16 is the upper half of an fp32.
 inline float WidenedHalf(uint64_t word, unsigned half) {
   const uint32_t bits = static_cast<uint32_t>(word >> (16 * half)) << 16;
   float value;
@@ -19,6 +19,8 @@ inline float WidenedHalf(uint64_t word, unsigned half) {
   return value;
 }
 
+// Adds the product of a (16 x 16) and b (16 x 8) to c. Three meetings bring all lanes' words
+// together; each lane then computes its four elements of c.
 inline void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float (&c)[4],
                         CUDA_ON_HOST_HERE) {
   uint64_t words[3][32];  // of all lanes: a's first two, a's last two, b's
@@ -30,7 +32,7 @@ inline void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float 
   }
   const unsigned lane = threadIdx.x % kWarp, g = lane / 4, t = lane % 4;
   for (unsigned e = 0; e < 4; ++e) {
-    const unsigned below = e / 2, column = 2 * t + e % 2;  // row g + 8 below
+    const unsigned below = e / 2, column = 2 * t + e % 2;  // in row g + 8 * below
     for (unsigned k = 0; k < 16; ++k) {
       const uint64_t of_a = words[k / 8][4 * g + k % 8 / 2] >> (32 * below);
       const uint64_t of_b = words[2][4 * column + k % 8 / 2] >> (32 * (k / 8));
@@ -39,6 +41,8 @@ inline void MultiplyAdd(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float 
   }
 }
 
+// Loads four 8 x 8 matrices. Lane 8 m + r brings the address of row r of matrix m, and every lane
+// then reads its two elements of each matrix.
 inline void LoadMatrices(const uint16_t* row, bool transposed, uint32_t (&words)[4],
                          CUDA_ON_HOST_HERE) {
   const WarpValues rows =

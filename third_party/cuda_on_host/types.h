@@ -1,4 +1,4 @@
-// CUDA's words and small types, for a host compiler.
+// CUDA's keywords and small types, for a host compiler.
 #pragma once
 
 #include <math.h>
@@ -12,7 +12,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) alignas(bytes)
-// One host thread runs a block's threads and, one after the other, its blocks.
+// Thread-local memory does for shared memory: one host thread runs all threads of a block, and the
+// blocks one after the other.
 #define __shared__ static thread_local
 
 #define CUDA_ON_HOST_VECTORS(T, Name, align2, align4)                \
