@@ -72,7 +72,8 @@ class Fleet {
   // Sets `in_epoch`. While `in_epoch` is set, an Interrupt between two calls of TrainOnAll cancels
   // nothing, and the next TrainOnAll does not begin. Any thread.
   void set_in_epoch(bool in_epoch);
-  // Returns whether TrainOnAll ended after a step, or did not begin, because of Interrupt or Leave.
+  // Returns whether TrainOnAll ended after a step, or did not begin, because of Interrupt or of a
+  // leaving stage.
   bool ended_after_step() const;
   // Returns the first stage that is to end and waits for us to leave it; nothing after Interrupt.
   // Because of it TrainOnAll ends after a step, as after Interrupt, and does not begin again.
