@@ -1,10 +1,9 @@
-#include "compress/cpu/blockwise8.h"
-
 #include <algorithm>
 
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/codebook.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"

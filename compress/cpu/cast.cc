@@ -1,11 +1,10 @@
-#include "compress/cpu/cast.h"
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
 
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/convert.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"

@@ -1,4 +1,4 @@
-#include "compress/cpu/combine.h"
+#include "compress/cpu/operations.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off

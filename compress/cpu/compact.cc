@@ -1,9 +1,8 @@
-#include "compress/cpu/compact.h"
-
 #include <algorithm>
 #include <cstring>
 
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/operations.h"
 #include "compress/cpu/parallel.h"
 #include "compress/scratch.h"
 

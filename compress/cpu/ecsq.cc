@@ -1,10 +1,9 @@
-#include "compress/cpu/ecsq.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/ecsq_header.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"

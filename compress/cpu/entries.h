@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "compress/cpu/codec.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/kept.h"
 
 namespace thinwire {

@@ -1,9 +1,8 @@
-#include "compress/cpu/fp8.h"
-
 #include <algorithm>
 
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/fp8_convert.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"

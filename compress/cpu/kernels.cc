@@ -3,22 +3,9 @@
 #include <cassert>
 #include <memory>
 
-#include "compress/cpu/blockwise8.h"
-#include "compress/cpu/cast.h"
-#include "compress/cpu/combine.h"
-#include "compress/cpu/compact.h"
-#include "compress/cpu/compare.h"
-#include "compress/cpu/ecsq.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/entries.h"
-#include "compress/cpu/fp8.h"
-#include "compress/cpu/low_rank.h"
-#include "compress/cpu/multiply.h"
-#include "compress/cpu/nonzeros.h"
-#include "compress/cpu/randomk.h"
-#include "compress/cpu/rotated_uniform.h"
-#include "compress/cpu/threshold.h"
-#include "compress/cpu/topk.h"
-#include "compress/cpu/uniform.h"
+#include "compress/cpu/operations.h"
 
 namespace thinwire {
 namespace {

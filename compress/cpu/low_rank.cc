@@ -1,10 +1,9 @@
-#include "compress/cpu/low_rank.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/convert.h"
 #include "compress/cpu/factors.h"
 #include "compress/cpu/nonfinite.h"

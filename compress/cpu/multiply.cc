@@ -1,8 +1,7 @@
-#include "compress/cpu/multiply.h"
-
 #include <algorithm>
 
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/operations.h"
 #include "compress/cpu/parallel.h"
 #include "compress/scratch.h"
 

@@ -1,6 +1,5 @@
-#include "compress/cpu/nonzeros.h"
-
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/operations.h"
 #include "compress/cpu/parallel.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.

@@ -1,13 +1,12 @@
-#include "compress/cpu/randomk.h"
-
 #include <algorithm>
 
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/compact.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"
+#include "compress/cpu/operations.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
 #include "compress/cpu/scan.h"

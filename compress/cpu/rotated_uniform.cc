@@ -1,16 +1,14 @@
-#include "compress/cpu/rotated_uniform.h"
-
 #include <algorithm>
 
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/hadamard.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"
 #include "compress/cpu/rotation.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/uniform.h"
 #include "compress/half.h"
 #include "compress/layout.h"
 #include "compress/scratch.h"

@@ -1,13 +1,12 @@
-#include "compress/cpu/threshold.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "compress/cpu/compact.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/entries.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"
+#include "compress/cpu/operations.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/cpu/sum_of_squares.h"

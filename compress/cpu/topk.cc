@@ -1,10 +1,9 @@
-#include "compress/cpu/topk.h"
-
-#include "compress/cpu/compact.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/entries.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/kept.h"
 #include "compress/cpu/nonfinite.h"
+#include "compress/cpu/operations.h"
 #include "compress/layout.h"
 
 namespace thinwire {

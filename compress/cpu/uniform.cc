@@ -1,8 +1,7 @@
-#include "compress/cpu/uniform.h"
-
 #include <algorithm>
 
 #include "compress/cpu/blocks.h"
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/pack.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/philox.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compress/cpu/codecs.h"
 #include "compress/cpu/convert.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
-#include "compress/cpu/uniform.h"
 #include "compress/half.h"
 #include "compress/layout.h"
 #include "compress/scratch.h"

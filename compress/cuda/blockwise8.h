@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "compress/cuda/codec.h"
+#include "compress/cuda/codecs.h"
 #include "tensor/cuda/device.h"
 #include "tensor/tensor.h"
 

@@ -5,10 +5,10 @@
 
 #include "compress/cuda/blockwise8.h"
 #include "compress/cuda/cast.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/device_payload.h"
 #include "compress/cuda/entries.h"
 #include "compress/cuda/fp8.h"
-#include "compress/cuda/threshold.h"
 #include "compress/cuda/topk.h"
 #include "compress/cuda/uniform.h"
 #include "compress/layout.h"

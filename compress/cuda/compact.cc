@@ -1,7 +1,6 @@
-#include "compress/cuda/compact.h"
-
 #include "compress/cuda/bitmap.h"
 #include "compress/cuda/entry_list.h"
+#include "compress/cuda/operations.h"
 #include "compress/cuda/sparse_writer.h"
 #include "tensor/cuda/error.h"
 

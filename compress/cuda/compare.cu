@@ -1,4 +1,4 @@
-#include "compress/cuda/compare.h"
+#include "compress/cuda/operations.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/launch.h"

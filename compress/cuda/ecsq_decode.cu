@@ -5,7 +5,7 @@
 
 #include "compress/bytes.h"
 #include "compress/cpu/ecsq_header.h"
-#include "compress/cuda/ecsq.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/ecsq_codes.cuh"
 #include "compress/cuda/escapes.h"
 #include "compress/cuda/scope_cursor.cuh"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "compress/cuda/codec.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/index_coding.h"
 #include "compress/cuda/index_reader.h"
 #include "compress/cuda/kept_values.h"

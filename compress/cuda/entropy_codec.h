@@ -2,7 +2,7 @@
 // leaves it, unless the frame would not be shorter.
 #pragma once
 
-#include "compress/cuda/codec.h"
+#include "compress/cuda/codecs.h"
 #include "compress/entropy/kernels.h"
 #include "tensor/cuda/device.h"
 

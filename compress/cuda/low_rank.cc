@@ -1,9 +1,8 @@
-#include "compress/cuda/low_rank.h"
-
 #include <cuda_runtime.h>
 
 #include <vector>
 
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/factors.h"
 #include "compress/cuda/nonfinite.h"
 #include "compress/cuda/orthonormal.h"

@@ -1,4 +1,4 @@
-#include "compress/cuda/multiply.h"
+#include "compress/cuda/operations.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/launch.h"
 

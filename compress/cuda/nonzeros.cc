@@ -1,7 +1,6 @@
-#include "compress/cuda/nonzeros.h"
-
 #include "compress/cuda/keys.h"
 #include "compress/cuda/mark.h"
+#include "compress/cuda/operations.h"
 #include "tensor/cuda/error.h"
 
 namespace thinwire {

@@ -1,8 +1,7 @@
-#include "compress/cuda/randomk.h"
-
 #include "compress/bytes.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cuda/bitmap.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/entry_list.h"
 #include "compress/cuda/kept_values.h"
 #include "compress/cuda/mark.h"

@@ -1,10 +1,9 @@
-#include "compress/cuda/rotated_uniform.h"
-
 #include <algorithm>
 
 #include "compress/bytes.h"
 #include "compress/cpu/range_line.h"
 #include "compress/cpu/rotation.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/hadamard.h"
 #include "compress/cuda/nonfinite.h"
 #include "compress/cuda/uniform.h"

@@ -3,10 +3,11 @@
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/square_order.h"
 #include "compress/cpu/threshold_unit.h"
+#include "compress/cuda/codecs.h"
+#include "compress/cuda/entries.h"
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/mark.h"
 #include "compress/cuda/sum_in_order.cuh"
-#include "compress/cuda/threshold.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {

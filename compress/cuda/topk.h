@@ -1,7 +1,7 @@
 // Codec topk with indices of its own: keeps the largest magnitudes of each scope.
 #pragma once
 
-#include "compress/cuda/codec.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/entries.h"
 #include "tensor/cuda/device.h"
 

@@ -1,8 +1,7 @@
-#include "nn/cpu/activations.h"
-
 #include <algorithm>
 #include <cstdint>
 
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,11 +1,10 @@
-#include "nn/cpu/activations.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
 namespace {

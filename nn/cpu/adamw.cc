@@ -1,8 +1,7 @@
-#include "nn/cpu/adamw.h"
-
 #include <cmath>
 #include <cstdint>
 
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,11 +1,9 @@
-#include "nn/cpu/adamw.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "nn/cpu/elementwise.h"
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
 namespace {

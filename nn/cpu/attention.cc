@@ -1,5 +1,3 @@
-#include "nn/cpu/attention.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,6 +6,7 @@
 
 #include "nn/attention_checks.h"
 #include "nn/cpu/attention_blocks.h"
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

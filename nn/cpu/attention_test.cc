@@ -1,12 +1,11 @@
-#include "nn/cpu/attention.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 
 #include "nn/attention_checks.h"
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 #include "nn/dropout_mask.h"
 
 namespace thinwire::cpu {

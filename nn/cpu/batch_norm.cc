@@ -1,11 +1,10 @@
-#include "nn/cpu/batch_norm.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "nn/cpu/channel_spans.h"
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <vector>
 
-#include "nn/cpu/batch_norm.h"
 #include "nn/cpu/channel_spans.h"
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -10,10 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/cpu/conv2d.h"
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 #include "nn/cpu/weighted.h"
-#include "nn/cpu/winograd.h"
 
 namespace thinwire::cpu {
 namespace {

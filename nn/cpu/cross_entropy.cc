@@ -1,11 +1,10 @@
-#include "nn/cpu/cross_entropy.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,10 +1,9 @@
-#include "nn/cpu/cross_entropy.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
 namespace {

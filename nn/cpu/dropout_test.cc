@@ -1,11 +1,10 @@
-#include "nn/cpu/dropout.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 #include "nn/dropout_mask.h"
 
 namespace thinwire::cpu {

@@ -1,8 +1,7 @@
-#include "nn/cpu/elementwise.h"
-
 #include <cstdint>
 #include <cstring>
 
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,9 +1,8 @@
-#include "nn/cpu/embedding.h"
-
 #include <algorithm>
 #include <cstdint>
 
 #include "nn/cpu/bf16.h"
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 namespace thinwire::cpu {

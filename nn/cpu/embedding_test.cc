@@ -1,10 +1,9 @@
-#include "nn/cpu/embedding.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
 namespace {

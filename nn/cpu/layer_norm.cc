@@ -1,10 +1,9 @@
-#include "nn/cpu/layer_norm.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,4 +1,4 @@
-#include "nn/cpu/linear.h"
+#include "nn/cpu/weighted.h"
 
 namespace thinwire::cpu {
 namespace {

@@ -12,22 +12,9 @@
 
 #include "nn/attention_checks.h"
 #include "nn/clip_scale.h"
-#include "nn/cpu/activations.h"
-#include "nn/cpu/adamw.h"
-#include "nn/cpu/attention.h"
-#include "nn/cpu/batch_norm.h"
-#include "nn/cpu/conv2d.h"
-#include "nn/cpu/cross_entropy.h"
-#include "nn/cpu/dropout.h"
-#include "nn/cpu/elementwise.h"
-#include "nn/cpu/embedding.h"
-#include "nn/cpu/layer_norm.h"
-#include "nn/cpu/linear.h"
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/onednn.h"
-#include "nn/cpu/pooling.h"
-#include "nn/cpu/sum_of_squares.h"
 #include "nn/cpu/weighted.h"
-#include "nn/cpu/winograd.h"
 
 namespace thinwire {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "nn/cpu/testing.h"
+#include "nn/cpu/tensors_testing.h"
 
 namespace thinwire {
 namespace {

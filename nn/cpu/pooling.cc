@@ -1,9 +1,8 @@
-#include "nn/cpu/pooling.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "nn/cpu/bf16.h"
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 namespace thinwire::cpu {

@@ -1,8 +1,7 @@
-#include "nn/cpu/sum_of_squares.h"
-
 #include <algorithm>
 #include <vector>
 
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,10 +1,9 @@
-#include "nn/cpu/sum_of_squares.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
 namespace {

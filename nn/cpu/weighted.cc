@@ -3,7 +3,7 @@
 #include <cassert>
 #include <utility>
 
-#include "nn/cpu/elementwise.h"
+#include "nn/cpu/kernels.h"
 
 namespace thinwire::cpu {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nn/cpu/onednn.h"
+#include "nn/ops.h"
 #include "tensor/tensor.h"
 
 namespace thinwire::cpu {
@@ -65,5 +66,11 @@ class Weighted {
   std::vector<Packed> packed_;
   std::vector<float> bias_gradient_;
 };
+
+// Convolution on oneDNN; contract in nn/ops.h.
+std::unique_ptr<WeightedKind> NewConv2dKind(OneDnn* onednn, const Conv2dSpec& spec);
+
+// The linear layer on oneDNN; contract in nn/ops.h.
+std::unique_ptr<WeightedKind> NewLinearKind(OneDnn* onednn, const LinearSpec& spec);
 
 }  // namespace thinwire::cpu

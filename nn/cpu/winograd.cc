@@ -1,5 +1,3 @@
-#include "nn/cpu/winograd.h"
-
 #include <oneapi/dnnl/dnnl_debug.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 #include "nn/cpu/winograd_tiles.h"
 

@@ -1,5 +1,3 @@
-#include "nn/cpu/winograd.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,8 +7,8 @@
 #include <vector>
 
 #include "hwy/targets.h"
-#include "nn/cpu/conv2d.h"
-#include "nn/cpu/testing.h"
+#include "nn/cpu/kernels.h"
+#include "nn/cpu/tensors_testing.h"
 #include "nn/cpu/weighted.h"
 
 namespace thinwire::cpu {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "nn/cuda/activations.h"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/map.cuh"
 
 namespace thinwire::cuda {

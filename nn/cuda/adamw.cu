@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "nn/cuda/adamw.h"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/parameter_update.cuh"
 
 namespace thinwire::cuda {

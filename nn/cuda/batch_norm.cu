@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "nn/cuda/batch_norm.h"
 #include "nn/cuda/columns.cuh"
+#include "nn/cuda/kernels.h"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"
 

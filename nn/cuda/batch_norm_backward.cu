@@ -1,7 +1,7 @@
 // Computes dx = scale rstd (dz - mean(dz) - xhat mean(dz xhat)) with xhat = (x - mean) rstd.
 
-#include "nn/cuda/batch_norm.h"
 #include "nn/cuda/columns.cuh"
+#include "nn/cuda/kernels.h"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"
 

@@ -1,5 +1,5 @@
-#include "nn/cuda/bias.h"
 #include "nn/cuda/columns.cuh"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/vectors.cuh"
 #include "tensor/cuda/launch.h"
 

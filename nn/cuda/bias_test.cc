@@ -1,6 +1,5 @@
-#include "nn/cuda/bias.h"
-
 #include "nn/cuda/device_testing.h"
+#include "nn/cuda/kernels.h"
 
 namespace thinwire::cuda {
 namespace {

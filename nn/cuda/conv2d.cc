@@ -3,8 +3,8 @@
 #include <cassert>
 #include <utility>
 
-#include "nn/cuda/bias.h"
 #include "nn/cuda/filter.h"
+#include "nn/cuda/kernels.h"
 #include "tensor/cuda/error.h"
 
 namespace thinwire::cuda {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "nn/cuda/elementwise.h"
+#include "nn/cuda/kernels.h"
 #include "tensor/cuda/error.h"
 
 namespace thinwire::cuda {

@@ -1,7 +1,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "nn/cuda/cross_entropy.h"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/rows.cuh"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"

@@ -1,5 +1,5 @@
-#include "nn/cuda/dropout.h"
 #include "nn/cuda/dropout_mask.cuh"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/vectors.cuh"
 #include "tensor/cuda/launch.h"
 

@@ -1,4 +1,4 @@
-#include "nn/cuda/elementwise.h"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/map.cuh"
 #include "tensor/cuda/error.h"
 

@@ -1,4 +1,4 @@
-#include "nn/cuda/embedding.h"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/rows.cuh"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"

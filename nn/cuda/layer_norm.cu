@@ -1,4 +1,4 @@
-#include "nn/cuda/layer_norm.h"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/rows.cuh"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"

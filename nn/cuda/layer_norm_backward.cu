@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "nn/cuda/columns.cuh"
-#include "nn/cuda/layer_norm.h"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/rows.cuh"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"

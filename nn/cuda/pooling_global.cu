@@ -1,5 +1,5 @@
 #include "nn/cuda/columns.cuh"
-#include "nn/cuda/pooling.h"
+#include "nn/cuda/kernels.h"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"
 

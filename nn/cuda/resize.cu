@@ -1,4 +1,4 @@
-#include "nn/cuda/resize.h"
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/vectors.cuh"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"

@@ -1,5 +1,5 @@
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/parameter_update.cuh"
-#include "nn/cuda/sgd.h"
 
 namespace thinwire::cuda {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "nn/cuda/kernels.h"
 #include "nn/cuda/parameter_update.cuh"
-#include "nn/cuda/sums_of_squares.h"
 #include "tensor/cuda/launch.h"
 #include "tensor/cuda/reduce.cuh"
 
