@@ -1,10 +1,9 @@
-#include "base/descriptors.h"
-
 #include <sys/resource.h>
 
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "base/resources.h"
 
 namespace thinwire {
 

@@ -1,7 +1,6 @@
-#include "base/descriptors.h"
-
 #include <sys/resource.h>
 
+#include "base/resources.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

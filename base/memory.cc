@@ -1,10 +1,10 @@
-#include "base/memory.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
+
+#include "base/resources.h"
 
 namespace thinwire {
 namespace {

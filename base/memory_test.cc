@@ -1,9 +1,8 @@
-#include "base/memory.h"
-
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
+#include "base/resources.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {

@@ -1,6 +1,6 @@
-#include "base/nearest_name.h"
-
 #include <algorithm>
+
+#include "base/text.h"
 
 namespace thinwire {
 

@@ -1,7 +1,7 @@
-#include "base/printable.h"
-
 #include <algorithm>
 #include <cstdint>
+
+#include "base/text.h"
 
 namespace thinwire {
 namespace {

@@ -1,7 +1,7 @@
-#include "base/printable.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/text.h"
 
 namespace thinwire {
 namespace {

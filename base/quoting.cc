@@ -1,7 +1,6 @@
-#include "base/quoting.h"
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/text.h"
 
 namespace thinwire {
 

@@ -1,5 +1,4 @@
-#include "base/quoting.h"
-
+#include "base/text.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {

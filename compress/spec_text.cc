@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/nearest_name.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "compress/spec_parameters.h"
 
 namespace thinwire {

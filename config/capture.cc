@@ -1,5 +1,3 @@
-#include "config/capture.h"
-
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -8,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/checks.h"
+#include "config/sections.h"
 #include "config/specs.h"
 
 namespace thinwire {

@@ -1,5 +1,3 @@
-#include "config/data.h"
-
 #include <string>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "base/status.h"
 #include "config/checks.h"
 #include "config/choices.h"
+#include "config/sections.h"
 #include "config/specs.h"
 
 namespace thinwire {

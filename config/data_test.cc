@@ -1,5 +1,3 @@
-#include "config/data.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "config/experiment.h"
 #include "config/resolve.h"
+#include "config/sections.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
 

@@ -1,5 +1,3 @@
-#include "config/slices.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "config/sections.h"
 #include "models/cost.h"
 #include "schedule/slicing.h"
 

@@ -1,5 +1,3 @@
-#include "config/slices.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "config/resolve_testing.h"
+#include "config/sections.h"
 #include "config/specs.h"
 
 namespace thinwire {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/nearest_name.h"
+#include "base/text.h"
 #include "config/synonyms.h"
 #include "proto/experiment.pb.h"
 

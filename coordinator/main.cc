@@ -8,7 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "base/build_info.h"
-#include "base/descriptors.h"
+#include "base/resources.h"
 #include "coordinator/commands/checkpoint_command.h"
 #include "coordinator/commands/codecs_command.h"
 #include "coordinator/commands/data_command.h"

@@ -8,11 +8,9 @@
 #include "base/enum_names.h"
 #include "base/status.h"
 #include "data/cifar10.h"
-#include "data/digits.h"
 #include "data/held_out.h"
-#include "data/shakespeare.h"
+#include "data/known_sets.h"
 #include "data/text.h"
-#include "data/wikitext2.h"
 
 namespace thinwire {
 namespace {

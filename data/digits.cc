@@ -1,5 +1,3 @@
-#include "data/digits.h"
-
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "data/digits/optdigits.h"
 #include "data/held_out.h"
 #include "data/images.h"
+#include "data/known_sets.h"
 
 namespace thinwire {
 namespace {

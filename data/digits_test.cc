@@ -1,9 +1,9 @@
-#include "data/digits.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "data/known_sets.h"
 
 namespace thinwire {
 namespace {

@@ -1,5 +1,3 @@
-#include "data/shakespeare.h"
-
 #include <zstd.h>
 
 #include <string>
@@ -7,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "data/bytes.h"
+#include "data/known_sets.h"
 #include "data/shakespeare/embedded.h"
 
 namespace thinwire {

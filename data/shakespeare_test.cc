@@ -1,8 +1,7 @@
-#include "data/shakespeare.h"
-
 #include <gtest/gtest.h>
 
 #include "base/sha256.h"
+#include "data/known_sets.h"
 
 namespace thinwire {
 namespace {

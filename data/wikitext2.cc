@@ -1,11 +1,10 @@
-#include "data/wikitext2.h"
-
 #include <filesystem>
 #include <string>
 #include <system_error>
 
 #include "base/status.h"
 #include "data/bytes.h"
+#include "data/known_sets.h"
 #include "data/official.h"
 
 namespace thinwire {

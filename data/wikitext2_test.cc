@@ -1,10 +1,10 @@
-#include "data/wikitext2.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "data/known_sets.h"
 
 namespace thinwire {
 namespace {

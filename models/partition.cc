@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/nearest_name.h"
 #include "base/status.h"
+#include "base/text.h"
 
 namespace thinwire {
 namespace {

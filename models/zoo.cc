@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/nearest_name.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "models/resnet.h"
 #include "models/shapes.h"
 #include "models/transformer.h"

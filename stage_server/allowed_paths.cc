@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/printable.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "config/stage_paths.h"
 
 namespace thinwire {

@@ -1,7 +1,7 @@
 #include "stage_server/log.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/null_sink.h"
 

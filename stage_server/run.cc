@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
-#include "base/memory.h"
 #include "base/memory_errors.h"
+#include "base/resources.h"
 #include "base/secret.h"
 #include "base/status.h"
 #include "base/steady_time.h"

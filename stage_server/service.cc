@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/cores.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "base/status.h"
 #include "base/steady_clock_id.h"
 #include "base/steady_time.h"

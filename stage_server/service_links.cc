@@ -4,7 +4,7 @@
 #include "base/steady_time.h"
 #include "stage_server/service.h"
 #include "transport/dial.h"
-#include "transport/link_measurement.h"
+#include "transport/speed.h"
 #include "transport/status.h"
 
 namespace thinwire {

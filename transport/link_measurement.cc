@@ -1,5 +1,3 @@
-#include "transport/link_measurement.h"
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -8,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "transport/speed.h"
 
 namespace thinwire {
 namespace {

@@ -1,11 +1,10 @@
-#include "transport/link_measurement.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "transport/link_testing.h"
+#include "transport/speed.h"
 #include "wire/link_testing.h"
 
 namespace thinwire {

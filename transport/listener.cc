@@ -21,8 +21,7 @@
 #include "base/listening_sockets.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "transport/socket_name.h"
-#include "transport/tcp_info.h"
+#include "transport/sockets.h"
 
 namespace thinwire {
 namespace {

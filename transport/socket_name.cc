@@ -1,5 +1,3 @@
-#include "transport/socket_name.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -8,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "transport/sockets.h"
 
 namespace thinwire {
 

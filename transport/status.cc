@@ -1,6 +1,6 @@
 #include "transport/status.h"
 
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace thinwire {
 namespace {

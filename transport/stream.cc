@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "transport/device_chunks.h"
-#include "transport/tcp_info.h"
+#include "transport/sockets.h"
 #include "wire/frame.h"
 
 namespace thinwire {

@@ -1,5 +1,3 @@
-#include "transport/tcp_info.h"
-
 #include <dirent.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -10,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "transport/socket_name.h"
+#include "transport/sockets.h"
 
 namespace thinwire {
 namespace {

@@ -1,5 +1,3 @@
-#include "transport/transport_speed.h"
-
 #include <sched.h>
 
 #include <algorithm>
@@ -28,6 +26,7 @@
 #include "security/security.h"
 #include "transport/boundary_service.h"
 #include "transport/dial.h"
+#include "transport/speed.h"
 #include "wire/link.h"
 
 namespace thinwire {

@@ -1,6 +1,6 @@
-#include "transport/transport_speed.h"
-
 #include <gtest/gtest.h>
+
+#include "transport/speed.h"
 
 namespace thinwire {
 namespace {

@@ -1,9 +1,7 @@
-#include "compress/codecs/kernel_codec.h"
-
 #include <vector>
 
 #include "base/status.h"
-#include "compress/codecs/supported.h"
+#include "compress/codecs/stack.h"
 #include "compress/codecs/warm_start.h"
 #include "compress/layout.h"
 

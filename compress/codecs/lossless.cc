@@ -1,12 +1,10 @@
-#include "compress/codecs/lossless.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/codecs/code_choice.h"
-#include "compress/codecs/kernel_codec.h"
+#include "compress/codecs/stack.h"
 #include "compress/entropy/codes_place.h"
 #include "compress/entropy/frame.h"
 #include "compress/entropy/zstd_frame.h"

@@ -1,5 +1,3 @@
-#include "compress/codecs/lossless.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zstd.h>
@@ -8,6 +6,7 @@
 #include <tuple>
 
 #include "compress/codecs/round_trip_testing.h"
+#include "compress/codecs/stack.h"
 
 namespace thinwire {
 namespace {

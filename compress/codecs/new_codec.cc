@@ -1,12 +1,7 @@
 #include "compress/codecs/new_codec.h"
 
 #include "base/status.h"
-#include "compress/codecs/kernel_codec.h"
-#include "compress/codecs/lossless.h"
-#include "compress/codecs/plugin_codec.h"
-#include "compress/codecs/principal.h"
-#include "compress/codecs/rated.h"
-#include "compress/codecs/supported.h"
+#include "compress/codecs/stack.h"
 #include "compress/layout.h"
 
 namespace thinwire {

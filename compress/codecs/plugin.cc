@@ -16,8 +16,8 @@
 #include "absl/synchronization/mutex.h"
 #include "base/digest.h"
 #include "base/file.h"
-#include "base/nearest_name.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "compress/spec_text.h"
 #include "nlohmann/json.hpp"
 

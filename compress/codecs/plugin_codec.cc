@@ -1,10 +1,9 @@
-#include "compress/codecs/plugin_codec.h"
-
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
+#include "compress/codecs/stack.h"
 #include "compress/layout.h"
 
 namespace thinwire {

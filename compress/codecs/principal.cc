@@ -1,5 +1,3 @@
-#include "compress/codecs/principal.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/codecs/axes.h"
+#include "compress/codecs/stack.h"
 
 namespace thinwire {
 namespace {

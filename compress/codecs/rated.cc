@@ -1,9 +1,8 @@
-#include "compress/codecs/rated.h"
-
 #include <utility>
 
 #include "base/status.h"
 #include "compress/codecs/new_codec.h"
+#include "compress/codecs/stack.h"
 #include "compress/codecs/step_search.h"
 
 namespace thinwire {

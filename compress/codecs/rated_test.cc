@@ -1,5 +1,3 @@
-#include "compress/codecs/rated.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compress/checks/distortion.h"
 #include "compress/codecs/round_trip_testing.h"
+#include "compress/codecs/stack.h"
 #include "compress/codecs/step_search.h"
 #include "compress/spec_text.h"
 

@@ -1,10 +1,9 @@
-#include "compress/codecs/supported.h"
-
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codecs/stack.h"
 #include "compress/cpu/nonfinite.h"
 
 namespace thinwire {

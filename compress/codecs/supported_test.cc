@@ -1,6 +1,4 @@
 // Tests of gradients that are sent only where the received activation is not zero.
-#include "compress/codecs/supported.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -10,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compress/codecs/round_trip_testing.h"
+#include "compress/codecs/stack.h"
 #include "compress/layout.h"
 
 namespace thinwire {

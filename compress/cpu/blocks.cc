@@ -1,6 +1,6 @@
 #include "compress/cpu/blocks.h"
 
-#include "compress/cpu/convert.h"
+#include "compress/cpu/loops.h"
 
 namespace thinwire {
 

@@ -2,8 +2,8 @@
 
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
-#include "compress/cpu/codebook.h"
 #include "compress/cpu/codecs.h"
+#include "compress/cpu/loops.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"

@@ -5,7 +5,7 @@
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/codecs.h"
-#include "compress/cpu/convert.h"
+#include "compress/cpu/loops.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/half.h"

@@ -1,6 +1,6 @@
-#include "compress/cpu/codebook.h"
-
 #include <cstring>
+
+#include "compress/cpu/loops.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off

@@ -1,11 +1,10 @@
-#include "compress/cpu/convert.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "compress/cpu/loops.h"
 #include "compress/half.h"
 
 namespace thinwire {

@@ -3,7 +3,7 @@
 #include "compress/bytes.h"
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/codecs.h"
-#include "compress/cpu/fp8_convert.h"
+#include "compress/cpu/loops.h"
 #include "compress/cpu/nonfinite.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"

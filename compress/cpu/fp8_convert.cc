@@ -1,4 +1,4 @@
-#include "compress/cpu/fp8_convert.h"
+#include "compress/cpu/loops.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off

@@ -1,7 +1,6 @@
-#include "compress/cpu/hadamard.h"
-
 #include <algorithm>
 
+#include "compress/cpu/loops.h"
 #include "compress/cpu/rotation.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.

@@ -4,9 +4,8 @@
 #include <cstring>
 
 #include "compress/bytes.h"
-#include "compress/cpu/pack.h"
+#include "compress/cpu/loops.h"
 #include "compress/cpu/parallel.h"
-#include "compress/cpu/rice.h"
 
 namespace thinwire {
 namespace {

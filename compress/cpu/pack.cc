@@ -1,8 +1,7 @@
-#include "compress/cpu/pack.h"
-
 #include <cstring>
 
 #include "compress/bytes.h"
+#include "compress/cpu/loops.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.
 // clang-format off

@@ -1,8 +1,8 @@
-#include "compress/cpu/pack.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "compress/cpu/loops.h"
 
 namespace thinwire {
 namespace {

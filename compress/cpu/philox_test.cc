@@ -1,10 +1,9 @@
-#include "compress/cpu/philox.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "base/random.h"
+#include "compress/cpu/loops.h"
 
 namespace thinwire {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/parallel.h"
-#include "compress/cpu/square_order.h"
 #include "compress/scratch.h"
 
 // Each SIMD target compiles this file once more, from foreach_target.h on.

@@ -11,4 +11,10 @@ namespace thinwire {
 // square_order.h. It is finite iff all of them are.
 double SumOfSquares(const TensorView& x, int64_t begin, int64_t n, int threads);
 
+// Order in which a sum of squares is taken, the same on CPU and GPU. It is part of the payload's
+// definition (docs/compression.md): sixteen lanes of each stretch of 4096 elements, which suits
+// both vectors and thread blocks.
+constexpr int64_t kSquareStretch = 4096;
+constexpr int64_t kSquareLanes = 16;
+
 }  // namespace thinwire

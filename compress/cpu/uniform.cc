@@ -2,9 +2,8 @@
 
 #include "compress/cpu/blocks.h"
 #include "compress/cpu/codecs.h"
-#include "compress/cpu/pack.h"
+#include "compress/cpu/loops.h"
 #include "compress/cpu/parallel.h"
-#include "compress/cpu/philox.h"
 #include "compress/cpu/quantize.h"
 #include "compress/cpu/range_header.h"
 #include "compress/cpu/ranges.h"

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "compress/cpu/codecs.h"
-#include "compress/cpu/convert.h"
 #include "compress/cpu/entries_header.h"
+#include "compress/cpu/loops.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/half.h"

@@ -5,7 +5,7 @@
 
 #include "compress/bytes.h"
 #include "compress/cpu/ecsq_header.h"
-#include "compress/cpu/square_order.h"
+#include "compress/cpu/sum_of_squares.h"
 #include "compress/cuda/codecs.h"
 #include "compress/cuda/device_payload.h"
 #include "compress/cuda/ecsq_codes.cuh"

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "compress/cpu/entries_header.h"
-#include "compress/cpu/square_order.h"
+#include "compress/cpu/sum_of_squares.h"
 #include "compress/cpu/threshold_unit.h"
 #include "compress/cuda/codecs.h"
 #include "compress/cuda/entries.h"

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "base/printable.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "config/run_name.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/results/database.h"

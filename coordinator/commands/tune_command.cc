@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "base/printable.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "config/differences.h"
 #include "config/experiment.h"
 #include "config/specs.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/nearest_name.h"
+#include "base/text.h"
 #include "config/suggestion.h"
 
 namespace thinwire {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace thinwire {
 namespace {

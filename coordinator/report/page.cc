@@ -5,8 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/build_info.h"
-#include "base/printable.h"
-#include "base/quoting.h"
+#include "base/text.h"
 
 namespace thinwire {
 namespace {

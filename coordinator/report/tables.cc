@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/results/paired.h"
 

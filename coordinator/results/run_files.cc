@@ -6,8 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "base/printable.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "coordinator/files/summary.h"
 
 namespace thinwire {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/printable.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "config/experiment.h"
 #include "coordinator/fleet/stage_addresses.h"
 

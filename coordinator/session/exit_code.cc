@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace thinwire {
 

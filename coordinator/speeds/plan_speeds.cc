@@ -10,7 +10,7 @@
 #include "coordinator/plan/run_speeds.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/speeds/compute_speed.h"
-#include "transport/transport_speed.h"
+#include "transport/speed.h"
 
 namespace thinwire {
 namespace {

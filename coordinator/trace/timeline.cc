@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/quoting.h"
+#include "base/text.h"
 #include "schedule/schedule.h"
 
 namespace thinwire {

@@ -2,8 +2,7 @@
 // convolution. Needs a GPU.
 #include "nn/cuda/conv2d.h"
 #include "nn/cuda/conv2d_testing.h"
-#include "nn/cuda/convolution_graph.h"
-#include "nn/cuda/convolution_legacy.h"
+#include "nn/cuda/convolution_cudnn.h"
 #include "nn/cuda/convolution_widened.h"
 #include "nn/cuda/cudnn.h"
 #include "nn/cuda/device_testing.h"

@@ -1,4 +1,6 @@
 // convolution.h by cuDNN: the graph API first, the older calls for what that has no plan for.
+#include "nn/cuda/convolution_cudnn.h"
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -6,8 +8,6 @@
 #include <utility>
 
 #include "nn/cuda/convolution.h"
-#include "nn/cuda/convolution_graph.h"
-#include "nn/cuda/convolution_legacy.h"
 #include "nn/cuda/convolution_widened.h"
 #include "nn/cuda/cudnn.h"
 

@@ -1,10 +1,9 @@
-#include "nn/cuda/convolution_graph.h"
-
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "nn/cuda/convolution_cudnn.h"
 #include "nn/cuda/convolution_plan.h"
 #include "nn/cuda/plan_choice.h"
 #include "nn/cuda/plan_trial.h"

@@ -1,5 +1,3 @@
-#include "nn/cuda/convolution_legacy.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -7,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "nn/cuda/convolution_cudnn.h"
 #include "nn/cuda/workspace.h"
 
 namespace thinwire::cuda {

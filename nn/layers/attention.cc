@@ -1,10 +1,8 @@
-#include "nn/layers/attention.h"
-
 #include <string>
 #include <utility>
 
 #include "base/status.h"
-#include "nn/layers/dropout.h"
+#include "nn/layers/kinds.h"
 #include "nn/parameters.h"
 
 namespace thinwire {

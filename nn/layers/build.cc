@@ -3,15 +3,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "nn/layers/attention.h"
 #include "nn/layers/batch_norm.h"
-#include "nn/layers/dropout.h"
-#include "nn/layers/embedding.h"
-#include "nn/layers/layer_norm.h"
-#include "nn/layers/residual.h"
-#include "nn/layers/simple.h"
-#include "nn/layers/subspace.h"
-#include "nn/layers/weighted.h"
+#include "nn/layers/kinds.h"
 
 namespace thinwire {
 namespace {

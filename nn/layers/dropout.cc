@@ -1,9 +1,8 @@
-#include "nn/layers/dropout.h"
-
 #include <utility>
 
 #include "base/random.h"
 #include "base/status.h"
+#include "nn/layers/kinds.h"
 
 namespace thinwire {
 namespace {

@@ -1,8 +1,7 @@
-#include "nn/layers/embedding.h"
-
 #include <utility>
 
 #include "base/status.h"
+#include "nn/layers/kinds.h"
 #include "nn/parameters.h"
 
 namespace thinwire {

@@ -1,8 +1,7 @@
-#include "nn/layers/layer_norm.h"
-
 #include <utility>
 
 #include "base/status.h"
+#include "nn/layers/kinds.h"
 #include "nn/parameters.h"
 
 namespace thinwire {

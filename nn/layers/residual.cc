@@ -1,6 +1,6 @@
-#include "nn/layers/residual.h"
-
 #include <utility>
+
+#include "nn/layers/kinds.h"
 
 namespace thinwire {
 namespace {

@@ -1,9 +1,8 @@
-#include "nn/layers/simple.h"
-
 #include <functional>
 #include <utility>
 
 #include "base/status.h"
+#include "nn/layers/kinds.h"
 
 namespace thinwire {
 namespace {

@@ -1,9 +1,8 @@
-#include "nn/layers/subspace.h"
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "nn/layers/kinds.h"
 #include "nn/layers/rows.h"
 #include "nn/parameters.h"
 

@@ -1,9 +1,8 @@
-#include "nn/layers/weighted.h"
-
 #include <type_traits>
 #include <utility>
 
 #include "base/status.h"
+#include "nn/layers/kinds.h"
 #include "nn/layers/rows.h"
 #include "nn/parameters.h"
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/steady_time.h"
+#include "schedule/simulator.h"
 #include "wire/link.h"
 
 namespace thinwire {
@@ -37,5 +38,13 @@ absl::StatusOr<LinkSpeed> MeasureLink(Link* link, absl::Duration duration, Stead
 // more bytes than this end accepts itself; other errors as for MeasureLink.
 absl::Status AnswerLink(Link* link, SteadyTime deadline,
                         const std::function<absl::Status()>& stopped);
+
+// Measures what messages between processes cost on this machine.
+
+// Measures for about half a second between the two ends of a boundary over TCP in this process,
+// while all cores compute. It sends messages of one number and large ones, as stages do; each is
+// answered by an empty one. What it measures is processor time, including the waking of threads.
+// Returns errors of the sockets or of the boundary.
+absl::StatusOr<TransportCost> MeasureTransport();
 
 }  // namespace thinwire

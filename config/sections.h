@@ -1,0 +1,32 @@
+// Defaults and checks of sections of an experiment.
+#pragma once
+
+#include "absl/status/status.h"
+#include "config/specs.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// Defaults and checks of an experiment's `capture`.
+
+// Fills in defaults and checks all values; the rest of `experiment` must be resolved.
+// InvalidArgument names the field, the value met and what is wanted; for example for a step after
+// the run's last one, or tensors of more than limit_bytes.
+absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture);
+
+// Defaults and checks of an experiment's data.
+
+// Fills in absent fields and checks every value; the general defaults must be filled in already. If
+// the size of a text is neither given nor known, the text is read and counted. So the resolved
+// experiment has it for readers without the text. Errors as in Resolve.
+absl::Status ResolveData(DataConfig* data);
+
+// Slices of sequences, which terapipe sends one after the other (schedule/schedule.h).
+
+// Turns `auto` into numbers by BestSlices (schedule/slicing.h). It assumes stages that compute 100
+// GFLOP/s, all with the FLOPs of the largest one, and links that take no time. InvalidArgument
+// names what is impossible with slices of sequences, or slices that are impossible. The rest of
+// `experiment` must be resolved.
+absl::Status ResolveSlices(const Partition& partition, Experiment* experiment);
+
+}  // namespace thinwire
