@@ -70,7 +70,7 @@ enum class Zero : uint8_t {
 enum class Rotation : uint8_t {
   kNone = 0,
   kHadamard = 1,   // uniform: random signs and an orthonormal Hadamard transform of each block
-  kPrincipal = 2,  // ecsq: into principal axes of the channels (compress/codecs/principal.h)
+  kPrincipal = 2,  // ecsq: into principal axes of the channels (compress/codecs/stack.h)
 };
 
 // Rule by which K follows from the ratio under topk and randomk.

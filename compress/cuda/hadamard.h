@@ -1,5 +1,5 @@
 // Random rotation of a tensor: signs, and the Walsh-Hadamard transform of each block. What is left
-// over is transformed in stretches of descending powers of two (compress/cpu/hadamard.h). Gives the
+// over is transformed in stretches of descending powers of two (compress/cpu/loops.h). Gives the
 // CPU's bits. Only launches kernels.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Conversions to and from fp16 times a power of two (compress/cpu/convert.h) in a kernel, with the
+// Conversions to and from fp16 times a power of two (compress/cpu/loops.h) in a kernel, with the
 // same bits. A NaN is never multiplied, because a GPU would change its bits.
 #pragma once
 

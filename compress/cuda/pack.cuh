@@ -1,4 +1,4 @@
-// Packing of codes of 1 to 8 bits without gaps (compress/cpu/pack.h), between the threads of a warp
+// Packing of codes of 1 to 8 bits without gaps (compress/cpu/loops.h), between the threads of a warp
 // and words.
 #pragma once
 
