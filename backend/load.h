@@ -16,8 +16,9 @@ namespace thinwire {
 // no thinwire_backend, or that is of another build (naming both builds).
 absl::StatusOr<BackendPlugin*> LoadBackend(const std::string& path);
 
-// Returns the paths where the CUDA backend is looked for, in order: libthinwire_cuda.so beside the
-// running executable, in lib/ beside it, and in backend/cuda/ of the Bazel tree that it runs from.
+// Returns the paths where the CUDA backend is looked for, in order. libthinwire_cuda.so may lie
+// beside the running executable, in lib/ beside it, or in backend/cuda/ of the executable's Bazel
+// tree.
 std::vector<std::string> DefaultBackendPaths();
 
 // Device that a run uses, with its parts. The caller deletes none of them.

@@ -405,7 +405,7 @@ class Ops {
                                 const TensorView& dx) = 0;
   // Take the maximum of each `group` neighbours (Goodfellow et al., ICML 2013).
   //   x: [..., group c]   y: [..., c]
-  // Of equal maxima the first gets dy.
+  // The first of equal maxima gets dy.
   virtual Error Maxout(int64_t group, const TensorView& x, const TensorView& y) = 0;
   virtual Error MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
                                const TensorView& dx) = 0;

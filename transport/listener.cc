@@ -88,6 +88,7 @@ absl::Status Listener::BindUnix(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   struct stat about;
   const bool is_socket = lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode);
+  // Removes a socket that an earlier server left behind; bind would fail on it.
   if (is_socket && !SomebodyListensAt(address)) unlink(path.c_str());
   OwnedDescriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
@@ -131,6 +132,7 @@ void Listener::Start(std::function<void(const std::string&)> complain) {
 }
 
 void Listener::Stop() {
+  // Closing the pipe's writing end wakes the thread's poll.
   if (stop_[1] >= 0) close(std::exchange(stop_[1], -1));
   if (thread_.joinable()) thread_.join();
 }
@@ -179,6 +181,7 @@ void Listener::AcceptAll(int listening) {
 
 std::string Listener::Admit(const Connection& connection) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  // Forgets connections that gRPC has closed: their descriptor is free or names another socket.
   connections_.erase(std::remove_if(connections_.begin(), connections_.end(),
                                     [&](const Connection& one) {
                                       return one.fd == connection.fd ||

@@ -8,8 +8,9 @@
 
 namespace thinwire {
 
-// Bytes that a message may take on the wire; of a longer one only the beginning is sent. gRPC lets
-// headers of 16 KiB through; a larger one would reach the peer as an error without its message.
+// Most bytes that a message takes on the wire. Only the beginning of a longer one is sent, because
+// gRPC lets headers of 16 KiB through: a larger one would reach the peer as an error without its
+// message.
 inline constexpr size_t kMaxMessageBytes = 8 << 10;
 
 // Converts a status; the two libraries number their codes alike.

@@ -173,6 +173,8 @@ absl::StatusOr<CopyQueue*> GrpcStream::Copies() {
 absl::Status GrpcStream::SendFromDevice(Payload payload, Sending* sending) {
   const uint64_t chunks = NumChunks(payload.bytes.size());
   ASSIGN_OR_RETURN(CopyQueue* const queue, Copies());
+  // The device copies only into slots whose pages are locked. Without such a slot the chunk goes by
+  // way of the host.
   const auto find_room = [&](size_t bytes) -> std::optional<DeviceChunks::Room> {
     const std::optional<uint32_t> slot = Reserve(bytes, sending->room_deadline);
     if (!slot) return std::nullopt;
@@ -374,6 +376,8 @@ void GrpcStream::End(Ending ending, const absl::Status& reason) {
   FinishIfIdle();
 }
 
+// Starts the next write unless one is under way: gRPC takes one at a time, and OnWriteDone comes
+// back here.
 void GrpcStream::WriteNext() {
   StreamCalls* calls;
   {
@@ -387,6 +391,7 @@ void GrpcStream::WriteNext() {
   calls->StartWrite(&write_buffer_);
 }
 
+// Finishes a call that is ending, once no write is under way.
 void GrpcStream::FinishIfIdle() {
   StreamCalls* calls;
   Ending ending;

@@ -110,6 +110,7 @@ absl::StatusOr<Message> Inbox::Receive(SteadyTime deadline, const std::string& w
       if (next.chunk.is_last()) --num_complete_;
     }
     const SteadyTime at = next.at;
+    // Copies and checks the chunk without the lock, so that the transport can push further frames.
     absl::StatusOr<std::optional<Message>> message = assembler_.Add(std::move(next.chunk));
     if (!message.ok()) {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -32,6 +32,8 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
+// Updates a vector of elements. It multiplies and adds without fusing, so that each operation
+// rounds by itself and nn/cuda/adamw.cu gives the same bits.
 struct AdamWKernel {
   AdamWFactors f;
   float* value;

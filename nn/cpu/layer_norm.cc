@@ -28,8 +28,9 @@ HWY_INLINE float MeanOf(const T* x, int64_t n) {
   return sum / static_cast<float>(n);
 }
 
+// Returns the variance around `mean`. It subtracts the mean first, because the sum of squares alone
+// would cancel in fp32.
 template <typename T>
-// Subtracts the mean first: the sum of squares alone would cancel in fp32.
 HWY_INLINE float VarianceOf(const T* x, int64_t n, float mean) {
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d);
@@ -181,6 +182,8 @@ void NormalizeRows(int threads, const LayerNormForward& a) {
 void NormalizeRowsBackward(int threads, const LayerNormBackward& a) {
   const int64_t features = Features(a.x), rows = a.x.elements() / features;
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  // Tiles have a fixed number of rows and are added in order, so the sums do not depend on how many
+  // threads compute them.
   std::vector<float> sums(tiles * 2 * features);  // per tile: of dscale, of dbias
   ParallelRange(threads, tiles, kGrain / (kTileRows * features), [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {

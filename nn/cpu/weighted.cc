@@ -110,6 +110,7 @@ void Weighted::AddWeightsGradient(const dnnl::memory::desc& layout, const float*
     Accumulate(onednn_->threads, from, plain.get_size() / sizeof(float), to);
     return;
   }
+  // A reorder with a sum after it converts the layout and adds to `to` in one pass.
   dnnl::memory source(layout, onednn_->engine, const_cast<float*>(from));
   dnnl::memory target(plain, onednn_->engine, to);
   dnnl::post_ops sum;

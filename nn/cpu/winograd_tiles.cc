@@ -259,7 +259,7 @@ void AddGradients(const float* gradients, int64_t in, int64_t out, int64_t chann
 }
 
 int64_t Columns(int64_t channels) { return (channels + ColumnWidth() - 1) / ColumnWidth(); }
-// A part is a column of x's channels and one of y's.
+// Counts the parts of the gradient. A part is a column of x's channels and one of y's.
 int64_t GradientParts(int64_t in, int64_t out) { return Columns(in) * Columns(out); }
 int64_t GradientPartFloats() { return SpectrumFloats(ColumnWidth(), ColumnWidth()); }
 

@@ -33,7 +33,7 @@ using Result = float[kColumns / 8][4];
 
 __device__ inline int Lane() { return static_cast<int>(threadIdx.x % kWarpThreads); }
 __device__ inline int Warp() { return static_cast<int>(threadIdx.x / kWarpThreads); }
-// Row and column of element e of a thread's part n of a result.
+// Return the row and the column of element e of a thread's part n of a result.
 __device__ inline int RowOf(int e) { return Lane() / 4 + e / 2 * 8; }
 __device__ inline int ColumnOf(int n, int e) { return n * 8 + Lane() % 4 * 2 + e % 2; }
 

@@ -95,6 +95,7 @@ __global__ void SumGradients(Arguments<T> a, ColumnGrid grid, double* tile_sums)
   StoreTileSums(grid, sums, tile_sums);
 }
 
+// Adds up a channel's tiles. Adds the totals to dscale and dbias and makes the constants of dx.
 template <typename T>
 __global__ void FinishGradients(Arguments<T> a, ColumnGrid grid, const double* tile_sums,
                                 float* dscale, float* dbias) {

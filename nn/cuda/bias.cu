@@ -7,6 +7,8 @@ namespace thinwire::cuda {
 namespace {
 
 // Adds the bias. There are `vectors` vectors of kN elements, `of_row` of them in a row.
+// Adds `bias` to every row of y, which has `of_row` vectors a row. A thread moves on by a fixed
+// step, so it follows its column by addition instead of a division each time.
 template <typename T, int kN>
 __global__ void AddToRows(const float* bias, T* y, int64_t vectors, int64_t of_row) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -24,6 +26,7 @@ __global__ void AddToRows(const float* bias, T* y, int64_t vectors, int64_t of_r
   }
 }
 
+// Sums dy over each tile.
 template <typename T, int kN>
 __global__ void SumRows(const T* dy, ColumnGrid grid, double* tile_sums) {
   const ColumnThread<kN> thread(grid);
@@ -44,6 +47,7 @@ __global__ void SumRows(const T* dy, ColumnGrid grid, double* tile_sums) {
   StoreTileSums(grid, sums, tile_sums);
 }
 
+// Adds the sums of all tiles to `sums`, for the first `channels` columns.
 __global__ void AddTileSums(ColumnGrid grid, const double* tile_sums, int64_t channels,
                             float* sums) {
   int64_t column = 0;

@@ -19,6 +19,8 @@ struct ForwardArguments {
   int64_t rows, features;
 };
 
+// Normalizes rows, each with kRowWarps warps, in up to three passes over a row: the mean, the
+// variance around it, the result. The sum of squares alone would cancel in fp32.
 template <typename T, int kN, int kRowWarps>
 __global__ void NormalizeRow(ForwardArguments<T> a) {
   const RowThread<kRowWarps> thread;

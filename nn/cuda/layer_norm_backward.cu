@@ -25,6 +25,8 @@ struct Arguments {
   __device__ float MeanOf(int64_t row) const { return mean == nullptr ? 0.0f : mean[row]; }
 };
 
+// Computes dx of rows, each with kRowWarps warps, in two passes over a row: the means of g and of
+// g xhat with g = scale dy, then dx = rstd (g - mean(g) - xhat mean(g xhat)).
 template <typename T, int kN, int kRowWarps>
 __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features) {
   const RowThread<kRowWarps> thread;
@@ -159,6 +161,7 @@ __global__ void SumParameterGradients(Arguments<T> a, ColumnGrid grid, double* t
   StoreTileSums(grid, sums, tile_sums);
 }
 
+// Adds the sums of all tiles to dscale and dbias.
 __global__ void AddParameterGradients(int64_t tiles, int64_t features, const double* tile_sums,
                                       float* dscale, float* dbias) {
   int64_t j = 0;
