@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 #include "models/model.h"
 #include "nn/layers/layer.h"
+#include "nn/parameters.h"
 
 namespace thinwire {
 

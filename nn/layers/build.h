@@ -9,6 +9,7 @@
 #include "models/model.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/sequence.h"
+#include "nn/parameters.h"
 
 namespace thinwire {
 

@@ -11,6 +11,7 @@
 #include "nn/layers/batch_norm.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/sequence.h"
+#include "nn/parameters.h"
 
 namespace thinwire {
 
