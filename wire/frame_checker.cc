@@ -8,6 +8,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "wire/codec_parameters.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
@@ -50,7 +51,7 @@ absl::StatusOr<Shape> ReadShape(const FrameHeader& header) {
 
 // Absent but in the phase that is about it, and there a sum of squares without a tensor.
 absl::Status CheckSum(const FrameHeader& header) {
-  if (header.phase() != PHASE_GRADIENT_NORM) {
+  if (!HasSumOfSquares(header.phase())) {
     return Want("presence of sum_of_squares", header.has_sum_of_squares(), false);
   }
   RETURN_IF_ERROR(Want("presence of sum_of_squares", header.has_sum_of_squares(), true));
@@ -84,7 +85,7 @@ absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
 absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
   RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
-  return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_BASIS);
+  return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, Phase_MAX);
 }
 
 absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header) const {
