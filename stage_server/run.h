@@ -20,6 +20,7 @@
 #include "stage_server/metrics.h"
 #include "stage_server/stage/executor.h"
 #include "stage_server/stage/stage_state.h"
+#include "stage_server/transfers.h"
 #include "transport/boundary_service.h"
 
 namespace thinwire {
@@ -73,6 +74,9 @@ class StageRun {
   // How far it is. Any thread.
   Patience& patience() const { return *spec_.patience; }
 
+  // Returns the waits of its calls for their clients, which the end of the run ends. Any thread.
+  Transfers& transfers() { return transfers_; }
+
   // Any thread.
   StageSnapshot Snapshot() const;
 
@@ -112,6 +116,8 @@ class StageRun {
   std::optional<Feed> feed_;
   std::unique_ptr<LocalStage> stage_;
   std::unique_ptr<Executor> executor_;
+
+  Transfers transfers_;
 
   absl::Mutex snapshot_mutex_;
   std::vector<StateFile> snapshot_ ABSL_GUARDED_BY(snapshot_mutex_);  // empty: read already
