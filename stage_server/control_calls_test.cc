@@ -9,10 +9,11 @@
 #include "absl/time/time.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
+#include "prometheus/registry.h"
 #include "proto/stage.grpc.pb.h"
 #include "stage_server/control_calls_testing.h"
-#include "stage_server/guarded_service.h"
 #include "stage_server/raw_call_testing.h"
+#include "stage_server/service.h"
 
 namespace thinwire {
 namespace {
@@ -26,19 +27,23 @@ std::vector<std::string> Calls() {
   return names;
 }
 
-// A call that is not handed on would be unimplemented.
-TEST(GuardedServiceTest, EveryCallIsHandedOnBehindTheGuard) {
-  Stage::Service behind;
-  GuardedService guarded(&behind,
-                         [](const auto&) { return absl::PermissionDeniedError("not you"); });
+// One that was not added would be unimplemented.
+TEST(GuardedServiceTest, EveryCallIsThereBehindTheGuard) {
+  Log no_log;
+  prometheus::Registry registry;
+  Journal journal(&no_log, &registry);
+  const std::unique_ptr<BoundaryService> boundaries = NewBoundaryService();
+  StageService service([](const auto&) { return absl::PermissionDeniedError("not you"); }, {},
+                       boundaries.get(), &journal);
   grpc::ServerBuilder builder;
-  builder.RegisterService(&guarded);
+  builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   grpc::GenericStub stub(server->InProcessChannel({}));
   for (const std::string& name : Calls()) {
     RawCall call(&stub, "/thinwire.Stage/" + name, {}, absl::Seconds(20));
     if (call.Write("")) call.WritesDone();
     EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED) << name;
+    EXPECT_EQ(call.Finish().error_message(), "not you");
   }
   server->Shutdown();
 }

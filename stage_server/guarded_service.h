@@ -1,60 +1,76 @@
-// The control service as the network sees it. It checks that a caller is a coordinator and passes
-// the call on to the service behind it. Calls not listed here are unimplemented.
+// A gRPC service that lets a call in only when its guard does. It has the calls that are added to
+// it; others of its proto file are unimplemented.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/message_lite.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/stage.grpc.pb.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/support/method_handler.h"
 #include "transport/status.h"
 
 namespace thinwire {
 
-class GuardedService final : public Stage::Service {
+// The handler with which gRPC calls a function that reads from `In` and writes to `Out`.
+template <typename In, typename Out>
+struct CallShape;
+template <typename Request, typename Response>
+struct CallShape<const Request, Response> {
+  static constexpr auto kType = grpc::internal::RpcMethod::NORMAL_RPC;
+  using Lite = google::protobuf::MessageLite;
+  template <typename Service>
+  using Handler = grpc::internal::RpcMethodHandler<Service, Request, Response, Lite, Lite>;
+};
+template <typename Request, typename Response>
+struct CallShape<const Request, grpc::ServerWriter<Response>> {
+  static constexpr auto kType = grpc::internal::RpcMethod::SERVER_STREAMING;
+  template <typename Service>
+  using Handler = grpc::internal::ServerStreamingHandler<Service, Request, Response>;
+};
+template <typename Request, typename Response>
+struct CallShape<grpc::ServerReader<Request>, Response> {
+  static constexpr auto kType = grpc::internal::RpcMethod::CLIENT_STREAMING;
+  template <typename Service>
+  using Handler = grpc::internal::ClientStreamingHandler<Service, Request, Response>;
+};
+
+class GuardedService : public grpc::Service {
  public:
   // Returns OK if the caller may call; otherwise the error that answers the call. Any thread.
   using Guard = std::function<absl::Status(const grpc::ServerContextBase&)>;
 
-  // Makes a service in front of `service`, which outlives it.
-  GuardedService(Stage::Service* service, Guard guard)
-      : service_(*service), guard_(std::move(guard)) {}
+ protected:
+  // `name`: with its package, as "thinwire.Stage".
+  GuardedService(const std::string& name, Guard guard)
+      : prefix_(absl::StrCat("/", name, "/")), guard_(std::move(guard)) {}
 
-// Defines one call that the guard checks and `service_` answers.
-#define THINWIRE_CALL(Name, In, Out)                                           \
-  grpc::Status Name(grpc::ServerContext* context, In* in, Out* out) override { \
-    const grpc::Status refusal = Refusal(*context);                            \
-    return refusal.ok() ? service_.Name(context, in, out) : refusal;           \
+  // Adds the call `name`, which `call` of the derived class answers; before the server is built.
+  // A server interceptor cannot take the guard's place: it cannot end a call with a status.
+  template <typename Derived, typename In, typename Out>
+  void Add(const char* name, absl::Status (Derived::*call)(grpc::ServerContext*, In*, Out*)) {
+    using Shape = CallShape<In, Out>;
+    const std::string& path = paths_.emplace_back(absl::StrCat(prefix_, name));
+    const auto answer = [this, call](Derived* service, grpc::ServerContext* context, In* in,
+                                     Out* out) {
+      absl::Status status = guard_(*context);
+      if (status.ok()) status = (service->*call)(context, in, out);
+      return ToGrpcStatus(status);
+    };
+    AddMethod(new grpc::internal::RpcServiceMethod(
+        path.c_str(), Shape::kType,
+        new typename Shape::template Handler<Derived>(answer, static_cast<Derived*>(this))));
   }
-  THINWIRE_CALL(Acquire, const AcquireRequest, AcquireResponse)
-  THINWIRE_CALL(Renew, const RenewRequest, RenewResponse)
-  THINWIRE_CALL(Configure, const ConfigureRequest, ConfigureResponse)
-  THINWIRE_CALL(Connect, const ConnectRequest, ConnectResponse)
-  THINWIRE_CALL(Train, const TrainRequest, grpc::ServerWriter<StageEvent>)
-  THINWIRE_CALL(EndTraining, const EndTrainingRequest, EndTrainingResponse)
-  THINWIRE_CALL(TakeSnapshot, const TakeSnapshotRequest, TakeSnapshotResponse)
-  THINWIRE_CALL(ReadSnapshot, const ReadSnapshotRequest, grpc::ServerWriter<FileChunk>)
-  THINWIRE_CALL(Restore, grpc::ServerReader<RestoreRequest>, RestoreResponse)
-  THINWIRE_CALL(Evaluate, const EvaluateRequest, grpc::ServerWriter<StageEvent>)
-  THINWIRE_CALL(ExportParameters, const ExportParametersRequest, grpc::ServerWriter<FileChunk>)
-  THINWIRE_CALL(ImportParameters, grpc::ServerReader<ImportParametersRequest>,
-                ImportParametersResponse)
-  THINWIRE_CALL(Gradients, const GradientsRequest, grpc::ServerWriter<StageEvent>)
-  THINWIRE_CALL(Generate, const GenerateRequest, GenerateResponse)
-  THINWIRE_CALL(ExportCapture, const ExportCaptureRequest, grpc::ServerWriter<FileChunk>)
-  THINWIRE_CALL(AnswerLink, const AnswerLinkRequest, grpc::ServerWriter<AnswerLinkResponse>)
-  THINWIRE_CALL(MeasureLink, const MeasureLinkRequest, MeasureLinkResponse)
-  THINWIRE_CALL(Release, const ReleaseRequest, ReleaseResponse)
-#undef THINWIRE_CALL
 
  private:
-  grpc::Status Refusal(const grpc::ServerContextBase& context) const {
-    return ToGrpcStatus(guard_(context));
-  }
-
-  Stage::Service& service_;
+  const std::string prefix_;
   const Guard guard_;
+  std::deque<std::string> paths_;  // which gRPC does not copy
 };
 
 }  // namespace thinwire

@@ -20,6 +20,7 @@
 #include "stage_server/metrics.h"
 #include "stage_server/stage/executor.h"
 #include "stage_server/stage/stage_state.h"
+#include "stage_server/transfers.h"
 #include "transport/boundary_service.h"
 
 namespace thinwire {
@@ -73,7 +74,10 @@ class StageRun {
   // Returns the count of its progress. Any thread.
   Patience& patience() const { return *spec_.patience; }
 
-  // Returns the stage's counts and waits for the metrics. Any thread.
+  // Returns the waits of its calls for their clients, which the end of the run ends. Any thread.
+  Transfers& transfers() { return transfers_; }
+
+  // Any thread.
   StageSnapshot Snapshot() const;
 
   const StageSpec& spec() const { return spec_; }
@@ -113,6 +117,8 @@ class StageRun {
   std::optional<Feed> feed_;
   std::unique_ptr<LocalStage> stage_;
   std::unique_ptr<Executor> executor_;
+
+  Transfers transfers_;
 
   absl::Mutex snapshot_mutex_;
   // A file that was read is empty.

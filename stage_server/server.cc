@@ -11,7 +11,6 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "monitoring/metrics_server.h"
 #include "prometheus/registry.h"
-#include "stage_server/guarded_service.h"
 #include "stage_server/journal.h"
 #include "stage_server/metrics.h"
 #include "stage_server/open_backend.h"
@@ -29,9 +28,12 @@ class StageServerImpl final : public StageServer {
       : log_(options.log != nullptr ? *options.log : no_log_),
         journal_(&log_, errors_.get()),
         boundaries_(NewBoundaryService()),
-        service_([plugin = options.cuda_plugin](
-                     const BackendRequest& request) { return OpenBackend(request, plugin); },
-                 boundaries_.get(), &journal_) {}
+        service_(
+            GuardFor(Role::kCoordinator),
+            [plugin = options.cuda_plugin](const BackendRequest& request) {
+              return OpenBackend(request, plugin);
+            },
+            boundaries_.get(), &journal_) {}
 
   ~StageServerImpl() override { Shutdown(); }
 
@@ -52,7 +54,7 @@ class StageServerImpl final : public StageServer {
     service_.set_on_holder(trust);
     boundaries_->Secure(&security_, GuardFor(Role::kStage));
     boundaries_->Configure(options.listen, &builder);
-    builder.RegisterService(&guarded_);
+    builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::UnavailableError(absl::StrCat("cannot serve on ", options.listen));
@@ -111,7 +113,6 @@ class StageServerImpl final : public StageServer {
   Journal journal_;
   std::unique_ptr<BoundaryService> boundaries_;
   StageService service_;
-  GuardedService guarded_{&service_, GuardFor(Role::kCoordinator)};
   std::atomic<bool> is_serving_{false};
   std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<Listener> listener_;

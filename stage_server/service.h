@@ -4,11 +4,8 @@
 
 #include <condition_variable>
 #include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -17,74 +14,36 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/stage.grpc.pb.h"
 #include "stage_server/allowed_paths.h"
+#include "stage_server/guarded_service.h"
 #include "stage_server/journal.h"
-#include "stage_server/lease.h"
+#include "stage_server/leased_run.h"
+#include "stage_server/link_meter.h"
 #include "stage_server/open_backend.h"
 #include "stage_server/run.h"
+#include "stage_server/uploads.h"
 #include "transport/boundary_service.h"
 
 namespace thinwire {
 
-class StageService final : public Stage::Service {
+class StageService final : public GuardedService {
  public:
   // Opens the backend of a run; called once for each.
   using BackendFactory = std::function<absl::StatusOr<Backend>(const BackendRequest&)>;
 
-  // Makes a service; `boundaries` and `journal` outlive it.
-  StageService(BackendFactory backend, BoundaryService* boundaries, Journal* journal);
+  // `guard` is asked who may call. `boundaries` and `journal` outlive the service.
+  StageService(Guard guard, BackendFactory backend, BoundaryService* boundaries, Journal* journal);
   ~StageService() override;
 
-  grpc::Status Acquire(grpc::ServerContext* context, const AcquireRequest* request,
-                       AcquireResponse* response) override;
-  grpc::Status Renew(grpc::ServerContext* context, const RenewRequest* request,
-                     RenewResponse* response) override;
-  grpc::Status Configure(grpc::ServerContext* context, const ConfigureRequest* request,
-                         ConfigureResponse* response) override;
-  grpc::Status Connect(grpc::ServerContext* context, const ConnectRequest* request,
-                       ConnectResponse* response) override;
-  grpc::Status Train(grpc::ServerContext* context, const TrainRequest* request,
-                     grpc::ServerWriter<StageEvent>* writer) override;
-  grpc::Status EndTraining(grpc::ServerContext* context, const EndTrainingRequest* request,
-                           EndTrainingResponse* response) override;
-  grpc::Status TakeSnapshot(grpc::ServerContext* context, const TakeSnapshotRequest* request,
-                            TakeSnapshotResponse* response) override;
-  grpc::Status ReadSnapshot(grpc::ServerContext* context, const ReadSnapshotRequest* request,
-                            grpc::ServerWriter<FileChunk>* writer) override;
-  grpc::Status Restore(grpc::ServerContext* context, grpc::ServerReader<RestoreRequest>* reader,
-                       RestoreResponse* response) override;
-  grpc::Status Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
-                        grpc::ServerWriter<StageEvent>* writer) override;
-  grpc::Status ExportParameters(grpc::ServerContext* context,
-                                const ExportParametersRequest* request,
-                                grpc::ServerWriter<FileChunk>* writer) override;
-  grpc::Status ImportParameters(grpc::ServerContext* context,
-                                grpc::ServerReader<ImportParametersRequest>* reader,
-                                ImportParametersResponse* response) override;
-  grpc::Status Gradients(grpc::ServerContext* context, const GradientsRequest* request,
-                         grpc::ServerWriter<StageEvent>* writer) override;
-  grpc::Status Generate(grpc::ServerContext* context, const GenerateRequest* request,
-                        GenerateResponse* response) override;
-  grpc::Status ExportCapture(grpc::ServerContext* context, const ExportCaptureRequest* request,
-                             grpc::ServerWriter<FileChunk>* writer) override;
-  grpc::Status AnswerLink(grpc::ServerContext* context, const AnswerLinkRequest* request,
-                          grpc::ServerWriter<AnswerLinkResponse>* writer) override;
-  grpc::Status MeasureLink(grpc::ServerContext* context, const MeasureLinkRequest* request,
-                           MeasureLinkResponse* response) override;
-  grpc::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
-                       ReleaseResponse* response) override;
-
-  // Makes leases last until they are released (LeaseHolder::set_lasts). Called before the first
-  // call.
-  void set_leases_last();
-  // Sets the address of /metrics that Acquire answers. Called before the first call.
+  // Leases last until they are released (LeaseHolder::set_lasts); before the first call.
+  void set_leases_last() { leased_.set_lasts(); }
+  // What Acquire answers; before the first call.
   void set_metrics_address(const std::string& address) { metrics_address_ = address; }
 
   // Sets which paths of a coordinator are followed. Called before the first call.
   void set_allowed_paths(const AllowedPaths& allowed) { allowed_ = allowed; }
 
-  // Sets how long the first message of a call that sends a file may take. Called before the first
-  // call.
-  void set_opening_patience(absl::Duration patience) { opening_patience_ = patience; }
+  // How long the first message of a call that sends a file may take; before the first call.
+  void set_opening_patience(absl::Duration patience) { uploads_.set_patience(patience); }
 
   // Sets a function that is called with the peer of each call that took or renewed the lease, as
   // ServerContext::peer() names it. It runs on gRPC's threads. Called before the first call.
@@ -94,80 +53,87 @@ class StageService final : public Stage::Service {
 
   // Returns the state for /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
-  bool IsLeased() const;
+  bool IsLeased() const { return leased_.IsLeased(); }
 
-  // Grants no lease from now on, and tells the holder of one to leave. Any thread.
-  void AskToLeave();
+  // From now on nobody gets a lease, and who holds one is told to leave. Any thread.
+  void AskToLeave() { leased_.AskToLeave(); }
 
   // Ends whatever runs; for the server's shutdown.
   void Stop();
 
  private:
-  using Sink = std::function<absl::Status(std::string_view)>;
+  // The calls of service Stage.
+  absl::Status Acquire(grpc::ServerContext* context, const AcquireRequest* request,
+                       AcquireResponse* response);
+  absl::Status Renew(grpc::ServerContext* context, const RenewRequest* request,
+                     RenewResponse* response);
+  absl::Status Configure(grpc::ServerContext* context, const ConfigureRequest* request,
+                         ConfigureResponse* response);
+  absl::Status Connect(grpc::ServerContext* context, const ConnectRequest* request,
+                       ConnectResponse* response);
+  absl::Status Train(grpc::ServerContext* context, const TrainRequest* request,
+                     grpc::ServerWriter<StageEvent>* writer);
+  absl::Status EndTraining(grpc::ServerContext* context, const EndTrainingRequest* request,
+                           EndTrainingResponse* response);
+  absl::Status TakeSnapshot(grpc::ServerContext* context, const TakeSnapshotRequest* request,
+                            TakeSnapshotResponse* response);
+  absl::Status ReadSnapshot(grpc::ServerContext* context, const ReadSnapshotRequest* request,
+                            grpc::ServerWriter<FileChunk>* writer);
+  absl::Status Restore(grpc::ServerContext* context, grpc::ServerReader<RestoreRequest>* reader,
+                       RestoreResponse* response);
+  absl::Status Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
+                        grpc::ServerWriter<StageEvent>* writer);
+  absl::Status ExportParameters(grpc::ServerContext* context,
+                                const ExportParametersRequest* request,
+                                grpc::ServerWriter<FileChunk>* writer);
+  absl::Status ImportParameters(grpc::ServerContext* context,
+                                grpc::ServerReader<ImportParametersRequest>* reader,
+                                ImportParametersResponse* response);
+  absl::Status Gradients(grpc::ServerContext* context, const GradientsRequest* request,
+                         grpc::ServerWriter<StageEvent>* writer);
+  absl::Status Generate(grpc::ServerContext* context, const GenerateRequest* request,
+                        GenerateResponse* response);
+  absl::Status ExportCapture(grpc::ServerContext* context, const ExportCaptureRequest* request,
+                             grpc::ServerWriter<FileChunk>* writer);
+  absl::Status AnswerLink(grpc::ServerContext* context, const AnswerLinkRequest* request,
+                          grpc::ServerWriter<AnswerLinkResponse>* writer);
+  absl::Status MeasureLink(grpc::ServerContext* context, const MeasureLinkRequest* request,
+                           MeasureLinkResponse* response);
+  absl::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
+                       ReleaseResponse* response);
 
-  // Makes a change of the lease. If `change` succeeds, ends the run that held the server with
-  // `reason`; otherwise returns its error.
-  absl::Status EndRun(const std::function<absl::Status()>& change, const absl::Status& reason);
-  // Grants the lease, or returns an error that says until when the server is leased.
-  absl::Status Lend(const Lease& lease, const std::string& holder, double seconds)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Build(const ConfigureRequest& request, ConfigureResponse* response);
   absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
-  absl::StatusOr<std::shared_ptr<StageRun>> RunOf(const Lease& lease) const;
-  // Returns OK if the lease is in force, no stage is configured and the call is not cancelled.
-  absl::Status MayMeasure(const Lease& lease, const grpc::ServerContext& context) const;
-  LogSubject SubjectOf(const Lease& lease) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the status of the call named `call`, and records it in the journal unless it is OK.
-  grpc::Status End(const char* call, const StageRun& run, const absl::Status& status);
-  grpc::Status Refuse(const char* call, const Lease& lease, const absl::Status& error);
+  // Does the work of the call named `call` for the lease's run, if it has one. What does not go
+  // well is told to the journal.
+  absl::Status ForRun(const char* call, const Lease& lease,
+                      const std::function<absl::Status(StageRun&)>& work);
+  absl::Status Refuse(const char* call, const Lease& lease, const absl::Status& error);
+  // Returns what ends a measurement: the end of the lease or of the call, and a run.
+  LinkMeter::Stopped StopsMeasurement(const Lease& lease, const grpc::ServerContext* context) const;
   absl::Status Stream(grpc::ServerContext* context, StageRun* run,
                       grpc::ServerWriter<StageEvent>* writer,
                       const std::function<absl::Status(const StageRun::OnEvent&)>& work);
-  // Runs `transfer`, a read or write for `run` that waits for a client who may be silent, and
-  // returns its result. The end of the run cancels the call and so ends the wait. Returns false if
-  // the run has ended already.
-  bool WithClient(const StageRun* run, grpc::ServerContext* context,
-                  const std::function<bool()>& transfer);
-  // Returns a sink that sends a file piece by piece.
-  Sink ChunksTo(const StageRun* run, grpc::ServerContext* context,
-                grpc::ServerWriter<FileChunk>* writer);
-  void WatchLease();
-  // Calls `take` with a source of the pieces of a file that the client sends.
+  // Hands a file that the client sends to `take`, piece by piece.
   using Next = std::function<bool(std::string_view* piece)>;
   template <typename Request>
   using Take = std::function<absl::Status(StageRun&, const Request& first, const Next&)>;
   template <typename Request>
-  grpc::Status Upload(const char* call, grpc::ServerContext* context,
+  absl::Status Upload(const char* call, grpc::ServerContext* context,
                       grpc::ServerReader<Request>* reader, const Take<Request>& take);
-  // Returns whether an upload may begin. Its first message must then come soon, after which
-  // EndOpening is called.
-  bool BeginUpload(grpc::ServerContext* context);
-  void EndOpening(grpc::ServerContext* context);
-  void EndUpload(grpc::ServerContext* context);
-  void CancelLateOpenings();
+  // Ends the run of a lease that runs out, and calls that do not begin.
+  void Watch();
 
   const BackendFactory backend_;
   BoundaryService* const boundaries_;
   Journal& journal_;
   std::string metrics_address_;
   AllowedPaths allowed_;
-  absl::Duration opening_patience_;
-  absl::Mutex build_mutex_;  // held by the Configure that builds; taken before mutex_
-
-  mutable absl::Mutex mutex_;
-  LeaseHolder lease_ ABSL_GUARDED_BY(mutex_);
-  // Last refused holder and whose lease refused it.
-  std::string last_refused_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const std::string& peer)> on_holder_ = [](const std::string&) {};
-  // The run of the lease in force; both end together. The last call that works for the run destroys
-  // it.
-  std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
-  std::set<grpc::ServerContext*> transfers_ ABSL_GUARDED_BY(mutex_);  // see WithClient
-  int uploads_ ABSL_GUARDED_BY(mutex_) = 0;                           // number under way
-  // Uploads whose first message, which has the lease, has not come, and its deadline.
-  std::map<grpc::ServerContext*, SteadyTime> openings_ ABSL_GUARDED_BY(mutex_);
-  bool ends_ ABSL_GUARDED_BY(mutex_) = false;  // set by AskToLeave
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Mutex build_mutex_;  // held by the one Configure that builds
+  LeasedRun leased_;
+  Uploads uploads_;
+  const LinkMeter meter_;
 
   std::mutex watcher_mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;

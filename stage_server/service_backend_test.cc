@@ -27,7 +27,8 @@ class BackendTest : public ServiceTest {
  protected:
   BackendTest()
       : boundaries_(NewBoundaryService()),
-        service_([this](const BackendRequest& request) { return open_(request); },
+        service_([](const auto&) { return absl::OkStatus(); },
+                 [this](const BackendRequest& request) { return open_(request); },
                  boundaries_.get(), &journal_) {}
   void SetUp() override {
     grpc::ServerBuilder builder;

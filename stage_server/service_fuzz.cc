@@ -115,7 +115,8 @@ class Server {
   prometheus::Registry registry_;
   Journal journal_{&log_, &registry_};
   std::unique_ptr<BoundaryService> boundaries_ = NewBoundaryService();
-  StageService service_{[](const BackendRequest& request) { return OpenBackend(request, ""); },
+  StageService service_{[](const auto&) { return absl::OkStatus(); },
+                        [](const BackendRequest& request) { return OpenBackend(request, ""); },
                         boundaries_.get(), &journal_};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::GenericStub> stub_;

@@ -8,6 +8,7 @@
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "wire/codec_parameters.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
@@ -51,7 +52,7 @@ absl::StatusOr<Shape> ReadShape(const FrameHeader& header) {
 // Checks the sum of squares: it must be present, without a payload, in its own phase, and absent in
 // all others.
 absl::Status CheckSum(const FrameHeader& header) {
-  if (header.phase() != PHASE_GRADIENT_NORM) {
+  if (!HasSumOfSquares(header.phase())) {
     return Want("presence of sum_of_squares", header.has_sum_of_squares(), false);
   }
   RETURN_IF_ERROR(Want("presence of sum_of_squares", header.has_sum_of_squares(), true));
@@ -85,7 +86,7 @@ absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
 absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
   RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
-  return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_BASIS);
+  return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, Phase_MAX);
 }
 
 absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header) const {

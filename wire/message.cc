@@ -1,28 +1,10 @@
 #include "wire/message.h"
 
 #include "absl/strings/str_cat.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
-
-const char* NameOf(Phase phase) {
-  switch (phase) {
-    case PHASE_TRAIN:
-      return "training";
-    case PHASE_EVALUATE_COMPRESSED:
-      return "compressed evaluation";
-    case PHASE_EVALUATE_UNCOMPRESSED:
-      return "uncompressed evaluation";
-    case PHASE_RECALIBRATE:
-      return "recalibration";
-    case PHASE_EVALUATE_RECALIBRATED:
-      return "recalibrated evaluation";
-    case PHASE_GENERATE:
-      return "text";
-    default:
-      return "unknown phase";
-  }
-}
 
 const char* NameOf(Direction direction) {
   switch (direction) {
@@ -38,18 +20,14 @@ const char* NameOf(Direction direction) {
 }  // namespace
 
 std::string MessageKey::ToString() const {
-  if (phase == PHASE_GRADIENT_NORM) {
-    const char* const which = direction == DIRECTION_ACTIVATION ? "before" : "of all stages at";
-    return absl::StrCat("sum of squares of gradients ", which, " cut ", cut, ", epoch ", epoch,
-                        ", step ", step);
+  const MessageKind& kind = KindOf(phase);
+  if (kind.content == Content::kSamples) {
+    return absl::StrCat(kind.name, " ", NameOf(direction), " of cut ", cut, ", epoch ", epoch,
+                        ", step ", step, ", microbatch ", microbatch);
   }
-  if (phase == PHASE_BASIS) {
-    const char* const side = direction == DIRECTION_ACTIVATION ? "before" : "behind";
-    return absl::StrCat("gradient of the basis ", side, " cut ", cut, ", epoch ", epoch, ", step ",
-                        step);
-  }
-  return absl::StrCat(NameOf(phase), " ", NameOf(direction), " of cut ", cut, ", epoch ", epoch,
-                      ", step ", step, ", microbatch ", microbatch);
+  const bool is_with = direction == DIRECTION_ACTIVATION;
+  return absl::StrCat(kind.name, " ", is_with ? kind.with_activations : kind.against_activations,
+                      " cut ", cut, ", epoch ", epoch, ", step ", step);
 }
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "compress/codec.h"
 #include "compress/codecs/new_codec.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 
@@ -25,7 +26,7 @@ FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec) {
 }
 
 bool IsTraced(const BoundarySpec& spec, const MessageKey& key) {
-  return spec.trace && key.phase == PHASE_TRAIN && spec.trace->Wants(key.step);
+  return spec.trace && IsTrainingPass(key.phase) && spec.trace->Wants(key.step);
 }
 
 PlannedSlice MessageSlice(const BoundarySpec& spec, Slice::Thread thread, const MessageKey& key,

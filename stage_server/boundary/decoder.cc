@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/support.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 
@@ -32,17 +33,17 @@ absl::Status MessageDecoder::CheckBasis(const Message& message) const {
 }
 
 absl::Status MessageDecoder::Check(const Message& message) const {
-  if (message.key.phase == PHASE_BASIS) return CheckBasis(message);
+  if (!HasSamples(message.key.phase)) return CheckBasis(message);
   if (message.dtype != spec_.compute) {
     return absl::InvalidArgumentError(
         absl::StrCat("element type ", Name(message.dtype), ", want ", Name(spec_.compute)));
   }
   const Shape& shape = message.shape;
-  const bool may_be_short = message.key.phase == PHASE_GENERATE && spec_.sample.rank() == 3;
+  const bool may_be_short = MayHaveFewerPositions(message.key.phase) && spec_.sample.rank() == 3;
   const bool is_short =
       may_be_short && shape.rank() == 3 && 0 < shape[1] && shape[1] < spec_.sample[1];
   const std::vector<int64_t>& slices = spec_.slice_positions;
-  const bool is_slice = message.key.phase == PHASE_TRAIN && !slices.empty();
+  const bool is_slice = IsTrainingPass(message.key.phase) && !slices.empty();
   const int64_t positions = is_slice   ? slices[message.key.microbatch % slices.size()]
                             : is_short ? shape[1]
                                        : 0;
@@ -61,11 +62,11 @@ absl::Status MessageDecoder::Check(const Message& message) const {
   }
   if (message.codec.is_exact()) return absl::OkStatus();
   return CheckMet(message.codec, spec_.codec, spec_.level, message.key.epoch,
-                  message.key.phase == PHASE_TRAIN);
+                  IsTrainingPass(message.key.phase));
 }
 
 bool MessageDecoder::NeedsRows(const Message& message) const {
-  return message.key.phase == PHASE_TRAIN && spec_.feedback.kind == FeedbackKind::kEf21;
+  return IsTrainingPass(message.key.phase) && spec_.feedback.kind == FeedbackKind::kEf21;
 }
 
 // Copies to the host what the link gathered on the device but feedback needs on the host.
@@ -97,7 +98,7 @@ absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
 }
 
 absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const EpochRows* rows) {
-  if (message.key.phase == PHASE_BASIS) return TakeExact(message);
+  if (!HasSamples(message.key.phase)) return TakeExact(message);
   SupportMap map;
   FeedbackReceiver::Incoming incoming;
   if (spec_.codec.needs_support()) {
@@ -122,7 +123,7 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
   incoming.rows = row_keys;
   incoming.first_visit = message.first_visit;
   incoming.state_digest = message.state_digest;
-  incoming.frozen = message.key.phase != PHASE_TRAIN;
+  incoming.frozen = !IsTrainingPass(message.key.phase);
   incoming.step = message.key.step;
   // An exact message does not name the codec in force.
   ASSIGN_OR_RETURN(const Codec* codec, codecs_.Get(incoming.exact ? spec_.codec : message.codec));
@@ -131,7 +132,7 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
 
 absl::StatusOr<Tensor> MessageDecoder::Decode(const Message& message, const EpochRows* rows) {
   ASSIGN_OR_RETURN(Tensor tensor, DecodeBytes(message, rows));
-  if (spec_.keeps_support && message.key.phase == PHASE_TRAIN) {
+  if (spec_.keeps_support && IsTrainingPass(message.key.phase)) {
     ASSIGN_OR_RETURN(SupportMap map, SupportMap::Of(tensor, spec_.kernels));
     support_->Put(message.key, std::move(map));
   }

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/checks/distortion.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
@@ -62,7 +63,7 @@ absl::StatusOr<Payload> MessageEncoder::RawBytes(const Tensor& x) const {
 }
 
 bool MessageEncoder::IsMeasured(const Outgoing& outgoing) const {
-  return spec_.error_every > 0 && outgoing.key.phase == PHASE_TRAIN && outgoing.compress &&
+  return spec_.error_every > 0 && IsTrainingPass(outgoing.key.phase) && outgoing.compress &&
          outgoing.key.step % spec_.error_every == 0;
 }
 
@@ -70,7 +71,7 @@ bool MessageEncoder::IsMeasured(const Outgoing& outgoing) const {
 // what that may use.
 absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& outgoing) {
   const MessageKey& key = outgoing.key;
-  const bool training = key.phase == PHASE_TRAIN;
+  const bool training = IsTrainingPass(key.phase);
   Encoded encoded;
   encoded.message.key = key;
   encoded.message.dtype = outgoing.x.dtype();
@@ -79,7 +80,7 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& 
   ASSIGN_OR_RETURN(encoded.codec,
                    codecs_.Get(training ? level_.Train(key.epoch, key.step) : level_.Evaluate()));
   encoded.context.random_key = MessageRandomKey(spec_, key);
-  if (!spec_.codec.needs_support() || key.phase == PHASE_BASIS) return encoded;
+  if (!spec_.codec.needs_support() || !HasSamples(key.phase)) return encoded;
   ASSIGN_OR_RETURN(SupportMap support, support_->Take(key));
   encoded.support = std::make_unique<SupportMap>(std::move(support));
   encoded.context.support = encoded.support.get();
@@ -104,7 +105,7 @@ absl::StatusOr<FeedbackSender::Encoded> MessageEncoder::EncodeOrPass(
 
 absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* encoded) {
   const Tensor& x = outgoing.x;
-  const bool training = outgoing.key.phase == PHASE_TRAIN;
+  const bool training = IsTrainingPass(outgoing.key.phase);
   const bool remembers = training && spec_.feedback.kind != FeedbackKind::kNone;
   std::vector<uint64_t> rows;
   if (remembers) {
@@ -146,7 +147,7 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Encode(const Outgoing& o
   encoded.message.codec = encoded.feedback.exact ? CodecSpec() : encoded.codec->spec();
   encoded.message.first_visit = encoded.feedback.first_visit;
   encoded.message.state_digest = encoded.feedback.state_digest;
-  if (spec_.keeps_support && outgoing.key.phase == PHASE_TRAIN) {
+  if (spec_.keeps_support && IsTrainingPass(outgoing.key.phase)) {
     ASSIGN_OR_RETURN(SupportMap map, SupportMap::Of(encoded.feedback.received, spec_.kernels));
     support_->Put(outgoing.key, std::move(map));
   }

@@ -7,18 +7,9 @@
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "base/stopwatch.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
-namespace {
-
-// Acknowledgements and sums of squares have no elements and no codec.
-bool HasTensor(const MessageKey& key) {
-  if (key.phase == PHASE_GRADIENT_NORM) return false;
-  if (key.phase == PHASE_BASIS) return true;
-  return key.direction == DIRECTION_ACTIVATION || key.phase == PHASE_TRAIN;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const BoundarySpec& spec,
                                                                         Link* link, Worker worker,
@@ -92,7 +83,7 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(Ste
   decoded.first_visit = message.first_visit;
   decoded.sample_digest = message.sample_digest;
   decoded.sum_of_squares = message.sum_of_squares;
-  if (!HasTensor(message.key)) return decoded;
+  if (!HasTensor(message.key.phase, message.key.direction)) return decoded;
   absl::Status status = decoder_->Check(message);
   if (status.ok()) {
     absl::StatusOr<Tensor> tensor = Decode(message);
@@ -123,7 +114,7 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
     slice.slice.ready = message.arrived;
     slice.Add(took);
   }
-  if (message.key.phase == PHASE_TRAIN) {
+  if (IsTrainingPass(message.key.phase)) {
     const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.decode.Observe(took.seconds);
     statistics_.decode_cpu_seconds += took.cpu_seconds;

@@ -9,17 +9,14 @@
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "base/stopwatch.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
 
 constexpr absl::Duration kAcknowledgementPatience = absl::Seconds(1);
 
-bool IsTraining(Phase phase) {
-  return phase == PHASE_TRAIN || phase == PHASE_GRADIENT_NORM || phase == PHASE_BASIS;
-}
-
-// Returns the trace's name for a send by the way that its message took.
+// Names a slice of the trace by the way that its message took.
 const char* SliceNameOf(Way way) {
   switch (way) {
     case Way::kMemory:
@@ -191,7 +188,7 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
         message.status().code(),
         absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": ", message.status().message()));
   }
-  const bool is_of_samples = !x.empty() && key.phase != PHASE_BASIS;
+  const bool is_of_samples = !x.empty() && HasSamples(key.phase);
   const uint64_t elements = is_of_samples ? x.elements() : 0;
   const uint64_t raw_bytes = is_of_samples ? x.bytes() : 0;
   // Drops this reference before the peer can answer. Its answer lets the executor drop its own, and
@@ -201,7 +198,7 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   const uint64_t wire_bytes = SendTraced(*std::move(message));
   const std::lock_guard<std::mutex> lock(mutex_);
   const BoundaryStatistics::Traffic one{1, elements, raw_bytes, payload_bytes, wire_bytes};
-  if (IsTraining(key.phase)) {
+  if (IsPartOfTraining(key.phase)) {
     statistics_.train += one;
     AtStep(key.step).sent += one;
   } else {
@@ -235,7 +232,7 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
     ASSIGN_OR_RETURN(error, encoder_->Measure(outgoing, encoded));
   }
   if (received != nullptr) *received = encoded.feedback.received;
-  if (outgoing.key.phase == PHASE_TRAIN) {
+  if (IsTrainingPass(outgoing.key.phase)) {
     const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.encode.Observe(took.seconds);
     statistics_.encode_cpu_seconds += took.cpu_seconds;

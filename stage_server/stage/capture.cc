@@ -6,11 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/safetensors.h"
 #include "base/status.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 
 absl::Status Capture::Offer(const MessageKey& key, const std::string& cut, const Tensor& x) {
-  if (spec_.steps.empty() || key.phase != PHASE_TRAIN) return absl::OkStatus();
+  if (spec_.steps.empty() || !IsTrainingPass(key.phase)) return absl::OkStatus();
   const bool is_gradient = key.direction == DIRECTION_GRADIENT;
   const bool is_wanted = is_gradient ? spec_.gradients : spec_.activations;
   if (!is_wanted || spec_.steps.count(key.step) == 0 || spec_.cuts.count(key.cut) == 0) {

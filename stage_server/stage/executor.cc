@@ -10,6 +10,7 @@
 #include "base/steady_time.h"
 #include "nn/sampling.h"
 #include "schedule/schedule.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
@@ -39,7 +40,7 @@ std::vector<SampleRange> BatchesOf(const SampleRange& all, int64_t batch_size) {
 FeedRequest RequestOf(const StageSpec& spec, const Work& work, const SampleRange& range,
                       int slice) {
   FeedRequest request{work.phase, work.epoch, range};
-  if (work.phase == PHASE_TRAIN && spec.slices() > 1) {
+  if (IsTrainingPass(work.phase) && spec.slices() > 1) {
     const int64_t first = spec.FirstPosition(slice);
     request.positions = {first, first + spec.slice_positions[slice]};
   }
@@ -216,7 +217,7 @@ void Executor::Announce(const Work& work, const std::vector<std::vector<SampleRa
     const int count = static_cast<int>(parts.size());
     for (const Action& forward : Forwards(spec.stages(), count, spec.chunks())) {
       if (!ReadsSamples(spec, forward.chunk)) continue;
-      const int slices = work.phase == PHASE_TRAIN ? spec.slices() : 1;
+      const int slices = IsTrainingPass(work.phase) ? spec.slices() : 1;
       for (int slice = 0; slice < slices; ++slice) {
         requests.push_back(RequestOf(spec, work, parts[forward.microbatch], slice));
       }

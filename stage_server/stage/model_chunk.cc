@@ -11,13 +11,14 @@
 #include "nn/segment/recorded_segment.h"
 #include "nn/segment/segment.h"
 #include "wire/memory_link.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
 
 Mode ModeOf(Phase phase) {
-  if (phase == PHASE_TRAIN) return Mode::kTrain;
-  return phase == PHASE_RECALIBRATE ? Mode::kRecalibrate : Mode::kEvaluate;
+  if (IsTrainingPass(phase)) return Mode::kTrain;
+  return Recalibrates(phase) ? Mode::kRecalibrate : Mode::kEvaluate;
 }
 
 // Returns whether a segment can be recorded: a recording knows one step, one input and whole
@@ -150,13 +151,13 @@ absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(
   std::optional<uint64_t> digest;
   if (samples) digest = samples->digest;
   ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
-  if (work.phase != PHASE_TRAIN) RETURN_IF_ERROR(upstream_->Acknowledge(work));
+  if (IsAcknowledged(work.phase)) RETURN_IF_ERROR(upstream_->Acknowledge(work));
   return received;
 }
 
 absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
                                              const std::optional<Samples>& samples) {
-  const bool training = work.phase == PHASE_TRAIN;
+  const bool training = IsTrainingPass(work.phase);
   auto in_flight = std::make_unique<InFlight>();
   in_flight->saved.resize(segments_.size());
   ASSIGN_OR_RETURN(auto input, Input(work, samples));
@@ -184,7 +185,7 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
     const InnerCut& cut = inner_cuts_[i];
     ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
   }
-  if (work.phase == PHASE_RECALIBRATE && ends_model_) return LossSums();
+  if (Recalibrates(work.phase) && ends_model_) return LossSums();
   if (ends_model_) {
     const size_t last = segments_.size() - 1;
     const PlannedSlice slice = SliceOf(work, last, "forward loss");
@@ -200,7 +201,7 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
 }
 
 absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
-  if (work.phase != PHASE_TRAIN && work.step > kEvaluationWindow) {
+  if (IsAcknowledged(work.phase) && work.step > kEvaluationWindow) {
     ScopedTimer timer(&WaitsAt(*downstream_).send, {});
     RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
   }
@@ -213,7 +214,7 @@ absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Sampl
   ASSIGN_OR_RETURN(PendingLoss loss,
                    SubmitSoftmaxCrossEntropy(
                        std::move(logits), Classes(), samples.labels, batch_rows, backend_.ops.get(),
-                       work.phase == PHASE_TRAIN ? &in_flight->dlogits : nullptr));
+                       IsTrainingPass(work.phase) ? &in_flight->dlogits : nullptr));
   losses_.push_back(std::move(loss));
   return absl::OkStatus();
 }
@@ -225,7 +226,7 @@ absl::Status ModelChunk::FinishCompute(const Work& work) {
 }
 
 absl::Status ModelChunk::AddLosses(const Work& work) {
-  const bool training = work.phase == PHASE_TRAIN;
+  const bool training = IsTrainingPass(work.phase);
   for (const PendingLoss& loss : std::exchange(losses_, {})) {
     const LossSums& sums = loss.sums();
     if (!std::isfinite(sums.loss)) {

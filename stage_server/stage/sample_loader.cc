@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/status.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
@@ -16,7 +17,7 @@ SampleRange WantedOf(const std::vector<int32_t>& sample, const FeedRequest& requ
 }  // namespace
 
 absl::StatusOr<LoadedSamples> SampleLoader::Load(const FeedRequest& request) {
-  const bool from_train = request.phase == PHASE_TRAIN || request.phase == PHASE_RECALIBRATE;
+  const bool from_train = ReadsTrainingData(request.phase);
   const Dataset& data = from_train ? *data_->train : *data_->test;
   FindIds(request, data);
   LoadedSamples samples;
@@ -32,7 +33,7 @@ absl::StatusOr<LoadedSamples> SampleLoader::Load(const FeedRequest& request) {
 void SampleLoader::FindIds(const FeedRequest& request, const Dataset& data) {
   const SampleRange& range = request.range;
   ids_.resize(range.last - range.first);
-  if (request.phase != PHASE_TRAIN) {
+  if (!IsTrainingPass(request.phase)) {
     std::iota(ids_.begin(), ids_.end(), range.first);
     return;
   }
@@ -45,7 +46,7 @@ void SampleLoader::FindIds(const FeedRequest& request, const Dataset& data) {
 
 Dataset::Augmentation SampleLoader::AugmentationFor(const FeedRequest& request, const Dataset& data,
                                                     int64_t id) const {
-  if (request.phase != PHASE_TRAIN) return {};
+  if (!IsTrainingPass(request.phase)) return {};
   return AugmentationOf(data, spec_.augment, spec_.data_seed, request.epoch, id);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "wire/message_kind.h"
+
 namespace thinwire {
 namespace {
 
@@ -125,7 +127,7 @@ bool NeedsSampleIds(const StageSpec& spec) {
 
 bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& boundary) {
   if (!work.compress) return false;
-  if (work.phase != PHASE_TRAIN) return !boundary.feedback.evaluates_exactly();
+  if (!IsTrainingPass(work.phase)) return !boundary.feedback.evaluates_exactly();
   if (boundary.direction == DIRECTION_ACTIVATION || !spec.gradients[boundary.cut].epilogue_only) {
     return true;
   }
@@ -136,7 +138,7 @@ bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& bou
 
 PlannedSlice StepSlice(const StageSpec& spec, const Work& work, const char* name) {
   PlannedSlice planned;
-  if (!spec.trace || work.phase != PHASE_TRAIN || !spec.trace->Wants(work.step)) return planned;
+  if (!spec.trace || !IsTrainingPass(work.phase) || !spec.trace->Wants(work.step)) return planned;
   planned.trace = spec.trace.get();
   planned.slice.name = name;
   planned.slice.step = work.step;
