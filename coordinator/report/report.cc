@@ -210,7 +210,7 @@ absl::StatusOr<Report> ReportOf(const std::vector<ReportedRun>& runs, const Repo
     report.experiments.emplace_back(one.name, one.runs.front()->experiment);
   }
   report.tables.push_back(SummaryTable(all, measure, baseline));
-  Target target;
+  ReportTarget target;
   target.measure = measure;
   target.inference =
       flags.inference == "uncompressed" ? Inference::kUncompressed : Inference::kCompressed;

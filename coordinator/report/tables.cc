@@ -215,7 +215,7 @@ ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure,
   return table;
 }
 
-ReportTable TargetTable(const std::vector<Configuration>& all, const Target& target) {
+ReportTable TargetTable(const std::vector<Configuration>& all, const ReportTarget& target) {
   ReportTable table;
   table.title = absl::StrCat("Time to ", Shown(target.value, target.measure));
   table.note = absl::StrCat(

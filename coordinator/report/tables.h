@@ -11,7 +11,7 @@ namespace thinwire {
 // far it is from `baseline`, an index, in the seeds that both have.
 ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure, size_t baseline);
 // How soon each reached the target, and the link rate below which its codecs save time.
-ReportTable TargetTable(const std::vector<Configuration>& all, const Target& target);
+ReportTable TargetTable(const std::vector<Configuration>& all, const ReportTarget& target);
 // Each direction of each cut: bits, error, coding time.
 ReportTable BoundaryTable(const std::vector<Configuration>& all);
 // Each run: seed, status, machine and version.

@@ -2,7 +2,7 @@
 
 namespace thinwire {
 
-std::optional<Reached> FirstReached(const ReportedRun& run, const Target& target) {
+std::optional<Reached> FirstReached(const ReportedRun& run, const ReportTarget& target) {
   std::optional<Reached> reached;
   double seconds = 0;
   size_t trained = 0;

@@ -7,7 +7,7 @@
 
 namespace thinwire {
 
-struct Target {
+struct ReportTarget {
   double value = 0;
   Inference inference = Inference::kCompressed;
   Measure measure = Measure::kAccuracy;
@@ -21,6 +21,6 @@ struct Reached {
 
 // The first evaluated epoch whose value reaches the target and whose next evaluated epoch does,
 // too; the last one has no next and needs none.
-std::optional<Reached> FirstReached(const ReportedRun& run, const Target& target);
+std::optional<Reached> FirstReached(const ReportedRun& run, const ReportTarget& target);
 
 }  // namespace thinwire

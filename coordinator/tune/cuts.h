@@ -14,7 +14,7 @@ using TuneCandidates = google::protobuf::RepeatedPtrField<TuneCandidate>;
 // The candidate of that name among `all`, which has it.
 const TuneCandidate& Named(const TuneCandidates& all, const std::string& name);
 // Those that have not fallen, but for `none`, in their order.
-std::vector<TuneCandidate*> Standing(TuneCandidates* all);
+std::vector<TuneCandidate*> StillStanding(TuneCandidates* all);
 
 // By step_seconds: those fall whose step is no faster than that of `none`, or than that of one
 // that comes earlier in the same family.
