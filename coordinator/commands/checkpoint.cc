@@ -29,19 +29,19 @@ namespace thinwire {
 namespace {
 
 constexpr char kCheckpointExamples[] =
-    "DIR is the folder of a run; its checkpoints stand in DIR/checkpoints, a folder for each "
-    "step.\n"
-    "verify reads all of them and compares every file with its SHA-256. export verifies the "
-    "newest,\n"
-    "or that of --step, and copies its model to a folder of its own, which init and transformers\n"
-    "open like the model of a run that has ended.\n\n"
-    "Examples:\n"
-    "  thinwire checkpoint list runs/shakespeare\n"
-    "  thinwire checkpoint verify runs/shakespeare\n"
-    "  thinwire checkpoint export runs/shakespeare\n"
-    "  thinwire checkpoint export runs/shakespeare --step 1200 --out models/shakespeare-1200\n"
-    "Exit codes: 0 done, 1 a checkpoint is broken or the export failed, 2 wrong usage or no\n"
-    "checkpoint, 130 interrupted.\n";
+    R"(DIR is the folder of a run; its checkpoints stand in DIR/checkpoints, a folder for each step.
+verify reads all of them and compares every file with its SHA-256. export verifies the newest,
+or that of --step, and copies its model to a folder of its own, which init and transformers
+open like the model of a run that has ended.
+
+Examples:
+  thinwire checkpoint list runs/shakespeare
+  thinwire checkpoint verify runs/shakespeare
+  thinwire checkpoint export runs/shakespeare
+  thinwire checkpoint export runs/shakespeare --step 1200 --out models/shakespeare-1200
+Exit codes: 0 done, 1 a checkpoint is broken or the export failed, 2 wrong usage or no
+checkpoint, 130 interrupted.
+)";
 
 namespace fs = std::filesystem;
 

@@ -31,14 +31,14 @@ struct CodecsFlags {
   SessionOptions session;           // of the short run
 };
 
-constexpr char kCodecsExamples[] =
-    "Examples:\n"
-    "  thinwire codecs\n"
-    "  thinwire codecs --conformance 'topk(ratio=0.1, scope=sample)'\n"
-    "  thinwire codecs --conformance ./libsign.so --parameters '{\"center\": false}'\n"
-    "  thinwire codecs --measure runs/quickstart/captures/*.safetensors\n"
-    "  thinwire codecs --measure --codec fp8 --codec ./libsign.so\n"
-    "Exit codes: 0 done or all checks passed, 1 failed, 2 wrong usage, 130 interrupted.\n";
+constexpr char kCodecsExamples[] = R"(Examples:
+  thinwire codecs
+  thinwire codecs --conformance 'topk(ratio=0.1, scope=sample)'
+  thinwire codecs --conformance ./libsign.so --parameters '{"center": false}'
+  thinwire codecs --measure runs/quickstart/captures/*.safetensors
+  thinwire codecs --measure --codec fp8 --codec ./libsign.so
+Exit codes: 0 done or all checks passed, 1 failed, 2 wrong usage, 130 interrupted.
+)";
 
 absl::StatusOr<std::vector<CodecSpec>> CodecsToMeasure(const CodecsFlags& flags) {
   std::vector<CodecSpec> specs;

@@ -12,19 +12,19 @@
 namespace thinwire {
 namespace {
 
-// What the command line says.
 struct CompareFlags {
   std::string left, right;  // folders
 };
 
 constexpr char kCompareExamples[] =
-    "LEFT and RIGHT are each a run's folder, a sweep's, or one that holds runs' folders. Runs pair "
-    "by row\n"
-    "and seed.\n\n"
-    "Examples:\n"
-    "  thinwire compare runs/quickstart runs/topk2\n"
-    "  thinwire compare runs/codecs runs/codecs-of-last-week\n"
-    "Exit codes: 0 done, 2 wrong usage, or nothing to compare.\n";
+    R"(LEFT and RIGHT are each a run's folder, a sweep's, or one that holds runs' folders. Runs pair by row
+and seed.
+
+Examples:
+  thinwire compare runs/quickstart runs/topk2
+  thinwire compare runs/codecs runs/codecs-of-last-week
+Exit codes: 0 done, 2 wrong usage, or nothing to compare.
+)";
 
 absl::StatusOr<std::string> Compared(const CompareFlags& flags) {
   ASSIGN_OR_RETURN(const RunSet left, FindRuns(flags.left));

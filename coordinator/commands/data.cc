@@ -29,14 +29,16 @@ struct DataFlags {
 };
 
 constexpr char kDataExamples[] =
-    "Downloads by curl, unpacks by tar or unzip, and compares every file with the official\n"
-    "checksum. What was interrupted goes on where it ended.\n\n"
-    "Examples:\n"
-    "  thinwire data list\n"
-    "  thinwire data fetch cifar10\n"
-    "  thinwire data fetch wikitext2 gpt2-bpe\n"
-    "  thinwire data fetch cifar10 --dir /data/cifar10 --from https://mirror.example/datasets\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n";
+    R"(Downloads by curl, unpacks by tar or unzip, and compares every file with the official
+checksum. What was interrupted goes on where it ended.
+
+Examples:
+  thinwire data list
+  thinwire data fetch cifar10
+  thinwire data fetch wikitext2 gpt2-bpe
+  thinwire data fetch cifar10 --dir /data/cifar10 --from https://mirror.example/datasets
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+)";
 
 const OfficialData* FindOfficial(const std::string& name) {
   for (const OfficialData& data : AllOfficialData()) {

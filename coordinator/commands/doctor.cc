@@ -20,7 +20,6 @@
 namespace thinwire {
 namespace {
 
-// What the command line says.
 struct DoctorFlags {
   SessionOptions session;
   double min_mbit = 10;         // of each link, in each direction
@@ -28,17 +27,17 @@ struct DoctorFlags {
 };
 
 constexpr char kDoctorExamples[] =
-    "Asks each stage server what it is and has, measures the links between neighbours by messages "
-    "of\n"
-    "the data plane, and codecs on this machine, and says which codec would pay on which link and\n"
-    "what is wrong (docs/doctor.md). Without --stages: of two that it starts here. Some seconds "
-    "for\n"
-    "each link; servers that a run has leased are left alone and named.\n\n"
-    "Examples:\n"
-    "  thinwire doctor\n"
-    "  thinwire doctor --stages 'node{1..4}:4700' --min_mbit 50\n"
-    "  thinwire doctor --stages a:4700,b:4700 --format json\n"
-    "Exit codes: 0 nothing is wrong, 1 problems, 2 wrong usage, 130 interrupted.\n";
+    R"(Asks each stage server what it is and has, measures the links between neighbours by messages of
+the data plane, and codecs on this machine, and says which codec would pay on which link and
+what is wrong (docs/doctor.md). Without --stages: of two that it starts here. Some seconds for
+each link; servers that a run has leased are left alone and named.
+
+Examples:
+  thinwire doctor
+  thinwire doctor --stages 'node{1..4}:4700' --min_mbit 50
+  thinwire doctor --stages a:4700,b:4700 --format json
+Exit codes: 0 nothing is wrong, 1 problems, 2 wrong usage, 130 interrupted.
+)";
 
 constexpr int kLocalStages = 2;
 

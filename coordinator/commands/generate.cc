@@ -31,7 +31,6 @@
 namespace thinwire {
 namespace {
 
-// What the command line says.
 struct GenerateFlags {
   std::string run;                     // its folder
   std::vector<std::string> overrides;  // path=value
@@ -46,24 +45,24 @@ struct GenerateFlags {
 };
 
 constexpr char kGenerateExamples[] =
-    "Takes the weights that a run of a language model left in DIR/model and lets its stages draw\n"
-    "token after token. Stdout gets the prompt and what follows it, stderr the speed and what\n"
-    "crossed the cuts for each token, prompt included.\n\n"
-    "The vocabulary is that of DIR/model: the text may be gone. An empty prompt is the token\n"
-    "<|endoftext|>, or a line's end where the run was taught no such token; it is not printed. "
-    "When\n"
-    "the model's context is full, its later half becomes the beginning of a new one. Equal flags "
-    "and\n"
-    "stages give equal texts. With compression on, activations cross cuts as the experiment says,\n"
-    "which takes codecs that code each position by itself, as those with scope token do.\n\n"
-    "Examples:\n"
-    "  thinwire generate runs/shakespeare --prompt ROMEO: --tokens 300\n"
-    "  thinwire generate runs/shakespeare --temperature 0.8 --top_k 20 --seed 7\n"
-    "  thinwire generate runs/shakespeare --compression off --set pipeline.stages=1 <prompt.txt "
-    "\\\n"
-    "      --prompt -\n"
-    "  thinwire generate runs/shakespeare --stages a:4700,b:4700,c:4700,d:4700 --temperature 0\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, run or prompt, 130 interrupted.\n";
+    R"(Takes the weights that a run of a language model left in DIR/model and lets its stages draw
+token after token. Stdout gets the prompt and what follows it, stderr the speed and what
+crossed the cuts for each token, prompt included.
+
+The vocabulary is that of DIR/model: the text may be gone. An empty prompt is the token
+<|endoftext|>, or a line's end where the run was taught no such token; it is not printed. When
+the model's context is full, its later half becomes the beginning of a new one. Equal flags and
+stages give equal texts. With compression on, activations cross cuts as the experiment says,
+which takes codecs that code each position by itself, as those with scope token do.
+
+Examples:
+  thinwire generate runs/shakespeare --prompt ROMEO: --tokens 300
+  thinwire generate runs/shakespeare --temperature 0.8 --top_k 20 --seed 7
+  thinwire generate runs/shakespeare --compression off --set pipeline.stages=1 <prompt.txt \
+      --prompt -
+  thinwire generate runs/shakespeare --stages a:4700,b:4700,c:4700,d:4700 --temperature 0
+Exit codes: 0 done, 1 failed, 2 wrong usage, run or prompt, 130 interrupted.
+)";
 
 // Text on its way to stdout, as it comes. The bytes of a character wait until it is whole. A
 // terminal is shown it as Printable has it.

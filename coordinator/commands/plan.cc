@@ -42,18 +42,18 @@ struct PlanFlags {
 };
 
 constexpr char kPlanExamples[] =
-    "Without --link_mbit: step times of the experiment at some usual link rates. With it also a "
-    "table\n"
-    "of codecs, microbatches and schedules on that link, fastest first. Compute and codecs are "
-    "measured\n"
-    "here in some seconds, or are those of a run (--from); docs/plan.md has the rest.\n\n"
-    "Examples:\n"
-    "  thinwire plan experiments/quickstart.yaml\n"
-    "  thinwire plan my.yaml --link_mbit 50 --rtt_ms 100 --codec 'topk(ratio=0.1)' \\\n"
-    "      --codec 'uniform(bits=4) | uniform(bits=8)' --microbatches 1,2,4,8\n"
-    "  thinwire plan my.yaml --link_mbit 100 --from runs/short --format json\n"
-    "A pair 'A | G' has A on activations and G on gradients.\n"
-    "Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.\n";
+    R"(Without --link_mbit: step times of the experiment at some usual link rates. With it also a table
+of codecs, microbatches and schedules on that link, fastest first. Compute and codecs are measured
+here in some seconds, or are those of a run (--from); docs/plan.md has the rest.
+
+Examples:
+  thinwire plan experiments/quickstart.yaml
+  thinwire plan my.yaml --link_mbit 50 --rtt_ms 100 --codec 'topk(ratio=0.1)' \
+      --codec 'uniform(bits=4) | uniform(bits=8)' --microbatches 1,2,4,8
+  thinwire plan my.yaml --link_mbit 100 --from runs/short --format json
+A pair 'A | G' has A on activations and G on gradients.
+Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.
+)";
 
 // What the flags ask for, all of it right.
 struct Question {

@@ -36,7 +36,6 @@
 namespace thinwire {
 namespace {
 
-// What the command line says.
 struct ProbeFlags {
   std::string target;                  // folder of a run, or path of an experiment file
   std::vector<std::string> overrides;  // path=value
@@ -52,31 +51,28 @@ struct ProbeFlags {
 };
 
 constexpr char kProbeExamples[] =
-    "Takes a run's final weights and the first batches of the epoch that would follow, or an\n"
-    "experiment's initial weights and its first batches. Computes the gradient of each batch "
-    "without\n"
-    "codecs, then with each codec on activations alone (forward), on gradients alone (backward) "
-    "and\n"
-    "on both, and tells how far the parameter gradient is from the one without: cosine, relative\n"
-    "error, ratio of norms; for the whole model and for the segments between the cuts. Beside it "
-    "what\n"
-    "the codec cost (wire bits per element) and lost at the cuts. The experiment's own compression "
-    "is\n"
-    "left aside. Nothing is trained and the run's folder is not written to.\n\n"
-    "Examples:\n"
-    "  thinwire probe runs/quickstart\n"
-    "  thinwire probe experiments/quickstart.yaml --batches 8 --out probe.md --out probe.json\n"
-    "  thinwire probe runs/quickstart --codec 'topk(ratio=0.1, scope=sample)' \\\n"
-    "      --codec 'uniform(bits=4, zero=on_grid)' --format csv\n"
-    "  thinwire probe runs/quickstart \\\n"
-    "      --codec 'topk(ratio=0.1, scope=sample) | topk(indices=shared)'\n"
-    "A pair 'A | G' has A on activations and G on gradients.\n\n"
-    "With --budget each direction of each cut is compressed alone at several rates, and the budget "
-    "is\n"
-    "shared so that the gradient's error is least: as compression.boundaries of an experiment "
-    "file.\n"
-    "  thinwire probe runs/cifar10 --budget 1.25 --out shares.md --out shares.yaml\n"
-    "Exit codes: 0 done, 1 probe failed, 2 wrong usage, experiment or codec, 130 interrupted.\n";
+    R"(Takes a run's final weights and the first batches of the epoch that would follow, or an
+experiment's initial weights and its first batches. Computes the gradient of each batch without
+codecs, then with each codec on activations alone (forward), on gradients alone (backward) and
+on both, and tells how far the parameter gradient is from the one without: cosine, relative
+error, ratio of norms; for the whole model and for the segments between the cuts. Beside it what
+the codec cost (wire bits per element) and lost at the cuts. The experiment's own compression is
+left aside. Nothing is trained and the run's folder is not written to.
+
+Examples:
+  thinwire probe runs/quickstart
+  thinwire probe experiments/quickstart.yaml --batches 8 --out probe.md --out probe.json
+  thinwire probe runs/quickstart --codec 'topk(ratio=0.1, scope=sample)' \
+      --codec 'uniform(bits=4, zero=on_grid)' --format csv
+  thinwire probe runs/quickstart \
+      --codec 'topk(ratio=0.1, scope=sample) | topk(indices=shared)'
+A pair 'A | G' has A on activations and G on gradients.
+
+With --budget each direction of each cut is compressed alone at several rates, and the budget is
+shared so that the gradient's error is least: as compression.boundaries of an experiment file.
+  thinwire probe runs/cifar10 --budget 1.25 --out shares.md --out shares.yaml
+Exit codes: 0 done, 1 probe failed, 2 wrong usage, experiment or codec, 130 interrupted.
+)";
 
 namespace fs = std::filesystem;
 

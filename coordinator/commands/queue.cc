@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,7 +17,6 @@
 #include "base/file.h"
 #include "base/host_port.h"
 #include "base/printable.h"
-#include "base/status.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
 #include "coordinator/files/json.h"
@@ -27,7 +27,6 @@
 namespace thinwire {
 namespace {
 
-// What the command line says.
 struct QueueFlags {
   std::string server = kQueueAddress;  // host:port
   SecurityOptions security;
@@ -38,52 +37,58 @@ struct QueueFlags {
 };
 
 constexpr char kSubmitExamples[] =
-    "Prints the ids of the runs. All files are checked by the server before it takes the first.\n"
-    "Paths in an experiment are the server's.\n\n"
-    "Examples:\n"
-    "  thinwire submit experiments/quickstart.yaml\n"
-    "  thinwire submit --server trainer:4600 a.yaml b.yaml --set epochs=20 \\\n"
-    "      --tls_cert coordinator.pem --tls_key coordinator.key --tls_ca ca.pem\n"
-    "Exit codes: 0 taken, 1 the server cannot be reached or has no room, 2 wrong usage or\n"
-    "experiment.\n";
+    R"(Prints the ids of the runs. All files are checked by the server before it takes the first.
+Paths in an experiment are the server's.
+
+Examples:
+  thinwire submit experiments/quickstart.yaml
+  thinwire submit --server trainer:4600 a.yaml b.yaml --set epochs=20 \
+      --tls_cert coordinator.pem --tls_key coordinator.key --tls_ca ca.pem
+Exit codes: 0 taken, 1 the server cannot be reached or has no room, 2 wrong usage or
+experiment.
+)";
 
 constexpr char kWatchExamples[] =
-    "Prints what the run has printed and prints, to its end. Ctrl-C ends the watch, not the "
-    "run.\n\n"
-    "Examples:\n"
-    "  thinwire watch quickstart-1\n"
-    "Exit codes: the run's, as of thinwire run; 1 the server was lost, 2 unknown run.\n";
+    R"(Prints what the run has printed and prints, to its end. Ctrl-C ends the watch, not the run.
 
-constexpr char kListExamples[] =
-    "Examples:\n"
-    "  thinwire list\n"
-    "  thinwire list --format json\n";
+Examples:
+  thinwire watch quickstart-1
+Exit codes: the run's, as of thinwire run; 1 the server was lost, 2 unknown run.
+)";
+
+constexpr char kListExamples[] = R"(Examples:
+  thinwire list
+  thinwire list --format json
+)";
 
 constexpr char kCancelExamples[] =
-    "Takes a run out of the queue, or interrupts it as Ctrl-C does, with a checkpoint and a "
-    "summary\n"
-    "of what was reached, and returns when it has ended.\n\n"
-    "Examples:\n"
-    "  thinwire cancel quickstart-2\n"
-    "Exit codes: 0 it has ended, 1 the server cannot be reached, 2 unknown run.\n";
+    R"(Takes a run out of the queue, or interrupts it as Ctrl-C does, with a checkpoint and a summary
+of what was reached, and returns when it has ended.
+
+Examples:
+  thinwire cancel quickstart-2
+Exit codes: 0 it has ended, 1 the server cannot be reached, 2 unknown run.
+)";
 
 constexpr absl::Duration kShortCall = absl::Seconds(30);
 
-absl::StatusOr<std::unique_ptr<QueueClient>> Dial(const QueueFlags& flags,
-                                                  Interruption* interruption) {
+// Asks the server, which has to answer within `patience`: kExitDone if it does; otherwise says what
+// went wrong, and whose fault it is.
+ExitCode Ask(const QueueFlags& flags, absl::Duration patience, Interruption* interruption,
+             const std::function<grpc::Status(Queue::Stub*, grpc::ClientContext*)>& call) {
   const absl::Status address = ParseHostPort(flags.server).status();
   if (!address.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--server: ", address.message()));
+    return Complain(absl::InvalidArgumentError(absl::StrCat("--server: ", address.message())),
+                    kExitUsage);
   }
-  ASSIGN_OR_RETURN(Security security, Security::Load(flags.security));
-  return std::make_unique<QueueClient>(flags.server, std::move(security), interruption);
-}
-
-// Says what went wrong, and whose fault it is.
-ExitCode ExitOf(const absl::Status& error, const Interruption& interruption) {
-  if (interruption.seen()) return Complain(absl::CancelledError("interrupted"), kExitInterrupted);
-  const bool is_users = absl::IsInvalidArgument(error) || absl::IsNotFound(error);
-  return Complain(error, is_users ? kExitUsage : kExitFailed);
+  absl::StatusOr<Security> security = Security::Load(flags.security);
+  if (!security.ok()) return Complain(security.status(), kExitUsage);
+  QueueClient client(flags.server, *std::move(security), interruption);
+  const absl::Status status = client.Call(patience, call);
+  if (status.ok()) return kExitDone;
+  if (interruption->seen()) return Complain(absl::CancelledError("interrupted"), kExitInterrupted);
+  const bool is_users = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+  return Complain(status, is_users ? kExitUsage : kExitFailed);
 }
 
 std::string WhatOf(const QueuedRunStatus& run) {
@@ -132,14 +137,12 @@ int SubmitCommand(const QueueFlags& flags, Interruption* interruption) {
     file->set_text(*text);
   }
   for (const std::string& override_text : flags.overrides) request.add_overrides(override_text);
-  const auto client = Dial(flags, interruption);
-  if (!client.ok()) return Complain(client.status(), kExitUsage);
   SubmitResponse response;
-  const absl::Status status =
-      (*client)->Call(kShortCall, [&](Queue::Stub* stub, grpc::ClientContext* context) {
+  const ExitCode asked =
+      Ask(flags, kShortCall, interruption, [&](Queue::Stub* stub, grpc::ClientContext* context) {
         return stub->Submit(context, request, &response);
       });
-  if (!status.ok()) return ExitOf(status, *interruption);
+  if (asked != kExitDone) return asked;
   std::string ids;
   for (const std::string& run : response.runs()) absl::StrAppend(&ids, PrintableLine(run), "\n");
   return PrintResult(ids);
@@ -147,24 +150,23 @@ int SubmitCommand(const QueueFlags& flags, Interruption* interruption) {
 
 // Prints what the run prints, to its end, and returns the run's exit code.
 int WatchCommand(const QueueFlags& flags, Interruption* interruption) {
-  const auto client = Dial(flags, interruption);
-  if (!client.ok()) return Complain(client.status(), kExitUsage);
   WatchRequest request;
   request.set_run(flags.run);
   QueuedRunStatus end;
   absl::Status printed;
-  const absl::Status status = (*client)->Call(
-      absl::InfiniteDuration(), [&](Queue::Stub* stub, grpc::ClientContext* context) {
-        const auto reader = stub->Watch(context, request);
-        for (WatchEvent event; printed.ok() && reader->Read(&event);) {
-          if (event.has_end()) end = event.end();
-          if (!event.text().empty()) printed = Print(event.text());
-        }
-        if (!printed.ok()) context->TryCancel();
-        return reader->Finish();
-      });
+  const auto follow = [&](Queue::Stub* stub, grpc::ClientContext* context) {
+    const auto reader = stub->Watch(context, request);
+    for (WatchEvent event; printed.ok() && reader->Read(&event);) {
+      if (event.has_end()) end = event.end();
+      if (!event.text().empty()) printed = Print(event.text());
+    }
+    if (!printed.ok()) context->TryCancel();
+    const grpc::Status read = reader->Finish();
+    return printed.ok() ? read : grpc::Status::OK;
+  };
+  const ExitCode asked = Ask(flags, absl::InfiniteDuration(), interruption, follow);
   if (!printed.ok()) return Complain(printed, kExitFailed);
-  if (!status.ok()) return ExitOf(status, *interruption);
+  if (asked != kExitDone) return asked;
   const std::string what = WhatOf(end);
   const ExitCode said =
       PrintResult(PrintableLine(absl::StrCat(end.run(), ": ", end.state(),
@@ -175,29 +177,25 @@ int WatchCommand(const QueueFlags& flags, Interruption* interruption) {
 
 // Prints all runs, a line each.
 int ListCommand(const QueueFlags& flags, Interruption* interruption) {
-  const auto client = Dial(flags, interruption);
-  if (!client.ok()) return Complain(client.status(), kExitUsage);
   ListResponse list;
-  const absl::Status status =
-      (*client)->Call(kShortCall, [&](Queue::Stub* stub, grpc::ClientContext* context) {
+  const ExitCode asked =
+      Ask(flags, kShortCall, interruption, [&](Queue::Stub* stub, grpc::ClientContext* context) {
         return stub->List(context, {}, &list);
       });
-  if (!status.ok()) return ExitOf(status, *interruption);
+  if (asked != kExitDone) return asked;
   return PrintResult(flags.format == "json" ? JsonText(ToJson(list), 2) + "\n" : Table(list));
 }
 
 // Returns 0 when the run has ended, however it did; prints how.
 int CancelCommand(const QueueFlags& flags, Interruption* interruption) {
-  const auto client = Dial(flags, interruption);
-  if (!client.ok()) return Complain(client.status(), kExitUsage);
   CancelRequest request;
   request.set_run(flags.run);
   CancelResponse response;
-  const absl::Status status = (*client)->Call(absl::InfiniteDuration(),
-                                              [&](Queue::Stub* stub, grpc::ClientContext* context) {
-                                                return stub->Cancel(context, request, &response);
-                                              });
-  if (!status.ok()) return ExitOf(status, *interruption);
+  const auto cancel = [&](Queue::Stub* stub, grpc::ClientContext* context) {
+    return stub->Cancel(context, request, &response);
+  };
+  const ExitCode asked = Ask(flags, absl::InfiniteDuration(), interruption, cancel);
+  if (asked != kExitDone) return asked;
   return PrintResult(
       PrintableLine(absl::StrCat(response.run().run(), ": ", response.run().state())) + "\n");
 }

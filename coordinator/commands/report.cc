@@ -28,19 +28,18 @@ struct ReportCommandFlags {
 };
 
 constexpr char kReportExamples[] =
-    "DIR is the folder of a run, or one with runs below it; runs that differ in their seed alone "
-    "are\n"
-    "one configuration. The page loads nothing from elsewhere: summary, curves, accuracy against "
-    "bytes,\n"
-    "time to a target, every cut, every run and its experiment file. A run that has not finished "
-    "is\n"
-    "shown as such.\n\n"
-    "Examples:\n"
-    "  thinwire report runs/quickstart\n"
-    "  thinwire report runs/none runs/topk10 --out report.html --baseline none\n"
-    "  thinwire report runs/sweep --target 0.65 --format md\n"
-    "  thinwire report runs --out results.csv\n"
-    "Exit codes: 0 done, 1 the file could not be written, 2 wrong usage or no runs.\n";
+    R"(DIR is the folder of a run, or one with runs below it; runs that differ in their seed alone are
+one configuration. The page loads nothing from elsewhere: summary, curves, accuracy against bytes,
+time to a target, every cut, every run and its experiment file. A run that has not finished is
+shown as such.
+
+Examples:
+  thinwire report runs/quickstart
+  thinwire report runs/none runs/topk10 --out report.html --baseline none
+  thinwire report runs/sweep --target 0.65 --format md
+  thinwire report runs --out results.csv
+Exit codes: 0 done, 1 the file could not be written, 2 wrong usage or no runs.
+)";
 
 absl::StatusOr<std::string> TextOf(const ReportCommandFlags& flags, const std::string& format) {
   if (flags.report.target && !std::isfinite(*flags.report.target)) {

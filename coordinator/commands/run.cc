@@ -34,16 +34,16 @@
 namespace thinwire {
 namespace {
 
-constexpr char kRunExamples[] =
-    "Examples:\n"
-    "  thinwire run experiments/quickstart.yaml\n"
-    "  thinwire run experiments/quickstart.yaml --set compression.activations.codec=topk \\\n"
-    "      --set compression.activations.ratio=0.1 --out runs/topk10\n"
-    "  thinwire run experiments/quickstart.yaml --stages a:4700,b:4700,c:4700,d:4700\n"
-    "  thinwire run experiments/quickstart.yaml --stages 'node{1..4}:4700' --stages_wait 300\n"
-    "  thinwire run --resume runs/quickstart --set epochs=20\n"
-    "  thinwire run experiments/quickstart.yaml --trace steps=10..12\n"
-    "Exit codes: 0 done, 1 run failed, 2 wrong usage or experiment file, 130 interrupted.\n";
+constexpr char kRunExamples[] = R"(Examples:
+  thinwire run experiments/quickstart.yaml
+  thinwire run experiments/quickstart.yaml --set compression.activations.codec=topk \
+      --set compression.activations.ratio=0.1 --out runs/topk10
+  thinwire run experiments/quickstart.yaml --stages a:4700,b:4700,c:4700,d:4700
+  thinwire run experiments/quickstart.yaml --stages 'node{1..4}:4700' --stages_wait 300
+  thinwire run --resume runs/quickstart --set epochs=20
+  thinwire run experiments/quickstart.yaml --trace steps=10..12
+Exit codes: 0 done, 1 run failed, 2 wrong usage or experiment file, 130 interrupted.
+)";
 
 void Tell(const std::string& line) {
   std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());

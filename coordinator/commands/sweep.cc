@@ -27,7 +27,6 @@
 namespace thinwire {
 namespace {
 
-// What the command line says.
 struct SweepFlags {
   std::string file;                    // of a sweep or an experiment
   std::vector<std::string> overrides;  // path=value, of all rows
@@ -46,20 +45,20 @@ struct SweepFlags {
 };
 
 constexpr char kSweepExamples[] =
-    "FILE is a sweep, which names an experiment, rows, axes and seeds (docs/sweeps.md), or an\n"
-    "experiment, with --grid or --seeds. Each run has a folder, OUT/runs/ROW-seedN. The same "
-    "command\n"
-    "goes on after any interruption: what is finished stays, what is not goes on from its "
-    "checkpoint.\n\n"
-    "Examples:\n"
-    "  thinwire sweep experiments/sweeps/codecs.yaml --out runs/codecs\n"
-    "  thinwire sweep experiments/quickstart.yaml --seeds 1,2,3 --out runs/ratios \\\n"
-    "      --grid compression.activations.ratio=0.5,0.1,0.02 --grid optimizer.lr=0.05,0.1\n"
-    "  thinwire sweep my.yaml --jobs 2 --set pipeline.threads=1\n"
-    "  thinwire sweep my.yaml --stages a:4700,b:4700 --stages c:4700,d:4700\n"
-    "  thinwire sweep my.yaml --only 'none|topk.*' --list\n"
-    "  thinwire sweep --export csv runs/my\n"
-    "Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.\n";
+    R"(FILE is a sweep, which names an experiment, rows, axes and seeds (docs/sweeps.md), or an
+experiment, with --grid or --seeds. Each run has a folder, OUT/runs/ROW-seedN. The same command
+goes on after any interruption: what is finished stays, what is not goes on from its checkpoint.
+
+Examples:
+  thinwire sweep experiments/sweeps/codecs.yaml --out runs/codecs
+  thinwire sweep experiments/quickstart.yaml --seeds 1,2,3 --out runs/ratios \
+      --grid compression.activations.ratio=0.5,0.1,0.02 --grid optimizer.lr=0.05,0.1
+  thinwire sweep my.yaml --jobs 2 --set pipeline.threads=1
+  thinwire sweep my.yaml --stages a:4700,b:4700 --stages c:4700,d:4700
+  thinwire sweep my.yaml --only 'none|topk.*' --list
+  thinwire sweep --export csv runs/my
+Exit codes: 0 done, 1 a run failed, 2 wrong usage or a row is refused, 130 interrupted.
+)";
 
 absl::StatusOr<Sweep> Described(const SweepFlags& flags) {
   ASSIGN_OR_RETURN(Sweep sweep, ReadSweep(flags.file));

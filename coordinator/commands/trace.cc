@@ -26,18 +26,17 @@ struct TraceFlags {
 };
 
 constexpr char kTraceExamples[] =
-    "DIR is the folder of a run with --trace. Says where the time of the traced steps went, stage "
-    "by\n"
-    "stage, and for what each stage waited; --svg draws one of them. The file itself, "
-    "DIR/trace.json,\n"
-    "opens in https://ui.perfetto.dev. Evaluation is not traced. docs/schedules.md has the "
-    "rest.\n\n"
-    "Examples:\n"
-    "  thinwire run experiments/quickstart.yaml --trace steps=10..12\n"
-    "  thinwire trace runs/quickstart\n"
-    "  thinwire trace runs/quickstart --step 11 --svg step.svg\n"
-    "  thinwire trace runs/quickstart --format json\n"
-    "Exit codes: 0 done, 1 the picture could not be written, 2 wrong usage or no trace.\n";
+    R"(DIR is the folder of a run with --trace. Says where the time of the traced steps went, stage by
+stage, and for what each stage waited; --svg draws one of them. The file itself, DIR/trace.json,
+opens in https://ui.perfetto.dev. Evaluation is not traced. docs/schedules.md has the rest.
+
+Examples:
+  thinwire run experiments/quickstart.yaml --trace steps=10..12
+  thinwire trace runs/quickstart
+  thinwire trace runs/quickstart --step 11 --svg step.svg
+  thinwire trace runs/quickstart --format json
+Exit codes: 0 done, 1 the picture could not be written, 2 wrong usage or no trace.
+)";
 
 int TraceCommand(const TraceFlags& flags) {
   const absl::StatusOr<RunTrace> trace = ReadTrace(flags.run);

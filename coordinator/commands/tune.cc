@@ -49,25 +49,22 @@ struct TuneFlags {
 };
 
 constexpr char kTuneExamples[] =
-    "Which codec reaches the target soonest over this link? Candidates, a built-in library of "
-    "pairs\n"
-    "or --codec, are cut by the step that each makes on the link, then by what it does to the\n"
-    "gradient of some batches, then by short trainings on this machine, in rungs: each is longer,\n"
-    "has more seeds and half the candidates, beside `none` with the same seeds. All of it takes "
-    "at\n"
-    "most a fifth of training each candidate that is trained in full with every seed. Accuracy "
-    "does\n"
-    "not depend on the link, so none is needed. OUT gets tuned.yaml, the experiment with the "
-    "choice,\n"
-    "and tune.json; the same command goes on after any interruption. docs/tune.md has the rest.\n\n"
-    "Examples:\n"
-    "  thinwire tune my.yaml --link_mbit 100 --set pipeline.threads=1\n"
-    "  thinwire tune experiments/shakespeare.yaml --link_mbit 50 --rtt_ms 100 --max_loss 0.02\n"
-    "  thinwire tune my.yaml --link_mbit 20 --codec 'ecsq(rate=2)' --codec 'fp8 | "
-    "uniform(bits=4)'\n"
-    "  thinwire run runs/my-tune/tuned.yaml\n"
-    "A pair 'A | G' has A on activations and G on gradients.\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong usage or experiment, 130 interrupted.\n";
+    R"(Which codec reaches the target soonest over this link? Candidates, a built-in library of pairs
+or --codec, are cut by the step that each makes on the link, then by what it does to the
+gradient of some batches, then by short trainings on this machine, in rungs: each is longer,
+has more seeds and half the candidates, beside `none` with the same seeds. All of it takes at
+most a fifth of training each candidate that is trained in full with every seed. Accuracy does
+not depend on the link, so none is needed. OUT gets tuned.yaml, the experiment with the choice,
+and tune.json; the same command goes on after any interruption. docs/tune.md has the rest.
+
+Examples:
+  thinwire tune my.yaml --link_mbit 100 --set pipeline.threads=1
+  thinwire tune experiments/shakespeare.yaml --link_mbit 50 --rtt_ms 100 --max_loss 0.02
+  thinwire tune my.yaml --link_mbit 20 --codec 'ecsq(rate=2)' --codec 'fp8 | uniform(bits=4)'
+  thinwire run runs/my-tune/tuned.yaml
+A pair 'A | G' has A on activations and G on gradients.
+Exit codes: 0 done, 1 failed, 2 wrong usage or experiment, 130 interrupted.
+)";
 
 constexpr double kPoints = 1.0, kNats = 0.02;  // of --max_loss by default
 
