@@ -17,10 +17,6 @@ TensorView ViewOf(const Matrix& matrix) {
   return view;
 }
 
-Matrix MatrixOf(const Tensor& tensor) {
-  return {static_cast<float*>(tensor.data()), tensor.shape()[0], tensor.shape()[1]};
-}
-
 }  // namespace
 
 absl::StatusOr<Linear*> NewtonSchulz::LinearOf(int64_t in, int64_t out) {

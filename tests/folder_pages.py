@@ -77,7 +77,8 @@ def check_commands():
 
 
 def main():
-    wrong = [*check_headers(), *check_arrows("coordinator", {"wire"}), *check_commands()]
+    wrong = [*check_headers(), *check_arrows("compress", set()),
+             *check_arrows("coordinator", {"wire"}), *check_commands()]
     print("\n".join(wrong), file=sys.stderr)
     print(f"folder_pages.py: {len(list(folders()))} pages, {len(wrong)} that disagree")
     return 1 if wrong else 0

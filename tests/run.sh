@@ -95,7 +95,7 @@ for part in "${parts[@]}"; do
       run_part 'address and undefined behaviour' --config=asan --config=ubsan \
         --test_tag_filters=-no_sanitizer --build_tests_only //... ;;
     thread)
-      run_part 'threads' --config=tsan --build_tests_only //stage_server/... //wire/... ;;
+      run_part 'threads' --config=tsan --build_tests_only //stage_server/... //transport/... //wire/... ;;
     deploy) run_deploy ;;
     cuda) run_cuda ;;
     *)

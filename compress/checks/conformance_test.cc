@@ -93,7 +93,7 @@ TEST(BuiltInTest, AreAllThereAre) {
 std::map<std::string, std::string> FailuresOfFake(const std::string& mischief) {
   CodecSpec spec;
   spec.kind = CodecKind::kPlugin;
-  spec.plugin = *LoadPlugin("compress/libfake.so", "{\"mischief\": \"" + mischief + "\"}");
+  spec.plugin = *LoadPlugin("compress/codecs/libfake.so", "{\"mischief\": \"" + mischief + "\"}");
   return Failures(spec);
 }
 

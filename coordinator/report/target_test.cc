@@ -6,7 +6,7 @@
 namespace thinwire {
 namespace {
 
-TEST(Target, IsReachedWhereTheNextEvaluationHoldsIt) {
+TEST(ReportTarget, IsReachedWhereTheNextEvaluationHoldsIt) {
   const ReportedRun run = MadeUpRun("none", 1, {0.3, 0.6, 0.5, 0.6, 0.61}, 8);
   const auto reached = FirstReached(run, {0.55, Inference::kCompressed, Measure::kAccuracy});
   ASSERT_TRUE(reached);
@@ -15,7 +15,7 @@ TEST(Target, IsReachedWhereTheNextEvaluationHoldsIt) {
   EXPECT_EQ(reached->wire_bytes, 4 * 2e6);
 }
 
-TEST(Target, TheLastEvaluationNeedsNoNext) {
+TEST(ReportTarget, TheLastEvaluationNeedsNoNext) {
   ReportedRun run = MadeUpRun("none", 1, {0.3, 0.4, 0.6}, 8);
   EXPECT_EQ(FirstReached(run, {0.6, Inference::kCompressed, Measure::kAccuracy})->epoch, 3u);
   EXPECT_FALSE(FirstReached(run, {0.6, Inference::kUncompressed, Measure::kAccuracy}));
@@ -23,7 +23,7 @@ TEST(Target, TheLastEvaluationNeedsNoNext) {
   EXPECT_EQ(FirstReached(run, {0.3, Inference::kCompressed, Measure::kAccuracy})->epoch, 1u);
 }
 
-TEST(Target, LessLossIsBetter) {
+TEST(ReportTarget, LessLossIsBetter) {
   ReportedRun run = MadeUpRun("gpt", 1, {0, 0}, 8);
   run.summary.mutable_epochs(0)->mutable_test()->mutable_compressed()->set_loss(2);
   run.summary.mutable_epochs(1)->mutable_test()->mutable_compressed()->set_loss(1.5);
