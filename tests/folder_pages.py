@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the READMEs of folders of code to the folders: headers, rooms and who includes whom, commands.
+"""Holds the READMEs of folders of code to the folders: headers, rooms and who includes whom; the list of commands.
 
 usage: folder_pages.py
 """
@@ -13,7 +13,9 @@ TOLD_AS_A_WHOLE = {"compress/cpu", "compress/cuda", "nn/cuda"}
 # What is no part of the programs: helpers of tests, tests, benchmarks, fuzz targets.
 BESIDE = re.compile(r"(^|_)(testing|test|bench|fuzz|test_kernels)$")
 INCLUDE = re.compile(r'^#include "([\w/]+)/[\w.-]+"', re.M)
-SUBCOMMAND = re.compile(r'add_subcommand\(\s*"(\w+)"')
+COMMAND = re.compile(r"^Command (Add\w+)\(CLI::App\* app\) {", re.M)
+# The room of the coordinator that includes from all others.
+TOPMOST = "commands"
 
 
 def folders():
@@ -53,7 +55,7 @@ def check_arrows(folder, shown):
         begins, ends = (re.split(r", *", side.strip()) for side in line.split("->"))
         drawn |= {(begin.strip("/"), end.removeprefix("../").strip("/")) for begin in begins for end in ends}
     for room in sorted(path for path in (ROOT / folder).iterdir() if path.is_dir() and (path / "BUILD").exists()):
-        for target in included(room):
+        for target in included(room) if room.name != TOPMOST else ():
             name = target.removeprefix(f"{folder}/")
             if target != f"{folder}/{room.name}" and (target.startswith(f"{folder}/") or target in shown):
                 there.add((room.name, name))
@@ -66,11 +68,12 @@ def check_arrows(folder, shown):
 
 
 def check_commands():
-    page = (ROOT / "coordinator/README.md").read_text(encoding="utf-8")
-    for path in sorted((ROOT / "coordinator/commands").glob("*.cc")):
-        for command in SUBCOMMAND.findall(path.read_text(encoding="utf-8")):
-            if f"`thinwire {command}`" not in page:
-                yield f"coordinator/README.md: lacks `thinwire {command}`"
+    room = ROOT / "coordinator/commands"
+    listed = re.findall(r"\bAdd\w+", (room / "commands.h").read_text(encoding="utf-8").split("kCommands", 1)[1])
+    for path in sorted(room.glob("*.cc")):
+        for command in COMMAND.findall(path.read_text(encoding="utf-8")):
+            if command not in listed:
+                yield f"coordinator/commands/commands.h: kCommands lacks {command} of {path.name}"
 
 
 def main():

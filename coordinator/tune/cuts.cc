@@ -25,7 +25,7 @@ const TuneCandidate& Named(const TuneCandidates& all, const std::string& name) {
                        [&](const TuneCandidate& one) { return one.name() == name; });
 }
 
-std::vector<TuneCandidate*> Standing(TuneCandidates* all) {
+std::vector<TuneCandidate*> StillStanding(TuneCandidates* all) {
   std::vector<TuneCandidate*> standing;
   for (TuneCandidate& one : *all) {
     if (one.name() != kNone && one.fell().empty()) standing.push_back(&one);
@@ -35,7 +35,7 @@ std::vector<TuneCandidate*> Standing(TuneCandidates* all) {
 
 void CutByPlan(TuneCandidates* all) {
   const double plain = Named(*all, kNone).step_seconds();
-  const std::vector<TuneCandidate*> before = Standing(all);
+  const std::vector<TuneCandidate*> before = StillStanding(all);
   for (size_t i = 0; i < before.size(); ++i) {
     TuneCandidate* const one = before[i];
     if (one->step_seconds() >= plain) {
@@ -53,7 +53,7 @@ void CutByPlan(TuneCandidates* all) {
 }
 
 void CutByError(size_t most, TuneCandidates* all) {
-  const std::vector<TuneCandidate*> before = Standing(all);
+  const std::vector<TuneCandidate*> before = StillStanding(all);
   std::vector<TuneCandidate*> front;
   size_t unknown = 0;
   for (TuneCandidate* const one : before) {

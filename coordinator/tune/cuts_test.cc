@@ -21,7 +21,7 @@ void Add(const std::string& name, const std::string& family, double step_ms, dou
 
 std::vector<std::string> Names(TuneCandidates* all) {
   std::vector<std::string> names;
-  for (const TuneCandidate* one : Standing(all)) names.push_back(one->name());
+  for (const TuneCandidate* one : StillStanding(all)) names.push_back(one->name());
   return names;
 }
 

@@ -121,7 +121,7 @@ void JudgeRung(const TrainedRung& rung, uint32_t number, double max_loss, size_t
   for (TuneCandidate& one : *all) {
     if (one.name() == kNone) FillValues(none, number, &one);
   }
-  for (TuneCandidate* const one : Standing(all)) {
+  for (TuneCandidate* const one : StillStanding(all)) {
     const std::vector<const TrainedRun*> runs = RunsOf(rung, one->name());
     const auto why = failures.find(one->name());
     if (runs.empty() || why != failures.end()) {
@@ -137,7 +137,7 @@ void JudgeRung(const TrainedRung& rung, uint32_t number, double max_loss, size_t
       one->set_fell(absl::StrCat(when, "loses ", LossText(*one, rung.is_loss)));
     }
   }
-  const std::vector<TuneCandidate*> left = Standing(all);
+  const std::vector<TuneCandidate*> left = StillStanding(all);
   for (TuneCandidate* const one : left) {
     const auto better = std::find_if(left.begin(), left.end(), [&](const TuneCandidate* other) {
       return other->fell().empty() && one->loss().seeds() > 1 && Beats(*other, *one);
@@ -157,7 +157,7 @@ void JudgeRung(const TrainedRung& rung, uint32_t number, double max_loss, size_t
 }
 
 std::vector<TuneCandidate*> Ranked(double allowed, TuneCandidates* all) {
-  std::vector<TuneCandidate*> ranked = Standing(all);
+  std::vector<TuneCandidate*> ranked = StillStanding(all);
   const auto key = [&](const TuneCandidate& one) {
     const bool is_within = one.loss().mean() <= allowed;
     return std::make_pair(!is_within, is_within ? Pace(one) : one.loss().mean());

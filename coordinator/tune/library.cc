@@ -1,5 +1,7 @@
 #include "coordinator/tune/library.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
@@ -8,6 +10,7 @@
 #include "config/resolve.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
+#include "coordinator/plan/state_plan.h"
 
 namespace thinwire {
 namespace {
@@ -142,6 +145,32 @@ absl::StatusOr<std::string> CodecsText(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::string activations, DirectionText(compression.activations(), false));
   ASSIGN_OR_RETURN(const std::string gradients, DirectionText(compression.gradients(), true));
   return activations == gradients ? activations : absl::StrCat(activations, " | ", gradients);
+}
+
+absl::Status AddCandidates(const Experiment& resolved, bool tokens, TuneReport* report) {
+  std::vector<TuneCandidate> all(1);
+  all[0].set_name(kNone);
+  for (TuneCandidate& own : OwnPair(resolved)) all.push_back(std::move(own));
+  const TuneTask& task = report->task();
+  for (int i = 0; i < task.codecs_size(); ++i) {
+    ASSIGN_OR_RETURN(all.emplace_back(), GivenPair(task.codecs(i), task.parameters(), i + 1));
+  }
+  if (task.codecs().empty()) {
+    for (TuneCandidate& pair : StandardPairs(tokens)) all.push_back(std::move(pair));
+  }
+  for (TuneCandidate& one : all) {
+    const auto experiment = WithCandidate(resolved, one);
+    const absl::Status fits =
+        experiment.ok() ? PlanState(*experiment).status() : experiment.status();
+    if (!fits.ok() && one.name() == kNone) return fits;
+    if (!fits.ok()) {
+      report->add_left_out(std::string(fits.message()));
+      continue;
+    }
+    ASSIGN_OR_RETURN(*one.mutable_codecs(), CodecsText(*experiment));
+    *report->add_candidates() = one;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

@@ -35,4 +35,10 @@ absl::StatusOr<Experiment> WithCandidate(Experiment experiment, const TuneCandid
 // fp8(…)".
 absl::StatusOr<std::string> CodecsText(const Experiment& experiment);
 
+// Adds `none` and all that the report's task considers, codecs spelled out, to the report's
+// candidates; what the model or this build refuses is left out, with why. Errors of GivenPair, and
+// of the experiment without compression. `resolved`: the experiment; `tokens`: whether its model
+// takes them.
+absl::Status AddCandidates(const Experiment& resolved, bool tokens, TuneReport* report);
+
 }  // namespace thinwire

@@ -10,6 +10,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kImages[] = R"(
@@ -79,6 +80,39 @@ TEST(GivenPairTest, SpellsOutBothDirectionsAndNamesTheFlagInErrors) {
   EXPECT_EQ(pair->name(), "given-2");
   EXPECT_THAT(*CodecsText(*WithCandidate(Of(kImages), *pair)), HasSubstr(" | fp8(format=e4m3)"));
   EXPECT_THAT(std::string(GivenPair("topq", "", 1).status().message()), HasSubstr("--codec: "));
+}
+
+std::vector<std::string> NamesIn(const TuneReport& report) {
+  std::vector<std::string> names;
+  for (const TuneCandidate& one : report.candidates()) names.push_back(one.name());
+  return names;
+}
+
+TEST(AddCandidatesTest, TakesTheCodecsThatAreGivenInPlaceOfTheLibrary) {
+  const Experiment own = Of(kImages, {"compression.activations={codec: topk, ratio: 0.1}"});
+  TuneReport report;
+  report.mutable_task()->add_codecs("fp8");
+  report.mutable_task()->add_codecs("fp16 | fp8");
+  const absl::Status added = AddCandidates(own, /*tokens=*/false, &report);
+  ASSERT_TRUE(added.ok()) << added;
+  EXPECT_THAT(NamesIn(report), ElementsAre("none", "own", "given-1", "given-2"));
+  EXPECT_THAT(report.candidates(1).codecs(), HasSubstr("topk(ratio=0.1"));
+  report.mutable_task()->add_codecs("topq");
+  EXPECT_THAT(std::string(AddCandidates(own, false, &report).message()), HasSubstr("--codec: "));
+}
+
+TEST(AddCandidatesTest, LeavesOutWhatTheModelRefusesAndSaysWhy) {
+  TuneReport report;
+  const Experiment text = Of(kText);
+  ASSERT_TRUE(AddCandidates(text, /*tokens=*/true, &report).ok());
+  EXPECT_EQ(report.candidates_size() + report.left_out_size(),
+            static_cast<int>(StandardPairs(true).size()) + 1);
+  TuneReport refusing;
+  refusing.mutable_task()->add_codecs("low_rank(rank=4096)");
+  ASSERT_TRUE(AddCandidates(text, /*tokens=*/true, &refusing).ok());
+  EXPECT_THAT(NamesIn(refusing), ElementsAre("none"));
+  ASSERT_EQ(refusing.left_out_size(), 1);
+  EXPECT_THAT(refusing.left_out(0), HasSubstr("4096"));
 }
 
 }  // namespace

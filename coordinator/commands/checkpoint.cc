@@ -1,0 +1,224 @@
+#include "coordinator/commands/checkpoint.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "coordinator/checkpoint/export.h"
+#include "coordinator/checkpoint/folder.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/flags.h"
+#include "coordinator/run/progress.h"
+#include "coordinator/session/exit_code.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kCheckpointExamples[] =
+    R"(DIR is the folder of a run; its checkpoints stand in DIR/checkpoints, a folder for each step.
+verify reads all of them and compares every file with its SHA-256. export verifies the newest,
+or that of --step, and copies its model to a folder of its own, which init and transformers
+open like the model of a run that has ended.
+
+Examples:
+  thinwire checkpoint list runs/shakespeare
+  thinwire checkpoint verify runs/shakespeare
+  thinwire checkpoint export runs/shakespeare
+  thinwire checkpoint export runs/shakespeare --step 1200 --out models/shakespeare-1200
+Exit codes: 0 done, 1 a checkpoint is broken or the export failed, 2 wrong usage or no
+checkpoint, 130 interrupted.
+)";
+
+namespace fs = std::filesystem;
+
+// The checkpoints that a command works on.
+struct Checkpoints {
+  std::string dir;              // RUN/checkpoints
+  std::vector<uint64_t> steps;  // ascending, at least one
+};
+
+std::string Name(uint64_t step) { return absl::StrCat("step-", step); }
+
+uint64_t BytesOf(const CheckpointManifest& manifest) {
+  uint64_t bytes = 0;
+  for (const CheckpointFile& file : manifest.files()) bytes += file.bytes();
+  return bytes;
+}
+
+std::string SizeOf(const CheckpointManifest& manifest) {
+  return FormatBytes(static_cast<double>(BytesOf(manifest)));
+}
+
+size_t StagesOf(const CheckpointManifest& manifest) {
+  std::set<uint32_t> stages;
+  for (const CheckpointFile& file : manifest.files()) stages.insert(file.stage());
+  return stages.size();
+}
+
+absl::Status CheckFlags(const CheckpointFlags& flags) {
+  if (flags.action == "list" && flags.step) {
+    return absl::InvalidArgumentError("checkpoint list takes no --step");
+  }
+  if (flags.action != "export" && !flags.out.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", flags.action, " takes no --out"));
+  }
+  return absl::OkStatus();
+}
+
+// Returns the run's checkpoints, or only the one that --step names.
+absl::StatusOr<Checkpoints> Find(const CheckpointFlags& flags) {
+  std::error_code error;
+  if (!fs::is_directory(flags.run, error)) {
+    return FileError(flags.run, "cannot open", error ? error.value() : ENOTDIR);
+  }
+  Checkpoints found;
+  found.dir = (fs::path(flags.run) / "checkpoints").string();
+  ASSIGN_OR_RETURN(found.steps, ListCheckpoints(found.dir));
+  if (found.steps.empty()) return absl::NotFoundError(found.dir + ": has no checkpoint");
+  if (!flags.step) return found;
+  if (!std::binary_search(found.steps.begin(), found.steps.end(), *flags.step)) {
+    const auto name = [](std::string* text, uint64_t step) { absl::StrAppend(text, Name(step)); };
+    return absl::NotFoundError(absl::StrCat(found.dir, ": has no ", Name(*flags.step), ", but ",
+                                            absl::StrJoin(found.steps, ", ", name)));
+  }
+  found.steps = {*flags.step};
+  return found;
+}
+
+constexpr char kRow[] = "%10s %6s  %-24s  %8s %6s%s\n";
+
+std::string Row(uint64_t step, const CheckpointManifest& manifest, bool is_newest) {
+  return absl::StrFormat(kRow, absl::StrCat(step), absl::StrCat(manifest.epoch()),
+                         PrintableLine(manifest.written()), SizeOf(manifest),
+                         absl::StrCat(StagesOf(manifest)), is_newest ? "  newest" : "");
+}
+
+ExitCode List(const Checkpoints& checkpoints) {
+  std::vector<std::string> rows, broken;
+  bool is_newest = true;  // is true for the first that can be read
+  for (auto step = checkpoints.steps.rbegin(); step != checkpoints.steps.rend(); ++step) {
+    const auto manifest = ReadManifest(CheckpointPath(checkpoints.dir, *step));
+    if (manifest.ok()) {
+      rows.push_back(Row(*step, *manifest, is_newest));
+      is_newest = false;
+    } else {
+      rows.push_back(absl::StrFormat(kRow, absl::StrCat(*step), "-", "-", "-", "-", "  broken"));
+      broken.emplace_back(manifest.status().message());
+    }
+  }
+  rows.push_back(absl::StrFormat(kRow, "step", "epoch", "written", "size", "stages", ""));
+  std::reverse(rows.begin(), rows.end());
+  std::reverse(broken.begin(), broken.end());
+  const ExitCode printed = PrintResult(absl::StrJoin(rows, ""));
+  if (printed != kExitDone || broken.empty()) return printed;
+  return Complain(absl::DataLossError(absl::StrJoin(broken, "\n")), kExitFailed);
+}
+
+absl::StatusOr<CheckpointManifest> ReadVerified(const std::string& checkpoint) {
+  ASSIGN_OR_RETURN(CheckpointManifest manifest, ReadManifest(checkpoint));
+  RETURN_IF_ERROR(VerifyCheckpoint(checkpoint, manifest));
+  return manifest;
+}
+
+// Prints the state of one checkpoint; false if it is broken.
+absl::StatusOr<bool> VerifyOne(const Checkpoints& checkpoints, uint64_t step) {
+  const std::string path = CheckpointPath(checkpoints.dir, step);
+  const auto manifest = ReadVerified(path);
+  std::error_code ignored;
+  const bool is_gone = !manifest.ok() && !fs::exists(path, ignored);
+  const std::string found =
+      manifest.ok() ? absl::StrCat("whole, ", manifest->files_size(), " files, ", SizeOf(*manifest))
+      : is_gone     ? "removed meanwhile"  // by the run, which goes on
+                    : absl::StrCat("broken: ", manifest.status().message());
+  RETURN_IF_ERROR(WriteAll(STDOUT_FILENO, "stdout",
+                           PrintableLine(absl::StrCat(Name(step), ": ", found)) + "\n"));
+  return manifest.ok() || is_gone;
+}
+
+ExitCode Verify(const Checkpoints& checkpoints) {
+  size_t broken = 0;
+  for (const uint64_t step : checkpoints.steps) {
+    const absl::StatusOr<bool> is_whole = VerifyOne(checkpoints, step);
+    if (!is_whole.ok()) return Complain(is_whole.status(), kExitFailed);
+    if (!*is_whole) ++broken;
+  }
+  if (broken == 0) return kExitDone;
+  return Complain(
+      absl::DataLossError(absl::StrCat(checkpoints.dir, ": ", broken, " of ",
+                                       checkpoints.steps.size(), " checkpoints broken")),
+      kExitFailed);
+}
+
+// Returns the target folder without a slash at its end.
+std::string OutOf(const CheckpointFlags& flags, uint64_t step) {
+  if (flags.out.empty()) return (fs::path(flags.run) / ("model-" + Name(step))).string();
+  const fs::path out = fs::path(flags.out).lexically_normal();
+  return out.has_filename() ? out.string() : out.parent_path().string();
+}
+
+ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
+                Interruption* interruption) {
+  const uint64_t step = checkpoints.steps.back();
+  const std::string path = CheckpointPath(checkpoints.dir, step), out = OutOf(flags, step);
+  const absl::Status is_free = CheckExportFolder(out);
+  if (!is_free.ok()) return Complain(is_free, kExitUsage);
+  const auto manifest = ReadVerified(path);
+  if (!manifest.ok()) return Complain(manifest.status(), kExitFailed);
+  interruption->OnFirst(nullptr);  // from here on a signal must let the export clean up
+  const absl::Status status = ExportModel(path, *manifest, out, [&] {
+    return interruption->seen() ? absl::CancelledError("interrupted") : absl::OkStatus();
+  });
+  if (absl::IsCancelled(status)) return Complain(status, kExitInterrupted);
+  if (!status.ok()) return Complain(status, kExitFailed);
+  return PrintResult(PrintableLine(absl::StrCat(out, ": the model after step ", step, ", epoch ",
+                                                manifest->epoch())) +
+                     "\n");
+}
+
+}  // namespace
+
+int CheckpointCommand(const CheckpointFlags& flags, Interruption* interruption) {
+  interruption->OnFirst([] { _exit(kExitInterrupted); });  // nothing has to be ended first
+  const absl::Status usage = CheckFlags(flags);
+  if (!usage.ok()) return Complain(usage, kExitUsage);
+  const absl::StatusOr<Checkpoints> checkpoints = Find(flags);
+  if (!checkpoints.ok()) return Complain(checkpoints.status(), kExitUsage);
+  if (flags.action == "list") return List(*checkpoints);
+  if (flags.action == "verify") return Verify(*checkpoints);
+  return Export(flags, *checkpoints, interruption);
+}
+
+Command AddCheckpoint(CLI::App* app) {
+  const auto flags = std::make_shared<CheckpointFlags>();
+  CLI::App* checkpoint = app->add_subcommand(
+      "checkpoint", "list or verify a run's checkpoints, or take the model out of one");
+  checkpoint->footer(kCheckpointExamples);
+  checkpoint->add_option("ACTION", flags->action, "list, verify or export")
+      ->required()
+      ->check(CLI::IsMember({"list", "verify", "export"}));
+  checkpoint->add_option("DIR", flags->run, "folder of the run")->required()->transform(kPath);
+  checkpoint->add_option("--step", flags->step,
+                         "verify: this checkpoint alone; export: this one, not the newest");
+  checkpoint
+      ->add_option("--out", flags->out,
+                   "export: folder of the model, new or empty (default: DIR/model-step-N)")
+      ->transform(kPath);
+  return {checkpoint,
+          [flags](Interruption* interruption) { return CheckpointCommand(*flags, interruption); }};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,153 @@
+// `thinwire data`: which data sets there are, and how to get them.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/enum_names.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/flags.h"
+#include "coordinator/data/fetch.h"
+#include "coordinator/session/exit_code.h"
+#include "data/dataset.h"
+#include "data/official.h"
+
+namespace thinwire {
+namespace {
+
+struct DataFlags {
+  std::string action;              // list, fetch
+  std::vector<std::string> names;  // fetch: which
+  std::string dir;                 // fetch: where to; empty: data/NAME
+  std::string from;                // fetch: a mirror, see FetchOptions
+};
+
+constexpr char kDataExamples[] =
+    R"(Downloads by curl, unpacks by tar or unzip, and compares every file with the official
+checksum. What was interrupted goes on where it ended.
+
+Examples:
+  thinwire data list
+  thinwire data fetch cifar10
+  thinwire data fetch wikitext2 gpt2-bpe
+  thinwire data fetch cifar10 --dir /data/cifar10 --from https://mirror.example/datasets
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+)";
+
+const OfficialData* FindOfficial(const std::string& name) {
+  for (const OfficialData& data : AllOfficialData()) {
+    if (data.name == name) return &data;
+  }
+  return nullptr;
+}
+
+std::string DefaultDir(const std::string& name) { return absl::StrCat("data/", name); }
+
+std::string Described(const OfficialData& data) {
+  int64_t bytes = 0;
+  for (const OfficialFile& file : data.files) bytes += file.bytes;
+  std::string text = absl::StrFormat("%-12s %s; %d files, %.1f MB\n", data.name, data.what,
+                                     data.files.size(), static_cast<double>(bytes) / 1e6);
+  for (const OfficialSource& source : data.sources) {
+    for (const std::string& address : source.files)
+      absl::StrAppend(&text, "             ", address, "\n");
+    if (!source.archive.empty()) absl::StrAppend(&text, "             ", source.archive, "\n");
+  }
+  return text;
+}
+
+std::string List() {
+  std::string text;
+  for (const OfficialData& data : AllOfficialData()) absl::StrAppend(&text, Described(data));
+  for (const KnownDataset& known : AllDatasets()) {
+    if (FindOfficial(known.name) != nullptr) continue;
+    absl::StrAppend(&text,
+                    absl::StrFormat("%-12s %s\n", known.name,
+                                    known.has_file ? "a text of your own: data.file"
+                                                   : "part of the program: nothing to fetch"));
+  }
+  return text;
+}
+
+// Checks that the data set called `name` can be fetched or needs no fetching.
+absl::Status CheckName(const std::string& name) {
+  std::vector<std::string> known;
+  for (const OfficialData& data : AllOfficialData()) known.push_back(data.name);
+  for (const KnownDataset& data : AllDatasets()) {
+    if (!data.has_file && FindOfficial(data.name) == nullptr) known.push_back(data.name);
+  }
+  if (std::find(known.begin(), known.end(), name) != known.end()) return absl::OkStatus();
+  return UnknownName("data fetch", name, known);
+}
+
+absl::Status CheckFlags(const DataFlags& flags) {
+  if (flags.action == "list") {
+    if (flags.names.empty() && flags.dir.empty() && flags.from.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("data list takes no names, --dir or --from");
+  }
+  if (flags.names.empty()) {
+    return absl::InvalidArgumentError("data fetch: want a name; `thinwire data list` has them");
+  }
+  if (flags.names.size() > 1 && !flags.dir.empty()) {
+    return absl::InvalidArgumentError("data fetch: --dir is for one name");
+  }
+  for (const std::string& name : flags.names) {
+    const absl::Status known = CheckName(name);
+    if (!known.ok()) return known;
+  }
+  return absl::OkStatus();
+}
+
+ExitCode Fetch(const std::string& name, const DataFlags& flags, Interruption* interruption) {
+  const OfficialData* data = FindOfficial(name);
+  if (data == nullptr) {
+    return PrintResult(absl::StrCat(name, " is part of the program: nothing to fetch\n"));
+  }
+  FetchOptions options;
+  options.dir = flags.dir.empty() ? DefaultDir(name) : flags.dir;
+  options.from = flags.from;
+  options.shows_progress = isatty(STDERR_FILENO) == 1;
+  const absl::StatusOr<std::string> folder = FetchData(*data, options, interruption);
+  if (absl::IsCancelled(folder.status())) return kExitInterrupted;
+  if (!folder.ok()) return Complain(folder.status(), kExitFailed);
+  return PrintResult(
+      absl::StrCat(name, ": ", data->files.size(), " files in ", *folder, ", verified\n"));
+}
+
+int DataCommand(const DataFlags& flags, Interruption* interruption) {
+  const absl::Status usage = CheckFlags(flags);
+  if (!usage.ok()) return Complain(usage, kExitUsage);
+  if (flags.action == "list") return PrintResult(List());
+  for (const std::string& name : flags.names) {
+    const ExitCode code = Fetch(name, flags, interruption);
+    if (code != kExitDone) return code;
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command AddData(CLI::App* app) {
+  const auto flags = std::make_shared<DataFlags>();
+  CLI::App* data = app->add_subcommand("data", "list data sets, or download official ones");
+  data->footer(kDataExamples);
+  data->add_option("ACTION", flags->action, "list or fetch")
+      ->required()
+      ->check(CLI::IsMember({"list", "fetch"}));
+  data->add_option("NAMES", flags->names, "fetch: data sets, or gpt2-bpe, GPT-2's vocabulary");
+  data->add_option("--dir", flags->dir, "fetch: folder of the files (default: data/NAME)")
+      ->transform(kPath);
+  data->add_option("--from", flags->from,
+                   "fetch: a mirror, a folder or an address below which the archive, or the files, "
+                   "have their official names")
+      ->transform(kPath);
+  return {data, [flags](Interruption* interruption) { return DataCommand(*flags, interruption); }};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,111 @@
+// `thinwire doctor`: whether stage servers and the links between them are fit for a run.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/build_info.h"
+#include "base/status.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/flags.h"
+#include "coordinator/doctor/diagnosis.h"
+#include "coordinator/doctor/measure.h"
+#include "coordinator/files/json.h"
+#include "coordinator/fleet/stage_addresses.h"
+#include "coordinator/session/exit_code.h"
+#include "coordinator/session/session.h"
+
+namespace thinwire {
+namespace {
+
+struct DoctorFlags {
+  SessionOptions session;
+  double min_mbit = 10;         // of each link, in each direction
+  std::string format = "text";  // or json
+};
+
+constexpr char kDoctorExamples[] =
+    R"(Asks each stage server what it is and has, measures the links between neighbours by messages of
+the data plane, and codecs on this machine, and says which codec would pay on which link and
+what is wrong (docs/doctor.md). Without --stages: of two that it starts here. Some seconds for
+each link; servers that a run has leased are left alone and named.
+
+Examples:
+  thinwire doctor
+  thinwire doctor --stages 'node{1..4}:4700' --min_mbit 50
+  thinwire doctor --stages a:4700,b:4700 --format json
+Exit codes: 0 nothing is wrong, 1 problems, 2 wrong usage, 130 interrupted.
+)";
+
+constexpr int kLocalStages = 2;
+
+// Returns the addresses of --stages in order; none if there are none.
+absl::StatusOr<std::vector<std::string>> Addresses(const std::vector<std::string>& stages) {
+  ASSIGN_OR_RETURN(const StageAddresses named, StageAddresses::Parse(stages));
+  if (named.empty()) return std::vector<std::string>();
+  if (!named.count()) {
+    return absl::InvalidArgumentError(
+        "an open range, want one that says how many stages there are");
+  }
+  return named.For(*named.count());
+}
+
+absl::StatusOr<Diagnosis> Examine(const DoctorFlags& flags, Interruption* interruption) {
+  ASSIGN_OR_RETURN(const Experiment experiment, DoctorsExperiment(kLocalStages));
+  Diagnosis diagnosis;
+  {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                     Session::Start("doctor", experiment, flags.session, interruption));
+    MeasureStages(session->fleet(), absl::Seconds(flags.session.wait_seconds), &diagnosis);
+  }
+  if (interruption->seen()) return absl::CancelledError("interrupted");
+  ASSIGN_OR_RETURN(const std::vector<CodecOffer> offers, MeasureOffers());
+  for (const CodecOffer& offer : offers) *diagnosis.add_codecs() = offer;
+  HealthLimits limits;
+  if (!flags.session.allow_other_build) limits.build = BuildId();
+  limits.least_link_bits_per_second = flags.min_mbit * 1e6;
+  Diagnose(limits, &diagnosis);
+  return diagnosis;
+}
+
+int DoctorCommand(const DoctorFlags& flags, Interruption* interruption) {
+  DoctorFlags found = flags;
+  const auto addresses = Addresses(flags.session.stages);
+  if (!addresses.ok()) {
+    return Complain(absl::Status(addresses.status().code(),
+                                 absl::StrCat("--stages: ", addresses.status().message())),
+                    kExitUsage);
+  }
+  found.session.stages = *addresses;
+  const absl::StatusOr<Diagnosis> diagnosis = Examine(found, interruption);
+  if (interruption->seen()) return kExitInterrupted;
+  if (!diagnosis.ok()) {
+    return Complain(diagnosis.status(),
+                    absl::IsInvalidArgument(diagnosis.status()) ? kExitUsage : kExitFailed);
+  }
+  const ExitCode printed =
+      PrintResult(flags.format == "json" ? JsonText(ToJson(*diagnosis), 2) + "\n"
+                                         : FormatDiagnosis(*diagnosis));
+  return diagnosis->problems().empty() ? printed : kExitFailed;
+}
+
+}  // namespace
+
+Command AddDoctor(CLI::App* app) {
+  const auto flags = std::make_shared<DoctorFlags>();
+  CLI::App* doctor = app->add_subcommand(
+      "doctor", "check stage servers; measure their links, and the codecs that pay on them");
+  doctor->footer(kDoctorExamples);
+  AddStages(doctor, &flags->session);
+  doctor->add_option("--min_mbit", flags->min_mbit, "a slower link is a problem, Mbit/s of payload")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  AddFormat(doctor, &flags->format);
+  AddLaunch(doctor, &flags->session);
+  return {doctor,
+          [flags](Interruption* interruption) { return DoctorCommand(*flags, interruption); }};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,242 @@
+// `thinwire generate`: text from the language model that a run has trained.
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "config/experiment.h"
+#include "config/specs.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/flags.h"
+#include "coordinator/files/record.h"
+#include "coordinator/run/generated_text.h"
+#include "coordinator/session/exit_code.h"
+#include "coordinator/session/session.h"
+#include "data/dataset.h"
+#include "data/unicode.h"
+#include "data/vocabulary_files.h"
+#include "nn/sampling.h"
+
+namespace thinwire {
+namespace {
+
+struct GenerateFlags {
+  std::string run;                     // its folder
+  std::vector<std::string> overrides;  // path=value
+  std::string prompt;                  // "-": what stdin has
+  int64_t tokens = 200;                // to draw
+  double temperature = 1;              // these three as in nn/sampling.h
+  int64_t top_k = 0;
+  double top_p = 1;
+  uint64_t seed = 1;
+  std::string compression = "on";  // or off
+  SessionOptions session;
+};
+
+constexpr char kGenerateExamples[] =
+    R"(Takes the weights that a run of a language model left in DIR/model and lets its stages draw
+token after token. Stdout gets the prompt and what follows it, stderr the speed and what
+crossed the cuts for each token, prompt included.
+
+The vocabulary is that of DIR/model: the text may be gone. An empty prompt is the token
+<|endoftext|>, or a line's end where the run was taught no such token; it is not printed. When
+the model's context is full, its later half becomes the beginning of a new one. Equal flags and
+stages give equal texts. With compression on, activations cross cuts as the experiment says,
+which takes codecs that code each position by itself, as those with scope token do.
+
+Examples:
+  thinwire generate runs/shakespeare --prompt ROMEO: --tokens 300
+  thinwire generate runs/shakespeare --temperature 0.8 --top_k 20 --seed 7
+  thinwire generate runs/shakespeare --compression off --set pipeline.stages=1 <prompt.txt \
+      --prompt -
+  thinwire generate runs/shakespeare --stages a:4700,b:4700,c:4700,d:4700 --temperature 0
+Exit codes: 0 done, 1 failed, 2 wrong usage, run or prompt, 130 interrupted.
+)";
+
+// Text on its way to stdout, as it comes. The bytes of a character wait until it is whole. A
+// terminal is shown it as Printable has it.
+class Output {
+ public:
+  absl::Status Write(std::string_view text) {
+    held_.append(text);
+    return Flush(WholeCharacters(held_));
+  }
+  // Writes what is left, and a line end.
+  absl::Status End() {
+    if (last_ != '\n' || !held_.empty()) held_ += '\n';
+    return Flush(held_.size());
+  }
+
+ private:
+  absl::Status Flush(size_t bytes) {
+    if (bytes == 0) return absl::OkStatus();
+    const std::string text = held_.substr(0, bytes);
+    held_.erase(0, bytes);
+    last_ = text.back();
+    return WriteAll(STDOUT_FILENO, "stdout", is_terminal_ ? Shown(text) : text);
+  }
+  // Works in parts that Printable does not shorten.
+  static std::string Shown(const std::string& text) {
+    std::string shown;
+    for (size_t at = 0; at < text.size();) {
+      const std::string_view part = std::string_view(text).substr(at, kPrintedBytes);
+      const bool is_last = at + part.size() == text.size();
+      shown += Printable(part.substr(0, is_last ? part.size() : WholeCharacters(part)));
+      at += is_last ? part.size() : WholeCharacters(part);
+    }
+    return shown;
+  }
+
+  const bool is_terminal_ = isatty(STDOUT_FILENO) != 0;
+  std::string held_;
+  char last_ = '\n';
+};
+
+absl::Status InFlag(const char* flag, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(flag, status.message()));
+}
+
+struct PreparedText {
+  TextTask task;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+absl::StatusOr<Sampling> SamplingFrom(const GenerateFlags& flags) {
+  RETURN_IF_ERROR(InFlag("--", CheckSampling({flags.temperature, flags.top_k, flags.top_p})));
+  Sampling sampling;
+  sampling.set_temperature(flags.temperature);
+  sampling.set_top_k(static_cast<uint32_t>(flags.top_k));
+  sampling.set_top_p(flags.top_p);
+  sampling.set_seed(flags.seed);
+  return sampling;
+}
+
+// Encodes the prompt. An empty one becomes the separator of texts, which is not printed.
+absl::StatusOr<std::vector<int32_t>> Encoded(const std::string& prompt,
+                                             const Tokenizer& tokenizer) {
+  if (prompt.empty() && tokenizer.end_of_text()) {
+    return std::vector<int32_t>{*tokenizer.end_of_text()};
+  }
+  auto ids = tokenizer.Encode(prompt.empty() ? "\n" : prompt);
+  RETURN_IF_ERROR(InFlag(prompt.empty() ? "--prompt: none, and so a line's end: " : "--prompt: ",
+                         ids.status()));
+  return ids;
+}
+
+// Returns the tokenizer that the run's model was trained with or, for a run that did not keep it,
+// the one of its data.
+absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const std::string& model,
+                                                       const Experiment& experiment) {
+  auto kept = OpenVocabulary(model);
+  if (!absl::IsNotFound(kept.status())) return kept;
+  ASSIGN_OR_RETURN(const DataOptions data, DataFrom(experiment));
+  return LoadTokenizer(data);
+}
+
+absl::StatusOr<PreparedText> Prepare(GenerateFlags* flags) {
+  RETURN_IF_ERROR(CheckRecorded(flags->run));
+  const std::string recorded = flags->run + "/experiment.yaml";
+  ASSIGN_OR_RETURN(const Experiment trained, ReadResolved(recorded));
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   LoadForStages(recorded, flags->overrides, &flags->session, &trained));
+  const bool compressed = flags->compression == "on";
+  RETURN_IF_ERROR(
+      InFlag(absl::StrCat(flags->run, ": ").c_str(), CheckGenerates(experiment, compressed)));
+  ASSIGN_OR_RETURN(Sampling sampling, SamplingFrom(*flags));
+  const std::string model = flags->run + "/model";
+  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(model));
+  ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
+  ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(model, experiment));
+  sampling.set_vocabulary(static_cast<uint32_t>(tokenizer->vocabulary()));
+  ASSIGN_OR_RETURN(std::vector<int32_t> prompt, Encoded(flags->prompt, *tokenizer));
+  return PreparedText{{std::move(experiment), std::move(weights), std::move(prompt), flags->tokens,
+                       compressed, sampling},
+                      std::move(tokenizer)};
+}
+
+absl::Status Generate(const GenerateFlags& flags, const PreparedText& prepared,
+                      Interruption* interruption, TextTotals* totals) {
+  ASSIGN_OR_RETURN(const auto session, Session::Start("generate", prepared.task.experiment,
+                                                      flags.session, interruption));
+  Output output;
+  RETURN_IF_ERROR(output.Write(flags.prompt));
+  const auto on_token = [&](int32_t id) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string text, prepared.tokenizer->Decode({id}));
+    return output.Write(text);
+  };
+  absl::Status status = GenerateText(prepared.task, session->fleet(), on_token, totals);
+  status.Update(output.End());
+  return status;
+}
+
+void SaySpeed(const TextTotals& totals) {
+  if (totals.tokens == 0) return;
+  const auto tokens = static_cast<double>(totals.tokens);
+  std::fprintf(stderr, "%lld tokens in %.2f s: %.4g tokens/s, %.4g wire bytes a token\n",
+               static_cast<long long>(totals.tokens), totals.seconds, tokens / totals.seconds,
+               static_cast<double>(totals.wire_bytes) / tokens);
+}
+
+int GenerateCommand(GenerateFlags flags, Interruption* interruption) {
+  if (flags.prompt == "-") {
+    flags.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+    flags.prompt.erase(0, ByteOrderMarkBytes(flags.prompt));
+  }
+  const absl::StatusOr<PreparedText> prepared = Prepare(&flags);
+  if (!prepared.ok()) return Complain(prepared.status(), kExitUsage);
+  TextTotals totals;
+  const absl::Status status = Generate(flags, *prepared, interruption, &totals);
+  SaySpeed(totals);
+  if (status.ok()) return kExitDone;
+  if (interruption->seen()) return Complain(absl::CancelledError("interrupted"), kExitInterrupted);
+  return Complain(status, kExitFailed);
+}
+
+}  // namespace
+
+Command AddGenerate(CLI::App* app) {
+  const auto flags = std::make_shared<GenerateFlags>();
+  CLI::App* generate =
+      app->add_subcommand("generate", "write a text with the language model that a run trained");
+  generate->footer(kGenerateExamples);
+  generate->add_option("DIR", flags->run, "folder of the run")->required()->transform(kPath);
+  generate->add_option("--prompt", flags->prompt, "what the text begins with; -: what stdin has");
+  generate->add_option("--tokens", flags->tokens, "tokens to draw")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  generate
+      ->add_option("--temperature", flags->temperature,
+                   "logits are divided by it; 0: always the most probable token")
+      ->capture_default_str();
+  generate->add_option("--top_k", flags->top_k, "draw from so many most probable tokens; 0: all")
+      ->capture_default_str();
+  generate
+      ->add_option("--top_p", flags->top_p,
+                   "draw from the fewest tokens, most probable first, with this share of the "
+                   "probability; 1: all")
+      ->capture_default_str();
+  generate->add_option("--seed", flags->seed, "another one draws another text")
+      ->capture_default_str();
+  generate->add_option("--compression", flags->compression, "at cuts: as trained, or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off"}));
+  AddOverrides(generate, &flags->overrides);
+  AddStages(generate, &flags->session);
+  AddLaunch(generate, &flags->session);
+  return {generate,
+          [flags](Interruption* interruption) { return GenerateCommand(*flags, interruption); }};
+}
+
+}  // namespace thinwire

@@ -1,0 +1,190 @@
+// `thinwire plan`: what an experiment needs, and on a given link which codec, how many microbatches
+// and which schedule make its steps fastest.
+
+#include "coordinator/plan/plan.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "config/experiment.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/flags.h"
+#include "coordinator/files/json.h"
+#include "coordinator/plan/choices.h"
+#include "coordinator/plan/report.h"
+#include "coordinator/plan/state_plan.h"
+#include "coordinator/session/exit_code.h"
+#include "coordinator/session/session.h"
+#include "coordinator/speeds/plan_speeds.h"
+
+namespace thinwire {
+namespace {
+
+struct PlanFlags {
+  std::string experiment;              // path of the file
+  std::vector<std::string> overrides;  // path=value
+  std::optional<double> link_mbit;     // without it several usual rates, and no choices
+  NetworkFlags network;
+  // What is tried besides the experiment's own; want a link.
+  std::vector<std::string> codecs;  // as ParseCodecPair has them
+  std::string parameters;           // JSON for libraries among them
+  std::vector<int64_t> microbatches;
+  std::vector<std::string> schedules;
+  SpeedFlags speeds;
+  std::string format = "text";  // text, json
+  SessionOptions session;       // of the stage whose speed is measured
+};
+
+constexpr char kPlanExamples[] =
+    R"(Without --link_mbit: step times of the experiment at some usual link rates. With it also a table
+of codecs, microbatches and schedules on that link, fastest first. Compute and codecs are measured
+here in some seconds, or are those of a run (--from); docs/plan.md has the rest.
+
+Examples:
+  thinwire plan experiments/quickstart.yaml
+  thinwire plan my.yaml --link_mbit 50 --rtt_ms 100 --codec 'topk(ratio=0.1)' \
+      --codec 'uniform(bits=4) | uniform(bits=8)' --microbatches 1,2,4,8
+  thinwire plan my.yaml --link_mbit 100 --from runs/short --format json
+A pair 'A | G' has A on activations and G on gradients.
+Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.
+)";
+
+// What the flags ask for, all of it right.
+struct Question {
+  Experiment experiment;
+  PlanAssumptions assumptions;
+  Candidates candidates;  // empty without a link rate
+  Speeds speeds;          // those that need no measurement
+};
+
+absl::Status CheckLinkIsGiven(const PlanFlags& flags) {
+  const std::pair<const char*, bool> wanting[] = {{"--codec", !flags.codecs.empty()},
+                                                  {"--microbatches", !flags.microbatches.empty()},
+                                                  {"--schedule", !flags.schedules.empty()}};
+  for (const auto& [flag, is_given] : wanting) {
+    if (!is_given || flags.link_mbit) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " is for a given link: want --link_mbit too"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Candidates> CandidatesOf(const PlanFlags& flags, const Experiment& experiment) {
+  if (!flags.link_mbit) return Candidates();
+  ChoiceOptions options;
+  options.codecs = flags.codecs;
+  options.parameters = flags.parameters;
+  options.microbatches = flags.microbatches;
+  for (const std::string& name : flags.schedules) {
+    const absl::StatusOr<TriedSchedule> schedule = ScheduleToTry(name);
+    if (!schedule.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", schedule.status().message()));
+    }
+    options.schedules.push_back(*schedule);
+  }
+  return CandidatesFor(experiment, options);
+}
+
+absl::StatusOr<Question> Ask(const PlanFlags& flags) {
+  RETURN_IF_ERROR(CheckLinkIsGiven(flags));
+  Question question;
+  ASSIGN_OR_RETURN(question.assumptions, AssumptionsFrom(flags.link_mbit, flags.network));
+  ASSIGN_OR_RETURN(question.experiment, LoadExperiment(flags.experiment, flags.overrides));
+  ASSIGN_OR_RETURN(question.speeds, GivenSpeeds(flags.speeds, question.experiment));
+  ASSIGN_OR_RETURN(question.candidates, CandidatesOf(flags, question.experiment));
+  RETURN_IF_ERROR(PlanState(question.experiment).status());
+  return question;
+}
+
+// Returns the threads of the stage to measure: one core if --cores is given and threads are auto,
+// otherwise what the experiment says.
+std::string ThreadsFor(const PlanFlags& flags, const Experiment& experiment) {
+  const std::string& threads = experiment.pipeline().threads();
+  return flags.network.cores > 0 && threads == "auto" ? "1" : threads;
+}
+
+absl::StatusOr<Speeds> SpeedsFor(const PlanFlags& flags, const Question& question,
+                                 Interruption* interruption) {
+  Speeds speeds = question.speeds;
+  std::vector<const Experiment*> experiments = {&question.experiment};
+  for (const Candidate& candidate : question.candidates.all) {
+    experiments.push_back(&candidate.experiment);
+  }
+  RETURN_IF_ERROR(MeasureSpeeds(flags.speeds, experiments, ThreadsFor(flags, question.experiment),
+                                flags.session, interruption, &speeds));
+  return speeds;
+}
+
+int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
+  const absl::StatusOr<Question> question = Ask(flags);
+  if (!question.ok()) return Complain(question.status(), kExitUsage);
+  const absl::StatusOr<Speeds> speeds = SpeedsFor(flags, *question, interruption);
+  if (!speeds.ok() && interruption->seen()) return kExitInterrupted;
+  if (!speeds.ok()) return Complain(speeds.status(), kExitFailed);
+  const absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
+  if (!plan.ok()) return Complain(plan.status(), kExitUsage);
+  const auto choices = RankedChoices(question->candidates.all, question->assumptions, *speeds);
+  if (!choices.ok()) return Complain(choices.status(), kExitUsage);
+  const std::vector<std::string>& left_out = question->candidates.left_out;
+  std::string text;
+  if (flags.format == "json") {
+    text = JsonText(ToJson(ReportOf(question->experiment.name(), *plan, *choices, left_out)), 2) +
+           "\n";
+  } else {
+    text = FormatPlan(*plan);
+    if (!choices->empty()) text += FormatChoices(*choices, left_out);
+  }
+  if (const ExitCode printed = PrintResult(text); printed != kExitDone) return printed;
+  absl::Status fits = CheckMemory(plan->state, MachineMemoryBytes(), /*one_machine=*/false);
+  fits.Update(CheckFolders(plan->state));
+  return fits.ok() ? kExitDone : Complain(fits, kExitUsage);
+}
+
+void AddChoices(CLI::App* plan, PlanFlags* flags) {
+  plan->add_option("--codec", flags->codecs,
+                   "a codec, or a pair 'A | G', to try on the link: its text, or the path of a "
+                   "library; may stand often. The experiment's and none always are tried")
+      ->allow_extra_args(false);
+  plan->add_option("--parameters", flags->parameters, "JSON handed to libraries");
+  plan->add_option("--microbatches", flags->microbatches,
+                   "numbers of microbatches to try on the link, as 1,2,4 (default: the "
+                   "experiment's, half and twice as many)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  plan->add_option("--schedule", flags->schedules,
+                   "schedules to try on the link, as gpipe,terapipe:4 with 4 slices (default: all "
+                   "that the experiment allows)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+Command AddPlan(CLI::App* app) {
+  const auto flags = std::make_shared<PlanFlags>();
+  CLI::App* plan = app->add_subcommand(
+      "plan",
+      "show cuts, sizes, bytes and step times, and what is fastest on a link; trains nothing");
+  plan->footer(kPlanExamples);
+  AddExperiment(plan, &flags->experiment, &flags->overrides);
+  plan->add_option(
+      "--link_mbit", flags->link_mbit,
+      "rate of every host's interface in each direction, Mbit/s; inf: infinitely fast");
+  AddNetwork(plan, &flags->network);
+  AddChoices(plan, flags.get());
+  AddSpeeds(plan, &flags->speeds);
+  AddFormat(plan, &flags->format);
+  plan->add_option(
+      "--stage_server", flags->session.stage_server,
+      "stage server binary whose speed is measured (default: the one beside thinwire)");
+  AddOtherBuild(plan, &flags->session);
+  return {plan, [flags](Interruption* interruption) { return PlanCommand(*flags, interruption); }};
+}
+
+}  // namespace thinwire
