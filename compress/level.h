@@ -29,10 +29,6 @@ struct LevelSpec {
   std::string ToString() const;
 };
 
-// True for codecs whose specification may have a level: topk and randomk (with a ratio), uniform,
-// ecsq (with a rate).
-bool TakesLevel(CodecKind kind);
-
 // InvalidArgument naming field, the value met and the values wanted: a codec without a level, a
 // level out of the codec's range, bounds out of order.
 absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compress/codec.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/least_rate.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/codecs/plugin.h"
@@ -29,14 +30,9 @@ namespace {
 // How large the measured message is, unless one sample is larger: that takes some milliseconds.
 constexpr int64_t kMeasuredElements = 1 << 15;
 
-// low_rank projects, so it never expands. What an absolute threshold keeps of normal values says
-// nothing about the run's, and no element of e outgrows the threshold. A plug-in may do anything,
-// and is for a stage to run.
 bool IsMeasured(const DirectionSpec& does) {
-  return does.feedback.kind != FeedbackKind::kNone && does.codec.kind != CodecKind::kLowRank &&
-         does.codec.kind != CodecKind::kPlugin &&
-         !(does.codec.kind == CodecKind::kThreshold &&
-           does.codec.relative_to == RelativeTo::kAbsolute);
+  const auto shows = CodecRowOf(does.codec.kind).shows_contraction;
+  return does.feedback.kind != FeedbackKind::kNone && (shows == nullptr || shows(does.codec));
 }
 
 // Counts the samples of a largest microbatch.
@@ -134,7 +130,7 @@ absl::Status AddRates(const Experiment& experiment, std::vector<std::string>* wa
   const int64_t batch = MicrobatchSamples(experiment);
   for (const SmallestMessage& message : smallest) {
     const CodecSpec codec = Lowest(message.does.codec, message.does.level);
-    if (codec.kind != CodecKind::kEcsq || codec.rate == 0) continue;
+    if (codec.rate == 0) continue;
     const Shape usual = message.cut == kTiedCut ? message.coded : message.coded.WithBatch(batch);
     for (const Shape& shape : {MeasuredForRate(usual), MeasuredForRate(message.coded)}) {
       ASSIGN_OR_RETURN(const double least, MeasureLeastRate(codec, shape, CpuCodecKernels()));
