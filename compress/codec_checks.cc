@@ -117,6 +117,11 @@ absl::Status CheckRateDistortion(const CodecSpec& spec) {
 
 }  // namespace
 
+absl::Status CheckScope(const CodecSpec& spec) {
+  RETURN_IF_ERROR(CheckScopeOfSupported(spec));
+  return CheckGroup(spec);
+}
+
 absl::Status CheckUniform(const CodecSpec& spec) {
   RETURN_IF_ERROR(CheckBits(spec));
   RETURN_IF_ERROR(CheckRounding(spec));
@@ -131,8 +136,7 @@ absl::Status CheckUniform(const CodecSpec& spec) {
   if (!rotates && block != 0) {
     return Refuse(spec, "rotation_block is ", block, " without rotation, want 0");
   }
-  RETURN_IF_ERROR(CheckScopeOfSupported(spec));
-  return CheckGroup(spec);
+  return CheckScope(spec);
 }
 
 absl::Status CheckTopK(const CodecSpec& spec) {
@@ -191,8 +195,7 @@ absl::Status CheckEcsq(const CodecSpec& spec) {
   if (spec.scope == Scope::kChannel) {
     return Refuse(spec, "scope is channel, want one of tensor, sample, token, group");
   }
-  RETURN_IF_ERROR(CheckScopeOfSupported(spec));
-  return CheckGroup(spec);
+  return CheckScope(spec);
 }
 
 }  // namespace thinwire

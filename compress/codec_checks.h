@@ -7,6 +7,10 @@
 namespace thinwire {
 
 // InvalidArgument naming codec, parameter, the value met and the values wanted.
+
+// Of any codec with one range per scope.
+absl::Status CheckScope(const CodecSpec& spec);
+
 absl::Status CheckUniform(const CodecSpec& spec);
 absl::Status CheckTopK(const CodecSpec& spec);
 absl::Status CheckRandomK(const CodecSpec& spec);

@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "ecsq(step=1, rotation=principal, rotation_every=30)"));
 
 TEST(ConfigOfTest, APluginIsALoadedLibrary) {
-  const auto spec = ParseCodecOrLibrary("compress/libfake.so", "{}");
+  const auto spec = ParseCodecOrLibrary("compress/codecs/libfake.so", "{}");
   ASSERT_TRUE(spec.ok()) << spec.status();
   const auto config = ConfigOf(*spec);
   ASSERT_TRUE(config.ok()) << config.status();

@@ -313,7 +313,7 @@ TEST(SpecsTest, AbsentSeedsFollowTheSeed) {
 
 TEST(SpecsTest, APluginsLibraryIsLoaded) {
   const CodecSpec spec = *CodecFrom(
-      With({"compression.gradients={codec: plugin, plugin: compress/libfake.so, parameters: "
+      With({"compression.gradients={codec: plugin, plugin: compress/codecs/libfake.so, parameters: "
             "'{\"other\": 3}'}"})
           .compression()
           .gradients());

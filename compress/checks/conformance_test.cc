@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(BuiltIn, EverySample, ::testing::ValuesIn(SampleSpecsOf
 std::map<std::string, std::string> FailuresOfFake(const std::string& mischief) {
   CodecSpec spec;
   spec.kind = CodecKind::kPlugin;
-  spec.plugin = *LoadPlugin("compress/libfake.so", "{\"mischief\": \"" + mischief + "\"}");
+  spec.plugin = *LoadPlugin("compress/codecs/libfake.so", "{\"mischief\": \"" + mischief + "\"}");
   return Failures(spec);
 }
 

@@ -14,7 +14,7 @@ namespace {
 std::vector<CodecSpec> HostCodecs() {
   CodecSpec plugin;
   plugin.kind = CodecKind::kPlugin;
-  plugin.plugin = *LoadPlugin("compress/libfake.so", "{}");
+  plugin.plugin = *LoadPlugin("compress/codecs/libfake.so", "{}");
   CodecSpec lossless = TopKOf(0.1);
   lossless.lossless = Lossless::kZstd;
   CodecSpec low_rank;

@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string Library(const std::string& name) { return "compress/lib" + name + ".so"; }
+std::string Library(const std::string& name) { return "compress/codecs/lib" + name + ".so"; }
 
 CodecSpec SpecOf(uint64_t digest) {
   CodecSpec spec;
