@@ -58,14 +58,28 @@ inline void FillIn(CodecSpec* spec) {
 }
 
 template <typename T>
-CodecSpec With(CodecSpec spec, std::string_view name, T value) {
-  VisitParameters(spec, [&](const char* other, auto& field, const auto&) {
+void Set(std::string_view name, T value, CodecSpec* spec) {
+  VisitParameters(*spec, [&](const char* other, auto& field, const auto&) {
     if constexpr (std::is_same_v<std::decay_t<decltype(field)>, T>) {
       if (name == other) field = value;
     }
   });
+}
+
+// Without parameters that have no say, which frames and texts leave out.
+inline CodecSpec Cleaned(const CodecSpec& spec) {
+  CodecSpec clean;
+  clean.kind = spec.kind;
+  VisitParameters(
+      spec, [&](const char* name, const auto& value, const auto&) { Set(name, value, &clean); });
+  return clean;
+}
+
+template <typename T>
+CodecSpec With(CodecSpec spec, std::string_view name, T value) {
+  Set(name, value, &spec);
   FillIn(&spec);
-  return spec;
+  return Cleaned(spec);
 }
 
 // `spec` where it is valid, and what differs from it in one parameter and in what comes with that.
