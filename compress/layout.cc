@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "compress/codec_table.h"
+
 namespace thinwire {
 namespace {
 
@@ -54,31 +56,9 @@ Scopes ScopesOf(const TensorView& x, Scope scope, uint32_t group) {
 }
 
 size_t CodecMaxPayloadBytes(const CodecSpec& spec, const Shape& shape, DType dtype) {
-  switch (spec.kind) {
-    case CodecKind::kNone:
-    case CodecKind::kFp16:
-    case CodecKind::kBf16:
-      return CastPayloadBytes(WireType(spec, dtype), shape.elements());
-    case CodecKind::kUniform:
-      return UniformMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-    case CodecKind::kTopK:
-    case CodecKind::kThreshold:
-      return EntriesMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-    case CodecKind::kRandomK:
-      return RandomKMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-    case CodecKind::kFp8:
-      return Fp8PayloadBytes(shape.elements());
-    case CodecKind::kBlockwise8:
-      return Blockwise8PayloadBytes(spec.block, shape.elements());
-    case CodecKind::kLowRank:
-      return LowRankPayloadBytes(spec, MatricesOf(shape, spec.per_sample));
-    case CodecKind::kEcsq:
-      return EcsqMaxPayloadBytes(spec, ScopesOf(shape, spec.scope, spec.group));
-    case CodecKind::kPlugin:
-      break;
-  }
-  assert(false);
-  return 0;
+  const CodecRow& row = CodecRowOf(spec.kind);
+  assert(row.max_payload_bytes != nullptr);
+  return row.max_payload_bytes(spec, shape, dtype);
 }
 
 int64_t NumKept(const CodecSpec& spec, int64_t n) {
@@ -159,7 +139,7 @@ uint32_t PackedIndexBits(int64_t n) {
 }
 
 int64_t MostEntriesOfScope(const CodecSpec& spec, int64_t n) {
-  return spec.kind == CodecKind::kThreshold ? n : NumKept(spec, n);
+  return CodecRowOf(spec.kind).has(CodecRow::kKept) ? NumKept(spec, n) : n;
 }
 
 int64_t MostEntries(const CodecSpec& spec, const Scopes& scopes) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 
 namespace thinwire {
 namespace {
@@ -14,30 +15,28 @@ namespace {
 constexpr double kRatioNotch = 1.25;
 constexpr double kContent = 0.8;  // errors from this share of the target up to it change nothing
 
-absl::Status CheckOne(const CodecSpec& codec, const char* field, double level) {
-  absl::Status status;
-  if (codec.kind == CodecKind::kEcsq) {
-    status = CheckSpec(AtLevel(codec, level));
-  } else if (codec.kind == CodecKind::kUniform) {
-    if (!(level >= 1 && level <= 8 && level == std::floor(level))) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("level.", field, " is ", level, ", want whole bits from 1 to 8"));
-    }
-    status = CheckSpec(AtLevel(codec, level));
-  } else if (!(level > 0 && level <= 1)) {
+LevelField FieldOf(const CodecSpec& codec) { return CodecRowOf(codec.kind).level; }
+
+absl::Status CheckRange(LevelField of, const char* field, double level) {
+  if (of == LevelField::kBits && !(level >= 1 && level <= 8 && level == std::floor(level))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("level.", field, " is ", level, ", want whole bits from 1 to 8"));
+  }
+  if (of == LevelField::kRatio && !(level > 0 && level <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("level.", field, " is ", level, ", want a ratio above 0 and at most 1"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOne(const CodecSpec& codec, const char* field, double level) {
+  RETURN_IF_ERROR(CheckRange(FieldOf(codec), field, level));
+  const absl::Status status = CheckSpec(AtLevel(codec, level));
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("level.", field, ": ", status.message()));
 }
 
 }  // namespace
-
-bool TakesLevel(CodecKind kind) {
-  return kind == CodecKind::kUniform || kind == CodecKind::kTopK || kind == CodecKind::kRandomK ||
-         kind == CodecKind::kEcsq;
-}
 
 std::string LevelSpec::ToString() const {
   switch (kind) {
@@ -54,7 +53,7 @@ std::string LevelSpec::ToString() const {
 
 absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec) {
   if (spec.kind == LevelKind::kFixed) return absl::OkStatus();
-  if (!TakesLevel(codec.kind) || !(LevelOf(codec) > 0)) {
+  if (!(LevelOf(codec) > 0)) {
     return absl::InvalidArgumentError(absl::StrCat("level with codec ", codec.ToString(),
                                                    ", want topk or randomk with a ratio, uniform, "
                                                    "or ecsq with a rate"));
@@ -81,19 +80,34 @@ absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec) {
 }
 
 CodecSpec AtLevel(CodecSpec codec, double level) {
-  if (codec.kind == CodecKind::kUniform) {
-    codec.bits = static_cast<uint32_t>(level);
-  } else if (codec.kind == CodecKind::kEcsq) {
-    codec.rate = level;
-  } else {
-    codec.ratio = level;
+  switch (FieldOf(codec)) {
+    case LevelField::kNone:
+      break;
+    case LevelField::kRatio:
+      codec.ratio = level;
+      break;
+    case LevelField::kBits:
+      codec.bits = static_cast<uint32_t>(level);
+      break;
+    case LevelField::kRate:
+      codec.rate = level;
+      break;
   }
   return codec;
 }
 
 double LevelOf(const CodecSpec& codec) {
-  if (codec.kind == CodecKind::kEcsq) return codec.rate;
-  return codec.kind == CodecKind::kUniform ? codec.bits : codec.ratio;
+  switch (FieldOf(codec)) {
+    case LevelField::kNone:
+      break;
+    case LevelField::kRatio:
+      return codec.ratio;
+    case LevelField::kBits:
+      return codec.bits;
+    case LevelField::kRate:
+      return codec.rate;
+  }
+  return 0;
 }
 
 CodecSpec InEpoch(const CodecSpec& codec, const LevelSpec& spec, uint32_t epoch) {
@@ -187,7 +201,7 @@ absl::Status LevelController::Restore(const State& state) {
 void LevelController::Conclude() {
   if (measured_ == 0) return;
   const double error = error_sum_ / measured_;
-  const bool bits = codec_.kind == CodecKind::kUniform;
+  const bool bits = FieldOf(codec_) == LevelField::kBits;
   double level = LevelOf(current_);
   if (error > spec_.target_error) {
     level = bits ? level + 1 : level * kRatioNotch;

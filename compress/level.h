@@ -31,13 +31,8 @@ struct LevelSpec {
   std::string ToString() const;
 };
 
-// True for codecs whose specification may have a level: topk and randomk (with a ratio), uniform,
-// ecsq (with a rate).
-bool TakesLevel(CodecKind kind);
-
-// Checks that `spec` goes with `codec`. InvalidArgument names the field, the value met and the
-// values wanted: for a codec without a level, a level out of the codec's range, or bounds out of
-// order.
+// InvalidArgument naming field, the value met and the values wanted: a codec without a level, a
+// level out of the codec's range, bounds out of order.
 absl::Status CheckLevel(const LevelSpec& spec, const CodecSpec& codec);
 
 // Returns the codec with another level; LevelOf returns a codec's level. Both expect what

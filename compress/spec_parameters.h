@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/parameters.h"
+#include "compress/codec_table.h"
 #include "compress/spec.h"
 
 namespace thinwire {
@@ -52,81 +53,64 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
       show("group", &CodecSpec::group, kOptional);
     });
   };
-  const auto kept = [&] {
-    show("ratio", &CodecSpec::ratio, kOptional);
-    show("k", &CodecSpec::k, kOptional);
-    show_or("scope", &CodecSpec::scope, kSpelled, Scope::kSample);
-    show("count", &CodecSpec::count, kWritten);
-  };
-  switch (spec.kind) {
-    case CodecKind::kNone:
-    case CodecKind::kFp16:
-    case CodecKind::kBf16:
-      break;
-    case CodecKind::kUniform:
-      show("bits", &CodecSpec::bits, kSpelled);
-      show("range", &CodecSpec::range, kSpelled);
-      show("scope", &CodecSpec::scope, kSpelled);
-      with(spec.scope == Scope::kGroup, "scope group",
-           [&] { show("group", &CodecSpec::group, kRequired); });
-      show("rounding", &CodecSpec::rounding, kSpelled);
-      zero();
-      show("rotation", &CodecSpec::rotation, kOptional);
-      with(spec.rotation == Rotation::kHadamard, "rotation hadamard",
-           [&] { show_or("rotation_block", &CodecSpec::rotation_block, kSpelled, 1024u); });
-      break;
-    case CodecKind::kTopK:
-      show("indices", &CodecSpec::indices, kOptional);
-      with(spec.indices == Indices::kOwn, "indices own", [&] {
-        kept();
-        show("pad", &CodecSpec::pad, kWritten);
-      });
-      values();
-      break;
-    case CodecKind::kFp8:
-      show("format", &CodecSpec::format, kSpelled);
-      break;
-    case CodecKind::kRandomK:
-      kept();
-      show("unbiased", &CodecSpec::unbiased, kOptional);
-      values();
-      break;
-    case CodecKind::kThreshold:
-      show("threshold", &CodecSpec::threshold, kRequired);
-      show("relative_to", &CodecSpec::relative_to, kWritten);
-      values();
-      break;
-    case CodecKind::kBlockwise8:
-      show_or("block", &CodecSpec::block, kSpelled, 4096u);
-      break;
-    case CodecKind::kLowRank:
-      show("rank", &CodecSpec::rank, kRequired);
-      show("per_sample", &CodecSpec::per_sample, kOptional);
-      break;
-    case CodecKind::kEcsq:
-      show("rate", &CodecSpec::rate, kOptional);
-      with(spec.rate == 0, "no rate", [&] { show("step", &CodecSpec::step, kSpelled); });
-      show("scope", &CodecSpec::scope, kSpelled);
-      with(spec.scope == Scope::kGroup, "scope group",
-           [&] { show("group", &CodecSpec::group, kRequired); });
-      show("rounding", &CodecSpec::rounding, kSpelled);
-      with(!IsUnbiased(spec.rounding),
-           "rounding nearest, nearest_nonzero, dead_zone or rate_distortion",
-           [&] { show("reconstruction", &CodecSpec::reconstruction, kOptional); });
-      show("rotation", &CodecSpec::rotation, kOptional);
-      with(spec.rotation == Rotation::kPrincipal, "rotation principal",
-           [&] { show_or("rotation_every", &CodecSpec::rotation_every, kSpelled, uint64_t{100}); });
-      break;
-    case CodecKind::kPlugin:
-      show("plugin", &CodecSpec::plugin, kRequired);
-      break;
+  const CodecRow& row = CodecRowOf(spec.kind);
+  if (row.has(CodecRow::kIndices)) show("indices", &CodecSpec::indices, kOptional);
+  const bool is_own = spec.indices == Indices::kOwn;
+  if (row.has(CodecRow::kStep)) {
+    show("rate", &CodecSpec::rate, kOptional);
+    with(spec.rate == 0, "no rate", [&] { show("step", &CodecSpec::step, kSpelled); });
   }
-  if (spec.kind != CodecKind::kLowRank && spec.kind != CodecKind::kPlugin) {
-    with(spec.indices == Indices::kOwn, "indices own",
-         [&] { show("support", &CodecSpec::support, kOptional); });
+  if (row.has(CodecRow::kThreshold)) {
+    show("threshold", &CodecSpec::threshold, kRequired);
+    show("relative_to", &CodecSpec::relative_to, kWritten);
   }
-  show_or("lossless", &CodecSpec::lossless, kOptional,
-          spec.kind == CodecKind::kEcsq ? Lossless::kEntropy : CodecSpec().lossless);
+  if (row.has(CodecRow::kGrid)) {
+    show("bits", &CodecSpec::bits, kSpelled);
+    show("range", &CodecSpec::range, kSpelled);
+  }
+  with(is_own, "indices own", [&] {
+    if (row.has(CodecRow::kKept)) {
+      show("ratio", &CodecSpec::ratio, kOptional);
+      show("k", &CodecSpec::k, kOptional);
+    }
+    if (row.has(CodecRow::kScope)) show_or("scope", &CodecSpec::scope, kSpelled, row.scope);
+    if (row.has(CodecRow::kKept)) show("count", &CodecSpec::count, kWritten);
+    if (row.has(CodecRow::kPad)) show("pad", &CodecSpec::pad, kWritten);
+  });
+  if (row.has(CodecRow::kGroup)) {
+    with(spec.scope == Scope::kGroup, "scope group",
+         [&] { show("group", &CodecSpec::group, kRequired); });
+  }
+  if (row.has(CodecRow::kUnbiased)) show("unbiased", &CodecSpec::unbiased, kOptional);
+  if (row.has(CodecRow::kRounding)) show("rounding", &CodecSpec::rounding, kSpelled);
+  if (row.has(CodecRow::kGrid)) zero();
+  if (row.has(CodecRow::kReconstruction)) {
+    with(!IsUnbiased(spec.rounding),
+         "rounding nearest, nearest_nonzero, dead_zone or rate_distortion",
+         [&] { show("reconstruction", &CodecSpec::reconstruction, kOptional); });
+  }
+  if (row.has(CodecRow::kHadamard)) {
+    show("rotation", &CodecSpec::rotation, kOptional);
+    with(spec.rotation == Rotation::kHadamard, "rotation hadamard",
+         [&] { show_or("rotation_block", &CodecSpec::rotation_block, kSpelled, 1024u); });
+  }
+  if (row.has(CodecRow::kPrincipal)) {
+    show("rotation", &CodecSpec::rotation, kOptional);
+    with(spec.rotation == Rotation::kPrincipal, "rotation principal",
+         [&] { show_or("rotation_every", &CodecSpec::rotation_every, kSpelled, uint64_t{100}); });
+  }
+  if (row.has(CodecRow::kValues)) values();
+  if (row.has(CodecRow::kFormat)) show("format", &CodecSpec::format, kSpelled);
+  if (row.has(CodecRow::kBlock)) show_or("block", &CodecSpec::block, kSpelled, 4096u);
+  if (row.has(CodecRow::kRank)) {
+    show("rank", &CodecSpec::rank, kRequired);
+    show("per_sample", &CodecSpec::per_sample, kOptional);
+  }
+  if (row.has(CodecRow::kPlugin)) show("plugin", &CodecSpec::plugin, kRequired);
+  if (row.has(CodecRow::kSupport)) {
+    with(is_own, "indices own", [&] { show("support", &CodecSpec::support, kOptional); });
+  }
+  show_or("lossless", &CodecSpec::lossless, kOptional, row.lossless);
 }
 
 // Calls visit(name, field) for the parameters that matter to `spec` as it is. Two specifications of
@@ -142,8 +126,8 @@ void VisitParameters(Spec& spec, Visit&& visit) {
 // be causal: what is kept of a token would depend on later ones. `uniform` and `ecsq` with a
 // support see no tokens, only the supported entries, and keep the default of all messages.
 inline Scope DefaultScopeOfTokens(const CodecSpec& spec) {
-  const bool has_no_tokens = (spec.kind == CodecKind::kUniform || spec.kind == CodecKind::kEcsq) &&
-                             spec.support == Support::kReceivedNonzero;
+  const bool has_no_tokens =
+      !CodecRowOf(spec.kind).has_positions && spec.support == Support::kReceivedNonzero;
   return has_no_tokens ? CodecSpec().scope : Scope::kToken;
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compress/sample_specs_testing.h"
+
 namespace thinwire {
 namespace {
 
@@ -29,6 +31,14 @@ TEST(ParseCodecTest, InvertsToString) {
     const auto spec = ParseCodec(text);
     ASSERT_TRUE(spec.ok()) << spec.status();
     EXPECT_EQ(spec->ToString(), text);
+  }
+}
+
+TEST(ParseCodecTest, InvertsTheTextOfEverySample) {
+  for (const CodecSpec& spec : SampleSpecsOfAll()) {
+    const auto parsed = ParseCodec(spec.ToString());
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(*parsed, spec) << spec.ToString();
   }
 }
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/parameters.h"
+#include "compress/codec_table.h"
 #include "compress/feedback/spec.h"
-#include "compress/level.h"
 #include "compress/spec_parameters.h"
 #include "data/dataset.h"
 #include "models/bottleneck.h"
@@ -45,26 +45,26 @@ std::vector<Alternative> FromKinds(const std::vector<Kind>& kinds,
   return alternatives;
 }
 
-Alternative Codec(CodecKind kind) {
-  Alternative codec{Name(kind), {}, {}};
-  const CodecSpec spec = DefaultSpec(kind);
+Alternative Codec(const CodecRow& row) {
+  Alternative codec{row.name, {}, {}};
+  const CodecSpec spec = DefaultSpec(row.value);
   VisitAllParameters(spec, [&](const char* name, const auto&, const auto& use) {
     if (name == std::string_view("lossless")) return;  // belongs to every codec
     codec.fields.push_back({name, DefaultText(use.fallback, use.presence)});
     const bool is_required = use.presence == Presence::kRequired && use.unmet == nullptr;
     if (is_required) codec.required.push_back(name);
   });
-  if (kind == CodecKind::kPlugin) codec.fields.push_back({"parameters", kNoPluginParameters});
-  if (TakesLevel(kind)) codec.fields.push_back({"level", ""});
+  if (row.is_plugin) codec.fields.push_back({"parameters", kNoPluginParameters});
+  if (row.level != LevelField::kNone) codec.fields.push_back({"level", ""});
   return codec;
 }
 
 Choice Codecs() {
   Choice choice{"codec",
-                Name(CodecKind::kNone),
+                Name(CodecSpec().kind),
                 {"feedback", "lossless", "on_nonfinite", "epilogue_only"},
                 {}};
-  for (const CodecKind kind : AllCodecs()) choice.alternatives.push_back(Codec(kind));
+  for (const CodecRow& row : CodecRows()) choice.alternatives.push_back(Codec(row));
   return choice;
 }
 

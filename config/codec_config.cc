@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/plugin.h"
 #include "compress/feedback/spec.h"
-#include "compress/level.h"
 #include "compress/spec_parameters.h"
 #include "config/fields.h"
 
@@ -35,7 +35,7 @@ std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction) {
   if (range != needs.end() && range->second == nullptr && direction.zero() != Name(Zero::kOnGrid)) {
     needs["zero"] = nullptr;
   }
-  if (TakesLevel(spec.kind)) {
+  if (CodecRowOf(spec.kind).level != LevelField::kNone) {
     const auto ratio = needs.find("ratio");
     needs["level"] = ratio == needs.end() ? nullptr : ratio->second;
   }
@@ -52,7 +52,7 @@ void FillCodec(DirectionConfig* direction) {
       WriteField(name, use.fallback, direction);
     }
   });
-  if (spec.kind == CodecKind::kPlugin && !direction->has_parameters()) {
+  if (CodecRowOf(spec.kind).is_plugin && !direction->has_parameters()) {
     direction->set_parameters(kNoPluginParameters);
   }
 }
@@ -69,17 +69,20 @@ void FillScopeOfTokens(DirectionConfig* direction) {
 void FillRoundingOfGradients(DirectionConfig* gradients) {
   const std::string& feedback = gradients->feedback().kind();
   const bool comes_back = !feedback.empty() && feedback != Name(FeedbackKind::kNone);
-  if (gradients->codec() != Name(CodecKind::kEcsq) || gradients->has_rounding() ||
+  CodecSpec spec;
+  FromName(gradients->codec(), &spec.kind).IgnoreError();
+  const Rounding rounding = CodecRowOf(spec.kind).gradient_rounding;
+  if (rounding == Rounding::kNearest || gradients->has_rounding() ||
       gradients->has_reconstruction() || comes_back) {
     return;
   }
-  gradients->set_rounding(Name(Rounding::kDither));
+  gradients->set_rounding(Name(rounding));
 }
 
 absl::StatusOr<DirectionConfig> ConfigOf(const CodecSpec& spec) {
   DirectionConfig config;
   config.set_codec(Name(spec.kind));
-  if (spec.kind == CodecKind::kPlugin) {
+  if (CodecRowOf(spec.kind).is_plugin) {
     const Plugin* const plugin = FindPlugin(spec.plugin);
     if (plugin == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(spec.ToString(), ": was not loaded"));

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "config/checks.h"
 #include "config/choices.h"
+#include "config/codec_config.h"
 #include "config/silent_fields.h"
 #include "config/specs.h"
 
@@ -33,7 +34,7 @@ absl::Status ResolveFeedback(const std::string& path, bool gradient, DirectionCo
   const absl::Status status = FeedbackFrom(*feedback, gradient).status();
   if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
   if (feedback->kind() != Name(FeedbackKind::kNone) &&
-      direction->codec() == Name(CodecKind::kNone)) {
+      direction->codec() == Name(CodecSpec().kind)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ".feedback: ", feedback->kind(),
                                                    " with codec none, which leaves no error"));
   }
@@ -110,7 +111,8 @@ absl::Status CheckCompressionAt(const Experiment& experiment, const std::string&
   ASSIGN_OR_RETURN(const FeedbackSpec feedback,
                    FeedbackFrom(activations.feedback(), /*gradient=*/false));
   const bool has_mask = feedback.kind == FeedbackKind::kNone || feedback.kind == FeedbackKind::kEf;
-  if (activations.codec() == Name(CodecKind::kTopK) && has_mask) return absl::OkStatus();
+  const bool has_indices = NeedsOf(activations).count("indices") > 0;
+  if (has_indices && has_mask) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(of_gradients, ".indices: shared with activations of codec ", activations.codec(),
                    " and feedback ", activations.feedback().kind(), " at cut ", cut,

@@ -53,7 +53,7 @@ bool IsEvaluated(const Experiment& experiment, const DirectionSpec& does, bool g
 }
 
 absl::Status CheckRank(const CodecSpec& codec, const Shape& message) {
-  if (codec.kind != CodecKind::kLowRank) return absl::OkStatus();
+  if (codec.rank == 0) return absl::OkStatus();
   const MatrixView view = MatricesOf(message, codec.per_sample);
   if (codec.rank < std::min(view.rows, view.columns)) return absl::OkStatus();
   return absl::InvalidArgumentError(

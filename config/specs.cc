@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/plugin.h"
 #include "compress/feedback/plan.h"
 #include "config/checks.h"
@@ -243,7 +244,7 @@ const DirectionConfig& DirectionOf(const Experiment& experiment, const std::stri
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
   CodecSpec spec;
   RETURN_IF_ERROR(ReadCodec(config, &spec));
-  if (spec.kind == CodecKind::kPlugin) {
+  if (CodecRowOf(spec.kind).is_plugin) {
     ASSIGN_OR_RETURN(spec.plugin, LoadPlugin(WithHome(config.plugin()), config.parameters()));
   }
   RETURN_IF_ERROR(CheckSpec(spec));

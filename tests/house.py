@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUFFIXES = {".cc", ".h", ".cu", ".cuh"}
 # Helpers of tests, tests, benchmarks and fuzz targets are no part of the programs.
-BESIDE = re.compile(r"_(testing|test|bench|fuzz|test_kernels)$")
+BESIDE = re.compile(r"_(testing|test|bench|fuzz)(_|$)")
 PROGRAMS = ("coordinator", "stage_server")
 INCLUDE = re.compile(r'^#include "([\w/]+)/[\w.-]+"', re.M)
 COMMENT = re.compile(r"^\s*//+ ?(.*)$")

@@ -8,10 +8,12 @@
 #include <set>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compress/sample_specs_testing.h"
 #include "compress/spec_parameters.h"
 #include "google/protobuf/descriptor.h"
 #include "tensor/dtype.h"
@@ -46,10 +48,10 @@ CodecSpec TopK() {
 }
 
 TEST(CodecParametersTest, EveryKindComesBackAsItWas) {
-  CodecSpec none, fp16, bf16;
-  fp16.kind = CodecKind::kFp16;
-  bf16.kind = CodecKind::kBf16;
-  for (const CodecSpec& spec : {none, fp16, bf16, Uniform(), TopK()}) {
+  std::vector<CodecSpec> specs = SampleSpecsOfAll();
+  specs.push_back(Uniform());
+  specs.push_back(TopK());
+  for (const CodecSpec& spec : specs) {
     const absl::StatusOr<CodecSpec> back = FromParameters(ToParameters(spec));
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_TRUE(*back == spec) << spec.ToString();

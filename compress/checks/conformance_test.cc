@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 
 #include "compress/codecs/plugin.h"
 #include "compress/cpu/kernels.h"
+#include "compress/sample_specs_testing.h"
 #include "compress/spec_text.h"
 
 namespace thinwire {
@@ -81,14 +81,12 @@ TEST_P(EveryCodec, Conforms) {
 INSTANTIATE_TEST_SUITE_P(BuiltIn, EveryCodec, ::testing::ValuesIn(kBuiltIn),
                          [](const auto& info) { return std::to_string(info.index); });
 
-TEST(BuiltInTest, AreAllThereAre) {
-  std::set<CodecKind> kinds;
-  for (const char* text : kBuiltIn) kinds.insert(ParseCodec(text)->kind);
-  for (const CodecKind kind : AllCodecs()) {
-    EXPECT_TRUE(kinds.count(kind) == 1 || kind == CodecKind::kPlugin)
-        << "extend kBuiltIn by " << Name(kind);
-  }
-}
+class EverySample : public ::testing::TestWithParam<CodecSpec> {};
+
+TEST_P(EverySample, Conforms) { EXPECT_THAT(Failures(GetParam()), IsEmpty()); }
+
+INSTANTIATE_TEST_SUITE_P(BuiltIn, EverySample, ::testing::ValuesIn(SampleSpecsOfAll()),
+                         [](const auto& info) { return std::to_string(info.index); });
 
 std::map<std::string, std::string> FailuresOfFake(const std::string& mischief) {
   CodecSpec spec;

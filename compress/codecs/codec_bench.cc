@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "compress/codecs/new_codec.h"
 #include "compress/codecs/scalar_reference_testing.h"
 #include "compress/cpu/kernels.h"
+#include "compress/sample_specs_testing.h"
 #include "compress/support.h"
 #include "tensor/cpu/device.h"
 
@@ -259,9 +261,15 @@ struct Input {
   const Tensor& (*tensor)();
 };
 
+std::set<CodecKind>* Registered() {
+  static auto* const kinds = new std::set<CodecKind>;
+  return kinds;
+}
+
 void Register(const std::string& name, const CodecSpec& spec,
               const std::vector<Input>& inputs = {{"activations", Activations},
                                                   {"gradients", Gradients}}) {
+  Registered()->insert(spec.kind);
   for (const Input& input : inputs) {
     auto* encode = benchmark::RegisterBenchmark((name + "/encode/" + input.name).c_str(), Encode,
                                                 spec, input.tensor);
@@ -383,6 +391,14 @@ void RegisterChosenEntries() {
   Register("uniform4_supported", spec);
 }
 
+// The samples of codecs that are timed nowhere else.
+void RegisterOthers() {
+  for (const CodecRow& row : CodecRows()) {
+    if (Registered()->count(row.value) > 0) continue;
+    for (const CodecSpec& spec : SampleSpecs(row)) Register(spec.ToString(), spec);
+  }
+}
+
 void RegisterAll() {
   benchmark::RegisterBenchmark("memcpy", Memcpy);
   CodecSpec spec;
@@ -423,6 +439,7 @@ void RegisterAll() {
   RegisterRotations();
   RegisterLossless();
   RegisterEcsq();
+  RegisterOthers();
   RegisterReferences();
 }
 

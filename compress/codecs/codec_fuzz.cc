@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "compress/codec.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/cpu/kernels.h"
+#include "compress/sample_specs_testing.h"
 #include "compress/support.h"
 #include "tensor/cpu/device.h"
 
@@ -26,9 +28,7 @@ struct Choice {
   uint8_t support = 0;  // which elements are supported
 };
 
-bool IsSparse(CodecKind kind) {
-  return kind == CodecKind::kTopK || kind == CodecKind::kThreshold || kind == CodecKind::kRandomK;
-}
+bool IsSparse(CodecKind kind) { return CodecRowOf(kind).has_positions; }
 
 // Chooses the parameters that only topk, threshold and randomk have.
 void ChooseSparse(const uint8_t* b, CodecSpec* spec) {
@@ -68,10 +68,15 @@ void ChooseDense(const uint8_t* b, CodecSpec* spec) {
   }
 }
 
-// Reads a choice from ten bytes. The first five are: codec, lossless stage and rotation; scope;
-// bits, value type, rank or format; options; ratio, threshold, block or step. The others are three
-// extents, options of sparse codecs and the support, and the number that places the support. ecsq
-// has no number of its own among the codecs: it is bf16 with a fifth byte from 128 on.
+CodecSpec SampleOf(size_t number) {
+  static const auto* const samples = new std::vector<CodecSpec>(SampleSpecsOfAll());
+  return (*samples)[number % samples->size()];
+}
+
+// Bytes: codec, lossless stage and rotation, scope, bits or value type or rank or format, options,
+// ratio or threshold or block or step, three extents, options of sparse codecs, and the support.
+// ecsq has no number of its own among the codecs: it is bf16 with a fifth byte from 128 on. With a
+// fourth byte from 128 on the first two are the number of a sample of all codecs, new ones too.
 Choice ChoiceOf(const uint8_t* b) {
   Choice c;
   c.spec.kind = static_cast<CodecKind>(b[0] % static_cast<int>(CodecKind::kPlugin));
@@ -95,6 +100,7 @@ Choice ChoiceOf(const uint8_t* b) {
     ChooseDense(b, &c.spec);
   }
   c.spec.lossless = static_cast<Lossless>(b[0] / 10 % 3);
+  if (b[3] / 128 != 0) c.spec = SampleOf(b[0] + 256 * b[1]);
   c.dtype = b[3] / 64 % 2 ? DType::kBF16 : DType::kF32;
   c.shape = {b[5] % 5, b[6] % 9, b[7] % 64};
   c.support = b[9];
@@ -152,9 +158,7 @@ bool IsFinite(const CodecSpec& spec) {
   if (spec.kind == CodecKind::kTopK && spec.indices == Indices::kShared) {
     return spec.values == Values::kUniform;
   }
-  return spec.kind == CodecKind::kUniform || spec.kind == CodecKind::kLowRank ||
-         spec.kind == CodecKind::kFp8 || spec.kind == CodecKind::kBlockwise8 ||
-         (spec.kind == CodecKind::kEcsq && spec.rotation == Rotation::kNone) || IsSparse(spec.kind);
+  return !CodecRowOf(spec.kind).carries_nonfinite && spec.rotation != Rotation::kPrincipal;
 }
 
 void CheckDecoded(const Codec& codec, const Choice& c, const MessageContext& context,

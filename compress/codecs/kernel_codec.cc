@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/stack.h"
 #include "compress/codecs/warm_start.h"
 #include "compress/layout.h"
@@ -42,7 +43,7 @@ class KernelCodec final : public Codec {
 
   absl::StatusOr<Tensor> WarmStart(absl::Span<const uint8_t> payload,
                                    const Shape& shape) const override {
-    if (spec().kind != CodecKind::kLowRank) return Tensor();
+    if (!CodecRowOf(spec().kind).leaves_factor) return Tensor();
     return WarmStartOf(spec(), payload, shape);
   }
 

@@ -1,5 +1,3 @@
-#include "compress/codecs/least_rate.h"
-
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "base/status.h"
 #include "compress/codec.h"
 #include "compress/codecs/new_codec.h"
+#include "compress/codecs/rates.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {

@@ -126,9 +126,7 @@ class LosslessCodec final : public Codec {
     return ReadFrame(spec().lossless, payload.subspan(1), inner_->MaxPayloadBytes(shape, dtype));
   }
 
-  bool ChoosesCodes() const {
-    return spec().kind == CodecKind::kEcsq && spec().rounding == Rounding::kRateDistortion;
-  }
+  bool ChoosesCodes() const { return spec().rounding == Rounding::kRateDistortion; }
   absl::Status CheckHost(const Tensor& x) const {
     if (!ChoosesCodes() || x.device()->is_host()) return absl::OkStatus();
     return absl::InvalidArgumentError(

@@ -1,6 +1,7 @@
 #include "compress/codecs/new_codec.h"
 
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/stack.h"
 #include "compress/layout.h"
 
@@ -11,8 +12,7 @@ namespace {
 // positions, and do so among the supported entries.
 bool IsSupportedFromOutside(const CodecSpec& spec) {
   if (spec.indices == Indices::kShared) return true;
-  return spec.support == Support::kReceivedNonzero && spec.kind != CodecKind::kTopK &&
-         spec.kind != CodecKind::kThreshold && spec.kind != CodecKind::kRandomK;
+  return spec.support == Support::kReceivedNonzero && !CodecRowOf(spec.kind).has_positions;
 }
 
 CodecSpec WithoutSupport(CodecSpec spec) {
@@ -35,11 +35,11 @@ CodecSpec WithoutLossless(CodecSpec spec) {
   return spec;
 }
 
-// Returns the kernels' entropy coder if they make the codec's payload. low_rank's payload is
-// excluded: the host reads it for the next message's start.
+// The kernels' own lossless stage, where a codec's payload is theirs; one with a factor is read by
+// the host for the next message's start.
 EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
-  const bool is_kernels = spec.kind != CodecKind::kPlugin && spec.kind != CodecKind::kLowRank &&
-                          !IsSupportedFromOutside(spec);
+  const CodecRow& row = CodecRowOf(spec.kind);
+  const bool is_kernels = !row.is_plugin && !row.leaves_factor && !IsSupportedFromOutside(spec);
   if (kernels == nullptr || spec.lossless != Lossless::kEntropy || !is_kernels) return nullptr;
   return kernels->entropy();
 }
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
     ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutSupport(spec), kernels));
     return NewSupportedCodec(spec, std::move(inner), kernels);
   }
-  if (spec.kind == CodecKind::kPlugin) return NewPluginCodec(spec, kernels);
+  if (CodecRowOf(spec.kind).is_plugin) return NewPluginCodec(spec, kernels);
   return NewKernelCodec(spec, kernels);
 }
 

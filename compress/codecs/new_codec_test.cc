@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "compress/codec_table.h"
 #include "compress/codecs/round_trip_testing.h"
+#include "compress/sample_specs_testing.h"
 
 namespace thinwire {
 namespace {
@@ -149,10 +151,11 @@ std::vector<CodecSpec> EverySpec() {
   return specs;
 }
 
-// Digest of payloads and decoded bytes of every codec for some tensors.
-std::vector<std::vector<uint8_t>> EverythingOf(const std::vector<CodecSpec>& specs) {
+// Payloads and decoded bytes of every codec for some tensors.
+std::vector<std::vector<uint8_t>> EverythingOf(const std::vector<CodecSpec>& specs,
+                                               const std::vector<Shape>& shapes) {
   std::vector<std::vector<uint8_t>> all;
-  for (const Shape& shape : {Shape{3, 11, 13}, Shape{2, 2500}}) {
+  for (const Shape& shape : shapes) {
     for (bool relu : {false, true}) {
       const Tensor x = TensorOf(shape, RandomValues(shape.elements(), 1, relu));
       for (const CodecSpec& spec : specs) {
@@ -170,19 +173,28 @@ std::vector<std::vector<uint8_t>> EverythingOf(const std::vector<CodecSpec>& spe
   return all;
 }
 
-TEST(EveryCodecTest, GivesTheSameBitsOnEverySimdTarget) {
-  const std::vector<CodecSpec> specs = EverySpec();
-  const auto best = EverythingOf(specs);
+void ExpectTheSameBitsOnEverySimdTarget(const std::vector<CodecSpec>& specs,
+                                        const std::vector<Shape>& shapes) {
+  const auto best = EverythingOf(specs, shapes);
   int num_targets = 0;
   for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    EXPECT_EQ(EverythingOf(specs), best) << hwy::TargetName(target);
+    EXPECT_EQ(EverythingOf(specs, shapes), best) << hwy::TargetName(target);
     ++num_targets;
   }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   EXPECT_GE(num_targets, 1);
+}
+
+TEST(EveryCodecTest, GivesTheSameBitsOnEverySimdTarget) {
+  ExpectTheSameBitsOnEverySimdTarget(EverySpec(), {{3, 11, 13}, {2, 2500}});
+}
+
+// Principal axes of a few channels only: finding those of many takes long.
+TEST(EverySampleTest, GivesTheSameBitsOnEverySimdTarget) {
+  ExpectTheSameBitsOnEverySimdTarget(SampleSpecsOfAll(), {{3, 11, 13}, {20, 25, 10}});
 }
 
 TEST(EveryCodecTest, EveryCutOfAPayloadIsAnError) {
@@ -267,6 +279,52 @@ TEST(EveryCodecTest, BFloatTensorsAreWidenedExactly) {
     EXPECT_EQ(*EncodeToBytes(spec, BFloatTensorOf(shape, x)),
               *EncodeToBytes(spec, TensorOf(shape, x)))
         << spec.ToString();
+  }
+}
+
+// The table of codecs against what they do.
+
+TEST(CodecRowTest, SaysWhoCarriesNan) {
+  std::vector<float> values = RandomValues(70, 5);
+  values[20] = std::nanf("");
+  for (const CodecSpec& spec : SampleSpecsOfAll()) {
+    if (spec.needs_support()) continue;  // what is not supported is not looked at
+    const auto payload = EncodeToBytes(spec, TensorOf({2, 5, 7}, values));
+    EXPECT_EQ(payload.ok(), CodecRowOf(spec.kind).carries_nonfinite) << spec.ToString();
+  }
+}
+
+TEST(CodecRowTest, SaysWhoLosesNothing) {
+  const Shape shape = {2, 5, 7};
+  const std::vector<float> values = RandomValues(shape.elements(), 6);
+  for (const CodecSpec& spec : SampleSpecsOfAll()) {
+    if (spec.needs_support() || spec.ratio == 1) continue;
+    EXPECT_EQ(*RoundTrip(spec, TensorOf(shape, values)) == values,
+              CodecRowOf(spec.kind).is_lossless)
+        << spec.ToString();
+  }
+}
+
+TEST(CodecRowTest, SaysWhoLeavesAFactorToTheNextMessage) {
+  const Shape shape = {2, 5, 7};
+  const Tensor x = TensorOf(shape, RandomValues(shape.elements(), 7));
+  for (const CodecSpec& spec : SampleSpecsOfAll()) {
+    const auto factor = CodecOf(spec)->WarmStart(*EncodeToBytes(spec, x), shape);
+    ASSERT_TRUE(factor.ok()) << factor.status();
+    EXPECT_EQ(!factor->empty(), CodecRowOf(spec.kind).leaves_factor) << spec.ToString();
+  }
+}
+
+// A causal codec decodes a row of a message as it would decode the row alone.
+TEST(CodecRowTest, SaysWhoIsCausal) {
+  constexpr int64_t kWidth = 64;
+  const std::vector<float> values = RandomValues(3 * kWidth, 8);
+  const std::vector<float> row(values.begin(), values.begin() + kWidth);
+  for (const CodecSpec& spec : SampleSpecsOfAll()) {
+    if (!IsCausal(spec, kWidth) || spec.needs_support()) continue;
+    const std::vector<float> all = *RoundTrip(spec, TensorOf({3, kWidth}, values));
+    const std::vector<float> alone = *RoundTrip(spec, TensorOf({1, kWidth}, row));
+    EXPECT_EQ(std::vector<float>(all.begin(), all.begin() + kWidth), alone) << spec.ToString();
   }
 }
 

@@ -166,6 +166,11 @@ class Registry {
   std::map<uint64_t, std::unique_ptr<const Plugin>> plugins_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Null of a built-in codec, and of a plug-in that was not loaded.
+const Plugin* PluginOf(const CodecSpec& spec) {
+  return spec.plugin == 0 ? nullptr : FindPlugin(spec.plugin);
+}
+
 }  // namespace
 
 std::string Plugin::ToString() const {
@@ -196,12 +201,12 @@ absl::StatusOr<CodecSpec> ParseCodecOrLibrary(const std::string& text,
 const Plugin* FindPlugin(uint64_t digest) { return Registry::Get().Find(digest); }
 
 std::string CodecName(const CodecSpec& spec) {
-  const Plugin* plugin = spec.kind == CodecKind::kPlugin ? FindPlugin(spec.plugin) : nullptr;
+  const Plugin* plugin = PluginOf(spec);
   return plugin == nullptr ? Name(spec.kind) : plugin->table->name;
 }
 
 std::string CodecText(const CodecSpec& spec) {
-  const Plugin* plugin = spec.kind == CodecKind::kPlugin ? FindPlugin(spec.plugin) : nullptr;
+  const Plugin* plugin = PluginOf(spec);
   if (plugin == nullptr) return spec.ToString();
   if (spec.lossless == Lossless::kNone) return plugin->ToString();
   return absl::StrCat(plugin->ToString(), " lossless=", Name(spec.lossless));

@@ -2,8 +2,8 @@
 
 #include "base/status.h"
 #include "compress/codecs/new_codec.h"
+#include "compress/codecs/rates.h"
 #include "compress/codecs/stack.h"
-#include "compress/codecs/step_search.h"
 
 namespace thinwire {
 namespace {

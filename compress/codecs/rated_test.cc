@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compress/checks/distortion.h"
+#include "compress/codecs/rates.h"
 #include "compress/codecs/round_trip_testing.h"
 #include "compress/codecs/stack.h"
-#include "compress/codecs/step_search.h"
 #include "compress/spec_text.h"
 
 namespace thinwire {

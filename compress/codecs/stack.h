@@ -41,7 +41,7 @@ std::unique_ptr<Codec> NewPrincipalCodec(const CodecSpec& spec, std::unique_ptr<
 // needs.
 
 // Returns the codec of `spec`, which has a rate. A message meets the rate within kRateTolerance, or
-// comes as near as possible (step_search.h). The step is found by encoding the message itself, two
+// comes as near as possible (rates.h). The step is found by encoding the message itself, two
 // or three times as a rule.
 absl::StatusOr<std::unique_ptr<Codec>> NewRatedCodec(const CodecSpec& spec, CodecKernels* kernels);
 

@@ -1,10 +1,9 @@
-#include "compress/codecs/step_search.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "compress/codecs/rates.h"
 #include "compress/spec.h"
 
 namespace thinwire {

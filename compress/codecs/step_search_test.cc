@@ -1,10 +1,9 @@
-#include "compress/codecs/step_search.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 
+#include "compress/codecs/rates.h"
 #include "compress/spec.h"
 
 namespace thinwire {

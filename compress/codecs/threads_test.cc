@@ -8,8 +8,10 @@
 #include <limits>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/codecs/round_trip_testing.h"
+#include "compress/sample_specs_testing.h"
 
 namespace thinwire {
 namespace {
@@ -185,6 +187,9 @@ std::vector<CodecSpec> EverySpec() {
   spec = CodecSpec();
   spec.lossless = Lossless::kZstd;
   specs.push_back(spec);
+  for (const CodecSpec& sample : SampleSpecsOfAll()) {
+    if (!absl::c_linear_search(specs, sample)) specs.push_back(sample);
+  }
   return specs;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "compress/layout.h"
 #include "tensor/cpu/device.h"
 
@@ -39,8 +40,9 @@ absl::StatusOr<Tensor> WarmStartOf(const CodecSpec& spec, absl::Span<const uint8
 
 const float* WarmStartFor(const CodecSpec& spec, const Shape& shape, const Tensor& warm_start,
                           std::vector<float>* padded) {
-  if (spec.kind != CodecKind::kLowRank || warm_start.empty() || warm_start.dtype() != DType::kF32 ||
-      !warm_start.device()->is_host() || warm_start.shape().rank() == 0) {
+  if (!CodecRowOf(spec.kind).leaves_factor || warm_start.empty() ||
+      warm_start.dtype() != DType::kF32 || !warm_start.device()->is_host() ||
+      warm_start.shape().rank() == 0) {
     return nullptr;
   }
   const MatrixView view = MatricesOf(shape, spec.per_sample);

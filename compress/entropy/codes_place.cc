@@ -1,6 +1,6 @@
 #include "compress/entropy/codes_place.h"
 
-#include "compress/layout.h"
+#include "compress/codec_table.h"
 
 namespace thinwire {
 
@@ -8,9 +8,9 @@ namespace thinwire {
 // positions before, beside and above. With a support, whose entries' positions vary, they resemble
 // those just before.
 CodesPlace CodesOf(const CodecSpec& spec, const Shape& coded) {
-  if (spec.kind != CodecKind::kEcsq || coded.elements() == 0) return {};
-  const Scopes scopes = ScopesOf(coded, spec.scope, spec.group);
-  CodesPlace place{EcsqHeaderBytes(spec, scopes), static_cast<size_t>(coded.elements()), {}};
+  const CodecRow& row = CodecRowOf(spec.kind);
+  if (row.codes_begin == nullptr || coded.elements() == 0) return {};
+  CodesPlace place{row.codes_begin(spec, coded), static_cast<size_t>(coded.elements()), {}};
   const auto add = [&](int64_t distance) {
     if (0 < distance && distance < coded.elements()) {
       place.distances.push_back(static_cast<uint32_t>(distance));

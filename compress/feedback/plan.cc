@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/checks/distortion.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/feedback/state_store.h"
 #include "compress/layout.h"
@@ -37,7 +38,7 @@ absl::Status CheckUnbiased(const FeedbackSpec& spec, const CodecSpec& codec) {
 }
 
 absl::Status CheckSplit(const FeedbackSpec& spec, const CodecSpec& codec) {
-  if (codec.kind != CodecKind::kTopK && codec.kind != CodecKind::kRandomK && !IsLossless(codec)) {
+  if (!CodecRowOf(codec.kind).has(CodecRow::kKept) && !IsLossless(codec)) {
     return Refuse(spec, codec, "its budget cannot be halved, want topk or randomk");
   }
   if (codec.k == 1) return Refuse(spec, codec, "k is 1, want at least 2 to halve");
@@ -47,14 +48,12 @@ absl::Status CheckSplit(const FeedbackSpec& spec, const CodecSpec& codec) {
 }  // namespace
 
 bool IsLossless(const CodecSpec& codec) {
-  return codec.kind == CodecKind::kNone && !codec.needs_support();
+  return CodecRowOf(codec.kind).is_lossless && !codec.needs_support();
 }
 
 absl::Status CheckFeedbackOf(const FeedbackSpec& spec, const CodecSpec& codec) {
   if (spec.kind == FeedbackKind::kNone) return absl::OkStatus();
-  if (codec.kind == CodecKind::kRandomK && codec.unbiased) {
-    RETURN_IF_ERROR(CheckUnbiased(spec, codec));
-  }
+  if (codec.unbiased) RETURN_IF_ERROR(CheckUnbiased(spec, codec));
   if (codec.needs_support()) {
     return Refuse(spec, codec,
                   "what lies outside the support is never sent and only adds up in the state, "

@@ -4,19 +4,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/feedback/feedback.h"
 
 namespace thinwire {
 namespace {
 
-// True for codecs that carry NaN and infinity, or may: state would keep these for ever.
-bool MayCarryNonfinite(CodecKind kind) {
-  return kind == CodecKind::kFp16 || kind == CodecKind::kBf16 || kind == CodecKind::kPlugin;
-}
-
+// State would keep NaN and infinity for ever.
 absl::Status CheckFinite(const CodecSpec& codec, const Tensor& message, CodecKernels* kernels) {
-  if (!MayCarryNonfinite(codec.kind)) return absl::OkStatus();
+  if (!CodecRowOf(codec.kind).carries_nonfinite) return absl::OkStatus();
   CodecKernels::Sums sums;
   RETURN_IF_ERROR(ToStatus(kernels->Compare(message.view(), message.view(), &sums)));
   if (std::isfinite(sums.x)) return absl::OkStatus();

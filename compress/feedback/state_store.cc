@@ -14,18 +14,22 @@ namespace {
 // Returns the codec that stores a row. q8 and q4 have one symmetric range per 256 elements, so that
 // a large value costs only its neighbours.
 CodecSpec CodecOf(StateStorage store) {
-  CodecSpec spec;
-  if (store == StateStorage::kF32) return spec;
-  if (store == StateStorage::kF16) {
-    spec.kind = CodecKind::kFp16;
-    return spec;
+  CodecSpec values;
+  switch (store) {
+    case StateStorage::kF32:
+      break;
+    case StateStorage::kF16:
+      values.values = Values::kF16;
+      break;
+    case StateStorage::kQ8:
+    case StateStorage::kQ4:
+      values.values = Values::kUniform;
+      values.bits = store == StateStorage::kQ8 ? 8 : 4;
+      values.range = Range::kMaxAbs;
+      values.group = 256;
+      break;
   }
-  spec.kind = CodecKind::kUniform;
-  spec.bits = store == StateStorage::kQ8 ? 8 : 4;
-  spec.range = Range::kMaxAbs;
-  spec.scope = Scope::kGroup;
-  spec.group = 256;
-  return spec;
+  return CodecOfValues(values);
 }
 
 size_t CapacityOf(uint64_t limit_bytes, uint64_t row_bytes) {

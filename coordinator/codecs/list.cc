@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compress/codec_table.h"
 #include "compress/feedback/spec.h"
 #include "compress/spec_parameters.h"
 #include "nlohmann/json.hpp"
@@ -18,15 +19,14 @@ struct Entry {
   std::vector<std::pair<std::string, std::string>> parameters;
 };
 
-// Returns the entry of a codec. Parameters that apply only with a certain value of another one come
-// last.
-Entry CodecEntry(CodecKind kind) {
-  Entry entry{Name(kind), Description(kind), {}};
-  if (kind == CodecKind::kPlugin) {
+// The parameters that come with another one's value only stand last.
+Entry CodecEntry(const CodecRow& row) {
+  Entry entry{row.name, row.description, {}};
+  if (row.is_plugin) {
     entry.parameters = {{"plugin", ""}, {"parameters", kNoPluginParameters}};
     return entry;
   }
-  const CodecSpec spec = DefaultSpec(kind);
+  const CodecSpec spec = DefaultSpec(row.value);
   for (const bool matters : {true, false}) {
     VisitAllParameters(spec, [&](const char* name, const auto&, const auto& use) {
       if ((use.unmet == nullptr) != matters) return;
@@ -73,7 +73,7 @@ nlohmann::ordered_json Json(const std::vector<Entry>& entries) {
 
 std::string CodecList(TextFormat format) {
   std::vector<Entry> codecs, feedback;
-  for (const CodecKind kind : AllCodecs()) codecs.push_back(CodecEntry(kind));
+  for (const CodecRow& row : CodecRows()) codecs.push_back(CodecEntry(row));
   for (const FeedbackPreset& preset : FeedbackPresets()) feedback.push_back(FeedbackEntry(preset));
   if (format == TextFormat::kJson) {
     return nlohmann::ordered_json{{"codecs", Json(codecs)}, {"feedback", Json(feedback)}}.dump(2) +

@@ -10,10 +10,10 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compress/codec.h"
-#include "compress/codecs/least_rate.h"
+#include "compress/codec_table.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/codecs/plugin.h"
-#include "compress/codecs/step_search.h"
+#include "compress/codecs/rates.h"
 #include "compress/cpu/kernels.h"
 #include "compress/feedback/plan.h"
 #include "compress/level.h"
@@ -30,14 +30,9 @@ namespace {
 // milliseconds.
 constexpr int64_t kMeasuredElements = 1 << 15;
 
-// True if the contraction of the codec is to be measured. That of low_rank never needs it: it
-// projects, so it never expands. An absolute threshold depends on the run's own values, and no
-// element of its error exceeds the threshold. A plug-in may do anything, so only a stage runs it.
 bool IsMeasured(const DirectionSpec& does) {
-  return does.feedback.kind != FeedbackKind::kNone && does.codec.kind != CodecKind::kLowRank &&
-         does.codec.kind != CodecKind::kPlugin &&
-         !(does.codec.kind == CodecKind::kThreshold &&
-           does.codec.relative_to == RelativeTo::kAbsolute);
+  const auto shows = CodecRowOf(does.codec.kind).shows_contraction;
+  return does.feedback.kind != FeedbackKind::kNone && (shows == nullptr || shows(does.codec));
 }
 
 // Returns the number of samples in a largest microbatch.
@@ -136,7 +131,7 @@ absl::Status AddRates(const Experiment& experiment, std::vector<std::string>* wa
   const int64_t batch = MicrobatchSamples(experiment);
   for (const SmallestMessage& message : smallest) {
     const CodecSpec codec = Lowest(message.does.codec, message.does.level);
-    if (codec.kind != CodecKind::kEcsq || codec.rate == 0) continue;
+    if (codec.rate == 0) continue;
     const Shape usual = message.cut == kTiedCut ? message.coded : message.coded.WithBatch(batch);
     for (const Shape& shape : {MeasuredForRate(usual), MeasuredForRate(message.coded)}) {
       ASSIGN_OR_RETURN(const double least, MeasureLeastRate(codec, shape, CpuCodecKernels()));

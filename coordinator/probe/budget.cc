@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "compress/spec_text.h"
 #include "config/codec_config.h"
 #include "config/specs.h"
@@ -56,7 +57,7 @@ double RateAt(const std::vector<Point>& hull, double price) {
   return hull.back().bits;
 }
 
-bool TakesRate(const CodecSpec& codec) { return codec.kind == CodecKind::kEcsq; }
+bool TakesRate(const CodecSpec& codec) { return CodecRowOf(codec.kind).level == LevelField::kRate; }
 
 CodecSpec AtRate(CodecSpec codec, double bits) {
   codec.rate = bits;

@@ -1,11 +1,11 @@
 // Tests cuDNN's graph API and its older calls separately; conv2d_test sees whichever takes a
 // convolution. Needs a GPU.
-#include "nn/cuda/conv2d.h"
 #include "nn/cuda/conv2d_testing.h"
 #include "nn/cuda/convolution_cudnn.h"
 #include "nn/cuda/convolution_widened.h"
 #include "nn/cuda/cudnn.h"
 #include "nn/cuda/device_testing.h"
+#include "nn/cuda/weighted.h"
 
 namespace thinwire {
 namespace {

@@ -1,10 +1,9 @@
-#include "nn/cuda/linear.h"
-
 #include <cassert>
 #include <memory>
 
 #include "nn/cuda/filter.h"
 #include "nn/cuda/kernels.h"
+#include "nn/cuda/weighted.h"
 #include "tensor/cuda/error.h"
 
 namespace thinwire::cuda {

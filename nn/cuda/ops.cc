@@ -5,13 +5,12 @@
 
 #include "nn/attention_checks.h"
 #include "nn/cuda/attention.h"
-#include "nn/cuda/conv2d.h"
 #include "nn/cuda/convolution.h"
 #include "nn/cuda/filter.h"
 #include "nn/cuda/fused_attention.h"
 #include "nn/cuda/kernels.h"
-#include "nn/cuda/linear.h"
 #include "nn/cuda/matmul.h"
+#include "nn/cuda/weighted.h"
 #include "nn/cuda/work_timer.h"
 #include "tensor/cuda/error.h"
 

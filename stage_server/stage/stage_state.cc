@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "compress/feedback/state_file.h"
 #include "stage_server/stage/safetensors.h"
 
@@ -167,7 +168,7 @@ absl::Status RestoreEnd(const LocalStage::End& end, const StatePart& part,
   RETURN_IF_ERROR(ReadState(PrefixOf(part), file, StoreOf(end), &factor, &axes));
   if (!axes.bytes.empty()) RETURN_IF_ERROR(RestoreAxes(end, axes));
   if (!factor.empty()) {
-    if (!end.sender || end.sender->spec().codec.kind != CodecKind::kLowRank) {
+    if (!end.sender || !CodecRowOf(end.sender->spec().codec.kind).leaves_factor) {
       return absl::InvalidArgumentError("state: a factor of low_rank, this end has none");
     }
     end.sender->feedback().set_warm_start(std::move(factor));

@@ -1,11 +1,18 @@
-// Search for the quantiser step with which a message takes a wanted rate, by trial encodings.
+// Rates of ecsq: the step that a rate needs, and the rate that a message takes whatever its step.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "compress/kernels.h"
+#include "compress/spec.h"
+#include "tensor/shape.h"
+
 namespace thinwire {
+
+// Search for the quantiser step with which a message takes a wanted rate, by trial encodings.
 
 // Share of the wanted bytes within which a message's size counts as met. If no step meets it, the
 // nearest is taken.
@@ -56,5 +63,15 @@ class StepSearch {
   Point before_;
   double finer_, coarser_;
 };
+
+// Rate that a message of ecsq takes however coarse its step is.
+
+// Returns bits per element of a message of normally distributed values (a fixed draw) with the
+// coarsest step, whose codes are nearly all zero: the cost of steps, tables and rANS states. For
+// rotated messages it measures the rotated tensor's payload, without axes. With a support, of which
+// nothing is known, it assumes that half of the elements are supported. `spec` is ecsq with a rate.
+// `kernels` are the host's.
+absl::StatusOr<double> MeasureLeastRate(const CodecSpec& spec, const Shape& shape,
+                                        CodecKernels* kernels);
 
 }  // namespace thinwire
