@@ -89,7 +89,7 @@ run_cuda() {
 
 for part in "${parts[@]}"; do
   case $part in
-    source) run_checks sources tests/one_definition.py tests/figures.py tests/folder_pages.py ;;
+    source) run_checks sources tests/one_definition.py tests/figures.py tests/folder_pages.py tests/house.py ;;
     opt) run_part 'optimised' --config=opt //... ;;
     sanitize)
       run_part 'address and undefined behaviour' --config=asan --config=ubsan \
