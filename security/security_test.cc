@@ -1,9 +1,13 @@
 #include "security/security.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <fstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "openssl/crypto.h"
 
 namespace thinwire {
 namespace {
@@ -57,6 +61,19 @@ TEST(SecurityTest, FilesOfCertificatesBelongTogether) {
   EXPECT_THAT(Refusal(options), HasSubstr("tls_key: " + options.tls_key + " is no PEM file"));
   options.tls_key = options.tls_cert;
   EXPECT_THAT(Refusal(options), HasSubstr("tls_ca is missing"));
+}
+
+// What is registered before OpenSSL's own end runs after it. OpenSSL then refuses to begin anew.
+TEST(KeepOpenSslToTheEndDeathTest, OpenSslIsThereWhileTheProcessExits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process in which OpenSSL has not begun
+  EXPECT_EXIT(
+      {
+        std::atexit([] { _exit(OPENSSL_init_crypto(0, nullptr) == 1 ? 0 : 1); });
+        KeepOpenSslToTheEnd();
+        OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, nullptr);
+        std::exit(2);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
