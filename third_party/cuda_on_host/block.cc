@@ -23,9 +23,9 @@ namespace {
 // generation % 2. While a thread has not read its generation's slot, it has not come to the next
 // meeting, so the next cannot complete, and nobody reaches the one after, which reuses the slot.
 struct Barrier {
-  uint64_t generation = 0;  // how often all have met
-  int arrived = 0;          // threads that have come in this generation
-  Site site = {};           // place at which the first of this generation came
+  uint64_t generation = 0;     // how often all have met
+  int arrived = 0;             // threads that have come in this generation
+  const Site* site = nullptr;  // place at which the first of this generation came
 };
 
 struct Warp {
@@ -40,7 +40,7 @@ struct Thread {
   Fiber* fiber = nullptr;
   const Barrier* barrier = nullptr;
   uint64_t generation = 0;
-  Site site = {};
+  const Site* site = nullptr;  // on its stack
 };
 
 enum class Order { kForward, kReverse, kShuffle };
@@ -73,8 +73,8 @@ std::string Described(const Thread& thread) {
     case Thread::kWaiting:
       break;
   }
-  return std::string("wait at ") + thread.site.function + ", " + thread.site.file + ":" +
-         std::to_string(thread.site.line);
+  return std::string("wait at ") + thread.site->function + ", " + thread.site->file + ":" +
+         std::to_string(thread.site->line);
 }
 
 // Fibers of a host thread, which keeps them for its later blocks.
@@ -205,9 +205,9 @@ void Block::Meet(Barrier* barrier, int members, const Site& site) {
   thread.fiber = fiber_;
   thread.barrier = barrier;
   thread.generation = barrier->generation;
-  thread.site = site;
-  if (barrier->arrived == 0) barrier->site = site;
-  if (!Same(barrier->site, site)) Fail("threads that must meet are at different places");
+  thread.site = &site;
+  if (barrier->arrived == 0) barrier->site = &site;
+  if (!Same(*barrier->site, site)) Fail("threads that must meet are at different places");
   if (++barrier->arrived == members) {
     barrier->arrived = 0;
     ++barrier->generation;
