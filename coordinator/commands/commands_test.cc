@@ -9,6 +9,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -27,7 +28,8 @@ TEST_F(CommandsTest, EachIsASubcommandInTheOrderOfTheListAndShowsExamples) {
   ASSERT_EQ(lines.size(), commands_.size());
   for (size_t i = 0; i < lines.size(); ++i) {
     EXPECT_EQ(commands_[i].line, lines[i]);
-    EXPECT_THAT(lines[i]->get_footer(), HasSubstr("Examples:\n  thinwire " + lines[i]->get_name()));
+    EXPECT_THAT(lines[i]->get_footer(),
+                AllOf(HasSubstr("Examples:\n"), HasSubstr("\n  thinwire " + lines[i]->get_name())));
   }
 }
 

@@ -23,7 +23,7 @@ TEST(AssumptionsFromTest, AreTheFlagsOrSeveralUsualRates) {
 
 TEST(AssumptionsFromTest, NameTheFlagThatIsWrong) {
   EXPECT_THAT(std::string(AssumptionsFrom(50, {0, "own", 0}).status().message()),
-              HasSubstr("--nic: own"));
+              HasSubstr("--nic: unknown \"own\""));
   EXPECT_EQ(AssumptionsFrom(50, {-1, "shared", 0}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
