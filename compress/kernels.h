@@ -121,7 +121,7 @@ class CodecKernels {
   // factors must be finite.
   virtual Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) = 0;
 
-  // Returns the entropy coder of this backend (entropy_kernels.h), owned by the kernels. Null if
+  // Returns the entropy coder of this backend (entropy/kernels.h), owned by the kernels. Null if
   // the lossless stage runs on the host, to which Encode brings payloads.
   virtual EntropyKernels* entropy() { return nullptr; }
 

@@ -1,5 +1,5 @@
-// Function types that every codec has on the CPU. A codec's header declares functions of these
-// types: `CpuEncode CpuTopKEncode;` declares a function with CpuEncode's parameters.
+// The codecs on the CPU: what each does, and its functions. All have one of two types: `CpuEncode
+// CpuTopKEncode;` declares a function with CpuEncode's parameters.
 #pragma once
 
 #include "compress/kernels.h"
@@ -110,7 +110,7 @@ CpuEncode CpuTopKEncode;
 // A constant scope is exact under min_max and max_abs, a constant tensor under all three. The fp16
 // scales are of values multiplied by one power of two per message, so tiny gradients survive.
 
-// Without rotation; rotated_uniform.h has the codec with it.
+// Without rotation; CpuRotatedUniformEncode has it.
 CpuEncode CpuUniformEncode;
 CpuDecode CpuUniformDecode;
 

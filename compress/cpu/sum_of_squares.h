@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// Returns the sum over elements [begin, begin + n) of x, fp32 or bf16, in the order of
-// square_order.h. It is finite iff all of them are.
+// Returns the sum over elements [begin, begin + n) of x, fp32 or bf16, in the order
+// below. It is finite iff all of them are.
 double SumOfSquares(const TensorView& x, int64_t begin, int64_t n, int threads);
 
 // Order in which a sum of squares is taken, the same on CPU and GPU. It is part of the payload's

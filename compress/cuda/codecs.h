@@ -1,5 +1,6 @@
-// Function types that every codec has on a GPU, as compress/cpu/codecs.h has the CPU's: `CudaEncode
-// CudaTopKEncode;` declares a function with CudaEncode's parameters.
+// Codecs on a GPU, as compress/cpu/codecs.h has the CPU's: `CudaEncode CudaTopKEncode;` declares a
+// function with CudaEncode's parameters. Codecs that others call in parts have headers of their
+// own.
 #pragma once
 
 #include "compress/cuda/payload.h"

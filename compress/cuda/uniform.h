@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-// Without rotation; rotated_uniform.h has the codec with it.
+// Without rotation; CudaRotatedUniformEncode has it.
 CudaEncode CudaUniformEncode;
 CudaDecode CudaUniformDecode;
 

@@ -1,4 +1,4 @@
-// Convolutions as libraries compute them: packed operands, no bias, results overwritten. conv2d.h
+// Convolutions as libraries compute them: packed operands, no bias, results overwritten. weighted.h
 // makes layers' convolutions of them. There are two implementations: convolution_cudnn.cc for GPUs
 // and convolution_emulated.cc (on the CPU) for the emulator.
 #pragma once

@@ -18,8 +18,8 @@ namespace thinwire::cuda {
 std::unique_ptr<Convolution> NewGraphConvolution(CudnnHandle* cudnn, const OpsOptions& options,
                                                  const Conv2dSpec& spec);
 
-// Convolutions by cuDNN's older, deprecated calls: for what the graph API (convolution_graph.h) has
-// no plan for, and for tests.
+// Convolutions by cuDNN's older, deprecated calls: for what the graph API has no
+// plan for, and for tests.
 
 // Makes a convolution with the first algorithm that cuDNN's heuristics name, among the
 // deterministic ones if asked. In bf16 it has no BackwardWeights, as these calls round dw to bf16.

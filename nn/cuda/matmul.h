@@ -1,4 +1,4 @@
-// Matrix products by a library; linear.h makes a layer of them. matmul_cublas.cc is for GPUs,
+// Matrix products by a library; weighted.h makes a layer of them. matmul_cublas.cc is for GPUs,
 // matmul_emulated.cc for the emulator.
 #pragma once
 
