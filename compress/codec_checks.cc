@@ -103,7 +103,7 @@ absl::Status CheckPrincipal(const CodecSpec& spec) {
                 ", want support all: entries of a support have no channels");
 }
 
-// What a code costs is known where the entropy coder has its neighbours.
+// Checks rate_distortion, which needs the entropy coder: it knows what a code costs.
 absl::Status CheckRateDistortion(const CodecSpec& spec) {
   if (spec.rounding != Rounding::kRateDistortion) return absl::OkStatus();
   if (spec.lossless != Lossless::kEntropy) {

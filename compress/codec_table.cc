@@ -75,8 +75,8 @@ size_t EcsqCodesBegin(const CodecSpec& spec, const Shape& coded) {
 
 bool Never(const CodecSpec&) { return false; }
 
-// What an absolute threshold keeps of normal values says nothing about a run's, and no element of
-// e outgrows the threshold.
+// Returns whether the threshold follows the message. An absolute one keeps another share of a run's
+// values than of normal ones, and no element of the error outgrows it.
 bool IsRelative(const CodecSpec& spec) { return spec.relative_to != RelativeTo::kAbsolute; }
 
 constexpr CodecRow Cast(CodecKind kind, const char* name, const char* description) {

@@ -15,7 +15,8 @@
 
 namespace thinwire {
 
-// What tests set a number to. A codec with a required number that is not here has no samples.
+// Returns the values that tests give a numeric parameter. A codec with a required number that is
+// not here has no samples.
 inline std::vector<double> SampleNumbers(const std::string& name) {
   static const auto* const numbers = new std::map<std::string, std::vector<double>>{
       {"bits", {8, 3}},        {"block", {64, 7}},

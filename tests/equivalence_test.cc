@@ -120,8 +120,8 @@ std::string EntryOf(const CodecSpec& spec) {
   return entry + "}";
 }
 
-// Those above, and every codec that they do not name. A library of one's own is trained with in
-// own_codec_test.sh.
+// Returns the codecs above and every codec that they do not name, but plug-ins, with which
+// own_codec_test.sh trains.
 std::vector<Codec> EveryCodec() {
   std::vector<Codec> all(std::begin(kCodecs), std::end(kCodecs));
   std::string named;

@@ -22,27 +22,27 @@ extern const CLI::Validator kSeconds;
 // Accepts non-empty paths; a leading "~" becomes the home folder. For transform().
 extern const CLI::Validator kPath;
 
-// EXPERIMENT and --set
+// Adds EXPERIMENT and --set.
 void AddExperiment(CLI::App* command, std::string* experiment, std::vector<std::string>* overrides);
-// --set
+// Adds --set.
 void AddOverrides(CLI::App* command, std::vector<std::string>* overrides);
-// --format, text or json
+// Adds --format, text or json.
 void AddFormat(CLI::App* command, std::string* format);
-// --allow_other_build
+// Adds --allow_other_build.
 void AddOtherBuild(CLI::App* command, SessionOptions* session);
 // Adds --stage_server, --cuda_plugin and --allow_other_build.
 void AddLaunch(CLI::App* command, SessionOptions* session);
-// --stages, --stages_wait and those of AddSecurity
+// Adds --stages, --stages_wait and the flags of AddSecurity.
 void AddStages(CLI::App* command, SessionOptions* session);
-// --jobs
+// Adds --jobs.
 void AddJobs(CLI::App* command, int* jobs);
-// --stages of commands with several runs: "HOST:PORT,HOST:PORT" for each run at a time
+// Adds --stages for commands with several runs: "HOST:PORT,HOST:PORT" for each run at a time
 void AddStageGroups(CLI::App* command, std::vector<std::string>* groups);
 // Refuses --jobs beside --stages.
 absl::Status CheckJobs(int jobs, const std::vector<std::string>& groups);
-// --stages_wait
+// Adds --stages_wait.
 void AddStagesWait(CLI::App* command, SessionOptions* session);
-// The TLS files and the token, towards stages that are already running.
+// Adds the TLS files and the token, for stages that are already running.
 void AddSecurity(CLI::App* command, SecurityOptions* security);
 
 // The network that a plan assumes, as PlanAssumptions has it, but for the rate of its links.
@@ -51,16 +51,17 @@ struct NetworkFlags {
   std::string nic = "shared";
   int cores = 0;
 };
-// --rtt_ms, --nic and --cores
+// Adds --rtt_ms, --nic and --cores.
 void AddNetwork(CLI::App* command, NetworkFlags* network);
-// Without `link_mbit` several usual rates. InvalidArgument names the flag, or the value.
+// Returns the assumptions; without `link_mbit` at several usual rates. InvalidArgument names the
+// flag, or the value.
 absl::StatusOr<PlanAssumptions> AssumptionsFrom(std::optional<double> link_mbit,
                                                 const NetworkFlags& network);
-// --from, --gflops and --codec_gbps
+// Adds --from, --gflops and --codec_gbps.
 void AddSpeeds(CLI::App* command, SpeedFlags* speeds);
 
-// How a file is to be written: as `flag` says, or by the ending of `path` where that is one of
-// `endings`, or as `otherwise`.
+// Returns how a file is to be written: as `flag` says, or by the ending of `path` where that is one
+// of `endings`, or as `otherwise`.
 std::string FormatFor(const std::string& flag, const std::string& path,
                       std::initializer_list<const char*> endings, const char* otherwise);
 

@@ -84,7 +84,7 @@ absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   return absl::OkStatus();
 }
 
-// What is told only by the flags together.
+// Checks the flags that can only be wrong together.
 absl::Status CheckUsage(const RunFlags& flags) {
   const bool names_a_folder = !flags.resume.empty() && flags.resume != kFolderOfName;
   if (flags.experiment.empty() && !names_a_folder) {

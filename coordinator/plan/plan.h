@@ -51,7 +51,7 @@ struct PlannedStage {
   std::string device;        // as the experiment names it: "auto", "cuda:1"
   int64_t parameters = 0;    // trainable elements
   double forward_flops = 0;  // of one sample
-  // That backward computes again, with pipeline.recompute; of one sample.
+  // FLOPs that backward computes again with pipeline.recompute, for one sample.
   double recomputed_flops = 0;
   int64_t memory_bytes = 0;  // parameters, gradients, optimizer state, what backward needs
   // Seconds of the largest microbatch, all chunks together.

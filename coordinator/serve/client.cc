@@ -40,7 +40,7 @@ absl::Status QueueClient::Call(
   return status.ok() ? absl::OkStatus() : Error(status);
 }
 
-// What the server refuses needs no word of where it is.
+// Returns the call's error. It names the server, unless the server has refused the request.
 absl::Status QueueClient::Error(const grpc::Status& status) const {
   const auto code = static_cast<absl::StatusCode>(status.error_code());
   std::string message = status.error_message();

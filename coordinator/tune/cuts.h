@@ -13,7 +13,7 @@ using TuneCandidates = google::protobuf::RepeatedPtrField<TuneCandidate>;
 
 // Returns the candidate called `name`; `all` must contain it.
 const TuneCandidate& Named(const TuneCandidates& all, const std::string& name);
-// Those that have not fallen, but for `none`, in their order.
+// Returns the candidates that have not fallen, without `none`, in their order.
 std::vector<TuneCandidate*> StillStanding(TuneCandidates* all);
 
 // Cuts by step_seconds. A candidate falls if its step is no faster than that of `none`, or no

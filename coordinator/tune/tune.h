@@ -21,7 +21,7 @@ struct TuneQuestion {
   TuneTask task;
   std::string dir;  // of the tune
   Speeds given;     // as far as they need not be measured
-  // What it is answered with, which has no part in the answer.
+  // Means by which it is answered; the answer does not depend on them.
   SpeedFlags speeds;
   SessionOptions session;  // of the stages that train here
   int jobs = 1;            // runs at once
