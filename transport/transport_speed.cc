@@ -104,7 +104,11 @@ class Mailbox {
     changed_.wait_until(lock, deadline.chrono(),
                         [this] { return !messages_.empty() || !closed_.ok(); });
     RETURN_IF_ERROR(closed_);
-    if (messages_.empty()) return absl::DeadlineExceededError("no message came");
+    if (messages_.empty()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("transport between two ends in this process: no message within ",
+                       absl::FormatDuration(kPatience), " of the start"));
+    }
     Message message = std::move(messages_.front());
     messages_.pop_front();
     return message;
