@@ -8,18 +8,35 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/safetensors.h"
 #include "compress/kernels.h"
 #include "compress/spec.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
-class Axes;
 class SupportMap;
+
+// What messages leave to the next one of their direction, for instance a factor or axes. Immutable;
+// only the codec that left it understands it.
+//
+// The caller keeps one at each end of a direction, or of a piece of a parameter, null at first. It
+// hands it in with every message (MessageContext::carry) and keeps what comes out (next_carry),
+// unless the message failed. Both ends code the same messages in the same order. Nothing else is
+// kept between messages but the state of feedback.
+class Carry {
+ public:
+  virtual ~Carry() = default;
+
+  // Returns views of tensors in host memory, from which Codec::ReadCarry makes an equal one.
+  // Checkpoints have them under these names.
+  virtual std::vector<StoredTensor> Parts() const = 0;
+};
 
 // Inputs of a message besides its tensor.
 struct MessageContext {
@@ -28,16 +45,12 @@ struct MessageContext {
   uint64_t random_key = 0;
   // Non-zeros of the received activation; set iff spec().needs_support(). As many elements as x.
   const SupportMap* support = nullptr;
-  // Factor that WarmStart returned for the message before. If it is null or has another shape, the
-  // iteration starts afresh. It may have any number of samples; those that it lacks start afresh.
-  // For Encode only.
-  const Tensor* warm_start = nullptr;
-  // For rotation principal: the axes that NewAxes returned for the last message that carried some;
-  // null if none has yet. They outlive the call.
-  const Axes* axes = nullptr;
-  // For rotation principal, Encode only: true if the message is sent in new axes of its own, which
-  // travel with it.
-  bool takes_axes = true;
+  // What this end keeps of earlier messages; null if it is nothing. A codec that it does not fit
+  // may disregard it. It outlives the call.
+  const Carry* carry = nullptr;
+  // Out: what this end keeps from now on. It begins as what `carry` points to, and stays so if the
+  // message changes nothing. Null if neither end keeps anything of the message (evaluation).
+  std::shared_ptr<const Carry>* next_carry = nullptr;
 };
 
 class Codec {
@@ -62,24 +75,19 @@ class Codec {
   virtual absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,
                               Tensor* x) const = 0;
 
-  // For low_rank: returns the factor in this payload, from which the next message's iteration may
-  // start ([columns, rank] or [samples, columns, rank], fp32). Empty for other codecs.
-  virtual absl::StatusOr<Tensor> WarmStart(absl::Span<const uint8_t> /*payload*/,
-                                           const Shape& /*shape*/) const {
-    return Tensor();
-  }
-
-  // For rotation principal: returns the axes that travel with this payload, by which later messages
-  // are decoded; null if it carries none. Null for other codecs. `device` is that of the tensors.
-  // InvalidArgument if the axes are malformed.
-  virtual absl::StatusOr<std::shared_ptr<const Axes>> NewAxes(absl::Span<const uint8_t> /*payload*/,
-                                                              const Shape& /*shape*/,
-                                                              Device* /*device*/) const {
-    return std::shared_ptr<const Axes>();
+  // Makes a carry from Carry::Parts, of which there is at least one, in any order. `sample` is the
+  // shape of a message of one sample, `device` that of the tensors. InvalidArgument names the part
+  // that is missing, malformed, or none that this codec leaves.
+  virtual absl::StatusOr<std::shared_ptr<const Carry>> ReadCarry(
+      absl::Span<const StoredTensor> parts, const Shape& /*sample*/, Device* /*device*/) const {
+    return RefuseParts(parts);
   }
 
  protected:
   explicit Codec(const CodecSpec& spec) : spec_(spec) {}
+
+  // Returns the error for parts that are not this codec's.
+  absl::Status RefuseParts(absl::Span<const StoredTensor> parts) const;
 
  private:
   CodecSpec spec_;

@@ -186,7 +186,6 @@ constexpr CodecRow LowRank() {
   row.check = CheckLowRank;
   row.max_payload_bytes = LowRankBytes;
   row.shows_contraction = Never;
-  row.leaves_factor = true;
   return row;
 }
 

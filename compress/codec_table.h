@@ -66,7 +66,6 @@ struct CodecRow {
   bool has_positions = false;
   bool carries_nonfinite = false;  // NaN and infinity, or may
   bool is_lossless = false;        // loses nothing, unless there is a support
-  bool leaves_factor = false;      // a payload holds what the next message starts from
   bool is_plugin = false;          // a user's library encodes and decodes, not a backend's kernels
 
   bool has(Parameters group) const { return (parameters & group) != 0; }

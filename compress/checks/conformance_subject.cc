@@ -70,8 +70,11 @@ absl::StatusOr<std::vector<uint8_t>> ConformanceSubject::Encode(const TrialMessa
                                                                 uint64_t key) const {
   const size_t bound = codec_->MaxPayloadBytes(m.x.shape(), m.x.dtype());
   std::vector<uint8_t> memory(bound + kGuardBytes, kGuard);
+  MessageContext context = ContextOf(m, key);
+  std::shared_ptr<const Carry> next;
+  context.next_carry = &next;
   ASSIGN_OR_RETURN(const size_t bytes,
-                   codec_->Encode(m.x, ContextOf(m, key), absl::MakeSpan(memory.data(), bound)));
+                   codec_->Encode(m.x, context, absl::MakeSpan(memory.data(), bound)));
   if (bytes > bound) {
     return absl::InternalError(
         absl::StrCat(m.name, ": payload of ", bytes, " bytes, the bound is ", bound));

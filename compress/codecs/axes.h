@@ -60,10 +60,4 @@ class Axes {
   Tensor to_, from_;
 };
 
-// Axes that one end of a direction keeps from message to message.
-struct KeptAxes {
-  std::shared_ptr<const Axes> axes;  // null: none sent yet
-  uint64_t messages = 0;             // sender only: number of messages coded in these axes
-};
-
 }  // namespace thinwire

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -103,14 +104,18 @@ CodecKernels* Kernels() {
   return kernels.get();
 }
 
-// Returns the axes of one tensor, found once.
-const Axes* AxesOf(const Tensor& x) {
-  static auto* const found = new std::map<const Tensor*, std::shared_ptr<const Axes>>();
-  auto& axes = (*found)[&x];
-  if (axes == nullptr) {
-    axes = *Axes::Read(*Axes::Of(x), ChannelsOf(x.shape()), CpuDevice(), Kernels());
+// Returns what a message of one tensor leaves, found once.
+const Carry* CarryOf(const CodecSpec& spec, const Tensor& x) {
+  static auto* const found = new std::map<const Tensor*, std::shared_ptr<const Carry>>();
+  auto& carry = (*found)[&x];
+  if (carry == nullptr) {
+    const auto codec = std::move(*NewCodec(spec, Kernels()));
+    std::vector<uint8_t> payload(codec->MaxPayloadBytes(x.shape(), x.dtype()));
+    MessageContext context;
+    context.next_carry = &carry;
+    if (!codec->Encode(x, context, absl::MakeSpan(payload)).ok()) std::abort();
   }
-  return axes.get();
+  return carry.get();
 }
 
 // Returns the context of a gradient: about half of the elements, where the activations are not
@@ -119,10 +124,7 @@ MessageContext ContextOf(const CodecSpec& spec, const Tensor& x) {
   static const SupportMap* const support =
       new SupportMap(*SupportMap::Of(Activations(), Kernels()));
   MessageContext context = {1, spec.needs_support() ? support : nullptr};
-  if (spec.rotation == Rotation::kPrincipal) {
-    context.axes = AxesOf(x);
-    context.takes_axes = false;
-  }
+  if (spec.rotation == Rotation::kPrincipal) context.carry = CarryOf(spec, x);
   return context;
 }
 

@@ -1,9 +1,5 @@
-#include <vector>
-
 #include "base/status.h"
-#include "compress/codec_table.h"
 #include "compress/codecs/stack.h"
-#include "compress/codecs/warm_start.h"
 #include "compress/layout.h"
 
 namespace thinwire {
@@ -20,12 +16,8 @@ class KernelCodec final : public Codec {
   absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                 absl::Span<uint8_t> payload) const override {
     SupportView support;
-    ASSIGN_OR_RETURN(KernelContext kernel_context,
+    ASSIGN_OR_RETURN(const KernelContext kernel_context,
                      KernelContextOf(spec(), context, x.elements(), &support));
-    std::vector<float> padded;
-    if (context.warm_start != nullptr) {
-      kernel_context.warm_start = WarmStartFor(spec(), x.shape(), *context.warm_start, &padded);
-    }
     size_t bytes = 0;
     RETURN_IF_ERROR(ToStatus(kernels_->Encode(spec(), x.view(), kernel_context,
                                               {payload.data(), payload.size(), &bytes})));
@@ -39,12 +31,6 @@ class KernelCodec final : public Codec {
                      KernelContextOf(spec(), context, x->elements(), &support));
     return ToStatus(
         kernels_->Decode({payload.data(), payload.size()}, spec(), kernel_context, x->view()));
-  }
-
-  absl::StatusOr<Tensor> WarmStart(absl::Span<const uint8_t> payload,
-                                   const Shape& shape) const override {
-    if (!CodecRowOf(spec().kind).leaves_factor) return Tensor();
-    return WarmStartOf(spec(), payload, shape);
   }
 
  private:

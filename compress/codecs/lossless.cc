@@ -75,11 +75,10 @@ class LosslessCodec final : public Codec {
     return inner_->Decode(inner_payload, context, x);
   }
 
-  absl::StatusOr<Tensor> WarmStart(absl::Span<const uint8_t> payload,
-                                   const Shape& shape) const override {
-    // The type is not known here; payloads of fp32 tensors are the longest.
-    ASSIGN_OR_RETURN(const auto inner_payload, InnerPayload(payload, shape, DType::kF32));
-    return inner_->WarmStart(inner_payload, shape);
+  absl::StatusOr<std::shared_ptr<const Carry>> ReadCarry(absl::Span<const StoredTensor> parts,
+                                                         const Shape& sample,
+                                                         Device* device) const override {
+    return inner_->ReadCarry(parts, sample, device);
   }
 
  private:

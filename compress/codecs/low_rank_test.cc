@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "compress/checks/distortion.h"
 #include "compress/codecs/round_trip_testing.h"
@@ -11,6 +14,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 CodecSpec LowRank(uint32_t rank, bool per_sample = false) {
@@ -36,14 +40,28 @@ std::vector<float> OfRank(int64_t rows, int64_t columns, int64_t rank, uint64_t 
   return m;
 }
 
-double ErrorOf(const CodecSpec& spec, const Tensor& x, const Tensor* warm_start = nullptr,
-               Tensor* next = nullptr) {
+using CarryPtr = std::shared_ptr<const Carry>;
+
+absl::StatusOr<CarryPtr> Read(const CodecSpec& spec, const StoredTensor& part) {
+  return CodecOf(spec)->ReadCarry({part}, {}, CpuDevice());
+}
+
+CarryPtr FactorOf(const CodecSpec& spec, const Tensor& q) {
+  const Shape& shape = q.shape();
+  return *Read(spec, {"warm_start",
+                      "F32",
+                      {shape.begin(), shape.end()},
+                      {static_cast<const char*>(q.data()), q.bytes()}});
+}
+
+double ErrorOf(const CodecSpec& spec, const Tensor& x, const CarryPtr& carry = nullptr,
+               CarryPtr* next = nullptr) {
   const auto codec = CodecOf(spec);
   std::vector<uint8_t> payload(codec->MaxPayloadBytes(x.shape(), x.dtype()));
   MessageContext context;
-  context.warm_start = warm_start;
+  context.carry = carry.get();
+  context.next_carry = next;
   EXPECT_EQ(*codec->Encode(x, context, absl::MakeSpan(payload)), payload.size());
-  if (next != nullptr) *next = *codec->WarmStart(payload, x.shape());
   const Tensor y = *DecodeFromBytes(spec, payload, x.shape());
   return MeasureDistortion(x, y, CpuCodecKernels())->relative_error;
 }
@@ -115,37 +133,68 @@ TEST(LowRankTest, WarmStartsComeNearToTheBestApproximation) {
   for (size_t i = 0; i < m.size(); ++i) m[i] += 0.3f * noise[i];
   const Tensor x = TensorOf({kRows, kColumns}, m);
   const double best = BestError(m, kRows, kColumns, kRank);
-  Tensor start;
+  CarryPtr start;
   double error = ErrorOf(LowRank(kRank), x, nullptr, &start);
   EXPECT_GT(error, 1.02 * best);  // one step from a fresh start is not enough
   for (int step = 0; step < 30; ++step) {
-    const double next = ErrorOf(LowRank(kRank), x, &start, &start);
+    const double next = ErrorOf(LowRank(kRank), x, start, &start);
     EXPECT_LE(next, error * (1 + 1e-6)) << "step " << step;
     error = next;
   }
   EXPECT_NEAR(error, best, 1e-5 * best);
 }
 
-TEST(LowRankTest, WarmStartHasTheShapeOfQ) {
+TEST(LowRankTest, LeavesTheFactorQOfItsPayload) {
   const Shape shape = {2, 6, 5};
   const Tensor x = TensorOf(shape, RandomValues(shape.elements(), 1));
-  Tensor start;
+  CarryPtr start;
   ErrorOf(LowRank(2), x, nullptr, &start);
-  EXPECT_EQ(start.shape(), (Shape{5, 2}));
+  EXPECT_THAT(start->Parts()[0].shape, ElementsAre(5, 2));
+  const std::vector<uint8_t> payload = *EncodeToBytes(LowRank(2), x);
+  EXPECT_EQ(DataOfPart(start, "warm_start"),
+            std::string(payload.begin() + 4 * 12 * 2, payload.end()));
   ErrorOf(LowRank(2, /*per_sample=*/true), x, nullptr, &start);
-  EXPECT_EQ(start.shape(), (Shape{2, 5, 2}));
+  EXPECT_THAT(start->Parts()[0].shape, ElementsAre(2, 5, 2));
+}
+
+TEST(LowRankTest, AMessageWithoutElementsLeavesNothing) {
+  const CodecSpec spec = LowRank(2);
+  CarryPtr next = FactorOf(spec, TensorOf({5, 2}, RandomValues(10, 1)));
+  ErrorOf(spec, TensorOf({0, 6, 5}, {}), next, &next);
+  EXPECT_EQ(next, nullptr);
+}
+
+TEST(LowRankTest, PartsThatAreNoFactorAreRefused) {
+  const std::string data(8, '\0');
+  for (const StoredTensor& part :
+       {StoredTensor{"axes", "F32", {1, 2}, data}, StoredTensor{"warm_start", "U64", {1}, data},
+        StoredTensor{"warm_start", "F32", {}, data.substr(4)}}) {
+    const absl::Status status = Read(LowRank(2), part).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("want what codec low_rank(rank=2"));
+  }
+  EXPECT_FALSE(Read(DefaultSpec(CodecKind::kFp16), {"warm_start", "F32", {2}, data}).ok());
+}
+
+TEST(LowRankTest, AFactorThatIsNotFiniteIsRefused) {
+  for (const float value : {NAN, -INFINITY}) {
+    const std::string data(reinterpret_cast<const char*>(&value), 4);
+    const absl::Status status = Read(LowRank(2), {"warm_start", "F32", {1, 1}, data}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("warm_start has "));
+  }
 }
 
 TEST(LowRankTest, AWarmStartOfAnotherShapeIsAFreshStart) {
   const Tensor x = TensorOf({12, 7}, RandomValues(84, 1));
-  const Tensor other = TensorOf({7, 3}, RandomValues(21, 2));
-  EXPECT_EQ(ErrorOf(LowRank(2), x, &other), ErrorOf(LowRank(2), x));
+  const auto other = FactorOf(LowRank(2), TensorOf({7, 3}, RandomValues(21, 2)));
+  EXPECT_EQ(ErrorOf(LowRank(2), x, other), ErrorOf(LowRank(2), x));
   const Tensor samples = TensorOf({2, 12, 7}, RandomValues(168, 1));
   const CodecSpec spec = LowRank(2, /*per_sample=*/true);
-  const Tensor of_one = TensorOf({7, 2}, RandomValues(14, 2));
-  EXPECT_EQ(ErrorOf(spec, samples, &of_one), ErrorOf(spec, samples));
-  const Tensor wide = TensorOf({2, 7, 3}, RandomValues(42, 2));
-  EXPECT_EQ(ErrorOf(spec, samples, &wide), ErrorOf(spec, samples));
+  const auto of_one = FactorOf(spec, TensorOf({7, 2}, RandomValues(14, 2)));
+  EXPECT_EQ(ErrorOf(spec, samples, of_one), ErrorOf(spec, samples));
+  const auto wide = FactorOf(spec, TensorOf({2, 7, 3}, RandomValues(42, 2)));
+  EXPECT_EQ(ErrorOf(spec, samples, wide), ErrorOf(spec, samples));
 }
 
 TEST(LowRankTest, PerSampleAStartOfMoreOrFewerSamplesServesThoseItHas) {
@@ -154,9 +203,9 @@ TEST(LowRankTest, PerSampleAStartOfMoreOrFewerSamplesServesThoseItHas) {
   const std::vector<float> values = RandomValues(4 * 14, 2);
   const auto payload_from = [&](int64_t samples, std::vector<float> start) {
     start.resize(14 * samples);
-    const Tensor tensor = TensorOf({samples, 7, 2}, start);
+    const auto carry = FactorOf(spec, TensorOf({samples, 7, 2}, start));
     MessageContext context;
-    context.warm_start = &tensor;
+    context.carry = carry.get();
     std::vector<uint8_t> payload(CodecOf(spec)->MaxPayloadBytes(x.shape(), x.dtype()));
     EXPECT_TRUE(CodecOf(spec)->Encode(x, context, absl::MakeSpan(payload)).ok());
     return payload;
@@ -173,10 +222,10 @@ TEST(LowRankTest, PerSampleAStartOfMoreOrFewerSamplesServesThoseItHas) {
 // Tests messages after one of lower rank, which leaves columns of Q at zero: they must recover.
 TEST(LowRankTest, AColumnOfZerosInTheWarmStartStartsAfresh) {
   const Tensor zeros = TensorOf({30, 9}, std::vector<float>(270));
-  Tensor start;
+  CarryPtr start;
   EXPECT_EQ(ErrorOf(LowRank(3), zeros, nullptr, &start), 0);
   const Tensor x = TensorOf({30, 9}, OfRank(30, 9, 3));
-  EXPECT_LT(ErrorOf(LowRank(3), x, &start), 1e-6);
+  EXPECT_LT(ErrorOf(LowRank(3), x, start), 1e-6);
 }
 
 TEST(LowRankTest, RefusesARankThatSavesNothing) {
@@ -237,7 +286,7 @@ TEST(LowRankTest, RefusesFactorsThatFp32CannotHold) {
   EXPECT_THAT(EncodeToBytes(LowRank(2), x).status().message(), HasSubstr("factor of"));
 }
 
-TEST(LowRankTest, EveryCutIsRefusedAsPayloadAndAsWarmStart) {
+TEST(LowRankTest, EveryCutIsRefused) {
   const Shape shape = {2, 5, 7};
   for (bool per_sample : {false, true}) {
     const CodecSpec spec = LowRank(3, per_sample);
@@ -246,7 +295,6 @@ TEST(LowRankTest, EveryCutIsRefusedAsPayloadAndAsWarmStart) {
     for (size_t length = 0; length < payload.size(); ++length) {
       const std::vector<uint8_t> cut(payload.begin(), payload.begin() + length);
       EXPECT_FALSE(DecodeFromBytes(spec, cut, shape).ok()) << length;
-      EXPECT_FALSE(CodecOf(spec)->WarmStart(cut, shape).ok()) << length;
     }
   }
 }

@@ -35,11 +35,13 @@ CodecSpec WithoutLossless(CodecSpec spec) {
   return spec;
 }
 
-// The kernels' own lossless stage, where a codec's payload is theirs; one with a factor is read by
-// the host for the next message's start.
+// True for low_rank, whose payload the host reads for the next message's start.
+bool LeavesFactor(const CodecSpec& spec) { return CodecRowOf(spec.kind).has(CodecRow::kRank); }
+
+// Returns the kernels' own lossless stage, where NewKernelCodec makes the codec before it.
 EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
-  const CodecRow& row = CodecRowOf(spec.kind);
-  const bool is_kernels = !row.is_plugin && !row.leaves_factor && !IsSupportedFromOutside(spec);
+  const bool is_kernels =
+      !CodecRowOf(spec.kind).is_plugin && !LeavesFactor(spec) && !IsSupportedFromOutside(spec);
   if (kernels == nullptr || spec.lossless != Lossless::kEntropy || !is_kernels) return nullptr;
   return kernels->entropy();
 }
@@ -62,6 +64,7 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
     return NewSupportedCodec(spec, std::move(inner), kernels);
   }
   if (CodecRowOf(spec.kind).is_plugin) return NewPluginCodec(spec, kernels);
+  if (LeavesFactor(spec)) return NewLowRankCodec(spec, kernels);
   return NewKernelCodec(spec, kernels);
 }
 

@@ -3,6 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "compress/codecs/axes.h"
 #include "compress/codecs/round_trip_testing.h"
@@ -57,6 +61,17 @@ std::vector<float> Product(const std::vector<float>& x, const Tensor& matrix) {
     }
   }
   return out;
+}
+
+// What a sender keeps after `messages` messages in the axes of x.
+std::shared_ptr<const Carry> CarryOf(const Tensor& x, uint64_t messages = 1) {
+  const std::vector<uint8_t> bytes = *Axes::Of(x);
+  const std::string_view data(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view count(reinterpret_cast<const char*>(&messages), sizeof(messages));
+  return *CodecOf(Principal())
+              ->ReadCarry({{"axes", "U8", {static_cast<int64_t>(bytes.size())}, data},
+                           {"axes_messages", "U64", {1}, count}},
+                          x.shape().WithBatch(1), CpuDevice());
 }
 
 absl::StatusOr<std::vector<uint8_t>> EncodeWith(const MessageContext& context, const Tensor& x,
@@ -124,10 +139,9 @@ TEST(PrincipalTest, AMessageInItsOwnAxesHasThemInFront) {
 TEST(PrincipalTest, InAxesThatBothHaveNoneTravel) {
   const Tensor before = TensorOf({50, 16}, CorrelatedRows(50, 16, 1));
   const Tensor x = TensorOf({2, 9, 16}, CorrelatedRows(18, 16, 3));
-  const auto axes = AxesOf(before);
+  const auto carry = CarryOf(before);
   MessageContext context;
-  context.axes = axes.get();
-  context.takes_axes = false;
+  context.carry = carry.get();
   const std::vector<uint8_t> payload = *EncodeWith(context, x);
   EXPECT_EQ(payload[0], 1);
   Tensor y = *Tensor::Allocate(CpuDevice(), DType::kF32, x.shape());
@@ -141,14 +155,15 @@ TEST(PrincipalTest, InAxesThatBothHaveNoneTravel) {
   EXPECT_LT(std::sqrt(lost / all), 0.2);
   EXPECT_THAT(std::string(codec->Decode(payload, {}, &y).message()),
               HasSubstr("in the axes of a message before"));
-  EXPECT_EQ(*codec->NewAxes(payload, x.shape(), CpuDevice()), nullptr);
+  std::shared_ptr<const Carry> next = carry;
+  context.next_carry = &next;
+  ASSERT_TRUE(codec->Decode(payload, context, &y).ok());
+  EXPECT_EQ(next, carry);
 }
 
 TEST(PrincipalTest, WithoutAxesATensorGoesAsItIs) {
   const Tensor x = TensorOf({5, 16}, RandomValues(80, 1));
-  MessageContext context;
-  context.takes_axes = false;
-  std::vector<uint8_t> payload = *EncodeWith(context, x);
+  std::vector<uint8_t> payload = *EncodeWith({}, x);
   EXPECT_EQ(payload[0], 0);
   payload.erase(payload.begin());
   EXPECT_EQ(payload, *EncodeToBytes(WithoutRotation(Principal()), x));
@@ -156,10 +171,9 @@ TEST(PrincipalTest, WithoutAxesATensorGoesAsItIs) {
 
 TEST(PrincipalTest, CorrelatedChannelsTakeFewerBitsAndLoseLess) {
   const Tensor x = TensorOf({400, 64}, CorrelatedRows(400, 64, 1));
-  const auto axes = AxesOf(x);
+  const auto carry = CarryOf(x);
   MessageContext context;
-  context.axes = axes.get();
-  context.takes_axes = false;
+  context.carry = carry.get();
   EXPECT_LT(3 * EncodeWith(context, x)->size(),
             EncodeToBytes(WithoutRotation(Principal()), x)->size());
 }
@@ -188,14 +202,30 @@ TEST(PrincipalTest, NaNIsRefusedByItsPlaceInTheTensor) {
   values[7] = NAN;
   const Tensor x = TensorOf({5, 4}, values);
   MessageContext context;
+  const auto carry = CarryOf(TensorOf({5, 4}, RandomValues(20, 2)), Principal().rotation_every);
+  context.carry = carry.get();
   for (const bool takes_axes : {true, false}) {
-    const auto axes = AxesOf(TensorOf({5, 4}, RandomValues(20, 2)));
-    context.axes = axes.get();
-    context.takes_axes = takes_axes;
+    std::shared_ptr<const Carry> next = carry;
+    context.next_carry = takes_axes ? &next : nullptr;
     const absl::Status status = EncodeWith(context, x).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
     EXPECT_THAT(std::string(status.message()), HasSubstr("element 7"));
   }
+}
+
+TEST(PrincipalTest, PartsThatAreNoAxesAreRefused) {
+  const auto carry = CarryOf(TensorOf({5, 4}, RandomValues(20, 2)));
+  const std::vector<StoredTensor> good = carry->Parts();
+  const auto read = [](const std::vector<StoredTensor>& parts, const Shape& sample) {
+    return std::string(
+        CodecOf(Principal())->ReadCarry(parts, sample, CpuDevice()).status().message());
+  };
+  EXPECT_EQ(read({good[1], good[0]}, {1, 4}), "");
+  EXPECT_THAT(read({good[0]}, {1, 4}), HasSubstr("axes U8 [32], want what codec ecsq("));
+  std::vector<StoredTensor> bad = good;
+  bad[1].data = bad[1].data.substr(1);
+  EXPECT_THAT(read(bad, {1, 4}), HasSubstr("want what codec ecsq("));
+  EXPECT_THAT(read(good, {1, 5}), HasSubstr("axes of 32 bytes for 5 channels"));
 }
 
 TEST(PrincipalTest, MoreChannelsThanAxesCanHaveAreRefused) {

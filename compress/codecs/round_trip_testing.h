@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -79,12 +80,14 @@ inline SupportMap SomeSupport(int64_t elements) {
   return SupportOfValues(activation);
 }
 
-// Context of a test's message. A codec that needs a support and is given none gets SomeSupport.
+// Context of the first message of a direction. A codec that needs a support and is given none gets
+// SomeSupport.
 class TestContext {
  public:
   TestContext(const CodecSpec& spec, int64_t elements, uint64_t random_key,
               const SupportMap* support) {
     context_.random_key = random_key;
+    context_.next_carry = &next_;
     if (!spec.needs_support()) return;
     if (support == nullptr) some_ = SomeSupport(elements);
     context_.support = support != nullptr ? support : &*some_;
@@ -92,9 +95,19 @@ class TestContext {
   const MessageContext& get() const { return context_; }
 
  private:
+  std::shared_ptr<const Carry> next_;
   MessageContext context_;
   std::optional<SupportMap> some_;
 };
+
+// Returns the data of one part of what messages left; "" without it.
+inline std::string DataOfPart(const std::shared_ptr<const Carry>& carry, const std::string& name) {
+  if (carry == nullptr) return "";
+  for (const StoredTensor& part : carry->Parts()) {
+    if (part.name == name) return std::string(part.data);
+  }
+  return "";
+}
 
 inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(const CodecSpec& spec, const Tensor& x,
                                                           uint64_t random_key = 1,

@@ -19,10 +19,13 @@ namespace thinwire {
 absl::StatusOr<KernelContext> KernelContextOf(const CodecSpec& spec, const MessageContext& context,
                                               int64_t elements, SupportView* support);
 
-// Returns the codec that passes its calls to `kernels`. `spec` is of any kind but kPlugin and has
-// no lossless stage. It has no support either, except for topk with indices of its own, threshold
-// and randomk.
+// Returns the codec that passes its calls to `kernels`. `spec` is of any kind but kLowRank and
+// kPlugin and has no lossless stage. It has no support either, except for topk with indices of its
+// own, threshold and randomk.
 std::unique_ptr<Codec> NewKernelCodec(const CodecSpec& spec, CodecKernels* kernels);
+
+// Returns low_rank's codec, which leaves the factor Q of a message to the next one's encoder.
+std::unique_ptr<Codec> NewLowRankCodec(const CodecSpec& spec, CodecKernels* kernels);
 
 // Codec plugin: a codec from a user's own library, which LoadPlugin has opened.
 
@@ -33,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Codec>> NewPluginCodec(const CodecSpec& spec, Cod
 // an earlier message, which both ends have kept, or travel with this message.
 
 // Returns the codec that rotates tensors and passes them to `inner`, the codec of the same
-// specification with Rotation::kNone.
+// specification with Rotation::kNone, which leaves nothing to its next message.
 std::unique_ptr<Codec> NewPrincipalCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner,
                                          CodecKernels* kernels);
 

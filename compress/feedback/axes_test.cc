@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "compress/feedback/pair_testing.h"
 
 namespace thinwire {
@@ -24,13 +29,18 @@ FeedbackPair PairOf(FeedbackKind kind = FeedbackKind::kNone) {
   return FeedbackPair(FeedbackOptionsOf(SpecOf(kind), kSampleShape));
 }
 
-std::vector<uint8_t> AxesBytes(const KeptAxes& kept) {
-  if (kept.axes == nullptr) return {};
-  return {kept.axes->bytes().begin(), kept.axes->bytes().end()};
+std::string AxesBytes(const std::shared_ptr<const Carry>& carry) {
+  return DataOfPart(carry, "axes");
+}
+
+uint64_t MessagesOf(const std::shared_ptr<const Carry>& carry) {
+  uint64_t messages = 0;
+  std::memcpy(&messages, DataOfPart(carry, "axes_messages").data(), sizeof(messages));
+  return messages;
 }
 
 void ExpectEqualAxes(const FeedbackPair& pair) {
-  EXPECT_EQ(AxesBytes(pair.sender->axes()), AxesBytes(pair.receiver->axes()));
+  EXPECT_EQ(AxesBytes(pair.sender->carry()), AxesBytes(pair.receiver->carry()));
 }
 
 TEST(AxesOfADirectionTest, AreTakenFromEveryNthMessage) {
@@ -41,6 +51,8 @@ TEST(AxesOfADirectionTest, AreTakenFromEveryNthMessage) {
     ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, i), {}).ok());
     forms.push_back(pair.payload[0]);
     ExpectEqualAxes(pair);
+    EXPECT_EQ(MessagesOf(pair.sender->carry()), i % kEvery + 1);
+    EXPECT_EQ(MessagesOf(pair.receiver->carry()), 0u);
   }
   EXPECT_THAT(forms, ElementsAre(2, 1, 1, 2, 1, 1, 2));
 }
@@ -52,14 +64,14 @@ TEST(AxesOfADirectionTest, StayAsTheyAreInEvaluation) {
   frozen.frozen = true;
   ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, 1), {}, frozen).ok());
   EXPECT_EQ(pair.payload[0], 0) << "before the first axes";
-  EXPECT_EQ(pair.sender->axes().axes, nullptr);
+  EXPECT_EQ(pair.sender->carry(), nullptr);
   ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, 2), {}).ok());
-  const std::vector<uint8_t> axes = AxesBytes(pair.sender->axes());
+  const std::string axes = AxesBytes(pair.sender->carry());
   for (uint64_t i = 0; i < 2 * kEvery; ++i) {
     ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, i), {}, frozen).ok());
     EXPECT_EQ(pair.payload[0], 1);
-    EXPECT_EQ(AxesBytes(pair.sender->axes()), axes);
-    EXPECT_EQ(pair.sender->axes().messages, 1u);
+    EXPECT_EQ(AxesBytes(pair.sender->carry()), axes);
+    EXPECT_EQ(MessagesOf(pair.sender->carry()), 1u);
     ExpectEqualAxes(pair);
   }
 }
@@ -70,8 +82,8 @@ TEST(AxesOfADirectionTest, ExactMessagesLeaveThemAlone) {
   FeedbackSender::Outgoing exact;
   exact.compress = false;
   ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, 1), {}, exact).ok());
-  EXPECT_EQ(pair.sender->axes().axes, nullptr);
-  EXPECT_EQ(pair.receiver->axes().axes, nullptr);
+  EXPECT_EQ(pair.sender->carry(), nullptr);
+  EXPECT_EQ(pair.receiver->carry(), nullptr);
 }
 
 TEST(AxesOfADirectionTest, AReceiverWithoutThemSaysSo) {
@@ -94,9 +106,10 @@ TEST(AxesOfADirectionTest, WhatIsRestoredGoesOnBitForBit) {
       ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, i), rows).ok());
     }
     if (before > 0) {
-      const KeptAxes& axes = pair.sender->axes();
-      ASSERT_TRUE(copy.sender->SetAxes(axes.axes->bytes(), axes.messages).ok());
-      ASSERT_TRUE(copy.receiver->SetAxes(axes.axes->bytes(), 0).ok());
+      const Shape& sample = kSampleShape;
+      copy.sender->set_carry(*codec->ReadCarry(pair.sender->carry()->Parts(), sample, CpuDevice()));
+      copy.receiver->set_carry(
+          *codec->ReadCarry(pair.receiver->carry()->Parts(), sample, CpuDevice()));
     }
     for (uint64_t i = before; i < before + 2 * kEvery; ++i) {
       const std::vector<float> used = FloatsOf(*pair.Send(*codec, RandomMessage(4, i), rows));

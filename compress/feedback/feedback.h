@@ -14,12 +14,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compress/codec.h"
-#include "compress/codecs/axes.h"
 #include "compress/feedback/message_tensors.h"
 #include "compress/feedback/options.h"
 #include "compress/feedback/plan.h"
@@ -42,11 +42,11 @@ class FeedbackSender {
     const Tensor* x = nullptr;        // [batch, ...], of the compute type
     absl::Span<const uint64_t> rows;  // distinct row keys, one per sample; kNone: may be empty
     bool compress = true;             // false: the message is sent exactly
-    // True for evaluation: sends plain C(x) or x, and neither reads nor writes state. low_rank
-    // starts from the factor of training.
+    // True for evaluation: sends plain C(x) or x, and neither reads nor writes state. The codec
+    // uses what training messages left and changes nothing of it.
     bool frozen = false;
     uint64_t step = 0;       // decides whether a digest is due
-    MessageContext context;  // warm_start, axes and takes_axes are filled in
+    MessageContext context;  // carry and next_carry are filled in
     bool want_received = false;
   };
   // Message that was sent. The tensors use the sender's memory and are valid until its next
@@ -74,16 +74,9 @@ class FeedbackSender {
 
   // Returns the state, for checkpoints; null under kNone.
   StateStore* state() { return state_.get(); }
-  // Returns low_rank's factor after the last message it coded, under every kind. With per_sample it
-  // also holds the factors of samples that only earlier, longer messages had. Empty for other
-  // codecs.
-  const Tensor& warm_start() const { return warm_start_; }
-  void set_warm_start(Tensor factor) { warm_start_ = std::move(factor); }
-  // For rotation principal, under every kind: returns the axes of the last message that carried
-  // some, and how many messages have been sent in them. Null for other codecs.
-  const KeptAxes& axes() const { return axes_; }
-  // Sets the kept axes from the `bytes` of an Axes. InvalidArgument if they are malformed.
-  absl::Status SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages);
+  // Returns what the codec left to the next message, under every kind; null if nothing.
+  const std::shared_ptr<const Carry>& carry() const { return carry_; }
+  void set_carry(std::shared_ptr<const Carry> carry) { carry_ = std::move(carry); }
 
  private:
   explicit FeedbackSender(const FeedbackOptions& options)
@@ -99,11 +92,10 @@ class FeedbackSender {
                                       absl::Span<uint8_t> payload);
   absl::StatusOr<Encoded> EncodeEf21(const Codec& codec, const Outgoing& outgoing,
                                      absl::Span<uint8_t> payload);
-  // Encodes with the kept factor or axes (low_rank, rotation principal), and keeps what the next
-  // message needs unless frozen.
-  absl::StatusOr<size_t> EncodeWarm(const Codec& codec, const Tensor& x, const Outgoing& outgoing,
+  // Encodes with what earlier messages left, and keeps what this one leaves unless frozen.
+  absl::StatusOr<size_t> EncodeNext(const Codec& codec, const Tensor& x, const Outgoing& outgoing,
                                     absl::Span<uint8_t> payload);
-  // Decodes the payload that EncodeWarm just wrote as the receiver does.
+  // Decodes the payload that EncodeNext just wrote as the receiver does.
   absl::Status DecodeOwn(const Codec& codec, absl::Span<const uint8_t> payload,
                          const Outgoing& outgoing, Tensor* decoded) const;
   // Returns x + sign * state, of type `dtype`.
@@ -116,8 +108,7 @@ class FeedbackSender {
   std::unique_ptr<StateRows> rows_;  // null without state
   std::unique_ptr<Codec> exact_;
   SplitCodec split_;
-  Tensor warm_start_;
-  KeptAxes axes_;
+  std::shared_ptr<const Carry> carry_;
   ReusedTensor message_memory_, decoded_memory_, received_memory_;
   Tensor last_message_, last_decoded_;  // empty if the last message left no residual
 };
@@ -147,9 +138,9 @@ class FeedbackReceiver {
 
   // Returns the state, for checkpoints; null unless ef21.
   StateStore* state() { return state_.get(); }
-  // Like the sender's, but messages are not counted.
-  const KeptAxes& axes() const { return axes_; }
-  absl::Status SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages);
+  // As of the sender, but what decoding leaves.
+  const std::shared_ptr<const Carry>& carry() const { return carry_; }
+  void set_carry(std::shared_ptr<const Carry> carry) { carry_ = std::move(carry); }
 
  private:
   explicit FeedbackReceiver(const FeedbackOptions& options)
@@ -158,9 +149,8 @@ class FeedbackReceiver {
   absl::Status CheckFlags(const Incoming& incoming, bool tracks) const;
   absl::Status CheckDigest(const Incoming& incoming);
   absl::StatusOr<Tensor> DecodePlain(const Codec& codec, const Incoming& incoming);
-  // Decodes in the axes that are kept or that travel with the payload; keeps the latter unless
-  // frozen.
-  absl::Status DecodeWarm(const Codec& codec, const Incoming& incoming, Tensor* x);
+  // Decodes with what earlier messages left, and keeps what this one leaves unless frozen.
+  absl::Status DecodeNext(const Codec& codec, const Incoming& incoming, Tensor* x);
   absl::StatusOr<Tensor> DecodeTracked(const Codec& codec, const Incoming& incoming);
 
   const FeedbackOptions options_;
@@ -168,7 +158,7 @@ class FeedbackReceiver {
   std::unique_ptr<StateRows> rows_;  // null without state
   std::unique_ptr<Codec> exact_;
   SplitCodec split_;
-  KeptAxes axes_;
+  std::shared_ptr<const Carry> carry_;
   ReusedTensor decoded_memory_;
 };
 

@@ -15,11 +15,6 @@ absl::StatusOr<std::unique_ptr<StateStore>> NewStateStore(const FeedbackOptions&
   return StateStore::New(store);
 }
 
-absl::StatusOr<std::shared_ptr<const Axes>> AxesOf(const FeedbackOptions& options,
-                                                   absl::Span<const uint8_t> bytes) {
-  return Axes::Read(bytes, ChannelsOf(options.sample), options.device, options.kernels);
-}
-
 absl::Status CheckMessage(const FeedbackOptions& options, const Shape& shape, size_t num_rows) {
   if (shape.rank() == 0 || shape.WithBatch(1) != options.sample) {
     return absl::InvalidArgumentError(absl::StrCat("feedback: message of shape ", shape.ToString(),

@@ -6,8 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "compress/codecs/axes.h"
 #include "compress/feedback/spec.h"
 #include "compress/feedback/state_store.h"
 #include "compress/kernels.h"
@@ -26,11 +24,6 @@ struct FeedbackOptions {
 
 // Makes the store of one end's state.
 absl::StatusOr<std::unique_ptr<StateStore>> NewStateStore(const FeedbackOptions& options);
-
-// Returns the axes of messages with such samples, from their bytes. InvalidArgument if those are
-// malformed or of other messages.
-absl::StatusOr<std::shared_ptr<const Axes>> AxesOf(const FeedbackOptions& options,
-                                                   absl::Span<const uint8_t> bytes);
 
 // Returns InvalidArgument unless a message of this shape has such samples and `num_rows` is their
 // number.

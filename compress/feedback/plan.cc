@@ -79,6 +79,8 @@ absl::StatusOr<double> MeasureContraction(const Codec& codec, const Shape& shape
   std::vector<uint8_t> payload(codec.MaxPayloadBytes(shape, DType::kF32));
   MessageContext context;
   context.random_key = RandomKey(1, "contraction rounding");
+  std::shared_ptr<const Carry> next;
+  context.next_carry = &next;
   ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(x, context, absl::MakeSpan(payload)));
   ASSIGN_OR_RETURN(Tensor decoded, Tensor::Allocate(device, DType::kF32, shape));
   RETURN_IF_ERROR(codec.Decode(absl::MakeConstSpan(payload).subspan(0, bytes), context, &decoded));

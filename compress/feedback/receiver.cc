@@ -1,4 +1,4 @@
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -43,24 +43,18 @@ absl::StatusOr<Tensor> FeedbackReceiver::DecodePlain(const Codec& codec, const I
     RETURN_IF_ERROR(CheckFeedbackOf(options_.spec, codec.spec()));
     RETURN_IF_ERROR(split_.Decode(codec.spec(), incoming.payload, incoming.context, &x));
   } else {
-    RETURN_IF_ERROR(DecodeWarm(carrier, incoming, &x));
+    RETURN_IF_ERROR(DecodeNext(carrier, incoming, &x));
   }
   return x;
 }
 
-absl::Status FeedbackReceiver::DecodeWarm(const Codec& codec, const Incoming& incoming, Tensor* x) {
+absl::Status FeedbackReceiver::DecodeNext(const Codec& codec, const Incoming& incoming, Tensor* x) {
+  std::shared_ptr<const Carry> next = carry_;
   MessageContext context = incoming.context;
-  context.axes = axes_.axes.get();
+  context.carry = carry_.get();
+  context.next_carry = incoming.frozen ? nullptr : &next;
   RETURN_IF_ERROR(codec.Decode(incoming.payload, context, x));
-  if (incoming.frozen) return absl::OkStatus();
-  ASSIGN_OR_RETURN(auto axes, codec.NewAxes(incoming.payload, incoming.shape, options_.device));
-  if (axes != nullptr) axes_.axes = std::move(axes);
-  return absl::OkStatus();
-}
-
-absl::Status FeedbackReceiver::SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages) {
-  ASSIGN_OR_RETURN(axes_.axes, AxesOf(options_, bytes));
-  axes_.messages = messages;
+  carry_ = std::move(next);
   return absl::OkStatus();
 }
 
@@ -76,7 +70,7 @@ absl::StatusOr<Tensor> FeedbackReceiver::DecodeTracked(const Codec& codec,
   }
   ASSIGN_OR_RETURN(Tensor decoded,
                    decoded_memory_.Get(options_.device, DType::kF32, incoming.shape));
-  RETURN_IF_ERROR(DecodeWarm(carrier, incoming, &decoded));
+  RETURN_IF_ERROR(DecodeNext(carrier, incoming, &decoded));
   RETURN_IF_ERROR(rows_->Track(decoded, &used));
   return used;
 }

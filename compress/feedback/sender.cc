@@ -1,5 +1,4 @@
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,20 +18,6 @@ absl::Status CheckFinite(const CodecSpec& codec, const Tensor& message, CodecKer
   if (std::isfinite(sums.x)) return absl::OkStatus();
   return absl::OutOfRangeError(absl::StrCat(
       Name(codec.kind), ": a message with NaN or infinity, want finite values under feedback"));
-}
-
-// Returns `next` with the factors of later samples that only `before` has, if both are [samples,
-// columns, rank]: a message of few samples must not forget any. Other factors stay as they are.
-absl::StatusOr<Tensor> WithThoseBehind(Tensor next, const Tensor& before) {
-  if (next.empty() || before.empty() || next.shape().rank() != 3 || before.shape().rank() != 3 ||
-      before.shape()[0] <= next.shape()[0] ||
-      before.shape() != next.shape().WithBatch(before.shape()[0])) {
-    return next;
-  }
-  ASSIGN_OR_RETURN(Tensor all, Tensor::Allocate(next.device(), next.dtype(), before.shape()));
-  std::memcpy(all.data(), before.data(), before.bytes());
-  std::memcpy(all.data(), next.data(), next.bytes());
-  return all;
 }
 
 }  // namespace
@@ -79,7 +64,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodePlain(const Codec&
                                                                     absl::Span<uint8_t> payload) {
   const Codec& carrier = outgoing.compress ? codec : *exact_;
   Encoded encoded;
-  ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(carrier, *outgoing.x, outgoing, payload));
+  ASSIGN_OR_RETURN(encoded.bytes, EncodeNext(carrier, *outgoing.x, outgoing, payload));
   encoded.exact = carrier.spec().is_exact();
   encoded.message = *outgoing.x;
   if (!outgoing.want_received) return encoded;
@@ -125,7 +110,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf(const Codec& co
   Encoded encoded;
   ASSIGN_OR_RETURN(encoded.message, AddState(*outgoing.x, 1, DType::kF32));
   RETURN_IF_ERROR(CheckFinite(codec.spec(), encoded.message, options_.kernels));
-  ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(codec, encoded.message, outgoing, payload));
+  ASSIGN_OR_RETURN(encoded.bytes, EncodeNext(codec, encoded.message, outgoing, payload));
   // Decodes in the type that the receiver decodes to: rounding to it is a loss too and is paid
   // back.
   ASSIGN_OR_RETURN(encoded.decoded,
@@ -162,7 +147,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf21(const Codec& 
   Encoded encoded;
   ASSIGN_OR_RETURN(encoded.message, AddState(x, -1, DType::kF32));
   RETURN_IF_ERROR(CheckFinite(codec.spec(), encoded.message, options_.kernels));
-  ASSIGN_OR_RETURN(encoded.bytes, EncodeWarm(codec, encoded.message, outgoing, payload));
+  ASSIGN_OR_RETURN(encoded.bytes, EncodeNext(codec, encoded.message, outgoing, payload));
   ASSIGN_OR_RETURN(encoded.decoded, decoded_memory_.Get(options_.device, DType::kF32, x.shape()));
   RETURN_IF_ERROR(DecodeOwn(codec, payload.subspan(0, encoded.bytes), outgoing, &encoded.decoded));
   if (outgoing.want_received) {
@@ -179,37 +164,23 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf21(const Codec& 
   return encoded;
 }
 
-absl::StatusOr<size_t> FeedbackSender::EncodeWarm(const Codec& codec, const Tensor& x,
+absl::StatusOr<size_t> FeedbackSender::EncodeNext(const Codec& codec, const Tensor& x,
                                                   const Outgoing& outgoing,
                                                   absl::Span<uint8_t> payload) {
-  const bool keeps = !outgoing.frozen && outgoing.compress;
+  std::shared_ptr<const Carry> next = carry_;
   MessageContext context = outgoing.context;
-  context.warm_start = warm_start_.empty() ? nullptr : &warm_start_;
-  context.axes = axes_.axes.get();
-  context.takes_axes =
-      keeps && (axes_.axes == nullptr || axes_.messages >= codec.spec().rotation_every);
+  context.carry = carry_.get();
+  context.next_carry = !outgoing.frozen && outgoing.compress ? &next : nullptr;
   ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(x, context, payload));
-  if (!keeps) return bytes;
-  const auto sent = payload.subspan(0, bytes);
-  ASSIGN_OR_RETURN(Tensor next, codec.WarmStart(sent, x.shape()));
-  ASSIGN_OR_RETURN(warm_start_, WithThoseBehind(std::move(next), warm_start_));
-  ASSIGN_OR_RETURN(auto axes, codec.NewAxes(sent, x.shape(), options_.device));
-  if (axes != nullptr) axes_ = {std::move(axes), 0};
-  if (axes_.axes != nullptr) ++axes_.messages;
+  carry_ = std::move(next);
   return bytes;
 }
 
 absl::Status FeedbackSender::DecodeOwn(const Codec& codec, absl::Span<const uint8_t> payload,
                                        const Outgoing& outgoing, Tensor* decoded) const {
   MessageContext context = outgoing.context;
-  context.axes = axes_.axes.get();
+  context.carry = carry_.get();
   return codec.Decode(payload, context, decoded);
-}
-
-absl::Status FeedbackSender::SetAxes(absl::Span<const uint8_t> bytes, uint64_t messages) {
-  ASSIGN_OR_RETURN(axes_.axes, AxesOf(options_, bytes));
-  axes_.messages = messages;
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> FeedbackSender::AddState(const Tensor& x, float sign, DType dtype) {

@@ -1,15 +1,14 @@
 #include "compress/feedback/state_file.h"
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/safetensors.h"
 #include "base/status.h"
-#include "tensor/cpu/device.h"
 
 namespace thinwire {
 namespace {
@@ -70,40 +69,10 @@ absl::Status ReadRows(const std::string& prefix, const Safetensors& file, StateS
   return absl::OkStatus();
 }
 
-absl::Status ReadWarmStart(const StoredTensor& stored, Tensor* warm_start) {
-  if (stored.dtype != "F32" || stored.shape.empty() || stored.shape.size() > Shape::kMaxRank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("state: ", stored.name, " is ", Spelled(stored), ", want a factor of F32"));
-  }
-  Shape shape;
-  for (const int64_t extent : stored.shape) shape.Append(extent);
-  ASSIGN_OR_RETURN(*warm_start, Tensor::Allocate(CpuDevice(), DType::kF32, shape));
-  std::memcpy(warm_start->data(), stored.data.data(), stored.data.size());
-  for (const float value : warm_start->floats()) {
-    if (std::isfinite(value)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("state: ", stored.name, " has ", value, ", want finite numbers"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadAxes(const std::string& prefix, const Safetensors& file, StoredAxes* axes) {
-  ASSIGN_OR_RETURN(const StoredTensor bytes, Find(file, prefix + ".axes"));
-  ASSIGN_OR_RETURN(const StoredTensor messages, Find(file, prefix + ".axes_messages"));
-  if (bytes.dtype != "U8" || messages.dtype != "U64" || messages.data.size() != 8) {
-    return absl::InvalidArgumentError(absl::StrCat("state: ", bytes.name, " is ", Spelled(bytes),
-                                                   " and ", messages.name, " ", Spelled(messages),
-                                                   ", want U8 [bytes] and U64 [1]"));
-  }
-  axes->bytes = std::string(bytes.data);
-  std::memcpy(&axes->messages, messages.data.data(), 8);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
-absl::Status WriteState(const std::string& prefix, StateStore* state, const Tensor& warm_start,
-                        const StoredAxes& axes,
+absl::Status WriteState(const std::string& prefix, StateStore* state,
+                        absl::Span<const StoredTensor> carried,
                         const std::function<absl::Status(std::string_view)>& sink) {
   Safetensors file;
   std::vector<uint64_t> bytes;
@@ -114,46 +83,31 @@ absl::Status WriteState(const std::string& prefix, StateStore* state, const Tens
     file.tensors.push_back(RowsOf(prefix, *state, rows));
     bytes = {8ull * rows, rows * state->row_bytes()};
   }
-  if (!warm_start.empty()) {
-    StoredTensor factor = {absl::StrCat(prefix, ".warm_start"), "F32", {}, {}};
-    for (int i = 0; i < warm_start.shape().rank(); ++i) {
-      factor.shape.push_back(warm_start.shape()[i]);
-    }
-    file.tensors.push_back(factor);
-    bytes.push_back(warm_start.bytes());
-  }
-  if (!axes.bytes.empty()) {
-    const auto axes_bytes = static_cast<int64_t>(axes.bytes.size());
-    file.tensors.push_back({absl::StrCat(prefix, ".axes"), "U8", {axes_bytes}, {}});
-    file.tensors.push_back({absl::StrCat(prefix, ".axes_messages"), "U64", {1}, {}});
-    bytes.insert(bytes.end(), {axes.bytes.size(), 8});
+  for (const StoredTensor& part : carried) {
+    file.tensors.push_back(part);
+    file.tensors.back().name = absl::StrCat(prefix, ".", part.name);
+    bytes.push_back(part.data.size());
   }
   RETURN_IF_ERROR(sink(SafetensorsPrefix(file, bytes)));
   if (state != nullptr) RETURN_IF_ERROR(WriteRows(state, sink));
-  if (!warm_start.empty()) {
-    RETURN_IF_ERROR(sink({static_cast<const char*>(warm_start.data()), warm_start.bytes()}));
-  }
-  if (axes.bytes.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(sink(axes.bytes));
-  return sink({reinterpret_cast<const char*>(&axes.messages), 8});
+  for (const StoredTensor& part : carried) RETURN_IF_ERROR(sink(part.data));
+  return absl::OkStatus();
 }
 
 absl::Status ReadState(const std::string& prefix, std::string_view file, StateStore* state,
-                       Tensor* warm_start, StoredAxes* axes) {
-  ASSIGN_OR_RETURN(const Safetensors parsed, ParseSafetensors(file));
+                       std::vector<StoredTensor>* carried) {
+  ASSIGN_OR_RETURN(Safetensors parsed, ParseSafetensors(file));
   if (state != nullptr) RETURN_IF_ERROR(ReadRows(prefix, parsed, state));
-  *warm_start = Tensor();
-  *axes = {};
-  for (const StoredTensor& tensor : parsed.tensors) {
-    if (tensor.name == prefix + ".warm_start") {
-      RETURN_IF_ERROR(ReadWarmStart(tensor, warm_start));
-    } else if (tensor.name == prefix + ".axes" || tensor.name == prefix + ".axes_messages") {
-      RETURN_IF_ERROR(ReadAxes(prefix, parsed, axes));
-    } else if (state == nullptr ||
-               (tensor.name != prefix + ".keys" && tensor.name != prefix + ".rows")) {
+  carried->clear();
+  for (StoredTensor& tensor : parsed.tensors) {
+    const bool is_of_rows = tensor.name == prefix + ".keys" || tensor.name == prefix + ".rows";
+    if (is_of_rows && state != nullptr) continue;
+    if (is_of_rows || !absl::StartsWith(tensor.name, prefix + ".")) {
       return absl::InvalidArgumentError(
           absl::StrCat("state: tensor ", tensor.name, " has no place at this end, want ", prefix));
     }
+    tensor.name.erase(0, prefix.size() + 1);
+    carried->push_back(std::move(tensor));
   }
   return absl::OkStatus();
 }

@@ -4,34 +4,28 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "base/safetensors.h"
 #include "compress/feedback/state_store.h"
-#include "tensor/tensor.h"
 
 namespace thinwire {
-
-// KeptAxes as a file holds them.
-struct StoredAxes {
-  std::string bytes;  // empty: none
-  uint64_t messages = 0;
-};
 
 // Hands the file to `sink` row by row; stops at its first error. Tensors:
 //   PREFIX.keys U64 [rows];
 //   PREFIX.rows as stored: F32 [rows, elements], else U8 [rows, bytes of a row];
-//   PREFIX.warm_start F32, low_rank's factor;
-//   PREFIX.axes U8 [bytes], as they were sent, and PREFIX.axes_messages U64 [1].
-// The metadata give the storage by its name. `state` may be null and the others empty; they are
-// then left out.
-absl::Status WriteState(const std::string& prefix, StateStore* state, const Tensor& warm_start,
-                        const StoredAxes& axes,
+//   PREFIX.NAME for each of `carried`, the parts of what the codec left (Carry).
+// The metadata give the storage by its name. Without `state`, which may be null, rows are left out.
+absl::Status WriteState(const std::string& prefix, StateStore* state,
+                        absl::Span<const StoredTensor> carried,
                         const std::function<absl::Status(std::string_view)>& sink);
 
-// Reads such a file: `state` gets its rows and no others, in the same order. InvalidArgument names
-// the tensor that is missing, has another shape or type, or has no place at this end; state is then
-// unspecified.
+// Reads such a file: `state` gets its rows and no others, in the same order; *carried gets the
+// other tensors, as views of `file`. InvalidArgument names the tensor that is missing, has another
+// shape or type, or has no place at this end; state is then unspecified.
 absl::Status ReadState(const std::string& prefix, std::string_view file, StateStore* state,
-                       Tensor* warm_start, StoredAxes* axes);
+                       std::vector<StoredTensor>* carried);
 
 }  // namespace thinwire

@@ -62,10 +62,9 @@ struct Ends {
 
 constexpr char kPrefix[] = "layer1/activation/sender";
 
-std::string FileOf(StateStore* state, const Tensor& warm_start = Tensor(),
-                   const StoredAxes& axes = {}) {
+std::string FileOf(StateStore* state, const std::vector<StoredTensor>& carried = {}) {
   std::string file;
-  EXPECT_TRUE(WriteState(kPrefix, state, warm_start, axes, [&](std::string_view part) {
+  EXPECT_TRUE(WriteState(kPrefix, state, carried, [&](std::string_view part) {
                 file.append(part);
                 return absl::OkStatus();
               }).ok());
@@ -73,9 +72,8 @@ std::string FileOf(StateStore* state, const Tensor& warm_start = Tensor(),
 }
 
 absl::Status Read(const std::string& file, StateStore* state) {
-  Tensor warm_start;
-  StoredAxes axes;
-  return ReadState(kPrefix, file, state, &warm_start, &axes);
+  std::vector<StoredTensor> carried;
+  return ReadState(kPrefix, file, state, &carried);
 }
 
 std::unique_ptr<Codec> TopK() {
@@ -113,35 +111,22 @@ TEST(StateFileTest, AChangedBitIsFoundByTheDigest) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("state differs"));
 }
 
-TEST(StateFileTest, AFactorComesBack) {
-  const Tensor factor = TensorOf({3, 2}, {1, 2, 3, 4, 5, 6});
-  Tensor back;
-  StoredAxes axes;
-  ASSERT_TRUE(ReadState(kPrefix, FileOf(nullptr, factor), nullptr, &back, &axes).ok());
-  EXPECT_TRUE(axes.bytes.empty());
-  EXPECT_EQ(back.shape(), factor.shape());
-  EXPECT_EQ(FloatsOf(back), FloatsOf(factor));
-}
-
-TEST(StateFileTest, AxesComeBack) {
-  const std::string file = FileOf(nullptr, Tensor(), {std::string("\0axes", 5), 7});
-  Tensor factor;
-  StoredAxes back;
-  ASSERT_TRUE(ReadState(kPrefix, file, nullptr, &factor, &back).ok());
-  EXPECT_EQ(back.bytes, std::string("\0axes", 5));
-  EXPECT_EQ(back.messages, 7u);
-  EXPECT_TRUE(factor.empty());
+TEST(StateFileTest, WhatACodecLeftComesBack) {
+  const std::string axes("\0axes", 5), count(8, '\1');
+  const std::string file =
+      FileOf(nullptr, {{"axes", "U8", {5}, axes}, {"axes_messages", "U64", {1}, count}});
+  std::vector<StoredTensor> back;
+  ASSERT_TRUE(ReadState(kPrefix, file, nullptr, &back).ok());
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].name, "axes");
+  EXPECT_EQ(back[0].dtype, "U8");
+  EXPECT_EQ(back[0].shape, std::vector<int64_t>{5});
+  EXPECT_EQ(back[0].data, axes);
+  EXPECT_EQ(back[1].name, "axes_messages");
+  EXPECT_EQ(back[1].data, count);
+  EXPECT_THAT(file, HasSubstr("\"layer1/activation/sender.axes_messages\""));
   for (size_t length = 0; length < file.size(); ++length) {
     EXPECT_FALSE(Read(file.substr(0, length), nullptr).ok()) << length;
-  }
-}
-
-TEST(StateFileTest, AFactorThatIsNotFiniteIsRefused) {
-  for (const float value : {NAN, -INFINITY}) {
-    const absl::Status status = Read(FileOf(nullptr, TensorOf({2, 1}, {1, value})), nullptr);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("layer1/activation/sender.warm_start has "));
   }
 }
 

@@ -6,7 +6,9 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "compress/codecs/new_codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/feedback/state_file.h"
 #include "tensor/cpu/device.h"
@@ -28,13 +30,31 @@ std::unique_ptr<StateStore> StoreOf(uint8_t choice) {
   return *std::move(store);
 }
 
-std::string Written(StateStore* store, const Tensor& factor, const StoredAxes& axes) {
+// Returns the parts that codecs make of these, if one of them left such.
+std::vector<StoredTensor> ReadAndWritten(const std::vector<StoredTensor>& parts,
+                                         std::shared_ptr<const Carry>* carry) {
+  CodecSpec low_rank = DefaultSpec(CodecKind::kLowRank), rotated = DefaultSpec(CodecKind::kEcsq);
+  low_rank.rank = 2;
+  rotated.rotation = Rotation::kPrincipal;
+  rotated.rotation_every = 1;
+  for (const CodecSpec& spec : {low_rank, rotated}) {
+    const auto codec = NewCodec(spec, CpuCodecKernels());
+    if (!codec.ok()) std::abort();
+    auto read = (*codec)->ReadCarry(parts, {1, 5}, CpuDevice());
+    if (!read.ok()) continue;
+    *carry = *std::move(read);
+    return (*carry)->Parts();
+  }
+  return {};
+}
+
+std::string Written(StateStore* store, const std::vector<StoredTensor>& carried) {
   std::string bytes;
   const auto append = [&bytes](std::string_view piece) {
     bytes += piece;
     return absl::OkStatus();
   };
-  const absl::Status status = WriteState("end", store, factor, axes, append);
+  const absl::Status status = WriteState("end", store, carried, append);
   if (!status.ok()) std::abort();
   return bytes;
 }
@@ -45,13 +65,14 @@ std::string Written(StateStore* store, const Tensor& factor, const StoredAxes& a
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto store = thinwire::StoreOf(data[0]), again = thinwire::StoreOf(data[0]);
-  thinwire::Tensor factor;
-  thinwire::StoredAxes axes;
+  std::vector<thinwire::StoredTensor> carried;
+  std::shared_ptr<const thinwire::Carry> carry;
   const std::string_view file(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (!thinwire::ReadState("end", file, store.get(), &factor, &axes).ok()) return 0;
-  const std::string written = thinwire::Written(store.get(), factor, axes);
-  if (!thinwire::ReadState("end", written, again.get(), &factor, &axes).ok() ||
-      thinwire::Written(again.get(), factor, axes) != written) {
+  if (!thinwire::ReadState("end", file, store.get(), &carried).ok()) return 0;
+  if (!carried.empty()) carried = thinwire::ReadAndWritten(carried, &carry);
+  const std::string written = thinwire::Written(store.get(), carried);
+  if (!thinwire::ReadState("end", written, again.get(), &carried).ok() ||
+      thinwire::Written(again.get(), carried) != written) {
     std::abort();
   }
   return 0;

@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "compress/codec.h"
-#include "compress/codecs/axes.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/codecs/plugin.h"
 #include "compress/cpu/kernels.h"
@@ -44,8 +43,7 @@ MessageHeader HeaderOf(const CodecSpec& codec, const Tensor& x) {
 // One codec on one tensor: its cost, and the seconds of each round.
 struct Trial {
   std::unique_ptr<Codec> codec;
-  Tensor warm_start;
-  std::shared_ptr<const Axes> axes;
+  std::shared_ptr<const Carry> carry;  // what the first message left
   absl::Status refused;
   uint64_t wire_bytes = 0;
   CodecKernels::Sums sums;
@@ -123,16 +121,15 @@ class Bench {
 
   MessageContext ContextOf(const Trial& trial) const {
     MessageContext context;
-    context.axes = trial.axes.get();
+    context.carry = trial.carry.get();
     if (trial.codec->spec().needs_support()) context.support = &*support_;
     return context;
   }
 
-  absl::StatusOr<size_t> Encode(const Trial& trial) {
+  absl::StatusOr<size_t> Encode(const Trial& trial, std::shared_ptr<const Carry>* next = nullptr) {
     MessageContext context = ContextOf(trial);
     context.random_key = 1;
-    if (!trial.warm_start.empty()) context.warm_start = &trial.warm_start;
-    context.takes_axes = trial.axes == nullptr;
+    context.next_carry = next;
     return trial.codec->Encode(sample_.x, context, absl::MakeSpan(payload_));
   }
 
@@ -146,11 +143,8 @@ class Bench {
     if (needs_support && !support_.has_value()) {
       return absl::InvalidArgumentError("needs a received activation");
     }
-    ASSIGN_OR_RETURN(size_t bytes, Encode(*trial));
-    const auto first = absl::MakeConstSpan(payload_.data(), bytes);
-    ASSIGN_OR_RETURN(trial->warm_start, trial->codec->WarmStart(first, sample_.x.shape()));
-    ASSIGN_OR_RETURN(trial->axes, trial->codec->NewAxes(first, sample_.x.shape(), CpuDevice()));
-    ASSIGN_OR_RETURN(bytes, Encode(*trial));
+    RETURN_IF_ERROR(Encode(*trial, &trial->carry).status());
+    ASSIGN_OR_RETURN(const size_t bytes, Encode(*trial));
     RETURN_IF_ERROR(Decode(*trial, bytes));
     trial->wire_bytes =
         WireBytes(HeaderOf(trial->codec->spec(), sample_.x), bytes, /*run=*/1, /*generation=*/1);

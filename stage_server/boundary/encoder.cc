@@ -137,7 +137,7 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
                    EncodeOrPass(*encoded->codec, out, absl::MakeSpan(data, capacity)));
   encoded->message.payload = {std::move(buffer),
                               absl::MakeConstSpan(data, encoded->feedback.bytes)};
-  encoded->context.axes = feedback_->axes().axes.get();  // those that the receiver has now
+  encoded->context.carry = feedback_->carry().get();  // the receiver has what it decodes by
   return absl::OkStatus();
 }
 

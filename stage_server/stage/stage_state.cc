@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "compress/codec_table.h"
+#include "compress/codecs/new_codec.h"
 #include "compress/feedback/state_file.h"
 #include "stage_server/stage/safetensors.h"
 
@@ -64,13 +64,14 @@ bool FollowsError(const LocalStage::End& end) {
   return end.sender && end.sender->spec().level.kind == LevelKind::kByError;
 }
 
-const KeptAxes& AxesOf(const LocalStage::End& end) {
-  return end.sender ? end.sender->feedback().axes() : end.receiver->feedback().axes();
+std::vector<StoredTensor> CarriedBy(const LocalStage::End& end) {
+  const auto& carry =
+      end.sender ? end.sender->feedback().carry() : end.receiver->feedback().carry();
+  return carry != nullptr ? carry->Parts() : std::vector<StoredTensor>();
 }
 
 bool Remembers(const LocalStage::End& end) {
-  const bool has_factor = end.sender && !end.sender->feedback().warm_start().empty();
-  return StoreOf(end) != nullptr || has_factor || AxesOf(end).axes != nullptr || FollowsError(end);
+  return StoreOf(end) != nullptr || !CarriedBy(end).empty() || FollowsError(end);
 }
 
 StatePart PartOf(const LocalStage::End& end) {
@@ -106,7 +107,7 @@ absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t ava
   }
   for (const LocalStage::End& end : stage.ends()) {
     if (!codec_state) break;
-    if (AxesOf(end).axes != nullptr) bytes += AxesOf(end).axes->bytes().size() + kHeaderBytes;
+    for (const StoredTensor& part : CarriedBy(end)) bytes += part.data.size() + kHeaderBytes;
     const StateStore* const store = StoreOf(end);
     if (store != nullptr) bytes += store->keys().size() * (store->row_bytes() + sizeof(uint64_t));
   }
@@ -134,13 +135,8 @@ absl::StatusOr<StateFile> CopyTensors(const std::string& name,
 absl::StatusOr<StateFile> CopyEnd(const LocalStage::End& end) {
   StateFile file;
   file.part = PartOf(end);
-  const Tensor factor = end.sender ? end.sender->feedback().warm_start() : Tensor();
-  StoredAxes axes;
-  if (const Axes* const kept = AxesOf(end).axes.get()) {
-    axes = {std::string(kept->bytes().begin(), kept->bytes().end()), AxesOf(end).messages};
-  }
   RETURN_IF_ERROR(
-      WriteState(PrefixOf(file.part), StoreOf(end), factor, axes, [&](std::string_view piece) {
+      WriteState(PrefixOf(file.part), StoreOf(end), CarriedBy(end), [&](std::string_view piece) {
         file.bytes += piece;
         return absl::OkStatus();
       }));
@@ -151,28 +147,23 @@ absl::Status RestoreLevel(const LevelState& stored, LevelController* level) {
   return level->Restore({stored.level(), stored.step(), stored.error_sum(), stored.measured()});
 }
 
-absl::Status RestoreAxes(const LocalStage::End& end, const StoredAxes& axes) {
-  if (SpecOf(end).codec.rotation != Rotation::kPrincipal) {
-    return absl::InvalidArgumentError("state: axes of rotation principal, this end has none");
+absl::Status RestoreCarry(const LocalStage::End& end, absl::Span<const StoredTensor> parts) {
+  const BoundarySpec& spec = SpecOf(end);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, NewCodec(spec.codec, spec.kernels));
+  ASSIGN_OR_RETURN(auto carry, codec->ReadCarry(parts, spec.sample, spec.device));
+  if (end.sender) {
+    end.sender->feedback().set_carry(std::move(carry));
+  } else {
+    end.receiver->feedback().set_carry(std::move(carry));
   }
-  const auto* data = reinterpret_cast<const uint8_t*>(axes.bytes.data());
-  const auto bytes = absl::MakeConstSpan(data, axes.bytes.size());
-  return end.sender ? end.sender->feedback().SetAxes(bytes, axes.messages)
-                    : end.receiver->feedback().SetAxes(bytes, axes.messages);
+  return absl::OkStatus();
 }
 
 absl::Status RestoreEnd(const LocalStage::End& end, const StatePart& part,
                         const std::string& file) {
-  Tensor factor;
-  StoredAxes axes;
-  RETURN_IF_ERROR(ReadState(PrefixOf(part), file, StoreOf(end), &factor, &axes));
-  if (!axes.bytes.empty()) RETURN_IF_ERROR(RestoreAxes(end, axes));
-  if (!factor.empty()) {
-    if (!end.sender || !CodecRowOf(end.sender->spec().codec.kind).leaves_factor) {
-      return absl::InvalidArgumentError("state: a factor of low_rank, this end has none");
-    }
-    end.sender->feedback().set_warm_start(std::move(factor));
-  }
+  std::vector<StoredTensor> carried;
+  RETURN_IF_ERROR(ReadState(PrefixOf(part), file, StoreOf(end), &carried));
+  if (!carried.empty()) RETURN_IF_ERROR(RestoreCarry(end, carried));
   if (part.has_level() != FollowsError(end)) {
     return absl::InvalidArgumentError(part.has_level() ? "level: this end's does not follow errors"
                                                        : "level: is missing");
