@@ -1,7 +1,6 @@
 #include "compress/codec_table.h"
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/enum_names.h"
@@ -241,9 +240,5 @@ const char* Name(CodecKind kind) { return CodecRowOf(kind).name; }
 absl::Status FromName(const std::string& name, CodecKind* to) {
   return FindName("codec", name, kRows, to);
 }
-
-std::vector<CodecKind> AllCodecs() { return ValuesIn(kRows); }
-
-const char* Description(CodecKind kind) { return CodecRowOf(kind).description; }
 
 }  // namespace thinwire

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 
@@ -221,12 +220,6 @@ absl::Status FromName(const std::string& name, Support* to);
 absl::Status FromName(const std::string& name, RelativeTo* to);
 absl::Status FromName(const std::string& name, Fp8Format* to);
 absl::Status FromName(const std::string& name, Lossless* to);
-
-// Returns e.g. "the K entries of largest magnitude, and where they stood".
-const char* Description(CodecKind kind);
-
-// Returns all codecs, in the order in which errors and lists name them.
-std::vector<CodecKind> AllCodecs();
 
 // Returns `kind` with the default of every parameter. This need not be a valid specification: topk
 // needs a ratio or k.

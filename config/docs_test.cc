@@ -103,29 +103,29 @@ void ExpectDefault(const std::string& alternative, const std::string& fallback,
 }
 
 bool NamesACodec(const std::string& text) {
-  for (const CodecKind kind : AllCodecs()) {
-    if (absl::StrContains(text, Quoted(Name(kind)))) return true;
+  for (const CodecRow& row : CodecRows()) {
+    if (absl::StrContains(text, Quoted(row.name))) return true;
   }
   return false;
 }
 
 TEST(ExperimentFileTest, HasEveryParameterOfEveryCodec) {
   const Fields fields = ReadFields();
-  for (const CodecKind kind : AllCodecs()) {
-    const CodecSpec spec = DefaultSpec(kind);
+  for (const CodecRow& row : CodecRows()) {
+    const CodecSpec spec = DefaultSpec(row.value);
     VisitAllParameters(spec, [&](const char* name, const auto&, const auto& use) {
-      SCOPED_TRACE(absl::StrCat(Name(kind), " ", name));
+      SCOPED_TRACE(absl::StrCat(row.name, " ", name));
       int rows = 0;
       const auto [first, last] = fields.equal_range(absl::StrCat("direction.", name));
       for (auto it = first; it != last; ++it) {
         const Documented& field = it->second;
         const bool is_values = use.unmet != nullptr && use.unmet == std::string("values uniform");
         const bool belongs = is_values ? absl::StrContains(field.belongs_to, "`values: uniform`")
-                                       : absl::StrContains(field.belongs_to, Quoted(Name(kind))) ||
+                                       : absl::StrContains(field.belongs_to, Quoted(row.name)) ||
                                              !NamesACodec(field.belongs_to);
         if (!belongs) continue;
         ++rows;
-        ExpectDefault(Name(kind), DefaultText(use.fallback, use.presence), field);
+        ExpectDefault(row.name, DefaultText(use.fallback, use.presence), field);
         EXPECT_EQ(field.is_required, use.presence == Presence::kRequired && use.unmet == nullptr);
       }
       EXPECT_EQ(rows, 1);
@@ -214,10 +214,10 @@ TEST(ExperimentFileTest, HasEveryFieldOfTheSchema) {
 
 TEST(CompressionPageTest, HasEveryCodecAndParameter) {
   const std::string page = Page("docs/compression.md");
-  for (const CodecKind kind : AllCodecs()) {
-    if (kind == CodecKind::kPlugin) continue;  // its payload is the library's
-    EXPECT_THAT(page, HasSubstr(absl::StrCat("\n## ", Name(kind), "\n")));
-    const CodecSpec spec = DefaultSpec(kind);
+  for (const CodecRow& row : CodecRows()) {
+    if (row.is_plugin) continue;  // its payload is the library's
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("\n## ", row.name, "\n")));
+    const CodecSpec spec = DefaultSpec(row.value);
     VisitAllParameters(spec, [&](const char* name, const auto&, const auto&) {
       const bool stands = absl::StrContains(page, Quoted(name)) ||
                           absl::StrContains(page, absl::StrCat("`", name, ": ")) ||

@@ -129,8 +129,8 @@ TEST(CodecParametersTest, NumbersAndNamesOnTheWireAreThoseInTheCode) {
     checked.insert(field);
   };
   check("kind", NamesInCode<CodecKind>("kind"));
-  for (const CodecKind kind : AllCodecs()) {
-    const CodecSpec spec = DefaultSpec(kind);
+  for (const CodecRow& row : CodecRows()) {
+    const CodecSpec spec = DefaultSpec(row.value);
     VisitAllParameters(spec, [&](const char* name, const auto& value, const auto&) {
       using T = std::decay_t<decltype(value)>;
       if constexpr (std::is_enum_v<T>) check(name, NamesInCode<T>(name));
