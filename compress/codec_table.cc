@@ -1,11 +1,13 @@
 #include "compress/codec_table.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/enum_names.h"
 #include "compress/codec_checks.h"
 #include "compress/layout.h"
+#include "compress/low_rank_matrices.h"
 
 namespace thinwire {
 namespace {
@@ -55,8 +57,12 @@ size_t Blockwise8Bytes(const CodecSpec& spec, const Shape& shape, DType) {
   return Blockwise8PayloadBytes(spec.block, shape.elements());
 }
 
+// A rank above rows or columns counts as the smaller of these, although low_rank refuses it when it
+// gets a tensor.
 size_t LowRankBytes(const CodecSpec& spec, const Shape& shape, DType) {
-  return LowRankPayloadBytes(spec, MatricesOf(shape, spec.per_sample));
+  LowRankMatrices m = LowRankMatricesOf(shape, spec);
+  m.rank = std::min({m.rank, m.rows, m.columns});
+  return m.count * m.payload_bytes();
 }
 
 Scopes ScopesIn(const CodecSpec& spec, const Shape& shape) {

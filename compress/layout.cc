@@ -15,13 +15,13 @@ size_t KeyBytes(const CodecSpec& spec) {
   return spec.rotation == Rotation::kNone ? 0 : kRotationKeyBytes;
 }
 
+}  // namespace
+
 Shape ShapeOf(const TensorView& x) {
   Shape shape;
   for (int i = 0; i < x.rank; ++i) shape.Append(x.dims[i]);
   return shape;
 }
-
-}  // namespace
 
 Scopes ScopesOf(const Shape& shape, Scope scope, uint32_t group) {
   Scopes s;
@@ -200,25 +200,6 @@ CodecSpec CodecOfValues(const CodecSpec& spec) {
       break;
   }
   return codec;
-}
-
-MatrixView MatricesOf(const Shape& shape, bool per_sample) {
-  const int64_t total = shape.elements();
-  if (total == 0) return {};
-  MatrixView view;
-  view.columns = shape.rank() > 1 ? shape[shape.rank() - 1] : 1;
-  view.count = per_sample && shape.rank() > 0 ? shape[0] : 1;
-  view.rows = total / view.columns / view.count;
-  return view;
-}
-
-MatrixView MatricesOf(const TensorView& x, bool per_sample) {
-  return MatricesOf(ShapeOf(x), per_sample);
-}
-
-size_t LowRankPayloadBytes(const CodecSpec& spec, const MatrixView& view) {
-  const int64_t rank = std::min({int64_t{spec.rank}, view.rows, view.columns});
-  return 4 * view.count * rank * (view.rows + view.columns);
 }
 
 DType WireType(const CodecSpec& spec, DType tensor_type) {

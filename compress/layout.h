@@ -20,6 +20,7 @@ struct Scopes {
   int64_t elements = 0;  // per scope
   bool strided = false;
 };
+Shape ShapeOf(const TensorView& x);
 Scopes ScopesOf(const Shape& shape, Scope scope, uint32_t group);
 Scopes ScopesOf(const TensorView& x, Scope scope, uint32_t group);
 
@@ -84,19 +85,6 @@ size_t RandomKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
 size_t ValueBytes(const CodecSpec& spec, int64_t n);
 // Returns the codec that sends a flat tensor as `spec` sends its kept values.
 CodecSpec CodecOfValues(const CodecSpec& spec);
-
-// A tensor as low_rank's matrices, whose rows lie one after the other. A row is the last axis; in a
-// tensor of one axis it is one element.
-struct MatrixView {
-  int64_t count = 0;  // matrices; 0 for an empty tensor
-  int64_t rows = 0;   // of each matrix
-  int64_t columns = 0;
-};
-MatrixView MatricesOf(const Shape& shape, bool per_sample);
-MatrixView MatricesOf(const TensorView& x, bool per_sample);
-// Returns the payload's bytes. A rank above rows or columns counts as the smaller of these,
-// although low_rank refuses it when it gets a tensor.
-size_t LowRankPayloadBytes(const CodecSpec& spec, const MatrixView& view);
 
 // For the casts: returns the element type in which `spec` (none, fp16 or bf16) sends a tensor. fp16
 // has its pre-scale exponent (i16) in front.

@@ -23,15 +23,20 @@ float FreshStart(int64_t c, int64_t j) {
 
 }  // namespace
 
+LowRankMatrices LowRankMatricesOf(const Shape& shape, const CodecSpec& spec) {
+  const int64_t total = shape.elements();
+  if (total == 0) return {0, 0, 0, spec.rank};
+  const int64_t columns = shape.rank() > 1 ? shape[shape.rank() - 1] : 1;
+  const int64_t count = spec.per_sample && shape.rank() > 0 ? shape[0] : 1;
+  return {count, total / columns / count, columns, spec.rank};
+}
+
 Error LowRankMatricesOf(const TensorView& x, const CodecSpec& spec, LowRankMatrices* matrices) {
-  const MatrixView view = MatricesOf(x, spec.per_sample);
-  if (view.count > 0 && spec.rank >= std::min(view.rows, view.columns)) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "low_rank: rank %u of a matrix of %lld x %lld, want less than both", spec.rank,
-                     static_cast<long long>(view.rows), static_cast<long long>(view.columns));
-  }
-  *matrices = {view.count, view.rows, view.columns, spec.rank};
-  return Error{};
+  const LowRankMatrices m = *matrices = LowRankMatricesOf(ShapeOf(x), spec);
+  if (m.count == 0 || m.rank < std::min(m.rows, m.columns)) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "low_rank: rank %u of a matrix of %lld x %lld, want less than both", spec.rank,
+                   static_cast<long long>(m.rows), static_cast<long long>(m.columns));
 }
 
 void LowRankStartColumn(const float* warm_start, int64_t columns, int64_t rank, int64_t j,

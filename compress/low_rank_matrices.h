@@ -12,9 +12,10 @@
 
 namespace thinwire {
 
-// All matrices of one tensor, one after the other. Their rows are rows of the tensor's last axis.
+// All matrices of one tensor, one after the other. Their rows are rows of the tensor's last axis;
+// in a tensor of one axis, single elements.
 struct LowRankMatrices {
-  int64_t count = 0;
+  int64_t count = 0;  // 0 for an empty tensor
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t rank = 0;
@@ -26,6 +27,8 @@ struct LowRankMatrices {
   size_t payload_bytes() const { return 4 * static_cast<size_t>(p_floats() + q_floats()); }
 };
 
+// Returns the matrices of a tensor. Nothing is checked.
+LowRankMatrices LowRankMatricesOf(const Shape& shape, const CodecSpec& spec);
 // Sets *matrices to those of x. InvalidArgument unless the rank is less than rows and columns.
 Error LowRankMatricesOf(const TensorView& x, const CodecSpec& spec, LowRankMatrices* matrices);
 

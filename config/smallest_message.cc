@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "compress/codecs/axes.h"
 #include "compress/feedback/plan.h"
-#include "compress/layout.h"
+#include "compress/low_rank_matrices.h"
 #include "compress/level.h"
 #include "models/tied_weight.h"
 
@@ -54,11 +54,11 @@ bool IsEvaluated(const Experiment& experiment, const DirectionSpec& does, bool g
 
 absl::Status CheckRank(const CodecSpec& codec, const Shape& message) {
   if (codec.rank == 0) return absl::OkStatus();
-  const MatrixView view = MatricesOf(message, codec.per_sample);
-  if (codec.rank < std::min(view.rows, view.columns)) return absl::OkStatus();
+  const LowRankMatrices m = LowRankMatricesOf(message, codec);
+  if (m.rank < std::min(m.rows, m.columns)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("low_rank: rank ", codec.rank, " of the smallest message ", message.ToString(),
-                   ", a matrix of ", view.rows, " x ", view.columns, ", want less than both"));
+                   ", a matrix of ", m.rows, " x ", m.columns, ", want less than both"));
 }
 
 absl::Status CheckChannels(const CodecSpec& codec, const Shape& message) {

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "compress/codecs/stack.h"
 #include "compress/layout.h"
+#include "compress/low_rank_matrices.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -45,7 +46,7 @@ class LowRankCodec final : public Codec {
 
   absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                 absl::Span<uint8_t> payload) const override {
-    const MatrixView matrices = MatricesOf(x.shape(), spec().per_sample);
+    const LowRankMatrices matrices = LowRankMatricesOf(x.shape(), spec());
     const Tensor* const before = FittingFactor(context.carry, matrices);
     KernelContext kernel_context;
     std::vector<float> padded;
@@ -85,14 +86,14 @@ class LowRankCodec final : public Codec {
   }
 
  private:
-  Shape FactorShape(int64_t samples, const MatrixView& matrices) const {
-    if (spec().per_sample) return {samples, matrices.columns, spec().rank};
-    return {matrices.columns, spec().rank};
+  Shape FactorShape(int64_t samples, const LowRankMatrices& matrices) const {
+    if (spec().per_sample) return {samples, matrices.columns, matrices.rank};
+    return {matrices.columns, matrices.rank};
   }
 
   // Returns the factor that was left, for any number of samples; null if it is none of such
   // matrices.
-  const Tensor* FittingFactor(const Carry* carry, const MatrixView& matrices) const {
+  const Tensor* FittingFactor(const Carry* carry, const LowRankMatrices& matrices) const {
     const auto* const factor = dynamic_cast<const Factor*>(carry);
     if (factor == nullptr) return nullptr;
     const Shape& shape = factor->q().shape();
@@ -101,7 +102,7 @@ class LowRankCodec final : public Codec {
 
   // Returns a factor for each matrix: the memory of `before` if that has as many, otherwise a copy
   // in *padded, with zeros for the missing ones, which start afresh.
-  const float* StartOf(const Tensor& before, const MatrixView& matrices,
+  const float* StartOf(const Tensor& before, const LowRankMatrices& matrices,
                        std::vector<float>* padded) const {
     const absl::Span<const float> factors = before.floats();
     const size_t want = FactorShape(matrices.count, matrices).elements();
@@ -114,18 +115,17 @@ class LowRankCodec final : public Codec {
   // Returns the factors of a payload, and behind them those of later samples that only `before`
   // has: a message of few samples must not forget any. Null for a message without matrices.
   absl::StatusOr<std::shared_ptr<const Carry>> FactorIn(const uint8_t* payload,
-                                                        const MatrixView& matrices,
+                                                        const LowRankMatrices& matrices,
                                                         const Tensor* before) const {
     if (matrices.count == 0) return nullptr;
     const int64_t known = before != nullptr ? before->shape()[0] : 0;
     const Shape shape = FactorShape(std::max(matrices.count, known), matrices);
     ASSIGN_OR_RETURN(Tensor q, Tensor::Allocate(CpuDevice(), DType::kF32, shape));
     if (before != nullptr) std::memcpy(q.data(), before->data(), before->bytes());
-    const size_t p_bytes = 4 * matrices.rows * spec().rank;
-    const size_t q_bytes = 4 * matrices.columns * spec().rank;
+    const size_t q_bytes = 4 * matrices.q_floats();
     for (int64_t i = 0; i < matrices.count; ++i) {
-      std::memcpy(static_cast<uint8_t*>(q.data()) + i * q_bytes,
-                  payload + i * (p_bytes + q_bytes) + p_bytes, q_bytes);
+      const uint8_t* const end = payload + (i + 1) * matrices.payload_bytes();
+      std::memcpy(static_cast<uint8_t*>(q.data()) + i * q_bytes, end - q_bytes, q_bytes);
     }
     return std::make_shared<Factor>(std::move(q));
   }

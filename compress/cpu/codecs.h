@@ -65,7 +65,7 @@ CpuDecode CpuFp8Decode;
 //
 // If each step starts from Q' of the message before, repeated steps on similar tensors come near
 // the best approximation of that rank. InvalidArgument unless the rank is below rows and columns of
-// every message (see MatricesOf).
+// every message (LowRankMatricesOf).
 
 // These run on the calling thread, whatever `threads` says.
 CpuEncode CpuLowRankEncode;
