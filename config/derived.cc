@@ -9,7 +9,7 @@
 #include "config/differences.h"
 #include "config/fields.h"
 #include "config/resolve.h"
-#include "config/yaml_message.h"
+#include "config/overrides.h"
 #include "google/protobuf/descriptor.h"
 
 namespace thinwire {

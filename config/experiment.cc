@@ -12,6 +12,7 @@
 #include "config/direction.h"
 #include "config/local_paths.h"
 #include "config/origins.h"
+#include "config/overrides.h"
 #include "config/resolve.h"
 #include "config/run_name.h"
 #include "config/silent_fields.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/text.h"
+#include "config/fields.h"
 #include "config/synonyms.h"
 #include "proto/experiment.pb.h"
 
@@ -30,12 +31,6 @@ std::string Folded(const std::string& name) {
     if (c != '_' && c != '-') folded += static_cast<char>(std::tolower(static_cast<uint8_t>(c)));
   }
   return folded;
-}
-
-std::vector<std::string> FieldNames(const Descriptor& section) {
-  std::vector<std::string> names;
-  for (int i = 0; i < section.field_count(); ++i) names.push_back(section.field(i)->name());
-  return names;
 }
 
 // Returns the field of `section` of which `name` is a misspelling; empty if there is none.
