@@ -10,13 +10,14 @@
 namespace thinwire {
 
 // Fills in the choice, and the fields that belong to it, where they are absent and have a default.
-// InvalidArgument names `path` and the fault: an unknown choice, no choice where it is required, a
-// field that belongs to other choices only, or an absent required field.
+// `*message` must have a choosing field. InvalidArgument names `path` and the fault: an unknown
+// choice, no choice where it is required, a field that belongs to other choices only, or an absent
+// required field.
 absl::Status ResolveChoice(const std::string& path, google::protobuf::Message* message);
 
-// Prepares `*message` for a merge with `next`. If `next` makes another choice, the fields that
-// belong only to the former choice are cleared, so that the new one starts from its own defaults.
-// If `next` sets one of a direction's `ratio` and `k`, the other is cleared.
+// Prepares `*message`, of any kind, for a merge with `next`. Wherever `next` makes another choice,
+// the fields that belong only to the former choice are cleared, so that the new one starts from its
+// own defaults. If `next` sets one of a direction's `ratio` and `k`, the other is cleared.
 void ForgetReplaced(const google::protobuf::Message& next, google::protobuf::Message* message);
 
 }  // namespace thinwire

@@ -36,30 +36,8 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
 }
 
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
-  ForgetReplaced(overlay.data(), e->mutable_data());
-  ForgetCorpus(overlay.data(), e->mutable_data());
-  ForgetReplaced(overlay.model(), e->mutable_model());
-  ForgetReplaced(overlay.optimizer(), e->mutable_optimizer());
-  ForgetReplaced(overlay.lr_schedule(), e->mutable_lr_schedule());
-  CompressionConfig* compression = e->mutable_compression();
-  ForgetReplaced(overlay.compression().activations(), compression->mutable_activations());
-  ForgetReplaced(overlay.compression().gradients(), compression->mutable_gradients());
-  if (compression->has_bottleneck()) {
-    ForgetReplaced(overlay.compression().bottleneck(), compression->mutable_bottleneck());
-  }
-  for (auto& [cut, boundary] : *compression->mutable_boundaries()) {
-    const auto found = overlay.compression().boundaries().find(cut);
-    if (found == overlay.compression().boundaries().end()) continue;
-    if (boundary.has_activations()) {
-      ForgetReplaced(found->second.activations(), boundary.mutable_activations());
-    }
-    if (boundary.has_gradients()) {
-      ForgetReplaced(found->second.gradients(), boundary.mutable_gradients());
-    }
-    if (boundary.has_bottleneck()) {
-      ForgetReplaced(found->second.bottleneck(), boundary.mutable_bottleneck());
-    }
-  }
+  ForgetReplaced(overlay, e);
+  if (e->has_data()) ForgetCorpus(overlay.data(), e->mutable_data());
 }
 
 const DirectionConfig& GeneralOf(const CompressionConfig& compression, bool gradient) {
