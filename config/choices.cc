@@ -9,10 +9,8 @@
 #include "base/status.h"
 #include "config/alternatives.h"
 #include "config/checks.h"
-#include "config/codec_config.h"
 #include "config/fields.h"
 #include "config/yaml_message.h"
-#include "proto/experiment.pb.h"
 
 namespace thinwire {
 namespace {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include "absl/status/status.h"
+#include "config/codec_config.h"
 #include "google/protobuf/message.h"
+#include "proto/experiment.pb.h"
 
 namespace thinwire {
 
@@ -19,5 +22,18 @@ absl::Status ResolveChoice(const std::string& path, google::protobuf::Message* m
 // the fields that belong only to the former choice are cleared, so that the new one starts from its
 // own defaults. If `next` sets one of a direction's `ratio` and `k`, the other is cleared.
 void ForgetReplaced(const google::protobuf::Message& next, google::protobuf::Message* message);
+
+// Returns the general message with a cut's own merged over it. Fields of the general one are
+// dropped if the own one's choices replace them or make them meaningless.
+template <typename Config>
+Config Overlaid(const Config& general, const Config& own) {
+  Config merged = general;
+  ForgetReplaced(own, &merged);
+  merged.MergeFrom(own);
+  if constexpr (std::is_same_v<Config, DirectionConfig>) {
+    ForgetSilenced(general, own, merged, &merged);
+  }
+  return merged;
+}
 
 }  // namespace thinwire

@@ -3,14 +3,30 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "compress/codec_table.h"
 #include "compress/codecs/plugin.h"
 #include "compress/feedback/spec.h"
 #include "compress/spec_parameters.h"
 #include "config/fields.h"
+#include "config/yaml_message.h"
 
 namespace thinwire {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+
+// Returns "group: 64".
+std::string Written(const DirectionConfig& direction, const FieldDescriptor* field) {
+  DirectionConfig alone = direction;
+  for (const FieldDescriptor* other : SetFields(direction)) {
+    if (other != field) alone.GetReflection()->ClearField(&alone, other);
+  }
+  return std::string(absl::StripSuffix(WriteYaml(alone), "\n"));
+}
+
+}  // namespace
 
 absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec) {
   RETURN_IF_ERROR(FromName(direction.codec(), &spec->kind));
@@ -40,6 +56,32 @@ std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction) {
     needs["level"] = ratio == needs.end() ? nullptr : ratio->second;
   }
   return needs;
+}
+
+absl::Status CheckNoSilentField(const std::string& path, const DirectionConfig& direction) {
+  const auto needs = NeedsOf(direction);
+  for (const FieldDescriptor* field : SetFields(direction)) {
+    const auto need = needs.find(field->name());
+    const bool is_parameter =
+        field->message_type() == nullptr;  // CheckLevel knows what a level needs
+    if (!is_parameter || need == needs.end() || need->second == nullptr) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ".", Written(direction, field), ", want ", need->second, " with it"));
+  }
+  return absl::OkStatus();
+}
+
+void ForgetSilenced(const DirectionConfig& before, const DirectionConfig& next,
+                    const DirectionConfig& after, DirectionConfig* entry) {
+  const google::protobuf::Reflection* reflection = entry->GetReflection();
+  const auto needs = NeedsOf(after);
+  for (const auto& [name, need_before] : NeedsOf(before)) {
+    const auto need = needs.find(name);
+    const bool is_silenced =
+        need_before == nullptr && (need == needs.end() || need->second != nullptr);
+    const FieldDescriptor* field = DirectionConfig::descriptor()->FindFieldByName(name);
+    if (is_silenced && !reflection->HasField(next, field)) reflection->ClearField(entry, field);
+  }
 }
 
 void FillCodec(DirectionConfig* direction) {

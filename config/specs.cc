@@ -15,6 +15,7 @@
 #include "compress/feedback/plan.h"
 #include "config/checks.h"
 #include "config/codec_config.h"
+#include "config/direction.h"
 #include "config/fields.h"
 #include "config/yaml_message.h"
 #include "models/bottleneck.h"
@@ -90,11 +91,11 @@ std::vector<std::string> GivenCuts(const Experiment& experiment) {
 // Returns the general bottleneck, or the cut's own one.
 absl::StatusOr<BottleneckSpec> BottleneckAt(const CompressionConfig& compression,
                                             const std::string& cut) {
-  const auto found = compression.boundaries().find(cut);
-  const bool own = found != compression.boundaries().end() && found->second.has_bottleneck();
+  const BoundaryConfig& own = OwnOf(compression, cut);
   BottleneckSpec spec;
-  if (!own && !compression.has_bottleneck()) return spec;
-  const BottleneckConfig& config = own ? found->second.bottleneck() : compression.bottleneck();
+  if (!own.has_bottleneck() && !compression.has_bottleneck()) return spec;
+  const BottleneckConfig& config =
+      own.has_bottleneck() ? own.bottleneck() : compression.bottleneck();
   RETURN_IF_ERROR(FromName(config.kind(), &spec.kind));
   RETURN_IF_ERROR(ReadParameters(config, &spec));
   return spec;
@@ -221,24 +222,16 @@ std::string WhyNotUncompressed(const Experiment& experiment) {
 }
 
 std::string DirectionPath(const Experiment& experiment, const std::string& cut, bool gradient) {
-  const auto& boundaries = experiment.compression().boundaries();
-  const auto found = boundaries.find(cut);
-  const bool has_own = found != boundaries.end() &&
-                       (gradient ? found->second.has_gradients() : found->second.has_activations());
+  const bool has_own = HasDirection(OwnOf(experiment.compression(), cut), gradient);
   return absl::StrCat("compression.", has_own ? absl::StrCat("boundaries.", cut, ".") : "",
-                      gradient ? "gradients" : "activations");
+                      DirectionName(gradient));
 }
 
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
                                    bool gradient) {
-  const CompressionConfig& compression = experiment.compression();
-  const auto found = compression.boundaries().find(cut);
-  if (found != compression.boundaries().end()) {
-    const BoundaryConfig& own = found->second;
-    if (gradient && own.has_gradients()) return own.gradients();
-    if (!gradient && own.has_activations()) return own.activations();
-  }
-  return gradient ? compression.gradients() : compression.activations();
+  const BoundaryConfig& own = OwnOf(experiment.compression(), cut);
+  return HasDirection(own, gradient) ? DirectionIn(own, gradient)
+                                     : DirectionIn(experiment.compression(), gradient);
 }
 
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
