@@ -26,6 +26,20 @@ std::string Written(const DirectionConfig& direction, const FieldDescriptor* fie
   return std::string(absl::StripSuffix(WriteYaml(alone), "\n"));
 }
 
+// Returns the entry's codec; an unknown value, which is refused where the codec is needed, counts
+// as absent.
+CodecSpec SpecOf(const DirectionConfig& direction) {
+  CodecSpec spec;
+  ReadCodec(direction, &spec).IgnoreError();
+  return spec;
+}
+
+// Returns whether a field of NeedsOf matters.
+bool HasSay(const std::map<std::string, const char*>& needs, const std::string& name) {
+  const auto need = needs.find(name);
+  return need != needs.end() && need->second == nullptr;
+}
+
 }  // namespace
 
 absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec) {
@@ -40,17 +54,12 @@ absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec) {
 
 std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction) {
   std::map<std::string, const char*> needs;
-  CodecSpec spec;
-  // An unknown choice is refused where the codec is needed.
-  ReadCodec(direction, &spec).IgnoreError();
+  const CodecSpec spec = SpecOf(direction);
   if (direction.codec() != Name(spec.kind)) return needs;
   VisitAllParameters(
       spec, [&](const char* name, const auto&, const auto& use) { needs[name] = use.unmet; });
   // With zero: free any range is possible, so `zero` matters.
-  const auto range = needs.find("range");
-  if (range != needs.end() && range->second == nullptr && direction.zero() != Name(Zero::kOnGrid)) {
-    needs["zero"] = nullptr;
-  }
+  if (HasSay(needs, "range") && direction.zero() != Name(Zero::kOnGrid)) needs["zero"] = nullptr;
   if (CodecRowOf(spec.kind).level != LevelField::kNone) {
     const auto ratio = needs.find("ratio");
     needs["level"] = ratio == needs.end() ? nullptr : ratio->second;
@@ -73,24 +82,19 @@ absl::Status CheckNoSilentField(const std::string& path, const DirectionConfig& 
 
 void ForgetSilenced(const DirectionConfig& before, const DirectionConfig& next,
                     const DirectionConfig& after, DirectionConfig* entry) {
-  const google::protobuf::Reflection* reflection = entry->GetReflection();
-  const auto needs = NeedsOf(after);
-  for (const auto& [name, need_before] : NeedsOf(before)) {
-    const auto need = needs.find(name);
-    const bool is_silenced =
-        need_before == nullptr && (need == needs.end() || need->second != nullptr);
-    const FieldDescriptor* field = DirectionConfig::descriptor()->FindFieldByName(name);
-    if (is_silenced && !reflection->HasField(next, field)) reflection->ClearField(entry, field);
+  const auto needs_before = NeedsOf(before), needs = NeedsOf(after);
+  for (const auto& [name, need] : needs_before) {
+    const bool is_silenced = need == nullptr && !HasSay(needs, name);
+    if (!is_silenced || IsSet(next, name)) continue;
+    entry->GetReflection()->ClearField(entry, FieldOf(*entry, name));
   }
 }
 
 void FillCodec(DirectionConfig* direction) {
-  CodecSpec spec;
-  ReadCodec(*direction, &spec).IgnoreError();
+  const CodecSpec spec = SpecOf(*direction);
   const std::map<std::string, const char*> needs = NeedsOf(*direction);
   VisitAllParameters(spec, [&](const char* name, const auto&, const auto& use) {
-    const bool has_say = needs.count(name) > 0 && needs.at(name) == nullptr;
-    if (IsFilledIn(use.presence) && has_say && !IsSet(*direction, name)) {
+    if (IsFilledIn(use.presence) && HasSay(needs, name) && !IsSet(*direction, name)) {
       WriteField(name, use.fallback, direction);
     }
   });
@@ -100,12 +104,8 @@ void FillCodec(DirectionConfig* direction) {
 }
 
 void FillScopeOfTokens(DirectionConfig* direction) {
-  CodecSpec spec;
-  ReadCodec(*direction, &spec).IgnoreError();
-  const std::map<std::string, const char*> needs = NeedsOf(*direction);
-  const auto scope = needs.find("scope");
-  const bool has_say = scope != needs.end() && scope->second == nullptr;
-  if (has_say && !direction->has_scope()) direction->set_scope(Name(DefaultScopeOfTokens(spec)));
+  if (direction->has_scope() || !HasSay(NeedsOf(*direction), "scope")) return;
+  direction->set_scope(Name(DefaultScopeOfTokens(SpecOf(*direction))));
 }
 
 void FillRoundingOfGradients(DirectionConfig* gradients) {
