@@ -15,7 +15,6 @@
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/plan/run_speeds.h"
-#include "coordinator/plan/state_plan.h"
 #include "coordinator/probe/configurations.h"
 #include "coordinator/probe/probe.h"
 #include "coordinator/sweep/sweep_runs.h"
@@ -46,7 +45,7 @@ class Tune {
     if (!report_.has_speeds()) {
       RETURN_IF_ERROR(AddCandidates(question_.experiment, question_.tokens, &report_));
       report_.set_measure(question_.tokens ? "loss" : "accuracy");
-      ASSIGN_OR_RETURN(const uint64_t steps, StepsOf(question_.experiment));
+      ASSIGN_OR_RETURN(const uint64_t steps, TrainingSteps(question_.experiment));
       report_.set_experiment_steps(steps);
       RETURN_IF_ERROR(Measure());
       CutByPlan(&candidates_);
