@@ -97,7 +97,7 @@ class Tune {
       one.set_microbatches(count);
       ASSIGN_OR_RETURN(const Experiment experiment, Of(one));
       ASSIGN_OR_RETURN(const Plan plan, MakePlan(experiment, question_.assumptions, speeds));
-      one.set_step_seconds(plan.steps.front().seconds);
+      one.set_step_seconds(plan.steps.front().seconds());
       one.set_wire_bytes(static_cast<double>(StepWireBytes(plan)));
       if (best.microbatches() == 0 || one.step_seconds() < best.step_seconds()) best = one;
     }
