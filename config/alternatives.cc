@@ -1,6 +1,5 @@
 #include "config/alternatives.h"
 
-#include <cassert>
 #include <map>
 #include <string_view>
 
@@ -110,7 +109,7 @@ Choice Layers() {
 
 }  // namespace
 
-const Choice& ChoiceOf(const google::protobuf::Message& message) {
+const Choice* ChoiceOf(const google::protobuf::Message& message) {
   static const auto* const choices = new std::map<std::string, Choice>{
       {"DirectionConfig", Codecs()},
       {"FeedbackConfig", Feedback()},
@@ -131,8 +130,7 @@ const Choice& ChoiceOf(const google::protobuf::Message& message) {
       {"LayerConfig", Layers()},
   };
   const auto found = choices->find(message.GetDescriptor()->name());
-  assert(found != choices->end());
-  return found->second;
+  return found == choices->end() ? nullptr : &found->second;
 }
 
 }  // namespace thinwire

@@ -15,14 +15,6 @@ namespace {
 constexpr uint64_t kLimitBytes = uint64_t{1} << 30;
 constexpr const char* kDirections[] = {"activations", "gradients"};
 
-// Returns the optimizer steps of a run on as many samples as the official data have.
-absl::StatusOr<uint64_t> StepsOf(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
-  const uint64_t limit = experiment.data().limit(), batch = experiment.data().batch_size();
-  const uint64_t samples = limit > 0 ? limit : static_cast<uint64_t>(data.train_samples);
-  return (samples + batch - 1) / batch * experiment.epochs();
-}
-
 absl::Status CheckSteps(const Experiment& experiment, const CaptureConfig& capture) {
   if (capture.steps().empty()) {
     return absl::InvalidArgumentError("capture.steps: is required with capture");
@@ -35,7 +27,7 @@ absl::Status CheckSteps(const Experiment& experiment, const CaptureConfig& captu
     }
     before = step;
   }
-  ASSIGN_OR_RETURN(const uint64_t steps, StepsOf(experiment));
+  ASSIGN_OR_RETURN(const uint64_t steps, TrainingSteps(experiment));
   if (before <= steps) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("capture.steps: ", before, ", want at most ", steps, ", the run's last step"));

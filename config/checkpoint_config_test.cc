@@ -87,6 +87,16 @@ TEST_F(CheckpointConfigTest, LlamasFileFillsTheModel) {
   EXPECT_TRUE(e->model().tied());
 }
 
+TEST_F(CheckpointConfigTest, AResolvedFileKeepsItsModelBesideOtherOverrides) {
+  Write(kGpt2);
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  fs::remove(dir_ + "/config.json");
+  const auto again = ParseExperiment(ToYaml(*e), "test", {"optimizer.lr=0.2"});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->model().layers(), 2u);
+}
+
 TEST_F(CheckpointConfigTest, TheNewerPlaceOfTheRotaryBaseIsKnown) {
   nlohmann::json config = nlohmann::json::parse(kLlama);
   config.erase("rope_theta");

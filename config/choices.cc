@@ -9,16 +9,15 @@
 #include "base/status.h"
 #include "config/alternatives.h"
 #include "config/checks.h"
-#include "config/codec_config.h"
 #include "config/fields.h"
 #include "config/yaml_message.h"
-#include "proto/experiment.pb.h"
 
 namespace thinwire {
 namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using google::protobuf::Reflection;
 using Names = std::vector<std::string>;
 
 std::string Chosen(const Message& message, const Choice& choice) {
@@ -71,18 +70,24 @@ std::string DefaultsOf(const Alternative& alternative, const Message& message) {
   return yaml;
 }
 
-// A new way of choosing the level replaces the old one, and a new table the old table.
-void ForgetReplacedLevel(const DirectionConfig& next, DirectionConfig* direction) {
+void ForgetReplacedChoice(const Choice& choice, const Message& next, Message* message) {
+  if (!IsSet(*message, choice.field) || !IsSet(next, choice.field) ||
+      Chosen(*message, choice) == Chosen(next, choice)) {
+    return;
+  }
+  for (const Alternative& alternative : choice.alternatives) {
+    for (const ChoiceField& field : alternative.fields) {
+      message->GetReflection()->ClearField(message, FieldOf(*message, field.name));
+    }
+  }
+}
+
+// `ratio` and `k` replace each other. A new way of choosing the level replaces the old one, and a
+// new table the old table.
+void ForgetReplacedParameters(const DirectionConfig& next, DirectionConfig* direction) {
   const bool has_table = !next.level().by_epoch().empty();
   const bool had_table = !direction->level().by_epoch().empty();
   if (has_table || (next.level().has_target_error() && had_table)) direction->clear_level();
-}
-
-void ForgetReplacedOf(const DirectionConfig& next, DirectionConfig* direction) {
-  if (direction->has_feedback() && next.has_feedback()) {
-    ForgetReplaced(next.feedback(), direction->mutable_feedback());
-  }
-  ForgetReplacedLevel(next, direction);
   if (next.has_k() && !next.has_ratio()) direction->clear_ratio();
   if (next.has_ratio() && !next.has_k()) direction->clear_k();
 }
@@ -90,7 +95,7 @@ void ForgetReplacedOf(const DirectionConfig& next, DirectionConfig* direction) {
 }  // namespace
 
 absl::Status ResolveChoice(const std::string& path, Message* message) {
-  const Choice& choice = ChoiceOf(*message);
+  const Choice& choice = *ChoiceOf(*message);
   const std::string name = Chosen(*message, choice);
   ASSIGN_OR_RETURN(const Alternative* chosen, Find(path, choice, name));
   RETURN_IF_ERROR(CheckBelonging(path, *message, choice, *chosen));
@@ -110,17 +115,22 @@ absl::Status ResolveChoice(const std::string& path, Message* message) {
 }
 
 void ForgetReplaced(const Message& next, Message* message) {
-  const Choice& choice = ChoiceOf(*message);
-  if (IsSet(*message, choice.field) && IsSet(next, choice.field) &&
-      Chosen(*message, choice) != Chosen(next, choice)) {
-    for (const Alternative& alternative : choice.alternatives) {
-      for (const ChoiceField& field : alternative.fields) {
-        message->GetReflection()->ClearField(message, FieldOf(*message, field.name));
-      }
-    }
-  }
+  const Reflection* reflection = message->GetReflection();
+  if (const Choice* choice = ChoiceOf(*message)) ForgetReplacedChoice(*choice, next, message);
   if (auto* direction = dynamic_cast<DirectionConfig*>(message)) {
-    ForgetReplacedOf(static_cast<const DirectionConfig&>(next), direction);
+    ForgetReplacedParameters(static_cast<const DirectionConfig&>(next), direction);
+  }
+  for (const FieldDescriptor* field : SetFields(next)) {
+    if (field->message_type() == nullptr || !IsSet(*message, field)) continue;
+    if (field->is_map()) {
+      for (const auto& [key, entry] : EntriesOf(next, field)) {
+        const int i = IndexOfEntry(*message, field, key);
+        if (i >= 0) ForgetReplaced(*entry, reflection->MutableRepeatedMessage(message, field, i));
+      }
+    } else if (!field->is_repeated()) {
+      ForgetReplaced(next.GetReflection()->GetMessage(next, field),
+                     reflection->MutableMessage(message, field));
+    }
   }
 }
 

@@ -24,7 +24,7 @@ std::string Resolved(const std::string& yaml) {
   return status.ok() ? WriteYaml(message) : std::string(status.message());
 }
 
-std::string Overlaid(const std::string& under, const std::string& over) {
+std::string OverlaidText(const std::string& under, const std::string& over) {
   DirectionConfig message = Read<DirectionConfig>(under);
   const DirectionConfig next = Read<DirectionConfig>(over);
   ForgetReplaced(next, &message);
@@ -93,32 +93,33 @@ TEST(ResolveChoiceTest, RefusesAMissingFieldThatTheChoiceRequires) {
 }
 
 TEST(ForgetReplacedTest, ANewChoiceStartsFromItsOwnDefaults) {
-  EXPECT_EQ(Overlaid("{codec: uniform, bits: 4, scope: channel, feedback: none}", "{codec: topk}"),
-            "codec: topk\nfeedback:\n  kind: none\n");
+  EXPECT_EQ(
+      OverlaidText("{codec: uniform, bits: 4, scope: channel, feedback: none}", "{codec: topk}"),
+      "codec: topk\nfeedback:\n  kind: none\n");
 }
 
 TEST(ForgetReplacedTest, TheSameChoiceKeepsItsFields) {
-  EXPECT_EQ(Overlaid("{codec: uniform, bits: 4}", "{codec: uniform, scope: channel}"),
+  EXPECT_EQ(OverlaidText("{codec: uniform, bits: 4}", "{codec: uniform, scope: channel}"),
             "codec: uniform\nbits: 4\nscope: channel\n");
-  EXPECT_EQ(Overlaid("{codec: uniform, bits: 4}", "{bits: 3}"), "codec: uniform\nbits: 3\n");
+  EXPECT_EQ(OverlaidText("{codec: uniform, bits: 4}", "{bits: 3}"), "codec: uniform\nbits: 3\n");
 }
 
 TEST(ForgetReplacedTest, RatioAndKReplaceEachOther) {
-  EXPECT_EQ(Overlaid("{codec: topk, ratio: 0.1}", "{k: 3}"), "codec: topk\nk: 3\n");
-  EXPECT_EQ(Overlaid("{codec: topk, k: 3}", "{ratio: 0.5}"), "codec: topk\nratio: 0.5\n");
+  EXPECT_EQ(OverlaidText("{codec: topk, ratio: 0.1}", "{k: 3}"), "codec: topk\nk: 3\n");
+  EXPECT_EQ(OverlaidText("{codec: topk, k: 3}", "{ratio: 0.5}"), "codec: topk\nratio: 0.5\n");
 }
 
 TEST(ForgetReplacedTest, OneWayOfChoosingTheLevelReplacesTheOther) {
-  EXPECT_EQ(
-      Overlaid("{codec: uniform, level: {by_epoch: {1: 8, 3: 4}}}", "{level: {by_epoch: {2: 6}}}"),
-      "codec: uniform\nlevel:\n  by_epoch:\n    2: 6\n");
-  EXPECT_EQ(Overlaid("{codec: uniform, level: {by_epoch: {1: 8}}}",
-                     "{level: {target_error: 0.1, min: 2, max: 8}}"),
+  EXPECT_EQ(OverlaidText("{codec: uniform, level: {by_epoch: {1: 8, 3: 4}}}",
+                         "{level: {by_epoch: {2: 6}}}"),
+            "codec: uniform\nlevel:\n  by_epoch:\n    2: 6\n");
+  EXPECT_EQ(OverlaidText("{codec: uniform, level: {by_epoch: {1: 8}}}",
+                         "{level: {target_error: 0.1, min: 2, max: 8}}"),
             "codec: uniform\nlevel:\n  target_error: 0.1\n  min: 2\n  max: 8\n");
-  EXPECT_EQ(
-      Overlaid("{codec: uniform, level: {target_error: 0.1, min: 2, max: 8}}", "{level: {min: 4}}"),
-      "codec: uniform\nlevel:\n  target_error: 0.1\n  min: 4\n  max: 8\n");
-  EXPECT_EQ(Overlaid("{codec: uniform, level: {by_epoch: {1: 8}}}", "{codec: topk}"),
+  EXPECT_EQ(OverlaidText("{codec: uniform, level: {target_error: 0.1, min: 2, max: 8}}",
+                         "{level: {min: 4}}"),
+            "codec: uniform\nlevel:\n  target_error: 0.1\n  min: 4\n  max: 8\n");
+  EXPECT_EQ(OverlaidText("{codec: uniform, level: {by_epoch: {1: 8}}}", "{codec: topk}"),
             "codec: topk\n");
 }
 

@@ -3,14 +3,44 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "compress/codec_table.h"
 #include "compress/codecs/plugin.h"
 #include "compress/feedback/spec.h"
 #include "compress/spec_parameters.h"
 #include "config/fields.h"
+#include "config/yaml_message.h"
 
 namespace thinwire {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+
+// Returns "group: 64".
+std::string Written(const DirectionConfig& direction, const FieldDescriptor* field) {
+  DirectionConfig alone = direction;
+  for (const FieldDescriptor* other : SetFields(direction)) {
+    if (other != field) alone.GetReflection()->ClearField(&alone, other);
+  }
+  return std::string(absl::StripSuffix(WriteYaml(alone), "\n"));
+}
+
+// Returns the entry's codec; an unknown value, which is refused where the codec is needed, counts
+// as absent.
+CodecSpec SpecOf(const DirectionConfig& direction) {
+  CodecSpec spec;
+  ReadCodec(direction, &spec).IgnoreError();
+  return spec;
+}
+
+// Returns whether a field of NeedsOf matters.
+bool HasSay(const std::map<std::string, const char*>& needs, const std::string& name) {
+  const auto need = needs.find(name);
+  return need != needs.end() && need->second == nullptr;
+}
+
+}  // namespace
 
 absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec) {
   RETURN_IF_ERROR(FromName(direction.codec(), &spec->kind));
@@ -24,17 +54,12 @@ absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec) {
 
 std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction) {
   std::map<std::string, const char*> needs;
-  CodecSpec spec;
-  // An unknown choice is refused where the codec is needed.
-  ReadCodec(direction, &spec).IgnoreError();
+  const CodecSpec spec = SpecOf(direction);
   if (direction.codec() != Name(spec.kind)) return needs;
   VisitAllParameters(
       spec, [&](const char* name, const auto&, const auto& use) { needs[name] = use.unmet; });
   // With zero: free any range is possible, so `zero` matters.
-  const auto range = needs.find("range");
-  if (range != needs.end() && range->second == nullptr && direction.zero() != Name(Zero::kOnGrid)) {
-    needs["zero"] = nullptr;
-  }
+  if (HasSay(needs, "range") && direction.zero() != Name(Zero::kOnGrid)) needs["zero"] = nullptr;
   if (CodecRowOf(spec.kind).level != LevelField::kNone) {
     const auto ratio = needs.find("ratio");
     needs["level"] = ratio == needs.end() ? nullptr : ratio->second;
@@ -42,13 +67,34 @@ std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction) {
   return needs;
 }
 
+absl::Status CheckNoSilentField(const std::string& path, const DirectionConfig& direction) {
+  const auto needs = NeedsOf(direction);
+  for (const FieldDescriptor* field : SetFields(direction)) {
+    const auto need = needs.find(field->name());
+    const bool is_parameter =
+        field->message_type() == nullptr;  // CheckLevel knows what a level needs
+    if (!is_parameter || need == needs.end() || need->second == nullptr) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ".", Written(direction, field), ", want ", need->second, " with it"));
+  }
+  return absl::OkStatus();
+}
+
+void ForgetSilenced(const DirectionConfig& before, const DirectionConfig& next,
+                    const DirectionConfig& after, DirectionConfig* entry) {
+  const auto needs_before = NeedsOf(before), needs = NeedsOf(after);
+  for (const auto& [name, need] : needs_before) {
+    const bool is_silenced = need == nullptr && !HasSay(needs, name);
+    if (!is_silenced || IsSet(next, name)) continue;
+    entry->GetReflection()->ClearField(entry, FieldOf(*entry, name));
+  }
+}
+
 void FillCodec(DirectionConfig* direction) {
-  CodecSpec spec;
-  ReadCodec(*direction, &spec).IgnoreError();
+  const CodecSpec spec = SpecOf(*direction);
   const std::map<std::string, const char*> needs = NeedsOf(*direction);
   VisitAllParameters(spec, [&](const char* name, const auto&, const auto& use) {
-    const bool has_say = needs.count(name) > 0 && needs.at(name) == nullptr;
-    if (IsFilledIn(use.presence) && has_say && !IsSet(*direction, name)) {
+    if (IsFilledIn(use.presence) && HasSay(needs, name) && !IsSet(*direction, name)) {
       WriteField(name, use.fallback, direction);
     }
   });
@@ -58,12 +104,8 @@ void FillCodec(DirectionConfig* direction) {
 }
 
 void FillScopeOfTokens(DirectionConfig* direction) {
-  CodecSpec spec;
-  ReadCodec(*direction, &spec).IgnoreError();
-  const std::map<std::string, const char*> needs = NeedsOf(*direction);
-  const auto scope = needs.find("scope");
-  const bool has_say = scope != needs.end() && scope->second == nullptr;
-  if (has_say && !direction->has_scope()) direction->set_scope(Name(DefaultScopeOfTokens(spec)));
+  if (direction->has_scope() || !HasSay(NeedsOf(*direction), "scope")) return;
+  direction->set_scope(Name(DefaultScopeOfTokens(SpecOf(*direction))));
 }
 
 void FillRoundingOfGradients(DirectionConfig* gradients) {

@@ -21,6 +21,17 @@ absl::Status ReadCodec(const DirectionConfig& direction, CodecSpec* spec);
 // it needs in order to matter ("scope group"). Empty for an unknown codec.
 std::map<std::string, const char*> NeedsOf(const DirectionConfig& direction);
 
+// Returns InvalidArgument if a parameter of the codec is set but does not matter, as the user's
+// wish would have no effect. The error names the field below `path`, its value and what it needs.
+absl::Status CheckNoSilentField(const std::string& path, const DirectionConfig& direction);
+
+// Clears parameters that mattered in `before`, do not matter in `*after` and are not set in `next`,
+// which was merged over `before`. So an overlay that makes a field meaningless replaces it.
+// `before` and `after` are complete entries of a cut. The fields are cleared in `*entry`, which may
+// be only a part of `after`.
+void ForgetSilenced(const DirectionConfig& before, const DirectionConfig& next,
+                    const DirectionConfig& after, DirectionConfig* entry);
+
 // Fills in the codec's absent parameters that matter, if the default is worth writing down.
 void FillCodec(DirectionConfig* direction);
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "config/differences.h"
 #include "config/fields.h"
+#include "config/overrides.h"
 #include "config/resolve.h"
-#include "config/yaml_message.h"
 #include "google/protobuf/descriptor.h"
 
 namespace thinwire {
@@ -34,66 +34,41 @@ bool IsAuto(const Message& message, const FieldDescriptor* field) {
          message.GetReflection()->GetRepeatedString(message, field, 0) == kAuto;
 }
 
-// Records the fields that one message has and the other lacks.
-class Notes {
- public:
-  explicit Notes(Experiment* to) : to_(*to) {}
+void Note(const std::string& path, const Message& given, const Message& resolved, Experiment* to);
 
-  void Walk(const std::string& path, const Message& given, const Message& resolved) {
-    std::vector<const FieldDescriptor*> fields;
-    resolved.GetReflection()->ListFields(resolved, &fields);
-    for (const FieldDescriptor* field : fields) {
-      const std::string here = Below(path, field->name());
-      if (here == kCorpus) continue;
-      if (field->is_map()) {
-        WalkMap(here, field, given, resolved);
-      } else if (!IsSet(given, field) || (field->is_repeated() && IsAuto(given, field))) {
-        to_.add_derived(here);
-      } else if (!field->is_repeated() && field->message_type() != nullptr) {
-        Walk(here, given.GetReflection()->GetMessage(given, field),
-             resolved.GetReflection()->GetMessage(resolved, field));
-      }
+// Does the same for a map. An entry that nobody gave, such as that of a tied weight, is one path.
+void NoteEntries(const std::string& path, const FieldDescriptor* map, const Message& given,
+                 const Message& resolved, Experiment* to) {
+  const FieldDescriptor* value = map->message_type()->map_value();
+  if (value->message_type() == nullptr) return;
+  const std::map<std::string, const Message*> entries = EntriesOf(given, map);
+  for (const auto& [key, entry] : EntriesOf(resolved, map)) {
+    const auto of_given = entries.find(key);
+    if (of_given == entries.end()) {
+      to->add_derived(Below(path, key));
+      continue;
+    }
+    const Message& from = *of_given->second;
+    Note(Below(path, key), from.GetReflection()->GetMessage(from, value),
+         entry->GetReflection()->GetMessage(*entry, value), to);
+  }
+}
+
+// Adds the fields that `resolved` has and `given` lacks.
+void Note(const std::string& path, const Message& given, const Message& resolved, Experiment* to) {
+  for (const FieldDescriptor* field : SetFields(resolved)) {
+    const std::string here = Below(path, field->name());
+    if (here == kCorpus) continue;
+    if (field->is_map()) {
+      NoteEntries(here, field, given, resolved, to);
+    } else if (!IsSet(given, field) || (field->is_repeated() && IsAuto(given, field))) {
+      to->add_derived(here);
+    } else if (!field->is_repeated() && field->message_type() != nullptr) {
+      Note(here, given.GetReflection()->GetMessage(given, field),
+           resolved.GetReflection()->GetMessage(resolved, field), to);
     }
   }
-
- private:
-  // An entry that nobody gave, such as that of a tied weight, is one path.
-  void WalkMap(const std::string& path, const FieldDescriptor* field, const Message& given,
-               const Message& resolved) {
-    const FieldDescriptor* value = field->message_type()->map_value();
-    if (value->message_type() == nullptr) return;
-    std::map<std::string, const Message*> entries;  // sorted, as a message's own order is arbitrary
-    for (int i = 0; i < resolved.GetReflection()->FieldSize(resolved, field); ++i) {
-      const Message& entry = resolved.GetReflection()->GetRepeatedMessage(resolved, field, i);
-      entries[KeyOf(field, entry)] = &entry;
-    }
-    for (const auto& [key, to] : entries) {
-      const Message* from = FindEntry(field, given, key);
-      if (from == nullptr) {
-        to_.add_derived(Below(path, key));
-      } else {
-        Walk(Below(path, key), from->GetReflection()->GetMessage(*from, value),
-             to->GetReflection()->GetMessage(*to, value));
-      }
-    }
-  }
-
-  static std::string KeyOf(const FieldDescriptor* field, const Message& entry) {
-    return entry.GetReflection()->GetString(entry, field->message_type()->map_key());
-  }
-
-  // Returns null if there is none.
-  static const Message* FindEntry(const FieldDescriptor* field, const Message& message,
-                                  const std::string& key) {
-    for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) {
-      const Message& entry = message.GetReflection()->GetRepeatedMessage(message, field, i);
-      if (KeyOf(field, entry) == key) return &entry;
-    }
-    return nullptr;
-  }
-
-  Experiment& to_;
-};
+}
 
 bool IsBelow(const std::string& path, const std::string& section) {
   return path == section || absl::StartsWith(path, absl::StrCat(section, "."));
@@ -123,7 +98,7 @@ void NoteDerived(const Experiment& given, Experiment* resolved) {
   Experiment filled = given;
   if (!FillDefaults(&filled).ok()) return;  // cannot happen: the text is ours
   resolved->clear_derived();
-  Notes(resolved).Walk("", filled, Experiment(*resolved));
+  Note("", filled, Experiment(*resolved), resolved);
 }
 
 bool IsDerived(const Experiment& experiment, const std::string& path) {

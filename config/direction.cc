@@ -8,7 +8,6 @@
 #include "config/checks.h"
 #include "config/choices.h"
 #include "config/codec_config.h"
-#include "config/silent_fields.h"
 #include "config/specs.h"
 
 namespace thinwire {
@@ -68,6 +67,12 @@ absl::Status CheckRest(const std::string& at, const Experiment& experiment,
 
 }  // namespace
 
+const BoundaryConfig& OwnOf(const CompressionConfig& compression, const std::string& cut) {
+  const auto found = compression.boundaries().find(cut);
+  return found == compression.boundaries().end() ? BoundaryConfig::default_instance()
+                                                 : found->second;
+}
+
 absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction) {
   RETURN_IF_ERROR(ResolveChoice(path, direction));
   if (!gradient) RETURN_IF_ERROR(CheckGradientOnly(path, *direction));
@@ -82,14 +87,6 @@ absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionC
   const absl::Status whole = DirectionFrom(*direction, gradient).status();
   if (whole.ok()) return whole;
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", whole.message()));
-}
-
-DirectionConfig Overlaid(const DirectionConfig& general, const DirectionConfig& own) {
-  DirectionConfig merged = general;
-  ForgetReplaced(own, &merged);
-  merged.MergeFrom(own);
-  ForgetSilenced(general, own, merged, &merged);
-  return merged;
 }
 
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut) {

@@ -1,4 +1,4 @@
-// Defaults and checks of one direction of a cut.
+// The entries of both directions of a cut: access, defaults and checks.
 #pragma once
 
 #include <string>
@@ -8,13 +8,27 @@
 
 namespace thinwire {
 
+// Access to the entry of one direction of a section: of a CompressionConfig or a BoundaryConfig.
+inline const char* DirectionName(bool gradient) { return gradient ? "gradients" : "activations"; }
+template <typename Section>
+bool HasDirection(const Section& section, bool gradient) {
+  return gradient ? section.has_gradients() : section.has_activations();
+}
+template <typename Section>
+const DirectionConfig& DirectionIn(const Section& section, bool gradient) {
+  return gradient ? section.gradients() : section.activations();
+}
+template <typename Section>
+DirectionConfig* MutableDirectionIn(bool gradient, Section* section) {
+  return gradient ? section->mutable_gradients() : section->mutable_activations();
+}
+
+// Returns the cut's own entries; empty if it has none.
+const BoundaryConfig& OwnOf(const CompressionConfig& compression, const std::string& cut);
+
 // Fills in defaults and checks all values. `path` is the entry's place in the file. InvalidArgument
 // names the field, the value met and what is wanted.
 absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction);
-
-// Returns the general entry with a cut's own entry merged over it. Fields of the general entry are
-// dropped if the own entry's choices replace them or make them meaningless.
-DirectionConfig Overlaid(const DirectionConfig& general, const DirectionConfig& own);
 
 // Checks what both directions of a cut and the rest of the experiment must agree on. `compression`
 // must be resolved except for that. The error names the cut.

@@ -136,7 +136,7 @@ TEST(ExperimentFileTest, HasEveryParameterOfEveryCodec) {
 TEST(ExperimentFileTest, HasEveryFieldThatBelongsToAChoice) {
   const Fields fields = ReadFields();
   const auto expect_rows = [&](const google::protobuf::Message& message, const std::string& path) {
-    for (const Alternative& alternative : ChoiceOf(message).alternatives) {
+    for (const Alternative& alternative : ChoiceOf(message)->alternatives) {
       for (const ChoiceField& wanted : alternative.fields) {
         SCOPED_TRACE(absl::StrCat(path, wanted.name, " of ", alternative.name));
         const auto found = fields.find(path + wanted.name);
@@ -159,7 +159,7 @@ TEST(ExperimentFileTest, HasEveryFieldThatBelongsToAChoice) {
 
 TEST(ExperimentFileTest, HasEveryLayer) {
   const std::string page = Page("docs/experiment_file.md");
-  for (const Alternative& layer : ChoiceOf(LayerConfig()).alternatives) {
+  for (const Alternative& layer : ChoiceOf(LayerConfig())->alternatives) {
     std::string row;
     for (const std::string& line : Lines(page.substr(page.find("| kind | takes |")))) {
       const std::string kinds = line.substr(0, line.find(" | "));

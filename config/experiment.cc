@@ -10,11 +10,12 @@
 #include "config/choices.h"
 #include "config/derived.h"
 #include "config/direction.h"
+#include "config/fields.h"
 #include "config/local_paths.h"
 #include "config/origins.h"
+#include "config/overrides.h"
 #include "config/resolve.h"
 #include "config/run_name.h"
-#include "config/silent_fields.h"
 #include "config/yaml_message.h"
 #include "config/yaml_tree.h"
 #include "data/dataset.h"
@@ -35,46 +36,14 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
 }
 
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
-  ForgetReplaced(overlay.data(), e->mutable_data());
-  ForgetCorpus(overlay.data(), e->mutable_data());
-  ForgetReplaced(overlay.model(), e->mutable_model());
-  ForgetReplaced(overlay.optimizer(), e->mutable_optimizer());
-  ForgetReplaced(overlay.lr_schedule(), e->mutable_lr_schedule());
-  CompressionConfig* compression = e->mutable_compression();
-  ForgetReplaced(overlay.compression().activations(), compression->mutable_activations());
-  ForgetReplaced(overlay.compression().gradients(), compression->mutable_gradients());
-  if (compression->has_bottleneck()) {
-    ForgetReplaced(overlay.compression().bottleneck(), compression->mutable_bottleneck());
-  }
-  for (auto& [cut, boundary] : *compression->mutable_boundaries()) {
-    const auto found = overlay.compression().boundaries().find(cut);
-    if (found == overlay.compression().boundaries().end()) continue;
-    if (boundary.has_activations()) {
-      ForgetReplaced(found->second.activations(), boundary.mutable_activations());
-    }
-    if (boundary.has_gradients()) {
-      ForgetReplaced(found->second.gradients(), boundary.mutable_gradients());
-    }
-    if (boundary.has_bottleneck()) {
-      ForgetReplaced(found->second.bottleneck(), boundary.mutable_bottleneck());
-    }
-  }
-}
-
-const DirectionConfig& GeneralOf(const CompressionConfig& compression, bool gradient) {
-  return gradient ? compression.gradients() : compression.activations();
-}
-
-// Returns only the cut's own entry.
-DirectionConfig OwnOf(const CompressionConfig& compression, const std::string& cut, bool gradient) {
-  const auto found = compression.boundaries().find(cut);
-  if (found == compression.boundaries().end()) return {};
-  return gradient ? found->second.gradients() : found->second.activations();
+  ForgetReplaced(overlay, e);
+  if (e->has_data()) ForgetCorpus(overlay.data(), e->mutable_data());
 }
 
 DirectionConfig WholeOf(const CompressionConfig& compression, const std::string& cut,
                         bool gradient) {
-  return Overlaid(GeneralOf(compression, gradient), OwnOf(compression, cut, gradient));
+  return Overlaid(DirectionIn(compression, gradient),
+                  DirectionIn(OwnOf(compression, cut), gradient));
 }
 
 // `after` is `before` with `overlay` merged over it.
@@ -82,14 +51,12 @@ void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& 
                       CompressionConfig* after) {
   const CompressionConfig whole = *after;
   for (const bool gradient : {false, true}) {
-    ForgetSilenced(GeneralOf(before, gradient), GeneralOf(overlay, gradient),
-                   GeneralOf(whole, gradient),
-                   gradient ? after->mutable_gradients() : after->mutable_activations());
+    ForgetSilenced(DirectionIn(before, gradient), DirectionIn(overlay, gradient),
+                   DirectionIn(whole, gradient), MutableDirectionIn(gradient, after));
     for (auto& [cut, boundary] : *after->mutable_boundaries()) {
-      if (!(gradient ? boundary.has_gradients() : boundary.has_activations())) continue;
-      ForgetSilenced(WholeOf(before, cut, gradient), OwnOf(overlay, cut, gradient),
-                     WholeOf(whole, cut, gradient),
-                     gradient ? boundary.mutable_gradients() : boundary.mutable_activations());
+      if (!HasDirection(boundary, gradient)) continue;
+      ForgetSilenced(WholeOf(before, cut, gradient), DirectionIn(OwnOf(overlay, cut), gradient),
+                     WholeOf(whole, cut, gradient), MutableDirectionIn(gradient, &boundary));
     }
   }
 }
@@ -130,10 +97,8 @@ absl::Status NameAfter(const std::string& source, Experiment* e) {
 absl::Status FillModel(Experiment* e, Origins* origins) {
   const ModelConfig given = e->model();
   RETURN_IF_ERROR(FillFromCheckpoint(e));
-  std::vector<const google::protobuf::FieldDescriptor*> fields;
-  e->model().GetReflection()->ListFields(e->model(), &fields);
-  for (const auto* field : fields) {
-    if (field->is_repeated() || given.GetReflection()->HasField(given, field)) continue;
+  for (const auto* field : SetFields(e->model())) {
+    if (field->is_repeated() || IsSet(given, field)) continue;
     origins->Add(absl::StrCat("model.", field->name()),
                  absl::StrCat("init: ", e->init(), "/config.json: "), /*is_section=*/false);
   }
@@ -168,9 +133,7 @@ uint32_t StagesOf(const Surroundings& surroundings, const Experiment& given) {
 void FillModelOf(const Experiment& past, Experiment* e) {
   ModelConfig model = past.model();
   model.clear_blocks();  // merging would join the lists
-  ForgetReplaced(e->model(), &model);
-  model.MergeFrom(e->model());
-  *e->mutable_model() = std::move(model);
+  *e->mutable_model() = Overlaid(model, e->model());
 }
 
 // Codecs act at cuts, so a run keeps its cuts on other machines, too.

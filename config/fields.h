@@ -3,8 +3,10 @@
 // enum).
 #pragma once
 
+#include <map>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "google/protobuf/descriptor.h"
@@ -12,22 +14,32 @@
 
 namespace thinwire {
 
-inline const google::protobuf::FieldDescriptor* FieldOf(const google::protobuf::Message& message,
-                                                        const std::string& name) {
-  return message.GetDescriptor()->FindFieldByName(name);
-}
+// Returns null if there is no such field.
+const google::protobuf::FieldDescriptor* FieldOf(const google::protobuf::Message& message,
+                                                 const std::string& name);
 
 // Returns true also for a list or a map with at least one element.
-inline bool IsSet(const google::protobuf::Message& message,
-                  const google::protobuf::FieldDescriptor* field) {
-  const google::protobuf::Reflection* reflection = message.GetReflection();
-  return field->is_repeated() ? reflection->FieldSize(message, field) > 0
-                              : reflection->HasField(message, field);
-}
+bool IsSet(const google::protobuf::Message& message,
+           const google::protobuf::FieldDescriptor* field);
+bool IsSet(const google::protobuf::Message& message, const std::string& name);
 
-inline bool IsSet(const google::protobuf::Message& message, const std::string& name) {
-  return IsSet(message, FieldOf(message, name));
-}
+// Returns the fields for which IsSet, in the order of their numbers, which is the schema's.
+std::vector<const google::protobuf::FieldDescriptor*> SetFields(
+    const google::protobuf::Message& message);
+
+std::vector<std::string> FieldNames(const google::protobuf::Descriptor& section);
+
+// Access to maps from strings. Reflection shows a map as a list of messages {key, value}, in any
+// order; here they are by their keys.
+std::map<std::string, const google::protobuf::Message*> EntriesOf(
+    const google::protobuf::Message& message, const google::protobuf::FieldDescriptor* map);
+// Returns the index in that list; -1 if there is no such key.
+int IndexOfEntry(const google::protobuf::Message& message,
+                 const google::protobuf::FieldDescriptor* map, const std::string& key);
+// Adds the entry if it is not there.
+google::protobuf::Message* MutableEntry(const std::string& key,
+                                        const google::protobuf::FieldDescriptor* map,
+                                        google::protobuf::Message* message);
 
 // Sets *to from the field, if it is set; a field that is a message stands for its first field.
 // InvalidArgument for a name that the enum does not have.

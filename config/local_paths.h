@@ -1,10 +1,29 @@
-// Conversion of an experiment's paths to absolute ones, so that they mean the same in every working
-// directory.
+// The fields of an experiment that name files, and conversion of their paths to absolute ones, so
+// that they mean the same in every working directory.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "proto/experiment.pb.h"
 
 namespace thinwire {
+
+// A field with a path on the machine of a stage.
+struct StagePath {
+  std::string field;   // "compression.boundaries.layer1.gradients.plugin"
+  std::string* value;  // points into the experiment; not empty
+};
+
+// All such fields, by their use.
+struct StagePaths {
+  std::vector<StagePath> plugins;  // libraries of codecs
+  std::vector<StagePath> data;     // what the data set is read from
+  std::vector<StagePath> state;    // folders for rows of feedback
+};
+
+// Returns those that the experiment sets.
+StagePaths StagePathsOf(Experiment* experiment);
 
 // Makes the paths of the coordinator's machine absolute (base/path.h): `init` and the files of
 // `security`.

@@ -157,16 +157,6 @@ absl::Status ResolveCuts(Experiment* e) {
   return absl::OkStatus();
 }
 
-// Merges the general entry below the cut's own.
-absl::Status ResolveOwnBottleneck(const std::string& path, const BottleneckConfig& general,
-                                  BottleneckConfig* own) {
-  BottleneckConfig merged = general;
-  ForgetReplaced(*own, &merged);
-  merged.MergeFrom(*own);
-  *own = std::move(merged);
-  return ResolveChoice(path, own);
-}
-
 // Resolves one direction of all cuts, or of the cut that `path` names.
 absl::Status ResolveCodecs(const std::string& path, bool tokens, bool gradient,
                            DirectionConfig* direction) {
@@ -176,10 +166,10 @@ absl::Status ResolveCodecs(const std::string& path, bool tokens, bool gradient,
 }
 
 absl::Status ResolveGeneral(bool tokens, CompressionConfig* compression) {
-  RETURN_IF_ERROR(ResolveCodecs("compression.activations", tokens, /*gradient=*/false,
-                                compression->mutable_activations()));
-  RETURN_IF_ERROR(ResolveCodecs("compression.gradients", tokens, /*gradient=*/true,
-                                compression->mutable_gradients()));
+  for (const bool gradient : {false, true}) {
+    RETURN_IF_ERROR(ResolveCodecs(absl::StrCat("compression.", DirectionName(gradient)), tokens,
+                                  gradient, MutableDirectionIn(gradient, compression)));
+  }
   if (!compression->has_bottleneck()) return absl::OkStatus();
   return ResolveChoice("compression.bottleneck", compression->mutable_bottleneck());
 }
@@ -187,19 +177,16 @@ absl::Status ResolveGeneral(bool tokens, CompressionConfig* compression) {
 // Resolves a cut's own entries, completed by the general ones.
 absl::Status ResolveOwn(const std::string& path, bool tokens, const CompressionConfig& general,
                         BoundaryConfig* own) {
-  if (own->has_activations()) {
-    *own->mutable_activations() = Overlaid(general.activations(), own->activations());
-    RETURN_IF_ERROR(ResolveCodecs(path + ".activations", tokens, /*gradient=*/false,
-                                  own->mutable_activations()));
-  }
-  if (own->has_gradients()) {
-    *own->mutable_gradients() = Overlaid(general.gradients(), own->gradients());
-    RETURN_IF_ERROR(
-        ResolveCodecs(path + ".gradients", tokens, /*gradient=*/true, own->mutable_gradients()));
+  for (const bool gradient : {false, true}) {
+    if (!HasDirection(*own, gradient)) continue;
+    DirectionConfig* direction = MutableDirectionIn(gradient, own);
+    *direction = Overlaid(DirectionIn(general, gradient), *direction);
+    RETURN_IF_ERROR(ResolveCodecs(absl::StrCat(path, ".", DirectionName(gradient)), tokens,
+                                  gradient, direction));
   }
   if (!own->has_bottleneck()) return absl::OkStatus();
-  return ResolveOwnBottleneck(path + ".bottleneck", general.bottleneck(),
-                              own->mutable_bottleneck());
+  *own->mutable_bottleneck() = Overlaid(general.bottleneck(), own->bottleneck());
+  return ResolveChoice(path + ".bottleneck", own->mutable_bottleneck());
 }
 
 absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compression) {

@@ -15,6 +15,7 @@
 #include "compress/feedback/plan.h"
 #include "config/checks.h"
 #include "config/codec_config.h"
+#include "config/direction.h"
 #include "config/fields.h"
 #include "config/yaml_message.h"
 #include "models/bottleneck.h"
@@ -24,14 +25,21 @@
 namespace thinwire {
 namespace {
 
+// Returns the value of that name.
+template <typename Enum>
+absl::StatusOr<Enum> ValueOf(const std::string& name) {
+  Enum value;
+  RETURN_IF_ERROR(FromName(name, &value));
+  return value;
+}
+
 using LayerConfigs = google::protobuf::RepeatedPtrField<LayerConfig>;
 
 absl::StatusOr<std::vector<LayerSpec>> LayersFrom(const LayerConfigs& configs,
                                                   const std::string& block) {
   std::vector<LayerSpec> layers;
   for (const LayerConfig& config : configs) {
-    LayerKind kind;
-    RETURN_IF_ERROR(FromName(config.kind(), &kind));
+    ASSIGN_OR_RETURN(const LayerKind kind, ValueOf<LayerKind>(config.kind()));
     LayerSpec layer = DefaultLayer(kind);
     if (!config.name().empty()) layer.name = absl::StrCat(block, ".", config.name());
     RETURN_IF_ERROR(ReadParameters(config, &layer));
@@ -90,11 +98,11 @@ std::vector<std::string> GivenCuts(const Experiment& experiment) {
 // Returns the general bottleneck, or the cut's own one.
 absl::StatusOr<BottleneckSpec> BottleneckAt(const CompressionConfig& compression,
                                             const std::string& cut) {
-  const auto found = compression.boundaries().find(cut);
-  const bool own = found != compression.boundaries().end() && found->second.has_bottleneck();
+  const BoundaryConfig& own = OwnOf(compression, cut);
   BottleneckSpec spec;
-  if (!own && !compression.has_bottleneck()) return spec;
-  const BottleneckConfig& config = own ? found->second.bottleneck() : compression.bottleneck();
+  if (!own.has_bottleneck() && !compression.has_bottleneck()) return spec;
+  const BottleneckConfig& config =
+      own.has_bottleneck() ? own.bottleneck() : compression.bottleneck();
   RETURN_IF_ERROR(FromName(config.kind(), &spec.kind));
   RETURN_IF_ERROR(ReadParameters(config, &spec));
   return spec;
@@ -145,6 +153,18 @@ absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
   absl::StatusOr<DatasetInfo> info = DescribeData(options);
   if (!info.ok()) return WithPath("data", info.status());
   return info;
+}
+
+absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
+  const uint64_t limit = experiment.data().limit(), all = data.train_samples;
+  return limit > 0 ? std::min(limit, all) : all;
+}
+
+absl::StatusOr<uint64_t> TrainingSteps(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
+  const int64_t batches = NumBatches(static_cast<int64_t>(samples), experiment.data().batch_size());
+  return experiment.epochs() * static_cast<uint64_t>(batches);
 }
 
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
@@ -221,24 +241,16 @@ std::string WhyNotUncompressed(const Experiment& experiment) {
 }
 
 std::string DirectionPath(const Experiment& experiment, const std::string& cut, bool gradient) {
-  const auto& boundaries = experiment.compression().boundaries();
-  const auto found = boundaries.find(cut);
-  const bool has_own = found != boundaries.end() &&
-                       (gradient ? found->second.has_gradients() : found->second.has_activations());
+  const bool has_own = HasDirection(OwnOf(experiment.compression(), cut), gradient);
   return absl::StrCat("compression.", has_own ? absl::StrCat("boundaries.", cut, ".") : "",
-                      gradient ? "gradients" : "activations");
+                      DirectionName(gradient));
 }
 
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
                                    bool gradient) {
-  const CompressionConfig& compression = experiment.compression();
-  const auto found = compression.boundaries().find(cut);
-  if (found != compression.boundaries().end()) {
-    const BoundaryConfig& own = found->second;
-    if (gradient && own.has_gradients()) return own.gradients();
-    if (!gradient && own.has_activations()) return own.activations();
-  }
-  return gradient ? compression.gradients() : compression.activations();
+  const BoundaryConfig& own = OwnOf(experiment.compression(), cut);
+  return HasDirection(own, gradient) ? DirectionIn(own, gradient)
+                                     : DirectionIn(experiment.compression(), gradient);
 }
 
 absl::StatusOr<CodecSpec> CodecFrom(const DirectionConfig& config) {
@@ -302,26 +314,17 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
   return spec;
 }
 
-absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment) {
-  return DataOptionsFrom(experiment.data());
-}
-
 absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment) {
-  ShuffleKind kind;
-  RETURN_IF_ERROR(FromName(experiment.data().shuffle(), &kind));
-  return kind;
+  return ValueOf<ShuffleKind>(experiment.data().shuffle());
 }
 
 absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment) {
-  AugmentKind kind;
-  RETURN_IF_ERROR(FromName(experiment.data().augment(), &kind));
-  return kind;
+  return ValueOf<AugmentKind>(experiment.data().augment());
 }
 
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment) {
   const OptimizerConfig& config = experiment.optimizer();
-  OptimizerKind kind;
-  RETURN_IF_ERROR(FromName(config.name(), &kind));
+  ASSIGN_OR_RETURN(const OptimizerKind kind, ValueOf<OptimizerKind>(config.name()));
   OptimizerSpec spec = DefaultOptimizer(kind);
   spec.lr = config.lr();
   absl::Status status = ReadParameters(config, &spec);
@@ -332,8 +335,7 @@ absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment) {
 
 absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment) {
   const LrScheduleConfig& config = experiment.lr_schedule();
-  LrScheduleSpec::Kind kind;
-  RETURN_IF_ERROR(FromName(config.name(), &kind));
+  ASSIGN_OR_RETURN(const auto kind, ValueOf<LrScheduleSpec::Kind>(config.name()));
   LrScheduleSpec spec = DefaultLrSchedule(kind);
   const absl::Status status = ReadParameters(config, &spec);
   if (!status.ok()) {
@@ -345,9 +347,7 @@ absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment) {
 }
 
 absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment) {
-  ScheduleKind kind;
-  RETURN_IF_ERROR(FromName(experiment.pipeline().schedule(), &kind));
-  return kind;
+  return ValueOf<ScheduleKind>(experiment.pipeline().schedule());
 }
 
 absl::StatusOr<std::vector<int64_t>> SlicesFrom(const Experiment& experiment, int64_t positions) {
@@ -379,9 +379,7 @@ uint32_t UnitsOf(const Experiment& experiment) {
 }
 
 absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment) {
-  Recompute recompute;
-  RETURN_IF_ERROR(FromName(experiment.pipeline().recompute(), &recompute));
-  return recompute;
+  return ValueOf<Recompute>(experiment.pipeline().recompute());
 }
 
 absl::StatusOr<DType> ComputeFrom(const Experiment& experiment) {

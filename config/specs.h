@@ -33,6 +33,10 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
 // unknown name.
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config);
 
+// Return how many samples an epoch trains on, and how many optimizer steps the run takes.
+absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment);
+absl::StatusOr<uint64_t> TrainingSteps(const Experiment& experiment);
+
 // Returns the model for the input shape of the experiment's data, without bottlenecks. Loads
 // nothing.
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
@@ -68,7 +72,6 @@ std::string DirectionPath(const Experiment& experiment, const std::string& cut, 
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
                                    bool gradient);
 
-absl::StatusOr<DataOptions> DataFrom(const Experiment& experiment);
 absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment);
 absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
 absl::StatusOr<OptimizerSpec> OptimizerFrom(const Experiment& experiment);

@@ -229,9 +229,9 @@ TEST(SpecsTest, ACutHasItsOwnCodecOrTheGeneralOne) {
 
 TEST(SpecsTest, DataOptimizerAndRateFollowTheFile) {
   const Experiment e = With({});
-  EXPECT_EQ(DataFrom(e)->name, "digits");
-  EXPECT_EQ(DataFrom(e)->limit, 100);
-  EXPECT_TRUE(DataFrom(e)->verify);
+  EXPECT_EQ(DataOptionsFrom(e.data())->name, "digits");
+  EXPECT_EQ(DataOptionsFrom(e.data())->limit, 100);
+  EXPECT_TRUE(DataOptionsFrom(e.data())->verify);
   EXPECT_EQ(*AugmentFrom(e), AugmentKind::kPerEpoch);
   EXPECT_EQ(OptimizerFrom(e)->momentum, 0.9);
   EXPECT_EQ(OptimizerFrom(e)->weight_decay, 0.0005);
@@ -243,6 +243,12 @@ TEST(SpecsTest, DataOptimizerAndRateFollowTheFile) {
   EXPECT_EQ(rate->min_lr, 0.01);
   EXPECT_EQ(rate->t_max, 4);
   EXPECT_EQ(rate->warmup_steps, 3);
+}
+
+TEST(TrainingStepsTest, CountsASmallerLastBatch) {
+  const std::vector<std::string> batches = {"epochs=10", "data.batch_size=64", "data.limit=1280"};
+  EXPECT_EQ(*TrainingSteps(With(batches)), 200u);
+  EXPECT_EQ(*TrainingSteps(With({"epochs=10", "data.batch_size=64", "data.limit=1281"})), 210u);
 }
 
 TEST(SpecsTest, MuonHasItsAuthorsDefaultsAndTwoRates) {
@@ -332,7 +338,7 @@ TEST(SpecsTest, AnUnresolvedExperimentIsRefusedAndNotGuessedAt) {
   const Experiment empty;
   EXPECT_FALSE(PartitionFrom(empty).ok());
   EXPECT_FALSE(CodecFrom(DirectionOf(empty, "layer1", /*gradient=*/false)).ok());
-  EXPECT_FALSE(DataFrom(empty).ok());
+  EXPECT_FALSE(DataOptionsFrom(empty.data()).ok());
   EXPECT_FALSE(AugmentFrom(empty).ok());
   EXPECT_FALSE(OptimizerFrom(empty).ok());
   EXPECT_FALSE(LrScheduleFrom(empty).ok());

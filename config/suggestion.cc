@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/text.h"
+#include "config/fields.h"
 #include "config/synonyms.h"
 #include "proto/experiment.pb.h"
 
@@ -32,12 +33,6 @@ std::string Folded(const std::string& name) {
   return folded;
 }
 
-std::vector<std::string> FieldNames(const Descriptor& section) {
-  std::vector<std::string> names;
-  for (int i = 0; i < section.field_count(); ++i) names.push_back(section.field(i)->name());
-  return names;
-}
-
 // Returns the field of `section` of which `name` is a misspelling; empty if there is none.
 std::string Mistyped(const Descriptor& section, const std::string& name) {
   const std::string nearest = NearestName(name, FieldNames(section));
@@ -46,13 +41,17 @@ std::string Mistyped(const Descriptor& section, const std::string& name) {
   return distance < name.size() && distance <= std::max<size_t>(1, name.size() / 4) ? nearest : "";
 }
 
+bool IsSynonym(const std::string& name, const Synonyms& of) {
+  const std::vector<std::string> names = absl::StrSplit(of.names, ' ');
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& synonym) { return Folded(synonym) == Folded(name); });
+}
+
 // Returns the field that `name` is a synonym of in `section`; empty if there is none.
 std::string CalledThere(const Descriptor& section, const std::string& name) {
-  for (const Synonym& synonym : AllSynonyms()) {
-    const FieldDescriptor* field = FieldAt(synonym.path);
-    if (field->containing_type() == &section && Folded(synonym.name) == Folded(name)) {
-      return field->name();
-    }
+  for (const Synonyms& synonyms : kSynonyms) {
+    const FieldDescriptor* field = FieldAt(synonyms.path);
+    if (field->containing_type() == &section && IsSynonym(name, synonyms)) return field->name();
   }
   return "";
 }
@@ -66,8 +65,8 @@ bool IsSettable(const std::string& path) {
 }
 
 std::string CalledElsewhere(const std::string& name) {
-  for (const Synonym& synonym : AllSynonyms()) {
-    if (Folded(synonym.name) == Folded(name) && IsSettable(synonym.path)) return synonym.path;
+  for (const Synonyms& synonyms : kSynonyms) {
+    if (IsSynonym(name, synonyms) && IsSettable(synonyms.path)) return synonyms.path;
   }
   return "";
 }

@@ -3,7 +3,10 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "config/synonyms.h"
 #include "gtest/gtest.h"
 #include "proto/experiment.pb.h"
@@ -18,15 +21,18 @@ std::string In(const std::string& section, const std::string& name) {
 
 TEST(SuggestionTest, EverySynonymStandsForAFieldThatIsThere) {
   std::set<std::pair<std::string, std::string>> rows;
-  for (const Synonym& synonym : AllSynonyms()) {
-    SCOPED_TRACE(synonym.name);
-    const auto* field = FieldAt(synonym.path);
-    ASSERT_NE(field, nullptr) << synonym.path;
-    EXPECT_TRUE(rows.emplace(synonym.name, field->containing_type()->full_name()).second)
-        << "stands for two fields of one section";
-    EXPECT_EQ(field->containing_type()->FindFieldByName(synonym.name), nullptr)
-        << "is the name of a field of that section";
-    EXPECT_EQ(Suggestion(*field->containing_type(), synonym.name), field->name());
+  for (const Synonyms& synonyms : kSynonyms) {
+    const auto* field = FieldAt(synonyms.path);
+    ASSERT_NE(field, nullptr) << synonyms.path;
+    const auto* section = field->containing_type();
+    for (const std::string& name : std::vector<std::string>(absl::StrSplit(synonyms.names, ' '))) {
+      SCOPED_TRACE(absl::StrCat(name, " of ", synonyms.path));
+      EXPECT_TRUE(rows.emplace(name, section->full_name()).second)
+          << "stands for two fields of one section";
+      EXPECT_EQ(section->FindFieldByName(name), nullptr)
+          << "is the name of a field of that section";
+      EXPECT_EQ(Suggestion(*section, name), field->name());
+    }
   }
 }
 

@@ -56,9 +56,11 @@ absl::Status ResolveTied(CompressionConfig* compression) {
   if (own.has_bottleneck()) {
     return Refuse(path + ".bottleneck.kind", own.bottleneck().kind(), "no bottleneck");
   }
-  RETURN_IF_ERROR(
-      ResolveTiedDirection(path + ".activations", /*gradient=*/false, own.mutable_activations()));
-  return ResolveTiedDirection(path + ".gradients", /*gradient=*/true, own.mutable_gradients());
+  for (const bool gradient : {false, true}) {
+    RETURN_IF_ERROR(ResolveTiedDirection(absl::StrCat(path, ".", DirectionName(gradient)), gradient,
+                                         MutableDirectionIn(gradient, &own)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

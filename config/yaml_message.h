@@ -1,6 +1,6 @@
 // Conversion between YAML and any protobuf message, by reflection. Fields may be string, bool,
 // uint32, uint64, double, a message, a list of strings, uint64 or messages, or a map from strings
-// to messages.
+// to messages or numbers.
 //
 // Keys are the fields' names. Text fields accept any scalar literally (`threads: 2`). Numbers and
 // booleans are never narrowed, rounded or read from quotes. A list replaces the former list;
@@ -28,19 +28,9 @@ inline constexpr char kEmptyList[] = "none";
 absl::Status MergeYaml(const std::string& text, const std::string& source,
                        google::protobuf::Message* message, Origins* origins = nullptr);
 
-// Merges "path.to.field=VALUE", where VALUE is YAML: `pipeline.cuts=[layer1, layer2]`. Keys of maps
-// are steps of the path and may contain dots: `compression.boundaries.layer1.0.gradients.bits=4`.
-// An empty VALUE, or null, clears a field of text, number or boolean. Errors as above, with "--set
-// path.to.field=VALUE" in place of the file.
-absl::Status Override(const std::string& assignment, google::protobuf::Message* message,
-                      Origins* origins = nullptr);
-
-// Returns the path of the field that an override clears; empty if it sets a field or is malformed.
-std::string ClearedBy(const std::string& assignment, const google::protobuf::Message& message);
-
-// Clears the field at `path`, spelled as in Override; sections around it stay. Does nothing if
-// there is no such field.
-void ClearField(const std::string& path, google::protobuf::Message* message);
+// Does the same for a tree. Line 0 stands for no line, as in an override, which must say something.
+absl::Status MergeTree(const YamlNode& root, const std::string& source,
+                       google::protobuf::Message* message, Origins* origins = nullptr);
 
 // Returns every field that is set, in the schema's order, as YAML from which MergeYaml makes an
 // equal message.

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "config/overrides.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "proto/experiment.pb.h"
 

@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "config/stage_paths.h"
+#include "config/local_paths.h"
 
 namespace thinwire {
 namespace {

@@ -109,7 +109,7 @@ StageRun::~StageRun() {
 
 absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureResponse* response) {
   if (generates_ || !ReadsSamples(spec_)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(request.experiment()));
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(request.experiment().data()));
   ASSIGN_OR_RETURN(data_, ReadWithin<DataSplits>(kReadingPatience, DataNames(request.experiment()),
                                                  [options] { return LoadData(options); }));
   ASSIGN_OR_RETURN(const AugmentKind augment, AugmentFrom(request.experiment()));

@@ -141,7 +141,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const std::string& model,
                                                        const Experiment& experiment) {
   auto kept = OpenVocabulary(model);
   if (!absl::IsNotFound(kept.status())) return kept;
-  ASSIGN_OR_RETURN(const DataOptions data, DataFrom(experiment));
+  ASSIGN_OR_RETURN(const DataOptions data, DataOptionsFrom(experiment.data()));
   return LoadTokenizer(data);
 }
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/status.h"
-#include "config/stage_paths.h"
+#include "config/local_paths.h"
 #include "coordinator/fleet/threads.h"
 
 namespace thinwire {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -187,47 +186,48 @@ absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
   return candidates;
 }
 
-absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candidate>& candidates,
-                                                        const PlanAssumptions& assumptions,
-                                                        const Speeds& speeds) {
-  std::vector<RankedChoice> choices;
+absl::StatusOr<std::vector<ChoiceEstimate>> RankedChoices(const std::vector<Candidate>& candidates,
+                                                          const PlanAssumptions& assumptions,
+                                                          const Speeds& speeds) {
+  std::vector<ChoiceEstimate> choices;
   for (const Candidate& candidate : candidates) {
     ASSIGN_OR_RETURN(const Plan plan, MakePlan(candidate.experiment, assumptions, speeds));
-    RankedChoice choice;
-    choice.codec = candidate.codec;
-    choice.schedule = candidate.schedule;
-    choice.microbatches = plan.microbatches;
-    choice.is_own = candidate.is_own;
-    choice.learns_otherwise = plan.batch_norm && candidate.other_microbatches;
-    choice.step_seconds = plan.steps.front().seconds;
-    choice.samples_per_second = static_cast<double>(plan.batch_size) / choice.step_seconds;
-    choice.bubble_ratio = plan.steps.front().bubble_ratio;
-    choice.wire_bytes = StepWireBytes(plan);
-    choice.memory_bytes = LargestMemoryBytes(plan);
+    ChoiceEstimate choice;
+    choice.set_codec(candidate.codec);
+    choice.set_schedule(candidate.schedule);
+    choice.set_microbatches(static_cast<uint32_t>(plan.microbatches));
+    choice.set_own(candidate.is_own);
+    choice.set_learns_otherwise(plan.batch_norm && candidate.other_microbatches);
+    choice.set_step_seconds(plan.steps.front().seconds());
+    choice.set_samples_per_second(plan.steps.front().samples_per_second());
+    choice.set_bubble_ratio(plan.steps.front().bubble_ratio());
+    choice.set_wire_bytes(static_cast<uint64_t>(StepWireBytes(plan)));
+    choice.set_memory_bytes(static_cast<uint64_t>(LargestMemoryBytes(plan)));
     choices.push_back(std::move(choice));
   }
-  std::stable_sort(
-      choices.begin(), choices.end(), [](const RankedChoice& a, const RankedChoice& b) {
-        return std::tie(a.step_seconds, a.wire_bytes) < std::tie(b.step_seconds, b.wire_bytes);
-      });
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const ChoiceEstimate& a, const ChoiceEstimate& b) {
+                     return std::make_pair(a.step_seconds(), a.wire_bytes()) <
+                            std::make_pair(b.step_seconds(), b.wire_bytes());
+                   });
   return choices;
 }
 
-std::string FormatChoices(const std::vector<RankedChoice>& choices,
+std::string FormatChoices(const std::vector<ChoiceEstimate>& choices,
                           const std::vector<std::string>& left_out) {
   std::string text = absl::StrFormat("\n%8s %9s %8s %7s %6s %5s %-13s %s\n", "step ms", "samples/s",
                                      "wire MB", "mem. MB", "bubble", "parts", "sched.", "codec");
   bool learns_otherwise = false, has_own = false;
-  for (const RankedChoice& choice : choices) {
-    learns_otherwise = learns_otherwise || choice.learns_otherwise;
-    has_own = has_own || choice.is_own;
-    text +=
-        Wrapped(absl::StrFormat(
-                    "%c%7.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-13s ", choice.is_own ? '>' : ' ',
-                    1e3 * choice.step_seconds, choice.samples_per_second, choice.wire_bytes / 1e6,
-                    choice.memory_bytes / 1e6, 100 * choice.bubble_ratio, choice.microbatches,
-                    choice.learns_otherwise ? '*' : ' ', choice.schedule),
-                choice.codec);
+  for (const ChoiceEstimate& choice : choices) {
+    learns_otherwise = learns_otherwise || choice.learns_otherwise();
+    has_own = has_own || choice.own();
+    text += Wrapped(
+        absl::StrFormat("%c%7.1f %9.0f %8.2f %7.1f %4.0f %% %4d%c %-13s ", choice.own() ? '>' : ' ',
+                        1e3 * choice.step_seconds(), choice.samples_per_second(),
+                        choice.wire_bytes() / 1e6, choice.memory_bytes() / 1e6,
+                        100 * choice.bubble_ratio(), choice.microbatches(),
+                        choice.learns_otherwise() ? '*' : ' ', choice.schedule()),
+        choice.codec());
   }
   std::string note =
       "Fastest first. Parts: microbatches. Wire: what a step sends, likely. Memory: "

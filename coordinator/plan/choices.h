@@ -10,6 +10,7 @@
 #include "coordinator/plan/plan.h"
 #include "coordinator/plan/speeds.h"
 #include "proto/experiment.pb.h"
+#include "proto/plan.pb.h"
 #include "schedule/schedule.h"
 
 namespace thinwire {
@@ -54,26 +55,14 @@ struct Candidates {
 absl::StatusOr<Candidates> CandidatesFor(const Experiment& experiment,
                                          const ChoiceOptions& options);
 
-struct RankedChoice {
-  std::string codec, schedule;
-  int64_t microbatches = 1;
-  bool is_own = false;
-  // True if the model has batch norm and the number of microbatches is not the experiment's: then
-  // the training itself differs.
-  bool learns_otherwise = false;
-  double step_seconds = 0, samples_per_second = 0, bubble_ratio = 0;
-  int64_t wire_bytes = 0;    // bytes that a step probably sends between processes
-  int64_t memory_bytes = 0;  // memory of the stage that needs most, the state of feedback included
-};
-
 // Ranks all `candidates` at the first link rate of `assumptions`, fastest first. Of equally fast
 // ones the one that sends less comes first.
-absl::StatusOr<std::vector<RankedChoice>> RankedChoices(const std::vector<Candidate>& candidates,
-                                                        const PlanAssumptions& assumptions,
-                                                        const Speeds& speeds);
+absl::StatusOr<std::vector<ChoiceEstimate>> RankedChoices(const std::vector<Candidate>& candidates,
+                                                          const PlanAssumptions& assumptions,
+                                                          const Speeds& speeds);
 
 // Returns a table of at most 80 columns, provided that the codecs' names are short.
-std::string FormatChoices(const std::vector<RankedChoice>& choices,
+std::string FormatChoices(const std::vector<ChoiceEstimate>& choices,
                           const std::vector<std::string>& left_out);
 
 }  // namespace thinwire

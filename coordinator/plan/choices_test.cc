@@ -179,8 +179,8 @@ TEST(CandidatesTest, WhatCannotBeIsLeftOutWithAReason) {
               StartsWith("compression: compression.gradients"));
 }
 
-std::vector<RankedChoice> RankedAt(double bits_per_second, const Experiment& experiment,
-                                   const ChoiceOptions& options) {
+std::vector<ChoiceEstimate> RankedAt(double bits_per_second, const Experiment& experiment,
+                                     const ChoiceOptions& options) {
   PlanAssumptions assumptions;
   assumptions.bits_per_second = {bits_per_second};
   Speeds speeds;
@@ -195,13 +195,13 @@ std::vector<RankedChoice> RankedAt(double bits_per_second, const Experiment& exp
 
 TEST(RankedChoicesTest, OnASlowLinkTheSmallestWinsAndOnAFastOneNoneIsBest) {
   const std::vector<std::string> codecs = {"uniform(bits=2)", "fp16"};
-  const std::vector<RankedChoice> slow = RankedAt(1e6, With(), Trying(codecs));
-  EXPECT_EQ(slow.front().codec, "uniform(bits=2)");
-  EXPECT_EQ(slow.back().codec, "none");
+  const std::vector<ChoiceEstimate> slow = RankedAt(1e6, With(), Trying(codecs));
+  EXPECT_EQ(slow.front().codec(), "uniform(bits=2)");
+  EXPECT_EQ(slow.back().codec(), "none");
   for (size_t i = 1; i < slow.size(); ++i) {
-    EXPECT_LE(slow[i - 1].step_seconds, slow[i].step_seconds);
+    EXPECT_LE(slow[i - 1].step_seconds(), slow[i].step_seconds());
   }
-  EXPECT_EQ(RankedAt(1e12, With(), Trying(codecs)).front().codec, "none");
+  EXPECT_EQ(RankedAt(1e12, With(), Trying(codecs)).front().codec(), "none");
 }
 
 TEST(RankedChoicesTest, ARowIsThePlanOfThatExperiment) {
@@ -212,29 +212,29 @@ TEST(RankedChoicesTest, ARowIsThePlanOfThatExperiment) {
   speeds.blocks = *BlocksAt(PartitionFrom(experiment)->model, 10);
   speeds.others = *CodingAt(1);
   const Plan plan = *MakePlan(experiment, assumptions, speeds);
-  for (const RankedChoice& choice : RankedAt(20e6, experiment, Trying({}))) {
-    if (!choice.is_own) continue;
-    EXPECT_EQ(choice.step_seconds, plan.steps[0].seconds);
-    EXPECT_DOUBLE_EQ(choice.samples_per_second, 64 / plan.steps[0].seconds);
-    EXPECT_EQ(choice.bubble_ratio, plan.steps[0].bubble_ratio);
+  for (const ChoiceEstimate& choice : RankedAt(20e6, experiment, Trying({}))) {
+    if (!choice.own()) continue;
+    EXPECT_EQ(choice.step_seconds(), plan.steps[0].seconds());
+    EXPECT_DOUBLE_EQ(choice.samples_per_second(), 64 / plan.steps[0].seconds());
+    EXPECT_EQ(choice.bubble_ratio(), plan.steps[0].bubble_ratio());
     int64_t wire_bytes = 0;
     for (const PlannedBoundary& boundary : plan.boundaries) {
       wire_bytes += boundary.activations.wire_bytes + boundary.gradients.wire_bytes;
     }
-    EXPECT_EQ(choice.wire_bytes, wire_bytes);
-    EXPECT_GE(choice.memory_bytes, plan.stages[0].memory_bytes);
+    EXPECT_EQ(choice.wire_bytes(), wire_bytes);
+    EXPECT_GE(choice.memory_bytes(), plan.stages[0].memory_bytes);
     return;
   }
   FAIL() << "the experiment itself is not there";
 }
 
 TEST(RankedChoicesTest, OtherMicrobatchesLearnOtherwiseWithBatchNormOnly) {
-  for (const RankedChoice& choice : RankedAt(20e6, With(), Trying({}))) {
-    EXPECT_EQ(choice.learns_otherwise, choice.microbatches != 4);
+  for (const ChoiceEstimate& choice : RankedAt(20e6, With(), Trying({}))) {
+    EXPECT_EQ(choice.learns_otherwise(), choice.microbatches() != 4);
   }
   // The experiment's own number need not be among those tried.
-  for (const RankedChoice& choice : RankedAt(20e6, With(), Trying({}, {2, 8}))) {
-    EXPECT_TRUE(choice.learns_otherwise);
+  for (const ChoiceEstimate& choice : RankedAt(20e6, With(), Trying({}, {2, 8}))) {
+    EXPECT_TRUE(choice.learns_otherwise());
   }
   const Experiment tokens = *ParseExperiment(R"(
 model: {name: gpt2, layers: 2, heads: 2, width: 16}
@@ -244,14 +244,14 @@ optimizer: {lr: 0.01}
 epochs: 2
 )",
                                              "test", {});
-  for (const RankedChoice& choice :
+  for (const ChoiceEstimate& choice :
        RankedAt(20e6, tokens, Trying({"topk(ratio=0.1, scope=token)"}))) {
-    EXPECT_FALSE(choice.learns_otherwise);
+    EXPECT_FALSE(choice.learns_otherwise());
   }
 }
 
 TEST(FormatChoicesTest, FitsEightyColumnsAndMarksTheExperimentAndItsLearning) {
-  const std::vector<RankedChoice> choices =
+  const std::vector<ChoiceEstimate> choices =
       RankedAt(20e6, With(), Trying({"uniform(bits=4) | topk(ratio=0.1, scope=sample)"}));
   const std::string text = FormatChoices(choices, {"left out: this and that"});
   std::istringstream lines(text);

@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
 #include "compress/feedback/plan.h"
-#include "coordinator/plan/state_plan.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
 #include "wire/frame.h"
@@ -29,9 +28,7 @@ absl::StatusOr<MessageCosts> MessageCosts::New(const Experiment& experiment,
   if (!partition.cuts.empty()) costs.tied_ = FindTiedWeight(partition.model);
   costs.slices_ = std::move(slices);
   ASSIGN_OR_RETURN(costs.compute_, ComputeFrom(experiment));
-  ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
-  costs.last_step_ = experiment.epochs() *
-                     NumBatches(static_cast<int64_t>(samples), experiment.data().batch_size());
+  ASSIGN_OR_RETURN(costs.last_step_, TrainingSteps(experiment));
   return costs;
 }
 

@@ -340,8 +340,12 @@ class Planner {
                      }));
     ASSIGN_OR_RETURN(const Makespan uncompressed,
                      StepAt(bits_per_second, [](const PlannedDirection&) { return Coded(); }));
-    plan_.steps.push_back(
-        {bits_per_second, compressed.seconds, uncompressed.seconds, compressed.bubble_ratio});
+    StepEstimate& step = plan_.steps.emplace_back();
+    if (std::isfinite(bits_per_second)) step.set_bits_per_second(bits_per_second);
+    step.set_seconds(compressed.seconds);
+    step.set_uncompressed_seconds(uncompressed.seconds);
+    step.set_samples_per_second(static_cast<double>(plan_.batch_size) / compressed.seconds);
+    step.set_bubble_ratio(compressed.bubble_ratio);
     return absl::OkStatus();
   }
 

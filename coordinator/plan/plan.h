@@ -15,6 +15,7 @@
 #include "coordinator/plan/speeds.h"
 #include "coordinator/plan/state_plan.h"
 #include "proto/experiment.pb.h"
+#include "proto/plan.pb.h"
 #include "schedule/simulator.h"
 
 namespace thinwire {
@@ -84,13 +85,6 @@ struct PlannedBoundary {
   PlannedDirection activations, gradients;
 };
 
-struct PlannedStep {
-  double bits_per_second = 0;  // as in PlanAssumptions
-  double seconds = 0;
-  double uncompressed_seconds = 0;  // with codec none everywhere
-  double bubble_ratio = 0;
-};
-
 struct Plan {
   std::string model;
   // In samples; microbatch_size is that of the largest microbatch.
@@ -109,7 +103,7 @@ struct Plan {
   std::vector<PlannedStage> stages;
   std::vector<PlannedBoundary> boundaries;  // in model order, the tied cut last
   StatePlan state;                          // memory that feedback needs
-  std::vector<PlannedStep> steps;           // one per link rate, in the order of the assumptions
+  std::vector<StepEstimate> steps;          // one per link rate, in the order of the assumptions
   std::vector<std::string> warnings;
 };
 

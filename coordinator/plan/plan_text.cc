@@ -1,6 +1,4 @@
 // A plan as text.
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -97,10 +95,11 @@ std::string BoundaryTable(const Plan& plan) {
   return text;
 }
 
-std::string RateName(double bits_per_second) {
-  if (std::isinf(bits_per_second)) return "infinite";
-  if (bits_per_second >= 1e9) return absl::StrFormat("%g Gbit/s", bits_per_second / 1e9);
-  return absl::StrFormat("%g Mbit/s", bits_per_second / 1e6);
+std::string RateName(const StepEstimate& step) {
+  const double rate = step.bits_per_second();
+  if (!step.has_bits_per_second()) return "infinite";
+  return rate >= 1e9 ? absl::StrFormat("%g Gbit/s", rate / 1e9)
+                     : absl::StrFormat("%g Mbit/s", rate / 1e6);
 }
 
 // Describes the assumptions behind the times.
@@ -138,13 +137,12 @@ std::string Assumed(const Plan& plan) {
 std::string StepTable(const Plan& plan) {
   std::string text = absl::StrFormat("\n%-12s %12s %16s %10s %12s %8s\n", "link rate", "step ms",
                                      "uncompressed ms", "speed-up", "samples/s", "bubble");
-  for (const PlannedStep& step : plan.steps) {
-    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s %12.0f %8s\n",
-                          RateName(step.bits_per_second), 1e3 * step.seconds,
-                          1e3 * step.uncompressed_seconds,
-                          absl::StrFormat("%.2f x", step.uncompressed_seconds / step.seconds),
-                          static_cast<double>(plan.batch_size) / step.seconds,
-                          absl::StrFormat("%.0f %%", 100 * step.bubble_ratio));
+  for (const StepEstimate& step : plan.steps) {
+    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s %12.0f %8s\n", RateName(step),
+                          1e3 * step.seconds(), 1e3 * step.uncompressed_seconds(),
+                          absl::StrFormat("%.2f x", step.uncompressed_seconds() / step.seconds()),
+                          step.samples_per_second(),
+                          absl::StrFormat("%.0f %%", 100 * step.bubble_ratio()));
   }
   return text + Assumed(plan);
 }

@@ -1,7 +1,5 @@
 #include "coordinator/plan/report.h"
 
-#include <cmath>
-
 #include "compress/codecs/plugin.h"
 
 namespace thinwire {
@@ -43,31 +41,10 @@ void FillBoundary(const PlannedBoundary& boundary, BoundaryNeed* need) {
   FillDirection(boundary.gradients, need->mutable_gradients());
 }
 
-void FillStep(const PlannedStep& step, int64_t batch_size, StepEstimate* estimate) {
-  if (std::isfinite(step.bits_per_second)) estimate->set_bits_per_second(step.bits_per_second);
-  estimate->set_seconds(step.seconds);
-  estimate->set_uncompressed_seconds(step.uncompressed_seconds);
-  estimate->set_samples_per_second(static_cast<double>(batch_size) / step.seconds);
-  estimate->set_bubble_ratio(step.bubble_ratio);
-}
-
-void FillChoice(const RankedChoice& choice, ChoiceEstimate* estimate) {
-  estimate->set_codec(choice.codec);
-  estimate->set_microbatches(static_cast<uint32_t>(choice.microbatches));
-  estimate->set_schedule(choice.schedule);
-  estimate->set_own(choice.is_own);
-  estimate->set_learns_otherwise(choice.learns_otherwise);
-  estimate->set_step_seconds(choice.step_seconds);
-  estimate->set_samples_per_second(choice.samples_per_second);
-  estimate->set_wire_bytes(static_cast<uint64_t>(choice.wire_bytes));
-  estimate->set_memory_bytes(static_cast<uint64_t>(choice.memory_bytes));
-  estimate->set_bubble_ratio(choice.bubble_ratio);
-}
-
 }  // namespace
 
 PlanReport ReportOf(const std::string& name, const Plan& plan,
-                    const std::vector<RankedChoice>& choices,
+                    const std::vector<ChoiceEstimate>& choices,
                     const std::vector<std::string>& left_out) {
   PlanReport report;
   report.set_name(name);
@@ -92,8 +69,8 @@ PlanReport ReportOf(const std::string& name, const Plan& plan,
   for (const PlannedBoundary& boundary : plan.boundaries) {
     FillBoundary(boundary, report.add_boundaries());
   }
-  for (const PlannedStep& step : plan.steps) FillStep(step, plan.batch_size, report.add_steps());
-  for (const RankedChoice& choice : choices) FillChoice(choice, report.add_choices());
+  *report.mutable_steps() = {plan.steps.begin(), plan.steps.end()};
+  *report.mutable_choices() = {choices.begin(), choices.end()};
   for (const std::string& warning : plan.warnings) report.add_notes(warning);
   for (const std::string& line : left_out) report.add_notes(line);
   return report;

@@ -12,7 +12,7 @@ namespace thinwire {
 
 // Returns the report of an experiment called `name`. `left_out` is that of Candidates.
 PlanReport ReportOf(const std::string& name, const Plan& plan,
-                    const std::vector<RankedChoice>& choices,
+                    const std::vector<ChoiceEstimate>& choices,
                     const std::vector<std::string>& left_out);
 
 }  // namespace thinwire

@@ -55,10 +55,10 @@ epochs: 1
   EXPECT_TRUE(json["boundaries"][0]["gradients"]["break_even_bits_per_second"].is_null());
   EXPECT_EQ(json["steps"][0]["bits_per_second"], 20e6);
   EXPECT_TRUE(json["steps"][1]["bits_per_second"].is_null());
-  EXPECT_EQ(json["steps"][0]["seconds"], plan.steps[0].seconds);
+  EXPECT_EQ(json["steps"][0]["seconds"], plan.steps[0].seconds());
   ASSERT_EQ(json["choices"].size(), choices.size());
-  EXPECT_EQ(json["choices"][0]["codec"], choices[0].codec);
-  EXPECT_EQ(json["choices"][0]["step_seconds"], choices[0].step_seconds);
+  EXPECT_EQ(json["choices"][0]["codec"], choices[0].codec());
+  EXPECT_EQ(json["choices"][0]["step_seconds"], choices[0].step_seconds());
   EXPECT_EQ(json["notes"].back(), "left out: one");
 }
 

@@ -111,12 +111,6 @@ absl::Status CheckLimit(const Experiment& experiment, const PlannedState& state,
 
 }  // namespace
 
-absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
-  const uint64_t limit = experiment.data().limit(), all = data.train_samples;
-  return limit > 0 ? std::min(limit, all) : all;
-}
-
 absl::StatusOr<StatePlan> PlanState(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));

@@ -31,9 +31,6 @@ struct StatePlan {
   std::vector<uint64_t> stage_memory_bytes;
 };
 
-// Returns the number of samples that an epoch of the resolved `experiment` trains on.
-absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment);
-
 // Plans the state of the resolved `experiment`. InvalidArgument names the cut and the direction
 // where limit_bytes is less than all rows take, if on_full makes a row without room end the run.
 absl::StatusOr<StatePlan> PlanState(const Experiment& experiment);

@@ -52,7 +52,7 @@ absl::Status MakeEmptyFolder(const std::string& path) {
 absl::Status AddVocabulary(const Experiment& experiment, SideFiles* files) {
   ASSIGN_OR_RETURN(const KnownDataset data, KnownDatasetOf(experiment.data()));
   if (!data.is_text) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(experiment));
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(experiment.data()));
   absl::StatusOr<SideFiles> vocabulary = VocabularyFiles(options);
   if (absl::IsNotFound(vocabulary.status())) return absl::OkStatus();
   RETURN_IF_ERROR(vocabulary.status());
@@ -107,7 +107,7 @@ absl::StatusOr<SideFiles> SideFilesOf(const Experiment& experiment) {
 absl::Status CheckInitialVocabulary(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const KnownDataset data, KnownDatasetOf(experiment.data()));
   if (!data.is_text || !experiment.has_init()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(experiment));
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(experiment.data()));
   const absl::Status status = CheckVocabulary(experiment.init(), options);
   if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
   return absl::Status(status.code(), absl::StrCat("init: ", status.message()));

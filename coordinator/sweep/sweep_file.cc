@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "config/run_name.h"
-#include "config/yaml_message.h"
+#include "config/overrides.h"
 #include "config/yaml_tree.h"
 #include "proto/experiment.pb.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "coordinator/plan/state_plan.h"
+#include "config/specs.h"
 #include "coordinator/results/outcome.h"
 #include "coordinator/results/run_files.h"
 #include "coordinator/tune/library.h"
@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<SweepRun>> RunsOfRung(const Experiment& resolved, con
   }
   const Experiment& one = runs.front().experiment;
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(one));
-  ASSIGN_OR_RETURN(const uint64_t steps, StepsOf(one));
+  ASSIGN_OR_RETURN(const uint64_t steps, TrainingSteps(one));
   record->set_steps(steps);
   record->set_epochs(one.epochs());
   record->set_samples(samples);

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/resolve.h"
-#include "coordinator/plan/state_plan.h"
+#include "config/specs.h"
 
 namespace thinwire {
 namespace {
@@ -58,14 +58,8 @@ absl::StatusOr<RungBudget> PlanRungs(size_t candidates, int seeds, uint64_t step
       kLeastRungSteps, ": more epochs, fewer --batches or fewer --codec"));
 }
 
-absl::StatusOr<uint64_t> StepsOf(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
-  const uint64_t batch = experiment.data().batch_size();
-  return experiment.epochs() * ((samples + batch - 1) / batch);
-}
-
 absl::StatusOr<Experiment> Shrunk(Experiment experiment, uint64_t steps) {
-  ASSIGN_OR_RETURN(const uint64_t full, StepsOf(experiment));
+  ASSIGN_OR_RETURN(const uint64_t full, TrainingSteps(experiment));
   const uint64_t batch = experiment.data().batch_size(), an_epoch = full / experiment.epochs();
   const auto epochs = static_cast<uint32_t>(
       std::clamp<uint64_t>((steps + an_epoch - 1) / an_epoch, 1, experiment.epochs()));

@@ -40,9 +40,6 @@ inline constexpr uint64_t kLeastRungSteps = 4;
 absl::StatusOr<RungBudget> PlanRungs(size_t candidates, int seeds, uint64_t steps,
                                      uint64_t spent_steps);
 
-// Returns the number of optimizer steps of a resolved experiment.
-absl::StatusOr<uint64_t> StepsOf(const Experiment& experiment);
-
 // Returns the resolved `experiment` shortened to at most `steps` steps, in one process and
 // evaluated at its end only. It is resolved again. These fields change:
 // - epochs: as few as hold that many steps, each of equally many whole batches, by data.limit, or

@@ -1,6 +1,7 @@
 #include "coordinator/tune/rungs.h"
 
 #include "config/experiment.h"
+#include "config/specs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -79,11 +80,6 @@ TEST(PlanRungsTest, RefusesAnExperimentThatIsTooShort) {
   EXPECT_FALSE(PlanRungs(2, 3, 1000, 100000).ok());
 }
 
-TEST(StepsOfTest, CountsASmallerLastBatch) {
-  EXPECT_EQ(*StepsOf(With()), 200u);
-  EXPECT_EQ(*StepsOf(With({"data.limit=1281"})), 210u);
-}
-
 TEST(ShrunkTest, LessThanAnEpochIsOneOfFewerSamplesWithAScheduleOfItsOwn) {
   const Experiment e = ShrunkTo(10);
   EXPECT_EQ(e.epochs(), 1u);
@@ -102,7 +98,7 @@ TEST(ShrunkTest, MoreThanAnEpochIsWholeEpochsOfEquallyManyBatches) {
   const Experiment e = ShrunkTo(51, {"lr_schedule={name: step, step_size: 4}"});
   EXPECT_EQ(e.epochs(), 3u);
   EXPECT_EQ(e.data().limit(), 17u * 64);
-  EXPECT_EQ(*StepsOf(e), 51u);
+  EXPECT_EQ(*TrainingSteps(e), 51u);
   EXPECT_EQ(e.lr_schedule().step_size(), 1u);
   EXPECT_EQ(e.compression().warmup_epochs(), 1u);
 }
@@ -122,7 +118,7 @@ epochs: 8
   ASSERT_TRUE(e.ok()) << e.status();
   EXPECT_EQ(e->epochs(), 3u);
   EXPECT_EQ(e->data().windows(), 2400u);
-  EXPECT_EQ(*StepsOf(*e), 600u);
+  EXPECT_EQ(*TrainingSteps(*e), 600u);
   EXPECT_EQ(e->lr_schedule().warmup_steps(), 30u);
 }
 

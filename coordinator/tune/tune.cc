@@ -15,7 +15,6 @@
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/plan/run_speeds.h"
-#include "coordinator/plan/state_plan.h"
 #include "coordinator/probe/configurations.h"
 #include "coordinator/probe/probe.h"
 #include "coordinator/sweep/sweep_runs.h"
@@ -46,7 +45,7 @@ class Tune {
     if (!report_.has_speeds()) {
       RETURN_IF_ERROR(AddCandidates(question_.experiment, question_.tokens, &report_));
       report_.set_measure(question_.tokens ? "loss" : "accuracy");
-      ASSIGN_OR_RETURN(const uint64_t steps, StepsOf(question_.experiment));
+      ASSIGN_OR_RETURN(const uint64_t steps, TrainingSteps(question_.experiment));
       report_.set_experiment_steps(steps);
       RETURN_IF_ERROR(Measure());
       CutByPlan(&candidates_);
@@ -98,7 +97,7 @@ class Tune {
       one.set_microbatches(count);
       ASSIGN_OR_RETURN(const Experiment experiment, Of(one));
       ASSIGN_OR_RETURN(const Plan plan, MakePlan(experiment, question_.assumptions, speeds));
-      one.set_step_seconds(plan.steps.front().seconds);
+      one.set_step_seconds(plan.steps.front().seconds());
       one.set_wire_bytes(static_cast<double>(StepWireBytes(plan)));
       if (best.microbatches() == 0 || one.step_seconds() < best.step_seconds()) best = one;
     }

@@ -142,7 +142,7 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
 
 absl::Status Bench(const std::string& path, int cores, const std::vector<std::string>& overrides) {
   ASSIGN_OR_RETURN(const Experiment experiment, LoadExperiment(path, overrides));
-  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(experiment));
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(experiment.data()));
   ASSIGN_OR_RETURN(const DataSplits data, LoadData(options));
   ASSIGN_OR_RETURN(std::vector<BenchStage> stages, BuildStages(experiment, &data));
   uint64_t step = 0;

@@ -48,7 +48,7 @@ Backend CpuBackend(int /*stage*/) { return {CpuDevice(), NewCpuOps(1), CpuCodecK
 Stages::Stages(const std::string& experiment, const std::vector<std::string>& overrides,
                const BackendOf& backend_of, const std::function<void(StageSpec*)>& change) {
   experiment_ = *ParseExperiment(experiment, "test", overrides);
-  data_ = *LoadData(*DataFrom(experiment_));
+  data_ = *LoadData(*DataOptionsFrom(experiment_.data()));
   const int stages = static_cast<int>(experiment_.pipeline().stages());
   for (int i = 0; i < stages; ++i) {
     StageSpec spec = *StageSpecFrom(experiment_, i);

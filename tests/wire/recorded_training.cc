@@ -83,7 +83,7 @@ absl::Status RecordedTraining::Build() {
   spec_.run = run.value();
   spec_.generation = 1;
   backend_ = {CpuDevice(), NewCpuOps(1), CpuCodecKernels()};
-  ASSIGN_OR_RETURN(const DataOptions options, DataFrom(run_.experiment));
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(run_.experiment.data()));
   ASSIGN_OR_RETURN(data_, LoadData(options));
   FeedSpec feed;
   feed.data_seed = spec_.data_seed;
