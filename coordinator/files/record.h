@@ -49,7 +49,6 @@ class RunRecord {
   std::string logs_dir() const { return dir_ + "/logs"; }
   std::string model_dir() const { return dir_ + "/model"; }
   std::string checkpoints_dir() const { return dir_ + "/checkpoints"; }
-  std::string experiment_path() const { return dir_ + "/experiment.yaml"; }
   // Returns the path of the file in which a session keeps what it needs to take over its stages.
   std::string lease_path() const { return dir_ + "/.thinwire.lease"; }
 
