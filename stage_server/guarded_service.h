@@ -50,21 +50,21 @@ class GuardedService : public grpc::Service {
   GuardedService(const std::string& name, Guard guard)
       : prefix_(absl::StrCat("/", name, "/")), guard_(std::move(guard)) {}
 
-  // Adds the call `name`, which `call` of the derived class answers; before the server is built.
-  // A server interceptor cannot take the guard's place: it cannot end a call with a status.
-  template <typename Derived, typename In, typename Out>
-  void Add(const char* name, absl::Status (Derived::*call)(grpc::ServerContext*, In*, Out*)) {
+  // Adds the call `name`, which `answer` answers; before the server is built. A server interceptor
+  // cannot take the guard's place: it cannot end a call with a status.
+  template <typename In, typename Out>
+  void Add(const char* name, std::function<absl::Status(grpc::ServerContext*, In*, Out*)> answer) {
     using Shape = CallShape<In, Out>;
     const std::string& path = paths_.emplace_back(absl::StrCat(prefix_, name));
-    const auto answer = [this, call](Derived* service, grpc::ServerContext* context, In* in,
-                                     Out* out) {
-      absl::Status status = guard_(*context);
-      if (status.ok()) status = (service->*call)(context, in, out);
+    auto guarded = [answer = std::move(answer)](GuardedService* service,
+                                                grpc::ServerContext* context, In* in, Out* out) {
+      absl::Status status = service->guard_(*context);
+      if (status.ok()) status = answer(context, in, out);
       return ToGrpcStatus(status);
     };
     AddMethod(new grpc::internal::RpcServiceMethod(
         path.c_str(), Shape::kType,
-        new typename Shape::template Handler<Derived>(answer, static_cast<Derived*>(this))));
+        new typename Shape::template Handler<GuardedService>(std::move(guarded), this)));
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <malloc.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -147,12 +146,10 @@ absl::Status StageRun::Dial(const CutEndSpec& end, const std::string& target) {
 
 absl::Status StageRun::Connect(const ConnectRequest& request) {
   const std::string& downstream = request.downstream();
-  std::vector<NeighbourEnd> dialled = NeighbourEnds(spec_);
-  dialled.erase(std::remove_if(dialled.begin(), dialled.end(),
-                               [](const NeighbourEnd& neighbour) {
-                                 return neighbour.end.sends == DIRECTION_GRADIENT;
-                               }),
-                dialled.end());
+  std::vector<NeighbourEnd> dialled;
+  for (NeighbourEnd& neighbour : NeighbourEnds(spec_)) {
+    if (neighbour.end.sends == DIRECTION_ACTIVATION) dialled.push_back(std::move(neighbour));
+  }
   if (dialled.empty()) {
     if (downstream.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(

@@ -62,65 +62,46 @@ class StageService final : public GuardedService {
   void Stop();
 
  private:
-  // The calls of service Stage.
-  absl::Status Acquire(grpc::ServerContext* context, const AcquireRequest* request,
-                       AcquireResponse* response);
-  absl::Status Renew(grpc::ServerContext* context, const RenewRequest* request,
-                     RenewResponse* response);
-  absl::Status Configure(grpc::ServerContext* context, const ConfigureRequest* request,
-                         ConfigureResponse* response);
-  absl::Status Connect(grpc::ServerContext* context, const ConnectRequest* request,
-                       ConnectResponse* response);
-  absl::Status Train(grpc::ServerContext* context, const TrainRequest* request,
-                     grpc::ServerWriter<StageEvent>* writer);
-  absl::Status EndTraining(grpc::ServerContext* context, const EndTrainingRequest* request,
-                           EndTrainingResponse* response);
-  absl::Status TakeSnapshot(grpc::ServerContext* context, const TakeSnapshotRequest* request,
-                            TakeSnapshotResponse* response);
-  absl::Status ReadSnapshot(grpc::ServerContext* context, const ReadSnapshotRequest* request,
-                            grpc::ServerWriter<FileChunk>* writer);
-  absl::Status Restore(grpc::ServerContext* context, grpc::ServerReader<RestoreRequest>* reader,
-                       RestoreResponse* response);
-  absl::Status Evaluate(grpc::ServerContext* context, const EvaluateRequest* request,
-                        grpc::ServerWriter<StageEvent>* writer);
-  absl::Status ExportParameters(grpc::ServerContext* context,
-                                const ExportParametersRequest* request,
-                                grpc::ServerWriter<FileChunk>* writer);
-  absl::Status ImportParameters(grpc::ServerContext* context,
-                                grpc::ServerReader<ImportParametersRequest>* reader,
-                                ImportParametersResponse* response);
-  absl::Status Gradients(grpc::ServerContext* context, const GradientsRequest* request,
-                         grpc::ServerWriter<StageEvent>* writer);
-  absl::Status Generate(grpc::ServerContext* context, const GenerateRequest* request,
-                        GenerateResponse* response);
-  absl::Status ExportCapture(grpc::ServerContext* context, const ExportCaptureRequest* request,
-                             grpc::ServerWriter<FileChunk>* writer);
-  absl::Status AnswerLink(grpc::ServerContext* context, const AnswerLinkRequest* request,
-                          grpc::ServerWriter<AnswerLinkResponse>* writer);
-  absl::Status MeasureLink(grpc::ServerContext* context, const MeasureLinkRequest* request,
-                           MeasureLinkResponse* response);
-  absl::Status Release(grpc::ServerContext* context, const ReleaseRequest* request,
-                       ReleaseResponse* response);
+  // Add the calls of service Stage.
+  void AddCallsForLeases();
+  void AddCallsForRuns();
+  void AddCallsForEvents();
+  void AddCallsForFiles();
+  void AddCallsForLinks();
 
-  absl::Status Build(const ConfigureRequest& request, ConfigureResponse* response);
+  // Adds a call that may come without a run. Here and below the journal is told of errors.
+  template <typename Request, typename Out>
+  using Call = std::function<absl::Status(grpc::ServerContext*, const Request&, Out*)>;
+  template <typename Request, typename Out>
+  void AddCall(const char* name, Call<Request, Out> call);
+  // Add a call that does `work` for the run of its lease.
+  template <typename Request, typename Response>
+  using Work = std::function<absl::Status(StageRun&, const Request&, Response*)>;
+  template <typename Request, typename Response>
+  void AddWork(const char* name, Work<Request, Response> work);
+  // Runs its argument on a thread of its own, and sends the client the events of that.
+  using Stream =
+      std::function<absl::Status(const std::function<absl::Status(const StageRun::OnEvent&)>&)>;
+  template <typename Request>
+  void AddEvents(const char* name, Work<Request, const Stream> work);
+  // Sends the client the next piece of a file.
+  using Sink = std::function<absl::Status(std::string_view)>;
+  template <typename Request>
+  void AddDownload(const char* name, Work<Request, const Sink> work);
+  // Returns the next piece of a file that the client sends; false after the last. The request is
+  // the first message, which has the first piece.
+  using Next = std::function<bool(std::string_view* piece)>;
+  template <typename Request, typename Response>
+  void AddUpload(const char* name, Work<Request, const Next> work);
+
+  absl::Status Configure(const ConfigureRequest& request, ConfigureResponse* response);
   absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
-  // Does the work of the call named `call` for the lease's run, if it has one. What does not go
-  // well is told to the journal.
   absl::Status ForRun(const char* call, const Lease& lease,
                       const std::function<absl::Status(StageRun&)>& work);
-  absl::Status Refuse(const char* call, const Lease& lease, const absl::Status& error);
+  // Returns `status`, of which the journal is told if it is an error.
+  absl::Status Told(const char* call, const LogSubject& subject, absl::Status status);
   // Returns what ends a measurement: the end of the lease or of the call, and a run.
   LinkMeter::Stopped StopsMeasurement(const Lease& lease, const grpc::ServerContext* context) const;
-  absl::Status Stream(grpc::ServerContext* context, StageRun* run,
-                      grpc::ServerWriter<StageEvent>* writer,
-                      const std::function<absl::Status(const StageRun::OnEvent&)>& work);
-  // Hands a file that the client sends to `take`, piece by piece.
-  using Next = std::function<bool(std::string_view* piece)>;
-  template <typename Request>
-  using Take = std::function<absl::Status(StageRun&, const Request& first, const Next&)>;
-  template <typename Request>
-  absl::Status Upload(const char* call, grpc::ServerContext* context,
-                      grpc::ServerReader<Request>* reader, const Take<Request>& take);
   // Ends the run of a lease that runs out, and calls that do not begin.
   void Watch();
 

@@ -34,16 +34,16 @@ absl::StatusOr<std::unique_ptr<Uploads::Upload>> Uploads::Begin(std::function<vo
 void Uploads::CancelLate(SteadyTime now) {
   const absl::MutexLock lock(&mutex_);
   for (const Upload* upload : under_way_) {
-    if (upload->cancel_ && now > upload->deadline_) upload->cancel_();
+    if (upload->cancel_ && (stopped_ || now > upload->deadline_)) upload->cancel_();
   }
 }
 
 void Uploads::Stop() {
-  const absl::MutexLock lock(&mutex_);
-  stopped_ = true;
-  for (const Upload* upload : under_way_) {
-    if (upload->cancel_) upload->cancel_();
+  {
+    const absl::MutexLock lock(&mutex_);
+    stopped_ = true;
   }
+  CancelLate(SteadyTime::Now());
 }
 
 }  // namespace thinwire

@@ -40,20 +40,6 @@ absl::Status NotOurs(const std::string& why) {
   return absl::FailedPreconditionError(absl::StrCat("shared memory: ", why));
 }
 
-// A file descriptor that is closed unless Keep takes it.
-class File {
- public:
-  explicit File(int number) : number_(number) {}
-  ~File() {
-    if (number_ >= 0) close(number_);
-  }
-  int number() const { return number_; }
-  int Keep() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
-
 // Identifies the memory. The peer may write here at any time, so Open reads it once.
 struct MemoryLabel {
   uint64_t magic;
@@ -105,15 +91,15 @@ uint8_t* SharedMemory::Slot(bool dials, uint32_t slot) const {
 absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Create(size_t slot_bytes) {
   static_assert(sizeof(Header) <= kPageBytes);
   slot_bytes = (slot_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-  File file(memfd_create("thinwire-link", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (file.number() < 0) return Failed("memfd_create");
-  if (ftruncate(file.number(), static_cast<off_t>(BytesOf(slot_bytes, kSlots))) != 0) {
+  OwnedDescriptor file(memfd_create("thinwire-link", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file.get() < 0) return Failed("memfd_create");
+  if (ftruncate(file.get(), static_cast<off_t>(BytesOf(slot_bytes, kSlots))) != 0) {
     return Failed("ftruncate");
   }
-  if (fcntl(file.number(), F_ADD_SEALS, kSeals) != 0) return Failed("F_ADD_SEALS");
-  ASSIGN_OR_RETURN(uint8_t* const memory, Map(file.number(), BytesOf(slot_bytes, kSlots)));
+  if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) return Failed("F_ADD_SEALS");
+  ASSIGN_OR_RETURN(uint8_t* const memory, Map(file.get(), BytesOf(slot_bytes, kSlots)));
   std::shared_ptr<SharedMemory> made(
-      new SharedMemory(file.Keep(), memory, slot_bytes, End::kDials));
+      new SharedMemory(std::move(file), memory, slot_bytes, End::kDials));
   MemoryLabel& label = made->header()->label;
   label.magic = kMagic;
   label.slot_bytes = slot_bytes;
@@ -125,7 +111,7 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Create(size_t slot_b
 
 std::string SharedMemory::Ticket() const {
   const std::string token(header()->label.token, kTokenBytes);
-  return absl::StrCat(getpid(), " ", file_, " ", absl::BytesToHexString(token));
+  return absl::StrCat(getpid(), " ", file_.get(), " ", absl::BytesToHexString(token));
 }
 
 absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Open(const std::string& ticket) {
@@ -139,16 +125,16 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Open(const std::stri
   const std::string path = absl::StrCat("/proc/", process, "/fd/", number);
   // The process id may now belong to another process and the number to any file, so opening it must
   // have no effect.
-  File file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (file.number() < 0) return Failed("open");
+  const OwnedDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (file.get() < 0) return Failed("open");
   struct stat about = {};
-  if (fstat(file.number(), &about) != 0) return Failed("fstat");
-  const int seals = fcntl(file.number(), F_GET_SEALS);
+  if (fstat(file.get(), &about) != 0) return Failed("fstat");
+  const int seals = fcntl(file.get(), F_GET_SEALS);
   if (!S_ISREG(about.st_mode) || seals < 0 || (seals & kSeals) != kSeals) {
     return NotOurs("the ticket is of another file");
   }
   MemoryLabel found;
-  if (pread(file.number(), &found, sizeof(found), 0) != sizeof(found) || found.magic != kMagic ||
+  if (pread(file.get(), &found, sizeof(found), 0) != sizeof(found) || found.magic != kMagic ||
       absl::BytesToHexString(std::string(found.token, kTokenBytes)) != parts[2]) {
     return NotOurs("the ticket is of other memory");
   }
@@ -157,9 +143,9 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Open(const std::stri
       static_cast<uint64_t>(about.st_size) != BytesOf(found.slot_bytes, kSlots)) {
     return NotOurs(absl::StrCat(about.st_size, " bytes with slots of ", found.slot_bytes));
   }
-  ASSIGN_OR_RETURN(uint8_t* const memory, Map(file.number(), BytesOf(found.slot_bytes, kSlots)));
+  ASSIGN_OR_RETURN(uint8_t* const memory, Map(file.get(), BytesOf(found.slot_bytes, kSlots)));
   return std::shared_ptr<SharedMemory>(
-      new SharedMemory(/*file=*/-1, memory, found.slot_bytes, End::kListens));
+      new SharedMemory(OwnedDescriptor(-1), memory, found.slot_bytes, End::kListens));
 }
 
 SharedMemory::~SharedMemory() {
@@ -169,7 +155,6 @@ SharedMemory::~SharedMemory() {
     }
   }
   munmap(memory_, BytesOf(slot_bytes_, kSlots));
-  if (file_ >= 0) close(file_);
 }
 
 void SharedMemory::LockFor(DirectCopies* copies, std::function<void(const std::string&)> on_note) {

@@ -15,8 +15,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/owned_descriptor.h"
 #include "base/steady_time.h"
 #include "tensor/direct_copies.h"
 #include "wire/frame.h"
@@ -73,8 +75,8 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   struct Header;
   enum class End { kDials, kListens };
 
-  SharedMemory(int file, uint8_t* memory, size_t slot_bytes, End end)
-      : file_(file), memory_(memory), slot_bytes_(slot_bytes), end_(end) {}
+  SharedMemory(OwnedDescriptor file, uint8_t* memory, size_t slot_bytes, End end)
+      : file_(std::move(file)), memory_(memory), slot_bytes_(slot_bytes), end_(end) {}
 
   bool dials() const { return end_ == End::kDials; }
   Header* header() const;
@@ -82,7 +84,7 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   // Returns a slot that the dialling end writes, or that the other end writes.
   uint8_t* Slot(bool dials, uint32_t slot) const;
 
-  const int file_;  // opened by the peer; -1 at the other end
+  const OwnedDescriptor file_;  // opened by the peer; none at the other end
   uint8_t* const memory_;
   const size_t slot_bytes_;
   const End end_;

@@ -59,6 +59,8 @@ class Fleet {
   // stages. FailedPrecondition names a stage of another build than `options` ask for, and both
   // builds.
   absl::Status Acquire(std::vector<AcquireResponse>* answers);
+  // Returns whether Acquire has succeeded.
+  bool acquired() const { return acquired_; }
 
   // Calls `work` for every stage at once, each on its own thread, and returns when all have
   // returned. When one fails, here or through Fail, the others are cancelled after the grace and

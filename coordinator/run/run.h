@@ -1,5 +1,5 @@
-// The epoch loop: configures and connects the stages, trains and evaluates, writes checkpoints,
-// continues from them, and fills in the summary.
+// A run of training on a fleet's stages, from the first step or a checkpoint to the last epoch,
+// across the losses of stages.
 #pragma once
 
 #include <functional>

@@ -1,23 +1,15 @@
-// Both ends of a boundary, joined by a memory link.
+// What crosses a boundary, and what both ends tell of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <memory>
-#include <thread>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/steady_time.h"
-#include "compress/cpu/kernels.h"
-#include "stage_server/boundary/receiver.h"
-#include "stage_server/boundary/sender.h"
-#include "tensor/cpu/device.h"
-#include "wire/memory_link.h"
+#include "stage_server/boundary/boundary_testing.h"
 
 namespace thinwire {
 namespace {
@@ -29,94 +21,6 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsNan;
 using ::testing::Not;
-
-// Both ends of the activations of one cut.
-class BoundaryTest : public ::testing::TestWithParam<Worker> {
- protected:
-  void SetUp() override {
-    spec_.name = "layer1";
-    spec_.peer = "stage 7 (somewhere)";
-    spec_.direction = DIRECTION_ACTIVATION;
-    spec_.sample = {1, 4};
-    spec_.max_batch = 2;
-    spec_.capacity = 2;
-    spec_.error_every = 1;
-    spec_.device = CpuDevice();
-    spec_.kernels = CpuCodecKernels();
-    spec_.codec.kind = CodecKind::kTopK;
-    spec_.codec.scope = Scope::kSample;
-    spec_.codec.ratio = 0.5;
-    Make(GetParam());
-  }
-
-  // Makes both ends; `change` edits the receiver's specification only.
-  void Make(
-      Worker worker, const std::function<void(BoundarySpec*)>& change = [](BoundarySpec*) {},
-      SupportMaps* at_sender = nullptr, SupportMaps* at_receiver = nullptr) {
-    receiver_.reset();
-    sender_.reset();
-    BoundarySpec of_receiver = spec_;
-    change(&of_receiver);
-    LinkOptions up, down;
-    up.name = down.name = spec_.name;
-    up.receives = DIRECTION_GRADIENT;
-    down.receives = spec_.direction;
-    up.max_payload_bytes = down.max_payload_bytes = *MaxPayloadBytes(spec_);
-    up.queue_capacity = down.queue_capacity = 8;
-    std::tie(up_, down_) = NewMemoryLinks(up, down);
-    sender_ = *BoundarySender::New(spec_, up_.get(), worker, at_sender);
-    receiver_ = *BoundaryReceiver::New(of_receiver, down_.get(), worker, at_receiver);
-  }
-
-  // Returns an epoch of `batches` batches of one sample.
-  static std::shared_ptr<const EpochRows> Rows(uint32_t epoch, int64_t batches) {
-    return std::make_shared<const EpochRows>(
-        EpochSpec{{ShuffleKind::kSamples, 0, /*batch_size=*/1}, 1, epoch, /*samples=*/batches},
-        /*needs_ids=*/false);
-  }
-  // Starts epoch 1.
-  void StartEpoch(int64_t batches = 9) {
-    sender_->StartEpoch(Rows(1, batches));
-    receiver_->StartEpoch(Rows(1, batches));
-  }
-  // Sends a message of `key` and returns what the receiver, which wants `expected`, says.
-  absl::Status SendTo(const MessageKey& key, BoundaryReceiver::Expected expected) {
-    EXPECT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
-    expected.key = key;
-    return receiver_->Receive(expected, Soon()).status();
-  }
-
-  // Sends a message of `key` and waits until the worker has taken it from the link.
-  void SendAndAwaitArrival(const MessageKey& key) {
-    const double before = receiver_->statistics().last_receive_unix_seconds;
-    EXPECT_TRUE(sender_->Send(key, 5, true, Of({1, 2, 3, 4})).ok());
-    while (receiver_->statistics().last_receive_unix_seconds == before) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
-  }
-
-  static Tensor Of(std::vector<float> values, int64_t batch = 1) {
-    Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32,
-                                 {batch, static_cast<int64_t>(values.size()) / batch});
-    std::copy(values.begin(), values.end(), x.floats().begin());
-    return x;
-  }
-  static MessageKey Key(uint64_t step) { return {PHASE_TRAIN, {}, 0, 1, step, 0}; }
-  static SteadyTime Soon() { return SteadyTime::Now() + absl::Seconds(30); }
-  static BoundaryReceiver::Expected Expect(uint64_t step) {
-    BoundaryReceiver::Expected expected;
-    expected.key = Key(step);
-    expected.batch = 1;
-    expected.compressed = true;
-    expected.sample_digest = 5;
-    return expected;
-  }
-
-  BoundarySpec spec_;
-  std::unique_ptr<Link> up_, down_;
-  std::unique_ptr<BoundarySender> sender_;
-  std::unique_ptr<BoundaryReceiver> receiver_;
-};
 
 TEST_P(BoundaryTest, ATextMayHaveFewerPositionsThanASample) {
   spec_.sample = {1, 3, 2};
@@ -230,34 +134,6 @@ TEST_P(BoundaryTest, ASumOfSquaresIsTrainingsTrafficWithoutATensor) {
   EXPECT_GT(sent.train.wire_bytes, 0u);
 }
 
-TEST_P(BoundaryTest, ASumOfSquaresOfAnotherStepOrInsteadOfATensorIsRefused) {
-  MessageKey key = Key(3);
-  key.phase = PHASE_GRADIENT_NORM;
-  ASSERT_TRUE(sender_->SendSumOfSquares(key, 1).ok());
-  key.step = 4;
-  const absl::Status other = receiver_->ReceiveSumOfSquares(key, Soon()).status();
-  EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(other.message()),
-              AllOf(HasSubstr("sum of squares of gradients before cut 0, epoch 1, step 4"),
-                    HasSubstr("got the"), HasSubstr("step 3")));
-  ASSERT_TRUE(sender_->SendSumOfSquares(key, 1).ok());
-  const absl::Status tensor = receiver_->Receive(Expect(4), Soon()).status();
-  EXPECT_EQ(tensor.code(), absl::StatusCode::kInvalidArgument);
-}
-
-TEST_P(BoundaryTest, ABasisWhereNoneIsLearnedIsRefused) {
-  MessageKey key = Key(3);
-  key.phase = PHASE_BASIS;
-  ASSERT_TRUE(sender_->Send(key, 0, /*compress=*/false, Of({1, 2, 3, 4})).ok());
-  BoundaryReceiver::Expected expected = Expect(3);
-  expected.key = key;
-  const absl::Status refused = receiver_->Receive(expected, Soon()).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("gradient of the basis before cut 0, epoch 1, step 3"),
-                    HasSubstr("nothing is learned here")));
-}
-
 TEST_P(BoundaryTest, ASenderInTheCallersThreadGivesWhatTheReceiverUses) {
   if (GetParam() == Worker::kOwnThread) GTEST_SKIP() << "it works later";
   for (const FeedbackKind kind : {FeedbackKind::kNone, FeedbackKind::kEf, FeedbackKind::kEf21}) {
@@ -273,87 +149,6 @@ TEST_P(BoundaryTest, ASenderInTheCallersThreadGivesWhatTheReceiverUses) {
       EXPECT_THAT(received->tensor.floats(), ElementsAreArray(values));
     }
   }
-}
-
-TEST_P(BoundaryTest, AnotherStepIsRefusedNamingBoth) {
-  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4})).ok());
-  const absl::Status status = receiver_->Receive(Expect(2), Soon()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("layer1"), HasSubstr("step 2"), HasSubstr("step 1")));
-}
-
-// A step early, a step late and an epoch ahead: a message that would change state is refused by its
-// number, before any digest could show the damage.
-TEST_P(BoundaryTest, WhatDoesNotComeNextIsRefusedBeforeItTouchesState) {
-  spec_.feedback.kind = FeedbackKind::kEf21;
-  spec_.feedback.digest_every = 1;
-  MessageKey ahead = Key(10);
-  ahead.epoch = 2;
-  for (const MessageKey& key : {Key(1), Key(3), ahead}) {
-    Make(GetParam());
-    StartEpoch();
-    ASSERT_TRUE(SendTo(Key(1), Expect(1)).ok());
-    sender_->StartEpoch(Rows(key.epoch, 9));
-    const absl::Status status = SendTo(key, Expect(key.step));
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("cut layer1, from stage 7 (somewhere)"),
-                      HasSubstr(absl::StrCat("step ", key.step, ", microbatch 0: want epoch 1, ",
-                                             "step 2, microbatch 0"))));
-    EXPECT_EQ(receiver_->feedback().state()->keys().size(), 1u);
-  }
-}
-
-TEST_P(BoundaryTest, OtherSamplesAreRefused) {
-  ASSERT_TRUE(sender_->Send(Key(1), 6, true, Of({1, 2, 3, 4})).ok());
-  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
-              HasSubstr("do not read the same samples"));
-}
-
-TEST_P(BoundaryTest, AnotherBatchSizeIsRefused) {
-  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4, 5, 6, 7, 8}, 2)).ok());
-  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
-              HasSubstr("2 samples, want 1"));
-}
-
-TEST_P(BoundaryTest, ACompressedMessageIsRefusedWhereAnExactOneIsExpected) {
-  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4})).ok());
-  BoundaryReceiver::Expected expected = Expect(1);
-  expected.compressed = false;
-  EXPECT_THAT(std::string(receiver_->Receive(expected, Soon()).status().message()),
-              HasSubstr("codec topk("));
-}
-
-TEST_P(BoundaryTest, WithoutStateNothingIsAFirstVisit) {
-  const Tensor x = Of({1, 2, 3, 4});
-  Message message;
-  message.key = Key(1);
-  message.key.direction = spec_.direction;
-  message.shape = x.shape();
-  message.sample_digest = 5;
-  message.first_visit = true;  // would excuse that it is exact
-  message.payload = {x.buffer(), {static_cast<const uint8_t*>(x.data()), x.bytes()}};
-  up_->Send(std::move(message));
-  const absl::Status status = receiver_->Receive(Expect(1), Soon()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("layer1"), HasSubstr("first_visit")));
-}
-
-TEST_P(BoundaryTest, AShapeThatIsNotTheCutsIsRefused) {
-  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3})).ok());
-  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
-              AllOf(HasSubstr("shape [1, 3]"), HasSubstr("[2, 4]")));
-}
-
-TEST_P(BoundaryTest, NanNamesCutDirectionAndStep) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  absl::Status status = sender_->Send(Key(17), 5, true, Of({1, nan, 3, 4}));
-  // A worker closes the link with its reason, which ends the wait at its other direction.
-  if (status.ok()) status = up_->Receive(Soon()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("layer1"), HasSubstr("activation"), HasSubstr("step 17")));
 }
 
 TEST_P(BoundaryTest, NanPassesExactlyWhereItMayAndNoStateRemembersIt) {
@@ -382,12 +177,6 @@ TEST_P(BoundaryTest, NanPassesExactlyWhereItMayAndNoStateRemembersIt) {
   }
 }
 
-TEST_P(BoundaryTest, AnExactMessageIsRefusedWhereACompressedOneIsExpected) {
-  ASSERT_TRUE(sender_->Send(Key(1), 5, /*compress=*/false, Of({1, 2, 3, 4})).ok());
-  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
-              AllOf(HasSubstr("codec none"), HasSubstr("want topk(")));
-}
-
 TEST_P(BoundaryTest, TheLevelOfItsEpochIsTakenAndNoOther) {
   spec_.level.kind = LevelKind::kByEpoch;
   spec_.level.by_epoch = {{2, 0.25}};
@@ -401,35 +190,6 @@ TEST_P(BoundaryTest, TheLevelOfItsEpochIsTakenAndNoOther) {
   ASSERT_TRUE(sender_->Send(expected.key, 5, true, Of({1, -4, 3, 0.5})).ok());
   EXPECT_THAT(std::string(receiver_->Receive(expected, Soon()).status().message()),
               AllOf(HasSubstr("ratio=0.25"), HasSubstr("ratio=0.75")));
-}
-
-TEST_P(BoundaryTest, AGradientOnASupportThatNobodyKnowsIsRefused) {
-  spec_.direction = DIRECTION_GRADIENT;
-  spec_.codec = CodecSpec();
-  spec_.codec.kind = CodecKind::kTopK;
-  spec_.codec.indices = Indices::kShared;
-  SupportMaps at_sender, at_receiver;
-  const MessageKey key = Key(1);
-  at_sender.Put(key, *SupportMap::Of(Of({0, 1, 0, 1}), CpuCodecKernels()));
-  Make(
-      GetParam(), [](BoundarySpec*) {}, &at_sender, &at_receiver);
-  ASSERT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
-  EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),
-              HasSubstr("its support is not known"));
-
-  at_sender.Put(key, *SupportMap::Of(Of({0, 1, 0, 1}), CpuCodecKernels()));
-  at_receiver.Put(key, *SupportMap::Of(Of({0, 2, 0, 2}), CpuCodecKernels()));
-  Make(
-      GetParam(), [](BoundarySpec*) {}, &at_sender, &at_receiver);
-  ASSERT_TRUE(sender_->Send(key, 5, true, Of({1, -4, 3, 0.5})).ok());
-  EXPECT_THAT(receiver_->Receive(Expect(1), Soon())->tensor.floats(), ElementsAre(0, -4, 0, 0.5));
-}
-
-TEST_P(BoundaryTest, ADeadlineNamesCutAndMessage) {
-  const absl::Status status =
-      receiver_->Receive(Expect(3), SteadyTime::Now() + absl::Milliseconds(5)).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("layer1"));
 }
 
 // A link that claims to have sent everything by the given way.
@@ -470,82 +230,6 @@ INSTANTIATE_TEST_SUITE_P(Workers, BoundaryTest,
                          [](const auto& info) {
                            return info.param == Worker::kInline ? "Inline" : "OwnThread";
                          });
-
-using BoundaryWorkerTest = BoundaryTest;
-
-TEST_P(BoundaryWorkerTest, MoreMessagesThanTheScheduleAllowsAreTheSendersError) {
-  for (uint64_t step = 1; step <= 3; ++step) {
-    ASSERT_TRUE(sender_->Send(Key(step), 5, true, Of({1, 2, 3, 4})).ok());
-  }
-  EXPECT_FALSE(up_->Receive(Soon()).ok());  // returns once the receiver has closed the link
-  EXPECT_TRUE(receiver_->Receive(Expect(1), Soon()).ok());
-  EXPECT_TRUE(receiver_->Receive(Expect(2), Soon()).ok());
-  const absl::Status status = receiver_->Receive(Expect(3), Soon()).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 7 (somewhere)"));
-}
-
-// The worker has taken a message of an epoch that the executor has not begun.
-TEST_P(BoundaryWorkerTest, StopEndsAWaitForAnEpochToo) {
-  spec_.feedback.kind = FeedbackKind::kEf21;
-  Make(GetParam());
-  StartEpoch(/*batches=*/1);
-  ASSERT_TRUE(SendTo(Key(1), Expect(1)).ok());
-  BoundaryReceiver::Expected expected = Expect(2);
-  expected.key.epoch = 2;
-  sender_->StartEpoch(Rows(2, 1));
-  SendAndAwaitArrival(expected.key);
-  absl::Status status;
-  std::thread executor([&] { status = receiver_->Receive(expected, Soon()).status(); });
-  receiver_->Stop(absl::CancelledError("enough"));
-  executor.join();
-  EXPECT_EQ(status, absl::CancelledError("enough"));
-}
-
-TEST_P(BoundaryWorkerTest, AMessageOfTheNextEpochWaitsUntilItBegins) {
-  spec_.feedback.kind = FeedbackKind::kEf21;
-  Make(GetParam());
-  StartEpoch(/*batches=*/1);
-  ASSERT_TRUE(SendTo(Key(1), Expect(1)).ok());
-  BoundaryReceiver::Expected expected = Expect(2);
-  expected.key.epoch = 2;
-  sender_->StartEpoch(Rows(2, 1));
-  SendAndAwaitArrival(expected.key);
-  receiver_->StartEpoch(Rows(2, 1));
-  const auto received = receiver_->Receive(expected, Soon());
-  EXPECT_TRUE(received.ok()) << received.status();
-}
-
-TEST_P(BoundaryWorkerTest, AnEpochThatDoesNotBeginIsWaitedForUntilTheDeadline) {
-  spec_.feedback.kind = FeedbackKind::kEf21;
-  spec_.patience = std::make_shared<Patience>(absl::Milliseconds(5));
-  Make(GetParam());
-  sender_->StartEpoch(Rows(1, 9));
-  const absl::Status status = SendTo(Key(1), Expect(1));
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("layer1, from stage 7 (somewhere)"),
-                    HasSubstr("epoch 1 has not begun here within 5ms")));
-}
-
-// Told of it ten times a second, as a coordinator tells a stage of what the others do.
-TEST_P(BoundaryWorkerTest, AMessageIsWaitedForAsLongAsTheRunAdvances) {
-  spec_.patience = std::make_shared<Patience>(absl::Seconds(3));
-  Make(GetParam());
-  StartEpoch(/*batches=*/1);
-  std::thread others([&] {
-    for (uint64_t advances = 1; advances <= 35; ++advances) {
-      spec_.patience->RunAdvanced(advances, SteadyTime::Now());
-      absl::SleepFor(absl::Milliseconds(100));
-    }
-    EXPECT_TRUE(sender_->Send(Key(1), 5, true, Of({1, -4, 3, 0.5})).ok());
-  });
-  const auto received = receiver_->Receive(Expect(1), spec_.patience->Deadline());
-  EXPECT_TRUE(received.ok()) << received.status();
-  others.join();
-}
-
-INSTANTIATE_TEST_SUITE_P(Workers, BoundaryWorkerTest, ::testing::Values(Worker::kOwnThread));
 
 }  // namespace
 }  // namespace thinwire

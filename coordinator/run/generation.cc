@@ -1,0 +1,200 @@
+#include "coordinator/run/generation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "config/experiment.h"
+#include "coordinator/run/captures.h"
+#include "coordinator/run/evaluation.h"
+#include "coordinator/run/model_shares.h"
+#include "coordinator/run/restore.h"
+#include "coordinator/run/resumable.h"
+
+namespace thinwire {
+
+absl::Status Generation::Run() {
+  const absl::Status status = RunEpochs();
+  // The fetch of a checkpoint continues through an interruption, or begins with it.
+  if (checkpointer_ && fleet_.interrupted()) {
+    checkpointer_->WriteHeld();
+    checkpointer_->Finish().IgnoreError();
+  }
+  checkpointer_.reset();  // waits, as it calls stages of a fleet that the caller may end
+  if (!status.ok() && fleet_.interrupted()) RETURN_IF_ERROR(reports_.WarnOfNoTrace());
+  return status;
+}
+
+absl::Status Generation::RunEpochs() {
+  const TraceSteps* const trace = options_.trace ? &*options_.trace : nullptr;
+  ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, &fleet_, &summary_));
+  RETURN_IF_ERROR(start_.from != nullptr ? RestoreFrom(*start_.from) : BeginAnew());
+  RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
+  RETURN_IF_ERROR(reports_.StartTrace(StepsPerEpoch() * experiment_.epochs()));
+  RETURN_IF_ERROR(observer_.OnStart(Plan()));
+  MakeCheckpointer();
+  while (static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
+    RETURN_IF_ERROR(RunEpoch(static_cast<uint32_t>(summary_.epochs_size()) + 1));
+  }
+  return checkpointer_ ? checkpointer_->Finish() : absl::OkStatus();
+}
+
+absl::Status Generation::BeginAnew() {
+  const RunProgress nothing;
+  RETURN_IF_ERROR(SetProgress(nothing, /*step=*/0));
+  if (!experiment_.has_init()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment_));
+  return initial.Import(&fleet_);
+}
+
+absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
+  const CheckpointManifest& manifest = from.manifest;
+  if (manifest.steps_per_epoch() != StepsPerEpoch()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(from.path, ": an epoch had ", manifest.steps_per_epoch(), " steps, now has ",
+                     StepsPerEpoch(), ": want the same data and batch size"));
+  }
+  ASSIGN_OR_RETURN(const Experiment then, ExperimentOf(from));
+  RETURN_IF_ERROR(CheckData(then, from));
+  ASSIGN_OR_RETURN(const RestorePlan plan, PlanRestore(then, experiment_, manifest));
+  for (const std::string& reset : plan.resets) RETURN_IF_ERROR(observer_.OnWarning(reset));
+  RETURN_IF_ERROR(Restore(experiment_, from, plan, &fleet_));
+  RETURN_IF_ERROR(RemoveCheckpointsAfter(options_.checkpoints, manifest.step()));
+  return SetProgress(manifest.progress(), manifest.step());
+}
+
+// Checks that the data are those that the run began with, or warns that they are others.
+absl::Status Generation::CheckData(const Experiment& then, const FoundCheckpoint& from) {
+  Provenance* provenance = summary_.mutable_provenance();
+  const auto other = OtherData(then, experiment_, from.manifest, *provenance);
+  if (other.ok()) return other->empty() ? absl::OkStatus() : observer_.OnWarning(*other);
+  // The summary keeps the digest of the data that was trained on.
+  provenance->set_train_digest(from.manifest.train_digest());
+  provenance->set_test_digest(from.manifest.test_digest());
+  *summary_.mutable_epochs() = from.manifest.progress().epochs();
+  *summary_.mutable_boundaries() = from.manifest.progress().boundaries();
+  return absl::Status(other.status().code(),
+                      absl::StrCat(from.path, ": ", other.status().message()));
+}
+
+absl::Status Generation::SetProgress(const RunProgress& progress, uint64_t step) {
+  if (options_.cut_record) RETURN_IF_ERROR(options_.cut_record(progress));
+  reports_.ContinueFrom(progress, step, start_.lost_at);
+  return absl::OkStatus();
+}
+
+void Generation::MakeCheckpointer() {
+  if (options_.checkpoints.empty() || !WantsCheckpoints()) return;
+  checkpointer_.emplace(
+      CheckpointerOptions{
+          options_.checkpoints, experiment_.checkpoint().keep(), options_.beside,
+          start_.from != nullptr ? start_.from->manifest.progress().epochs_kept() : EpochsKept()},
+      &fleet_,
+      [this](const CheckpointManifest& manifest) { reports_.OnCheckpoint(manifest, &fleet_); });
+}
+
+uint64_t Generation::StepsPerEpoch() const {
+  const uint64_t batch = experiment_.data().batch_size();
+  return (placed_.data.train_samples() + batch - 1) / batch;
+}
+
+RunPlan Generation::Plan() const {
+  return {experiment_.epochs(), StepsPerEpoch(), placed_.data.train_samples(), placed_.stages,
+          summary_.device()};
+}
+
+// Does what is left of the epoch, which may have been trained in part or may lack its evaluation.
+absl::Status Generation::RunEpoch(uint32_t epoch) {
+  absl::Status status;
+  fleet_.set_in_epoch(true);
+  while (status.ok() && reports_.step() < epoch * StepsPerEpoch()) status = TrainPart(epoch);
+  fleet_.set_in_epoch(false);
+  if (status.ok() && fleet_.ended_after_step()) status = absl::CancelledError("interrupted");
+  if (status.ok() || fleet_.ended_after_step()) {
+    const absl::Status told = observer_.OnTrained(epoch);
+    if (!told.ok()) status = told;
+  }
+  RETURN_IF_ERROR(status);
+  EpochRecord record = reports_.EndEpoch(epoch);
+  if (IsEvaluationDue(experiment_, epoch)) {
+    RETURN_IF_ERROR(Evaluate(experiment_, placed_.data, epoch, &fleet_, &observer_, &record));
+  }
+  *summary_.add_epochs() = record;  // counts when it is complete
+  return observer_.OnEpoch(record);
+}
+
+bool Generation::IsCheckpointDue(uint64_t step) const {
+  const CheckpointsConfig& config = experiment_.checkpoint();
+  if (config.every_steps() > 0 && step % config.every_steps() == 0) return true;
+  if (step % StepsPerEpoch() != 0 || config.every_epochs() == 0) return false;
+  const uint64_t epoch = step / StepsPerEpoch();
+  return epoch % config.every_epochs() == 0 || epoch == experiment_.epochs();
+}
+
+bool Generation::WantsCheckpoints() const {
+  return experiment_.checkpoint().every_steps() > 0 || experiment_.checkpoint().every_epochs() > 0;
+}
+
+// Trains the steps up to the next checkpoint or to the epoch's end.
+absl::Status Generation::TrainPart(uint32_t epoch) {
+  const uint64_t before = reports_.step(), every = experiment_.checkpoint().every_steps();
+  uint64_t last = epoch * StepsPerEpoch();
+  if (every > 0) last = std::min(last, (before / every + 1) * every);
+  absl::Status status = TrainSteps(epoch, before + 1, last);
+  if (!status.ok() && !fleet_.ended_after_step()) return status;
+  const uint64_t after = reports_.step();
+  absl::Status kept = FetchCaptures(experiment_, before, after, &fleet_, &observer_);
+  if (kept.ok()) kept = reports_.TellTrace(before);
+  const bool is_due = status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0;
+  // An interrupted evaluation leaves no stage to ask, so the checkpoint is held before it.
+  const bool may_be_due =
+      WantsCheckpoints() && after == epoch * StepsPerEpoch() && IsEvaluationDue(experiment_, epoch);
+  if (kept.ok() && (is_due || may_be_due) && checkpointer_) kept = HoldCheckpoint(epoch);
+  if (kept.ok() && is_due && checkpointer_) checkpointer_->WriteHeld();
+  if (kept.ok() && !status.ok() && checkpointer_) kept = checkpointer_->Finish();
+  return kept.ok() ? status : kept;
+}
+
+absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t last) {
+  TrainRequest request;
+  request.set_epoch(epoch);
+  request.set_samples(placed_.data.train_samples());
+  request.set_first_step(first);
+  request.set_last_step(last);
+  reports_.BeginPart();
+  const absl::Status status = fleet_.TrainOnAll([&](StageClient& stage) {
+    return stage.Train(request, [&](const StageEvent& event) {
+      return reports_.Take(stage.stage(), event, &fleet_);
+    });
+  });
+  reports_.EndPart();
+  RETURN_IF_ERROR(status);
+  const uint64_t samples =
+      std::min((last - (epoch - 1) * StepsPerEpoch()) * experiment_.data().batch_size(),
+               placed_.data.train_samples());
+  return reports_.CheckPart(epoch, last, samples);
+}
+
+absl::Status Generation::HoldCheckpoint(uint32_t epoch) {
+  const std::string& codec_state = experiment_.checkpoint().codec_state();
+  const uint64_t step = reports_.step();
+  const bool is_epoch_end = step % StepsPerEpoch() == 0;
+  CheckpointManifest manifest;
+  manifest.set_run(options_.run);
+  manifest.set_step(step);
+  manifest.set_epoch(epoch);
+  manifest.set_steps_per_epoch(StepsPerEpoch());
+  manifest.set_build_id(summary_.provenance().build_id());
+  manifest.set_experiment(ToYaml(experiment_));
+  manifest.set_train_digest(summary_.provenance().train_digest());
+  manifest.set_test_digest(summary_.provenance().test_digest());
+  RunProgress* progress = manifest.mutable_progress();
+  reports_.Save(progress);
+  *progress->mutable_events() = summary_.events();
+  if (options_.measure_record) RETURN_IF_ERROR(options_.measure_record(progress));
+  return checkpointer_->Hold(std::move(manifest), summary_.epochs(),
+                             codec_state == "full" || (codec_state == "epoch_end" && is_epoch_end));
+}
+
+}  // namespace thinwire

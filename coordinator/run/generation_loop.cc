@@ -1,0 +1,86 @@
+#include "coordinator/run/generation_loop.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+RunEvent EventNow(const char* type, const std::optional<FoundCheckpoint>& from) {
+  RunEvent event;
+  event.set_type(type);
+  event.set_time(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()));
+  event.set_step(from ? from->manifest.step() : 0);
+  return event;
+}
+
+const char* NameOf(Failure::Kind kind) {
+  switch (kind) {
+    case Failure::Kind::kDead:
+      return "dead";
+    case Failure::Kind::kSilent:
+      return "silent";
+    case Failure::Kind::kUnleased:
+      return "unleased";
+    case Failure::Kind::kEnds:
+      return "ends";
+    case Failure::Kind::kError:
+      return "error";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::Status GenerationLoop::Run(Fleet* fleet) {
+  if (options_.from) {
+    from_ = options_.from;
+    *summary_.mutable_events() = from_->manifest.progress().events();
+    RETURN_IF_ERROR(Tell(EventNow("resumed", from_)));
+  }
+  for (;;) {
+    const absl::Status status = run_({fleet, from_ ? &*from_ : nullptr, lost_at_});
+    if (status.ok() || fleet->interrupted()) return status;
+    const std::optional<Failure> loss = LossToMakeGood(fleet);
+    if (!loss) return status;
+    ASSIGN_OR_RETURN(fleet, GoOn(*loss));
+  }
+}
+
+std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
+  if (!options_.next_generation) return std::nullopt;
+  // Training that ended after a whole step was asked to: by a stage that leaves, or by the user.
+  if (fleet->ended_after_step()) return fleet->leaving();
+  std::optional<Failure> cause = fleet->cause();
+  if (!cause || !IsLoss(*cause)) return std::nullopt;
+  // A stage that was never there cannot be lost; one that was started and died can.
+  const bool was_there = fleet->acquired() || cause->kind == Failure::Kind::kDead;
+  if (!was_there || fleet->interrupted() || !restarts_.Allow(SteadyTime::Now())) {
+    return std::nullopt;
+  }
+  return cause;
+}
+
+absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss) {
+  absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(options_.checkpoints);
+  if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
+  from_.reset();
+  if (found.ok()) from_ = *std::move(found);
+  RunEvent event = EventNow("restarted", from_);
+  event.set_stage(static_cast<uint32_t>(loss.stage));
+  event.set_reason(NameOf(loss.kind));
+  event.set_error(std::string(loss.status.message()));
+  lost_at_ = SteadyTime::Now();
+  RETURN_IF_ERROR(Tell(event));
+  return options_.next_generation(loss);
+}
+
+absl::Status GenerationLoop::Tell(const RunEvent& event) {
+  *summary_.add_events() = event;
+  return observer_.OnEvent(event);
+}
+
+}  // namespace thinwire

@@ -1,0 +1,65 @@
+// The generations of a run, one after another: what a loss ends, the next one continues.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "base/steady_time.h"
+#include "coordinator/checkpoint/folder.h"
+#include "coordinator/fleet/failure.h"
+#include "coordinator/fleet/fleet.h"
+#include "coordinator/run/observer.h"
+#include "coordinator/run/restart_budget.h"
+#include "coordinator/run/run.h"
+#include "proto/coordinator.pb.h"
+
+namespace thinwire {
+
+// What a generation begins with.
+struct GenerationStart {
+  Fleet* fleet = nullptr;
+  const FoundCheckpoint* from = nullptr;  // checkpoint that it continues from; null: none
+  std::optional<SteadyTime> lost_at;      // time of the loss that it makes good, if any
+};
+
+// Decides after each generation whether the run goes on, from which checkpoint and on which stages.
+// What a generation does in between is not its business.
+class GenerationLoop {
+ public:
+  // Trains until the run ends or is interrupted, or until a stage is lost.
+  using RunGeneration = std::function<absl::Status(const GenerationStart&)>;
+
+  // All arguments outlive this object. Of `options` it takes the checkpoints and the fleets.
+  GenerationLoop(const RunOptions& options, const RestartsConfig& restarts, RunGeneration run,
+                 RunObserver* observer, Summary* summary)
+      : options_(options),
+        restarts_(restarts),
+        run_(std::move(run)),
+        observer_(*observer),
+        summary_(*summary) {}
+
+  // Runs generation after generation, the first on the stages of `fleet`. Returns OK after the last
+  // epoch; otherwise the error of the generation after which the run does not go on, or what kept
+  // the next one from its begin.
+  absl::Status Run(Fleet* fleet);
+
+ private:
+  // Returns the loss that ended the generation on `fleet`, if the run goes on after it.
+  std::optional<Failure> LossToMakeGood(Fleet* fleet);
+  // Finds the last checkpoint, and the fleet that continues from it.
+  absl::StatusOr<Fleet*> GoOn(const Failure& loss);
+  absl::Status Tell(const RunEvent& event);
+
+  const RunOptions& options_;
+  RestartBudget restarts_;
+  const RunGeneration run_;
+  RunObserver& observer_;
+  Summary& summary_;
+  // The checkpoint that the next generation continues from.
+  std::optional<FoundCheckpoint> from_;
+  std::optional<SteadyTime> lost_at_;  // time of the last loss
+};
+
+}  // namespace thinwire

@@ -1,0 +1,28 @@
+// Which server carries which stage of a run, decided anew for each generation.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/fleet/fleet.h"
+#include "coordinator/run/observer.h"
+#include "coordinator/trace/trace.h"
+#include "proto/coordinator.pb.h"
+#include "proto/experiment.pb.h"
+#include "proto/stage.pb.h"
+
+namespace thinwire {
+
+// The stages of one generation on their servers.
+struct PlacedStages {
+  std::vector<RunPlan::Stage> stages;
+  ConfigureResponse data;  // of the first stage
+};
+
+// Leases the servers of `fleet` and makes them a pipeline: server i carries stage i of
+// `experiment`, with its share of its machine's cores, and sends to server i + 1. `trace` has the
+// steps to trace; null: none. Replaces what `summary` says of where the run is.
+absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const TraceSteps* trace,
+                                         Fleet* fleet, Summary* summary);
+
+}  // namespace thinwire

@@ -1,0 +1,148 @@
+#include "coordinator/run/training_reports.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "coordinator/run/boundary_totals.h"
+#include "coordinator/trace/steps.h"
+
+namespace thinwire {
+namespace {
+
+// Marks an observer's failure as the coordinator's own, whichever stage's report led to it.
+absl::Status OwnFailure(absl::Status status, Fleet* fleet) {
+  if (status.ok()) return status;
+  fleet->Fail({Failure::kCoordinator, Failure::Kind::kError, std::move(status)});
+  return absl::CancelledError("the run has failed");
+}
+
+}  // namespace
+
+TrainingReports::TrainingReports(std::vector<std::string> cuts, int stages,
+                                 std::optional<RunTrace> trace, RunObserver* observer,
+                                 Summary* summary)
+    : cuts_(std::move(cuts)),
+      stages_(stages),
+      observer_(*observer),
+      summary_(*summary),
+      tally_(cuts_, stages) {
+  if (trace) tracer_.emplace(*std::move(trace));
+}
+
+void TrainingReports::ContinueFrom(const RunProgress& progress, uint64_t step,
+                                   std::optional<SteadyTime> lost_at) {
+  *summary_.mutable_epochs() = progress.epochs();
+  *summary_.mutable_boundaries() = progress.boundaries();
+  absl::MutexLock lock(&mutex_);
+  tally_ = Tally(cuts_, stages_, progress, step);
+  lost_at_ = lost_at;
+}
+
+absl::Status TrainingReports::StartTrace(uint64_t last_step) {
+  if (!tracer_) return absl::OkStatus();
+  if (std::exchange(has_traced_, true)) {
+    tracer_->RestartAfter(step());
+    return absl::OkStatus();
+  }
+  return CheckTraceComes(tracer_->steps(), step(), last_step);
+}
+
+void TrainingReports::BeginPart() { part_start_ = SteadyTime::Now(); }
+
+void TrainingReports::EndPart() {
+  absl::MutexLock lock(&mutex_);
+  tally_.AddSeconds(SecondsSince(part_start_));
+}
+
+absl::Status TrainingReports::Take(int stage, const StageEvent& event, Fleet* fleet) {
+  if (event.has_trace()) return TakeTrace(stage, event.trace(), fleet);
+  absl::MutexLock lock(&mutex_);
+  return TakeTraining(stage, event, fleet);
+}
+
+absl::Status TrainingReports::TakeTraining(int stage, const StageEvent& event, Fleet* fleet) {
+  if (event.has_step()) {
+    tally_.Add(event.step());
+    TellRecovered();
+    return OwnFailure(observer_.OnStep(RecordOf(event.step())), fleet);
+  }
+  if (event.has_stage()) {
+    StageReport report = event.stage();
+    report.set_stage(static_cast<uint32_t>(stage));
+    RETURN_IF_ERROR(OwnFailure(observer_.OnTraffic(TakeTraffic(&report)), fleet));
+    tally_.Add(report);
+    return OwnFailure(TellTotals(tally_.Totals(SecondsSince(part_start_))), fleet);
+  }
+  return absl::OkStatus();
+}
+
+// Holds no lock while it asks the stage for its clock: the reports of other stages would wait.
+absl::Status TrainingReports::TakeTrace(int stage, const TraceReport& report, Fleet* fleet) {
+  if (!tracer_ || !tracer_->Add(stage, report, fleet)) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  return OwnFailure(observer_.OnTrace(tracer_->Upto(tracer_->steps().last())), fleet);
+}
+
+// After the first step behind a checkpoint, reports how long the recovery took.
+void TrainingReports::TellRecovered() {
+  if (!lost_at_ || summary_.events().empty()) return;
+  summary_.mutable_events()->rbegin()->set_seconds(SecondsSince(*lost_at_));
+  lost_at_.reset();
+}
+
+absl::Status TrainingReports::CheckPart(uint32_t epoch, uint64_t last_step, uint64_t samples) {
+  absl::MutexLock lock(&mutex_);
+  if (tally_.step() != last_step || tally_.epoch_samples() != samples) {
+    return absl::InternalError(absl::StrCat("epoch ", epoch, ": the last stage reported ",
+                                            tally_.epoch_samples(), " trained samples of ",
+                                            samples));
+  }
+  const std::vector<ComputeRecord> compute = tally_.Compute();
+  *summary_.mutable_compute() = {compute.begin(), compute.end()};
+  return TellTotals(tally_.Totals());
+}
+
+absl::Status TrainingReports::TellTrace(uint64_t before) {
+  const uint64_t now = step();
+  if (!tracer_ || now < tracer_->steps().first() || before >= tracer_->steps().last()) {
+    return absl::OkStatus();
+  }
+  return observer_.OnTrace(tracer_->Upto(now));
+}
+
+absl::Status TrainingReports::WarnOfNoTrace() {
+  const uint64_t now = step();
+  if (!tracer_ || now >= tracer_->steps().first()) return absl::OkStatus();
+  return observer_.OnWarning(absl::StrCat("trace: step ", tracer_->steps().first(),
+                                          " never came, the run ended with step ", now));
+}
+
+void TrainingReports::OnCheckpoint(const CheckpointManifest& manifest, Fleet* fleet) {
+  absl::MutexLock lock(&mutex_);
+  OwnFailure(observer_.OnCheckpoint(manifest), fleet).IgnoreError();
+}
+
+EpochRecord TrainingReports::EndEpoch(uint32_t epoch) {
+  absl::MutexLock lock(&mutex_);
+  EpochRecord record = tally_.EpochOf(epoch);
+  tally_.EndEpoch();
+  return record;
+}
+
+void TrainingReports::Save(RunProgress* progress) const {
+  absl::MutexLock lock(&mutex_);
+  tally_.Save(progress);
+}
+
+uint64_t TrainingReports::step() const {
+  absl::MutexLock lock(&mutex_);
+  return tally_.step();
+}
+
+absl::Status TrainingReports::TellTotals(const RunTotals& totals) {
+  *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
+  return observer_.OnTotals(totals);
+}
+
+}  // namespace thinwire

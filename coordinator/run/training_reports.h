@@ -1,0 +1,86 @@
+// What the stages report while they train, merged into one account of the run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "base/steady_time.h"
+#include "coordinator/fleet/fleet.h"
+#include "coordinator/run/observer.h"
+#include "coordinator/run/tally.h"
+#include "coordinator/run/trace_recorder.h"
+#include "proto/checkpoint.pb.h"
+#include "proto/coordinator.pb.h"
+#include "proto/stage.pb.h"
+
+namespace thinwire {
+
+// Merges the reports of all stages, of a step as of an epoch, and tells the observer of them. It
+// lasts as long as the run, whose generations follow each other. Only `Take` and `OnCheckpoint` may
+// be called on any thread.
+class TrainingReports {
+ public:
+  // `cuts` are those of BoundaryTotals. `trace` is the trace as it is before the first step;
+  // without it nothing is traced. `observer` and `summary` outlive this object.
+  TrainingReports(std::vector<std::string> cuts, int stages, std::optional<RunTrace> trace,
+                  RunObserver* observer, Summary* summary);
+
+  // Goes back, or ahead, to the `progress` that a checkpoint of `step` has; the summary has its
+  // epochs and boundaries then. `lost_at` is when the stage was lost that this makes good, if any.
+  void ContinueFrom(const RunProgress& progress, uint64_t step, std::optional<SteadyTime> lost_at);
+
+  // Checks the steps to trace against the `last_step` of the run. In the first generation they must
+  // be still to come; a later one traces those that are repeated.
+  absl::Status StartTrace(uint64_t last_step);
+
+  // Begins and ends time in which all stages train.
+  void BeginPart();
+  void EndPart();
+  // Takes what `stage` reports in that time. An observer's error fails the fleet.
+  absl::Status Take(int stage, const StageEvent& event, Fleet* fleet);
+  // Checks that `last_step` was the last to be reported, and that `epoch` has that many samples so
+  // far. Tells the totals and puts the compute time into the summary.
+  absl::Status CheckPart(uint32_t epoch, uint64_t last_step, uint64_t samples);
+
+  // Passes on the trace so far, if steps to trace may have ended since step `before`.
+  absl::Status TellTrace(uint64_t before);
+  // Warns if the steps to trace never came.
+  absl::Status WarnOfNoTrace();
+  // Tells of a checkpoint on the disk. An observer's error fails the fleet.
+  void OnCheckpoint(const CheckpointManifest& manifest, Fleet* fleet);
+
+  // Ends the epoch and returns its record without the evaluation. At least one step of it must have
+  // been trained.
+  EpochRecord EndEpoch(uint32_t epoch);
+  // Stores what ContinueFrom takes.
+  void Save(RunProgress* progress) const;
+  // Returns the last step that was trained.
+  uint64_t step() const;
+
+ private:
+  absl::Status TakeTraining(int stage, const StageEvent& event, Fleet* fleet)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeTrace(int stage, const TraceReport& report, Fleet* fleet);
+  void TellRecovered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TellTotals(const RunTotals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::vector<std::string> cuts_;
+  const int stages_;
+  RunObserver& observer_;
+  Summary& summary_;
+  std::optional<TraceRecorder> tracer_;  // not set: nothing is traced
+  bool has_traced_ = false;              // True if an earlier generation has.
+  SteadyTime part_start_;                // start of the part that is being trained
+  // Held while one report is handled, so that the observer hears of one after the other.
+  mutable absl::Mutex mutex_;
+  Tally tally_ ABSL_GUARDED_BY(mutex_);
+  // Set from a loss until the first step behind the checkpoint.
+  std::optional<SteadyTime> lost_at_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace thinwire
