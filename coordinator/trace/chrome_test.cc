@@ -39,6 +39,9 @@ TEST(ChromeTest, ReadsWhatItWrote) {
   trace.stages[1].clock = {-1234, 56};
   trace.stages[1].dropped = 7;
   trace.stages[1].slices[2].set_segment(1);
+  trace.stages[1].slices.push_back(OfDevice("kernel Softmax<float, 4>", 13, 30, 31));
+  trace.stages[1].slices.push_back(OfDevice("copy to_host", 7, 31, 32));
+  trace.stages[1].slices.back().set_bytes(4096);
   const absl::StatusOr<RunTrace> read = ParseChrome(Written(trace));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->run, trace.run);
@@ -67,6 +70,25 @@ TEST(ChromeTest, NamesStagesThreadsAndWires) {
               UnorderedElementsAre("stage 0", "executor", "encode activation layer1",
                                    "decode gradient layer1", "stage 1", "executor",
                                    "decode activation layer1", "encode gradient layer1", "wires"));
+}
+
+TEST(ChromeTest, EachStreamOfAGpuIsATrackOfItsStage) {
+  RunTrace trace = MadeUpTrace();
+  trace.stages[1].slices.push_back(OfDevice("kernel Softmax", 0, 30, 31));
+  trace.stages[1].slices.push_back(OfDevice("kernel Softmax", 13, 30, 31));
+  trace.stages[1].slices.push_back(OfDevice("kernel Gemm", 13, 31, 32));
+  std::map<uint64_t, std::string> tracks;
+  std::vector<std::string> kernels;
+  for (const nlohmann::json& event : nlohmann::json::parse(Written(trace))["traceEvents"]) {
+    if (event["pid"] != 1) continue;
+    if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
+    if (event["ph"] != "X" || event["cat"] != "kernel") continue;
+    kernels.push_back(tracks[event["tid"]] + ": " + event["name"].get<std::string>());
+  }
+  EXPECT_THAT(kernels,
+              UnorderedElementsAre("GPU stream 0: kernel Softmax", "GPU stream 13: kernel Softmax",
+                                   "GPU stream 13: kernel Gemm"));
+  EXPECT_EQ(tracks.size(), 3u + 2u);  // an executor, an encoder, a decoder
 }
 
 // Perfetto rejects slices of one thread that overlap without nesting.
