@@ -24,7 +24,9 @@ std::string Written(const RunTrace& trace) {
   return text;
 }
 
-nlohmann::json Events() { return nlohmann::json::parse(Written(MadeUpTrace()))["traceEvents"]; }
+nlohmann::json Events(const RunTrace& trace = MadeUpTrace()) {
+  return nlohmann::json::parse(Written(trace))["traceEvents"];
+}
 
 // Returns one line for each slice, sorted.
 std::vector<std::string> Spelled(const std::vector<TraceSlice>& slices) {
@@ -79,7 +81,7 @@ TEST(ChromeTest, EachStreamOfAGpuIsATrackOfItsStage) {
   trace.stages[1].slices.push_back(OfDevice("kernel Gemm", 13, 31, 32));
   std::map<uint64_t, std::string> tracks;
   std::vector<std::string> kernels;
-  for (const nlohmann::json& event : nlohmann::json::parse(Written(trace))["traceEvents"]) {
+  for (const nlohmann::json& event : Events(trace)) {
     if (event["pid"] != 1) continue;
     if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
     if (event["ph"] != "X" || event["cat"] != "kernel") continue;

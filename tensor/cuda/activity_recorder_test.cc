@@ -11,12 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "tensor/cuda/cupti.h"
-
 namespace thinwire {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = DeviceActivity::Kind;
@@ -115,19 +112,29 @@ TEST_F(ActivityRecorderTest, SaysWhatCuptiRefuses) {
   EXPECT_TRUE(recorder->Start().ok());
 }
 
-TEST(CuptiPathsTest, AreThoseOfWheelsBundlesAndToolkits) {
-  const std::vector<std::string> paths =
-      CuptiPaths({"/opt/thinwire", "/wheels/nvidia/cudnn/lib::/usr/local/cuda/lib64", "/cuda"});
-  for (const char* const want :
-       {"/wheels/nvidia/cudnn/lib/libcupti.so.13",
-        "/wheels/nvidia/cudnn/lib/../../cu13/lib/libcupti.so.13",
-        "/wheels/nvidia/cudnn/lib/../../cuda_cupti/lib/libcupti.so.13",
-        "/usr/local/cuda/lib64/../extras/CUPTI/lib64/libcupti.so.13",
-        "/opt/thinwire/libcupti.so.13", "/opt/thinwire/lib/libcupti.so.13",
-        "/cuda/lib64/libcupti.so.13", "/cuda/extras/CUPTI/lib64/libcupti.so.13"}) {
-    EXPECT_THAT(paths, Contains(want));
-  }
-  EXPECT_EQ(paths.back(), "libcupti.so.13");
+constexpr int64_t kFar = 1'700'000'000'000'000'000;  // a clock that counts from 1970
+
+TEST(ClockMapTest, TimesAtBothComparisonsAreExact) {
+  const ClockPair first = {kFar, 5000}, last = {kFar + 1'000'000'000, 1'000'105'000};
+  EXPECT_EQ(OnOurClock(first.theirs, first, last), first.ours);
+  EXPECT_EQ(OnOurClock(last.theirs, first, last), last.ours);
+}
+
+TEST(ClockMapTest, DriftIsSpreadBetweenThem) {
+  const ClockPair first = {kFar, 5000}, last = {kFar + 1'000'000'000, 1'000'105'000};
+  EXPECT_EQ(OnOurClock(kFar + 500'000'000, first, last), 500'055'000);
+  EXPECT_EQ(OnOurClock(kFar + 1, first, last), 5001);
+}
+
+TEST(ClockMapTest, OutsideBothClocksGoAlike) {
+  const ClockPair first = {kFar, 5000}, last = {kFar + 100, 5200};
+  EXPECT_EQ(OnOurClock(kFar - 50, first, last), 4950);
+  EXPECT_EQ(OnOurClock(kFar + 150, first, last), 5250);
+}
+
+TEST(ClockMapTest, AClockThatStoodOrWasSetBackIsComparedOnce) {
+  EXPECT_EQ(OnOurClock(kFar + 7, {kFar, 5000}, {kFar, 9000}), 5007);
+  EXPECT_EQ(OnOurClock(kFar + 7, {kFar, 5000}, {kFar - 100, 9000}), 5007);
 }
 
 }  // namespace

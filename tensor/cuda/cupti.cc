@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "tensor/cuda/kernel_name.h"
-
 namespace thinwire {
 namespace {
 

@@ -25,6 +25,11 @@ struct CuptiPlaces {
 // wheel's or a toolkit's neighbours of CUPTI; beside and in lib/; in the toolkit; the system's.
 std::vector<std::string> CuptiPaths(const CuptiPlaces& places);
 
+// Shortens a linker's name to the kernel's own and its template arguments, all without namespaces:
+// "Softmax<float, 4>" for void nn::(anonymous namespace)::Softmax<float, 4>(float const*). What is
+// longer than 80 characters ends with "...".
+std::string ShortKernelName(const char* linkers);
+
 // CUPTI's activity records. Any thread.
 class Cupti {
  public:

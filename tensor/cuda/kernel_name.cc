@@ -1,11 +1,12 @@
-#include "tensor/cuda/kernel_name.h"
-
+// Names of kernels, for people.
 #include <cxxabi.h>
 
 #include <cctype>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+
+#include "tensor/cuda/cupti.h"
 
 namespace thinwire {
 namespace {

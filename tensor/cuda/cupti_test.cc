@@ -1,9 +1,10 @@
-#include "tensor/cuda/kernel_name.h"
+#include "tensor/cuda/cupti.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace thinwire {
 namespace {
@@ -26,6 +27,21 @@ TEST(KernelNameTest, CutsWhatIsLong) {
   const std::string name = ShortKernelName(std::string(500, 'k').c_str());
   EXPECT_EQ(name.size(), 80u);
   EXPECT_THAT(name, testing::EndsWith("kk..."));
+}
+
+TEST(CuptiPathsTest, AreThoseOfWheelsBundlesAndToolkits) {
+  const std::vector<std::string> paths =
+      CuptiPaths({"/opt/thinwire", "/wheels/nvidia/cudnn/lib::/usr/local/cuda/lib64", "/cuda"});
+  for (const char* const want :
+       {"/wheels/nvidia/cudnn/lib/libcupti.so.13",
+        "/wheels/nvidia/cudnn/lib/../../cu13/lib/libcupti.so.13",
+        "/wheels/nvidia/cudnn/lib/../../cuda_cupti/lib/libcupti.so.13",
+        "/usr/local/cuda/lib64/../extras/CUPTI/lib64/libcupti.so.13",
+        "/opt/thinwire/libcupti.so.13", "/opt/thinwire/lib/libcupti.so.13",
+        "/cuda/lib64/libcupti.so.13", "/cuda/extras/CUPTI/lib64/libcupti.so.13"}) {
+    EXPECT_THAT(paths, testing::Contains(want));
+  }
+  EXPECT_EQ(paths.back(), "libcupti.so.13");
 }
 
 }  // namespace
