@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,17 @@ class CuptiRecorder final : public ActivityRecorder {
   uint64_t dropped_ = 0;
 };
 
+// CUPTI prepares itself for the first recording. That would take time of the first step to trace,
+// and CUDA graphs that were made before may stay hidden.
+Error Prepare(CuptiRecorder* recorder) {
+  size_t kept = 0;
+  uint64_t dropped = 0;
+  const Error error = recorder->Start();
+  if (error.code == static_cast<int>(absl::StatusCode::kFailedPrecondition)) return Error{};
+  RETURN_ERROR(error);
+  return recorder->Stop(&kept, &dropped);
+}
+
 }  // namespace
 
 int64_t OnOurClock(int64_t theirs, const ClockPair& first, const ClockPair& last) {
@@ -117,7 +129,9 @@ Error NewCuptiRecorder(size_t most, ActivityRecorder** recorder) {
   std::string why;
   Cupti* const cupti = Cupti::Open(&why);
   if (cupti == nullptr) return MakeError(absl::StatusCode::kUnavailable, "%s", why.c_str());
-  *recorder = new CuptiRecorder(cupti, most);
+  auto made = std::make_unique<CuptiRecorder>(cupti, most);
+  RETURN_ERROR(Prepare(made.get()));
+  *recorder = made.release();
   return Error{};
 }
 

@@ -18,7 +18,8 @@ struct ClockPair {
 int64_t OnOurClock(int64_t theirs, const ClockPair& first, const ClockPair& last);
 
 // Makes a recorder of all GPUs of the process, which keeps up to `most` activities and is the
-// caller's. Unavailable, with what was looked for, if there is no CUPTI.
+// caller's. Unavailable, with what was looked for, if there is no CUPTI, or with its reason if it
+// cannot record.
 Error NewCuptiRecorder(size_t most, ActivityRecorder** recorder);
 
 }  // namespace thinwire

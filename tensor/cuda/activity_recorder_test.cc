@@ -95,6 +95,7 @@ TEST_F(ActivityRecorderTest, OneRecordsAtATime) {
   auto one = New(3);
   const auto other = New(3);
   ASSERT_TRUE(one->Start().ok());
+  EXPECT_NE(New(3), nullptr);  // of a run to come
   EXPECT_EQ(one->Start().code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(other->Start().message, HasSubstr("another recording goes on"));
   size_t kept = 9;
@@ -108,6 +109,8 @@ TEST_F(ActivityRecorderTest, SaysWhatCuptiRefuses) {
   const auto recorder = New(3);
   setenv("THINWIRE_FAKE_CUPTI_REFUSES", "1", /*overwrite=*/1);
   EXPECT_STREQ(recorder->Start().message, "CUPTI: cuptiActivityEnable: CUPTI_ERROR_FAKE (999)");
+  ActivityRecorder* other = nullptr;
+  EXPECT_EQ(NewCuptiRecorder(3, &other).code, static_cast<int>(absl::StatusCode::kUnavailable));
   unsetenv("THINWIRE_FAKE_CUPTI_REFUSES");
   EXPECT_TRUE(recorder->Start().ok());
 }
