@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "backend/load.h"
 #include "backend/testing.h"
@@ -72,6 +73,24 @@ TEST(EmulatedBackendTest, MakesOps) {
   const Error error = (*ops)->Relu(there.view(), there.view());
   ASSERT_TRUE(error.ok()) << error.message;
   EXPECT_THAT(On(CpuDevice(), there).floats(), testing::ElementsAre(0, 2, 0, 4));
+}
+
+TEST(EmulatedBackendTest, RecordsActivitiesByCupti) {
+  setenv("LD_LIBRARY_PATH", "tensor/cuda/fake_cupti", /*overwrite=*/1);
+  ActivityRecorder* made = nullptr;
+  Error error = BackendUnderTest().plugin->NewActivityRecorder(/*most=*/100, &made);
+  ASSERT_TRUE(error.ok()) << error.message;
+  const std::unique_ptr<ActivityRecorder> recorder(made);
+  error = recorder->Start();
+  ASSERT_TRUE(error.ok()) << error.message;
+  size_t kept = 0;
+  uint64_t dropped = 0;
+  error = recorder->Stop(&kept, &dropped);
+  ASSERT_TRUE(error.ok()) << error.message;
+  std::vector<DeviceActivity> activities(kept);
+  recorder->Copy(activities.data());
+  ASSERT_EQ(kept, 5u);
+  EXPECT_STREQ(activities[0].name, "Softmax<float>");
 }
 
 }  // namespace

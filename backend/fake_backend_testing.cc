@@ -28,6 +28,9 @@ class FakeBackend final : public BackendPlugin {
   Error NewOps(Device* /*device*/, const OpsOptions& /*options*/, Ops** /*ops*/) override {
     return NoDevice();
   }
+  Error NewActivityRecorder(size_t /*most*/, ActivityRecorder** /*recorder*/) override {
+    return NoDevice();
+  }
 
  private:
   static Error NoDevice() {

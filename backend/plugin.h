@@ -1,16 +1,19 @@
 // The border between a stage server and a backend's shared library. The library gives the three
 // interfaces of its devices (tensor/device.h, nn/ops.h, compress/kernels.h) behind one C symbol,
-// and may offer direct copies besides (tensor/direct_copies.h).
+// and may offer direct copies (tensor/direct_copies.h) and recordings of activities
+// (tensor/activity.h) besides.
 //
 // Only pure-virtual interfaces of plain data cross the border. Each side frees what it allocated;
 // objects are freed through their virtual destructors. Both sides come from one build: the loader
 // (backend/load.h) compares build ids before it touches anything else.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "compress/kernels.h"
 #include "nn/ops.h"
+#include "tensor/activity.h"
 #include "tensor/device.h"
 #include "tensor/direct_copies.h"
 
@@ -38,6 +41,9 @@ class BackendPlugin {
   virtual Error Open(int index, Device** device, CodecKernels** kernels, DirectCopies** copies) = 0;
   // Makes operations for `device`, which is from Open. The caller deletes *ops.
   virtual Error NewOps(Device* device, const OpsOptions& options, Ops** ops) = 0;
+  // Makes a recorder that keeps up to `most` activities of the devices; the caller deletes
+  // *recorder. Unavailable, with what was looked for, where nothing can be recorded.
+  virtual Error NewActivityRecorder(size_t most, ActivityRecorder** recorder) = 0;
 };
 
 struct BackendEntry {

@@ -91,12 +91,12 @@ void Journal::DeviceTaken(const LogSubject& subject, const std::string& note) {
   log_.Write(info, "device", subject, note);
 }
 
-void Journal::LinkNote(const LogSubject& subject, const std::string& note) {
+void Journal::Note(const char* event, const LogSubject& subject, const std::string& note) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!told_of_links_.insert(note).second) return;
+    if (!told_notes_.insert(note).second) return;
   }
-  log_.Write(info, "link", subject, note);
+  log_.Write(info, event, subject, note);
 }
 
 void Journal::Configured(const LogSubject& subject, const StageSpec& spec,

@@ -34,8 +34,9 @@ class Journal {
 
   // Records `note` (as in Backend) if it differs from the one before.
   void DeviceTaken(const LogSubject& subject, const std::string& note);
-  // Records a line about links, each only once.
-  void LinkNote(const LogSubject& subject, const std::string& note);
+  // Records a line about what is less than it could be, each only once. `event` is "link" or
+  // "trace".
+  void Note(const char* event, const LogSubject& subject, const std::string& note);
   void Configured(const LogSubject& subject, const StageSpec& spec, const ConfigureRequest& request,
                   const ConfigureResponse& response);
   void Connected(const LogSubject& subject, const std::string& downstream);
@@ -53,7 +54,7 @@ class Journal {
   ErrorCounter errors_;
   std::mutex mutex_;
   std::string told_note_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> told_of_links_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> told_notes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire

@@ -23,6 +23,7 @@ absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::st
   backend.device = opened.device;
   backend.kernels = opened.kernels;
   backend.copies = opened.copies;
+  backend.plugin = opened.plugin;
   backend.description = opened.description;
   backend.note = opened.note;
   if (opened.plugin != nullptr) {

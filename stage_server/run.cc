@@ -45,6 +45,19 @@ absl::StatusOr<std::shared_ptr<StepTrace>> NewTrace(const TraceSteps& steps) {
                                                  ", want steps from 1 in ascending order"));
 }
 
+// Returns null, and says why if a GPU cannot be recorded, where there is no trace of a device.
+std::unique_ptr<DeviceTrace> NewDeviceTrace(const Backend& backend, const TraceSteps& steps) {
+  if (backend.plugin == nullptr) return nullptr;
+  ActivityRecorder* recorder = nullptr;
+  const Error error = backend.plugin->NewActivityRecorder(DeviceTrace::kMostSlices, &recorder);
+  if (error.ok()) {
+    return std::make_unique<DeviceTrace>(std::unique_ptr<ActivityRecorder>(recorder), steps,
+                                         backend.on_trace_note);
+  }
+  backend.on_trace_note(absl::StrCat("the trace goes without the GPU's work: ", error.message));
+  return nullptr;
+}
+
 void FillDevice(const Backend& backend, DeviceInfo* device) {
   device->set_name(backend.device->name());
   device->set_model(backend.description.name);
@@ -68,6 +81,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   run->spec_.link_secret = request.link_secret();
   if (request.has_trace()) {
     ASSIGN_OR_RETURN(run->spec_.trace, NewTrace(request.trace()));
+    run->device_trace_ = NewDeviceTrace(backend, request.trace());
   }
   RETURN_IF_ERROR(ToStatus(backend.ops->CheckComputeType(run->spec_.compute)));
   FillDevice(backend, response->mutable_device());
@@ -210,12 +224,15 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
   RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/true));
   return OnExecutor([&]() -> absl::Status {
     SteadyTime reported = SteadyTime::Now();
+    if (device_trace_) device_trace_->Begin(executor_->last_step() + 1);
     const absl::Status status = executor_->Train(request, [&](const StepReport& step) {
       if (spec_.last()) {
         StageEvent event;
         *event.mutable_step() = step;
         on_event(event);
       }
+      // Before the step's own slice, after which the coordinator waits for no other.
+      if (device_trace_ && !device_trace_->Begin(step.step() + 1)) ReportDeviceTrace(on_event);
       const bool is_due = SteadyTime::Now() - reported >= kReportEvery;
       // Not after each step, as the work of reporting would show in the steps.
       if (spec_.trace && (is_due || spec_.trace->is_half_full())) ReportTrace(on_event);
@@ -227,6 +244,7 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
       *event.mutable_stage() = ReportOf(*stage_, *executor_, backend_, step.step() - 1);
       on_event(event);
     });
+    ReportDeviceTrace(on_event);
     // After an error the steps done before it are reported, too.
     const uint64_t last_step = status.ok() ? kEveryStep : executor_->last_step();
     if (last_step == 0) return status;
@@ -242,6 +260,15 @@ void StageRun::ReportTrace(const OnEvent& on_event) {
   StageEvent event;
   *event.mutable_trace() = ReportOf(spec_.trace->Take());
   if (event.trace().slices_size() > 0) on_event(event);
+}
+
+void StageRun::ReportDeviceTrace(const OnEvent& on_event) {
+  if (!device_trace_) return;
+  for (TraceReport& report : device_trace_->End()) {
+    StageEvent event;
+    *event.mutable_trace() = std::move(report);
+    on_event(event);
+  }
 }
 
 absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& on_event) {

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/stage.pb.h"
+#include "stage_server/device_trace.h"
 #include "stage_server/log.h"
 #include "stage_server/metrics.h"
 #include "stage_server/stage/executor.h"
@@ -101,6 +102,8 @@ class StageRun {
   absl::Status CheckSamples(int64_t samples, bool training) const;
   // Hands on the slices that were traced since the last time.
   void ReportTrace(const OnEvent& on_event);
+  // Ends the trace of the device, if one goes on, and hands on its slices.
+  void ReportDeviceTrace(const OnEvent& on_event);
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;
   // Runs `task` on the executor's thread and waits for it.
   absl::Status OnExecutor(const std::function<absl::Status()>& task);
@@ -113,6 +116,7 @@ class StageRun {
   const LogSubject subject_;
   const bool generates_;  // generates texts only, and reads no data
   StageSpec spec_;
+  std::unique_ptr<DeviceTrace> device_trace_;  // null: nothing is traced, or not the device
   DataSplits data_;
   std::optional<Feed> feed_;
   std::unique_ptr<LocalStage> stage_;

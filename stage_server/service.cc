@@ -277,7 +277,12 @@ absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureR
   ASSIGN_OR_RETURN(*checked.mutable_experiment(), ResolvedHere(request.experiment(), allowed_));
   ASSIGN_OR_RETURN(Backend backend, OpenBackendOf(checked));
   const LogSubject subject{request.lease().run(), static_cast<int>(request.stage())};
-  backend.on_note = [this, subject](const std::string& note) { journal_.LinkNote(subject, note); };
+  backend.on_note = [this, subject](const std::string& note) {
+    journal_.Note("link", subject, note);
+  };
+  backend.on_trace_note = [this, subject](const std::string& note) {
+    journal_.Note("trace", subject, note);
+  };
   ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run,
                    StageRun::New(checked, backend, boundaries_, response));
   RETURN_IF_ERROR(leased_.Begin(request.lease(), run));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/steady_time.h"
 #include "grpcpp/grpcpp.h"
 #include "prometheus/text_serializer.h"
 #include "stage_server/service.h"
@@ -119,6 +120,110 @@ TEST_F(BackendTest, ARunGivesBackItsMemory) {
     ASSERT_TRUE(Release(LeaseOf(width)).ok());
     EXPECT_EQ(memory.num_blocks(), 0);
   }
+}
+
+// Tells of one kernel from the begin of the recording to its end.
+class OneKernel final : public ActivityRecorder {
+ public:
+  Error Start() override {
+    kernel_.begin = SteadyTime::Now().nanoseconds();
+    return Error{};
+  }
+  Error Stop(size_t* kept, uint64_t* dropped) override {
+    kernel_.end = SteadyTime::Now().nanoseconds();
+    *kept = 1;
+    *dropped = 3;
+    return Error{};
+  }
+  void Copy(DeviceActivity* activities) const override { *activities = kernel_; }
+
+ private:
+  DeviceActivity kernel_{DeviceActivity::Kind::kKernel, 7, 0, 0, 1, "Softmax"};
+};
+
+// Makes recorders, or says why not, and nothing else.
+class RecordingPlugin final : public BackendPlugin {
+ public:
+  Error CountDevices(int* /*count*/) override { return Nothing(); }
+  Error Describe(int /*index*/, DeviceDescription* /*description*/) override { return Nothing(); }
+  Error Open(int /*index*/, Device** /*device*/, CodecKernels** /*kernels*/,
+             DirectCopies** /*copies*/) override {
+    return Nothing();
+  }
+  Error NewOps(Device* /*device*/, const OpsOptions& /*options*/, Ops** /*ops*/) override {
+    return Nothing();
+  }
+  Error NewActivityRecorder(size_t /*most*/, ActivityRecorder** recorder) override {
+    ++num_asked;
+    if (!can_record) return MakeError(absl::StatusCode::kUnavailable, "no libcupti.so.13");
+    *recorder = new OneKernel;
+    return Error{};
+  }
+
+  bool can_record = true;
+  int num_asked = 0;
+
+ private:
+  static Error Nothing() { return MakeError(absl::StatusCode::kUnimplemented, "it only records"); }
+};
+
+class DeviceTraceServiceTest : public BackendTest {
+ protected:
+  DeviceTraceServiceTest() {
+    open_ = [this](const BackendRequest& request) {
+      absl::StatusOr<Backend> backend = OpenBackend(request, "");
+      if (backend.ok()) backend->plugin = &plugin_;
+      return backend;
+    };
+    trace_.emplace();
+    trace_->set_first(2);
+    trace_->set_last(2);
+  }
+  // Trains an epoch of two steps in a lease.
+  void TrainOnce(const Lease& lease) {
+    ASSERT_TRUE(Acquire(lease, &acquired_).ok());
+    const grpc::Status configured = Configure(lease, 0, 1, &configured_);
+    ASSERT_TRUE(configured.ok()) << configured.error_message();
+    int steps = 0;
+    ASSERT_TRUE(Train(lease, 40, &steps).ok());
+    ASSERT_TRUE(Release(lease).ok());
+  }
+
+  RecordingPlugin plugin_;
+};
+
+TEST_F(DeviceTraceServiceTest, SlicesOfTheDeviceComeWithThoseOfItsStep) {
+  TrainOnce(LeaseOf("one"));
+  const TraceSlice* kernel = nullptr;
+  const TraceSlice* step = nullptr;
+  for (const TraceSlice& slice : traced_.slices()) {
+    if (slice.name() == "kernel Softmax") {
+      kernel = &slice;
+      EXPECT_EQ(step, nullptr) << "the coordinator waits for the step's slice only";
+    }
+    if (slice.name() == "step") step = &slice;
+  }
+  ASSERT_NE(kernel, nullptr);
+  ASSERT_NE(step, nullptr);
+  EXPECT_EQ(kernel->step(), 2u);
+  EXPECT_EQ(kernel->stream(), 7u);
+  EXPECT_GE(kernel->begin(), step->begin());
+  EXPECT_EQ(traced_.dropped(), 3u);
+}
+
+TEST_F(DeviceTraceServiceTest, ADeviceThatCannotBeRecordedLeavesTheTraceOfThreads) {
+  plugin_.can_record = false;
+  TrainOnce(LeaseOf("one"));
+  EXPECT_EQ(plugin_.num_asked, 1);
+  EXPECT_EQ(traced_.slices_size(), 6);  // of one microbatch
+  for (const TraceSlice& slice : traced_.slices()) EXPECT_NE(slice.thread(), TraceSlice::DEVICE);
+}
+
+TEST_F(DeviceTraceServiceTest, WithoutATraceNobodyAsksForARecorder) {
+  trace_.reset();
+  TrainOnce(LeaseOf("one"));
+  EXPECT_EQ(plugin_.num_asked, 0);
+  EXPECT_EQ(traced_.slices_size(), 0);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "backend/cuda/libraries.h"
 #include "compress/cuda/kernels.h"
 #include "nn/cuda/ops.h"
+#include "tensor/cuda/activity_recorder.h"
 #include "tensor/cuda/device.h"
 #include "tensor/cuda/direct_copies.h"
 #include "tensor/cuda/error.h"
@@ -90,6 +91,10 @@ class CudaBackend final : public BackendPlugin {
 
   Error NewOps(Device* device, const OpsOptions& options, Ops** ops) override {
     return NewCudaOps(static_cast<CudaDevice*>(device), options, ops);
+  }
+
+  Error NewActivityRecorder(size_t most, ActivityRecorder** recorder) override {
+    return NewCuptiRecorder(most, recorder);
   }
 
  private:

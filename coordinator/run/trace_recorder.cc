@@ -31,8 +31,12 @@ bool TraceRecorder::Add(int stage, const TraceReport& report, Fleet* fleet) {
     absl::MutexLock lock(&mutex_);
     StageTrace& kept = trace_.stages[stage];
     kept.dropped += report.dropped();
+    uint64_t of_device = std::count_if(kept.slices.begin(), kept.slices.end(), IsOfDevice);
+    uint64_t of_threads = kept.slices.size() - of_device;
     for (const TraceSlice& slice : report.slices()) {
-      if (kept.slices.size() < kMostSlices) {
+      const bool has_room =
+          IsOfDevice(slice) ? of_device++ < kMostDeviceSlices : of_threads++ < kMostSlices;
+      if (has_room) {
         kept.slices.push_back(slice);
       } else {
         ++kept.dropped;

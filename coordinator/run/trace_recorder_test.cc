@@ -74,5 +74,19 @@ TEST_F(TraceRecorderTest, WhatAStageTellsBeyondTheBoundIsCounted) {
   EXPECT_EQ(trace.stages[0].dropped, 7u);
 }
 
+TEST_F(TraceRecorderTest, WhatAGpuDidTakesNoRoomFromThreads) {
+  TraceReport report;
+  for (uint64_t i = 0; i < kMostDeviceSlices + 5; ++i) {
+    report.add_slices()->set_thread(TraceSlice::DEVICE);
+  }
+  recorder_.Add(0, report, &fleet_);
+  report.Clear();
+  for (uint64_t i = 0; i < kMostSlices; ++i) report.add_slices();
+  recorder_.Add(0, report, &fleet_);
+  const RunTrace trace = recorder_.Upto(12);
+  EXPECT_EQ(trace.stages[0].slices.size(), kMostDeviceSlices + kMostSlices);
+  EXPECT_EQ(trace.stages[0].dropped, 5u);
+}
+
 }  // namespace
 }  // namespace thinwire

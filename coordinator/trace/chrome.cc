@@ -16,18 +16,25 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Sink = std::function<absl::Status(std::string_view)>;
 
+constexpr uint64_t kFirstStream = 1'000'000;  // beyond the threads of any number of cuts
+
 // Returns the thread of a slice. Processes are the stages and, after them, the wires. Thread 0 of a
 // stage is its executor. Each cut has two threads for each direction, and on the wires one for each
-// direction.
+// direction. Each stream of a stage's GPU has one.
 uint64_t ThreadId(const TraceSlice& slice) {
+  if (IsOfDevice(slice)) return kFirstStream + slice.stream();
   if (slice.thread() == TraceSlice::EXECUTOR) return 0;
   return 1 + slice.cut() * 4 + (slice.gradient() ? 2 : 0) +
          (slice.thread() == TraceSlice::DECODER ? 1 : 0);
 }
 
-TraceSlice::Thread ThreadOf(uint64_t id) {
-  if (id == 0) return TraceSlice::EXECUTOR;
-  return id % 2 == 1 ? TraceSlice::ENCODER : TraceSlice::DECODER;
+void SetThread(uint64_t id, TraceSlice* slice) {
+  if (id >= kFirstStream) {
+    slice->set_thread(TraceSlice::DEVICE);
+    slice->set_stream(static_cast<uint32_t>(id - kFirstStream));
+  } else if (id > 0) {
+    slice->set_thread(id % 2 == 1 ? TraceSlice::ENCODER : TraceSlice::DECODER);
+  }
 }
 
 const char* NameOf(bool gradient) { return gradient ? "gradient" : "activation"; }
@@ -79,6 +86,7 @@ class Writer {
   }
 
   std::string ThreadName(const TraceSlice& slice) const {
+    if (IsOfDevice(slice)) return absl::StrCat("GPU stream ", slice.stream());
     if (slice.thread() == TraceSlice::EXECUTOR) return "executor";
     return absl::StrCat(slice.thread() == TraceSlice::ENCODER ? "encode " : "decode ",
                         NameOf(slice.gradient()), " ", CutName(slice.cut()));
@@ -123,6 +131,7 @@ class Writer {
     if (slice.has_ready()) arguments["ready"] = Microseconds(slice.ready());
     if (slice.core_wait() > 0) arguments["core_wait"] = Microseconds(slice.core_wait());
     if (slice.wire_bytes() > 0) arguments["wire_bytes"] = slice.wire_bytes();
+    if (slice.bytes() > 0) arguments["bytes"] = slice.bytes();
     return arguments;
   }
 
@@ -279,7 +288,7 @@ absl::Status ParseSlice(const nlohmann::json& object, const std::string& name, R
   TraceSlice slice;
   slice.set_name(event.Text("name"));
   const uint64_t stage = event.Whole("pid");
-  slice.set_thread(ThreadOf(event.Whole("tid")));
+  SetThread(event.Whole("tid"), &slice);
   slice.set_begin(event.Nanoseconds("ts"));
   slice.set_end(slice.begin() + event.Nanoseconds("dur"));
   if (stage >= trace->stages.size()) event.Wrong("pid", "the number of a stage");
@@ -296,6 +305,7 @@ absl::Status ParseSlice(const nlohmann::json& object, const std::string& name, R
   if (arguments.Has("ready")) slice.set_ready(arguments.Nanoseconds("ready"));
   if (arguments.Has("core_wait")) slice.set_core_wait(arguments.Nanoseconds("core_wait"));
   if (arguments.Has("wire_bytes")) slice.set_wire_bytes(arguments.Whole("wire_bytes"));
+  if (arguments.Has("bytes")) slice.set_bytes(arguments.Whole("bytes"));
   RETURN_IF_ERROR(arguments.status());
   trace->stages[stage].slices.push_back(std::move(slice));
   return absl::OkStatus();

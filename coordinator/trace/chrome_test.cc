@@ -24,7 +24,9 @@ std::string Written(const RunTrace& trace) {
   return text;
 }
 
-nlohmann::json Events() { return nlohmann::json::parse(Written(MadeUpTrace()))["traceEvents"]; }
+nlohmann::json Events(const RunTrace& trace = MadeUpTrace()) {
+  return nlohmann::json::parse(Written(trace))["traceEvents"];
+}
 
 // Returns one line for each slice, sorted.
 std::vector<std::string> Spelled(const std::vector<TraceSlice>& slices) {
@@ -39,6 +41,9 @@ TEST(ChromeTest, ReadsWhatItWrote) {
   trace.stages[1].clock = {-1234, 56};
   trace.stages[1].dropped = 7;
   trace.stages[1].slices[2].set_segment(1);
+  trace.stages[1].slices.push_back(OfDevice("kernel Softmax<float, 4>", 13, 30, 31));
+  trace.stages[1].slices.push_back(OfDevice("copy to_host", 7, 31, 32));
+  trace.stages[1].slices.back().set_bytes(4096);
   const absl::StatusOr<RunTrace> read = ParseChrome(Written(trace));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->run, trace.run);
@@ -67,6 +72,25 @@ TEST(ChromeTest, NamesStagesThreadsAndWires) {
               UnorderedElementsAre("stage 0", "executor", "encode activation layer1",
                                    "decode gradient layer1", "stage 1", "executor",
                                    "decode activation layer1", "encode gradient layer1", "wires"));
+}
+
+TEST(ChromeTest, EachStreamOfAGpuIsATrackOfItsStage) {
+  RunTrace trace = MadeUpTrace();
+  trace.stages[1].slices.push_back(OfDevice("kernel Softmax", 0, 30, 31));
+  trace.stages[1].slices.push_back(OfDevice("kernel Softmax", 13, 30, 31));
+  trace.stages[1].slices.push_back(OfDevice("kernel Gemm", 13, 31, 32));
+  std::map<uint64_t, std::string> tracks;
+  std::vector<std::string> kernels;
+  for (const nlohmann::json& event : Events(trace)) {
+    if (event["pid"] != 1) continue;
+    if (event["name"] == "thread_name") tracks[event["tid"]] = event["args"]["name"];
+    if (event["ph"] != "X" || event["cat"] != "kernel") continue;
+    kernels.push_back(tracks[event["tid"]] + ": " + event["name"].get<std::string>());
+  }
+  EXPECT_THAT(kernels,
+              UnorderedElementsAre("GPU stream 0: kernel Softmax", "GPU stream 13: kernel Softmax",
+                                   "GPU stream 13: kernel Gemm"));
+  EXPECT_EQ(tracks.size(), 3u + 2u);  // an executor, an encoder, a decoder
 }
 
 // Perfetto rejects slices of one thread that overlap without nesting.

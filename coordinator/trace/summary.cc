@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -42,6 +43,19 @@ void AddWait(const TraceSlice& wait, const TracedMessage& message, StageTimes* t
   }
 }
 
+using Interval = std::pair<int64_t, int64_t>;  // begin and end, in nanoseconds
+
+// Returns the seconds that intervals cover; what is in several counts once.
+double Covered(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  int64_t covered = 0, until = intervals.empty() ? 0 : intervals.front().first;
+  for (const auto& [begin, end] : intervals) {
+    covered += std::max<int64_t>(0, end - std::max(begin, until));
+    until = std::max(until, end);
+  }
+  return 1e-9 * static_cast<double>(covered);
+}
+
 // Sums of one stage, over the steps from `first` to `last`.
 class StageSums {
  public:
@@ -56,11 +70,16 @@ class StageSums {
       if (slice.name() == "step") {
         ++steps;
         times->step += Seconds(slice);
+        begin_ = std::min(begin_, slice.begin());
+        end_ = std::max(end_, slice.end());
+      } else if (IsOfDevice(slice)) {
+        device_.push_back(&slice);
       } else {
         AddActivity(slice, times);
       }
     }
-    times->other = times->step - Covered();
+    times->other = times->step - Covered(shown_);
+    AddDevice(times);
     return steps;
   }
 
@@ -85,26 +104,32 @@ class StageSums {
     if (found != messages_.end()) AddWait(slice, found->second, times);
   }
 
-  // Returns the executor's seconds that slices cover; slices within others count once.
-  double Covered() {
-    std::sort(shown_.begin(), shown_.end());
-    int64_t covered = 0, until = shown_.empty() ? 0 : shown_.front().first;
-    for (const auto& [begin, end] : shown_) {
-      covered += std::max<int64_t>(0, end - std::max(begin, until));
-      until = std::max(until, end);
+  // Adds what the GPU did within the steps.
+  void AddDevice(StageTimes* times) const {
+    std::vector<Interval> all, kernels;
+    for (const TraceSlice* slice : device_) {
+      const int64_t begin = std::max(slice->begin(), begin_), end = std::min(slice->end(), end_);
+      all.emplace_back(begin, end);
+      if (ActivityOf(*slice) == "kernel") kernels.emplace_back(begin, end);
     }
-    return 1e-9 * static_cast<double>(covered);
+    times->has_device = !device_.empty();
+    times->kernels = Covered(kernels);
+    times->copies = Covered(all) - times->kernels;
   }
 
   const std::map<MessageId, TracedMessage>& messages_;
   const TraceSteps steps_;
-  std::vector<std::pair<int64_t, int64_t>> shown_;  // begin and end of what the executor did
+  std::vector<Interval> shown_;            // what the executor did
+  std::vector<const TraceSlice*> device_;  // what the GPU did
+  // From the first step's begin to the last one's end.
+  int64_t begin_ = std::numeric_limits<int64_t>::max();
+  int64_t end_ = std::numeric_limits<int64_t>::min();
 };
 
 void Divide(double by, StageTimes* times) {
-  for (double* seconds :
-       {&times->step, &times->forward, &times->backward, &times->optimizer, &times->core_wait,
-        &times->data, &times->waiting, &times->other, &times->encode, &times->decode}) {
+  for (double* seconds : {&times->step, &times->forward, &times->backward, &times->optimizer,
+                          &times->core_wait, &times->data, &times->waiting, &times->other,
+                          &times->encode, &times->decode, &times->kernels, &times->copies}) {
     *seconds /= by;
   }
   for (double& seconds : times->waited_for) seconds /= by;
@@ -129,6 +154,24 @@ std::string Row(const std::string& name, const TraceSummary& summary,
     absl::StrAppendFormat(&row, "%10.3f", 1e3 * seconds(times));
   }
   return row + "\n";
+}
+
+// Returns the rows of the GPUs, or "" if the trace has nothing of any.
+std::string DeviceRows(const TraceSummary& summary) {
+  std::string kernels = "GPU kernels         ", copies = "    copies          ",
+              idle = "    idle            ";
+  bool has_any = false;
+  for (const StageTimes& times : summary.stages) {
+    has_any = has_any || times.has_device;
+    if (times.has_device) {
+      absl::StrAppendFormat(&kernels, "%10.3f", 1e3 * times.kernels);
+      absl::StrAppendFormat(&copies, "%10.3f", 1e3 * times.copies);
+      absl::StrAppendFormat(&idle, "%8.1f %%", 100 * times.device_idle());
+    } else {
+      for (std::string* row : {&kernels, &copies, &idle}) absl::StrAppendFormat(row, "%10s", "-");
+    }
+  }
+  return has_any ? absl::StrCat(kernels, "\n", copies, "\n", idle, "\n") : "";
 }
 
 std::string Table(const TraceSummary& summary) {
@@ -159,7 +202,7 @@ std::string Table(const TraceSummary& summary) {
   text += "\n";
   row("codec threads encode", &StageTimes::encode);
   row("              decode", &StageTimes::decode);
-  return text;
+  return text + DeviceRows(summary);
 }
 
 }  // namespace
@@ -225,6 +268,11 @@ nlohmann::ordered_json SummaryJson(const RunTrace& trace, const TraceSummary& su
                       {"waited_for_seconds", waited},
                       {"clock_uncertainty_seconds", 1e-9 * trace.stages[i].clock.uncertainty},
                       {"dropped_slices", trace.stages[i].dropped}});
+    if (times.has_device) {
+      stages.back()["gpu"] = {{"kernel_seconds", times.kernels},
+                              {"copy_seconds", times.copies},
+                              {"idle_ratio", times.device_idle()}};
+    }
   }
   return {{"run", trace.run},
           {"schedule", trace.schedule},

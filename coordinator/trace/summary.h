@@ -1,6 +1,7 @@
 // Summary of where the time of traced steps went.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -19,8 +20,8 @@ namespace thinwire {
 inline constexpr std::array<const char*, 8> kWaitedFor = {"peer", "queue",   "encode", "send",
                                                           "wire", "receive", "decode", "wake_up"};
 
-// Seconds of one stage, as means over the steps. Encoding and decoding have their own threads; the
-// other times are the executor's and add up to `step`.
+// Seconds of one stage, as means over the steps. Encoding and decoding have their own threads, and
+// the GPU works beside them; the other times are the executor's and add up to `step`.
 struct StageTimes {
   double step = 0;
   double forward = 0, backward = 0, optimizer = 0;
@@ -29,11 +30,18 @@ struct StageTimes {
   double waiting = 0;    // waiting for messages
   double other = 0;      // not covered by any slice
   double encode = 0, decode = 0;
+  // The stage's GPU, of whatever stream: it runs kernels; it copies or clears memory beside none.
+  double kernels = 0, copies = 0;
+  bool has_device = false;  // whether the trace has slices of the GPU
   std::array<double, kWaitedFor.size()>
       waited_for{};  // parts of `waiting`, for activations and gradients
 
   // Returns 1 - (forward + backward) / step, like thinwire_pipeline_bubble_ratio.
   double bubble() const { return step > 0 ? 1 - (forward + backward) / step : 0; }
+  // Returns the part of the step in which nothing ran on the GPU.
+  double device_idle() const {
+    return step > 0 ? std::max(0.0, 1 - (kernels + copies) / step) : 0;
+  }
 };
 
 // Times of all stages.

@@ -100,6 +100,38 @@ TEST(SummaryTest, IsTheMeanOverTheSteps) {
   EXPECT_EQ(Nanoseconds(one->stages[0].step), 300);
 }
 
+TEST(SummaryTest, TimeOfAGpuCountsOnceHoweverManyStreamsWork) {
+  RunTrace trace = MadeUpTrace();
+  std::vector<TraceSlice>& slices = trace.stages[0].slices;
+  slices.push_back(OfDevice("kernel a", 7, 10, 30));
+  slices.push_back(OfDevice("kernel encode", 13, 20, 40));  // beside it
+  slices.push_back(OfDevice("copy to_host", 7, 35, 45));    // half of it beside a kernel
+  slices.push_back(OfDevice("clear", 7, 50, 51));
+  slices.push_back(OfDevice("kernel a", 7, 90, 130));  // ends behind the step
+  const absl::StatusOr<TraceSummary> summary = Summarize(trace, 3);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const StageTimes& first = summary->stages[0];
+  EXPECT_TRUE(first.has_device);
+  EXPECT_EQ(Nanoseconds(first.kernels), 30 + 10);
+  EXPECT_EQ(Nanoseconds(first.copies), 5 + 1);
+  EXPECT_DOUBLE_EQ(first.device_idle(), 0.54);
+  EXPECT_EQ(Nanoseconds(first.encode), 4);  // of a thread, not of the kernel of that name
+  EXPECT_EQ(Nanoseconds(first.other), 1);
+  EXPECT_FALSE(summary->stages[1].has_device);
+  const std::string text = SummaryText(trace, *summary);
+  EXPECT_THAT(text, HasSubstr("GPU kernels              0.000         -\n"));
+  EXPECT_THAT(text, HasSubstr("    idle                54.0 %         -\n"));
+  const auto json = SummaryJson(trace, *summary);
+  EXPECT_DOUBLE_EQ(json["stages"][0]["gpu"]["kernel_seconds"], 40e-9);
+  EXPECT_FALSE(json["stages"][1].contains("gpu"));
+}
+
+TEST(SummaryTest, WithoutAGpuNothingIsSaidOfOne) {
+  const absl::StatusOr<TraceSummary> summary = Summarize(MadeUpTrace(), std::nullopt);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_THAT(SummaryText(MadeUpTrace(), *summary), Not(HasSubstr("GPU")));
+}
+
 TEST(SummaryTest, NamesAStepThatIsNotThere) {
   RunTrace trace = MadeUpTrace();
   EXPECT_EQ(Summarize(trace, 9).status().message(), "step 9: the trace has step 3");

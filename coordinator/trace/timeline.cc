@@ -75,7 +75,7 @@ class Timeline {
   Timeline(const RunTrace& trace, uint64_t step) : trace_(trace), step_(step) {
     for (size_t stage = 0; stage < trace.stages.size(); ++stage) {
       for (const TraceSlice& slice : trace.stages[stage].slices) {
-        if (slice.step() != step) continue;
+        if (slice.step() != step || IsOfDevice(slice)) continue;
         window_.end = std::max(window_.end, slice.end());
         const std::string& name = slice.name();
         const bool waits =

@@ -43,6 +43,14 @@ TEST(TimelineTest, FurtherSegmentsOfAStageArePalerWhereStagesTakeTurns) {
   EXPECT_EQ(Count(*TimelineSvg(trace, 3), "fill-opacity=\"0.70\""), 1);
 }
 
+TEST(TimelineTest, IsOfThreadsAlone) {
+  RunTrace trace = MadeUpTrace();
+  const std::string without = *TimelineSvg(trace, 3);
+  trace.stages[0].slices.push_back(OfDevice("kernel forward", 7, -50, 500));
+  trace.stages[1].slices.push_back(OfDevice("copy to_host", 7, 10, 20));
+  EXPECT_EQ(*TimelineSvg(trace, 3), without);
+}
+
 TEST(TimelineTest, EscapesWhatTheExperimentNames) {
   RunTrace trace = MadeUpTrace();
   trace.run = "a<b&c";

@@ -40,6 +40,8 @@ std::string UnitsText(const RunTrace& trace) {
   return std::to_string(trace.microbatches) + (trace.microbatches == 1 ? one : several);
 }
 
+bool IsOfDevice(const TraceSlice& slice) { return slice.thread() == TraceSlice::DEVICE; }
+
 std::string ActivityOf(const TraceSlice& slice) {
   return slice.name().substr(0, slice.name().find(' '));
 }

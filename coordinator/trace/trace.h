@@ -9,8 +9,9 @@
 
 namespace thinwire {
 
-// Most slices of a trace, which make a file of 24 MB.
+// Most slices of a trace's threads, which make a file of 24 MB, and of one stage's GPU.
 inline constexpr uint64_t kMostSlices = 100'000;
+inline constexpr uint64_t kMostDeviceSlices = 20'000;
 
 // Offset of a stage's steady clock from the coordinator's, plus or minus `uncertainty`; both in
 // nanoseconds.
@@ -58,6 +59,9 @@ struct TracedMessage {
 
 // Returns all messages, by step, cut, direction and microbatch.
 std::vector<TracedMessage> MessagesOf(const RunTrace& trace);
+
+// Returns whether a GPU did it, beside the threads.
+bool IsOfDevice(const TraceSlice& slice);
 
 // Returns the activity of a slice: the first word of its name.
 std::string ActivityOf(const TraceSlice& slice);

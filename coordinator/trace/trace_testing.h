@@ -54,6 +54,13 @@ inline void AddMessage(bool gradient, uint32_t microbatch, int64_t at, RunTrace*
   to.slices.push_back(decode);
 }
 
+// Returns a slice of a GPU's stream.
+inline TraceSlice OfDevice(const std::string& name, uint32_t stream, int64_t begin, int64_t end) {
+  TraceSlice slice = NewSlice(name, TraceSlice::DEVICE, begin, end);
+  slice.set_stream(stream);
+  return slice;
+}
+
 // Returns the trace, in nanoseconds. Stage 0: F0 F1 wait B0 wait B1 optimizer, which waited 1 for a
 // core. Stage 1: wait F0 B0 wait F1 B1 optimizer.
 inline RunTrace MadeUpTrace() {

@@ -39,10 +39,13 @@ struct Backend {
   // Kernels of one run that use the threads of `ops`; null if these have one thread only.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
   DirectCopies* copies = nullptr;      // null: the device has none
+  BackendPlugin* plugin = nullptr;     // that of the device; null for the CPU
   DeviceDescription description = {};  // empty for the CPU
   std::string note = {};               // with "auto": which device was chosen and why, in one line
   // Called with a line about anything slower than it could be; may be empty. Any thread.
   std::function<void(const std::string&)> on_note = {};
+  // Called likewise with a line about what a trace lacks.
+  std::function<void(const std::string&)> on_trace_note = {};
 };
 
 // The checked form of an experiment, for one stage.

@@ -252,6 +252,9 @@ PARTS = [
     Part("timeline", 20, "a step's kernels by time", timeline.timeline(
         {"ResNet-18 at batch 512": ["--batch", 512], "GPT-2": ["--batch", 8, *speed.GPT2]}
     ), most=60),
+    Part("trace", 20, "a run's trace has the GPU's kernels", timeline.traced(
+        QUICKSTART, {"device": "cuda", "data.limit": 80, "data.test_limit": 20,
+                     "data.batch_size": 20, "pipeline.stages": 1, "epochs": 1}), most=60),
     Part("codecs", 50, "codecs against the card's copies", speed.codecs, most=100),
     Part("step_gpt2", 100, "a step of GPT-2 (124M) against PyTorch, bf16, 8 x 1024",
          speed.step("bf16", 8, ["compile", "compile, autotuned"], rounds=1, model=speed.GPT2),

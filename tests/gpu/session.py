@@ -105,12 +105,12 @@ class Session:
         raise Failed(done.reason(), [text] if done.says_more() else [],
                      [Again(done.command, env or {})])
 
-    def train(self, name, experiment, settings, **kwargs):
-        """`thinwire run` with --set of `settings`; kwargs as run()'s. Returns a Run."""
+    def train(self, name, experiment, settings, flags=(), **kwargs):
+        """`thinwire run` with --set of `settings`, and `flags`; kwargs as run()'s. Returns a Run."""
         folder = os.path.join(self.work, name)
         command = [self.program("thinwire"), "run", self.file(*experiment.split("/")), "--quiet",
                    "--overwrite", "--out", folder, "--stage_server", self.program("stage_server"),
-                   "--cuda_plugin", self.plugin]
+                   "--cuda_plugin", self.plugin, *flags]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
         self.run(command, **kwargs)

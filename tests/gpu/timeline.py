@@ -6,9 +6,9 @@ kernels by time, and how long nothing ran.
   tests/gpu/timeline.py t.txt
 """
 import collections
+import json
 import os
 import re
-import subprocess
 import sys
 
 from results import figure
@@ -17,6 +17,7 @@ from session import Failed, Skipped
 # A step's last kernel but those of its backward pass and update.
 OF_EACH_STEP = "AddUpLosses"
 SHOWN = 15  # kernels
+CLOCKS = 200  # microseconds by which the GPU's clock may seem to differ from the host's
 
 Record = collections.namedtuple("Record", "start end name")  # nanoseconds
 # Milliseconds: from step to step, in which something ran; name -> (calls, milliseconds).
@@ -45,21 +46,10 @@ def last_step(records):
     return Step((last - records[begin].end) / 1e6, busy / 1e6, kernels)
 
 
-def demangled(names):
-    """By c++filt, where there is one; without what all of ours have in common."""
-    try:
-        said = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True,
-                              timeout=10, check=True).stdout.splitlines()
-    except (OSError, subprocess.SubprocessError):
-        said = names
-    return [re.sub(r"thinwire::|cuda::|\(anonymous namespace\)::|^void ", "", name)[:90]
-            for name in said]
-
-
 def table(step):
     kernels = sorted(step.kernels.items(), key=lambda kernel: -kernel[1][1])[:SHOWN]
     lines = ["| kernel | calls | ms | of the step |", "|---" * 4 + "|"]
-    for (_, (calls, spent)), name in zip(kernels, demangled([name for name, _ in kernels])):
+    for name, (calls, spent) in kernels:
         lines.append(f"| `{name}` | {calls} | {spent:.3f} | {100 * spent / step.total:.1f} % |")
     return "\n".join(lines)
 
@@ -87,6 +77,45 @@ def timeline(models):
             tables += [f"{name}, a step of {step.total:.2f} ms:", "", table(step), ""]
             numbers[name] = step._asdict()
         return {"figures": figures, "tables": "\n".join(tables), "numbers": numbers}
+
+    return run
+
+
+def check_slices(events, steps):
+    """Of a trace: that each of `steps` has kernels, and each kernel its step around it. Returns how
+    many kernels a step has."""
+    around = {event["args"]["step"]: event for event in events
+              if event.get("ph") == "X" and event["name"] == "step"}
+    kernels = [event for event in events if event.get("ph") == "X" and event["cat"] == "kernel"]
+    for step in steps:
+        if not any(kernel["args"]["step"] == step for kernel in kernels):
+            raise Failed(f"step {step} has no kernel, the trace has {len(kernels)}")
+    for kernel in kernels:
+        step = around[kernel["args"]["step"]]
+        begin, end = kernel["ts"] - step["ts"], kernel["ts"] + kernel["dur"] - step["ts"]
+        if begin < -CLOCKS or end > step["dur"] + CLOCKS:
+            raise Failed(f"{kernel['name']} ran from {begin:.0f} to {end:.0f} us of step "
+                         f"{step['args']['step']}, which took {step['dur']:.0f} us")
+    return len(kernels) / len(steps)
+
+
+def traced(experiment, settings):
+    """A part: what `thinwire run --trace` has of the GPU, in its third step and the fourth."""
+
+    def run(session, _):
+        sizes = {"model.width": 4} if session.rehearse else {}
+        done = session.train("trace", experiment, {**settings, **sizes}, flags=["--trace", "steps=3..4"])
+        with open(os.path.join(done.folder, "logs", "stage-0.log"), encoding="utf-8") as file:
+            why = re.search(r"the trace (goes without|lacks) the GPU's work: .*", file.read())
+        if why:
+            raise Skipped(why.group())
+        with open(os.path.join(done.folder, "trace.json"), encoding="utf-8") as file:
+            kernels = check_slices(json.load(file)["traceEvents"], (3, 4))
+        said = session.run([session.program("thinwire"), "trace", done.folder, "--format", "json"])
+        gpu = json.loads(said.out)["stages"][0]["gpu"]
+        return {"figures": [figure("kernels a step", kernels),
+                            figure("the GPU is idle", 100 * gpu["idle_ratio"], "%")],
+                "numbers": gpu}
 
     return run
 
