@@ -12,6 +12,7 @@
 #include "config/direction.h"
 #include "config/local_paths.h"
 #include "config/origins.h"
+#include "config/replicas_spec.h"
 #include "config/resolve.h"
 #include "config/run_name.h"
 #include "config/silent_fields.h"
@@ -34,12 +35,24 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
   data->clear_corpus();
 }
 
+// Does so for both directions of what replicas exchange.
+void ForgetReplacedByReplicas(const ReplicasConfig& overlay, Experiment* e) {
+  if (!e->has_replicas()) return;
+  ReplicasConfig& replicas = *e->mutable_replicas();
+  if (replicas.has_contributions()) {
+    ForgetReplaced(overlay.contributions(), replicas.mutable_contributions());
+  }
+  if (overlay.exchange() == Name(ReplicaExchange::kGather)) replicas.clear_average();
+  if (replicas.has_average()) ForgetReplaced(overlay.average(), replicas.mutable_average());
+}
+
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
   ForgetReplaced(overlay.data(), e->mutable_data());
   ForgetCorpus(overlay.data(), e->mutable_data());
   ForgetReplaced(overlay.model(), e->mutable_model());
   ForgetReplaced(overlay.optimizer(), e->mutable_optimizer());
   ForgetReplaced(overlay.lr_schedule(), e->mutable_lr_schedule());
+  ForgetReplacedByReplicas(overlay.replicas(), e);
   CompressionConfig* compression = e->mutable_compression();
   ForgetReplaced(overlay.compression().activations(), compression->mutable_activations());
   ForgetReplaced(overlay.compression().gradients(), compression->mutable_gradients());
