@@ -45,12 +45,18 @@ struct ExchangeStep {
   bool compress = false;
 };
 
+// A segment whose gradients are exchanged.
+struct ExchangedSegment {
+  int number = 0;  // in model order
+  absl::Span<Parameter> parameters;
+};
+
 class ReplicaAverager {
  public:
   // Makes an averager of the segments' trainable parameters, which outlive it as all pointers of
   // the options do. InvalidArgument names a piece that a codec cannot carry.
   static absl::StatusOr<std::unique_ptr<ReplicaAverager>> New(
-      const AveragerOptions& options, const std::vector<absl::Span<Parameter>>& segments);
+      const AveragerOptions& options, const std::vector<ExchangedSegment>& segments);
 
   // Prepares for the steps of an epoch of training.
   void StartEpoch(const EpochSpec& epoch);
