@@ -48,9 +48,8 @@ TEST(ReplicasConfigTest, DefaultsAreFilledIn) {
 }
 
 TEST(ReplicasConfigTest, WithoutASectionThereIsOneReplica) {
-  const Experiment e = With({"replicas="});
-  EXPECT_FALSE(e.has_replicas());
-  EXPECT_EQ(ReplicasFrom(e)->count, 1);
+  EXPECT_EQ(ReplicasFrom(Experiment())->count, 1);
+  EXPECT_EQ(ReplicasFrom(With({"replicas.count=1"}))->count, 1);
 }
 
 TEST(ReplicasConfigTest, AnOverrideReplacesACodec) {

@@ -1,7 +1,6 @@
 #include "stage_server/replicas/averager.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -13,6 +12,9 @@
 
 namespace thinwire {
 namespace {
+
+// Pieces of different segments have different numbers, whichever stage has them.
+constexpr uint32_t kPiecesOfSegment = 1 << 16;
 
 // Returns the parameters that have a gradient of their own.
 std::vector<Parameter*> TrainedOf(absl::Span<Parameter> parameters) {
@@ -36,24 +38,27 @@ EpochSpec RowsOfPiece(const EpochSpec& epoch, int64_t rows, int replicas) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
-    const AveragerOptions& options, const std::vector<absl::Span<Parameter>>& segments) {
+    const AveragerOptions& options, const std::vector<ExchangedSegment>& segments) {
   std::unique_ptr<ReplicaAverager> averager(new ReplicaAverager(options));
-  for (const absl::Span<Parameter> segment : segments) {
+  for (const ExchangedSegment& segment : segments) {
     RETURN_IF_ERROR(averager->AddSegment(segment));
   }
-  averager->DealOwners();
   return averager;
 }
 
-absl::Status ReplicaAverager::AddSegment(absl::Span<Parameter> parameters) {
-  const std::vector<Parameter*> trained = TrainedOf(parameters);
+absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
+  const std::vector<Parameter*> trained = TrainedOf(segment.parameters);
+  const size_t first = pieces_.size();
   std::vector<ParameterSpec> specs;
   for (const Parameter* parameter : trained) specs.push_back(parameter->spec);
   for (Piece& piece : PiecesOf(specs)) {
     PieceMemory memory(std::move(piece), trained, options_.device, options_.ops);
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
+    exchanged.number = kPiecesOfSegment * static_cast<uint32_t>(segment.number) +
+                       static_cast<uint32_t>(pieces_.size() - 1 - first);
     RETURN_IF_ERROR(AddEncoders(&exchanged));
   }
+  DealOwners(segment.number, first);
   return absl::OkStatus();
 }
 
@@ -97,20 +102,22 @@ absl::StatusOr<std::unique_ptr<MessageEncoder>> ReplicaAverager::NewEncoder(
                                    spec.sample.elements(), ": ", encoder.status().message()));
 }
 
-// Largest pieces first, each to the replica that adds up the fewest elements so far.
-void ReplicaAverager::DealOwners() {
+// Deals the largest pieces first, each to the replica that adds up the fewest elements of the
+// segment so far. Segments begin with one replica after the other.
+void ReplicaAverager::DealOwners(int segment, size_t first) {
   std::vector<Exchanged*> by_size;
-  for (Exchanged& piece : pieces_) by_size.push_back(&piece);
+  for (size_t i = first; i < pieces_.size(); ++i) by_size.push_back(&pieces_[i]);
   const auto elements = [](const Exchanged* piece) {
     return piece->memory.piece().shape.elements();
   };
   std::stable_sort(by_size.begin(), by_size.end(), [&](const Exchanged* a, const Exchanged* b) {
     return elements(a) > elements(b);
   });
-  std::vector<int64_t> owned(options_.replicas.count);
+  const int count = options_.replicas.count;
+  std::vector<int64_t> owned(count);
   for (Exchanged* piece : by_size) {
     const auto least = std::min_element(owned.begin(), owned.end());
-    piece->owner = static_cast<int>(least - owned.begin());
+    piece->owner = (segment + static_cast<int>(least - owned.begin())) % count;
     *least += elements(piece);
   }
 }
@@ -163,7 +170,7 @@ MessageEncoder::Outgoing ReplicaAverager::OutgoingOf(const ExchangeStep& step, P
   MessageEncoder::Outgoing outgoing;
   outgoing.key.phase = phase;
   outgoing.key.direction = DIRECTION_GRADIENT;
-  outgoing.key.cut = static_cast<uint32_t>(piece);
+  outgoing.key.cut = pieces_[piece].number;
   outgoing.key.epoch = step.epoch;
   outgoing.key.step = step.step;
   outgoing.key.microbatch = static_cast<uint32_t>(replica);

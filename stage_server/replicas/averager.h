@@ -88,7 +88,8 @@ class ReplicaAverager {
     explicit Exchanged(PieceMemory of) : memory(std::move(of)) {}
 
     PieceMemory memory;
-    int owner = 0;                                              // replica that adds it up
+    uint32_t number = 0;  // in the model: kPiecesOfSegment times the segment's, plus its own there
+    int owner = 0;        // replica that adds it up
     std::vector<std::unique_ptr<MessageEncoder>> contributors;  // by replica
     std::unique_ptr<MessageEncoder> average;                    // null with kGather
     std::shared_ptr<const EpochRows> rows;                      // of the epoch
@@ -96,11 +97,12 @@ class ReplicaAverager {
   };
 
   explicit ReplicaAverager(const AveragerOptions& options) : options_(options) {}
-  absl::Status AddSegment(absl::Span<Parameter> parameters);
+  absl::Status AddSegment(const ExchangedSegment& segment);
   absl::Status AddEncoders(Exchanged* exchanged);
   BoundarySpec SpecOf(const Piece& piece, const DirectionSpec& does) const;
   absl::StatusOr<std::unique_ptr<MessageEncoder>> NewEncoder(const BoundarySpec& spec) const;
-  void DealOwners();
+  // Deals the pieces from `first` on, those of one segment, to their owners.
+  void DealOwners(int segment, size_t first);
   // Returns a message of that piece, except for its tensor.
   MessageEncoder::Outgoing OutgoingOf(const ExchangeStep& step, Phase phase, int replica,
                                       size_t piece) const;

@@ -54,9 +54,14 @@ absl::Status LocalStage::BuildAverager() {
   options.device = backend_.device;
   options.ops = backend_.ops.get();
   options.kernels = backend_.threaded_kernels ? backend_.threaded_kernels.get() : backend_.kernels;
-  std::vector<absl::Span<Parameter>> parameters;
-  for (Segment* segment : segments()) parameters.push_back(segment->parameters());
-  ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, parameters));
+  std::vector<ExchangedSegment> exchanged;
+  for (int chunk = 0; chunk < spec_.chunks(); ++chunk) {
+    int number = spec_.segments(chunk).first;
+    for (const auto& segment : chunks_[chunk]->segments()) {
+      exchanged.push_back({number++, segment->parameters()});
+    }
+  }
+  ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
   return absl::OkStatus();
 }
 

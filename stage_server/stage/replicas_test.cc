@@ -158,7 +158,7 @@ TEST(ReplicasTest, ACodecThatCannotCarryAPieceIsNamed) {
   };
   EXPECT_THAT(build("{codec: topk, ratio: 0.1, feedback: {kind: ef, key: sample}}"),
               HasSubstr("replicas.contributions.feedback.key: sample, want slot or stream"));
-  EXPECT_THAT(build("{codec: topk, ratio: 0.1, indices: shared}"),
+  EXPECT_THAT(build("{codec: topk, indices: shared}"),
               HasSubstr("replicas.contributions.indices: shared, want own"));
 }
 
