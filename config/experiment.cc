@@ -14,6 +14,7 @@
 #include "config/local_paths.h"
 #include "config/origins.h"
 #include "config/overrides.h"
+#include "config/replicas_spec.h"
 #include "config/resolve.h"
 #include "config/run_name.h"
 #include "config/yaml_message.h"
@@ -38,6 +39,8 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
   ForgetReplaced(overlay, e);
   if (e->has_data()) ForgetCorpus(overlay.data(), e->mutable_data());
+  const bool gathers = overlay.replicas().exchange() == Name(ReplicaExchange::kGather);
+  if (gathers && e->has_replicas()) e->mutable_replicas()->clear_average();
 }
 
 DirectionConfig WholeOf(const CompressionConfig& compression, const std::string& cut,

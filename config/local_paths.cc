@@ -39,6 +39,15 @@ StagePaths StagePathsOf(Experiment* experiment) {
     if (data.has_file()) Add("data.file", data.mutable_file(), &paths.data);
     if (data.has_vocabulary()) Add("data.vocabulary", data.mutable_vocabulary(), &paths.data);
   }
+  if (experiment->has_replicas()) {
+    ReplicasConfig& replicas = *experiment->mutable_replicas();
+    if (replicas.has_contributions()) {
+      AddDirection("replicas.contributions", replicas.mutable_contributions(), &paths);
+    }
+    if (replicas.has_average()) {
+      AddDirection("replicas.average", replicas.mutable_average(), &paths);
+    }
+  }
   if (!experiment->has_compression()) return paths;
   CompressionConfig* compression = experiment->mutable_compression();
   AddDirections("compression", compression, &paths);

@@ -19,7 +19,7 @@
 #include "config/sections.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
-#include "config/tied.h"
+#include "config/weight_gradients.h"
 #include "config/yaml_message.h"
 #include "models/tied_weight.h"
 
@@ -317,6 +317,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));
+  RETURN_IF_ERROR(ResolveReplicas(e));
   if (e->has_capture()) RETURN_IF_ERROR(ResolveCapture(*e, e->mutable_capture()));
   return absl::OkStatus();
 }

@@ -10,8 +10,8 @@
 #include "base/status.h"
 #include "compress/codecs/axes.h"
 #include "compress/feedback/plan.h"
-#include "compress/low_rank_matrices.h"
 #include "compress/level.h"
+#include "compress/low_rank_matrices.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {

@@ -314,6 +314,20 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
   return spec;
 }
 
+absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment) {
+  ReplicasSpec spec;
+  if (!experiment.has_replicas()) return spec;
+  const ReplicasConfig& replicas = experiment.replicas();
+  spec.count = static_cast<int>(replicas.count());
+  ASSIGN_OR_RETURN(spec.contributions, DirectionFrom(replicas.contributions(), /*gradient=*/true));
+  if (replicas.exchange() == Name(ReplicaExchange::kGather)) {
+    spec.exchange = ReplicaExchange::kGather;
+    return spec;
+  }
+  ASSIGN_OR_RETURN(spec.average, DirectionFrom(replicas.average(), /*gradient=*/true));
+  return spec;
+}
+
 absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment) {
   return ValueOf<ShuffleKind>(experiment.data().shuffle());
 }

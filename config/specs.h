@@ -11,6 +11,7 @@
 #include "compress/feedback/direction_spec.h"
 #include "compress/feedback/spec.h"
 #include "compress/spec.h"
+#include "config/replicas_spec.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "models/cost.h"
@@ -71,6 +72,9 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
 std::string DirectionPath(const Experiment& experiment, const std::string& cut, bool gradient);
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
                                    bool gradient);
+
+// Returns how replicas share and average; one replica where the experiment has no section for them.
+absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment);
 
 absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment);
 absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);

@@ -11,7 +11,7 @@
 namespace thinwire {
 
 uint64_t TrainingBytesOf(const StageSpec& spec) {
-  const int64_t microbatches = std::min<int64_t>(spec.microbatches, spec.batch_size);
+  const int64_t microbatches = std::min<int64_t>(spec.batch_microbatches(), spec.batch_size);
   TrainingMemory memory;
   memory.microbatch_samples = (spec.batch_size + microbatches - 1) / microbatches;
   memory.element_bytes = static_cast<int>(SizeOf(spec.compute));

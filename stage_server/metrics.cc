@@ -120,6 +120,27 @@ void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* familie
   received.MoveTo(families);
 }
 
+void AddReplicas(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
+  Family count("thinwire_replicas", "Replicas of the stage that share a batch.", MetricType::Gauge);
+  Family raw("thinwire_replica_raw_bytes_total",
+             "Bytes of what replicas exchanged, before encoding, once for each receiver.",
+             MetricType::Counter);
+  Family wire("thinwire_replica_wire_bytes_total", "Bytes of the frames that carry it.",
+              MetricType::Counter);
+  Family error("thinwire_replica_relative_error",
+               "Mean relative error of the measured messages among replicas.", MetricType::Gauge);
+  count.Add(LabelsOf(snapshot), snapshot.replicas);
+  for (const StageSnapshot::Exchanged& exchanged : snapshot.exchanged) {
+    const Labels labels = With(LabelsOf(snapshot), "way", exchanged.way);
+    const BoundaryStatistics& counts = exchanged.statistics;
+    raw.Add(labels, static_cast<double>(counts.train.raw_bytes));
+    wire.Add(labels, static_cast<double>(counts.train.wire_bytes));
+    if (counts.errors.messages == 0) continue;
+    error.Add(labels, counts.errors.relative_error / static_cast<double>(counts.errors.messages));
+  }
+  for (Family* family : {&count, &raw, &wire, &error}) family->MoveTo(families);
+}
+
 void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
   Family seconds("thinwire_stage_seconds_total", "Training time by what it was spent on.",
                  MetricType::Counter);
@@ -184,6 +205,7 @@ std::vector<MetricFamily> StageMetrics::Collect() const {
   if (snapshot) {
     AddTraffic(*snapshot, &families);
     AddCodecs(*snapshot, &families);
+    AddReplicas(*snapshot, &families);
     AddActivity(*snapshot, &families);
   }
   return families;

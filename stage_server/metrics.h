@@ -24,13 +24,19 @@ struct StageSnapshot {
     std::string boundary, direction, end;  // "layer1", "gradient", "receive"
     double seconds = 0;
   };
+  struct Exchanged {
+    std::string way;  // "contribution", "average"
+    BoundaryStatistics statistics;
+  };
   std::string run;
   int stage = 0;
+  int replicas = 1;
   Device* device = nullptr;
   std::string device_model;  // "NVIDIA H200"; empty for the CPU
   std::vector<End> ends;
   ActivitySeconds activity;
-  std::vector<Wait> waits;  // at cuts to neighbours
+  std::vector<Wait> waits;           // at cuts to neighbours
+  std::vector<Exchanged> exchanged;  // among replicas; empty with one
 };
 
 class StageMetrics final : public prometheus::Collectable {

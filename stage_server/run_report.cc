@@ -37,8 +37,7 @@ void FillStep(const StepStatistics& step, StepTraffic* report) {
   if (step.level) report->set_level(*step.level);
 }
 
-void FillSender(BoundarySender& sender, uint64_t last_step, BoundaryReport* report) {
-  const BoundaryStatistics s = sender.statistics();
+void FillSent(const BoundaryStatistics& s, BoundaryReport* report) {
   report->set_sender(true);
   report->set_messages(s.train.messages);
   report->set_elements(s.train.elements);
@@ -46,11 +45,15 @@ void FillSender(BoundarySender& sender, uint64_t last_step, BoundaryReport* repo
   report->set_payload_bytes(s.train.payload_bytes);
   report->set_wire_bytes(s.train.wire_bytes);
   report->set_all_wire_bytes(s.train.wire_bytes + s.evaluate.wire_bytes);
-  report->set_socket_bytes(sender.SocketBytesAcked());
   report->set_encode_seconds(s.encode.sum());
   report->set_encode_cpu_seconds(s.encode_cpu_seconds);
   if (s.level) report->set_level(*s.level);
   FillErrors(s.errors, report);
+}
+
+void FillSender(BoundarySender& sender, uint64_t last_step, BoundaryReport* report) {
+  FillSent(sender.statistics(), report);
+  report->set_socket_bytes(sender.SocketBytesAcked());
   for (const StepStatistics& step : sender.TakeSteps(last_step))
     FillStep(step, report->add_steps());
 }
@@ -59,6 +62,16 @@ void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
   const BoundaryStatistics s = receiver.statistics();
   report->set_decode_seconds(s.decode.sum());
   report->set_decode_cpu_seconds(s.decode_cpu_seconds);
+}
+
+// Fills in one direction of what replicas exchange, both ends of which are here.
+void FillExchanged(const DirectionSpec& does, const BoundaryStatistics& counts,
+                   BoundaryReport* report) {
+  report->set_codec(CodecText(does.codec));
+  report->set_feedback(does.feedback.ToString());
+  FillSent(counts, report);
+  report->set_decode_seconds(counts.decode.sum());
+  report->set_decode_cpu_seconds(counts.decode_cpu_seconds);
 }
 
 TraceSlice::Thread ThreadOf(Slice::Thread thread) {
@@ -136,6 +149,15 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     encode += boundary->encode_seconds();
     decode += boundary->decode_seconds();
   }
+  if (const ReplicaAverager* const averager = stage.averager()) {
+    const ReplicasSpec& replicas = stage.spec().replicas;
+    const bool reduces = replicas.exchange == ReplicaExchange::kReduce;
+    FillExchanged(replicas.contributions, averager->contributions(),
+                  report.mutable_contributions());
+    if (reduces) FillExchanged(replicas.average, averager->average(), report.mutable_average());
+    encode += report.contributions().encode_seconds() + report.average().encode_seconds();
+    decode += report.contributions().decode_seconds() + report.average().decode_seconds();
+  }
   (*report.mutable_activity_seconds())["encode"] = encode;
   (*report.mutable_activity_seconds())["decode"] = decode;
   report.set_device_memory_bytes(backend.device->bytes_in_use());
@@ -162,6 +184,13 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
     snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),
                              Name(spec.feedback.kind), end.sender != nullptr,
                              end.sender ? end.sender->statistics() : end.receiver->statistics()});
+  }
+  if (const ReplicaAverager* const averager = stage.averager()) {
+    snapshot.replicas = stage.spec().replicas.count;
+    snapshot.exchanged.push_back({"contribution", averager->contributions()});
+    if (stage.spec().replicas.exchange == ReplicaExchange::kReduce) {
+      snapshot.exchanged.push_back({"average", averager->average()});
+    }
   }
   return snapshot;
 }

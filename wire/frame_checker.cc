@@ -86,7 +86,7 @@ absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
 absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
   RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
-  return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, Phase_MAX);
+  return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_BASIS);
 }
 
 absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header) const {

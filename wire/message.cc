@@ -21,6 +21,10 @@ const char* NameOf(Direction direction) {
 
 std::string MessageKey::ToString() const {
   const MessageKind& kind = KindOf(phase);
+  if (IsOfReplicas(phase)) {
+    return absl::StrCat(kind.name, " of replica ", microbatch, ", piece ", cut, ", epoch ", epoch,
+                        ", step ", step);
+  }
   if (kind.content == Content::kSamples) {
     return absl::StrCat(kind.name, " ", NameOf(direction), " of cut ", cut, ", epoch ", epoch,
                         ", step ", step, ", microbatch ", microbatch);

@@ -19,6 +19,8 @@ constexpr MessageKind kKinds[] = {
      "before", "of all stages at"},
     {PHASE_GENERATE, Content::kSamples, Purpose::kText, "text"},
     {PHASE_BASIS, Content::kBasis, Purpose::kTraining, "gradient of the basis", "before", "behind"},
+    {PHASE_CONTRIBUTION, Content::kSamples, Purpose::kTraining, "contribution"},
+    {PHASE_AVERAGE, Content::kSamples, Purpose::kTraining, "average"},
 };
 static_assert(std::size(kKinds) == Phase_ARRAYSIZE, "each phase has a row");
 

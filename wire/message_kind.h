@@ -7,7 +7,7 @@
 namespace thinwire {
 
 enum class Content {
-  kSamples,       // activations and gradients of a microbatch's samples
+  kSamples,       // activations and gradients of a microbatch's samples; rows of a parameter
   kSumOfSquares,  // a number and no tensor, once in a step
   kBasis,         // a gradient of the basis, which has no samples, once in a step
 };
@@ -34,13 +34,20 @@ inline bool HasSumOfSquares(Phase phase) { return KindOf(phase).content == Conte
 // True for all that crosses for a training step, in its passes and behind them.
 inline bool IsPartOfTraining(Phase phase) { return KindOf(phase).purpose == Purpose::kTraining; }
 
-// True for the forward and backward passes of a training step. Their messages alone change state,
-// follow the schedule of levels, and are traced, captured and measured.
+// True for the forward and backward passes of a training step, and for what replicas exchange
+// behind them. Their messages alone change state, follow the schedule of levels, and are traced,
+// captured and measured.
 inline bool IsTrainingPass(Phase phase) { return IsPartOfTraining(phase) && HasSamples(phase); }
 
 // True where the receiver of an activation acknowledges it with a message without a tensor, as no
 // gradient will answer it. The next message of a text waits for the coordinator anyway.
 inline bool IsAcknowledged(Phase phase) { return KindOf(phase).purpose == Purpose::kEvaluation; }
+
+// True for what replicas of a stage exchange. No such message crosses a cut: its `cut` is the
+// number of a piece (models/pieces.h), its `microbatch` that of a replica.
+inline bool IsOfReplicas(Phase phase) {
+  return phase == PHASE_CONTRIBUTION || phase == PHASE_AVERAGE;
+}
 
 bool HasTensor(Phase phase, Direction direction);
 

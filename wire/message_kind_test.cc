@@ -33,8 +33,11 @@ TEST(MessageKindTest, EachPhaseHasItsRow) {
 
 TEST(MessageKindTest, WhatIsSentOnceInAStepBelongsToTrainingButIsNoPass) {
   EXPECT_EQ(PhasesThat(IsPartOfTraining),
-            (std::set<Phase>{PHASE_TRAIN, PHASE_GRADIENT_NORM, PHASE_BASIS}));
-  EXPECT_EQ(PhasesThat(IsTrainingPass), std::set<Phase>{PHASE_TRAIN});
+            (std::set<Phase>{PHASE_TRAIN, PHASE_GRADIENT_NORM, PHASE_BASIS, PHASE_CONTRIBUTION,
+                             PHASE_AVERAGE}));
+  EXPECT_EQ(PhasesThat(IsTrainingPass),
+            (std::set<Phase>{PHASE_TRAIN, PHASE_CONTRIBUTION, PHASE_AVERAGE}));
+  EXPECT_EQ(PhasesThat(IsOfReplicas), (std::set<Phase>{PHASE_CONTRIBUTION, PHASE_AVERAGE}));
   EXPECT_EQ(PhasesThat([](Phase phase) { return !HasSamples(phase); }),
             (std::set<Phase>{PHASE_GRADIENT_NORM, PHASE_BASIS}));
   EXPECT_EQ(PhasesThat(HasSumOfSquares), std::set<Phase>{PHASE_GRADIENT_NORM});
@@ -44,7 +47,7 @@ TEST(MessageKindTest, AcknowledgementsAndSumsHaveNoTensor) {
   EXPECT_EQ(PhasesThat([](Phase phase) { return !HasTensor(phase, DIRECTION_ACTIVATION); }),
             std::set<Phase>{PHASE_GRADIENT_NORM});
   EXPECT_EQ(PhasesThat([](Phase phase) { return HasTensor(phase, DIRECTION_GRADIENT); }),
-            (std::set<Phase>{PHASE_TRAIN, PHASE_BASIS}));
+            (std::set<Phase>{PHASE_TRAIN, PHASE_BASIS, PHASE_CONTRIBUTION, PHASE_AVERAGE}));
 }
 
 TEST(MessageKindTest, EvaluationIsAcknowledgedAndATextIsNot) {
@@ -75,6 +78,8 @@ TEST(MessageKindTest, EachIsCalledByItsOwnWords) {
             "sum of squares of gradients of all stages at cut 1, epoch 2, step 17");
   EXPECT_EQ(Spelled(PHASE_BASIS, DIRECTION_GRADIENT),
             "gradient of the basis behind cut 1, epoch 2, step 17");
+  EXPECT_EQ(Spelled(PHASE_CONTRIBUTION, DIRECTION_GRADIENT),
+            "contribution of replica 3, piece 1, epoch 2, step 17");
   EXPECT_EQ(Spelled(static_cast<Phase>(Phase_ARRAYSIZE), DIRECTION_UNSPECIFIED),
             "unknown phase unknown direction of cut 1, epoch 2, step 17, microbatch 3");
   std::set<std::string> words;

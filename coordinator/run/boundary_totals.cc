@@ -93,6 +93,14 @@ DirectionRecord Sum(const DirectionRecord& before, const DirectionRecord& now) {
   return sum;
 }
 
+// Adds what one stage counted at both ends.
+void AddExchanged(const BoundaryReport& report, DirectionRecord* sum) {
+  DirectionRecord of_stage;
+  MergeSender(report, &of_stage);
+  of_stage.set_decode_seconds(report.decode_seconds());
+  *sum = Sum(*sum, of_stage);
+}
+
 EpochDirection Difference(const DirectionRecord& before, const DirectionRecord& after) {
   EpochDirection epoch;
   epoch.set_raw_bytes(after.raw_bytes() - before.raw_bytes());
@@ -167,6 +175,16 @@ std::vector<BoundaryRecord> BoundaryTotals::Records() const {
   return records;
 }
 
+ReplicasRecord BoundaryTotals::Replicas(const ReplicasRecord& before) const {
+  ReplicasRecord all = before;
+  for (const StageReport& stage : latest_) {
+    if (!stage.has_contributions()) continue;
+    AddExchanged(stage.contributions(), all.mutable_contributions());
+    if (stage.has_average()) AddExchanged(stage.average(), all.mutable_average());
+  }
+  return all;
+}
+
 double BoundaryTotals::BusySeconds() const {
   double seconds = 0;
   for (const StageReport& stage : latest_) {
@@ -227,6 +245,15 @@ std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& be
     boundary.set_name(to.name());
     *boundary.mutable_activations() = Difference(from.activations(), to.activations());
     *boundary.mutable_gradients() = Difference(from.gradients(), to.gradients());
+  }
+  return epoch;
+}
+
+EpochReplicas EpochOfReplicas(const ReplicasRecord& before, const ReplicasRecord& after) {
+  EpochReplicas epoch;
+  *epoch.mutable_contributions() = Difference(before.contributions(), after.contributions());
+  if (after.has_average()) {
+    *epoch.mutable_average() = Difference(before.average(), after.average());
   }
   return epoch;
 }

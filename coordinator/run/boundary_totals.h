@@ -29,6 +29,9 @@ class BoundaryTotals {
   // Returns one record per cut, in model order, with both directions.
   std::vector<BoundaryRecord> Records() const;
 
+  // Adds to `before`, which was counted before these stages began, what replicas exchanged since.
+  ReplicasRecord Replicas(const ReplicasRecord& before) const;
+
   // Returns the sum of the stages' seconds of forward and backward.
   double BusySeconds() const;
 
@@ -48,6 +51,9 @@ std::vector<TrafficRecord> TakeTraffic(StageReport* report);
 // empty for the first epoch.
 std::vector<EpochBoundary> EpochBoundaries(const std::vector<BoundaryRecord>& before,
                                            const std::vector<BoundaryRecord>& after);
+
+// Returns the same of what replicas exchanged.
+EpochReplicas EpochOfReplicas(const ReplicasRecord& before, const ReplicasRecord& after);
 
 // Returns raw bytes / wire bytes; 0 before the first message.
 double CompressionRatio(const DirectionRecord& record);

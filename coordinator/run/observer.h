@@ -28,6 +28,7 @@ struct RunPlan {
 // Sums over training so far.
 struct RunTotals {
   std::vector<BoundaryRecord> boundaries;
+  ReplicasRecord replicas;  // without contributions if there is one replica
   // 1 - (forward and backward seconds of all stages) / (stages x training seconds).
   double bubble_ratio = 0;
 };

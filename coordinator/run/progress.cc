@@ -135,8 +135,9 @@ std::string Banner(const RunPlace& place, const RunPlan& plan) {
                          plan.stages.size() == 1 ? "stage" : "stages", plan.devices, place.metrics);
 }
 
-std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries) {
-  if (boundaries.empty()) return "";
+std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
+                          const ReplicasRecord& replicas) {
+  if (boundaries.empty() && !replicas.has_contributions()) return "";
   std::string table = absl::StrFormat(kRow, "boundary", "direction", "raw MB", "wire MB", "ratio",
                                       "bits/elem", "rel.error");
   std::vector<Described> codecs;
@@ -145,6 +146,14 @@ std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries) {
     codecs.push_back({boundary.name(), "gradient", CodecOf(boundary.gradients())});
     absl::StrAppend(&table, Row(boundary.name(), "activation", boundary.activations()),
                     Row(boundary.name(), "gradient", boundary.gradients()));
+  }
+  if (replicas.has_contributions()) {
+    codecs.push_back({"replicas", "gradient", CodecOf(replicas.contributions())});
+    absl::StrAppend(&table, Row("replicas", "gradient", replicas.contributions()));
+  }
+  if (replicas.has_average()) {
+    codecs.push_back({"replicas", "average", CodecOf(replicas.average())});
+    absl::StrAppend(&table, Row("replicas", "average", replicas.average()));
   }
   return table + DescriptionLines(codecs);
 }
@@ -215,7 +224,9 @@ absl::Status Progress::OnStep(const StepRecord& step) {
 }
 
 absl::Status Progress::OnTotals(const RunTotals& totals) {
-  wire_bytes_ = 0;
+  const ReplicasRecord& replicas = totals.replicas;
+  wire_bytes_ =
+      static_cast<double>(replicas.contributions().wire_bytes() + replicas.average().wire_bytes());
   for (const BoundaryRecord& boundary : totals.boundaries) {
     for (const DirectionRecord* r : {&boundary.activations(), &boundary.gradients()}) {
       wire_bytes_ += static_cast<double>(r->wire_bytes());
@@ -262,6 +273,10 @@ absl::Status Progress::OnEpoch(const EpochRecord& epoch) {
       raw_bytes += static_cast<double>(d->raw_bytes());
       wire_bytes += static_cast<double>(d->wire_bytes());
     }
+  }
+  for (const EpochDirection* d : {&epoch.replicas().contributions(), &epoch.replicas().average()}) {
+    raw_bytes += static_cast<double>(d->raw_bytes());
+    wire_bytes += static_cast<double>(d->wire_bytes());
   }
   Line(EpochLine(epoch, state_.plan.epochs, raw_bytes, wire_bytes));
   if (epoch.seconds() > 0) {  // used until the next epoch has a rate of its own

@@ -23,7 +23,9 @@ Tally::Tally(const std::vector<std::string>& cuts, int stages, const RunProgress
       sums_(progress.sums()),
       seconds_(progress.training_seconds()),
       totals_(cuts, stages, {progress.boundaries().begin(), progress.boundaries().end()}),
-      before_epoch_(progress.before_epoch().begin(), progress.before_epoch().end()) {}
+      before_epoch_(progress.before_epoch().begin(), progress.before_epoch().end()),
+      replicas_before_(progress.replicas()),
+      replicas_before_epoch_(progress.replicas_before_epoch()) {}
 
 void Tally::Add(const StepReport& step) {
   step_ = step.step();
@@ -45,6 +47,7 @@ void Tally::AddSeconds(double seconds) {
 RunTotals Tally::Totals(double seconds) const {
   RunTotals totals;
   totals.boundaries = totals_.Records();
+  totals.replicas = Replicas();
   const double available = stages_ * (seconds_here_ + seconds);
   if (available > 0) totals.bubble_ratio = 1 - totals_.BusySeconds() / available;
   return totals;
@@ -61,12 +64,17 @@ EpochRecord Tally::EpochOf(uint32_t epoch) const {
   for (EpochBoundary& boundary : EpochBoundaries(before_epoch_, totals_.Records())) {
     *record.add_boundaries() = std::move(boundary);
   }
+  const ReplicasRecord replicas = Replicas();
+  if (replicas.has_contributions()) {
+    *record.mutable_replicas() = EpochOfReplicas(replicas_before_epoch_, replicas);
+  }
   return record;
 }
 
 void Tally::EndEpoch() {
   sums_.Clear();
   before_epoch_ = totals_.Records();
+  replicas_before_epoch_ = Replicas();
 }
 
 void Tally::Save(RunProgress* progress) const {
@@ -75,6 +83,9 @@ void Tally::Save(RunProgress* progress) const {
   const std::vector<BoundaryRecord> boundaries = totals_.Records();
   *progress->mutable_boundaries() = {boundaries.begin(), boundaries.end()};
   *progress->mutable_before_epoch() = {before_epoch_.begin(), before_epoch_.end()};
+  if (!Replicas().has_contributions()) return;
+  *progress->mutable_replicas() = Replicas();
+  *progress->mutable_replicas_before_epoch() = replicas_before_epoch_;
 }
 
 }  // namespace thinwire

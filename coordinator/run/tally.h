@@ -42,6 +42,8 @@ class Tally {
 
   uint64_t step() const { return step_; }                     // the last one, from 1; 0: none
   uint64_t epoch_samples() const { return sums_.samples(); }  // trained in the current epoch
+  // Returns what replicas have exchanged; without contributions if there is one replica.
+  ReplicasRecord Replicas() const { return totals_.Replicas(replicas_before_); }
   // Returns the totals. `seconds` are those of training that AddSeconds has not been told of yet.
   RunTotals Totals(double seconds = 0) const;
 
@@ -63,6 +65,8 @@ class Tally {
   uint64_t steps_here_ = 0, samples_here_ = 0;  // with the current stages
   BoundaryTotals totals_;
   std::vector<BoundaryRecord> before_epoch_;  // totals at the begin of the epoch
+  // What replicas exchanged before the current stages began, and up to the begin of the epoch.
+  ReplicasRecord replicas_before_, replicas_before_epoch_;
 };
 
 }  // namespace thinwire

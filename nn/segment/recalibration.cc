@@ -59,6 +59,7 @@ absl::Status Recalibration::Write(const std::vector<float>& values, const Tensor
 }
 
 absl::Status Recalibration::ParametersChanged() const {
+  if (statistics_.empty()) return absl::OkStatus();
   for (Segment* segment : segments_) RETURN_IF_ERROR(segment->ParametersChanged());
   return absl::OkStatus();
 }

@@ -10,6 +10,13 @@
 
 namespace thinwire {
 
+int ReplicaOf(const BoundarySpec& spec, const MessageKey& key) {
+  if (!IsTrainingPass(key.phase)) return 0;
+  // A peer may claim any microbatch.
+  return std::min(static_cast<int>(key.microbatch / static_cast<uint32_t>(spec.replica_messages)),
+                  spec.replicas - 1);
+}
+
 absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec) {
   ASSIGN_OR_RETURN(auto codec, NewCodec(Largest(spec.codec, spec.level), spec.kernels));
   const Shape largest = spec.sample.WithBatch(spec.max_batch);

@@ -39,13 +39,20 @@ struct BoundarySpec {
   int64_t max_batch = 0;       // number of samples of the largest message
   uint64_t codec_seed = 0;
   int64_t error_every = 0;  // measures distortion on every n-th step; 0: never
-  int capacity = 1;         // number of messages in flight
+  // Number of replicas whose messages cross, and how many training messages each has in a step at
+  // most. What codecs and feedback remember, they remember for each replica.
+  int replicas = 1;
+  int replica_messages = 1;
+  int capacity = 1;  // number of messages in flight
   // Limit of waits for a neighbour or for this stage's own executor.
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();
   std::shared_ptr<StepTrace> trace;  // null if nothing is traced
   Device* device = nullptr;          // where the tensors are
   CodecKernels* kernels = nullptr;
 };
+
+// Returns the replica to which a message belongs; 0 outside of training.
+int ReplicaOf(const BoundarySpec& spec, const MessageKey& key);
 
 // Returns the size of the longest payload that this direction can carry. It covers exact messages,
 // every level of the codec and what feedback sends.

@@ -14,18 +14,21 @@ namespace thinwire {
 absl::StatusOr<std::unique_ptr<BoundaryReceiver>> BoundaryReceiver::New(const BoundarySpec& spec,
                                                                         Link* link, Worker worker,
                                                                         SupportMaps* support) {
-  ASSIGN_OR_RETURN(auto decoder, MessageDecoder::New(spec, support));
+  Decoders decoders(spec.replicas);
+  for (auto& decoder : decoders) {
+    ASSIGN_OR_RETURN(decoder, MessageDecoder::New(spec, support));
+  }
   // Hands the device memory on to the decoding thread.
   RETURN_IF_ERROR(ToStatus(spec.device->Finish()));
   return std::unique_ptr<BoundaryReceiver>(
-      new BoundaryReceiver(spec, link, worker, std::move(decoder)));
+      new BoundaryReceiver(spec, link, worker, std::move(decoders)));
 }
 
 BoundaryReceiver::BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
-                                   std::unique_ptr<MessageDecoder> decoder)
+                                   Decoders decoders)
     : spec_(spec),
       link_(link),
-      decoder_(std::move(decoder)),
+      decoders_(std::move(decoders)),
       has_worker_(worker == Worker::kOwnThread) {
   if (has_worker_) worker_.emplace([this] { WorkerLoop(); });
 }
@@ -84,7 +87,7 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(Ste
   decoded.sample_digest = message.sample_digest;
   decoded.sum_of_squares = message.sum_of_squares;
   if (!HasTensor(message.key.phase, message.key.direction)) return decoded;
-  absl::Status status = decoder_->Check(message);
+  absl::Status status = decoders_[ReplicaOf(spec_, message.key)]->Check(message);
   if (status.ok()) {
     absl::StatusOr<Tensor> tensor = Decode(message);
     if (tensor.ok()) decoded.tensor = *std::move(tensor);
@@ -99,12 +102,13 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(Ste
 }
 
 absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
+  MessageDecoder& decoder = *decoders_[ReplicaOf(spec_, message.key)];
   std::shared_ptr<const EpochRows> rows;
-  if (decoder_->NeedsRows(message)) {
+  if (decoder.NeedsRows(message)) {
     ASSIGN_OR_RETURN(rows, RowsOf(message.key));
   }
   const Stopwatch stopwatch;
-  ASSIGN_OR_RETURN(Tensor tensor, decoder_->Decode(message, rows.get()));
+  ASSIGN_OR_RETURN(Tensor tensor, decoder.Decode(message, rows.get()));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the executor uses the tensor next
   const Stopwatch::Reading took = stopwatch.Read();
   PlannedSlice slice =

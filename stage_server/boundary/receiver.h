@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -62,9 +63,9 @@ class BoundaryReceiver {
   BoundaryStatistics statistics() const;
   const BoundarySpec& spec() const { return spec_; }
 
-  // State of feedback, for checkpoints. Use it only after the last message of the steps that
+  // State of a replica, for checkpoints. Use it only after the last message of the steps that
   // StartEpoch announced and before the next one.
-  FeedbackReceiver& feedback() { return decoder_->feedback(); }
+  FeedbackReceiver& feedback(int replica = 0) { return decoders_[replica]->feedback(); }
 
  private:
   struct Decoded {
@@ -76,8 +77,8 @@ class BoundaryReceiver {
     Tensor tensor;  // empty for an acknowledgement or a sum of squares
   };
 
-  BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker,
-                   std::unique_ptr<MessageDecoder> decoder);
+  using Decoders = std::vector<std::unique_ptr<MessageDecoder>>;
+  BoundaryReceiver(const BoundarySpec& spec, Link* link, Worker worker, Decoders decoders);
   void WorkerLoop();
   absl::StatusOr<Decoded> ReceiveAndDecode(SteadyTime deadline);
   absl::StatusOr<Decoded> Next(const MessageKey& wanted, SteadyTime deadline);
@@ -97,8 +98,8 @@ class BoundaryReceiver {
 
   const BoundarySpec spec_;
   Link* const link_;
-  const std::unique_ptr<MessageDecoder> decoder_;  // for the decoding thread only
-  const bool has_worker_;  // worker_ may not be set yet when its thread looks
+  const Decoders decoders_;  // by replica; for the decoding thread only
+  const bool has_worker_;    // worker_ may not be set yet when its thread looks
 
   mutable std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;

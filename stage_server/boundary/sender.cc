@@ -45,19 +45,22 @@ Message WithoutTensor(const MessageEncoder::Outgoing& outgoing, const BoundarySp
 absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const BoundarySpec& spec,
                                                                     Link* link, Worker worker,
                                                                     SupportMaps* support) {
-  ASSIGN_OR_RETURN(auto encoder, MessageEncoder::New(spec, support, link->sends_from()));
+  Encoders encoders(spec.replicas);
+  for (auto& encoder : encoders) {
+    ASSIGN_OR_RETURN(encoder, MessageEncoder::New(spec, support, link->sends_from()));
+  }
   // Hands the device memory on to the encoding thread.
   RETURN_IF_ERROR(ToStatus(spec.device->Finish()));
   return std::unique_ptr<BoundarySender>(
-      new BoundarySender(spec, link, worker, std::move(encoder)));
+      new BoundarySender(spec, link, worker, std::move(encoders)));
 }
 
 BoundarySender::BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
-                               std::unique_ptr<MessageEncoder> encoder)
+                               Encoders encoders)
     : spec_(spec),
       link_(link),
       thread_(worker == Worker::kOwnThread ? Slice::Thread::kEncoder : Slice::Thread::kExecutor),
-      encoder_(std::move(encoder)) {
+      encoders_(std::move(encoders)) {
   if (worker == Worker::kOwnThread) worker_.emplace([this] { WorkerLoop(); });
 }
 
@@ -217,8 +220,9 @@ uint64_t BoundarySender::SendTraced(Message message) {
 
 absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& outgoing,
                                                Tensor* received) {
+  MessageEncoder& encoder = *encoders_[ReplicaOf(spec_, outgoing.key)];
   const Stopwatch stopwatch;
-  ASSIGN_OR_RETURN(MessageEncoder::Encoded encoded, encoder_->Encode(outgoing));
+  ASSIGN_OR_RETURN(MessageEncoder::Encoded encoded, encoder.Encode(outgoing));
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the update of the state is timed too
   const Stopwatch::Reading took = stopwatch.Read();
   PlannedSlice slice = SliceOf(outgoing.key, "encode");
@@ -227,9 +231,9 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
     slice.Add(took);
   }
   std::optional<MeasuredError> error;
-  if (encoder_->IsMeasured(outgoing)) {
+  if (encoder.IsMeasured(outgoing)) {
     const ScopedSlice measures(SliceOf(outgoing.key, "measure_error"));
-    ASSIGN_OR_RETURN(error, encoder_->Measure(outgoing, encoded));
+    ASSIGN_OR_RETURN(error, encoder.Measure(outgoing, encoded));
   }
   if (received != nullptr) *received = encoded.feedback.received;
   if (IsTrainingPass(outgoing.key.phase)) {

@@ -66,13 +66,13 @@ class BoundarySender {
   uint64_t SocketBytesAcked() const { return link_->SocketBytesAcked(); }
   const BoundarySpec& spec() const { return spec_; }
 
-  // State of feedback, for checkpoints. Use it only between a Flush and the next Send.
-  FeedbackSender& feedback() { return encoder_->feedback(); }
-  LevelController& level() { return encoder_->level(); }
+  // State of a replica, for checkpoints. Use it only between a Flush and the next Send.
+  FeedbackSender& feedback(int replica = 0) { return encoders_[replica]->feedback(); }
+  LevelController& level(int replica = 0) { return encoders_[replica]->level(); }
 
  private:
-  BoundarySender(const BoundarySpec& spec, Link* link, Worker worker,
-                 std::unique_ptr<MessageEncoder> encoder);
+  using Encoders = std::vector<std::unique_ptr<MessageEncoder>>;
+  BoundarySender(const BoundarySpec& spec, Link* link, Worker worker, Encoders encoders);
   void WorkerLoop();
   absl::Status Submit(MessageEncoder::Outgoing outgoing);
   PlannedSlice SliceOf(const MessageKey& key, const char* name) const {
@@ -94,7 +94,7 @@ class BoundarySender {
   Link* const link_;
   const Slice::Thread thread_;             // encodes; worker_ may not be set yet when it runs
   std::shared_ptr<const EpochRows> rows_;  // for the executor's thread only
-  const std::unique_ptr<MessageEncoder> encoder_;  // for the encoding thread only
+  const Encoders encoders_;                // by replica; for the encoding thread only
 
   mutable std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;

@@ -18,11 +18,12 @@ BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction
   return boundary;
 }
 
-// Returns the key of a message that follows the backward passes of a step.
+// Returns the key of a message that follows the backward passes: of a replica for a basis, of the
+// step for the norm.
 MessageKey StepKey(const Work& work, Phase phase) {
   MessageKey key = work.key();
   key.phase = phase;
-  key.microbatch = 0;
+  key.microbatch = phase == PHASE_BASIS ? static_cast<uint32_t>(work.replica) : 0;
   return key;
 }
 

@@ -15,14 +15,20 @@
 namespace thinwire {
 namespace {
 
-// Divides `batch`, a range of the data set, into microbatches.
-std::vector<SampleRange> PartsOf(const SampleRange& batch, int microbatches) {
+// Returns the number of microbatches of a batch of so many samples.
+int MicrobatchesOf(const StageSpec& spec, int64_t samples) {
+  return static_cast<int>(std::min<int64_t>(spec.batch_microbatches(), samples));
+}
+
+// Divides `batch`, a range of the data set, into the microbatches of each replica. Of a small batch
+// the last replicas may have fewer microbatches, or none.
+std::vector<std::vector<SampleRange>> PartsOf(const SampleRange& batch, const StageSpec& spec) {
   const int64_t samples = batch.last - batch.first;
-  const int count = static_cast<int>(std::min<int64_t>(microbatches, samples));
-  std::vector<SampleRange> parts;
+  const int count = MicrobatchesOf(spec, samples);
+  std::vector<std::vector<SampleRange>> parts(spec.replicas.count);
   for (int m = 0; m < count; ++m) {
     const SampleRange part = MicrobatchRange(samples, count, m);
-    parts.push_back({batch.first + part.first, batch.first + part.last});
+    parts[m / spec.microbatches].push_back({batch.first + part.first, batch.first + part.last});
   }
   return parts;
 }
@@ -133,7 +139,9 @@ absl::Status Executor::Train(const TrainRequest& request,
   const std::vector<SampleRange> batches = BatchesOf(
       {begin * spec.batch_size, std::min(end * spec.batch_size, samples)}, spec.batch_size);
   std::vector<std::vector<SampleRange>> parts;
-  for (const SampleRange& batch : batches) parts.push_back(PartsOf(batch, spec.microbatches));
+  for (const SampleRange& batch : batches) {
+    for (auto& part : PartsOf(batch, spec)) parts.push_back(std::move(part));
+  }
   Announce(work, parts);
   for (int64_t i = begin; i < end; ++i) {
     const SampleRange& batch = batches[i - begin];
@@ -192,7 +200,7 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   epoch.first_step = epoch.last_step = work.step;
   epoch.goes_on = false;
   stage_->StartEpoch(epoch);
-  Announce(work, {PartsOf(batch, spec.microbatches)});
+  Announce(work, PartsOf(batch, spec));
   const absl::Status status = AccumulateOnly(work, batch, &report);
   if (!status.ok()) return Failed(status);
   return report;
@@ -215,6 +223,7 @@ void Executor::Announce(const Work& work, const std::vector<std::vector<SampleRa
   std::vector<FeedRequest> requests;
   for (const std::vector<SampleRange>& parts : passes) {
     const int count = static_cast<int>(parts.size());
+    if (count == 0) continue;
     for (const Action& forward : Forwards(spec.stages(), count, spec.chunks())) {
       if (!ReadsSamples(spec, forward.chunk)) continue;
       const int slices = IsTrainingPass(work.phase) ? spec.slices() : 1;
@@ -228,15 +237,56 @@ void Executor::Announce(const Work& work, const std::vector<std::vector<SampleRa
 
 absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepReport* report) {
   const StageSpec& spec = stage_->spec();
-  const int count = static_cast<int>(std::min<int64_t>(spec.microbatches, work.batch_size));
-  work.microbatches = count;
-  for (const Action& action : StageActions(spec.schedule, spec.stage, spec.stages(), count,
-                                           spec.chunks(), spec.slices())) {
+  LossSums sums;
+  if (spec.replicas.count == 1) {
+    ASSIGN_OR_RETURN(sums, AccumulateReplica(work, batch));
+  } else {
+    ASSIGN_OR_RETURN(sums, AccumulateReplicas(work, batch));
+  }
+  const int64_t positions = spec.model.positions;
+  report->set_loss(sums.loss / static_cast<double>(work.batch_size * positions));
+  report->set_correct(sums.correct);
+  report->set_positions(positions);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LossSums> Executor::AccumulateReplicas(Work work, const SampleRange& batch) {
+  ASSIGN_OR_RETURN(const auto statistics, StartRecalibrations(stage_));
+  const StageSpec& spec = stage_->spec();
+  const int count = MicrobatchesOf(spec, work.batch_size);
+  LossSums sums;
+  for (work.replica = 0; work.replica < spec.replicas.count; ++work.replica) {
+    const bool has_samples = work.replica * spec.microbatches < count;
+    for (const auto& chunk : statistics) RETURN_IF_ERROR(chunk->Restore());
+    ASSIGN_OR_RETURN(const LossSums of_replica, AccumulateReplica(work, batch));
+    sums.loss += of_replica.loss;
+    sums.correct += of_replica.correct;
+    for (const auto& chunk : statistics) {
+      if (has_samples) RETURN_IF_ERROR(chunk->AddBatch());
+    }
+    RETURN_IF_ERROR(stage_->Contribute(work));
+  }
+  for (const auto& chunk : statistics) RETURN_IF_ERROR(chunk->Apply());
+  RETURN_IF_ERROR(stage_->TakeAverage(work));
+  return sums;
+}
+
+absl::StatusOr<LossSums> Executor::AccumulateReplica(Work work, const SampleRange& batch) {
+  const StageSpec& spec = stage_->spec();
+  const int count = MicrobatchesOf(spec, work.batch_size);
+  const int first = work.replica * spec.microbatches;
+  work.microbatches = std::clamp(count - first, 0, spec.microbatches);
+  std::vector<Action> actions;
+  if (work.microbatches > 0) {
+    actions = StageActions(spec.schedule, spec.stage, spec.stages(), work.microbatches,
+                           spec.chunks(), spec.slices());
+  }
+  for (const Action& action : actions) {
     RETURN_IF_ERROR(Stopped());
     work.chunk = action.chunk;
-    const int microbatch = action.microbatch / spec.slices();
+    const int microbatch = first + action.microbatch / spec.slices();
     const SampleRange part = MicrobatchRange(work.batch_size, count, microbatch);
-    work.microbatch = action.microbatch;
+    work.microbatch = first * spec.slices() + action.microbatch;
     work.samples = part.last - part.first;
     work.first_sample = part.first;
     work.deadline = spec.patience->Deadline();
@@ -257,12 +307,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   RETURN_IF_ERROR(Stopped());
   RETURN_IF_ERROR(stage_->SumTiedGradients(work));
   RETURN_IF_ERROR(stage_->SumBasisGradients(work));
-  ASSIGN_OR_RETURN(const LossSums sums, stage_->TakeLosses(work));
-  const int64_t positions = spec.model.positions;
-  report->set_loss(sums.loss / static_cast<double>(work.batch_size * positions));
-  report->set_correct(sums.correct);
-  report->set_positions(positions);
-  return absl::OkStatus();
+  return stage_->TakeLosses(work);
 }
 
 absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batch,

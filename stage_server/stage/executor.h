@@ -73,10 +73,15 @@ class Executor {
   absl::Status TrainStep(const Work& of_epoch, const SampleRange& batch, int64_t steps_per_epoch,
                          StepReport* report);
   // Tells the feed which samples will be wanted. Each element of `passes` holds the ranges that go
-  // through the chunks together, such as the microbatches of a batch.
+  // through the chunks together, such as the microbatches of a replica.
   void Announce(const Work& work, const std::vector<std::vector<SampleRange>>& passes);
   // Runs forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
+  // Does so replica by replica. Each starts from the running statistics of the step's begin, and
+  // the means over replicas are what is left. Gradients end as the sum that all replicas use.
+  absl::StatusOr<LossSums> AccumulateReplicas(Work work, const SampleRange& batch);
+  // Runs forward and backward of the microbatches of one replica, and sums what is tied.
+  absl::StatusOr<LossSums> AccumulateReplica(Work work, const SampleRange& batch);
   // Does the same starting from zero gradients, and restores running statistics afterwards.
   absl::Status AccumulateOnly(const Work& work, const SampleRange& batch, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);

@@ -25,6 +25,7 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
     stage->chunks_.push_back(std::move(chunk));
   }
   RETURN_IF_ERROR(stage->BuildInnerTies());
+  RETURN_IF_ERROR(stage->BuildAverager());
   return stage;
 }
 
@@ -39,6 +40,28 @@ absl::Status LocalStage::BuildInnerTies() {
   auto [embedding_link, head_link] = NewMemoryLinks(embedding_options, head_options);
   ASSIGN_OR_RETURN(embedding_, NewTiedCopy(embedding, std::move(embedding_link)));
   ASSIGN_OR_RETURN(head_, NewTiedCopy(head, std::move(head_link)));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::BuildAverager() {
+  if (spec_.replicas.count == 1) return absl::OkStatus();
+  AveragerOptions options;
+  options.replicas = spec_.replicas;
+  options.run = spec_.run;
+  options.generation = spec_.generation;
+  options.codec_seed = spec_.codec_seed;
+  options.error_every = spec_.error_every;
+  options.device = backend_.device;
+  options.ops = backend_.ops.get();
+  options.kernels = backend_.threaded_kernels ? backend_.threaded_kernels.get() : backend_.kernels;
+  std::vector<ExchangedSegment> exchanged;
+  for (int chunk = 0; chunk < spec_.chunks(); ++chunk) {
+    int number = spec_.segments(chunk).first;
+    for (const auto& segment : chunks_[chunk]->segments()) {
+      exchanged.push_back({number++, segment->parameters()});
+    }
+  }
+  ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
   return absl::OkStatus();
 }
 
@@ -115,6 +138,7 @@ void LocalStage::StartEpoch(const EpochSpec& spec) {
   const auto rows = [&](const BoundarySpec& boundary) {
     return static_cast<int>(boundary.cut) == spec_.tied_cut() ? weights : samples;
   };
+  if (averager_) averager_->StartEpoch(spec);
   for (const End& end : ends()) {
     if (end.sender) end.sender->StartEpoch(rows(end.sender->spec()));
     if (end.receiver) end.receiver->StartEpoch(rows(end.receiver->spec()));
@@ -185,6 +209,17 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
     RETURN_IF_ERROR(copy.Receive(work));
   }
   return absl::OkStatus();
+}
+
+absl::Status LocalStage::Contribute(const Work& work) {
+  const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
+  RETURN_IF_ERROR(averager_->Contribute({work.epoch, work.step, work.compress}, work.replica));
+  return ClearGradients();
+}
+
+absl::Status LocalStage::TakeAverage(const Work& work) {
+  const ScopedSlice slice(StepSlice(spec_, work, "encode average"));
+  return averager_->Finish({work.epoch, work.step, work.compress});
 }
 
 absl::StatusOr<double> LocalStage::SumOfSquares(const Work& work) {

@@ -21,6 +21,7 @@
 #include "nn/segment/segment.h"
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/replicas/averager.h"
 #include "stage_server/stage/capture.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/device_clock.h"
@@ -86,6 +87,10 @@ class LocalStage {
   // Does the same for both copies of each basis that a cut learns. Waits for the stages on the
   // other side of the cuts.
   absl::Status SumBasisGradients(const Work& work);
+  // With replicas, takes the gradients as the contribution of work.replica, and sets them to zero.
+  absl::Status Contribute(const Work& work);
+  // Sets the gradients to the sum of all contributions of the step, as everybody uses it.
+  absl::Status TakeAverage(const Work& work);
   // Updates the parameters, after SumTiedGradients and SumBasisGradients. With
   // OptimizerSpec::clip_norm it waits for all other stages to add up the norm of the whole model's
   // gradient. A stage that has the model in one segment does not even wait for its device, if the
@@ -118,6 +123,9 @@ class LocalStage {
   // Drops what forward passes left behind when a step was broken off.
   void Abandon();
 
+  // Returns what replicas exchange; null without replicas. It lives as long as the stage.
+  ReplicaAverager* averager() const { return averager_.get(); }
+
   // Returns the parameters of all segments. Safetensors files hold these, under their names.
   std::vector<const Parameter*> parameters() const;
   // Returns one optimizer for each segment.
@@ -144,6 +152,7 @@ class LocalStage {
   LocalStage(const StageSpec& spec, const Backend& backend)
       : spec_(spec), backend_(backend), capture_(spec.capture), clock_(backend.ops.get()) {}
   absl::Status BuildInnerTies();
+  absl::Status BuildAverager();
   absl::StatusOr<std::unique_ptr<TiedCopy>> NewTiedCopy(const CutEndSpec& end,
                                                         std::unique_ptr<Link> link);
   std::unique_ptr<CutEnd>* PlaceOf(const CutEndSpec& end) const;
@@ -165,6 +174,7 @@ class LocalStage {
   mutable std::mutex neighbours_mutex_;
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
   std::unique_ptr<TiedCopy> embedding_, head_;
+  std::unique_ptr<ReplicaAverager> averager_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
   std::unique_ptr<Text> text_;                              // null: no text
 };

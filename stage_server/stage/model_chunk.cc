@@ -62,13 +62,13 @@ absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage
   std::unique_ptr<ModelChunk> chunk(new ModelChunk(stage, index));
   RETURN_IF_ERROR(chunk->BuildSegments());
   RETURN_IF_ERROR(chunk->BuildInnerCuts());
-  chunk->in_flight_.resize(stage.spec.microbatches * stage.spec.slices());
-  if (stage.spec.slices() > 1) chunk->caches_.resize(stage.spec.microbatches);
+  chunk->in_flight_.resize(stage.spec.batch_microbatches() * stage.spec.slices());
+  if (stage.spec.slices() > 1) chunk->caches_.resize(stage.spec.batch_microbatches());
   return chunk;
 }
 
 absl::Status ModelChunk::BuildSegments() {
-  const int64_t microbatches = std::min<int64_t>(spec_.microbatches, spec_.batch_size);
+  const int64_t microbatches = std::min<int64_t>(spec_.batch_microbatches(), spec_.batch_size);
   RecordingOptions recording;
   recording.device = backend_.device;
   recording.ops = backend_.ops.get();

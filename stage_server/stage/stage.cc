@@ -21,6 +21,7 @@ void DescribeCut(const StageSpec& spec, int cut, BoundarySpec* boundary) {
   boundary->sample = spec.model.blocks[spec.cuts[cut].block].out;
   boundary->compute = spec.compute;
   boundary->max_batch = spec.batch_size;
+  boundary->replica_messages = spec.microbatches * spec.slices();
   boundary->slice_positions = spec.slice_positions;
   boundary->capacity = kEvaluationWindow;
   if (!spec.IsInner(cut)) {
@@ -70,6 +71,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.level = does.level;
   boundary.feedback = does.feedback;
   boundary.on_nonfinite = does.on_nonfinite;
+  boundary.replicas = spec.replicas.count;
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
   boundary.codec_seed = spec.codec_seed;
   boundary.error_every = spec.error_every;
@@ -83,7 +85,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
 EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
   EpochSpec of;
   of.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
-  of.microbatches = spec.microbatches;
+  of.microbatches = spec.batch_microbatches();
   of.epoch = epoch;
   of.samples = samples;
   return of;
@@ -92,9 +94,10 @@ EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
 EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch) {
   const int64_t rows = spec.tied->shape[0];
   EpochSpec of = epoch;
-  of.shuffle = {ShuffleKind::kSamples, epoch.shuffle.seed, rows};
-  of.microbatches = 1;
-  of.samples = rows * NumBatches(epoch.samples, epoch.shuffle.batch_size);
+  of.shuffle = {ShuffleKind::kSamples, epoch.shuffle.seed, 0};
+  of.microbatches = spec.replicas.count;
+  of.shuffle.batch_size = rows * spec.replicas.count;
+  of.samples = of.shuffle.batch_size * NumBatches(epoch.samples, epoch.shuffle.batch_size);
   return of;
 }
 
@@ -132,8 +135,9 @@ bool Compresses(const StageSpec& spec, const Work& work, const BoundarySpec& bou
     return true;
   }
   // Gradients of a cut are received by the segment before it, whose index is the cut's.
-  return InCoolDown(static_cast<int>(boundary.cut), static_cast<int>(spec.cuts.size()) + 1,
-                    work.microbatches, static_cast<int>(work.microbatch) / spec.slices());
+  return InCoolDown(
+      static_cast<int>(boundary.cut), static_cast<int>(spec.cuts.size()) + 1, work.microbatches,
+      static_cast<int>(work.microbatch) / spec.slices() - work.replica * spec.microbatches);
 }
 
 PlannedSlice StepSlice(const StageSpec& spec, const Work& work, const char* name) {

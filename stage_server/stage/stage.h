@@ -13,6 +13,7 @@
 #include "base/steady_time.h"
 #include "compress/feedback/direction_spec.h"
 #include "compress/kernels.h"
+#include "config/replicas_spec.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
 #include "models/cost.h"
@@ -60,7 +61,8 @@ struct StageSpec {
   std::string link_secret;  // shown by links between processes
 
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
-  int microbatches = 1;
+  int microbatches = 1;                  // of each replica
+  ReplicasSpec replicas;                 // that share a batch
   std::vector<int64_t> slice_positions;  // slices of a training sequence, in order; empty: whole
   int64_t batch_size = 0;
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // limit of every wait
@@ -81,6 +83,8 @@ struct StageSpec {
   int stages() const { return placement.stages; }
   bool first() const { return stage == 0; }  // has the first segment
   bool last() const { return stage + 1 == stages(); }
+  // Returns the number of microbatches of a whole batch.
+  int batch_microbatches() const { return replicas.count * microbatches; }
   int slices() const { return std::max(1, static_cast<int>(slice_positions.size())); }
   // Returns the first position of a slice, where sequences are cut into slices.
   int64_t FirstPosition(int slice) const;
@@ -141,7 +145,8 @@ struct Work {
   uint32_t epoch = 0;
   uint64_t step = 0;         // as in FrameHeader
   uint32_t microbatch = 0;   // index of the unit in training where the stage has slices
-  int microbatches = 1;      // of the whole batch
+  int replica = 0;           // to which it belongs
+  int microbatches = 1;      // of the replica
   int64_t batch_size = 0;    // of the whole batch
   int64_t samples = 0;       // of this microbatch
   int64_t first_sample = 0;  // index in the batch

@@ -49,6 +49,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   }
   ASSIGN_OR_RETURN(spec.schedule, ScheduleFrom(experiment));
   spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
+  ASSIGN_OR_RETURN(spec.replicas, ReplicasFrom(experiment));
   ASSIGN_OR_RETURN(spec.slice_positions, SlicesFrom(experiment, spec.model.positions));
   spec.batch_size = experiment.data().batch_size();
   spec.patience =

@@ -18,8 +18,7 @@ absl::StatusOr<std::unique_ptr<TiedCopy>> TiedCopy::New(const StageSpec& stage,
 
 Work TiedCopy::MessageOf(const Work& work) const {
   Work message = work;
-  message.microbatch = 0;
-  message.microbatches = 1;
+  message.microbatch = static_cast<uint32_t>(work.replica);
   message.batch_size = message.samples = weight_.gradient.shape()[0];
   message.deadline = stage_.patience->Deadline();
   return message;

@@ -1,4 +1,5 @@
-// Defaults and checks of the compression of a tied weight's gradients (models/tied_weight.h).
+// Defaults and checks of the compression of weights' gradients: of a tied weight
+// (models/tied_weight.h), and of what replicas exchange.
 #pragma once
 
 #include <string>
@@ -17,5 +18,9 @@ absl::StatusOr<bool> HasTiedCut(const Experiment& experiment, const std::vector<
 // Fills in compression.boundaries.tied. Its directions default to `none`, not to the general
 // entries. InvalidArgument names what works only for microbatches of samples.
 absl::Status ResolveTied(CompressionConfig* compression);
+
+// Fills in `replicas` and checks it against the rest of the experiment, which must be resolved.
+// Both directions default to `none`.
+absl::Status ResolveReplicas(Experiment* experiment);
 
 }  // namespace thinwire

@@ -1,0 +1,90 @@
+// Tests the section `replicas` of an experiment.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "config/experiment.h"
+#include "config/specs.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kExperiment[] = R"(
+model: {name: resnet8}
+data: {name: digits, batch_size: 40}
+pipeline: {cuts: [layer1], microbatches: 4}
+replicas: {count: 4, contributions: {codec: ecsq, rate: 2, feedback: ef}}
+optimizer: {lr: 0.1}
+epochs: 2
+)";
+
+Experiment With(const std::vector<std::string>& overrides) {
+  const auto experiment = ParseExperiment(kExperiment, "test", overrides);
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  return experiment.ok() ? *experiment : Experiment();
+}
+
+std::string ErrorWith(const std::vector<std::string>& overrides) {
+  return std::string(ParseExperiment(kExperiment, "test", overrides).status().message());
+}
+
+TEST(ReplicasConfigTest, DefaultsAreFilledIn) {
+  const Experiment e = With({});
+  EXPECT_EQ(e.replicas().exchange(), "reduce");
+  EXPECT_EQ(e.replicas().contributions().rate().bits(), 2);
+  EXPECT_EQ(e.replicas().contributions().feedback().key(), "slot");
+  EXPECT_EQ(e.replicas().average().codec(), "none");
+  const ReplicasSpec spec = *ReplicasFrom(e);
+  EXPECT_EQ(spec.count, 4);
+  EXPECT_EQ(spec.exchange, ReplicaExchange::kReduce);
+  EXPECT_EQ(spec.contributions.codec.kind, CodecKind::kEcsq);
+  // Without feedback gradients through ecsq are unbiased.
+  EXPECT_EQ(With({"replicas.contributions.feedback=none"}).replicas().contributions().rounding(),
+            "dither");
+}
+
+TEST(ReplicasConfigTest, WithoutASectionThereIsOneReplica) {
+  EXPECT_EQ(ReplicasFrom(Experiment())->count, 1);
+  EXPECT_EQ(ReplicasFrom(With({"replicas.count=1"}))->count, 1);
+}
+
+TEST(ReplicasConfigTest, AnOverrideReplacesACodec) {
+  const Experiment e =
+      With({"replicas.contributions.codec=topk", "replicas.contributions.ratio=0.1"});
+  EXPECT_EQ(e.replicas().contributions().codec(), "topk");
+  EXPECT_FALSE(e.replicas().contributions().has_rate());
+  EXPECT_FALSE(With({"replicas.exchange=gather"}).replicas().has_average());
+}
+
+TEST(ReplicasConfigTest, RefusalsNameFieldValueAndWhatIsWanted) {
+  EXPECT_THAT(ErrorWith({"replicas.count=0"}), HasSubstr("replicas.count: 0, want 1 to 10"));
+  EXPECT_THAT(
+      ErrorWith({"replicas.count=11"}),
+      HasSubstr("replicas.count: 11, want 1 to 10, so that each of a replica's 4 microbatches "
+                "has a sample of the batch of 40"));
+  EXPECT_THAT(ErrorWith({"replicas={exchange: ring}"}),
+              HasSubstr("replicas.exchange: unknown exchange \"ring\""));
+  EXPECT_THAT(ErrorWith({"replicas.average={codec: uniform, feedback: ef}"}),
+              HasSubstr("replicas.average.feedback: ef, want none"));
+  EXPECT_THAT(ErrorWith({"replicas.average={codec: low_rank, rank: 2}"}),
+              HasSubstr("replicas.average.codec: low_rank, want one without state"));
+  EXPECT_THAT(ErrorWith({"replicas={exchange: gather, average: {codec: fp16}}"}),
+              HasSubstr("replicas.average: with replicas.exchange gather, want none"));
+  EXPECT_THAT(ErrorWith({"replicas.contributions.feedback={kind: ef, key: batch}"}),
+              HasSubstr("replicas.contributions.feedback.key: batch, want slot or stream"));
+  EXPECT_THAT(ErrorWith({"replicas.contributions.epilogue_only=true"}),
+              HasSubstr("replicas.contributions.epilogue_only: true, want false"));
+  EXPECT_THAT(ErrorWith({"replicas.contributions={codec: topk, ratio: 0.1, "
+                         "level: {target_error: 0.5, min: 0.1, max: 0.9}}"}),
+              HasSubstr("replicas.contributions.level.target_error: 0.5, want level.by_epoch"));
+  EXPECT_THAT(ErrorWith({"compression.activations={codec: uniform, feedback: aq_sgd}"}),
+              HasSubstr("compression.activations.feedback.key: sample with replicas.count 4 and "
+                        "data.shuffle samples, want data.shuffle: batches"));
+}
+
+}  // namespace
+}  // namespace thinwire

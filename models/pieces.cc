@@ -1,0 +1,56 @@
+#include "models/pieces.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace thinwire {
+namespace {
+
+bool IsCoded(const ParameterSpec& parameter) {
+  return parameter.shape.rank() >= 2 && parameter.shape.elements() >= kCodedElements &&
+         !parameter.orthonormal;
+}
+
+const std::string& NameOf(const ParameterSpec& parameter) {
+  return parameter.tied_to.empty() ? parameter.name : parameter.tied_to;
+}
+
+void AppendRows(const ParameterSpec& parameter, size_t index, std::vector<Piece>* pieces) {
+  const int64_t rows = parameter.shape[0];
+  const int64_t of_row = parameter.shape.elements() / rows;
+  const int64_t most_rows = std::max<int64_t>(1, kPieceElements / of_row);
+  const int64_t count = (rows + most_rows - 1) / most_rows;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t first = rows * i / count, end = rows * (i + 1) / count;
+    Piece& piece = pieces->emplace_back();
+    piece.name = absl::StrCat(NameOf(parameter), "[", first, "]");
+    piece.shape = {end - first, of_row};
+    piece.coded = true;
+    piece.parts.push_back({index, first, end - first});
+  }
+}
+
+}  // namespace
+
+std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters) {
+  std::vector<Piece> pieces;
+  Piece rest;
+  int64_t elements = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (IsCoded(parameters[i])) {
+      AppendRows(parameters[i], i, &pieces);
+      continue;
+    }
+    if (rest.parts.empty()) rest.name = NameOf(parameters[i]);
+    rest.parts.push_back({i, 0, parameters[i].shape[0]});
+    elements += parameters[i].shape.elements();
+  }
+  if (rest.parts.empty()) return pieces;
+  if (rest.parts.size() > 1) absl::StrAppend(&rest.name, " and ", rest.parts.size() - 1, " more");
+  rest.shape = {1, elements};
+  pieces.push_back(std::move(rest));
+  return pieces;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,40 @@
+// How the trainable parameters of a segment are divided into the messages in which replicas
+// exchange their gradients. The division depends on the model only, not on who exchanges what.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "tensor/shape.h"
+
+namespace thinwire {
+
+// Most elements of a piece that has more than one row.
+inline constexpr int64_t kPieceElements = int64_t{1} << 20;
+// Fewest elements of a parameter that codecs may act on.
+inline constexpr int64_t kCodedElements = 4096;
+
+// What one message carries: rows of one parameter, or several whole parameters one after the other.
+struct Piece {
+  // Rows [first_row, first_row + rows) of a parameter's first axis.
+  struct Part {
+    size_t parameter = 0;  // index in the list that was divided
+    int64_t first_row = 0, rows = 0;
+  };
+
+  std::string name;  // "h.0.mlp.c_fc.weight[0]", or "bn1.weight and 3 more"
+  Shape shape;       // [rows, elements of a row]; [1, elements] where several parameters are joined
+  bool coded = false;  // false: always sent as it is
+  std::vector<Part> parts;
+};
+
+// Divides parameters into pieces. A matrix of kCodedElements or more is cut at rows into pieces of
+// nearly equal numbers of rows, each of at most kPieceElements elements or of one row. All other
+// parameters together are one piece, the last, which is not coded. Nor are bases, whose rows have
+// to stay orthonormal. A copy of a tied weight is divided and named as its original.
+std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters);
+
+}  // namespace thinwire

@@ -1,0 +1,166 @@
+// Tests replicas that one pipeline carries. How segments are spread over stages may not change a
+// bit of what they learn, nor a byte of what they would exchange.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "config/experiment.h"
+#include "models/pieces.h"
+#include "stage_server/stage/stages_testing.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Of 50 samples the last batch has 10, which give the last of three replicas fewer microbatches.
+constexpr char kExperiment[] = R"(
+name: replicas
+model: {name: resnet8, width: 16}
+data: {name: digits, batch_size: 20, limit: 50, test_limit: 40}
+pipeline: {cuts: [stem, layer2], microbatches: 4, threads: 1}
+replicas: {count: 3}
+optimizer: {name: sgd, lr: 0.1, momentum: 0.9}
+epochs: 1
+)";
+
+struct Counts {
+  uint64_t messages = 0, elements = 0, wire_bytes = 0;
+
+  void Add(const BoundaryStatistics& from) {
+    messages += from.train.messages;
+    elements += from.train.elements;
+    wire_bytes += from.train.wire_bytes;
+  }
+  friend bool operator==(const Counts& a, const Counts& b) {
+    return a.messages == b.messages && a.elements == b.elements && a.wire_bytes == b.wire_bytes;
+  }
+};
+
+struct Replicas : Stages {
+  explicit Replicas(const std::vector<std::string>& overrides) : Stages(kExperiment, overrides) {}
+
+  Counts contributions() {
+    Counts all;
+    for (size_t i = 0; i < size(); ++i) all.Add(stage(i).averager()->contributions());
+    return all;
+  }
+  Counts average() {
+    Counts all;
+    for (size_t i = 0; i < size(); ++i) all.Add(stage(i).averager()->average());
+    return all;
+  }
+  // Returns the number of parameters that are trained.
+  uint64_t trained() {
+    uint64_t elements = 0;
+    for (size_t i = 0; i < size(); ++i) {
+      for (const Parameter* parameter : stage(i).parameters()) {
+        elements += parameter->gradient.empty() ? 0 : parameter->value.elements();
+      }
+    }
+    return elements;
+  }
+};
+
+class ReplicasTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::vector<std::string> With(const std::string& more) const {
+    return {GetParam(), more, "compression.gradients={codec: topk, ratio: 0.3, feedback: ef}",
+            "compression.activations={codec: uniform, bits: 4, rounding: stochastic}"};
+  }
+};
+
+TEST_P(ReplicasTest, StagesTrainLikeOneAndCountTheSameBytes) {
+  Replicas one(With("pipeline.stages=1")), three(With("pipeline.stages=3"));
+  const std::vector<double> losses = one.Train();
+  ASSERT_THAT(losses, SizeIs(3));
+  EXPECT_THAT(three.Train(), ElementsAreArray(losses));
+  EXPECT_THAT(three.Values(), ElementsAreArray(one.Values()));
+  EXPECT_EQ(three.contributions(), one.contributions());
+  EXPECT_EQ(three.average(), one.average());
+  EXPECT_EQ(three.Evaluate(/*compressed=*/true).loss(), one.Evaluate(/*compressed=*/true).loss());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Codecs, ReplicasTest,
+    ::testing::Values(
+        "replicas.exchange=gather",
+        "replicas={contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform}}",
+        "replicas={contributions: {codec: topk, ratio: 0.05, feedback: ef}, exchange: gather}",
+        "replicas={contributions: {codec: low_rank, rank: 2, feedback: ef}}",
+        "replicas={contributions: {codec: uniform, bits: 4, feedback: ef21}, average: {codec: "
+        "bf16}}"));
+
+double Distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * static_cast<double>(a[i] - b[i]);
+    norm += a[i] * static_cast<double>(a[i]);
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST(ReplicasTest, WithoutCodecsTheGradientIsThatOfOnePipelineWithAllMicrobatches) {
+  Replicas three({"pipeline.stages=1", "pipeline.microbatches=2"});
+  Stages whole(kExperiment, {"replicas.count=1", "pipeline.stages=1", "pipeline.microbatches=6"});
+  EXPECT_LT(Distance(whole.Gradients(1, false), three.Gradients(1, false)), 1e-6);
+  EXPECT_THAT(three.Gradients(2, true), ElementsAreArray(three.Gradients(2, true)));
+}
+
+TEST(ReplicasTest, EachReplicaSendsWhatOthersOwnAndGetsTheSum) {
+  Replicas three({"pipeline.stages=1"});
+  const uint64_t steps = three.Train().size();
+  // Of three replicas two send a piece to its owner, and two receive the sum.
+  EXPECT_EQ(three.contributions().elements, steps * 2 * three.trained());
+  EXPECT_EQ(three.average().elements, steps * 2 * three.trained());
+  EXPECT_GT(three.average().wire_bytes, 4 * three.average().elements);
+  EXPECT_LT(three.average().wire_bytes, 4.05 * three.average().elements);
+  Replicas all({"pipeline.stages=1", "replicas.exchange=gather"});
+  all.Train();
+  EXPECT_EQ(all.contributions().elements, steps * 3 * 2 * all.trained());
+  EXPECT_EQ(all.average().messages, 0u);
+  EXPECT_THAT(all.Values(), ElementsAreArray(three.Values()));  // both add exactly
+}
+
+TEST(ReplicasTest, FeedbackMakesUpForWhatContributionsLose) {
+  const std::string sparse = "replicas.contributions={codec: topk, ratio: 0.02}";
+  Replicas exact({}), plain({sparse}), with({sparse, "replicas.contributions.feedback=ef"});
+  for (Replicas* replicas : {&exact, &plain, &with}) {
+    for (uint32_t epoch = 1; epoch <= 1; ++epoch) replicas->Train(epoch);
+  }
+  EXPECT_NE(plain.Values(), with.Values());
+  EXPECT_LT(Distance(exact.Values(), with.Values()), Distance(exact.Values(), plain.Values()));
+}
+
+TEST(ReplicasTest, RunningStatisticsAreMeansOverReplicas) {
+  // With one sample-independent start, three equal replicas leave what one leaves.
+  Replicas three({"pipeline.stages=1", "pipeline.microbatches=1", "optimizer.lr=1e-30"});
+  Stages one(kExperiment, {"replicas.count=1", "pipeline.stages=1", "pipeline.microbatches=1",
+                           "optimizer.lr=1e-30"});
+  three.TrainSteps(1, 1, 1);
+  one.TrainSteps(1, 1, 1);
+  // Momentum 0.1 of one update in each replica, not of three updates in turn.
+  EXPECT_LT(Distance(one.Values(), three.Values()), 0.05);
+  EXPECT_NE(one.Values(), three.Values());
+}
+
+TEST(ReplicasTest, ACodecThatCannotCarryAPieceIsNamed) {
+  const auto build = [](const std::string& contributions) {
+    const auto experiment = ParseExperiment(
+        kExperiment, "test", {absl::StrCat("replicas.contributions=", contributions)});
+    return std::string(experiment.status().message());
+  };
+  EXPECT_THAT(build("{codec: topk, ratio: 0.1, feedback: {kind: ef, key: sample}}"),
+              HasSubstr("replicas.contributions.feedback.key: sample, want slot or stream"));
+  EXPECT_THAT(build("{codec: topk, indices: shared}"),
+              HasSubstr("replicas.contributions.indices: shared, want own"));
+}
+
+}  // namespace
+}  // namespace thinwire
