@@ -95,7 +95,7 @@ class LowRankCodec final : public Codec {
   // matrices.
   const Tensor* FittingFactor(const Carry* carry, const LowRankMatrices& matrices) const {
     const auto* const factor = dynamic_cast<const Factor*>(carry);
-    if (factor == nullptr) return nullptr;
+    if (factor == nullptr || factor->q().bytes() == 0) return nullptr;
     const Shape& shape = factor->q().shape();
     return shape == FactorShape(shape[0], matrices) ? &factor->q() : nullptr;
   }
