@@ -90,6 +90,16 @@ const std::vector<const char*>& GeluNames(GeluForm form) {
   return form == GeluForm::kTanh ? *tanh : *exact;
 }
 
+// Returns nothing for another name.
+std::optional<GeluForm> GeluOf(const Json& name) {
+  for (const GeluForm form : {GeluForm::kTanh, GeluForm::kExact}) {
+    for (const char* known : GeluNames(form)) {
+      if (name == known) return form;
+    }
+  }
+  return std::nullopt;
+}
+
 // Keys that do not concern the parameters, so the checkpoint's values are kept.
 constexpr const char* kTheirs[] = {"bos_token_id", "eos_token_id", "max_position_embeddings"};
 
@@ -176,12 +186,9 @@ absl::Status Fill(const Experiment& experiment, const Key& key, const Json& valu
       reflection->SetDouble(model, field, value.get<double>());
       return absl::OkStatus();
     case Field::CPPTYPE_STRING:
-      for (const GeluForm form : {GeluForm::kTanh, GeluForm::kExact}) {
-        for (const char* name : GeluNames(form)) {
-          if (value == name) reflection->SetString(model, field, Name(form));
-        }
-      }
-      return IsSet(*model, field) ? absl::OkStatus() : wants("\"gelu_new\" or \"gelu\"");
+      if (!GeluOf(value)) return wants("\"gelu_new\" or \"gelu\"");
+      reflection->SetString(model, field, Name(*GeluOf(value)));
+      return absl::OkStatus();
     default:
       if (!value.is_number_unsigned() ||
           value.get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
@@ -241,15 +248,7 @@ bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all
   // transformers has no such key: only the tensors tell.
   if (key.key == std::string("bias") && theirs.is_null()) return true;
   if (key.key == std::string("head_dim") && theirs.is_null()) return true;
-  if (key.key == std::string("activation_function")) {
-    for (const GeluForm form : {GeluForm::kTanh, GeluForm::kExact}) {
-      if (ours != GeluNames(form)[0]) continue;
-      for (const char* name : GeluNames(form)) {
-        if (theirs == name) return true;
-      }
-    }
-    return false;
-  }
+  if (key.key == std::string("activation_function")) return GeluOf(theirs) == GeluOf(ours);
   return theirs == ours;
 }
 
