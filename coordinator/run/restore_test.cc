@@ -1,8 +1,10 @@
 #include "coordinator/run/restore.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
