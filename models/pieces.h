@@ -17,6 +17,14 @@ inline constexpr int64_t kPieceElements = int64_t{1} << 20;
 // Fewest elements of a parameter that codecs may act on.
 inline constexpr int64_t kCodedElements = 4096;
 
+// Return the number of a piece in the model, from its segment and its place there, and the segment
+// of that number. Pieces of different segments have different numbers, whichever stage has them.
+inline constexpr uint32_t kPiecesOfSegment = 1 << 16;
+inline uint32_t PieceNumber(int segment, size_t place) {
+  return kPiecesOfSegment * static_cast<uint32_t>(segment) + static_cast<uint32_t>(place);
+}
+inline int SegmentOfPiece(uint32_t number) { return static_cast<int>(number / kPiecesOfSegment); }
+
 // What one message carries: rows of one parameter, or several whole parameters one after the other.
 struct Piece {
   // Rows [first_row, first_row + rows) of a parameter's first axis.

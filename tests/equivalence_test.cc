@@ -104,6 +104,12 @@ const Codec kCodecs[] = {
       "layer1: {activations: {codec: fp8}, gradients: {codec: blockwise8, block: 64}}, "
       "layer2: {activations: {codec: threshold, threshold: 0.5, relative_to: rms}, "
       "gradients: {codec: randomk, ratio: 0.2, unbiased: true}}}"}},
+    {"replicas",
+     {"model.width=16", "replicas.count=3",
+      "replicas.contributions={codec: ecsq, rate: 2, feedback: ef}",
+      "replicas.average={codec: uniform, bits: 8}",
+      "compression.activations={codec: topk, ratio: 0.2, feedback: {kind: ef21, digest_every: 1}}",
+      "compression.gradients={codec: low_rank, rank: 2, feedback: ef}"}},
     {"adamw with a clipped gradient",
      {"optimizer={name: adamw, lr: 0.01, weight_decay: 0.1, decay: matrices, clip_norm: 0.5}",
       "lr_schedule={name: cosine, by: step, warmup_steps: 2}",

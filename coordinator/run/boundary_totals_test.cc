@@ -177,5 +177,32 @@ TEST(BoundaryTotalsTest, WhatWasCountedBeforeIsAddedAndMeansAreWeighted) {
   EXPECT_EQ(second.Records()[1].activations().messages(), 0u);
 }
 
+TEST(BoundaryTotalsTest, WhatReplicasExchangedIsSummedOverStages) {
+  BoundaryTotals totals({"stem"}, 2);
+  EXPECT_FALSE(totals.Replicas({}).has_contributions());
+  StageReport report;
+  BoundaryReport& contributions = *report.mutable_contributions();
+  contributions.set_codec("ecsq(rate=2)");
+  contributions.set_raw_bytes(4000);
+  contributions.set_wire_bytes(250);
+  contributions.set_elements(1000);
+  contributions.set_messages(3);
+  contributions.set_measured_messages(1);
+  contributions.set_relative_error(0.5);
+  totals.Update(report);
+  report.set_stage(1);
+  contributions.set_relative_error(0.1);
+  totals.Update(report);
+  const ReplicasRecord once = totals.Replicas({});
+  EXPECT_EQ(once.contributions().codec(), "ecsq");
+  EXPECT_EQ(once.contributions().wire_bytes(), 500u);
+  EXPECT_EQ(once.contributions().wire_bits_per_element(), 2);
+  EXPECT_DOUBLE_EQ(once.contributions().relative_error(), 0.3);
+  EXPECT_FALSE(once.has_average());
+  const ReplicasRecord twice = totals.Replicas(once);
+  EXPECT_EQ(twice.contributions().messages(), 12u);
+  EXPECT_EQ(EpochOfReplicas(once, twice).contributions().wire_bytes(), 500u);
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -28,6 +28,8 @@ CheckpointFile FileOf(const StatePart& part, int stage, int stages, int of_stage
   file.set_cut(part.cut());
   file.set_direction(part.gradient() ? "gradient" : "activation");
   file.set_end(part.sender() ? "sender" : "receiver");
+  if (part.has_replica()) file.set_replica(part.replica());
+  if (part.has_piece()) file.set_piece(part.piece());
   if (!part.has_level()) return file;
   file.mutable_level()->set_level(part.level().level());
   file.mutable_level()->set_step(part.level().step());

@@ -74,6 +74,9 @@ absl::Status Generation::CheckData(const Experiment& then, const FoundCheckpoint
   provenance->set_test_digest(from.manifest.test_digest());
   *summary_.mutable_epochs() = from.manifest.progress().epochs();
   *summary_.mutable_boundaries() = from.manifest.progress().boundaries();
+  if (from.manifest.progress().has_replicas()) {
+    *summary_.mutable_replicas() = from.manifest.progress().replicas();
+  }
   return absl::Status(other.status().code(),
                       absl::StrCat(from.path, ": ", other.status().message()));
 }

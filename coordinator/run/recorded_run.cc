@@ -253,6 +253,7 @@ class RecordedRun {
     if (!past.ok()) return;
     *summary_.mutable_epochs() = past->epochs();
     *summary_.mutable_boundaries() = past->boundaries();
+    if (past->has_replicas()) *summary_.mutable_replicas() = past->replicas();
   }
 
   // Writes the summary and tells the user the outcome.
@@ -266,6 +267,9 @@ class RecordedRun {
       Complain(status, kExitFailed);
     }
     if (!status.ok() && options_.from && !has_trained_) KeepPast();
+    if (summary_.has_replicas()) {
+      summary_.mutable_replicas()->set_count(experiment_.replicas().count());
+    }
     absl::Status written = RecordCausality();
     written.Update(record_->WriteSummary(summary_));
     if (interrupted) {

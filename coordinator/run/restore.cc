@@ -12,6 +12,7 @@
 #include "config/specs.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/model_shares.h"
+#include "models/pieces.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
@@ -22,6 +23,7 @@ bool IsGradient(const CheckpointFile& file) { return file.direction() == "gradie
 // Returns the stage that has this end of a cut. The sender of activations and the receiver of
 // gradients are before the cut, the other two after it.
 int StageOf(const Partition& partition, const CheckpointFile& file) {
+  if (file.has_piece()) return partition.placement.StageOf(SegmentOfPiece(file.piece()));
   const bool stands_before = IsGradient(file) == (file.end() == "receiver");
   if (file.cut() == kTiedCut) {
     return stands_before ? 0 : partition.placement.stages - 1;
@@ -30,6 +32,15 @@ int StageOf(const Partition& partition, const CheckpointFile& file) {
                                 [&](const Cut& one) { return one.name == file.cut(); });
   const int before = static_cast<int>(cut - partition.cuts.begin());
   return partition.placement.StageOf(stands_before ? before : before + 1);
+}
+
+// Stands, in place of a cut's name, for what replicas remember of their contributions.
+constexpr char kReplicas[] = "replicas";
+
+uint32_t ReplicaCount(const Experiment& e) { return e.has_replicas() ? e.replicas().count() : 1; }
+
+bool SameBytes(const DirectionConfig& a, const DirectionConfig& b) {
+  return a.SerializeAsString() == b.SerializeAsString();
 }
 
 bool HasMemory(const DirectionConfig& direction) {
@@ -45,8 +56,46 @@ bool SameRows(const Experiment& then, const Experiment& now, const DirectionConf
          then.pipeline().microbatches() == now.pipeline().microbatches();
 }
 
-// Returns "cut layer1, activations".
+// A direction of a cut, or the contributions of replicas.
+struct Remembering {
+  std::string cut;
+  bool gradient = false;
+  DirectionConfig direction;
+};
+
+std::vector<Remembering> RememberingOf(const Experiment& now) {
+  std::vector<Remembering> all;
+  for (const std::string& cut : CutNames(now)) {
+    for (const bool gradient : {false, true}) {
+      all.push_back({cut, gradient, DirectionOf(now, cut, gradient)});
+    }
+  }
+  if (ReplicaCount(now) > 1) all.push_back({kReplicas, true, now.replicas().contributions()});
+  return all;
+}
+
+// Returns why what a file remembers does not go on; empty if it does.
+std::string WhyDropped(const Experiment& then, const Experiment& now, const CheckpointFile& file) {
+  if (ReplicaCount(then) != ReplicaCount(now)) return "the number of replicas is another";
+  const std::vector<std::string> cuts = CutNames(now);
+  if (file.has_piece()) {
+    if (CutNames(then) != cuts) return "the cuts are others, and with them the pieces";
+    return SameBytes(then.replicas().contributions(), now.replicas().contributions())
+               ? ""
+               : "its compression is another";
+  }
+  if (std::count(cuts.begin(), cuts.end(), file.cut()) == 0) return "the cut is no more";
+  const DirectionConfig& direction = DirectionOf(now, file.cut(), IsGradient(file));
+  if (!SameBytes(DirectionOf(then, file.cut(), IsGradient(file)), direction)) {
+    return "its compression is another";
+  }
+  if (SameRows(then, now, direction)) return "";
+  return "it remembers by places in a microbatch, which are others now";
+}
+
+// Returns "cut layer1, activations", or "replicas, contributions".
 std::string Spelled(const std::string& cut, bool gradient) {
+  if (cut == kReplicas) return "replicas, contributions";
   return absl::StrCat("cut ", cut, ", ", gradient ? "gradients" : "activations");
 }
 
@@ -56,6 +105,8 @@ StatePart PartOf(const CheckpointFile& file) {
   part.set_cut(file.cut());
   part.set_gradient(IsGradient(file));
   part.set_sender(file.end() == "sender");
+  if (file.has_replica()) part.set_replica(file.replica());
+  if (file.has_piece()) part.set_piece(file.piece());
   if (!file.has_level()) return part;
   part.mutable_level()->set_level(file.level().level());
   part.mutable_level()->set_step(file.level().step());
@@ -110,36 +161,26 @@ absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(now));
   RestorePlan plan;
   plan.ends.resize(static_cast<size_t>(partition.placement.stages));
-  const std::vector<std::string> cuts = CutNames(now);
+  const std::vector<Remembering> all = RememberingOf(now);
   std::set<std::pair<std::string, bool>> kept, told;
   for (const CheckpointFile& file : manifest.files()) {
     if (file.cut().empty()) continue;
     const std::pair<std::string, bool> direction(file.cut(), IsGradient(file));
-    const auto drop = [&](const char* why) {
-      if (!told.insert(direction).second) return;
-      plan.resets.push_back(absl::StrCat(Spelled(direction.first, direction.second), ": ", why));
-    };
-    if (std::count(cuts.begin(), cuts.end(), file.cut()) == 0) {
-      drop("the cut is no more, what was remembered there is dropped");
-    } else if (DirectionOf(then, file.cut(), direction.second).SerializeAsString() !=
-               DirectionOf(now, file.cut(), direction.second).SerializeAsString()) {
-      drop("its compression is another, what was remembered there is dropped");
-    } else if (!SameRows(then, now, DirectionOf(now, file.cut(), direction.second))) {
-      drop(
-          "it remembers by places in a microbatch, which are others now, what was remembered there "
-          "is dropped");
-    } else {
+    const std::string why = WhyDropped(then, now, file);
+    if (why.empty()) {
       kept.insert(direction);
       plan.ends[static_cast<size_t>(StageOf(partition, file))].push_back(file);
+    } else if (told.insert(direction).second) {
+      plan.resets.push_back(absl::StrCat(Spelled(direction.first, direction.second), ": ", why,
+                                         ", what was remembered there is dropped"));
     }
   }
-  for (const std::string& cut : cuts) {
-    for (const bool gradient : {false, true}) {
-      if (!HasMemory(DirectionOf(now, cut, gradient)) || kept.count({cut, gradient}) > 0) continue;
-      plan.resets.push_back(absl::StrCat(
-          Spelled(cut, gradient), ": what it remembers begins anew",
-          told.count({cut, gradient}) > 0 ? "" : ", the checkpoint has nothing of it"));
-    }
+  for (const Remembering& one : all) {
+    const std::pair<std::string, bool> direction(one.cut, one.gradient);
+    if (!HasMemory(one.direction) || kept.count(direction) > 0) continue;
+    plan.resets.push_back(
+        absl::StrCat(Spelled(one.cut, one.gradient), ": what it remembers begins anew",
+                     told.count(direction) > 0 ? "" : ", the checkpoint has nothing of it"));
   }
   return plan;
 }

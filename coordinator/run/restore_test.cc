@@ -1,8 +1,10 @@
 #include "coordinator/run/restore.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -84,6 +86,44 @@ TEST(RestoreTest, WhatBeginsAnewIsNamed) {
   EXPECT_THAT(plan->resets, IsEmpty());
   plan = PlanRestore(then, then, CheckpointManifest());
   EXPECT_EQ(plan->resets.size(), 2u);
+}
+
+CheckpointFile OfPiece(uint32_t piece, uint32_t replica) {
+  CheckpointFile file;
+  file.set_cut("replicas");
+  file.set_direction("gradient");
+  file.set_end("sender");
+  file.set_piece(piece);
+  file.set_replica(replica);
+  return file;
+}
+
+TEST(RestoreTest, WhatReplicasRememberGoesToTheSegmentsStage) {
+  const char* const replicas =
+      "replicas={count: 2, contributions: {codec: topk, ratio: 0.1, feedback: ef}}";
+  CheckpointManifest manifest;
+  *manifest.add_files() = OfPiece(1, 0);
+  *manifest.add_files() = OfPiece(2 * 65536 + 3, 1);
+  const Experiment then = With({replicas, "compression.activations={codec: none}"});
+  auto plan = PlanRestore(then, then, manifest);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->resets, IsEmpty());
+  EXPECT_THAT(Ends(*plan), ElementsAre(ElementsAre("replicas sender"), IsEmpty(),
+                                       ElementsAre("replicas sender")));
+  EXPECT_EQ(plan->ends[2][0].replica(), 1u);
+  const std::vector<std::pair<const char*, const char*>> changes = {
+      {"replicas.count=3", "the number of replicas is another"},
+      {"pipeline.cuts=[layer2]", "the cuts are others, and with them the pieces"},
+      {"replicas.contributions.ratio=0.2", "its compression is another"}};
+  for (const auto& [change, why] : changes) {
+    plan = PlanRestore(then, With({replicas, "compression.activations={codec: none}", change}),
+                       manifest);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_THAT(plan->resets,
+                ElementsAre(absl::StrCat("replicas, contributions: ", why,
+                                         ", what was remembered there is dropped"),
+                            "replicas, contributions: what it remembers begins anew"));
+  }
 }
 
 }  // namespace

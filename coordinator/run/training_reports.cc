@@ -34,6 +34,7 @@ void TrainingReports::ContinueFrom(const RunProgress& progress, uint64_t step,
                                    std::optional<SteadyTime> lost_at) {
   *summary_.mutable_epochs() = progress.epochs();
   *summary_.mutable_boundaries() = progress.boundaries();
+  if (progress.has_replicas()) *summary_.mutable_replicas() = progress.replicas();
   absl::MutexLock lock(&mutex_);
   tally_ = Tally(cuts_, stages_, progress, step);
   lost_at_ = lost_at;
@@ -142,6 +143,7 @@ uint64_t TrainingReports::step() const {
 
 absl::Status TrainingReports::TellTotals(const RunTotals& totals) {
   *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
+  if (totals.replicas.has_contributions()) *summary_.mutable_replicas() = totals.replicas;
   return observer_.OnTotals(totals);
 }
 

@@ -61,6 +61,7 @@ class MessageEncoder {
   // that follows the error is told of it.
   absl::StatusOr<MeasuredError> Measure(const Outgoing& outgoing, const Encoded& encoded);
 
+  const BoundarySpec& spec() const { return spec_; }
   FeedbackSender& feedback() { return *feedback_; }
   LevelController& level() { return level_; }
 

@@ -13,9 +13,6 @@
 namespace thinwire {
 namespace {
 
-// Pieces of different segments have different numbers, whichever stage has them.
-constexpr uint32_t kPiecesOfSegment = 1 << 16;
-
 // Returns the parameters that have a gradient of their own.
 std::vector<Parameter*> TrainedOf(absl::Span<Parameter> parameters) {
   std::vector<Parameter*> trained;
@@ -54,8 +51,7 @@ absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
   for (Piece& piece : PiecesOf(specs)) {
     PieceMemory memory(std::move(piece), trained, options_.device, options_.ops);
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
-    exchanged.number = kPiecesOfSegment * static_cast<uint32_t>(segment.number) +
-                       static_cast<uint32_t>(pieces_.size() - 1 - first);
+    exchanged.number = PieceNumber(segment.number, pieces_.size() - 1 - first);
     RETURN_IF_ERROR(AddEncoders(&exchanged));
   }
   DealOwners(segment.number, first);
@@ -255,7 +251,7 @@ std::vector<ReplicaAverager::Contributor> ReplicaAverager::contributors() const 
   std::vector<Contributor> all;
   for (const Exchanged& piece : pieces_) {
     for (int replica = 0; replica < options_.replicas.count; ++replica) {
-      all.push_back({piece.memory.piece().name, replica, piece.contributors[replica].get()});
+      all.push_back({piece.number, replica, piece.contributors[replica].get()});
     }
   }
   return all;

@@ -76,7 +76,7 @@ class ReplicaAverager {
   // What a replica keeps of its contributions of one piece, for checkpoints. Used between steps
   // only.
   struct Contributor {
-    std::string piece;
+    uint32_t piece = 0;  // its number in the model
     int replica = 0;
     MessageEncoder* encoder = nullptr;
   };
@@ -88,8 +88,8 @@ class ReplicaAverager {
     explicit Exchanged(PieceMemory of) : memory(std::move(of)) {}
 
     PieceMemory memory;
-    uint32_t number = 0;  // in the model: kPiecesOfSegment times the segment's, plus its own there
-    int owner = 0;        // replica that adds it up
+    uint32_t number = 0;                                        // PieceNumber
+    int owner = 0;                                              // replica that adds it up
     std::vector<std::unique_ptr<MessageEncoder>> contributors;  // by replica
     std::unique_ptr<MessageEncoder> average;                    // null with kGather
     std::shared_ptr<const EpochRows> rows;                      // of the epoch

@@ -19,7 +19,8 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// Of 50 samples the last batch has 10, which give the last of three replicas fewer microbatches.
+// The last batch has 10 of the 50 samples, so that the last of three replicas has fewer
+// microbatches.
 constexpr char kExperiment[] = R"(
 name: replicas
 model: {name: resnet8, width: 16}
@@ -116,7 +117,7 @@ TEST(ReplicasTest, WithoutCodecsTheGradientIsThatOfOnePipelineWithAllMicrobatche
 TEST(ReplicasTest, EachReplicaSendsWhatOthersOwnAndGetsTheSum) {
   Replicas three({"pipeline.stages=1"});
   const uint64_t steps = three.Train().size();
-  // Of three replicas two send a piece to its owner, and two receive the sum.
+  // Two of three replicas send a piece to its owner, and two receive the sum.
   EXPECT_EQ(three.contributions().elements, steps * 2 * three.trained());
   EXPECT_EQ(three.average().elements, steps * 2 * three.trained());
   EXPECT_GT(three.average().wire_bytes, 4 * three.average().elements);

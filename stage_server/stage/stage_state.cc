@@ -52,47 +52,80 @@ std::vector<const Parameter*> PointersTo(const std::vector<Parameter>& tensors) 
   return pointers;
 }
 
-const BoundarySpec& SpecOf(const LocalStage::End& end) {
-  return end.sender ? end.sender->spec() : end.receiver->spec();
-}
+// What one end of one direction remembers of the messages of one replica. The end lives as long as
+// the stage.
+struct Memory {
+  StatePart part;  // except for its level
+  const BoundarySpec* spec = nullptr;
+  FeedbackSender* sender = nullptr;  // either this and `level`
+  LevelController* level = nullptr;
+  FeedbackReceiver* receiver = nullptr;  // or this
 
-StateStore* StoreOf(const LocalStage::End& end) {
-  return end.sender ? end.sender->feedback().state() : end.receiver->feedback().state();
-}
-
-bool FollowsError(const LocalStage::End& end) {
-  return end.sender && end.sender->spec().level.kind == LevelKind::kByError;
-}
-
-std::vector<StoredTensor> CarriedBy(const LocalStage::End& end) {
-  const auto& carry =
-      end.sender ? end.sender->feedback().carry() : end.receiver->feedback().carry();
-  return carry != nullptr ? carry->Parts() : std::vector<StoredTensor>();
-}
-
-bool Remembers(const LocalStage::End& end) {
-  return StoreOf(end) != nullptr || !CarriedBy(end).empty() || FollowsError(end);
-}
-
-StatePart PartOf(const LocalStage::End& end) {
-  StatePart part;
-  part.set_cut(SpecOf(end).name);
-  part.set_gradient(SpecOf(end).direction == DIRECTION_GRADIENT);
-  part.set_sender(end.sender != nullptr);
-  if (FollowsError(end)) {
-    const LevelController::State state = end.sender->level().state();
-    part.mutable_level()->set_level(state.level);
-    part.mutable_level()->set_step(state.step);
-    part.mutable_level()->set_error_sum(state.error_sum);
-    part.mutable_level()->set_measured(state.measured);
+  StateStore* store() const { return sender ? sender->state() : receiver->state(); }
+  const std::shared_ptr<const Carry>& carry() const {
+    return sender ? sender->carry() : receiver->carry();
   }
-  return part;
+  bool follows_error() const { return level && spec->level.kind == LevelKind::kByError; }
+};
+
+Memory MemoryOf(const LocalStage::End& end, int replica) {
+  Memory memory;
+  memory.spec = end.sender ? &end.sender->spec() : &end.receiver->spec();
+  memory.part.set_cut(memory.spec->name);
+  memory.part.set_gradient(memory.spec->direction == DIRECTION_GRADIENT);
+  memory.part.set_sender(end.sender != nullptr);
+  if (memory.spec->replicas > 1) memory.part.set_replica(static_cast<uint32_t>(replica));
+  if (end.sender) {
+    memory.sender = &end.sender->feedback(replica);
+    memory.level = &end.sender->level(replica);
+  } else {
+    memory.receiver = &end.receiver->feedback(replica);
+  }
+  return memory;
+}
+
+Memory MemoryOf(const ReplicaAverager::Contributor& contributor) {
+  Memory memory;
+  memory.spec = &contributor.encoder->spec();
+  memory.part.set_cut(kReplicasPart);
+  memory.part.set_gradient(true);
+  memory.part.set_sender(true);
+  memory.part.set_replica(static_cast<uint32_t>(contributor.replica));
+  memory.part.set_piece(contributor.piece);
+  memory.sender = &contributor.encoder->feedback();
+  memory.level = &contributor.encoder->level();
+  return memory;
+}
+
+std::vector<Memory> MemoriesOf(const LocalStage& stage) {
+  std::vector<Memory> all;
+  for (const LocalStage::End& end : stage.ends()) {
+    for (int replica = 0; replica < stage.spec().replicas.count; ++replica) {
+      all.push_back(MemoryOf(end, replica));
+    }
+  }
+  if (stage.averager() == nullptr) return all;
+  for (const auto& contributor : stage.averager()->contributors()) {
+    all.push_back(MemoryOf(contributor));
+  }
+  return all;
+}
+
+std::vector<StoredTensor> CarriedBy(const Memory& memory) {
+  return memory.carry() != nullptr ? memory.carry()->Parts() : std::vector<StoredTensor>();
+}
+
+bool IsEmpty(const Memory& memory) {
+  return memory.store() == nullptr && memory.carry() == nullptr && !memory.follows_error();
 }
 
 // Returns the prefix of the names of an end's tensors in its file.
 std::string PrefixOf(const StatePart& part) {
-  return absl::StrCat(part.cut(), part.gradient() ? ".gradient" : ".activation",
-                      part.sender() ? ".sender" : ".receiver");
+  std::string prefix = absl::StrCat(part.cut(), part.gradient() ? ".gradient" : ".activation",
+                                    part.sender() ? ".sender" : ".receiver");
+  if (part.has_replica()) absl::StrAppend(&prefix, ".", part.replica());
+  if (part.has_piece()) absl::StrAppend(&prefix, ".", part.piece());
+  return prefix;
 }
 
 std::string Spelled(const StatePart& part) {
@@ -105,10 +138,10 @@ absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t ava
   for (const Remembered& remembered : RememberedOf(stage)) {
     for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
   }
-  for (const LocalStage::End& end : stage.ends()) {
+  for (const Memory& memory : MemoriesOf(stage)) {
     if (!codec_state) break;
-    for (const StoredTensor& part : CarriedBy(end)) bytes += part.data.size() + kHeaderBytes;
-    const StateStore* const store = StoreOf(end);
+    for (const StoredTensor& part : CarriedBy(memory)) bytes += part.data.size() + kHeaderBytes;
+    const StateStore* const store = memory.store();
     if (store != nullptr) bytes += store->keys().size() * (store->row_bytes() + sizeof(uint64_t));
   }
   if (bytes <= available_bytes) return absl::OkStatus();
@@ -132,11 +165,18 @@ absl::StatusOr<StateFile> CopyTensors(const std::string& name,
   return file;
 }
 
-absl::StatusOr<StateFile> CopyEnd(const LocalStage::End& end) {
+absl::StatusOr<StateFile> CopyMemory(const Memory& memory) {
   StateFile file;
-  file.part = PartOf(end);
+  file.part = memory.part;
+  if (memory.follows_error()) {
+    const LevelController::State state = memory.level->state();
+    file.part.mutable_level()->set_level(state.level);
+    file.part.mutable_level()->set_step(state.step);
+    file.part.mutable_level()->set_error_sum(state.error_sum);
+    file.part.mutable_level()->set_measured(state.measured);
+  }
   RETURN_IF_ERROR(
-      WriteState(PrefixOf(file.part), StoreOf(end), CarriedBy(end), [&](std::string_view piece) {
+      WriteState(PrefixOf(file.part), memory.store(), CarriedBy(memory), [&](auto piece) {
         file.bytes += piece;
         return absl::OkStatus();
       }));
@@ -147,28 +187,27 @@ absl::Status RestoreLevel(const LevelState& stored, LevelController* level) {
   return level->Restore({stored.level(), stored.step(), stored.error_sum(), stored.measured()});
 }
 
-absl::Status RestoreCarry(const LocalStage::End& end, absl::Span<const StoredTensor> parts) {
-  const BoundarySpec& spec = SpecOf(end);
+absl::Status RestoreCarry(const Memory& memory, absl::Span<const StoredTensor> parts) {
+  const BoundarySpec& spec = *memory.spec;
   ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, NewCodec(spec.codec, spec.kernels));
   ASSIGN_OR_RETURN(auto carry, codec->ReadCarry(parts, spec.sample, spec.device));
-  if (end.sender) {
-    end.sender->feedback().set_carry(std::move(carry));
+  if (memory.sender) {
+    memory.sender->set_carry(std::move(carry));
   } else {
-    end.receiver->feedback().set_carry(std::move(carry));
+    memory.receiver->set_carry(std::move(carry));
   }
   return absl::OkStatus();
 }
 
-absl::Status RestoreEnd(const LocalStage::End& end, const StatePart& part,
-                        const std::string& file) {
+absl::Status RestoreMemory(const Memory& memory, const StatePart& part, const std::string& file) {
   std::vector<StoredTensor> carried;
-  RETURN_IF_ERROR(ReadState(PrefixOf(part), file, StoreOf(end), &carried));
-  if (!carried.empty()) RETURN_IF_ERROR(RestoreCarry(end, carried));
-  if (part.has_level() != FollowsError(end)) {
+  RETURN_IF_ERROR(ReadState(PrefixOf(part), file, memory.store(), &carried));
+  if (!carried.empty()) RETURN_IF_ERROR(RestoreCarry(memory, carried));
+  if (part.has_level() != memory.follows_error()) {
     return absl::InvalidArgumentError(part.has_level() ? "level: this end's does not follow errors"
                                                        : "level: is missing");
   }
-  return part.has_level() ? RestoreLevel(part.level(), &end.sender->level()) : absl::OkStatus();
+  return part.has_level() ? RestoreLevel(part.level(), memory.level) : absl::OkStatus();
 }
 
 absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t available_bytes,
@@ -181,10 +220,8 @@ absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t avail
     }
     file += piece;
   }
-  for (const LocalStage::End& end : stage->ends()) {
-    const StatePart here = PartOf(end);
-    if (PrefixOf(here) != PrefixOf(part)) continue;
-    return RestoreEnd(end, part, file);
+  for (const Memory& memory : MemoriesOf(*stage)) {
+    if (PrefixOf(memory.part) == PrefixOf(part)) return RestoreMemory(memory, part, file);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("stage ", stage->spec().stage, " has no such end of a cut"));
@@ -221,9 +258,9 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
                      CopyTensors(remembered.name, PointersTo(remembered.tensors)));
   }
   if (!codec_state) return files;
-  for (const LocalStage::End& end : stage->ends()) {
-    if (!Remembers(end)) continue;
-    ASSIGN_OR_RETURN(files.emplace_back(), CopyEnd(end));
+  for (const Memory& memory : MemoriesOf(*stage)) {
+    if (IsEmpty(memory)) continue;
+    ASSIGN_OR_RETURN(files.emplace_back(), CopyMemory(memory));
   }
   return files;
 }

@@ -107,6 +107,20 @@ std::vector<std::string> Both(const std::string& direction) {
           absl::StrCat("compression.gradients={", direction, "}")};
 }
 
+// Both kinds of state of contributions: rows of feedback, and what a codec leaves to its next
+// message.
+TEST(ResumedReplicasTest, GoOn) {
+  for (const char* contributions :
+       {"{codec: topk, ratio: 0.1, feedback: ef}", "{codec: low_rank, rank: 2}"}) {
+    SCOPED_TRACE(contributions);
+    ExpectResumedEqualsUninterrupted(
+        kImages, {"model.width=16", "data.limit=97",
+                  absl::StrCat("replicas={count: 2, contributions: ", contributions, "}"),
+                  "compression.activations={codec: topk, ratio: 0.2, feedback: ef}",
+                  "compression.gradients={codec: low_rank, rank: 2}"});
+  }
+}
+
 class ResumedTest : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(ResumedTest, EveryFeedbackGoesOn) {
