@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "coordinator/results/paired.h"
 #include "coordinator/results/run_files.h"
 
 namespace thinwire {
@@ -142,11 +141,6 @@ Traffic Sent(const ReportedRun& run, size_t epochs) {
 
 Traffic Sent(const ReportedRun& run) {
   return Sent(run, static_cast<size_t>(run.summary.epochs_size()));
-}
-
-std::optional<MeanAndDeviation> MeanAndDeviationOf(const std::vector<double>& values) {
-  if (values.empty()) return std::nullopt;
-  return MeanAndDeviation{MeanOf(values), values.size() > 1 ? DeviationOf(values) : 0};
 }
 
 double Median(std::vector<double> values) {

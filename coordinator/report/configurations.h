@@ -47,12 +47,6 @@ Traffic Sent(const ReportedRun& run, size_t epochs);
 // Does the same for all epochs.
 Traffic Sent(const ReportedRun& run);
 
-struct MeanAndDeviation {
-  double mean = 0;
-  double deviation = 0;  // sample standard deviation; 0 for a single value
-};
-std::optional<MeanAndDeviation> MeanAndDeviationOf(
-    const std::vector<double>& values);     // nothing for no values
 double Median(std::vector<double> values);  // `values` must not be empty
 
 }  // namespace thinwire

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "coordinator/report/tables.h"
+#include "coordinator/results/paired.h"
 #include "coordinator/trace/summary.h"
 #include "coordinator/trace/timeline.h"
 #include "coordinator/trace/trace_file.h"
@@ -51,10 +52,8 @@ std::optional<double> TargetValue(const Configuration& baseline, Inference infer
   for (const ReportedRun* run : baseline.judged) {
     if (const auto value = Last(*run, inference, measure)) values.push_back(*value);
   }
-  const auto spread = MeanAndDeviationOf(values);
-  if (!spread) return std::nullopt;
-  return measure == Measure::kAccuracy ? spread->mean - kAccuracyMargin
-                                       : spread->mean + kLossMargin;
+  if (values.empty()) return std::nullopt;
+  return MeanOf(values) + (measure == Measure::kAccuracy ? -kAccuracyMargin : kLossMargin);
 }
 
 // Means over seeds at each x; a seed without a value at x does not count there.
@@ -164,8 +163,7 @@ ReportedChart FrontChart(const std::vector<Configuration>& all, Measure measure)
     ChartSeries series;
     series.name = all[i].name;
     series.colour = static_cast<int>(i);
-    series.points = {
-        {MeanAndDeviationOf(bytes)->mean, MeanAndDeviationOf(values)->mean, all[i].name}};
+    series.points = {{MeanOf(bytes), MeanOf(values), all[i].name}};
     points.push_back(series.points.front());
     marks.push_back(std::move(series));
   }

@@ -22,11 +22,10 @@ std::string Number(double value, Measure measure) {
 }
 
 std::string SpreadText(const std::vector<double>& values, Measure measure) {
-  const auto spread = MeanAndDeviationOf(values);
-  if (!spread) return kNothing;
-  const std::string mean = Number(Scaled(spread->mean, measure), measure);
+  if (values.empty()) return kNothing;
+  const std::string mean = Number(Scaled(MeanOf(values), measure), measure);
   if (values.size() == 1) return mean;
-  return absl::StrCat(mean, " ± ", Number(Scaled(spread->deviation, measure), measure));
+  return absl::StrCat(mean, " ± ", Number(Scaled(DeviationOf(values), measure), measure));
 }
 
 // Returns `of(run)` for every run that has it.
@@ -74,11 +73,11 @@ std::string Digits(double value, int digits) {
 }
 
 std::string Megabytes(const Configuration& configuration) {
-  const auto spread = MeanAndDeviationOf(Values(configuration, [](const ReportedRun& run) {
+  const std::vector<double> sent = Values(configuration, [](const ReportedRun& run) {
     const double bytes = Sent(run).wire_bytes;
     return bytes > 0 ? std::optional<double>(bytes) : std::nullopt;
-  }));
-  return spread ? Digits(spread->mean / 1e6, 4) : kNothing;
+  });
+  return sent.empty() ? kNothing : Digits(MeanOf(sent) / 1e6, 4);
 }
 
 std::optional<double> SecondsPerEpoch(const ReportedRun& run) {
@@ -88,13 +87,16 @@ std::optional<double> SecondsPerEpoch(const ReportedRun& run) {
   return epochs > 0 ? std::optional<double>(sum / epochs) : std::nullopt;
 }
 
+std::string ShortMean(const std::vector<double>& values) {
+  return values.empty() ? kNothing : absl::StrFormat("%.3g", MeanOf(values));
+}
+
 std::string Smaller(const Configuration& configuration) {
-  const auto spread = MeanAndDeviationOf(Values(configuration, [](const ReportedRun& run) {
+  return ShortMean(Values(configuration, [](const ReportedRun& run) {
     const Traffic sent = Sent(run);
     return sent.wire_bytes > 0 ? std::optional<double>(sent.raw_bytes / sent.wire_bytes)
                                : std::nullopt;
   }));
-  return spread ? absl::StrFormat("%.3g", spread->mean) : kNothing;
 }
 
 std::string Rate(double bits_per_second) {
@@ -204,12 +206,11 @@ ReportTable SummaryTable(const std::vector<Configuration>& all, Measure measure,
     };
     const auto best = Values(
         one, [&](const ReportedRun& run) { return Best(run, Inference::kCompressed, measure); });
-    const auto seconds = MeanAndDeviationOf(Values(one, SecondsPerEpoch));
-    table.rows.push_back(
-        {one.name, Seeds(one), last(Inference::kCompressed),
-         DifferenceText(one, all[baseline], measure), last(Inference::kUncompressed),
-         last(Inference::kUncompressedRecalibrated), SpreadText(best, measure), Megabytes(one),
-         Smaller(one), seconds ? absl::StrFormat("%.3g", seconds->mean) : kNothing});
+    table.rows.push_back({one.name, Seeds(one), last(Inference::kCompressed),
+                          DifferenceText(one, all[baseline], measure),
+                          last(Inference::kUncompressed),
+                          last(Inference::kUncompressedRecalibrated), SpreadText(best, measure),
+                          Megabytes(one), Smaller(one), ShortMean(Values(one, SecondsPerEpoch))});
   }
   DropEmptyColumns(&table);
   return table;
