@@ -46,9 +46,12 @@ absl::Status LeaseHolder::Acquire(const Lease& lease, const std::string& holder,
   }
   if (IsHeld(now)) {
     const Lease& held = held_->lease;
+    // The secret is compared first: who lacks it learns neither run nor generation.
     if (!SameSecret(held.secret(), lease.secret())) {
       return absl::UnavailableError("this server is leased to another run");
     }
+    // The same run with a higher generation is a coordinator that came back. From now on the lower
+    // generation is fenced off, should its coordinator still be alive.
     const bool takes_over = held.run() == lease.run() && lease.generation() > held.generation();
     if (!takes_over) return Refused(held, lease);
   }
@@ -64,6 +67,7 @@ absl::Status LeaseHolder::Check(const Lease& lease, SteadyTime now) const {
   }
   const Lease& held = held_->lease;
   if (!SameSecret(held.secret(), lease.secret())) return NotTheHolder();
+  // An older coordinator of the run knows the secret too; only its generation tells it apart.
   const bool is_it = held.run() == lease.run() && held.generation() == lease.generation();
   return is_it ? absl::OkStatus() : Refused(held, lease);
 }

@@ -34,6 +34,7 @@ void LeasedRun::AskToLeave() {
 
 void LeasedRun::Stop() {
   const auto stop = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    // Begin sees it, so that a run which is still being built does not come after the end.
     stopping_ = true;
     return absl::OkStatus();
   };
@@ -42,11 +43,14 @@ void LeasedRun::Stop() {
 
 absl::Status LeasedRun::EndRun(const std::function<absl::Status()>& change,
                                const absl::Status& reason) {
-  std::shared_ptr<StageRun> run;  // goes without the lock
+  // Declared before the lock, so it goes after it: the end of a run waits for its executor, and no
+  // other call may wait for that.
+  std::shared_ptr<StageRun> run;
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(change());
   run = std::move(run_);
   if (run == nullptr) return absl::OkStatus();
+  // Ends the waits of its calls: first those for neighbours, then those for silent clients.
   run->Stop(reason);
   run->transfers().End();
   return absl::OkStatus();
@@ -62,6 +66,7 @@ absl::Status LeasedRun::Lend(const Lease& lease, const std::string& holder, doub
 LeasedRun::Answer LeasedRun::Acquire(const Lease& lease, const std::string& holder,
                                      double seconds) {
   Answer answer;
+  // The lease changes and the run goes under one lock: no call sees a new lease with an old run.
   const auto lend = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     answer.in_force = lease_.InForce(SteadyTime::Now());
     const absl::Status leased = Lend(lease, holder, seconds);

@@ -87,6 +87,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   FillDevice(backend, response->mutable_device());
   if (backend.device == CpuDevice()) RETURN_IF_ERROR(CheckFits(run->spec_, AvailableMemoryBytes()));
   RETURN_IF_ERROR(run->LoadFeed(request, response));
+  // The thread that will run the segments builds them, too.
   run->thread_ = std::thread([raw = run.get()] { raw->ExecutorLoop(); });
   RETURN_IF_ERROR(run->OnExecutor([&]() -> absl::Status {
     ASSIGN_OR_RETURN(run->stage_, LocalStage::Build(run->spec_, backend));
@@ -95,6 +96,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   ASSIGN_OR_RETURN(const LrScheduleSpec lr, LrScheduleFrom(request.experiment()));
   run->executor_ =
       std::make_unique<Executor>(run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
+  // From here on the stage before may dial and send: what takes its messages is there.
   RETURN_IF_ERROR(run->Listen(boundaries));
   uint64_t trainable = 0;
   for (const Parameter* parameter : run->stage_->parameters()) {
@@ -111,6 +113,7 @@ void StageRun::TrimDevice::operator()(Device* device) const {
 }
 
 StageRun::~StageRun() {
+  // Ends the waits of a task that is under way, so that the thread comes back to its loop.
   if (executor_) executor_->Stop(absl::CancelledError("the run was released"));
   if (!thread_.joinable()) return;
   {
@@ -352,6 +355,7 @@ absl::Status StageRun::ReadSnapshot(uint32_t file,
       return absl::NotFoundError(absl::StrCat("file ", file, ": the snapshot has ",
                                               snapshot_.size(), ", each is read once"));
     }
+    // Taken out under the lock and sent without it, as the client may be slow.
     bytes = std::move(snapshot_[file].bytes);
     snapshot_[file].bytes.clear();
   }
@@ -387,6 +391,8 @@ absl::StatusOr<GenerateResponse> StageRun::Generate(const GenerateRequest& reque
 
 absl::Status StageRun::OnExecutor(const std::function<absl::Status()>& task) {
   absl::MutexLock lock(&mutex_);
+  // Several calls may wait here. One hands over its task only when the task before has ended and
+  // its caller has fetched the result.
   const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return task_ == nullptr && !result_;
   };

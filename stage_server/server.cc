@@ -74,6 +74,8 @@ class StageServerImpl final : public StageServer {
 
   void Shutdown() override {
     if (server_ == nullptr) return;
+    // In this order: nobody new comes in; the run ends, which ends its calls; only then does gRPC
+    // wait for calls to return.
     is_serving_ = false;
     listener_->Stop();
     service_.Stop();

@@ -20,6 +20,7 @@
 namespace thinwire {
 namespace {
 
+// How often the watcher looks for a lease that has run out, and a streaming call for its client.
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
 
@@ -54,6 +55,8 @@ absl::Status StreamEvents(StageRun* run, grpc::ServerContext* context,
     for (const StageEvent& event : events) {
       reachable = reachable && WithClient(run, context, [&] { return writer->Write(event); });
     }
+    // Nobody hears of this run any more. Stop closes its links, so that the neighbours end too; the
+    // work notices, and its result ends the loop.
     if (!reachable) run->Stop(absl::CancelledError("the coordinator ended the call"));
     result = std::move(finished);
   }
@@ -116,6 +119,7 @@ absl::Status StageService::ForRun(const char* call, const Lease& lease,
   if (!run.ok()) return Told(call, {lease.run(), {}}, run.status());
   const LogSubject& subject = (*run)->subject();
   const absl::Status status = work(**run);
+  // What follows from the end of the run or of the call is no error of this stage.
   const bool was_stopped = status == (*run)->stopped() || absl::IsCancelled(status);
   if (status.ok() || !was_stopped) return Told(call, subject, status);
   journal_.Stopped(subject, call, status);

@@ -5,6 +5,7 @@
 namespace thinwire {
 namespace {
 
+// Calls at a time. Each may have a message in memory before its lease is known.
 constexpr size_t kMostUploads = 4;
 
 }  // namespace

@@ -40,6 +40,7 @@ absl::Status Assembler::Begin(const PayloadChunk& first) {
   filled_ = 0;
   buffer_ = nullptr;
   if (first.message_bytes == 0) return absl::OkStatus();
+  // An exact payload becomes a tensor where it lies; codecs read theirs in the host's memory.
   const bool on_device = options_.copies != nullptr && first.is_direct && message_.codec.is_exact();
   Device* const host = options_.host != nullptr ? options_.host : CpuDevice();
   ASSIGN_OR_RETURN(buffer_,

@@ -18,6 +18,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
+// Fields have the names of the parameters, so a new parameter needs no line in this file.
 const FieldDescriptor* Field(const char* name) {
   return CodecParameters::descriptor()->FindFieldByName(name);
 }

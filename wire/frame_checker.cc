@@ -120,6 +120,7 @@ absl::Status FrameChecker::CheckContinues(const FrameHeader& header) const {
 
 absl::StatusOr<PayloadChunk> FrameChecker::Read(const ParsedFrame& frame) {
   const FrameHeader& header = frame.header;
+  // The fence first: a frame of an older generation is refused as that, whatever else it has.
   RETURN_IF_ERROR(CheckFence(header));
   RETURN_IF_ERROR(CheckKey(header));
   PayloadChunk chunk;
@@ -130,6 +131,7 @@ absl::StatusOr<PayloadChunk> FrameChecker::Read(const ParsedFrame& frame) {
     RETURN_IF_ERROR(CheckContinues(header));
   }
   chunk.message_bytes = first_.payload_bytes();
+  // Never beyond message_bytes: ReadFirst has checked that `chunks` is what those bytes take.
   const uint64_t before = uint64_t{next_chunk_} * kMaxChunkBytes;
   const size_t wanted = std::min<uint64_t>(kMaxChunkBytes, chunk.message_bytes - before);
   RETURN_IF_ERROR(Want("bytes of payload in the chunk", frame.payload_bytes, wanted));

@@ -31,6 +31,7 @@ absl::Status Inbox::Enqueue(Arrived arrived) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!end_.ok()) return end_;
   const PayloadChunk& chunk = arrived.chunk;
+  // Judged at the first chunk of a message; max_payload_bytes bounds what its others bring.
   if (chunk.message && num_complete_ >= options_.queue_capacity) {
     const MessageKey& key = chunk.message->key;
     return absl::ResourceExhaustedError(
@@ -47,6 +48,7 @@ absl::Status Inbox::Enqueue(Arrived arrived) {
 }
 
 absl::Status Inbox::Push(const IncomingFrame& frame) {
+  // What follows the end is not even parsed. Enqueue looks again, as the end may come meanwhile.
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!end_.ok()) return end_;

@@ -63,6 +63,7 @@ class MemoryLink final : public Link {
             prefix, frame.payload.owner);
     const absl::Status taken = peer_.Push(incoming);
     if (taken.ok()) return;
+    // The peer's inbox keeps its own reason; this end learns that nothing will come any more.
     open_ = false;
     own_.PeerIsGone(absl::StrCat("refused a frame: ", taken.message()));
   }

@@ -16,6 +16,7 @@ void MessageOrder::Start(std::shared_ptr<const EpochRows> rows) {
 absl::Status MessageOrder::Check(const MessageKey& key) const {
   if (rows_ == nullptr) return absl::OkStatus();
   const std::optional<uint32_t> epoch = is_complete() ? rows_->NextEpoch() : rows_->epoch();
+  // What follows is not known, so nothing can be wanted.
   if (!epoch) return absl::OkStatus();
   if (key.epoch == *epoch && key.step == step_ && key.microbatch == microbatch_) {
     return absl::OkStatus();

@@ -28,6 +28,7 @@ void Patience::StepTook(absl::Duration step) {
   if (steps_.size() > kWindow) steps_.pop_front();
   if (steps_.size() < kFewSteps) return;
   std::vector<absl::Duration> of(steps_.begin(), steps_.end());
+  // Medians: a mean and its deviation would follow a single slow step.
   const absl::Duration median = Median(of);
   for (absl::Duration& one : of) one = absl::AbsDuration(one - median);
   limit_ = std::max(least_, median + kDeviations * Median(std::move(of)));

@@ -61,6 +61,8 @@ void BoundaryReceiver::WorkerLoop() {
     if (!status.ok()) (void)spec_.device->Finish();  // other threads will free the memory used here
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!status_.ok()) return;
+    // Nothing here holds the peer back. One that keeps to the schedule never has more messages
+    // here.
     if (status.ok() && static_cast<int>(ready_.size()) >= spec_.capacity) {
       status = absl::ResourceExhaustedError(
           absl::StrCat("cut ", spec_.name, ": ", spec_.peer, " sent ", spec_.capacity + 1,
@@ -169,6 +171,7 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::Next(const MessageKe
   if (!Await(&lock, deadline, [this] { return !ready_.empty() || !status_.ok(); })) {
     return Overdue(wanted);
   }
+  // What came before the end is still handed out.
   if (ready_.empty()) return status_;
   Decoded decoded = std::move(ready_.front());
   ready_.pop_front();

@@ -128,6 +128,7 @@ void BoundarySender::WorkerLoop() {
     MessageEncoder::Outgoing outgoing;
     {
       std::unique_lock<std::mutex> lock(mutex_);
+      // The message before has left: AwaitEncoded may be waiting for that.
       encoding_ = false;
       changed_.notify_all();
       changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
@@ -139,6 +140,7 @@ void BoundarySender::WorkerLoop() {
     const absl::Status status = EncodeAndSend(std::move(outgoing), /*received=*/nullptr);
     if (!status.ok()) {
       (void)spec_.device->Finish();  // other threads will free the memory used here
+      // The peer learns of it at once, the executor with its next Send or Flush.
       link_->Close(status);
       const std::lock_guard<std::mutex> lock(mutex_);
       status_ = status;
@@ -160,6 +162,7 @@ absl::Status BoundarySender::AwaitEncoded(SteadyTime deadline) {
 absl::Status BoundarySender::Flush(SteadyTime deadline) {
   RETURN_IF_ERROR(AwaitEncoded(deadline));
   absl::Status flushed;
+  // A slow peer is no dead one: the deadline moves for as long as the run advances.
   do {
     flushed = link_->Flush(deadline);
   } while (absl::IsDeadlineExceeded(flushed) &&

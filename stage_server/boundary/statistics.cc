@@ -22,6 +22,7 @@ BoundaryStatistics::Traffic& BoundaryStatistics::Traffic::operator+=(const Traff
 
 void MeasuredErrors::Add(const MeasuredError& error) {
   const CodecError of_codec = error.codec.value_or(CodecError());
+  // A relative error is no number where x is zero or has NaN, and would spoil the sums.
   if (!std::isfinite(error.received.relative_error + of_codec.relative_error +
                      of_codec.relative_residual)) {
     return;

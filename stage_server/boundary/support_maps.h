@@ -17,8 +17,8 @@ namespace thinwire {
 
 // Thread-safe.
 class SupportMaps {
-  // Keeps `map` for the gradient of the same step and microbatch.
  public:
+  // Keeps `map` for the gradient of the same step and microbatch.
   void Put(const MessageKey& activation, SupportMap map);
   // Removes and returns the map of the same step and microbatch. FailedPrecondition if that
   // activation has not passed.

@@ -31,6 +31,7 @@ absl::Status Capture::Offer(const MessageKey& key, const std::string& cut, const
 
 absl::Status Capture::Take(uint64_t step, size_t piece_bytes,
                            const std::function<absl::Status(std::string_view)>& sink) {
+  // By name, so that the file is the same in whatever order they were offered.
   std::sort(kept_.begin(), kept_.end(),
             [](const Kept& a, const Kept& b) { return a.name < b.name; });
   Safetensors file;

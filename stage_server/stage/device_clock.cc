@@ -23,6 +23,7 @@ std::unique_ptr<WorkTimer> DeviceClock::Start() {
   std::unique_ptr<WorkTimer> timer;
   if (idle_.empty()) {
     WorkTimer* made = nullptr;
+    // The device has none, so the host's clock counts.
     if (!ops_->NewWorkTimer(&made).ok()) return nullptr;
     timer.reset(made);
   } else {

@@ -146,6 +146,7 @@ absl::Status Executor::Train(const TrainRequest& request,
   for (int64_t i = begin; i < end; ++i) {
     const SampleRange& batch = batches[i - begin];
     work.step = static_cast<uint64_t>(before + i + 1);
+    // All stages end behind the same step, so no message is missing; what waits here still leaves.
     if (!gate_.Enter(work.step)) return stage_->FlushSends(spec.patience->Deadline());
     StepReport report;
     absl::Status status = TrainStep(work, batch, steps, &report);
@@ -157,9 +158,11 @@ absl::Status Executor::Train(const TrainRequest& request,
     spec.patience->StepTook(now - last);
     last = now;
     if (i + 1 == end) {
+      // A checkpoint may follow, and the state of feedback may be read after a flush only.
       const absl::Status sent = stage_->FlushSends(spec.patience->Deadline());
       if (!sent.ok()) return Failed(sent);
     }
+    // Published first, as `on_step` may report these counts.
     Publish(work.step);
     on_step(report);
   }
@@ -427,6 +430,7 @@ absl::StatusOr<LossSums> Executor::RecalibratedPass(Work work, const EvaluateReq
 absl::Status Executor::Failed(const absl::Status& status) {
   stage_->CloseLinks(status);
   stage_->Abandon();
+  // What ended the run has caused the errors that followed.
   const absl::Status stopped = Stopped();
   return stopped.ok() ? status : stopped;
 }
@@ -436,6 +440,7 @@ void Executor::Stop(const absl::Status& reason) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stop_.ok()) stop_ = reason;
   }
+  // A step that is held begins now, and ends with the reason at its first action.
   gate_.Open();
   stage_->CloseLinks(reason);
 }

@@ -60,6 +60,7 @@ void Feed::LoadAhead() {
     });
     if (stopping_) return;
     const FeedRequest request = expected_[loaded_.size()];
+    // Kept for after the load, during which others may take samples or announce anew.
     const uint64_t announcement = announcement_;
     lock.unlock();
     absl::StatusOr<LoadedSamples> samples = Load(request);

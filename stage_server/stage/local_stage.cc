@@ -78,6 +78,7 @@ absl::StatusOr<std::unique_ptr<TiedCopy>> LocalStage::NewTiedCopy(const CutEndSp
 absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> link) {
   const auto put = [this, &end](auto made, auto* place) -> absl::Status {
     const std::lock_guard<std::mutex> lock(neighbours_mutex_);
+    // The run may have been stopped while its link was dialled.
     RETURN_IF_ERROR(closed_);
     if (*place != nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -170,6 +171,7 @@ absl::Status LocalStage::ImportParameters(
   absl::Status status;
   for (std::string_view piece; status.ok() && next(&piece);) status = reader.Append(piece);
   if (status.ok()) status = reader.Finish();
+  // After an error, too: some parameters may have been replaced.
   status.Update(ClearGradients());
   for (Segment* segment : segments()) status.Update(segment->ParametersChanged());
   text_.reset();  // its keys and values were those of other parameters
@@ -188,6 +190,8 @@ absl::Status LocalStage::SumTiedGradients(const Work& work) {
                                      backend_.ops.get()));
     return slice.trace != nullptr ? ToStatus(backend_.device->Finish()) : absl::OkStatus();
   }
+  // Both send before either receives: where both are in this process, the first to receive would
+  // wait for a message that its own thread has yet to send.
   if (embedding_) RETURN_IF_ERROR(embedding_->Send(work));
   if (head_) RETURN_IF_ERROR(head_->Send(work));
   ScopedTimer timer(&activity_.waits[spec_.tied_cut()].receive,
@@ -202,6 +206,7 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
   for (const auto& chunk : chunks_) {
     for (const BasisCopy& copy : chunk->BasisCopies()) copies.push_back(copy);
   }
+  // All send before any receives, as both copies of a basis may be in this process.
   for (const BasisCopy& copy : copies) RETURN_IF_ERROR(copy.Send(work));
   for (const BasisCopy& copy : copies) {
     const CutEnd& end = *copy.end();

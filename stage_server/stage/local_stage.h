@@ -105,7 +105,6 @@ class LocalStage {
   // `first_position` is the position of the first. It is 0, which begins a new text and forgets the
   // last one, or positions(). In `work`, microbatch and samples are one. Returns the logits of the
   // last position at the last stage, otherwise nothing.
-  // stage, otherwise nothing.
   absl::StatusOr<std::vector<float>> Generate(const Work& work, absl::Span<const int32_t> ids,
                                               int64_t first_position);
   // Returns the number of positions of the text whose keys and values are kept; 0 without one.

@@ -201,6 +201,7 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
 }
 
 absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
+  // In training the gradients that come back bound what is under way, here acknowledgements do.
   if (IsAcknowledged(work.phase) && work.step > kEvaluationWindow) {
     ScopedTimer timer(&WaitsAt(*downstream_).send, {});
     RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
@@ -269,6 +270,7 @@ absl::Status ModelChunk::Backward(const Work& work) {
     ASSIGN_OR_RETURN(
         dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
   }
+  // The first slice of a sequence is the last to come back: nothing reads its keys any more.
   if (!caches_.empty() && work.microbatch % spec_.slices() == 0) {
     caches_[work.microbatch / spec_.slices()].reset();
   }

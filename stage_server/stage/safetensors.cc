@@ -55,6 +55,8 @@ absl::Status Write(const std::vector<Source>& sources, size_t piece_bytes, const
   return absl::OkStatus();
 }
 
+// Bits: one of sign, five of exponent with bias 15, ten of mantissa m. A number is (1024 + m) units
+// of 2^(exponent - 25); without an exponent it is m units of 2^-24.
 float FromF16(uint16_t half) {
   const uint32_t exponent = half >> 10 & 0x1F, mantissa = half & 0x3FF;
   const float sign = half >> 15 != 0 ? -1.0f : 1.0f;
@@ -63,6 +65,7 @@ float FromF16(uint16_t half) {
   return sign * std::ldexp(static_cast<float>(mantissa + 0x400), static_cast<int>(exponent) - 25);
 }
 
+// The bits are the upper half of those of an fp32.
 float FromBf16(uint16_t half) {
   const uint32_t bits = static_cast<uint32_t>(half) << 16;
   float value;
@@ -219,6 +222,8 @@ absl::Status ParameterReader::TensorCame() {
   for (auto wanted = first; wanted != last; ++wanted) {
     auto& [target, tensor] = wanted->second;
     FromFileOrder(tensor, in_file, absl::MakeSpan(rows));
+    // The values wait in the gradient, whose memory is there anyway, or in memory of the reader. So
+    // a file that breaks off changes no parameter.
     const Tensor& waiting = target->parameter->gradient;
     if (waiting.empty()) {
       std::copy(rows.begin(), rows.end(),

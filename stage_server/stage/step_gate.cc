@@ -4,6 +4,8 @@ namespace thinwire {
 
 bool StepGate::Enter(uint64_t step) {
   std::unique_lock<std::mutex> lock(mutex_);
+  // While it is held, the coordinator asks the other stages how far they are. Then it says where
+  // all end, or the run ends otherwise.
   changed_.wait(lock, [this] { return !held_ || open_ || last_step_; });
   if (!open_ && last_step_ && step > *last_step_) return false;
   begun_ = step;
