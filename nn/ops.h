@@ -69,6 +69,11 @@ class Linear {
   virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
   virtual Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
                                 float* bias_gradient) = 0;
+  // Computes u = x W^T + b and y = gelu(u), in tanh form. A backend may apply GELU to u before or
+  // after that is rounded to the compute type. Not for longer rows.
+  virtual Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) = 0;
+  // Computes du = (dy W) gelu'(u) for a layer whose x is gelu(u), likewise.
+  virtual Error BackwardGelu(const TensorView& dy, const TensorView& u, const TensorView& du) = 0;
 };
 
 // Batch norm over all axes but the last (Ioffe & Szegedy, ICML 2015), fused with what usually
@@ -120,6 +125,9 @@ struct BatchNormBackward {
 // are null.
 struct LayerNormForward {
   TensorView x, y;
+  // Absent, or x + addend, rounded to the compute type, goes to `sum`, which is then normalised
+  // instead of x. It may be x's memory.
+  TensorView addend, sum;
   const float* scale = nullptr;  // [features]
   const float* bias = nullptr;   // [features]; null: no bias
   float* mean = nullptr;         // out: [rows], all axes but the last
@@ -129,8 +137,9 @@ struct LayerNormForward {
 };
 
 struct LayerNormBackward {
-  TensorView x;       // Forward's
+  TensorView x;       // Forward's, or its sum
   TensorView dy, dx;  // distinct memory
+  TensorView addend;  // absent, or added to dx after that has been rounded to the compute type
   const float* scale = nullptr;
   const float* mean = nullptr;  // Forward's, as rstd
   const float* rstd = nullptr;
@@ -437,8 +446,9 @@ class Ops {
   virtual Error Zero(float* values, int64_t n) = 0;
 
   // Between these two calls, convolutions and products may put off what LoadWeights packs and what
-  // BackwardWeights adds to gradients, to do it for many at once. Nobody reads gradients before
-  // FinishWeights. JoinWeights forgets what a failed pass has put off.
+  // BackwardWeights adds to gradients, to do it for many at once. So may NormalizeRowsBackward with
+  // what it adds to dscale and dbias. Nobody reads gradients before FinishWeights. JoinWeights
+  // forgets what a failed pass has put off.
   virtual void JoinWeights() = 0;
   virtual Error FinishWeights() = 0;
 

@@ -172,7 +172,12 @@ int64_t Features(const TensorView& x) { return x.dims[x.rank - 1]; }
 
 }  // namespace
 
-void NormalizeRows(int threads, const LayerNormForward& a) {
+void NormalizeRows(int threads, const LayerNormForward& arguments) {
+  LayerNormForward a = arguments;
+  if (a.addend.data != nullptr) {
+    Add(threads, a.x, a.addend, a.sum);
+    a.x = a.sum;
+  }
   const int64_t features = Features(a.x), rows = a.x.elements() / features;
   ParallelRange(threads, rows, kGrain / features, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(NormalizeRowRange)(a, features, begin, end);
@@ -202,6 +207,7 @@ void NormalizeRowsBackward(int threads, const LayerNormBackward& a) {
     a.dscale[j] += static_cast<float>(totals[j]);
     if (a.dbias != nullptr) a.dbias[j] += static_cast<float>(totals[features + j]);
   }
+  if (a.addend.data != nullptr) Add(threads, a.dx, a.addend, a.dx);
 }
 
 }  // namespace cpu

@@ -19,9 +19,9 @@
 namespace thinwire {
 namespace {
 
-// Implements Conv2d or Linear, whose four functions are the same.
+// Implements Conv2d or the functions of Linear that are the same.
 template <typename Interface>
-class WeightedOp final : public Interface {
+class WeightedOp : public Interface {
  public:
   WeightedOp(cpu::OneDnn* onednn, std::unique_ptr<cpu::WeightedKind> kind)
       : weighted_(onednn, std::move(kind)) {}
@@ -42,6 +42,26 @@ class WeightedOp final : public Interface {
 
  private:
   cpu::Weighted weighted_;
+};
+
+class LinearOp final : public WeightedOp<Linear> {
+ public:
+  LinearOp(cpu::OneDnn* onednn, const LinearSpec& spec)
+      : WeightedOp(onednn, cpu::NewLinearKind(onednn, spec)), threads_(onednn->threads) {}
+
+  Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) override {
+    RETURN_ERROR(Forward(x, u));
+    cpu::Gelu(threads_, GeluKind::kTanh, u, y);
+    return Error{};
+  }
+  Error BackwardGelu(const TensorView& dy, const TensorView& u, const TensorView& du) override {
+    RETURN_ERROR(BackwardData(dy, du));
+    cpu::GeluBackward(threads_, GeluKind::kTanh, u, du, du);
+    return Error{};
+  }
+
+ private:
+  const int threads_;
 };
 
 // Makes the clip factor the gradients' scale. Returns false if it is NaN: then there is no update.
@@ -97,7 +117,7 @@ class CpuOps final : public Ops {
           absl::StatusCode::kInvalidArgument, "linear: %lld -> %lld features, want at least 1",
           static_cast<long long>(spec.in_features), static_cast<long long>(spec.out_features));
     }
-    *linear = new WeightedOp<Linear>(&onednn_, cpu::NewLinearKind(&onednn_, spec));
+    *linear = new LinearOp(&onednn_, spec);
     return Error{};
   }
 

@@ -61,7 +61,8 @@ __global__ void FinishStatistics(const T* x, ColumnGrid grid, const double* tile
                                  Statistics statistics) {
   int64_t c = 0;
   double totals[2];
-  if (!SumTiles(tile_sums, grid.tiles, grid.columns, &c, totals)) return;
+  const TileSums tiles{tile_sums, grid.tiles, grid.columns, 2 * grid.columns};
+  if (!SumTiles(tiles, blockIdx.x, &c, totals)) return;
   const double n = static_cast<double>(grid.rows);
   const double shifted = totals[0] / n;
   const double mean = shifted + static_cast<double>(Load(x + c));

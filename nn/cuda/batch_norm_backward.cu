@@ -101,7 +101,8 @@ __global__ void FinishGradients(Arguments<T> a, ColumnGrid grid, const double* t
                                 float* dscale, float* dbias) {
   int64_t c = 0;
   double totals[2];
-  if (!SumTiles(tile_sums, grid.tiles, grid.columns, &c, totals)) return;
+  const TileSums tiles{tile_sums, grid.tiles, grid.columns, 2 * grid.columns};
+  if (!SumTiles(tiles, blockIdx.x, &c, totals)) return;
   const double n = static_cast<double>(grid.rows), rstd = static_cast<double>(a.rstd[c]);
   const double slope = static_cast<double>(a.scale[c] * a.rstd[c]);
   dbias[c] += static_cast<float>(totals[0]);

@@ -1,3 +1,7 @@
+#include <memory>
+#include <utility>
+
+#include "nn/cuda/column_sums.h"
 #include "nn/cuda/columns.cuh"
 #include "nn/cuda/kernels.h"
 #include "nn/cuda/vectors.cuh"
@@ -6,9 +10,9 @@
 namespace thinwire::cuda {
 namespace {
 
-// Adds the bias. There are `vectors` vectors of kN elements, `of_row` of them in a row.
-// Adds `bias` to every row of y, which has `of_row` vectors a row. A thread moves on by a fixed
-// step, so it follows its column by addition instead of a division each time.
+// Adds `bias` to every row of y, which has `vectors` vectors of kN elements, `of_row` of them in a
+// row. A thread moves on by a fixed step, so it follows its column by addition instead of a
+// division each time.
 template <typename T, int kN>
 __global__ void AddToRows(const float* bias, T* y, int64_t vectors, int64_t of_row) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -47,15 +51,6 @@ __global__ void SumRows(const T* dy, ColumnGrid grid, double* tile_sums) {
   StoreTileSums(grid, sums, tile_sums);
 }
 
-// Adds the sums of all tiles to `sums`, for the first `channels` columns.
-__global__ void AddTileSums(ColumnGrid grid, const double* tile_sums, int64_t channels,
-                            float* sums) {
-  int64_t column = 0;
-  double totals[1];
-  if (!SumTiles(tile_sums, grid.tiles, grid.columns, &column, totals)) return;
-  if (column < channels) sums[column] += static_cast<float>(totals[0]);
-}
-
 }  // namespace
 
 Error AddBias(CudaDevice* device, const float* bias, const TensorView& y) {
@@ -74,23 +69,24 @@ Error AddBias(CudaDevice* device, const float* bias, const TensorView& y) {
   });
 }
 
-Error AddColumnSums(CudaDevice* device, const TensorView& dy, int64_t channels, float* sums) {
+Error AddColumnSums(CudaDevice* device, const TensorView& dy, int64_t channels, ColumnSums* sums,
+                    float* gradient) {
   const int64_t columns = dy.dims[dy.rank - 1];
   if (dy.elements() == 0) return Error{};
   const bool wide = columns % WideOf(dy.dtype) == 0 && AreAligned(dy.data);
   const ColumnGrid grid(dy.elements() / columns, columns, wide ? WideOf(dy.dtype) : 1);
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  CudaScratch tile_sums(device);
-  RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid, /*sums=*/1)));
+  const TileSumsShape shape{grid.tiles, /*sums=*/1, columns};
+  auto tile_sums = std::make_unique<CudaScratch>(device);
+  RETURN_ERROR(tile_sums->Reserve(shape.bytes()));
   RETURN_ERROR(WithElements(dy.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     return Launch(stream, grid.blocks(), dim3(kThreads), SumRows<T, kN>,
-                  static_cast<const T*>(dy.data), grid, tile_sums.as<double>());
+                  static_cast<const T*>(dy.data), grid, tile_sums->as<double>());
   }));
-  return Launch(stream, BlocksFor(columns, kColumnsOfBlock), dim3(kThreads), AddTileSums, grid,
-                tile_sums.as<double>(), channels, sums);
+  return sums->Add(shape, std::move(tile_sums), channels, {gradient});
 }
 
 }  // namespace thinwire::cuda

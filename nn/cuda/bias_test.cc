@@ -1,3 +1,4 @@
+#include "nn/cuda/column_sums.h"
 #include "nn/cuda/device_testing.h"
 #include "nn/cuda/kernels.h"
 
@@ -40,9 +41,10 @@ TEST(BiasTest, GradientIsAddedToAndIsTheColumnsSum) {
     for (int64_t i = 0; i < rows * channels; ++i) {
       want[i % channels] += static_cast<double>(values[i]);
     }
-    float* const sums = side->Of(Floats(channels, 3));
-    ASSERT_TRUE(AddColumnSums(OwnDevice(), dy, channels, sums).ok());
-    const Floats got = side->Read(sums, channels);
+    float* const gradient = side->Of(Floats(channels, 3));
+    ColumnSums sums(OwnDevice());
+    ASSERT_TRUE(AddColumnSums(OwnDevice(), dy, channels, &sums, gradient).ok());
+    const Floats got = side->Read(gradient, channels);
     // Sums are fp32 over up to 64 * 32 values, then fp64.
     const double tolerance = 1e-5 * std::sqrt(static_cast<double>(rows));
     for (int64_t c = 0; c < channels; ++c) EXPECT_NEAR(got[c], want[c], tolerance);

@@ -114,34 +114,42 @@ __device__ inline void StoreTileSums(const ColumnGrid& grid, float (&sums)[kSums
   });
 }
 
-inline size_t TileSumsBytes(const ColumnGrid& grid, int sums = 2) {
-  return static_cast<size_t>(sums * grid.tiles * grid.columns) * sizeof(double);
+// Returns the bytes of two sums of each tile's columns.
+inline size_t TileSumsBytes(const ColumnGrid& grid) {
+  return static_cast<size_t>(2 * grid.tiles * grid.columns) * sizeof(double);
 }
 
 // Columns per block of the second kernel, whose blocks have 256 threads.
 constexpr int kColumnsOfBlock = 8;
 
-// Adds up the totals of one column over all tiles. Every thread calls it; returns true in the
-// threads that have a column.
+// Sums of tiles in memory. Each sum has `columns` elements, and those of a tile begin `step`
+// elements behind those of the tile before.
+struct TileSums {
+  const double* sums;
+  int64_t tiles, columns, step;
+};
+
+// Adds up the totals of one column over all tiles; `block` is the number of the block among those
+// of the matrix. Every thread calls it; returns true in the threads that have a column.
 template <int kSums>
-__device__ inline bool SumTiles(const double* tile_sums, int64_t tiles, int64_t columns,
-                                int64_t* column, double (&totals)[kSums]) {
+__device__ inline bool SumTiles(const TileSums& of, int64_t block, int64_t* column,
+                                double (&totals)[kSums]) {
   __shared__ double of_warps[kSums][kWarps][kColumnsOfBlock];
   const unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
-  *column = static_cast<int64_t>(blockIdx.x) * kColumnsOfBlock + threadIdx.x % kColumnsOfBlock;
+  *column = block * kColumnsOfBlock + threadIdx.x % kColumnsOfBlock;
   double sums[kSums] = {};
-  if (*column < columns) {
+  if (*column < of.columns) {
     constexpr int64_t kStep = kThreads / kColumnsOfBlock;
     constexpr int kAhead = 8;  // tiles that are read before the first of them is added
-    for (int64_t first = threadIdx.x / kColumnsOfBlock; first < tiles; first += kAhead * kStep) {
+    for (int64_t first = threadIdx.x / kColumnsOfBlock; first < of.tiles; first += kAhead * kStep) {
       double values[kAhead][kSums] = {};
 #pragma unroll
       for (int i = 0; i < kAhead; ++i) {
         const int64_t tile = first + i * kStep;
-        if (tile < tiles) {
+        if (tile < of.tiles) {
 #pragma unroll
           for (int k = 0; k < kSums; ++k) {
-            values[i][k] = tile_sums[(kSums * tile + k) * columns + *column];
+            values[i][k] = of.sums[tile * of.step + k * of.columns + *column];
           }
         }
       }
@@ -159,7 +167,7 @@ __device__ inline bool SumTiles(const double* tile_sums, int64_t tiles, int64_t 
     if (lane < kColumnsOfBlock) of_warps[k][warp][lane] = sums[k];
   }
   __syncthreads();
-  if (threadIdx.x >= kColumnsOfBlock || *column >= columns) return false;
+  if (threadIdx.x >= kColumnsOfBlock || *column >= of.columns) return false;
   for (int k = 0; k < kSums; ++k) {
     totals[k] = 0;
     for (int w = 0; w < kWarps; ++w) totals[k] += of_warps[k][w][threadIdx.x];

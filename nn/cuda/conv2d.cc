@@ -1,7 +1,7 @@
 #include <cassert>
 #include <utility>
 
-#include "nn/cuda/filter.h"
+#include "nn/cuda/joined_work.h"
 #include "nn/cuda/kernels.h"
 #include "nn/cuda/weighted.h"
 #include "tensor/cuda/error.h"
@@ -12,12 +12,12 @@ namespace {
 class PackedConv2d final : public Conv2d {
  public:
   PackedConv2d(CudaDevice* device, const Conv2dSpec& spec, std::shared_ptr<Convolution> convolution,
-               Filters* filters)
+               JoinedWork* joined)
       : device_(device),
         spec_(spec),
         filter_{spec.out_channels, spec.in_channels, spec.kernel * spec.kernel},
         convolution_(std::move(convolution)),
-        filters_(filters),
+        joined_(joined),
         packed_(device) {}
 
   Error ReserveWeights() {
@@ -27,20 +27,20 @@ class PackedConv2d final : public Conv2d {
   Error LoadWeights(const float* weights, const float* bias) override {
     assert(spec_.bias == (bias != nullptr));
     bias_ = bias;
-    return filters_->Pack(filter_, weights, spec_.compute, packed_.as<void>());
+    return joined_->filters.Pack(filter_, weights, spec_.compute, packed_.as<void>());
   }
 
   // In bf16, y is rounded twice if there is a bias: before and after it is added.
   Error Forward(const TensorView& x, const TensorView& y) override {
     RETURN_ERROR(CheckAlignment(x.data, y.data));
-    RETURN_ERROR(filters_->FinishPacks());
+    RETURN_ERROR(joined_->filters.FinishPacks());
     RETURN_ERROR(convolution_->Forward(x.dims[0], x.data, packed_.as<void>(), y.data));
     return spec_.bias ? AddBias(device_, bias_, y) : Error{};
   }
 
   Error BackwardData(const TensorView& dy, const TensorView& dx) override {
     RETURN_ERROR(CheckAlignment(dx.data, dy.data));
-    RETURN_ERROR(filters_->FinishPacks());
+    RETURN_ERROR(joined_->filters.FinishPacks());
     return convolution_->BackwardData(dy.dims[0], dy.data, packed_.as<void>(), dx.data);
   }
 
@@ -52,8 +52,10 @@ class PackedConv2d final : public Conv2d {
     RETURN_ERROR(dw->Reserve(static_cast<size_t>(filter_.elements()) * sizeof(float)));
     DType type = DType::kF32;
     RETURN_ERROR(convolution_->BackwardWeights(x.dims[0], x.data, dy.data, dw->as<void>(), &type));
-    RETURN_ERROR(filters_->AddGradient(filter_, std::move(dw), type, weights_gradient));
-    return spec_.bias ? AddColumnSums(device_, dy, spec_.out_channels, bias_gradient) : Error{};
+    RETURN_ERROR(joined_->filters.AddGradient(filter_, std::move(dw), type, weights_gradient));
+    return spec_.bias
+               ? AddColumnSums(device_, dy, spec_.out_channels, &joined_->sums, bias_gradient)
+               : Error{};
   }
 
  private:
@@ -71,7 +73,7 @@ class PackedConv2d final : public Conv2d {
   const Conv2dSpec spec_;
   const FilterShape filter_;
   const std::shared_ptr<Convolution> convolution_;
-  Filters* const filters_;
+  JoinedWork* const joined_;
   CudaScratch packed_;
   const float* bias_ = nullptr;
 };
@@ -79,8 +81,8 @@ class PackedConv2d final : public Conv2d {
 }  // namespace
 
 Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
-                std::shared_ptr<Convolution> convolution, Filters* filters, Conv2d** conv) {
-  auto made = std::make_unique<PackedConv2d>(device, spec, std::move(convolution), filters);
+                std::shared_ptr<Convolution> convolution, JoinedWork* joined, Conv2d** conv) {
+  auto made = std::make_unique<PackedConv2d>(device, spec, std::move(convolution), joined);
   RETURN_ERROR(made->ReserveWeights());
   *conv = made.release();
   return Error{};

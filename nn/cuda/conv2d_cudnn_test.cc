@@ -15,14 +15,14 @@ using MakeByCudnn = std::unique_ptr<cuda::Convolution> (*)(cuda::CudnnHandle*, c
 
 void ExpectConvolutionsBy(MakeByCudnn make, const Precision& precision) {
   cuda::CudnnHandle cudnn(OwnDevice());
-  cuda::Filters filters(OwnDevice());
+  cuda::JoinedWork joined(OwnDevice());
   const auto by_cudnn = [&](const OpsOptions& options, const Conv2dSpec& spec) {
     return make(&cudnn, options, spec);
   };
   ExpectConvolutions(
       ConvCases(), OwnDevice(), precision, [&](const Conv2dSpec& spec, Conv2d** conv) {
         auto convolution = cuda::Widened(OwnDevice(), precision.options, spec, by_cudnn);
-        return cuda::NewConv2d(OwnDevice(), spec, std::move(convolution), &filters, conv);
+        return cuda::NewConv2d(OwnDevice(), spec, std::move(convolution), &joined, conv);
       });
 }
 

@@ -1,7 +1,6 @@
 // Converts filters between the layout of parameters, [out, in, pixels] (PyTorch's), and
 // channels-last, [out, pixels, in], in which convolution.h computes. One filter is little work for
 // a launch, so between Join and Finish filters are collected.
-// Join and Finish they wait for one another.
 #pragma once
 
 #include <cstdint>

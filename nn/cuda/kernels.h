@@ -8,6 +8,8 @@
 
 namespace thinwire::cuda {
 
+class ColumnSums;  // column_sums.h
+
 // Elementwise kernels with the same bits as the CPU's; contracts in nn/ops.h.
 Error Relu(CudaDevice* device, const TensorView& x, const TensorView& y);
 Error ReluBackward(CudaDevice* device, const TensorView& y, const TensorView& dy,
@@ -48,9 +50,10 @@ Error NormalizeBatchBackward(CudaDevice* device, const BatchNormBackward& argume
 // Computes y += bias, row by row, with one rounding. bias: [channels].
 Error AddBias(CudaDevice* device, const float* bias, const TensorView& y);
 
-// Adds the sums of the first `channels` columns of dy to sums: [channels]. The order of additions
-// depends only on the shape and element type.
-Error AddColumnSums(CudaDevice* device, const TensorView& dy, int64_t channels, float* sums);
+// Adds the sums of the first `channels` columns of dy to gradient: [channels], by `sums`. The order
+// of additions depends only on the shape and element type.
+Error AddColumnSums(CudaDevice* device, const TensorView& dy, int64_t channels, ColumnSums* sums,
+                    float* gradient);
 
 // Softmax cross-entropy; contract in nn/ops.h. A thread's exponentials and their sum are fp32. The
 // sum over threads and the loss are fp64, for which many GPUs have few units.
@@ -70,9 +73,11 @@ Error EmbedBackward(CudaDevice* device, const EmbeddingBackward& arguments);
 // A warp computes a row, or a block if the row has more than 1024 features. It reads the row three
 // times, twice from the cache: for its mean (not for RMS norm), for its variance, and to normalise.
 // Backward holds a warp's row in registers and reads (x, dy) once, if accesses are wide. Otherwise
-// it reads them for dx and once more for the sums over rows, dscale and dbias (columns.cuh).
+// it reads them for dx and once more for the sums over rows, dscale and dbias (columns.cuh), which
+// `sums` adds.
 Error NormalizeRows(CudaDevice* device, const LayerNormForward& arguments);
-Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& arguments);
+Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& arguments,
+                            ColumnSums* sums);
 
 // Maxout; contracts in nn/ops.h.
 Error Maxout(CudaDevice* device, int64_t group, const TensorView& x, const TensorView& y);

@@ -9,6 +9,8 @@ namespace {
 template <typename T>
 struct ForwardArguments {
   const T* x;
+  const T* addend;  // null: x is normalised as it is
+  T* sum;
   T* y;
   const float* scale;
   const float* bias;  // null: no bias
@@ -19,25 +21,34 @@ struct ForwardArguments {
   int64_t rows, features;
 };
 
-// Normalizes rows, each with kRowWarps warps, in up to three passes over a row: the mean, the
-// variance around it, the result. The sum of squares alone would cancel in fp32.
+// Normalizes rows, each with kRowWarps warps, in up to three passes over a row: the addend and the
+// mean, the variance around it, the result. The sum of squares alone would cancel in fp32.
 template <typename T, int kN, int kRowWarps>
 __global__ void NormalizeRow(ForwardArguments<T> a) {
   const RowThread<kRowWarps> thread;
   if (thread.row >= a.rows) return;
-  const T* const x = a.x + thread.row * a.features;
-  T* const y = a.y + thread.row * a.features;
+  const bool adds = a.addend != nullptr;
+  const int64_t first = thread.row * a.features;
+  const T* x = a.x + first;
+  T* const y = a.y + first;
   const float n = static_cast<float>(a.features);
   float values[kN], scale[kN], bias[kN] = {};
   float mean = 0;
-  if (a.centred) {
+  if (a.centred || adds) {
     float sum = 0;
     for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
       LoadAligned(x + j, values);
+      if (adds) {
+        float addend[kN];
+        LoadAligned(a.addend + first + j, addend);
+        for (int i = 0; i < kN; ++i) values[i] = Rounded<T>(values[i] + addend[i]);
+        StoreAligned(values, a.sum + first + j);
+      }
       for (int i = 0; i < kN; ++i) sum += values[i];
     }
-    mean = thread.template Reduce<Sum>(sum) / n;
+    if (a.centred) mean = thread.template Reduce<Sum>(sum) / n;
   }
+  if (adds) x = a.sum + first;  // of which a thread reads what it has written itself
   float squares = 0;
   for (int64_t j = thread.index * kN; j < a.features; j += thread.kCount * kN) {
     LoadAligned(x + j, values);
@@ -63,14 +74,16 @@ __global__ void NormalizeRow(ForwardArguments<T> a) {
 Error NormalizeRows(CudaDevice* device, const LayerNormForward& a) {
   const int64_t features = a.x.dims[a.x.rank - 1];
   const int64_t rows = features == 0 ? 0 : a.x.elements() / features;
-  const bool wide =
-      features % WideOf(a.x.dtype) == 0 && AreAligned(a.x.data, a.y.data, a.scale, a.bias);
+  const bool wide = features % WideOf(a.x.dtype) == 0 &&
+                    AreAligned(a.x.data, a.addend.data, a.sum.data, a.y.data, a.scale, a.bias);
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const ForwardArguments<T> arguments{static_cast<const T*>(a.x.data),
+                                        static_cast<const T*>(a.addend.data),
+                                        static_cast<T*>(a.sum.data),
                                         static_cast<T*>(a.y.data),
                                         a.scale,
                                         a.bias,

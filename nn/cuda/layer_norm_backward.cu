@@ -3,7 +3,10 @@
 // RMS norm's gradients are the same with 0 for both means, of x and of g.
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
+#include "nn/cuda/column_sums.h"
 #include "nn/cuda/columns.cuh"
 #include "nn/cuda/kernels.h"
 #include "nn/cuda/rows.cuh"
@@ -18,6 +21,7 @@ struct Arguments {
   const T* x;
   const T* dy;
   T* dx;
+  const T* addend;  // null: nothing is added to dx
   const float* scale;
   const float* mean;  // null: not centred
   const float* rstd;
@@ -60,7 +64,29 @@ __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features)
       const float xhat = (xs[i] - mean) * rstd;
       xs[i] = (dys[i] * scale[i] - g_mean - xhat * product_mean) * rstd;
     }
+    if (a.addend != nullptr) {
+      LoadAligned(a.addend + row * features + j, dys);
+      for (int i = 0; i < kN; ++i) xs[i] = Rounded<T>(xs[i]) + dys[i];
+    }
     StoreAligned(xs, dx + j);
+  }
+}
+
+// Rounds a thread's part of a row's dx and adds `addend`, of which `left` elements are left in the
+// row. All loads go to `spare` registers before the first is used. More registers would let fewer
+// blocks run at a time.
+template <typename T, int kN, int kVectors>
+__device__ inline void AddTo(const T* addend, int64_t left, float (&spare)[kVectors][kN],
+                             float (&dx)[kVectors][kN]) {
+  constexpr int kOfWarp = kWarpThreads * kN;
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    if (v * kOfWarp < left) LoadAligned(addend + v * kOfWarp, spare[v]);
+  }
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+#pragma unroll
+    for (int i = 0; i < kN; ++i) dx[v][i] = Rounded<T>(dx[v][i]) + spare[v][i];
   }
 }
 
@@ -109,7 +135,11 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < kN; ++i) {
         dys[v][i] = (dys[v][i] - g_mean - xhats[v][i] * product_mean) * rstd;
       }
-      StoreAligned(dys[v], a.dx + first + v * kOfWarp);
+    }
+    if (a.addend != nullptr) AddTo(a.addend + first, features - lane * kN, xhats, dys);
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      if (lane * kN + v * kOfWarp < features) StoreAligned(dys[v], a.dx + first + v * kOfWarp);
     }
   }
   // Adds the warps' sums in shared memory, first of dscale, then of dbias, in fp64.
@@ -161,16 +191,6 @@ __global__ void SumParameterGradients(Arguments<T> a, ColumnGrid grid, double* t
   StoreTileSums(grid, sums, tile_sums);
 }
 
-// Adds the sums of all tiles to dscale and dbias.
-__global__ void AddParameterGradients(int64_t tiles, int64_t features, const double* tile_sums,
-                                      float* dscale, float* dbias) {
-  int64_t j = 0;
-  double totals[2];
-  if (!SumTiles(tile_sums, tiles, features, &j, totals)) return;
-  dscale[j] += static_cast<float>(totals[0]);
-  if (dbias != nullptr) dbias[j] += static_cast<float>(totals[1]);
-}
-
 constexpr int64_t kMostBlocks = 256;
 
 // How DifferentiateRows is launched for a matrix: the number of blocks, by its shape alone, and the
@@ -194,32 +214,36 @@ struct AtOnce {
   }
 };
 
-constexpr size_t MostTileSumsBytes(int64_t features) {
-  return static_cast<size_t>(2 * kMostBlocks * features) * sizeof(double);
+template <typename T>
+Arguments<T> ArgumentsOf(const LayerNormBackward& a) {
+  return {static_cast<const T*>(a.x.data),
+          static_cast<const T*>(a.dy.data),
+          static_cast<T*>(a.dx.data),
+          static_cast<const T*>(a.addend.data),
+          a.scale,
+          a.centred ? a.mean : nullptr,
+          a.rstd};
 }
 
-template <typename T, int kN>
-Error LaunchAll(cudaStream_t stream, const LayerNormBackward& views, const ColumnGrid& grid,
-                double* tile_sums) {
-  const Arguments<T> a{static_cast<const T*>(views.x.data),  static_cast<const T*>(views.dy.data),
-                       static_cast<T*>(views.dx.data),       views.scale,
-                       views.centred ? views.mean : nullptr, views.rstd};
-  const auto add = [&](int64_t tiles) {
-    return Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
-                  AddParameterGradients, tiles, grid.columns, tile_sums, views.dscale, views.dbias);
-  };
+// Launches the kernels. add_sums(tiles, launch) calls launch(tile_sums) with memory for so many
+// tiles, and adds what it leaves there to dscale and dbias.
+template <typename T, int kN, typename AddSums>
+Error LaunchAll(cudaStream_t stream, const Arguments<T>& a, const ColumnGrid& grid,
+                const AddSums& add_sums) {
   if constexpr (kN > 1) {
     if (AtOnce<T, kN>::Suits(grid.columns)) {
       const int64_t blocks = AtOnce<T, kN>::Blocks(grid.rows);
-      RETURN_ERROR(Launch(stream, BlocksWith(1, blocks), dim3(kThreads),
-                          AtOnce<T, kN>::KernelFor(grid.columns), a, grid.rows, grid.columns,
-                          tile_sums));
-      return add(blocks);
+      return add_sums(blocks, [&](double* tile_sums) {
+        return Launch(stream, BlocksWith(1, blocks), dim3(kThreads),
+                      AtOnce<T, kN>::KernelFor(grid.columns), a, grid.rows, grid.columns,
+                      tile_sums);
+      });
     }
   }
-  RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
-                      tile_sums));
-  RETURN_ERROR(add(grid.tiles));
+  RETURN_ERROR(add_sums(grid.tiles, [&](double* tile_sums) {
+    return Launch(stream, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
+                  tile_sums);
+  }));
   return IsLongRow(grid.columns)
              ? Launch(stream, BlocksWith(1, grid.rows), dim3(kThreads),
                       DifferentiateRow<T, kN, kWarps>, a, grid.rows, grid.columns)
@@ -229,19 +253,24 @@ Error LaunchAll(cudaStream_t stream, const LayerNormBackward& views, const Colum
 
 }  // namespace
 
-Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& a) {
+Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& a, ColumnSums* sums) {
   const int64_t features = a.x.dims[a.x.rank - 1];
   if (features == 0) return Error{};
-  const bool wide =
-      features % WideOf(a.x.dtype) == 0 && AreAligned(a.x.data, a.dy.data, a.dx.data, a.scale);
+  const bool wide = features % WideOf(a.x.dtype) == 0 &&
+                    AreAligned(a.x.data, a.dy.data, a.dx.data, a.addend.data, a.scale);
   const ColumnGrid grid(a.x.elements() / features, features, wide ? WideOf(a.x.dtype) : 1);
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
-  CudaScratch tile_sums(device);
-  RETURN_ERROR(tile_sums.Reserve(std::max(TileSumsBytes(grid), MostTileSumsBytes(features))));
+  const auto add_sums = [&](int64_t tiles, const auto& launch) {
+    const TileSumsShape shape{tiles, /*sums=*/2, features};
+    auto tile_sums = std::make_unique<CudaScratch>(device);
+    RETURN_ERROR(tile_sums->Reserve(shape.bytes()));
+    RETURN_ERROR(launch(tile_sums->template as<double>()));
+    return sums->Add(shape, std::move(tile_sums), features, {a.dscale, a.dbias});
+  };
   return WithElements(a.x.dtype, wide, [&](auto elements) {
-    return LaunchAll<typename decltype(elements)::Type, decltype(elements)::kVector>(
-        stream, a, grid, tile_sums.as<double>());
+    using T = typename decltype(elements)::Type;
+    return LaunchAll<T, decltype(elements)::kVector>(stream, ArgumentsOf<T>(a), grid, add_sums);
   });
 }
 

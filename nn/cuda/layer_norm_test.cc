@@ -58,6 +58,72 @@ TEST_P(LayerNormTest, BackwardIsTheCpus) {
   });
 }
 
+// An addition in a layer norm's pass has the bits of one before it, whatever the rows' length and
+// place. So it does not matter where a cut lies.
+TEST_P(LayerNormTest, AddsAsAddDoesBeforeItNormalises) {
+  for (const int64_t misaligned : {0, 1}) {
+    for (const bool in_place : {false, true}) {
+      Side side = DeviceSide(misaligned), cpu = CpuSide();
+      const auto run = [&](Side* on, bool fused) -> Outputs {
+        LayerNormForward a;
+        a.x = on->Of(type(), shape(), RandomFloats(shape().elements(), 1, 0.5f, 2));
+        a.addend = on->Of(type(), shape(), RandomFloats(shape().elements(), 4, -1, 3));
+        a.sum = in_place ? a.x : on->Unwritten(type(), shape());
+        a.y = on->Unwritten(type(), shape());
+        a.scale = on->Of(RandomFloats(features(), 2, 1, 0.1f));
+        a.rstd = on->Unwritten(rows());
+        a.centred = centred();
+        if (centred()) a.bias = on->Of(RandomFloats(features(), 3));
+        a.mean = on->Unwritten(rows());
+        const TensorView sum = a.sum;
+        if (!fused) {
+          EXPECT_TRUE((*on)->Add(a.x, a.addend, sum).ok());
+          a.x = sum;
+          a.addend = a.sum = TensorView();
+        }
+        EXPECT_TRUE((*on)->NormalizeRows(a).ok());
+        return {{"sum", on->Read(sum)},
+                {"y", on->Read(a.y)},
+                {"rstd", on->Read(a.rstd, rows())},
+                {"mean", on->Read(a.mean, rows())}};
+      };
+      const Outputs got = run(&side, /*fused=*/true);
+      ExpectNear(run(&side, /*fused=*/false), got, kSameBits);
+      const Outputs of_cpu = run(&cpu, /*fused=*/true);
+      ExpectNear(run(&cpu, /*fused=*/false), of_cpu, kSameBits);
+      ExpectNear({of_cpu[0]}, {got[0]}, kSameBits);
+    }
+  }
+}
+
+TEST_P(LayerNormTest, AddsToItsGradientAsAddDoesBehindIt) {
+  for (const int64_t misaligned : {0, 1}) {
+    Side side = DeviceSide(misaligned), cpu = CpuSide();
+    const auto run = [&](Side* on, bool fused) -> Outputs {
+      LayerNormBackward a;
+      a.x = on->Of(type(), shape(), RandomFloats(shape().elements(), 1, 0.5f, 2));
+      a.dy = on->Of(type(), shape(), RandomFloats(shape().elements(), 2));
+      a.dx = on->Unwritten(type(), shape());
+      a.addend = on->Of(type(), shape(), RandomFloats(shape().elements(), 8));
+      a.scale = on->Of(RandomFloats(features(), 3, 1, 0.1f));
+      a.centred = centred();
+      if (centred()) a.mean = on->Of(RandomFloats(rows(), 4, 0.5f, 0.1f));
+      a.rstd = on->Of(RandomFloats(rows(), 5, 0.5f, 0.1f));
+      a.dscale = on->Of(RandomFloats(features(), 6, 100));
+      if (centred()) a.dbias = on->Of(RandomFloats(features(), 7, -100));
+      const TensorView addend = a.addend;
+      if (!fused) a.addend = TensorView();
+      EXPECT_TRUE((*on)->NormalizeRowsBackward(a).ok());
+      if (!fused) {
+        EXPECT_TRUE((*on)->Add(a.dx, addend, a.dx).ok());
+      }
+      return {{"dx", on->Read(a.dx)}, {"dscale", on->Read(a.dscale, features())}};
+    };
+    ExpectNear(run(&side, /*fused=*/false), run(&side, /*fused=*/true), kSameBits);
+    ExpectNear(run(&cpu, /*fused=*/false), run(&cpu, /*fused=*/true), kSameBits);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LayerNormTest,
     testing::Combine(testing::Values(DType::kF32, DType::kBF16), testing::Bool(),

@@ -1,8 +1,9 @@
 #include <cassert>
 #include <memory>
 
-#include "nn/cuda/filter.h"
+#include "nn/cuda/joined_work.h"
 #include "nn/cuda/kernels.h"
+#include "nn/cuda/preparation.h"
 #include "nn/cuda/weighted.h"
 #include "tensor/cuda/error.h"
 
@@ -13,11 +14,11 @@ constexpr int64_t kRowStep = 64;
 
 class MatmulLinear final : public Linear {
  public:
-  MatmulLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Filters* filters)
+  MatmulLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, JoinedWork* joined)
       : device_(device),
         spec_(spec),
         matmul_(matmul),
-        filters_(filters),
+        joined_(joined),
         weights_(device),
         bias_(device) {}
 
@@ -35,27 +36,44 @@ class MatmulLinear final : public Linear {
   // type to sums that are still fp32. fp32 weights are copied for their alignment.
   Error LoadWeights(const float* weights, const float* bias) override {
     assert(spec_.bias == (bias != nullptr));
-    RETURN_ERROR(filters_->Pack({spec_.out_features, spec_.in_features}, weights, spec_.compute,
-                                weights_.as<void>()));
+    RETURN_ERROR(joined_->filters.Pack({spec_.out_features, spec_.in_features}, weights,
+                                       spec_.compute, weights_.as<void>()));
     if (!spec_.bias) return Error{};
-    return filters_->Pack({1, spec_.out_features}, bias, spec_.compute, bias_.as<void>());
+    return joined_->filters.Pack({1, spec_.out_features}, bias, spec_.compute, bias_.as<void>());
   }
 
   // Computes y = x W^T + b.
   Error Forward(const TensorView& x, const TensorView& y) override {
-    RETURN_ERROR(filters_->FinishPacks());
-    MatmulShape shape = Shape(x.dims[0], spec_.row_of_y(), spec_.in_features);
-    shape.transpose_b = true;
-    shape.bias = spec_.bias;
-    return matmul_->Run(shape, x.data, weights_.as<void>(), spec_.bias ? bias_.as<void>() : nullptr,
-                        y.data);
+    RETURN_ERROR(joined_->filters.FinishPacks());
+    return matmul_->Run(ForwardShape(x), {x.data, weights_.as<void>(), y.data, BiasOrNull()});
   }
 
   // Computes dx = dy W.
   Error BackwardData(const TensorView& dy, const TensorView& dx) override {
-    RETURN_ERROR(filters_->FinishPacks());
-    const MatmulShape shape = Shape(dy.dims[0], spec_.in_features, spec_.row_of_y());
-    return matmul_->Run(shape, dy.data, weights_.as<void>(), nullptr, dx.data);
+    RETURN_ERROR(joined_->filters.FinishPacks());
+    return matmul_->Run(BackwardShape(dy), {dy.data, weights_.as<void>(), dx.data});
+  }
+
+  // The product applies GELU, where the library has that, else a kernel behind it.
+  Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) override {
+    RETURN_ERROR(joined_->filters.FinishPacks());
+    MatmulShape shape = ForwardShape(x);
+    shape.epilogue = Epilogue::kGelu;
+    const Error error =
+        matmul_->Run(shape, {x.data, weights_.as<void>(), y.data, BiasOrNull(), u.data});
+    if (!IsUnimplemented(error)) return error;
+    RETURN_ERROR(Forward(x, u));
+    return Gelu(device_, GeluKind::kTanh, u, y);
+  }
+  Error BackwardGelu(const TensorView& dy, const TensorView& u, const TensorView& du) override {
+    RETURN_ERROR(joined_->filters.FinishPacks());
+    MatmulShape shape = BackwardShape(dy);
+    shape.epilogue = Epilogue::kGeluGradient;
+    const Error error =
+        matmul_->Run(shape, {dy.data, weights_.as<void>(), du.data, nullptr, u.data});
+    if (!IsUnimplemented(error)) return error;
+    RETURN_ERROR(BackwardData(dy, du));
+    return GeluBackward(device_, GeluKind::kTanh, u, du, du);
   }
 
   // Computes dW += dy^T x.
@@ -66,10 +84,22 @@ class MatmulLinear final : public Linear {
     const int64_t whole = spec_.out_features / kRowStep * kRowStep;
     RETURN_ERROR(AddProducts(x, dy, 0, whole, weights_gradient));
     RETURN_ERROR(AddProducts(x, dy, whole, spec_.out_features - whole, weights_gradient));
-    return spec_.bias ? AddColumnSums(device_, dy, spec_.out_features, bias_gradient) : Error{};
+    return spec_.bias
+               ? AddColumnSums(device_, dy, spec_.out_features, &joined_->sums, bias_gradient)
+               : Error{};
   }
 
  private:
+  MatmulShape ForwardShape(const TensorView& x) const {
+    MatmulShape shape = Shape(x.dims[0], spec_.row_of_y(), spec_.in_features);
+    shape.transpose_b = true;
+    shape.bias = spec_.bias;
+    return shape;
+  }
+  MatmulShape BackwardShape(const TensorView& dy) const {
+    return Shape(dy.dims[0], spec_.in_features, spec_.row_of_y());
+  }
+  const void* BiasOrNull() const { return spec_.bias ? bias_.as<void>() : nullptr; }
   // Computes `rows` rows of dW from `first` on.
   Error AddProducts(const TensorView& x, const TensorView& dy, int64_t first, int64_t rows,
                     float* weights_gradient) {
@@ -80,8 +110,8 @@ class MatmulLinear final : public Linear {
     shape.accumulate = true;
     shape.product = DType::kF32;
     const auto offset = first * static_cast<int64_t>(SizeOf(dy.dtype));
-    return matmul_->Run(shape, static_cast<const char*>(dy.data) + offset, x.data, nullptr,
-                        weights_gradient + first * spec_.in_features);
+    return matmul_->Run(shape, {static_cast<const char*>(dy.data) + offset, x.data,
+                                weights_gradient + first * spec_.in_features});
   }
   Error ReserveZeros(size_t bytes, CudaScratch* memory) const {
     RETURN_ERROR(memory->Reserve(bytes));
@@ -102,15 +132,15 @@ class MatmulLinear final : public Linear {
   CudaDevice* const device_;
   const LinearSpec spec_;
   Matmul* const matmul_;
-  Filters* const filters_;
+  JoinedWork* const joined_;
   CudaScratch weights_, bias_;
 };
 
 }  // namespace
 
-Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Filters* filters,
+Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, JoinedWork* joined,
                 Linear** linear) {
-  auto made = std::make_unique<MatmulLinear>(device, spec, matmul, filters);
+  auto made = std::make_unique<MatmulLinear>(device, spec, matmul, joined);
   RETURN_ERROR(made->Reserve());
   *linear = made.release();
   return Error{};

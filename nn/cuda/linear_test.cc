@@ -91,6 +91,92 @@ TEST(LinearTest, LongerRowsHaveZerosBehindTheResults) {
   }
 }
 
+// Runs the passes that have GELU in them. Behind them stand those that have it apart.
+Outputs RunGelu(Side* side, Ops* ops, const LinearCase& of, DType compute, DType values) {
+  Linear* made = nullptr;
+  ExpectOk(ops->NewLinear(SpecOf(of, compute), &made));
+  const std::unique_ptr<Linear> linear(made);
+  Product<Linear> product(side, linear.get(), ShapesOf(of), compute, values);
+  const TensorView y = side->Unwritten(compute, {of.n, of.out});
+  const TensorView u = side->Of(compute, {of.n, of.in}, Uniform(of.n * of.in, 5, 2, values));
+  const TensorView du = side->Unwritten(compute, {of.n, of.in});
+  ExpectOk(linear->LoadWeights(product.weights, product.bias));
+  ExpectOk(linear->ForwardGelu(product.x, product.y, y));
+  ExpectOk(linear->BackwardGelu(product.dy, u, du));
+  const Floats of_forward = side->Read(product.y);
+  ExpectOk(linear->Forward(product.x, product.y));
+  ExpectOk(linear->BackwardData(product.dy, product.dx));
+  return {{"u", of_forward},
+          {"y", side->Read(y)},
+          {"du", side->Read(du)},
+          {"u again", side->Read(product.y)},
+          {"dx", side->Read(product.dx)}};
+}
+
+// Rows are, and are not, as long as libraries want them.
+TEST(LinearTest, GeluInAProductIsGeluBehindIt) {
+  for (const Precision& precision : {FP32(), TF32(), BF16()}) {
+    const std::unique_ptr<Ops> ops = NewTestedOps(precision.options), on_cpu = NewCpuOps(1);
+    for (const LinearCase& of :
+         {LinearCase{100, 64, 256, true}, LinearCase{64, 256, 96, false}, kCases[4], kCases[5]}) {
+      SCOPED_TRACE(ShapesOf(of).x.ToString() + " -> " + ShapesOf(of).y.ToString());
+      const DType compute = precision.compute;
+      Side cpu = CpuSide(), device = DeviceSide(), again = DeviceSide(), misaligned = DeviceSide(1);
+      const Outputs want = RunGelu(&cpu, on_cpu.get(), of, DType::kF32, compute);
+      const Outputs got = RunGelu(&device, ops.get(), of, compute, compute);
+      ExpectClose(want, got, precision);
+      ExpectNear(got, RunGelu(&again, ops.get(), of, compute, compute), kSameBits);
+      ExpectClose(want, RunGelu(&misaligned, ops.get(), of, compute, compute), precision);
+    }
+  }
+}
+
+// The CPU does one after the other.
+TEST(LinearTest, OnTheCpuGeluInAProductHasTheBitsOfGeluBehindIt) {
+  const LinearCase of = kCases[4];
+  const std::unique_ptr<Ops> ops = NewCpuOps(2);
+  Side cpu = CpuSide();
+  const Outputs got = RunGelu(&cpu, ops.get(), of, DType::kF32, DType::kF32);
+  const Shape out({of.n, of.out}), in({of.n, of.in});
+  const TensorView y = cpu.Of(DType::kF32, out, got[3].second);
+  ExpectOk(ops->Gelu(GeluKind::kTanh, y, y));
+  const TensorView u = cpu.Of(DType::kF32, in, Uniform(of.n * of.in, 5, 2, DType::kF32));
+  const TensorView du = cpu.Of(DType::kF32, in, got[4].second);
+  ExpectOk(ops->GeluBackward(GeluKind::kTanh, u, du, du));
+  ExpectNear({{"u", got[3].second}, {"y", cpu.Read(y)}, {"du", cpu.Read(du)}},
+             {got[0], got[1], got[2]}, kSameBits);
+}
+
+TEST(LinearTest, GeluInAProductIsRecordedAndReplayed) {
+  const LinearCase of = {9, 16, 24, true};
+  for (const DType compute : {DType::kF32, DType::kBF16}) {
+    const std::unique_ptr<Ops> ops = NewTestedOps();
+    Linear* made = nullptr;
+    ExpectOk(ops->NewLinear(SpecOf(of, compute), &made));
+    const std::unique_ptr<Linear> linear(made);
+    Side side = DeviceSide();
+    Product<Linear> product(&side, linear.get(), ShapesOf(of), compute, compute);
+    const TensorView y = side.Unwritten(compute, {of.n, of.out});
+    ExpectOk(linear->LoadWeights(product.weights, product.bias));
+    const auto submit = [&] {
+      ExpectOk(linear->ForwardGelu(product.x, product.y, y));
+      ExpectOk(linear->BackwardGelu(y, product.x, product.dx));
+    };
+    submit();
+    const Floats want = side.Read(product.dx);
+    Recorder* made_recorder = nullptr;
+    ExpectOk(side.device()->NewRecorder(&made_recorder));
+    const std::unique_ptr<Recorder> recorder(made_recorder);
+    int recording = -1;
+    ExpectOk(recorder->Start());
+    submit();
+    ExpectOk(recorder->Stop(&recording));
+    ExpectOk(side->Convert(side.Unwritten(compute, {of.n, of.in}), product.dx));
+    ExpectOk(recorder->Replay(recording));
+    EXPECT_EQ(side.Read(product.dx), want);
+  }
+}
+
 TEST(LinearTest, GivesEqualBitsInEveryOps) {
   for (const Precision& precision : {FP32(), TF32(), BF16()}) {
     Outputs of_ops[2];

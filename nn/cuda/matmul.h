@@ -11,9 +11,17 @@
 
 namespace thinwire::cuda {
 
+// What happens to a product, bias included, before it is rounded to c's type.
+enum class Epilogue : uint8_t {
+  kNone,
+  kGelu,         // it is rounded to aux; c is its GELU, in tanh form
+  kGeluGradient  // it is multiplied by GELU's derivative at aux
+};
+
 // A product c = op(a) op(b) [+ c] [+ bias].
 //   op(a): [rows, inner]   op(b): [inner, columns]   c: [rows, columns]
 //   bias: [columns], added to every row
+//   aux: [rows, columns] of c's type, for an epilogue
 // Rows are contiguous. An operand that op transposes is stored untransposed: a as [inner, rows], b
 // as [columns, inner].
 struct MatmulShape {
@@ -22,8 +30,9 @@ struct MatmulShape {
   // multiplied; 0: contiguous.
   int64_t row_of_a = 0;
   bool transpose_a = false, transpose_b = false;
-  bool accumulate = false;      // adds the old c
-  bool bias = false;            // of the type of c
+  bool accumulate = false;  // adds the old c
+  bool bias = false;        // of the type of c
+  Epilogue epilogue = Epilogue::kNone;
   DType factors = DType::kF32;  // type of a and b
   DType product = DType::kF32;  // type of c; sums are fp32 in any case
 
@@ -31,14 +40,21 @@ struct MatmulShape {
   int64_t a_step() const { return row_of_a > 0 ? row_of_a : a_columns(); }
 };
 
+struct MatmulOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const void* bias = nullptr;  // null without one, as is aux without an epilogue
+  void* aux = nullptr;
+};
+
 // Submits to the calling thread's stream. One thread at a time uses the Matmul of an Ops.
 class Matmul {
  public:
   virtual ~Matmul() = default;
-  // Computes the product; `bias` is null without one. Unimplemented if the library has no kernel
-  // for it.
-  virtual Error Run(const MatmulShape& shape, const void* a, const void* b, const void* bias,
-                    void* c) = 0;
+  // Computes the product. Unimplemented if the library has no kernel for it: always, or never, for
+  // a shape and memory aligned to 16 bytes.
+  virtual Error Run(const MatmulShape& shape, const MatmulOperands& operands) = 0;
 };
 
 // Makes a Matmul. Without tf32, products of fp32 are exact. Either way bits are equal in every run

@@ -6,12 +6,14 @@
 // to rows of D, which are our columns.
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "nn/cuda/cublaslt.h"
 #include "nn/cuda/matmul.h"
+#include "nn/cuda/preparation.h"
 #include "nn/cuda/workspace.h"
 
 namespace thinwire::cuda {
@@ -24,21 +26,43 @@ using Layout = CublasOwned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Description = CublasOwned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Preference = CublasOwned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-// A product that is ready to run.
+// A product that is ready to run, or why it cannot be.
 struct Prepared {
+  Error refusal;
   Description description;
   Layout a, b, c;  // as we name them, not cuBLASLt
   cublasLtMatmulAlgo_t algorithm = {};
   size_t workspace_bytes = 0;
 };
 
-// Returns the alignment of all three pointers in bytes: the lowest bit set in any of them. It is at
-// most 16, which is all that the fastest kernels want. Better aligned memory must not be multiplied
+// Returns the alignment of all matrices in bytes: the lowest bit set in any address. It is at most
+// 16, which is all that the fastest kernels want. Better aligned memory must not be multiplied
 // differently. x & ~(x - 1) isolates the lowest set bit of x.
-uint32_t AlignmentOf(const void* a, const void* b, const void* c) {
-  const uintptr_t address = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
-                            reinterpret_cast<uintptr_t>(c) | 16;
+uint32_t AlignmentOf(const MatmulOperands& of) {
+  uintptr_t address = 16;
+  for (const void* matrix : std::initializer_list<const void*>{of.a, of.b, of.c, of.aux}) {
+    address |= reinterpret_cast<uintptr_t>(matrix);
+  }
   return static_cast<uint32_t>(address & ~(address - 1));
+}
+
+// Returns whether cuBLASLt may be asked for the epilogue: it wants aux in rows of a multiple of 8.
+// Only for bf16, as its tanh need not have more bits.
+bool MayHave(const MatmulShape& shape, uint32_t alignment) {
+  if (shape.epilogue == Epilogue::kNone) return true;
+  return shape.product == DType::kBF16 && shape.columns % 8 == 0 && alignment == 16;
+}
+
+cublasLtEpilogue_t EpilogueOf(const MatmulShape& shape) {
+  switch (shape.epilogue) {
+    case Epilogue::kNone:
+      return shape.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::kGelu:
+      return shape.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::kGeluGradient:
+      return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 template <typename T>
@@ -63,44 +87,59 @@ class CublasMatmul final : public Matmul {
   CublasMatmul(CudaDevice* device, const OpsOptions& options)
       : device_(device), options_(options) {}
 
-  Error Run(const MatmulShape& shape, const void* a, const void* b, const void* bias,
-            void* c) override {
+  Error Run(const MatmulShape& shape, const MatmulOperands& of) override {
     if (shape.rows == 0) return Error{};
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));  // makes the device current
     if (handle_.get() == nullptr) CUBLAS_RETURN_IF_ERROR(cublasLtCreate(handle_.put()));
-    const uint32_t alignment = AlignmentOf(a, b, c);
+    const uint32_t alignment = AlignmentOf(of);
     std::unique_ptr<Prepared>& prepared = prepared_[KeyOf(shape, alignment)];
     if (prepared == nullptr) {
       auto fresh = std::make_unique<Prepared>();
-      RETURN_ERROR(Prepare(shape, alignment, bias, fresh.get()));
+      fresh->refusal = Prepare(shape, alignment, of, fresh.get());
+      if (!fresh->refusal.ok() && !IsUnimplemented(fresh->refusal)) return fresh->refusal;
       prepared = std::move(fresh);
     }
-    if (shape.bias) {
-      CUBLAS_RETURN_IF_ERROR(Set(prepared->description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
-    }
+    RETURN_ERROR(prepared->refusal);
+    RETURN_ERROR(SetPointers(shape, of, prepared->description));
     Workspace workspace(device_);
     RETURN_ERROR(workspace.Reserve(prepared->workspace_bytes));
     const float alpha = 1, beta = shape.accumulate ? 1 : 0;
-    CUBLAS_RETURN_IF_ERROR(
-        cublasLtMatmul(handle_.get(), prepared->description.get(), &alpha, b, prepared->b.get(), a,
-                       prepared->a.get(), &beta, c, prepared->c.get(), c, prepared->c.get(),
-                       &prepared->algorithm, workspace.data(), prepared->workspace_bytes, stream));
+    CUBLAS_RETURN_IF_ERROR(cublasLtMatmul(
+        handle_.get(), prepared->description.get(), &alpha, of.b, prepared->b.get(), of.a,
+        prepared->a.get(), &beta, of.c, prepared->c.get(), of.c, prepared->c.get(),
+        &prepared->algorithm, workspace.data(), prepared->workspace_bytes, stream));
     return Error{};
   }
 
  private:
-  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool, bool, DType, DType,
-                         uint32_t>;
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool, bool, Epilogue,
+                         DType, DType, uint32_t>;
 
   static Key KeyOf(const MatmulShape& shape, uint32_t alignment) {
     return {shape.rows,        shape.columns,     shape.inner,      shape.a_step(),
             shape.transpose_a, shape.transpose_b, shape.accumulate, shape.bias,
-            shape.factors,     shape.product,     alignment};
+            shape.epilogue,    shape.factors,     shape.product,    alignment};
   }
 
-  Error Prepare(const MatmulShape& shape, uint32_t alignment, const void* bias,
+  // Sets the pointers that a description has besides its matrices'. While it is prepared, cuBLASLt
+  // looks at their alignment only.
+  static Error SetPointers(const MatmulShape& shape, const MatmulOperands& of,
+                           const Description& description) {
+    if (shape.bias) {
+      CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, of.bias));
+    }
+    if (shape.epilogue != Epilogue::kNone) {
+      CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, of.aux));
+    }
+    return Error{};
+  }
+
+  Error Prepare(const MatmulShape& shape, uint32_t alignment, const MatmulOperands& of,
                 Prepared* prepared) const {
+    if (!MayHave(shape, alignment)) {
+      return CublasError(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic");
+    }
     const bool tf32 = options_.tf32 && shape.factors == DType::kF32;
     Description& description = prepared->description;
     CUBLAS_RETURN_IF_ERROR(cublasLtMatmulDescCreate(
@@ -109,12 +148,12 @@ class CublasMatmul final : public Matmul {
     const cublasOperation_t of_a = shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_TRANSA, of_b));
     CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_TRANSB, of_a));
-    if (shape.bias) {
-      const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-      CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
-      // cuBLASLt looks at its alignment only.
-      CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(shape)));
+    if (shape.epilogue != Epilogue::kNone) {
+      const int64_t row = shape.columns;
+      CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, row));
     }
+    RETURN_ERROR(SetPointers(shape, of, description));
     const int64_t rows = shape.rows, columns = shape.columns, inner = shape.inner;
     const int64_t b_columns = shape.transpose_b ? inner : columns;
     CUBLAS_RETURN_IF_ERROR(Describe(shape.factors, shape.transpose_a ? inner : rows,

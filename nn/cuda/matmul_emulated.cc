@@ -1,5 +1,5 @@
 // matmul.h for the emulator: oneDNN's sgemm on one thread, in fp32 whatever the types. bf16 is
-// widened before and rounded after.
+// widened before and rounded after. Epilogues it has in bf16 only, as the library has.
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
@@ -28,19 +28,31 @@ std::vector<float> Read(Ops* cpu, const void* from, DType type, int64_t n) {
   return values;
 }
 
-Error Multiply(Ops* cpu, const MatmulShape& shape, const void* a, const void* b, const void* bias,
-               void* c) {
+// Applies the epilogue to n elements of a product.
+Error Finish(Ops* cpu, const MatmulShape& shape, std::vector<float>* product, void* aux) {
+  const auto n = static_cast<int64_t>(product->size());
+  const TensorView wide = Flat(product->data(), DType::kF32, n);
+  if (shape.epilogue == Epilogue::kNone) return Error{};
+  if (shape.epilogue == Epilogue::kGelu) {
+    RETURN_ERROR(cpu->Convert(wide, Flat(aux, shape.product, n)));
+    return cpu->Gelu(GeluKind::kTanh, wide, wide);
+  }
+  std::vector<float> u = Read(cpu, aux, shape.product, n);
+  return cpu->GeluBackward(GeluKind::kTanh, Flat(u.data(), DType::kF32, n), wide, wide);
+}
+
+Error Multiply(Ops* cpu, const MatmulShape& shape, const MatmulOperands& of) {
   const int64_t rows = shape.rows, columns = shape.columns, inner = shape.inner;
   // The last row of a ends with its last factor, whatever the step.
   const int64_t a_rows = shape.transpose_a ? inner : rows;
   const int64_t a_columns = shape.transpose_a ? rows : inner;
   const std::vector<float> wide_a =
-      Read(cpu, a, shape.factors, (a_rows - 1) * shape.a_step() + a_columns);
-  const std::vector<float> wide_b = Read(cpu, b, shape.factors, inner * columns);
+      Read(cpu, of.a, shape.factors, (a_rows - 1) * shape.a_step() + a_columns);
+  const std::vector<float> wide_b = Read(cpu, of.b, shape.factors, inner * columns);
   std::vector<float> wide_c(static_cast<size_t>(rows * columns));
-  if (shape.accumulate) wide_c = Read(cpu, c, shape.product, rows * columns);
+  if (shape.accumulate) wide_c = Read(cpu, of.c, shape.product, rows * columns);
   if (shape.bias) {
-    const std::vector<float> wide_bias = Read(cpu, bias, shape.product, columns);
+    const std::vector<float> wide_bias = Read(cpu, of.bias, shape.product, columns);
     for (int64_t i = 0; i < rows * columns; ++i) wide_c[i] += wide_bias[i % columns];
   }
   const cpu::ThreadsInForce threads(1);
@@ -52,18 +64,22 @@ Error Multiply(Ops* cpu, const MatmulShape& shape, const void* a, const void* b,
     return MakeError(absl::StatusCode::kInternal, "dnnl::sgemm: status %d",
                      static_cast<int>(status));
   }
+  RETURN_ERROR(Finish(cpu, shape, &wide_c, of.aux));
   return cpu->Convert(Flat(wide_c.data(), DType::kF32, rows * columns),
-                      Flat(c, shape.product, rows * columns));
+                      Flat(of.c, shape.product, rows * columns));
 }
 
 class EmulatedMatmul final : public Matmul {
  public:
   explicit EmulatedMatmul(CudaDevice* device) : work_(device), cpu_(NewCpuOps(1)) {}
 
-  Error Run(const MatmulShape& shape, const void* a, const void* b, const void* bias,
-            void* c) override {
+  Error Run(const MatmulShape& shape, const MatmulOperands& operands) override {
+    if (shape.epilogue != Epilogue::kNone && shape.product != DType::kBF16) {
+      return MakeError(absl::StatusCode::kUnimplemented, "an epilogue for %s, want bf16",
+                       Name(shape.product));
+    }
     return work_.Submit(
-        [cpu = cpu_, shape, a, b, bias, c] { return Multiply(cpu.get(), shape, a, b, bias, c); });
+        [cpu = cpu_, shape, operands] { return Multiply(cpu.get(), shape, operands); });
   }
 
  private:

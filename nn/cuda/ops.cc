@@ -6,8 +6,8 @@
 #include "nn/attention_checks.h"
 #include "nn/cuda/attention.h"
 #include "nn/cuda/convolution.h"
-#include "nn/cuda/filter.h"
 #include "nn/cuda/fused_attention.h"
+#include "nn/cuda/joined_work.h"
 #include "nn/cuda/kernels.h"
 #include "nn/cuda/matmul.h"
 #include "nn/cuda/weighted.h"
@@ -59,7 +59,7 @@ class CudaOps final : public Ops {
         convolutions_(cuda::NewConvolutionLibrary(device, options)),
         matmul_(cuda::NewMatmul(device, options)),
         attention_(cuda::NewFusedAttention(device, options)),
-        filters_(device) {}
+        joined_(device) {}
 
   // Every device that runs this code (compute capability 8.0 and later) computes in bf16.
   Error CheckComputeType(DType compute) override { return CheckCompute(compute); }
@@ -67,12 +67,12 @@ class CudaOps final : public Ops {
   Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) override {
     RETURN_ERROR(CheckCompute(spec.compute));
     RETURN_ERROR(CheckSpec(spec));
-    return cuda::NewConv2d(device_, spec, convolutions_->New(spec), &filters_, conv);
+    return cuda::NewConv2d(device_, spec, convolutions_->New(spec), &joined_, conv);
   }
   Error NewLinear(const LinearSpec& spec, Linear** linear) override {
     RETURN_ERROR(CheckCompute(spec.compute));
     RETURN_ERROR(CheckSpec(spec));
-    return cuda::NewLinear(device_, spec, matmul_.get(), &filters_, linear);
+    return cuda::NewLinear(device_, spec, matmul_.get(), &joined_, linear);
   }
   Error NewAttention(const AttentionSpec& spec, Attention** attention) override {
     RETURN_ERROR(CheckCompute(spec.compute));
@@ -94,7 +94,7 @@ class CudaOps final : public Ops {
     return cuda::NormalizeRows(device_, arguments);
   }
   Error NormalizeRowsBackward(const LayerNormBackward& arguments) override {
-    return cuda::NormalizeRowsBackward(device_, arguments);
+    return cuda::NormalizeRowsBackward(device_, arguments, &joined_.sums);
   }
 
   Error Embed(const Embedding& arguments) override { return cuda::Embed(device_, arguments); }
@@ -176,8 +176,8 @@ class CudaOps final : public Ops {
   Error Combine(const Combination& arguments) override { return cuda::Combine(device_, arguments); }
   Error Zero(float* values, int64_t n) override { return cuda::Zero(device_, values, n); }
 
-  void JoinWeights() override { filters_.Join(); }
-  Error FinishWeights() override { return filters_.Finish(); }
+  void JoinWeights() override { joined_.Join(); }
+  Error FinishWeights() override { return joined_.Finish(); }
   Error NewWorkTimer(WorkTimer** timer) override { return cuda::NewWorkTimer(device_, timer); }
 
  private:
@@ -185,7 +185,7 @@ class CudaOps final : public Ops {
   const std::unique_ptr<cuda::ConvolutionLibrary> convolutions_;
   const std::unique_ptr<cuda::Matmul> matmul_;
   const std::unique_ptr<cuda::FusedAttention> attention_;  // null: no library
-  cuda::Filters filters_;
+  cuda::JoinedWork joined_;
 };
 
 }  // namespace

@@ -125,8 +125,8 @@ inline void ExpectClose(const Outputs& want, const Outputs& got, const Precision
       greatest = std::max(greatest, std::abs(static_cast<double>(a[i])));
       error = std::max(error, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
     }
-    const bool activation = want[k].first == "y" || want[k].first == "dx";
-    EXPECT_LE(error, greatest * (activation ? precision.activations : precision.gradients))
+    const bool of_parameter = want[k].first == "dW" || want[k].first == "db";
+    EXPECT_LE(error, greatest * (of_parameter ? precision.gradients : precision.activations))
         << want[k].first;
   }
 }

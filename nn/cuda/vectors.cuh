@@ -41,6 +41,14 @@ __device__ inline void StoreAligned(const float (&x)[kN], T* to) {
   }
 }
 
+// Returns x as it is read back after it has been stored as a T.
+template <typename T>
+__device__ inline float Rounded(float x) {
+  T stored;
+  Store(x, &stored);
+  return Load(&stored);
+}
+
 // Returns whether all addresses are multiples of 16 bytes; null is.
 template <typename... P>
 bool AreAligned(const P*... pointers) {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "nn/cuda/convolution.h"
-#include "nn/cuda/filter.h"
+#include "nn/cuda/joined_work.h"
 #include "nn/cuda/matmul.h"
 #include "nn/ops.h"
 #include "tensor/cuda/device.h"
@@ -13,16 +13,16 @@ namespace thinwire::cuda {
 
 // Convolution with parameters as layers keep them; contract in nn/ops.h.
 
-// Makes a convolution for a valid `spec`; `convolution` computes it. `filters` outlive *conv, which
+// Makes a convolution for a valid `spec`; `convolution` computes it. `joined` outlives *conv, which
 // the caller deletes. ResourceExhausted if there is no memory for the packed weights.
 Error NewConv2d(CudaDevice* device, const Conv2dSpec& spec,
-                std::shared_ptr<Convolution> convolution, Filters* filters, Conv2d** conv);
+                std::shared_ptr<Convolution> convolution, JoinedWork* joined, Conv2d** conv);
 
 // The linear layer with parameters as layers keep them; contract in nn/ops.h.
 
-// Makes a layer for a valid `spec`. `matmul` and `filters` outlive *linear, which the caller
+// Makes a layer for a valid `spec`. `matmul` and `joined` outlive *linear, which the caller
 // deletes. ResourceExhausted if there is no memory for the weights in the compute type.
-Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, Filters* filters,
+Error NewLinear(CudaDevice* device, const LinearSpec& spec, Matmul* matmul, JoinedWork* joined,
                 Linear** linear);
 
 }  // namespace thinwire::cuda

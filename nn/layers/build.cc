@@ -5,12 +5,22 @@
 #include "base/status.h"
 #include "nn/layers/batch_norm.h"
 #include "nn/layers/kinds.h"
+#include "nn/layers/layer_norm.h"
 
 namespace thinwire {
 namespace {
 
+bool IsNorm(LayerKind kind) { return kind == LayerKind::kLayerNorm || kind == LayerKind::kRmsNorm; }
+
 bool IsKind(absl::Span<const LayerSpec> specs, size_t i, LayerKind kind) {
   return i < specs.size() && specs[i].kind == kind;
+}
+
+// Returns whether two linear layers with GELU between begin at i. GELU can be done in their
+// products then.
+bool IsGeluPair(absl::Span<const LayerSpec> specs, size_t i) {
+  return IsKind(specs, i, LayerKind::kLinear) && IsKind(specs, i + 1, LayerKind::kGelu) &&
+         specs[i + 1].gelu == GeluForm::kTanh && IsKind(specs, i + 2, LayerKind::kLinear);
 }
 
 // Returns whether a layer can take over the ReLU that follows it.
@@ -27,14 +37,19 @@ struct Builder {
   absl::StatusOr<std::unique_ptr<Layer>> Residual(const LayerSpec& spec, bool relu,
                                                   bool needs_dx) const {
     absl::Span<const LayerSpec> body = spec.body;
-    std::unique_ptr<BatchNormLayer> last;
+    ResidualParts parts;
+    if (spec.shortcut.empty() && !body.empty() && IsNorm(body.front().kind)) {
+      parts.first = std::make_unique<LayerNormLayer>(body.front(), parameters, context);
+      body.remove_prefix(1);
+    }
     if (TakesRelu(spec)) {
-      last = std::make_unique<BatchNormLayer>(body.back(), relu, parameters, context);
+      parts.last = std::make_unique<BatchNormLayer>(body.back(), relu, parameters, context);
       body.remove_suffix(1);
     }
-    ASSIGN_OR_RETURN(auto body_layers, BuildLayers(body, needs_dx, parameters, context));
-    ASSIGN_OR_RETURN(auto shortcut, BuildLayers(spec.shortcut, needs_dx, parameters, context));
-    return NewResidualLayer(std::move(body_layers), std::move(last), std::move(shortcut), context);
+    const bool body_needs_dx = needs_dx || parts.first != nullptr;
+    ASSIGN_OR_RETURN(parts.body, BuildLayers(body, body_needs_dx, parameters, context));
+    ASSIGN_OR_RETURN(parts.shortcut, BuildLayers(spec.shortcut, needs_dx, parameters, context));
+    return NewResidualLayer(std::move(parts), context);
   }
 
   absl::StatusOr<std::unique_ptr<Layer>> Build(const LayerSpec& spec, bool relu, bool needs_dx,
@@ -48,7 +63,7 @@ struct Builder {
         return std::make_unique<BatchNormLayer>(spec, relu, parameters, context);
       case LayerKind::kLayerNorm:
       case LayerKind::kRmsNorm:
-        return NewLayerNormLayer(spec, parameters, context);
+        return std::make_unique<LayerNormLayer>(spec, parameters, context);
       case LayerKind::kResidual:
         return Residual(spec, relu, needs_dx);
       case LayerKind::kReLU:
@@ -93,9 +108,17 @@ absl::StatusOr<std::unique_ptr<Sequence>> BuildLayers(absl::Span<const LayerSpec
                                                       const LayerContext& context,
                                                       bool makes_logits) {
   const Builder builder{parameters, context};
-  auto sequence = std::make_unique<Sequence>();
+  auto sequence = std::make_unique<Sequence>(context);
   for (size_t i = 0; i < specs.size(); ++i) {
     const LayerSpec& spec = specs[i];
+    if (IsGeluPair(specs, i)) {
+      ASSIGN_OR_RETURN(
+          auto pair, NewGeluPairLayer(spec, specs[i + 2], needs_dx || i > 0,
+                                      makes_logits && i + 3 == specs.size(), parameters, context));
+      sequence->Append(std::move(pair));
+      i += 2;
+      continue;
+    }
     const bool relu = TakesRelu(spec) && IsKind(specs, i + 1, LayerKind::kReLU);
     ASSIGN_OR_RETURN(auto layer, builder.Build(spec, relu, needs_dx || i > 0,
                                                makes_logits && i + 1 == specs.size()));

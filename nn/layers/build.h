@@ -1,4 +1,5 @@
-// Builds the layers that compute a description, with batch norm, addition and ReLU fused.
+// Builds the layers that compute a description, with additions fused into norms, and ReLUs into
+// batch norm.
 #pragma once
 
 #include <memory>

@@ -10,6 +10,7 @@
 #include "models/model.h"
 #include "nn/layers/batch_norm.h"
 #include "nn/layers/layer.h"
+#include "nn/layers/layer_norm.h"
 #include "nn/layers/sequence.h"
 #include "nn/parameters.h"
 
@@ -43,21 +44,22 @@ std::unique_ptr<Layer> NewPositionEmbeddingLayer(const LayerSpec& spec,
                                                  absl::Span<Parameter> parameters,
                                                  const LayerContext& context);
 
-// Layer norm and RMS norm over the last axis (LayerNormForward in nn/ops.h).
-
-// Makes a layer for kLayerNorm or kRmsNorm. It keeps x and each row's statistics for Backward.
-// Parameters outlive the layer.
-std::unique_ptr<Layer> NewLayerNormLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
-                                         const LayerContext& context);
-
 // y = body(x) + shortcut(x) (He et al., CVPR 2016); an empty shortcut is the identity.
 
-// Makes the layer. `last`, if not null, follows `body` and adds the shortcut in its own pass, with
-// the ReLU that it was built with.
-std::unique_ptr<Layer> NewResidualLayer(std::unique_ptr<Sequence> body,
-                                        std::unique_ptr<BatchNormLayer> last,
-                                        std::unique_ptr<Sequence> shortcut,
-                                        const LayerContext& context);
+// The parts of its body and its shortcut.
+struct ResidualParts {
+  // Null, or goes before `body` and adds up x and, in the backward pass, the shortcut's gradient in
+  // its own passes. Then the shortcut is empty.
+  std::unique_ptr<LayerNormLayer> first;
+  std::unique_ptr<Sequence> body;
+  // Null, or follows `body` and adds the shortcut in its own pass, with the ReLU that it was built
+  // with.
+  std::unique_ptr<BatchNormLayer> last;
+  std::unique_ptr<Sequence> shortcut;
+};
+
+// Makes the layer. Without `last` it leaves the addition to the next layer, where that takes sums.
+std::unique_ptr<Layer> NewResidualLayer(ResidualParts parts, const LayerContext& context);
 
 // Layers without parameters.
 
@@ -100,5 +102,12 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LayerSpec& spec, boo
                                                       bool makes_logits,
                                                       absl::Span<Parameter> parameters,
                                                       const LayerContext& context);
+// Makes a layer for a linear layer, GELU in tanh form and another linear layer. It keeps the x of
+// all three.
+absl::StatusOr<std::unique_ptr<Layer>> NewGeluPairLayer(const LayerSpec& first,
+                                                        const LayerSpec& second, bool needs_dx,
+                                                        bool makes_logits,
+                                                        absl::Span<Parameter> parameters,
+                                                        const LayerContext& context);
 
 }  // namespace thinwire

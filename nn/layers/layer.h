@@ -1,13 +1,22 @@
 // One step of a segment's forward and backward pass, for any backend.
 #pragma once
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/status.h"
 #include "nn/ops.h"
 #include "nn/pass.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
+
+// An activation, or two whose sum it is; nobody has added them up yet.
+struct Summands {
+  Tensor x;
+  Tensor addend;  // empty: x is the activation
+};
 
 // The device, ops and type with which a layer computes.
 struct LayerContext {
@@ -33,6 +42,13 @@ struct LayerContext {
     if (x.buffer().use_count() == 1) return x;
     return NewTensor(x.shape());
   }
+  // Adds up, in the memory of `of.x` if only the caller holds it.
+  absl::StatusOr<Tensor> Sum(Summands of) const {
+    if (of.addend.empty()) return std::move(of.x);
+    ASSIGN_OR_RETURN(Tensor sum, InPlaceOrNew(of.x));
+    RETURN_IF_ERROR(ToStatus(ops->Add(of.x.view(), of.addend.view(), sum.view())));
+    return sum;
+  }
 };
 
 // A layer of a segment. Tensors are passed by value: a layer that is done with its input drops it,
@@ -44,6 +60,15 @@ class Layer {
 
   // Returns y. `saved` may be null when evaluating; otherwise it has the same pass.
   virtual absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) = 0;
+
+  // Returns whether ForwardSum takes a sum that is not computed yet.
+  virtual bool takes_sums() const { return false; }
+  // Does what Forward does, with its bits, but may add x up in the layer's own pass, and may leave
+  // its last addition to who follows. Without takes_sums, x has no addend.
+  virtual absl::StatusOr<Summands> ForwardSum(Summands x, const Pass& pass, Saved* saved) {
+    ASSIGN_OR_RETURN(Tensor y, Forward(std::move(x.x), pass, saved));
+    return Summands{std::move(y), Tensor()};
+  }
 
   // Adds to the gradients of the layer's parameters and returns dx. If the layer was built without
   // need of dx, it is empty, or is returned nevertheless where it costs little.

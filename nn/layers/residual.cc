@@ -7,65 +7,70 @@ namespace {
 
 class ResidualLayer final : public Layer {
  public:
-  ResidualLayer(std::unique_ptr<Sequence> body, std::unique_ptr<BatchNormLayer> last,
-                std::unique_ptr<Sequence> shortcut, const LayerContext& context)
-      : body_(std::move(body)),
-        last_(std::move(last)),
-        shortcut_(std::move(shortcut)),
-        context_(context) {}
+  ResidualLayer(ResidualParts parts, const LayerContext& context)
+      : parts_(std::move(parts)), context_(context) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
-    ASSIGN_OR_RETURN(Tensor short_cut, shortcut_->Forward(x, pass, saved));
-    ASSIGN_OR_RETURN(Tensor z, body_->Forward(std::move(x), pass, saved));
-    if (last_ != nullptr) {
-      return last_->ForwardAdding(std::move(z), std::move(short_cut), pass, saved);
-    }
-    return Sum(std::move(z), std::move(short_cut));
+    ASSIGN_OR_RETURN(Summands y, ForwardSum({std::move(x), Tensor()}, pass, saved));
+    return context_.Sum(std::move(y));
+  }
+
+  bool takes_sums() const override { return true; }
+  absl::StatusOr<Summands> ForwardSum(Summands x, const Pass& pass, Saved* saved) override {
+    ASSIGN_OR_RETURN(Branches start, Start(std::move(x), pass, saved));
+    ASSIGN_OR_RETURN(Tensor z, parts_.body->Forward(std::move(start.of_body), pass, saved));
+    if (parts_.last == nullptr) return Summands{std::move(z), std::move(start.of_shortcut)};
+    ASSIGN_OR_RETURN(Tensor y, parts_.last->ForwardAdding(
+                                   std::move(z), std::move(start.of_shortcut), pass, saved));
+    return Summands{std::move(y), Tensor()};
   }
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
     BatchNormLayer::Gradients split{dy, dy};
-    if (last_ != nullptr) {
-      ASSIGN_OR_RETURN(split, last_->BackwardAdding(std::move(dy), saved));
+    if (parts_.last != nullptr) {
+      ASSIGN_OR_RETURN(split, parts_.last->BackwardAdding(std::move(dy), saved));
     }
     dy = Tensor();
-    ASSIGN_OR_RETURN(Tensor through_body, body_->Backward(std::move(split.dx), saved));
+    ASSIGN_OR_RETURN(Tensor through_body, parts_.body->Backward(std::move(split.dx), saved));
+    if (parts_.first != nullptr) {
+      return parts_.first->BackwardAdding(std::move(through_body), std::move(split.dresidual),
+                                          saved);
+    }
     ASSIGN_OR_RETURN(Tensor through_shortcut,
-                     shortcut_->Backward(std::move(split.dresidual), saved));
+                     parts_.shortcut->Backward(std::move(split.dresidual), saved));
     if (through_body.empty() || through_shortcut.empty()) return Tensor();
-    return Sum(std::move(through_body), std::move(through_shortcut));
+    return context_.Sum({std::move(through_body), std::move(through_shortcut)});
   }
 
   absl::Status ParametersChanged() override {
-    RETURN_IF_ERROR(body_->ParametersChanged());
-    return shortcut_->ParametersChanged();
+    RETURN_IF_ERROR(parts_.body->ParametersChanged());
+    return parts_.shortcut->ParametersChanged();
   }
 
  private:
-  // Returns a + b, in place if nobody else holds `a`.
-  absl::StatusOr<Tensor> Sum(Tensor a, Tensor b) const {
-    Tensor sum = a;
-    if (a.buffer().use_count() > 2) {
-      ASSIGN_OR_RETURN(sum, context_.NewTensor(a.shape()));
+  struct Branches {
+    Tensor of_body, of_shortcut;  // x of the rest of the body, and what is added at its end
+  };
+  absl::StatusOr<Branches> Start(Summands x, const Pass& pass, Saved* saved) {
+    Branches branches;
+    if (parts_.first != nullptr) {
+      ASSIGN_OR_RETURN(LayerNormLayer::Normalized normalized,
+                       parts_.first->ForwardAdding(std::move(x), pass, saved));
+      return Branches{std::move(normalized.y), std::move(normalized.x)};
     }
-    RETURN_IF_ERROR(ToStatus(context_.ops->Add(a.view(), b.view(), sum.view())));
-    return sum;
+    ASSIGN_OR_RETURN(branches.of_body, context_.Sum(std::move(x)));
+    ASSIGN_OR_RETURN(branches.of_shortcut, parts_.shortcut->Forward(branches.of_body, pass, saved));
+    return branches;
   }
 
-  const std::unique_ptr<Sequence> body_;
-  const std::unique_ptr<BatchNormLayer> last_;
-  const std::unique_ptr<Sequence> shortcut_;
+  const ResidualParts parts_;
   const LayerContext context_;
 };
 
 }  // namespace
 
-std::unique_ptr<Layer> NewResidualLayer(std::unique_ptr<Sequence> body,
-                                        std::unique_ptr<BatchNormLayer> last,
-                                        std::unique_ptr<Sequence> shortcut,
-                                        const LayerContext& context) {
-  return std::make_unique<ResidualLayer>(std::move(body), std::move(last), std::move(shortcut),
-                                         context);
+std::unique_ptr<Layer> NewResidualLayer(ResidualParts parts, const LayerContext& context) {
+  return std::make_unique<ResidualLayer>(std::move(parts), context);
 }
 
 }  // namespace thinwire

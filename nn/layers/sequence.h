@@ -1,4 +1,5 @@
-// Layers that run one after the other.
+// Layers that run one after the other. What one adds at its end, the next one does in its own pass
+// if it takes sums.
 #pragma once
 
 #include <memory>
@@ -12,12 +13,24 @@ namespace thinwire {
 
 class Sequence final : public Layer {
  public:
+  explicit Sequence(const LayerContext& context) : context_(context) {}
+
   void Append(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
   bool empty() const { return layers_.empty(); }
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
+    ASSIGN_OR_RETURN(Summands y, ForwardSum({std::move(x), Tensor()}, pass, saved));
+    return context_.Sum(std::move(y));
+  }
+
+  bool takes_sums() const override { return true; }
+  absl::StatusOr<Summands> ForwardSum(Summands x, const Pass& pass, Saved* saved) override {
     for (const auto& layer : layers_) {
-      ASSIGN_OR_RETURN(x, layer->Forward(std::move(x), pass, saved));
+      if (!layer->takes_sums()) {
+        ASSIGN_OR_RETURN(x.x, context_.Sum(std::move(x)));
+        x.addend = Tensor();
+      }
+      ASSIGN_OR_RETURN(x, layer->ForwardSum(std::move(x), pass, saved));
     }
     return x;
   }
@@ -35,6 +48,7 @@ class Sequence final : public Layer {
   }
 
  private:
+  const LayerContext context_;
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 

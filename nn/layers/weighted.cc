@@ -39,17 +39,31 @@ class WeightedLayer final : public Layer {
   }
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
-    Tensor x = saved->Pop();
-    if (context_.splits_backward) {
-      saved->Defer({this, std::move(x), dy});
-    } else {
-      RETURN_IF_ERROR(BackwardWeights(x, dy));
-    }
-    x = Tensor();
+    RETURN_IF_ERROR(WeightsNowOrLater(saved->Pop(), dy, saved));
     if (!needs_dx_) return Tensor();
     ASSIGN_OR_RETURN(Tensor dx, context_.NewResult(in_, dy, saved->pass()));
     RETURN_IF_ERROR(ToStatus(op_->BackwardData(ViewFor<Op>(dy), ViewFor<Op>(dx))));
     return dx;
+  }
+
+  // Computes gelu(y) instead of y, and keeps y besides x.
+  absl::StatusOr<Tensor> ForwardGelu(Tensor x, const Pass& pass, Saved* saved) {
+    ASSIGN_OR_RETURN(Tensor u, context_.NewResult(out_, x, pass));
+    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(u.shape()));
+    RETURN_IF_ERROR(ToStatus(op_->ForwardGelu(RowsOf(x), RowsOf(u), RowsOf(y))));
+    if (pass.mode == Mode::kTrain) {
+      saved->Push(std::move(x));
+      saved->Push(std::move(u));
+    }
+    return y;
+  }
+  // Does what Backward does if x is gelu(u), and returns du. u is kept below x.
+  absl::StatusOr<Tensor> BackwardGelu(Tensor dy, Saved* saved) {
+    RETURN_IF_ERROR(WeightsNowOrLater(saved->Pop(), dy, saved));
+    const Tensor u = saved->Pop();
+    ASSIGN_OR_RETURN(Tensor du, context_.NewTensor(u.shape()));
+    RETURN_IF_ERROR(ToStatus(op_->BackwardGelu(RowsOf(dy), RowsOf(u), RowsOf(du))));
+    return du;
   }
 
   absl::Status BackwardWeights(const Tensor& x, const Tensor& dy) override {
@@ -63,6 +77,12 @@ class WeightedLayer final : public Layer {
   }
 
  private:
+  absl::Status WeightsNowOrLater(Tensor x, const Tensor& dy, Saved* saved) {
+    if (!context_.splits_backward) return BackwardWeights(x, dy);
+    saved->Defer({this, std::move(x), dy});
+    return absl::OkStatus();
+  }
+
   const Shape in_, out_;
   const bool needs_dx_;
   const LayerContext context_;
@@ -70,6 +90,48 @@ class WeightedLayer final : public Layer {
   Parameter* const bias_;
   const std::unique_ptr<Op> op_;
 };
+
+using LinearLayer = WeightedLayer<Linear>;
+
+// Two linear layers with GELU between, which is done in their products.
+class GeluPairLayer final : public Layer {
+ public:
+  GeluPairLayer(std::unique_ptr<LinearLayer> first, std::unique_ptr<LinearLayer> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
+    ASSIGN_OR_RETURN(Tensor between, first_->ForwardGelu(std::move(x), pass, saved));
+    return second_->Forward(std::move(between), pass, saved);
+  }
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
+    ASSIGN_OR_RETURN(Tensor du, second_->BackwardGelu(std::move(dy), saved));
+    return first_->Backward(std::move(du), saved);
+  }
+  absl::Status ParametersChanged() override {
+    RETURN_IF_ERROR(first_->ParametersChanged());
+    return second_->ParametersChanged();
+  }
+
+ private:
+  const std::unique_ptr<LinearLayer> first_, second_;
+};
+
+absl::StatusOr<std::unique_ptr<LinearLayer>> MakeLinear(const LayerSpec& spec, bool needs_dx,
+                                                        bool makes_logits,
+                                                        absl::Span<Parameter> parameters,
+                                                        const LayerContext& context) {
+  LinearSpec linear;
+  linear.in_features = spec.in_features;
+  linear.out_features = spec.out_features;
+  linear.bias = spec.bias;
+  linear.compute = context.compute;
+  if (makes_logits) linear.row = context.ops->RowOfLogits(spec.out_features);
+  Linear* op = nullptr;
+  RETURN_IF_ERROR(ToStatus(context.ops->NewLinear(linear, &op)));
+  const Shape out = spec.out.With(spec.out.rank() - 1, linear.row_of_y());
+  return std::make_unique<LinearLayer>(spec, out, needs_dx, parameters, context,
+                                       std::unique_ptr<Linear>(op));
+}
 
 }  // namespace
 
@@ -96,17 +158,19 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LayerSpec& spec, boo
                                                       bool makes_logits,
                                                       absl::Span<Parameter> parameters,
                                                       const LayerContext& context) {
-  LinearSpec linear;
-  linear.in_features = spec.in_features;
-  linear.out_features = spec.out_features;
-  linear.bias = spec.bias;
-  linear.compute = context.compute;
-  if (makes_logits) linear.row = context.ops->RowOfLogits(spec.out_features);
-  Linear* op = nullptr;
-  RETURN_IF_ERROR(ToStatus(context.ops->NewLinear(linear, &op)));
-  const Shape out = spec.out.With(spec.out.rank() - 1, linear.row_of_y());
-  return std::make_unique<WeightedLayer<Linear>>(spec, out, needs_dx, parameters, context,
-                                                 std::unique_ptr<Linear>(op));
+  return MakeLinear(spec, needs_dx, makes_logits, parameters, context);
+}
+
+absl::StatusOr<std::unique_ptr<Layer>> NewGeluPairLayer(const LayerSpec& first,
+                                                        const LayerSpec& second, bool needs_dx,
+                                                        bool makes_logits,
+                                                        absl::Span<Parameter> parameters,
+                                                        const LayerContext& context) {
+  ASSIGN_OR_RETURN(auto before,
+                   MakeLinear(first, needs_dx, /*makes_logits=*/false, parameters, context));
+  ASSIGN_OR_RETURN(auto behind,
+                   MakeLinear(second, /*needs_dx=*/true, makes_logits, parameters, context));
+  return std::make_unique<GeluPairLayer>(std::move(before), std::move(behind));
 }
 
 }  // namespace thinwire

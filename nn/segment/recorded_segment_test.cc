@@ -232,6 +232,52 @@ TEST(RecordedLanguageModelTest, TokensToLogitsAreThoseOfTheSegmentItself) {
   }
 }
 
+// Returns the bits of logits and gradients after a pass through `chain` on the tested device.
+std::vector<std::vector<float>> PassThrough(absl::Span<const std::unique_ptr<Segment>> chain,
+                                            DType compute, Ops* ops) {
+  Device* const device = TestedDevice();
+  const auto converted = [&](const Tensor& from, DType type) {
+    Tensor to = *Tensor::Allocate(device, type, from.shape());
+    EXPECT_TRUE(ops->Convert(from.view(), to.view()).ok());
+    return to;
+  };
+  std::vector<Saved> saved(chain.size());
+  Tensor x = On(device, RandomIds({2, kTinyPositions}, kTinyVocabulary, "ids"));
+  for (size_t i = 0; i < chain.size(); ++i) x = *chain[i]->Forward(x, Mode::kTrain, &saved[i]);
+  std::vector<std::vector<float>> results = {Values(On(CpuDevice(), converted(x, DType::kF32)))};
+  const Tensor dy = RandomTensor({2, kTinyPositions, kTinyVocabulary}, "dy");
+  Tensor gradient = converted(On(device, dy), compute);
+  for (size_t i = chain.size(); i-- > 0;) gradient = *chain[i]->Backward(gradient, &saved[i]);
+  for (const auto& segment : chain) {
+    for (const Parameter& parameter : segment->parameters()) {
+      results.push_back(Values(On(CpuDevice(), parameter.gradient)));
+    }
+  }
+  return results;
+}
+
+// What is joined into one launch must not depend on where a model is cut.
+TEST(DeviceChainTest, AChainOfSegmentsEqualsOneBitForBit) {
+  const auto ops = NewTestedOps();
+  for (const char* name : {"gpt2", "llama"}) {
+    const Model model = TinyLanguageModel(name);
+    for (const DType compute : {DType::kF32, DType::kBF16}) {
+      SegmentOptions options;
+      options.device = TestedDevice();
+      options.ops = ops.get();
+      options.compute = compute;
+      std::vector<std::unique_ptr<Segment>> whole, chain;
+      whole.push_back(*BuildSegment(model.blocks, options));
+      for (size_t i = 0; i < model.blocks.size(); ++i) {
+        const auto block = absl::MakeSpan(model.blocks).subspan(i, 1);
+        chain.push_back(*BuildSegment(block, options));
+      }
+      EXPECT_EQ(PassThrough(whole, compute, ops.get()), PassThrough(chain, compute, ops.get()))
+          << name << " in " << Name(compute);
+    }
+  }
+}
+
 // Runs two microbatches at a time.
 TEST_F(RecordedSegmentTest, TheGradientOfLogitsTakesTheirMemory) {
   SegmentOptions options;

@@ -34,16 +34,17 @@ class BuiltSegment final : public Segment {
         in_type_(TakesIds(blocks.front()) ? DType::kI32 : options.compute),
         out_(ResultOf(blocks.back(), options)),
         options_(options),
-        parameters_(std::move(parameters)) {}
+        context_{options.device, options.ops, options.compute, options.dropout_seed,
+                 options.splits_backward},
+        parameters_(std::move(parameters)),
+        layers_(context_) {}
 
   absl::Status Build(absl::Span<const BlockSpec> blocks) {
-    const LayerContext context{options_.device, options_.ops, options_.compute,
-                               options_.dropout_seed, options_.splits_backward};
     for (const BlockSpec& block : blocks) {
       const bool needs_dx = options_.needs_input_gradient || &block != &blocks.front();
       const bool makes_logits = options_.ends_model && &block == &blocks.back();
       ASSIGN_OR_RETURN(auto layers, BuildLayers(block.layers, needs_dx, absl::MakeSpan(parameters_),
-                                                context, makes_logits));
+                                                context_, makes_logits));
       const bool again = options_.recompute == Recompute::kBlocks && WorthRecomputing(block);
       if (again) {
         layers_.Append(std::make_unique<RecomputedLayer>(std::move(layers)));
@@ -129,6 +130,7 @@ class BuiltSegment final : public Segment {
   const DType in_type_;
   const Shape out_;
   const SegmentOptions options_;
+  const LayerContext context_;
   std::vector<Parameter> parameters_;
   Sequence layers_;
 };
