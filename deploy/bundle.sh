@@ -47,9 +47,9 @@ else
   echo "bundle.sh: no CUDA backend, $toolkit/bin/nvcc does not exist"
 fi
 if (( ${#cuda[@]} )) && [[ -n $output ]]; then
-  targets+=(//tests:step_bench //tests/gpu:twins //tests/gpu:device_tests //tests/gpu:kernel_probe //tests/gpu:libgpu_timeline.so)
+  targets+=(//tests:step_bench //tests:message_bench //tests/gpu:twins //tests/gpu:device_tests //tests/gpu:kernel_probe //tests/gpu:libgpu_timeline.so)
   targets+=(//compress/cuda:codec_bench)
-  programs+=(tests/step_bench tests/gpu/twins tests/gpu/device_tests tests/gpu/kernel_probe tests/gpu/libgpu_timeline.so)
+  programs+=(tests/step_bench tests/message_bench tests/gpu/twins tests/gpu/device_tests tests/gpu/kernel_probe tests/gpu/libgpu_timeline.so)
   programs+=(compress/cuda/codec_bench)
   mkdir -p "$bundle"/tests/{gpu,bench,parity}
   cp tests/gpu/*.{py,sh,md} "$bundle/tests/gpu/"

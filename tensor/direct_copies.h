@@ -22,9 +22,37 @@ class CopyQueue {
   virtual Error SubmitToHost(void* host, const void* own, size_t bytes) = 0;
   virtual Error SubmitFromHost(void* own, const void* host, size_t bytes) = 0;
 
+  // Do the same with `shared`, which is memory of PeerMemory, in place of the host's.
+  virtual Error SubmitToShared(void* shared, const void* own, size_t bytes) = 0;
+  virtual Error SubmitFromShared(void* own, const void* shared, size_t bytes) = 0;
+
   // Waits for the oldest copy that was not awaited; there must be one. Sets *crc32c to the checksum
   // of the bytes in `own` after the copy.
   virtual Error Await(uint32_t* crc32c) = 0;
+};
+
+// Name of device memory, by which other processes of the machine open it.
+struct PeerMemoryHandle {
+  static constexpr size_t kBytes = 64;
+
+  uint8_t bytes[kBytes] = {};
+};
+
+// Offers device memory that two processes have. The host can read none of it. Any thread.
+class PeerMemory {
+ public:
+  virtual ~PeerMemory() = default;
+
+  // Allocates at least `bytes` bytes of this device, aligned to 256. What is in them is undefined.
+  virtual Error Allocate(size_t bytes, void** memory, PeerMemoryHandle* handle) = 0;
+  // Takes memory of Allocate back, which nobody here uses any more. A peer may still have it open,
+  // so it never becomes memory of tensors: it is kept for a later Allocate.
+  virtual void Free(void* memory) = 0;
+
+  // Opens what Allocate of another process gave, on this device or on one that it reaches. Every
+  // Open has its Close, before which no copy may be under way.
+  virtual Error Open(const PeerMemoryHandle& handle, void** memory) = 0;
+  virtual void Close(void* memory) = 0;
 };
 
 // Offers the copies of one device. Any thread.
@@ -38,6 +66,9 @@ class DirectCopies {
 
   // Makes a queue, which the caller deletes.
   virtual Error NewQueue(CopyQueue** queue) = 0;
+
+  // Returns memory that lives as long as this; null where a device has none such.
+  virtual PeerMemory* peer_memory() = 0;
 };
 
 }  // namespace thinwire

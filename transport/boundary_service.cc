@@ -15,8 +15,8 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "proto/boundary.grpc.pb.h"
+#include "transport/local_memory.h"
 #include "transport/settings.h"
-#include "transport/shared_memory.h"
 #include "transport/status.h"
 #include "transport/stream.h"
 #include "transport/stream_link.h"
@@ -32,14 +32,20 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
   void Accept(std::shared_ptr<GrpcStream> stream) {
     stream_ = std::move(stream);
-    const bool shares = TakeMemory();
-    if (!stream_->Attach(this)) {
+    LocalMemory memory;
+    if (IsUnixSocket(context_->peer()) && !stream_->attached()) {
+      memory = OpenLocalMemory(context_->client_metadata(), stream_->options());
+    }
+    const bool shares = memory.host != nullptr;
+    const std::string slots = memory.device != nullptr ? memory.device->Ticket() : "";
+    if (!stream_->Attach(this, std::move(memory))) {
       stream_ = nullptr;
       return Refuse(absl::FailedPreconditionError("the boundary has a peer or is closed"));
     }
     if (shares) context_->AddInitialMetadata(kMemoryMetadata, "shared");
+    if (!slots.empty()) context_->AddInitialMetadata(kDeviceMemoryMetadata, slots);
     StartSendInitialMetadata();
-    stream_->OnAccepted(shares);
+    stream_->OnAccepted(shares, ValueOf(context_->client_metadata(), kDeviceMemoryMetadata));
   }
   void Refuse(const absl::Status& status) { ServerBidiReactor::Finish(ToGrpcStatus(status)); }
 
@@ -57,19 +63,6 @@ class ServerReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   void Finish(Ending, const absl::Status& reason) override { Refuse(reason); }
   std::string PeerAddress() const override { return context_->peer(); }
   bool status_follows() const override { return false; }
-
-  // Opens the memory that the peer has offered over a Unix socket. Returns whether both ends now
-  // share it.
-  bool TakeMemory() {
-    const auto ticket = context_->client_metadata().find(kMemoryMetadata);
-    if (ticket == context_->client_metadata().end() || !IsUnixSocket(context_->peer())) {
-      return false;
-    }
-    auto memory = SharedMemory::Open({ticket->second.data(), ticket->second.size()});
-    if (!memory.ok()) return false;
-    stream_->Share(*std::move(memory));
-    return true;
-  }
 
   grpc::CallbackServerContext* const context_;
   std::shared_ptr<GrpcStream> stream_;  // null when refused

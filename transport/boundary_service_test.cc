@@ -21,6 +21,7 @@
 #include "proto/boundary.grpc.pb.h"
 #include "transport/dial.h"
 #include "transport/link_testing.h"
+#include "transport/raw_peer_testing.h"
 #include "transport/settings.h"
 #include "wire/frame.h"
 
@@ -48,58 +49,6 @@ class BoundaryServiceTest : public ::testing::Test {
 
   TestServer server_;
   std::unique_ptr<Link> link_;
-};
-
-// A peer that writes arbitrary bytes, using plain gRPC and none of our code.
-class RawPeer {
- public:
-  explicit RawPeer(const std::string& address, const std::string& ticket = "")
-      : channel_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                           DataChannelArguments(address))),
-        method_(kExchangeMethod, grpc::internal::RpcMethod::BIDI_STREAMING) {
-    context_.set_wait_for_ready(true);
-    context_.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
-    context_.AddMetadata("thinwire-link-secret-bin", "what a link shows");
-    context_.AddMetadata("thinwire-run", "77");
-    context_.AddMetadata("thinwire-generation", "5");
-    context_.AddMetadata("thinwire-cut", "3");
-    if (!ticket.empty()) context_.AddMetadata("thinwire-memory", ticket);
-    using Factory = grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>;
-    stream_.reset(Factory::Create(channel_.get(), method_, &context_));
-  }
-  ~RawPeer() {
-    context_.TryCancel();
-    if (!finished_) stream_->Finish();
-  }
-
-  void Write(const std::string& bytes) {
-    const grpc::Slice slice(bytes);
-    stream_->Write(grpc::ByteBuffer(&slice, 1));
-  }
-  void Write(const Frame& frame) { Write(frame.SerializeAsString()); }
-  void WritesDone() { stream_->WritesDone(); }
-
-  // Returns whether the server has opened the memory of the ticket.
-  bool Shares() {
-    stream_->WaitForInitialMetadata();
-    return context_.GetServerInitialMetadata().count("thinwire-memory") > 0;
-  }
-
-  // Returns the status with which the server ended the call.
-  grpc::Status End() {
-    grpc::ByteBuffer ignored;
-    while (stream_->Read(&ignored)) {
-    }
-    finished_ = true;
-    return stream_->Finish();
-  }
-
- private:
-  std::shared_ptr<grpc::Channel> channel_;
-  grpc::internal::RpcMethod method_;
-  bool finished_ = false;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
 };
 
 // Returns the frames of an activation that the link accepts.

@@ -20,19 +20,26 @@ DeviceChunks::~DeviceChunks() {
   }
 }
 
+// Returns where the chunk goes, and sets all of *chunk but its checksum.
+absl::StatusOr<uint8_t*> DeviceChunks::PlaceFor(size_t bytes, Chunk* chunk) const {
+  if (const std::optional<Room> room = find_room_(bytes)) {
+    chunk->place = room->place;
+    chunk->slot = room->slot;
+    return room->memory;
+  }
+  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(host_, bytes));
+  auto* const memory = static_cast<uint8_t*>(buffer->data());
+  chunk->on_host = {std::move(buffer), {memory, bytes}};
+  return memory;
+}
+
 absl::Status DeviceChunks::SubmitNext() {
   const ByteSpan from = payload_.bytes.subspan(submitted_bytes_, kMaxChunkBytes);
   Chunk chunk;
-  uint8_t* to = nullptr;
-  if (const std::optional<Room> room = find_room_(from.size())) {
-    chunk.slot = room->slot;
-    to = room->memory;
-  } else {
-    ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(host_, from.size()));
-    to = static_cast<uint8_t*>(buffer->data());
-    chunk.on_host = {std::move(buffer), {to, from.size()}};
-  }
-  RETURN_IF_ERROR(ToStatus(queue_->SubmitToHost(to, from.data(), from.size())));
+  ASSIGN_OR_RETURN(uint8_t* const to, PlaceFor(from.size(), &chunk));
+  RETURN_IF_ERROR(ToStatus(chunk.place == PayloadPlace::kDevice
+                               ? queue_->SubmitToShared(to, from.data(), from.size())
+                               : queue_->SubmitToHost(to, from.data(), from.size())));
   submitted_bytes_ += from.size();
   submitted_.push_back(std::move(chunk));
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Copies a message's payload out of a device's memory in chunks: to memory shared with the peer, or
+// Copies a message's payload out of a device's memory in chunks: to memory that both ends have, or
 // to the host's. The next chunk is copied while the sender sends the current one.
 #pragma once
 
@@ -12,22 +12,24 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tensor/direct_copies.h"
-#include "transport/shared_memory.h"
+#include "wire/frame_checker.h"
 #include "wire/message.h"
 
 namespace thinwire {
 
 class DeviceChunks {
  public:
-  // A chunk after its copy: in a shared slot, or in host memory.
+  // A chunk after its copy: in a slot, or in host memory if its place is kHost.
   struct Chunk {
-    std::optional<uint32_t> slot;
+    PayloadPlace place = PayloadPlace::kHost;
+    uint32_t slot = 0;
     Payload on_host;
     uint32_t crc32c = 0;
   };
-  // Finds a free slot with locked pages for `bytes` bytes. Without one the chunk is copied to host
-  // memory.
+  // Finds a free slot for `bytes` bytes: pages that are locked, or memory of the peer's device.
+  // Without one the chunk is copied to host memory.
   struct Room {
+    PayloadPlace place = PayloadPlace::kLocked;
     uint32_t slot = 0;
     uint8_t* memory = nullptr;
   };
@@ -50,6 +52,7 @@ class DeviceChunks {
 
  private:
   absl::Status SubmitNext();
+  absl::StatusOr<uint8_t*> PlaceFor(size_t bytes, Chunk* chunk) const;
 
   Payload payload_;
   size_t submitted_bytes_ = 0;

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "base/steady_time.h"
 #include "tensor/cuda/device.h"
 #include "tensor/cuda/direct_copies.h"
+#include "tensor/cuda/error.h"
 #include "tensor/tensor.h"
 #include "transport/link_testing.h"
 #include "wire/frame.h"
@@ -21,6 +25,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -71,6 +76,59 @@ Message SentFrom(Device* device, Message message) {
   message.payload = {std::move(buffer), {data, bytes.size()}, device};
   return message;
 }
+
+// The device's memory for peers, which the process that has it opens, too. With `lies` blocks are
+// smaller than what was asked for. Any thread.
+class LoopedMemory final : public PeerMemory {
+ public:
+  explicit LoopedMemory(bool lies) : lies_(lies) {}
+
+  Error Allocate(size_t bytes, void** memory, PeerMemoryHandle* handle) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    *handle = {};
+    handle->bytes[0] = static_cast<uint8_t>(++allocated_);
+    const size_t blocks = lies_ ? 1 : (bytes + kLittle - 1) / kLittle;
+    const Error error = CudaError(cudaMalloc(memory, blocks * kLittle), "cudaMalloc");
+    by_handle_[handle->bytes[0]] = *memory;
+    return error;
+  }
+  void Free(void* memory) override { EXPECT_EQ(cudaFree(memory), cudaSuccess); }
+  Error Open(const PeerMemoryHandle& handle, void** memory) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    *memory = by_handle_.at(handle.bytes[0]);
+    ++opened_;
+    return Error{};
+  }
+  void Close(void* /*memory*/) override { --opened_; }
+
+  int opened() const { return opened_; }
+
+ private:
+  static constexpr size_t kLittle = 2 << 20;
+
+  const bool lies_;
+  std::mutex mutex_;
+  int allocated_ = 0;
+  std::map<uint8_t, void*> by_handle_;
+  std::atomic<int> opened_{0};
+};
+
+// The device's copies with that memory, so that both ends of a link may be in one process.
+class LoopedCopies final : public DirectCopies {
+ public:
+  explicit LoopedCopies(bool lies = false) : memory_(lies) {}
+  Error LockPages(void* memory, size_t bytes) override {
+    return TheCopies()->LockPages(memory, bytes);
+  }
+  void UnlockPages(void* memory) override { TheCopies()->UnlockPages(memory); }
+  Error NewQueue(CopyQueue** queue) override { return TheCopies()->NewQueue(queue); }
+  PeerMemory* peer_memory() override { return &memory_; }
+
+  int opened() const { return memory_.opened(); }
+
+ private:
+  LoopedMemory memory_;
+};
 
 class DeviceLinkTest : public testing::Test {
  protected:
@@ -213,6 +271,7 @@ class NoLocks final : public DirectCopies {
   }
   void UnlockPages(void* /*memory*/) override { ADD_FAILURE() << "of what is not locked"; }
   Error NewQueue(CopyQueue** queue) override { return TheCopies()->NewQueue(queue); }
+  PeerMemory* peer_memory() override { return nullptr; }
 };
 
 TEST_F(DeviceLinkTest, WithoutLockedPagesTheCpuCopiesAndItIsToldOnce) {
@@ -239,6 +298,12 @@ class FailingQueue final : public CopyQueue {
   Error SubmitFromHost(void* /*own*/, const void* /*host*/, size_t /*bytes*/) override {
     return Failure();
   }
+  Error SubmitToShared(void* /*shared*/, const void* /*own*/, size_t /*bytes*/) override {
+    return Failure();
+  }
+  Error SubmitFromShared(void* /*own*/, const void* /*shared*/, size_t /*bytes*/) override {
+    return Failure();
+  }
   Error Await(uint32_t* crc32c) override {
     *crc32c = 0;
     return Error{};
@@ -259,6 +324,7 @@ class FailingCopies final : public DirectCopies {
     *queue = new FailingQueue;
     return Error{};
   }
+  PeerMemory* peer_memory() override { return nullptr; }
 };
 
 TEST_F(DeviceLinkTest, AFailureOfTheSendersDeviceEndsTheLinkAndIsItsReason) {
@@ -279,6 +345,95 @@ TEST_F(DeviceLinkTest, AFailureOfTheReceiversDeviceEndsTheLinkAndIsItsReason) {
   links.upstream->Send(SentFrom(TheDevice(), ExactMessage(DIRECTION_ACTIVATION, 9 << 20)));
   const absl::Status status = links.downstream->Receive(TestDeadline()).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("cudaMemcpyAsync: unknown error"));
+}
+
+// Tests with slots in the memory of a device that both ends have.
+class DeviceSlotsLinkTest : public DeviceLinkTest {
+ protected:
+  DeviceSlotsLinkTest()
+      : upstream_(OnDevice(UpstreamOptions(), &copies_)),
+        downstream_(OnDevice(DownstreamOptions(), &copies_)) {}
+
+  LoopedCopies copies_;
+  LinkOptions upstream_, downstream_;
+};
+
+TEST_F(DeviceSlotsLinkTest, AnExactMessageNeverLeavesTheDevice) {
+  {
+    ConnectedLinks links(Transport::kUnix, upstream_, downstream_);
+    EXPECT_EQ(copies_.opened(), 2);
+    for (const size_t bytes : {kMaxChunkBytes / 3, kMaxChunkBytes, 2 * kMaxChunkBytes + 100000,
+                               3 * kMaxChunkBytes + 1000}) {
+      const Message message = ExactMessage(DIRECTION_ACTIVATION, bytes);
+      EXPECT_EQ(links.upstream->Send(SentFrom(TheDevice(), message)),
+                WireBytes(message, bytes, /*run=*/77, /*generation=*/5));
+      EXPECT_EQ(links.upstream->last_way(), Way::kDeviceSlots);
+      ExpectArrives(&links, message, /*on_device=*/true);
+    }
+    const Message message = ExactMessage(DIRECTION_GRADIENT, 5 << 20);
+    links.downstream->Send(SentFrom(TheDevice(), message));
+    EXPECT_EQ(links.downstream->last_way(), Way::kDeviceSlots);
+    const absl::StatusOr<Message> received = links.upstream->Receive(TestDeadline());
+    ASSERT_TRUE(received.ok()) << received.status();
+    EXPECT_EQ(BytesOf(received->payload), BytesOf(message.payload));
+  }
+  EXPECT_EQ(copies_.opened(), 0);
+}
+
+TEST_F(DeviceSlotsLinkTest, WhatACodecMadeGoesByTheHost) {
+  ConnectedLinks links(Transport::kUnix, upstream_, downstream_);
+  const Message message = TestMessage(DIRECTION_ACTIVATION, 1 << 20);
+  links.upstream->Send(message);
+  EXPECT_EQ(links.upstream->last_way(), Way::kHostCopies);
+  ExpectArrives(&links, message, /*on_device=*/false);
+}
+
+TEST_F(DeviceSlotsLinkTest, WithoutAFreeSlotItGoesByTheHostInItsPlace) {
+  constexpr int kMessages = 32, kSlots = 16;
+  for (LinkOptions* options : {&upstream_, &downstream_}) {
+    options->max_payload_bytes = 64 << 10;
+    options->queue_capacity = kMessages;
+  }
+  ConnectedLinks links(Transport::kUnix, upstream_, downstream_);
+  const auto exact = [](int microbatch) {
+    return ExactMessage(DIRECTION_ACTIVATION, 64 << 10, static_cast<uint32_t>(microbatch));
+  };
+  for (int i = 0; i < kMessages; ++i) {
+    links.upstream->Send(SentFrom(TheDevice(), exact(i)));
+    EXPECT_EQ(links.upstream->last_way(), i < kSlots ? Way::kDeviceSlots : Way::kDeviceCopies) << i;
+  }
+  for (int i = 0; i < kMessages; ++i) ExpectArrives(&links, exact(i), /*on_device=*/true);
+  links.upstream->Send(SentFrom(TheDevice(), exact(0)));
+  EXPECT_EQ(links.upstream->last_way(), Way::kDeviceSlots);
+  ExpectArrives(&links, exact(0), /*on_device=*/true);
+}
+
+TEST_F(DeviceSlotsLinkTest, AReceiverThatOwnsLessThanItSaysEndsTheLinkOnly) {
+  LoopedCopies lying(/*lies=*/true);
+  ConnectedLinks links(Transport::kUnix, OnDevice(UpstreamOptions(), &lying),
+                       OnDevice(DownstreamOptions(), &lying));
+  links.upstream->Send(SentFrom(TheDevice(), ExactMessage(DIRECTION_ACTIVATION, 9 << 20)));
+  const absl::Status status = links.upstream->Receive(TestDeadline()).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("cut layer3, from stage 4: cudaMemcpyAsync"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("invalid argument"));
+}
+
+// CUDA opens no memory in the process that has it.
+TEST_F(DeviceLinkTest, WithoutAHandleThatOpensTheHostsMemoryServesAndTheLogSaysWhy) {
+  LinkOptions upstream = OnDevice(UpstreamOptions());
+  std::vector<std::string> notes;
+  upstream.on_note = [&](const std::string& note) { notes.push_back(note); };
+  ConnectedLinks links(Transport::kUnix, upstream, OnDevice(DownstreamOptions()));
+  const Message message = ExactMessage(DIRECTION_ACTIVATION, 9 << 20);
+  for (int i = 0; i < 2; ++i) {
+    links.upstream->Send(SentFrom(TheDevice(), message));
+    EXPECT_EQ(links.upstream->last_way(), Way::kDeviceCopies);
+    ExpectArrives(&links, message, /*on_device=*/true);
+  }
+  EXPECT_THAT(notes, ElementsAre(AllOf(HasSubstr("cut layer3: messages between GPUs go through the "
+                                                 "host's memory: cudaIpcOpenMemHandle"),
+                                       HasSubstr("invalid device context"))));
 }
 
 }  // namespace

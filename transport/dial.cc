@@ -1,7 +1,5 @@
 #include "transport/dial.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,12 +7,11 @@
 #include "base/steady_time.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
+#include "transport/local_memory.h"
 #include "transport/settings.h"
-#include "transport/shared_memory.h"
 #include "transport/status.h"
 #include "transport/stream.h"
 #include "transport/stream_link.h"
-#include "wire/frame.h"
 
 namespace thinwire {
 namespace {
@@ -33,20 +30,22 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
     context_.AddMetadata(kGenerationMetadata, absl::StrCat(options.generation));
     context_.AddMetadata(kCutMetadata, absl::StrCat(options.cut));
     context_.set_wait_for_ready(true);
-    if (IsUnixSocket(target)) OfferMemory(options);
+    if (IsUnixSocket(target)) OfferMemory();
   }
 
   void Start() {
     stub_.PrepareBidiStreamingCall(&context_, kExchangeMethod, grpc::StubOptions(), this);
     AddHold();  // until Finish, since writes start outside of reactions
-    stream_.Attach(this);
+    stream_.Attach(this, std::move(memory_));
     StartCall();
   }
 
   GrpcStream* stream() { return &stream_; }
 
   void OnReadInitialMetadataDone(bool ok) override {
-    if (ok) stream_.OnAccepted(context_.GetServerInitialMetadata().count(kMemoryMetadata) > 0);
+    if (!ok) return;
+    const CallMetadata& answer = context_.GetServerInitialMetadata();
+    stream_.OnAccepted(answer.count(kMemoryMetadata) > 0, ValueOf(answer, kDeviceMemoryMetadata));
   }
   void OnReadDone(bool ok) override { stream_.OnReadDone(ok); }
   void OnWriteDone(bool ok) override { stream_.OnWriteDone(ok); }
@@ -64,15 +63,16 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
   bool status_follows() const override { return true; }
 
   // Offers shared memory; without it everything goes through the socket.
-  void OfferMemory(const LinkOptions& options) {
-    auto memory =
-        SharedMemory::Create(std::min<uint64_t>(options.max_payload_bytes, kMaxChunkBytes));
-    if (!memory.ok()) return;
-    context_.AddMetadata(kMemoryMetadata, (*memory)->Ticket());
-    stream_.Share(*std::move(memory));
+  void OfferMemory() {
+    memory_ = MakeLocalMemory(stream_.options());
+    if (memory_.host == nullptr) return;
+    context_.AddMetadata(kMemoryMetadata, memory_.host->Ticket());
+    if (memory_.device == nullptr) return;
+    context_.AddMetadata(kDeviceMemoryMetadata, memory_.device->Ticket());
   }
 
   GrpcStream stream_;
+  LocalMemory memory_;  // until Start
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
 };

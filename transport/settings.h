@@ -15,6 +15,8 @@ constexpr char kCutMetadata[] = "thinwire-cut";
 // Name of the dialling end's SharedMemory::Ticket, over a Unix socket. In the answer it says that
 // the other end has opened the memory.
 constexpr char kMemoryMetadata[] = "thinwire-memory";
+// Name of an end's ReceivingDeviceSlots::Ticket, in both directions.
+constexpr char kDeviceMemoryMetadata[] = "thinwire-device-memory";
 constexpr char kExchangeMethod[] = "/thinwire.Boundary/Exchange";
 
 // Prepares a process that uses links; later calls do nothing. It keeps gRPC's threads until the

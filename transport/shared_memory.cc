@@ -80,9 +80,15 @@ struct SharedMemory::Header {
   std::atomic<uint32_t> taken[2][kSlots];
   // Number of slots freed so far, in the same order. A sender that waits for a slot sleeps on it.
   std::atomic<uint32_t> freed[2];
+  // The same as `taken`, for slots in devices' memory.
+  std::atomic<uint32_t> device_taken[2][kDeviceSlots];
 };
 
 SharedMemory::Header* SharedMemory::header() const { return reinterpret_cast<Header*>(memory_); }
+
+std::atomic<uint32_t>* SharedMemory::device_words(bool dials) const {
+  return header()->device_taken[dials ? 0 : 1];
+}
 
 uint8_t* SharedMemory::Slot(bool dials, uint32_t slot) const {
   return memory_ + kPageBytes + ((dials ? 0 : kSlots) + slot) * slot_bytes_;

@@ -58,6 +58,13 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   // Frees a reserved slot that the peer has not been told of.
   void Release(uint32_t slot);
 
+  // Words for slots in memory of the receiver's device (device_slots.h): 1 while a slot waits for
+  // its reader, as for the slots here. Those of what this end writes, and of what it reads.
+  static constexpr uint32_t kDeviceSlots = 16;
+  std::atomic<uint32_t>* written_device_words() const { return device_words(dials()); }
+  std::atomic<uint32_t>* read_device_words() const { return device_words(!dials()); }
+  size_t slot_bytes() const { return slot_bytes_; }
+
   // Returns bytes that the peer has put into a slot, and whether their pages are locked. The slot
   // becomes free when the last owner of the payload goes. The peer can still write there, so the
   // bytes must be checked as they are read. InvalidArgument if the slot does not exist or has fewer
@@ -80,6 +87,7 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
 
   bool dials() const { return end_ == End::kDials; }
   Header* header() const;
+  std::atomic<uint32_t>* device_words(bool dials) const;
   bool Lock(bool dials, uint32_t slot);
   // Returns a slot that the dialling end writes, or that the other end writes.
   uint8_t* Slot(bool dials, uint32_t slot) const;

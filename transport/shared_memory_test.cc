@@ -105,6 +105,7 @@ class FewLocks final : public DirectCopies {
   Error NewQueue(CopyQueue** /*queue*/) override {
     return MakeError(absl::StatusCode::kUnimplemented, "nobody copies here");
   }
+  PeerMemory* peer_memory() override { return nullptr; }
 
   int calls() const { return calls_; }
   const std::map<void*, size_t>& locked() const { return locked_; }

@@ -10,7 +10,6 @@
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "transport/device_chunks.h"
 #include "transport/sockets.h"
 #include "wire/frame.h"
 
@@ -37,11 +36,12 @@ grpc::ByteBuffer ToByteBuffer(const OutgoingFrame& frame) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-// First byte of a frame whose payload is in shared memory (docs/wire.md); no other frame begins
-// with it. The slot and the payload's size follow as little-endian 32-bit numbers, then the frame
-// up to its payload.
+// First bytes of frames whose payload is in a slot of the host's memory or of the receiver's device
+// (docs/wire.md); no other frame begins with them. The slot and the payload's size follow as
+// little-endian 32-bit numbers, then the frame up to its payload.
 constexpr char kSharedMark = 0x07;
-constexpr size_t kSharedHeadBytes = 1 + 4 + 4;
+constexpr char kDeviceMark = 0x08;
+constexpr size_t kSlotHeadBytes = 1 + 4 + 4;
 // Smaller payloads are as fast through a socket.
 constexpr size_t kLeastSharedBytes = 16 << 10;
 
@@ -63,51 +63,61 @@ std::string TextOf(const std::vector<grpc::Slice>& slices) {
   return text;
 }
 
-bool IsShared(const std::vector<grpc::Slice>& slices) {
-  return !slices.empty() && slices[0].size() > 0 && *slices[0].begin() == kSharedMark;
+bool IsInSlot(const std::vector<grpc::Slice>& slices) {
+  if (slices.empty() || slices[0].size() == 0) return false;
+  return *slices[0].begin() == kSharedMark || *slices[0].begin() == kDeviceMark;
 }
 
-// The parts of a frame whose payload is in shared memory.
-struct SharedFrame {
+// The parts of a frame whose payload is in a slot.
+struct SlotFrame {
   std::string prefix;
   Payload payload;
 };
 
-std::string SlotText(uint32_t slot, size_t bytes, const std::string& frame_prefix) {
-  std::string text(1, kSharedMark);
+std::string SlotText(char mark, uint32_t slot, size_t bytes, const std::string& frame_prefix) {
+  std::string text(1, mark);
   AppendNumber(slot, &text);
   AppendNumber(static_cast<uint32_t>(bytes), &text);
   return text + frame_prefix;
 }
 
-absl::Status TakeShared(const std::string& text, SharedMemory* memory, IncomingFrame* to) {
-  if (memory == nullptr || text.size() < kSharedHeadBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a frame of ", text.size(), " bytes with its payload in shared memory, want ",
-        memory == nullptr ? "it here, as there is no such memory" : "more than its head"));
+// Returns where the payload is, and sets *payload.
+absl::StatusOr<PayloadPlace> TakePayload(const std::string& text, const LocalMemory& memory,
+                                         Payload* payload) {
+  const uint32_t slot = NumberAt(text, 1), bytes = NumberAt(text, 5);
+  if (text[0] == kDeviceMark) {
+    ASSIGN_OR_RETURN(*payload, memory.device->Take(slot, bytes));
+    return PayloadPlace::kDevice;
   }
-  const auto frame = std::make_shared<SharedFrame>();
-  frame->prefix = text.substr(kSharedHeadBytes);
-  ASSIGN_OR_RETURN(SharedMemory::Taken taken, memory->Take(NumberAt(text, 1), NumberAt(text, 5)));
-  frame->payload = std::move(taken.payload);
+  ASSIGN_OR_RETURN(SharedMemory::Taken taken, memory.host->Take(slot, bytes));
+  *payload = std::move(taken.payload);
+  return taken.is_locked ? PayloadPlace::kLocked : PayloadPlace::kHost;
+}
+
+absl::Status TakeSlot(const std::string& text, const LocalMemory& memory, IncomingFrame* to) {
+  const bool in_device = text[0] == kDeviceMark;
+  const bool is_there = in_device ? memory.device != nullptr : memory.host != nullptr;
+  if (!is_there || text.size() < kSlotHeadBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a frame of ", text.size(), " bytes with its payload in ",
+                     in_device ? "device memory" : "shared memory", ", want ",
+                     is_there ? "more than its head" : "it here, as there is no such memory"));
+  }
+  const auto frame = std::make_shared<SlotFrame>();
+  frame->prefix = text.substr(kSlotHeadBytes);
+  ASSIGN_OR_RETURN(to->place, TakePayload(text, memory, &frame->payload));
   to->parts = {BytesOf(frame->prefix), frame->payload.bytes};
   to->owner = frame;
-  to->is_direct = taken.is_locked;
   return absl::OkStatus();
 }
 
 }  // namespace
 
-void GrpcStream::Share(std::shared_ptr<SharedMemory> memory) {
-  memory->LockFor(options_.copies, options_.on_note);
-  shared_ = std::move(memory);
-}
-
 absl::Status GrpcStream::Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const {
   const auto slices = std::make_shared<std::vector<grpc::Slice>>();
   // Is refused later as a frame without a header.
   if (!buffer.Dump(slices.get()).ok()) return absl::OkStatus();
-  if (IsShared(*slices)) return TakeShared(TextOf(*slices), shared_.get(), to);
+  if (IsInSlot(*slices)) return TakeSlot(TextOf(*slices), memory_, to);
   for (const grpc::Slice& slice : *slices) to->parts.emplace_back(slice.begin(), slice.size());
   to->owner = slices;
   return absl::OkStatus();
@@ -130,13 +140,28 @@ void GrpcStream::Push(grpc::ByteBuffer packed) {
 
 std::optional<uint32_t> GrpcStream::Reserve(size_t bytes, SteadyTime deadline) {
   if (bytes < kLeastSharedBytes || !SharesNow()) return std::nullopt;
-  return shared_->Reserve(bytes, deadline, [this] { return ended(); });
+  return memory_.host->Reserve(bytes, deadline, [this] { return ended(); });
 }
 
-void GrpcStream::SendSlot(uint32_t slot, uint64_t chunk, uint32_t payload_crc32c,
+// The device copies to slots of the peer's device and to slots whose pages are locked.
+std::optional<DeviceChunks::Room> GrpcStream::FindRoom(size_t bytes, SteadyTime deadline) {
+  if (bytes >= kLeastSharedBytes && SharesNow() && device_slots_ != nullptr) {
+    if (const auto room = device_slots_->Reserve(bytes)) {
+      return DeviceChunks::Room{PayloadPlace::kDevice, room->slot, room->memory};
+    }
+  }
+  const std::optional<uint32_t> slot = Reserve(bytes, deadline);
+  if (!slot) return std::nullopt;
+  uint8_t* const memory = memory_.host->Locked(*slot);
+  if (memory != nullptr) return DeviceChunks::Room{PayloadPlace::kLocked, *slot, memory};
+  memory_.host->Release(*slot);
+  return std::nullopt;
+}
+
+void GrpcStream::SendSlot(char mark, uint32_t slot, uint64_t chunk, uint32_t payload_crc32c,
                           Sending* sending) {
   const OutgoingFrame frame = FrameOf(chunk, payload_crc32c, sending);
-  const grpc::Slice slice(SlotText(slot, frame.payload.bytes.size(), frame.prefix));
+  const grpc::Slice slice(SlotText(mark, slot, frame.payload.bytes.size(), frame.prefix));
   Push(grpc::ByteBuffer(&slice, 1));
 }
 
@@ -145,7 +170,7 @@ void GrpcStream::SendChunk(const Payload& chunk_bytes, uint64_t chunk,
   const ByteSpan bytes = chunk_bytes.bytes;
   if (const std::optional<uint32_t> slot = Reserve(bytes.size(), sending->room_deadline)) {
     sending->Take(Way::kHostCopies);
-    return SendSlot(*slot, chunk, shared_->Put(*slot, bytes), sending);
+    return SendSlot(kSharedMark, *slot, chunk, memory_.host->Put(*slot, bytes), sending);
   }
   if (chunk == 0 || bytes.size() >= kLeastSharedBytes) sending->Take(Way::kSocket);
   if (!crc32c) crc32c = Crc32c(bytes.data(), bytes.size());
@@ -173,24 +198,22 @@ absl::StatusOr<CopyQueue*> GrpcStream::Copies() {
 absl::Status GrpcStream::SendFromDevice(Payload payload, Sending* sending) {
   const uint64_t chunks = NumChunks(payload.bytes.size());
   ASSIGN_OR_RETURN(CopyQueue* const queue, Copies());
-  // The device copies only into slots whose pages are locked. Without such a slot the chunk goes by
-  // way of the host.
-  const auto find_room = [&](size_t bytes) -> std::optional<DeviceChunks::Room> {
-    const std::optional<uint32_t> slot = Reserve(bytes, sending->room_deadline);
-    if (!slot) return std::nullopt;
-    uint8_t* const memory = shared_->Locked(*slot);
-    if (memory != nullptr) return DeviceChunks::Room{*slot, memory};
-    shared_->Release(*slot);
-    return std::nullopt;
-  };
+  const auto find_room = [&](size_t bytes) { return FindRoom(bytes, sending->room_deadline); };
   DeviceChunks copied(std::move(payload), queue, options_.device->host(), find_room);
   for (uint64_t i = 0; i < chunks; ++i) {
     ASSIGN_OR_RETURN(const DeviceChunks::Chunk chunk, copied.Next());
-    if (chunk.slot) {
-      sending->Take(Way::kDeviceCopies);
-      SendSlot(*chunk.slot, i, chunk.crc32c, sending);
-    } else {
-      SendChunk(chunk.on_host, i, chunk.crc32c, sending);
+    switch (chunk.place) {
+      case PayloadPlace::kDevice:
+        sending->Take(Way::kDeviceSlots);
+        SendSlot(kDeviceMark, chunk.slot, i, chunk.crc32c, sending);
+        break;
+      case PayloadPlace::kLocked:
+        sending->Take(Way::kDeviceCopies);
+        SendSlot(kSharedMark, chunk.slot, i, chunk.crc32c, sending);
+        break;
+      case PayloadPlace::kHost:
+        SendChunk(chunk.on_host, i, chunk.crc32c, sending);
+        break;
     }
   }
   return absl::OkStatus();
@@ -288,22 +311,34 @@ bool GrpcStream::WaitDone(SteadyTime deadline) {
   return changed_.wait_until(lock, deadline.chrono(), [this] { return calls_ == nullptr; });
 }
 
-bool GrpcStream::Attach(StreamCalls* calls) {
+bool GrpcStream::attached() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return attached_;
+}
+
+bool GrpcStream::Attach(StreamCalls* calls, LocalMemory memory) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (attached_ || ending_ != Ending::kNone) return false;
     attached_ = true;
     calls_ = calls;
+    memory_ = std::move(memory);
   }
   calls->StartRead(&read_buffer_);
   WriteNext();
   return true;
 }
 
-void GrpcStream::OnAccepted(bool shares) {
+void GrpcStream::OnAccepted(bool shares, const std::string& device_ticket) {
+  std::shared_ptr<SharedMemory> host;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (shares) host = memory_.host;
+  }
+  if (host != nullptr) device_slots_ = OpenDeviceSlots(device_ticket, options_, host);
   const std::lock_guard<std::mutex> lock(mutex_);
   accepted_ = true;
-  shares_ = shares && shared_ != nullptr;
+  shares_ = host != nullptr;
   peer_address_ = calls_->PeerAddress();
   changed_.notify_all();
 }

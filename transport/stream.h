@@ -24,7 +24,8 @@
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
 #include "grpcpp/grpcpp.h"
-#include "transport/shared_memory.h"
+#include "transport/device_chunks.h"
+#include "transport/local_memory.h"
 #include "wire/frame.h"
 #include "wire/inbox.h"
 #include "wire/link.h"
@@ -54,10 +55,9 @@ class GrpcStream {
  public:
   explicit GrpcStream(const LinkOptions& options) : options_(options), inbox_(options) {}
 
-  // Sets the memory in which frames may have their payloads. Called before Attach.
-  void Share(std::shared_ptr<SharedMemory> memory);
-
   const LinkOptions& options() const { return options_; }
+  // Returns whether there is or has been a peer, or someone who dials it.
+  bool attached() const;
   // Returns whether the stream is ending: nobody can attach, and who is attached leaves.
   bool ended() const;
 
@@ -78,12 +78,14 @@ class GrpcStream {
   // that is not so by the deadline.
   bool WaitDone(SteadyTime deadline);
 
-  // Called by the reactor. Attach starts reading. It returns false, and does nothing, if there was
-  // a reactor before or the stream is closed. `calls` stays valid until OnDone.
-  bool Attach(StreamCalls* calls);
-  // Takes note that the peer has accepted. With `shares` the peer has opened the memory of Share,
-  // which large payloads then go through.
-  void OnAccepted(bool shares);
+  // Called by the reactor. Attach starts reading; frames may have their payloads in `memory`. It
+  // returns false, and does nothing, if there was a reactor before or the stream is closed. `calls`
+  // stays valid until OnDone.
+  bool Attach(StreamCalls* calls, LocalMemory memory);
+  // Takes note that the peer has accepted. With `shares` both ends have the host's memory of
+  // Attach, which large payloads then go through. `device_ticket` names device memory in which the
+  // peer receives; empty: it has none.
+  void OnAccepted(bool shares, const std::string& device_ticket);
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok);
   // Does not touch `this` any more once a waiter may have woken.
@@ -115,7 +117,11 @@ class GrpcStream {
   // to gain by it.
   std::optional<uint32_t> Reserve(size_t bytes, SteadyTime deadline);
   OutgoingFrame FrameOf(uint64_t chunk, uint32_t payload_crc32c, Sending* sending) const;
-  void SendSlot(uint32_t slot, uint64_t chunk, uint32_t payload_crc32c, Sending* sending);
+  // Finds where the device may copy a chunk to; nothing: by way of the host only.
+  std::optional<DeviceChunks::Room> FindRoom(size_t bytes, SteadyTime deadline);
+  // Tells the peer of a chunk in a slot; `mark` says of which memory.
+  void SendSlot(char mark, uint32_t slot, uint64_t chunk, uint32_t payload_crc32c,
+                Sending* sending);
   void Push(grpc::ByteBuffer packed);
 
   bool SharesNow() const;
@@ -124,9 +130,8 @@ class GrpcStream {
 
   const LinkOptions options_;
   Inbox inbox_;
-  std::shared_ptr<SharedMemory> shared_;  // null: not shared
-  std::unique_ptr<CopyQueue> copies_;     // copies what is sent; made on first use
-  Way last_way_ = Way::kMemory;           // for the sending thread
+  std::unique_ptr<CopyQueue> copies_;  // copies what is sent; made on first use
+  Way last_way_ = Way::kMemory;        // for the sending thread
 
   mutable std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
   std::condition_variable changed_;
@@ -134,6 +139,9 @@ class GrpcStream {
   bool attached_ ABSL_GUARDED_BY(mutex_) = false;  // there is or has been a reactor
   bool accepted_ ABSL_GUARDED_BY(mutex_) = false;
   bool shares_ ABSL_GUARDED_BY(mutex_) = false;
+  // Do not change once shares_ is true.
+  LocalMemory memory_;
+  std::unique_ptr<SendingDeviceSlots> device_slots_;  // null: no device memory of the peer
   std::string peer_address_ ABSL_GUARDED_BY(mutex_);
   std::deque<grpc::ByteBuffer> outbox_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

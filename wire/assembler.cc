@@ -41,7 +41,8 @@ absl::Status Assembler::Begin(const PayloadChunk& first) {
   buffer_ = nullptr;
   if (first.message_bytes == 0) return absl::OkStatus();
   // An exact payload becomes a tensor where it lies; codecs read theirs in the host's memory.
-  const bool on_device = options_.copies != nullptr && first.is_direct && message_.codec.is_exact();
+  const bool on_device =
+      options_.copies != nullptr && first.place != PayloadPlace::kHost && message_.codec.is_exact();
   Device* const host = options_.host != nullptr ? options_.host : CpuDevice();
   ASSIGN_OR_RETURN(buffer_,
                    Buffer::Allocate(on_device ? options_.device : host, first.message_bytes));
@@ -74,7 +75,9 @@ absl::Status Assembler::Submit(PayloadChunk chunk, uint8_t* to) {
     queue_.reset(made);
   }
   const ByteSpan from = chunk.payload[0];
-  RETURN_IF_ERROR(ToStatus(queue_->SubmitFromHost(to, from.data(), from.size())));
+  RETURN_IF_ERROR(ToStatus(chunk.place == PayloadPlace::kDevice
+                               ? queue_->SubmitFromShared(to, from.data(), from.size())
+                               : queue_->SubmitFromHost(to, from.data(), from.size())));
   copied_.push_back(std::move(chunk));
   return AwaitAllBut(kCopiesUnderWay);
 }
@@ -87,12 +90,21 @@ absl::Status Assembler::CopyByHost(const PayloadChunk& chunk, uint8_t* to) {
   return ToStatus(options_.device->CopyFromHost(to, copy->data(), bytes));
 }
 
+// Copies a chunk of a message that is gathered on the host. What comes from a device is summed
+// after it has come, too.
+absl::Status Assembler::GatherOnHost(const PayloadChunk& chunk, uint8_t* to) {
+  if (chunk.place != PayloadPlace::kDevice) return CheckSum(chunk, SumAndCopy(chunk, to));
+  const ByteSpan from = chunk.payload[0];
+  RETURN_IF_ERROR(ToStatus(options_.device->CopyToHost(to, from.data(), from.size())));
+  return CheckSum(chunk, Crc32c(to, from.size()));
+}
+
 absl::Status Assembler::Gather(PayloadChunk chunk) {
   if (buffer_ == nullptr) return CheckSum(chunk, /*crc=*/0);
   uint8_t* const to = static_cast<uint8_t*>(buffer_->data()) + filled_;
   filled_ += PayloadBytes(chunk);
-  if (message_.payload.device == nullptr) return CheckSum(chunk, SumAndCopy(chunk, to));
-  return chunk.is_direct ? Submit(std::move(chunk), to) : CopyByHost(chunk, to);
+  if (message_.payload.device == nullptr) return GatherOnHost(chunk, to);
+  return chunk.place == PayloadPlace::kHost ? CopyByHost(chunk, to) : Submit(std::move(chunk), to);
 }
 
 absl::StatusOr<std::optional<Message>> Assembler::Add(PayloadChunk chunk) {

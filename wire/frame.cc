@@ -85,16 +85,25 @@ absl::Status Truncated(const char* what, uint64_t wanted, uint64_t left) {
       absl::StrCat("frame ends in ", what, ": ", left, " bytes left, want ", wanted));
 }
 
-// Reads scattered bytes from front to back, never past their end.
+// Reads scattered bytes from front to back, never past their end, and nothing of the last
+// `unreadable` bytes.
 class Cursor {
  public:
-  explicit Cursor(absl::Span<const ByteSpan> parts) : parts_(parts) {
+  Cursor(absl::Span<const ByteSpan> parts, uint64_t unreadable)
+      : parts_(parts), unreadable_(unreadable) {
     for (ByteSpan part : parts) left_ += part.size();
   }
   uint64_t left() const { return left_; }
 
-  // Appends the next `size` bytes to *spans.
+  // Appends the next `size` bytes, which may be read, to *spans.
   absl::Status Take(const char* what, uint64_t size, ByteSpans* spans) {
+    const uint64_t readable = left_ > unreadable_ ? left_ - unreadable_ : 0;
+    if (size > readable) return Truncated(what, size, readable);
+    return TakeUnread(what, size, spans);
+  }
+
+  // Does the same with bytes of which some may be unreadable.
+  absl::Status TakeUnread(const char* what, uint64_t size, ByteSpans* spans) {
     if (size > left_) return Truncated(what, size, left_);
     left_ -= size;
     while (size > 0) {
@@ -143,6 +152,7 @@ class Cursor {
 
  private:
   absl::Span<const ByteSpan> parts_;
+  const uint64_t unreadable_;
   size_t offset_ = 0;  // within the first part
   uint64_t left_ = 0;
 };
@@ -156,7 +166,8 @@ size_t TotalBytes(const ByteSpans& spans) {
 // Collects the fields of one frame.
 class FrameReader {
  public:
-  explicit FrameReader(absl::Span<const ByteSpan> parts) : cursor_(parts) {}
+  FrameReader(absl::Span<const ByteSpan> parts, size_t unreadable_bytes)
+      : cursor_(parts, unreadable_bytes) {}
 
   absl::StatusOr<ParsedFrame> Read() {
     const uint64_t frame_bytes = cursor_.left();
@@ -183,7 +194,7 @@ class FrameReader {
         return cursor_.TakeFixed32("the header's checksum", &header_crc32c_);
       case kPayload:
         RETURN_IF_ERROR(Claim(field, wire, kLength));
-        return TakeLength("the payload", &frame_.payload);
+        return TakePayload();
       default:
         return Skip(field, wire);
     }
@@ -208,6 +219,12 @@ class FrameReader {
     uint64_t size = 0;
     RETURN_IF_ERROR(cursor_.TakeVarint(what, &size));
     return cursor_.Take(what, size, spans);
+  }
+
+  absl::Status TakePayload() {
+    uint64_t size = 0;
+    RETURN_IF_ERROR(cursor_.TakeVarint("the payload", &size));
+    return cursor_.TakeUnread("the payload", size, &frame_.payload);
   }
 
   absl::Status Skip(uint64_t field, Wire wire) {
@@ -312,8 +329,8 @@ uint64_t WireBytes(const MessageHeader& message, uint64_t payload_bytes, uint64_
   return wire_bytes;
 }
 
-absl::StatusOr<ParsedFrame> ParseFrame(absl::Span<const ByteSpan> parts) {
-  return FrameReader(parts).Read();
+absl::StatusOr<ParsedFrame> ParseFrame(absl::Span<const ByteSpan> parts, size_t unreadable_bytes) {
+  return FrameReader(parts, unreadable_bytes).Read();
 }
 
 }  // namespace thinwire

@@ -69,7 +69,9 @@ struct ParsedFrame {
 // Parses the frame whose bytes are the concatenation of `parts`. Fields may come in any order and
 // unknown ones are skipped; unlike stock protobuf, a repeated field is refused. InvalidArgument if
 // the frame is malformed or over a limit, DataLoss if the header's checksum differs. The payload's
-// checksum is left to the reader of the payload.
-absl::StatusOr<ParsedFrame> ParseFrame(absl::Span<const ByteSpan> parts);
+// checksum is left to the reader of the payload. The last `unreadable_bytes` are never read; unless
+// all of them are the payload's, the frame is malformed.
+absl::StatusOr<ParsedFrame> ParseFrame(absl::Span<const ByteSpan> parts,
+                                       size_t unreadable_bytes = 0);
 
 }  // namespace thinwire

@@ -17,6 +17,13 @@ namespace thinwire {
 // Returns "cut layer1, from stage 2 (10.0.0.7:4700): ", with which every error of a link begins.
 std::string LinkPrefix(const LinkOptions& options);
 
+// Where the bytes of a payload are.
+enum class PayloadPlace {
+  kHost,    // in memory that the host copies
+  kLocked,  // in pages of the host that the device of LinkOptions copies itself
+  kDevice,  // in memory that this device reads, and the host cannot
+};
+
 // A checked frame in our own types; its header need not be read again.
 struct PayloadChunk {
   std::optional<MessageHeader> message;  // set in the first chunk of a message
@@ -24,10 +31,9 @@ struct PayloadChunk {
   uint32_t index = 0, count = 1;         // among the message's chunks
   ByteSpans payload;                     // as in ParsedFrame
   uint32_t payload_crc32c = 0;           // the checksum that it should have
-  // Both are filled in by the transport: the owner that keeps the payload alive, and whether the
-  // device of LinkOptions copies the payload from where it is.
+  // Both are filled in by the transport: the owner that keeps the payload alive, and where it is.
   std::shared_ptr<const void> owner;
-  bool is_direct = false;
+  PayloadPlace place = PayloadPlace::kHost;
 
   bool is_last() const { return index + 1 == count; }
 };

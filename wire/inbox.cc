@@ -13,18 +13,31 @@ Inbox::Inbox(const LinkOptions& options)
     : options_(options), checker_(options), assembler_(options) {}
 
 absl::StatusOr<PayloadChunk> Inbox::Check(const IncomingFrame& frame) {
-  const absl::StatusOr<ParsedFrame> parsed = ParseFrame(frame.parts);
+  const bool is_unreadable = frame.place == PayloadPlace::kDevice;
+  const absl::StatusOr<ParsedFrame> parsed =
+      ParseFrame(frame.parts, is_unreadable ? frame.parts.back().size() : 0);
   if (!parsed.ok()) {
     return absl::Status(parsed.status().code(),
                         absl::StrCat(LinkPrefix(options_), parsed.status().message()));
   }
   ASSIGN_OR_RETURN(PayloadChunk chunk, checker_.Check(*parsed));
   chunk.owner = frame.owner;
-  // A device may copy only from where the payload should begin, not from wherever the peer's frame
-  // says.
-  chunk.is_direct = frame.is_direct && chunk.payload.size() == 1 &&
-                    chunk.payload[0].data() == frame.parts.back().data();
+  ASSIGN_OR_RETURN(chunk.place, PlaceOf(chunk, frame));
   return chunk;
+}
+
+// A device may copy only from where the payload should begin, not from wherever the peer's frame
+// says.
+absl::StatusOr<PayloadPlace> Inbox::PlaceOf(const PayloadChunk& chunk,
+                                            const IncomingFrame& frame) const {
+  if (frame.place == PayloadPlace::kHost) return PayloadPlace::kHost;
+  const bool begins_there =
+      chunk.payload.size() == 1 && chunk.payload[0].data() == frame.parts.back().data();
+  if (begins_there) return frame.place;
+  if (frame.place == PayloadPlace::kLocked) return PayloadPlace::kHost;
+  return absl::InvalidArgumentError(absl::StrCat(
+      LinkPrefix(options_), "a payload in memory of the device, of which the frame has ",
+      chunk.payload.size(), " parts, want one that begins there"));
 }
 
 absl::Status Inbox::Enqueue(Arrived arrived) {

@@ -28,8 +28,8 @@ namespace thinwire {
 // The bytes of one frame, wherever they are.
 struct IncomingFrame {
   ByteSpans parts;
-  std::shared_ptr<const void> owner;  // keeps `parts` alive
-  bool is_direct = false;             // for the last part: as in PayloadChunk
+  std::shared_ptr<const void> owner;         // keeps `parts` alive
+  PayloadPlace place = PayloadPlace::kHost;  // of the last part; the others are the host's
 };
 
 class Inbox {
@@ -60,6 +60,7 @@ class Inbox {
   };
 
   absl::StatusOr<PayloadChunk> Check(const IncomingFrame& frame);
+  absl::StatusOr<PayloadPlace> PlaceOf(const PayloadChunk& chunk, const IncomingFrame& frame) const;
   absl::Status Enqueue(Arrived arrived);
   absl::Status EndMet() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Overdue(const std::string& waiting) const;

@@ -39,8 +39,8 @@ struct LinkOptions {
   // Allocates the host memory in which received payloads are gathered; null: CpuDevice() does.
   Device* host = nullptr;
   // The device of the tensors and its copies to shared memory, if it has such. Exact messages may
-  // then be sent from its memory, and those received through shared memory are gathered there. If
-  // both are null, all is done on the host.
+  // then be sent from its memory, and those received through memory of both ends are gathered
+  // there. If both are null, all is done on the host.
   Device* device = nullptr;
   DirectCopies* copies = nullptr;
   // How long Send may wait for room in shared memory. What finds no room goes through the socket.
@@ -52,7 +52,8 @@ struct LinkOptions {
 // The way that a payload's chunk takes, from fastest to slowest.
 enum class Way {
   kMemory,        // stays where it is, within a process
-  kDeviceCopies,  // a device copies it to shared memory
+  kDeviceSlots,   // a device copies it to memory of the peer's device
+  kDeviceCopies,  // a device copies it to shared memory of the host
   kHostCopies,    // the CPU copies it to shared memory
   kSocket,
 };

@@ -211,7 +211,8 @@ class OneWay final : public Link {
 
 TEST_P(BoundaryTest, ATraceSaysWhichWayAMessageTook) {
   for (const auto& [way, name] :
-       {std::pair(Way::kMemory, "send"), std::pair(Way::kDeviceCopies, "send device_copies"),
+       {std::pair(Way::kMemory, "send"), std::pair(Way::kDeviceSlots, "send device_slots"),
+        std::pair(Way::kDeviceCopies, "send device_copies"),
         std::pair(Way::kHostCopies, "send host_copies"), std::pair(Way::kSocket, "send socket")}) {
     OneWay link(way);
     spec_.trace = std::make_shared<StepTrace>(1, 1, 10);

@@ -21,6 +21,8 @@ const char* SliceNameOf(Way way) {
   switch (way) {
     case Way::kMemory:
       return "send";
+    case Way::kDeviceSlots:
+      return "send device_slots";
     case Way::kDeviceCopies:
       return "send device_copies";
     case Way::kHostCopies:

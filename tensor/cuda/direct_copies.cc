@@ -6,6 +6,7 @@
 
 #include "tensor/cuda/crc32c.h"
 #include "tensor/cuda/error.h"
+#include "tensor/cuda/peer_memory.h"
 #include "tensor/cuda/poll.h"
 #include "tensor/cuda/relaxed_capture.h"
 
@@ -32,6 +33,12 @@ class CudaCopyQueue final : public CopyQueue {
   Error SubmitFromHost(void* own, const void* host, size_t bytes) override {
     return Submit(own, host, own, bytes, cudaMemcpyHostToDevice);
   }
+  Error SubmitToShared(void* shared, const void* own, size_t bytes) override {
+    return Submit(shared, own, own, bytes, cudaMemcpyDeviceToDevice);
+  }
+  Error SubmitFromShared(void* own, const void* shared, size_t bytes) override {
+    return Submit(own, shared, own, bytes, cudaMemcpyDeviceToDevice);
+  }
 
   Error Await(uint32_t* crc32c) override {
     const Copy copy = submitted_.front();
@@ -51,7 +58,7 @@ class CudaCopyQueue final : public CopyQueue {
     size_t bytes = 0;
   };
 
-  // Submits a copy; `own` is the one of `to` and `from` that is device memory.
+  // Submits a copy; `own` is the one of `to` and `from` that no other process has.
   Error Submit(void* to, const void* from, const void* own, size_t bytes, cudaMemcpyKind kind) {
     if (idle_.empty()) RETURN_ERROR(AddIdle());
     Copy& copy = idle_.back();
@@ -100,7 +107,7 @@ class CudaCopyQueue final : public CopyQueue {
 
 class CudaDirectCopies final : public DirectCopies {
  public:
-  explicit CudaDirectCopies(CudaDevice* device) : device_(device) {}
+  explicit CudaDirectCopies(CudaDevice* device) : device_(device), peer_memory_(device) {}
 
   Error LockPages(void* memory, size_t bytes) override {
     cudaStream_t stream;
@@ -122,8 +129,11 @@ class CudaDirectCopies final : public DirectCopies {
     return Error{};
   }
 
+  PeerMemory* peer_memory() override { return &peer_memory_; }
+
  private:
   CudaDevice* const device_;
+  CudaPeerMemory peer_memory_;
 };
 
 }  // namespace

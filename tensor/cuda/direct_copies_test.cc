@@ -182,6 +182,42 @@ TEST_F(DirectCopiesTest, AQueueThatEndsHasCopied) {
   EXPECT_EQ(std::memcmp(pages.data(), bytes.data(), kPage), 0);
 }
 
+TEST_F(DirectCopiesTest, CopiesBetweenMemoryForPeersAndTheDevice) {
+  void* shared = nullptr;
+  PeerMemoryHandle handle;
+  ASSERT_OK(copies_->peer_memory()->Allocate(kPage, &shared, &handle));
+  auto* const slot = static_cast<uint8_t*>(shared);
+  const std::vector<uint8_t> bytes = RandomBytes(kPage - 5, 6);
+  ASSERT_OK(queue_->SubmitToShared(slot, Sent(bytes), bytes.size()));
+  EXPECT_EQ(Awaited(), Crc32c(bytes.data(), bytes.size()));
+  uint8_t* const back = Allocate(bytes.size());
+  ASSERT_OK(queue_->SubmitFromShared(back, slot, bytes.size()));
+  EXPECT_EQ(Awaited(), Crc32c(bytes.data(), bytes.size()));
+  EXPECT_EQ(Read(back, bytes.size()), bytes);
+  copies_->peer_memory()->Free(shared);
+}
+
+// CUDA leaves undefined what becomes of memory that is freed while a peer has it open.
+TEST_F(DirectCopiesTest, MemoryForPeersIsKeptForTheNext) {
+  PeerMemory* const memory = copies_->peer_memory();
+  void *small = nullptr, *large = nullptr, *next = nullptr;
+  PeerMemoryHandle of_small, of_large, of_next;
+  ASSERT_OK(memory->Allocate(100, &small, &of_small));
+  ASSERT_OK(memory->Allocate(9 << 20, &large, &of_large));
+  memory->Free(large);
+  memory->Free(small);
+  ASSERT_OK(memory->Allocate(200, &next, &of_next));
+  EXPECT_EQ(next, small);
+  EXPECT_EQ(std::memcmp(of_next.bytes, of_small.bytes, PeerMemoryHandle::kBytes), 0);
+  memory->Free(next);
+}
+
+TEST_F(DirectCopiesTest, WhatIsNoHandleOpensNothing) {
+  void* opened = nullptr;
+  const Error error = copies_->peer_memory()->Open(PeerMemoryHandle(), &opened);
+  EXPECT_THAT(std::string(error.message), HasSubstr("cudaIpcOpenMemHandle"));
+}
+
 TEST_F(DirectCopiesTest, PagesThatAreLockedAreRefused) {
   const Pages pages(2 * kPage);
   ASSERT_OK(copies_->LockPages(pages.data(), 2 * kPage));

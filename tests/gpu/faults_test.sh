@@ -36,7 +36,7 @@ says() {
 
 # A kernel that cannot be launched at all is no fault of ours, and nothing else is worth its time.
 wrap kernel_probe_emulated tests/gpu <<<'export THINWIRE_EMULATED_DEVICES=0'
-for program in thinwire:coordinator step_bench:tests twins:tests/gpu \
+for program in thinwire:coordinator step_bench:tests message_bench:tests twins:tests/gpu \
     device_tests_emulated:tests/gpu codec_bench_emulated:compress/cuda stage_server:stage_server; do
   wrap "${program%:*}" "${program#*:}" </dev/null
 done
@@ -66,6 +66,7 @@ EOF
 sed -i "2i OUT=$work/runs" "$root/thinwire"
 wrap stage_server stage_server <<<'[[ -z ${STAGES_CRASH:-} ]] || { echo "a stage lost its GPU" >&2; kill -SEGV $$; }'
 wrap codec_bench_emulated compress/cuda <<<'export THINWIRE_EMULATED_MEMORY=1000'
+wrap message_bench tests <<<'export THINWIRE_EMULATED_DEVICES=0'
 wrap step_bench tests <<<'echo "step_bench: a plan of 64 channels failed" >&2; exit 9'
 cat >"$work/bin/compute-sanitizer" <<'EOF'
 #!/bin/sh
@@ -77,7 +78,7 @@ EOF
 chmod +x "$work/bin/compute-sanitizer"
 run "$work/console"
 check 'every part fails' contains "$work/console.end" \
-  '^FAILED: device, twins, device_tests, parity, n_stages, language, mixed, timeline, codecs, step_gpt2, step_bf16_512, four_stages, step_bf16_100, step_tf32_512, sanitizer, quickstart,'
+  '^FAILED: device, twins, device_tests, parity, n_stages, language, mixed, messages, timeline, codecs, step_gpt2, step_bf16_512, four_stages, step_bf16_100, step_tf32_512, sanitizer, quickstart,'
 says device '^== device failed: thinwire: exit [0-9]+: .*no memory for'
 says twins '^== twins failed: [0-9]+ tests failed: CudaCastTest' '^-- CudaCastTest.*:$' 'no memory for [0-9]+ bytes'
 says device_tests '^-- CudaDeviceTest.SaysWhatItIs:$' 'device_tests_emulated ended in this test: SIGABRT' 'sideways'
@@ -88,6 +89,7 @@ says mixed '^== mixed failed: thinwire: exit 3: the reason, on standard output /
 says quickstart '^== quickstart failed: .*optimizer.lr.*fast'
 says four_stages '^== four_stages failed: .*stage' 'a stage lost its GPU'
 says codecs '^== codecs failed: codec_bench_emulated: exit 1: .*no memory for'
+says messages '^== messages failed: message_bench: exit 1: '
 says step '^== step_bf16_512 failed: .*exit 9: step_bench: a plan of 64 channels failed'
 says sanitizer '^== sanitizer failed: racecheck: Error: Race reported between Write access at SumInOrder'
 check 'what failed ran again alone' contains "$work/console" '^-- alone, with CUDA_LAUNCH_BLOCKING=1: '

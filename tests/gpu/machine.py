@@ -4,8 +4,8 @@ import re
 
 from session import Failed, Unusable
 
-PROGRAMS = ("libthinwire_cuda.so", "stage_server", "step_bench", "twins", "device_tests",
-            "codec_bench")
+PROGRAMS = ("libthinwire_cuda.so", "stage_server", "step_bench", "message_bench", "twins",
+            "device_tests", "codec_bench")
 
 
 def look(session, results):

@@ -249,6 +249,8 @@ PARTS = [
     Part("n_stages", 60, "N stages are one stage, bit for bit", n_stages, most=150),
     Part("language", 30, "a small GPT-2 trains as on the CPU", language, most=60),
     Part("mixed", 30, "GPUs and CPUs in one pipeline", mixed, most=60),
+    Part("messages", 20, "a message between two processes' GPUs, by each way", speed.messages,
+         most=60),
     Part("timeline", 20, "a step's kernels by time", timeline.timeline(
         {"ResNet-18 at batch 512": ["--batch", 512], "GPT-2": ["--batch", 8, *speed.GPT2]}
     ), most=60),

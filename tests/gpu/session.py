@@ -16,6 +16,7 @@ PROGRAMS = {
     "thinwire": "coordinator",
     "stage_server": "stage_server",
     "step_bench": "tests",
+    "message_bench": "tests",
     "twins": "tests/gpu",
     "device_tests": "tests/gpu",
     "kernel_probe": "tests/gpu",

@@ -45,6 +45,17 @@ def has_pytorch(session):
     return session.run([sys.executable, "-c", "import torch"], may_fail=True).status == 0
 
 
+def messages(session, _):
+    """An exact message from one process' GPU to another's, by each way of a link on one host."""
+    sizes = ["--bytes", 1 << 16, "--rounds", 3, "--warmup", 1] if session.rehearse else []
+    lines = json_lines(session.run([session.program("message_bench"), "--cuda_plugin",
+                                    session.plugin, *sizes]).out)
+    figures = [figure(f"{line['bytes'] / 1e6:.1f} MB, {line['way']}" +
+                      ("" if line["went"] == line["way"] else f" (went by {line['went']})"),
+                      1e3 * line["median_seconds"], "ms") for line in lines]
+    return {"figures": figures, "numbers": lines}
+
+
 def codecs(session, _):
     """Every codec from device memory to device memory, as a share of the card's copies."""
     sizes = ["--mib", "512"]

@@ -1,6 +1,8 @@
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <functional>
@@ -450,6 +452,86 @@ TEST(DeviceTest, CountsAndDescribes) {
   ASSERT_EQ(cudaGetDeviceProperties(&properties, 1), cudaSuccess);
   EXPECT_STREQ(properties.name, "emulated GPU");
   unsetenv("THINWIRE_EMULATED_DEVICES");
+}
+
+// Runs in another process and returns its exit status.
+int InAnotherProcess(const std::function<int()>& run) {
+  const pid_t child = fork();
+  if (child == 0) _exit(run());
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+class IpcTest : public testing::Test {
+ protected:
+  static constexpr size_t kBytes = 2 << 20;
+
+  IpcTest() {
+    EXPECT_EQ(cudaMalloc(&memory_, kBytes), cudaSuccess);
+    EXPECT_EQ(cudaMemset(memory_, 7, kBytes), cudaSuccess);
+    EXPECT_EQ(cudaIpcGetMemHandle(&handle_, memory_), cudaSuccess);
+  }
+  ~IpcTest() override {
+    if (memory_ != nullptr) EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+  }
+  static cudaError_t Open(const cudaIpcMemHandle_t& handle, void** opened) {
+    return cudaIpcOpenMemHandle(opened, handle, cudaIpcMemLazyEnablePeerAccess);
+  }
+
+  char* memory_ = nullptr;
+  cudaIpcMemHandle_t handle_ = {};
+};
+
+TEST_F(IpcTest, AnotherProcessHasTheSameMemory) {
+  const int status = InAnotherProcess([this] {
+    void* opened = nullptr;
+    if (Open(handle_, &opened) != cudaSuccess) return 1;
+    char* const bytes = static_cast<char*>(opened);
+    if (bytes[0] != 7 || bytes[kBytes - 1] != 7) return 2;
+    if (cudaMemset(bytes + kBytes - 10, 8, 10) != cudaSuccess) return 3;
+    if (cudaMemset(bytes + kBytes - 10, 8, 11) != cudaErrorInvalidValue) return 4;
+    if (cudaFree(opened) != cudaErrorInvalidValue) return 5;
+    return cudaIpcCloseMemHandle(opened) == cudaSuccess ? 0 : 6;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(memory_[kBytes - 11], 7);
+  EXPECT_EQ(memory_[kBytes - 10], 8);
+}
+
+TEST_F(IpcTest, OpenedTwiceItIsClosedTwice) {
+  const int status = InAnotherProcess([this] {
+    void *first = nullptr, *second = nullptr;
+    if (Open(handle_, &first) != cudaSuccess || Open(handle_, &second) != cudaSuccess) return 1;
+    if (first != second || cudaIpcCloseMemHandle(first) != cudaSuccess) return 2;
+    if (static_cast<char*>(second)[0] != 7) return 3;
+    if (cudaIpcCloseMemHandle(first) != cudaSuccess) return 4;
+    return cudaIpcCloseMemHandle(first) == cudaErrorInvalidValue ? 0 : 5;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(IpcTest, FreedMemoryCannotBeOpened) {
+  EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+  memory_ = nullptr;
+  const int status = InAnotherProcess([this] {
+    void* opened = nullptr;
+    return Open(handle_, &opened) == cudaErrorMapBufferObjectFailed ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(IpcTest, WhatItIsNotForIsRefused) {
+  void* opened = nullptr;
+  EXPECT_EQ(Open(handle_, &opened), cudaErrorDeviceUninitialized);  // in the same process
+  EXPECT_EQ(Open({}, &opened), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle_, memory_ + 256), cudaErrorInvalidValue);
+  OnDevice<int> small(Counting(64));
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle_, small.get()), cudaErrorInvalidValue);
+  setenv("THINWIRE_EMULATED_IPC", "0", /*overwrite=*/1);
+  EXPECT_EQ(cudaIpcGetMemHandle(&handle_, memory_), cudaErrorNotSupported);
+  EXPECT_EQ(Open(handle_, &opened), cudaErrorNotSupported);
+  unsetenv("THINWIRE_EMULATED_IPC");
 }
 
 TEST(ThreadsTest, HostThreadsRunKernelsAtOnce) {

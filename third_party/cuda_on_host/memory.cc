@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "third_party/cuda_on_host/device.h"
+#include "third_party/cuda_on_host/ipc.h"
 #include "third_party/cuda_on_host/queue.h"
 #include "third_party/cuda_on_host/stream.h"
 
@@ -22,12 +23,21 @@ namespace {
 constexpr int kMostDevices = 16;
 constexpr size_t kAlignment = 256;
 
+enum class Origin {
+  kHeap,
+  kPages,       // of NewPages
+  kRegistered,  // the caller's memory
+  kOpened,      // another process'
+};
+
 struct Allocation {
   size_t bytes;
   cudaMemoryType type;
   int device;
-  bool leaving;             // freed, but its stream has not come to that yet
-  bool registered = false;  // the caller's memory, which was registered
+  bool leaving;  // freed, but its stream has not come to that yet
+  Origin origin;
+
+  bool is_ours() const { return origin == Origin::kHeap || origin == Origin::kPages; }
 };
 
 struct PerDevice {
@@ -42,33 +52,42 @@ std::array<PerDevice, kMostDevices> per_device;  // guarded by mutex
 
 uintptr_t Address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
+void* FromHeap(size_t bytes) {
+  void* memory = nullptr;
+  return posix_memalign(&memory, kAlignment, bytes) == 0 ? memory : nullptr;
+}
+
 // Returns a new block, or null when the device has not that many bytes left.
-void* Take(size_t bytes, cudaMemoryType type, int device) {
+void* Take(size_t bytes, cudaMemoryType type, int device, Origin origin) {
   std::lock_guard<std::mutex> lock(mutex);
   PerDevice& of = per_device[device];
   const bool counted = type == cudaMemoryTypeDevice;
   if (counted && (of.used > DeviceMemoryBytes() || bytes > DeviceMemoryBytes() - of.used)) {
     return nullptr;
   }
-  void* memory = nullptr;
-  if (posix_memalign(&memory, kAlignment, bytes) != 0) return nullptr;
+  void* const memory = origin == Origin::kPages ? NewPages(bytes) : FromHeap(bytes);
+  if (memory == nullptr) return nullptr;
   memset(memory, 0xff, bytes);  // NaNs, so that reads before writes show
-  allocations[Address(memory)] = {bytes, type, device, false, false};
+  allocations[Address(memory)] = {bytes, type, device, false, origin};
   if (counted) of.used += bytes;
   if (of.used > of.most_used) of.most_used = of.used;
   return memory;
 }
 
 void Release(void* memory) {
+  Allocation released;
   {
     std::lock_guard<std::mutex> lock(mutex);
     const auto found = allocations.find(Address(memory));
-    if (found->second.type == cudaMemoryTypeDevice) {
-      per_device[found->second.device].used -= found->second.bytes;
-    }
+    released = found->second;
+    if (released.type == cudaMemoryTypeDevice) per_device[released.device].used -= released.bytes;
     allocations.erase(found);
   }
-  free(memory);
+  if (released.origin == Origin::kPages) {
+    FreePages(memory, released.bytes);
+  } else {
+    free(memory);
+  }
 }
 
 // Marks a block as leaving. Returns false unless `memory` is a block of that type that nobody has
@@ -77,20 +96,21 @@ bool StartRelease(void* memory, cudaMemoryType type) {
   std::lock_guard<std::mutex> lock(mutex);
   const auto found = allocations.find(Address(memory));
   if (found == allocations.end() || found->second.type != type || found->second.leaving ||
-      found->second.registered) {
+      !found->second.is_ours()) {
     return false;
   }
   found->second.leaving = true;
   return true;
 }
 
-cudaError_t Allocate(void** memory, size_t bytes, cudaMemoryType type) {
+cudaError_t Allocate(void** memory, size_t bytes, cudaMemoryType type,
+                     Origin origin = Origin::kHeap) {
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
-  *memory = Take(bytes, type, CurrentDevice());
+  *memory = Take(bytes, type, CurrentDevice(), origin);
   if (*memory == nullptr) {  // tries again once all memory that was freed on streams is gone
     FinishEveryQueue();
-    *memory = Take(bytes, type, CurrentDevice());
+    *memory = Take(bytes, type, CurrentDevice(), origin);
   }
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
@@ -104,14 +124,14 @@ bool Register(void* memory, size_t bytes) {
     const auto& [address, allocation] = *std::prev(after);
     if (address + allocation.bytes > begin) return false;
   }
-  allocations[begin] = {bytes, cudaMemoryTypeHost, 0, false, true};
+  allocations[begin] = {bytes, cudaMemoryTypeHost, 0, false, Origin::kRegistered};
   return true;
 }
 
 bool IsRegistered(void* memory) {
   std::lock_guard<std::mutex> lock(mutex);
   const auto found = allocations.find(Address(memory));
-  return found != allocations.end() && found->second.registered;
+  return found != allocations.end() && found->second.origin == Origin::kRegistered;
 }
 
 void Unregister(void* memory) {
@@ -155,13 +175,33 @@ cudaMemoryType TypeOf(const void* begin, size_t bytes) {
              : cudaMemoryTypeUnregistered;
 }
 
+size_t BytesOfPages(void* begin) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto found = allocations.find(Address(begin));
+  const bool has_pages = found != allocations.end() && found->second.origin == Origin::kPages &&
+                         !found->second.leaving;
+  return has_pages ? found->second.bytes : 0;
+}
+
+void RecordOpened(void* memory, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  allocations[Address(memory)] = {bytes, cudaMemoryTypeDevice, CurrentDevice(), false,
+                                  Origin::kOpened};
+}
+
+void ForgetOpened(void* memory) {
+  std::lock_guard<std::mutex> lock(mutex);
+  allocations.erase(Address(memory));
+}
+
 }  // namespace cuda_on_host
 
 using namespace cuda_on_host;  // NOLINT: the functions below are CUDA's, in no namespace
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (UnsafeWhileCapturing()) return Noted(cudaErrorStreamCaptureUnsupported);
-  return Noted(Allocate(memory, bytes, cudaMemoryTypeDevice));
+  const Origin origin = bytes % kPagesBytes == 0 ? Origin::kPages : Origin::kHeap;
+  return Noted(Allocate(memory, bytes, cudaMemoryTypeDevice, origin));
 }
 
 cudaError_t cudaFree(void* memory) {

@@ -13,4 +13,10 @@ size_t DeviceMemoryBytes();
 // freed. Returns cudaMemoryTypeUnregistered if there is none.
 cudaMemoryType TypeOf(const void* begin, size_t bytes);
 
+// Returns the bytes of the block of NewPages that begins there; 0 if there is none.
+size_t BytesOfPages(void* begin);
+// Record memory of another process as the current device's, and forget it.
+void RecordOpened(void* memory, size_t bytes);
+void ForgetOpened(void* memory);
+
 }  // namespace cuda_on_host

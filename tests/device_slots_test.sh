@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# A run whose stages, in processes of their own, are on one emulated GPU: exact messages stay in its
+# memory, and numbers are those of a run that cannot share it.
+# usage: device_slots_test.sh THINWIRE STAGE_SERVER PLUGIN EXPERIMENT
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+source "$here/checks.sh"
+thinwire=$1 stage_server=$2 plugin=$3 experiment=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Messages of 20 KiB, and one codec whose first step is exact.
+settings=(epochs=2 data.limit=80 data.test_limit=20 data.batch_size=40 model.width=4
+          'pipeline={cuts: [layer1, layer2], microbatches: 2, threads: 1}' device=cuda
+          'compression.activations={codec: none}' 'compression.gradients={codec: topk, ratio: 0.2, feedback: ef}'
+          compression.warmup_steps=1)
+# train NAME ARGUMENTS...: a run into that folder; its output in NAME.log
+train() {
+  local name=$1 setting flags=()
+  shift
+  for setting in "${settings[@]}"; do flags+=(--set "$setting"); done
+  "$thinwire" run "$experiment" "${flags[@]}" --out "$work/$name" --stage_server "$stage_server" \
+    --cuda_plugin "$plugin" --trace steps=1..2 "$@" >"$work/$name.log" 2>&1
+}
+same() { python3 "$here/same_run.py" "$work/$1" "$work/$2"; }
+lacks() { ! grep -qE -- "$2" "$1"; }
+
+echo '== memory of one GPU in three processes'
+train shared
+check 'trains' equals $? 0
+check 'exact messages stay in it' contains "$work/shared/trace.json" 'send device_slots'
+check 'and none is copied to the host by it' lacks "$work/shared/trace.json" 'send device_copies'
+check 'and no log complains' lacks "$work/shared/logs/stage-1.log" "through the host's memory"
+
+echo '== a GPU whose memory cannot be shared'
+THINWIRE_EMULATED_IPC=0 train apart
+check 'trains' equals $? 0
+check 'exact messages go through the host' contains "$work/apart/trace.json" 'send device_copies'
+check 'and the log names the reason' contains "$work/apart/logs/stage-1.log" \
+  "cut layer[12]: messages between GPUs go through the host's memory: cudaIpcGetMemHandle.*operation not supported"
+check 'with the same numbers' same shared apart
+
+echo '== TCP'
+train tcp --set pipeline.transport=tcp
+check 'has the same numbers' same shared tcp
+
+exit "$failures"
