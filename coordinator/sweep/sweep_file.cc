@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "config/run_name.h"
 #include "config/overrides.h"
+#include "config/run_name.h"
 #include "config/yaml_tree.h"
 #include "proto/experiment.pb.h"
 
