@@ -52,6 +52,15 @@ TEST(ReplicasConfigTest, WithoutASectionThereIsOneReplica) {
   EXPECT_EQ(ReplicasFrom(With({"replicas.count=1"}))->count, 1);
 }
 
+TEST(ReplicasConfigTest, OneReplicaHasItsShareOfTheBatch) {
+  const Experiment e = With({"data.batch_size=42"});
+  EXPECT_EQ(ReplicasOf(e), 4u);
+  EXPECT_EQ(BatchMicrobatchesOf(e), 16u);
+  EXPECT_EQ(OfOneReplica(e).data().batch_size(), 11u);
+  EXPECT_EQ(ReplicasOf(OfOneReplica(e)), 1u);
+  EXPECT_EQ(OfOneReplica(OfOneReplica(e)).data().batch_size(), 11u);
+}
+
 TEST(ReplicasConfigTest, AnOverrideReplacesACodec) {
   const Experiment e =
       With({"replicas.contributions.codec=topk", "replicas.contributions.ratio=0.1"});

@@ -77,7 +77,8 @@ StageFlops MostFlops(const Partition& partition) {
 std::vector<int64_t> AutoSlices(const Experiment& experiment, const Partition& partition) {
   const uint32_t microbatches = experiment.pipeline().microbatches();
   const StageFlops flops = MostFlops(partition);
-  const double samples = static_cast<double>(experiment.data().batch_size()) / microbatches;
+  const double samples =
+      static_cast<double>(experiment.data().batch_size()) / BatchMicrobatchesOf(experiment);
   SequenceCost cost;  // in FLOPs
   cost.seconds = kPasses * samples * flops.all;
   cost.attention_share = flops.all > 0 ? flops.attention / flops.all : 0;

@@ -35,7 +35,7 @@ struct Smallest {
 absl::StatusOr<Smallest> SmallestOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   const int64_t batch = experiment.data().batch_size();
-  const int64_t microbatches = experiment.pipeline().microbatches();
+  const int64_t microbatches = BatchMicrobatchesOf(experiment);
   const int64_t train = Limited(data.train_samples, experiment.data().limit());
   const int64_t last = LastBatch(train, batch);
   const int64_t first = std::min(train, batch);

@@ -314,6 +314,18 @@ absl::StatusOr<DirectionSpec> DirectionFrom(const DirectionConfig& config, bool 
   return spec;
 }
 
+uint32_t ReplicasOf(const Experiment& experiment) {
+  return experiment.has_replicas() ? experiment.replicas().count() : 1;
+}
+
+Experiment OfOneReplica(const Experiment& experiment) {
+  const uint32_t replicas = ReplicasOf(experiment);
+  Experiment one = experiment;
+  one.clear_replicas();
+  one.mutable_data()->set_batch_size((experiment.data().batch_size() + replicas - 1) / replicas);
+  return one;
+}
+
 absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment) {
   ReplicasSpec spec;
   if (!experiment.has_replicas()) return spec;

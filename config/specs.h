@@ -75,6 +75,13 @@ const DirectionConfig& DirectionOf(const Experiment& experiment, const std::stri
 
 // Returns how replicas share and average; one replica where the experiment has no section for them.
 absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment);
+uint32_t ReplicasOf(const Experiment& experiment);  // their number
+// Returns the number of microbatches of all replicas.
+inline uint32_t BatchMicrobatchesOf(const Experiment& experiment) {
+  return ReplicasOf(experiment) * experiment.pipeline().microbatches();
+}
+// Returns the experiment of one replica by itself, with its samples of a batch.
+Experiment OfOneReplica(const Experiment& experiment);
 
 absl::StatusOr<ShuffleKind> ShuffleFrom(const Experiment& experiment);
 absl::StatusOr<AugmentKind> AugmentFrom(const Experiment& experiment);
@@ -84,7 +91,7 @@ absl::StatusOr<ScheduleKind> ScheduleFrom(const Experiment& experiment);
 // Returns the numbers of positions of each slice, in order, for a training sequence of `positions`;
 // empty if it is not cut. InvalidArgument unless they add up to `positions`.
 absl::StatusOr<std::vector<int64_t>> SlicesFrom(const Experiment& experiment, int64_t positions);
-// Returns the number of units of a whole batch: its microbatches, or their slices
+// Returns the number of units of a replica's part of a batch: its microbatches, or their slices
 // (schedule/schedule.h).
 uint32_t UnitsOf(const Experiment& experiment);
 absl::StatusOr<Recompute> RecomputeFrom(const Experiment& experiment);

@@ -57,7 +57,8 @@ Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 int
 
 // What the flags ask for, all of it right.
 struct Question {
-  Experiment experiment;
+  Experiment experiment;  // of one replica
+  uint32_t replicas = 1;
   PlanAssumptions assumptions;
   Candidates candidates;  // empty without a link rate
   Speeds speeds;          // those that need no measurement
@@ -96,6 +97,8 @@ absl::StatusOr<Question> Ask(const PlanFlags& flags) {
   Question question;
   ASSIGN_OR_RETURN(question.assumptions, AssumptionsFrom(flags.link_mbit, flags.network));
   ASSIGN_OR_RETURN(question.experiment, LoadExperiment(flags.experiment, flags.overrides));
+  question.replicas = ReplicasOf(question.experiment);
+  question.experiment = OfOneReplica(question.experiment);
   ASSIGN_OR_RETURN(question.speeds, GivenSpeeds(flags.speeds, question.experiment));
   ASSIGN_OR_RETURN(question.candidates, CandidatesOf(flags, question.experiment));
   RETURN_IF_ERROR(PlanState(question.experiment).status());
@@ -127,8 +130,13 @@ int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   const absl::StatusOr<Speeds> speeds = SpeedsFor(flags, *question, interruption);
   if (!speeds.ok() && interruption->seen()) return kExitInterrupted;
   if (!speeds.ok()) return Complain(speeds.status(), kExitFailed);
-  const absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
+  absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
   if (!plan.ok()) return Complain(plan.status(), kExitUsage);
+  if (question->replicas > 1) {
+    plan->warnings.push_back(absl::StrCat("Note: this is one of ", question->replicas,
+                                          " replicas, with its ", plan->batch_size,
+                                          " samples of a batch. What they exchange is not in it."));
+  }
   const auto choices = RankedChoices(question->candidates.all, question->assumptions, *speeds);
   if (!choices.ok()) return Complain(choices.status(), kExitUsage);
   const std::vector<std::string>& left_out = question->candidates.left_out;

@@ -118,6 +118,11 @@ absl::StatusOr<TuneQuestion> Ask(const TuneFlags& flags) {
   ASSIGN_OR_RETURN(question.assumptions, AssumptionsFrom(flags.link_mbit, flags.network));
   ASSIGN_OR_RETURN(question.experiment, LoadExperiment(flags.experiment, flags.overrides));
   const Experiment& experiment = question.experiment;
+  if (const uint32_t replicas = ReplicasOf(experiment); replicas > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("replicas.count: ", replicas,
+                     ", want 1: tune compares codecs at the cuts of one pipeline"));
+  }
   ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
   question.tokens = model.tokens;
   RETURN_IF_ERROR(CheckNumbers(flags, model.tokens));

@@ -60,7 +60,7 @@ absl::StatusOr<Sent> SentAt(const Experiment& experiment, const std::string& cut
 absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const DType compute, ComputeFrom(experiment));
-  const int64_t microbatches = experiment.pipeline().microbatches();
+  const int64_t microbatches = BatchMicrobatchesOf(experiment);
   const int64_t samples = (experiment.data().batch_size() + microbatches - 1) / microbatches;
   std::vector<Sent> all;
   for (const Cut& cut : partition.cuts) {

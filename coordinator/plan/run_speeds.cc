@@ -112,14 +112,14 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
               &speeds.blocks);
   }
   speeds.machine = MachineOf(summary);
-  speeds.samples_of_pass = segments[0].samples / (segments[0].steps * UnitsOf(ran));
+  speeds.samples_of_pass =
+      segments[0].samples / (segments[0].steps * ReplicasOf(ran) * UnitsOf(ran));
   for (const BoundaryRecord& boundary : summary.boundaries()) {
     for (const bool gradient : {false, true}) AddCoding(boundary, gradient, &speeds);
   }
-  speeds.compute_source =
-      absl::StrFormat("as %s took it, %d segments in microbatches of %d samples", name, count,
-                      (ran.data().batch_size() + ran.pipeline().microbatches() - 1) /
-                          ran.pipeline().microbatches());
+  speeds.compute_source = absl::StrFormat(
+      "as %s took it, %d segments in microbatches of %d samples", name, count,
+      (ran.data().batch_size() + BatchMicrobatchesOf(ran) - 1) / BatchMicrobatchesOf(ran));
   speeds.codec_source = absl::StrCat("those of ", name, " as it took them");
   return speeds;
 }

@@ -37,7 +37,7 @@ bool IsMeasured(const DirectionSpec& does) {
 
 // Returns the number of samples in a largest microbatch.
 int64_t MicrobatchSamples(const Experiment& experiment) {
-  const int64_t microbatches = experiment.pipeline().microbatches();
+  const int64_t microbatches = BatchMicrobatchesOf(experiment);
   return (experiment.data().batch_size() + microbatches - 1) / microbatches;
 }
 

@@ -15,8 +15,8 @@ namespace {
 uint64_t CaptureHeaderBytes(const Experiment& experiment) {
   constexpr uint64_t kFileBytes = 1024, kTensorBytes = 256;
   const CaptureConfig& capture = experiment.capture();
-  const uint64_t tensors_of_cut =
-      uint64_t{UnitsOf(experiment)} * static_cast<uint64_t>(capture.what_size());
+  const uint64_t tensors_of_cut = uint64_t{ReplicasOf(experiment) * UnitsOf(experiment)} *
+                                  static_cast<uint64_t>(capture.what_size());
   uint64_t bytes = kFileBytes;
   for (const std::string& cut : capture.cuts()) {
     bytes += tensors_of_cut * (kTensorBytes + 2 * cut.size());  // twice, as names may be escaped

@@ -19,7 +19,7 @@ RunTrace EmptyTrace(const Experiment& experiment, const std::string& run, const 
   RunTrace trace;
   trace.run = run;
   trace.schedule = experiment.pipeline().schedule();
-  trace.microbatches = UnitsOf(experiment);
+  trace.microbatches = ReplicasOf(experiment) * UnitsOf(experiment);
   trace.cuts = CutNames(experiment);
   trace.steps = steps;
   trace.stages.resize(experiment.pipeline().stages());

@@ -39,9 +39,7 @@ struct StageTimes {
   // Returns 1 - (forward + backward) / step, like thinwire_pipeline_bubble_ratio.
   double bubble() const { return step > 0 ? 1 - (forward + backward) / step : 0; }
   // Returns the part of the step in which nothing ran on the GPU.
-  double device_idle() const {
-    return step > 0 ? std::max(0.0, 1 - (kernels + copies) / step) : 0;
-  }
+  double device_idle() const { return step > 0 ? std::max(0.0, 1 - (kernels + copies) / step) : 0; }
 };
 
 // Times of all stages.
