@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -217,6 +218,23 @@ TEST_F(DeviceTraceServiceTest, ADeviceThatCannotBeRecordedLeavesTheTraceOfThread
   EXPECT_EQ(plugin_.num_asked, 1);
   EXPECT_EQ(traced_.slices_size(), 6);  // of one microbatch
   for (const TraceSlice& slice : traced_.slices()) EXPECT_NE(slice.thread(), TraceSlice::DEVICE);
+}
+
+TEST_F(DeviceTraceServiceTest, AGpuIsRecordedByCupti) {
+  setenv("LD_LIBRARY_PATH", "tensor/cuda/fake_cupti", /*overwrite=*/1);
+  open_ = [](const BackendRequest& request) {
+    return OpenBackend(request, "backend/emulated/libthinwire_emulated.so");
+  };
+  overrides_ = {"device=cuda"};
+  TrainOnce(LeaseOf("one"));
+  std::vector<std::string> names;
+  for (const TraceSlice& slice : traced_.slices()) {
+    EXPECT_EQ(slice.step(), 2u);
+    if (slice.thread() == TraceSlice::DEVICE) names.push_back(slice.name());
+  }
+  EXPECT_THAT(names, testing::UnorderedElementsAre("kernel Softmax<float>", "kernel cutlass_gemm",
+                                                   "copy to_device", "clear", "copy to_host"));
+  EXPECT_EQ(traced_.dropped(), 3u);
 }
 
 TEST_F(DeviceTraceServiceTest, WithoutATraceNobodyAsksForARecorder) {

@@ -64,6 +64,13 @@ DeviceActivity KernelOf(const cupti::KernelRecord& kernel) {
   return activity;
 }
 
+// Says what CuptiPaths are, in fewer words than a list; what may be long stands last.
+std::string Sought(const CuptiPlaces& places) {
+  return std::string("no ") + kLibrary + " is in " + places.beside +
+         " or its lib, in lib64 or extras/CUPTI/lib64 of " + places.cuda_home +
+         ", nor in or near LD_LIBRARY_PATH=" + places.library_path;
+}
+
 }  // namespace
 
 std::vector<std::string> CuptiPaths(const CuptiPlaces& places) {
@@ -86,14 +93,11 @@ Cupti* Cupti::Open(std::string* why) {
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
   if (opened != nullptr) return opened;
-  *why = std::string("no ") + kLibrary + " is found:";
-  for (const std::string& path : CuptiPaths({OwnFolder(), Variable("LD_LIBRARY_PATH", ""),
-                                             Variable("CUDA_HOME", "/usr/local/cuda")})) {
+  const CuptiPlaces places = {OwnFolder(), Variable("LD_LIBRARY_PATH", ""),
+                              Variable("CUDA_HOME", "/usr/local/cuda")};
+  for (const std::string& path : CuptiPaths(places)) {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      *why += " " + path;
-      continue;
-    }
+    if (library == nullptr) continue;
     auto* const found = new Cupti;  // never deleted, as CUPTI may call it
     const std::string missing = found->FindFunctions(library);
     if (missing.empty()) return opened = found;
@@ -101,6 +105,7 @@ Cupti* Cupti::Open(std::string* why) {
     *why = path + ": has no " + missing;
     return nullptr;
   }
+  *why = Sought(places);
   return nullptr;
 }
 
