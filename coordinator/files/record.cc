@@ -98,6 +98,10 @@ std::string Line(const char* type, const Json& fields) {
 
 }  // namespace
 
+std::string UtcNow() {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
+}
+
 absl::Status CheckRecorded(const std::string& dir) {
   const absl::Status is_there = ReadFile(dir + "/experiment.yaml").status();
   if (is_there.ok()) return is_there;

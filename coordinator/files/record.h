@@ -29,6 +29,9 @@
 
 namespace thinwire {
 
+// Returns the time now as summaries, manifests and events have it: "2026-01-31T23:59:59Z".
+std::string UtcNow();
+
 // Returns NotFound, with the reason, if no run is recorded in `dir`.
 absl::Status CheckRecorded(const std::string& dir);
 

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "base/status.h"
+#include "coordinator/files/record.h"
 
 namespace thinwire {
 namespace {
@@ -60,7 +60,7 @@ absl::Status Checkpointer::Hold(CheckpointManifest manifest, const Epochs& epoch
     return taken.status();
   }));
   manifest.set_format(kManifestFormat);
-  manifest.set_written(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()));
+  manifest.set_written(UtcNow());
   for (int stage = 0; stage < fleet_.size(); ++stage) {
     const TakeSnapshotResponse& taken = snapshots[static_cast<size_t>(stage)];
     for (int i = 0; i < taken.files_size(); ++i) {

@@ -31,7 +31,7 @@ struct CommonToGenerations {
 // nothing of other generations but the checkpoint that it begins with.
 class Generation {
  public:
-  // All that the arguments refer to outlives this object.
+  // Makes a generation. All that the arguments refer to outlives it.
   Generation(const CommonToGenerations& run, const GenerationStart& start)
       : experiment_(run.experiment),
         options_(run.options),

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "base/status.h"
+#include "coordinator/files/record.h"
 
 namespace thinwire {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 RunEvent EventNow(const char* type, const std::optional<FoundCheckpoint>& from) {
   RunEvent event;
   event.set_type(type);
-  event.set_time(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()));
+  event.set_time(UtcNow());
   event.set_step(from ? from->manifest.step() : 0);
   return event;
 }

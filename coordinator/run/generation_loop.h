@@ -31,7 +31,7 @@ class GenerationLoop {
   // Trains until the run ends or is interrupted, or until a stage is lost.
   using RunGeneration = std::function<absl::Status(const GenerationStart&)>;
 
-  // All arguments outlive this object. Of `options` it takes the checkpoints and the fleets.
+  // Takes the checkpoints and the fleets from `options`. All arguments outlive this object.
   GenerationLoop(const RunOptions& options, const RestartsConfig& restarts, RunGeneration run,
                  RunObserver* observer, Summary* summary)
       : options_(options),

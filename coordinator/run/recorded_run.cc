@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "base/text.h"
@@ -32,10 +31,6 @@
 
 namespace thinwire {
 namespace {
-
-std::string UtcNow() {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
-}
 
 // Returns where others find a server of ours: if it listens at all addresses, under this machine's
 // name.

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "config/experiment.h"
 #include "coordinator/files/json.h"
+#include "coordinator/files/record.h"
 #include "coordinator/files/summary.h"
 #include "coordinator/sweep/live_table.h"
 
@@ -22,10 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kDone = 0, kInterrupted = 130;  // exit codes of `thinwire run`
-
-std::string UtcNow() {
-  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
-}
 
 // Returns the runs' files. Half-written files of a killed server have another extension.
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& folder) {
