@@ -98,19 +98,24 @@ class Block {
  private:
   static void FiberMain(void*);
 
-  Fiber* FreeFiber();
-  void Resume(Fiber* fiber);
+  // Those that are not inlined have variables on the stack: red zones, sanitized, at each switch.
+  [[gnu::noinline]] void ShuffleSequence();
+  [[gnu::noinline]] Fiber* FreeFiber();
   void StartThreads();
-  bool ResumeReleased();
+  Fiber* NextFiber();
+  int NextReleased();
+  void SwitchToNext();
   void EnterThread(int index);
   // Counts the running thread in; returns when `members` threads have come.
   void Meet(Barrier* barrier, int members, const Site& site);
-  [[noreturn]] void Fail(const char* problem) const;
+  [[noreturn, gnu::noinline]] void Fail(const char* problem) const;
 
   const std::function<void()>& body_;
   const Order order_;
   std::minstd_rand generator_{1};
   std::vector<int> sequence_;  // order in which threads run from meeting to meeting
+  size_t num_passed_ = 0;      // of sequence_, since all have started
+  bool any_resumed_ = true;    // of those
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   Barrier barrier_;
@@ -118,7 +123,8 @@ class Block {
   size_t num_started_ = 0;
   size_t num_done_ = 0;
   int current_ = 0;
-  Fiber* fiber_ = nullptr;  // that of thread current_
+  Fiber host_;
+  Fiber* fiber_ = &host_;  // that of thread current_
 };
 thread_local Block* block = nullptr;
 
@@ -136,12 +142,10 @@ Block::Block(int num_threads, const std::function<void()>& body)
 void Block::Run() {
   for (Thread& thread : threads_) thread.state = Thread::kNotStarted;
   num_started_ = num_done_ = 0;
-  if (order_ == Order::kShuffle) std::shuffle(sequence_.begin(), sequence_.end(), generator_);
-  while (num_started_ < threads_.size()) Resume(FreeFiber());
-  while (num_done_ < threads_.size()) {
-    if (order_ == Order::kShuffle) std::shuffle(sequence_.begin(), sequence_.end(), generator_);
-    if (!ResumeReleased()) Fail("threads wait for others that do not come");
-  }
+  num_passed_ = threads_.size();
+  any_resumed_ = true;
+  if (order_ == Order::kShuffle) ShuffleSequence();
+  SwitchToNext();
 }
 
 void Block::FiberMain(void*) {
@@ -149,9 +153,11 @@ void Block::FiberMain(void*) {
   for (;;) {
     block->StartThreads();
     fibers.free.push_back(self);
-    self->Suspend();
+    block->SwitchToNext();
   }
 }
+
+void Block::ShuffleSequence() { std::shuffle(sequence_.begin(), sequence_.end(), generator_); }
 
 Fiber* Block::FreeFiber() {
   if (fibers.free.empty()) {
@@ -161,11 +167,6 @@ Fiber* Block::FreeFiber() {
   Fiber* const fiber = fibers.free.back();
   fibers.free.pop_back();
   return fiber;
-}
-
-void Block::Resume(Fiber* fiber) {
-  fiber_ = fiber;
-  fiber->Resume();
 }
 
 void Block::StartThreads() {
@@ -178,19 +179,40 @@ void Block::StartThreads() {
   }
 }
 
-// Resumes each thread whose meeting is complete. Returns false if there was none.
-bool Block::ResumeReleased() {
-  bool any = false;
-  for (const int index : sequence_) {
-    const Thread& thread = threads_[index];
-    if (thread.state != Thread::kWaiting || thread.barrier->generation == thread.generation) {
-      continue;
+// Returns the fiber that goes on: with threads that have not started, or with one whose meeting is
+// complete; when all are done, the host's.
+Fiber* Block::NextFiber() {
+  if (num_started_ < threads_.size()) return FreeFiber();
+  for (;;) {
+    if (const int index = NextReleased(); index >= 0) {
+      EnterThread(index);
+      return threads_[index].fiber;
     }
-    EnterThread(index);
-    Resume(thread.fiber);
-    any = true;
+    if (num_done_ == threads_.size()) return &host_;
+    if (!any_resumed_) Fail("threads wait for others that do not come");
+    if (order_ == Order::kShuffle) ShuffleSequence();
+    num_passed_ = 0;
+    any_resumed_ = false;
   }
-  return any;
+}
+
+// Returns the next of sequence_ that waits for a meeting that is complete; -1 at its end.
+int Block::NextReleased() {
+  while (num_passed_ < sequence_.size()) {
+    const int index = sequence_[num_passed_++];
+    const Thread& thread = threads_[index];
+    if (thread.state == Thread::kWaiting && thread.barrier->generation != thread.generation) {
+      any_resumed_ = true;
+      return index;
+    }
+  }
+  return -1;
+}
+
+void Block::SwitchToNext() {
+  Fiber* const last = fiber_;
+  fiber_ = NextFiber();
+  if (fiber_ != last) last->SwitchTo(fiber_);
 }
 
 void Block::EnterThread(int index) {
@@ -212,7 +234,7 @@ void Block::Meet(Barrier* barrier, int members, const Site& site) {
     barrier->arrived = 0;
     ++barrier->generation;
   }
-  fiber_->Suspend();  // also the last to come, so that all go on in the order of sequence_
+  SwitchToNext();  // also the last to come, so that all go on in the order of sequence_
 }
 
 int Block::MeetAll(const Site& site, bool predicate) {

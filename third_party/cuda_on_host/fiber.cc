@@ -22,8 +22,8 @@
 #endif
 
 // Switches stacks. Pushes the registers that a called function must preserve, stores the stack
-// pointer in *from (rdi), takes `to` (rsi) as the new one, and pops that stack's registers. The
-// last word popped is the address at which the other side called this function; it goes on there.
+// pointer in *from (rdi), takes `to` (rsi) as the new one, and pops that stack's registers. It
+// returns to where the other side called it: the same place, which the processor predicts.
 extern "C" __attribute__((visibility("hidden"))) void cuda_on_host_switch(void** from, void* to);
 asm(R"(
 .text
@@ -46,8 +46,7 @@ cuda_on_host_switch:
   popq %r12
   popq %rbx
   popq %rbp
-  popq %rcx
-  jmp *%rcx
+  ret
 .size cuda_on_host_switch,.-cuda_on_host_switch
 )");
 
@@ -73,7 +72,18 @@ void AfterSwitch(void*, const void**, size_t*) {}
 void ForgetPoison(void*, size_t) {}
 #endif
 
-thread_local Fiber* starting = nullptr;
+// Fiber that ran last and the one that runs; without constructors, so that a use does not ask.
+__thread Fiber* left = nullptr;
+__thread Fiber* entered = nullptr;
+
+// Stacks begin at different places in a page: the place chooses the set of the first cache in which
+// the same variable of each of a block's threads would drive those of the others out. The range is
+// eight pages for the sake of the sanitizer's shadow, an eighth as large.
+constexpr size_t kMostOffset = 32 << 10;
+size_t NextOffset() {
+  static __thread size_t offset = 0;
+  return offset = (offset + 576) % kMostOffset;  // 64 lines of a page, and as many of its shadow
+}
 
 }  // namespace
 
@@ -85,38 +95,35 @@ Fiber::Fiber(void (*run)(void*), void* argument) : run_(run), argument_(argument
     abort();
   }
   mapping_ = static_cast<char*>(memory);
+  bottom_ = mapping_ + kGuardBytes;
+  bytes_ = kStackBytes;
   // Lays the new stack out as cuda_on_host_switch leaves one: six registers, then the address to go
   // on at. The zero above stands where Start's return address would be. It ends the walk of a
   // debugger, and it aligns the stack as after a call.
-  void** top = reinterpret_cast<void**>(mapping_ + kGuardBytes + kStackBytes) - 8;
+  char* const end = mapping_ + kGuardBytes + kStackBytes - NextOffset();
+  void** top = reinterpret_cast<void**>(end) - 8;
   top[6] = reinterpret_cast<void*>(&Fiber::Start);
-  fiber_stack_ = top;
+  stack_pointer_ = top;
 }
 
 Fiber::~Fiber() {
+  if (mapping_ == nullptr) return;
   ForgetPoison(mapping_ + kGuardBytes, kStackBytes);
   munmap(mapping_, kGuardBytes + kStackBytes);
 }
 
 void Fiber::Start() {
-  Fiber* const self = starting;
-  AfterSwitch(nullptr, &self->host_bottom_, &self->host_bytes_);
-  self->run_(self->argument_);
+  AfterSwitch(nullptr, &left->bottom_, &left->bytes_);
+  entered->run_(entered->argument_);
   abort();
 }
 
-void Fiber::Resume() {
-  starting = this;
-  void* fake_stack = nullptr;
-  BeforeSwitch(&fake_stack, mapping_ + kGuardBytes, kStackBytes);
-  cuda_on_host_switch(&host_stack_, fiber_stack_);
-  AfterSwitch(fake_stack, nullptr, nullptr);
-}
-
-void Fiber::Suspend() {
-  BeforeSwitch(&fiber_fake_stack_, host_bottom_, host_bytes_);
-  cuda_on_host_switch(&fiber_stack_, host_stack_);
-  AfterSwitch(fiber_fake_stack_, &host_bottom_, &host_bytes_);
+void Fiber::SwitchTo(Fiber* next) {
+  left = this;
+  entered = next;
+  BeforeSwitch(&fake_stack_, next->bottom_, next->bytes_);
+  cuda_on_host_switch(&stack_pointer_, next->stack_pointer_);
+  AfterSwitch(fake_stack_, &left->bottom_, &left->bytes_);
 }
 
 }  // namespace cuda_on_host
