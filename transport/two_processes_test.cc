@@ -210,7 +210,7 @@ class DevicePayloadTest : public TwoProcessesTest {
       : memory_(*SharedMemory::Create(64 << 10)), frame_(ToFrames(Small(), 77, 5).front()) {}
 
   static Message Small(Direction direction = DIRECTION_ACTIVATION) {
-    Message message = TestMessage(direction, 50000);
+    Message message = TestMessage(direction, 50000, /*microbatch=*/kMessages);  // in no slot yet
     message.codec = CodecSpec();
     return message;
   }

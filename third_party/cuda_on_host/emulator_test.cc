@@ -473,7 +473,9 @@ class IpcTest : public testing::Test {
     EXPECT_EQ(cudaIpcGetMemHandle(&handle_, memory_), cudaSuccess);
   }
   ~IpcTest() override {
-    if (memory_ != nullptr) EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+    if (memory_ != nullptr) {
+      EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+    }
   }
   static cudaError_t Open(const cudaIpcMemHandle_t& handle, void** opened) {
     return cudaIpcOpenMemHandle(opened, handle, cudaIpcMemLazyEnablePeerAccess);
