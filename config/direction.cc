@@ -40,6 +40,30 @@ absl::Status ResolveFeedback(const std::string& path, bool gradient, DirectionCo
   return absl::OkStatus();
 }
 
+}  // namespace
+
+const BoundaryConfig& OwnOf(const CompressionConfig& compression, const std::string& cut) {
+  const auto found = compression.boundaries().find(cut);
+  return found == compression.boundaries().end() ? BoundaryConfig::default_instance()
+                                                 : found->second;
+}
+
+absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction) {
+  RETURN_IF_ERROR(ResolveChoice(path, direction));
+  if (!gradient) RETURN_IF_ERROR(CheckGradientOnly(path, *direction));
+  if (direction->has_on_nonfinite()) {
+    RETURN_IF_ERROR(CheckName(path + ".on_nonfinite", "policy", direction->on_nonfinite(),
+                              NamesOf(AllOnNonfinite())));
+  }
+  const absl::Status codec = CodecFrom(*direction).status();
+  if (!codec.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", codec.message()));
+  RETURN_IF_ERROR(CheckNoSilentField(path, *direction));
+  RETURN_IF_ERROR(ResolveFeedback(path, gradient, direction));
+  const absl::Status whole = DirectionFrom(*direction, gradient).status();
+  if (whole.ok()) return whole;
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", whole.message()));
+}
+
 absl::Status CheckRest(const std::string& at, const Experiment& experiment,
                        const DirectionConfig& direction) {
   const FeedbackConfig& feedback = direction.feedback();
@@ -63,30 +87,6 @@ absl::Status CheckRest(const std::string& at, const Experiment& experiment,
     }
   }
   return absl::OkStatus();
-}
-
-}  // namespace
-
-const BoundaryConfig& OwnOf(const CompressionConfig& compression, const std::string& cut) {
-  const auto found = compression.boundaries().find(cut);
-  return found == compression.boundaries().end() ? BoundaryConfig::default_instance()
-                                                 : found->second;
-}
-
-absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction) {
-  RETURN_IF_ERROR(ResolveChoice(path, direction));
-  if (!gradient) RETURN_IF_ERROR(CheckGradientOnly(path, *direction));
-  if (direction->has_on_nonfinite()) {
-    RETURN_IF_ERROR(CheckName(path + ".on_nonfinite", "policy", direction->on_nonfinite(),
-                              NamesOf(AllOnNonfinite())));
-  }
-  const absl::Status codec = CodecFrom(*direction).status();
-  if (!codec.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", codec.message()));
-  RETURN_IF_ERROR(CheckNoSilentField(path, *direction));
-  RETURN_IF_ERROR(ResolveFeedback(path, gradient, direction));
-  const absl::Status whole = DirectionFrom(*direction, gradient).status();
-  if (whole.ok()) return whole;
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", whole.message()));
 }
 
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut) {

@@ -30,6 +30,10 @@ const BoundaryConfig& OwnOf(const CompressionConfig& compression, const std::str
 // names the field, the value met and what is wanted.
 absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionConfig* direction);
 
+// Checks a direction, at place `path` of the file, against the rest of the experiment.
+absl::Status CheckRest(const std::string& path, const Experiment& experiment,
+                       const DirectionConfig& direction);
+
 // Checks what both directions of a cut and the rest of the experiment must agree on. `compression`
 // must be resolved except for that. The error names the cut.
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut);

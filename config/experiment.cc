@@ -64,6 +64,19 @@ void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& 
   }
 }
 
+// Does the same for what replicas exchange.
+void ForgetSilencedBy(const ReplicasConfig& before, const ReplicasConfig& overlay,
+                      ReplicasConfig* after) {
+  if (after->has_contributions()) {
+    ForgetSilenced(before.contributions(), overlay.contributions(),
+                   DirectionConfig(after->contributions()), after->mutable_contributions());
+  }
+  if (after->has_average()) {
+    ForgetSilenced(before.average(), overlay.average(), DirectionConfig(after->average()),
+                   after->mutable_average());
+  }
+}
+
 // Merges all overrides into one overlay first. A choice in it replaces that of the file, but no
 // parameter that another override gives it.
 absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experiment* e,
@@ -80,9 +93,11 @@ absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experimen
   if (!overrides.empty()) ForgetDerived(all, e);
   for (const std::string& path : cleared) ClearField(path, e);
   const CompressionConfig file = e->compression();
+  const ReplicasConfig replicas = e->replicas();
   ForgetReplacedBy(all, e);
   RETURN_IF_ERROR(MergeYaml(WriteYaml(all), "--set", e));  // MergeFrom would append lists
   ForgetSilencedBy(file, all.compression(), e->mutable_compression());
+  if (e->has_replicas()) ForgetSilencedBy(replicas, all.replicas(), e->mutable_replicas());
   return absl::OkStatus();
 }
 

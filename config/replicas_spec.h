@@ -16,6 +16,9 @@ inline const char* Name(ReplicaExchange exchange) {
   return exchange == ReplicaExchange::kReduce ? "reduce" : "gather";
 }
 
+// Name of what replicas exchange, where cuts have names.
+inline constexpr char kReplicas[] = "replicas";
+
 struct ReplicasSpec {
   int count = 1;  // number of replicas that share a batch; 1: nothing is exchanged
   ReplicaExchange exchange = ReplicaExchange::kReduce;

@@ -69,6 +69,15 @@ TEST(ReplicasConfigTest, AnOverrideReplacesACodec) {
   EXPECT_FALSE(With({"replicas.exchange=gather"}).replicas().has_average());
 }
 
+TEST(ReplicasConfigTest, AnOverrideLeavesOutWhatItSilences) {
+  const Experiment e =
+      With({"replicas.contributions={codec: uniform, scope: group, group: 64, feedback: none}"});
+  const std::string file = ToYaml(e);
+  const auto sample = ParseExperiment(file, "test", {"replicas.contributions.scope=sample"});
+  ASSERT_TRUE(sample.ok()) << sample.status();
+  EXPECT_FALSE(sample->replicas().contributions().has_group());
+}
+
 TEST(ReplicasConfigTest, RefusalsNameFieldValueAndWhatIsWanted) {
   EXPECT_THAT(ErrorWith({"replicas.count=0"}), HasSubstr("replicas.count: 0, want 1 to 10"));
   EXPECT_THAT(
@@ -90,6 +99,15 @@ TEST(ReplicasConfigTest, RefusalsNameFieldValueAndWhatIsWanted) {
   EXPECT_THAT(ErrorWith({"replicas.contributions={codec: topk, ratio: 0.1, "
                          "level: {target_error: 0.5, min: 0.1, max: 0.9}}"}),
               HasSubstr("replicas.contributions.level.target_error: 0.5, want level.by_epoch"));
+  EXPECT_THAT(ErrorWith({"replicas.contributions={codec: topk, ratio: 0.1, "
+                         "level: {by_epoch: {50: 0.2}}}"}),
+              HasSubstr("replicas.contributions.level.by_epoch: epoch 50"));
+  EXPECT_THAT(ErrorWith({"replicas.contributions.feedback={kind: ef, limit_bytes: 5}"}),
+              HasSubstr("replicas.contributions.feedback.limit_bytes: 5, want 0"));
+  EXPECT_THAT(ErrorWith({"replicas.contributions.feedback={kind: ef, dir: /tmp}"}),
+              HasSubstr("replicas.contributions.feedback.dir: /tmp, want none"));
+  EXPECT_THAT(ErrorWith({"replicas.contributions={codec: low_rank, rank: 64}", "model.width=64"}),
+              HasSubstr("replicas.contributions: low_rank: rank 64"));
   EXPECT_THAT(ErrorWith({"compression.activations={codec: uniform, feedback: aq_sgd}"}),
               HasSubstr("compression.activations.feedback.key: sample with replicas.count 4 and "
                         "data.shuffle samples, want data.shuffle: batches"));

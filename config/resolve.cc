@@ -308,6 +308,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveOptimizer(e));
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
   RETURN_IF_ERROR(CheckPipeline(*e));
+  RETURN_IF_ERROR(CheckReplicaCount(*e));
   RETURN_IF_ERROR(CheckCheckpoints(*e));
   RETURN_IF_ERROR(ResolveCuts(e));
   RETURN_IF_ERROR(ResolveDevices(e));

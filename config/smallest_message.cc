@@ -97,6 +97,13 @@ std::vector<Crossing> CrossingsOf(const Partition& partition, const std::vector<
 
 }  // namespace
 
+absl::Status CheckCarries(const DirectionSpec& does, const Shape& message) {
+  absl::Status status = CheckRank(does.codec, message);
+  status.Update(CheckChannels(does.codec, message));
+  status.Update(CheckHalves(does, message));
+  return status;
+}
+
 absl::StatusOr<std::vector<SmallestMessage>> SmallestMessages(const Experiment& experiment,
                                                               const Partition& partition) {
   ASSIGN_OR_RETURN(const Smallest smallest, SmallestOf(experiment));
@@ -120,8 +127,7 @@ absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition
                    SmallestMessages(experiment, partition));
   for (const SmallestMessage& message : messages) {
     absl::Status status = CheckRank(message.does.codec, message.coded);
-    status.Update(CheckChannels(message.does.codec, message.train));
-    status.Update(CheckHalves(message.does, message.train));
+    status.Update(CheckCarries(message.does, message.train));
     if (status.ok()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(DirectionPath(experiment, message.cut, message.gradient), ": ",

@@ -22,6 +22,10 @@ struct SmallestMessage {
   DirectionSpec does;
   Shape train, coded;  // in training; where the codec is used, so possibly in evaluation
 };
+// Checks that a direction's codec and feedback can carry a message of this shape. InvalidArgument
+// names the parameter, the shape and what is wanted.
+absl::Status CheckCarries(const DirectionSpec& does, const Shape& message);
+
 // Returns the smallest message of each direction of each cut, the tied one included. `experiment`
 // must be resolved, `partition` made from it.
 absl::StatusOr<std::vector<SmallestMessage>> SmallestMessages(const Experiment& experiment,

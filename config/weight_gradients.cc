@@ -1,6 +1,7 @@
 #include "config/weight_gradients.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -8,7 +9,10 @@
 #include "config/checks.h"
 #include "config/codec_config.h"
 #include "config/direction.h"
+#include "config/replicas_spec.h"
+#include "config/smallest_message.h"
 #include "config/specs.h"
+#include "models/pieces.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
@@ -37,34 +41,68 @@ absl::Status ResolveOfWeight(const std::string& path, bool gradient, DirectionCo
   return absl::OkStatus();
 }
 
-// Checks what holds for both directions of an exchange among replicas.
-absl::Status CheckExchanged(const std::string& path, const DirectionConfig& direction) {
-  if (!direction.level().has_target_error()) return absl::OkStatus();
+constexpr char kContributions[] = "replicas.contributions", kAverage[] = "replicas.average";
+
+// Fills in and checks what holds for both directions of an exchange among replicas.
+absl::Status ResolveExchanged(const std::string& path, const Experiment& e,
+                              DirectionConfig* direction) {
+  RETURN_IF_ERROR(ResolveOfWeight(path, /*gradient=*/true, direction));
+  RETURN_IF_ERROR(CheckRest(path, e, *direction));
+  if (!direction->level().has_target_error()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      path, ".level.target_error: ", direction.level().target_error(), ", want level.by_epoch"));
+      path, ".level.target_error: ", direction->level().target_error(), ", want level.by_epoch"));
 }
 
 // The sum has no state: that of an owner would be lost with it.
-absl::Status ResolveAverage(const std::string& path, DirectionConfig* average) {
-  RETURN_IF_ERROR(ResolveOfWeight(path, /*gradient=*/true, average));
-  RETURN_IF_ERROR(CheckExchanged(path, *average));
+absl::Status ResolveAverage(const Experiment& e, DirectionConfig* average) {
+  RETURN_IF_ERROR(ResolveExchanged(kAverage, e, average));
   ASSIGN_OR_RETURN(const DirectionSpec does, DirectionFrom(*average, /*gradient=*/true));
+  constexpr char kWhy[] = ": what an owner remembers would be lost with it";
   if (does.feedback.kind != FeedbackKind::kNone) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ".feedback: ", average->feedback().kind(),
-                     ", want none: what an owner remembers would be lost with it"));
+        absl::StrCat(kAverage, ".feedback: ", average->feedback().kind(), ", want none", kWhy));
   }
-  const bool has_axes = does.codec.rotation == Rotation::kPrincipal;
-  if (!has_axes && !CodecRowOf(does.codec.kind).has(CodecRow::kRank)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, has_axes ? ".rotation: principal" : ".codec: ", has_axes ? "" : average->codec(),
-      ", want one without state: what an owner remembers would be lost with it"));
+  if (does.codec.rotation == Rotation::kPrincipal) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kAverage, ".rotation: principal, want none", kWhy));
+  }
+  if (!CodecRowOf(does.codec.kind).has(CodecRow::kRank)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(kAverage, ".codec: ", average->codec(), ", want one without state", kWhy));
 }
 
-absl::Status ResolveContributions(const std::string& path, DirectionConfig* contributions) {
+// There is a store of rows for each piece and replica.
+absl::Status ResolveContributions(const Experiment& e, DirectionConfig* contributions) {
   FillRoundingOfGradients(contributions);
-  RETURN_IF_ERROR(ResolveOfWeight(path, /*gradient=*/true, contributions));
-  return CheckExchanged(path, *contributions);
+  RETURN_IF_ERROR(ResolveExchanged(kContributions, e, contributions));
+  const FeedbackConfig& feedback = contributions->feedback();
+  if (feedback.limit_bytes() > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kContributions, ".feedback.limit_bytes: ", feedback.limit_bytes(),
+                     ", want 0: all rows are kept"));
+  }
+  if (feedback.dir().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(kContributions, ".feedback.dir: ", feedback.dir(),
+                                                 ", want none: rows are kept in memory"));
+}
+
+// Checks that a codec can carry each piece of the model.
+absl::Status CheckPieces(const std::string& path, const DirectionConfig& direction,
+                         const Model& model) {
+  ASSIGN_OR_RETURN(const DirectionSpec does, DirectionFrom(direction, /*gradient=*/true));
+  for (const BlockSpec& block : model.blocks) {
+    std::vector<ParameterSpec> trained = Parameters(block);
+    trained.erase(std::remove_if(trained.begin(), trained.end(),
+                                 [](const ParameterSpec& one) { return !one.trainable; }),
+                  trained.end());
+    for (const Piece& piece : PiecesOf(trained)) {
+      const absl::Status carries = piece.coded ? CheckCarries(does, piece.shape) : absl::OkStatus();
+      if (carries.ok()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": ", carries.message(), ", piece ", piece.name));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // A sample must meet the same replica in every epoch where state belongs to it.
@@ -109,36 +147,46 @@ absl::Status ResolveTied(CompressionConfig* compression) {
   return absl::OkStatus();
 }
 
+absl::Status CheckReplicaCount(const Experiment& e) {
+  if (!e.has_replicas()) return absl::OkStatus();
+  if (!e.replicas().has_count()) return absl::InvalidArgumentError("replicas.count: is required");
+  const uint32_t most = e.data().batch_size() / e.pipeline().microbatches();
+  return CheckValue(
+      e.replicas().count() >= 1 && e.replicas().count() <= most, "replicas.count",
+      e.replicas().count(),
+      absl::StrCat("1 to ", most, ", so that each of a replica's ", e.pipeline().microbatches(),
+                   " microbatches has a sample of the batch of ", e.data().batch_size()));
+}
+
 absl::Status ResolveReplicas(Experiment* e) {
   if (!e->has_replicas()) return absl::OkStatus();
   ReplicasConfig* const replicas = e->mutable_replicas();
-  if (!replicas->has_count()) return absl::InvalidArgumentError("replicas.count: is required");
-  const uint32_t most = e->data().batch_size() / e->pipeline().microbatches();
-  RETURN_IF_ERROR(CheckValue(
-      replicas->count() >= 1 && replicas->count() <= most, "replicas.count", replicas->count(),
-      absl::StrCat("1 to ", most, ", so that each of a replica's ", e->pipeline().microbatches(),
-                   " microbatches has a sample of the batch of ", e->data().batch_size())));
   const bool gathers = replicas->exchange() == Name(ReplicaExchange::kGather);
   if (!replicas->has_exchange()) replicas->set_exchange(Name(ReplicaExchange::kReduce));
   RETURN_IF_ERROR(CheckName("replicas.exchange", "exchange", replicas->exchange(),
                             {Name(ReplicaExchange::kReduce), Name(ReplicaExchange::kGather)}));
-  RETURN_IF_ERROR(
-      ResolveContributions("replicas.contributions", replicas->mutable_contributions()));
+  RETURN_IF_ERROR(ResolveContributions(*e, replicas->mutable_contributions()));
   if (gathers && replicas->has_average()) {
     return absl::InvalidArgumentError(
         "replicas.average: with replicas.exchange gather, want none: each adds for itself");
   }
   if (!gathers) {
-    RETURN_IF_ERROR(ResolveAverage("replicas.average", replicas->mutable_average()));
+    RETURN_IF_ERROR(ResolveAverage(*e, replicas->mutable_average()));
   }
   if (replicas->count() == 1) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
   for (const Cut& cut : partition.cuts) {
+    if (cut.name == kReplicas) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pipeline.cuts: ", kReplicas,
+                       ", want another name for that block: what replicas exchange has this one"));
+    }
     for (const bool gradient : {false, true}) {
       RETURN_IF_ERROR(CheckKeysOfCuts(*e, cut.name, gradient));
     }
   }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(CheckPieces(kContributions, replicas->contributions(), partition.model));
+  return gathers ? absl::OkStatus() : CheckPieces(kAverage, replicas->average(), partition.model);
 }
 
 }  // namespace thinwire

@@ -19,6 +19,10 @@ absl::StatusOr<bool> HasTiedCut(const Experiment& experiment, const std::vector<
 // entries. InvalidArgument names what works only for microbatches of samples.
 absl::Status ResolveTied(CompressionConfig* compression);
 
+// Checks the number of replicas, which other checks divide by. InvalidArgument names the numbers
+// that are possible with the microbatches and the batch.
+absl::Status CheckReplicaCount(const Experiment& experiment);
+
 // Fills in `replicas` and checks it against the rest of the experiment, which must be resolved.
 // Both directions default to `none`.
 absl::Status ResolveReplicas(Experiment* experiment);

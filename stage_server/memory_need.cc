@@ -9,6 +9,24 @@
 #include "tensor/dtype.h"
 
 namespace thinwire {
+namespace {
+
+// Returns what replicas take besides: the sum of their gradients and, with feedback, for each
+// replica its rows and the two tensors that its encoders keep.
+double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& costs) {
+  if (spec.replicas.count == 1) return 0;
+  double parameters = 0;
+  for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
+    const SegmentRange& segments = spec.segments(chunk);
+    for (int segment = segments.first; segment < segments.end; ++segment) {
+      parameters += static_cast<double>(costs[segment].parameters);
+    }
+  }
+  const bool remembers = spec.replicas.contributions.feedback.kind != FeedbackKind::kNone;
+  return sizeof(float) * parameters * (1 + (remembers ? 3 * spec.replicas.count : 0));
+}
+
+}  // namespace
 
 uint64_t TrainingBytesOf(const StageSpec& spec) {
   const int64_t microbatches = std::min<int64_t>(spec.batch_microbatches(), spec.batch_size);
@@ -35,7 +53,7 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
     }
     most = std::max(most, bytes);
   }
-  return static_cast<uint64_t>(std::min(most, 1e18));
+  return static_cast<uint64_t>(std::min(most + AveragingBytes(spec, costs), 1e18));
 }
 
 absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes) {

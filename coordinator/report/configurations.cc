@@ -129,12 +129,16 @@ Traffic Sent(const ReportedRun& run, size_t epochs) {
   Traffic sent;
   for (const EpochRecord& epoch : run.summary.epochs()) {
     if (epochs-- == 0) break;
+    const auto add = [&sent](const EpochDirection& direction) {
+      sent.raw_bytes += static_cast<double>(direction.raw_bytes());
+      sent.wire_bytes += static_cast<double>(direction.wire_bytes());
+    };
     for (const EpochBoundary& boundary : epoch.boundaries()) {
-      for (const EpochDirection* direction : {&boundary.activations(), &boundary.gradients()}) {
-        sent.raw_bytes += static_cast<double>(direction->raw_bytes());
-        sent.wire_bytes += static_cast<double>(direction->wire_bytes());
-      }
+      add(boundary.activations());
+      add(boundary.gradients());
     }
+    add(epoch.replicas().contributions());
+    add(epoch.replicas().average());
   }
   return sent;
 }

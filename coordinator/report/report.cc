@@ -22,7 +22,11 @@ constexpr double kLossMargin = 0.02;      // target is this many nats above the 
 
 bool IsUncompressed(const Configuration& configuration) {
   const Summary& summary = configuration.runs.front()->summary;
-  return summary.boundaries_size() > 0 &&
+  const auto is_none = [](const DirectionRecord& record) {
+    return record.codec().empty() || record.codec() == "none";
+  };
+  return (summary.boundaries_size() > 0 || summary.has_replicas()) &&
+         is_none(summary.replicas().contributions()) && is_none(summary.replicas().average()) &&
          std::all_of(summary.boundaries().begin(), summary.boundaries().end(),
                      [](const BoundaryRecord& boundary) {
                        return boundary.activations().codec() == "none" &&

@@ -94,6 +94,8 @@ absl::StatusOr<Outcome> OutcomeOf(const std::string& row, const Summary& summary
     outcome.wire_bytes += static_cast<double>(boundary.activations().wire_bytes()) +
                           static_cast<double>(boundary.gradients().wire_bytes());
   }
+  outcome.wire_bytes += static_cast<double>(summary.replicas().contributions().wire_bytes() +
+                                            summary.replicas().average().wire_bytes());
   return outcome;
 }
 

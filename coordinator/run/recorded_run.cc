@@ -262,9 +262,8 @@ class RecordedRun {
       Complain(status, kExitFailed);
     }
     if (!status.ok() && options_.from && !has_trained_) KeepPast();
-    if (summary_.has_replicas()) {
-      summary_.mutable_replicas()->set_count(experiment_.replicas().count());
-    }
+    if (ReplicasOf(experiment_) == 1) summary_.clear_replicas();
+    if (summary_.has_replicas()) summary_.mutable_replicas()->set_count(ReplicasOf(experiment_));
     absl::Status written = RecordCausality();
     written.Update(record_->WriteSummary(summary_));
     if (interrupted) {

@@ -34,11 +34,6 @@ int StageOf(const Partition& partition, const CheckpointFile& file) {
   return partition.placement.StageOf(stands_before ? before : before + 1);
 }
 
-// Stands, in place of a cut's name, for what replicas remember of their contributions.
-constexpr char kReplicas[] = "replicas";
-
-uint32_t ReplicaCount(const Experiment& e) { return e.has_replicas() ? e.replicas().count() : 1; }
-
 bool SameBytes(const DirectionConfig& a, const DirectionConfig& b) {
   return a.SerializeAsString() == b.SerializeAsString();
 }
@@ -49,11 +44,12 @@ bool HasMemory(const DirectionConfig& direction) {
          direction.level().has_target_error();
 }
 
-// Returns whether rows of state belong to the same samples. That holds for all keys but the
-// stream's, which depends on the microbatches.
+// Returns whether rows of state belong to the same samples. With the same microbatches they do.
+// With others they do but for the stream's, and but for replicas, which may have other samples
+// then.
 bool SameRows(const Experiment& then, const Experiment& now, const DirectionConfig& direction) {
-  return direction.feedback().key() != "stream" ||
-         then.pipeline().microbatches() == now.pipeline().microbatches();
+  return then.pipeline().microbatches() == now.pipeline().microbatches() ||
+         (direction.feedback().key() != "stream" && ReplicasOf(now) == 1);
 }
 
 // A direction of a cut, or the contributions of replicas.
@@ -70,13 +66,13 @@ std::vector<Remembering> RememberingOf(const Experiment& now) {
       all.push_back({cut, gradient, DirectionOf(now, cut, gradient)});
     }
   }
-  if (ReplicaCount(now) > 1) all.push_back({kReplicas, true, now.replicas().contributions()});
+  if (ReplicasOf(now) > 1) all.push_back({kReplicas, true, now.replicas().contributions()});
   return all;
 }
 
 // Returns why what a file remembers does not go on; empty if it does.
 std::string WhyDropped(const Experiment& then, const Experiment& now, const CheckpointFile& file) {
-  if (ReplicaCount(then) != ReplicaCount(now)) return "the number of replicas is another";
+  if (ReplicasOf(then) != ReplicasOf(now)) return "the number of replicas is another";
   const std::vector<std::string> cuts = CutNames(now);
   if (file.has_piece()) {
     if (CutNames(then) != cuts) return "the cuts are others, and with them the pieces";
@@ -162,6 +158,11 @@ absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment
   RestorePlan plan;
   plan.ends.resize(static_cast<size_t>(partition.placement.stages));
   const std::vector<Remembering> all = RememberingOf(now);
+  if (ReplicasOf(then) != ReplicasOf(now)) {
+    plan.resets.push_back(absl::StrCat("replicas.count: ", ReplicasOf(now), ", was ",
+                                       ReplicasOf(then),
+                                       ": the samples of a batch are divided otherwise"));
+  }
   std::set<std::pair<std::string, bool>> kept, told;
   for (const CheckpointFile& file : manifest.files()) {
     if (file.cut().empty()) continue;

@@ -65,9 +65,8 @@ EpochRecord Tally::EpochOf(uint32_t epoch) const {
     *record.add_boundaries() = std::move(boundary);
   }
   const ReplicasRecord replicas = Replicas();
-  if (replicas.has_contributions()) {
-    *record.mutable_replicas() = EpochOfReplicas(replicas_before_epoch_, replicas);
-  }
+  EpochReplicas exchanged = EpochOfReplicas(replicas_before_epoch_, replicas);
+  if (exchanged.contributions().messages() > 0) *record.mutable_replicas() = std::move(exchanged);
   return record;
 }
 

@@ -34,6 +34,7 @@ void TrainingReports::ContinueFrom(const RunProgress& progress, uint64_t step,
                                    std::optional<SteadyTime> lost_at) {
   *summary_.mutable_epochs() = progress.epochs();
   *summary_.mutable_boundaries() = progress.boundaries();
+  summary_.clear_replicas();
   if (progress.has_replicas()) *summary_.mutable_replicas() = progress.replicas();
   absl::MutexLock lock(&mutex_);
   tally_ = Tally(cuts_, stages_, progress, step);

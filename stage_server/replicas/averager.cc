@@ -4,10 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/stopwatch.h"
-#include "compress/codecs/new_codec.h"
+#include "compress/codec_table.h"
 #include "wire/frame.h"
 
 namespace thinwire {
@@ -70,20 +71,28 @@ absl::Status ReplicaAverager::AddEncoders(Exchanged* exchanged) {
   return absl::OkStatus();
 }
 
+// Both copies of a tied weight are encoded, each at its stage, and must decode to the same bits. So
+// they go exactly where a codec may send other bits on another device.
+bool ReplicaAverager::IsCoded(const Piece& piece, const CodecSpec& codec) const {
+  const CodecRow& row = CodecRowOf(codec.kind);
+  const bool differs = row.has(CodecRow::kRank) || row.is_plugin;
+  return piece.coded && !(differs && absl::StartsWith(piece.name, options_.tied + "["));
+}
+
 BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& does) const {
   BoundarySpec spec;
   spec.name = piece.name;
   spec.direction = DIRECTION_GRADIENT;
   spec.sample = piece.shape.WithBatch(1);
   spec.max_batch = piece.shape[0];
-  if (piece.coded) {
+  spec.codec_seed = options_.codec_seed;
+  if (IsCoded(piece, does.codec)) {
     spec.codec = does.codec;
     spec.level = does.level;
     spec.feedback = does.feedback;
     spec.on_nonfinite = does.on_nonfinite;
+    spec.error_every = options_.error_every;
   }
-  spec.codec_seed = options_.codec_seed;
-  spec.error_every = options_.error_every;
   spec.device = options_.device;
   spec.kernels = options_.kernels;
   return spec;
@@ -151,7 +160,8 @@ absl::Status ReplicaAverager::Finish(const ExchangeStep& step) {
     const Exchanged& piece = pieces_[i];
     Tensor sum = piece.sum;
     if (piece.average != nullptr) {
-      MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_AVERAGE, piece.owner, i);
+      // Its random numbers may not depend on the owner: a tied weight's copy has others.
+      MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_AVERAGE, /*replica=*/0, i);
       outgoing.x = piece.sum;
       ASSIGN_OR_RETURN(sum,
                        Send(outgoing, piece, options_.replicas.count - 1, piece.average.get()));
@@ -207,7 +217,11 @@ absl::StatusOr<Tensor> ReplicaAverager::Send(const MessageEncoder::Outgoing& out
   counts.encode_cpu_seconds += encode.cpu_seconds;
   counts.decode.Observe(decode.seconds);
   counts.decode_cpu_seconds += decode.cpu_seconds;
-  if (error) counts.errors.Add(*error);
+  if (error && !piece.memory.is_copy()) counts.errors.Add(*error);
+  const CodecSpec& codec = encoded->message.codec;
+  if (encoder->spec().level.kind != LevelKind::kFixed && !codec.is_exact()) {
+    counts.level = LevelOf(codec);
+  }
   return received;
 }
 

@@ -32,6 +32,7 @@ struct AveragerOptions {
   ReplicasSpec replicas;
   uint64_t run = 0, generation = 0;  // as in frames, whose bytes are counted
   uint64_t codec_seed = 0;
+  std::string tied;         // name of the weight that has a copy; empty: none
   int64_t error_every = 0;  // measures distortion on every n-th step; 0: never
   Device* device = nullptr;
   Ops* ops = nullptr;
@@ -99,6 +100,7 @@ class ReplicaAverager {
   explicit ReplicaAverager(const AveragerOptions& options) : options_(options) {}
   absl::Status AddSegment(const ExchangedSegment& segment);
   absl::Status AddEncoders(Exchanged* exchanged);
+  bool IsCoded(const Piece& piece, const CodecSpec& codec) const;
   BoundarySpec SpecOf(const Piece& piece, const DirectionSpec& does) const;
   absl::StatusOr<std::unique_ptr<MessageEncoder>> NewEncoder(const BoundarySpec& spec) const;
   // Deals the pieces from `first` on, those of one segment, to their owners.

@@ -50,6 +50,7 @@ absl::Status LocalStage::BuildAverager() {
   options.run = spec_.run;
   options.generation = spec_.generation;
   options.codec_seed = spec_.codec_seed;
+  if (spec_.tied) options.tied = spec_.tied->name;
   options.error_every = spec_.error_every;
   options.device = backend_.device;
   options.ops = backend_.ops.get();
