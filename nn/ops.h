@@ -110,6 +110,8 @@ struct BatchNormBackward {
   TensorView y;          // Forward's; read only with relu
   TensorView dy, dx;     // distinct memory
   TensorView dresidual;  // out: dz, the gradient before the ReLU; absent without a residual
+  // Absent, or added to dy, and the sum rounded to the compute type. Only with relu and dresidual.
+  TensorView addend;
   const float* scale = nullptr;
   const float* bias = nullptr;  // Forward's, unchanged
   const float* mean = nullptr;

@@ -135,7 +135,12 @@ class CpuOps final : public Ops {
     return cpu::NormalizeByRunning(threads(), arguments);
   }
   Error NormalizeBatchBackward(const BatchNormBackward& arguments) override {
-    return cpu::NormalizeBatchBackward(threads(), arguments);
+    BatchNormBackward a = arguments;
+    if (a.addend.data != nullptr) {
+      cpu::Add(threads(), a.dy, a.addend, a.dresidual);
+      a.dy = a.dresidual;  // of which each element is read before it is overwritten
+    }
+    return cpu::NormalizeBatchBackward(threads(), a);
   }
 
   Error NormalizeRows(const LayerNormForward& arguments) override {

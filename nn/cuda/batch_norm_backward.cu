@@ -20,6 +20,7 @@ struct Arguments {
   const T* x;
   const T* y;
   const T* dy;
+  const T* addend;  // null: nothing is added to dy
   T* dresidual;
   T* dx;
   const float* scale;
@@ -58,7 +59,15 @@ __device__ inline Row<kN> ReadRow(const Arguments<T>& a, const T* dy, int64_t at
   Row<kN> row;
   LoadAligned(a.x + at, row.x);
   LoadAligned(dy + at, row.dy);
-  if constexpr (kMask == Mask::kStored) LoadAligned(a.y + at, row.y);
+  if constexpr (kMask == Mask::kStored) {
+    LoadAligned(a.y + at, row.y);
+    if (a.addend != nullptr) {
+      float addend[kN];
+      LoadAligned(a.addend + at, addend);
+#pragma unroll
+      for (int i = 0; i < kN; ++i) row.dy[i] = Rounded<T>(row.dy[i] + addend[i]);
+    }
+  }
   return row;
 }
 
@@ -144,6 +153,7 @@ Arguments<T> ArgumentsOf(const BatchNormBackward& a, float* coefficients, int64_
   return {static_cast<const T*>(a.x.data),
           static_cast<const T*>(a.y.data),
           static_cast<const T*>(a.dy.data),
+          static_cast<const T*>(a.addend.data),
           static_cast<T*>(a.dresidual.data),
           static_cast<T*>(a.dx.data),
           a.scale,
@@ -171,8 +181,9 @@ Error LaunchAll(cudaStream_t stream, const BatchNormBackward& views, const Argum
 Error NormalizeBatchBackward(CudaDevice* device, const BatchNormBackward& a) {
   const int64_t channels = a.x.dims[a.x.rank - 1];
   if (channels == 0) return Error{};
-  const bool wide = channels % WideOf(a.x.dtype) == 0 &&
-                    AreAligned(a.x.data, a.y.data, a.dy.data, a.dx.data, a.dresidual.data);
+  const bool wide =
+      channels % WideOf(a.x.dtype) == 0 &&
+      AreAligned(a.x.data, a.y.data, a.dy.data, a.dx.data, a.dresidual.data, a.addend.data);
   const ColumnGrid grid(a.x.elements() / channels, channels, wide ? WideOf(a.x.dtype) : 1);
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));

@@ -92,6 +92,41 @@ TEST_P(BatchNormTest, BackwardIsTheCpus) {
   });
 }
 
+// An addition in the pass has the bits of one before it.
+TEST_P(BatchNormTest, AddsToDyAsAddDoesBeforeIt) {
+  if (!variant().residual || !variant().relu) GTEST_SKIP() << "it adds nothing then";
+  for (const int64_t misaligned : {0, 1}) {
+    Side side = DeviceSide(misaligned), cpu = CpuSide();
+    const auto run = [&](Side* on, bool fused) -> Outputs {
+      BatchNormBackward a;
+      a.x = Tensor(on, 1);
+      a.y = Tensor(on, 7);
+      a.dy = Tensor(on, 8);
+      a.addend = Tensor(on, 11);
+      a.dx = on->Unwritten(type(), shape());
+      a.dresidual = on->Unwritten(type(), shape());
+      a.scale = on->Of(PerChannel(3, 1));
+      a.bias = on->Of(PerChannel(4, 0.2f));
+      a.mean = on->Of(PerChannel(5, 0.5f));
+      a.rstd = on->Of(PerChannel(6, 0.5f));
+      a.dscale = on->Of(PerChannel(9, 100));
+      a.dbias = on->Of(PerChannel(10, -100));
+      a.relu = true;
+      if (!fused) {
+        EXPECT_TRUE((*on)->Add(a.dy, a.addend, a.dy).ok());
+        a.addend = TensorView();
+      }
+      EXPECT_TRUE((*on)->NormalizeBatchBackward(a).ok());
+      return {{"dx", on->Read(a.dx)},
+              {"dresidual", on->Read(a.dresidual)},
+              {"dscale", on->Read(a.dscale, channels())},
+              {"dbias", on->Read(a.dbias, channels())}};
+    };
+    ExpectNear(run(&side, /*fused=*/false), run(&side, /*fused=*/true), kSameBits);
+    ExpectNear(run(&cpu, /*fused=*/false), run(&cpu, /*fused=*/true), kSameBits);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BatchNormTest,
     testing::Combine(testing::Values(DType::kF32, DType::kBF16),

@@ -65,22 +65,26 @@ absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& 
 
 absl::StatusOr<Tensor> BatchNormLayer::Backward(Tensor dy, Saved* saved) {
   ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(dy.shape()));
-  RETURN_IF_ERROR(Differentiate(dy, dx, Tensor(), saved));
+  RETURN_IF_ERROR(Differentiate({std::move(dy), Tensor()}, dx, Tensor(), saved));
   return dx;
 }
 
-absl::StatusOr<BatchNormLayer::Gradients> BatchNormLayer::BackwardAdding(Tensor dy, Saved* saved) {
+absl::StatusOr<BatchNormLayer::Gradients> BatchNormLayer::BackwardAdding(Summands dy,
+                                                                         Saved* saved) {
   Gradients gradients;
-  ASSIGN_OR_RETURN(gradients.dx, context_.NewTensor(dy.shape()));
   if (relu_) {
-    ASSIGN_OR_RETURN(gradients.dresidual, context_.NewTensor(dy.shape()));
+    ASSIGN_OR_RETURN(gradients.dresidual, context_.NewTensor(dy.x.shape()));
+  } else {
+    ASSIGN_OR_RETURN(dy.x, context_.Sum(std::move(dy)));
+    dy.addend = Tensor();
   }
+  ASSIGN_OR_RETURN(gradients.dx, context_.NewTensor(dy.x.shape()));
   RETURN_IF_ERROR(Differentiate(dy, gradients.dx, gradients.dresidual, saved));
-  if (!relu_) gradients.dresidual = std::move(dy);
+  if (!relu_) gradients.dresidual = std::move(dy.x);
   return gradients;
 }
 
-absl::Status BatchNormLayer::Differentiate(const Tensor& dy, const Tensor& dx,
+absl::Status BatchNormLayer::Differentiate(const Summands& dy, const Tensor& dx,
                                            const Tensor& dresidual, Saved* saved) {
   const Tensor statistics = saved->Pop();
   const Tensor y = relu_ ? saved->Pop() : Tensor();
@@ -88,7 +92,8 @@ absl::Status BatchNormLayer::Differentiate(const Tensor& dy, const Tensor& dx,
   BatchNormBackward a;
   a.x = x.view();
   a.y = y.view();
-  a.dy = dy.view();
+  a.dy = dy.x.view();
+  a.addend = dy.addend.view();
   a.dx = dx.view();
   a.dresidual = dresidual.view();
   a.scale = Floats(weight_->value);

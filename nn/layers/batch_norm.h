@@ -25,12 +25,12 @@ class BatchNormLayer final : public Layer {
   struct Gradients {
     Tensor dx, dresidual;  // may share memory with dy
   };
-  absl::StatusOr<Gradients> BackwardAdding(Tensor dy, Saved* saved);
+  absl::StatusOr<Gradients> BackwardAdding(Summands dy, Saved* saved);
 
  private:
   absl::StatusOr<Tensor> Normalize(const Tensor& x, const Tensor& residual, const Tensor& y,
                                    const Pass& pass) const;
-  absl::Status Differentiate(const Tensor& dy, const Tensor& dx, const Tensor& dresidual,
+  absl::Status Differentiate(const Summands& dy, const Tensor& dx, const Tensor& dresidual,
                              Saved* saved);
 
   const bool relu_;

@@ -12,10 +12,10 @@
 
 namespace thinwire {
 
-// An activation, or two whose sum it is; nobody has added them up yet.
+// An activation or gradient, or two whose sum it is; nobody has added them up yet.
 struct Summands {
   Tensor x;
-  Tensor addend;  // empty: x is the activation
+  Tensor addend;  // empty: x is all of it
 };
 
 // The device, ops and type with which a layer computes.
@@ -78,6 +78,14 @@ class Layer {
   // Backward has left that out by Saved::Defer.
   virtual absl::Status BackwardWeights(const Tensor& /*x*/, const Tensor& /*dy*/) {
     return absl::OkStatus();
+  }
+
+  // Returns whether BackwardSum takes a gradient that is not added up yet.
+  virtual bool takes_gradient_sums() const { return false; }
+  // Does what Backward does, as ForwardSum does what Forward does.
+  virtual absl::StatusOr<Summands> BackwardSum(Summands dy, Saved* saved) {
+    ASSIGN_OR_RETURN(Tensor dx, Backward(std::move(dy.x), saved));
+    return Summands{std::move(dx), Tensor()};
   }
 
   // See Segment::ParametersChanged.

@@ -26,20 +26,29 @@ class ResidualLayer final : public Layer {
   }
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
-    BatchNormLayer::Gradients split{dy, dy};
+    ASSIGN_OR_RETURN(Summands dx, BackwardSum({std::move(dy), Tensor()}, saved));
+    return context_.Sum(std::move(dx));
+  }
+
+  bool takes_gradient_sums() const override { return true; }
+  absl::StatusOr<Summands> BackwardSum(Summands dy, Saved* saved) override {
+    BatchNormLayer::Gradients split;
     if (parts_.last != nullptr) {
       ASSIGN_OR_RETURN(split, parts_.last->BackwardAdding(std::move(dy), saved));
+    } else {
+      ASSIGN_OR_RETURN(split.dx, context_.Sum(std::move(dy)));
+      split.dresidual = split.dx;
     }
-    dy = Tensor();
     ASSIGN_OR_RETURN(Tensor through_body, parts_.body->Backward(std::move(split.dx), saved));
     if (parts_.first != nullptr) {
-      return parts_.first->BackwardAdding(std::move(through_body), std::move(split.dresidual),
-                                          saved);
+      ASSIGN_OR_RETURN(Tensor dx, parts_.first->BackwardAdding(std::move(through_body),
+                                                               std::move(split.dresidual), saved));
+      return Summands{std::move(dx), Tensor()};
     }
     ASSIGN_OR_RETURN(Tensor through_shortcut,
                      parts_.shortcut->Backward(std::move(split.dresidual), saved));
-    if (through_body.empty() || through_shortcut.empty()) return Tensor();
-    return context_.Sum({std::move(through_body), std::move(through_shortcut)});
+    if (through_body.empty() || through_shortcut.empty()) return Summands();
+    return Summands{std::move(through_body), std::move(through_shortcut)};
   }
 
   absl::Status ParametersChanged() override {

@@ -1,5 +1,5 @@
 // Layers that run one after the other. What one adds at its end, the next one does in its own pass
-// if it takes sums.
+// if it takes sums; likewise the one before it in the backward pass.
 #pragma once
 
 #include <memory>
@@ -36,8 +36,18 @@ class Sequence final : public Layer {
   }
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
+    ASSIGN_OR_RETURN(Summands dx, BackwardSum({std::move(dy), Tensor()}, saved));
+    return context_.Sum(std::move(dx));
+  }
+
+  bool takes_gradient_sums() const override { return true; }
+  absl::StatusOr<Summands> BackwardSum(Summands dy, Saved* saved) override {
     for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
-      ASSIGN_OR_RETURN(dy, (*layer)->Backward(std::move(dy), saved));
+      if (!(*layer)->takes_gradient_sums()) {
+        ASSIGN_OR_RETURN(dy.x, context_.Sum(std::move(dy)));
+        dy.addend = Tensor();
+      }
+      ASSIGN_OR_RETURN(dy, (*layer)->BackwardSum(std::move(dy), saved));
     }
     return dy;
   }

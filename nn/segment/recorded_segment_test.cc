@@ -232,9 +232,10 @@ TEST(RecordedLanguageModelTest, TokensToLogitsAreThoseOfTheSegmentItself) {
   }
 }
 
-// Returns the bits of logits and gradients after a pass through `chain` on the tested device.
+// Returns the bits of the result and of gradients after a pass of `x` through `chain` on the tested
+// device.
 std::vector<std::vector<float>> PassThrough(absl::Span<const std::unique_ptr<Segment>> chain,
-                                            DType compute, Ops* ops) {
+                                            const Tensor& input, DType compute, Ops* ops) {
   Device* const device = TestedDevice();
   const auto converted = [&](const Tensor& from, DType type) {
     Tensor to = *Tensor::Allocate(device, type, from.shape());
@@ -242,15 +243,17 @@ std::vector<std::vector<float>> PassThrough(absl::Span<const std::unique_ptr<Seg
     return to;
   };
   std::vector<Saved> saved(chain.size());
-  Tensor x = On(device, RandomIds({2, kTinyPositions}, kTinyVocabulary, "ids"));
+  Tensor x = On(device, input);
+  if (x.dtype() == DType::kF32) x = converted(x, compute);
   for (size_t i = 0; i < chain.size(); ++i) x = *chain[i]->Forward(x, Mode::kTrain, &saved[i]);
   std::vector<std::vector<float>> results = {Values(On(CpuDevice(), converted(x, DType::kF32)))};
-  const Tensor dy = RandomTensor({2, kTinyPositions, kTinyVocabulary}, "dy");
-  Tensor gradient = converted(On(device, dy), compute);
+  Tensor gradient = converted(On(device, RandomTensor(x.shape(), "dy")), compute);
   for (size_t i = chain.size(); i-- > 0;) gradient = *chain[i]->Backward(gradient, &saved[i]);
   for (const auto& segment : chain) {
     for (const Parameter& parameter : segment->parameters()) {
-      results.push_back(Values(On(CpuDevice(), parameter.gradient)));
+      const bool trained = parameter.spec.trainable;
+      const Tensor& tensor = trained ? parameter.gradient : parameter.value;
+      results.push_back(Values(On(CpuDevice(), tensor)));
     }
   }
   return results;
@@ -259,8 +262,14 @@ std::vector<std::vector<float>> PassThrough(absl::Span<const std::unique_ptr<Seg
 // What is joined into one launch must not depend on where a model is cut.
 TEST(DeviceChainTest, AChainOfSegmentsEqualsOneBitForBit) {
   const auto ops = NewTestedOps();
-  for (const char* name : {"gpt2", "llama"}) {
-    const Model model = TinyLanguageModel(name);
+  ModelOptions resnet = *OptionsOf("resnet8");
+  resnet.width = 8;
+  resnet.input = {1, 8, 8, 3};
+  const Tensor ids = RandomIds({2, kTinyPositions}, kTinyVocabulary, "ids");
+  const std::pair<Model, Tensor> cases[] = {{TinyLanguageModel("gpt2"), ids},
+                                            {TinyLanguageModel("llama"), ids},
+                                            {*NamedModel(resnet), RandomTensor({3, 8, 8, 3}, "x")}};
+  for (const auto& [model, x] : cases) {
     for (const DType compute : {DType::kF32, DType::kBF16}) {
       SegmentOptions options;
       options.device = TestedDevice();
@@ -272,8 +281,9 @@ TEST(DeviceChainTest, AChainOfSegmentsEqualsOneBitForBit) {
         const auto block = absl::MakeSpan(model.blocks).subspan(i, 1);
         chain.push_back(*BuildSegment(block, options));
       }
-      EXPECT_EQ(PassThrough(whole, compute, ops.get()), PassThrough(chain, compute, ops.get()))
-          << name << " in " << Name(compute);
+      EXPECT_EQ(PassThrough(whole, x, compute, ops.get()),
+                PassThrough(chain, x, compute, ops.get()))
+          << model.blocks[1].name << " in " << Name(compute);
     }
   }
 }
