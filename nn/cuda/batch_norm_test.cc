@@ -94,7 +94,7 @@ TEST_P(BatchNormTest, BackwardIsTheCpus) {
 
 // An addition in the pass has the bits of one before it.
 TEST_P(BatchNormTest, AddsToDyAsAddDoesBeforeIt) {
-  if (!variant().residual || !variant().relu) GTEST_SKIP() << "it adds nothing then";
+  if (!variant().residual || !variant().relu) return;  // it adds nothing then
   for (const int64_t misaligned : {0, 1}) {
     Side side = DeviceSide(misaligned), cpu = CpuSide();
     const auto run = [&](Side* on, bool fused) -> Outputs {
