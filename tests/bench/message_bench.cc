@@ -91,9 +91,11 @@ class End {
     options.device = opened_.device;
     options.host = opened_.device->host();
     options.copies = copies_.back().get();
-    options.on_note = [](const std::string& note) {
-      std::fprintf(stderr, "message_bench: %s\n", note.c_str());
-    };
+    if (way <= Way::kDeviceCopies) {
+      options.on_note = [](const std::string& note) {
+        std::fprintf(stderr, "message_bench: %s\n", note.c_str());
+      };
+    }
     return options;
   }
 
