@@ -9,16 +9,19 @@
 
 namespace thinwire {
 
+constexpr int kPrefixSumRows = 8;
+// Neighbours that one warp takes at a time.
+constexpr int kPrefixSumsOfWarp = kPrefixSumRows * static_cast<int>(kWarpThreads);
+
 // Computes prefix sums as SubmitPrefixSums does, and returns the sum of all to every thread. The
 // whole block calls it; afterwards every thread sees all that it wrote. Lanes take neighbours, a
 // warp one row after the other.
 __device__ inline uint64_t BlockPrefixSums(uint64_t* sums, int64_t n) {
-  constexpr int kRows = 8;
-  constexpr int kOfWarp = kRows * static_cast<int>(kWarpThreads);
+  constexpr int kRows = kPrefixSumRows;
   const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
   uint64_t before = 0;
   for (int64_t start = 0; start < n; start += int64_t{kRows} * blockDim.x) {
-    const int64_t first = start + static_cast<int64_t>(warp) * kOfWarp + lane;
+    const int64_t first = start + static_cast<int64_t>(warp) * kPrefixSumsOfWarp + lane;
     uint64_t values[kRows], of_warp = 0, total;
 #pragma unroll
     for (int j = 0; j < kRows; ++j) {

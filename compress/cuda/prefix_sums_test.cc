@@ -9,13 +9,13 @@
 namespace thinwire {
 namespace {
 
-// Tests also more than a block takes at once.
+// Tests lengths at which another warp is launched, and more than a block takes at once.
 TEST(PrefixSumsTest, EachIsTheSumOfThoseBefore) {
   CudaDevice* device = nullptr;
   ASSERT_TRUE(NewCudaDevice(/*index=*/0, &device).ok());
   cudaStream_t stream;
   ASSERT_TRUE(device->Stream(&stream).ok());
-  for (int64_t n : {0, 1, 31, 33, 255, 257, 8191, 8192, 8193, 20000}) {
+  for (int64_t n : {0, 1, 31, 33, 255, 256, 257, 513, 7936, 7937, 8191, 8192, 8193, 20000}) {
     SCOPED_TRACE(n);
     std::vector<uint64_t> values(n + 1, 0xDEAD), expected(n + 1);
     for (int64_t i = 0; i < n; ++i) {

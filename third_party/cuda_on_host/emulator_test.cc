@@ -15,6 +15,15 @@
 
 namespace {
 
+// GCC has a macro, clang a feature.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kAddressSanitizer = true;
+#elif defined(__has_feature)
+constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
+#else
+constexpr bool kAddressSanitizer = false;
+#endif
+
 using testing::Each;
 using testing::ElementsAre;
 
@@ -434,9 +443,7 @@ TEST(LaunchTest, RefusesTheHostsMemoryAndOddBlocks) {
 }
 
 TEST(LaunchDeathTest, TheAddressSanitizerSeesKernels) {
-#ifndef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "built without it";
-#endif
+  if (!kAddressSanitizer) GTEST_SKIP() << "built without it";
   OnDevice<int> values(Counting(3));
   EXPECT_DEATH(Store(values.get(), 3, nullptr), "heap-buffer-overflow");
 }
