@@ -47,10 +47,12 @@ uint32_t AlignmentOf(const MatmulOperands& of) {
 }
 
 // Returns whether cuBLASLt may be asked for the epilogue: it wants aux in rows of a multiple of 8.
-// Only for bf16, as its tanh need not have more bits.
-bool MayHave(const MatmulShape& shape, uint32_t alignment) {
+// Only for bf16, as its tanh need not have more bits, and on Hopper (compute capability 9), as its
+// kernels for other GPUs may be slower than a product and our GELU.
+bool MayHave(const MatmulShape& shape, uint32_t alignment, int compute_capability) {
   if (shape.epilogue == Epilogue::kNone) return true;
-  return shape.product == DType::kBF16 && shape.columns % 8 == 0 && alignment == 16;
+  return compute_capability == 9 && shape.product == DType::kBF16 && shape.columns % 8 == 0 &&
+         alignment == 16;
 }
 
 cublasLtEpilogue_t EpilogueOf(const MatmulShape& shape) {
@@ -137,7 +139,10 @@ class CublasMatmul final : public Matmul {
 
   Error Prepare(const MatmulShape& shape, uint32_t alignment, const MatmulOperands& of,
                 Prepared* prepared) const {
-    if (!MayHave(shape, alignment)) {
+    int major = 0;
+    CUDA_RETURN_IF_ERROR(
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_->index()));
+    if (!MayHave(shape, alignment, major)) {
       return CublasError(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic");
     }
     const bool tf32 = options_.tf32 && shape.factors == DType::kF32;
