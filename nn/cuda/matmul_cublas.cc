@@ -55,6 +55,37 @@ bool MayHave(const MatmulShape& shape, uint32_t alignment, int compute_capabilit
          alignment == 16;
 }
 
+const char* NameOf(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kNone:
+      return "none";
+    case Epilogue::kGelu:
+      return "GELU";
+    case Epilogue::kGeluGradient:
+      return "GELU's gradient";
+  }
+  return "unknown";
+}
+
+// Returns the error with the product in which it was met.
+Error Named(const MatmulShape& shape, absl::StatusCode code, const Error& error) {
+  return MakeError(code, "product of rows x columns x inner %lld x %lld x %lld, epilogue %s: %s",
+                   static_cast<long long>(shape.rows), static_cast<long long>(shape.columns),
+                   static_cast<long long>(shape.inner), NameOf(shape.epilogue), error.message);
+}
+Error Named(const MatmulShape& shape, const Error& error) {
+  return error.ok() ? error : Named(shape, static_cast<absl::StatusCode>(error.code), error);
+}
+
+// Returns what a failed preparation means. There is another way without the epilogue, so whatever
+// cuBLASLt says against it is a refusal, but for a lack of memory.
+Error Refusal(const MatmulShape& shape, const Error& error) {
+  if (error.ok() || shape.epilogue == Epilogue::kNone || IsExhausted(error)) {
+    return Named(shape, error);
+  }
+  return Named(shape, absl::StatusCode::kUnimplemented, error);
+}
+
 cublasLtEpilogue_t EpilogueOf(const MatmulShape& shape) {
   switch (shape.epilogue) {
     case Epilogue::kNone:
@@ -98,25 +129,30 @@ class CublasMatmul final : public Matmul {
     std::unique_ptr<Prepared>& prepared = prepared_[KeyOf(shape, alignment)];
     if (prepared == nullptr) {
       auto fresh = std::make_unique<Prepared>();
-      fresh->refusal = Prepare(shape, alignment, of, fresh.get());
+      fresh->refusal = Refusal(shape, Prepare(shape, alignment, of, fresh.get()));
       if (!fresh->refusal.ok() && !IsUnimplemented(fresh->refusal)) return fresh->refusal;
       prepared = std::move(fresh);
     }
     RETURN_ERROR(prepared->refusal);
-    RETURN_ERROR(SetPointers(shape, of, prepared->description));
-    Workspace workspace(device_);
-    RETURN_ERROR(workspace.Reserve(prepared->workspace_bytes));
-    const float alpha = 1, beta = shape.accumulate ? 1 : 0;
-    CUBLAS_RETURN_IF_ERROR(cublasLtMatmul(
-        handle_.get(), prepared->description.get(), &alpha, of.b, prepared->b.get(), of.a,
-        prepared->a.get(), &beta, of.c, prepared->c.get(), of.c, prepared->c.get(),
-        &prepared->algorithm, workspace.data(), prepared->workspace_bytes, stream));
-    return Error{};
+    return Named(shape, Submit(shape, of, *prepared, stream));
   }
 
  private:
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool, bool, Epilogue,
                          DType, DType, uint32_t>;
+
+  Error Submit(const MatmulShape& shape, const MatmulOperands& of, const Prepared& prepared,
+               cudaStream_t stream) const {
+    RETURN_ERROR(SetPointers(shape, of, prepared.description));
+    Workspace workspace(device_);
+    RETURN_ERROR(workspace.Reserve(prepared.workspace_bytes));
+    const float alpha = 1, beta = shape.accumulate ? 1 : 0;
+    CUBLAS_RETURN_IF_ERROR(cublasLtMatmul(
+        handle_.get(), prepared.description.get(), &alpha, of.b, prepared.b.get(), of.a,
+        prepared.a.get(), &beta, of.c, prepared.c.get(), of.c, prepared.c.get(),
+        &prepared.algorithm, workspace.data(), prepared.workspace_bytes, stream));
+    return Error{};
+  }
 
   static Key KeyOf(const MatmulShape& shape, uint32_t alignment) {
     return {shape.rows,        shape.columns,     shape.inner,      shape.a_step(),
