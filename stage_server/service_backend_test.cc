@@ -233,7 +233,8 @@ TEST_F(DeviceTraceServiceTest, AGpuIsRecordedByCupti) {
     if (slice.thread() == TraceSlice::DEVICE) names.push_back(slice.name());
   }
   EXPECT_THAT(names, testing::UnorderedElementsAre("kernel Softmax<float>", "kernel cutlass_gemm",
-                                                   "copy to_device", "clear", "copy to_host"));
+                                                   "copy to_device", "copy within_device", "clear",
+                                                   "copy to_host"));
   EXPECT_EQ(traced_.dropped(), 3u);
 }
 

@@ -42,13 +42,15 @@ class GpuTimelineTest(unittest.TestCase):
                          THINWIRE_FAKE_CUPTI_REFUSES="1")
         self.assertIn("timeline: CUPTI: cuptiActivityEnable: CUPTI_ERROR_FAKE (999)", said)
 
-    def test_where_cupti_was_looked_for_is_said(self):
+    def test_where_cupti_was_looked_for_and_why_it_does_not_load_is_said(self):
         # No library, and found before one that the system has.
-        with open(os.path.join(self.folder.name, "libcupti.so.13"), "w", encoding="utf-8") as file:
+        library = os.path.join(self.folder.name, "libcupti.so.13")
+        with open(library, "w", encoding="utf-8") as file:
             file.write("none")
         said = self.load(LD_LIBRARY_PATH=self.folder.name, CUDA_HOME="/nowhere",
                          THINWIRE_TIMELINE=self.path)
-        self.assertRegex(said, f"no libcupti.so.13 is in {os.path.dirname(LIBRARY)} or its lib, in "
+        self.assertRegex(said, f"{library}: file too short; no other libcupti.so.13 is in "
+                               f"{os.path.dirname(LIBRARY)} or its lib, in "
                                f"lib64 .* of /nowhere, .* LD_LIBRARY_PATH={self.folder.name}")
 
 
