@@ -89,7 +89,7 @@ TEST(EmulatedBackendTest, RecordsActivitiesByCupti) {
   ASSERT_TRUE(error.ok()) << error.message;
   std::vector<DeviceActivity> activities(kept);
   recorder->Copy(activities.data());
-  ASSERT_EQ(kept, 5u);
+  ASSERT_EQ(kept, 6u);
   EXPECT_STREQ(activities[0].name, "Softmax<float>");
 }
 

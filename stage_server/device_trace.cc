@@ -28,6 +28,12 @@ std::string NameOf(const DeviceActivity& activity) {
   return "unknown";
 }
 
+bool HasKernel(const std::vector<DeviceActivity>& activities) {
+  return std::any_of(activities.begin(), activities.end(), [](const DeviceActivity& activity) {
+    return activity.kind == DeviceActivity::Kind::kKernel;
+  });
+}
+
 TraceSlice SliceOf(const DeviceActivity& activity, uint64_t step) {
   TraceSlice slice;
   slice.set_name(NameOf(activity));
@@ -43,11 +49,13 @@ TraceSlice SliceOf(const DeviceActivity& activity, uint64_t step) {
 }  // namespace
 
 bool DeviceTrace::Begin(uint64_t step) {
-  const bool records = !begun_.empty();
-  if (step < steps_.first() || step > steps_.last()) return !records;
-  if (!records) {
+  has_whole_step_ = is_recording();
+  if (step < steps_.first() || step > steps_.last()) return !is_recording();
+  if (cannot_start_) return true;
+  if (!is_recording()) {
     const Error error = recorder_->Start();
     if (!error.ok()) {
+      cannot_start_ = true;
       on_note_(absl::StrCat("the trace goes without the GPU's work: ", error.message));
       return true;
     }
@@ -64,6 +72,11 @@ std::vector<TraceReport> DeviceTrace::End() {
   if (!error.ok()) on_note_(absl::StrCat("the trace lacks the GPU's work: ", error.message));
   std::vector<DeviceActivity> activities(kept);
   recorder_->Copy(activities.data());
+  if (error.ok() && has_whole_step_ && !HasKernel(activities)) {
+    on_note_(absl::StrCat("the trace lacks the GPU's work: no kernel was recorded in steps ",
+                          begun_.front().step, " to ", begun_.back().step,
+                          "; another profiler may have taken it"));
+  }
   std::vector<TraceReport> reports = ReportsOf(std::move(activities));
   if (dropped > 0) reports.emplace_back().set_dropped(dropped);
   begun_.clear();

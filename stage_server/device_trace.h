@@ -19,7 +19,8 @@ class DeviceTrace {
   // Most activities of a recording, which take 3 MB; the rest is counted as dropped.
   static constexpr size_t kMostSlices = 20'000;
 
-  // `on_note` is called with a line when the device cannot be recorded; then there are no slices.
+  // `on_note` is called with a line when a recording lacks the device's work. A device whose
+  // recording does not start is left alone from then on.
   DeviceTrace(std::unique_ptr<ActivityRecorder> recorder, TraceSteps steps,
               std::function<void(const std::string&)> on_note)
       : recorder_(std::move(recorder)), steps_(std::move(steps)), on_note_(std::move(on_note)) {}
@@ -27,6 +28,7 @@ class DeviceTrace {
   // Tells that `step` begins now, and what went before it has ended. Records from the first step to
   // trace on. Returns false if a recording goes on that is to be ended.
   bool Begin(uint64_t step);
+  bool is_recording() const { return !begun_.empty(); }
 
   // Ends the recording, if one goes on. Returns reports of a size that a message may have, with the
   // slices of each activity's step.
@@ -44,7 +46,9 @@ class DeviceTrace {
   const std::unique_ptr<ActivityRecorder> recorder_;
   const TraceSteps steps_;
   const std::function<void(const std::string&)> on_note_;
-  std::vector<Begun> begun_;  // steps recorded, ascending; empty: nothing is recorded
+  bool cannot_start_ = false;
+  bool has_whole_step_ = false;  // a step has begun and ended within the recording
+  std::vector<Begun> begun_;     // steps recorded, ascending; empty: nothing is recorded
 };
 
 }  // namespace thinwire

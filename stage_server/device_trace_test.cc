@@ -154,5 +154,40 @@ TEST_F(DeviceTraceTest, SaysThatTheDeviceCannotBeRecorded) {
   EXPECT_THAT(trace_->End(), IsEmpty());
 }
 
+TEST_F(DeviceTraceTest, ADeviceThatCannotBeRecordedIsTriedOnce) {
+  recorder_->start_error = MakeError(absl::StatusCode::kUnavailable, "CUPTI: no permission");
+  EXPECT_TRUE(trace_->Begin(2));
+  note_ = "";
+  EXPECT_TRUE(trace_->Begin(3));
+  EXPECT_TRUE(trace_->Begin(4));
+  EXPECT_THAT(trace_->End(), IsEmpty());
+  EXPECT_EQ(note_, "");
+  EXPECT_EQ(recorder_->calls, "start ");
+}
+
+TEST_F(DeviceTraceTest, SaysThatAWholeStepHasNoKernel) {
+  BeginBoth();
+  recorder_->activities = {Activity(DeviceActivity::Kind::kCopyFromHost, 7, second_, second_)};
+  EXPECT_FALSE(trace_->Begin(4));
+  EXPECT_EQ(trace_->End().size(), 1u);
+  EXPECT_EQ(note_,
+            "the trace lacks the GPU's work: no kernel was recorded in steps 2 to 3; another "
+            "profiler may have taken it");
+}
+
+TEST_F(DeviceTraceTest, AStepThatHasNotEndedMayHaveNoKernel) {
+  EXPECT_TRUE(trace_->Begin(2));
+  EXPECT_THAT(trace_->End(), IsEmpty());
+  EXPECT_EQ(note_, "");
+}
+
+TEST_F(DeviceTraceTest, OneKernelIsEnough) {
+  BeginBoth();
+  recorder_->activities = {Kernel("a", 7, second_, third_)};
+  EXPECT_FALSE(trace_->Begin(4));
+  EXPECT_EQ(trace_->End().size(), 1u);
+  EXPECT_EQ(note_, "");
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -138,6 +138,9 @@ int Main(int argc, char** argv) {
                  "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
                  "this program, in lib/ beside it, or in the build's tree)")
       ->transform(&thinwire::WithHome);
+  app.add_flag("--device_slots,!--no_device_slots", options.device_slots,
+               "offer memory of a GPU to stages of this machine for exact messages, and use\n"
+               "what they offer (default), or send these through the host's memory");
   app.add_option("--codec_plugins", options.allowed.codec_plugins,
                  "folders, DIR[:DIR...], in which the codec plug-ins that a run names are looked\n"
                  "for, by file name; none: no plug-in is opened")

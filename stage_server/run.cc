@@ -235,7 +235,7 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
         on_event(event);
       }
       // Before the step's own slice, after which the coordinator waits for no other.
-      if (device_trace_ && !device_trace_->Begin(step.step() + 1)) ReportDeviceTrace(on_event);
+      TraceDeviceBehind(step.step(), on_event);
       const bool is_due = SteadyTime::Now() - reported >= kReportEvery;
       // Not after each step, as the work of reporting would show in the steps.
       if (spec_.trace && (is_due || spec_.trace->is_half_full())) ReportTrace(on_event);
@@ -263,6 +263,14 @@ void StageRun::ReportTrace(const OnEvent& on_event) {
   StageEvent event;
   *event.mutable_trace() = ReportOf(spec_.trace->Take());
   if (event.trace().slices_size() > 0) on_event(event);
+}
+
+// A recording begins and ends between two steps, as it takes time that is no step's.
+void StageRun::TraceDeviceBehind(uint64_t step, const OnEvent& on_event) {
+  if (!device_trace_) return;
+  const bool was_recording = device_trace_->is_recording();
+  if (!device_trace_->Begin(step + 1)) ReportDeviceTrace(on_event);
+  if (device_trace_->is_recording() != was_recording) executor_->StepBeginsNow();
 }
 
 void StageRun::ReportDeviceTrace(const OnEvent& on_event) {

@@ -102,6 +102,8 @@ class StageRun {
   absl::Status CheckSamples(int64_t samples, bool training) const;
   // Hands on the slices that were traced since the last time.
   void ReportTrace(const OnEvent& on_event);
+  // Begins or ends the trace of the device behind a step, where that is due.
+  void TraceDeviceBehind(uint64_t step, const OnEvent& on_event);
   // Ends the trace of the device, if one goes on, and hands on its slices.
   void ReportDeviceTrace(const OnEvent& on_event);
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;

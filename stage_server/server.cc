@@ -30,8 +30,11 @@ class StageServerImpl final : public StageServer {
         boundaries_(NewBoundaryService()),
         service_(
             GuardFor(Role::kCoordinator),
-            [plugin = options.cuda_plugin](const BackendRequest& request) {
-              return OpenBackend(request, plugin);
+            [plugin = options.cuda_plugin,
+             slots = options.device_slots](const BackendRequest& request) {
+              absl::StatusOr<Backend> backend = OpenBackend(request, plugin);
+              if (backend.ok()) backend->device_slots = slots;
+              return backend;
             },
             boundaries_.get(), &journal_) {}
 

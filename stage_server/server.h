@@ -17,8 +17,9 @@ namespace thinwire {
 struct ServerOptions {
   std::string listen = "127.0.0.1:0";          // "unix:/path" or "host:port"; port 0: ephemeral
   std::string metrics_listen = "127.0.0.1:0";  // "host:port"; empty: no /metrics
-  std::string cuda_plugin;  // path of the CUDA backend; empty: backend/load.h says where
-  AllowedPaths allowed;     // files that a coordinator may name on this machine
+  std::string cuda_plugin;   // path of the CUDA backend; empty: backend/load.h says where
+  bool device_slots = true;  // links between GPUs of this machine take the way through their memory
+  AllowedPaths allowed;      // files that a coordinator may name on this machine
   ConnectionLimits connections;
   // How long the first message of an import may take to arrive completely.
   absl::Duration opening_patience = absl::Minutes(1);

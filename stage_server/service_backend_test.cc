@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/steady_time.h"
 #include "grpcpp/grpcpp.h"
 #include "prometheus/text_serializer.h"
@@ -123,11 +125,15 @@ TEST_F(BackendTest, ARunGivesBackItsMemory) {
   }
 }
 
+// How long a recording takes to start and to stop.
+constexpr absl::Duration kRecordingTakes = absl::Milliseconds(30);
+
 // Tells of one kernel from the begin of the recording to its end.
 class OneKernel final : public ActivityRecorder {
  public:
   Error Start() override {
     kernel_.begin = SteadyTime::Now().nanoseconds();
+    absl::SleepFor(kRecordingTakes);
     return Error{};
   }
   Error Stop(size_t* kept, uint64_t* dropped) override {
@@ -208,7 +214,9 @@ TEST_F(DeviceTraceServiceTest, SlicesOfTheDeviceComeWithThoseOfItsStep) {
   ASSERT_NE(step, nullptr);
   EXPECT_EQ(kernel->step(), 2u);
   EXPECT_EQ(kernel->stream(), 7u);
-  EXPECT_GE(kernel->begin(), step->begin());
+  // Neither start nor stop is a part of the step.
+  EXPECT_LE(kernel->begin() + absl::ToInt64Nanoseconds(kRecordingTakes), step->begin());
+  EXPECT_GE(kernel->end(), step->end());
   EXPECT_EQ(traced_.dropped(), 3u);
 }
 
@@ -233,7 +241,8 @@ TEST_F(DeviceTraceServiceTest, AGpuIsRecordedByCupti) {
     if (slice.thread() == TraceSlice::DEVICE) names.push_back(slice.name());
   }
   EXPECT_THAT(names, testing::UnorderedElementsAre("kernel Softmax<float>", "kernel cutlass_gemm",
-                                                   "copy to_device", "clear", "copy to_host"));
+                                                   "copy to_device", "copy within_device", "clear",
+                                                   "copy to_host"));
   EXPECT_EQ(traced_.dropped(), 3u);
 }
 

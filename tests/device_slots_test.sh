@@ -16,10 +16,10 @@ settings=(epochs=2 data.limit=80 data.test_limit=20 data.batch_size=40 model.wid
           compression.warmup_steps=1)
 # train NAME ARGUMENTS...: a run into that folder; its output in NAME.log
 train() {
-  local name=$1 setting flags=()
+  local name=$1 setting flags=() server=${server:-$stage_server}
   shift
   for setting in "${settings[@]}"; do flags+=(--set "$setting"); done
-  "$thinwire" run "$experiment" "${flags[@]}" --out "$work/$name" --stage_server "$stage_server" \
+  "$thinwire" run "$experiment" "${flags[@]}" --out "$work/$name" --stage_server "$server" \
     --cuda_plugin "$plugin" --trace steps=1..2 "$@" >"$work/$name.log" 2>&1
 }
 same() { python3 "$here/same_run.py" "$work/$1" "$work/$2"; }
@@ -39,6 +39,16 @@ check 'exact messages go through the host' contains "$work/apart/trace.json" 'se
 check 'and the log names the reason' contains "$work/apart/logs/stage-1.log" \
   "cut layer[12]: messages between GPUs go through the host's memory: cudaIpcGetMemHandle.*operation not supported"
 check 'with the same numbers' same shared apart
+
+echo '== servers that are to share none'
+printf '#!/bin/sh\nexec "%s" "$@" --no_device_slots\n' "$(realpath "$stage_server")" >"$work/without_slots"
+chmod +x "$work/without_slots"
+server=$work/without_slots train unwanted
+check 'trains' equals $? 0
+check 'exact messages go through the host' contains "$work/unwanted/trace.json" 'send device_copies'
+check 'none stays in its memory' lacks "$work/unwanted/trace.json" 'send device_slots'
+check 'and no log complains' lacks "$work/unwanted/logs/stage-1.log" "through the host's memory"
+check 'with the same numbers' same shared unwanted
 
 echo '== TCP'
 train tcp --set pipeline.transport=tcp

@@ -26,7 +26,7 @@ check 'and another' contains "$trace" '"name":"GPU stream 13"'
 check 'a kernel has a short name' contains "$trace" '"name":"kernel Softmax<float>","cat":"kernel","pid":0'
 check 'and lies in the first step' contains "$trace" '"name":"kernel Softmax<float>".*"step":2'
 check 'a copy has its bytes' contains "$trace" '"name":"copy to_host","cat":"copy".*"bytes":4096'
-check 'the CPU has no such track' equals "$(grep -c '"name":"GPU stream' "$trace")" 2
+check 'the CPU has no such track' equals "$(grep -c '"name":"GPU stream' "$trace")" 3
 "$thinwire" trace "$work/traced" >"$work/table"
 check 'the table reads it' equals $? 0
 check 'the GPU is in it' contains "$work/table" '^GPU kernels +[0-9.]+ +-$'
@@ -41,7 +41,7 @@ LD_LIBRARY_PATH=$work/none CUDA_HOME=$work/nowhere run untraced
 check 'the run trains all the same' equals $? 0
 check 'its trace has no such track' equals "$(grep -c '"name":"GPU stream' "$work/untraced/trace.json")" 0
 check 'the log says why, and what was looked for' contains "$work/untraced/logs/stage-0.log" \
-  "info .*, stage 0: the trace goes without the GPU's work: no libcupti.so.13 is in .* $work/nowhere, .*=$work/none"
+  "info .*, stage 0: the trace goes without the GPU's work: .*/libcupti.so.13: file too short; no other libcupti.so.13 is in .* $work/nowhere, .*=$work/none"
 check 'once' equals "$(grep -c "GPU's work" "$work/untraced/logs/stage-0.log")" 1
 check 'a CPU lacks nothing' equals "$(grep -c "GPU's work" "$work/untraced/logs/stage-1.log")" 0
 

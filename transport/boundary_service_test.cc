@@ -369,7 +369,7 @@ std::vector<BadPeer> BadPeers() {
          const std::string bytes = GoodFrames(1000)[0].SerializeAsString();
          peer->Write(bytes.substr(0, bytes.size() - 1));
        }},
-      {"PayloadBitFlipped", kLost, "payload_crc32c",
+      {"PayloadBitFlipped", kLost, "came by the socket",
        [](RawPeer* peer) {
          WriteChanged(peer, [](Frame* frame) { (*frame->mutable_payload())[500] ^= 4; });
        }},

@@ -16,7 +16,8 @@ namespace thinwire {
 namespace {
 
 absl::StatusOr<PeerMemory*> PeerMemoryOf(const LinkOptions& options) {
-  PeerMemory* const memory = options.copies != nullptr ? options.copies->peer_memory() : nullptr;
+  const bool has_copies = options.device_slots && options.copies != nullptr;
+  PeerMemory* const memory = has_copies ? options.copies->peer_memory() : nullptr;
   if (memory == nullptr) return absl::UnimplementedError("no device with memory that peers open");
   return memory;
 }

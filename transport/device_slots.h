@@ -25,7 +25,8 @@ namespace thinwire {
 class ReceivingDeviceSlots : public std::enable_shared_from_this<ReceivingDeviceSlots> {
  public:
   // Allocates slots of the device of `options` for as many messages as may wait, but for 64 MiB at
-  // most. Unimplemented if there is no such device or it has no such memory; otherwise its errors.
+  // most. Unimplemented if `options` wants none, or there is no device with such memory; otherwise
+  // its errors.
   static absl::StatusOr<std::shared_ptr<ReceivingDeviceSlots>> Allocate(
       const LinkOptions& options, std::shared_ptr<SharedMemory> shared);
   ~ReceivingDeviceSlots();
@@ -54,8 +55,8 @@ class ReceivingDeviceSlots : public std::enable_shared_from_this<ReceivingDevice
 // The peer's slots, into which this end sends.
 class SendingDeviceSlots {
  public:
-  // Opens what the peer's Ticket() names. InvalidArgument for anything else, Unimplemented if there
-  // is no device or it opens no other's memory; otherwise the device's errors.
+  // Opens what the peer's Ticket() names. InvalidArgument for anything else, Unimplemented if
+  // `options` wants none, or there is no device that opens other's memory; otherwise its errors.
   static absl::StatusOr<std::unique_ptr<SendingDeviceSlots>> Open(
       const std::string& ticket, const LinkOptions& options, std::shared_ptr<SharedMemory> shared);
   ~SendingDeviceSlots();

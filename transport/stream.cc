@@ -108,6 +108,7 @@ absl::Status TakeSlot(const std::string& text, const LocalMemory& memory, Incomi
   ASSIGN_OR_RETURN(to->place, TakePayload(text, memory, &frame->payload));
   to->parts = {BytesOf(frame->prefix), frame->payload.bytes};
   to->owner = frame;
+  to->came_by = in_device ? "a slot in device memory" : "a slot in host memory";
   return absl::OkStatus();
 }
 

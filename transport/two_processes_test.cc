@@ -254,7 +254,26 @@ TEST_F(DevicePayloadTest, WhoseLengthIsNotTheFramesEndsTheLink) {
 }
 
 TEST_F(DevicePayloadTest, ThatIsAnotherThanItsChecksumEndsTheLink) {
-  EXPECT_TRUE(absl::IsDataLoss(EndMet(std::string("\x08\0\0\0\0\x50\xc3\0\0", 9), frame_.prefix)));
+  for (const auto& [mark, came_by] :
+       std::vector<std::pair<char, std::string>>{{'\x08', "came by a slot in device memory"},
+                                                 {'\x07', "came by a slot in host memory"}}) {
+    const absl::Status status =
+        EndMet(mark + std::string("\0\0\0\0\x50\xc3\0\0", 8), frame_.prefix);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(came_by));
+  }
+}
+
+TEST_F(DevicePayloadTest, WhereSlotsAreNotWantedNoneIsOffered) {
+  LinkOptions options = OnDevice(DownstreamOptions());
+  options.device_slots = false;
+  link_ = *server_.service()->Listen(options);
+  RawPeer peer(server_.address(), memory_->Ticket(), Ticket("16"));
+  ASSERT_TRUE(peer.Shares());
+  EXPECT_EQ(peer.Answer("thinwire-device-memory"), "");
+  link_->Send(SentFromDevice(Small(DIRECTION_GRADIENT)));
+  EXPECT_EQ(link_->last_way(), Way::kDeviceCopies);
+  EXPECT_THAT(notes_, IsEmpty());
 }
 
 TEST_F(DevicePayloadTest, WithoutSuchMemoryEndsTheLink) {

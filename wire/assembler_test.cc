@@ -76,7 +76,7 @@ TEST(AssemblerTest, ADamagedPayloadNamesCutPeerMessageChunkAndChecksums) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("cut layer3, from stage 3: training activation of cut 3, epoch 2, step "
                         "1234567, microbatch 6: payload_crc32c of chunk 0 is 0x12345678, the "
-                        "payload's bytes give 0x"));
+                        "payload's bytes, which came by the socket, give 0x"));
 }
 
 TEST(AssemblerTest, APayloadReturnsToTheDevicesPool) {

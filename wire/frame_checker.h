@@ -31,9 +31,11 @@ struct PayloadChunk {
   uint32_t index = 0, count = 1;         // among the message's chunks
   ByteSpans payload;                     // as in ParsedFrame
   uint32_t payload_crc32c = 0;           // the checksum that it should have
-  // Both are filled in by the transport: the owner that keeps the payload alive, and where it is.
+  // All are filled in by the transport: the owner that keeps the payload alive, where it is, and by
+  // what it came, for errors.
   std::shared_ptr<const void> owner;
   PayloadPlace place = PayloadPlace::kHost;
+  const char* came_by = "the socket";
 
   bool is_last() const { return index + 1 == count; }
 };

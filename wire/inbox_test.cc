@@ -21,6 +21,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Copies as late as the interface allows.
@@ -104,6 +105,7 @@ class DirectInboxTest : public testing::TestWithParam<PayloadPlace> {
           std::pair<std::shared_ptr<std::string>, std::shared_ptr<std::vector<uint8_t>>>>(
           prefix, slots_.back());
       incoming.place = place;
+      incoming.came_by = "a slot";
       RETURN_IF_ERROR(inbox->Push(incoming));
     }
     return absl::OkStatus();
@@ -154,7 +156,8 @@ TEST_P(DirectInboxTest, WhatThePeerChangesBeforeItIsCopiedIsRefused) {
     (*slots_.back())[17] ^= 1;
     const absl::Status status = inbox.Receive(SteadyTime(), "").status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("payload_crc32c of chunk"));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("payload_crc32c of chunk"), HasSubstr("came by a slot, give")));
   }
 }
 

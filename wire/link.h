@@ -43,6 +43,8 @@ struct LinkOptions {
   // there. If both are null, all is done on the host.
   Device* device = nullptr;
   DirectCopies* copies = nullptr;
+  // Offers memory of the device to a peer that can open it, and opens what such a peer offers.
+  bool device_slots = true;
   // How long Send may wait for room in shared memory. What finds no room goes through the socket.
   absl::Duration room_patience = absl::ZeroDuration();
   // Called with a line for people about anything slower than it could be; may be empty. Any thread.

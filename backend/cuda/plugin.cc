@@ -94,7 +94,8 @@ class CudaBackend final : public BackendPlugin {
   }
 
   Error NewActivityRecorder(size_t most, ActivityRecorder** recorder) override {
-    return NewCuptiRecorder(most, recorder);
+    return NewCuptiRecorder(
+        most, [this] { return FinishDevices(); }, recorder);
   }
 
  private:
@@ -103,6 +104,17 @@ class CudaBackend final : public BackendPlugin {
     std::unique_ptr<CodecKernels> kernels;
     std::unique_ptr<DirectCopies> copies;
   };
+
+  // Waits for the work of all threads.
+  Error FinishDevices() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [index, opened] : opened_) {
+      cudaStream_t stream;
+      RETURN_ERROR(opened.device->Stream(&stream));  // makes the device the thread's
+      CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+    }
+    return Error{};
+  }
 
   Error CheckIndex(int index) {
     int count = 0;

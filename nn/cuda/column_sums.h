@@ -23,8 +23,9 @@ struct TileSumsShape {
 // Adds for the layers of one Ops. Not thread-safe.
 class ColumnSums {
  public:
-  // Bytes of tiles' sums that may wait. Those of a pass of a large model would be a burden.
-  static constexpr size_t kMostWaiting = size_t{32} << 20;
+  // Bytes of tiles' sums that may wait. Those of a pass of a large model would be a burden, as each
+  // recorded pass keeps the memory in which they waited.
+  static constexpr size_t kMostWaiting = size_t{8} << 20;
 
   explicit ColumnSums(CudaDevice* device) : device_(device) {}
 

@@ -52,8 +52,8 @@ struct MatmulOperands {
 class Matmul {
  public:
   virtual ~Matmul() = default;
-  // Computes the product. Unimplemented if the library has no kernel for it: always, or never, for
-  // a shape and memory aligned to 16 bytes.
+  // Computes the product. Unimplemented if the library has no kernel for it or refuses its
+  // epilogue: always, or never, for a device, a shape and memory aligned to 16 bytes.
   virtual Error Run(const MatmulShape& shape, const MatmulOperands& operands) = 0;
 };
 

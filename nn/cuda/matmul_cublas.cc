@@ -47,10 +47,43 @@ uint32_t AlignmentOf(const MatmulOperands& of) {
 }
 
 // Returns whether cuBLASLt may be asked for the epilogue: it wants aux in rows of a multiple of 8.
-// Only for bf16, as its tanh need not have more bits.
-bool MayHave(const MatmulShape& shape, uint32_t alignment) {
+// Only for bf16, as its tanh need not have more bits, and on Hopper (compute capability 9), as its
+// kernels for other GPUs may be slower than a product and our GELU.
+bool MayHave(const MatmulShape& shape, uint32_t alignment, int compute_capability) {
   if (shape.epilogue == Epilogue::kNone) return true;
-  return shape.product == DType::kBF16 && shape.columns % 8 == 0 && alignment == 16;
+  return compute_capability == 9 && shape.product == DType::kBF16 && shape.columns % 8 == 0 &&
+         alignment == 16;
+}
+
+const char* NameOf(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kNone:
+      return "none";
+    case Epilogue::kGelu:
+      return "GELU";
+    case Epilogue::kGeluGradient:
+      return "GELU's gradient";
+  }
+  return "unknown";
+}
+
+// Returns the error with the product in which it was met.
+Error Named(const MatmulShape& shape, absl::StatusCode code, const Error& error) {
+  return MakeError(code, "product of rows x columns x inner %lld x %lld x %lld, epilogue %s: %s",
+                   static_cast<long long>(shape.rows), static_cast<long long>(shape.columns),
+                   static_cast<long long>(shape.inner), NameOf(shape.epilogue), error.message);
+}
+Error Named(const MatmulShape& shape, const Error& error) {
+  return error.ok() ? error : Named(shape, static_cast<absl::StatusCode>(error.code), error);
+}
+
+// Returns what a failed preparation means. There is another way without the epilogue, so whatever
+// cuBLASLt says against it is a refusal, but for a lack of memory.
+Error Refusal(const MatmulShape& shape, const Error& error) {
+  if (error.ok() || shape.epilogue == Epilogue::kNone || IsExhausted(error)) {
+    return Named(shape, error);
+  }
+  return Named(shape, absl::StatusCode::kUnimplemented, error);
 }
 
 cublasLtEpilogue_t EpilogueOf(const MatmulShape& shape) {
@@ -96,25 +129,30 @@ class CublasMatmul final : public Matmul {
     std::unique_ptr<Prepared>& prepared = prepared_[KeyOf(shape, alignment)];
     if (prepared == nullptr) {
       auto fresh = std::make_unique<Prepared>();
-      fresh->refusal = Prepare(shape, alignment, of, fresh.get());
+      fresh->refusal = Refusal(shape, Prepare(shape, alignment, of, fresh.get()));
       if (!fresh->refusal.ok() && !IsUnimplemented(fresh->refusal)) return fresh->refusal;
       prepared = std::move(fresh);
     }
     RETURN_ERROR(prepared->refusal);
-    RETURN_ERROR(SetPointers(shape, of, prepared->description));
-    Workspace workspace(device_);
-    RETURN_ERROR(workspace.Reserve(prepared->workspace_bytes));
-    const float alpha = 1, beta = shape.accumulate ? 1 : 0;
-    CUBLAS_RETURN_IF_ERROR(cublasLtMatmul(
-        handle_.get(), prepared->description.get(), &alpha, of.b, prepared->b.get(), of.a,
-        prepared->a.get(), &beta, of.c, prepared->c.get(), of.c, prepared->c.get(),
-        &prepared->algorithm, workspace.data(), prepared->workspace_bytes, stream));
-    return Error{};
+    return Named(shape, Submit(shape, of, *prepared, stream));
   }
 
  private:
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool, bool, Epilogue,
                          DType, DType, uint32_t>;
+
+  Error Submit(const MatmulShape& shape, const MatmulOperands& of, const Prepared& prepared,
+               cudaStream_t stream) const {
+    RETURN_ERROR(SetPointers(shape, of, prepared.description));
+    Workspace workspace(device_);
+    RETURN_ERROR(workspace.Reserve(prepared.workspace_bytes));
+    const float alpha = 1, beta = shape.accumulate ? 1 : 0;
+    CUBLAS_RETURN_IF_ERROR(cublasLtMatmul(
+        handle_.get(), prepared.description.get(), &alpha, of.b, prepared.b.get(), of.a,
+        prepared.a.get(), &beta, of.c, prepared.c.get(), of.c, prepared.c.get(),
+        &prepared.algorithm, workspace.data(), prepared.workspace_bytes, stream));
+    return Error{};
+  }
 
   static Key KeyOf(const MatmulShape& shape, uint32_t alignment) {
     return {shape.rows,        shape.columns,     shape.inner,      shape.a_step(),
@@ -137,7 +175,10 @@ class CublasMatmul final : public Matmul {
 
   Error Prepare(const MatmulShape& shape, uint32_t alignment, const MatmulOperands& of,
                 Prepared* prepared) const {
-    if (!MayHave(shape, alignment)) {
+    int major = 0;
+    CUDA_RETURN_IF_ERROR(
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_->index()));
+    if (!MayHave(shape, alignment, major)) {
       return CublasError(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic");
     }
     const bool tf32 = options_.tf32 && shape.factors == DType::kF32;

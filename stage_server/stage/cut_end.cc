@@ -69,6 +69,7 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
   options.stamps_arrivals = stage.trace != nullptr;
   options.host = received.device->host();
   options.copies = backend.copies;
+  options.device_slots = backend.device_slots;
   if (backend.copies != nullptr) options.device = received.device;
   // Two ends that work on their executors' threads may both send before either receives, so these
   // must not wait for room.

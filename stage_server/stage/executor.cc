@@ -131,7 +131,7 @@ absl::Status Executor::Train(const TrainRequest& request,
   const auto before = static_cast<int64_t>(request.epoch() - 1) * steps;
   const int64_t begin = static_cast<int64_t>(epoch.first_step) - 1 - before;
   const int64_t end = static_cast<int64_t>(epoch.last_step) - before;
-  SteadyTime last = SteadyTime::Now();
+  StepBeginsNow();
   stage_->StartEpoch(epoch);
   Work work;
   work.phase = PHASE_TRAIN;
@@ -152,11 +152,11 @@ absl::Status Executor::Train(const TrainRequest& request,
     absl::Status status = TrainStep(work, batch, steps, &report);
     if (!status.ok()) return Failed(status);
     const SteadyTime now = SteadyTime::Now();
-    report.set_seconds(absl::ToDoubleSeconds(now - last));
+    report.set_seconds(absl::ToDoubleSeconds(now - step_began_));
     PlannedSlice slice = StepSlice(spec, work, "step");
-    if (slice.trace != nullptr) slice.Add(last, now);
-    spec.patience->StepTook(now - last);
-    last = now;
+    if (slice.trace != nullptr) slice.Add(step_began_, now);
+    spec.patience->StepTook(now - step_began_);
+    step_began_ = now;
     if (i + 1 == end) {
       // A checkpoint may follow, and the state of feedback may be read after a flush only.
       const absl::Status sent = stage_->FlushSends(spec.patience->Deadline());

@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/steady_time.h"
 #include "nn/lr_schedule.h"
 #include "proto/stage.pb.h"
 #include "stage_server/stage/feed.h"
@@ -60,6 +61,9 @@ class Executor {
   // Returns the reason of the first Stop; OK before it. Any thread.
   absl::Status Stopped() const;
 
+  // Leaves out of the next step's seconds what `on_step` of Train has done so far.
+  void StepBeginsNow() { step_began_ = SteadyTime::Now(); }
+
   // Sets last_step() when the state that a run had after `step` was restored.
   void StartAfter(uint64_t step) { Publish(step); }
 
@@ -98,6 +102,7 @@ class Executor {
   Feed* const feed_;
   const LrScheduleSpec lr_;
   StepGate gate_;
+  SteadyTime step_began_;  // of the executor's thread alone
 
   mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   absl::Status stop_ ABSL_GUARDED_BY(mutex_);

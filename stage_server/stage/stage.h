@@ -40,6 +40,7 @@ struct Backend {
   // Kernels of one run that use the threads of `ops`; null if these have one thread only.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
   DirectCopies* copies = nullptr;      // null: the device has none
+  bool device_slots = true;            // of links (wire/link.h)
   BackendPlugin* plugin = nullptr;     // that of the device; null for the CPU
   DeviceDescription description = {};  // empty for the CPU
   std::string note = {};               // with "auto": which device was chosen and why, in one line

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensor/cuda/cupti.h"
@@ -39,7 +40,8 @@ Error ReadClocks(const Cupti& cupti, ClockPair* pair) {
 
 class CuptiRecorder final : public ActivityRecorder {
  public:
-  CuptiRecorder(Cupti* cupti, size_t most) : cupti_(*cupti), most_(most) {}
+  CuptiRecorder(Cupti* cupti, size_t most, std::function<Error()> finish)
+      : cupti_(*cupti), most_(most), finish_(std::move(finish)) {}
   ~CuptiRecorder() override {
     uint64_t dropped = 0;
     if (records_) (void)cupti_.Stop(&dropped);
@@ -61,7 +63,10 @@ class CuptiRecorder final : public ActivityRecorder {
     records_ = false;
     uint64_t by_cupti = 0;
     ClockPair last;
-    Error error = cupti_.Stop(&by_cupti);
+    // Else what has not ended would be missing.
+    Error error = finish_();
+    const Error stopped = cupti_.Stop(&by_cupti);
+    if (error.ok()) error = stopped;
     if (error.ok()) error = ReadClocks(cupti_, &last);
     if (!error.ok()) {
       kept_.clear();
@@ -96,6 +101,7 @@ class CuptiRecorder final : public ActivityRecorder {
 
   Cupti& cupti_;
   const size_t most_;
+  const std::function<Error()> finish_;
   bool records_ = false;
   ClockPair first_;
   std::vector<DeviceActivity> kept_;
@@ -125,11 +131,11 @@ int64_t OnOurClock(int64_t theirs, const ClockPair& first, const ClockPair& last
   return first.ours + std::llround(share * static_cast<double>(last.ours - first.ours));
 }
 
-Error NewCuptiRecorder(size_t most, ActivityRecorder** recorder) {
+Error NewCuptiRecorder(size_t most, std::function<Error()> finish, ActivityRecorder** recorder) {
   std::string why;
   Cupti* const cupti = Cupti::Open(&why);
   if (cupti == nullptr) return MakeError(absl::StatusCode::kUnavailable, "%s", why.c_str());
-  auto made = std::make_unique<CuptiRecorder>(cupti, most);
+  auto made = std::make_unique<CuptiRecorder>(cupti, most, std::move(finish));
   RETURN_ERROR(Prepare(made.get()));
   *recorder = made.release();
   return Error{};

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "tensor/activity.h"
 
@@ -18,8 +19,9 @@ struct ClockPair {
 int64_t OnOurClock(int64_t theirs, const ClockPair& first, const ClockPair& last);
 
 // Makes a recorder of all GPUs of the process, which keeps up to `most` activities and is the
-// caller's. Unavailable, with what was looked for, if there is no CUPTI, or with its reason if it
-// cannot record.
-Error NewCuptiRecorder(size_t most, ActivityRecorder** recorder);
+// caller's. `finish` waits until the GPUs have done all that was submitted; a recording ends with
+// it. Unavailable, with what was looked for, if there is no CUPTI, or with its reason if it cannot
+// record.
+Error NewCuptiRecorder(size_t most, std::function<Error()> finish, ActivityRecorder** recorder);
 
 }  // namespace thinwire

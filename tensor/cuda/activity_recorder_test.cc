@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,9 +29,9 @@ class ActivityRecorderTest : public ::testing::Test {
  protected:
   void SetUp() override { setenv("LD_LIBRARY_PATH", "tensor/cuda/fake_cupti", /*overwrite=*/1); }
 
-  static std::unique_ptr<ActivityRecorder> New(size_t most) {
+  std::unique_ptr<ActivityRecorder> New(size_t most) {
     ActivityRecorder* recorder = nullptr;
-    const Error error = NewCuptiRecorder(most, &recorder);
+    const Error error = NewCuptiRecorder(most, Finish(), &recorder);
     EXPECT_TRUE(error.ok()) << error.message;
     return std::unique_ptr<ActivityRecorder>(recorder);
   }
@@ -43,7 +44,17 @@ class ActivityRecorderTest : public ::testing::Test {
     return activities;
   }
 
+  // Returns what counts its calls, and fails as the test says.
+  std::function<Error()> Finish() {
+    return [this] {
+      ++finished_;
+      return finish_error_;
+    };
+  }
+
   uint64_t dropped_ = 0;
+  int finished_ = 0;
+  Error finish_error_;
 };
 
 TEST_F(ActivityRecorderTest, ActivitiesAreOnTheMonotonicClock) {
@@ -55,7 +66,7 @@ TEST_F(ActivityRecorderTest, ActivitiesAreOnTheMonotonicClock) {
   const int64_t stops = SteadyNow();
   const std::vector<DeviceActivity> all = Stop(recorder.get());
   const int64_t stopped = SteadyNow();
-  ASSERT_EQ(all.size(), 5u);
+  ASSERT_EQ(all.size(), 6u);
   constexpr int64_t kNoise = 1'000'000;  // of readings on a busy machine
   EXPECT_GE(all.front().begin, before - kNoise);
   EXPECT_LE(all.front().begin, started + kNoise);
@@ -77,7 +88,7 @@ TEST_F(ActivityRecorderTest, ActivitiesHaveKindStreamAndAmount) {
                    activity.name);
   }
   EXPECT_THAT(said, ElementsAre("0 7 8 Softmax<float>", "0 13 8 cutlass_gemm", "1 7 4096 ",
-                                "4 7 64 ", "2 7 4096 "));
+                                "3 21 4096 ", "4 7 64 ", "2 7 4096 "));
   EXPECT_EQ(dropped_, 1u + 2u);  // one had not ended, two CUPTI had no room for
 }
 
@@ -85,10 +96,25 @@ TEST_F(ActivityRecorderTest, KeepsAsManyAsItHasRoomForAndCountsTheRest) {
   const auto recorder = New(3);
   ASSERT_TRUE(recorder->Start().ok());
   EXPECT_EQ(Stop(recorder.get()).size(), 3u);
-  EXPECT_EQ(dropped_, 1u + 2u + 2u);
+  EXPECT_EQ(dropped_, 1u + 2u + 3u);
   ASSERT_TRUE(recorder->Start().ok());  // anew
   EXPECT_EQ(Stop(recorder.get()).size(), 3u);
-  EXPECT_EQ(dropped_, 1u + 2u + 2u);
+  EXPECT_EQ(dropped_, 1u + 2u + 3u);
+}
+
+TEST_F(ActivityRecorderTest, WaitsForTheGpuBeforeItStops) {
+  const auto recorder = New(100);
+  ASSERT_TRUE(recorder->Start().ok());
+  const int before = finished_;
+  Stop(recorder.get());
+  EXPECT_EQ(finished_, before + 1);
+  ASSERT_TRUE(recorder->Start().ok());
+  finish_error_ = MakeError(absl::StatusCode::kInternal, "the device is lost");
+  size_t kept = 9;
+  EXPECT_STREQ(recorder->Stop(&kept, &dropped_).message, "the device is lost");
+  EXPECT_EQ(kept, 0u);
+  finish_error_ = Error{};
+  EXPECT_TRUE(recorder->Start().ok()) << "the recording goes on";
 }
 
 TEST_F(ActivityRecorderTest, OneRecordsAtATime) {
@@ -110,7 +136,8 @@ TEST_F(ActivityRecorderTest, SaysWhatCuptiRefuses) {
   setenv("THINWIRE_FAKE_CUPTI_REFUSES", "1", /*overwrite=*/1);
   EXPECT_STREQ(recorder->Start().message, "CUPTI: cuptiActivityEnable: CUPTI_ERROR_FAKE (999)");
   ActivityRecorder* other = nullptr;
-  EXPECT_EQ(NewCuptiRecorder(3, &other).code, static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(NewCuptiRecorder(3, Finish(), &other).code,
+            static_cast<int>(absl::StatusCode::kUnavailable));
   unsetenv("THINWIRE_FAKE_CUPTI_REFUSES");
   EXPECT_TRUE(recorder->Start().ok());
 }

@@ -1,9 +1,11 @@
 #include "tensor/cuda/cupti.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 namespace thinwire {
@@ -11,7 +13,8 @@ namespace {
 
 constexpr char kLibrary[] = "libcupti.so.13";
 constexpr size_t kBufferBytes = size_t{1} << 20;
-constexpr cupti::Kind kKinds[] = {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemset};
+constexpr cupti::Kind kKinds[] = {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpy2,
+                                  cupti::kMemset};
 
 Cupti* opened = nullptr;  // for CUPTI's callbacks, which carry no data of ours
 
@@ -64,10 +67,17 @@ DeviceActivity KernelOf(const cupti::KernelRecord& kernel) {
   return activity;
 }
 
-// Says what CuptiPaths are, in fewer words than a list; what may be long stands last.
-std::string Sought(const CuptiPlaces& places) {
-  return std::string("no ") + kLibrary + " is in " + places.beside +
-         " or its lib, in lib64 or extras/CUPTI/lib64 of " + places.cuda_home +
+// Returns whether there is a library of this path, or by what the loader says of it, of this name.
+bool IsThere(const std::string& path, const std::string& reason) {
+  if (path.find('/') != std::string::npos) return access(path.c_str(), F_OK) == 0;
+  return reason.compare(0, path.size() + 1, path + ":") != 0;  // it names a path that it has found
+}
+
+// Says why CUPTI of a path is unusable, if there is such, and what CuptiPaths are, in fewer words
+// than a list; what may be long stands last.
+std::string Sought(const CuptiPlaces& places, const std::string& unusable) {
+  return (unusable.empty() ? "no " : unusable + "; no other ") + kLibrary + " is in " +
+         places.beside + " or its lib, in lib64 or extras/CUPTI/lib64 of " + places.cuda_home +
          ", nor in or near LD_LIBRARY_PATH=" + places.library_path;
 }
 
@@ -95,17 +105,28 @@ Cupti* Cupti::Open(std::string* why) {
   if (opened != nullptr) return opened;
   const CuptiPlaces places = {OwnFolder(), Variable("LD_LIBRARY_PATH", ""),
                               Variable("CUDA_HOME", "/usr/local/cuda")};
-  for (const std::string& path : CuptiPaths(places)) {
+  std::string unusable;
+  opened = OpenFirst(CuptiPaths(places), &unusable);
+  if (opened == nullptr) *why = Sought(places, unusable);
+  return opened;
+}
+
+Cupti* Cupti::OpenFirst(const std::vector<std::string>& paths, std::string* why) {
+  why->clear();
+  for (const std::string& path : paths) {
+    std::string reason;
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) continue;
-    auto* const found = new Cupti;  // never deleted, as CUPTI may call it
-    const std::string missing = found->FindFunctions(library);
-    if (missing.empty()) return opened = found;
-    delete found;
-    *why = path + ": has no " + missing;
-    return nullptr;
+    if (library == nullptr) {
+      reason = dlerror();
+      if (!IsThere(path, reason)) continue;
+    } else {
+      auto found = std::unique_ptr<Cupti>(new Cupti);
+      const std::string missing = found->FindFunctions(library);
+      if (missing.empty()) return found.release();
+      reason = path + ": has no " + missing;
+    }
+    if (why->empty()) *why = reason;
   }
-  *why = Sought(places);
   return nullptr;
 }
 
@@ -198,7 +219,7 @@ void Cupti::HandOut(uint8_t* buffer, size_t valid_bytes) {
   while (next_record_(buffer, valid_bytes, &record) == cupti::kSuccess) {
     if (record->kind == cupti::kConcurrentKernel) {
       on_activity_(KernelOf(*reinterpret_cast<const cupti::KernelRecord*>(record)));
-    } else if (record->kind == cupti::kMemcpy) {
+    } else if (record->kind == cupti::kMemcpy || record->kind == cupti::kMemcpy2) {
       const auto& copy = *reinterpret_cast<const cupti::MemcpyRecord*>(record);
       on_activity_(ActivityOf(KindOf(copy), copy, copy.bytes));
     } else if (record->kind == cupti::kMemset) {

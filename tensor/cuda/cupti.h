@@ -35,9 +35,13 @@ class Cupti {
  public:
   using OnActivity = std::function<void(const DeviceActivity&)>;
 
-  // Returns the library, which is opened once and never closed. Null if there is none; *why then
-  // says what was looked for.
+  // Returns the library, which is opened once and never closed. Null if none can be used; *why then
+  // says what was looked for, and what keeps one that was found from use.
   static Cupti* Open(std::string* why);
+  // Opens the first of `paths` that loads and has all functions; what it returns is never deleted,
+  // as CUPTI may call it. Null if there is none. *why then says what keeps the first of those that
+  // exist from use; it is empty if none exists.
+  static Cupti* OpenFirst(const std::vector<std::string>& paths, std::string* why);
 
   // Begins to hand out activities, on threads of CUPTI and within Stop, one at a time. Their times
   // are CUPTI's, and 0 where it could not measure. FailedPrecondition if they are handed out

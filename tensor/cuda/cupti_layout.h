@@ -8,8 +8,8 @@
 namespace thinwire::cupti {
 
 enum Result : int { kSuccess = 0, kEndOfBuffer = 12 };
-enum Kind : uint32_t { kMemcpy = 1, kMemset = 2, kConcurrentKernel = 10 };
-enum CopyKind : uint8_t { kHostToDevice = 1, kDeviceToHost = 2 };
+enum Kind : uint32_t { kMemcpy = 1, kMemset = 2, kConcurrentKernel = 10, kMemcpy2 = 22 };
+enum CopyKind : uint8_t { kHostToDevice = 1, kDeviceToHost = 2, kBetweenDevices = 10 };
 inline constexpr uint32_t kFlushForced = 1;
 inline constexpr size_t kRecordAlignment = 8;
 
@@ -29,6 +29,7 @@ struct KernelRecord {
   const char* name;  // the linker's
 };
 
+// Records of kMemcpy and, for copies between two devices, of kMemcpy2 begin alike.
 struct MemcpyRecord {
   Kind kind;
   CopyKind copy_kind;

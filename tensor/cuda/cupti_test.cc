@@ -1,8 +1,13 @@
 #include "tensor/cuda/cupti.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -42,6 +47,48 @@ TEST(CuptiPathsTest, AreThoseOfWheelsBundlesAndToolkits) {
     EXPECT_THAT(paths, testing::Contains(want));
   }
   EXPECT_EQ(paths.back(), "libcupti.so.13");
+}
+
+class CuptiOpenTest : public ::testing::Test {
+ protected:
+  // Paths in folders of their own.
+  std::string Path(const std::string& folder) {
+    const std::string made = testing::TempDir() + "/" + folder;
+    mkdir(made.c_str(), 0700);
+    return made + "/libcupti.so.13";
+  }
+  std::string NoLibrary() {
+    const std::string path = Path("text");
+    std::ofstream(path) << "no library";
+    return path;
+  }
+  std::string OtherLibrary() {
+    const std::string path = Path("other");
+    Dl_info libc;
+    EXPECT_NE(dladdr(reinterpret_cast<void*>(&std::getenv), &libc), 0);
+    (void)unlink(path.c_str());
+    EXPECT_EQ(symlink(libc.dli_fname, path.c_str()), 0);
+    return path;
+  }
+
+  const std::string fake_ = "tensor/cuda/fake_cupti/libcupti.so.13";
+  std::string why_ = "before";
+};
+
+TEST_F(CuptiOpenTest, WhatDoesNotLoadOrLacksAFunctionIsPassedOver) {
+  EXPECT_NE(Cupti::OpenFirst({Path("empty"), NoLibrary(), OtherLibrary(), fake_}, &why_), nullptr);
+}
+
+TEST_F(CuptiOpenTest, SaysWhatKeepsTheFirstThatIsThereFromUse) {
+  EXPECT_EQ(Cupti::OpenFirst({Path("empty"), NoLibrary(), OtherLibrary()}, &why_), nullptr);
+  EXPECT_EQ(why_, NoLibrary() + ": file too short");
+  EXPECT_EQ(Cupti::OpenFirst({OtherLibrary(), NoLibrary()}, &why_), nullptr);
+  EXPECT_THAT(why_, testing::StartsWith(OtherLibrary() + ": has no cupti"));
+}
+
+TEST_F(CuptiOpenTest, SaysNothingOfWhatIsNotThere) {
+  EXPECT_EQ(Cupti::OpenFirst({Path("empty"), "libcupti_of_nobody.so.13"}, &why_), nullptr);
+  EXPECT_EQ(why_, "");
 }
 
 }  // namespace

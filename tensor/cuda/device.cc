@@ -47,6 +47,7 @@ class Gpu final : public CudaDevice {
   int index() const override { return index_; }
   int multiprocessors() const override { return multiprocessors_; }
   size_t bytes_in_use() const override { return pool_.bytes_in_use(); }
+  void CountAsInUse(size_t bytes) override { pool_.CountAsInUse(bytes); }
   void Trim() override {
     host_.Trim();
     if (streams_.MakeCurrent().ok()) pool_.Trim();

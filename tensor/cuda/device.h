@@ -19,6 +19,9 @@ class CudaDevice : public Device {
   // goes. Kernels and library handles use only this stream, never the default stream.
   virtual Error Stream(cudaStream_t* stream) = 0;
 
+  // Counts memory of this device that is not of Allocate and is never freed as in use.
+  virtual void CountAsInUse(size_t bytes) = 0;
+
   // Copy on the thread's stream; asynchronous if `host` is memory of host(). Until Finish nobody
   // may change the source or read the destination.
   virtual Error SubmitCopyFromHost(void* device, const void* host, size_t bytes) = 0;

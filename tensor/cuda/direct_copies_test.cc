@@ -212,6 +212,20 @@ TEST_F(DirectCopiesTest, MemoryForPeersIsKeptForTheNext) {
   memory->Free(next);
 }
 
+TEST_F(DirectCopiesTest, MemoryForPeersCountsAsInUse) {
+  PeerMemory* const memory = copies_->peer_memory();
+  const size_t before = device_->bytes_in_use();
+  void* allocated = nullptr;
+  PeerMemoryHandle handle;
+  ASSERT_OK(memory->Allocate(5 << 20, &allocated, &handle));
+  EXPECT_EQ(device_->bytes_in_use(), before + (6 << 20));  // whole pages
+  memory->Free(allocated);
+  EXPECT_EQ(device_->bytes_in_use(), before + (6 << 20)) << "it is kept";
+  ASSERT_OK(memory->Allocate(5 << 20, &allocated, &handle));
+  EXPECT_EQ(device_->bytes_in_use(), before + (6 << 20));
+  memory->Free(allocated);
+}
+
 TEST_F(DirectCopiesTest, WhatIsNoHandleOpensNothing) {
   void* opened = nullptr;
   const Error error = copies_->peer_memory()->Open(PeerMemoryHandle(), &opened);

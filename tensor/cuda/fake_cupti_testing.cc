@@ -1,6 +1,7 @@
 // A CUPTI that pretends to have recorded a GPU. Between the enabling of kernels and a flush, on its
-// clock, it has by quarters: a kernel on stream 7; a copy to the device on 7 beside a kernel on 13;
-// a clearing on 7; a copy to the host on 7. One more kernel has not ended.
+// clock, it has by quarters: a kernel on stream 7; a copy to the device on 7 and one to another
+// device on 21 beside a kernel on 13; a clearing on 7; a copy to the host on 7. One more kernel has
+// not ended.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -18,7 +19,8 @@ constexpr int64_t kEpoch = 1'700'000'000'000'000'000;
 
 GiveBuffer give_buffer = nullptr;
 TakeBuffer take_buffer = nullptr;
-uint64_t enabled_at = 0;  // 0: kernels are not recorded
+uint64_t enabled_at = 0;        // 0: kernels are not recorded
+bool has_other_device = false;  // copies between devices are recorded
 
 // Goes by half faster than the monotonic clock.
 uint64_t Now() {
@@ -31,7 +33,7 @@ uint64_t Now() {
 // Records of one buffer; CUPTI's differ in size, too, but its reader alone knows how.
 struct Records {
   KernelRecord kernels[3] = {};
-  MemcpyRecord copies[2] = {};
+  MemcpyRecord copies[3] = {};
   MemsetRecord clear = {};
 };
 
@@ -46,12 +48,12 @@ KernelRecord Kernel(const char* name, uint32_t stream, uint64_t start, uint64_t 
   return kernel;
 }
 
-MemcpyRecord Copy(CopyKind kind, uint64_t start, uint64_t end) {
+MemcpyRecord Copy(Kind kind, CopyKind copy_kind, uint32_t stream, uint64_t start, uint64_t end) {
   MemcpyRecord copy = {};
-  copy.kind = kMemcpy;
-  copy.copy_kind = kind;
+  copy.kind = kind;
+  copy.copy_kind = copy_kind;
   copy.bytes = 4096;
-  copy.stream = 7;
+  copy.stream = stream;
   copy.start = start;
   copy.end = end;
   return copy;
@@ -65,8 +67,11 @@ Records Recorded(uint64_t begin, uint64_t end) {
       Kernel("_ZN8thinwire12_GLOBAL__N_17SoftmaxIfEEvPKT_", 7, begin, begin + quarter);
   records.kernels[1] = Kernel("cutlass_gemm", 13, begin + quarter, begin + 2 * quarter);
   records.kernels[2] = Kernel("cutlass_gemm", 13, end, 0);
-  records.copies[0] = Copy(kHostToDevice, begin + quarter, begin + 2 * quarter);
-  records.copies[1] = Copy(kDeviceToHost, begin + 3 * quarter, end);
+  records.copies[0] = Copy(kMemcpy, kHostToDevice, 7, begin + quarter, begin + 2 * quarter);
+  records.copies[1] = Copy(kMemcpy, kDeviceToHost, 7, begin + 3 * quarter, end);
+  if (has_other_device) {
+    records.copies[2] = Copy(kMemcpy2, kBetweenDevices, 21, begin + quarter, begin + 2 * quarter);
+  }
   records.clear.kind = kMemset;
   records.clear.bytes = 64;
   records.clear.stream = 7;
@@ -82,6 +87,7 @@ Record* Behind(Records* records, const Record* record) {
                          reinterpret_cast<Record*>(&records->kernels[2]),
                          reinterpret_cast<Record*>(&records->copies[0]),
                          reinterpret_cast<Record*>(&records->copies[1]),
+                         reinterpret_cast<Record*>(&records->copies[2]),
                          reinterpret_cast<Record*>(&records->clear),
                          nullptr};
   if (record == nullptr) return all[0];
@@ -109,6 +115,7 @@ int cuptiActivityEnable(Kind kind) {
     return kUnknown;
   }
   if (kind == kConcurrentKernel) enabled_at = Now();
+  if (kind == kMemcpy2) has_other_device = true;
   return kSuccess;
 }
 
@@ -124,6 +131,7 @@ int cuptiActivityFlushAll(uint32_t /*flags*/) {
   const Records records = Recorded(enabled_at, Now());
   std::memcpy(buffer, &records, sizeof(records));
   enabled_at = 0;
+  has_other_device = false;
   take_buffer(nullptr, 0, buffer, bytes, sizeof(records));
   return kSuccess;
 }

@@ -46,10 +46,11 @@ Error MemoryPool::OutOfMemory(size_t bytes) const {
   (void)cudaGetLastError();
   size_t free = 0, total = 0;
   CUDA_RETURN_IF_ERROR(cudaMemGetInfo(&free, &total));
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "%s: no memory for %zu bytes; %zu are in use by this process' tensors, %zu of "
-                   "the device's %zu are free",
-                   name_.c_str(), bytes, bytes_in_use(), free, total);
+  return MakeError(
+      absl::StatusCode::kResourceExhausted,
+      "%s: no memory for %zu bytes; %zu are in use by this process' tensors and links, "
+      "%zu of the device's %zu are free",
+      name_.c_str(), bytes, bytes_in_use(), free, total);
 }
 
 void MemoryPool::Free(cudaStream_t stream, void* memory) {
@@ -61,6 +62,11 @@ void MemoryPool::Free(cudaStream_t stream, void* memory) {
   }
   // An error is one of earlier work; the next call that can report it does.
   (void)cudaFreeAsync(memory, stream);
+}
+
+void MemoryPool::CountAsInUse(size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  in_use_ += bytes;
 }
 
 void MemoryPool::Trim() { (void)cudaMemPoolTrimTo(pool_, 0); }

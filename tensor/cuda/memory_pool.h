@@ -28,6 +28,8 @@ class MemoryPool {
   Error Allocate(cudaStream_t stream, size_t bytes, void** memory);
   // Frees memory in the order of `stream`: it becomes free when the work submitted so far is done.
   void Free(cudaStream_t stream, void* memory);
+  // Counts memory that is not the pool's in bytes_in_use, for ever.
+  void CountAsInUse(size_t bytes);
   size_t bytes_in_use() const;
   // Releases what the pool keeps and no stream may still use.
   void Trim();

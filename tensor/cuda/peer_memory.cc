@@ -27,6 +27,7 @@ Error CudaPeerMemory::NewBlock(size_t bytes, Block* block) {
     return CudaError(code, "cudaIpcGetMemHandle");
   }
   std::memcpy(block->handle.bytes, &handle, sizeof(handle));
+  device_->CountAsInUse(block->bytes);
   return Error{};
 }
 

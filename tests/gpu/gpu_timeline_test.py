@@ -34,7 +34,7 @@ class GpuTimelineTest(unittest.TestCase):
         self.assertIn("2 activities found no room", said)
         records = [record for record in timeline.read(self.path) if record.start < record.end]
         self.assertEqual([record.name for record in records],
-                         ["Softmax<float>", "copy", "cutlass_gemm", "clear", "copy"])
+                         ["Softmax<float>", "copy", "copy", "cutlass_gemm", "clear", "copy"])
 
     def test_the_program_runs_on_without_a_timeline(self):
         self.assertIn("names no file", self.load(LD_LIBRARY_PATH=os.path.dirname(FAKE)))
@@ -42,13 +42,15 @@ class GpuTimelineTest(unittest.TestCase):
                          THINWIRE_FAKE_CUPTI_REFUSES="1")
         self.assertIn("timeline: CUPTI: cuptiActivityEnable: CUPTI_ERROR_FAKE (999)", said)
 
-    def test_where_cupti_was_looked_for_is_said(self):
+    def test_where_cupti_was_looked_for_and_why_it_does_not_load_is_said(self):
         # No library, and found before one that the system has.
-        with open(os.path.join(self.folder.name, "libcupti.so.13"), "w", encoding="utf-8") as file:
+        library = os.path.join(self.folder.name, "libcupti.so.13")
+        with open(library, "w", encoding="utf-8") as file:
             file.write("none")
         said = self.load(LD_LIBRARY_PATH=self.folder.name, CUDA_HOME="/nowhere",
                          THINWIRE_TIMELINE=self.path)
-        self.assertRegex(said, f"no libcupti.so.13 is in {os.path.dirname(LIBRARY)} or its lib, in "
+        self.assertRegex(said, f"{library}: file too short; no other libcupti.so.13 is in "
+                               f"{os.path.dirname(LIBRARY)} or its lib, in "
                                f"lib64 .* of /nowhere, .* LD_LIBRARY_PATH={self.folder.name}")
 
 
