@@ -109,6 +109,7 @@ class CudaBackend final : public BackendPlugin {
   Error FinishDevices() {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [index, opened] : opened_) {
+      if (opened.device == nullptr) continue;  // it could not be opened
       cudaStream_t stream;
       RETURN_ERROR(opened.device->Stream(&stream));  // makes the device the thread's
       CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
