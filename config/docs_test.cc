@@ -222,7 +222,7 @@ TEST(CompressionPageTest, HasEveryCodecAndParameter) {
       const bool stands = absl::StrContains(page, Quoted(name)) ||
                           absl::StrContains(page, absl::StrCat("`", name, ": ")) ||
                           absl::StrContains(page, absl::StrCat("\n## ", name));
-      EXPECT_TRUE(stands) << Name(kind) << " " << name;
+      EXPECT_TRUE(stands) << row.name << " " << name;
     });
   }
 }

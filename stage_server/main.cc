@@ -138,9 +138,10 @@ int Main(int argc, char** argv) {
                  "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
                  "this program, in lib/ beside it, or in the build's tree)")
       ->transform(&thinwire::WithHome);
-  app.add_flag("--device_slots,!--no_device_slots", options.device_slots,
-               "offer memory of a GPU to stages of this machine for exact messages, and use\n"
-               "what they offer (default), or send these through the host's memory");
+  bool no_device_slots = false;
+  app.add_flag("--no_device_slots", no_device_slots,
+               "send exact messages to stages of this machine through the host's memory, even\n"
+               "where both GPUs reach memory of one");
   app.add_option("--codec_plugins", options.allowed.codec_plugins,
                  "folders, DIR[:DIR...], in which the codec plug-ins that a run names are looked\n"
                  "for, by file name; none: no plug-in is opened")
@@ -181,6 +182,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  options.device_slots = !no_device_slots;
 
   auto log = Log::New(logging, std::make_shared<spdlog::sinks::stderr_sink_mt>());
   if (!log.ok()) {

@@ -48,12 +48,13 @@ TYPES = {
         "train_digest": str, "test_digest": str},
     "CheckpointFile": {
         "name": str, "bytes": int, "sha256": str, "stage": int, "tensors": str, "cut": str,
-        "direction": str, "end": str, "level": ("LevelRecord",)},
+        "direction": str, "end": str, "level": ("LevelRecord",), "replica": (int,), "piece": (int,)},
     "LevelRecord": {"level": float, "step": int, "error_sum": float, "measured": int},
     "RunProgress": {
         "epochs": [dict], "sums": "EpochSums", "training_seconds": float, "boundaries": [dict],
         "before_epoch": [dict], "metrics_bytes": int, "events": [dict],
-        "traffic_bytes": int, "epochs_kept": "EpochsKept"},
+        "traffic_bytes": int, "epochs_kept": "EpochsKept",
+        "replicas": (dict,), "replicas_before_epoch": (dict,)},
     "EpochsKept": {"epochs": int, "bytes": int, "crc32c": int},
     "EpochSums": {
         "loss": float, "correct": int, "samples": int, "labels": int, "lr": float, "seconds": float},

@@ -15,7 +15,7 @@ import urllib.request
 
 EXPERIMENT = """
 name: page
-model: {name: resnet8, width: 4}
+model: {name: resnet8, width: 16}
 data: {name: digits, batch_size: 50, limit: 100, test_limit: 50}
 pipeline: {cuts: [stem, layer1], threads: 1}
 compression: {activations: {codec: topk, ratio: 0.2, feedback: ef}, gradients: {codec: uniform, bits: 8}}

@@ -267,6 +267,7 @@ TEST_F(DevicePayloadTest, ThatIsAnotherThanItsChecksumEndsTheLink) {
 TEST_F(DevicePayloadTest, WhereSlotsAreNotWantedNoneIsOffered) {
   LinkOptions options = OnDevice(DownstreamOptions());
   options.device_slots = false;
+  link_.reset();  // leaves the cut
   link_ = *server_.service()->Listen(options);
   RawPeer peer(server_.address(), memory_->Ticket(), Ticket("16"));
   ASSERT_TRUE(peer.Shares());

@@ -15,16 +15,22 @@ TEST(ColumnsTest, FieldsOfFieldsStandUnderBothNamesAndListsAreLeftOut) {
   for (const Column& column : ColumnsOf(EpochRecord::descriptor())) {
     names.push_back(column.name + " " + column.type);
   }
-  EXPECT_THAT(names,
-              ElementsAre("epoch INTEGER", "lr REAL", "train_loss REAL", "train_accuracy REAL",
-                          "train_perplexity REAL", "test_compressed_loss REAL",
-                          "test_compressed_accuracy REAL", "test_compressed_perplexity REAL",
-                          "test_uncompressed_loss REAL", "test_uncompressed_accuracy REAL",
-                          "test_uncompressed_perplexity REAL", "test_uncompressed_reason TEXT",
-                          "test_uncompressed_recalibrated_loss REAL",
-                          "test_uncompressed_recalibrated_accuracy REAL",
-                          "test_uncompressed_recalibrated_perplexity REAL", "test_held_out INTEGER",
-                          "seconds REAL", "samples_per_second REAL", "evaluation_seconds REAL"));
+  EXPECT_THAT(
+      names,
+      ElementsAre(
+          "epoch INTEGER", "lr REAL", "train_loss REAL", "train_accuracy REAL",
+          "train_perplexity REAL", "test_compressed_loss REAL", "test_compressed_accuracy REAL",
+          "test_compressed_perplexity REAL", "test_uncompressed_loss REAL",
+          "test_uncompressed_accuracy REAL", "test_uncompressed_perplexity REAL",
+          "test_uncompressed_reason TEXT", "test_uncompressed_recalibrated_loss REAL",
+          "test_uncompressed_recalibrated_accuracy REAL",
+          "test_uncompressed_recalibrated_perplexity REAL", "test_held_out INTEGER", "seconds REAL",
+          "samples_per_second REAL", "evaluation_seconds REAL",
+          "replicas_contributions_raw_bytes INTEGER", "replicas_contributions_wire_bytes INTEGER",
+          "replicas_contributions_messages INTEGER", "replicas_contributions_relative_error REAL",
+          "replicas_contributions_level REAL", "replicas_average_raw_bytes INTEGER",
+          "replicas_average_wire_bytes INTEGER", "replicas_average_messages INTEGER",
+          "replicas_average_relative_error REAL", "replicas_average_level REAL"));
 }
 
 TEST(ColumnsTest, WhatIsMissingOnTheWayIsNull) {

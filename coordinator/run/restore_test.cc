@@ -104,7 +104,7 @@ TEST(RestoreTest, WhatReplicasRememberGoesToTheSegmentsStage) {
   CheckpointManifest manifest;
   *manifest.add_files() = OfPiece(1, 0);
   *manifest.add_files() = OfPiece(2 * 65536 + 3, 1);
-  const Experiment then = With({replicas, "compression.activations={codec: none}"});
+  const Experiment then = With({replicas, "compression.activations={codec: none, feedback: none}"});
   auto plan = PlanRestore(then, then, manifest);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->resets, IsEmpty());
@@ -116,8 +116,9 @@ TEST(RestoreTest, WhatReplicasRememberGoesToTheSegmentsStage) {
       {"pipeline.cuts=[layer2]", "the cuts are others, and with them the pieces"},
       {"replicas.contributions.ratio=0.2", "its compression is another"}};
   for (const auto& [change, why] : changes) {
-    plan = PlanRestore(then, With({replicas, "compression.activations={codec: none}", change}),
-                       manifest);
+    plan = PlanRestore(
+        then, With({replicas, "compression.activations={codec: none, feedback: none}", change}),
+        manifest);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_THAT(plan->resets,
                 ElementsAre(absl::StrCat("replicas, contributions: ", why,
