@@ -1,5 +1,7 @@
 #include "transport/raw_peer_testing.h"
 
+#include <utility>
+
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "transport/settings.h"
@@ -34,7 +36,7 @@ void RawPeer::Write(const std::string& bytes) {
 }
 
 std::string RawPeer::Answer(const std::string& name) {
-  stream_->WaitForInitialMetadata();
+  if (!std::exchange(is_answered_, true)) stream_->WaitForInitialMetadata();
   const auto found = context_.GetServerInitialMetadata().find(name);
   if (found == context_.GetServerInitialMetadata().end()) return "";
   return {found->second.data(), found->second.size()};

@@ -35,7 +35,7 @@ class RawPeer {
  private:
   std::shared_ptr<grpc::Channel> channel_;
   grpc::internal::RpcMethod method_;
-  bool finished_ = false;
+  bool finished_ = false, is_answered_ = false;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
 };

@@ -121,9 +121,10 @@ TEST(RestoreTest, WhatReplicasRememberGoesToTheSegmentsStage) {
         manifest);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_THAT(plan->resets,
-                ElementsAre(absl::StrCat("replicas, contributions: ", why,
-                                         ", what was remembered there is dropped"),
-                            "replicas, contributions: what it remembers begins anew"));
+                ::testing::IsSupersetOf({absl::StrCat("replicas, contributions: ", why,
+                                                      ", what was remembered there is dropped"),
+                                         std::string("replicas, contributions: what it remembers "
+                                                     "begins anew")}));
   }
 }
 
