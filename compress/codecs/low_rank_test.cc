@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compress/checks/distortion.h"
@@ -168,7 +169,7 @@ TEST(LowRankTest, PartsThatAreNoFactorAreRefused) {
   const std::string data(8, '\0');
   for (const StoredTensor& part :
        {StoredTensor{"axes", "F32", {1, 2}, data}, StoredTensor{"warm_start", "U64", {1}, data},
-        StoredTensor{"warm_start", "F32", {}, data.substr(4)}}) {
+        StoredTensor{"warm_start", "F32", {}, std::string_view(data).substr(4)}}) {
     const absl::Status status = Read(LowRank(2), part).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("want what codec low_rank(rank=2"));
