@@ -55,7 +55,8 @@ bool DeviceTrace::Begin(uint64_t step) {
   if (!is_recording()) {
     const Error error = recorder_->Start();
     if (!error.ok()) {
-      cannot_start_ = true;
+      // An earlier run's recording may be about to end.
+      cannot_start_ = error.code != static_cast<int>(absl::StatusCode::kFailedPrecondition);
       on_note_(absl::StrCat("the trace goes without the GPU's work: ", error.message));
       return true;
     }
@@ -72,7 +73,7 @@ std::vector<TraceReport> DeviceTrace::End() {
   if (!error.ok()) on_note_(absl::StrCat("the trace lacks the GPU's work: ", error.message));
   std::vector<DeviceActivity> activities(kept);
   recorder_->Copy(activities.data());
-  if (error.ok() && has_whole_step_ && !HasKernel(activities)) {
+  if (error.ok() && dropped == 0 && has_whole_step_ && !HasKernel(activities)) {
     on_note_(absl::StrCat("the trace lacks the GPU's work: no kernel was recorded in steps ",
                           begun_.front().step, " to ", begun_.back().step,
                           "; another profiler may have taken it"));

@@ -105,15 +105,21 @@ class CudaBackend final : public BackendPlugin {
     std::unique_ptr<DirectCopies> copies;
   };
 
-  // Waits for the work of all threads.
+  // Waits for the work of all threads at all devices. Returns the first error.
   Error FinishDevices() {
     const std::lock_guard<std::mutex> lock(mutex_);
+    Error first;
     for (const auto& [index, opened] : opened_) {
       if (opened.device == nullptr) continue;  // it could not be opened
-      cudaStream_t stream;
-      RETURN_ERROR(opened.device->Stream(&stream));  // makes the device the thread's
-      CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+      const Error finished = Finish(opened.device);
+      if (first.ok()) first = finished;
     }
+    return first;
+  }
+  static Error Finish(CudaDevice* device) {
+    cudaStream_t stream;
+    RETURN_ERROR(device->Stream(&stream));  // makes the device the thread's
+    CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
     return Error{};
   }
 

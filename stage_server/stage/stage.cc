@@ -36,8 +36,8 @@ void DescribeCut(const StageSpec& spec, int cut, BoundarySpec* boundary) {
 }
 
 // Fills in the same for the tied cut. Parameters and gradients are fp32, and neither end is ever a
-// step ahead. A replica without samples has no passes that would hold the
-// next replica's message back.
+// step ahead. A replica without samples has no passes that would hold the next replica's message
+// back.
 void DescribeTied(const TiedWeight& tied, int replicas, BoundarySpec* boundary) {
   boundary->sample = {1, tied.shape[1]};
   boundary->compute = DType::kF32;
@@ -71,7 +71,6 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.codec = does.codec;
   boundary.level = does.level;
   boundary.feedback = does.feedback;
-  boundary.feedback.limit_bytes /= static_cast<uint64_t>(spec.replicas.count);  // each has its own
   boundary.on_nonfinite = does.on_nonfinite;
   boundary.replicas = spec.replicas.count;
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
