@@ -76,7 +76,9 @@ class CuptiOpenTest : public ::testing::Test {
 };
 
 TEST_F(CuptiOpenTest, WhatDoesNotLoadOrLacksAFunctionIsPassedOver) {
-  EXPECT_NE(Cupti::OpenFirst({Path("empty"), NoLibrary(), OtherLibrary(), fake_}, &why_), nullptr);
+  static Cupti* found = nullptr;  // lives as long as the process
+  found = Cupti::OpenFirst({Path("empty"), NoLibrary(), OtherLibrary(), fake_}, &why_);
+  EXPECT_NE(found, nullptr);
 }
 
 TEST_F(CuptiOpenTest, SaysWhatKeepsTheFirstThatIsThereFromUse) {
