@@ -63,7 +63,7 @@ std::vector<float> Product(const std::vector<float>& x, const Tensor& matrix) {
   return out;
 }
 
-// What a sender keeps after `messages` messages in the axes of x.
+// Returns what a sender keeps after `messages` messages in the axes of x.
 std::shared_ptr<const Carry> CarryOf(const Tensor& x, uint64_t messages = 1) {
   const std::vector<uint8_t> bytes = *Axes::Of(x);
   const std::string_view data(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -192,9 +192,12 @@ absl::StatusOr<Tensor> ReplicaAverager::Send(const MessageEncoder::Outgoing& out
                                              MessageEncoder* encoder) {
   const auto named = [&](const absl::Status& status) {
     if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat("replica ", outgoing.key.microbatch, ", ",
-                                                    piece.memory.piece().name, ": step ",
-                                                    outgoing.key.step, ": ", status.message()));
+    const std::string whose = outgoing.key.phase == PHASE_AVERAGE
+                                  ? "sum of replicas"
+                                  : absl::StrCat("replica ", outgoing.key.microbatch);
+    return absl::Status(status.code(),
+                        absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ",
+                                     outgoing.key.step, ": ", status.message()));
   };
   const Stopwatch encoding;
   absl::StatusOr<MessageEncoder::Encoded> encoded = encoder->Encode(outgoing);

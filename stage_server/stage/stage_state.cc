@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/feedback/state_file.h"
+#include "config/replicas_spec.h"
 #include "stage_server/stage/safetensors.h"
 
 namespace thinwire {
@@ -87,7 +88,7 @@ Memory MemoryOf(const LocalStage::End& end, int replica) {
 Memory MemoryOf(const ReplicaAverager::Contributor& contributor) {
   Memory memory;
   memory.spec = &contributor.encoder->spec();
-  memory.part.set_cut(kReplicasPart);
+  memory.part.set_cut(kReplicas);
   memory.part.set_gradient(true);
   memory.part.set_sender(true);
   memory.part.set_replica(static_cast<uint32_t>(contributor.replica));

@@ -20,8 +20,6 @@ namespace thinwire {
 
 // Name of the part with parameters and running statistics.
 inline constexpr char kModelPart[] = "model";
-// Name, in place of a cut's, of what replicas remember of their contributions.
-inline constexpr char kReplicasPart[] = "replicas";
 
 struct StateFile {
   StatePart part;
