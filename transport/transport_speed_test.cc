@@ -5,7 +5,8 @@
 namespace thinwire {
 namespace {
 
-// On any machine a message takes some processor time, and one byte takes far less.
+// On any machine a message takes some processor time, and one byte takes far less. What the load
+// beside the messages has computed is no part of it, on machines that are busy too.
 TEST(MeasureTransportTest, AMessageAndItsBytesTakeTheProcessor) {
   const absl::StatusOr<TransportCost> cost = MeasureTransport();
   ASSERT_TRUE(cost.ok()) << cost.status();
