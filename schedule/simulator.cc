@@ -226,9 +226,11 @@ Makespan Step::Run() {
   const int machines = carriers() * stages();
   if (makespan.seconds > 0) makespan.bubble_ratio = 1 - busy / (machines * makespan.seconds);
   for (const std::vector<Exchanged>& stage : exchanged_) {
-    double& seconds = makespan.exchange_seconds.emplace_back(0);
+    ExchangeSpan& span = makespan.exchanges.emplace_back();
+    span.begin_seconds = makespan.seconds;
     for (const Exchanged& tasks : stage) {
-      seconds = std::max(seconds, graph_.EndOf(tasks.last) - graph_.EndOf(tasks.passes));
+      span.begin_seconds = std::min(span.begin_seconds, graph_.EndOf(tasks.passes));
+      span.end_seconds = std::max(span.end_seconds, graph_.EndOf(tasks.last));
     }
   }
   return makespan;

@@ -104,15 +104,19 @@ struct Simulation {
   int stages() const { return static_cast<int>(chunks.size()) / chunks_per_stage; }
 };
 
+// Time from the last pass of a stage, at the carrier that is there first, to when all its machines
+// have what they need to update.
+struct ExchangeSpan {
+  double begin_seconds = 0, end_seconds = 0;
+};
+
 // Result of a simulation.
 struct Makespan {
   double seconds = 0;
   // Compute and update of each machine, without codec work: carrier x stages + stage.
   std::vector<double> busy_seconds;
   double bubble_ratio = 0;  // 1 - sum(busy) / (machines x seconds)
-  // Time between the last pass of a machine and its update, at the carrier where it is longest, of
-  // each stage.
-  std::vector<double> exchange_seconds;
+  std::vector<ExchangeSpan> exchanges;  // of each stage
 };
 
 // Simulates a step. Every stage runs its actions in order, each as soon as its input is decoded,

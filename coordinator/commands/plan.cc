@@ -31,6 +31,7 @@ struct PlanFlags {
   std::vector<std::string> overrides;  // path=value
   std::optional<double> link_mbit;     // without it several usual rates, and no choices
   NetworkFlags network;
+  int carriers = 0;
   // What is tried besides the experiment's own; want a link.
   std::vector<std::string> codecs;  // as ParseCodecPair has them
   std::string parameters;           // JSON for libraries among them
@@ -57,8 +58,7 @@ Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 int
 
 // What the flags ask for, all of it right.
 struct Question {
-  Experiment experiment;  // of one replica
-  uint32_t replicas = 1;
+  Experiment experiment;
   PlanAssumptions assumptions;
   Candidates candidates;  // empty without a link rate
   Speeds speeds;          // those that need no measurement
@@ -97,11 +97,11 @@ absl::StatusOr<Question> Ask(const PlanFlags& flags) {
   Question question;
   ASSIGN_OR_RETURN(question.assumptions, AssumptionsFrom(flags.link_mbit, flags.network));
   ASSIGN_OR_RETURN(question.experiment, LoadExperiment(flags.experiment, flags.overrides));
-  question.replicas = ReplicasOf(question.experiment);
-  question.experiment = OfOneReplica(question.experiment);
   ASSIGN_OR_RETURN(question.speeds, GivenSpeeds(flags.speeds, question.experiment));
   ASSIGN_OR_RETURN(question.candidates, CandidatesOf(flags, question.experiment));
-  RETURN_IF_ERROR(PlanState(question.experiment).status());
+  question.assumptions.carriers = flags.carriers;
+  ASSIGN_OR_RETURN(const Experiment replica, ReplicaOf(question.experiment));
+  RETURN_IF_ERROR(PlanState(replica).status());
   return question;
 }
 
@@ -130,13 +130,8 @@ int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   const absl::StatusOr<Speeds> speeds = SpeedsFor(flags, *question, interruption);
   if (!speeds.ok() && interruption->seen()) return kExitInterrupted;
   if (!speeds.ok()) return Complain(speeds.status(), kExitFailed);
-  absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
+  const absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
   if (!plan.ok()) return Complain(plan.status(), kExitUsage);
-  if (question->replicas > 1) {
-    plan->warnings.push_back(absl::StrCat("Note: this is one of ", question->replicas,
-                                          " replicas, with its ", plan->batch_size,
-                                          " samples of a batch. What they exchange is not in it."));
-  }
   const auto choices = RankedChoices(question->candidates.all, question->assumptions, *speeds);
   if (!choices.ok()) return Complain(choices.status(), kExitUsage);
   const std::vector<std::string>& left_out = question->candidates.left_out;
@@ -185,6 +180,11 @@ Command AddPlan(CLI::App* app) {
       "--link_mbit", flags->link_mbit,
       "rate of every host's interface in each direction, Mbit/s; inf: infinitely fast");
   AddNetwork(plan, &flags->network);
+  plan->add_option(
+          "--carriers", flags->carriers,
+          "machines of each stage, which carry the experiment's replicas (default: one for "
+          "each replica)")
+      ->check(CLI::Range(1, 1 << 16));
   AddChoices(plan, flags.get());
   AddSpeeds(plan, &flags->speeds);
   AddFormat(plan, &flags->format);

@@ -1,14 +1,12 @@
 #include "stage_server/replicas/averager.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/stopwatch.h"
-#include "compress/codec_table.h"
+#include "config/piece_codec.h"
 #include "wire/frame.h"
 
 namespace thinwire {
@@ -46,16 +44,17 @@ absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
 
 absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
   const std::vector<Parameter*> trained = TrainedOf(segment.parameters);
-  const size_t first = pieces_.size();
   std::vector<ParameterSpec> specs;
   for (const Parameter* parameter : trained) specs.push_back(parameter->spec);
-  for (Piece& piece : PiecesOf(specs)) {
-    PieceMemory memory(std::move(piece), trained, options_.device, options_.ops);
+  const std::vector<Piece> pieces = PiecesOf(specs);
+  const std::vector<int> owners = OwnersOf(pieces, segment.number, options_.replicas.count);
+  for (size_t place = 0; place < pieces.size(); ++place) {
+    PieceMemory memory(pieces[place], trained, options_.device, options_.ops);
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
-    exchanged.number = PieceNumber(segment.number, pieces_.size() - 1 - first);
+    exchanged.number = PieceNumber(segment.number, place);
+    exchanged.owner = owners[place];
     RETURN_IF_ERROR(AddEncoders(&exchanged));
   }
-  DealOwners(segment.number, first);
   return absl::OkStatus();
 }
 
@@ -71,14 +70,6 @@ absl::Status ReplicaAverager::AddEncoders(Exchanged* exchanged) {
   return absl::OkStatus();
 }
 
-// Both copies of a tied weight are encoded, each at its stage, and must decode to the same bits. So
-// they go exactly where a codec may send other bits on another device.
-bool ReplicaAverager::IsCoded(const Piece& piece, const CodecSpec& codec) const {
-  const CodecRow& row = CodecRowOf(codec.kind);
-  const bool differs = row.has(CodecRow::kRank) || row.is_plugin;
-  return piece.coded && !(differs && absl::StartsWith(piece.name, options_.tied + "["));
-}
-
 BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& does) const {
   BoundarySpec spec;
   spec.name = piece.name;
@@ -86,7 +77,7 @@ BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& do
   spec.sample = piece.shape.WithBatch(1);
   spec.max_batch = piece.shape[0];
   spec.codec_seed = options_.codec_seed;
-  if (IsCoded(piece, does.codec)) {
+  if (ActsOn(does.codec, piece, options_.tied)) {
     spec.codec = does.codec;
     spec.level = does.level;
     spec.feedback = does.feedback;
@@ -105,26 +96,6 @@ absl::StatusOr<std::unique_ptr<MessageEncoder>> ReplicaAverager::NewEncoder(
   return absl::Status(encoder.status().code(),
                       absl::StrCat("replicas, piece ", spec.name, " of ", spec.max_batch, " x ",
                                    spec.sample.elements(), ": ", encoder.status().message()));
-}
-
-// Deals the largest pieces first, each to the replica that adds up the fewest elements of the
-// segment so far. Segments begin with one replica after the other.
-void ReplicaAverager::DealOwners(int segment, size_t first) {
-  std::vector<Exchanged*> by_size;
-  for (size_t i = first; i < pieces_.size(); ++i) by_size.push_back(&pieces_[i]);
-  const auto elements = [](const Exchanged* piece) {
-    return piece->memory.piece().shape.elements();
-  };
-  std::stable_sort(by_size.begin(), by_size.end(), [&](const Exchanged* a, const Exchanged* b) {
-    return elements(a) > elements(b);
-  });
-  const int count = options_.replicas.count;
-  std::vector<int64_t> owned(count);
-  for (Exchanged* piece : by_size) {
-    const auto least = std::min_element(owned.begin(), owned.end());
-    piece->owner = (segment + static_cast<int>(least - owned.begin())) % count;
-    *least += elements(piece);
-  }
 }
 
 void ReplicaAverager::StartEpoch(const EpochSpec& epoch) {

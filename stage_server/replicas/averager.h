@@ -100,11 +100,8 @@ class ReplicaAverager {
   explicit ReplicaAverager(const AveragerOptions& options) : options_(options) {}
   absl::Status AddSegment(const ExchangedSegment& segment);
   absl::Status AddEncoders(Exchanged* exchanged);
-  bool IsCoded(const Piece& piece, const CodecSpec& codec) const;
   BoundarySpec SpecOf(const Piece& piece, const DirectionSpec& does) const;
   absl::StatusOr<std::unique_ptr<MessageEncoder>> NewEncoder(const BoundarySpec& spec) const;
-  // Deals the pieces from `first` on, those of one segment, to their owners.
-  void DealOwners(int segment, size_t first);
   // Returns a message of that piece, except for its tensor.
   MessageEncoder::Outgoing OutgoingOf(const ExchangeStep& step, Phase phase, int replica,
                                       size_t piece) const;
