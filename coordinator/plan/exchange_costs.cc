@@ -1,6 +1,7 @@
 #include "coordinator/plan/exchange_costs.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 

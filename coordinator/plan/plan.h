@@ -154,6 +154,8 @@ int64_t StepWireBytes(const Plan& plan);
 // Returns the memory of the stage that needs most, with the state of its feedback.
 int64_t LargestMemoryBytes(const Plan& plan);
 
+// Returns lines on the assumptions behind the times.
+std::string FormatAssumptions(const Plan& plan);
 // Returns the plan as tables, with the assumptions behind them.
 std::string FormatPlan(const Plan& plan);
 

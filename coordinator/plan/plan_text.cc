@@ -152,8 +152,38 @@ double ExposedShare(const StepEstimate& step) {
   return std::min(1.0, step.exposed_seconds() / step.exchange_seconds());
 }
 
-// Describes the assumptions behind the times.
-std::string Assumed(const Plan& plan) {
+// Tells how much of the exchange lengthens a step, at each rate.
+std::string ExposedTable(const Plan& plan) {
+  if (plan.exchange.carriers == 1) return "";
+  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s\n", "link rate", "exchange ms",
+                                     "of it exposed ms", "share");
+  for (const StepEstimate& step : plan.steps) {
+    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s\n", RateName(step),
+                          1e3 * step.exchange_seconds(), 1e3 * step.exposed_seconds(),
+                          absl::StrFormat("%.0f %%", 100 * ExposedShare(step)));
+  }
+  return text +
+         Wrapped("",
+                 "Exchange: from the first stage's last backward pass to where the last stage can "
+                 "update. Exposed: by how much it lengthens the step.");
+}
+
+std::string StepTable(const Plan& plan) {
+  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s %12s %8s\n", "link rate", "step ms",
+                                     "uncompressed ms", "speed-up", "samples/s", "bubble");
+  for (const StepEstimate& step : plan.steps) {
+    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s %12.0f %8s\n", RateName(step),
+                          1e3 * step.seconds(), 1e3 * step.uncompressed_seconds(),
+                          absl::StrFormat("%.2f x", step.uncompressed_seconds() / step.seconds()),
+                          step.samples_per_second(),
+                          absl::StrFormat("%.0f %%", 100 * step.bubble_ratio()));
+  }
+  return text + ExposedTable(plan) + FormatAssumptions(plan);
+}
+
+}  // namespace
+
+std::string FormatAssumptions(const Plan& plan) {
   const PlanAssumptions& assumed = plan.assumptions;
   const char* const nic =
       assumed.nic == Nic::kShared
@@ -183,37 +213,6 @@ std::string Assumed(const Plan& plan) {
                           assumed.rtt_ms, assumed.rtt_ms > 0 ? ", without TCP's slow start" : "",
                           ends));
 }
-
-// Tells how much of the exchange lengthens a step, at each rate.
-std::string ExposedTable(const Plan& plan) {
-  if (plan.exchange.carriers == 1) return "";
-  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s\n", "link rate", "exchange ms",
-                                     "of it exposed ms", "share");
-  for (const StepEstimate& step : plan.steps) {
-    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s\n", RateName(step),
-                          1e3 * step.exchange_seconds(), 1e3 * step.exposed_seconds(),
-                          absl::StrFormat("%.0f %%", 100 * ExposedShare(step)));
-  }
-  return text +
-         Wrapped("",
-                 "Exchange: from the first stage's last backward pass to where the last stage can "
-                 "update. Exposed: by how much it lengthens the step.");
-}
-
-std::string StepTable(const Plan& plan) {
-  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s %12s %8s\n", "link rate", "step ms",
-                                     "uncompressed ms", "speed-up", "samples/s", "bubble");
-  for (const StepEstimate& step : plan.steps) {
-    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s %12.0f %8s\n", RateName(step),
-                          1e3 * step.seconds(), 1e3 * step.uncompressed_seconds(),
-                          absl::StrFormat("%.2f x", step.uncompressed_seconds() / step.seconds()),
-                          step.samples_per_second(),
-                          absl::StrFormat("%.0f %%", 100 * step.bubble_ratio()));
-  }
-  return text + ExposedTable(plan) + Assumed(plan);
-}
-
-}  // namespace
 
 std::string FormatPlan(const Plan& plan) {
   std::string text = absl::StrCat(Heading(plan), StageTable(plan), BoundaryTable(plan),

@@ -58,6 +58,7 @@ void FillExchange(const Plan& plan, ExchangeNeed* need) {
 
 PlanReport ReportOf(const std::string& name, const Plan& plan,
                     const std::vector<ChoiceEstimate>& choices,
+                    const std::vector<LayoutEstimate>& layouts,
                     const std::vector<std::string>& left_out) {
   PlanReport report;
   report.set_name(name);
@@ -86,6 +87,7 @@ PlanReport ReportOf(const std::string& name, const Plan& plan,
   report.set_compute_seconds(plan.compute_seconds);
   *report.mutable_steps() = {plan.steps.begin(), plan.steps.end()};
   *report.mutable_choices() = {choices.begin(), choices.end()};
+  *report.mutable_layouts() = {layouts.begin(), layouts.end()};
   for (const std::string& warning : plan.warnings) report.add_notes(warning);
   for (const std::string& line : left_out) report.add_notes(line);
   return report;
