@@ -77,14 +77,19 @@ bool HasBottleneck(const CompressionConfig& compression) {
                      [](const auto& boundary) { return boundary.second.has_bottleneck(); });
 }
 
-// Leaves the cuts to Resolve, and what was said of single ones away.
-void ForgetCuts(Experiment* experiment) {
+// Leaves the cuts to Resolve, and away what was said of single ones. A weight is tied across cuts
+// if there are several stages.
+void ForgetCuts(uint32_t stages, Experiment* experiment) {
   experiment->mutable_pipeline()->clear_cuts();
   auto& boundaries = *experiment->mutable_compression()->mutable_boundaries();
-  const auto tied = boundaries.find(std::string(kTiedCut));
-  const auto kept = tied == boundaries.end() ? std::nullopt : std::make_optional(tied->second);
+  std::optional<BoundaryConfig> tied;
+  const auto found = boundaries.find(std::string(kTiedCut));
+  const std::string path = absl::StrCat("compression.boundaries.", kTiedCut);
+  if (found != boundaries.end() && stages > 1 && !IsDerived(*experiment, path)) {
+    tied = found->second;
+  }
   boundaries.clear();
-  if (kept) boundaries[kTiedCut] = *kept;
+  if (tied) boundaries[kTiedCut] = *tied;
 }
 
 // Returns the experiment in this layout; it must be resolved again.
@@ -93,7 +98,7 @@ Experiment LaidOut(const Experiment& experiment, uint32_t replicas, uint32_t sta
   PipelineConfig* const pipeline = laid_out.mutable_pipeline();
   const uint32_t segments = pipeline->cuts(0) == kEmptyList ? 1 : pipeline->cuts_size() + 1;
   const bool are_open = IsDerived(experiment, "pipeline.cuts") || segments < stages;
-  if (are_open && !HasBottleneck(experiment.compression())) ForgetCuts(&laid_out);
+  if (are_open && !HasBottleneck(experiment.compression())) ForgetCuts(stages, &laid_out);
   if (IsDerived(experiment, "pipeline.slices")) pipeline->clear_slices();
   pipeline->set_stages(stages);
   if (replicas == 1) {
@@ -274,6 +279,7 @@ absl::StatusOr<std::vector<LayoutEstimate>> RankedLayouts(const std::vector<Layo
                                                           const Speeds& speeds) {
   using Key = std::tuple<uint32_t, uint32_t, std::string, int>;
   std::map<Key, LayoutEstimate> best;  // of all numbers of microbatches
+  std::optional<LayoutEstimate> own;
   PlanAssumptions assumed = assumptions;
   assumed.carriers = 0;
   for (const Layout& layout : layouts) {
@@ -286,10 +292,15 @@ absl::StatusOr<std::vector<LayoutEstimate>> RankedLayouts(const std::vector<Layo
       const Key key{layout.replicas, layout.stages, layout.codec, every};
       const auto [place, is_new] = best.emplace(key, row);
       if (!is_new && IsBetter(row, place->second)) place->second = row;
+      if (row.own()) own = row;
     }
   }
   std::vector<LayoutEstimate> ranked;
-  for (auto& [key, row] : best) ranked.push_back(std::move(row));
+  for (auto& [key, row] : best) {
+    if (row.own()) own.reset();
+    ranked.push_back(std::move(row));
+  }
+  if (own) ranked.push_back(*std::move(own));  // another number of microbatches is faster
   std::stable_sort(ranked.begin(), ranked.end(), IsBetter);
   return ranked;
 }

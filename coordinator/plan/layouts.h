@@ -30,8 +30,8 @@ struct LayoutOptions {
   // the experiment's own and two usual codecs are always tried.
   std::vector<std::string> codecs;
   std::string parameters;  // JSON parameters of the codecs
-  // Of each replica; empty: the experiment's number, half of it, twice it, and the number with
-  // which a batch has as many as the experiment's. The fastest counts.
+  // Numbers of microbatches of a replica, of which the fastest counts; empty: the experiment's,
+  // half of it, twice it, and the one with which a batch has as many as the experiment's.
   std::vector<int64_t> microbatches;
   double memory_bytes = 0;       // of a machine
   std::optional<Prices> prices;  // unset: layouts are ranked by time
@@ -60,7 +60,7 @@ absl::StatusOr<Layouts> LayoutsFor(const Experiment& experiment, const LayoutOpt
 
 // Ranks `layouts` at the first link rate of `assumptions`. Those that do not fit into a machine's
 // memory come last. A layout of several replicas stands twice, with an exchange every step and
-// every kLocalSteps.
+// every kLocalSteps; so does the experiment where another number of microbatches is faster.
 absl::StatusOr<std::vector<LayoutEstimate>> RankedLayouts(const std::vector<Layout>& layouts,
                                                           const LayoutOptions& options,
                                                           const PlanAssumptions& assumptions,

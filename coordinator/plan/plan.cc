@@ -152,7 +152,7 @@ class Planner {
       of_replica[boundary.downstream_stage] += boundary.gradients.likely_wire_bytes;
     }
     for (int carrier = 0; carrier < plan_.exchange.carriers; ++carrier) {
-      const int replicas = exchange_.FirstOf(carrier + 1) - exchange_.FirstOf(carrier);
+      const auto replicas = static_cast<int64_t>(exchange_.CarriedBy(carrier).size());
       for (int stage = 0; stage < num_stages(); ++stage) {
         SentByMachine& sent = plan_.sent.emplace_back();
         sent.at_cuts = replicas * of_replica[stage];

@@ -94,7 +94,7 @@ struct PlannedExchange {
   int carriers = 1;  // machines of each stage
   ReplicaExchange way = ReplicaExchange::kReduce;
   int every = 1;  // steps from one exchange to the next
-  // Of one exchange, all machines together.
+  // In one exchange, all machines together.
   PlannedDirection contributions, average;
 
   // Returns the most replicas that one machine carries.
