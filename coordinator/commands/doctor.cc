@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> Addresses(const std::vector<std::string
     return absl::InvalidArgumentError(
         "an open range, want one that says how many stages there are");
   }
-  return named.For(*named.count());
+  return named.For({1, *named.count()});
 }
 
 absl::StatusOr<Diagnosis> Examine(const DoctorFlags& flags, Interruption* interruption) {

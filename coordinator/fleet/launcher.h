@@ -21,8 +21,8 @@ namespace thinwire {
 // How to start the stage servers.
 struct LaunchOptions {
   std::string binary;  // path of stage_server
-  int stages = 1;
-  int threads = 1;  // compute threads of each stage
+  int stages = 1;      // number of servers
+  int threads = 1;     // compute threads of each stage
   // True: serve on 127.0.0.1; false: on Unix sockets in a private temporary folder.
   bool tcp = false;
   std::string cuda_plugin;                 // value of the stage server's flag; empty: not given
@@ -53,7 +53,7 @@ class LocalStages {
   // Ends Watch: once it has returned, `on_death` is not called. May be called without Watch.
   void Unwatch();
 
-  // Returns whether the child of `stage` runs.
+  // Returns whether the child of that number runs.
   bool IsThere(int stage) const;
 
   // Ends the child of `stage`, if it still runs, and starts another in its place, whose address may

@@ -168,7 +168,7 @@ absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t las
   reports_.BeginPart();
   const absl::Status status = fleet_.TrainOnAll([&](StageClient& stage) {
     return stage.Train(request, [&](const StageEvent& event) {
-      return reports_.Take(stage.stage(), event, &fleet_);
+      return reports_.Take(stage.server(), event, &fleet_);
     });
   });
   reports_.EndPart();

@@ -76,8 +76,8 @@ absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
 // Gathers the files of a model in the empty folder `dir`.
 absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
   std::vector<std::string> shards;
-  for (int i = 0; i < fleet->size(); ++i) shards.push_back(ShardName(i, fleet->size()));
-  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
+  for (int i = 0; i < fleet->stages(); ++i) shards.push_back(ShardName(i, fleet->stages()));
+  RETURN_IF_ERROR(fleet->OnFirstCarrier([&](StageClient& stage) {
     return ReceiveShard(stage, dir + "/" + shards[static_cast<size_t>(stage.stage())]);
   }));
   RETURN_IF_ERROR(WriteModelIndex(dir, shards));

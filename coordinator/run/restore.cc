@@ -195,8 +195,13 @@ absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
   for (const std::string& tensors : parts) {
     RETURN_IF_ERROR(RestoreTensors(now, checkpoint, tensors, fleet));
   }
+  const int carriers = fleet->carriers(), replicas = static_cast<int>(ReplicasOf(now));
   return fleet->OnAll([&](StageClient& stage) -> absl::Status {
+    const ReplicaRange carried = CarriedBy(stage.carrier(), carriers, replicas);
     for (const CheckpointFile& file : plan.ends[static_cast<size_t>(stage.stage())]) {
+      // What is remembered of contributions is for all who receive them, too.
+      const bool is_for_all = !file.has_replica() || file.has_piece();
+      if (!is_for_all && !carried.has(static_cast<int>(file.replica()))) continue;
       RETURN_IF_ERROR(RestoreEnd(checkpoint, file, stage));
     }
     return absl::OkStatus();

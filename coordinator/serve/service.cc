@@ -79,7 +79,7 @@ absl::StatusOr<Experiment> QueueService::Accepted(const SubmitRequest::File& fil
                    StageAddresses::Parse(absl::StrSplit(limits_.groups.front(), ',')));
   std::vector<std::string> spares;
   const absl::Status fits =
-      named.For(static_cast<int>(experiment.pipeline().stages()), &spares).status();
+      named.For({1, static_cast<int>(experiment.pipeline().stages())}, &spares).status();
   if (!fits.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(file.name(), ": the server's --stages: ", fits.message()));

@@ -85,29 +85,37 @@ Memory MemoryOf(const LocalStage::End& end, int replica) {
   return memory;
 }
 
+StatePart PartOf(const ReplicaAverager::Contributor& contributor) {
+  StatePart part;
+  part.set_cut(kReplicas);
+  part.set_gradient(true);
+  part.set_sender(true);
+  part.set_replica(static_cast<uint32_t>(contributor.replica));
+  part.set_piece(contributor.piece);
+  return part;
+}
+
 Memory MemoryOf(const ReplicaAverager::Contributor& contributor) {
   Memory memory;
   memory.spec = &contributor.encoder->spec();
-  memory.part.set_cut(kReplicas);
-  memory.part.set_gradient(true);
-  memory.part.set_sender(true);
-  memory.part.set_replica(static_cast<uint32_t>(contributor.replica));
-  memory.part.set_piece(contributor.piece);
+  memory.part = PartOf(contributor);
   memory.sender = &contributor.encoder->feedback();
   memory.level = &contributor.encoder->level();
   return memory;
 }
 
+// Returns what this stage remembers of the replicas that are carried here.
 std::vector<Memory> MemoriesOf(const LocalStage& stage) {
   std::vector<Memory> all;
+  const ReplicaRange carried = stage.spec().carried();
   for (const LocalStage::End& end : stage.ends()) {
-    for (int replica = 0; replica < stage.spec().replicas.count; ++replica) {
+    for (int replica = carried.first; replica < carried.end; ++replica) {
       all.push_back(MemoryOf(end, replica));
     }
   }
   if (stage.averager() == nullptr) return all;
   for (const auto& contributor : stage.averager()->contributors()) {
-    all.push_back(MemoryOf(contributor));
+    if (contributor.encoder != nullptr) all.push_back(MemoryOf(contributor));
   }
   return all;
 }
@@ -133,12 +141,18 @@ std::string Spelled(const StatePart& part) {
   return part.tensors().empty() ? PrefixOf(part) : part.tensors();
 }
 
-absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t available_bytes) {
+// Returns the bytes of what CopyShared copies.
+uint64_t SharedBytes(const LocalStage& stage) {
   uint64_t bytes = 0;
   for (const Parameter* one : stage.parameters()) bytes += one->value.bytes() + kHeaderBytes;
   for (const Remembered& remembered : RememberedOf(stage)) {
     for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
   }
+  return bytes;
+}
+
+absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t available_bytes) {
+  uint64_t bytes = stage.spec().carrier == 0 ? SharedBytes(stage) : 0;
   for (const Memory& memory : MemoriesOf(stage)) {
     if (!codec_state) break;
     for (const StoredTensor& part : CarriedBy(memory)) bytes += part.data.size() + kHeaderBytes;
@@ -164,6 +178,16 @@ absl::StatusOr<StateFile> CopyTensors(const std::string& name,
     return absl::OkStatus();
   }));
   return file;
+}
+
+// Copies what is the same at all carriers.
+absl::Status CopyShared(const LocalStage& stage, std::vector<StateFile>* files) {
+  ASSIGN_OR_RETURN(files->emplace_back(), CopyTensors(kModelPart, stage.parameters()));
+  for (const Remembered& remembered : RememberedOf(stage)) {
+    ASSIGN_OR_RETURN(files->emplace_back(),
+                     CopyTensors(remembered.name, PointersTo(remembered.tensors)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StateFile> CopyMemory(const Memory& memory) {
@@ -211,6 +235,19 @@ absl::Status RestoreMemory(const Memory& memory, const StatePart& part, const st
   return part.has_level() ? RestoreLevel(part.level(), memory.level) : absl::OkStatus();
 }
 
+// Takes of what a peer remembers of its contributions the part by which they are decoded here;
+// null: they are not.
+absl::Status RestoreOfPeer(MessageDecoder* decoder, const StatePart& part,
+                           const std::string& file) {
+  if (decoder == nullptr) return absl::OkStatus();
+  Memory memory;
+  memory.spec = &decoder->spec();
+  memory.receiver = &decoder->feedback();
+  std::vector<StoredTensor> carried;
+  RETURN_IF_ERROR(ReadReceived(PrefixOf(part), file, memory.store(), &carried));
+  return carried.empty() ? absl::OkStatus() : RestoreCarry(memory, carried);
+}
+
 absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t available_bytes,
                         const Next& next) {
   std::string file;
@@ -223,6 +260,13 @@ absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t avail
   }
   for (const Memory& memory : MemoriesOf(*stage)) {
     if (PrefixOf(memory.part) == PrefixOf(part)) return RestoreMemory(memory, part, file);
+  }
+  if (part.has_piece() && stage->averager() != nullptr) {
+    for (const auto& contributor : stage->averager()->contributors()) {
+      if (PrefixOf(PartOf(contributor)) == PrefixOf(part)) {
+        return RestoreOfPeer(contributor.decoder, part, file);
+      }
+    }
   }
   return absl::InvalidArgumentError(
       absl::StrCat("stage ", stage->spec().stage, " has no such end of a cut"));
@@ -253,11 +297,7 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
                                                  uint64_t available_bytes) {
   RETURN_IF_ERROR(CheckMemory(*stage, codec_state, available_bytes));
   std::vector<StateFile> files;
-  ASSIGN_OR_RETURN(files.emplace_back(), CopyTensors(kModelPart, stage->parameters()));
-  for (const Remembered& remembered : RememberedOf(*stage)) {
-    ASSIGN_OR_RETURN(files.emplace_back(),
-                     CopyTensors(remembered.name, PointersTo(remembered.tensors)));
-  }
+  if (stage->spec().carrier == 0) RETURN_IF_ERROR(CopyShared(*stage, &files));
   if (!codec_state) return files;
   for (const Memory& memory : MemoriesOf(*stage)) {
     if (IsEmpty(memory)) continue;
