@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "config/yaml_message.h"
@@ -180,6 +181,7 @@ std::vector<BoundaryRecord> BoundaryTotals::Records() const {
     record.set_name(cut);
     record.mutable_activations();
     record.mutable_gradients();
+    std::set<const DirectionRecord*> met;  // directions of which a sender has told
     for (const StageReport& stage : latest_) {
       for (const BoundaryReport& end : stage.boundaries()) {
         if (end.boundary() != cut) continue;
@@ -187,7 +189,7 @@ std::vector<BoundaryRecord> BoundaryTotals::Records() const {
             end.gradient() ? record.mutable_gradients() : record.mutable_activations();
         if (!end.sender()) {
           direction->set_decode_seconds(direction->decode_seconds() + end.decode_seconds());
-        } else if (direction->codec().empty()) {
+        } else if (met.insert(direction).second) {
           MergeSender(end, direction);
         } else {
           AddSender(end, direction);
