@@ -87,6 +87,7 @@ pkill -9 -P $run -f stage_server -n
 wait $run
 check 'a run that lost a carrier ends' equals $? 0
 check 'with the numbers of one that lost nothing' same images lost
+check 'and says what it lost' contains lost/summary.json '"reason": "dead"'
 
 # --- What a user may get wrong.
 refused '--carriers 5: want at most 4, the experiment.s replicas.count' images.yaml --carriers 5
