@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -74,8 +75,8 @@ MessageKey KeyOf(const FrameHeader& header) {
 
 }  // namespace
 
-std::string LinkPrefix(const LinkOptions& options) {
-  return absl::StrCat("cut ", options.name, ", from ", options.peer, ": ");
+std::string LinkName(const LinkOptions& options) {
+  return absl::StrCat("cut ", options.name, ", from ", options.peer);
 }
 
 absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
@@ -146,8 +147,7 @@ absl::StatusOr<PayloadChunk> FrameChecker::Read(const ParsedFrame& frame) {
 absl::StatusOr<PayloadChunk> FrameChecker::Check(const ParsedFrame& frame) {
   absl::StatusOr<PayloadChunk> chunk = Read(frame);
   if (chunk.ok()) return chunk;
-  return absl::Status(chunk.status().code(),
-                      absl::StrCat(LinkPrefix(options_), chunk.status().message()));
+  return Annotated(chunk.status(), LinkName(options_));
 }
 
 }  // namespace thinwire

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/annotated.h"
 #include "base/build_info.h"
 #include "base/file.h"
 #include "base/secret.h"
@@ -60,29 +61,25 @@ absl::Status CheckWanted(const SecurityOptions& flags) {
   return absl::OkStatus();
 }
 
-absl::Status InStages(const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("--stages: ", status.message()));
-}
-
 }  // namespace
 
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options, const Experiment* past) {
-  const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(options->stages);
-  if (!named.ok()) return InStages(named.status());
+  ASSIGN_OR_RETURN(const StageAddresses named,
+                   Annotated(StageAddresses::Parse(options->stages), "--stages"));
   ASSIGN_OR_RETURN(
       Experiment experiment,
-      LoadExperiment(path, overrides, {static_cast<uint32_t>(named->count().value_or(0)), past}));
-  if (named->empty()) {
+      LoadExperiment(path, overrides, {static_cast<uint32_t>(named.count().value_or(0)), past}));
+  if (named.empty()) {
     RETURN_IF_ERROR(CheckWanted(options->security));
     MakeStagePathsAbsolute(&experiment);
     return experiment;
   }
   absl::StatusOr<std::vector<std::string>> all =
-      named->For(static_cast<int>(experiment.pipeline().stages()),
-                 options->takes_spares ? &options->spares : nullptr);
-  if (!all.ok()) return InStages(all.status());
+      named.For(static_cast<int>(experiment.pipeline().stages()),
+                options->takes_spares ? &options->spares : nullptr);
+  if (!all.ok()) return Annotated(all.status(), "--stages");
   RETURN_IF_ERROR(Security::Load(SecurityOf(experiment.security(), options->security)).status());
   options->stages = *std::move(all);
   return experiment;

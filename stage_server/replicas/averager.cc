@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/stopwatch.h"
 #include "compress/codec_table.h"
@@ -102,9 +103,8 @@ absl::StatusOr<std::unique_ptr<MessageEncoder>> ReplicaAverager::NewEncoder(
     const BoundarySpec& spec) const {
   auto encoder = MessageEncoder::New(spec, /*support=*/nullptr, /*sends_from=*/options_.device);
   if (encoder.ok()) return encoder;
-  return absl::Status(encoder.status().code(),
-                      absl::StrCat("replicas, piece ", spec.name, " of ", spec.max_batch, " x ",
-                                   spec.sample.elements(), ": ", encoder.status().message()));
+  return Annotated(encoder.status(), absl::StrCat("replicas, piece ", spec.name, " of ",
+                                                  spec.max_batch, " x ", spec.sample.elements()));
 }
 
 // Deals the largest pieces first, each to the replica that adds up the fewest elements of the
@@ -195,9 +195,8 @@ absl::StatusOr<Tensor> ReplicaAverager::Send(const MessageEncoder::Outgoing& out
     const std::string whose = outgoing.key.phase == PHASE_AVERAGE
                                   ? "sum of replicas"
                                   : absl::StrCat("replica ", outgoing.key.microbatch);
-    return absl::Status(status.code(),
-                        absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ",
-                                     outgoing.key.step, ": ", status.message()));
+    return Annotated(
+        status, absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ", outgoing.key.step));
   };
   const Stopwatch encoding;
   absl::StatusOr<MessageEncoder::Encoded> encoded = encoder->Encode(outgoing);
