@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/host_port.h"
 #include "base/status.h"
@@ -58,10 +59,7 @@ struct Past {
 };
 
 absl::StatusOr<Experiment> Load(const std::optional<Past>& past, RunFlags* flags) {
-  const absl::Status listen = ParseHostPort(flags->metrics_listen).status();
-  if (!listen.ok()) {
-    return absl::Status(listen.code(), absl::StrCat("--metrics_listen: ", listen.message()));
-  }
+  RETURN_IF_ERROR(Annotated(ParseHostPort(flags->metrics_listen).status(), "--metrics_listen"));
   flags->session.takes_spares = true;
   return LoadForStages(flags->experiment, flags->overrides, &flags->session,
                        past ? &past->experiment : nullptr);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/annotated.h"
 #include "base/host_port.h"
 #include "base/status.h"
 
@@ -147,12 +148,9 @@ absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups) {
   int stages = 0;
   std::vector<std::string> all;
   for (const std::string& group : groups) {
-    const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(absl::StrSplit(group, ','));
-    if (!named.ok()) {
-      return absl::Status(named.status().code(),
-                          absl::StrCat("--stages: ", named.status().message()));
-    }
-    const int count = named->count().value_or(0);
+    ASSIGN_OR_RETURN(const StageAddresses named,
+                     Annotated(StageAddresses::Parse(absl::StrSplit(group, ',')), "--stages"));
+    const int count = named.count().value_or(0);
     if (&group != &groups[0] && count != stages) {
       return absl::InvalidArgumentError(absl::StrCat("--stages ", group, ": names ", count,
                                                      " servers, want ", stages,
@@ -160,13 +158,12 @@ absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups) {
     }
     stages = count;
     // An open range has as many numbers as the experiment has stages.
-    if (!named->count()) continue;
-    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, named->For({1, count}));
+    if (!named.count()) continue;
+    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, named.For({1, count}));
     all.insert(all.end(), addresses.begin(), addresses.end());
   }
-  const absl::Status distinct = CheckDistinct(all);
-  if (distinct.ok()) return stages;
-  return absl::InvalidArgumentError(absl::StrCat("--stages: ", distinct.message()));
+  RETURN_IF_ERROR(Annotated(CheckDistinct(all), "--stages"));
+  return stages;
 }
 
 }  // namespace thinwire

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/run/captures.h"
@@ -77,8 +78,7 @@ absl::Status Generation::CheckData(const Experiment& then, const FoundCheckpoint
   if (from.manifest.progress().has_replicas()) {
     *summary_.mutable_replicas() = from.manifest.progress().replicas();
   }
-  return absl::Status(other.status().code(),
-                      absl::StrCat(from.path, ": ", other.status().message()));
+  return Annotated(other.status(), from.path);
 }
 
 absl::Status Generation::SetProgress(const RunProgress& progress, uint64_t step) {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
@@ -110,7 +110,7 @@ absl::Status CheckInitialVocabulary(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(experiment.data()));
   const absl::Status status = CheckVocabulary(experiment.init(), options);
   if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
-  return absl::Status(status.code(), absl::StrCat("init: ", status.message()));
+  return Annotated(status, "init");
 }
 
 absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string& dir) {

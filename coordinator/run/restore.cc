@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "config/experiment.h"
@@ -121,10 +122,7 @@ absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkp
   absl::StatusOr<ModelShares> shares =
       tensors == kModelTensors ? ModelShares::Of(now, std::move(folder))
                                : ModelShares::OfRemembered(now, tensors, std::move(folder));
-  if (!shares.ok()) {
-    return absl::Status(shares.status().code(),
-                        absl::StrCat(tensors, ": ", shares.status().message()));
-  }
+  if (!shares.ok()) return Annotated(shares.status(), tensors);
   StatePart part;
   part.set_tensors(tensors);
   return shares->Restore(part, checkpoint.manifest.step(), fleet);

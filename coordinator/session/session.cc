@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/annotated.h"
 #include "base/build_info.h"
 #include "base/file.h"
 #include "base/secret.h"
@@ -61,10 +62,6 @@ absl::Status CheckWanted(const SecurityOptions& flags) {
   return absl::OkStatus();
 }
 
-absl::Status InStages(const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("--stages: ", status.message()));
-}
-
 // Sets the number of carriers to that of the addresses, where the options do not have it.
 absl::Status FindCarriers(const StageAddresses& named, SessionOptions* options) {
   const int in_addresses = named.grid() ? named.grid()->carriers : 0;
@@ -94,23 +91,23 @@ absl::Status CheckCarriers(const Experiment& experiment, int carriers) {
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options, const Experiment* past) {
-  const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(options->stages);
-  if (!named.ok()) return InStages(named.status());
-  RETURN_IF_ERROR(FindCarriers(*named, options));
+  ASSIGN_OR_RETURN(const StageAddresses named,
+                   Annotated(StageAddresses::Parse(options->stages), "--stages"));
+  RETURN_IF_ERROR(FindCarriers(named, options));
   const int carriers = options->carriers;
-  const int stages = named->grid() ? named->grid()->stages : named->count().value_or(0) / carriers;
+  const int stages = named.grid() ? named.grid()->stages : named.count().value_or(0) / carriers;
   ASSIGN_OR_RETURN(Experiment experiment,
                    LoadExperiment(path, overrides, {static_cast<uint32_t>(stages), past}));
   RETURN_IF_ERROR(CheckCarriers(experiment, carriers));
-  if (named->empty()) {
+  if (named.empty()) {
     RETURN_IF_ERROR(CheckWanted(options->security));
     MakeStagePathsAbsolute(&experiment);
     return experiment;
   }
   absl::StatusOr<std::vector<std::string>> all =
-      named->For({carriers, static_cast<int>(experiment.pipeline().stages())},
-                 options->takes_spares ? &options->spares : nullptr);
-  if (!all.ok()) return InStages(all.status());
+      named.For({carriers, static_cast<int>(experiment.pipeline().stages())},
+                options->takes_spares ? &options->spares : nullptr);
+  if (!all.ok()) return Annotated(all.status(), "--stages");
   RETURN_IF_ERROR(Security::Load(SecurityOf(experiment.security(), options->security)).status());
   options->stages = *std::move(all);
   return experiment;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/stopwatch.h"
 #include "compress/codec_table.h"
@@ -157,9 +158,8 @@ absl::StatusOr<std::unique_ptr<MessageEncoder>> ReplicaAverager::NewEncoder(
     const BoundarySpec& spec) const {
   auto encoder = MessageEncoder::New(spec, /*support=*/nullptr, /*sends_from=*/options_.device);
   if (encoder.ok()) return encoder;
-  return absl::Status(encoder.status().code(),
-                      absl::StrCat("replicas, piece ", spec.name, " of ", spec.max_batch, " x ",
-                                   spec.sample.elements(), ": ", encoder.status().message()));
+  return Annotated(encoder.status(), absl::StrCat("replicas, piece ", spec.name, " of ",
+                                                  spec.max_batch, " x ", spec.sample.elements()));
 }
 
 // Deals the largest pieces first, each to the replica that adds up the fewest elements of the
@@ -387,9 +387,7 @@ absl::StatusOr<Tensor> ReplicaAverager::ReceiveFrom(int carrier, const ExchangeS
   const Stopwatch decoding;
   absl::StatusOr<Tensor> decoded = DecodeOfPeer(message, step, piece, decoder);
   if (!decoded.ok()) {
-    return Named(key, piece,
-                 absl::Status(decoded.status().code(), absl::StrCat("from carrier ", carrier, ": ",
-                                                                    decoded.status().message())));
+    return Named(key, piece, Annotated(decoded.status(), absl::StrCat("from carrier ", carrier)));
   }
   Observe(decoding.Read(), key.phase);
   return decoded;

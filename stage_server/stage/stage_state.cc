@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/feedback/state_file.h"
@@ -308,10 +309,7 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
 
 absl::Status RestoreState(LocalStage* stage, const StatePart& part, uint64_t step,
                           uint64_t available_bytes, const Next& next) {
-  const absl::Status status = Restore(stage, part, available_bytes, next);
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(Spelled(part), ": ", status.message()));
-  }
+  RETURN_IF_ERROR(Annotated(Restore(stage, part, available_bytes, next), Spelled(part)));
   for (Optimizer* optimizer : stage->optimizers()) optimizer->set_steps(static_cast<int64_t>(step));
   return absl::OkStatus();
 }
