@@ -78,14 +78,7 @@ __device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int param
   for (int k = 0; k < kArrays; ++k) {
     if (a.array[k][parameter] != nullptr) StoreAligned(x[k], a.array[k][parameter] + at);
   }
-  if (uint16_t* const narrow = a.narrow[parameter]; narrow != nullptr) {
-    if constexpr (kN == 1) {
-      Store(x[0][0], narrow + at);
-    } else {
-      StoreVector<kN>(x[0], kN,
-                      static_cast<uint16_t*>(__builtin_assume_aligned(narrow + at, 2 * kN)));
-    }
-  }
+  if (a.narrow[parameter] != nullptr) StoreAligned(x[0], a.narrow[parameter] + at);
 }
 
 // Updates one block's elements. A kernel takes at most 4 KiB of arguments.
