@@ -62,7 +62,7 @@ __global__ void EncodeKernel(const float* values, int64_t n, int64_t group, uint
     }
     own.SumUp(1 << bit, cells);
   }
-  const int num_cells = CellsOf(bits);
+  const unsigned num_cells = CellsOf(bits);
   for (int64_t i = threadIdx.x; i < size; i += kThreads) {
     if (x[i] < 0) own.cell_of[i] |= static_cast<uint8_t>(num_cells);
   }

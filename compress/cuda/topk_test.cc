@@ -275,7 +275,7 @@ std::vector<Small> SmallPayloads() {
   all.emplace_back(with(TopK(0.05, Scope::kToken), Values::kBF16), Shape{2, 4, 60},
                    IndexCoding::kRice, 2);
   all.emplace_back(TopK(0.5), Shape{50}, IndexCoding::kBitmap, 3);
-  all.emplace_back(TopKOfGroups(0.3, 20), Shape{50}, IndexCoding::kBitmap);
+  all.emplace_back(TopKOfGroups(0.5, 20), Shape{50}, IndexCoding::kBitmap);
   all.emplace_back(with(TopKOfGroups(0.1, 30), Values::kMeans, 3), Shape{100}, IndexCoding::kRice);
   return all;
 }
