@@ -436,8 +436,8 @@ absl::Status ReplicaAverager::Named(const MessageKey& key, const Exchanged& piec
                                     const absl::Status& status) {
   const std::string whose =
       key.phase == PHASE_AVERAGE ? "sum of replicas" : absl::StrCat("replica ", key.microbatch);
-  return absl::Status(status.code(), absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ",
-                                                  key.step, ": ", status.message()));
+  return Annotated(status,
+                   absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ", key.step));
 }
 
 void ReplicaAverager::Observe(const Stopwatch::Reading& decode, Phase phase) {

@@ -9,8 +9,8 @@ namespace thinwire {
 namespace {
 
 absl::Status About(int carrier, const MessageKey& wanted, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("replicas, from carrier ", carrier, ": want the ",
-                                                  wanted.ToString(), ": ", status.message()));
+  return Annotated(
+      status, absl::StrCat("replicas, from carrier ", carrier, ": want the ", wanted.ToString()));
 }
 
 }  // namespace
