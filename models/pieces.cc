@@ -1,6 +1,7 @@
 #include "models/pieces.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -51,6 +52,22 @@ std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters) {
   rest.shape = {1, elements};
   pieces.push_back(std::move(rest));
   return pieces;
+}
+
+std::vector<int> OwnersOf(const std::vector<Piece>& pieces, int segment, int count) {
+  std::vector<size_t> by_size(pieces.size());
+  std::iota(by_size.begin(), by_size.end(), size_t{0});
+  const auto elements = [&](size_t piece) { return pieces[piece].shape.elements(); };
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [&](size_t a, size_t b) { return elements(a) > elements(b); });
+  std::vector<int> owners(pieces.size());
+  std::vector<int64_t> owned(count);
+  for (const size_t piece : by_size) {
+    const auto least = std::min_element(owned.begin(), owned.end());
+    owners[piece] = (segment + static_cast<int>(least - owned.begin())) % count;
+    *least += elements(piece);
+  }
+  return owners;
 }
 
 }  // namespace thinwire

@@ -47,4 +47,9 @@ struct Piece {
 // to stay orthonormal. A copy of a tied weight is divided and named as its original.
 std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters);
 
+// Returns who of `count` replicas adds up each of a segment's pieces. The largest piece is dealt
+// first, each to the replica that adds up the fewest elements so far. Segments begin with one
+// replica after the other.
+std::vector<int> OwnersOf(const std::vector<Piece>& pieces, int segment, int count);
+
 }  // namespace thinwire

@@ -6,12 +6,11 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status.h"
 #include "base/stopwatch.h"
-#include "compress/codec_table.h"
+#include "config/piece_codec.h"
 #include "wire/frame.h"
 
 namespace thinwire {
@@ -70,16 +69,17 @@ size_t ReplicaAverager::messages_of_step() const {
 
 absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
   const std::vector<Parameter*> trained = TrainedOf(segment.segment->parameters());
-  const size_t first = pieces_.size();
   std::vector<ParameterSpec> specs;
   for (const Parameter* parameter : trained) specs.push_back(parameter->spec);
-  for (Piece& piece : PiecesOf(specs)) {
-    PieceMemory memory(std::move(piece), trained, options_.device, options_.ops);
+  const std::vector<Piece> pieces = PiecesOf(specs);
+  const std::vector<int> owners = OwnersOf(pieces, segment.number, options_.replicas.count);
+  for (size_t place = 0; place < pieces.size(); ++place) {
+    PieceMemory memory(pieces[place], trained, options_.device, options_.ops);
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
-    exchanged.number = PieceNumber(segment.number, pieces_.size() - 1 - first);
+    exchanged.number = PieceNumber(segment.number, place);
+    exchanged.owner = owners[place];
+    RETURN_IF_ERROR(AddCoders(&exchanged));
   }
-  DealOwners(segment.number, first);
-  for (size_t i = first; i < pieces_.size(); ++i) RETURN_IF_ERROR(AddCoders(&pieces_[i]));
   statistics_.Add(PieceNumber(segment.number, kStatisticsPlace), segment.segment, options_.device);
   if (statistics_.size() == 0) return absl::OkStatus();
   const auto bytes = static_cast<uint64_t>(statistics_.segments().back().elements) * sizeof(float);
@@ -127,14 +127,6 @@ bool ReplicaAverager::AddsAt(int carrier, const Exchanged& piece) const {
   return gathers() || CarrierOfReplica(piece.owner) == carrier;
 }
 
-// Both copies of a tied weight are encoded, each at its stage, and must decode to the same bits. So
-// they go exactly where a codec may send other bits on another device.
-bool ReplicaAverager::IsCoded(const Piece& piece, const CodecSpec& codec) const {
-  const CodecRow& row = CodecRowOf(codec.kind);
-  const bool differs = row.has(CodecRow::kRank) || row.is_plugin;
-  return piece.coded && !(differs && absl::StartsWith(piece.name, options_.tied + "["));
-}
-
 BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& does) const {
   BoundarySpec spec;
   spec.name = piece.name;
@@ -142,7 +134,7 @@ BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& do
   spec.sample = piece.shape.WithBatch(1);
   spec.max_batch = piece.shape[0];
   spec.codec_seed = options_.codec_seed;
-  if (IsCoded(piece, does.codec)) {
+  if (ActsOn(does.codec, piece, options_.tied)) {
     spec.codec = does.codec;
     spec.level = does.level;
     spec.feedback = does.feedback;
@@ -160,26 +152,6 @@ absl::StatusOr<std::unique_ptr<MessageEncoder>> ReplicaAverager::NewEncoder(
   if (encoder.ok()) return encoder;
   return Annotated(encoder.status(), absl::StrCat("replicas, piece ", spec.name, " of ",
                                                   spec.max_batch, " x ", spec.sample.elements()));
-}
-
-// Deals the largest pieces first, each to the replica that adds up the fewest elements of the
-// segment so far. Segments begin with one replica after the other.
-void ReplicaAverager::DealOwners(int segment, size_t first) {
-  std::vector<Exchanged*> by_size;
-  for (size_t i = first; i < pieces_.size(); ++i) by_size.push_back(&pieces_[i]);
-  const auto elements = [](const Exchanged* piece) {
-    return piece->memory.piece().shape.elements();
-  };
-  std::stable_sort(by_size.begin(), by_size.end(), [&](const Exchanged* a, const Exchanged* b) {
-    return elements(a) > elements(b);
-  });
-  const int count = options_.replicas.count;
-  std::vector<int64_t> owned(count);
-  for (Exchanged* piece : by_size) {
-    const auto least = std::min_element(owned.begin(), owned.end());
-    piece->owner = (segment + static_cast<int>(least - owned.begin())) % count;
-    *least += elements(piece);
-  }
 }
 
 void ReplicaAverager::StartEpoch(const EpochSpec& epoch) {
@@ -416,7 +388,7 @@ absl::Status ReplicaAverager::CheckOfPeer(const Message& message, bool compress,
     return absl::InvalidArgumentError(
         absl::StrCat("shape ", message.shape.ToString(), ", want ", shape.ToString()));
   }
-  const bool is_coded = compress && IsCoded(piece.memory.piece(), does.codec);
+  const bool is_coded = compress && ActsOn(does.codec, piece.memory.piece(), options_.tied);
   const bool may_be_exact = !is_coded || does.codec.is_exact() || message.first_visit ||
                             does.on_nonfinite == OnNonfinite::kPass;
   if (message.codec.is_exact() ? may_be_exact : is_coded) return absl::OkStatus();

@@ -130,11 +130,8 @@ class ReplicaAverager {
         carried_(CarriedBy(options.carrier, options.carriers, options.replicas.count)) {}
   absl::Status AddSegment(const ExchangedSegment& segment);
   absl::Status AddCoders(Exchanged* exchanged);
-  bool IsCoded(const Piece& piece, const CodecSpec& codec) const;
   BoundarySpec SpecOf(const Piece& piece, const DirectionSpec& does) const;
   absl::StatusOr<std::unique_ptr<MessageEncoder>> NewEncoder(const BoundarySpec& spec) const;
-  // Deals the pieces from `first` on, those of one segment, to their owners.
-  void DealOwners(int segment, size_t first);
   bool gathers() const { return options_.replicas.exchange == ReplicaExchange::kGather; }
   int CarrierOfReplica(int replica) const;
   // Returns whether that carrier adds up the contributions to the piece.
