@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "config/replicas_spec.h"
 #include "config/specs.h"
 #include "models/bottleneck.h"
 #include "models/file_tensors.h"
@@ -172,6 +173,7 @@ absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experime
   ASSIGN_OR_RETURN(const OptimizerSpec optimizer, OptimizerFrom(experiment));
   const auto is_remembered = [&](const ParameterSpec& parameter) {
     if (!parameter.trainable) return false;
+    if (buffer == kOuterMomentum) return !parameter.orthonormal;
     const std::vector<const char*> names = BufferNames(optimizer, parameter);
     return std::find(names.begin(), names.end(), buffer) != names.end();
   };

@@ -23,8 +23,9 @@ class ModelShares {
   // BF16.
   static absl::StatusOr<ModelShares> Of(const Experiment& experiment, ModelFolder folder);
 
-  // Does the same for the optimizer's state called `buffer` (nn/optimizer_spec.h). Its tensors
-  // belong to some of the trained parameters and have their names.
+  // Does the same for the optimizer's state called `buffer` (nn/optimizer_spec.h), or for that of
+  // the outer optimizer, kOuterMomentum. Its tensors belong to some of the trained parameters and
+  // have their names.
   static absl::StatusOr<ModelShares> OfRemembered(const Experiment& experiment,
                                                   const std::string& buffer, ModelFolder folder);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,7 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
   }
   RETURN_IF_ERROR(stage->BuildInnerTies());
   RETURN_IF_ERROR(stage->BuildAverager());
+  RETURN_IF_ERROR(stage->BuildLocalReplicas());
   return stage;
 }
 
@@ -44,7 +46,7 @@ absl::Status LocalStage::BuildInnerTies() {
 }
 
 absl::Status LocalStage::BuildAverager() {
-  if (spec_.replicas.count == 1) return absl::OkStatus();
+  if (spec_.replicas.count == 1 && !spec_.replicas.trains_locally()) return absl::OkStatus();
   AveragerOptions options;
   options.replicas = spec_.replicas;
   options.run = spec_.run;
@@ -52,6 +54,9 @@ absl::Status LocalStage::BuildAverager() {
   options.codec_seed = spec_.codec_seed;
   if (spec_.tied) options.tied = spec_.tied->name;
   options.error_every = spec_.error_every;
+  // Local steps have few exchanges, so each is measured.
+  if (spec_.replicas.trains_locally())
+    options.error_every = std::min<int64_t>(1, spec_.error_every);
   options.device = backend_.device;
   options.ops = backend_.ops.get();
   options.kernels = backend_.threaded_kernels ? backend_.threaded_kernels.get() : backend_.kernels;
@@ -63,6 +68,18 @@ absl::Status LocalStage::BuildAverager() {
     }
   }
   ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::BuildLocalReplicas() {
+  if (!spec_.replicas.trains_locally()) return absl::OkStatus();
+  LocalReplicasOptions options;
+  options.replicas = spec_.replicas;
+  options.carried.resize(spec_.replicas.count);
+  std::iota(options.carried.begin(), options.carried.end(), 0);
+  options.device = backend_.device;
+  options.ops = backend_.ops.get();
+  ASSIGN_OR_RETURN(local_, LocalReplicas::New(options, segments(), optimizers()));
   return absl::OkStatus();
 }
 
@@ -175,6 +192,7 @@ absl::Status LocalStage::ImportParameters(
   // After an error, too: some parameters may have been replaced.
   status.Update(ClearGradients());
   for (Segment* segment : segments()) status.Update(segment->ParametersChanged());
+  if (local_) status.Update(local_->Share());
   text_.reset();  // its keys and values were those of other parameters
   return status;
 }
