@@ -1,4 +1,5 @@
-// How the replicas of a pipeline average: the checked form of an experiment's `replicas`.
+// How the replicas of a pipeline average: the checked form of an experiment's `replicas`. Which
+// machine carries which of them is not the experiment's.
 #pragma once
 
 #include <cstdint>
@@ -75,5 +76,26 @@ struct ReplicasSpec {
 
   bool trains_locally() const { return sync == ReplicaSync::kLocal; }
 };
+
+// Replicas [first, end).
+struct ReplicaRange {
+  int first = 0, end = 1;
+
+  int size() const { return end - first; }
+  bool has(int replica) const { return first <= replica && replica < end; }
+};
+
+// Returns the replicas of carrier `carrier`, one of `carriers` pipelines that carry `replicas` in
+// nearly equal numbers, in order.
+inline ReplicaRange CarriedBy(int carrier, int carriers, int replicas) {
+  return {carrier * replicas / carriers, (carrier + 1) * replicas / carriers};
+}
+
+// Returns the carrier of that replica.
+inline int CarrierOf(int replica, int carriers, int replicas) {
+  int carrier = 0;
+  while (!CarriedBy(carrier, carriers, replicas).has(replica)) ++carrier;
+  return carrier;
+}
 
 }  // namespace thinwire

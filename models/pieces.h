@@ -23,6 +23,8 @@ inline constexpr uint32_t kPiecesOfSegment = 1 << 16;
 inline uint32_t PieceNumber(int segment, size_t place) {
   return kPiecesOfSegment * static_cast<uint32_t>(segment) + static_cast<uint32_t>(place);
 }
+// Place of a segment's running statistics, which are exchanged beside its pieces.
+inline constexpr size_t kStatisticsPlace = kPiecesOfSegment - 1;
 inline int SegmentOfPiece(uint32_t number) { return static_cast<int>(number / kPiecesOfSegment); }
 
 // What one message carries: rows of one parameter, or several whole parameters one after the other.

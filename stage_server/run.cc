@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,19 @@ std::unique_ptr<DeviceTrace> NewDeviceTrace(const Backend& backend, const TraceS
   return nullptr;
 }
 
+absl::Status SetCarrier(const ConfigureRequest& request, StageSpec* spec) {
+  const uint32_t carriers = std::max(1U, request.carriers());
+  const auto replicas = static_cast<uint32_t>(spec->replicas.count);
+  if (carriers > replicas || request.carrier() >= carriers) {
+    return absl::InvalidArgumentError(absl::StrCat("carrier ", request.carrier(), " of ", carriers,
+                                                   ", want one of at most ", replicas,
+                                                   ", the replicas that are to be carried"));
+  }
+  spec->carrier = static_cast<int>(request.carrier());
+  spec->carriers = static_cast<int>(carriers);
+  return absl::OkStatus();
+}
+
 void FillDevice(const Backend& backend, DeviceInfo* device) {
   device->set_name(backend.device->name());
   device->set_model(backend.description.name);
@@ -76,6 +90,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   }
   std::unique_ptr<StageRun> run(new StageRun(request, backend, boundaries->security()));
   ASSIGN_OR_RETURN(run->spec_, StageSpecFrom(request.experiment(), request.stage()));
+  RETURN_IF_ERROR(SetCarrier(request, &run->spec_));
   run->spec_.run = RunDigest(request.lease());
   run->spec_.generation = request.lease().generation();
   run->spec_.link_secret = request.link_secret();
@@ -151,6 +166,11 @@ absl::Status StageRun::Listen(BoundaryService* boundaries) {
     ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
     RETURN_IF_ERROR(stage_->Attach(neighbour.end, std::move(link)));
   }
+  for (int carrier = 0; carrier < spec_.carrier; ++carrier) {
+    ASSIGN_OR_RETURN(const LinkOptions options, stage_->PeerLinkOptionsFor(carrier));
+    ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
+    RETURN_IF_ERROR(stage_->AttachPeer(carrier, std::move(link)));
+  }
   return absl::OkStatus();
 }
 
@@ -161,20 +181,44 @@ absl::Status StageRun::Dial(const CutEndSpec& end, const std::string& target) {
   return OnExecutor([&] { return stage_->Attach(end, std::move(link)); });
 }
 
+absl::Status StageRun::DialPeer(int carrier, const std::string& target) {
+  ASSIGN_OR_RETURN(LinkOptions options, stage_->PeerLinkOptionsFor(carrier));
+  absl::StrAppend(&options.peer, " (", target, ")");
+  ASSIGN_OR_RETURN(auto link, DialLink(target, options, security_, spec_.patience->Deadline(),
+                                       [this] { return executor_->Stopped(); }));
+  return OnExecutor([&] { return stage_->AttachPeer(carrier, std::move(link)); });
+}
+
 absl::Status StageRun::Connect(const ConnectRequest& request) {
-  const std::string& downstream = request.downstream();
+  const int named = std::max(1, request.carriers_size());
+  if (named != spec_.carriers) {
+    return absl::InvalidArgumentError(absl::StrCat("stage ", spec_.stage, " is to connect with ",
+                                                   named, " carriers, want the ", spec_.carriers,
+                                                   " that it was configured for"));
+  }
   std::vector<NeighbourEnd> dialled;
   for (NeighbourEnd& neighbour : NeighbourEnds(spec_)) {
     if (neighbour.end.sends == DIRECTION_ACTIVATION) dialled.push_back(std::move(neighbour));
   }
+  const bool dials = !dialled.empty() || spec_.carrier + 1 < spec_.carriers;
+  if (dials && stage_->CheckConnected().ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("stage ", spec_.stage, " is connected already"));
+  }
+  RETURN_IF_ERROR(DialDownstream(request, std::move(dialled)));
+  for (int carrier = spec_.carrier + 1; carrier < spec_.carriers; ++carrier) {
+    RETURN_IF_ERROR(DialPeer(carrier, request.carriers(carrier)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StageRun::DialDownstream(const ConnectRequest& request,
+                                      std::vector<NeighbourEnd> dialled) {
+  const std::string& downstream = request.downstream();
   if (dialled.empty()) {
     if (downstream.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "stage ", spec_.stage, " is the last: downstream ", downstream, ", want none"));
-  }
-  if (stage_->CheckConnected().ok()) {
-    return absl::FailedPreconditionError(absl::StrCat("stage ", spec_.stage, " is connected to ",
-                                                      dialled.front().end.peer, " already"));
   }
   const bool dials_last = spec_.first() && spec_.has_tied_link();
   if (dials_last && request.last().empty()) {

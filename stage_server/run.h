@@ -36,8 +36,8 @@ class StageRun {
                                                        ConfigureResponse* response);
   ~StageRun();
 
-  // Dials the downstream stage and, if that has the copy of a tied weight, the last one.
-  // FailedPrecondition if they are connected already.
+  // Dials the downstream stage, the last one if that has the copy of a tied weight, and this stage
+  // of the carriers behind. FailedPrecondition if all are connected already.
   absl::Status Connect(const ConnectRequest& request);
 
   // These run on the executor's thread, one at a time, while the caller waits. `on_event` is called
@@ -96,9 +96,12 @@ class StageRun {
         subject_{request.lease().run(), static_cast<int>(request.stage())},
         generates_(request.generates()) {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
-  // Listens for the upstream stage and, if a tied weight has its copy here, for the first one.
+  // Listens for the upstream stage, for the first one if a tied weight has its copy here, and for
+  // this stage of the carriers before.
   absl::Status Listen(BoundaryService* boundaries);
+  absl::Status DialDownstream(const ConnectRequest& request, std::vector<NeighbourEnd> dialled);
   absl::Status Dial(const CutEndSpec& end, const std::string& target);
+  absl::Status DialPeer(int carrier, const std::string& target);
   absl::Status CheckSamples(int64_t samples, bool training) const;
   // Hands on the slices that were traced since the last time.
   void ReportTrace(const OnEvent& on_event);

@@ -20,6 +20,7 @@
 #include "transport/status.h"
 #include "transport/stream.h"
 #include "transport/stream_link.h"
+#include "wire/frame_checker.h"
 
 namespace thinwire {
 namespace {
@@ -74,7 +75,7 @@ class Listeners {
  public:
   absl::StatusOr<std::shared_ptr<GrpcStream>> Add(const LinkOptions& options) {
     if (options.secret.size() < kMinSecretBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("cut ", options.name, ": a link's secret of ",
+      return absl::InvalidArgumentError(absl::StrCat(LinkName(options), ": a link's secret of ",
                                                      options.secret.size(),
                                                      " bytes, want at least ", kMinSecretBytes));
     }
@@ -83,7 +84,7 @@ class Listeners {
     const std::shared_ptr<GrpcStream> there = at_cut.lock();
     if (there != nullptr && !there->ended()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("cut ", options.name, " is already listened at for generation ",
+          absl::StrCat(LinkName(options), " is already listened at for generation ",
                        there->options().generation, ", wanted for ", options.generation));
     }
     const auto stream = std::make_shared<GrpcStream>(options);
@@ -126,10 +127,10 @@ absl::StatusOr<uint64_t> Metadata(const grpc::CallbackServerContext& context, co
   return value;
 }
 
-absl::Status WantEqual(const char* what, uint64_t dialled, uint64_t held, const std::string& cut) {
+absl::Status WantEqual(const char* what, uint64_t dialled, uint64_t held, const std::string& link) {
   if (dialled == held) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("dialled for ", what, " ", dialled, ", cut ",
-                                                    cut, " is held by ", what, " ", held));
+  return absl::FailedPreconditionError(absl::StrCat("dialled for ", what, " ", dialled, ", ", link,
+                                                    " is held by ", what, " ", held));
 }
 
 // The message is the same whatever is wrong: a caller without the secret learns nothing of the run.
@@ -158,8 +159,8 @@ absl::StatusOr<std::shared_ptr<GrpcStream>> FindListener(
   }
   const LinkOptions& held = stream->options();
   if (!SameSecret(held.secret, secret)) return NotOfTheRun();
-  RETURN_IF_ERROR(WantEqual("run", run, held.run, held.name));
-  RETURN_IF_ERROR(WantEqual("generation", generation, held.generation, held.name));
+  RETURN_IF_ERROR(WantEqual("run", run, held.run, LinkName(held)));
+  RETURN_IF_ERROR(WantEqual("generation", generation, held.generation, LinkName(held)));
   return stream;
 }
 

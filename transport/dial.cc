@@ -12,6 +12,7 @@
 #include "transport/status.h"
 #include "transport/stream.h"
 #include "transport/stream_link.h"
+#include "wire/frame_checker.h"
 
 namespace thinwire {
 namespace {
@@ -90,7 +91,7 @@ absl::StatusOr<std::unique_ptr<Link>> DialLink(const std::string& target,
   std::unique_ptr<Link> link = NewStreamLink(stream);  // shares ownership of the reactor
   const absl::Status accepted = stream->WaitAccepted(deadline, stopped);
   if (accepted.ok()) return link;
-  const std::string message = absl::StrCat("cut ", options.name, ": ", options.peer, " at ", target,
+  const std::string message = absl::StrCat(LinkName(options), ": ", options.peer, " at ", target,
                                            " has not accepted the boundary: ", accepted.message());
   const bool is_refusal =
       absl::IsFailedPrecondition(accepted) || absl::IsPermissionDenied(accepted);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/settings.h"
 #include "wire/frame.h"
+#include "wire/frame_checker.h"
 
 namespace thinwire {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 void NoteOf(const absl::Status& status, const LinkOptions& options) {
   if (absl::IsUnimplemented(status) || !options.on_note) return;
   options.on_note(
-      absl::StrCat("cut ", options.name,
+      absl::StrCat(LinkName(options),
                    ": messages between GPUs go through the host's memory: ", status.message()));
 }
 

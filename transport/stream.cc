@@ -12,6 +12,7 @@
 #include "base/steady_time.h"
 #include "transport/sockets.h"
 #include "wire/frame.h"
+#include "wire/frame_checker.h"
 
 namespace thinwire {
 namespace {
@@ -275,7 +276,7 @@ absl::Status GrpcStream::Flush(SteadyTime deadline) {
   if (ending_ != Ending::kNone) return reason_;
   if (settled) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat(
-      "cut ", options_.name, ", to ", options_.peer, ": ", outbox_.size() + (writing_ ? 1 : 0),
+      LinkName(options_), ", to ", options_.peer, ": ", outbox_.size() + (writing_ ? 1 : 0),
       " frames are not sent by the deadline", attached_ ? "" : "; the peer has not connected"));
 }
 

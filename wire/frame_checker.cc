@@ -74,8 +74,12 @@ MessageKey KeyOf(const FrameHeader& header) {
 
 }  // namespace
 
+std::string LinkName(const LinkOptions& options) {
+  return absl::StrCat(options.is_among_carriers ? "" : "cut ", options.name);
+}
+
 std::string LinkPrefix(const LinkOptions& options) {
-  return absl::StrCat("cut ", options.name, ", from ", options.peer, ": ");
+  return absl::StrCat(LinkName(options), ", from ", options.peer, ": ");
 }
 
 absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
@@ -84,8 +88,11 @@ absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
 }
 
 absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
-  RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
+  if (options_.is_among_carriers) {
+    return WantBetween<int>("phase", header.phase(), PHASE_CONTRIBUTION, PHASE_AVERAGE);
+  }
+  RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
   return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_BASIS);
 }
 
@@ -112,6 +119,7 @@ absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header)
 absl::Status FrameChecker::CheckContinues(const FrameHeader& header) const {
   RETURN_IF_ERROR(Want("chunk", header.chunk(), next_chunk_));
   RETURN_IF_ERROR(Want("chunks", header.chunks(), first_.chunks()));
+  RETURN_IF_ERROR(Want("cut", header.cut(), first_.cut()));
   RETURN_IF_ERROR(Want("epoch", header.epoch(), first_.epoch()));
   RETURN_IF_ERROR(Want("step", header.step(), first_.step()));
   RETURN_IF_ERROR(Want("microbatch", header.microbatch(), first_.microbatch()));

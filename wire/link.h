@@ -16,6 +16,9 @@
 
 namespace thinwire {
 
+// Numbers of links from here on are among carriers of replicas: this plus the dialling one's.
+inline constexpr uint32_t kPeerCuts = uint32_t{1} << 31;
+
 // What both ends must agree on, and what this end accepts.
 struct LinkOptions {
   std::string name;         // of the cut, in messages: "layer1"
@@ -25,7 +28,10 @@ struct LinkOptions {
   // Secret that the dialling end shows, between processes; kMinSecretBytes of base/secret.h or
   // more.
   std::string secret;
-  uint32_t cut = 0;
+  uint32_t cut = 0;  // among carriers: the number of the link, from kPeerCuts
+  // True of a link to the machine that has the same stage of another carrier. It carries what
+  // replicas exchange and nothing else.
+  bool is_among_carriers = false;
   Direction receives = DIRECTION_UNSPECIFIED;  // direction of what the peer sends
   // Most payload bytes of a received message. A header that claims more is refused before anything
   // is allocated.

@@ -21,9 +21,9 @@ uint64_t EpochRows::last_step() const {
   return spec_.last_step > 0 ? spec_.last_step : StepsBefore() + batches_;
 }
 
-std::optional<uint32_t> EpochRows::NextEpoch() const {
-  if (!spec_.goes_on) return std::nullopt;
-  return last_step() == StepsBefore() + batches_ ? spec_.epoch + 1 : spec_.epoch;
+std::optional<uint32_t> EpochRows::EpochOf(uint64_t step) const {
+  if (step > last_step() && !spec_.goes_on) return std::nullopt;
+  return step > StepsBefore() + batches_ ? spec_.epoch + 1 : spec_.epoch;
 }
 
 uint64_t EpochRows::BatchIndex(uint64_t step) const { return step - 1 - StepsBefore(); }
@@ -33,9 +33,14 @@ int64_t EpochRows::BatchSize(int64_t index) const {
   return std::min(batch_size, spec_.samples - index * batch_size);
 }
 
-int EpochRows::Microbatches(uint64_t step) const {
-  const auto index = static_cast<int64_t>(BatchIndex(step));
+int EpochRows::Microbatches(int64_t index) const {
   return static_cast<int>(std::min<int64_t>(spec_.microbatches, BatchSize(index)));
+}
+
+SampleRange EpochRows::Carried(uint64_t step) const {
+  const auto index = static_cast<int64_t>(BatchIndex(step));
+  const int count = Microbatches(index < batches_ ? index : 0);
+  return {std::min(spec_.first_carried, count), std::min(spec_.end_carried, count)};
 }
 
 absl::StatusOr<std::vector<uint64_t>> EpochRows::Of(StateKey key, uint64_t step,
@@ -46,7 +51,7 @@ absl::StatusOr<std::vector<uint64_t>> EpochRows::Of(StateKey key, uint64_t step,
                                                    StepsBefore() + batches_));
   }
   const auto index = static_cast<int64_t>(BatchIndex(step));
-  const int count = Microbatches(step);
+  const int count = Microbatches(index);
   if (microbatch >= static_cast<uint32_t>(count)) {
     return absl::InvalidArgumentError(
         absl::StrCat("microbatch ", microbatch, ", the batch has ", count));

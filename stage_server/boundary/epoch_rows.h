@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct EpochSpec {
   // First and last step of the run whose messages will come. 0: the epoch's first, or its last.
   uint64_t first_step = 0, last_step = 0;
   bool goes_on = true;  // messages after `last_step` are those of the next step
+  // Microbatches [first_carried, end_carried) are those of this pipeline, which alone cross its
+  // cuts. Others may carry the rest.
+  int first_carried = 0, end_carried = std::numeric_limits<int>::max();
 };
 
 // Immutable, so any thread may use it.
@@ -35,15 +39,17 @@ class EpochRows {
   // Return the first and the last step whose messages will come.
   uint64_t first_step() const;
   uint64_t last_step() const;
-  // Returns the epoch of the step behind last_step(), or nothing if it is not known what follows.
-  std::optional<uint32_t> NextEpoch() const;
+  // Returns the epoch of a step from first_step() on, or nothing if it is not known what follows
+  // last_step().
+  std::optional<uint32_t> EpochOf(uint64_t step) const;
 
   // Returns one row for each sample of the message, in order. InvalidArgument names the step or
   // microbatch if the epoch does not have it.
   absl::StatusOr<std::vector<uint64_t>> Of(StateKey key, uint64_t step, uint32_t microbatch) const;
 
-  // Returns the number of microbatches of step `step`, which must be one of the epoch's.
-  int Microbatches(uint64_t step) const;
+  // Returns the microbatches of `step` that this pipeline carries, [first, last). There may be none
+  // in an epoch's last, smaller batch. Steps behind the epoch are as its first.
+  SampleRange Carried(uint64_t step) const;
 
  private:
   // Returns the number of steps of all epochs before this one.
@@ -52,6 +58,7 @@ class EpochRows {
   // of any other epoch.
   uint64_t BatchIndex(uint64_t step) const;
   int64_t BatchSize(int64_t index) const;
+  int Microbatches(int64_t index) const;
 
   const EpochSpec spec_;
   const int64_t batches_;

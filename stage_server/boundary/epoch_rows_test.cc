@@ -46,8 +46,19 @@ TEST(EpochRowsTest, BatchFollowsTheBatchWhereverItStands) {
 }
 
 TEST(EpochRowsTest, ASmallBatchHasFewerMicrobatches) {
-  EXPECT_EQ(EpochRows({{ShuffleKind::kSamples, 7, 4}, 3, 1, 10}, false).Microbatches(3), 2);
-  EXPECT_EQ(EpochRows(Spec(ShuffleKind::kSamples, 1), false).Microbatches(1), 3);
+  EXPECT_EQ(EpochRows({{ShuffleKind::kSamples, 7, 4}, 3, 1, 10}, false).Carried(3),
+            (SampleRange{0, 2}));
+  EXPECT_EQ(EpochRows(Spec(ShuffleKind::kSamples, 1), false).Carried(1), (SampleRange{0, 3}));
+}
+
+TEST(EpochRowsTest, ACarrierHasItsPartOfTheMicrobatches) {
+  EpochSpec spec = Spec(ShuffleKind::kSamples, 1);
+  spec.first_carried = 1;
+  spec.end_carried = 2;
+  EXPECT_EQ(EpochRows(spec, false).Carried(1), (SampleRange{1, 2}));
+  spec.samples = 9;  // the last batch has one sample
+  EXPECT_EQ(EpochRows(spec, false).Carried(3), (SampleRange{1, 1}));
+  EXPECT_EQ(EpochRows(spec, false).Carried(4), (SampleRange{1, 2}));
 }
 
 TEST(EpochRowsTest, RefusesWhatTheEpochDoesNotHave) {

@@ -9,13 +9,21 @@ namespace thinwire {
 
 void MessageOrder::Start(std::shared_ptr<const EpochRows> rows) {
   rows_ = std::move(rows);
-  step_ = rows_->first_step();
-  microbatch_ = 0;
+  GoTo(rows_->first_step());
+}
+
+void MessageOrder::GoTo(uint64_t step) {
+  SampleRange carried = rows_->Carried(step);
+  while (carried.first == carried.last && rows_->EpochOf(step) == rows_->epoch()) {
+    carried = rows_->Carried(++step);
+  }
+  step_ = step;
+  microbatch_ = static_cast<uint32_t>(carried.first);
 }
 
 absl::Status MessageOrder::Check(const MessageKey& key) const {
   if (rows_ == nullptr) return absl::OkStatus();
-  const std::optional<uint32_t> epoch = is_complete() ? rows_->NextEpoch() : rows_->epoch();
+  const std::optional<uint32_t> epoch = rows_->EpochOf(step_);
   // What follows is not known, so nothing can be wanted.
   if (!epoch) return absl::OkStatus();
   if (key.epoch == *epoch && key.step == step_ && key.microbatch == microbatch_) {
@@ -26,9 +34,7 @@ absl::Status MessageOrder::Check(const MessageKey& key) const {
 }
 
 void MessageOrder::Advance() {
-  if (++microbatch_ < static_cast<uint32_t>(rows_->Microbatches(step_))) return;
-  ++step_;
-  microbatch_ = 0;
+  if (++microbatch_ == static_cast<uint32_t>(rows_->Carried(step_).last)) GoTo(step_ + 1);
 }
 
 }  // namespace thinwire

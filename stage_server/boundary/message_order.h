@@ -16,7 +16,7 @@ namespace thinwire {
 class MessageOrder {
  public:
   // Expects the messages of `rows` from now on: step by step and, within a step, microbatch by
-  // microbatch.
+  // microbatch of those that cross here.
   void Start(std::shared_ptr<const EpochRows> rows);
 
   // Checks that `key` is the next message; InvalidArgument names the epoch, step and microbatch
@@ -33,6 +33,9 @@ class MessageOrder {
   const std::shared_ptr<const EpochRows>& rows() const { return rows_; }
 
  private:
+  // Goes to the first message of the first step, from `step` on, that has any.
+  void GoTo(uint64_t step);
+
   std::shared_ptr<const EpochRows> rows_;
   // Step and microbatch of the next message.
   uint64_t step_ = 0;

@@ -1,6 +1,8 @@
 #include "stage_server/replicas/averager.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -23,6 +25,20 @@ std::vector<Parameter*> TrainedOf(absl::Span<Parameter> parameters) {
   return trained;
 }
 
+// Returns the payload in memory of its own, which nobody changes while it is being sent.
+absl::StatusOr<Payload> Copied(const Payload& payload, Device* device) {
+  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(device->host(), payload.bytes.size()));
+  auto* const bytes = static_cast<uint8_t*>(buffer->data());
+  std::memcpy(bytes, payload.bytes.data(), payload.bytes.size());
+  return Payload{std::move(buffer), {bytes, payload.bytes.size()}};
+}
+
+Payload PayloadOf(std::vector<float> values) {
+  const auto owner = std::make_shared<const std::vector<float>>(std::move(values));
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(owner->data());
+  return {owner, {bytes, owner->size() * sizeof(float)}};
+}
+
 // Returns the rows of the state of a piece's contributions. All replicas together are a batch, in
 // which each has the piece's rows as a microbatch.
 EpochSpec RowsOfPiece(const EpochSpec& epoch, int64_t rows, int replicas) {
@@ -41,11 +57,18 @@ absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
   for (const ExchangedSegment& segment : segments) {
     RETURN_IF_ERROR(averager->AddSegment(segment));
   }
+  averager->peers_ = std::make_unique<ReplicaPeers>(options.carrier, options.carriers,
+                                                    averager->messages_of_step(), options.patience);
   return averager;
 }
 
+size_t ReplicaAverager::messages_of_step() const {
+  // A contribution of each replica and the sum, of each piece.
+  return (pieces_.size() + statistics_.size()) * static_cast<size_t>(options_.replicas.count + 1);
+}
+
 absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
-  const std::vector<Parameter*> trained = TrainedOf(segment.parameters);
+  const std::vector<Parameter*> trained = TrainedOf(segment.segment->parameters());
   const size_t first = pieces_.size();
   std::vector<ParameterSpec> specs;
   for (const Parameter* parameter : trained) specs.push_back(parameter->spec);
@@ -53,22 +76,54 @@ absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
     PieceMemory memory(std::move(piece), trained, options_.device, options_.ops);
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
     exchanged.number = PieceNumber(segment.number, pieces_.size() - 1 - first);
-    RETURN_IF_ERROR(AddEncoders(&exchanged));
   }
   DealOwners(segment.number, first);
+  for (size_t i = first; i < pieces_.size(); ++i) RETURN_IF_ERROR(AddCoders(&pieces_[i]));
+  statistics_.Add(PieceNumber(segment.number, kStatisticsPlace), segment.segment, options_.device);
+  if (statistics_.size() == 0) return absl::OkStatus();
+  const auto bytes = static_cast<uint64_t>(statistics_.segments().back().elements) * sizeof(float);
+  max_payload_bytes_ = std::max(max_payload_bytes_, bytes);
   return absl::OkStatus();
 }
 
-absl::Status ReplicaAverager::AddEncoders(Exchanged* exchanged) {
+absl::Status ReplicaAverager::AddCoders(Exchanged* exchanged) {
   const ReplicasSpec& replicas = options_.replicas;
+  const auto note = [this](const BoundarySpec& spec) -> absl::Status {
+    ASSIGN_OR_RETURN(const uint64_t bytes, MaxPayloadBytes(spec));
+    max_payload_bytes_ = std::max(max_payload_bytes_, bytes);
+    return absl::OkStatus();
+  };
   const BoundarySpec contribution = SpecOf(exchanged->memory.piece(), replicas.contributions);
+  exchanged->contributors.resize(static_cast<size_t>(replicas.count));
+  exchanged->others.resize(exchanged->contributors.size());
+  exchanged->kept.resize(exchanged->contributors.size());
   for (int replica = 0; replica < replicas.count; ++replica) {
-    ASSIGN_OR_RETURN(exchanged->contributors.emplace_back(), NewEncoder(contribution));
+    if (carried_.has(replica)) {
+      ASSIGN_OR_RETURN(exchanged->contributors[replica], NewEncoder(contribution));
+    } else if (AddsHere(*exchanged)) {
+      ASSIGN_OR_RETURN(exchanged->others[replica],
+                       MessageDecoder::New(contribution, /*support=*/nullptr));
+    }
   }
-  if (replicas.exchange == ReplicaExchange::kGather) return absl::OkStatus();
+  RETURN_IF_ERROR(note(contribution));
+  if (gathers()) return absl::OkStatus();
   const BoundarySpec average = SpecOf(exchanged->memory.piece(), replicas.average);
-  ASSIGN_OR_RETURN(exchanged->average, NewEncoder(average));
+  RETURN_IF_ERROR(note(average));
+  if (AddsHere(*exchanged)) {
+    ASSIGN_OR_RETURN(exchanged->average, NewEncoder(average));
+  } else {
+    ASSIGN_OR_RETURN(exchanged->average_of_owner,
+                     MessageDecoder::New(average, /*support=*/nullptr));
+  }
   return absl::OkStatus();
+}
+
+int ReplicaAverager::CarrierOfReplica(int replica) const {
+  return CarrierOf(replica, options_.carriers, options_.replicas.count);
+}
+
+bool ReplicaAverager::AddsAt(int carrier, const Exchanged& piece) const {
+  return gathers() || CarrierOfReplica(piece.owner) == carrier;
 }
 
 // Both copies of a tied weight are encoded, each at its stage, and must decode to the same bits. So
@@ -135,101 +190,187 @@ void ReplicaAverager::StartEpoch(const EpochSpec& epoch) {
   }
 }
 
+MessageKey ReplicaAverager::KeyOf(const ExchangeStep& step, Phase phase, uint32_t number,
+                                  int replica) {
+  MessageKey key;
+  key.phase = phase;
+  key.direction = DIRECTION_GRADIENT;
+  key.cut = number;
+  key.epoch = step.epoch;
+  key.step = step.step;
+  key.microbatch = static_cast<uint32_t>(replica);
+  return key;
+}
+
+MessageEncoder::Outgoing ReplicaAverager::OutgoingOf(const ExchangeStep& step, Phase phase,
+                                                     int replica, const Exchanged& piece) const {
+  MessageEncoder::Outgoing outgoing;
+  outgoing.key = KeyOf(step, phase, piece.number, replica);
+  outgoing.compress = step.compress;
+  outgoing.rows = piece.rows;
+  return outgoing;
+}
+
 absl::Status ReplicaAverager::Contribute(const ExchangeStep& step, int replica) {
-  const bool gathers = options_.replicas.exchange == ReplicaExchange::kGather;
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    Exchanged& piece = pieces_[i];
-    MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_CONTRIBUTION, replica, i);
-    ASSIGN_OR_RETURN(outgoing.x, piece.memory.Gather());
-    const int receivers = gathers ? options_.replicas.count - 1 : piece.owner != replica;
-    ASSIGN_OR_RETURN(const Tensor contribution,
-                     Send(outgoing, piece, receivers, piece.contributors[replica].get()));
-    if (piece.sum.empty()) {
-      ASSIGN_OR_RETURN(piece.sum,
-                       Tensor::Allocate(options_.device, DType::kF32, piece.memory.piece().shape));
+  for (Exchanged& piece : pieces_) RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
+  return replica < step.with_samples ? ContributeStatistics(step, replica) : absl::OkStatus();
+}
+
+absl::Status ReplicaAverager::ContributePiece(const ExchangeStep& step, int replica,
+                                              Exchanged* piece) {
+  MessageEncoder* const encoder = piece->contributors[replica].get();
+  MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_CONTRIBUTION, replica, *piece);
+  ASSIGN_OR_RETURN(outgoing.x, piece->memory.Gather());
+  const bool is_decoded_anyway = encoder->feedback().state() != nullptr;
+  outgoing.want_received = is_decoded_anyway && AddsHere(*piece);
+  const int receivers = gathers() ? options_.replicas.count - 1 : piece->owner != replica;
+  ASSIGN_OR_RETURN(const MessageEncoder::Encoded encoded,
+                   Encode(outgoing, *piece, receivers, encoder));
+  for (int carrier = 0; carrier < options_.carriers; ++carrier) {
+    if (carrier == options_.carrier || !AddsAt(carrier, *piece)) continue;
+    peers_->Send(carrier, encoded.message);
+  }
+  if (!AddsHere(*piece)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Tensor contribution, Received(outgoing, encoded));
+  return replica == piece->added ? Add(contribution, piece)
+                                 : Keep(contribution, &piece->kept[replica]);
+}
+
+absl::Status ReplicaAverager::Keep(const Tensor& contribution, Tensor* kept) const {
+  if (kept->empty()) {
+    ASSIGN_OR_RETURN(*kept, Tensor::Allocate(options_.device, DType::kF32, contribution.shape()));
+  }
+  return ToStatus(options_.ops->Convert(contribution.view(), kept->view()));
+}
+
+absl::Status ReplicaAverager::Add(const Tensor& contribution, Exchanged* piece) const {
+  if (piece->added++ == 0) return Keep(contribution, &piece->sum);
+  const TensorView sum = piece->sum.view();
+  return ToStatus(options_.ops->Add(sum, contribution.view(), sum));
+}
+
+absl::Status ReplicaAverager::ContributeStatistics(const ExchangeStep& step, int replica) {
+  for (RunningStatistics::OfSegment& of : statistics_.segments()) {
+    ASSIGN_OR_RETURN(std::vector<float> values, statistics_.Read(of));
+    of.left.resize(static_cast<size_t>(step.with_samples));
+    of.left[replica] = values;
+    Message message;
+    message.key = KeyOf(step, PHASE_CONTRIBUTION, of.number, replica);
+    message.shape = {1, of.elements};
+    message.payload = PayloadOf(std::move(values));
+    peers_->SendToAll(message);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    contributions_.train += TrafficOf(message, options_.replicas.count - 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaAverager::FinishStatistics(const ExchangeStep& step) {
+  for (RunningStatistics::OfSegment& of : statistics_.segments()) {
+    of.left.resize(static_cast<size_t>(step.with_samples));
+    for (int replica = 0; replica < step.with_samples; ++replica) {
+      if (carried_.has(replica)) continue;
+      const int carrier = CarrierOfReplica(replica);
+      const MessageKey key = KeyOf(step, PHASE_CONTRIBUTION, of.number, replica);
+      ASSIGN_OR_RETURN(const Message message, peers_->Receive(carrier, key));
+      const auto bytes = static_cast<size_t>(of.elements) * sizeof(float);
+      if (message.payload.bytes.size() != bytes) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "replica ", replica, ", running statistics: step ", step.step, ": ",
+            message.payload.bytes.size(), " bytes from carrier ", carrier, ", want ", bytes));
+      }
+      of.left[replica].resize(static_cast<size_t>(of.elements));
+      std::memcpy(of.left[replica].data(), message.payload.bytes.data(), bytes);
     }
-    const TensorView sum = piece.sum.view();
-    RETURN_IF_ERROR(ToStatus(replica == 0 ? options_.ops->Convert(contribution.view(), sum)
-                                          : options_.ops->Add(sum, contribution.view(), sum)));
+    RETURN_IF_ERROR(statistics_.SetMeans(of));
   }
   return absl::OkStatus();
 }
 
 absl::Status ReplicaAverager::Finish(const ExchangeStep& step) {
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    const Exchanged& piece = pieces_[i];
-    Tensor sum = piece.sum;
-    if (piece.average != nullptr) {
-      // Its random numbers may not depend on the owner: a tied weight's copy has others.
-      MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_AVERAGE, /*replica=*/0, i);
-      outgoing.x = piece.sum;
-      ASSIGN_OR_RETURN(sum,
-                       Send(outgoing, piece, options_.replicas.count - 1, piece.average.get()));
+  // First what others wait for.
+  for (const bool here : {true, false}) {
+    for (Exchanged& piece : pieces_) {
+      if (AddsHere(piece) != here) continue;
+      if (here) RETURN_IF_ERROR(AddUp(step, &piece));
+      ASSIGN_OR_RETURN(const Tensor sum, SumOf(step, &piece));
+      RETURN_IF_ERROR(piece.memory.Scatter(sum));
     }
-    RETURN_IF_ERROR(piece.memory.Scatter(sum));
   }
+  return FinishStatistics(step);
+}
+
+absl::Status ReplicaAverager::AddUp(const ExchangeStep& step, Exchanged* piece) {
+  for (int replica = piece->added; replica < options_.replicas.count; ++replica) {
+    if (carried_.has(replica)) {
+      RETURN_IF_ERROR(Add(piece->kept[replica], piece));
+      continue;
+    }
+    const MessageKey key = KeyOf(step, PHASE_CONTRIBUTION, piece->number, replica);
+    ASSIGN_OR_RETURN(const Tensor contribution, ReceiveFrom(CarrierOfReplica(replica), step, key,
+                                                            *piece, piece->others[replica].get()));
+    RETURN_IF_ERROR(Add(contribution, piece));
+  }
+  piece->added = 0;
   return absl::OkStatus();
 }
 
-MessageEncoder::Outgoing ReplicaAverager::OutgoingOf(const ExchangeStep& step, Phase phase,
-                                                     int replica, size_t piece) const {
-  MessageEncoder::Outgoing outgoing;
-  outgoing.key.phase = phase;
-  outgoing.key.direction = DIRECTION_GRADIENT;
-  outgoing.key.cut = pieces_[piece].number;
-  outgoing.key.epoch = step.epoch;
-  outgoing.key.step = step.step;
-  outgoing.key.microbatch = static_cast<uint32_t>(replica);
-  outgoing.compress = step.compress;
-  outgoing.rows = pieces_[piece].rows;
-  const bool has_state = pieces_[piece].contributors[replica]->feedback().state() != nullptr;
-  outgoing.want_received = phase == PHASE_CONTRIBUTION && has_state;  // is decoded anyway
-  return outgoing;
+absl::StatusOr<Tensor> ReplicaAverager::SumOf(const ExchangeStep& step, Exchanged* piece) {
+  if (gathers()) return piece->sum;
+  // Its random numbers may not depend on the owner: a tied weight's copy has others.
+  MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_AVERAGE, /*replica=*/0, *piece);
+  if (piece->average == nullptr) {
+    return ReceiveFrom(CarrierOfReplica(piece->owner), step, outgoing.key, *piece,
+                       piece->average_of_owner.get());
+  }
+  outgoing.x = piece->sum;
+  ASSIGN_OR_RETURN(const MessageEncoder::Encoded encoded,
+                   Encode(outgoing, *piece, options_.replicas.count - 1, piece->average.get()));
+  peers_->SendToAll(encoded.message);
+  return Received(outgoing, encoded);
 }
 
-absl::StatusOr<Tensor> ReplicaAverager::Send(const MessageEncoder::Outgoing& outgoing,
-                                             const Exchanged& piece, int receivers,
-                                             MessageEncoder* encoder) {
-  const auto named = [&](const absl::Status& status) {
-    if (status.ok()) return status;
-    const std::string whose = outgoing.key.phase == PHASE_AVERAGE
-                                  ? "sum of replicas"
-                                  : absl::StrCat("replica ", outgoing.key.microbatch);
-    return absl::Status(status.code(),
-                        absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ",
-                                     outgoing.key.step, ": ", status.message()));
-  };
+absl::StatusOr<MessageEncoder::Encoded> ReplicaAverager::Encode(
+    const MessageEncoder::Outgoing& outgoing, const Exchanged& piece, int receivers,
+    MessageEncoder* encoder) {
   const Stopwatch encoding;
   absl::StatusOr<MessageEncoder::Encoded> encoded = encoder->Encode(outgoing);
-  RETURN_IF_ERROR(named(encoded.status()));
+  if (!encoded.ok()) return Named(outgoing.key, piece, encoded.status());
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
   const Stopwatch::Reading encode = encoding.Read();
   std::optional<MeasuredError> error;
   if (encoder->IsMeasured(outgoing)) {
     ASSIGN_OR_RETURN(error, encoder->Measure(outgoing, *encoded));
   }
-  const Stopwatch decoding;
-  ASSIGN_OR_RETURN(const Tensor received, Received(outgoing, *encoded));
-  RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
-  const Stopwatch::Reading decode = decoding.Read();
+  Message& message = encoded->message;
+  const bool shares_memory = message.payload.bytes.data() == outgoing.x.data();
+  if (shares_memory && options_.carriers > 1) {
+    ASSIGN_OR_RETURN(message.payload, Copied(message.payload, options_.device));
+  }
 
   const std::lock_guard<std::mutex> lock(mutex_);
-  BoundaryStatistics& counts = outgoing.key.phase == PHASE_AVERAGE ? average_ : contributions_;
-  if (!piece.memory.is_copy()) counts.train += TrafficOf(outgoing, *encoded, receivers);
+  BoundaryStatistics& counts = CountsOf(outgoing.key.phase);
+  if (!piece.memory.is_copy()) counts.train += TrafficOf(message, receivers);
   counts.encode.Observe(encode.seconds);
   counts.encode_cpu_seconds += encode.cpu_seconds;
-  counts.decode.Observe(decode.seconds);
-  counts.decode_cpu_seconds += decode.cpu_seconds;
   if (error && !piece.memory.is_copy()) counts.errors.Add(*error);
-  const CodecSpec& codec = encoded->message.codec;
-  if (encoder->spec().level.kind != LevelKind::kFixed && !codec.is_exact()) {
-    counts.level = LevelOf(codec);
+  if (encoder->spec().level.kind != LevelKind::kFixed && !message.codec.is_exact()) {
+    counts.level = LevelOf(message.codec);
   }
-  return received;
+  return encoded;
 }
 
 absl::StatusOr<Tensor> ReplicaAverager::Received(const MessageEncoder::Outgoing& outgoing,
                                                  const MessageEncoder::Encoded& encoded) {
+  const Stopwatch decoding;
+  ASSIGN_OR_RETURN(Tensor received, DecodeOwn(outgoing, encoded));
+  RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
+  Observe(decoding.Read(), outgoing.key.phase);
+  return received;
+}
+
+absl::StatusOr<Tensor> ReplicaAverager::DecodeOwn(const MessageEncoder::Outgoing& outgoing,
+                                                  const MessageEncoder::Encoded& encoded) {
   const FeedbackSender::Encoded& made = encoded.feedback;
   if (!made.received.empty()) return made.received;
   if (made.exact) return outgoing.x;
@@ -239,18 +380,87 @@ absl::StatusOr<Tensor> ReplicaAverager::Received(const MessageEncoder::Outgoing&
   return decoded;
 }
 
-BoundaryStatistics::Traffic ReplicaAverager::TrafficOf(const MessageEncoder::Outgoing& outgoing,
-                                                       const MessageEncoder::Encoded& encoded,
+absl::StatusOr<Tensor> ReplicaAverager::ReceiveFrom(int carrier, const ExchangeStep& step,
+                                                    const MessageKey& key, const Exchanged& piece,
+                                                    MessageDecoder* decoder) {
+  ASSIGN_OR_RETURN(const Message message, peers_->Receive(carrier, key));
+  const Stopwatch decoding;
+  absl::StatusOr<Tensor> decoded = DecodeOfPeer(message, step, piece, decoder);
+  if (!decoded.ok()) {
+    return Named(key, piece,
+                 absl::Status(decoded.status().code(), absl::StrCat("from carrier ", carrier, ": ",
+                                                                    decoded.status().message())));
+  }
+  Observe(decoding.Read(), key.phase);
+  return decoded;
+}
+
+absl::StatusOr<Tensor> ReplicaAverager::DecodeOfPeer(const Message& message,
+                                                     const ExchangeStep& step,
+                                                     const Exchanged& piece,
+                                                     MessageDecoder* decoder) const {
+  const ReplicasSpec& replicas = options_.replicas;
+  const bool is_sum = message.key.phase == PHASE_AVERAGE;
+  RETURN_IF_ERROR(CheckOfPeer(message, step.compress, piece,
+                              is_sum ? replicas.average : replicas.contributions));
+  RETURN_IF_ERROR(decoder->Check(message));
+  ASSIGN_OR_RETURN(Tensor decoded, decoder->Decode(message, piece.rows.get()));
+  RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
+  RETURN_IF_ERROR(CheckFinite(decoded));
+  return decoded;
+}
+
+// Checks what a decoder at a cut leaves to others: that all rows came, exactly if they had to.
+absl::Status ReplicaAverager::CheckOfPeer(const Message& message, bool compress,
+                                          const Exchanged& piece, const DirectionSpec& does) const {
+  const Shape& shape = piece.memory.piece().shape;
+  if (message.shape != shape) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape ", message.shape.ToString(), ", want ", shape.ToString()));
+  }
+  const bool is_coded = compress && IsCoded(piece.memory.piece(), does.codec);
+  const bool may_be_exact = !is_coded || does.codec.is_exact() || message.first_visit ||
+                            does.on_nonfinite == OnNonfinite::kPass;
+  if (message.codec.is_exact() ? may_be_exact : is_coded) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("codec ", message.codec.ToString(), ", want ",
+                                                 (is_coded ? does.codec : CodecSpec()).ToString()));
+}
+
+// The sum of squares in fp64 is finite exactly if all fp32 numbers in it are.
+absl::Status ReplicaAverager::CheckFinite(const Tensor& tensor) const {
+  CodecKernels::Sums sums;
+  RETURN_IF_ERROR(ToStatus(options_.kernels->Compare(tensor.view(), tensor.view(), &sums)));
+  if (std::isfinite(sums.x)) return absl::OkStatus();
+  return absl::OutOfRangeError("a number that is not finite");
+}
+
+absl::Status ReplicaAverager::Named(const MessageKey& key, const Exchanged& piece,
+                                    const absl::Status& status) {
+  const std::string whose =
+      key.phase == PHASE_AVERAGE ? "sum of replicas" : absl::StrCat("replica ", key.microbatch);
+  return absl::Status(status.code(), absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ",
+                                                  key.step, ": ", status.message()));
+}
+
+void ReplicaAverager::Observe(const Stopwatch::Reading& decode, Phase phase) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  BoundaryStatistics& counts = CountsOf(phase);
+  counts.decode.Observe(decode.seconds);
+  counts.decode_cpu_seconds += decode.cpu_seconds;
+}
+
+BoundaryStatistics::Traffic ReplicaAverager::TrafficOf(const Message& message,
                                                        int receivers) const {
-  const uint64_t payload_bytes = encoded.message.payload.bytes.size();
+  const uint64_t payload_bytes = message.payload.bytes.size();
   const auto copies = static_cast<uint64_t>(receivers);
+  const auto elements = static_cast<uint64_t>(message.shape.elements());
   BoundaryStatistics::Traffic traffic;
   traffic.messages = copies;
-  traffic.elements = copies * outgoing.x.elements();
-  traffic.raw_bytes = copies * outgoing.x.bytes();
+  traffic.elements = copies * elements;
+  traffic.raw_bytes = copies * elements * sizeof(float);
   traffic.payload_bytes = copies * payload_bytes;
   traffic.wire_bytes =
-      copies * WireBytes(encoded.message, payload_bytes, options_.run, options_.generation);
+      copies * WireBytes(message, payload_bytes, options_.run, options_.generation);
   return traffic;
 }
 
@@ -268,7 +478,8 @@ std::vector<ReplicaAverager::Contributor> ReplicaAverager::contributors() const 
   std::vector<Contributor> all;
   for (const Exchanged& piece : pieces_) {
     for (int replica = 0; replica < options_.replicas.count; ++replica) {
-      all.push_back({piece.number, replica, piece.contributors[replica].get()});
+      all.push_back(
+          {piece.number, replica, piece.contributors[replica].get(), piece.others[replica].get()});
     }
   }
   return all;

@@ -2,8 +2,9 @@
 // with an owner for each piece, as in sharded parameter servers). Every replica uses what the
 // messages decode to, so all have the same bits whoever carries them.
 //
-// Here one process carries all replicas of its stage, one after the other. What is counted are the
-// messages that as many machines as there are replicas would exchange.
+// A process carries some of its stage's replicas, one after the other, or all of them. Its peers
+// carry the others. What is counted are the messages that as many machines as there are replicas
+// would exchange, each where it is encoded.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,26 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "compress/feedback/message_tensors.h"
 #include "config/replicas_spec.h"
 #include "nn/ops.h"
-#include "nn/parameters.h"
+#include "nn/segment/segment.h"
+#include "stage_server/boundary/decoder.h"
 #include "stage_server/boundary/encoder.h"
 #include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/boundary/patience.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/replicas/peers.h"
 #include "stage_server/replicas/piece_memory.h"
+#include "stage_server/replicas/running_statistics.h"
 
 namespace thinwire {
 
 struct AveragerOptions {
   ReplicasSpec replicas;
-  uint64_t run = 0, generation = 0;  // as in frames, whose bytes are counted
+  int carrier = 0, carriers = 1;
+  std::shared_ptr<Patience> patience;  // bounds waits for peers
+  uint64_t run = 0, generation = 0;    // as in frames, whose bytes are counted
   uint64_t codec_seed = 0;
   std::string tied;         // name of the weight that has a copy; empty: none
   int64_t error_every = 0;  // measures distortion on every n-th step; 0: never
@@ -44,12 +50,13 @@ struct ExchangeStep {
   uint32_t epoch = 0;
   uint64_t step = 0;
   bool compress = false;
+  int with_samples = 0;  // number of replicas, the first ones, that have samples of the batch
 };
 
 // A segment whose gradients are exchanged.
 struct ExchangedSegment {
   int number = 0;  // in model order
-  absl::Span<Parameter> parameters;
+  Segment* segment = nullptr;
 };
 
 class ReplicaAverager {
@@ -59,27 +66,42 @@ class ReplicaAverager {
   static absl::StatusOr<std::unique_ptr<ReplicaAverager>> New(
       const AveragerOptions& options, const std::vector<ExchangedSegment>& segments);
 
+  // Returns the links to the other carriers. All have to be attached before the first step.
+  ReplicaPeers& peers() { return *peers_; }
+  // Return the longest payload and the most messages in a step that a peer may send.
+  uint64_t max_payload_bytes() const { return max_payload_bytes_; }
+  size_t messages_of_step() const;
+
   // Prepares for the steps of an epoch of training.
   void StartEpoch(const EpochSpec& epoch);
 
+  // Takes note of the running statistics, at the begin of a step.
+  absl::Status StartStep() { return statistics_.Keep(); }
+  // Sets the running statistics to those of the step's begin, for the next replica.
+  absl::Status StartReplica() const { return statistics_.Restore(); }
+
   // Takes the parameters' gradients, which are those of one replica's microbatches, as that
-  // replica's contribution to the step. Replicas come in ascending order. OutOfRange names piece
-  // and replica where a gradient is not finite.
+  // replica's contribution to the step, and what its samples left of running statistics. The
+  // carried replicas come in ascending order. OutOfRange names piece and replica where a gradient
+  // is not finite.
   absl::Status Contribute(const ExchangeStep& step, int replica);
 
-  // Sets the gradients to the sum of all contributions, as everybody uses it.
+  // Sets the gradients to the sum of all contributions, as everybody uses it, and running
+  // statistics to their means over the replicas with samples. Waits for the peers. OutOfRange names
+  // piece and replica where a peer's contribution is not finite.
   absl::Status Finish(const ExchangeStep& step);
 
   // Counters of one direction; any thread.
   BoundaryStatistics contributions() const;
   BoundaryStatistics average() const;
 
-  // What a replica keeps of its contributions of one piece, for checkpoints. Used between steps
-  // only.
+  // What is remembered of a replica's contributions of one piece: at its carrier by `encoder`, at
+  // the others by `decoder`, both null where a carrier does not need them. Used between steps only.
   struct Contributor {
     uint32_t piece = 0;  // its number in the model
     int replica = 0;
     MessageEncoder* encoder = nullptr;
+    MessageDecoder* decoder = nullptr;
   };
   std::vector<Contributor> contributors() const;
 
@@ -89,37 +111,83 @@ class ReplicaAverager {
     explicit Exchanged(PieceMemory of) : memory(std::move(of)) {}
 
     PieceMemory memory;
-    uint32_t number = 0;                                        // PieceNumber
-    int owner = 0;                                              // replica that adds it up
-    std::vector<std::unique_ptr<MessageEncoder>> contributors;  // by replica
-    std::unique_ptr<MessageEncoder> average;                    // null with kGather
-    std::shared_ptr<const EpochRows> rows;                      // of the epoch
-    Tensor sum;
+    uint32_t number = 0;  // PieceNumber
+    int owner = 0;        // replica that adds it up
+    // By replica: encoders of the carried ones, decoders of the others where this carrier adds.
+    std::vector<std::unique_ptr<MessageEncoder>> contributors;
+    std::vector<std::unique_ptr<MessageDecoder>> others;
+    // Where the owner is carried, and where it is not; both null with kGather.
+    std::unique_ptr<MessageEncoder> average;
+    std::unique_ptr<MessageDecoder> average_of_owner;
+    std::shared_ptr<const EpochRows> rows;  // of the epoch
+    Tensor sum;                             // of the first `added` replicas
+    int added = 0;
+    std::vector<Tensor> kept;  // by replica: contributions that wait for those before them
   };
 
-  explicit ReplicaAverager(const AveragerOptions& options) : options_(options) {}
+  explicit ReplicaAverager(const AveragerOptions& options)
+      : options_(options),
+        carried_(CarriedBy(options.carrier, options.carriers, options.replicas.count)) {}
   absl::Status AddSegment(const ExchangedSegment& segment);
-  absl::Status AddEncoders(Exchanged* exchanged);
+  absl::Status AddCoders(Exchanged* exchanged);
   bool IsCoded(const Piece& piece, const CodecSpec& codec) const;
   BoundarySpec SpecOf(const Piece& piece, const DirectionSpec& does) const;
   absl::StatusOr<std::unique_ptr<MessageEncoder>> NewEncoder(const BoundarySpec& spec) const;
   // Deals the pieces from `first` on, those of one segment, to their owners.
   void DealOwners(int segment, size_t first);
+  bool gathers() const { return options_.replicas.exchange == ReplicaExchange::kGather; }
+  int CarrierOfReplica(int replica) const;
+  // Returns whether that carrier adds up the contributions to the piece.
+  bool AddsAt(int carrier, const Exchanged& piece) const;
+  bool AddsHere(const Exchanged& piece) const { return AddsAt(options_.carrier, piece); }
+
+  // Returns the key of a message of that number; a sum is of replica 0.
+  static MessageKey KeyOf(const ExchangeStep& step, Phase phase, uint32_t number, int replica);
   // Returns a message of that piece, except for its tensor.
   MessageEncoder::Outgoing OutgoingOf(const ExchangeStep& step, Phase phase, int replica,
-                                      size_t piece) const;
-  // Encodes a message, counts it once for each of its receivers and returns what it decodes to. The
+                                      const Exchanged& piece) const;
+  absl::Status ContributePiece(const ExchangeStep& step, int replica, Exchanged* piece);
+  absl::Status ContributeStatistics(const ExchangeStep& step, int replica);
+  absl::Status FinishStatistics(const ExchangeStep& step);
+  absl::Status AddUp(const ExchangeStep& step, Exchanged* piece);
+  absl::Status Add(const Tensor& contribution, Exchanged* piece) const;
+  absl::Status Keep(const Tensor& contribution, Tensor* kept) const;
+  // Returns the sum as everybody uses it: encoded here and sent to the peers, or received. The
   // tensor is valid until the next message.
-  absl::StatusOr<Tensor> Send(const MessageEncoder::Outgoing& outgoing, const Exchanged& piece,
-                              int receivers, MessageEncoder* encoder);
+  absl::StatusOr<Tensor> SumOf(const ExchangeStep& step, Exchanged* piece);
+
+  // Encodes a message and counts it once for each of its receivers.
+  absl::StatusOr<MessageEncoder::Encoded> Encode(const MessageEncoder::Outgoing& outgoing,
+                                                 const Exchanged& piece, int receivers,
+                                                 MessageEncoder* encoder);
+  // Returns what the message decodes to; the tensor is valid until the next message.
   absl::StatusOr<Tensor> Received(const MessageEncoder::Outgoing& outgoing,
                                   const MessageEncoder::Encoded& encoded);
-  BoundaryStatistics::Traffic TrafficOf(const MessageEncoder::Outgoing& outgoing,
-                                        const MessageEncoder::Encoded& encoded,
-                                        int receivers) const;
+  absl::StatusOr<Tensor> DecodeOwn(const MessageEncoder::Outgoing& outgoing,
+                                   const MessageEncoder::Encoded& encoded);
+  // Does the same with a message of a peer, which has to be that of `key`.
+  absl::StatusOr<Tensor> ReceiveFrom(int carrier, const ExchangeStep& step, const MessageKey& key,
+                                     const Exchanged& piece, MessageDecoder* decoder);
+  absl::StatusOr<Tensor> DecodeOfPeer(const Message& message, const ExchangeStep& step,
+                                      const Exchanged& piece, MessageDecoder* decoder) const;
+  absl::Status CheckOfPeer(const Message& message, bool compress, const Exchanged& piece,
+                           const DirectionSpec& does) const;
+  absl::Status CheckFinite(const Tensor& tensor) const;
+  // Names the message that `status` is about.
+  static absl::Status Named(const MessageKey& key, const Exchanged& piece,
+                            const absl::Status& status);
+  void Observe(const Stopwatch::Reading& decode, Phase phase);
+  BoundaryStatistics& CountsOf(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return phase == PHASE_AVERAGE ? average_ : contributions_;
+  }
+  BoundaryStatistics::Traffic TrafficOf(const Message& message, int receivers) const;
 
   const AveragerOptions options_;
+  const ReplicaRange carried_;
+  std::unique_ptr<ReplicaPeers> peers_;
   std::vector<Exchanged> pieces_;
+  RunningStatistics statistics_;
+  uint64_t max_payload_bytes_ = 0;
   ReusedTensor decoded_;
   mutable std::mutex mutex_;
   BoundaryStatistics contributions_ ABSL_GUARDED_BY(mutex_), average_ ABSL_GUARDED_BY(mutex_);

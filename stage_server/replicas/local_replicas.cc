@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(
     ASSIGN_OR_RETURN(made->shared_.emplace_back(),
                      Tensor::Allocate(options.device, DType::kF32, parameter->value.shape()));
   }
-  for (size_t i = 0; i < options.carried.size(); ++i) RETURN_IF_ERROR(made->AddOwn());
+  for (int i = 0; i < options.carried.size(); ++i) RETURN_IF_ERROR(made->AddOwn());
   ASSIGN_OR_RETURN(made->outer_, OuterOptimizer::New(options.replicas.outer, made->segments_,
                                                      options.device, options.ops));
   RETURN_IF_ERROR(made->Share());
@@ -49,15 +49,6 @@ absl::Status LocalReplicas::AddOwn() {
     RETURN_IF_ERROR(Copy(here, state.tensor));
   }
   return absl::OkStatus();
-}
-
-LocalReplicas::Own& LocalReplicas::OwnOf(int replica) {
-  const auto place = std::find(options_.carried.begin(), options_.carried.end(), replica);
-  return own_[place - options_.carried.begin()];
-}
-
-const LocalReplicas::Own& LocalReplicas::OwnOf(int replica) const {
-  return const_cast<LocalReplicas*>(this)->OwnOf(replica);
 }
 
 std::vector<OptimizerState> LocalReplicas::InnerHere() const {

@@ -21,7 +21,7 @@ namespace thinwire {
 
 struct LocalReplicasOptions {
   ReplicasSpec replicas;
-  std::vector<int> carried;  // replicas that are here, ascending
+  ReplicaRange carried;  // replicas that are here
   Device* device = nullptr;
   Ops* ops = nullptr;
 };
@@ -35,7 +35,7 @@ class LocalReplicas {
                                                             std::vector<Segment*> segments,
                                                             std::vector<Optimizer*> inner);
 
-  const std::vector<int>& carried() const { return options_.carried; }
+  const ReplicaRange& carried() const { return options_.carried; }
 
   // Gives the segments and their optimizers the state of a replica, which trains next. The
   // optimizers count the step that it is going to take as `step`.
@@ -78,8 +78,9 @@ class LocalReplicas {
   LocalReplicas(const LocalReplicasOptions& options, std::vector<Segment*> segments,
                 std::vector<Optimizer*> inner);
   absl::Status AddOwn();
-  Own& OwnOf(int replica);
-  const Own& OwnOf(int replica) const;
+  const Own& OwnOf(int replica) const {
+    return own_[static_cast<size_t>(replica - options_.carried.first)];
+  }
   std::vector<OptimizerState> InnerHere() const;
   absl::Status Copy(const Tensor& from, const Tensor& to) const;
   // Copies the state of the replica that has it in the segments to its own memory.
@@ -93,7 +94,7 @@ class LocalReplicas {
   const std::vector<Optimizer*> inner_;
   std::vector<const Parameter*> owned_;  // all that have values of their own
   std::vector<Tensor> shared_;           // values of owned_ after the last exchange
-  std::vector<Own> own_;                 // by place in options_.carried
+  std::vector<Own> own_;                 // of options_.carried, in order
   std::unique_ptr<OuterOptimizer> outer_;
   int loaded_ = kShared;  // replica whose state the segments have
   bool in_round_ = false;

@@ -20,15 +20,19 @@ int MicrobatchesOf(const StageSpec& spec, int64_t samples) {
   return static_cast<int>(std::min<int64_t>(spec.batch_microbatches(), samples));
 }
 
-// Divides `batch`, a range of the data set, into the microbatches of each replica. Of a small batch
-// the last replicas may have fewer microbatches, or none.
+// Divides the part of `batch`, a range of the data set, that is carried here into the microbatches
+// of each replica. Of a small batch the last replicas may have fewer microbatches, or none.
 std::vector<std::vector<SampleRange>> PartsOf(const SampleRange& batch, const StageSpec& spec) {
   const int64_t samples = batch.last - batch.first;
   const int count = MicrobatchesOf(spec, samples);
-  std::vector<std::vector<SampleRange>> parts(spec.replicas.count);
+  const ReplicaRange carried = spec.carried();
+  std::vector<std::vector<SampleRange>> parts(static_cast<size_t>(carried.size()));
   for (int m = 0; m < count; ++m) {
+    const int replica = m / spec.microbatches;
+    if (!carried.has(replica)) continue;
     const SampleRange part = MicrobatchRange(samples, count, m);
-    parts[m / spec.microbatches].push_back({batch.first + part.first, batch.first + part.last});
+    parts[static_cast<size_t>(replica - carried.first)].push_back(
+        {batch.first + part.first, batch.first + part.last});
   }
   return parts;
 }
@@ -204,14 +208,15 @@ absl::Status Executor::TrainStep(const Work& of_epoch, const SampleRange& batch,
 absl::Status Executor::TrainLocally(Work work, const SampleRange& batch, int64_t steps_per_epoch,
                                     StepReport* report) {
   const StageSpec& spec = stage_->spec();
+  const ReplicaRange carried = spec.carried();
   LossSums sums;
-  for (const int replica : stage_->local()->carried()) {
-    work.replica = replica;
-    work.loss_samples = SamplesOf(spec, work.batch_size, replica);
-    RETURN_IF_ERROR(stage_->local()->Load(replica, work.step));
+  for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
+    work.loss_samples = SamplesOf(spec, work.batch_size, work.replica);
+    RETURN_IF_ERROR(stage_->local()->Load(work.replica, work.step));
     ASSIGN_OR_RETURN(const LossSums of_replica, AccumulateReplica(work, batch));
     sums.loss += of_replica.loss;
     sums.correct += of_replica.correct;
+    report->add_replica_losses(of_replica.loss);
     RETURN_IF_ERROR(work.loss_samples > 0 ? stage_->Update(work, report->learning_rate())
                                           : stage_->ClearGradients());
   }
@@ -223,15 +228,13 @@ absl::Status Executor::TrainLocally(Work work, const SampleRange& batch, int64_t
 absl::Status Executor::ExchangeLearned(Work work) {
   LocalReplicas& local = *stage_->local();
   RETURN_IF_ERROR(local.LoadShared());
-  ASSIGN_OR_RETURN(const auto statistics, StartRecalibrations(stage_));
-  for (const int replica : local.carried()) {
-    work.replica = replica;
-    RETURN_IF_ERROR(local.LoadDifference(replica));
-    for (const auto& chunk : statistics) RETURN_IF_ERROR(chunk->AddBatch());
+  RETURN_IF_ERROR(stage_->StartStep());
+  const ReplicaRange carried = stage_->spec().carried();
+  for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
+    RETURN_IF_ERROR(local.LoadDifference(work.replica));
     RETURN_IF_ERROR(stage_->Contribute(work));
   }
   RETURN_IF_ERROR(stage_->TakeAverage(work));
-  for (const auto& chunk : statistics) RETURN_IF_ERROR(chunk->Apply());
   RETURN_IF_ERROR(local.Update());
   return local.Share();
 }
@@ -302,7 +305,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   if (spec.replicas.count == 1) {
     ASSIGN_OR_RETURN(sums, AccumulateReplica(work, batch));
   } else {
-    ASSIGN_OR_RETURN(sums, AccumulateReplicas(work, batch));
+    ASSIGN_OR_RETURN(sums, AccumulateReplicas(work, batch, report));
   }
   ReportLosses(work, sums, report);
   return absl::OkStatus();
@@ -315,23 +318,19 @@ void Executor::ReportLosses(const Work& work, const LossSums& sums, StepReport* 
   report->set_positions(positions);
 }
 
-absl::StatusOr<LossSums> Executor::AccumulateReplicas(Work work, const SampleRange& batch) {
-  ASSIGN_OR_RETURN(const auto statistics, StartRecalibrations(stage_));
-  const StageSpec& spec = stage_->spec();
-  const int count = MicrobatchesOf(spec, work.batch_size);
+absl::StatusOr<LossSums> Executor::AccumulateReplicas(Work work, const SampleRange& batch,
+                                                      StepReport* report) {
+  RETURN_IF_ERROR(stage_->StartStep());
+  const ReplicaRange carried = stage_->spec().carried();
   LossSums sums;
-  for (work.replica = 0; work.replica < spec.replicas.count; ++work.replica) {
-    const bool has_samples = work.replica * spec.microbatches < count;
-    for (const auto& chunk : statistics) RETURN_IF_ERROR(chunk->Restore());
+  for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
+    RETURN_IF_ERROR(stage_->StartReplica());
     ASSIGN_OR_RETURN(const LossSums of_replica, AccumulateReplica(work, batch));
     sums.loss += of_replica.loss;
     sums.correct += of_replica.correct;
-    for (const auto& chunk : statistics) {
-      if (has_samples) RETURN_IF_ERROR(chunk->AddBatch());
-    }
+    report->add_replica_losses(of_replica.loss);
     RETURN_IF_ERROR(stage_->Contribute(work));
   }
-  for (const auto& chunk : statistics) RETURN_IF_ERROR(chunk->Apply());
   RETURN_IF_ERROR(stage_->TakeAverage(work));
   return sums;
 }

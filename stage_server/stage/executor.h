@@ -92,9 +92,10 @@ class Executor {
   void Announce(const Work& work, const std::vector<std::vector<SampleRange>>& passes);
   // Runs forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
-  // Does so replica by replica. Each starts from the running statistics of the step's begin, and
-  // the means over replicas are what is left. Gradients end as the sum that all replicas use.
-  absl::StatusOr<LossSums> AccumulateReplicas(Work work, const SampleRange& batch);
+  // Does so replica by replica, of those that are carried here. Gradients and running statistics
+  // end as all replicas use them. Adds to the report what each replica has of the loss.
+  absl::StatusOr<LossSums> AccumulateReplicas(Work work, const SampleRange& batch,
+                                              StepReport* report);
   // Runs forward and backward of the microbatches of one replica, and sums what is tied.
   absl::StatusOr<LossSums> AccumulateReplica(Work work, const SampleRange& batch);
   // Does the same starting from zero gradients, and restores running statistics afterwards.

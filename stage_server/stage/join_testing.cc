@@ -33,6 +33,16 @@ absl::Status Join(LocalStage* upstream, LocalStage* downstream) {
   return absl::OkStatus();
 }
 
+absl::Status JoinPeers(LocalStage* lower, LocalStage* higher) {
+  if (lower->spec().stage != higher->spec().stage) return absl::OkStatus();
+  const int of_lower = lower->spec().carrier, of_higher = higher->spec().carrier;
+  ASSIGN_OR_RETURN(const LinkOptions dials, lower->PeerLinkOptionsFor(of_higher));
+  ASSIGN_OR_RETURN(const LinkOptions listens, higher->PeerLinkOptionsFor(of_lower));
+  auto [lower_link, higher_link] = NewMemoryLinks(dials, listens);
+  RETURN_IF_ERROR(lower->AttachPeer(of_higher, std::move(lower_link)));
+  return higher->AttachPeer(of_lower, std::move(higher_link));
+}
+
 absl::Status JoinTied(LocalStage* first, LocalStage* last) {
   return JoinEnds(first, TiedEnd(first->spec(), DIRECTION_ACTIVATION, "the last stage"), last,
                   TiedEnd(last->spec(), DIRECTION_GRADIENT, "the first stage"));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +14,25 @@
 #include "wire/memory_link.h"
 
 namespace thinwire {
+namespace {
+
+// Returns "stage 1 of carrier 2".
+std::string PeerName(const StageSpec& spec, int carrier) {
+  return absl::StrCat("stage ", spec.stage, " of carrier ", carrier);
+}
+
+// Returns the exchange at the end of the step of `work`. All replicas have had samples in a round
+// of local steps.
+ExchangeStep ExchangeOf(const StageSpec& spec, const Work& work) {
+  if (spec.replicas.trains_locally()) {
+    return {work.epoch, work.step, work.compress, spec.replicas.count};
+  }
+  const int64_t microbatches = std::min<int64_t>(spec.batch_microbatches(), work.batch_size);
+  const int64_t with_samples = (microbatches + spec.microbatches - 1) / spec.microbatches;
+  return {work.epoch, work.step, work.compress, static_cast<int>(with_samples)};
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
                                                               const Backend& backend) {
@@ -49,6 +67,9 @@ absl::Status LocalStage::BuildAverager() {
   if (spec_.replicas.count == 1 && !spec_.replicas.trains_locally()) return absl::OkStatus();
   AveragerOptions options;
   options.replicas = spec_.replicas;
+  options.carrier = spec_.carrier;
+  options.carriers = spec_.carriers;
+  options.patience = spec_.patience;
   options.run = spec_.run;
   options.generation = spec_.generation;
   options.codec_seed = spec_.codec_seed;
@@ -64,7 +85,7 @@ absl::Status LocalStage::BuildAverager() {
   for (int chunk = 0; chunk < spec_.chunks(); ++chunk) {
     int number = spec_.segments(chunk).first;
     for (const auto& segment : chunks_[chunk]->segments()) {
-      exchanged.push_back({number++, segment->parameters()});
+      exchanged.push_back({number++, segment.get()});
     }
   }
   ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
@@ -75,8 +96,7 @@ absl::Status LocalStage::BuildLocalReplicas() {
   if (!spec_.replicas.trains_locally()) return absl::OkStatus();
   LocalReplicasOptions options;
   options.replicas = spec_.replicas;
-  options.carried.resize(spec_.replicas.count);
-  std::iota(options.carried.begin(), options.carried.end(), 0);
+  options.carried = spec_.carried();
   options.device = backend_.device;
   options.ops = backend_.ops.get();
   ASSIGN_OR_RETURN(local_, LocalReplicas::New(options, segments(), optimizers()));
@@ -114,6 +134,36 @@ absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> lin
   return put(std::move(made), PlaceOf(end));
 }
 
+absl::StatusOr<LinkOptions> LocalStage::PeerLinkOptionsFor(int carrier) const {
+  LinkOptions options;
+  options.name = kReplicas;
+  options.peer = PeerName(spec_, carrier);
+  options.run = spec_.run;
+  options.generation = spec_.generation;
+  options.secret = spec_.link_secret;
+  options.cut = kPeerCuts + static_cast<uint32_t>(std::min(carrier, spec_.carrier));
+  options.is_among_carriers = true;
+  options.receives = DIRECTION_GRADIENT;
+  options.max_payload_bytes = averager_->max_payload_bytes();
+  // A peer may be a step ahead.
+  options.queue_capacity = 2 * static_cast<int>(averager_->messages_of_step());
+  options.on_frame = [patience = spec_.patience] { patience->Advance(); };
+  options.host = backend_.device->host();
+  options.on_note = backend_.on_note;
+  return options;
+}
+
+absl::Status LocalStage::AttachPeer(int carrier, std::unique_ptr<Link> link) {
+  const std::lock_guard<std::mutex> lock(neighbours_mutex_);
+  RETURN_IF_ERROR(closed_);
+  if (averager_->peers().IsAttached(carrier)) {
+    return absl::FailedPreconditionError(absl::StrCat("stage ", spec_.stage, " is connected to ",
+                                                      PeerName(spec_, carrier), " already"));
+  }
+  averager_->peers().Attach(carrier, std::move(link));
+  return absl::OkStatus();
+}
+
 std::unique_ptr<CutEnd>* LocalStage::PlaceOf(const CutEndSpec& end) const {
   for (const auto& chunk : chunks_) {
     if (std::unique_ptr<CutEnd>* const place = chunk->PlaceOf(end)) return place;
@@ -131,6 +181,11 @@ absl::Status LocalStage::CheckConnected() const {
                                                       " is not connected to ", neighbour.end.peer,
                                                       is_tied ? " for the tied weight" : ""));
   }
+  for (int carrier = 0; carrier < spec_.carriers; ++carrier) {
+    if (spec_.carriers == 1 || averager_->peers().IsAttached(carrier)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("stage ", spec_.stage, " is not connected to ", PeerName(spec_, carrier)));
+  }
   return absl::OkStatus();
 }
 
@@ -140,6 +195,7 @@ void LocalStage::CloseLinks(const absl::Status& reason) {
   for (const auto& chunk : chunks_) chunk->CloseLinks(reason);
   if (embedding_) embedding_->end().receiver().Stop(reason);
   if (head_) head_->end().receiver().Stop(reason);
+  if (averager_) averager_->peers().Close(reason);
 }
 
 absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration(int chunk) {
@@ -237,13 +293,13 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
 
 absl::Status LocalStage::Contribute(const Work& work) {
   const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
-  RETURN_IF_ERROR(averager_->Contribute({work.epoch, work.step, work.compress}, work.replica));
+  RETURN_IF_ERROR(averager_->Contribute(ExchangeOf(spec_, work), work.replica));
   return ClearGradients();
 }
 
 absl::Status LocalStage::TakeAverage(const Work& work) {
   const ScopedSlice slice(StepSlice(spec_, work, "encode average"));
-  return averager_->Finish({work.epoch, work.step, work.compress});
+  return averager_->Finish(ExchangeOf(spec_, work));
 }
 
 absl::StatusOr<double> LocalStage::SumOfSquares(const Work& work) {
@@ -337,7 +393,7 @@ absl::Status LocalStage::FlushSends(SteadyTime deadline) {
     ScopedTimer timer(&activity_.waits[spec_.tied_cut()].send, {});
     RETURN_IF_ERROR(copy->end().sender().Flush(deadline));
   }
-  return absl::OkStatus();
+  return averager_ ? averager_->peers().Flush() : absl::OkStatus();
 }
 
 void LocalStage::Abandon() {

@@ -48,6 +48,10 @@ class LocalStage {
   // of the link. After an error nothing is attached; the error is CloseLinks' reason if there was
   // one.
   absl::Status Attach(const CutEndSpec& end, std::unique_ptr<Link> link);
+  // Return the options of the link to the machine that has this stage of another carrier, and
+  // attach it likewise.
+  absl::StatusOr<LinkOptions> PeerLinkOptionsFor(int carrier) const;
+  absl::Status AttachPeer(int carrier, std::unique_ptr<Link> link);
   // Returns FailedPrecondition, naming a stage, while one is not attached: then no action may run.
   // Any thread.
   absl::Status CheckConnected() const;
@@ -88,9 +92,13 @@ class LocalStage {
   // Does the same for both copies of each basis that a cut learns. Waits for the stages on the
   // other side of the cuts.
   absl::Status SumBasisGradients(const Work& work);
+  // Begin a step of all replicas, and the turn of each that is carried here.
+  absl::Status StartStep() { return averager_->StartStep(); }
+  absl::Status StartReplica() { return averager_->StartReplica(); }
   // With replicas, takes the gradients as the contribution of work.replica, and sets them to zero.
   absl::Status Contribute(const Work& work);
-  // Sets the gradients to the sum of all contributions of the step, as everybody uses it.
+  // Sets the gradients to the sum of all contributions of the step, as everybody uses it. Waits for
+  // the other carriers.
   absl::Status TakeAverage(const Work& work);
   // Updates the parameters, after SumTiedGradients and SumBasisGradients. With
   // OptimizerSpec::clip_norm it waits for all other stages to add up the norm of the whole model's

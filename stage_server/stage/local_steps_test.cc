@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +35,9 @@ epochs: 1
 )";
 
 struct LocalSteps : Stages {
-  explicit LocalSteps(const std::vector<std::string>& overrides) : Stages(kExperiment, overrides) {}
+  explicit LocalSteps(const std::vector<std::string>& overrides, int carriers = 1)
+      : Stages(
+            kExperiment, overrides, CpuBackend, [](StageSpec*) {}, carriers) {}
 
   BoundaryStatistics contributions() {
     BoundaryStatistics all;
@@ -47,7 +50,7 @@ struct LocalSteps : Stages {
 
 class LocalStepsTest : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(LocalStepsTest, StagesTrainLikeOneAndCountTheSameBytes) {
+TEST_P(LocalStepsTest, StagesAndCarriersTrainLikeOneAndCountTheSameBytes) {
   for (const char* optimizer :
        {"optimizer={name: sgd, lr: 0.1, momentum: 0.9}",
         "optimizer={name: adamw, lr: 0.01, weight_decay: 0.1, clip_norm: 0.5}"}) {
@@ -58,9 +61,10 @@ TEST_P(LocalStepsTest, StagesTrainLikeOneAndCountTheSameBytes) {
     LocalSteps one(overrides);
     const std::vector<double> losses = one.Train();
     ASSERT_THAT(losses, SizeIs(6));
-    for (const int stages : {2, 3}) {
+    for (const auto& [stages, carriers] : {std::pair(2, 1), {3, 1}, {1, 3}, {2, 2}}) {
+      SCOPED_TRACE(absl::StrCat(stages, " stages, ", carriers, " carriers"));
       overrides.back() = absl::StrCat("pipeline.stages=", stages);
-      LocalSteps several(overrides);
+      LocalSteps several(overrides, carriers);
       EXPECT_THAT(several.Train(), ElementsAreArray(losses));
       EXPECT_THAT(several.Values(), ElementsAreArray(one.Values()));
       EXPECT_EQ(several.contributions().train.wire_bytes, one.contributions().train.wire_bytes);

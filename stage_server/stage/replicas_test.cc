@@ -1,5 +1,5 @@
-// Tests replicas that one pipeline carries. How segments are spread over stages may not change a
-// bit of what they learn, nor a byte of what they would exchange.
+// Tests replicas that one pipeline carries, or several. How segments are spread over stages, and
+// replicas over carriers, may not change a bit of what they learn, nor a byte of what counts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,9 @@ struct Counts {
 };
 
 struct Replicas : Stages {
-  explicit Replicas(const std::vector<std::string>& overrides) : Stages(kExperiment, overrides) {}
+  explicit Replicas(const std::vector<std::string>& overrides, int carriers = 1)
+      : Stages(
+            kExperiment, overrides, CpuBackend, [](StageSpec*) {}, carriers) {}
 
   Counts contributions() {
     Counts all;
@@ -57,12 +59,16 @@ struct Replicas : Stages {
     for (size_t i = 0; i < size(); ++i) all.Add(stage(i).averager()->average());
     return all;
   }
-  // Returns the number of parameters that are trained.
-  uint64_t trained() {
+  // Returns the number of parameters that are trained, and of running statistics.
+  uint64_t trained() { return Elements(/*trained=*/true); }
+  uint64_t statistics() { return Elements(/*trained=*/false); }
+
+ private:
+  uint64_t Elements(bool trained) {
     uint64_t elements = 0;
     for (size_t i = 0; i < size(); ++i) {
       for (const Parameter* parameter : stage(i).parameters()) {
-        elements += parameter->gradient.empty() ? 0 : parameter->value.elements();
+        if (parameter->gradient.empty() != trained) elements += parameter->value.elements();
       }
     }
     return elements;
@@ -88,6 +94,28 @@ TEST_P(ReplicasTest, StagesTrainLikeOneAndCountTheSameBytes) {
   EXPECT_EQ(three.Evaluate(/*compressed=*/true).loss(), one.Evaluate(/*compressed=*/true).loss());
 }
 
+TEST_P(ReplicasTest, CarriersTrainLikeOneAndCountTheSameBytes) {
+  for (const int stages : {1, 2}) {
+    SCOPED_TRACE(stages);
+    std::vector<std::string> overrides = With(absl::StrCat("pipeline.stages=", stages));
+    // Cuts remember, in the order of their messages, and so do contributions.
+    overrides.push_back("compression.activations={codec: uniform, bits: 4, feedback: ef21}");
+    overrides.push_back("replicas.count=4");
+    Replicas one(overrides);
+    const std::vector<double> losses = one.Train();
+    for (const int carriers : {2, 3, 4}) {
+      SCOPED_TRACE(carriers);
+      Replicas several(overrides, carriers);
+      EXPECT_THAT(several.Train(), ElementsAreArray(losses));
+      EXPECT_THAT(several.Values(), ElementsAreArray(one.Values()));
+      EXPECT_EQ(several.contributions(), one.contributions());
+      EXPECT_EQ(several.average(), one.average());
+      EXPECT_EQ(several.Evaluate(/*compressed=*/true).loss(),
+                one.Evaluate(/*compressed=*/true).loss());
+    }
+  }
+}
+
 // The last batch of 41 samples has one, so that two of three replicas are empty.
 TEST_P(ReplicasTest, EmptyReplicasAndOtherSchedulesTrainAlikeOnAllStages) {
   for (const char* schedule : {"zero_bubble", "gpipe"}) {
@@ -97,11 +125,13 @@ TEST_P(ReplicasTest, EmptyReplicasAndOtherSchedulesTrainAlikeOnAllStages) {
     overrides.push_back("pipeline.stages=1");
     Replicas one(overrides);
     overrides.back() = "pipeline.stages=3";
-    Replicas three(overrides);
     const std::vector<double> losses = one.Train();
-    EXPECT_THAT(three.Train(), ElementsAreArray(losses));
-    EXPECT_THAT(three.Values(), ElementsAreArray(one.Values()));
-    EXPECT_EQ(three.contributions(), one.contributions());
+    for (const int carriers : {1, 3}) {
+      Replicas three(overrides, carriers);
+      EXPECT_THAT(three.Train(), ElementsAreArray(losses));
+      EXPECT_THAT(three.Values(), ElementsAreArray(one.Values()));
+      EXPECT_EQ(three.contributions(), one.contributions());
+    }
   }
 }
 
@@ -169,14 +199,15 @@ TEST(ReplicasTest, WithoutCodecsTheGradientIsThatOfOnePipelineWithAllMicrobatche
 TEST(ReplicasTest, EachReplicaSendsWhatOthersOwnAndGetsTheSum) {
   Replicas three({"pipeline.stages=1"});
   const uint64_t steps = three.Train().size();
-  // Two of three replicas send a piece to its owner, and two receive the sum.
-  EXPECT_EQ(three.contributions().elements, steps * 2 * three.trained());
+  // Two of three replicas send a piece to its owner, and two receive the sum. Each sends its
+  // running statistics to both others.
+  EXPECT_EQ(three.contributions().elements, steps * 2 * (three.trained() + 3 * three.statistics()));
   EXPECT_EQ(three.average().elements, steps * 2 * three.trained());
   EXPECT_GT(three.average().wire_bytes, 4 * three.average().elements);
   EXPECT_LT(three.average().wire_bytes, 4.05 * three.average().elements);
   Replicas all({"pipeline.stages=1", "replicas.exchange=gather"});
   all.Train();
-  EXPECT_EQ(all.contributions().elements, steps * 3 * 2 * all.trained());
+  EXPECT_EQ(all.contributions().elements, steps * 3 * 2 * (all.trained() + all.statistics()));
   EXPECT_EQ(all.average().messages, 0u);
   EXPECT_THAT(all.Values(), ElementsAreArray(three.Values()));  // both add exactly
 }

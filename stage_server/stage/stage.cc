@@ -87,6 +87,8 @@ EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
   EpochSpec of;
   of.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
   of.microbatches = spec.batch_microbatches();
+  of.first_carried = spec.carried().first * spec.microbatches;
+  of.end_carried = spec.carried().end * spec.microbatches;
   of.epoch = epoch;
   of.samples = samples;
   return of;
@@ -97,6 +99,8 @@ EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch) {
   EpochSpec of = epoch;
   of.shuffle = {ShuffleKind::kSamples, epoch.shuffle.seed, 0};
   of.microbatches = spec.replicas.count;
+  of.first_carried = spec.carried().first;
+  of.end_carried = spec.carried().end;
   of.shuffle.batch_size = rows * spec.replicas.count;
   of.samples = of.shuffle.batch_size * NumBatches(epoch.samples, epoch.shuffle.batch_size);
   return of;

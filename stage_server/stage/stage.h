@@ -64,6 +64,7 @@ struct StageSpec {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;                  // of each replica
   ReplicasSpec replicas;                 // that share a batch
+  int carrier = 0, carriers = 1;         // index of this pipeline among those that carry them
   std::vector<int64_t> slice_positions;  // slices of a training sequence, in order; empty: whole
   int64_t batch_size = 0;
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // limit of every wait
@@ -84,6 +85,8 @@ struct StageSpec {
   int stages() const { return placement.stages; }
   bool first() const { return stage == 0; }  // has the first segment
   bool last() const { return stage + 1 == stages(); }
+  // Returns the replicas that this pipeline carries.
+  ReplicaRange carried() const { return CarriedBy(carrier, carriers, replicas.count); }
   // Returns the number of microbatches of a whole batch.
   int batch_microbatches() const { return replicas.count * microbatches; }
   int slices() const { return std::max(1, static_cast<int>(slice_positions.size())); }

@@ -54,7 +54,8 @@ void AddStates(const std::vector<const Parameter*>& parameters,
 // Adds what replicas that train locally have each for itself, and what they share.
 void AddLocal(const LocalStage& stage, bool with_models, std::vector<Remembered>* all) {
   const LocalReplicas& local = *stage.local();
-  for (const int replica : local.carried()) {
+  const ReplicaRange carried = local.carried();
+  for (int replica = carried.first; replica < carried.end; ++replica) {
     StatePart part;
     part.set_replica(static_cast<uint32_t>(replica));
     AddStates(stage.parameters(), local.Inner(replica), part, all);

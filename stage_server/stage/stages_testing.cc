@@ -27,6 +27,12 @@ void AppendTo(std::vector<float>* values, const Tensor& tensor) {
   EXPECT_TRUE(error.ok()) << error.message;
 }
 
+std::vector<double> Losses(const std::vector<StepReport>& steps) {
+  std::vector<double> losses;
+  for (const StepReport& step : steps) losses.push_back(step.loss());
+  return losses;
+}
+
 // Returns the sender or receiver of one direction of a cut, at whichever stage it is.
 template <typename T>
 T& Find(const std::vector<std::unique_ptr<LocalStage>>& stages, T* LocalStage::End::*which,
@@ -46,12 +52,15 @@ T& Find(const std::vector<std::unique_ptr<LocalStage>>& stages, T* LocalStage::E
 Backend CpuBackend(int /*stage*/) { return {CpuDevice(), NewCpuOps(1), CpuCodecKernels()}; }
 
 Stages::Stages(const std::string& experiment, const std::vector<std::string>& overrides,
-               const BackendOf& backend_of, const std::function<void(StageSpec*)>& change) {
+               const BackendOf& backend_of, const std::function<void(StageSpec*)>& change,
+               int carriers) {
   experiment_ = *ParseExperiment(experiment, "test", overrides);
   data_ = *LoadData(*DataOptionsFrom(experiment_.data()));
-  const int stages = static_cast<int>(experiment_.pipeline().stages());
-  for (int i = 0; i < stages; ++i) {
-    StageSpec spec = *StageSpecFrom(experiment_, i);
+  per_carrier_ = experiment_.pipeline().stages();
+  for (int i = 0; i < carriers * static_cast<int>(per_carrier_); ++i) {
+    StageSpec spec = *StageSpecFrom(experiment_, i % static_cast<int>(per_carrier_));
+    spec.carrier = i / static_cast<int>(per_carrier_);
+    spec.carriers = carriers;
     change(&spec);
     AddStage(spec, backend_of(i));
   }
@@ -60,11 +69,17 @@ Stages::Stages(const std::string& experiment, const std::vector<std::string>& ov
 
 void Stages::JoinAll() {
   absl::Status joined;
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    joined.Update(Join(stages_[i].get(), stages_[(i + 1) % stages_.size()].get()));
-  }
-  if (stages_[0]->spec().has_tied_link()) {
-    joined.Update(JoinTied(stages_.front().get(), stages_.back().get()));
+  for (size_t first = 0; first < stages_.size(); first += per_carrier_) {
+    for (size_t i = 0; i < per_carrier_; ++i) {
+      joined.Update(Join(stages_[first + i].get(), stages_[first + (i + 1) % per_carrier_].get()));
+    }
+    if (stages_[0]->spec().has_tied_link()) {
+      joined.Update(JoinTied(stages_[first].get(), stages_[first + per_carrier_ - 1].get()));
+    }
+    for (size_t peer = first + per_carrier_; peer < stages_.size(); ++peer) {
+      const size_t i = first + peer % per_carrier_;
+      joined.Update(JoinPeers(stages_[i].get(), stages_[peer].get()));
+    }
   }
   EXPECT_TRUE(joined.ok()) << joined;
 }
@@ -96,13 +111,21 @@ std::vector<double> Stages::TrainSteps(uint32_t epoch, uint64_t first_step, uint
 }
 
 std::vector<double> Stages::Train(const TrainRequest& request) {
-  std::vector<double> losses;
+  std::vector<std::vector<StepReport>> steps(stages_.size());
   const auto statuses = AtEveryStage([&](size_t i) {
-    return executors_[i]->Train(request, [&, i](const StepReport& step) {
-      if (i + 1 == stages_.size()) losses.push_back(step.loss());
-    });
+    return executors_[i]->Train(request,
+                                [&, i](const StepReport& step) { steps[i].push_back(step); });
   });
   for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  std::vector<double> losses;
+  for (size_t step = 0; step < steps.back().size(); ++step) {
+    double sum = 0;
+    for (size_t i = per_carrier_ - 1; i < stages_.size(); i += per_carrier_) {
+      if (per_carrier_ == stages_.size()) return Losses(steps[i]);
+      for (const double loss : steps[i][step].replica_losses()) sum += loss;
+    }
+    losses.push_back(sum / (steps.back()[step].samples() * steps.back()[step].positions()));
+  }
   return losses;
 }
 
@@ -114,8 +137,9 @@ EvaluationReport Stages::Evaluate(bool compressed, uint64_t recalibration_sample
   request.set_recalibration_samples(recalibration_samples);
   EvaluationReport result;
   const auto statuses = AtEveryStage([&](size_t i) {
+    if (i >= per_carrier_) return absl::OkStatus();  // the first carrier evaluates for all
     const auto report = executors_[i]->Evaluate(request);
-    if (report.ok() && i + 1 == stages_.size()) result = *report;
+    if (report.ok() && i + 1 == per_carrier_) result = *report;
     return report.status();
   });
   for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
@@ -123,15 +147,20 @@ EvaluationReport Stages::Evaluate(bool compressed, uint64_t recalibration_sample
 }
 
 std::vector<float> Stages::Values() const {
-  std::map<std::string, const Parameter*> by_name;
-  for (const auto& stage : stages_) {
-    for (const Parameter* parameter : stage->parameters()) {
-      by_name[parameter->spec.name] = parameter;
+  std::vector<float> first;
+  for (size_t begin = 0; begin < stages_.size(); begin += per_carrier_) {
+    std::map<std::string, const Parameter*> by_name;
+    for (size_t i = begin; i < begin + per_carrier_; ++i) {
+      for (const Parameter* parameter : stages_[i]->parameters()) {
+        by_name[parameter->spec.name] = parameter;
+      }
     }
+    std::vector<float> values;
+    for (const auto& [name, parameter] : by_name) AppendTo(&values, parameter->value);
+    if (begin == 0) first = values;
+    EXPECT_EQ(values, first) << "of the carrier that begins with server " << begin;
   }
-  std::vector<float> values;
-  for (const auto& [name, parameter] : by_name) AppendTo(&values, parameter->value);
-  return values;
+  return first;
 }
 
 std::map<std::string, std::string> Stages::TakeCaptures(uint64_t step) {

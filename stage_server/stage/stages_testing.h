@@ -26,16 +26,17 @@ Backend CpuBackend(int stage);
 // Errors are reported as failed expectations of the test.
 class Stages {
  public:
-  // Builds all stages; `change` edits the spec of each.
+  // Builds all stages of each carrier of the replicas, carrier by carrier; `change` edits the spec
+  // of each.
   Stages(
       const std::string& experiment, const std::vector<std::string>& overrides,
       const BackendOf& backend_of = CpuBackend,
-      const std::function<void(StageSpec*)>& change = [](StageSpec*) {});
+      const std::function<void(StageSpec*)>& change = [](StageSpec*) {}, int carriers = 1);
 
   // Runs `task` for every stage, each on its own thread.
   std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task);
 
-  // Train an epoch, or some of its steps; return the losses.
+  // Train an epoch, or some of its steps; return the losses, of all replicas.
   std::vector<double> Train(uint32_t epoch = 1);
   std::vector<double> TrainSteps(uint32_t epoch, uint64_t first_step, uint64_t last_step);
   // Does the same where stages may fail; returns the first error of each.
@@ -43,7 +44,8 @@ class Stages {
 
   EvaluationReport Evaluate(bool compressed, uint64_t recalibration_samples = 0);
 
-  // Returns parameters and running statistics of all stages, in order of their names.
+  // Returns parameters and running statistics of all stages, in order of their names. Those of all
+  // carriers must be equal.
   std::vector<float> Values() const;
 
   // Returns what all stages captured of a step: raw bytes by name.
@@ -70,6 +72,7 @@ class Stages {
 
   Experiment experiment_;
   DataSplits data_;
+  size_t per_carrier_ = 0;
   std::vector<std::unique_ptr<LocalStage>> stages_;
   std::vector<std::unique_ptr<Feed>> feeds_;
   std::vector<std::unique_ptr<Executor>> executors_;

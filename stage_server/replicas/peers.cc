@@ -1,0 +1,79 @@
+#include "stage_server/replicas/peers.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace thinwire {
+namespace {
+
+absl::Status About(int carrier, const MessageKey& wanted, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("replicas, from carrier ", carrier, ": want the ",
+                                                  wanted.ToString(), ": ", status.message()));
+}
+
+}  // namespace
+
+void ReplicaPeers::Close(const absl::Status& reason) const {
+  for (const Peer& peer : peers_) {
+    if (peer.link != nullptr) peer.link->Close(reason);
+  }
+}
+
+void ReplicaPeers::Send(int carrier, const Message& message) const {
+  peers_[static_cast<size_t>(carrier)].link->Send(message);
+}
+
+void ReplicaPeers::SendToAll(const Message& message) const {
+  for (int carrier = 0; carrier < carriers(); ++carrier) {
+    if (carrier != carrier_) Send(carrier, message);
+  }
+}
+
+absl::StatusOr<Message> ReplicaPeers::Next(const Peer& peer) const {
+  SteadyTime deadline = patience_->Deadline();
+  for (;;) {
+    absl::StatusOr<Message> message = peer.link->Receive(deadline);
+    if (!absl::IsDeadlineExceeded(message.status())) return message;
+    if (!patience_->Extend(SteadyTime::Now(), &deadline)) return message;
+  }
+}
+
+absl::Status ReplicaPeers::KeepEarly(Peer* peer, const MessageKey& wanted, Message message) const {
+  const MessageKey key = message.key;
+  if (key.epoch == wanted.epoch && key.step == wanted.step && peer->early.size() < most_early_) {
+    const std::tuple place(key.phase, key.cut, key.microbatch);
+    if (peer->early.emplace(place, std::move(message)).second) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("got the ", key.ToString()));
+}
+
+absl::StatusOr<Message> ReplicaPeers::Receive(int carrier, const MessageKey& wanted) {
+  Peer& peer = PeerAt(carrier);
+  const std::tuple place(wanted.phase, wanted.cut, wanted.microbatch);
+  while (peer.early.count(place) == 0) {
+    absl::StatusOr<Message> next = Next(peer);
+    if (!next.ok()) return About(carrier, wanted, next.status());
+    const absl::Status kept = KeepEarly(&peer, wanted, *std::move(next));
+    if (kept.ok()) continue;
+    peer.link->Close(kept);
+    return About(carrier, wanted, kept);
+  }
+  return std::move(peer.early.extract(place).mapped());
+}
+
+absl::Status ReplicaPeers::Flush() const {
+  for (const Peer& peer : peers_) {
+    if (peer.link == nullptr) continue;
+    SteadyTime deadline = patience_->Deadline();
+    absl::Status flushed;
+    do {
+      flushed = peer.link->Flush(deadline);
+    } while (absl::IsDeadlineExceeded(flushed) && patience_->Extend(SteadyTime::Now(), &deadline));
+    RETURN_IF_ERROR(flushed);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace thinwire
