@@ -154,6 +154,7 @@ TEST(ExperimentFileTest, HasEveryFieldThatBelongsToAChoice) {
   expect_rows(BottleneckConfig(), "bottleneck.");
   expect_rows(LrScheduleConfig(), "lr_schedule.");
   expect_rows(OptimizerConfig(), "optimizer.");
+  expect_rows(OuterConfig(), "replicas.outer.");
   expect_rows(DataConfig(), "data.");
   expect_rows(ModelConfig(), "model.");
 }

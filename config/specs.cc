@@ -314,11 +314,25 @@ Experiment OfOneReplica(const Experiment& experiment) {
   return one;
 }
 
+absl::StatusOr<OuterSpec> OuterFrom(const OuterConfig& config) {
+  ASSIGN_OR_RETURN(const OuterKind kind, ValueOf<OuterKind>(config.name()));
+  OuterSpec spec = DefaultOuter(kind);
+  absl::Status status = ReadParameters(config, &spec);
+  status.Update(CheckOuter(spec));
+  if (status.ok()) return spec;
+  return absl::InvalidArgumentError(absl::StrCat("replicas.outer.", status.message()));
+}
+
 absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment) {
   ReplicasSpec spec;
   if (!experiment.has_replicas()) return spec;
   const ReplicasConfig& replicas = experiment.replicas();
   spec.count = static_cast<int>(replicas.count());
+  if (replicas.sync() == Name(ReplicaSync::kLocal)) {
+    spec.sync = ReplicaSync::kLocal;
+    spec.every = replicas.every();
+    ASSIGN_OR_RETURN(spec.outer, OuterFrom(replicas.outer()));
+  }
   ASSIGN_OR_RETURN(spec.contributions, DirectionFrom(replicas.contributions(), /*gradient=*/true));
   if (replicas.exchange() == Name(ReplicaExchange::kGather)) {
     spec.exchange = ReplicaExchange::kGather;

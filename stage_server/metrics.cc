@@ -138,7 +138,11 @@ void AddReplicas(const StageSnapshot& snapshot, std::vector<MetricFamily>* famil
     if (counts.errors.messages == 0) continue;
     error.Add(labels, counts.errors.relative_error / static_cast<double>(counts.errors.messages));
   }
-  for (Family* family : {&count, &raw, &wire, &error}) family->MoveTo(families);
+  Family drift("thinwire_replica_drift",
+               "How far replicas had gone from the shared parameters at the last exchange.",
+               MetricType::Gauge);
+  if (snapshot.drift) drift.Add(LabelsOf(snapshot), *snapshot.drift);
+  for (Family* family : {&count, &raw, &wire, &error, &drift}) family->MoveTo(families);
 }
 
 void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {

@@ -37,6 +37,7 @@ struct StageSnapshot {
   ActivitySeconds activity;
   std::vector<Wait> waits;           // at cuts to neighbours
   std::vector<Exchanged> exchanged;  // among replicas; empty with one
+  std::optional<double> drift;       // of replicas that train locally
 };
 
 class StageMetrics final : public prometheus::Collectable {

@@ -192,6 +192,7 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
       snapshot.exchanged.push_back({"average", averager->average()});
     }
   }
+  if (stage.local() != nullptr) snapshot.drift = stage.local()->drift();
   return snapshot;
 }
 

@@ -10,11 +10,14 @@
 namespace thinwire {
 namespace {
 
-// Returns "model-00001-of-00004.safetensors" or "cut-00001-of-00004-2.safetensors"; `of_stage`
-// numbers the files of one stage.
+// Returns "model-00001-of-00004.safetensors", "exp_avg-replica-2-00001-of-00004.safetensors" or
+// "cut-00001-of-00004-2.safetensors"; `of_stage` numbers the files of one stage.
 std::string FileName(const StatePart& part, int stage, int stages, int of_stage) {
   if (!part.tensors().empty()) {
-    return absl::StrFormat("%s-%05d-of-%05d.safetensors", part.tensors(), stage + 1, stages);
+    const std::string whose =
+        part.has_replica() ? absl::StrCat("-replica-", part.replica()) : std::string();
+    return absl::StrFormat("%s%s-%05d-of-%05d.safetensors", part.tensors(), whose, stage + 1,
+                           stages);
   }
   return absl::StrFormat("cut-%05d-of-%05d-%d.safetensors", stage + 1, stages, of_stage);
 }
@@ -24,11 +27,11 @@ CheckpointFile FileOf(const StatePart& part, int stage, int stages, int of_stage
   file.set_name(FileName(part, stage, stages, of_stage));
   file.set_stage(static_cast<uint32_t>(stage));
   file.set_tensors(part.tensors());
+  if (part.has_replica()) file.set_replica(part.replica());
   if (!part.tensors().empty()) return file;
   file.set_cut(part.cut());
   file.set_direction(part.gradient() ? "gradient" : "activation");
   file.set_end(part.sender() ? "sender" : "receiver");
-  if (part.has_replica()) file.set_replica(part.replica());
   if (part.has_piece()) file.set_piece(part.piece());
   if (!part.has_level()) return file;
   file.mutable_level()->set_level(part.level().level());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/annotated.h"
 #include "base/status.h"
+#include "config/replicas_spec.h"
 #include "config/specs.h"
 #include "models/bottleneck.h"
 #include "models/file_tensors.h"
@@ -173,6 +174,7 @@ absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experime
   ASSIGN_OR_RETURN(const OptimizerSpec optimizer, OptimizerFrom(experiment));
   const auto is_remembered = [&](const ParameterSpec& parameter) {
     if (!parameter.trainable) return false;
+    if (buffer == kOuterMomentum) return !parameter.orthonormal;
     const std::vector<const char*> names = BufferNames(optimizer, parameter);
     return std::find(names.begin(), names.end(), buffer) != names.end();
   };
@@ -232,11 +234,16 @@ absl::Status ModelShares::Import(Fleet* fleet) const {
   });
 }
 
-absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, Fleet* fleet) const {
+absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, int replicas,
+                                  Fleet* fleet) const {
   return fleet->OnAll([&](StageClient& stage) {
     const auto i = static_cast<size_t>(stage.stage());
     // For example Muon's momentum, where the stage has no hidden matrix.
     if (stages_[i].empty()) return absl::OkStatus();
+    const ReplicaRange carried = CarriedBy(stage.carrier(), fleet->carriers(), replicas);
+    if (part.has_replica() && !carried.has(static_cast<int>(part.replica()))) {
+      return absl::OkStatus();
+    }
     return stage.Restore(part, step,
                          [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
   });

@@ -43,9 +43,9 @@ struct BoundarySpec {
   // most. What codecs and feedback remember, they remember for each replica.
   int replicas = 1;
   int replica_messages = 1;
-  // True at the first of the pipelines that carry the replicas. It alone counts the norm's messages,
-  // of which each pipeline has its own, so that counts do not depend on the number of carriers.
-  bool is_first_carrier = true;
+  // Whether the norm's messages are counted. Each pipeline that carries replicas has its own; those
+  // of one are counted, so that counts do not depend on the number of carriers.
+  bool counts_norm = true;
   int capacity = 1;  // number of messages in flight
   // Limit of waits for a neighbour or for this stage's own executor.
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();

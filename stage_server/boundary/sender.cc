@@ -205,7 +205,7 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   const uint64_t wire_bytes = SendTraced(*std::move(message));
   const std::lock_guard<std::mutex> lock(mutex_);
   const BoundaryStatistics::Traffic one{1, elements, raw_bytes, payload_bytes, wire_bytes};
-  const bool counts = spec_.is_first_carrier || !HasSumOfSquares(key.phase);
+  const bool counts = spec_.counts_norm || !HasSumOfSquares(key.phase);
   if (IsPartOfTraining(key.phase) && counts) {
     statistics_.train += one;
     AtStep(key.step).sent += one;

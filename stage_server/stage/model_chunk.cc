@@ -211,7 +211,8 @@ absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tenso
 
 absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
                                     InFlight* in_flight) {
-  const int64_t batch_rows = work.batch_size * spec_.model.positions;
+  const int64_t of_mean = work.loss_samples > 0 ? work.loss_samples : work.batch_size;
+  const int64_t batch_rows = of_mean * spec_.model.positions;
   ASSIGN_OR_RETURN(PendingLoss loss,
                    SubmitSoftmaxCrossEntropy(
                        std::move(logits), Classes(), samples.labels, batch_rows, backend_.ops.get(),

@@ -20,6 +20,8 @@ namespace thinwire {
 
 // Name of the part with parameters and running statistics.
 inline constexpr char kModelPart[] = "model";
+// Name of those of a replica, within a round of local steps. They are restored after the model.
+inline constexpr char kReplicaModelPart[] = "replica_model";
 
 struct StateFile {
   StatePart part;
