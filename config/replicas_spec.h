@@ -73,6 +73,9 @@ struct ReplicasSpec {
   ReplicaSync sync = ReplicaSync::kStep;
   int64_t every = 1;  // kLocal: steps between two exchanges
   OuterSpec outer;    // kLocal
+  // Digests of the parameters are compared every n-th step, or with kLocal at every exchange; 0:
+  // never.
+  int64_t digest_every = 100;
 
   bool trains_locally() const { return sync == ReplicaSync::kLocal; }
 };

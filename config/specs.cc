@@ -328,6 +328,7 @@ absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment) {
   if (!experiment.has_replicas()) return spec;
   const ReplicasConfig& replicas = experiment.replicas();
   spec.count = static_cast<int>(replicas.count());
+  spec.digest_every = replicas.digest_every();
   if (replicas.sync() == Name(ReplicaSync::kLocal)) {
     spec.sync = ReplicaSync::kLocal;
     spec.every = replicas.every();

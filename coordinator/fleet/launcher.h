@@ -20,9 +20,14 @@ namespace thinwire {
 
 // How to start the stage servers.
 struct LaunchOptions {
+  int servers() const { return stages * carriers; }
+  // Returns "stage 1", or "stage 1 of carrier 2" of several, for a server's number.
+  std::string NameOf(int server) const;
+
   std::string binary;  // path of stage_server
-  int stages = 1;      // number of servers
-  int threads = 1;     // compute threads of each stage
+  int stages = 1;      // of each carrier of an experiment's replicas
+  int carriers = 1;
+  int threads = 1;  // compute threads of each stage
   // True: serve on 127.0.0.1; false: on Unix sockets in a private temporary folder.
   bool tcp = false;
   std::string cuda_plugin;                 // value of the stage server's flag; empty: not given

@@ -84,8 +84,9 @@ absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, int carr
   for (const StagePath& plugin : StagePathsOf(&copy).plugins) libraries.push_back(*plugin.value);
   ASSIGN_OR_RETURN(options.codec_plugins, FoldersOf(libraries));
   const PipelineConfig& pipeline = experiment.pipeline();
-  options.stages = carriers * static_cast<int>(pipeline.stages());
-  const std::vector<StageHost> hosts(static_cast<size_t>(options.stages), {"", UsableCores()});
+  options.stages = static_cast<int>(pipeline.stages());
+  options.carriers = carriers;
+  const std::vector<StageHost> hosts(static_cast<size_t>(options.servers()), {"", UsableCores()});
   const int at_once = carriers * static_cast<int>(pipeline.microbatches());
   options.threads = ThreadsPerStage(pipeline.threads(), at_once, hosts).front();
   options.tcp = pipeline.transport() == "tcp";

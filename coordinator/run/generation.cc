@@ -103,7 +103,11 @@ uint64_t Generation::StepsPerEpoch() const {
 }
 
 RunPlan Generation::Plan() const {
-  return {experiment_.epochs(), StepsPerEpoch(), placed_.data.train_samples(), placed_.stages,
+  return {experiment_.epochs(),
+          StepsPerEpoch(),
+          placed_.data.train_samples(),
+          placed_.stages,
+          static_cast<uint32_t>(fleet_.carriers()),
           summary_.device()};
 }
 

@@ -228,7 +228,7 @@ absl::Status Executor::TrainLocally(Work work, const SampleRange& batch, int64_t
 absl::Status Executor::ExchangeLearned(Work work) {
   LocalReplicas& local = *stage_->local();
   RETURN_IF_ERROR(local.LoadShared());
-  RETURN_IF_ERROR(stage_->StartStep());
+  RETURN_IF_ERROR(stage_->StartStep(work));
   const ReplicaRange carried = stage_->spec().carried();
   for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
     RETURN_IF_ERROR(local.LoadDifference(work.replica));
@@ -320,7 +320,7 @@ void Executor::ReportLosses(const Work& work, const LossSums& sums, StepReport* 
 
 absl::StatusOr<LossSums> Executor::AccumulateReplicas(Work work, const SampleRange& batch,
                                                       StepReport* report) {
-  RETURN_IF_ERROR(stage_->StartStep());
+  RETURN_IF_ERROR(stage_->StartStep(work));
   const ReplicaRange carried = stage_->spec().carried();
   LossSums sums;
   for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {

@@ -290,6 +290,10 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
   return absl::OkStatus();
 }
 
+absl::Status LocalStage::StartStep(const Work& work) {
+  return averager_->StartStep(ExchangeOf(spec_, work));
+}
+
 absl::Status LocalStage::Contribute(const Work& work) {
   const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
   RETURN_IF_ERROR(averager_->Contribute(ExchangeOf(spec_, work), work.replica));
