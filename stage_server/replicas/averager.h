@@ -67,7 +67,7 @@ class ReplicaAverager {
       const AveragerOptions& options, const std::vector<ExchangedSegment>& segments);
 
   // Returns the links to the other carriers. All have to be attached before the first step.
-  ReplicaPeers& peers() { return *peers_; }
+  ReplicaPeers& peers() const { return *peers_; }
   // Return the longest payload and the most messages in a step that a peer may send.
   uint64_t max_payload_bytes() const { return max_payload_bytes_; }
   size_t messages_of_step() const;
