@@ -7,6 +7,7 @@
 #include "compress/codec_table.h"
 #include "compress/feedback/spec.h"
 #include "compress/spec_parameters.h"
+#include "config/replicas_spec.h"
 #include "data/dataset.h"
 #include "models/bottleneck.h"
 #include "models/model.h"
@@ -97,6 +98,15 @@ Choice Models() {
   return choice;
 }
 
+Choice Replicas() {
+  Choice choice{
+      "sync", Name(ReplicasSpec().sync), {"count", "exchange", "contributions", "average"}, {}};
+  choice.alternatives.push_back({Name(ReplicaSync::kStep), {}, {}});
+  choice.alternatives.push_back(
+      {Name(ReplicaSync::kLocal), {{"every", ""}, {"outer", ""}}, {"every"}});
+  return choice;
+}
+
 Choice Layers() {
   Choice choice{"kind", "", {"name"}, {}};
   for (const LayerKind kind : AllLayerKinds()) {
@@ -125,6 +135,8 @@ const Choice* ChoiceOf(const google::protobuf::Message& message) {
         FromKinds(AllLrSchedules(), DefaultLrSchedule)}},
       {"OptimizerConfig",
        {"name", Name(OptimizerSpec().kind), {"lr"}, FromKinds(AllOptimizers(), DefaultOptimizer)}},
+      {"OuterConfig", {"name", Name(OuterSpec().kind), {}, FromKinds(AllOuters(), DefaultOuter)}},
+      {"ReplicasConfig", Replicas()},
       {"DataConfig", DataSets()},
       {"ModelConfig", Models()},
       {"LayerConfig", Layers()},

@@ -34,7 +34,8 @@ struct Choice {
 };
 
 // Returns the choice of a DirectionConfig, FeedbackConfig, BottleneckConfig, LrScheduleConfig,
-// OptimizerConfig, DataConfig, ModelConfig or LayerConfig; null for other messages. Which defaults
+// OptimizerConfig, OuterConfig, ReplicasConfig, DataConfig, ModelConfig or LayerConfig; null for
+// other messages. Which defaults
 // of a codec are filled in depends on the direction's other fields: see FillCodec (codec_config.h).
 const Choice* ChoiceOf(const google::protobuf::Message& message);
 

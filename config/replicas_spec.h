@@ -2,6 +2,12 @@
 // machine carries which of them is not the experiment's.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/parameters.h"
 #include "compress/feedback/direction_spec.h"
 
 namespace thinwire {
@@ -20,11 +26,58 @@ inline const char* Name(ReplicaExchange exchange) {
 // Name of what replicas exchange, where cuts have names.
 inline constexpr char kReplicas[] = "replicas";
 
+// Name of what the outer optimizer remembers of a parameter, unless its momentum is 0.
+inline constexpr char kOuterMomentum[] = "outer_momentum_buffer";
+
+// When replicas exchange what they learned.
+enum class ReplicaSync {
+  kStep,   // every step: their gradients, before the update
+  kLocal,  // every few steps: how far each has gone by itself (DiLoCo; Douillard et al., 2023)
+};
+
+// Returns "step" or "local".
+inline const char* Name(ReplicaSync sync) { return sync == ReplicaSync::kStep ? "step" : "local"; }
+
+enum class OuterKind : uint8_t { kNesterov, kSgd };
+
+// The optimizer of the values that replicas share (stage_server/replicas/outer_optimizer.h).
+struct OuterSpec {
+  OuterKind kind = OuterKind::kNesterov;
+  double lr = 0.7;
+  double momentum = 0.9;
+};
+
+template <typename Spec, typename Visit, ForSpec<Spec, OuterSpec> = 0>
+void VisitParameters(Spec& spec, Visit&& visit) {
+  visit("lr", spec.lr, Presence::kWritten);
+  visit("momentum", spec.momentum, Presence::kWritten);
+}
+
+// Returns a spec of that kind with default parameters.
+OuterSpec DefaultOuter(OuterKind kind);
+
+// Checks the ranges. InvalidArgument names the parameter, its value and what is wanted.
+absl::Status CheckOuter(const OuterSpec& spec);
+
+// Name returns the name in experiment files; FromName does the inverse, with InvalidArgument that
+// lists the known names.
+const char* Name(OuterKind kind);
+absl::Status FromName(const std::string& name, OuterKind* to);
+std::vector<OuterKind> AllOuters();
+
 struct ReplicasSpec {
   int count = 1;  // number of replicas that share a batch; 1: nothing is exchanged
   ReplicaExchange exchange = ReplicaExchange::kReduce;
   DirectionSpec contributions;  // what becomes of a replica's gradient on its way
   DirectionSpec average;        // kReduce: likewise of the sum
+  ReplicaSync sync = ReplicaSync::kStep;
+  int64_t every = 1;  // kLocal: steps between two exchanges
+  OuterSpec outer;    // kLocal
+  // Digests of the parameters are compared every n-th step, or with kLocal at every exchange; 0:
+  // never.
+  int64_t digest_every = 100;
+
+  bool trains_locally() const { return sync == ReplicaSync::kLocal; }
 };
 
 // Replicas [first, end).

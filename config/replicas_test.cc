@@ -38,13 +38,60 @@ TEST(ReplicasConfigTest, DefaultsAreFilledIn) {
   EXPECT_EQ(e.replicas().contributions().rate().bits(), 2);
   EXPECT_EQ(e.replicas().contributions().feedback().key(), "slot");
   EXPECT_EQ(e.replicas().average().codec(), "none");
+  EXPECT_EQ(e.replicas().digest_every(), 100u);
   const ReplicasSpec spec = *ReplicasFrom(e);
+  EXPECT_EQ(spec.digest_every, 100);
   EXPECT_EQ(spec.count, 4);
   EXPECT_EQ(spec.exchange, ReplicaExchange::kReduce);
   EXPECT_EQ(spec.contributions.codec.kind, CodecKind::kEcsq);
   // Without feedback gradients through ecsq are unbiased.
   EXPECT_EQ(With({"replicas.contributions.feedback=none"}).replicas().contributions().rounding(),
             "dither");
+}
+
+TEST(ReplicasConfigTest, LocalStepsHaveAnOuterOptimizer) {
+  EXPECT_EQ(With({}).replicas().sync(), "step");
+  EXPECT_FALSE(With({}).replicas().has_outer());
+  const Experiment e = With({"replicas.sync=local", "replicas.every=16"});
+  const ReplicasSpec spec = *ReplicasFrom(e);
+  EXPECT_TRUE(spec.trains_locally());
+  EXPECT_EQ(spec.every, 16);
+  EXPECT_EQ(spec.outer.kind, OuterKind::kNesterov);
+  EXPECT_EQ(spec.outer.lr, 0.7);
+  EXPECT_EQ(spec.outer.momentum, 0.9);
+  // Another choice starts from its own defaults, in a resolved file, too.
+  const std::string file = ToYaml(e);
+  const auto sgd = ParseExperiment(file, "test", {"replicas.outer.name=sgd"});
+  ASSERT_TRUE(sgd.ok()) << sgd.status();
+  EXPECT_EQ(sgd->replicas().outer().lr(), 1);
+  EXPECT_EQ(sgd->replicas().outer().momentum(), 0);
+  const auto step = ParseExperiment(file, "test", {"replicas.sync=step"});
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_FALSE(step->replicas().has_every() || step->replicas().has_outer());
+}
+
+TEST(ReplicasConfigTest, RefusalsOfLocalStepsNameFieldValueAndWhatIsWanted) {
+  const auto local = [](const std::string& override) {
+    return ErrorWith({"replicas.sync=local", "replicas.every=4", override});
+  };
+  EXPECT_THAT(ErrorWith({"replicas.sync=weekly"}), HasSubstr("replicas.sync: unknown sync"));
+  EXPECT_THAT(ErrorWith({"replicas.sync=local"}), HasSubstr("replicas.every: is required"));
+  EXPECT_THAT(local("replicas.every=0"),
+              HasSubstr("replicas.every: 0, want a number of steps, at least 1"));
+  EXPECT_THAT(ErrorWith({"replicas.every=4"}),
+              HasSubstr("replicas.every: does not belong to sync step"));
+  EXPECT_THAT(ErrorWith({"replicas.outer={lr: 1}"}),
+              HasSubstr("replicas.outer: does not belong to sync step"));
+  EXPECT_THAT(local("replicas.outer.name=adamw"), HasSubstr("replicas.outer.name: unknown name"));
+  EXPECT_THAT(local("replicas.outer.lr=-0.5"),
+              HasSubstr("replicas.outer.lr: -0.5, want a finite number above 0"));
+  EXPECT_THAT(local("replicas.outer.momentum=1"),
+              HasSubstr("replicas.outer.momentum: 1, want more than 0 and less than 1"));
+  EXPECT_THAT(local("replicas.outer={name: sgd, momentum: -0.1}"),
+              HasSubstr("replicas.outer.momentum: -0.1, want at least 0 and less than 1"));
+  EXPECT_THAT(local("replicas.average={codec: uniform, feedback: ef}"),
+              HasSubstr("replicas.average.feedback: ef, want none"));
+  EXPECT_THAT(local("replicas.batches=4"), HasSubstr("replicas.batches"));
 }
 
 TEST(ReplicasConfigTest, WithoutASectionThereIsOneReplica) {

@@ -73,9 +73,14 @@ std::string DirectionPath(const Experiment& experiment, const std::string& cut, 
 const DirectionConfig& DirectionOf(const Experiment& experiment, const std::string& cut,
                                    bool gradient);
 
+absl::StatusOr<OuterSpec> OuterFrom(const OuterConfig& config);
 // Returns how replicas share and average; one replica where the experiment has no section for them.
 absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment);
 uint32_t ReplicasOf(const Experiment& experiment);  // their number
+// Returns whether replicas train by themselves between exchanges.
+inline bool TrainsLocally(const Experiment& experiment) {
+  return experiment.replicas().sync() == Name(ReplicaSync::kLocal);
+}
 // Returns the number of microbatches of all replicas.
 inline uint32_t BatchMicrobatchesOf(const Experiment& experiment) {
   return ReplicasOf(experiment) * experiment.pipeline().microbatches();

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "compress/codec_table.h"
 #include "config/checks.h"
+#include "config/choices.h"
 #include "config/codec_config.h"
 #include "config/direction.h"
 #include "config/replicas_spec.h"
@@ -86,6 +87,16 @@ absl::Status ResolveContributions(const Experiment& e, DirectionConfig* contribu
                                                  ", want none: rows are kept in memory"));
 }
 
+// Fills in and checks when replicas exchange and what becomes of it.
+absl::Status ResolveSync(ReplicasConfig* replicas) {
+  RETURN_IF_ERROR(ResolveChoice("replicas", replicas));
+  if (replicas->sync() == Name(ReplicaSync::kStep)) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckValue(replicas->every() >= 1, "replicas.every", replicas->every(),
+                             "a number of steps, at least 1"));
+  RETURN_IF_ERROR(ResolveChoice("replicas.outer", replicas->mutable_outer()));
+  return OuterFrom(replicas->outer()).status();
+}
+
 // Checks that a codec can carry each piece of the model.
 absl::Status CheckPieces(const std::string& path, const DirectionConfig& direction,
                          const Model& model) {
@@ -161,6 +172,10 @@ absl::Status CheckReplicaCount(const Experiment& e) {
 absl::Status ResolveReplicas(Experiment* e) {
   if (!e->has_replicas()) return absl::OkStatus();
   ReplicasConfig* const replicas = e->mutable_replicas();
+  RETURN_IF_ERROR(ResolveSync(replicas));
+  if (!replicas->has_digest_every()) {
+    replicas->set_digest_every(static_cast<uint32_t>(ReplicasSpec().digest_every));
+  }
   const bool gathers = replicas->exchange() == Name(ReplicaExchange::kGather);
   if (!replicas->has_exchange()) replicas->set_exchange(Name(ReplicaExchange::kReduce));
   RETURN_IF_ERROR(CheckName("replicas.exchange", "exchange", replicas->exchange(),
@@ -173,7 +188,7 @@ absl::Status ResolveReplicas(Experiment* e) {
   if (!gathers) {
     RETURN_IF_ERROR(ResolveAverage(*e, replicas->mutable_average()));
   }
-  if (replicas->count() == 1) return absl::OkStatus();
+  if (replicas->count() == 1 && !TrainsLocally(*e)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
   for (const Cut& cut : partition.cuts) {
     if (cut.name == kReplicas) {

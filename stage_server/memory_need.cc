@@ -11,10 +11,22 @@
 namespace thinwire {
 namespace {
 
-// Returns what replicas take besides: the sum of their gradients and, with feedback, for each
-// replica its rows and the two tensors that its encoders keep.
+// Returns the number of copies of a stage's parameters that local steps take: the shared values,
+// the outer momentum, and for each replica its own values and, unless it is the only one, what the
+// optimizer remembers.
+double LocalCopies(const StageSpec& spec) {
+  const ReplicasSpec& replicas = spec.replicas;
+  if (!replicas.trains_locally()) return 0;
+  const int remembered = replicas.count == 1 ? 0
+                                             : std::max(OptimizerBuffers(spec.optimizer, true),
+                                                        OptimizerBuffers(spec.optimizer, false));
+  return 1 + (replicas.outer.momentum > 0) + replicas.count * (1 + remembered);
+}
+
+// Returns what replicas take besides: the sum of their gradients, with feedback for each replica
+// its rows and the two tensors that its encoders keep, and copies of the parameters.
 double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& costs) {
-  if (spec.replicas.count == 1) return 0;
+  if (spec.replicas.count == 1 && !spec.replicas.trains_locally()) return 0;
   double parameters = 0;
   for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
     const SegmentRange& segments = spec.segments(chunk);
@@ -23,7 +35,8 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
     }
   }
   const bool remembers = spec.replicas.contributions.feedback.kind != FeedbackKind::kNone;
-  return sizeof(float) * parameters * (1 + (remembers ? 3 * spec.replicas.count : 0));
+  return sizeof(float) * parameters *
+         (1 + (remembers ? 3 * spec.replicas.count : 0) + LocalCopies(spec));
 }
 
 }  // namespace

@@ -11,14 +11,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-StageSpec SpecOf(const std::string& width) {
+StageSpec SpecOf(const std::string& width, const std::string& override = "epochs=1") {
   const absl::StatusOr<Experiment> experiment = ParseExperiment(
       "model: {name: resnet8}\n"
       "data: {name: digits, batch_size: 8}\n"
       "pipeline: {cuts: [layer1], threads: 1}\n"
       "optimizer: {name: sgd, lr: 0.1}\n"
       "epochs: 1\n",
-      "test", {"model.width=" + width});
+      "test", {"model.width=" + width, override});
   EXPECT_TRUE(experiment.ok()) << experiment.status();
   return *StageSpecFrom(*experiment, 1);
 }
@@ -30,6 +30,18 @@ TEST(CheckFitsTest, AModelThatFitsPasses) {
   EXPECT_LT(bytes, 10'000'000u);
   EXPECT_TRUE(CheckFits(spec, bytes).ok());
   EXPECT_FALSE(CheckFits(spec, bytes - 1).ok());
+}
+
+// Beside the sum of gradients: the shared parameters, their momentum, and of each replica its own.
+TEST(CheckFitsTest, ReplicasThatTrainLocallyTakeCopiesOfTheParameters) {
+  const auto bytes = [](const std::string& replicas) {
+    return static_cast<double>(TrainingBytesOf(SpecOf("64", "replicas={" + replicas + "}")));
+  };
+  const double step = bytes("count: 2"), sum = step - bytes("count: 1");
+  ASSERT_GT(sum, 0);
+  EXPECT_NEAR(bytes("count: 2, sync: local, every: 4") - step, (2 + 2) * sum, 0.1 * sum);
+  EXPECT_NEAR(bytes("count: 2, sync: local, every: 4, outer: {name: sgd}") - step, (1 + 2) * sum,
+              0.1 * sum);
 }
 
 TEST(CheckFitsTest, AHugeModelIsRefusedNamingStageAndBytes) {

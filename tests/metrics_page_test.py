@@ -19,7 +19,7 @@ model: {name: resnet8, width: 32}
 data: {name: digits, batch_size: 50, limit: 100, test_limit: 50}
 pipeline: {cuts: [layer1, layer2], threads: 1}
 compression: {activations: {codec: topk, ratio: 0.2, feedback: ef}, gradients: {codec: uniform, bits: 8}}
-replicas: {count: 2, contributions: {codec: fp16}}
+replicas: {count: 2, sync: local, every: 1, contributions: {codec: fp16}}
 optimizer: {name: sgd, lr: 0.05}
 epochs: 1000000
 metrics: {error_every: 1}

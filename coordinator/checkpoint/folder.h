@@ -20,6 +20,8 @@ namespace thinwire {
 
 // Value of StatePart.tensors for parameters and running statistics.
 inline constexpr char kModelTensors[] = "model";
+// Value for those of a replica, within a round of local steps.
+inline constexpr char kReplicaModelTensors[] = "replica_model";
 
 // Returns "RUN/checkpoints/step-12".
 std::string CheckpointPath(const std::string& checkpoints, uint64_t step);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -259,13 +260,10 @@ absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, Codin
   for (const Sent& sent : all) {
     const Coding coding = CodingOf(sent);
     if (codings->count(coding) > 0) continue;
-    const absl::StatusOr<CodingSpeed> speed = Measure(sent);
-    if (!speed.ok()) {
-      return absl::Status(speed.status().code(),
-                          absl::StrCat(sent.cut, ", ", sent.gradient ? "gradients" : "activations",
-                                       ": ", coding.codec, ": ", speed.status().message()));
-    }
-    codings->emplace(coding, *speed);
+    const std::string where = absl::StrCat(
+        sent.cut, ", ", sent.gradient ? "gradients" : "activations", ": ", coding.codec);
+    ASSIGN_OR_RETURN(const CodingSpeed speed, Annotated(Measure(sent), where));
+    codings->emplace(coding, speed);
   }
   return absl::OkStatus();
 }

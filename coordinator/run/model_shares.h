@@ -23,8 +23,9 @@ class ModelShares {
   // BF16.
   static absl::StatusOr<ModelShares> Of(const Experiment& experiment, ModelFolder folder);
 
-  // Does the same for the optimizer's state called `buffer` (nn/optimizer_spec.h). Its tensors
-  // belong to some of the trained parameters and have their names.
+  // Does the same for the optimizer's state called `buffer` (nn/optimizer_spec.h), or for that of
+  // the outer optimizer, kOuterMomentum. Its tensors belong to some of the trained parameters and
+  // have their names.
   static absl::StatusOr<ModelShares> OfRemembered(const Experiment& experiment,
                                                   const std::string& buffer, ModelFolder folder);
 
@@ -38,8 +39,9 @@ class ModelShares {
   // Sends every stage of a configured fleet its tensors, piece by piece from the files. Errors as
   // Fleet::OnAll.
   absl::Status Import(Fleet* fleet) const;
-  // Does the same as one part of the state that the stages had after `step`.
-  absl::Status Restore(const StatePart& part, uint64_t step, Fleet* fleet) const;
+  // Does the same as one part of the state that the stages had after `step`. What belongs to one of
+  // the `replicas` goes to its carrier.
+  absl::Status Restore(const StatePart& part, uint64_t step, int replicas, Fleet* fleet) const;
 
  private:
   struct Share {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "config/experiment.h"
@@ -89,6 +90,19 @@ std::string WhyDropped(const Experiment& then, const Experiment& now, const Chec
   return "it remembers by places in a microbatch, which are others now";
 }
 
+// Returns why a file of tensors does not go on; empty if it does. Replicas that train locally have
+// optimizers of their own.
+std::string WhyTensorsDropped(const Experiment& then, const Experiment& now,
+                              const CheckpointFile& file) {
+  if (file.tensors() == kModelTensors) return "";
+  if (TrainsLocally(then) != TrainsLocally(now)) return "replicas.sync is another";
+  if (file.tensors() == kOuterMomentum) {
+    return now.replicas().outer().momentum() > 0 ? "" : "replicas.outer.momentum is 0 now";
+  }
+  const bool has_place = !file.has_replica() || ReplicasOf(then) == ReplicasOf(now);
+  return has_place ? "" : "the number of replicas is another";
+}
+
 // Returns "cut layer1, activations", or "replicas, contributions".
 std::string Spelled(const std::string& cut, bool gradient) {
   if (cut == kReplicas) return "replicas, contributions";
@@ -111,23 +125,46 @@ StatePart PartOf(const CheckpointFile& file) {
   return part;
 }
 
+// Returns whether a file has tensors of that part of the state, whichever stage's.
+bool IsOf(const StatePart& part, const CheckpointFile& file) {
+  return file.tensors() == part.tensors() && file.has_replica() == part.has_replica() &&
+         file.replica() == part.replica();
+}
+
+// Decides which parts of tensors go on. The model comes first, as each stage has listed it, and
+// replicas begin with it.
+void PlanTensors(const Experiment& then, const Experiment& now, const CheckpointManifest& manifest,
+                 RestorePlan* plan) {
+  std::set<std::string> told;
+  for (const CheckpointFile& file : manifest.files()) {
+    const bool is_planned = std::any_of(plan->tensors.begin(), plan->tensors.end(),
+                                        [&](const StatePart& part) { return IsOf(part, file); });
+    if (file.tensors().empty() || is_planned) continue;
+    const std::string why = WhyTensorsDropped(then, now, file);
+    if (why.empty()) {
+      plan->tensors.push_back(PartOf(file));
+    } else if (told.insert(file.tensors()).second) {
+      plan->resets.push_back(
+          absl::StrCat(file.tensors(), ": ", why, ", what was remembered there is dropped"));
+    }
+  }
+}
+
 absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkpoint,
-                            const std::string& tensors, Fleet* fleet) {
+                            const StatePart& part, Fleet* fleet) {
   std::vector<std::string> names;
   for (const CheckpointFile& file : checkpoint.manifest.files()) {
-    if (file.tensors() == tensors) names.push_back(file.name());
+    if (IsOf(part, file)) names.push_back(file.name());
   }
+  const std::string& tensors = part.tensors();
+  const bool is_model = tensors == kModelTensors || tensors == kReplicaModelTensors;
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::OpenFiles(checkpoint.path, names));
   absl::StatusOr<ModelShares> shares =
-      tensors == kModelTensors ? ModelShares::Of(now, std::move(folder))
-                               : ModelShares::OfRemembered(now, tensors, std::move(folder));
-  if (!shares.ok()) {
-    return absl::Status(shares.status().code(),
-                        absl::StrCat(tensors, ": ", shares.status().message()));
-  }
-  StatePart part;
-  part.set_tensors(tensors);
-  return shares->Restore(part, checkpoint.manifest.step(), fleet);
+      is_model ? ModelShares::Of(now, std::move(folder))
+               : ModelShares::OfRemembered(now, tensors, std::move(folder));
+  if (!shares.ok()) return Annotated(shares.status(), tensors);
+  return shares->Restore(part, checkpoint.manifest.step(), static_cast<int>(ReplicasOf(now)),
+                         fleet);
 }
 
 absl::Status RestoreEnd(const FoundCheckpoint& checkpoint, const CheckpointFile& file,
@@ -163,6 +200,7 @@ absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment
                                        ReplicasOf(then),
                                        ": the samples of a batch are divided otherwise"));
   }
+  PlanTensors(then, now, manifest, &plan);
   std::set<std::pair<std::string, bool>> kept, told;
   for (const CheckpointFile& file : manifest.files()) {
     if (file.cut().empty()) continue;
@@ -188,15 +226,16 @@ absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment
 
 absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
                      const RestorePlan& plan, Fleet* fleet) {
-  std::set<std::string> parts;
-  for (const CheckpointFile& file : checkpoint.manifest.files()) {
-    if (!file.tensors().empty()) parts.insert(file.tensors());
+  for (const StatePart& part : plan.tensors) {
+    RETURN_IF_ERROR(RestoreTensors(now, checkpoint, part, fleet));
   }
-  for (const std::string& tensors : parts) {
-    RETURN_IF_ERROR(RestoreTensors(now, checkpoint, tensors, fleet));
-  }
+  const int carriers = fleet->carriers(), replicas = static_cast<int>(ReplicasOf(now));
   return fleet->OnAll([&](StageClient& stage) -> absl::Status {
+    const ReplicaRange carried = CarriedBy(stage.carrier(), carriers, replicas);
     for (const CheckpointFile& file : plan.ends[static_cast<size_t>(stage.stage())]) {
+      // What is remembered of contributions is for all who receive them, too.
+      const bool is_for_all = !file.has_replica() || file.has_piece();
+      if (!is_for_all && !carried.has(static_cast<int>(file.replica()))) continue;
       RETURN_IF_ERROR(RestoreEnd(checkpoint, file, stage));
     }
     return absl::OkStatus();

@@ -18,10 +18,12 @@ absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint);
 
 // Destination of the parts of a checkpoint.
 struct RestorePlan {
+  // Parts with tensors of parameters, in the order in which they are restored.
+  std::vector<StatePart> tensors;
   // Files of the ends of each stage's cuts, by stage.
   std::vector<std::vector<CheckpointFile>> ends;
   // A line for each direction of a cut whose state starts empty although it has some kind of state,
-  // and one for each stored state that nobody needs.
+  // and one for each kind of stored state that nobody needs.
   std::vector<std::string> resets;
 };
 // Plans the restoration. `then` is the experiment that wrote the checkpoint, `now` the one that

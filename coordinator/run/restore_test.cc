@@ -128,5 +128,54 @@ TEST(RestoreTest, WhatReplicasRememberGoesToTheSegmentsStage) {
   }
 }
 
+CheckpointFile OfTensors(const std::string& tensors, int replica = -1) {
+  CheckpointFile file;
+  file.set_tensors(tensors);
+  if (replica >= 0) file.set_replica(static_cast<uint32_t>(replica));
+  return file;
+}
+
+// Returns "model", "exp_avg 1" and the like.
+std::vector<std::string> Tensors(const RestorePlan& plan) {
+  std::vector<std::string> all;
+  for (const StatePart& part : plan.tensors) {
+    all.push_back(part.tensors());
+    if (part.has_replica()) absl::StrAppend(&all.back(), " ", part.replica());
+  }
+  return all;
+}
+
+TEST(RestoreTest, WhatReplicasHaveEachForItselfGoesOnWithTheirNumberOnly) {
+  const auto local = [](const std::string& more) {
+    return With({absl::StrCat("replicas={count: 2, sync: local, every: 4}"), more,
+                 "compression.activations={codec: none, feedback: none}"});
+  };
+  const Experiment then = local("epochs=2");
+  CheckpointManifest manifest;
+  for (int stage = 0; stage < 2; ++stage) {
+    *manifest.add_files() = OfTensors("model");
+    for (const int replica : {0, 1}) *manifest.add_files() = OfTensors("momentum_buffer", replica);
+    for (const int replica : {0, 1}) *manifest.add_files() = OfTensors("replica_model", replica);
+    *manifest.add_files() = OfTensors("outer_momentum_buffer");
+  }
+  auto plan = PlanRestore(then, local("pipeline.stages=1"), manifest);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(Tensors(*plan),
+              ElementsAre("model", "momentum_buffer 0", "momentum_buffer 1", "replica_model 0",
+                          "replica_model 1", "outer_momentum_buffer"));
+  EXPECT_THAT(plan->resets, IsEmpty());
+  plan = PlanRestore(then, local("replicas.count=3"), manifest);
+  EXPECT_THAT(Tensors(*plan), ElementsAre("model", "outer_momentum_buffer"));
+  EXPECT_THAT(plan->resets,
+              ::testing::Contains("momentum_buffer: the number of replicas is another, what was "
+                                  "remembered there is dropped"));
+  plan = PlanRestore(then, local("replicas.outer={name: sgd}"), manifest);
+  EXPECT_THAT(plan->resets, ElementsAre("outer_momentum_buffer: replicas.outer.momentum is 0 now, "
+                                        "what was remembered there is dropped"));
+  plan = PlanRestore(then, local("replicas.sync=step"), manifest);
+  EXPECT_THAT(Tensors(*plan), ElementsAre("model"));
+  EXPECT_EQ(plan->resets.size(), 3u);
+}
+
 }  // namespace
 }  // namespace thinwire

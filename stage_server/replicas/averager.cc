@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
+#include "base/digest.h"
 #include "base/status.h"
 #include "base/stopwatch.h"
 #include "config/piece_codec.h"
@@ -67,6 +69,7 @@ size_t ReplicaAverager::messages_of_step() const {
 }
 
 absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
+  segments_.push_back(segment.segment);
   const std::vector<Parameter*> trained = TrainedOf(segment.segment->parameters());
   std::vector<ParameterSpec> specs;
   for (const Parameter* parameter : trained) specs.push_back(parameter->spec);
@@ -149,9 +152,8 @@ absl::StatusOr<std::unique_ptr<MessageEncoder>> ReplicaAverager::NewEncoder(
     const BoundarySpec& spec) const {
   auto encoder = MessageEncoder::New(spec, /*support=*/nullptr, /*sends_from=*/options_.device);
   if (encoder.ok()) return encoder;
-  return absl::Status(encoder.status().code(),
-                      absl::StrCat("replicas, piece ", spec.name, " of ", spec.max_batch, " x ",
-                                   spec.sample.elements(), ": ", encoder.status().message()));
+  return Annotated(encoder.status(), absl::StrCat("replicas, piece ", spec.name, " of ",
+                                                  spec.max_batch, " x ", spec.sample.elements()));
 }
 
 void ReplicaAverager::StartEpoch(const EpochSpec& epoch) {
@@ -183,6 +185,31 @@ MessageEncoder::Outgoing ReplicaAverager::OutgoingOf(const ExchangeStep& step, P
   return outgoing;
 }
 
+absl::Status ReplicaAverager::StartStep(const ExchangeStep& step) {
+  const ReplicasSpec& replicas = options_.replicas;
+  const auto every = static_cast<uint64_t>(replicas.digest_every);
+  digest_ = 0;
+  if (every > 0 && (replicas.trains_locally() || step.step % every == 0)) {
+    ASSIGN_OR_RETURN(digest_, DigestOfParameters());
+  }
+  return statistics_.Keep();
+}
+
+absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
+  Digest digest;
+  std::vector<uint8_t> bytes;
+  for (const Segment* segment : segments_) {
+    for (const Parameter& parameter : segment->parameters()) {
+      const Tensor& value = parameter.value;
+      bytes.resize(value.bytes());
+      RETURN_IF_ERROR(
+          ToStatus(options_.device->CopyToHost(bytes.data(), value.data(), bytes.size())));
+      digest.Add(bytes.data(), bytes.size());
+    }
+  }
+  return digest.value() != 0 ? digest.value() : 1;
+}
+
 absl::Status ReplicaAverager::Contribute(const ExchangeStep& step, int replica) {
   for (Exchanged& piece : pieces_) RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
   return replica < step.with_samples ? ContributeStatistics(step, replica) : absl::OkStatus();
@@ -192,6 +219,7 @@ absl::Status ReplicaAverager::ContributePiece(const ExchangeStep& step, int repl
                                               Exchanged* piece) {
   MessageEncoder* const encoder = piece->contributors[replica].get();
   MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_CONTRIBUTION, replica, *piece);
+  outgoing.sample_digest = digest_;
   ASSIGN_OR_RETURN(outgoing.x, piece->memory.Gather());
   const bool is_decoded_anyway = encoder->feedback().state() != nullptr;
   outgoing.want_received = is_decoded_anyway && AddsHere(*piece);
@@ -359,9 +387,7 @@ absl::StatusOr<Tensor> ReplicaAverager::ReceiveFrom(int carrier, const ExchangeS
   const Stopwatch decoding;
   absl::StatusOr<Tensor> decoded = DecodeOfPeer(message, step, piece, decoder);
   if (!decoded.ok()) {
-    return Named(key, piece,
-                 absl::Status(decoded.status().code(), absl::StrCat("from carrier ", carrier, ": ",
-                                                                    decoded.status().message())));
+    return Named(key, piece, Annotated(decoded.status(), absl::StrCat("from carrier ", carrier)));
   }
   Observe(decoding.Read(), key.phase);
   return decoded;
@@ -390,6 +416,12 @@ absl::Status ReplicaAverager::CheckOfPeer(const Message& message, bool compress,
     return absl::InvalidArgumentError(
         absl::StrCat("shape ", message.shape.ToString(), ", want ", shape.ToString()));
   }
+  const bool is_sum = message.key.phase == PHASE_AVERAGE;
+  if (!is_sum && message.sample_digest != digest_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "its parameters have the digest ", absl::Hex(message.sample_digest), ", those here ",
+        absl::Hex(digest_), ": the carriers of this stage are no longer equal"));
+  }
   const bool is_coded = compress && ActsOn(does.codec, piece.memory.piece(), options_.tied);
   const bool may_be_exact = !is_coded || does.codec.is_exact() || message.first_visit ||
                             does.on_nonfinite == OnNonfinite::kPass;
@@ -410,8 +442,8 @@ absl::Status ReplicaAverager::Named(const MessageKey& key, const Exchanged& piec
                                     const absl::Status& status) {
   const std::string whose =
       key.phase == PHASE_AVERAGE ? "sum of replicas" : absl::StrCat("replica ", key.microbatch);
-  return absl::Status(status.code(), absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ",
-                                                  key.step, ": ", status.message()));
+  return Annotated(status,
+                   absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ", key.step));
 }
 
 void ReplicaAverager::Observe(const Stopwatch::Reading& decode, Phase phase) {

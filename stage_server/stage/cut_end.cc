@@ -18,12 +18,11 @@ BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction
   return boundary;
 }
 
-// Returns the key of a message that follows the backward passes: of a replica for a basis, of the
-// step for the norm.
+// Returns the key of a message that follows the backward passes of a replica, or of all.
 MessageKey StepKey(const Work& work, Phase phase) {
   MessageKey key = work.key();
   key.phase = phase;
-  key.microbatch = phase == PHASE_BASIS ? static_cast<uint32_t>(work.replica) : 0;
+  key.microbatch = static_cast<uint32_t>(work.replica);
   return key;
 }
 

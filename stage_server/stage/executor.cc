@@ -37,6 +37,23 @@ std::vector<std::vector<SampleRange>> PartsOf(const SampleRange& batch, const St
   return parts;
 }
 
+// Returns the number of samples that a replica has of a batch of so many.
+int64_t SamplesOf(const StageSpec& spec, int64_t batch_size, int replica) {
+  const int count = MicrobatchesOf(spec, batch_size);
+  const int first = std::min(replica * spec.microbatches, count);
+  const int end = std::min(first + spec.microbatches, count);
+  if (first == end) return 0;
+  return MicrobatchRange(batch_size, count, end - 1).last -
+         MicrobatchRange(batch_size, count, first).first;
+}
+
+// Returns whether replicas exchange what they learned after this step. Rounds begin anew with each
+// epoch.
+bool EndsRound(const StageSpec& spec, const Work& work, int64_t steps_per_epoch) {
+  const auto place = static_cast<int64_t>(work.step) - (work.epoch - 1) * steps_per_epoch;
+  return place % spec.replicas.every == 0 || place == steps_per_epoch;
+}
+
 std::vector<SampleRange> BatchesOf(const SampleRange& all, int64_t batch_size) {
   std::vector<SampleRange> batches;
   for (int64_t first = all.first; first < all.last; first += batch_size) {
@@ -151,7 +168,7 @@ absl::Status Executor::Train(const TrainRequest& request,
     const SampleRange& batch = batches[i - begin];
     work.step = static_cast<uint64_t>(before + i + 1);
     // All stages end behind the same step, so no message is missing; what waits here still leaves.
-    if (!gate_.Enter(work.step)) return stage_->FlushSends(spec.patience->Deadline());
+    if (!gate_.Enter(work.step)) return EndSteps();
     StepReport report;
     absl::Status status = TrainStep(work, batch, steps, &report);
     if (!status.ok()) return Failed(status);
@@ -163,8 +180,8 @@ absl::Status Executor::Train(const TrainRequest& request,
     step_began_ = now;
     if (i + 1 == end) {
       // A checkpoint may follow, and the state of feedback may be read after a flush only.
-      const absl::Status sent = stage_->FlushSends(spec.patience->Deadline());
-      if (!sent.ok()) return Failed(sent);
+      const absl::Status ended = EndSteps();
+      if (!ended.ok()) return Failed(ended);
     }
     // Published first, as `on_step` may report these counts.
     Publish(work.step);
@@ -183,8 +200,48 @@ absl::Status Executor::TrainStep(const Work& of_epoch, const SampleRange& batch,
   report->set_step(work.step);
   report->set_samples(work.batch_size);
   report->set_learning_rate(LearningRate(lr_, work.epoch, work.step, steps_per_epoch));
+  if (spec.replicas.trains_locally()) return TrainLocally(work, batch, steps_per_epoch, report);
   RETURN_IF_ERROR(Accumulate(work, batch, report));
   return stage_->Update(work, report->learning_rate());
+}
+
+absl::Status Executor::TrainLocally(Work work, const SampleRange& batch, int64_t steps_per_epoch,
+                                    StepReport* report) {
+  const StageSpec& spec = stage_->spec();
+  const ReplicaRange carried = spec.carried();
+  LossSums sums;
+  for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
+    work.loss_samples = SamplesOf(spec, work.batch_size, work.replica);
+    RETURN_IF_ERROR(stage_->local()->Load(work.replica, work.step));
+    ASSIGN_OR_RETURN(const LossSums of_replica, AccumulateReplica(work, batch));
+    sums.loss += of_replica.loss;
+    sums.correct += of_replica.correct;
+    report->add_replica_losses(of_replica.loss);
+    RETURN_IF_ERROR(work.loss_samples > 0 ? stage_->Update(work, report->learning_rate())
+                                          : stage_->ClearGradients());
+  }
+  if (EndsRound(spec, work, steps_per_epoch)) RETURN_IF_ERROR(ExchangeLearned(work));
+  ReportLosses(work, sums, report);
+  return absl::OkStatus();
+}
+
+absl::Status Executor::ExchangeLearned(Work work) {
+  LocalReplicas& local = *stage_->local();
+  RETURN_IF_ERROR(local.LoadShared());
+  RETURN_IF_ERROR(stage_->StartStep(work));
+  const ReplicaRange carried = stage_->spec().carried();
+  for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
+    RETURN_IF_ERROR(local.LoadDifference(work.replica));
+    RETURN_IF_ERROR(stage_->Contribute(work));
+  }
+  RETURN_IF_ERROR(stage_->TakeAverage(work));
+  RETURN_IF_ERROR(local.Update());
+  return local.Share();
+}
+
+absl::Status Executor::EndSteps() {
+  if (stage_->local() != nullptr) RETURN_IF_ERROR(stage_->local()->LoadShared());
+  return stage_->FlushSends(stage_->spec().patience->Deadline());
 }
 
 absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) {
@@ -250,16 +307,20 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   } else {
     ASSIGN_OR_RETURN(sums, AccumulateReplicas(work, batch, report));
   }
-  const int64_t positions = spec.model.positions;
+  ReportLosses(work, sums, report);
+  return absl::OkStatus();
+}
+
+void Executor::ReportLosses(const Work& work, const LossSums& sums, StepReport* report) const {
+  const int64_t positions = stage_->spec().model.positions;
   report->set_loss(sums.loss / static_cast<double>(work.batch_size * positions));
   report->set_correct(sums.correct);
   report->set_positions(positions);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<LossSums> Executor::AccumulateReplicas(Work work, const SampleRange& batch,
                                                       StepReport* report) {
-  RETURN_IF_ERROR(stage_->StartStep());
+  RETURN_IF_ERROR(stage_->StartStep(work));
   const ReplicaRange carried = stage_->spec().carried();
   LossSums sums;
   for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {

@@ -76,6 +76,17 @@ class Executor {
   // Runs one step, which `of_epoch` names. Fills in the report except for its seconds.
   absl::Status TrainStep(const Work& of_epoch, const SampleRange& batch, int64_t steps_per_epoch,
                          StepReport* report);
+  // Does the same where replicas train locally. Each takes its part of the batch and updates its
+  // own parameters; one without samples keeps its state. They exchange what they learned if the
+  // step ends a round.
+  absl::Status TrainLocally(Work work, const SampleRange& batch, int64_t steps_per_epoch,
+                            StepReport* report);
+  // Ends a round of local steps: replicas exchange what they learned in it, and all have the
+  // result.
+  absl::Status ExchangeLearned(Work work);
+  void ReportLosses(const Work& work, const LossSums& sums, StepReport* report) const;
+  // Ends the steps of a Train: all that was sent has left, and the stage has the shared parameters.
+  absl::Status EndSteps();
   // Tells the feed which samples will be wanted. Each element of `passes` holds the ranges that go
   // through the chunks together, such as the microbatches of a replica.
   void Announce(const Work& work, const std::vector<std::vector<SampleRange>>& passes);

@@ -21,8 +21,12 @@ std::string PeerName(const StageSpec& spec, int carrier) {
   return absl::StrCat("stage ", spec.stage, " of carrier ", carrier);
 }
 
-// Returns the exchange at the end of the step of `work`.
+// Returns the exchange at the end of the step of `work`. All replicas have had samples in a round
+// of local steps.
 ExchangeStep ExchangeOf(const StageSpec& spec, const Work& work) {
+  if (spec.replicas.trains_locally()) {
+    return {work.epoch, work.step, work.compress, spec.replicas.count};
+  }
   const int64_t microbatches = std::min<int64_t>(spec.batch_microbatches(), work.batch_size);
   const int64_t with_samples = (microbatches + spec.microbatches - 1) / spec.microbatches;
   return {work.epoch, work.step, work.compress, static_cast<int>(with_samples)};
@@ -41,6 +45,7 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
   }
   RETURN_IF_ERROR(stage->BuildInnerTies());
   RETURN_IF_ERROR(stage->BuildAverager());
+  RETURN_IF_ERROR(stage->BuildLocalReplicas());
   return stage;
 }
 
@@ -59,7 +64,7 @@ absl::Status LocalStage::BuildInnerTies() {
 }
 
 absl::Status LocalStage::BuildAverager() {
-  if (spec_.replicas.count == 1) return absl::OkStatus();
+  if (spec_.replicas.count == 1 && !spec_.replicas.trains_locally()) return absl::OkStatus();
   AveragerOptions options;
   options.replicas = spec_.replicas;
   options.carrier = spec_.carrier;
@@ -69,7 +74,9 @@ absl::Status LocalStage::BuildAverager() {
   options.generation = spec_.generation;
   options.codec_seed = spec_.codec_seed;
   if (spec_.tied) options.tied = spec_.tied->name;
-  options.error_every = spec_.error_every;
+  // Local steps have few exchanges, so each is measured.
+  const bool measures_all = spec_.replicas.trains_locally() && spec_.error_every > 0;
+  options.error_every = measures_all ? 1 : spec_.error_every;
   options.device = backend_.device;
   options.ops = backend_.ops.get();
   options.kernels = backend_.threaded_kernels ? backend_.threaded_kernels.get() : backend_.kernels;
@@ -81,6 +88,17 @@ absl::Status LocalStage::BuildAverager() {
     }
   }
   ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::BuildLocalReplicas() {
+  if (!spec_.replicas.trains_locally()) return absl::OkStatus();
+  LocalReplicasOptions options;
+  options.replicas = spec_.replicas;
+  options.carried = spec_.carried();
+  options.device = backend_.device;
+  options.ops = backend_.ops.get();
+  ASSIGN_OR_RETURN(local_, LocalReplicas::New(options, segments(), optimizers()));
   return absl::OkStatus();
 }
 
@@ -229,6 +247,7 @@ absl::Status LocalStage::ImportParameters(
   // After an error, too: some parameters may have been replaced.
   status.Update(ClearGradients());
   for (Segment* segment : segments()) status.Update(segment->ParametersChanged());
+  if (local_) status.Update(local_->Share());
   text_.reset();  // its keys and values were those of other parameters
   return status;
 }
@@ -269,6 +288,10 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
     RETURN_IF_ERROR(copy.Receive(work));
   }
   return absl::OkStatus();
+}
+
+absl::Status LocalStage::StartStep(const Work& work) {
+  return averager_->StartStep(ExchangeOf(spec_, work));
 }
 
 absl::Status LocalStage::Contribute(const Work& work) {

@@ -22,6 +22,7 @@
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/replicas/averager.h"
+#include "stage_server/replicas/local_replicas.h"
 #include "stage_server/stage/capture.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/device_clock.h"
@@ -92,7 +93,7 @@ class LocalStage {
   // other side of the cuts.
   absl::Status SumBasisGradients(const Work& work);
   // Begin a step of all replicas, and the turn of each that is carried here.
-  absl::Status StartStep() { return averager_->StartStep(); }
+  absl::Status StartStep(const Work& work);
   absl::Status StartReplica() { return averager_->StartReplica(); }
   // With replicas, takes the gradients as the contribution of work.replica, and sets them to zero.
   absl::Status Contribute(const Work& work);
@@ -133,6 +134,9 @@ class LocalStage {
   // Returns what replicas exchange; null without replicas. It lives as long as the stage.
   ReplicaAverager* averager() const { return averager_.get(); }
 
+  // Returns the replicas that train locally; null if they do not. It lives as long as the stage.
+  LocalReplicas* local() const { return local_.get(); }
+
   // Returns the parameters of all segments. Safetensors files hold these, under their names.
   std::vector<const Parameter*> parameters() const;
   // Returns one optimizer for each segment.
@@ -160,6 +164,7 @@ class LocalStage {
       : spec_(spec), backend_(backend), capture_(spec.capture), clock_(backend.ops.get()) {}
   absl::Status BuildInnerTies();
   absl::Status BuildAverager();
+  absl::Status BuildLocalReplicas();
   absl::StatusOr<std::unique_ptr<TiedCopy>> NewTiedCopy(const CutEndSpec& end,
                                                         std::unique_ptr<Link> link);
   std::unique_ptr<CutEnd>* PlaceOf(const CutEndSpec& end) const;
@@ -182,6 +187,7 @@ class LocalStage {
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
   std::unique_ptr<TiedCopy> embedding_, head_;
   std::unique_ptr<ReplicaAverager> averager_;
+  std::unique_ptr<LocalReplicas> local_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks
   std::unique_ptr<Text> text_;                              // null: no text
 };

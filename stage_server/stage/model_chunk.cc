@@ -211,7 +211,8 @@ absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tenso
 
 absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
                                     InFlight* in_flight) {
-  const int64_t batch_rows = work.batch_size * spec_.model.positions;
+  const int64_t of_mean = work.loss_samples > 0 ? work.loss_samples : work.batch_size;
+  const int64_t batch_rows = of_mean * spec_.model.positions;
   ASSIGN_OR_RETURN(PendingLoss loss,
                    SubmitSoftmaxCrossEntropy(
                        std::move(logits), Classes(), samples.labels, batch_rows, backend_.ops.get(),
@@ -296,7 +297,7 @@ absl::Status ModelChunk::Update(const Work& work, double lr, GradientScale gradi
     const PlannedSlice slice = StepSliceOf(work, i, "optimizer");
     DeviceClock::Timer timer(&clock_, &SecondsOf(i).optimizer, &activity_.core_wait, slice);
     RETURN_IF_ERROR(optimizers_[i]->Step(lr, gradient_scale));
-    RETURN_IF_ERROR(segments_[i]->ParametersChanged());
+    RETURN_IF_ERROR(segments_[i]->ParametersUpdated());
     RETURN_IF_ERROR(FinishTraced(work, slice));
   }
   return absl::OkStatus();

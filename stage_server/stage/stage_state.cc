@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/feedback/state_file.h"
@@ -20,9 +21,10 @@ constexpr size_t kPieceBytes = size_t{1} << 20;
 // Bytes of a file's header that are allowed for one tensor.
 constexpr uint64_t kHeaderBytes = 256;
 
-// State that the optimizer keeps under one name: one tensor for each parameter.
+// State beside the model that has a tensor for each of some parameters: what an optimizer keeps
+// under one name, or the parameters of a replica that trains locally.
 struct Remembered {
-  std::string name;
+  StatePart part;
   std::vector<Parameter> tensors;
 };
 
@@ -33,18 +35,57 @@ const Parameter* Named(const std::vector<const Parameter*>& parameters, const st
   return *found;  // optimizers know the stage's parameters and no others
 }
 
-std::vector<Remembered> RememberedOf(const LocalStage& stage) {
-  const std::vector<const Parameter*> parameters = stage.parameters();
-  std::vector<Remembered> all;
-  for (const Optimizer* optimizer : stage.optimizers()) {
-    for (const OptimizerState& state : optimizer->state()) {
-      auto place = std::find_if(all.begin(), all.end(),
-                                [&](const Remembered& one) { return one.name == state.name; });
-      if (place == all.end()) place = all.insert(all.end(), {state.name, {}});
-      place->tensors.push_back({Named(parameters, state.parameter)->spec, state.tensor, {}});
+// Adds an optimizer's state, in all of which `part` has the same replica or none.
+void AddStates(const std::vector<const Parameter*>& parameters,
+               const std::vector<OptimizerState>& states, StatePart part,
+               std::vector<Remembered>* all) {
+  const auto begin = static_cast<std::ptrdiff_t>(all->size());
+  for (const OptimizerState& state : states) {
+    auto place = std::find_if(all->begin() + begin, all->end(), [&](const Remembered& one) {
+      return one.part.tensors() == state.name;
+    });
+    if (place == all->end()) {
+      part.set_tensors(state.name);
+      place = all->insert(all->end(), {part, {}});
     }
+    place->tensors.push_back({Named(parameters, state.parameter)->spec, state.tensor, {}});
   }
+}
+
+// Adds what replicas that train locally have each for itself, and what they share.
+void AddLocal(const LocalStage& stage, bool with_models, std::vector<Remembered>* all) {
+  const LocalReplicas& local = *stage.local();
+  const ReplicaRange carried = local.carried();
+  for (int replica = carried.first; replica < carried.end; ++replica) {
+    StatePart part;
+    part.set_replica(static_cast<uint32_t>(replica));
+    AddStates(stage.parameters(), local.Inner(replica), part, all);
+    if (!with_models) continue;
+    part.set_tensors(kReplicaModelPart);
+    all->push_back({part, local.Values(replica)});
+  }
+  AddStates(stage.parameters(), local.Outer(), StatePart(), all);
+}
+
+// Returns all of it; `with_models` those of replicas, too.
+std::vector<Remembered> RememberedOf(const LocalStage& stage, bool with_models) {
+  std::vector<Remembered> all;
+  if (stage.local() != nullptr) {
+    AddLocal(stage, with_models, &all);
+    return all;
+  }
+  std::vector<OptimizerState> states;
+  for (const Optimizer* optimizer : stage.optimizers()) {
+    for (OptimizerState& state : optimizer->state()) states.push_back(std::move(state));
+  }
+  AddStates(stage.parameters(), states, StatePart(), &all);
   return all;
+}
+
+// Returns what of it is state now: between two rounds of local steps the parameters of replicas are
+// those of the model.
+std::vector<Remembered> RememberedOf(const LocalStage& stage) {
+  return RememberedOf(stage, stage.local() != nullptr && stage.local()->in_round());
 }
 
 std::vector<const Parameter*> PointersTo(const std::vector<Parameter>& tensors) {
@@ -85,29 +126,37 @@ Memory MemoryOf(const LocalStage::End& end, int replica) {
   return memory;
 }
 
+StatePart PartOf(const ReplicaAverager::Contributor& contributor) {
+  StatePart part;
+  part.set_cut(kReplicas);
+  part.set_gradient(true);
+  part.set_sender(true);
+  part.set_replica(static_cast<uint32_t>(contributor.replica));
+  part.set_piece(contributor.piece);
+  return part;
+}
+
 Memory MemoryOf(const ReplicaAverager::Contributor& contributor) {
   Memory memory;
   memory.spec = &contributor.encoder->spec();
-  memory.part.set_cut(kReplicas);
-  memory.part.set_gradient(true);
-  memory.part.set_sender(true);
-  memory.part.set_replica(static_cast<uint32_t>(contributor.replica));
-  memory.part.set_piece(contributor.piece);
+  memory.part = PartOf(contributor);
   memory.sender = &contributor.encoder->feedback();
   memory.level = &contributor.encoder->level();
   return memory;
 }
 
+// Returns what this stage remembers of the replicas that are carried here.
 std::vector<Memory> MemoriesOf(const LocalStage& stage) {
   std::vector<Memory> all;
+  const ReplicaRange carried = stage.spec().carried();
   for (const LocalStage::End& end : stage.ends()) {
-    for (int replica = 0; replica < stage.spec().replicas.count; ++replica) {
+    for (int replica = carried.first; replica < carried.end; ++replica) {
       all.push_back(MemoryOf(end, replica));
     }
   }
   if (stage.averager() == nullptr) return all;
   for (const auto& contributor : stage.averager()->contributors()) {
-    all.push_back(MemoryOf(contributor));
+    if (contributor.encoder != nullptr) all.push_back(MemoryOf(contributor));
   }
   return all;
 }
@@ -130,15 +179,36 @@ std::string PrefixOf(const StatePart& part) {
 }
 
 std::string Spelled(const StatePart& part) {
-  return part.tensors().empty() ? PrefixOf(part) : part.tensors();
+  if (part.tensors().empty()) return PrefixOf(part);
+  return part.has_replica() ? absl::StrCat(part.tensors(), " of replica ", part.replica())
+                            : part.tensors();
+}
+
+// Returns what this carrier of replicas copies: what is the same at all, the first does.
+std::vector<Remembered> CopiedOf(const LocalStage& stage) {
+  std::vector<Remembered> all = RememberedOf(stage);
+  const auto is_others = [&stage](const Remembered& one) {
+    return stage.spec().carrier > 0 && !one.part.has_replica();
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), is_others), all.end());
+  return all;
+}
+
+std::vector<const Parameter*> CopiedParameters(const LocalStage& stage) {
+  return stage.spec().carrier == 0 ? stage.parameters() : std::vector<const Parameter*>();
+}
+
+uint64_t TensorBytes(const LocalStage& stage) {
+  uint64_t bytes = 0;
+  for (const Parameter* one : CopiedParameters(stage)) bytes += one->value.bytes() + kHeaderBytes;
+  for (const Remembered& remembered : CopiedOf(stage)) {
+    for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
+  }
+  return bytes;
 }
 
 absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t available_bytes) {
-  uint64_t bytes = 0;
-  for (const Parameter* one : stage.parameters()) bytes += one->value.bytes() + kHeaderBytes;
-  for (const Remembered& remembered : RememberedOf(stage)) {
-    for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
-  }
+  uint64_t bytes = TensorBytes(stage);
   for (const Memory& memory : MemoriesOf(stage)) {
     if (!codec_state) break;
     for (const StoredTensor& part : CarriedBy(memory)) bytes += part.data.size() + kHeaderBytes;
@@ -152,10 +222,10 @@ absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t ava
       stage.spec().stage, bytes, available_bytes));
 }
 
-absl::StatusOr<StateFile> CopyTensors(const std::string& name,
+absl::StatusOr<StateFile> CopyTensors(StatePart part,
                                       const std::vector<const Parameter*>& tensors) {
   StateFile file;
-  file.part.set_tensors(name);
+  file.part = std::move(part);
   size_t bytes = 0;
   for (const Parameter* one : tensors) bytes += one->value.bytes() + kHeaderBytes;
   file.bytes.reserve(bytes);
@@ -164,6 +234,20 @@ absl::StatusOr<StateFile> CopyTensors(const std::string& name,
     return absl::OkStatus();
   }));
   return file;
+}
+
+absl::Status CopyAllTensors(const LocalStage& stage, std::vector<StateFile>* files) {
+  const std::vector<const Parameter*> parameters = CopiedParameters(stage);
+  if (!parameters.empty()) {
+    StatePart model;
+    model.set_tensors(kModelPart);
+    ASSIGN_OR_RETURN(files->emplace_back(), CopyTensors(model, parameters));
+  }
+  for (const Remembered& remembered : CopiedOf(stage)) {
+    ASSIGN_OR_RETURN(files->emplace_back(),
+                     CopyTensors(remembered.part, PointersTo(remembered.tensors)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StateFile> CopyMemory(const Memory& memory) {
@@ -211,6 +295,19 @@ absl::Status RestoreMemory(const Memory& memory, const StatePart& part, const st
   return part.has_level() ? RestoreLevel(part.level(), memory.level) : absl::OkStatus();
 }
 
+// Takes of what a peer remembers of its contributions the part by which they are decoded here;
+// null: they are not.
+absl::Status RestoreOfPeer(MessageDecoder* decoder, const StatePart& part,
+                           const std::string& file) {
+  if (decoder == nullptr) return absl::OkStatus();
+  Memory memory;
+  memory.spec = &decoder->spec();
+  memory.receiver = &decoder->feedback();
+  std::vector<StoredTensor> carried;
+  RETURN_IF_ERROR(ReadReceived(PrefixOf(part), file, memory.store(), &carried));
+  return carried.empty() ? absl::OkStatus() : RestoreCarry(memory, carried);
+}
+
 absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t available_bytes,
                         const Next& next) {
   std::string file;
@@ -224,27 +321,37 @@ absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t avail
   for (const Memory& memory : MemoriesOf(*stage)) {
     if (PrefixOf(memory.part) == PrefixOf(part)) return RestoreMemory(memory, part, file);
   }
+  if (part.has_piece() && stage->averager() != nullptr) {
+    for (const auto& contributor : stage->averager()->contributors()) {
+      if (PrefixOf(PartOf(contributor)) == PrefixOf(part)) {
+        return RestoreOfPeer(contributor.decoder, part, file);
+      }
+    }
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("stage ", stage->spec().stage, " has no such end of a cut"));
 }
 
-absl::Status RestoreRemembered(LocalStage* stage, const std::string& name, const Next& next) {
-  const std::vector<Remembered> all = RememberedOf(*stage);
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Remembered& one) { return one.name == name; });
+absl::Status RestoreRemembered(LocalStage* stage, const StatePart& part, const Next& next) {
+  const std::vector<Remembered> all = RememberedOf(*stage, /*with_models=*/true);
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Remembered& one) {
+    return Spelled(one.part) == Spelled(part);
+  });
   if (found == all.end()) {
     return absl::InvalidArgumentError("the optimizer remembers nothing of that name");
   }
   ParameterReader reader(PointersTo(found->tensors));
   for (std::string_view piece; next(&piece);) RETURN_IF_ERROR(reader.Append(piece));
-  return reader.Finish();
+  RETURN_IF_ERROR(reader.Finish());
+  if (part.tensors() == kReplicaModelPart) stage->local()->ValuesRestored();
+  return absl::OkStatus();
 }
 
 absl::Status Restore(LocalStage* stage, const StatePart& part, uint64_t available_bytes,
                      const Next& next) {
   if (part.tensors().empty()) return RestoreCut(stage, part, available_bytes, next);
   if (part.tensors() == kModelPart) return stage->ImportParameters(/*kept=*/{}, next);
-  return RestoreRemembered(stage, part.tensors(), next);
+  return RestoreRemembered(stage, part, next);
 }
 
 }  // namespace
@@ -253,11 +360,7 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
                                                  uint64_t available_bytes) {
   RETURN_IF_ERROR(CheckMemory(*stage, codec_state, available_bytes));
   std::vector<StateFile> files;
-  ASSIGN_OR_RETURN(files.emplace_back(), CopyTensors(kModelPart, stage->parameters()));
-  for (const Remembered& remembered : RememberedOf(*stage)) {
-    ASSIGN_OR_RETURN(files.emplace_back(),
-                     CopyTensors(remembered.name, PointersTo(remembered.tensors)));
-  }
+  RETURN_IF_ERROR(CopyAllTensors(*stage, &files));
   if (!codec_state) return files;
   for (const Memory& memory : MemoriesOf(*stage)) {
     if (IsEmpty(memory)) continue;
@@ -268,10 +371,7 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
 
 absl::Status RestoreState(LocalStage* stage, const StatePart& part, uint64_t step,
                           uint64_t available_bytes, const Next& next) {
-  const absl::Status status = Restore(stage, part, available_bytes, next);
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(Spelled(part), ": ", status.message()));
-  }
+  RETURN_IF_ERROR(Annotated(Restore(stage, part, available_bytes, next), Spelled(part)));
   for (Optimizer* optimizer : stage->optimizers()) optimizer->set_steps(static_cast<int64_t>(step));
   return absl::OkStatus();
 }

@@ -121,6 +121,43 @@ TEST(ResumedReplicasTest, GoOn) {
   }
 }
 
+// Step 10 ends a round with its epoch; the others lie within one.
+TEST(ResumedReplicasTest, LocalStepsGoOnWithinARound) {
+  for (const char* local :
+       {"count: 2, every: 3, contributions: {codec: topk, ratio: 0.1, feedback: ef}",
+        "count: 1, every: 7, outer: {name: sgd, lr: 0.5, momentum: 0.5}"}) {
+    SCOPED_TRACE(local);
+    ExpectResumedEqualsUninterrupted(
+        kImages, {"model.width=16", absl::StrCat("replicas={sync: local, ", local, "}")});
+  }
+  ExpectResumedEqualsUninterrupted(
+      kText, {"replicas={count: 2, sync: local, every: 3}",
+              "optimizer={name: muon, lr: 0.02, adamw_lr: 0.01, weight_decay: 0.1}",
+              "compression.bottleneck={kind: learned_subspace, width: 3, basis_rate: 1}"});
+  ExpectResumedEqualsUninterrupted(
+      kText, {"replicas={count: 2, sync: local, every: 3}", "pipeline.cuts=none"});
+}
+
+TEST(ResumedReplicasTest, WithinARoundReplicasHaveModelsOfTheirOwn) {
+  Stages stages(kImages, {"replicas={count: 2, sync: local, every: 2}"});
+  const auto names = [&] {
+    const State state = Copied(&stages);
+    std::vector<std::string> all;
+    for (const StateFile& file : state[0]) {
+      all.push_back(file.part.tensors());
+      if (file.part.has_replica()) absl::StrAppend(&all.back(), " ", file.part.replica());
+    }
+    return all;
+  };
+  stages.TrainSteps(1, 1, 1);
+  EXPECT_THAT(names(),
+              ElementsAreArray({"model", "momentum_buffer 0", "replica_model 0",
+                                "momentum_buffer 1", "replica_model 1", "outer_momentum_buffer"}));
+  stages.TrainSteps(1, 2, 2);
+  EXPECT_THAT(names(), ElementsAreArray({"model", "momentum_buffer 0", "momentum_buffer 1",
+                                         "outer_momentum_buffer"}));
+}
+
 class ResumedTest : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(ResumedTest, EveryFeedbackGoesOn) {

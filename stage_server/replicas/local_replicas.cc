@@ -1,0 +1,179 @@
+#include "stage_server/replicas/local_replicas.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/status.h"
+
+namespace thinwire {
+
+LocalReplicas::LocalReplicas(const LocalReplicasOptions& options, std::vector<Segment*> segments,
+                             std::vector<Optimizer*> inner)
+    : options_(options), segments_(std::move(segments)), inner_(std::move(inner)) {
+  for (Segment* segment : segments_) {
+    for (const Parameter& parameter : segment->parameters()) {
+      if (!parameter.follows) owned_.push_back(&parameter);
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(
+    const LocalReplicasOptions& options, std::vector<Segment*> segments,
+    std::vector<Optimizer*> inner) {
+  std::unique_ptr<LocalReplicas> made(
+      new LocalReplicas(options, std::move(segments), std::move(inner)));
+  for (const Parameter* parameter : made->owned_) {
+    ASSIGN_OR_RETURN(made->shared_.emplace_back(),
+                     Tensor::Allocate(options.device, DType::kF32, parameter->value.shape()));
+  }
+  for (int i = 0; i < options.carried.size(); ++i) RETURN_IF_ERROR(made->AddOwn());
+  ASSIGN_OR_RETURN(made->outer_, OuterOptimizer::New(options.replicas.outer, made->segments_,
+                                                     options.device, options.ops));
+  RETURN_IF_ERROR(made->Share());
+  return made;
+}
+
+absl::Status LocalReplicas::AddOwn() {
+  Own& own = own_.emplace_back();
+  for (const Tensor& shared : shared_) {
+    ASSIGN_OR_RETURN(own.values.emplace_back(),
+                     Tensor::Allocate(options_.device, DType::kF32, shared.shape()));
+  }
+  if (options_.carried.size() == 1) return absl::OkStatus();
+  own.inner = InnerHere();
+  for (OptimizerState& state : own.inner) {
+    const Tensor here = state.tensor;  // its values at the begin are everybody's
+    ASSIGN_OR_RETURN(state.tensor, Tensor::Allocate(options_.device, DType::kF32, here.shape()));
+    RETURN_IF_ERROR(Copy(here, state.tensor));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<OptimizerState> LocalReplicas::InnerHere() const {
+  std::vector<OptimizerState> all;
+  for (const Optimizer* optimizer : inner_) {
+    for (OptimizerState& state : optimizer->state()) all.push_back(std::move(state));
+  }
+  return all;
+}
+
+absl::Status LocalReplicas::Copy(const Tensor& from, const Tensor& to) const {
+  return ToStatus(options_.ops->Convert(from.view(), to.view()));
+}
+
+absl::Status LocalReplicas::Load(int replica, uint64_t step) {
+  for (Optimizer* optimizer : inner_) optimizer->set_steps(static_cast<int64_t>(step) - 1);
+  if (loaded_ == replica) return absl::OkStatus();
+  RETURN_IF_ERROR(Save());
+  const Own& own = OwnOf(replica);
+  if (in_round_) RETURN_IF_ERROR(LoadValues(own.values));  // else they are the shared ones
+  const std::vector<OptimizerState> here = InnerHere();
+  for (size_t i = 0; i < own.inner.size(); ++i) {
+    RETURN_IF_ERROR(Copy(own.inner[i].tensor, here[i].tensor));
+  }
+  loaded_ = replica;
+  in_round_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status LocalReplicas::Save() {
+  if (loaded_ == kShared) return absl::OkStatus();
+  const Own& own = OwnOf(loaded_);
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    RETURN_IF_ERROR(Copy(owned_[i]->value, own.values[i]));
+  }
+  const std::vector<OptimizerState> here = InnerHere();
+  for (size_t i = 0; i < own.inner.size(); ++i) {
+    RETURN_IF_ERROR(Copy(here[i].tensor, own.inner[i].tensor));
+  }
+  loaded_ = kShared;
+  return absl::OkStatus();
+}
+
+absl::Status LocalReplicas::LoadValues(const std::vector<Tensor>& values) {
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    RETURN_IF_ERROR(Copy(values[i], owned_[i]->value));
+  }
+  return ParametersChanged();
+}
+
+absl::Status LocalReplicas::ParametersChanged() const {
+  for (Segment* segment : segments_) RETURN_IF_ERROR(segment->ParametersChanged());
+  return absl::OkStatus();
+}
+
+absl::Status LocalReplicas::LoadShared() {
+  if (loaded_ == kShared) return absl::OkStatus();
+  RETURN_IF_ERROR(Save());
+  return LoadValues(shared_);
+}
+
+absl::Status LocalReplicas::LoadDifference(int replica) {
+  const Own& own = OwnOf(replica);
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    const Parameter& parameter = *owned_[i];
+    if (parameter.spec.trainable) {
+      RETURN_IF_ERROR(ToStatus(
+          options_.ops->Combine({1, Floats(shared_[i]), -1, Floats(own.values[i]),
+                                 Floats(parameter.gradient), parameter.value.elements()})));
+    } else {
+      RETURN_IF_ERROR(Copy(own.values[i], parameter.value));
+    }
+  }
+  ASSIGN_OR_RETURN(const double difference, Norm(/*of_gradients=*/true));
+  ASSIGN_OR_RETURN(const double shared, Norm(/*of_gradients=*/false));
+  if (shared > 0) drift_sum_ += difference / shared;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> LocalReplicas::Norm(bool of_gradients) const {
+  std::vector<FloatRange> ranges;
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    if (!owned_[i]->spec.trainable) continue;
+    const Tensor& values = of_gradients ? owned_[i]->gradient : shared_[i];
+    ranges.push_back({Floats(values), values.elements()});
+  }
+  std::vector<double> sums(ranges.size());
+  RETURN_IF_ERROR(ToStatus(options_.ops->SumsOfSquares(
+      ranges.data(), static_cast<int64_t>(ranges.size()), sums.data())));
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+}
+
+absl::Status LocalReplicas::Update() {
+  drift_ = std::exchange(drift_sum_, 0) / static_cast<double>(own_.size());
+  return outer_->Step(options_.replicas.count);
+}
+
+absl::Status LocalReplicas::Share() {
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    RETURN_IF_ERROR(Copy(owned_[i]->value, shared_[i]));
+    for (const Own& own : own_) RETURN_IF_ERROR(Copy(shared_[i], own.values[i]));
+  }
+  loaded_ = kShared;
+  in_round_ = false;
+  return ParametersChanged();
+}
+
+std::vector<Parameter> LocalReplicas::Values(int replica) const {
+  const Own& own = OwnOf(replica);
+  std::vector<Parameter> all;
+  const auto value_of = [&](const std::string& name) {
+    const auto found = std::find_if(owned_.begin(), owned_.end(),
+                                    [&](const Parameter* one) { return one->spec.name == name; });
+    return own.values[found - owned_.begin()];
+  };
+  for (Segment* segment : segments_) {
+    for (const Parameter& one : segment->parameters()) {
+      all.push_back({one.spec, value_of(one.follows ? one.spec.tied_to : one.spec.name), {}});
+    }
+  }
+  return all;
+}
+
+std::vector<OptimizerState> LocalReplicas::Inner(int replica) const {
+  return own_.size() == 1 ? InnerHere() : OwnOf(replica).inner;
+}
+
+}  // namespace thinwire

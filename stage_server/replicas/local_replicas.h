@@ -1,0 +1,105 @@
+// Replicas of a stage that train by themselves between exchanges: parameters, running statistics
+// and what the optimizer remembers of each, and the values that all had after the last exchange.
+//
+// The segments and their optimizers have the state of one replica at a time, whose turn it is.
+// State is copied in and out: devices record addresses, and layers keep packed copies of weights.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "config/replicas_spec.h"
+#include "nn/optimizer.h"
+#include "nn/segment/segment.h"
+#include "stage_server/replicas/outer_optimizer.h"
+
+namespace thinwire {
+
+struct LocalReplicasOptions {
+  ReplicasSpec replicas;
+  ReplicaRange carried;  // replicas that are here
+  Device* device = nullptr;
+  Ops* ops = nullptr;
+};
+
+// Not thread-safe, except for drift().
+class LocalReplicas {
+ public:
+  // Begins with the segments' values for all. The segments, and `inner`, an optimizer for each,
+  // outlive it, as all pointers of the options do.
+  static absl::StatusOr<std::unique_ptr<LocalReplicas>> New(const LocalReplicasOptions& options,
+                                                            std::vector<Segment*> segments,
+                                                            std::vector<Optimizer*> inner);
+
+  const ReplicaRange& carried() const { return options_.carried; }
+
+  // Gives the segments and their optimizers the state of a replica, which trains next. The
+  // optimizers count the step that it is going to take as `step`.
+  absl::Status Load(int replica, uint64_t step);
+  // Gives the segments the shared values, as everybody but training sees them.
+  absl::Status LoadShared();
+  // Sets the segments' gradients to shared minus the replica's values, and their running statistics
+  // to the replica's. Called for one replica after the other after LoadShared.
+  absl::Status LoadDifference(int replica);
+  // Ends a round: updates the parameters from the sum of all differences, which the gradients have.
+  // Running statistics stay as they are.
+  absl::Status Update();
+  // Makes the segments' values the shared ones, which all replicas then have.
+  absl::Status Share();
+
+  // Returns whether replicas may have other values than the shared ones, which are then part of the
+  // run's state.
+  bool in_round() const { return in_round_; }
+  // Return a replica's parameters and running statistics, and what its optimizer remembers, for
+  // checkpoints. They share memory with it. Called after LoadShared.
+  std::vector<Parameter> Values(int replica) const;
+  std::vector<OptimizerState> Inner(int replica) const;
+  std::vector<OptimizerState> Outer() const { return outer_->state(); }
+  // Says that values were restored.
+  void ValuesRestored() { in_round_ = true; }
+
+  // Returns |own - shared| / |shared| over the trainable parameters of the stage at the last
+  // exchange, the mean of the replicas here; 0 before it. Any thread.
+  double drift() const { return drift_; }
+
+ private:
+  static constexpr int kShared = -1;
+
+  // State of one replica while it does not train.
+  struct Own {
+    std::vector<Tensor> values;         // of owned_
+    std::vector<OptimizerState> inner;  // empty where only one replica is here
+  };
+
+  LocalReplicas(const LocalReplicasOptions& options, std::vector<Segment*> segments,
+                std::vector<Optimizer*> inner);
+  absl::Status AddOwn();
+  const Own& OwnOf(int replica) const {
+    return own_[static_cast<size_t>(replica - options_.carried.first)];
+  }
+  std::vector<OptimizerState> InnerHere() const;
+  absl::Status Copy(const Tensor& from, const Tensor& to) const;
+  // Copies the state of the replica that has it in the segments to its own memory.
+  absl::Status Save();
+  absl::Status LoadValues(const std::vector<Tensor>& values);
+  absl::Status ParametersChanged() const;
+  absl::StatusOr<double> Norm(bool of_gradients) const;
+
+  const LocalReplicasOptions options_;
+  const std::vector<Segment*> segments_;
+  const std::vector<Optimizer*> inner_;
+  std::vector<const Parameter*> owned_;  // all that have values of their own
+  std::vector<Tensor> shared_;           // values of owned_ after the last exchange
+  std::vector<Own> own_;                 // of options_.carried, in order
+  std::unique_ptr<OuterOptimizer> outer_;
+  int loaded_ = kShared;  // replica whose state the segments have
+  bool in_round_ = false;
+  double drift_sum_ = 0;  // of the replicas so far
+  std::atomic<double> drift_ = 0;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,134 @@
+#include "stage_server/replicas/local_replicas.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "nn/cpu/ops.h"
+#include "stage_server/replicas/fake_segment_testing.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A segment with an optimizer.
+struct Trained {
+  explicit Trained(Ops* ops) : segment({{1, 2}, {3}}) {
+    OptimizerSpec spec;
+    spec.kind = OptimizerKind::kAdamW;
+    optimizer = *NewOptimizer(spec, segment.parameters(), CpuDevice(), ops);
+  }
+  // Steps with a gradient that is the same in all elements.
+  void Step(float gradient) {
+    for (Parameter& parameter : segment.parameters()) {
+      for (float& one : parameter.gradient.floats()) one = gradient;
+    }
+    EXPECT_TRUE(optimizer->Step(/*lr=*/0.1).ok());
+  }
+  std::vector<float> values() {
+    std::vector<float> all;
+    for (const Parameter& parameter : segment.parameters()) {
+      const auto floats = parameter.value.floats();
+      all.insert(all.end(), floats.begin(), floats.end());
+    }
+    return all;
+  }
+
+  FakeSegment segment;
+  std::unique_ptr<Optimizer> optimizer;
+};
+
+class LocalReplicasTest : public ::testing::Test {
+ protected:
+  void Begin(const ReplicaRange& carried, const OuterSpec& outer) {
+    LocalReplicasOptions options;
+    options.replicas.count = carried.end;
+    options.replicas.sync = ReplicaSync::kLocal;
+    options.replicas.outer = outer;
+    options.carried = carried;
+    options.device = CpuDevice();
+    options.ops = ops_.get();
+    local_ = *LocalReplicas::New(options, {&here_.segment}, {here_.optimizer.get()});
+  }
+  void Train(int replica, uint64_t step, float gradient) {
+    EXPECT_TRUE(local_->Load(replica, step).ok());
+    here_.Step(gradient);
+  }
+  static std::vector<float> Floats(const std::vector<Parameter>& parameters) {
+    std::vector<float> all;
+    for (const Parameter& parameter : parameters) {
+      const auto floats = parameter.value.floats();
+      all.insert(all.end(), floats.begin(), floats.end());
+    }
+    return all;
+  }
+
+  const std::unique_ptr<Ops> ops_ = NewCpuOps(/*threads=*/1);
+  Trained here_{ops_.get()};
+  std::unique_ptr<LocalReplicas> local_;
+};
+
+TEST_F(LocalReplicasTest, EachTrainsAsIfItWereAlone) {
+  Begin({0, 2}, DefaultOuter(OuterKind::kSgd));
+  Trained first(ops_.get()), second(ops_.get());
+  uint64_t step = 0;
+  for (const float gradient : {1.0f, -0.5f, 3.0f}) {
+    ++step;
+    Train(0, step, gradient);
+    Train(1, step, -gradient * gradient);
+    first.Step(gradient);
+    second.Step(-gradient * gradient);
+  }
+  ASSERT_TRUE(local_->LoadShared().ok());
+  EXPECT_THAT(here_.values(), ElementsAre(1, 2, 3));
+  EXPECT_TRUE(local_->in_round());
+  EXPECT_EQ(Floats(local_->Values(0)), first.values());
+  EXPECT_EQ(Floats(local_->Values(1)), second.values());
+  EXPECT_NE(first.values(), second.values());
+}
+
+TEST_F(LocalReplicasTest, ARoundEndsAtTheMeanWithWhatOptimizersRemember) {
+  Begin({0, 2}, DefaultOuter(OuterKind::kSgd));
+  Train(0, 1, 1);
+  Train(1, 1, -1);
+  ASSERT_TRUE(local_->LoadShared().ok());
+  std::vector<float> sum(3);
+  for (const int replica : {0, 1}) {
+    ASSERT_TRUE(local_->LoadDifference(replica).ok());
+    size_t i = 0;
+    for (const Parameter& parameter : here_.segment.parameters()) {
+      for (const float difference : parameter.gradient.floats()) sum[i++] += difference;
+    }
+  }
+  size_t i = 0;
+  for (Parameter& parameter : here_.segment.parameters()) {
+    for (float& gradient : parameter.gradient.floats()) gradient = sum[i++];
+  }
+  ASSERT_TRUE(local_->Update().ok());
+  ASSERT_TRUE(local_->Share().ok());
+  EXPECT_FALSE(local_->in_round());
+  // AdamW's first steps are 0.1 up and down.
+  EXPECT_THAT(here_.values(), ElementsAre(1, 2, 3));
+  EXPECT_NEAR(local_->drift(), 0.1 * std::sqrt(3 / 14.0), 1e-6);
+  EXPECT_EQ(Floats(local_->Values(1)), here_.values());
+  EXPECT_NE(local_->Inner(0)[0].tensor.floats()[0], local_->Inner(1)[0].tensor.floats()[0]);
+}
+
+TEST_F(LocalReplicasTest, AReplicaThatIsHereAloneKeepsItsOptimizer) {
+  Begin({2, 3}, DefaultOuter(OuterKind::kSgd));
+  Trained alone(ops_.get());
+  for (uint64_t step = 1; step <= 2; ++step) {
+    Train(2, step, 1);
+    ASSERT_TRUE(local_->LoadShared().ok());  // as between two calls of training
+    alone.Step(1);
+  }
+  EXPECT_EQ(Floats(local_->Values(2)), alone.values());
+  EXPECT_THAT(here_.values(), ElementsAre(1, 2, 3));
+}
+
+}  // namespace
+}  // namespace thinwire
