@@ -34,9 +34,13 @@ std::vector<ParameterSpec> TrainedOf(const Partition& partition, int segment) {
 // Costs of the pieces of an experiment.
 class PieceCosts {
  public:
-  PieceCosts(const Experiment& experiment, uint64_t last_step, std::string tied,
-             const Speeds& speeds)
-      : experiment_(experiment), last_step_(last_step), tied_(std::move(tied)), speeds_(speeds) {}
+  PieceCosts(const Experiment& experiment, int64_t digest_every, uint64_t last_step,
+             std::string tied, const Speeds& speeds)
+      : experiment_(experiment),
+        digest_every_(digest_every),
+        last_step_(last_step),
+        tied_(std::move(tied)),
+        speeds_(speeds) {}
 
   // Returns the cost of a message of the last step, where its header takes the most bytes.
   absl::StatusOr<MessageCost> Of(const OwnedPiece& piece, Phase phase,
@@ -57,12 +61,15 @@ class PieceCosts {
       feedback = does.feedback;
     }
     if (feedback.digest_every == 1) header.state_digest = 1;
+    const bool has_digest = phase == PHASE_CONTRIBUTION && digest_every_ > 0;
+    if (has_digest && !piece.to_all) header.sample_digest = 1;
     return CostOf(header, feedback,
                   SpeedOf({kReplicas, true, CodecText(codec), feedback.ToString()}, speeds_));
   }
 
  private:
   const Experiment& experiment_;
+  const int64_t digest_every_;
   const uint64_t last_step_;
   const std::string tied_;
   const Speeds& speeds_;
@@ -132,7 +139,8 @@ absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int 
   ASSIGN_OR_RETURN(const uint64_t last_step, TrainingSteps(experiment));
   if (exactly) replicas.contributions = replicas.average = DirectionSpec();
   const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
-  const PieceCosts costs(experiment, last_step, tied ? tied->name : "", speeds);
+  const PieceCosts costs(experiment, replicas.digest_every, last_step, tied ? tied->name : "",
+                         speeds);
   ExchangeCosts all;
   Exchange& exchange = all.exchange;
   for (int replica = 1; replica < replicas.count; ++replica) {

@@ -133,7 +133,7 @@ TEST(LayoutsTest, ReplicasArePlannedAsTheyStandInAFile) {
   const Plan plan = *MakePlan(alone, At(100e6), SpeedsOf(alone));
   EXPECT_NEAR(row.step_seconds(), plan.steps[0].seconds(), 1e-4 * row.step_seconds());
   EXPECT_EQ(row.microbatches(), 3u);
-  EXPECT_EQ(row.machine_wire_bytes(), static_cast<uint64_t>(MachineWireBytes(plan, 1)));
+  EXPECT_EQ(row.machine_wire_bytes(), static_cast<uint64_t>(MachineWireBytes(plan)));
 }
 
 TEST(LayoutsTest, RareExchangesSendLessAndTakeMemory) {

@@ -97,7 +97,7 @@ absl::StatusOr<StepTimes::SharedStep> StepTimes::SharedStepAt(double bits_per_se
   ASSIGN_OR_RETURN(const Makespan without, StepAt(bits_per_second, coded_of, passes_.exchange));
   step.exchange_seconds = ExchangeSeconds(with);
   step.exposed_seconds = std::max(0.0, with.seconds - without.seconds);
-  step.seconds = without.seconds + step.exposed_seconds / step_.plan.exchange.every;
+  step.seconds = without.seconds + step_.plan.exchange.per_step * step.exposed_seconds;
   step.bubble_ratio = 1 - (1 - without.bubble_ratio) * without.seconds / step.seconds;
   return step;
 }
