@@ -65,8 +65,8 @@ absl::StatusOr<std::vector<Tried>> CodecsToTry(const Experiment& experiment,
   RETURN_IF_ERROR(SetTried(all.front(), &exact));
   RETURN_IF_ERROR(Resolve(&exact));
   all.front().is_own = Differences(experiment, exact).empty();
-  if (!all.front().is_own)
-    all.insert(all.begin(), Tried{kOfTheFile, std::nullopt, /*is_own=*/true});
+  if (all.front().is_own) return all;
+  all.insert(all.begin(), Tried{kOfTheFile, std::nullopt, /*is_own=*/true});
   return all;
 }
 
