@@ -102,8 +102,13 @@ Choice Replicas() {
   Choice choice{
       "sync", Name(ReplicasSpec().sync), {"count", "exchange", "contributions", "average"}, {}};
   choice.alternatives.push_back({Name(ReplicaSync::kStep), {}, {}});
-  choice.alternatives.push_back(
-      {Name(ReplicaSync::kLocal), {{"every", ""}, {"outer", ""}}, {"every"}});
+  choice.alternatives.push_back({Name(ReplicaSync::kLocal),
+                                 {{"every", ""},
+                                  {"outer", ""},
+                                  {"fragments", "1", true},
+                                  {"overlap", "0", true},
+                                  {"mix", ""}},
+                                 {"every"}});
   return choice;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -46,5 +47,11 @@ struct Piece {
 // parameters together are one piece, the last, which is not coded. Nor are bases, whose rows have
 // to stay orthonormal. A copy of a tied weight is divided and named as its original.
 std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters);
+
+// Deals the parameters of a model that PiecesOf cuts to fragments, each to that which has the
+// fewest elements so far, and returns the fragment by name. All others are in fragment 0 and have
+// no entry, and so are those that a basis constrains. A copy of a tied weight is where its original
+// is.
+std::map<std::string, int> FragmentsOf(const std::vector<ParameterSpec>& parameters, int fragments);
 
 }  // namespace thinwire

@@ -76,6 +76,9 @@ absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
     PieceMemory memory(std::move(piece), trained, options_.device, options_.ops);
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
     exchanged.number = PieceNumber(segment.number, pieces_.size() - 1 - first);
+    const Piece& made = exchanged.memory.piece();
+    const auto fragment = options_.fragments.find(specs[made.parts.front().parameter].name);
+    if (made.coded && fragment != options_.fragments.end()) exchanged.fragment = fragment->second;
   }
   DealOwners(segment.number, first);
   for (size_t i = first; i < pieces_.size(); ++i) RETURN_IF_ERROR(AddCoders(&pieces_[i]));
@@ -212,8 +215,12 @@ MessageEncoder::Outgoing ReplicaAverager::OutgoingOf(const ExchangeStep& step, P
 }
 
 absl::Status ReplicaAverager::Contribute(const ExchangeStep& step, int replica) {
-  for (Exchanged& piece : pieces_) RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
-  return replica < step.with_samples ? ContributeStatistics(step, replica) : absl::OkStatus();
+  for (Exchanged& piece : pieces_) {
+    if (piece.fragment != step.fragment) continue;
+    RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
+  }
+  const bool has_statistics = step.fragment == 0 && replica < step.with_samples;
+  return has_statistics ? ContributeStatistics(step, replica) : absl::OkStatus();
 }
 
 absl::Status ReplicaAverager::ContributePiece(const ExchangeStep& step, int replica,
@@ -291,13 +298,13 @@ absl::Status ReplicaAverager::Finish(const ExchangeStep& step) {
   // First what others wait for.
   for (const bool here : {true, false}) {
     for (Exchanged& piece : pieces_) {
-      if (AddsHere(piece) != here) continue;
+      if (piece.fragment != step.fragment || AddsHere(piece) != here) continue;
       if (here) RETURN_IF_ERROR(AddUp(step, &piece));
       ASSIGN_OR_RETURN(const Tensor sum, SumOf(step, &piece));
       RETURN_IF_ERROR(piece.memory.Scatter(sum));
     }
   }
-  return FinishStatistics(step);
+  return step.fragment == 0 ? FinishStatistics(step) : absl::OkStatus();
 }
 
 absl::Status ReplicaAverager::AddUp(const ExchangeStep& step, Exchanged* piece) {
