@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/annotated.h"
 
 namespace thinwire {
 
@@ -48,10 +49,7 @@ absl::StatusOr<DeviceDecision> DecideDevice(const DeviceChoice& choice,
       break;
   }
   const std::string device = absl::StrCat("device ", ToString(choice));
-  if (!devices.ok()) {
-    return absl::Status(devices.status().code(),
-                        absl::StrCat(device, ": ", devices.status().message()));
-  }
+  if (!devices.ok()) return Annotated(devices.status(), device);
   if (count == 0) {
     return absl::FailedPreconditionError(absl::StrCat(device, ": there is no CUDA device"));
   }

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/layout.h"
 
 namespace thinwire {
 namespace {
@@ -51,9 +52,14 @@ absl::Status CheckValues(const CodecSpec& spec) {
     RETURN_IF_ERROR(CheckRounding(spec));
     return CheckBits(spec);
   }
-  if (spec.group == 0) return absl::OkStatus();
+  if (spec.values == Values::kMeans) {
+    if (spec.bits >= 1 && spec.bits <= kMostMeansBits) return absl::OkStatus();
+    return Refuse(spec, "bits is ", spec.bits, ", want 1 to ", kMostMeansBits,
+                  " with values means");
+  }
+  if (spec.group == 0 || spec.scope == Scope::kGroup) return absl::OkStatus();
   return Refuse(spec, "group is ", spec.group, " with values ", Name(spec.values),
-                ", want it with values uniform only");
+                ", want it with values uniform or means only");
 }
 
 absl::Status CheckKept(const CodecSpec& spec) {
@@ -66,9 +72,6 @@ absl::Status CheckKept(const CodecSpec& spec) {
   }
   if (spec.count == Count::kPaper1 && spec.k > 0) {
     return Refuse(spec, "count paper1 with k ", spec.k, ", want a ratio");
-  }
-  if (spec.scope == Scope::kGroup) {
-    return Refuse(spec, "scope is group, want one of tensor, sample, channel, token");
   }
   return CheckValues(spec);
 }
@@ -145,16 +148,27 @@ absl::Status CheckTopK(const CodecSpec& spec) {
                   spec.indices == Indices::kShared ? "indices shared" : "support received_nonzero",
                   ", want none");
   }
-  if (spec.indices == Indices::kOwn) return CheckKept(spec);
+  if (spec.indices == Indices::kOwn) {
+    if (spec.scope == Scope::kGroup && spec.group == 0) {
+      return Refuse(spec, "group is 0 with scope group, want a number of elements");
+    }
+    return CheckKept(spec);
+  }
   if (spec.ratio > 0 || spec.k > 0 || spec.support != Support::kAll) {
     return Refuse(spec, "ratio is ", spec.ratio, ", k is ", spec.k, ", support is ",
                   Name(spec.support), " with indices shared, want none of them set");
+  }
+  if (spec.values == Values::kMeans) {
+    return Refuse(spec, "values is means with indices shared, want fp32, fp16, bf16 or uniform");
   }
   return CheckValues(spec);
 }
 
 absl::Status CheckRandomK(const CodecSpec& spec) {
   RETURN_IF_ERROR(CheckNoPad(spec));
+  if (spec.scope == Scope::kGroup) {
+    return Refuse(spec, "scope is group, want one of tensor, sample, channel, token");
+  }
   return CheckKept(spec);
 }
 

@@ -19,8 +19,10 @@ bool IsByRows(const CodecSpec& spec, int64_t width) {
   return spec.scope == Scope::kToken || (spec.scope == Scope::kGroup && Divides(spec.group, width));
 }
 
-// True unless kept values share ranges across rows.
-bool IsByValues(const CodecSpec& spec) { return spec.values != Values::kUniform; }
+// True unless kept values share ranges or means across rows.
+bool IsByValues(const CodecSpec& spec) {
+  return spec.values != Values::kUniform && spec.values != Values::kMeans;
+}
 
 bool CastIsCausal(const CodecSpec&, int64_t) { return true; }
 
@@ -147,7 +149,7 @@ constexpr CodecRow Kept(CodecKind kind, const char* name, const char* descriptio
 constexpr CodecRow TopK() {
   CodecRow row =
       Kept(CodecKind::kTopK, "topk", "the K entries of largest magnitude, and where they stood");
-  row.parameters |= CodecRow::kIndices | CodecRow::kPad;
+  row.parameters |= CodecRow::kIndices | CodecRow::kPad | CodecRow::kGroup;
   row.check = CheckTopK;
   row.max_payload_bytes = BytesOfScopes<EntriesMaxPayloadBytes>;
   return row;

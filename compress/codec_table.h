@@ -31,7 +31,7 @@ struct CodecRow {
     kReconstruction = 1u << 10,
     kHadamard = 1u << 11,   // rotation, rotation_block
     kPrincipal = 1u << 12,  // rotation, rotation_every
-    kValues = 1u << 13,     // values, and what values uniform have
+    kValues = 1u << 13,     // values, and what values uniform and means have
     kFormat = 1u << 14,
     kBlock = 1u << 15,
     kRank = 1u << 16,  // rank, per_sample

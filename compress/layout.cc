@@ -143,7 +143,9 @@ int64_t MostEntriesOfScope(const CodecSpec& spec, int64_t n) {
 }
 
 int64_t MostEntries(const CodecSpec& spec, const Scopes& scopes) {
-  return MostEntriesOfScope(spec, scopes.elements) * scopes.count;
+  if (scopes.count == 0) return 0;
+  return MostEntriesOfScope(spec, scopes.elements) * (scopes.count - 1) +
+         MostEntriesOfScope(spec, scopes.of_last());
 }
 
 size_t EntriesMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes) {
@@ -173,9 +175,17 @@ size_t ValueBytes(const CodecSpec& spec, int64_t n) {
       const CodecSpec uniform = CodecOfValues(spec);
       return UniformPayloadBytes(uniform, ScopesOf(Shape({n}), uniform.scope, uniform.group));
     }
+    case Values::kMeans:
+      return MeansHeaderBytes(spec, n) + BytesOfBits(uint64_t{spec.bits} * n);
   }
   assert(false);
   return 0;
+}
+
+size_t MeansHeaderBytes(const CodecSpec& spec, int64_t n) {
+  if (n == 0) return 0;
+  const int64_t groups = spec.group > 0 ? (n + spec.group - 1) / spec.group : 1;
+  return 4 * static_cast<size_t>(groups) * CellsOf(spec.bits);
 }
 
 CodecSpec CodecOfValues(const CodecSpec& spec) {
@@ -197,6 +207,9 @@ CodecSpec CodecOfValues(const CodecSpec& spec) {
       codec.range = spec.range;
       codec.rounding = spec.rounding;
       codec.zero = spec.zero;
+      break;
+    case Values::kMeans:
+      assert(false);
       break;
   }
   return codec;

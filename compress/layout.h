@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/host_device.h"
 #include "compress/spec.h"
 #include "tensor/tensor.h"
 
@@ -19,6 +20,9 @@ struct Scopes {
   int64_t count = 0;     // scopes; 0 for an empty tensor
   int64_t elements = 0;  // per scope
   bool strided = false;
+
+  // Returns the elements of the last scope; 0 if there is none.
+  int64_t of_last() const { return strided ? elements : total - (count - 1) * elements; }
 };
 Shape ShapeOf(const TensorView& x);
 Scopes ScopesOf(const Shape& shape, Scope scope, uint32_t group);
@@ -83,8 +87,16 @@ size_t RandomKMaxPayloadBytes(const CodecSpec& spec, const Scopes& scopes);
 // For topk, threshold and randomk: returns the bytes of n kept values, without an exponent before
 // them.
 size_t ValueBytes(const CodecSpec& spec, int64_t n);
-// Returns the codec that sends a flat tensor as `spec` sends its kept values.
+// Returns the codec that sends a flat tensor as `spec` sends its kept values. Requires values other
+// than means, which no codec of flat tensors has.
 CodecSpec CodecOfValues(const CodecSpec& spec);
+
+// Sizes for values means: each group of kept values has an fp32 mean for each cell of magnitudes
+// before its values' codes.
+constexpr uint32_t kMostMeansBits = 4;
+constexpr int kMostCells = 1 << (kMostMeansBits - 1);
+HOST_DEVICE constexpr int CellsOf(uint32_t bits) { return 1 << (bits - 1); }
+size_t MeansHeaderBytes(const CodecSpec& spec, int64_t n);
 
 // For the casts: returns the element type in which `spec` (none, fp16 or bf16) sends a tensor. fp16
 // has its pre-scale exponent (i16) in front.

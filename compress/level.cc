@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "compress/codec_table.h"
 
@@ -31,9 +32,7 @@ absl::Status CheckRange(LevelField of, const char* field, double level) {
 
 absl::Status CheckOne(const CodecSpec& codec, const char* field, double level) {
   RETURN_IF_ERROR(CheckRange(FieldOf(codec), field, level));
-  const absl::Status status = CheckSpec(AtLevel(codec, level));
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat("level.", field, ": ", status.message()));
+  return Annotated(CheckSpec(AtLevel(codec, level)), absl::StrCat("level.", field));
 }
 
 }  // namespace

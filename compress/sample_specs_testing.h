@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -47,11 +48,18 @@ std::vector<T> SampleValues(const std::string& name) {
   return values;
 }
 
-// Gives those parameters that came to matter and cannot be 0 a value.
-inline void FillIn(CodecSpec* spec) {
-  VisitParameters(*spec, [](const char* name, auto& value, const auto& use) {
+// Returns the names of the parameters that matter.
+inline std::set<std::string> Mattering(const CodecSpec& spec) {
+  std::set<std::string> names;
+  VisitParameters(spec, [&](const char* name, const auto&, const auto&) { names.insert(name); });
+  return names;
+}
+
+// Gives those parameters that came to matter, all but `known`, a value.
+inline void FillIn(const std::set<std::string>& known, CodecSpec* spec) {
+  VisitParameters(*spec, [&](const char* name, auto& value, const auto& use) {
     using T = std::decay_t<decltype(value)>;
-    if (value != T{} || use.presence == Presence::kOptional) return;
+    if (known.count(name) > 0) return;
     value = use.fallback;
     const std::vector<T> samples = SampleValues<T>(name);
     if (use.presence == Presence::kRequired && !samples.empty()) value = samples.front();
@@ -78,8 +86,9 @@ inline CodecSpec Cleaned(const CodecSpec& spec) {
 
 template <typename T>
 CodecSpec With(CodecSpec spec, std::string_view name, T value) {
+  const std::set<std::string> known = Mattering(spec);
   Set(name, value, &spec);
-  FillIn(&spec);
+  FillIn(known, &spec);
   return Cleaned(spec);
 }
 
@@ -102,7 +111,7 @@ inline std::vector<CodecSpec> Variations(const CodecSpec& spec) {
 // library.
 inline std::vector<CodecSpec> SampleSpecs(const CodecRow& row) {
   CodecSpec spec = DefaultSpec(row.value);
-  FillIn(&spec);
+  FillIn({}, &spec);
   std::vector<CodecSpec> samples = Variations(spec);
   if (CheckSpec(spec).ok()) return samples;
   for (const CodecSpec& near : std::vector<CodecSpec>(samples)) {

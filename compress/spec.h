@@ -90,6 +90,7 @@ enum class Values : uint8_t {
   kBF16 = 2,
   kF16 = 3,
   kUniform = 4,  // bits, range, rounding, zero, group as for codec uniform; range over all values
+  kMeans = 5,    // a sign and one of 2^(bits - 1) cells of magnitudes, decoded at the cell's mean
 };
 
 // Source of the places of topk's kept entries, for gradients.
@@ -122,10 +123,12 @@ constexpr double kLeastRate = 0x1p-5, kMostRate = 0x1p4;
 struct CodecSpec {
   CodecKind kind = CodecKind::kNone;
   Scope scope = Scope::kTensor;
-  uint32_t group = 0;  // elements of Scope::kGroup; or kept values per range (0: all of them)
+  // Elements of Scope::kGroup; or kept values that share a range or means (0: all of them).
+  uint32_t group = 0;
 
-  // For uniform and, except the rotation, for Values::kUniform. ecsq has the rotation too.
-  uint32_t bits = 8;  // 1 to 8
+  // For uniform and, except the rotation, for Values::kUniform. ecsq has the rotation too, and
+  // Values::kMeans the bits.
+  uint32_t bits = 8;  // 1 to 8; Values::kMeans: 1 to 4
   Range range = Range::kMinMax;
   Rounding rounding = Rounding::kNearest;
   Zero zero = Zero::kFree;

@@ -28,7 +28,8 @@ constexpr Named<Pad> kPadNames[] = {{Pad::kNone, "none"}, {Pad::kExactK, "exact_
 constexpr Named<Values> kValuesNames[] = {{Values::kF32, "fp32"},
                                           {Values::kBF16, "bf16"},
                                           {Values::kF16, "fp16"},
-                                          {Values::kUniform, "uniform"}};
+                                          {Values::kUniform, "uniform"},
+                                          {Values::kMeans, "means"}};
 constexpr Named<Indices> kIndicesNames[] = {{Indices::kOwn, "own"}, {Indices::kShared, "shared"}};
 constexpr Named<Support> kSupportNames[] = {{Support::kAll, "all"},
                                             {Support::kReceivedNonzero, "received_nonzero"}};

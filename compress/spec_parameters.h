@@ -43,17 +43,29 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
     with(spec.range == Range::kMinMax, "range min_max",
          [&] { show("zero", &CodecSpec::zero, kSpelled); });
   };
+  const CodecRow& row = CodecRowOf(spec.kind);
+  // A group of elements, where there is one, is the group of values too.
+  const bool has_groups = row.has(CodecRow::kGroup);
+  const auto is_by_group = [&] {
+    return has_groups && spec.indices == Indices::kOwn && spec.scope == Scope::kGroup;
+  };
   const auto values = [&] {
     show("values", &CodecSpec::values, kSpelled);
-    with(spec.values == Values::kUniform, "values uniform", [&] {
-      show("bits", &CodecSpec::bits, kSpelled);
+    const bool is_uniform = spec.values == Values::kUniform;
+    const bool is_means = spec.values == Values::kMeans;
+    const bool is_coded = is_uniform || is_means;
+    const char* const coded = "values uniform or means";
+    with(is_coded, coded,
+         [&] { show_or("bits", &CodecSpec::bits, kSpelled, is_means ? 2u : CodecSpec().bits); });
+    with(is_uniform, "values uniform", [&] {
       show("range", &CodecSpec::range, kSpelled);
       show("rounding", &CodecSpec::rounding, kSpelled);
       zero();
-      show("group", &CodecSpec::group, kOptional);
     });
+    if (is_by_group()) return;
+    with(is_coded, has_groups ? "scope group, or values uniform or means" : coded,
+         [&] { show("group", &CodecSpec::group, kOptional); });
   };
-  const CodecRow& row = CodecRowOf(spec.kind);
   if (row.has(CodecRow::kIndices)) show("indices", &CodecSpec::indices, kOptional);
   const bool is_own = spec.indices == Indices::kOwn;
   if (row.has(CodecRow::kStep)) {
@@ -77,9 +89,8 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
     if (row.has(CodecRow::kKept)) show("count", &CodecSpec::count, kWritten);
     if (row.has(CodecRow::kPad)) show("pad", &CodecSpec::pad, kWritten);
   });
-  if (row.has(CodecRow::kGroup)) {
-    with(spec.scope == Scope::kGroup, "scope group",
-         [&] { show("group", &CodecSpec::group, kRequired); });
+  if (is_by_group() || (has_groups && !row.has(CodecRow::kValues))) {
+    with(is_by_group(), "scope group", [&] { show("group", &CodecSpec::group, kRequired); });
   }
   if (row.has(CodecRow::kUnbiased)) show("unbiased", &CodecSpec::unbiased, kOptional);
   if (row.has(CodecRow::kRounding)) show("rounding", &CodecSpec::rounding, kSpelled);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compress/spec_parameters.h"
@@ -63,8 +64,7 @@ absl::Status Take(const char* name, Parameters* given, T* to) {
     if (it->first != name) continue;
     const absl::Status status = Parse(it->second, to);
     given->erase(it);
-    if (status.ok()) return status;
-    return absl::InvalidArgumentError(absl::StrCat(name, ": ", status.message()));
+    return Annotated(status, name);
   }
   return absl::OkStatus();
 }
@@ -99,10 +99,9 @@ absl::StatusOr<CodecSpec> ParseCodec(const std::string& text) {
   }
   CodecSpec spec;
   RETURN_IF_ERROR(FromName(std::string(name), &spec.kind));
-  absl::StatusOr<Parameters> given = Split(inside);
-  const absl::Status status = given.ok() ? Fill(*std::move(given), &spec) : given.status();
-  if (status.ok()) return spec;
-  return absl::InvalidArgumentError(absl::StrCat(text, ": ", status.message()));
+  ASSIGN_OR_RETURN(Parameters given, Annotated(Split(inside), text));
+  RETURN_IF_ERROR(Annotated(Fill(std::move(given), &spec), text));
+  return spec;
 }
 
 }  // namespace thinwire

@@ -99,8 +99,10 @@ Choice Models() {
 }
 
 Choice Replicas() {
-  Choice choice{
-      "sync", Name(ReplicasSpec().sync), {"count", "exchange", "contributions", "average"}, {}};
+  Choice choice{"sync",
+                Name(ReplicasSpec().sync),
+                {"count", "exchange", "contributions", "average", "digest_every"},
+                {}};
   choice.alternatives.push_back({Name(ReplicaSync::kStep), {}, {}});
   choice.alternatives.push_back({Name(ReplicaSync::kLocal),
                                  {{"every", ""},

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "backend/device_choice.h"
+#include "base/annotated.h"
 #include "base/status.h"
 
 namespace thinwire {
@@ -17,11 +18,9 @@ absl::Status ResolveDevices(Experiment* experiment) {
   }
   for (int i = 0; i < devices; ++i) {
     const std::string field = devices == 1 ? "device" : absl::StrCat("device[", i, "]");
-    const absl::StatusOr<DeviceChoice> choice = ParseDeviceChoice(experiment->device(i));
-    if (!choice.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(field, ": ", choice.status().message()));
-    }
-    if (choice->kind == DeviceChoice::Kind::kCpu && experiment->precision() == "tf32") {
+    ASSIGN_OR_RETURN(const DeviceChoice choice,
+                     Annotated(ParseDeviceChoice(experiment->device(i)), field));
+    if (choice.kind == DeviceChoice::Kind::kCpu && experiment->precision() == "tf32") {
       return absl::InvalidArgumentError(absl::StrCat(
           field, ": cpu with precision tf32, which only GPUs have, want fp32 or bf16"));
     }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/enum_names.h"
 #include "base/status.h"
 #include "config/checks.h"
@@ -30,8 +31,7 @@ absl::Status CheckGradientOnly(const std::string& path, const DirectionConfig& d
 absl::Status ResolveFeedback(const std::string& path, bool gradient, DirectionConfig* direction) {
   FeedbackConfig* feedback = direction->mutable_feedback();
   RETURN_IF_ERROR(ResolveChoice(path + ".feedback", feedback));
-  const absl::Status status = FeedbackFrom(*feedback, gradient).status();
-  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message()));
+  RETURN_IF_ERROR(Annotated(FeedbackFrom(*feedback, gradient).status(), path));
   if (feedback->kind() != Name(FeedbackKind::kNone) &&
       direction->codec() == Name(CodecSpec().kind)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ".feedback: ", feedback->kind(),

@@ -112,7 +112,7 @@ TEST(ExperimentTest, AnOverriddenParameterKeepsTheOthers) {
 
 TEST(ExperimentTest, AParameterOfAnotherCodecIsAnErrorInAnOverrideToo) {
   EXPECT_THAT(std::string(With({"compression.activations.bits=4"}).status().message()),
-              HasSubstr("compression.activations.bits: 4, want values uniform with it"));
+              HasSubstr("compression.activations.bits: 4, want values uniform or means with it"));
 }
 
 TEST(ExperimentTest, AnOverrideThatSilencesAFieldOfTheFileDropsIt) {

@@ -76,6 +76,9 @@ struct ReplicasSpec {
   int fragments = 1;    // of the parameters, which are exchanged in turn
   int64_t overlap = 0;  // steps between an exchange and the use of its result
   double mix = 0;       // share of a replica's own values then
+  // Digests of the parameters are compared every n-th step, or with kLocal at every exchange; 0:
+  // never.
+  int64_t digest_every = 100;
 
   bool trains_locally() const { return sync == ReplicaSync::kLocal; }
 };

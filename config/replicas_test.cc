@@ -38,7 +38,9 @@ TEST(ReplicasConfigTest, DefaultsAreFilledIn) {
   EXPECT_EQ(e.replicas().contributions().rate().bits(), 2);
   EXPECT_EQ(e.replicas().contributions().feedback().key(), "slot");
   EXPECT_EQ(e.replicas().average().codec(), "none");
+  EXPECT_EQ(e.replicas().digest_every(), 100u);
   const ReplicasSpec spec = *ReplicasFrom(e);
+  EXPECT_EQ(spec.digest_every, 100);
   EXPECT_EQ(spec.count, 4);
   EXPECT_EQ(spec.exchange, ReplicaExchange::kReduce);
   EXPECT_EQ(spec.contributions.codec.kind, CodecKind::kEcsq);

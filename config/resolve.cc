@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/enum_names.h"
 #include "base/status.h"
 #include "config/checks.h"
@@ -144,12 +145,9 @@ absl::Status ResolveCuts(Experiment* e) {
     if (count == 0) {
       pipeline->add_cuts(kEmptyList);
     } else {
-      absl::StatusOr<std::vector<Cut>> cuts = BalancedCuts(model, count, kFlopsPerByte);
-      if (!cuts.ok()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("pipeline.cuts: auto: ", cuts.status().message()));
-      }
-      for (const Cut& cut : *cuts) pipeline->add_cuts(cut.name);
+      ASSIGN_OR_RETURN(const std::vector<Cut> cuts,
+                       Annotated(BalancedCuts(model, count, kFlopsPerByte), "pipeline.cuts: auto"));
+      for (const Cut& cut : cuts) pipeline->add_cuts(cut.name);
     }
   }
   const int num_cuts = IsUncut(*pipeline) ? 0 : pipeline->cuts_size();

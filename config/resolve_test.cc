@@ -256,7 +256,7 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"compression.activations={codec: topk, ratio: 0.1, k: 4}",
        "compression.activations: topk: ratio is 0.1 and k is 4, want exactly one of them set"},
       {"compression.gradients={codec: topk, ratio: 0.1, bits: 4}",
-       "compression.gradients.bits: 4, want values uniform with it"},
+       "compression.gradients.bits: 4, want values uniform or means with it"},
       {"compression.gradients.feedback=ef",
        "compression.gradients.feedback: ef with codec none, which leaves no error"},
       {"compression.boundaries.layer9.gradients.codec=fp16",

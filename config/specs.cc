@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/path.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -55,20 +56,11 @@ absl::StatusOr<std::vector<BlockSpec>> BlocksFrom(const ModelConfig& config) {
   for (const BlockConfig& from : config.blocks()) {
     BlockSpec block;
     block.name = from.name();
-    absl::StatusOr<std::vector<LayerSpec>> layers = LayersFrom(from.layers(), from.name());
-    if (!layers.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("block ", from.name(), ": ", layers.status().message()));
-    }
-    block.layers = *std::move(layers);
+    ASSIGN_OR_RETURN(block.layers, Annotated(LayersFrom(from.layers(), from.name()),
+                                             absl::StrCat("block ", from.name())));
     blocks.push_back(std::move(block));
   }
   return blocks;
-}
-
-absl::Status WithPath(const std::string& path, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
 absl::StatusOr<ModelOptions> OptionsFrom(const ModelConfig& config, const Shape& input) {
@@ -138,7 +130,7 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   options.test_limit = config.test_limit();
   options.held_out = config.held_out();
   options.verify = config.verify();
-  RETURN_IF_ERROR(WithPath("data", ReadParameters(config, &options)));
+  RETURN_IF_ERROR(Annotated(ReadParameters(config, &options), "data"));
   for (std::string* path : {&options.dir, &options.text.file, &options.text.vocabulary}) {
     *path = WithHome(*path);
   }
@@ -150,9 +142,7 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
 
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(config));
-  absl::StatusOr<DatasetInfo> info = DescribeData(options);
-  if (!info.ok()) return WithPath("data", info.status());
-  return info;
+  return Annotated(DescribeData(options), "data");
 }
 
 absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
@@ -172,7 +162,7 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   absl::StatusOr<Model> model = BuildModel(experiment.model(), data.sample);
   const bool is_custom = experiment.model().name() == kCustomModel;
   const char* const path = is_custom ? "model.blocks" : "model";
-  if (!model.ok()) return WithPath(path, model.status());
+  if (!model.ok()) return Annotated(model.status(), path);
   if (model->tokens || !data.is_text) return model;
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": the model takes no token ids, which data ", data.name,
@@ -215,18 +205,16 @@ DataConfig DataInFull(const DataConfig& config) {
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
   Partition partition;
   ASSIGN_OR_RETURN(partition.model, ModelFrom(experiment));
-  absl::StatusOr<std::vector<Cut>> cuts = NamedCuts(partition.model, GivenCuts(experiment));
-  if (!cuts.ok()) return WithPath("pipeline.cuts", cuts.status());
-  partition.cuts = *std::move(cuts);
-  RETURN_IF_ERROR(WithPath("compression", AddBottlenecks(experiment.compression(), &partition)));
+  ASSIGN_OR_RETURN(partition.cuts,
+                   Annotated(NamedCuts(partition.model, GivenCuts(experiment)), "pipeline.cuts"));
+  RETURN_IF_ERROR(Annotated(AddBottlenecks(experiment.compression(), &partition), "compression"));
   const int stages = static_cast<int>(experiment.pipeline().stages());
   ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(experiment));
   absl::StatusOr<Placement> placement =
       Interleaves(schedule) && stages > 1
           ? InterleavedPlacement(partition.cuts, stages)
           : BalancedPlacement(partition.model, partition.cuts, stages);
-  if (!placement.ok()) return WithPath("pipeline.stages", placement.status());
-  partition.placement = *std::move(placement);
+  ASSIGN_OR_RETURN(partition.placement, Annotated(std::move(placement), "pipeline.stages"));
   return partition;
 }
 
@@ -340,6 +328,7 @@ absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment) {
   if (!experiment.has_replicas()) return spec;
   const ReplicasConfig& replicas = experiment.replicas();
   spec.count = static_cast<int>(replicas.count());
+  spec.digest_every = replicas.digest_every();
   if (replicas.sync() == Name(ReplicaSync::kLocal)) {
     spec.sync = ReplicaSync::kLocal;
     spec.every = replicas.every();

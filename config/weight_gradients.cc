@@ -205,6 +205,9 @@ absl::Status ResolveReplicas(Experiment* e) {
   if (!e->has_replicas()) return absl::OkStatus();
   ReplicasConfig* const replicas = e->mutable_replicas();
   RETURN_IF_ERROR(ResolveSync(replicas));
+  if (!replicas->has_digest_every()) {
+    replicas->set_digest_every(static_cast<uint32_t>(ReplicasSpec().digest_every));
+  }
   const bool gathers = replicas->exchange() == Name(ReplicaExchange::kGather);
   if (!replicas->has_exchange()) replicas->set_exchange(Name(ReplicaExchange::kReduce));
   RETURN_IF_ERROR(CheckName("replicas.exchange", "exchange", replicas->exchange(),

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/annotated.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "data/official.h"
@@ -97,9 +98,7 @@ absl::StatusOr<BpeFiles> ReadBpeFiles(const std::string& dir, bool verify) {
 absl::StatusOr<std::unique_ptr<Bpe>> Bpe::Load(const std::string& dir, bool verify,
                                                EndOfText end_of_text) {
   ASSIGN_OR_RETURN(const BpeFiles files, ReadBpeFiles(dir, verify));
-  absl::StatusOr<std::unique_ptr<Bpe>> bpe = Parse(files.vocabulary, files.merges, end_of_text);
-  if (bpe.ok()) return bpe;
-  return absl::InvalidArgumentError(absl::StrCat(dir, ": ", bpe.status().message()));
+  return Annotated(Parse(files.vocabulary, files.merges, end_of_text), dir);
 }
 
 absl::StatusOr<std::unique_ptr<Bpe>> Bpe::Parse(std::string_view vocabulary,

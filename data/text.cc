@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/stand_in.h"
@@ -35,11 +36,6 @@ struct Tokens {
             static_cast<int64_t>(test.size())};
   }
 };
-
-absl::Status Named(const CorpusText& text, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(text.name, ": ", status.message()));
-}
 
 absl::StatusOr<std::vector<int32_t>> IdsOf(const CorpusText& text, const std::string& part,
                                            const Tokenizer& tokenizer, TokenKind kind) {
@@ -189,7 +185,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
   }
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
   auto characters = Characters::Of(absl::StrCat(text.train, text.test));
-  if (!characters.ok()) return Named(text, characters.status());
+  if (!characters.ok()) return Annotated(characters.status(), text.name);
   return characters;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/stand_in.h"
 #include "base/status.h"
@@ -40,14 +41,10 @@ std::string TextAt(const Json& json, const char* key) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-absl::Status WithPath(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-}
-
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenBpe(const std::string& dir, const Json& about) {
   EndOfText end_of_text;
   const absl::Status known = FromName(TextAt(about, "end_of_text"), &end_of_text);
-  if (!known.ok()) return WithPath(absl::StrCat(dir, "/", kVocabularyFile), known);
+  if (!known.ok()) return Annotated(known, absl::StrCat(dir, "/", kVocabularyFile));
   return Bpe::Load(dir, /*verify=*/false, end_of_text);
 }
 
@@ -152,11 +149,11 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir
   ASSIGN_OR_RETURN(const Json about, ReadJson(path));
   TokenKind kind;
   const absl::Status known = FromName(TextAt(about, "tokens"), &kind);
-  if (!known.ok()) return WithPath(path, known);
+  if (!known.ok()) return Annotated(known, path);
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
   if (kind == TokenKind::kBpe) return OpenBpe(dir, about);
   auto characters = Characters::Of(TextAt(about, "characters"));
-  if (!characters.ok()) return WithPath(path, characters.status());
+  if (!characters.ok()) return Annotated(characters.status(), path);
   if ((*characters)->vocabulary() > 0) return characters;
   return absl::InvalidArgumentError(absl::StrCat(path, ": has no characters, want at least one"));
 }

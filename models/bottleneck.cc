@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/enum_names.h"
 #include "base/status.h"
 #include "models/zoo.h"
@@ -306,11 +307,9 @@ absl::StatusOr<Model> WithBottlenecks(Model model, const std::vector<Cut>& cuts,
     BlockSpec& before = model.blocks[cuts[i].block];
     BlockSpec& behind = model.blocks[cuts[i].block + 1];
     const int64_t channels = behind.in[behind.in.rank() - 1];
-    const absl::Status status = Check(specs[i], channels, model.tokens);
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "cut ", cuts[i].name, ": ", Name(specs[i].kind), " bottleneck: ", status.message()));
-    }
+    RETURN_IF_ERROR(
+        Annotated(Check(specs[i], channels, model.tokens),
+                  absl::StrCat("cut ", cuts[i].name, ": ", Name(specs[i].kind), " bottleneck")));
     const std::string name = absl::StrCat(kPrefix, cuts[i].name);
     const bool image = behind.in.rank() == 4;
     for (LayerSpec& layer : Encoder(specs[i], name, image)) {

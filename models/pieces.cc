@@ -1,6 +1,7 @@
 #include "models/pieces.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -69,6 +70,22 @@ std::map<std::string, int> FragmentsOf(const std::vector<ParameterSpec>& paramet
     if (original != fragment_of.end()) fragment_of[parameter.name] = original->second;
   }
   return fragment_of;
+}
+
+std::vector<int> OwnersOf(const std::vector<Piece>& pieces, int segment, int count) {
+  std::vector<size_t> by_size(pieces.size());
+  std::iota(by_size.begin(), by_size.end(), size_t{0});
+  const auto elements = [&](size_t piece) { return pieces[piece].shape.elements(); };
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [&](size_t a, size_t b) { return elements(a) > elements(b); });
+  std::vector<int> owners(pieces.size());
+  std::vector<int64_t> owned(count);
+  for (const size_t piece : by_size) {
+    const auto least = std::min_element(owned.begin(), owned.end());
+    owners[piece] = (segment + static_cast<int>(least - owned.begin())) % count;
+    *least += elements(piece);
+  }
+  return owners;
 }
 
 }  // namespace thinwire

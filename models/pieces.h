@@ -48,6 +48,11 @@ struct Piece {
 // to stay orthonormal. A copy of a tied weight is divided and named as its original.
 std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters);
 
+// Returns who of `count` replicas adds up each of a segment's pieces. The largest piece is dealt
+// first, each to the replica that adds up the fewest elements so far. Segments begin with one
+// replica after the other.
+std::vector<int> OwnersOf(const std::vector<Piece>& pieces, int segment, int count);
+
 // Deals the parameters of a model that PiecesOf cuts to fragments, each to that which has the
 // fewest elements so far, and returns the fragment by name. All others are in fragment 0 and have
 // no entry, and so are those that a basis constrains. A copy of a tied weight is where its original

@@ -68,6 +68,16 @@ TEST(PiecesTest, ABasisIsExactAndACopyIsNamedAsItsOriginal) {
   EXPECT_FALSE(pieces[1].coded);
 }
 
+TEST(PiecesTest, ReplicasAddUpEquallyManyElements) {
+  const std::vector<Piece> pieces =
+      PiecesOf({Of("a", {64, 64}), Of("b", {128, 128}), Of("c", {64, 128}), Of("d", {8})});
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(OwnersOf(pieces, /*segment=*/0, /*count=*/2), (std::vector<int>{1, 0, 1, 1}));
+  EXPECT_EQ(OwnersOf(pieces, /*segment=*/3, /*count=*/2), (std::vector<int>{0, 1, 0, 0}));
+  EXPECT_EQ(OwnersOf(pieces, /*segment=*/3, /*count=*/1), (std::vector<int>{0, 0, 0, 0}));
+  EXPECT_TRUE(OwnersOf({}, 0, 2).empty());
+}
+
 TEST(PiecesTest, NothingIsDividedIntoNothing) { EXPECT_TRUE(PiecesOf({}).empty()); }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 
 namespace thinwire {
@@ -299,13 +300,10 @@ absl::Status FillShapes(Model* model) {
   Shape shape = model->input;
   for (BlockSpec& block : model->blocks) {
     block.in = shape;
-    absl::StatusOr<Shape> out =
-        FillLayers(&block.layers, shape, /*starts_model=*/&block == &model->blocks.front());
-    if (!out.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("block ", block.name, ": ", out.status().message()));
-    }
-    block.out = shape = *out;
+    const bool starts_model = &block == &model->blocks.front();
+    ASSIGN_OR_RETURN(shape, Annotated(FillLayers(&block.layers, shape, starts_model),
+                                      absl::StrCat("block ", block.name)));
+    block.out = shape;
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "models/resnet.h"
@@ -38,10 +39,8 @@ absl::Status CheckNames(const Model& model) {
     if (!blocks.insert(block.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("two blocks are named '", block.name, "'"));
     }
-    const absl::Status status = CheckLayerNames(block.layers, &layers);
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("block ", block.name, ": ", status.message()));
-    }
+    RETURN_IF_ERROR(
+        Annotated(CheckLayerNames(block.layers, &layers), absl::StrCat("block ", block.name)));
   }
   return absl::OkStatus();
 }

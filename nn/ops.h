@@ -27,6 +27,13 @@ struct Conv2dSpec {
   DType compute = DType::kF32;
 };
 
+// Copies of weights and a bias that are the same values in the same order, rounded to bf16; null: a
+// backend keeps none of this kind.
+struct NarrowCopies {
+  uint16_t* weights = nullptr;
+  uint16_t* bias = nullptr;
+};
+
 // A convolution y = x * W + b.
 //   x: [n, height, width, in]   W: [out, in, kernel, kernel]   y: [n, h', w', out]
 // with h' = (height + 2 padding - kernel) / stride + 1. Any n is allowed, and each new n is
@@ -37,6 +44,9 @@ class Conv2d {
   // Sets the weights. Called before the first Forward and whenever the values have changed. `bias`
   // is null without one. The caller must keep both in place, unchanged, until the next call.
   virtual Error LoadWeights(const float* weights, const float* bias) = 0;
+  // Returns the copies that LoadWeights writes. Whoever changes a value may write it there, too,
+  // instead of another LoadWeights.
+  virtual NarrowCopies narrow_copies() const = 0;
   // Computes y from x.
   virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
   // Computes dx from dy.
@@ -65,12 +75,13 @@ class Linear {
   virtual ~Linear() = default;
   // These do what the functions of Conv2d do.
   virtual Error LoadWeights(const float* weights, const float* bias) = 0;
+  virtual NarrowCopies narrow_copies() const = 0;
   virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
   virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
   virtual Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
                                 float* bias_gradient) = 0;
   // Computes u = x W^T + b and y = gelu(u), in tanh form. A backend may apply GELU to u before or
-  // after that is rounded to the compute type. Not for longer rows.
+  // after that is rounded to the compute type. u may be absent. Not for longer rows.
   virtual Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) = 0;
   // Computes du = (dy W) gelu'(u) for a layer whose x is gelu(u), likewise.
   virtual Error BackwardGelu(const TensorView& dy, const TensorView& u, const TensorView& du) = 0;
@@ -263,6 +274,7 @@ struct SgdParameter {
   float* gradient = nullptr;
   float* velocity = nullptr;  // starts as zeros; null when momentum is 0
   int64_t n = 0;
+  uint16_t* narrow = nullptr;  // out: the new value, rounded to bf16; null: not wanted
 };
 
 // PyTorch's SGD for all parameters, in one pass that also clears the gradients:
@@ -285,6 +297,7 @@ struct AdamWParameter {
   float* square = nullptr;  // mean of squared gradients
   int64_t n = 0;
   float weight_decay = 0;
+  uint16_t* narrow = nullptr;  // as in SgdParameter
 };
 
 // PyTorch's AdamW (Loshchilov & Hutter, ICLR 2019) for all parameters, in one pass that also clears

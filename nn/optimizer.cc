@@ -34,13 +34,27 @@ class BufferedOptimizer final : public Optimizer {
   // Adds a parameter with buffers of zeros. For SGD's velocity that gives PyTorch's first v = g, as
   // momentum 0 + g.
   absl::Status Add(const Parameter& parameter) {
-    Slot slot{&parameter, RuleOf(spec_, parameter.spec), BufferNames(spec_, parameter.spec), {}};
+    Slot slot{
+        &parameter, RuleOf(spec_, parameter.spec), BufferNames(spec_, parameter.spec), {}, nullptr};
     for (size_t i = 0; i < slot.names.size(); ++i) {
       ASSIGN_OR_RETURN(Tensor zeros, ZerosLike(parameter.value, device_, ops_));
       slot.buffers.push_back(std::move(zeros));
     }
     slots_.push_back(std::move(slot));
     return absl::OkStatus();
+  }
+
+  // Has a copy written with each update that writes all of the value at once. What follows a
+  // parameter shares its memory, so its copy is written by that one's update, which writes one.
+  void WriteCopyOf(Parameter* parameter) {
+    parameter->narrow_is_updated = false;
+    if (parameter->narrow == nullptr) return;
+    for (Slot& slot : slots_) {
+      const bool is_value = slot.parameter->value.data() == parameter->value.data();
+      if (!is_value || !IsElementwise(slot) || slot.narrow != nullptr) continue;
+      slot.narrow = parameter->narrow;
+      parameter->narrow_is_updated = true;
+    }
   }
 
   absl::Status Step(double lr, GradientScale gradient_scale) override {
@@ -56,11 +70,7 @@ class BufferedOptimizer final : public Optimizer {
   }
 
   bool takes_scale_on_device() const override {
-    const auto is_plain = [](const Slot& slot) {
-      return (slot.rule == UpdateRule::kSgd || slot.rule == UpdateRule::kAdamW) &&
-             slot.parameter->spec.within.empty();
-    };
-    return std::all_of(slots_.begin(), slots_.end(), is_plain);
+    return std::all_of(slots_.begin(), slots_.end(), IsElementwise);
   }
 
   int64_t steps() const override { return steps_; }
@@ -82,7 +92,14 @@ class BufferedOptimizer final : public Optimizer {
     UpdateRule rule;
     std::vector<const char*> names;
     std::vector<Tensor> buffers;  // in the order of their names
+    uint16_t* narrow;             // a copy that the update writes, or null
   };
+
+  // Returns whether the update of an element is all that happens to it.
+  static bool IsElementwise(const Slot& slot) {
+    return (slot.rule == UpdateRule::kSgd || slot.rule == UpdateRule::kAdamW) &&
+           slot.parameter->spec.within.empty();
+  }
 
   Error StepSgd(double lr, GradientScale scale) {
     std::vector<SgdParameter> parameters;
@@ -90,7 +107,7 @@ class BufferedOptimizer final : public Optimizer {
       if (slot.rule != UpdateRule::kSgd) continue;
       parameters.push_back({Floats(slot.parameter->value), Floats(slot.parameter->gradient),
                             slot.buffers.empty() ? nullptr : Floats(slot.buffers[0]),
-                            slot.parameter->value.elements()});
+                            slot.parameter->value.elements(), slot.narrow});
     }
     if (parameters.empty()) return Error{};
     SgdUpdate update;
@@ -116,6 +133,7 @@ class BufferedOptimizer final : public Optimizer {
       parameter.square = Floats(slot.buffers[1]);
       parameter.n = slot.parameter->value.elements();
       parameter.weight_decay = static_cast<float>(DecayOf(slot.parameter->spec));
+      parameter.narrow = slot.narrow;
     }
     if (parameters.empty()) return Error{};
     AdamWUpdate update;
@@ -181,6 +199,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
     if (!parameter.spec.trainable || parameter.follows) continue;
     RETURN_IF_ERROR(optimizer->Add(parameter));
   }
+  for (Parameter& parameter : parameters) optimizer->WriteCopyOf(&parameter);
   return optimizer;
 }
 

@@ -45,7 +45,8 @@ class Optimizer {
   //   muon:               hidden weights as in nn/muon.h, all others as adamw with
   //                       lr adamw_lr / (the schedule's first lr)
   // With every optimizer, orthonormal parameters follow nn/stiefel.h instead. At the end,
-  // parameters that are kept within a span are projected back to it (nn/within.h).
+  // parameters that are kept within a span are projected back to it (nn/within.h). Copies of
+  // parameters with narrow_is_updated are written, too; Segment::ParametersUpdated does the rest.
   virtual absl::Status Step(double lr, GradientScale gradient_scale = {}) = 0;
   // Returns whether the scale may be on the device, because no update needs it on the host.
   virtual bool takes_scale_on_device() const = 0;
@@ -57,7 +58,8 @@ class Optimizer {
   virtual std::vector<OptimizerState> state() const = 0;
 };
 
-// Makes an optimizer; `parameters` outlive it. Returns the errors of CheckOptimizer.
+// Makes an optimizer, which alone is used for `parameters` from here on; they outlive it. Sets
+// their narrow_is_updated. Returns the errors of CheckOptimizer.
 absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec,
                                                         absl::Span<Parameter> parameters,
                                                         Device* device, Ops* ops);

@@ -23,6 +23,10 @@ struct Parameter {
   // True if the value shares the memory of the parameter that it is tied to, which alone is updated
   // (ShareTiedValue).
   bool follows = false;
+  // Copy of the value, rounded to bf16, that its layer multiplies with (nn/ops.h: NarrowCopies);
+  // null: it has none of this kind.
+  uint16_t* narrow = nullptr;
+  bool narrow_is_updated = false;  // the optimizer's Step writes `narrow`, too
 };
 
 // Returns all parameters of `blocks`, in model order, with zero gradients. Initial values depend

@@ -60,10 +60,34 @@ struct TransportCost {
   double seconds_per_byte = 0;  // while it crosses the link
 };
 
+// Cost of one piece of what replicas exchange (models/pieces.h).
+struct PieceCost {
+  int owner = 0;              // replica that adds up the contributions
+  TransferCost contribution;  // of one replica
+  TransferCost sum;           // on its way back to all
+};
+
+// Replicas of the pipeline, and what those of one stage exchange in a step. Each carrier is a
+// pipeline of machines; number c carries the replicas from c R / C to (c + 1) R / C of R, one after
+// another.
+struct Exchange {
+  int replicas = 1;
+  int carriers = 1;      // at most `replicas`
+  bool gathers = false;  // True: contributions go to all carriers, and nobody sends sums.
+  // Of each stage, in the order in which they are sent; empty: nothing is exchanged.
+  std::vector<std::vector<PieceCost>> pieces;
+
+  int FirstOf(int carrier) const { return carrier * replicas / carriers; }
+  int CarrierOf(int replica) const { return ((replica + 1) * carriers - 1) / replicas; }
+};
+
+// Returns the bytes that the machine of `carrier` at `stage` sends in an exchange.
+double SentBytes(const Exchange& exchange, int stage, int carrier);
+
 // What to simulate.
 struct Simulation {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
-  int microbatches = 1;
+  int microbatches = 1;           // of a replica
   int chunks_per_stage = 1;       // 1 unless the schedule Interleaves
   std::vector<int64_t> slices;    // positions of each slice; empty unless the schedule Slices
   std::vector<ChunkCost> chunks;  // in model order; chunk i is at stage i mod stages()
@@ -71,6 +95,7 @@ struct Simulation {
   std::vector<TransferCost> activations, gradients;
   LinkRate link;
   TransportCost transport;
+  Exchange exchange;
   // Core groups that the stages share on one host. At most this many actions, encodes, decodes and
   // ends of messages run at once; those that have waited longest go first. 0: every stage has its
   // own machine.
@@ -79,17 +104,26 @@ struct Simulation {
   int stages() const { return static_cast<int>(chunks.size()) / chunks_per_stage; }
 };
 
+// Time from the last pass of a stage, at the carrier that is there first, to when all its machines
+// have what they need to update.
+struct ExchangeSpan {
+  double begin_seconds = 0, end_seconds = 0;
+};
+
 // Result of a simulation.
 struct Makespan {
   double seconds = 0;
-  std::vector<double> busy_seconds;  // of each stage: compute and update, without codec work
-  double bubble_ratio = 0;           // 1 - sum(busy) / (stages x seconds)
+  // Compute and update of each machine, without codec work: carrier x stages + stage.
+  std::vector<double> busy_seconds;
+  double bubble_ratio = 0;  // 1 - sum(busy) / (machines x seconds)
+  std::vector<ExchangeSpan> exchanges;  // of each stage
 };
 
 // Simulates a step. Every stage runs its actions in order, each as soon as its input is decoded,
-// and its update last. Encoding and decoding overlap with compute: each boundary and direction has
-// one worker at either end and one connection, which handle their messages one after another.
-// Latency delays a message but does not occupy the connection.
+// then exchanges with the same stage of the other carriers, and updates last. Encoding and decoding
+// overlap with compute: each boundary and direction has one worker at either end and one
+// connection, which handle their messages one after another. Latency delays a message but does not
+// occupy the connection.
 Makespan Simulate(const Simulation& simulation);
 
 }  // namespace thinwire

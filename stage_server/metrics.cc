@@ -129,7 +129,11 @@ void AddReplicas(const StageSnapshot& snapshot, std::vector<MetricFamily>* famil
               MetricType::Counter);
   Family error("thinwire_replica_relative_error",
                "Mean relative error of the measured messages among replicas.", MetricType::Gauge);
+  Family wait("thinwire_replica_wait_seconds_total",
+              "Training time that the stage waited for those that carry other replicas.",
+              MetricType::Counter);
   count.Add(LabelsOf(snapshot), snapshot.replicas);
+  if (!snapshot.exchanged.empty()) wait.Add(LabelsOf(snapshot), snapshot.replica_wait_seconds);
   for (const StageSnapshot::Exchanged& exchanged : snapshot.exchanged) {
     const Labels labels = With(LabelsOf(snapshot), "way", exchanged.way);
     const BoundaryStatistics& counts = exchanged.statistics;
@@ -142,7 +146,7 @@ void AddReplicas(const StageSnapshot& snapshot, std::vector<MetricFamily>* famil
                "How far replicas had gone from the shared parameters at the last exchange.",
                MetricType::Gauge);
   if (snapshot.drift) drift.Add(LabelsOf(snapshot), *snapshot.drift);
-  for (Family* family : {&count, &raw, &wire, &error, &drift}) family->MoveTo(families);
+  for (Family* family : {&count, &raw, &wire, &error, &wait, &drift}) family->MoveTo(families);
 }
 
 void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {

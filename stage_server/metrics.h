@@ -36,6 +36,7 @@ struct StageSnapshot {
   std::vector<End> ends;
   ActivitySeconds activity;
   std::vector<Wait> waits;           // at cuts to neighbours
+  double replica_wait_seconds = 0;   // for the other carriers
   std::vector<Exchanged> exchanged;  // among replicas; empty with one
   std::optional<double> drift;       // of replicas that train locally
 };

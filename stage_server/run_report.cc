@@ -187,6 +187,7 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
   }
   if (const ReplicaAverager* const averager = stage.averager()) {
     snapshot.replicas = stage.spec().replicas.count;
+    snapshot.replica_wait_seconds = averager->peers().wait_seconds();
     snapshot.exchanged.push_back({"contribution", averager->contributions()});
     if (stage.spec().replicas.exchange == ReplicaExchange::kReduce) {
       snapshot.exchanged.push_back({"average", averager->average()});

@@ -46,7 +46,7 @@ class PeerMemory {
   // Allocates at least `bytes` bytes of this device, aligned to 256. What is in them is undefined.
   virtual Error Allocate(size_t bytes, void** memory, PeerMemoryHandle* handle) = 0;
   // Takes memory of Allocate back, which nobody here uses any more. A peer may still have it open,
-  // so it never becomes memory of tensors: it is kept for a later Allocate.
+  // so it never becomes memory of tensors: it is kept for an Allocate some seconds later.
   virtual void Free(void* memory) = 0;
 
   // Opens what Allocate of another process gave, on this device or on one that it reaches. Every

@@ -78,6 +78,12 @@ plan 'more microbatches than samples' '--microbatches: 100000, want 1 to [0-9]+,
 plan 'a schedule that is none' '--schedule: unknown "gpip", nearest is "gpipe"' --link_mbit 50 --schedule gpip
 plan 'a schedule that the cuts do not allow' 'pipeline.stages: stages is 4, but 3 cuts make 4 segments' \
   --link_mbit 50 --schedule interleaved
+plan 'machines without a link' '--machines is for a given link: want --link_mbit too' --machines 4
+plan 'a price without machines' '--price_hour: want --machines too' --link_mbit 50 --price_hour 1
+plan 'machines for which there is no layout' '--machines: 1021: left out: 1 x 1021' --link_mbit 50 --machines 1021
+plan 'a schedule of layouts' '--schedule with --machines: want only one of them' --link_mbit 50 --machines 4 --schedule gpipe
+plan 'a memory below 0' '--memory_gb: -1, want a finite number of at least 0' --link_mbit 50 --machines 4 --memory_gb=-1
+plan 'more carriers than replicas' '--carriers: 3, want 1 to 1, the replicas' "${given[@]}" --carriers 3
 plan 'an interface that is none' '--nic: unknown "mine", nearest is' --nic mine
 mkdir "$work/empty"
 plan 'a folder that holds no run' "--from: $work/empty: no run is recorded here" --from "$work/empty"
@@ -94,6 +100,11 @@ check '  and pairs' contains "$work/log" ' uniform.bits=4. .$'
 check '    on two lines where they are wide' contains "$work/log" '^ {60,}fp16$'
 "$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --format json >"$work/log"
 check 'the same as JSON' contains "$work/log" '"step_seconds": [0-9.e-]+,'
+"$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --machines 4 --price_hour 1 >"$work/log"
+check 'layouts are ranked' contains "$work/log" '^ +2 x +2 .* 64 (compute|cuts|exchange) +none$'
+check '  the experiment as it stands among them' contains "$work/log" '^> +1 x +4 '
+"$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --machines 4 --format json >"$work/log"
+check '  the same as JSON' contains "$work/log" '"machine_wire_bytes": [0-9]+,'
 "$thinwire" plan "$quickstart" --codec_gbps 1 --stage_server "$work/none" >"$work/log" 2>&1
 check 'compute that cannot be measured is a failure' equals $? 1
 check '  which says what to do' contains "$work/log" 'give --gflops, or --from'

@@ -188,7 +188,9 @@ absl::StatusOr<Trained> Pipeline::Run() {
       if (event.has_step()) outcome.step_losses.push_back(event.step().loss());
     }
     for (const Events& of_stage : events) {
-      for (const BoundaryReport& end : of_stage.back().stage().boundaries()) {
+      const StageReport& stage = of_stage.back().stage();
+      outcome.exchanged_bytes += stage.contributions().wire_bytes() + stage.average().wire_bytes();
+      for (const BoundaryReport& end : stage.boundaries()) {
         const char* direction = end.gradient() ? "/gradient" : "/activation";
         if (end.sender()) outcome.boundaries[absl::StrCat(end.boundary(), direction)] = end;
       }

@@ -23,6 +23,7 @@ struct Trained {
   std::map<std::string, std::string> parameters;  // name -> raw bytes
   // What the senders counted in training, by "cut/gradient" or "cut/activation".
   std::map<std::string, BoundaryReport> boundaries;
+  uint64_t exchanged_bytes = 0;  // of replicas in training, as all stages counted them
 };
 
 // Stage servers of one run and their calls.

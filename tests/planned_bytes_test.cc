@@ -29,7 +29,7 @@ epochs: 2
 constexpr uint64_t kSteps = 4;
 
 // Expects a run to send what is planned. Every direction of every cut has `messages` messages a
-// step; the tied cut has one.
+// step and replica; the tied cut has one.
 void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overrides,
                         uint64_t messages) {
   const auto experiment = ParseExperiment(text, "test", overrides);
@@ -41,14 +41,17 @@ void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overri
   const absl::StatusOr<Plan> plan = MakePlan(*experiment, PlanAssumptions(), speeds);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const Trained outcome = TrainPipeline(text, overrides);
+  const uint64_t parts = kSteps * ReplicasOf(*experiment);
+  EXPECT_EQ(outcome.exchanged_bytes,
+            kSteps * (plan->exchange.contributions.wire_bytes + plan->exchange.average.wire_bytes));
   for (const PlannedBoundary& planned : plan->boundaries) {
     for (const bool gradient : {false, true}) {
       const PlannedDirection& direction = gradient ? planned.gradients : planned.activations;
       const std::string name = planned.name + (gradient ? "/gradient" : "/activation");
       const BoundaryReport& sent = outcome.boundaries.at(name);
-      EXPECT_EQ(sent.messages(), kSteps * (planned.name == kTiedCut ? 1 : messages)) << name;
-      EXPECT_EQ(sent.raw_bytes(), kSteps * static_cast<uint64_t>(direction.raw_bytes)) << name;
-      EXPECT_EQ(sent.wire_bytes(), kSteps * static_cast<uint64_t>(direction.wire_bytes)) << name;
+      EXPECT_EQ(sent.messages(), parts * (planned.name == kTiedCut ? 1 : messages)) << name;
+      EXPECT_EQ(sent.raw_bytes(), parts * static_cast<uint64_t>(direction.raw_bytes)) << name;
+      EXPECT_EQ(sent.wire_bytes(), parts * static_cast<uint64_t>(direction.wire_bytes)) << name;
     }
   }
 }
@@ -99,6 +102,20 @@ TEST(PlannedBytesOfTiedWeightsTest, AreThoseThatARunSends) {
                        {absl::StrCat("compression.boundaries.tied={activations: {", codec,
                                      "}, gradients: {", codec, "}}")},
                        /*messages=*/3);
+  }
+}
+
+// What is counted are the messages of a machine for each replica.
+TEST(PlannedBytesOfReplicasTest, AreThoseThatARunSends) {
+  for (const char* exchange : {"exchange: reduce, average: {codec: fp16}", "exchange: gather"}) {
+    SCOPED_TRACE(exchange);
+    ExpectPlannedBytes(
+        kExperiment,
+        {"pipeline.microbatches=2",
+         absl::StrCat(
+             "replicas={count: 2, contributions: {codec: uniform, bits: 4, feedback: ef}, ",
+             exchange, "}")},
+        /*messages=*/2);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/crc32c.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -234,7 +235,7 @@ uint64_t GrpcStream::Send(Message message) {
     SendFromHost(payload, &sending);
   }
   if (!sent.ok()) {
-    Close(absl::Status(sent.code(), absl::StrCat(LinkPrefix(options_), sent.message())));
+    Close(Annotated(sent, LinkAndPeer(options_)));
   }
   last_way_ = sending.way;
   return sending.wire_bytes;
@@ -271,7 +272,7 @@ absl::Status GrpcStream::Flush(SteadyTime deadline) {
   });
   if (ending_ == Ending::kPeerEnded) {
     return absl::UnavailableError(
-        absl::StrCat(LinkPrefix(options_), "the peer ended the stream: ", reason_.ToString()));
+        absl::StrCat(LinkAndPeer(options_), ": the peer ended the stream: ", reason_.ToString()));
   }
   if (ending_ != Ending::kNone) return reason_;
   if (settled) return absl::OkStatus();
@@ -369,8 +370,7 @@ absl::Status GrpcStream::Take(const grpc::ByteBuffer& received) {
   IncomingFrame frame;
   const absl::Status unpacked = Unpack(received, &frame);
   if (unpacked.ok()) return inbox_.Push(frame);
-  const absl::Status refused(unpacked.code(),
-                             absl::StrCat(LinkPrefix(options_), unpacked.message()));
+  const absl::Status refused = Annotated(unpacked, LinkAndPeer(options_));
   inbox_.End(refused);
   return refused;
 }

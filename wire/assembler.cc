@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/crc32c.h"
 #include "base/status.h"
@@ -53,10 +52,10 @@ absl::Status Assembler::Begin(const PayloadChunk& first) {
 absl::Status Assembler::CheckSum(const PayloadChunk& chunk, uint32_t crc) const {
   if (crc == chunk.payload_crc32c) return absl::OkStatus();
   return absl::DataLossError(absl::StrFormat(
-      "%s%s: payload_crc32c of chunk %d is %#010x, the payload's bytes, which came by %s, give "
+      "%s: %s: payload_crc32c of chunk %d is %#010x, the payload's bytes, which came by %s, give "
       "%#010x",
-      LinkPrefix(options_), message_.key.ToString(), chunk.index, chunk.payload_crc32c,
-      chunk.came_by, crc));
+      LinkAndPeer(options_), message_.key.ToString(), chunk.index, chunk.payload_crc32c, chunk.came_by,
+      crc));
 }
 
 absl::Status Assembler::AwaitAllBut(size_t copies) {

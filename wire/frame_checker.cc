@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -78,8 +79,8 @@ std::string LinkName(const LinkOptions& options) {
   return absl::StrCat(options.is_among_carriers ? "" : "cut ", options.name);
 }
 
-std::string LinkPrefix(const LinkOptions& options) {
-  return absl::StrCat(LinkName(options), ", from ", options.peer, ": ");
+std::string LinkAndPeer(const LinkOptions& options) {
+  return absl::StrCat(LinkName(options), ", from ", options.peer);
 }
 
 absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
@@ -154,8 +155,7 @@ absl::StatusOr<PayloadChunk> FrameChecker::Read(const ParsedFrame& frame) {
 absl::StatusOr<PayloadChunk> FrameChecker::Check(const ParsedFrame& frame) {
   absl::StatusOr<PayloadChunk> chunk = Read(frame);
   if (chunk.ok()) return chunk;
-  return absl::Status(chunk.status().code(),
-                      absl::StrCat(LinkPrefix(options_), chunk.status().message()));
+  return Annotated(chunk.status(), LinkAndPeer(options_));
 }
 
 }  // namespace thinwire

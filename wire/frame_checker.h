@@ -17,8 +17,8 @@ namespace thinwire {
 // Returns "cut layer1", or "replicas" of a link among carriers.
 std::string LinkName(const LinkOptions& options);
 
-// Returns "cut layer1, from stage 2 (10.0.0.7:4700): ", with which every error of a link begins.
-std::string LinkPrefix(const LinkOptions& options);
+// Returns "cut layer1, from stage 2 (10.0.0.7:4700)", with which every error of a link begins.
+std::string LinkAndPeer(const LinkOptions& options);
 
 // Where the bytes of a payload are.
 enum class PayloadPlace {

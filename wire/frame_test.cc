@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "compress/spec_text.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "wire/link_testing.h"
 
@@ -132,6 +133,14 @@ TEST(WireBytesTest, AreThoseOfTheFramesAtEveryPayloadSize) {
     const Message message = TestMessage(DIRECTION_GRADIENT, payload_bytes);
     EXPECT_EQ(WireBytes(message, payload_bytes, 77, 5), SumOfFrames(message, 77, 5))
         << payload_bytes << " bytes";
+  }
+}
+
+TEST(WireBytesTest, OfALargePayloadAreAThousandthMore) {
+  for (const size_t payload_bytes : {size_t{256} << 10, kMaxChunkBytes, 3 * kMaxChunkBytes + 1}) {
+    Message message = TestMessage(DIRECTION_GRADIENT, payload_bytes);
+    message.codec = *ParseCodec("topk(ratio=0.015625, scope=group, group=4096, values=means)");
+    EXPECT_LE(WireBytes(message, payload_bytes, uint64_t{1} << 60, 5), 1.001 * payload_bytes);
   }
 }
 

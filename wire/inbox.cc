@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 
@@ -16,10 +17,7 @@ absl::StatusOr<PayloadChunk> Inbox::Check(const IncomingFrame& frame) {
   const bool is_unreadable = frame.place == PayloadPlace::kDevice;
   const absl::StatusOr<ParsedFrame> parsed =
       ParseFrame(frame.parts, is_unreadable ? frame.parts.back().size() : 0);
-  if (!parsed.ok()) {
-    return absl::Status(parsed.status().code(),
-                        absl::StrCat(LinkPrefix(options_), parsed.status().message()));
-  }
+  if (!parsed.ok()) return Annotated(parsed.status(), LinkAndPeer(options_));
   ASSIGN_OR_RETURN(PayloadChunk chunk, checker_.Check(*parsed));
   chunk.owner = frame.owner;
   chunk.came_by = frame.came_by;
@@ -37,7 +35,7 @@ absl::StatusOr<PayloadPlace> Inbox::PlaceOf(const PayloadChunk& chunk,
   if (begins_there) return frame.place;
   if (frame.place == PayloadPlace::kLocked) return PayloadPlace::kHost;
   return absl::InvalidArgumentError(absl::StrCat(
-      LinkPrefix(options_), "a payload in memory of the device, of which the frame has ",
+      LinkAndPeer(options_), ": a payload in memory of the device, of which the frame has ",
       chunk.payload.size(), " parts, want one that begins there"));
 }
 
@@ -49,7 +47,7 @@ absl::Status Inbox::Enqueue(Arrived arrived) {
   if (chunk.message && num_complete_ >= options_.queue_capacity) {
     const MessageKey& key = chunk.message->key;
     return absl::ResourceExhaustedError(
-        absl::StrCat(LinkPrefix(options_), "a message more than the ", options_.queue_capacity,
+        absl::StrCat(LinkAndPeer(options_), ": a message more than the ", options_.queue_capacity,
                      " that may wait here: step ", key.step, ", microbatch ", key.microbatch));
   }
   if (chunk.is_last()) {
@@ -81,7 +79,7 @@ void Inbox::End(const absl::Status& reason) {
 }
 
 void Inbox::PeerIsGone(const std::string& how) {
-  End(absl::UnavailableError(absl::StrCat(LinkPrefix(options_), "the peer ", how)));
+  End(absl::UnavailableError(absl::StrCat(LinkAndPeer(options_), ": the peer ", how)));
 }
 
 void Inbox::Close(const absl::Status& reason) {
@@ -94,7 +92,7 @@ void Inbox::Close(const absl::Status& reason) {
 
 absl::Status Inbox::Overdue(const std::string& waiting) const {
   std::string text =
-      absl::StrCat(LinkPrefix(options_), "no ",
+      absl::StrCat(LinkAndPeer(options_), ": no ",
                    options_.receives == DIRECTION_GRADIENT ? "gradient" : "activation",
                    " by the deadline after ", num_received_, " messages");
   if (assembler_.chunks() > 0) {

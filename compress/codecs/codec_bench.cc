@@ -368,7 +368,16 @@ void RegisterChosenEntries() {
   spec.values = Values::kUniform;
   spec.bits = 4;
   Register("topk10_uniform4", spec);
-  spec.values = Values::kF32;
+  spec.values = Values::kMeans;
+  spec.bits = 2;
+  Register("topk10_means2", spec);
+  spec.ratio = 1.0 / 64;
+  spec.scope = Scope::kGroup;
+  spec.group = 4096;
+  Register("topk64_of_4096_means2", spec);
+  spec = CodecSpec();
+  spec.kind = CodecKind::kTopK;
+  spec.ratio = 0.1;
   spec.support = Support::kReceivedNonzero;
   Register("topk10_supported", spec);
   spec.support = Support::kAll;

@@ -12,6 +12,7 @@
 #include "compress/codec_table.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/cpu/kernels.h"
+#include "compress/layout.h"
 #include "compress/sample_specs_testing.h"
 #include "compress/support.h"
 #include "tensor/cpu/device.h"
@@ -44,7 +45,12 @@ void ChooseSparse(const uint8_t* b, CodecSpec* spec) {
     spec->ratio = (1 + b[4]) / 256.0;
   }
   spec->values = b[8] / 128 ? Values::kUniform : kValues[b[2] % 3];
-  spec->group = spec->values == Values::kUniform ? b[9] % 16 : 0;
+  if (b[8] / 64 == 1) {
+    spec->values = Values::kMeans;
+    spec->bits = 1 + b[2] % kMostMeansBits;
+  }
+  const bool is_coded = b[8] / 64 != 0;
+  if (spec->scope != Scope::kGroup) spec->group = is_coded ? b[9] % 16 : 0;
   spec->unbiased = spec->kind == CodecKind::kRandomK && b[8] / 4 % 2;
 }
 

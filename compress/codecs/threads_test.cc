@@ -138,6 +138,17 @@ void AppendEverySparse(std::vector<CodecSpec>* specs) {
   spec.values = Values::kUniform;
   spec.group = 7000;
   AppendSparse(spec, specs);
+  for (uint32_t group : {7000, 400000}) {
+    spec = CodecSpec();
+    spec.kind = CodecKind::kTopK;
+    spec.ratio = 0.4;
+    spec.scope = Scope::kGroup;
+    spec.group = group;
+    specs->push_back(spec);
+    spec.values = Values::kMeans;
+    spec.bits = 2;
+    specs->push_back(spec);
+  }
   spec = CodecSpec();
   spec.kind = CodecKind::kTopK;
   spec.indices = Indices::kShared;

@@ -25,16 +25,18 @@ CodecSpec TopK(double ratio, Scope scope = Scope::kTensor) {
 // Sorts each scope by (magnitude descending, index ascending) and zeroes what comes after K.
 std::vector<float> Reference(const CodecSpec& spec, const Shape& shape,
                              const std::vector<float>& x) {
-  const Scopes scopes = ScopesOf(shape, spec.scope, 0);
+  const Scopes scopes = ScopesOf(shape, spec.scope, spec.group);
   std::vector<float> y(x.size(), 0.0f);
   for (int64_t s = 0; s < scopes.count; ++s) {
-    std::vector<int64_t> order(scopes.elements);
-    for (int64_t i = 0; i < scopes.elements; ++i) {
+    const int64_t before = scopes.strided ? 0 : s * scopes.elements;
+    const int64_t elements = std::min(scopes.elements, scopes.total - before);
+    std::vector<int64_t> order(elements);
+    for (int64_t i = 0; i < elements; ++i) {
       order[i] = scopes.strided ? i * scopes.count + s : s * scopes.elements + i;
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](int64_t a, int64_t b) { return std::fabs(x[a]) > std::fabs(x[b]); });
-    const int64_t kept = NumKept(spec, scopes.elements);
+    const int64_t kept = NumKept(spec, elements);
     for (int64_t i = 0; i < kept; ++i) y[order[i]] = x[order[i]];
   }
   return y;
@@ -66,6 +68,22 @@ TEST(TopKTest, SelectsAsSortingDoesForEveryShapeScopeAndRatio) {
           const CodecSpec spec = TopK(ratio, scope);
           EXPECT_EQ(*RoundTrip(spec, TensorOf(shape, x)), Reference(spec, shape, x))
               << spec.ToString() << shape.ToString();
+        }
+      }
+    }
+  }
+}
+
+TEST(TopKTest, SelectsAsSortingDoesInGroupsOfWhichTheLastIsShort) {
+  for (const int64_t elements : {1, 63, 500, 4097, 20000}) {
+    const std::vector<float> smooth = RandomValues(elements, 3);
+    for (const auto& x : {smooth, Quantised(smooth, 0.25f)}) {
+      for (const uint32_t group : {1, 7, 64, 4096, 9001, 100000}) {
+        for (double ratio : {0.001, 1.0 / 64, 0.3, 1.0}) {
+          CodecSpec spec = TopK(ratio, Scope::kGroup);
+          spec.group = group;
+          EXPECT_EQ(*RoundTrip(spec, TensorOf(x)), Reference(spec, {elements}, x))
+              << spec.ToString() << elements;
         }
       }
     }

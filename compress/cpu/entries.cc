@@ -16,11 +16,14 @@
 namespace thinwire {
 namespace {
 
-// Checks that a payload has at most `most` entries in each scope. Positions come in ascending
-// order.
+// Checks that a payload has no more entries in a scope than the codec keeps. Positions come in
+// ascending order.
 class ScopeGuard {
  public:
-  ScopeGuard(const Scopes& scopes, int64_t most) : scopes_(scopes), most_(most) {
+  ScopeGuard(const CodecSpec& spec, const Scopes& scopes)
+      : scopes_(scopes),
+        most_(MostEntriesOfScope(spec, scopes.elements)),
+        most_of_last_(MostEntriesOfScope(spec, scopes.of_last())) {
     if (!scopes.strided) return;
     static thread_local Scratch<int64_t> memory;
     counts_ = memory.Get(scopes.count);
@@ -52,14 +55,14 @@ class ScopeGuard {
       const uint32_t* const furthest = next + std::min<int64_t>(end - next, scopes_.elements);
       const uint32_t* const next_scope = std::lower_bound(next, furthest, scope_end_);
       scope_count_ += next_scope - next;
-      accepted &= scope_count_ <= most_;
+      accepted &= scope_count_ <= (scope_end_ < scopes_.total ? most_ : most_of_last_);
       next = next_scope;
     }
     return accepted;
   }
 
   const Scopes& scopes_;
-  int64_t most_;
+  int64_t most_, most_of_last_;
   int64_t* counts_ = nullptr;
   int64_t scope_end_ = 0;
   int64_t scope_count_ = 0;
@@ -78,8 +81,8 @@ class PositionReader {
                  const SupportView* support)
       : indices_(indices),
         spec_(spec),
+        guard_(spec, scopes),
         most_(MostEntriesOfScope(spec, scopes.elements)),
-        guard_(scopes, most_),
         has_support_(support != nullptr),
         supported_(has_support_ ? *support : SupportView()) {}
 
@@ -94,8 +97,8 @@ class PositionReader {
  private:
   IndexReader* indices_;
   const CodecSpec& spec_;
-  int64_t most_;
   ScopeGuard guard_;
+  int64_t most_;
   bool has_support_;
   SupportedPositions supported_;
 };

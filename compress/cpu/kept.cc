@@ -76,12 +76,12 @@ void CollectByParts(const float* x, size_t n, const ScopeCut& cut, uint32_t base
   Join(found, parts.count(), kept);
 }
 
-// Keeps the K largest of each scope in x[begin, end).
+// Keeps the K largest of each scope in x[begin, end). The last one may be short.
 void KeepWholeScopes(const float* x, int64_t begin, int64_t end, const Scopes& scopes,
                      const CodecSpec& spec, const Kept& memory, PartEntries* found) {
-  const size_t n = scopes.elements, k = NumKept(spec, n);
-  for (int64_t i = begin; i < end; i += n) {
-    Selection s = SelectLargest(x + i, n, k, /*threads=*/1);
+  for (int64_t i = begin; i < end; i += scopes.elements) {
+    const size_t n = std::min(scopes.elements, end - i);
+    Selection s = SelectLargest(x + i, n, NumKept(spec, n), /*threads=*/1);
     found->finite = s.finite;
     if (!found->finite) return;
     LeaveOutZeros(spec, &s);
@@ -93,9 +93,9 @@ void KeepWholeScopes(const float* x, int64_t begin, int64_t end, const Scopes& s
 // Keeps the K largest of one scope after the other, each with all threads.
 void KeepLargeScopes(const float* x, const Scopes& scopes, const CodecSpec& spec, int threads,
                      Kept* kept) {
-  const size_t n = scopes.elements, k = NumKept(spec, n);
-  for (int64_t i = 0; i < scopes.total; i += n) {
-    Selection s = SelectLargest(x + i, n, k, threads);
+  for (int64_t i = 0; i < scopes.total; i += scopes.elements) {
+    const size_t n = std::min(scopes.elements, scopes.total - i);
+    Selection s = SelectLargest(x + i, n, NumKept(spec, n), threads);
     kept->finite = s.finite;
     if (!kept->finite) return;
     LeaveOutZeros(spec, &s);

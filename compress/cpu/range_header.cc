@@ -47,7 +47,7 @@ Error CheckLastByte(uint8_t last_byte, const CodecSpec& spec, int64_t total) {
   const uint64_t bits = uint64_t{spec.bits} * total;
   if (bits % 8 == 0 || (last_byte >> (bits % 8)) == 0) return Error{};
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   "uniform: unused bits of the last byte 0x%02x are set", last_byte);
+                   "%s: unused bits of the last byte 0x%02x are set", Name(spec.kind), last_byte);
 }
 
 Error CheckLargestCode(uint32_t largest, uint32_t max_code) {

@@ -6,6 +6,7 @@
 #include "compress/cpu/codecs.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/loops.h"
+#include "compress/cpu/mean_values.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/half.h"
@@ -38,8 +39,14 @@ void WriteNumbers(float* values, size_t n, const CodecSpec& spec, float scale, u
       NarrowToBFloat(values, n, out);
       return;
     case Values::kUniform:
+    case Values::kMeans:
       return;
   }
+}
+
+// Returns whether values are read all at once.
+bool IsCoded(const CodecSpec& spec) {
+  return spec.values == Values::kUniform || spec.values == Values::kMeans;
 }
 
 }  // namespace
@@ -58,6 +65,10 @@ Error WriteValues(float* values, size_t n, const CodecSpec& spec, int exponent, 
     return CpuUniformEncode(CodecOfValues(spec), FlatView(values, n), context,
                             {out, ValueBytes(spec, n), &bytes}, threads);
   }
+  if (spec.values == Values::kMeans) {
+    WriteMeanValues(values, n, spec, threads, out);
+    return Error{};
+  }
   ForEachPart(Parts(n, threads), [&](int, int64_t begin, int64_t end) {
     WriteNumbers(values + begin, end - begin, spec, PowerOfTwo(exponent),
                  out + ValueBytes(spec, begin));
@@ -71,16 +82,17 @@ Error ValueReader::Open(const uint8_t* from, size_t n, const CodecSpec& spec, in
   spec_ = spec;
   RETURN_ERROR(CheckValueExponent(spec, exponent));
   scale_ = PowerOfTwo(-exponent);
-  if (spec.values != Values::kUniform) return Error{};
+  if (!IsCoded(spec)) return Error{};
   static thread_local Scratch<float> memory;
   float* all = memory.Get(n);
   decoded_ = all;
+  if (spec.values == Values::kMeans) return ReadMeanValues(from, n, spec, threads, all);
   return CpuUniformDecode({from, ValueBytes(spec, n)}, CodecOfValues(spec), KernelContext{},
                           FlatView(all, n), threads);
 }
 
 void ValueReader::Skip(size_t n) {
-  if (spec_.values == Values::kUniform) {
+  if (IsCoded(spec_)) {
     decoded_ += n;
   } else {
     from_ += ValueBytes(spec_, n);
@@ -102,6 +114,9 @@ Error ValueReader::Read(size_t n, float* values) {
       std::memcpy(values, decoded_, 4 * n);
       Skip(n);
       return Error{};  // finite, as its ranges are
+    case Values::kMeans:
+      std::memcpy(values, decoded_, 4 * n);
+      break;
   }
   Skip(n);
   if (LargestMagnitude(values, n) < kInfinityBits) return Error{};

@@ -1,5 +1,5 @@
-// Kept values of a sparse codec on the wire, in memory order: as numbers of one type, or quantised
-// like a flat tensor by the codec uniform.
+// Kept values of a sparse codec on the wire, in memory order: as numbers of one type, quantised
+// like a flat tensor by the codec uniform, or as cells with means (mean_values.h).
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ Error WriteValues(float* values, size_t n, const CodecSpec& spec, int exponent, 
 class ValueReader {
  public:
   // Starts reading at `from`, which holds ValueBytes(spec, n) bytes and outlives the reader. A
-  // thread has one reader at a time. InvalidArgument if the exponent or what uniform says is
-  // impossible.
+  // thread has one reader at a time. InvalidArgument if the exponent or what uniform or means say
+  // is impossible.
   Error Open(const uint8_t* from, size_t n, const CodecSpec& spec, int exponent, int threads);
   // Skips the next `n`.
   void Skip(size_t n);
@@ -31,8 +31,8 @@ class ValueReader {
   Error Read(size_t n, float* values);
 
  private:
-  const uint8_t* from_ = nullptr;   // the next value, for all but uniform
-  const float* decoded_ = nullptr;  // the next value, for uniform
+  const uint8_t* from_ = nullptr;   // the next value, for all but these
+  const float* decoded_ = nullptr;  // the next value, for uniform and means
   CodecSpec spec_;
   float scale_ = 1;
 };

@@ -35,10 +35,10 @@ struct Range {
 
 // Scope of a block. Its elements are counted from a multiple of 32, so that bitmap words are whole.
 struct Scope {
-  __device__ explicit Scope(int64_t elements)
+  __device__ Scope(int64_t elements, int64_t total)
       : base(elements * blockIdx.x / 32 * 32),
         head(static_cast<int>(elements * blockIdx.x - base)),
-        tail(head + static_cast<int>(elements)) {}
+        tail(static_cast<int>(min(head + elements, total - base))) {}
   __device__ bool Has(int at) const { return at >= head && at < tail; }
   __device__ uint64_t KeyOf(int at, uint32_t magnitude) const {
     return uint64_t{magnitude} << 32 | static_cast<uint32_t>(tail - 1 - at);
@@ -178,13 +178,14 @@ __device__ void MarkAndList(const K& keys, const Scope& scope, const Range& rang
 
 template <int kThreads, typename K>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
-    SelectInScopeKernel(K keys, uint64_t k, bool zeros, uint32_t* kept, uint32_t* nonfinite) {
+    SelectInScopeKernel(K keys, KeepRule rule, uint32_t* kept, uint32_t* nonfinite) {
   __shared__ uint32_t bins[kBins];
   __shared__ uint64_t listed[kListed];
   __shared__ uint32_t num_listed;
-  const Scope scope(keys.elements);
+  const Scope scope(keys.elements, keys.total);
+  const auto k = static_cast<uint64_t>(rule.k_of(blockIdx.x, gridDim.x));
   constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // of a magnitude of 1
-  Range range = {zeros ? 0 : kLeastNonZero, uint64_t{1} << kKeyBits, k, 0};
+  Range range = {rule.zeros ? 0 : kLeastNonZero, uint64_t{1} << kKeyBits, k, 0};
   int top = kKeyBits;
   do {
     const Digit digit(top);
@@ -217,12 +218,12 @@ Error SubmitSelectInScopesOfBlocks(cudaStream_t stream, const Keys& keys, const 
   constexpr int kMost = 1024, kLeast = 256;
   // A short scope takes two rounds of the smaller block.
   const bool is_short = keys.elements <= 2 * 32 * kLeast;
-  const dim3 blocks(static_cast<unsigned>(keys.total / keys.elements));
+  const dim3 blocks(static_cast<unsigned>(keys.scopes()));
   return WithTypedKeys(keys, [&](const auto& typed) {
     using K = std::decay_t<decltype(typed)>;
     const auto kernel = is_short ? SelectInScopeKernel<kLeast, K> : SelectInScopeKernel<kMost, K>;
-    return Launch(stream, blocks, dim3(is_short ? kLeast : kMost), kernel, typed,
-                  static_cast<uint64_t>(rule.k), rule.zeros, kept, nonfinite);
+    return Launch(stream, blocks, dim3(is_short ? kLeast : kMost), kernel, typed, rule, kept,
+                  nonfinite);
   });
 }
 

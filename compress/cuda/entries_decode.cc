@@ -63,11 +63,16 @@ Error CheckIndices(CudaDevice* device, const EntryIndices& indices) {
 Error SubmitScopeGuard(CudaDevice* device, cudaStream_t stream, const CodecSpec& spec,
                        const Scopes& scopes, const RankedBits& bits, uint32_t* fault) {
   const int64_t most = MostEntriesOfScope(spec, scopes.elements);
-  if (scopes.count <= 1 || most == scopes.elements) return Error{};
+  const int64_t of_last = MostEntriesOfScope(spec, scopes.of_last());
+  if (scopes.count <= 1 || (most == scopes.elements && of_last == scopes.of_last())) {
+    return Error{};
+  }
   CudaScratch counts(device);
   RETURN_ERROR(counts.Reserve(4 * scopes.count));
   RETURN_ERROR(SubmitScopeCounts(stream, bits, scopes, counts.as<uint32_t>()));
-  return SubmitMostCheck(stream, counts.as<uint32_t>(), scopes.count, most, fault);
+  uint32_t* const last = counts.as<uint32_t>() + scopes.count - 1;
+  RETURN_ERROR(SubmitMostCheck(stream, counts.as<uint32_t>(), scopes.count - 1, most, fault));
+  return SubmitMostCheck(stream, last, 1, of_last, fault);
 }
 
 }  // namespace

@@ -46,8 +46,9 @@ class KeptTest : public testing::TestWithParam<ScopesOfTest> {
     scopes.total = total;
     scopes.count = GetParam().count;
     scopes.elements = GetParam().elements;
-    const Error error = SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {/*k=*/2},
-                                          kept_.as<uint32_t>(), nonfinite);
+    const Error error =
+        SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {/*k=*/2, /*k_of_last=*/2},
+                          kept_.as<uint32_t>(), nonfinite);
     EXPECT_TRUE(error.ok()) << error.message;
     std::vector<uint32_t> words((total + 31) / 32);
     EXPECT_TRUE(OwnDevice()->CopyToHost(words.data(), kept_.as<void>(), 4 * words.size()).ok());

@@ -1,6 +1,8 @@
 #include "compress/cuda/kept_values.h"
 
 #include "compress/cpu/entries_header.h"
+#include "compress/cpu/range_header.h"
+#include "compress/cuda/mean_values.h"
 #include "compress/cuda/payload_copy.h"
 #include "compress/cuda/uniform.h"
 #include "compress/half.h"
@@ -37,6 +39,17 @@ Error KeptValues::Submit(cudaStream_t stream, const uint64_t* count, const uint3
                             narrow_.as<uint16_t>());
 }
 
+Error KeptValues::SubmitMeans(int64_t count, const PayloadTarget& out) {
+  cudaStream_t stream;
+  RETURN_ERROR(device_->Stream(&stream));
+  const size_t bytes = ValueBytes(spec_, count);
+  RETURN_ERROR(narrow_.Reserve(bytes + 8));
+  RETURN_ERROR(cells_.Reserve(count + 1));
+  RETURN_ERROR(
+      SubmitMeanValues(stream, data(), count, spec_, cells_.as<uint8_t>(), narrow_.as<uint8_t>()));
+  return out.SubmitCopy(device_, 0, narrow_.as<void>(), bytes);
+}
+
 Error KeptValues::SubmitCopy(int64_t count, uint64_t random_key, const PayloadTarget& out) {
   const size_t bytes = ValueBytes(spec_, count);
   if (spec_.values == Values::kUniform) {
@@ -50,6 +63,7 @@ Error KeptValues::SubmitCopy(int64_t count, uint64_t random_key, const PayloadTa
                              codes);
   }
   if (bytes == 0) return Error{};
+  if (spec_.values == Values::kMeans) return SubmitMeans(count, out);
   const void* const from = IsNarrow(spec_) ? narrow_.as<void>() : data();
   return out.SubmitCopy(device_, 0, from, bytes);
 }
@@ -69,7 +83,17 @@ Error PayloadValues::Submit(cudaStream_t stream, const PayloadSource& bytes, int
     return CudaUniformDecode(device_, codes, CodecOfValues(spec), KernelContext{},
                              FlatView(memory_.as<float>(), count));
   }
-  RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, 0, ValueBytes(spec, count), &memory_));
+  const size_t value_bytes = ValueBytes(spec, count);
+  if (spec.values == Values::kMeans && count > 0) {
+    uint8_t last_byte = 0;
+    RETURN_ERROR(bytes.Read(device_, value_bytes - 1, &last_byte));
+    RETURN_ERROR(CheckLastByte(last_byte, spec, count));
+    RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, 0, value_bytes, &codes_));
+    RETURN_ERROR(memory_.Reserve(4 * (count + 1)));
+    result_ = {memory_.as<void>(), Values::kF32, 1};
+    return SubmitReadMeanValues(stream, codes_.as<uint8_t>(), count, spec, memory_.as<float>());
+  }
+  RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, 0, value_bytes, &memory_));
   result_ = {memory_.as<void>(), spec.values, PowerOfTwo(-exponent)};
   return Error{};
 }

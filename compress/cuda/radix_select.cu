@@ -134,11 +134,12 @@ __global__ void PickKernel(uint32_t* tables, Range* ranges, Level level, uint32_
 }
 
 // Sets the ranges before the first level, and looks for NaN and infinity in its histogram.
-__global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scopes, uint64_t k,
-                            bool zeros, uint32_t* nonfinite) {
+__global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scopes, KeepRule rule,
+                            uint32_t* nonfinite) {
   const int64_t scope = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (scope >= scopes) return;
-  ranges[scope] = {zeros ? 0 : kLeastNonZero, uint64_t{1} << 63, k};
+  ranges[scope] = {rule.zeros ? 0 : kLeastNonZero, uint64_t{1} << 63,
+                   static_cast<uint64_t>(rule.k_of(scope, scopes))};
   if (nonfinite == nullptr) return;
   for (uint32_t bin = kFirstNonFiniteBin; bin < kBins; ++bin) {
     if (tables[scope * kBins + bin] != 0) atomicOr(nonfinite, 1u);
@@ -264,7 +265,7 @@ struct Work {
   explicit Work(CudaDevice* device)
       : table_memory(device), range_memory(device), candidate_memory(device), flag_memory(device) {}
   Error Reserve(const Keys& keys, int levels, cudaStream_t stream) {
-    const int64_t scopes = keys.total / keys.elements;
+    const int64_t scopes = keys.scopes();
     const size_t table_bytes = 4 * static_cast<size_t>(scopes) * kBins;
     RETURN_ERROR(table_memory.Reserve(table_bytes));
     RETURN_ERROR(range_memory.Reserve(sizeof(Range) * scopes));
@@ -289,14 +290,14 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K
   const int num_levels = LevelsOf(all, levels);
   Work work(device);
   RETURN_ERROR(work.Reserve(all, num_levels, stream));
-  const int64_t scopes = all.total / all.elements, span = SpanOf(all, *device);
+  const int64_t scopes = all.scopes(), span = SpanOf(all, *device);
   const dim3 blocks = BlocksFor(all.total, span), threads(kThreads);
   const auto find =
       all.elements % 4 == 0 ? FindCandidatesKernel<false, K> : FindCandidatesKernel<true, K>;
   RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<K>, keys, span, rule.zeros, levels[0],
                       work.tables()));
   RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartKernel, work.tables(),
-                      work.ranges(), scopes, static_cast<uint64_t>(rule.k), rule.zeros, nonfinite));
+                      work.ranges(), scopes, rule, nonfinite));
   for (int i = 0; i < num_levels; ++i) {
     RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(scopes)), threads, PickKernel,
                         work.tables(), work.ranges(), levels[i], work.undecided() + i));

@@ -46,7 +46,8 @@ Error ChosenByDraw::Submit(cudaStream_t stream, const Scopes& scopes, const Code
   RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
   RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
   const Keys keys = {/*data=*/nullptr, DType::kF32, WordsOf(support), n, n, seed};
-  const KeepRule rule = {NumKept(spec, scopes.elements), /*zeros=*/false};
+  const int64_t k = NumKept(spec, scopes.elements);
+  const KeepRule rule = {k, k, /*zeros=*/false};
   RETURN_ERROR(SubmitKeepLargest(device_, stream, keys, scopes, rule, kept_.as<uint32_t>(),
                                  /*nonfinite=*/nullptr));
   count_ = offsets_.as<uint64_t>() + NumTiles(n);

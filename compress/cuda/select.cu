@@ -87,7 +87,7 @@ __device__ uint32_t KeptWord(const uint32_t (&magnitudes)[kWords], uint32_t thre
 // Selects in scopes. Lanes hold neighbours, so that each vote of a warp is a word of the bitmap.
 // Each warp has kWords words of its scope, which need not begin or end at a word.
 template <typename T, int kWarps, int kWords>
-__global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t* kept,
+__global__ void SelectKernel(TypedKeys<T> keys, int64_t scopes, KeepRule rule, uint32_t* kept,
                              uint32_t* nonfinite) {
   __shared__ uint32_t of_warps[2][kWarps];
   ScopeSum<kWarps> sum(of_warps);
@@ -95,8 +95,9 @@ __global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t
   const unsigned lane = threadIdx.x % kWarpThreads;
   const int64_t scope =
       (int64_t{blockIdx.x} * kThreads + threadIdx.x) / (kWarps * int64_t{kWarpThreads});
-  const int64_t begin = scope * keys.elements, end = begin + keys.elements;
-  if (begin >= keys.total) return;  // whole warps, and with kWarps > 1 whole blocks
+  if (scope >= scopes) return;  // whole warps, and with kWarps > 1 whole blocks
+  const int64_t begin = scope * keys.elements, end = min(begin + keys.elements, keys.total);
+  const auto k = static_cast<uint32_t>(rule.k_of(scope, scopes));
   const int64_t first_word = begin / 32 + threadIdx.x / kWarpThreads % kWarps * kWords;
 
   uint32_t magnitudes[kWords], largest = 0;
@@ -119,7 +120,7 @@ __global__ void SelectKernel(TypedKeys<T> keys, uint32_t k, bool zeros, uint32_t
   // Elements equal to the threshold are taken in order until there are k. With a threshold of zero
   // there are fewer than k others: all are kept, and as many zeros as are wanted.
   const uint32_t above = sum(CountAtLeast(magnitudes, threshold + 1), &before);
-  const uint32_t ties = threshold > 0 || zeros ? k - above : 0;
+  const uint32_t ties = threshold > 0 || rule.zeros ? k - above : 0;
   sum(CountTies(magnitudes, threshold, first_word, begin, end), &before);
   const uint32_t word = KeptWord(magnitudes, threshold, ties, before, first_word, begin, end);
   if (lane < kWords) StoreWordOf(begin, end, word, first_word + lane, kept);
@@ -129,10 +130,9 @@ template <typename T, int kWarps, int kWords>
 Error Submit(cudaStream_t stream, const Keys& keys, const KeepRule& rule, uint32_t* kept,
              uint32_t* nonfinite) {
   static_assert(kThreads % (kWarps * kWarpThreads) == 0 && kWords <= 32, "warps are whole");
-  const int64_t scopes = keys.total / keys.elements;
-  return Launch(stream, BlocksFor(scopes, kThreads / (kWarps * kWarpThreads)), dim3(kThreads),
-                SelectKernel<T, kWarps, kWords>, As<T>(keys), static_cast<uint32_t>(rule.k),
-                rule.zeros, kept, nonfinite);
+  return Launch(stream, BlocksFor(keys.scopes(), kThreads / (kWarps * kWarpThreads)),
+                dim3(kThreads), SelectKernel<T, kWarps, kWords>, As<T>(keys), keys.scopes(), rule,
+                kept, nonfinite);
 }
 
 template <typename T>

@@ -45,6 +45,15 @@ inline std::vector<CodecSpec> EveryKindOfValues(const CodecSpec& spec) {
       specs.push_back(uniform);
     }
   }
+  for (uint32_t bits : {1, 2, 4}) {
+    for (uint32_t group : {0, 100}) {
+      CodecSpec means = spec;
+      means.values = Values::kMeans;
+      means.bits = bits;
+      means.group = group;
+      specs.push_back(means);
+    }
+  }
   return specs;
 }
 

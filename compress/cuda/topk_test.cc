@@ -95,6 +95,44 @@ TEST(CudaTopKTest, LargeChannelsHaveTheCpusBytes) {
   }
 }
 
+CodecSpec TopKOfGroups(double ratio, uint32_t group) {
+  CodecSpec spec = TopK(ratio, Scope::kGroup);
+  spec.group = group;
+  return spec;
+}
+
+// Tests a short last group under each selection: registers of a warp and of a block, a block per
+// scope, and histograms of many blocks.
+TEST(CudaTopKTest, AShortLastGroupHasTheCpusBytes) {
+  for (const auto& [group, elements] :
+       std::vector<std::pair<uint32_t, int64_t>>{{7, 500},
+                                                 {64, 30},
+                                                 {100, 1001},
+                                                 {4096, 4096 * 3 + 70},
+                                                 {9001, 9001 * 5 + 1},
+                                                 {9001, 9001 * 4 + 9000},
+                                                 {20000, 20017},
+                                                 {20000, 30000}}) {
+    for (const NamedValues& c : FiniteCases(elements)) {
+      ExpectTwins(TopKOfGroups(1.0 / 64, group), {elements}, c);
+    }
+    CodecSpec exact = TopKOfGroups(0.3, group);
+    exact.pad = Pad::kExactK;
+    ExpectTwins(exact, {elements}, {"normal", NormalValues(elements)});
+    CodecSpec supported = TopKOfGroups(0.1, group);
+    supported.support = Support::kReceivedNonzero;
+    const TwinSupport support(SomeOf(elements, 3));
+    ExpectTwins(supported, {elements}, {"normal", NormalValues(elements)}, &support);
+  }
+}
+
+TEST(CudaTopKTest, FewBitsOfGroupsHaveTheCpusBytes) {
+  CodecSpec spec = TopKOfGroups(1.0 / 64, 4096);
+  spec.values = Values::kMeans;
+  spec.bits = 2;
+  for (const NamedValues& c : FiniteCases(300001)) ExpectTwins(spec, {300001}, c);
+}
+
 TEST(CudaTopKTest, EveryKindOfValuesHasTheCpusBytes) {
   for (const Shape& shape : {Shape{0}, Shape{1}, Shape{5, 601}}) {
     for (const NamedValues& c : FiniteCases(shape.elements())) {
@@ -237,6 +275,8 @@ std::vector<Small> SmallPayloads() {
   all.emplace_back(with(TopK(0.05, Scope::kToken), Values::kBF16), Shape{2, 4, 60},
                    IndexCoding::kRice, 2);
   all.emplace_back(TopK(0.5), Shape{50}, IndexCoding::kBitmap, 3);
+  all.emplace_back(TopKOfGroups(0.5, 20), Shape{50}, IndexCoding::kBitmap);
+  all.emplace_back(with(TopKOfGroups(0.1, 30), Values::kMeans, 3), Shape{100}, IndexCoding::kRice);
   return all;
 }
 

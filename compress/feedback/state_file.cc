@@ -69,6 +69,24 @@ absl::Status ReadRows(const std::string& prefix, const Safetensors& file, StateS
   return absl::OkStatus();
 }
 
+absl::Status Read(const std::string& prefix, std::string_view file, StateStore* state,
+                  bool has_place_for_rows, std::vector<StoredTensor>* carried) {
+  ASSIGN_OR_RETURN(Safetensors parsed, ParseSafetensors(file));
+  if (state != nullptr) RETURN_IF_ERROR(ReadRows(prefix, parsed, state));
+  carried->clear();
+  for (StoredTensor& tensor : parsed.tensors) {
+    const bool is_of_rows = tensor.name == prefix + ".keys" || tensor.name == prefix + ".rows";
+    if (is_of_rows && has_place_for_rows) continue;
+    if (is_of_rows || !absl::StartsWith(tensor.name, prefix + ".")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("state: tensor ", tensor.name, " has no place at this end, want ", prefix));
+    }
+    tensor.name.erase(0, prefix.size() + 1);
+    carried->push_back(std::move(tensor));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status WriteState(const std::string& prefix, StateStore* state,
@@ -96,20 +114,12 @@ absl::Status WriteState(const std::string& prefix, StateStore* state,
 
 absl::Status ReadState(const std::string& prefix, std::string_view file, StateStore* state,
                        std::vector<StoredTensor>* carried) {
-  ASSIGN_OR_RETURN(Safetensors parsed, ParseSafetensors(file));
-  if (state != nullptr) RETURN_IF_ERROR(ReadRows(prefix, parsed, state));
-  carried->clear();
-  for (StoredTensor& tensor : parsed.tensors) {
-    const bool is_of_rows = tensor.name == prefix + ".keys" || tensor.name == prefix + ".rows";
-    if (is_of_rows && state != nullptr) continue;
-    if (is_of_rows || !absl::StartsWith(tensor.name, prefix + ".")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("state: tensor ", tensor.name, " has no place at this end, want ", prefix));
-    }
-    tensor.name.erase(0, prefix.size() + 1);
-    carried->push_back(std::move(tensor));
-  }
-  return absl::OkStatus();
+  return Read(prefix, file, state, /*has_place_for_rows=*/state != nullptr, carried);
+}
+
+absl::Status ReadReceived(const std::string& prefix, std::string_view file, StateStore* state,
+                          std::vector<StoredTensor>* carried) {
+  return Read(prefix, file, state, /*has_place_for_rows=*/true, carried);
 }
 
 }  // namespace thinwire

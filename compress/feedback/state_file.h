@@ -28,4 +28,9 @@ absl::Status WriteState(const std::string& prefix, StateStore* state,
 absl::Status ReadState(const std::string& prefix, std::string_view file, StateStore* state,
                        std::vector<StoredTensor>* carried);
 
+// Reads the file of a sender at the receiving end: `state`, which is null where only senders have
+// any, and what the codec left.
+absl::Status ReadReceived(const std::string& prefix, std::string_view file, StateStore* state,
+                          std::vector<StoredTensor>* carried);
+
 }  // namespace thinwire

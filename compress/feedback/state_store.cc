@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/digest.h"
 #include "base/status.h"
 #include "compress/layout.h"
@@ -103,8 +104,7 @@ absl::StatusOr<TensorView> StateStore::Load(size_t row) {
   const TensorView values = RowView(open_->data());
   const absl::Status status = DecodeRow(stored, values);
   if (status.ok()) return values;
-  return absl::Status(status.code(),
-                      absl::StrCat("state of row ", keys_[row], ": ", status.message()));
+  return Annotated(status, absl::StrCat("state of row ", keys_[row]));
 }
 
 TensorView StateStore::ToWrite(size_t row) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "coordinator/files/json.h"
 #include "coordinator/files/model_folder.h"
@@ -60,9 +61,7 @@ absl::Status CheckFiles(const CheckpointManifest& manifest) {
     if (status.ok() && !names.insert(file.name()).second) {
       status = absl::DataLossError("comes twice");
     }
-    if (!status.ok()) {
-      return absl::DataLossError(absl::StrCat("files: \"", file.name(), "\": ", status.message()));
-    }
+    RETURN_IF_ERROR(Annotated(status, absl::StrCat("files: \"", file.name(), "\"")));
   }
   return absl::OkStatus();
 }
@@ -116,8 +115,7 @@ absl::StatusOr<CheckpointManifest> ParseManifest(const std::string& text, const 
     return absl::DataLossError(
         absl::StrCat(path, ": is no checkpoint's manifest: ", parsed.message().ToString()));
   }
-  const absl::Status status = Check(manifest);
-  if (!status.ok()) return absl::DataLossError(absl::StrCat(path, ": ", status.message()));
+  RETURN_IF_ERROR(Annotated(Check(manifest), path));
   return manifest;
 }
 

@@ -225,6 +225,7 @@ std::vector<std::string> StandardCodecs() {
                            "topk(ratio=0.1, values=fp16)",
                            "topk(ratio=0.1, values=uniform, bits=4)",
                            "topk(ratio=0.1, lossless=zstd)",
+                           "topk(ratio=0.015625, scope=group, group=4096, values=means)",
                            "randomk(ratio=0.1)",
                            "threshold(threshold=2, relative_to=rms)",
                            "low_rank(rank=4)"}) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/annotated.h"
 #include "base/build_info.h"
 #include "base/status.h"
 #include "coordinator/commands/commands.h"
@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> Addresses(const std::vector<std::string
     return absl::InvalidArgumentError(
         "an open range, want one that says how many stages there are");
   }
-  return named.For(*named.count());
+  return named.For({1, *named.count()});
 }
 
 absl::StatusOr<Diagnosis> Examine(const DoctorFlags& flags, Interruption* interruption) {
@@ -73,11 +73,7 @@ absl::StatusOr<Diagnosis> Examine(const DoctorFlags& flags, Interruption* interr
 int DoctorCommand(const DoctorFlags& flags, Interruption* interruption) {
   DoctorFlags found = flags;
   const auto addresses = Addresses(flags.session.stages);
-  if (!addresses.ok()) {
-    return Complain(absl::Status(addresses.status().code(),
-                                 absl::StrCat("--stages: ", addresses.status().message())),
-                    kExitUsage);
-  }
+  if (!addresses.ok()) return Complain(Annotated(addresses.status(), "--stages"), kExitUsage);
   found.session.stages = *addresses;
   const absl::StatusOr<Diagnosis> diagnosis = Examine(found, interruption);
   if (interruption->seen()) return kExitInterrupted;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -103,18 +104,14 @@ class Output {
   char last_ = '\n';
 };
 
-absl::Status InFlag(const char* flag, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(flag, status.message()));
-}
-
 struct PreparedText {
   TextTask task;
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
 absl::StatusOr<Sampling> SamplingFrom(const GenerateFlags& flags) {
-  RETURN_IF_ERROR(InFlag("--", CheckSampling({flags.temperature, flags.top_k, flags.top_p})));
+  const absl::Status valid = CheckSampling({flags.temperature, flags.top_k, flags.top_p});
+  if (!valid.ok()) return absl::InvalidArgumentError(absl::StrCat("--", valid.message()));
   Sampling sampling;
   sampling.set_temperature(flags.temperature);
   sampling.set_top_k(static_cast<uint32_t>(flags.top_k));
@@ -129,10 +126,8 @@ absl::StatusOr<std::vector<int32_t>> Encoded(const std::string& prompt,
   if (prompt.empty() && tokenizer.end_of_text()) {
     return std::vector<int32_t>{*tokenizer.end_of_text()};
   }
-  auto ids = tokenizer.Encode(prompt.empty() ? "\n" : prompt);
-  RETURN_IF_ERROR(InFlag(prompt.empty() ? "--prompt: none, and so a line's end: " : "--prompt: ",
-                         ids.status()));
-  return ids;
+  return Annotated(tokenizer.Encode(prompt.empty() ? "\n" : prompt),
+                   prompt.empty() ? "--prompt: none, and so a line's end" : "--prompt");
 }
 
 // Returns the tokenizer that the run's model was trained with or, for a run that did not keep it,
@@ -152,8 +147,7 @@ absl::StatusOr<PreparedText> Prepare(GenerateFlags* flags) {
   ASSIGN_OR_RETURN(Experiment experiment,
                    LoadForStages(recorded, flags->overrides, &flags->session, &trained));
   const bool compressed = flags->compression == "on";
-  RETURN_IF_ERROR(
-      InFlag(absl::StrCat(flags->run, ": ").c_str(), CheckGenerates(experiment, compressed)));
+  RETURN_IF_ERROR(Annotated(CheckGenerates(experiment, compressed), flags->run));
   ASSIGN_OR_RETURN(Sampling sampling, SamplingFrom(*flags));
   const std::string model = flags->run + "/model";
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(model));

@@ -17,6 +17,7 @@
 #include "coordinator/commands/flags.h"
 #include "coordinator/files/json.h"
 #include "coordinator/plan/choices.h"
+#include "coordinator/plan/layouts.h"
 #include "coordinator/plan/report.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/session/exit_code.h"
@@ -31,11 +32,15 @@ struct PlanFlags {
   std::vector<std::string> overrides;  // path=value
   std::optional<double> link_mbit;     // without it several usual rates, and no choices
   NetworkFlags network;
+  int carriers = 0;
   // What is tried besides the experiment's own; want a link.
   std::vector<std::string> codecs;  // as ParseCodecPair has them
   std::string parameters;           // JSON for libraries among them
   std::vector<int64_t> microbatches;
   std::vector<std::string> schedules;
+  // How the experiment is laid out on so many machines; wants a link.
+  std::optional<int> machines;
+  std::optional<double> memory_gb, price_hour, price_gb;
   SpeedFlags speeds;
   std::string format = "text";  // text, json
   SessionOptions session;       // of the stage whose speed is measured
@@ -43,7 +48,8 @@ struct PlanFlags {
 
 constexpr char kPlanExamples[] =
     R"(Without --link_mbit: step times of the experiment at some usual link rates. With it also a table
-of codecs, microbatches and schedules on that link, fastest first. Compute and codecs are measured
+of codecs, microbatches and schedules on that link, fastest first. With --machines instead of these
+a table of layouts: how many replicas of how many stages, with which codecs. Compute and codecs are measured
 here in some seconds, or are those of a run (--from); docs/plan.md has the rest.
 
 Examples:
@@ -51,23 +57,26 @@ Examples:
   thinwire plan my.yaml --link_mbit 50 --rtt_ms 100 --codec 'topk(ratio=0.1)' \
       --codec 'uniform(bits=4) | uniform(bits=8)' --microbatches 1,2,4,8
   thinwire plan my.yaml --link_mbit 100 --from runs/short --format json
+  thinwire plan my.yaml --link_mbit 100 --machines 8 --price_hour 0.40 --price_gb 0.09
 A pair 'A | G' has A on activations and G on gradients.
 Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.
 )";
 
 // What the flags ask for, all of it right.
 struct Question {
-  Experiment experiment;  // of one replica
-  uint32_t replicas = 1;
+  Experiment experiment;
   PlanAssumptions assumptions;
-  Candidates candidates;  // empty without a link rate
-  Speeds speeds;          // those that need no measurement
+  Candidates candidates;  // empty without a link rate, and with --machines
+  LayoutOptions layout;   // with --machines, like `layouts`
+  Layouts layouts;
+  Speeds speeds;  // those that need no measurement
 };
 
 absl::Status CheckLinkIsGiven(const PlanFlags& flags) {
   const std::pair<const char*, bool> wanting[] = {{"--codec", !flags.codecs.empty()},
                                                   {"--microbatches", !flags.microbatches.empty()},
-                                                  {"--schedule", !flags.schedules.empty()}};
+                                                  {"--schedule", !flags.schedules.empty()},
+                                                  {"--machines", flags.machines.has_value()}};
   for (const auto& [flag, is_given] : wanting) {
     if (!is_given || flags.link_mbit) continue;
     return absl::InvalidArgumentError(
@@ -76,8 +85,42 @@ absl::Status CheckLinkIsGiven(const PlanFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMachines(const PlanFlags& flags) {
+  const std::pair<const char*, bool> wanting[] = {{"--memory_gb", flags.memory_gb.has_value()},
+                                                  {"--price_hour", flags.price_hour.has_value()},
+                                                  {"--price_gb", flags.price_gb.has_value()}};
+  for (const auto& [flag, is_given] : wanting) {
+    if (!is_given || flags.machines) continue;
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": want --machines too"));
+  }
+  const std::pair<const char*, bool> refusing[] = {{"--schedule", !flags.schedules.empty()},
+                                                   {"--carriers", flags.carriers > 0}};
+  for (const auto& [flag, is_given] : refusing) {
+    if (!is_given || !flags.machines) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag,
+        " with --machines: want only one of them; layouts have a machine for each stage of "
+        "each replica, and the experiment's schedule"));
+  }
+  return absl::OkStatus();
+}
+
+LayoutOptions LayoutOptionsOf(const PlanFlags& flags) {
+  LayoutOptions options;
+  options.machines = *flags.machines;
+  options.codecs = flags.codecs;
+  options.parameters = flags.parameters;
+  options.microbatches = flags.microbatches;
+  options.memory_bytes =
+      flags.memory_gb ? 1e9 * *flags.memory_gb : static_cast<double>(MachineMemoryBytes());
+  if (flags.price_hour || flags.price_gb) {
+    options.prices = {flags.price_hour.value_or(0), flags.price_gb.value_or(0)};
+  }
+  return options;
+}
+
 absl::StatusOr<Candidates> CandidatesOf(const PlanFlags& flags, const Experiment& experiment) {
-  if (!flags.link_mbit) return Candidates();
+  if (!flags.link_mbit || flags.machines) return Candidates();
   ChoiceOptions options;
   options.codecs = flags.codecs;
   options.parameters = flags.parameters;
@@ -94,14 +137,19 @@ absl::StatusOr<Candidates> CandidatesOf(const PlanFlags& flags, const Experiment
 
 absl::StatusOr<Question> Ask(const PlanFlags& flags) {
   RETURN_IF_ERROR(CheckLinkIsGiven(flags));
+  RETURN_IF_ERROR(CheckMachines(flags));
   Question question;
   ASSIGN_OR_RETURN(question.assumptions, AssumptionsFrom(flags.link_mbit, flags.network));
   ASSIGN_OR_RETURN(question.experiment, LoadExperiment(flags.experiment, flags.overrides));
-  question.replicas = ReplicasOf(question.experiment);
-  question.experiment = OfOneReplica(question.experiment);
   ASSIGN_OR_RETURN(question.speeds, GivenSpeeds(flags.speeds, question.experiment));
   ASSIGN_OR_RETURN(question.candidates, CandidatesOf(flags, question.experiment));
-  RETURN_IF_ERROR(PlanState(question.experiment).status());
+  if (flags.machines) {
+    question.layout = LayoutOptionsOf(flags);
+    ASSIGN_OR_RETURN(question.layouts, LayoutsFor(question.experiment, question.layout));
+  }
+  question.assumptions.carriers = flags.carriers;
+  ASSIGN_OR_RETURN(const Experiment replica, ReplicaOf(question.experiment));
+  RETURN_IF_ERROR(PlanState(replica).status());
   return question;
 }
 
@@ -119,6 +167,7 @@ absl::StatusOr<Speeds> SpeedsFor(const PlanFlags& flags, const Question& questio
   for (const Candidate& candidate : question.candidates.all) {
     experiments.push_back(&candidate.experiment);
   }
+  for (const Layout& layout : question.layouts.all) experiments.push_back(&layout.experiment);
   RETURN_IF_ERROR(MeasureSpeeds(flags.speeds, experiments, ThreadsFor(flags, question.experiment),
                                 flags.session, interruption, &speeds));
   return speeds;
@@ -130,25 +179,29 @@ int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   const absl::StatusOr<Speeds> speeds = SpeedsFor(flags, *question, interruption);
   if (!speeds.ok() && interruption->seen()) return kExitInterrupted;
   if (!speeds.ok()) return Complain(speeds.status(), kExitFailed);
-  absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
+  const absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
   if (!plan.ok()) return Complain(plan.status(), kExitUsage);
-  if (question->replicas > 1) {
-    plan->warnings.push_back(absl::StrCat("Note: this is one of ", question->replicas,
-                                          " replicas, with its ", plan->batch_size,
-                                          " samples of a batch. What they exchange is not in it."));
-  }
   const auto choices = RankedChoices(question->candidates.all, question->assumptions, *speeds);
   if (!choices.ok()) return Complain(choices.status(), kExitUsage);
-  const std::vector<std::string>& left_out = question->candidates.left_out;
+  const auto layouts =
+      RankedLayouts(question->layouts.all, question->layout, question->assumptions, *speeds);
+  if (!layouts.ok()) return Complain(layouts.status(), kExitUsage);
+  const std::vector<std::string>& left_out =
+      flags.machines ? question->layouts.left_out : question->candidates.left_out;
   std::string text;
   if (flags.format == "json") {
-    text = JsonText(ToJson(ReportOf(question->experiment.name(), *plan, *choices, left_out)), 2) +
-           "\n";
+    text =
+        JsonText(ToJson(ReportOf(question->experiment.name(), *plan, *choices, *layouts, left_out)),
+                 2) +
+        "\n";
+  } else if (flags.machines) {
+    text = FormatLayouts(*layouts, question->layout, left_out, *plan);
   } else {
     text = FormatPlan(*plan);
     if (!choices->empty()) text += FormatChoices(*choices, left_out);
   }
   if (const ExitCode printed = PrintResult(text); printed != kExitDone) return printed;
+  if (flags.machines) return kExitDone;
   absl::Status fits = CheckMemory(plan->state, MachineMemoryBytes(), /*one_machine=*/false);
   fits.Update(CheckFolders(plan->state));
   return fits.ok() ? kExitDone : Complain(fits, kExitUsage);
@@ -172,6 +225,19 @@ void AddChoices(CLI::App* plan, PlanFlags* flags) {
       ->allow_extra_args(false);
 }
 
+void AddMachines(CLI::App* plan, PlanFlags* flags) {
+  plan->add_option("--machines", flags->machines,
+                   "lay the experiment out on so many machines, a replica of its pipeline on each "
+                   "part of them, and rank the layouts on the link")
+      ->check(CLI::Range(1, 1 << 10));
+  plan->add_option("--memory_gb", flags->memory_gb,
+                   "memory of each machine, 10^9 bytes (default: that of this one)");
+  plan->add_option("--price_hour", flags->price_hour,
+                   "price of a machine and hour: layouts are ranked by what an epoch costs");
+  plan->add_option("--price_gb", flags->price_gb,
+                   "price of 10^9 bytes that a machine sends: likewise");
+}
+
 }  // namespace
 
 Command AddPlan(CLI::App* app) {
@@ -185,7 +251,13 @@ Command AddPlan(CLI::App* app) {
       "--link_mbit", flags->link_mbit,
       "rate of every host's interface in each direction, Mbit/s; inf: infinitely fast");
   AddNetwork(plan, &flags->network);
+  plan->add_option(
+          "--carriers", flags->carriers,
+          "machines of each stage, which carry the experiment's replicas (default: one for "
+          "each replica)")
+      ->check(CLI::Range(1, 1 << 16));
   AddChoices(plan, flags.get());
+  AddMachines(plan, flags.get());
   AddSpeeds(plan, &flags->speeds);
   AddFormat(plan, &flags->format);
   plan->add_option(

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/host_port.h"
 #include "base/text.h"
@@ -77,10 +78,7 @@ constexpr absl::Duration kShortCall = absl::Seconds(30);
 ExitCode Ask(const QueueFlags& flags, absl::Duration patience, Interruption* interruption,
              const std::function<grpc::Status(Queue::Stub*, grpc::ClientContext*)>& call) {
   const absl::Status address = ParseHostPort(flags.server).status();
-  if (!address.ok()) {
-    return Complain(absl::InvalidArgumentError(absl::StrCat("--server: ", address.message())),
-                    kExitUsage);
-  }
+  if (!address.ok()) return Complain(Annotated(address, "--server"), kExitUsage);
   absl::StatusOr<Security> security = Security::Load(flags.security);
   if (!security.ok()) return Complain(security.status(), kExitUsage);
   QueueClient client(flags.server, *std::move(security), interruption);

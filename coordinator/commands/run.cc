@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/host_port.h"
 #include "base/status.h"
@@ -40,6 +41,8 @@ constexpr char kRunExamples[] = R"(Examples:
       --set compression.activations.ratio=0.1 --out runs/topk10
   thinwire run experiments/quickstart.yaml --stages a:4700,b:4700,c:4700,d:4700
   thinwire run experiments/quickstart.yaml --stages 'node{1..4}:4700' --stages_wait 300
+  thinwire run experiments/replicas/shakespeare.yaml --carriers 2
+  thinwire run experiments/replicas/shakespeare.yaml --stages 'r{0..3}s{0..3}:4700'
   thinwire run --resume runs/quickstart --set epochs=20
   thinwire run experiments/quickstart.yaml --trace steps=10..12
 Exit codes: 0 done, 1 run failed, 2 wrong usage or experiment file, 130 interrupted.
@@ -56,10 +59,7 @@ struct Past {
 };
 
 absl::StatusOr<Experiment> Load(const std::optional<Past>& past, RunFlags* flags) {
-  const absl::Status listen = ParseHostPort(flags->metrics_listen).status();
-  if (!listen.ok()) {
-    return absl::Status(listen.code(), absl::StrCat("--metrics_listen: ", listen.message()));
-  }
+  RETURN_IF_ERROR(Annotated(ParseHostPort(flags->metrics_listen).status(), "--metrics_listen"));
   flags->session.takes_spares = true;
   return LoadForStages(flags->experiment, flags->overrides, &flags->session,
                        past ? &past->experiment : nullptr);
@@ -161,7 +161,9 @@ absl::StatusOr<std::optional<TraceSteps>> StepsToTrace(const RunFlags& flags,
                                                        const Experiment& experiment) {
   if (flags.trace.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(const TraceSteps steps, ParseTraceSteps(flags.trace));
-  RETURN_IF_ERROR(CheckTraceSize(EmptyTrace(experiment, /*run=*/"", steps)));
+  const Pipelines pipelines{static_cast<int>(experiment.pipeline().stages()),
+                            flags.session.carriers};
+  RETURN_IF_ERROR(CheckTraceSize(EmptyTrace(experiment, pipelines, /*run=*/"", steps)));
   return steps;
 }
 
@@ -235,6 +237,10 @@ Command AddRun(CLI::App* app) {
       ->transform(kPath);
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");
   AddStages(run, &flags->session);
+  run->add_option("--carriers", flags->session.carriers,
+                  "number of pipelines, each with all stages, that carry the experiment's replicas "
+                  "(default: those of --stages, or 1)")
+      ->check(CLI::Range(1, 1 << 16));
   run->add_option(
          "--metrics_listen", flags->metrics_listen,
          "host:port of /metrics and /healthz; port 0: any. The first line and targets.json "

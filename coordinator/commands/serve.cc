@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/host_port.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -52,12 +52,8 @@ Exit codes: 0 ended by a signal, 1 failed, 2 wrong usage.
 absl::Status CheckUsage(const ServeFlags& flags) {
   RETURN_IF_ERROR(CheckJobs(flags.options.jobs, flags.limits.groups));
   RETURN_IF_ERROR(StagesOfGroups(flags.limits.groups).status());
-  for (const auto& [flag, address] : {std::pair("--listen: ", flags.listen),
-                                      std::pair("--metrics_listen: ", flags.metrics_listen)}) {
-    const absl::Status status = ParseHostPort(address).status();
-    if (!status.ok()) return absl::Status(status.code(), absl::StrCat(flag, status.message()));
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(Annotated(ParseHostPort(flags.listen).status(), "--listen"));
+  return Annotated(ParseHostPort(flags.metrics_listen).status(), "--metrics_listen");
 }
 
 int ServeCommand(const ServeFlags& flags, Interruption* interruption) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -108,8 +109,7 @@ int ExportCommand(const std::string& dir) {
   const absl::StatusOr<std::string> is_there = ReadFile(DatabaseOf(dir));
   if (!is_there.ok()) {
     return Complain(
-        absl::Status(is_there.status().code(), absl::StrCat("--export: no sweep stands in ", dir,
-                                                            ": ", is_there.status().message())),
+        Annotated(is_there.status(), absl::StrCat("--export: no sweep stands in ", dir)),
         kExitUsage);
   }
   const auto database = ResultsDatabase::Open(DatabaseOf(dir));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
@@ -43,9 +44,7 @@ int TraceCommand(const TraceFlags& flags) {
   if (!trace.ok()) return Complain(trace.status(), kExitUsage);
   const absl::StatusOr<TraceSummary> summary = Summarize(*trace, flags.step);
   if (!summary.ok()) {
-    return Complain(absl::Status(summary.status().code(), absl::StrCat(TracePath(flags.run), ": ",
-                                                                       summary.status().message())),
-                    kExitUsage);
+    return Complain(Annotated(summary.status(), TracePath(flags.run)), kExitUsage);
   }
   if (!flags.svg.empty()) {
     const absl::StatusOr<std::string> svg = TimelineSvg(*trace, summary->steps.last());

@@ -18,7 +18,7 @@ struct Failure {
   };
   static constexpr int kCoordinator = -1;
 
-  int stage = kCoordinator;
+  int stage = kCoordinator;  // index of its server in the fleet
   Kind kind = Kind::kError;
   absl::Status status;  // not OK; its message names the stage
 };

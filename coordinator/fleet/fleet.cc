@@ -40,9 +40,11 @@ Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
   lease.set_run(run);
   lease.set_generation(options.generation);
   lease.set_secret(options.lease_secret.empty() ? NewSecret() : options.lease_secret);
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    clients_.push_back(
-        std::make_unique<StageClient>(static_cast<int>(i), addresses[i], lease, options.security));
+  const int stages = static_cast<int>(addresses.size()) / options.carriers;
+  for (int i = 0; i < static_cast<int>(addresses.size()); ++i) {
+    const StagePlace place{i, i % stages, i / stages, options.carriers};
+    clients_.push_back(std::make_unique<StageClient>(place, addresses[static_cast<size_t>(i)],
+                                                     lease, options.security));
   }
 }
 
@@ -55,11 +57,11 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
   const absl::Status status = OnAll([&](StageClient& client) {
     auto answer =
         client.Acquire(options_.lease_seconds, options_.patience, [&](const std::string& reason) {
-          arrivals.Missing(client.stage(), client.Name(), reason);
+          arrivals.Missing(client.server(), client.Name(), reason);
         });
     if (!answer.ok()) return answer.status();
-    arrivals.Arrived(client.stage());
-    const size_t i = static_cast<size_t>(client.stage());
+    arrivals.Arrived(client.server());
+    const size_t i = static_cast<size_t>(client.server());
     RETURN_IF_ERROR(CheckBuild(client, answer->build()));
     (*answers)[i] = *std::move(answer);
     // The heartbeat starts at once: other stages may come later than this lease lasts.
@@ -90,7 +92,7 @@ absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work)
   for (auto& client : clients_) {
     threads.emplace_back([this, &work, stage = client.get()] {
       absl::Status status = work(*stage);
-      if (!status.ok()) Fail({stage->stage(), Failure::Kind::kError, std::move(status)});
+      if (!status.ok()) Fail({stage->server(), Failure::Kind::kError, std::move(status)});
       const std::lock_guard<std::mutex> lock(mutex_);
       --running_;
       changed_.notify_all();
@@ -101,6 +103,12 @@ absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work)
   const std::lock_guard<std::mutex> lock(mutex_);
   if (interrupted_) return absl::CancelledError("interrupted");
   return failures_.empty() ? absl::OkStatus() : RootCause(failures_);
+}
+
+absl::Status Fleet::OnFirstCarrier(const std::function<absl::Status(StageClient&)>& work) {
+  return OnAll([&work](StageClient& stage) {
+    return stage.carrier() == 0 ? work(stage) : absl::OkStatus();
+  });
 }
 
 absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& work) {
@@ -132,14 +140,14 @@ bool Fleet::ended_after_step() const {
 // latest that one of them has begun.
 bool Fleet::EndTraining() {
   std::vector<absl::StatusOr<uint64_t>> begun(clients_.size());
-  OnThreads(size(), [&](int i) { begun[i] = stage(i).HoldTraining(); });
+  OnThreads(size(), [&](int i) { begun[i] = server(i).HoldTraining(); });
   uint64_t last_step = 0;
   for (const absl::StatusOr<uint64_t>& step : begun) {
     if (!step.ok()) return false;
     last_step = std::max(last_step, *step);
   }
   std::vector<absl::Status> ended(clients_.size());
-  OnThreads(size(), [&](int i) { ended[i] = stage(i).EndTraining(last_step); });
+  OnThreads(size(), [&](int i) { ended[i] = server(i).EndTraining(last_step); });
   return std::all_of(ended.begin(), ended.end(), [](const auto& status) { return status.ok(); });
 }
 
@@ -163,8 +171,8 @@ void Fleet::FindLost() {
   if (AskWhoIsLost() && options_.are_watched) AwaitDeath();
 }
 
-absl::StatusOr<RenewResponse> Fleet::Renew(int stage, absl::Duration patience) {
-  return clients_[static_cast<size_t>(stage)]->Renew(patience, advances_);
+absl::StatusOr<RenewResponse> Fleet::Renew(int server, absl::Duration patience) {
+  return clients_[static_cast<size_t>(server)]->Renew(patience, advances_);
 }
 
 // Asks every stage whether it is there: a neighbour of a lost stage fails before the heartbeat sees
@@ -185,10 +193,10 @@ bool Fleet::AskWhoIsLost() {
     if (absl::IsUnavailable(answer)) {
       any_is_gone = true;
       Fail({i, Failure::Kind::kSilent,
-            absl::UnavailableError(absl::StrCat(stage(i).Name(), " is gone"))});
+            absl::UnavailableError(absl::StrCat(server(i).Name(), " is gone"))});
     } else if (absl::IsDeadlineExceeded(answer)) {
       Fail({i, Failure::Kind::kSilent,
-            absl::UnavailableError(absl::StrCat(stage(i).Name(), " does not answer"))});
+            absl::UnavailableError(absl::StrCat(server(i).Name(), " does not answer"))});
     }
   });
   return any_is_gone;
@@ -264,7 +272,7 @@ void Fleet::Abandon() { heartbeats_.clear(); }
 
 void Fleet::Release() {
   heartbeats_.clear();
-  OnThreads(size(), [this](int i) { stage(i).Release().IgnoreError(); });
+  OnThreads(size(), [this](int i) { server(i).Release().IgnoreError(); });
 }
 
 }  // namespace thinwire

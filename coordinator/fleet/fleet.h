@@ -27,6 +27,7 @@ struct FleetOptions {
   // generation.
   uint64_t generation = 1;
   std::string lease_secret = {};  // of the leases; empty: a new one
+  int carriers = 1;   // pipelines that carry the experiment's replicas, of equal numbers of stages
   std::string build;  // build that every stage must have (base/build_info.h); empty: any
   absl::Duration patience = absl::Seconds(20);  // how long to wait for stages to be there and free
   // Gets a line now and then while it waits; may be null.
@@ -44,13 +45,18 @@ struct FleetOptions {
 // training first ends its step.
 class Fleet {
  public:
-  // Makes a client for each address; stage i is at address i. All leases are for `run`.
+  // Makes a client for each address: all stages of the first carrier, then those of the next. All
+  // leases are for `run`.
   Fleet(const std::vector<std::string>& addresses, const std::string& run,
         const FleetOptions& options);
   ~Fleet();
 
-  int size() const { return static_cast<int>(clients_.size()); }
-  StageClient& stage(int i) { return *clients_[static_cast<size_t>(i)]; }
+  int size() const { return static_cast<int>(clients_.size()); }  // number of servers
+  int carriers() const { return options_.carriers; }
+  int stages() const { return size() / carriers(); }  // of each carrier
+  StageClient& server(int i) { return *clients_[static_cast<size_t>(i)]; }
+  // Returns a stage of the first carrier, or of another.
+  StageClient& stage(int i, int carrier = 0) { return server(carrier * stages() + i); }
 
   // Returns the secret that the stages' links show each other.
   const std::string& link_secret() const { return link_secret_; }
@@ -66,6 +72,9 @@ class Fleet {
   // returned. When one fails, here or through Fail, the others are cancelled after the grace and
   // the root cause is returned. Cancelled after Interrupt. One thread at a time.
   absl::Status OnAll(const std::function<absl::Status(StageClient&)>& work);
+  // Does the same for the stages of the first carrier, which has all that any carrier has but what
+  // is remembered of replicas.
+  absl::Status OnFirstCarrier(const std::function<absl::Status(StageClient&)>& work);
 
   // Does the same for `work` that trains: Interrupt lets all stages end the latest step that any of
   // them has begun. This returns Cancelled too, but the stages can take other calls, all after that
@@ -81,8 +90,8 @@ class Fleet {
   // Because of it TrainOnAll ends after a step, as after Interrupt, and does not begin again.
   std::optional<Failure> leaving() const;
 
-  // Renews the lease of `stage` besides its heartbeat, and returns the answer. Any thread.
-  absl::StatusOr<RenewResponse> Renew(int stage, absl::Duration patience);
+  // Renews the lease of a server besides its heartbeat, and returns the answer. Any thread.
+  absl::StatusOr<RenewResponse> Renew(int server, absl::Duration patience);
 
   // Reports a failure seen elsewhere: a process that died, a file that cannot be written. Any
   // thread.

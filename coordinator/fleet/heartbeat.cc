@@ -57,11 +57,11 @@ void Heartbeat::Loop() {
     const absl::Status& status = answer.status();
     if (absl::IsCancelled(status)) return;
     if (!status.ok() && !IsSilence(status)) {
-      return on_failure_({client_->stage(), Failure::Kind::kUnleased, status});
+      return on_failure_({client_->server(), Failure::Kind::kUnleased, status});
     }
     if (answer.ok()) Count(answer->advances());
     if (answer.ok() && answer->ends() && !std::exchange(told_end_, true)) {
-      on_failure_({client_->stage(), Failure::Kind::kEnds,
+      on_failure_({client_->server(), Failure::Kind::kEnds,
                    absl::UnavailableError(absl::StrCat(client_->Name(), " is about to end"))});
     }
     const SteadyTime now = options_.now();
@@ -71,7 +71,7 @@ void Heartbeat::Loop() {
       left = options_.silence;
     } else if ((left -= taken) <= absl::ZeroDuration()) {
       return on_failure_(
-          {client_->stage(), Failure::Kind::kSilent,
+          {client_->server(), Failure::Kind::kSilent,
            absl::UnavailableError(absl::StrCat(client_->Name(), " has not answered for ",
                                                absl::ToDoubleSeconds(options_.silence), " s"))});
     }

@@ -40,7 +40,7 @@ class HeartbeatTest : public ::testing::Test {
       if (++renewals_ == renewals) end_.Notify();
       return grpc::Status(answer.code, "");
     };
-    StageClient client(1, stage_.address(), Lease(), Security());
+    StageClient client({1, 1}, stage_.address(), Lease(), Security());
     HeartbeatOptions options;
     options.interval = absl::Milliseconds(1);
     options.now = [this] { return SteadyTime() + absl::Seconds(seconds_.load()); };

@@ -48,20 +48,26 @@ bool Readable(int fd, absl::Duration timeout) {
 
 }  // namespace
 
+std::string LaunchOptions::NameOf(int server) const {
+  const std::string of =
+      carriers > 1 ? absl::StrCat(" of carrier ", server / stages) : std::string();
+  return absl::StrCat("stage ", server % stages, of);
+}
+
 LocalStages::LocalStages(const LaunchOptions& options) : options_(options) {
-  processes_.resize(options.stages);
-  process_fds_.resize(options.stages, -1);
-  ready_fds_.resize(options.stages, -1);
-  addresses_.resize(options.stages);
+  processes_.resize(options.servers());
+  process_fds_.resize(options.servers(), -1);
+  ready_fds_.resize(options.servers(), -1);
+  addresses_.resize(options.servers());
 }
 
 absl::StatusOr<std::unique_ptr<LocalStages>> LocalStages::Start(const LaunchOptions& options) {
   auto stages = std::unique_ptr<LocalStages>(new LocalStages(options));
   if (!options.tcp) RETURN_IF_ERROR(stages->MakeSocketFolder());
   if (pipe2(stages->lifeline_, O_CLOEXEC) != 0) return SystemError("cannot make a pipe");
-  for (int i = 0; i < options.stages; ++i) RETURN_IF_ERROR(stages->Spawn(i));
+  for (int i = 0; i < options.servers(); ++i) RETURN_IF_ERROR(stages->Spawn(i));
   const SteadyTime deadline = SteadyTime::Now() + options.patience;
-  for (int i = 0; i < options.stages; ++i) RETURN_IF_ERROR(stages->AwaitReady(i, deadline));
+  for (int i = 0; i < options.servers(); ++i) RETURN_IF_ERROR(stages->AwaitReady(i, deadline));
   return stages;
 }
 
@@ -89,7 +95,7 @@ absl::Status LocalStages::Spawn(int stage) {
   if (pipe2(ready, O_CLOEXEC) != 0) return SystemError("cannot make a pipe");
   ready_fds_[stage] = ready[0];
   ChildOptions child;
-  child.name = absl::StrCat("stage ", stage);
+  child.name = options_.NameOf(stage);
   child.arguments = {
       options_.binary,
       options_.tcp ? "--listen=127.0.0.1:0" : absl::StrCat("--listen=unix:", SocketOf(stage)),
@@ -124,23 +130,24 @@ absl::Status LocalStages::AwaitReady(int stage, SteadyTime deadline) {
     const int ready = poll(entries, 2, Milliseconds(deadline - SteadyTime::Now()));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) {
-      return absl::DeadlineExceededError(absl::StrCat("stage ", stage, " does not serve after ",
-                                                      absl::FormatDuration(options_.patience),
-                                                      "; see ", options_.logs_dir));
+      return absl::DeadlineExceededError(
+          absl::StrCat(options_.NameOf(stage), " does not serve after ",
+                       absl::FormatDuration(options_.patience), "; see ", options_.logs_dir));
     }
     if (entries[1].revents != 0) return absl::CancelledError("interrupted");
     char buffer[512];
     const ssize_t bytes = read(ready_fds_[stage], buffer, sizeof(buffer));
     if (bytes <= 0) {
       if (Readable(process_fds_[stage], absl::Seconds(1))) return HowItEnded(stage);
-      return absl::InternalError(absl::StrCat("stage ", stage, " did not say where it serves"));
+      return absl::InternalError(
+          absl::StrCat(options_.NameOf(stage), " did not say where it serves"));
     }
     line.append(buffer, static_cast<size_t>(bytes));
   }
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.value("listen", nlohmann::json()).is_string()) {
     return absl::InternalError(
-        absl::StrCat("stage ", stage, " said \"", line, "\", want {\"listen\":…}"));
+        absl::StrCat(options_.NameOf(stage), " said \"", line, "\", want {\"listen\":…}"));
   }
   addresses_[stage] = json["listen"];
   return absl::OkStatus();
@@ -150,8 +157,8 @@ absl::Status LocalStages::HowItEnded(int stage) {
   const pid_t process = std::exchange(processes_[stage], 0);
   int wait_status = 0;
   waitpid(process, &wait_status, 0);
-  std::string message =
-      absl::StrCat("stage ", stage, " (process ", process, ") ", thinwire::HowItEnded(wait_status));
+  std::string message = absl::StrCat(options_.NameOf(stage), " (process ", process, ") ",
+                                     thinwire::HowItEnded(wait_status));
   const std::string log = LogOf(stage);
   const std::vector<std::string> last = LastLines(log, kLastLines);
   if (last.empty()) {
@@ -174,14 +181,14 @@ void LocalStages::Watch(std::function<void(Failure)> on_death) {
 
 void LocalStages::WatchLoop(const std::function<void(Failure)>& on_death) {
   std::vector<pollfd> entries;
-  for (int i = 0; i < options_.stages; ++i) {
+  for (int i = 0; i < options_.servers(); ++i) {
     entries.push_back({processes_[i] == 0 ? -1 : process_fds_[i], POLLIN, 0});
   }
   entries.push_back({stop_watching_[0], POLLIN, 0});
   while (true) {
     if (poll(entries.data(), entries.size(), /*timeout=*/-1) < 0) continue;  // EINTR
     if (entries.back().revents != 0) return;
-    for (int i = 0; i < options_.stages; ++i) {
+    for (int i = 0; i < options_.servers(); ++i) {
       if (entries[i].revents == 0) continue;
       entries[i].fd = -1;  // poll skips it
       on_death({i, Failure::Kind::kDead, HowItEnded(i)});
@@ -233,13 +240,13 @@ void LocalStages::Stop(absl::Duration grace) {
     if (process > 0) kill(-process, SIGTERM);
   }
   const SteadyTime deadline = SteadyTime::Now() + grace;
-  for (int i = 0; i < options_.stages; ++i) End(i, deadline);
+  for (int i = 0; i < options_.servers(); ++i) End(i, deadline);
   sockets_.reset();
 }
 
 LocalStages::~LocalStages() {
   Stop();
-  for (int i = 0; i < options_.stages; ++i) CloseDescriptorsOf(i);
+  for (int i = 0; i < options_.servers(); ++i) CloseDescriptorsOf(i);
   if (lifeline_[0] >= 0) close(lifeline_[0]);
 }
 

@@ -20,8 +20,13 @@ namespace thinwire {
 
 // How to start the stage servers.
 struct LaunchOptions {
+  int servers() const { return stages * carriers; }
+  // Returns "stage 1", or "stage 1 of carrier 2" of several, for a server's number.
+  std::string NameOf(int server) const;
+
   std::string binary;  // path of stage_server
-  int stages = 1;
+  int stages = 1;      // of each carrier of an experiment's replicas
+  int carriers = 1;
   int threads = 1;  // compute threads of each stage
   // True: serve on 127.0.0.1; false: on Unix sockets in a private temporary folder.
   bool tcp = false;
@@ -53,7 +58,7 @@ class LocalStages {
   // Ends Watch: once it has returned, `on_death` is not called. May be called without Watch.
   void Unwatch();
 
-  // Returns whether the child of `stage` runs.
+  // Returns whether the child of that number runs.
   bool IsThere(int stage) const;
 
   // Ends the child of `stage`, if it still runs, and starts another in its place, whose address may

@@ -69,7 +69,8 @@ absl::StatusOr<std::string> FindStageServer(const std::string& own_binary) {
                                           "; say where it is with --stage_server"));
 }
 
-absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary,
+absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, int carriers,
+                                          const std::string& binary,
                                           std::vector<std::string> libraries) {
   LaunchOptions options;
   options.binary = binary;
@@ -84,9 +85,10 @@ absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const st
   ASSIGN_OR_RETURN(options.codec_plugins, FoldersOf(libraries));
   const PipelineConfig& pipeline = experiment.pipeline();
   options.stages = static_cast<int>(pipeline.stages());
-  const std::vector<StageHost> hosts(pipeline.stages(), {"", UsableCores()});
-  options.threads =
-      ThreadsPerStage(pipeline.threads(), static_cast<int>(pipeline.microbatches()), hosts).front();
+  options.carriers = carriers;
+  const std::vector<StageHost> hosts(static_cast<size_t>(options.servers()), {"", UsableCores()});
+  const int at_once = carriers * static_cast<int>(pipeline.microbatches());
+  options.threads = ThreadsPerStage(pipeline.threads(), at_once, hosts).front();
   options.tcp = pipeline.transport() == "tcp";
   return options;
 }

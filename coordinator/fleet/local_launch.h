@@ -14,11 +14,13 @@ namespace thinwire {
 // ../stage_server/. NotFound names both paths.
 absl::StatusOr<std::string> FindStageServer(const std::string& own_binary);
 
-// Returns the options for the resolved `experiment`; the caller sets cuda_plugin, logs_dir and
+// Returns the options for the resolved `experiment`, each stage of which `carriers` servers have;
+// the caller sets cuda_plugin, logs_dir and
 // interrupt_fd. `binary` is the path of the stage server; if it is empty, FindStageServer looks for
 // it, with its errors. `libraries` are codec plug-ins besides the experiment's. InvalidArgument if
 // two libraries have one name.
-absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, const std::string& binary,
+absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, int carriers,
+                                          const std::string& binary,
                                           std::vector<std::string> libraries = {});
 
 }  // namespace thinwire

@@ -32,7 +32,8 @@ class PluginsTest : public ::testing::Test {
     CompressionConfig& compression = *experiment_.mutable_compression();
     compression.mutable_activations()->set_plugin(activations);
     compression.mutable_gradients()->set_plugin(gradients);
-    const absl::StatusOr<LaunchOptions> launch = LocalLaunch(experiment_, "stage_server");
+    const absl::StatusOr<LaunchOptions> launch =
+        LocalLaunch(experiment_, /*carriers=*/1, "stage_server");
     if (!launch.ok()) return launch.status();
     return launch->codec_plugins;
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/annotated.h"
 #include "base/host_port.h"
 #include "base/status.h"
 
@@ -74,11 +75,32 @@ absl::StatusOr<std::optional<int>> StageAddresses::ParseRange(const std::string&
   return std::optional<int>(last_number);
 }
 
+// Adds "r{0..3}s{0..7}:4700", whose first range ends at `end_of_carriers`, its brace included.
+absl::Status StageAddresses::AddGrid(const std::string& text, size_t end_of_carriers) {
+  Range carriers;
+  // The second range is no part of an address yet.
+  ASSIGN_OR_RETURN(const std::optional<int> last,
+                   ParseRange(text.substr(0, end_of_carriers) + ":1", &carriers));
+  if (!last || !closed_.empty()) {
+    return NotWanted(text, "two ranges in the first address only, with an end of both");
+  }
+  for (int i = carriers.first; i <= *last; ++i) {
+    const std::string of_carrier = carriers.At(i);
+    RETURN_IF_ERROR(Add(of_carrier.substr(0, of_carrier.size() - 2) + text.substr(end_of_carriers),
+                        /*is_last=*/false));
+  }
+  const int count = *last - carriers.first + 1;
+  grid_ = Grid{count, static_cast<int>(closed_.size()) / count};
+  return absl::OkStatus();
+}
+
 absl::Status StageAddresses::Add(const std::string& text, bool is_last) {
   if (text.find_first_of("{}") == text.npos) {
     closed_.push_back(text);
     return CheckAddress(text);
   }
+  const size_t end = text.find('}');
+  if (end != text.npos && text.find('{', end) != text.npos) return AddGrid(text, end + 1);
   Range range;
   ASSIGN_OR_RETURN(const std::optional<int> last, ParseRange(text, &range));
   if (!last) {
@@ -103,7 +125,8 @@ std::optional<int> StageAddresses::count() const {
 }
 
 absl::StatusOr<std::vector<std::string>> StageAddresses::For(
-    int stages, std::vector<std::string>* spares) const {
+    const Grid& grid, std::vector<std::string>* spares) const {
+  const int stages = grid.carriers * grid.stages;
   std::vector<std::string> addresses = closed_;
   for (int i = 0; open_ && static_cast<int>(addresses.size()) < stages; ++i) {
     addresses.push_back(open_->At(open_->first + i));
@@ -114,20 +137,20 @@ absl::StatusOr<std::vector<std::string>> StageAddresses::For(
     addresses.resize(static_cast<size_t>(stages));
   }
   if (static_cast<int>(addresses.size()) == stages) return addresses;
+  const std::string of_carriers =
+      grid.carriers > 1 ? absl::StrCat(" for each of ", grid.carriers, " carriers") : std::string();
   return absl::InvalidArgumentError(absl::StrCat(addresses.size(), " addresses, want ", stages,
-                                                 ", the experiment's pipeline.stages"));
+                                                 ", the experiment's pipeline.stages",
+                                                 of_carriers));
 }
 
 absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups) {
   int stages = 0;
   std::vector<std::string> all;
   for (const std::string& group : groups) {
-    const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(absl::StrSplit(group, ','));
-    if (!named.ok()) {
-      return absl::Status(named.status().code(),
-                          absl::StrCat("--stages: ", named.status().message()));
-    }
-    const int count = named->count().value_or(0);
+    ASSIGN_OR_RETURN(const StageAddresses named,
+                     Annotated(StageAddresses::Parse(absl::StrSplit(group, ',')), "--stages"));
+    const int count = named.count().value_or(0);
     if (&group != &groups[0] && count != stages) {
       return absl::InvalidArgumentError(absl::StrCat("--stages ", group, ": names ", count,
                                                      " servers, want ", stages,
@@ -135,13 +158,12 @@ absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups) {
     }
     stages = count;
     // An open range has as many numbers as the experiment has stages.
-    if (!named->count()) continue;
-    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, named->For(count));
+    if (!named.count()) continue;
+    ASSIGN_OR_RETURN(const std::vector<std::string> addresses, named.For({1, count}));
     all.insert(all.end(), addresses.begin(), addresses.end());
   }
-  const absl::Status distinct = CheckDistinct(all);
-  if (distinct.ok()) return stages;
-  return absl::InvalidArgumentError(absl::StrCat("--stages: ", distinct.message()));
+  RETURN_IF_ERROR(Annotated(CheckDistinct(all), "--stages"));
+  return stages;
 }
 
 }  // namespace thinwire

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 std::vector<std::string> For(int stages, const std::vector<std::string>& texts) {
   const auto parsed = StageAddresses::Parse(texts);
   if (!parsed.ok()) return {std::string(parsed.status().message())};
-  const auto addresses = parsed->For(stages);
+  const auto addresses = parsed->For({1, stages});
   if (!addresses.ok()) return {std::string(addresses.status().message())};
   return *addresses;
 }
@@ -72,13 +72,35 @@ TEST(StageAddressesTest, RefusalsQuoteWhatWasMet) {
 TEST(StageAddressesTest, MoreThanThereAreStagesMayBeSpares) {
   const auto addresses = StageAddresses::Parse({"a{0..3}:1"});
   std::vector<std::string> spares;
-  EXPECT_THAT(*addresses->For(2, &spares), ElementsAre("a0:1", "a1:1"));
+  EXPECT_THAT(*addresses->For({1, 2}, &spares), ElementsAre("a0:1", "a1:1"));
   EXPECT_THAT(spares, ElementsAre("a2:1", "a3:1"));
-  EXPECT_FALSE(addresses->For(5, &spares).ok());
+  EXPECT_FALSE(addresses->For({1, 5}, &spares).ok());
+}
+
+TEST(StageAddressesTest, TwoRangesNameTheCarriersAndTheStagesOfEach) {
+  const auto addresses = StageAddresses::Parse({"r{1..2}s{08..09}:1", "x:1"});
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  ASSERT_TRUE(addresses->grid());
+  EXPECT_EQ(addresses->grid()->carriers, 2);
+  EXPECT_EQ(addresses->grid()->stages, 2);
+  std::vector<std::string> spares;
+  EXPECT_THAT(*addresses->For({2, 2}, &spares),
+              ElementsAre("r1s08:1", "r1s09:1", "r2s08:1", "r2s09:1"));
+  EXPECT_THAT(spares, ElementsAre("x:1"));
+  EXPECT_EQ(addresses->For({2, 3}).status().message(),
+            "5 addresses, want 6, the experiment's pipeline.stages for each of 2 carriers");
+  EXPECT_FALSE(StageAddresses::Parse({"a{0..1}:1"})->grid());
+  for (const std::vector<std::string>& texts :
+       {std::vector<std::string>{"x:1", "r{0..1}s{0..1}:1"}, {"r{0..}s{0..1}:1"}}) {
+    EXPECT_THAT(std::string(StageAddresses::Parse(texts).status().message()),
+                ::testing::HasSubstr("two ranges in the first address only, with an end of both"));
+  }
+  EXPECT_FALSE(StageAddresses::Parse({"r{0..1}s{0..}:1"}).ok());
+  EXPECT_FALSE(StageAddresses::Parse({"r{0..1}s{0..1}"}).ok());
 }
 
 TEST(StageAddressesTest, AServerThatComesTwiceIsNamed) {
-  EXPECT_EQ(StageAddresses::Parse({"a{0..1}:1", "a1:1"})->For(3).status().message(),
+  EXPECT_EQ(StageAddresses::Parse({"a{0..1}:1", "a1:1"})->For({1, 3}).status().message(),
             "\"a1:1\" comes twice, want a server of its own for each stage");
   EXPECT_EQ(StagesOfGroups({"a:1,b:1", "c:1,a:1"}).status().message(),
             "--stages: \"a:1\" comes twice, want a server of its own for each stage");

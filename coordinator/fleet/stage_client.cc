@@ -109,8 +109,9 @@ void CallSet::Cancel() {
   for (grpc::ClientContext* call : calls_) call->TryCancel();
 }
 
-StageClient::StageClient(int stage, std::string address, Lease lease, const Security& security)
-    : stage_(stage),
+StageClient::StageClient(const StagePlace& place, std::string address, Lease lease,
+                         const Security& security)
+    : place_(place),
       address_(std::move(address)),
       lease_(std::move(lease)),
       security_(security),
@@ -119,7 +120,9 @@ StageClient::StageClient(int stage, std::string address, Lease lease, const Secu
       renewal_stub_(Stage::NewStub(NewChannel(address_, security_))) {}
 
 std::string StageClient::Name() const {
-  return absl::StrCat("stage ", stage_, " (", address_, ")");
+  const std::string of =
+      place_.carriers > 1 ? absl::StrCat(" of carrier ", place_.carrier) : std::string();
+  return absl::StrCat("stage ", place_.stage, of, " (", address_, ")");
 }
 
 absl::Status StageClient::Error(const Method& method, const grpc::Status& status) const {
@@ -205,7 +208,9 @@ absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& exper
                                                          const StagePurpose& purpose) {
   ConfigureRequest request;
   *request.mutable_experiment() = experiment;
-  request.set_stage(static_cast<uint32_t>(stage_));
+  request.set_stage(static_cast<uint32_t>(place_.stage));
+  request.set_carrier(static_cast<uint32_t>(place_.carrier));
+  request.set_carriers(static_cast<uint32_t>(place_.carriers));
   request.set_threads(static_cast<uint32_t>(threads));
   request.set_link_secret(link_secret);
   if (purpose.trace != nullptr) *request.mutable_trace() = *purpose.trace;
@@ -213,10 +218,12 @@ absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& exper
   return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
 }
 
-absl::Status StageClient::Connect(const std::string& downstream, const std::string& last) {
+absl::Status StageClient::Connect(const std::string& downstream, const std::string& last,
+                                  const std::vector<std::string>& carriers) {
   ConnectRequest request;
   request.set_downstream(downstream);
   request.set_last(last);
+  *request.mutable_carriers() = {carriers.begin(), carriers.end()};
   return Unary(Control("Connect", kConnect), &Stage::Stub::Connect, std::move(request)).status();
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -35,6 +36,14 @@ class CallSet {
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Place of a server among those of a run: stage by stage of the first pipeline, then of the next
+// that carries replicas.
+struct StagePlace {
+  int server = 0;  // index among all servers
+  int stage = 0;
+  int carrier = 0, carriers = 1;
+};
+
 // Purpose that a stage is configured for, besides the experiment.
 struct StagePurpose {
   const TraceSteps* trace = nullptr;  // steps to trace; null: none
@@ -50,11 +59,14 @@ class StageClient {
   using OnChunk = std::function<absl::Status(const FileChunk&)>;
 
   // `address` is "unix:/path" or "host:port". Does not connect yet.
-  StageClient(int stage, std::string address, Lease lease, const Security& security);
+  StageClient(const StagePlace& place, std::string address, Lease lease, const Security& security);
 
-  int stage() const { return stage_; }
+  int server() const { return place_.server; }
+  int stage() const { return place_.stage; }
+  int carrier() const { return place_.carrier; }
   const std::string& address() const { return address_; }
-  std::string Name() const;  // "stage 2 (127.0.0.1:4711)"
+  // Returns "stage 2 (127.0.0.1:4711)", or "stage 2 of carrier 1 (127.0.0.1:4711)" of several.
+  std::string Name() const;
 
   // Tries until `patience` is over, while the server is not there or belongs to another run.
   // `on_missing` gets the reason of each failed try, from the server or from gRPC, a name that does
@@ -65,9 +77,10 @@ class StageClient {
   absl::StatusOr<ConfigureResponse> Configure(const Experiment& experiment, int threads,
                                               const std::string& link_secret,
                                               const StagePurpose& purpose);
-  // Takes the addresses of the next and of the last stage; `downstream` is empty for the last
-  // stage.
-  absl::Status Connect(const std::string& downstream, const std::string& last);
+  // Takes the addresses of the next and of the last stage, and those of this stage by carrier;
+  // `downstream` is empty for the last stage.
+  absl::Status Connect(const std::string& downstream, const std::string& last,
+                       const std::vector<std::string>& carriers);
 
   // Trains. This and the other streams return when the stream has ended. An error of the callback
   // ends the call and is returned. They fill in the lease of the request.
@@ -149,7 +162,7 @@ class StageClient {
                           grpc::ClientContext*, Response*),
                       Request first, const Write& write);
 
-  const int stage_;
+  const StagePlace place_;
   const std::string address_;
   const Lease lease_;
   const Security security_;

@@ -1,5 +1,6 @@
 #include "coordinator/fleet/stage_setup.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -22,16 +23,59 @@ bool SameData(const ConfigureResponse& a, const ConfigureResponse& b) {
          a.train_samples() == b.train_samples() && a.test_samples() == b.test_samples();
 }
 
+// Checks that all that read data, the first and the last stages, read the same.
+absl::Status CheckData(const std::vector<ConfigureResponse>& answers, Fleet* fleet) {
+  for (int i = 1; i < fleet->size(); ++i) {
+    const ConfigureResponse& answer = answers[static_cast<size_t>(i)];
+    const bool reads =
+        answer.train_samples() > 0 || fleet->server(i).stage() + 1 == fleet->stages();
+    if (!reads || SameData(answers.front(), answer)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("stages read different data: ", Data(fleet->server(0), answers.front()), ", ",
+                     Data(fleet->server(i), answer)));
+  }
+  return absl::OkStatus();
+}
+
+// Checks that a stage's carriers compute on devices of one kind: on others their updates would
+// round apart.
+absl::Status CheckDevices(const std::vector<ConfigureResponse>& answers, Fleet* fleet) {
+  for (int i = fleet->stages(); i < fleet->size(); ++i) {
+    const StageClient &first = fleet->stage(fleet->server(i).stage()), &other = fleet->server(i);
+    const DeviceInfo& of_first = answers[static_cast<size_t>(first.server())].device();
+    const DeviceInfo& of_other = answers[static_cast<size_t>(i)].device();
+    if (of_first.model() == of_other.model()) continue;
+    const auto spelled = [](const DeviceInfo& device) {
+      return device.model().empty() ? device.name()
+                                    : absl::StrCat(device.name(), " ", device.model());
+    };
+    return absl::FailedPreconditionError(
+        absl::StrCat("carriers of one stage compute on different devices: ", first.Name(), " on ",
+                     spelled(of_first), ", ", other.Name(), " on ", spelled(of_other),
+                     "; want devices of one model, as other ones round their updates otherwise"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<int> StageThreads(const Experiment& experiment, Fleet* fleet,
                               const std::vector<AcquireResponse>& answers) {
   std::vector<StageHost> hosts;
   for (int i = 0; i < fleet->size(); ++i) {
-    hosts.push_back({HostOf(fleet->stage(i).address()), static_cast<int>(answers[i].cores())});
+    hosts.push_back({HostOf(fleet->server(i).address()), static_cast<int>(answers[i].cores())});
   }
-  return ThreadsPerStage(experiment.pipeline().threads(), static_cast<int>(UnitsOf(experiment)),
-                         hosts);
+  const int at_once = fleet->carriers() * static_cast<int>(UnitsOf(experiment));
+  std::vector<int> threads = ThreadsPerStage(experiment.pipeline().threads(), at_once, hosts);
+  // What a stage computes may depend on its threads, and its carriers have to compute the same.
+  for (int i = 0; i < fleet->size(); ++i) {
+    int& of_stage = threads[static_cast<size_t>(fleet->server(i).stage())];
+    of_stage = std::min(of_stage, threads[static_cast<size_t>(i)]);
+  }
+  for (int i = 0; i < fleet->size(); ++i) {
+    threads[static_cast<size_t>(i)] = threads[static_cast<size_t>(fleet->server(i).stage())];
+  }
+  return threads;
 }
 
 absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
@@ -40,28 +84,29 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
   std::vector<ConfigureResponse> answers(static_cast<size_t>(fleet->size()));
   RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
     auto answer =
-        stage.Configure(experiment, threads[stage.stage()], fleet->link_secret(), purpose);
-    if (answer.ok()) answers[stage.stage()] = *answer;
+        stage.Configure(experiment, threads[stage.server()], fleet->link_secret(), purpose);
+    if (answer.ok()) answers[stage.server()] = *answer;
     return answer.status();
   }));
-  for (size_t i = 1; i < answers.size(); ++i) {
-    const bool reads = answers[i].train_samples() > 0 || i + 1 == answers.size();
-    if (!reads || SameData(answers.front(), answers[i])) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("stages read different data: ", Data(fleet->stage(0), answers.front()), ", ",
-                     Data(fleet->stage(static_cast<int>(i)), answers[i])));
-  }
+  RETURN_IF_ERROR(CheckData(answers, fleet));
+  RETURN_IF_ERROR(CheckDevices(answers, fleet));
   ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(experiment));
-  const bool is_ring = Interleaves(schedule) && fleet->size() > 1;
+  const bool is_ring = Interleaves(schedule) && fleet->stages() > 1;
   RETURN_IF_ERROR(fleet->OnAll([fleet, is_ring](StageClient& stage) {
-    const int next = (stage.stage() + 1) % fleet->size();
-    return stage.Connect(next == 0 && !is_ring ? "" : fleet->stage(next).address(),
-                         fleet->stage(fleet->size() - 1).address());
+    const int next = (stage.stage() + 1) % fleet->stages();
+    const auto address = [&](int i) { return fleet->stage(i, stage.carrier()).address(); };
+    std::vector<std::string> carriers;
+    for (int carrier = 0; fleet->carriers() > 1 && carrier < fleet->carriers(); ++carrier) {
+      carriers.push_back(fleet->stage(stage.stage(), carrier).address());
+    }
+    return stage.Connect(next == 0 && !is_ring ? "" : address(next), address(fleet->stages() - 1),
+                         carriers);
   }));
   Configured configured;
   configured.data = answers.front();
-  for (const ConfigureResponse& answer : answers) {
-    configured.parameters += answer.parameters();
+  for (int i = 0; i < fleet->size(); ++i) {
+    const ConfigureResponse& answer = answers[static_cast<size_t>(i)];
+    if (fleet->server(i).carrier() == 0) configured.parameters += answer.parameters();
     configured.devices.push_back(answer.device());
   }
   return configured;

@@ -11,8 +11,8 @@
 
 namespace thinwire {
 
-// Returns the compute threads of each stage: pipeline.threads, or for `auto` what the answers of
-// Acquire allow.
+// Returns the compute threads of each server: pipeline.threads, or for `auto` what the answers of
+// Acquire allow. All carriers of a stage have as many.
 std::vector<int> StageThreads(const Experiment& experiment, Fleet* fleet,
                               const std::vector<AcquireResponse>& answers);
 
@@ -20,10 +20,11 @@ std::vector<int> StageThreads(const Experiment& experiment, Fleet* fleet,
 struct Configured {
   ConfigureResponse data;           // from the first stage
   uint64_t parameters = 0;          // trainable elements of all stages
-  std::vector<DeviceInfo> devices;  // by stage
+  std::vector<DeviceInfo> devices;  // by server
 };
-// Configures all stages and connects each to the next. FailedPrecondition names both stages if they
-// read different data. May be called again with another experiment.
+// Configures all stages and connects each to the next, and the carriers of a stage to each other.
+// FailedPrecondition names two stages that read different data, and two carriers of a stage that
+// compute on different devices. May be called again with another experiment.
 absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
                                            const std::vector<int>& threads, Fleet* fleet,
                                            const StagePurpose& purpose = {});

@@ -65,12 +65,15 @@ absl::StatusOr<std::vector<Compression>> Compressions(const Experiment& experime
 
 absl::StatusOr<std::vector<int64_t>> Microbatches(const Experiment& experiment,
                                                   const ChoiceOptions& options) {
-  const int64_t own = experiment.pipeline().microbatches(), batch = experiment.data().batch_size();
+  const uint32_t replicas = ReplicasOf(experiment);
+  const int64_t own = experiment.pipeline().microbatches();
+  const int64_t batch = experiment.data().batch_size() / replicas;
   std::vector<int64_t> all = options.microbatches;
   for (const int64_t count : all) {
     if (count >= 1 && count <= batch) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--microbatches: ", count, ", want 1 to ", batch, ", the batch size"));
+        absl::StrCat("--microbatches: ", count, ", want 1 to ", batch, ", the ",
+                     replicas == 1 ? "batch size" : "samples of a replica"));
   }
   if (all.empty()) all = {std::max<int64_t>(own / 2, 1), own, std::min(2 * own, batch)};
   std::sort(all.begin(), all.end());
@@ -230,7 +233,7 @@ std::string FormatChoices(const std::vector<ChoiceEstimate>& choices,
         choice.codec());
   }
   std::string note =
-      "Fastest first. Parts: microbatches. Wire: what a step sends, likely. Memory: "
+      "Fastest first. Parts: microbatches of a replica. Wire: what a step sends, likely. Memory: "
       "of the stage that takes most.";
   if (has_own) note += " > is the experiment as it stands.";
   text += Wrapped("", note);

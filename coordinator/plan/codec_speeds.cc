@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -21,6 +22,7 @@
 #include "compress/level.h"
 #include "compress/support.h"
 #include "config/specs.h"
+#include "coordinator/plan/exchange_costs.h"
 #include "models/tied_weight.h"
 #include "tensor/cpu/device.h"
 
@@ -57,6 +59,28 @@ absl::StatusOr<Sent> SentAt(const Experiment& experiment, const std::string& cut
   return sent;
 }
 
+// Adds what replicas exchange, with the shape of the largest piece on which codecs act.
+absl::Status AddExchanged(const Experiment& experiment, const Partition& partition,
+                          std::vector<Sent>* all) {
+  ASSIGN_OR_RETURN(const ReplicasSpec replicas, ReplicasFrom(experiment));
+  Sent sent;
+  sent.cut = kReplicas;
+  sent.gradient = true;
+  for (int stage = 0; stage < partition.placement.stages; ++stage) {
+    for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas.count)) {
+      const Shape& shape = owned.piece.shape;
+      if (!owned.piece.coded || shape.elements() <= sent.message.elements()) continue;
+      sent.message = shape;
+    }
+  }
+  for (const DirectionSpec* const does : {&replicas.contributions, &replicas.average}) {
+    sent.codec = Target(does->codec, does->level);
+    sent.feedback = does->feedback;
+    if (sent.message.rank() > 0 && !sent.codec.is_exact()) all->push_back(sent);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const DType compute, ComputeFrom(experiment));
@@ -81,6 +105,7 @@ absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
     sent.message = tied->shape;
     if (!sent.codec.is_exact()) all.push_back(std::move(sent));
   }
+  if (ReplicasOf(experiment) > 1) RETURN_IF_ERROR(AddExchanged(experiment, partition, &all));
   return all;
 }
 
@@ -235,13 +260,10 @@ absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, Codin
   for (const Sent& sent : all) {
     const Coding coding = CodingOf(sent);
     if (codings->count(coding) > 0) continue;
-    const absl::StatusOr<CodingSpeed> speed = Measure(sent);
-    if (!speed.ok()) {
-      return absl::Status(speed.status().code(),
-                          absl::StrCat(sent.cut, ", ", sent.gradient ? "gradients" : "activations",
-                                       ": ", coding.codec, ": ", speed.status().message()));
-    }
-    codings->emplace(coding, *speed);
+    const std::string where = absl::StrCat(
+        sent.cut, ", ", sent.gradient ? "gradients" : "activations", ": ", coding.codec);
+    ASSIGN_OR_RETURN(const CodingSpeed speed, Annotated(Measure(sent), where));
+    codings->emplace(coding, speed);
   }
   return absl::OkStatus();
 }

@@ -13,8 +13,8 @@
 namespace thinwire {
 
 // Returns the codings of the resolved `experiment` at every cut, the tied one included, in both
-// directions. Those that send tensors unchanged are left out. A codec with a level schedule stands
-// with its last level.
+// directions, and of what replicas exchange. Those that send tensors unchanged are left out. A
+// codec with a level schedule stands with its last level.
 absl::StatusOr<std::vector<Coding>> CodingsOf(const Experiment& experiment);
 
 // Measures those codings of the experiment that `codings` lacks and adds them. Each is measured on

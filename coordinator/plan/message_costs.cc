@@ -21,6 +21,33 @@ int64_t BytesOf(const MessageHeader& header, size_t payload_bytes) {
 
 }  // namespace
 
+MessageCost& MessageCost::operator+=(const MessageCost& other) {
+  raw_bytes += other.raw_bytes;
+  wire_bytes += other.wire_bytes;
+  likely_wire_bytes += other.likely_wire_bytes;
+  encode_seconds += other.encode_seconds;
+  decode_seconds += other.decode_seconds;
+  return *this;
+}
+
+absl::StatusOr<MessageCost> CostOf(const MessageHeader& header, const FeedbackSpec& feedback,
+                                   const CodingSpeed& speed) {
+  ASSIGN_OR_RETURN(const size_t most_bytes,
+                   CompensatedMaxPayloadBytes(feedback, header.codec, header.shape, header.dtype));
+  MessageCost cost;
+  cost.raw_bytes = header.shape.elements() * static_cast<int64_t>(SizeOf(header.dtype));
+  cost.wire_bytes = cost.likely_wire_bytes = BytesOf(header, most_bytes);
+  if (header.codec.is_exact()) return cost;
+  const auto raw_bytes = static_cast<double>(cost.raw_bytes);
+  cost.encode_seconds = raw_bytes * speed.encode_seconds_per_byte;
+  cost.decode_seconds = raw_bytes * speed.decode_seconds_per_byte;
+  const double likely = raw_bytes * speed.payload_per_byte;
+  if (likely > 0 && likely < static_cast<double>(most_bytes)) {
+    cost.likely_wire_bytes = BytesOf(header, static_cast<size_t>(likely));
+  }
+  return cost;
+}
+
 absl::StatusOr<MessageCosts> MessageCosts::New(const Experiment& experiment,
                                                const Partition& partition,
                                                std::vector<int64_t> slices, const Speeds& speeds) {
@@ -94,30 +121,12 @@ int64_t MessageCosts::BasisBytes(int cut, bool gradient) const {
 
 const CodingSpeed& MessageCosts::SpeedOf(const MessageSlot& slot, const Coded& coded) const {
   const std::string name = slot.cut == tied_cut() ? kTiedCut : partition_->cuts[slot.cut].name;
-  const auto found = speeds_->codings.find(
-      {name, slot.gradient, CodecText(coded.codec), coded.feedback.ToString()});
-  return found == speeds_->codings.end() ? speeds_->others : found->second;
+  return thinwire::SpeedOf({name, slot.gradient, CodecText(coded.codec), coded.feedback.ToString()},
+                           *speeds_);
 }
 
 absl::StatusOr<MessageCost> MessageCosts::Of(const MessageSlot& slot, const Coded& coded) const {
-  const Shape shape = ShapeOf(slot);
-  const DType type = TypeOf(slot);
-  const MessageHeader header = HeaderOf(slot, coded, shape);
-  ASSIGN_OR_RETURN(const size_t most_bytes,
-                   CompensatedMaxPayloadBytes(coded.feedback, coded.codec, shape, type));
-  MessageCost cost;
-  cost.raw_bytes = shape.elements() * static_cast<int64_t>(SizeOf(type));
-  cost.wire_bytes = cost.likely_wire_bytes = BytesOf(header, most_bytes);
-  if (coded.codec.is_exact()) return cost;
-  const CodingSpeed& speed = SpeedOf(slot, coded);
-  const auto raw_bytes = static_cast<double>(cost.raw_bytes);
-  cost.encode_seconds = raw_bytes * speed.encode_seconds_per_byte;
-  cost.decode_seconds = raw_bytes * speed.decode_seconds_per_byte;
-  const double likely = raw_bytes * speed.payload_per_byte;
-  if (likely > 0 && likely < static_cast<double>(most_bytes)) {
-    cost.likely_wire_bytes = BytesOf(header, static_cast<size_t>(likely));
-  }
-  return cost;
+  return CostOf(HeaderOf(slot, coded, ShapeOf(slot)), coded.feedback, SpeedOf(slot, coded));
 }
 
 }  // namespace thinwire

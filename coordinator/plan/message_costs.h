@@ -37,7 +37,13 @@ struct MessageCost {
   // `wire_bytes` is the maximum, `likely_wire_bytes` what the measured speed of the codec predicts.
   int64_t wire_bytes = 0, likely_wire_bytes = 0;
   double encode_seconds = 0, decode_seconds = 0;
+
+  MessageCost& operator+=(const MessageCost& other);
 };
+
+// Returns the cost of a message with this header, for a codec of that speed.
+absl::StatusOr<MessageCost> CostOf(const MessageHeader& header, const FeedbackSpec& feedback,
+                                   const CodingSpeed& speed);
 
 class MessageCosts {
  public:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -13,7 +12,9 @@
 #include "config/devices.h"
 #include "config/specs.h"
 #include "coordinator/plan/break_even.h"
+#include "coordinator/plan/exchange_costs.h"
 #include "coordinator/plan/message_costs.h"
+#include "coordinator/plan/step_times.h"
 #include "coordinator/plan/warnings.h"
 #include "models/cost.h"
 #include "models/tied_weight.h"
@@ -28,14 +29,20 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
   });
 }
 
+int64_t BytesOf(const SentByMachine& sent, double exchanges) {
+  return sent.at_cuts + static_cast<int64_t>(exchanges * static_cast<double>(sent.in_exchange));
+}
+
 // Within these bounds all sums of a simulation are finite numbers.
 constexpr double kLeastLinkRate = 1, kMostLinkRate = 1e18;  // bits per second
 constexpr double kMostMilliseconds = 1e12;
 
 class Planner {
  public:
-  Planner(const Experiment& experiment, const PlanAssumptions& assumptions, const Speeds& speeds)
-      : experiment_(experiment), speeds_(speeds) {
+  // `replica` is the result of ReplicaOf for the experiment.
+  Planner(const Experiment& experiment, const Experiment& replica,
+          const PlanAssumptions& assumptions, const Speeds& speeds)
+      : all_(experiment), experiment_(replica), speeds_(speeds) {
     plan_.assumptions = assumptions;
     plan_.compute_source = speeds.compute_source;
     plan_.codec_source = speeds.codec_source;
@@ -55,9 +62,10 @@ class Planner {
     ASSIGN_OR_RETURN(recompute_, RecomputeFrom(experiment_));
     segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute_);
     plan_.model = partition_.model.name;
-    plan_.batch_size = experiment_.data().batch_size();
+    plan_.batch_size = all_.data().batch_size();
     plan_.microbatches = experiment_.pipeline().microbatches();
-    plan_.microbatch_size = (plan_.batch_size + plan_.microbatches - 1) / plan_.microbatches;
+    plan_.microbatch_size =
+        (experiment_.data().batch_size() + plan_.microbatches - 1) / plan_.microbatches;
     plan_.schedule = Name(schedule_);
     if (slices() > 1) absl::StrAppend(&plan_.schedule, ":", slices());
     plan_.precision = experiment_.precision();
@@ -68,12 +76,20 @@ class Planner {
     ASSIGN_OR_RETURN(messages_, MessageCosts::New(experiment_, partition_, slices_, speeds_));
     ASSIGN_OR_RETURN(plan_.state, PlanState(experiment_));
     ASSIGN_OR_RETURN(plan_.warnings, PlanWarnings(experiment_));
+    RETURN_IF_ERROR(AddExchange());
     for (const BlockSpec& block : partition_.model.blocks) {
       plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
     }
     for (int stage = 0; stage < num_stages(); ++stage) RETURN_IF_ERROR(AddStage(stage));
     RETURN_IF_ERROR(AddBoundaries());
-    for (const double rate : plan_.assumptions.bits_per_second) RETURN_IF_ERROR(AddStep(rate));
+    AddSent();
+    const StepTimes times({plan_, partition_, schedule_, slices_, *messages_, exchange_,
+                           exact_exchange_, speeds_.transport});
+    plan_.compute_seconds = times.ComputeSeconds();
+    for (const double rate : plan_.assumptions.bits_per_second) {
+      ASSIGN_OR_RETURN(const StepEstimate step, times.At(rate));
+      plan_.steps.push_back(step);
+    }
     return plan_;
   }
 
@@ -81,6 +97,70 @@ class Planner {
   int tied_cut() const { return static_cast<int>(partition_.cuts.size()); }
   int num_stages() const { return partition_.placement.stages; }
   int slices() const { return std::max(1, static_cast<int>(slices_.size())); }
+
+  absl::Status AddExchange() {
+    ASSIGN_OR_RETURN(replicas_, ReplicasFrom(all_));
+    PlannedExchange& planned = plan_.exchange;
+    planned.replicas = replicas_.count;
+    planned.way = replicas_.exchange;
+    const int carriers = plan_.assumptions.carriers;
+    if (carriers < 0 || carriers > planned.replicas) {
+      return absl::InvalidArgumentError(absl::StrCat("--carriers: ", carriers, ", want 1 to ",
+                                                     planned.replicas, ", the replicas"));
+    }
+    planned.carriers = carriers == 0 ? planned.replicas : carriers;
+    ASSIGN_OR_RETURN(const ExchangeCosts costs,
+                     CostsOfExchange(all_, planned.carriers, speeds_, /*exactly=*/false));
+    ASSIGN_OR_RETURN(const ExchangeCosts exact,
+                     CostsOfExchange(all_, planned.carriers, speeds_, /*exactly=*/true));
+    exchange_ = costs.exchange;
+    exact_exchange_ = exact.exchange;
+    planned.contributions = DirectionOfExchange(replicas_.contributions, costs.contributions.cost);
+    planned.average = DirectionOfExchange(replicas_.average, costs.sums.cost);
+    for (uint64_t& bytes : plan_.state.stage_memory_bytes) bytes *= plan_.exchange.carried();
+    return absl::OkStatus();
+  }
+
+  static PlannedDirection DirectionOfExchange(const DirectionSpec& does, const MessageCost& cost) {
+    PlannedDirection direction;
+    direction.codec = Target(does.codec, does.level);
+    direction.level = does.level;
+    direction.feedback = does.feedback;
+    direction.raw_bytes = cost.raw_bytes;
+    direction.wire_bytes = cost.wire_bytes;
+    direction.likely_wire_bytes = cost.likely_wire_bytes;
+    direction.encode_seconds = cost.encode_seconds;
+    direction.decode_seconds = cost.decode_seconds;
+    return direction;
+  }
+
+  // Returns what a machine keeps of an exchange: the sum of gradients and, with feedback, for each
+  // replica that it carries its rows and the two tensors of its encoders.
+  int64_t ExchangeMemoryBytes(int64_t parameters) const {
+    if (plan_.exchange.replicas == 1) return 0;
+    const bool remembers = replicas_.contributions.feedback.kind != FeedbackKind::kNone;
+    return static_cast<int64_t>(sizeof(float)) * parameters *
+           (1 + (remembers ? 3 * plan_.exchange.carried() : 0));
+  }
+
+  // Adds what each machine sends.
+  void AddSent() {
+    std::vector<int64_t> of_replica(num_stages());
+    for (const PlannedBoundary& boundary : plan_.boundaries) {
+      if (boundary.in_memory) continue;
+      of_replica[boundary.upstream_stage] += boundary.activations.likely_wire_bytes;
+      of_replica[boundary.downstream_stage] += boundary.gradients.likely_wire_bytes;
+    }
+    for (int carrier = 0; carrier < plan_.exchange.carriers; ++carrier) {
+      const int replicas = exchange_.FirstOf(carrier + 1) - exchange_.FirstOf(carrier);
+      for (int stage = 0; stage < num_stages(); ++stage) {
+        SentByMachine& sent = plan_.sent.emplace_back();
+        sent.at_cuts = replicas * of_replica[stage];
+        if (exchange_.pieces.empty()) continue;
+        sent.in_exchange = static_cast<int64_t>(SentBytes(exchange_, stage, carrier));
+      }
+    }
+  }
 
   absl::Status AddStage(int stage) {
     PlannedStage planned;
@@ -94,7 +174,7 @@ class Planner {
       }
       AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
-    planned.memory_bytes = MemoryBytes(stage);
+    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(planned.parameters);
     plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }
@@ -155,16 +235,6 @@ class Planner {
     const BlockSpec& spec = partition_.model.blocks[block];
     const double flops = 2 * ForwardFlops(spec);
     return flops > 0 ? WeightFlops(spec) / flops : 0;
-  }
-
-  // Returns the share of attention in the FLOPs of a chunk.
-  double AttentionShare(const SegmentRange& chunk) const {
-    double attention = 0, all = 0;
-    for (int segment = chunk.first; segment < chunk.end; ++segment) {
-      attention += segments_[segment].attention_flops;
-      all += segments_[segment].forward_flops;
-    }
-    return all > 0 ? attention / all : 0;
   }
 
   absl::Status AddBoundaries() {
@@ -233,123 +303,8 @@ class Planner {
     return direction;
   }
 
-  using CodedOf = std::function<Coded(const PlannedDirection&)>;
-
-  // Returns the cost of a microbatch's message, or of all its slices together.
-  absl::StatusOr<TransferCost> Transfer(int cut, bool gradient, const Coded& coded) const {
-    TransferCost sum;
-    for (int slice = 0; slice < slices(); ++slice) {
-      ASSIGN_OR_RETURN(const MessageCost message, messages_->Of({cut, gradient, slice}, coded));
-      sum.encode_seconds += message.encode_seconds;
-      sum.decode_seconds += message.decode_seconds;
-      sum.wire_bytes += static_cast<double>(message.likely_wire_bytes);
-    }
-    return sum;
-  }
-
-  // Simulates a step. Takes every microbatch to be as large as the first, so the result is rather
-  // too long than too short.
-  absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodedOf& coded_of) const {
-    Simulation simulation;
-    simulation.schedule = schedule_;
-    simulation.microbatches = static_cast<int>(plan_.microbatches);
-    simulation.cores = plan_.assumptions.cores;
-    simulation.link.bits_per_second =
-        std::isinf(bits_per_second) ? 0 : bits_per_second * kPayloadShare;
-    simulation.link.latency_seconds = plan_.assumptions.rtt_ms / 2000;
-    simulation.link.nic = plan_.assumptions.nic;
-    simulation.transport = speeds_.transport;
-    simulation.slices = slices_;
-    simulation.chunks_per_stage = partition_.placement.chunks_per_stage();
-    for (size_t i = 0; i < partition_.placement.chunks.size(); ++i) {
-      const PlannedStage& stage = plan_.stages[i % plan_.stages.size()];
-      const PlannedChunk& chunk = stage.chunks[i / plan_.stages.size()];
-      simulation.chunks.push_back({chunk.forward_seconds, chunk.backward_seconds,
-                                   /*update_seconds=*/0, chunk.weight_seconds,
-                                   AttentionShare(partition_.placement.chunks[i]),
-                                   chunk.pass_seconds});
-    }
-    // A stage updates once; the simulation counts the update at its first chunk.
-    for (size_t i = 0; i < plan_.stages.size(); ++i) {
-      simulation.chunks[i].update_seconds = plan_.stages[i].update_seconds;
-    }
-    for (size_t cut = 0; cut < partition_.cuts.size(); ++cut) {
-      const PlannedBoundary& boundary = plan_.boundaries[cut];
-      if (boundary.in_memory) continue;
-      for (const bool gradient : {false, true}) {
-        const PlannedDirection& direction = gradient ? boundary.gradients : boundary.activations;
-        ASSIGN_OR_RETURN(const TransferCost coded,
-                         Transfer(static_cast<int>(cut), gradient, coded_of(direction)));
-        ASSIGN_OR_RETURN(const TransferCost exact, Transfer(static_cast<int>(cut), gradient, {}));
-        // The simulator has one cost for all messages of a direction, so it gets their mean.
-        const double exact_share =
-            static_cast<double>(direction.exact_messages) / (plan_.microbatches * slices());
-        (gradient ? simulation.gradients : simulation.activations)
-            .push_back({(1 - exact_share) * coded.encode_seconds,
-                        (1 - exact_share) * coded.decode_seconds,
-                        (1 - exact_share) * coded.wire_bytes + exact_share * exact.wire_bytes});
-      }
-    }
-    Makespan makespan = Simulate(simulation);
-    ASSIGN_OR_RETURN(const double behind, SecondsBehindPasses(simulation.link, coded_of));
-    const double busy_seconds = (1 - makespan.bubble_ratio) * makespan.seconds;
-    makespan.seconds += behind;
-    if (behind > 0) makespan.bubble_ratio = 1 - busy_seconds / makespan.seconds;
-    return makespan;
-  }
-
-  // Returns the seconds of a step between its last backward pass and its update. Both gradients of
-  // a tied weight cross at once; then those of learned bases at all cuts together; then the sum of
-  // squares passes all stages and comes back.
-  absl::StatusOr<double> SecondsBehindPasses(const LinkRate& link, const CodedOf& coded_of) const {
-    const TransportCost& transport = speeds_.transport;
-    const auto transfer = [&](int64_t bytes) {
-      const auto amount = static_cast<double>(bytes);
-      const double crosses = link.bits_per_second > 0 ? 8 * amount / link.bits_per_second : 0;
-      return link.latency_seconds + 2 * transport.seconds_per_message +
-             std::max(crosses, amount * transport.seconds_per_byte);
-    };
-    double tied_seconds = 0;
-    for (const bool gradient : {false, true}) {
-      if (!tied_ || num_stages() == 1) break;
-      const PlannedBoundary& boundary = plan_.boundaries.back();
-      ASSIGN_OR_RETURN(
-          const MessageCost message,
-          messages_->Of({tied_cut(), gradient, /*microbatch=*/0},
-                        coded_of(gradient ? boundary.gradients : boundary.activations)));
-      tied_seconds = std::max(tied_seconds, message.encode_seconds + message.decode_seconds +
-                                                transfer(message.likely_wire_bytes));
-    }
-    int64_t basis_bytes = 0;
-    for (int cut = 0; cut < tied_cut(); ++cut) {
-      if (plan_.boundaries[cut].in_memory) continue;
-      basis_bytes = std::max(basis_bytes, messages_->BasisBytes(cut, /*gradient=*/false));
-    }
-    const double shared_seconds = tied_seconds + (basis_bytes > 0 ? transfer(basis_bytes) : 0);
-    if (plan_.clip_norm == 0) return shared_seconds;
-    int crossings = 0;
-    for (int cut = 0; cut < tied_cut(); ++cut) crossings += !plan_.boundaries[cut].in_memory;
-    const double hops = 2.0 * crossings;
-    return shared_seconds + hops * transfer(messages_->SumBytes(/*cut=*/0, /*gradient=*/false));
-  }
-
-  absl::Status AddStep(double bits_per_second) {
-    ASSIGN_OR_RETURN(const Makespan compressed,
-                     StepAt(bits_per_second, [](const PlannedDirection& d) {
-                       return Coded{d.codec, d.feedback};
-                     }));
-    ASSIGN_OR_RETURN(const Makespan uncompressed,
-                     StepAt(bits_per_second, [](const PlannedDirection&) { return Coded(); }));
-    StepEstimate& step = plan_.steps.emplace_back();
-    if (std::isfinite(bits_per_second)) step.set_bits_per_second(bits_per_second);
-    step.set_seconds(compressed.seconds);
-    step.set_uncompressed_seconds(uncompressed.seconds);
-    step.set_samples_per_second(static_cast<double>(plan_.batch_size) / compressed.seconds);
-    step.set_bubble_ratio(compressed.bubble_ratio);
-    return absl::OkStatus();
-  }
-
-  const Experiment& experiment_;
+  const Experiment& all_;         // as it was given
+  const Experiment& experiment_;  // of one replica
   const Speeds& speeds_;
   Plan plan_;
   Partition partition_;
@@ -360,10 +315,21 @@ class Planner {
   DType compute_ = DType::kF32;
   Recompute recompute_ = Recompute::kNone;
   std::vector<SegmentCost> segments_;
+  ReplicasSpec replicas_;
+  Exchange exchange_, exact_exchange_;
   std::optional<MessageCosts> messages_;
 };
 
 }  // namespace
+
+absl::StatusOr<Experiment> ReplicaOf(const Experiment& experiment) {
+  const uint64_t replicas = ReplicasOf(experiment);
+  if (replicas == 1) return experiment;
+  ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
+  Experiment replica = OfOneReplica(experiment);
+  replica.mutable_data()->set_limit((samples + replicas - 1) / replicas);
+  return replica;
+}
 
 absl::Status CheckAssumptions(const PlanAssumptions& assumptions) {
   for (const double rate : assumptions.bits_per_second) {
@@ -380,17 +346,23 @@ absl::Status CheckAssumptions(const PlanAssumptions& assumptions) {
 
 absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions,
                               const Speeds& speeds) {
-  return Planner(experiment, assumptions, speeds).Make();
+  ASSIGN_OR_RETURN(const Experiment replica, ReplicaOf(experiment));
+  return Planner(experiment, replica, assumptions, speeds).Make();
 }
 
-int64_t StepWireBytes(const Plan& plan) {
+int64_t StepWireBytes(const Plan& plan, double exchanges) {
   int64_t bytes = 0;
-  for (const PlannedBoundary& boundary : plan.boundaries) {
-    if (boundary.in_memory) continue;
-    bytes += boundary.activations.likely_wire_bytes + boundary.gradients.likely_wire_bytes;
-  }
+  for (const SentByMachine& sent : plan.sent) bytes += BytesOf(sent, exchanges);
   return bytes;
 }
+
+int64_t MachineWireBytes(const Plan& plan, double exchanges) {
+  int64_t most = 0;
+  for (const SentByMachine& sent : plan.sent) most = std::max(most, BytesOf(sent, exchanges));
+  return most;
+}
+
+int64_t StepWireBytes(const Plan& plan) { return StepWireBytes(plan, 1.0 / plan.exchange.every); }
 
 int64_t LargestMemoryBytes(const Plan& plan) {
   int64_t most = 0;

@@ -12,6 +12,7 @@
 #include "compress/feedback/spec.h"
 #include "compress/level.h"
 #include "compress/spec.h"
+#include "config/replicas_spec.h"
 #include "coordinator/plan/speeds.h"
 #include "coordinator/plan/state_plan.h"
 #include "proto/experiment.pb.h"
@@ -30,6 +31,7 @@ struct PlanAssumptions {
   double rtt_ms = 0;  // round trip, there and back; from 0 to 1e12
   Nic nic = Nic::kShared;
   int cores = 0;  // core groups that all stages share on one host; 0: each stage has its own host
+  int carriers = 0;  // machines of each stage, at most one for each replica; 0: as many as these
 };
 
 // Share of payload in the bytes of a full TCP packet: 1448 of 1514. The rest are headers: 14 bytes
@@ -54,7 +56,8 @@ struct PlannedStage {
   double forward_flops = 0;  // of one sample
   // FLOPs that backward computes again with pipeline.recompute, for one sample.
   double recomputed_flops = 0;
-  int64_t memory_bytes = 0;  // parameters, gradients, optimizer state, what backward needs
+  // Parameters, gradients, optimizer state, what backward needs and what replicas exchange.
+  int64_t memory_bytes = 0;
   // Seconds of the largest microbatch, all chunks together.
   double forward_seconds = 0, backward_seconds = 0;
   double update_seconds = 0;  // of the optimizer, once a step
@@ -85,11 +88,31 @@ struct PlannedBoundary {
   PlannedDirection activations, gradients;
 };
 
+// What the replicas of all stages exchange.
+struct PlannedExchange {
+  int replicas = 1;  // 1: nothing
+  int carriers = 1;  // machines of each stage
+  ReplicaExchange way = ReplicaExchange::kReduce;
+  int every = 1;  // steps from one exchange to the next
+  // Of one exchange, all machines together.
+  PlannedDirection contributions, average;
+
+  // Returns the most replicas that one machine carries.
+  int carried() const { return (replicas + carriers - 1) / carriers; }
+};
+
+// Bytes that a machine probably sends.
+struct SentByMachine {
+  int64_t at_cuts = 0;      // in a step
+  int64_t in_exchange = 0;  // in an exchange
+};
+
 struct Plan {
   std::string model;
-  // In samples; microbatch_size is that of the largest microbatch.
-  int64_t batch_size = 0, microbatches = 1, microbatch_size = 0;
-  std::string schedule;  // "terapipe:4" with slices
+  // In samples; batch_size is that of all replicas, microbatch_size that of the largest microbatch.
+  int64_t batch_size = 0, microbatch_size = 0;
+  int64_t microbatches = 1;  // of each replica
+  std::string schedule;      // "terapipe:4" with slices
   std::string precision;
   double clip_norm = 0;  // 0: no clipping, so the gradient's norm is not computed
   bool deterministic = true;
@@ -101,9 +124,12 @@ struct Plan {
   TransportCost transport;                   // from `Speeds`
   double layer_seconds = 0;                  // from `Speeds`
   std::vector<PlannedStage> stages;
-  std::vector<PlannedBoundary> boundaries;  // in model order, the tied cut last
-  StatePlan state;                          // memory that feedback needs
-  std::vector<StepEstimate> steps;          // one per link rate, in the order of the assumptions
+  std::vector<PlannedBoundary> boundaries;  // of a replica, in model order, the tied cut last
+  PlannedExchange exchange;
+  std::vector<SentByMachine> sent;  // carrier x stages + stage
+  StatePlan state;                  // memory that feedback needs at the cuts, of a carrier
+  double compute_seconds = 0;       // of a step whose messages take no time
+  std::vector<StepEstimate> steps;  // one per link rate, in the order of the assumptions
   std::vector<std::string> warnings;
 };
 
@@ -111,16 +137,25 @@ struct Plan {
 // that sets it.
 absl::Status CheckAssumptions(const PlanAssumptions& assumptions);
 
+// Returns the experiment of one replica by itself, with its share of a batch and of the data.
+absl::StatusOr<Experiment> ReplicaOf(const Experiment& experiment);
+
 // Plans the resolved `experiment` with `speeds` of its model. Returns the errors of
-// CheckAssumptions too.
+// CheckAssumptions too, and InvalidArgument for more carriers than replicas.
 absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions,
                               const Speeds& speeds);
 
-// Returns the bytes that a step probably sends between processes.
+// Return the bytes that a step probably sends between processes: all of them, and the machine that
+// sends most. Each has its share of an exchange of which there are `exchanges` per step.
+int64_t StepWireBytes(const Plan& plan, double exchanges);
+int64_t MachineWireBytes(const Plan& plan, double exchanges);
+// Returns the same of all for the experiment's exchanges.
 int64_t StepWireBytes(const Plan& plan);
 // Returns the memory of the stage that needs most, with the state of its feedback.
 int64_t LargestMemoryBytes(const Plan& plan);
 
+// Returns lines on the assumptions behind the times.
+std::string FormatAssumptions(const Plan& plan);
 // Returns the plan as tables, with the assumptions behind them.
 std::string FormatPlan(const Plan& plan);
 

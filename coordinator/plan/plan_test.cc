@@ -426,6 +426,130 @@ TEST(TiedPlanTest, WhatComesBehindThePassesTakesItsTime) {
   EXPECT_NEAR(clipped.steps[0].seconds() - free.steps[0].seconds(), 4 * 8 * sum_bytes / bits, 1e-5);
 }
 
+constexpr char kReplicated[] = R"(
+name: replicated
+model: {name: gpt2, layers: 2, heads: 2, width: 64, tied: false}
+data: {name: shakespeare, context: 16, batch_size: 12}
+pipeline: {cuts: [h.0], microbatches: 2}
+replicas: {count: 3, contributions: {codec: uniform, bits: 8}}
+optimizer: {name: adamw, lr: 0.01}
+epochs: 2
+)";
+
+Plan ReplicatedPlan(const std::vector<std::string>& overrides, int carriers = 0,
+                    double bits_per_second = 10e6) {
+  const auto experiment = ParseExperiment(kReplicated, "test", overrides);
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  PlanAssumptions assumptions;
+  assumptions.carriers = carriers;
+  assumptions.bits_per_second = {bits_per_second};
+  auto plan = MakePlan(*experiment, assumptions, SomeSpeeds(*experiment));
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+TEST(ReplicasPlanTest, AReplicaHasItsShareOfABatch) {
+  const Plan plan = ReplicatedPlan({"data.limit=300"});
+  const Plan one = ReplicatedPlan({"replicas.count=1", "data.batch_size=4", "data.limit=100"});
+  EXPECT_EQ(plan.batch_size, 12);
+  EXPECT_EQ(plan.microbatches, 2);
+  EXPECT_EQ(plan.microbatch_size, 2);
+  EXPECT_EQ(plan.exchange.replicas, 3);
+  EXPECT_EQ(plan.exchange.carriers, 3);
+  EXPECT_EQ(plan.boundaries[0].activations.wire_bytes, one.boundaries[0].activations.wire_bytes);
+  EXPECT_EQ(plan.compute_seconds, one.compute_seconds);
+  EXPECT_DOUBLE_EQ(plan.steps[0].seconds(),
+                   one.steps[0].seconds() + plan.steps[0].exposed_seconds());
+  EXPECT_DOUBLE_EQ(plan.steps[0].samples_per_second(), 12 / plan.steps[0].seconds());
+  EXPECT_EQ(one.steps[0].exchange_seconds(), 0);
+}
+
+TEST(ReplicasPlanTest, TheExchangeTakesAtLeastItsBytes) {
+  const Plan plan = ReplicatedPlan({});
+  const StepEstimate& step = plan.steps[0];
+  EXPECT_GE(step.exchange_seconds(), step.exposed_seconds());
+  EXPECT_GT(step.exposed_seconds(), 0);
+  ASSERT_EQ(plan.sent.size(), 3u * 2u);
+  for (const SentByMachine& sent : plan.sent) {
+    EXPECT_GT(sent.at_cuts, 0);
+    EXPECT_LE(8.0 * sent.in_exchange / (kPayloadShare * 10e6), step.exchange_seconds());
+  }
+  EXPECT_GT(step.uncompressed_seconds(), step.seconds());
+}
+
+TEST(ReplicasPlanTest, BytesAreThoseOfAllMachines) {
+  const Plan plan = ReplicatedPlan({});
+  int64_t cuts = 0;
+  for (const PlannedBoundary& boundary : plan.boundaries) {
+    cuts += boundary.activations.likely_wire_bytes + boundary.gradients.likely_wire_bytes;
+  }
+  const PlannedExchange& exchange = plan.exchange;
+  EXPECT_EQ(StepWireBytes(plan), 3 * cuts + exchange.contributions.likely_wire_bytes +
+                                     exchange.average.likely_wire_bytes);
+  EXPECT_EQ(StepWireBytes(plan, 0), 3 * cuts);
+  EXPECT_GT(MachineWireBytes(plan, 1), StepWireBytes(plan) / 6);
+  // The average goes as it is, a contribution with a quarter of the bytes.
+  EXPECT_NEAR(4.0 * exchange.contributions.wire_bytes / exchange.average.wire_bytes, 1, 0.1);
+}
+
+TEST(ReplicasPlanTest, FewerCarriersComputeLongerAndSendLess) {
+  const Plan three = ReplicatedPlan({}), two = ReplicatedPlan({}, 2), one = ReplicatedPlan({}, 1);
+  EXPECT_DOUBLE_EQ(two.compute_seconds, 2 * three.compute_seconds);
+  EXPECT_LT(StepWireBytes(two), StepWireBytes(three));
+  EXPECT_EQ(one.exchange.contributions.wire_bytes, 0);
+  EXPECT_EQ(one.sent.size(), 2u);
+  // Nothing crosses, but all is encoded.
+  EXPECT_EQ(one.exchange.contributions.encode_seconds, three.exchange.contributions.encode_seconds);
+  EXPECT_GT(one.exchange.contributions.encode_seconds, 0);
+}
+
+TEST(ReplicasPlanTest, MoreBandwidthIsNeverSlower) {
+  for (const char* exchange : {"reduce", "gather"}) {
+    double before = std::numeric_limits<double>::infinity();
+    for (double rate = 1e6; rate < 1e11; rate *= 1.7) {
+      const double seconds = ReplicatedPlan({absl::StrCat("replicas.exchange=", exchange)}, 0, rate)
+                                 .steps[0]
+                                 .seconds();
+      EXPECT_LE(seconds, before * (1 + 1e-9)) << exchange << " at " << rate;
+      before = seconds;
+    }
+  }
+}
+
+TEST(ReplicasPlanTest, WhatIsExchangedTakesMemory) {
+  const Plan none = ReplicatedPlan({"replicas.count=1", "data.batch_size=4"});
+  const Plan plain = ReplicatedPlan({});
+  const Plan feedback = ReplicatedPlan({"replicas.contributions.feedback=ef"});
+  for (size_t i = 0; i < none.stages.size(); ++i) {
+    const int64_t bytes = 4 * none.stages[i].parameters;
+    EXPECT_EQ(plain.stages[i].memory_bytes, none.stages[i].memory_bytes + bytes);
+    EXPECT_EQ(feedback.stages[i].memory_bytes, none.stages[i].memory_bytes + 4 * bytes);
+  }
+}
+
+TEST(ReplicasPlanTest, MoreCarriersThanReplicasAreRefused) {
+  const Experiment experiment = *ParseExperiment(kReplicated, "test", {});
+  PlanAssumptions assumptions;
+  assumptions.carriers = 4;
+  EXPECT_EQ(MakePlan(experiment, assumptions, SomeSpeeds(experiment)).status().message(),
+            "--carriers: 4, want 1 to 3, the replicas");
+}
+
+TEST(ReplicasPlanTest, TheTablesTellWhatIsExchangedAndWhatItTakes) {
+  const std::string text = FormatPlan(ReplicatedPlan({"replicas.contributions.feedback=ef"}));
+  EXPECT_THAT(text, HasSubstr("batches of 12 in 3 replicas of 2\nmicrobatches"));
+  EXPECT_THAT(text, HasSubstr("\ncontributions"));
+  EXPECT_THAT(text, HasSubstr("\naverage "));
+  EXPECT_THAT(text, HasSubstr("feedback ef(key=slot"));
+  EXPECT_THAT(text, HasSubstr("of it exposed ms"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  const std::string gathered = FormatPlan(ReplicatedPlan({"replicas.exchange=gather"}));
+  EXPECT_THAT(gathered, Not(HasSubstr("\naverage ")));
+  EXPECT_THAT(gathered, HasSubstr("exchange gather"));
+  EXPECT_THAT(FormatPlan(LanguageModelPlan({})), Not(HasSubstr("contributions")));
+}
+
 TEST(PlanTest, AdamWRemembersTwoNumbersOfEachParameter) {
   const Plan sgd = LanguageModelPlan({"optimizer.name=sgd"}), adamw = LanguageModelPlan({});
   const Plan momentum = LanguageModelPlan({"optimizer={name: sgd, momentum: 0.9}"});

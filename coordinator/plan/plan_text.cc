@@ -1,4 +1,6 @@
 // A plan as text.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -12,11 +14,13 @@ namespace {
 std::string Heading(const Plan& plan) {
   int64_t parameters = 0;
   for (const PlannedStage& stage : plan.stages) parameters += stage.parameters;
+  const std::string replicas =
+      plan.exchange.replicas == 1 ? "" : absl::StrCat(plan.exchange.replicas, " replicas of ");
   return Wrapped(
       "", absl::StrFormat(
-              "%s: %d parameters, %d cuts, %d stages; batches of %d in %d microbatches, %s, %s%s",
+              "%s: %d parameters, %d cuts, %d stages; batches of %d in %s%d microbatches, %s, %s%s",
               plan.model, parameters, plan.boundaries.size(), plan.stages.size(), plan.batch_size,
-              plan.microbatches, plan.schedule, plan.precision,
+              replicas, plan.microbatches, plan.schedule, plan.precision,
               plan.deterministic ? "" : " not deterministic"));
 }
 
@@ -29,6 +33,12 @@ std::string CodecOf(const PlannedDirection& direction) {
     absl::StrAppend(&codec, ", ", direction.exact_messages, " messages exact");
   }
   return codec;
+}
+
+std::string WithFeedback(const PlannedDirection& direction) {
+  const bool has_feedback = direction.feedback.kind != FeedbackKind::kNone;
+  return absl::StrCat(CodecOf(direction),
+                      has_feedback ? ", feedback " + direction.feedback.ToString() : "");
 }
 
 std::string StageTable(const Plan& plan) {
@@ -95,6 +105,41 @@ std::string BoundaryTable(const Plan& plan) {
   return text;
 }
 
+std::string ExchangeRow(const char* name, const PlannedDirection& direction) {
+  const double raw = static_cast<double>(direction.raw_bytes);
+  const double wire = static_cast<double>(direction.likely_wire_bytes);
+  return absl::StrFormat("%-14s %10.2f %10.2f %8s %10.1f %10.1f\n", name, raw / 1e6, wire / 1e6,
+                         wire > 0 ? absl::StrFormat("%.1f x", raw / wire) : "-",
+                         1e3 * direction.encode_seconds, 1e3 * direction.decode_seconds);
+}
+
+std::string ExchangeTable(const Plan& plan) {
+  const PlannedExchange& exchange = plan.exchange;
+  if (exchange.replicas == 1) return "";
+  std::string text = absl::StrFormat("\n%-14s %10s %10s %8s %10s %10s\n", "exchange", "raw MB",
+                                     "wire MB", "ratio", "encode ms", "decode ms");
+  absl::StrAppend(&text, ExchangeRow("contributions", exchange.contributions));
+  std::vector<Described> codecs = {{"", "contributions", WithFeedback(exchange.contributions)}};
+  if (exchange.way == ReplicaExchange::kReduce) {
+    absl::StrAppend(&text, ExchangeRow("average", exchange.average));
+    codecs.push_back({"", "average", WithFeedback(exchange.average)});
+  }
+  absl::StrAppend(
+      &text, DescriptionLines(codecs),
+      Wrapped("", absl::StrFormat(
+                      "Of %s, all machines together; likely bytes. Replicas: %d, on %d machine%s a "
+                      "stage (--carriers), exchange %s. Cuts included, the machine that sends most "
+                      "sends %.2f MB a step, and all together %.2f MB. Bytes at cuts, above, are "
+                      "of one replica.",
+                      exchange.every == 1
+                          ? "a step"
+                          : absl::StrCat("an exchange, every ", exchange.every, " steps"),
+                      exchange.replicas, exchange.carriers, exchange.carriers == 1 ? "" : "s",
+                      Name(exchange.way), MachineWireBytes(plan, 1.0 / exchange.every) / 1e6,
+                      StepWireBytes(plan) / 1e6)));
+  return text;
+}
+
 std::string RateName(const StepEstimate& step) {
   const double rate = step.bits_per_second();
   if (!step.has_bits_per_second()) return "infinite";
@@ -102,8 +147,43 @@ std::string RateName(const StepEstimate& step) {
                      : absl::StrFormat("%g Mbit/s", rate / 1e6);
 }
 
-// Describes the assumptions behind the times.
-std::string Assumed(const Plan& plan) {
+double ExposedShare(const StepEstimate& step) {
+  if (step.exchange_seconds() == 0) return 0;
+  return std::min(1.0, step.exposed_seconds() / step.exchange_seconds());
+}
+
+// Tells how much of the exchange lengthens a step, at each rate.
+std::string ExposedTable(const Plan& plan) {
+  if (plan.exchange.carriers == 1) return "";
+  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s\n", "link rate", "exchange ms",
+                                     "of it exposed ms", "share");
+  for (const StepEstimate& step : plan.steps) {
+    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s\n", RateName(step),
+                          1e3 * step.exchange_seconds(), 1e3 * step.exposed_seconds(),
+                          absl::StrFormat("%.0f %%", 100 * ExposedShare(step)));
+  }
+  return text +
+         Wrapped("",
+                 "Exchange: from the first stage's last backward pass to where the last stage can "
+                 "update. Exposed: by how much it lengthens the step.");
+}
+
+std::string StepTable(const Plan& plan) {
+  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s %12s %8s\n", "link rate", "step ms",
+                                     "uncompressed ms", "speed-up", "samples/s", "bubble");
+  for (const StepEstimate& step : plan.steps) {
+    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s %12.0f %8s\n", RateName(step),
+                          1e3 * step.seconds(), 1e3 * step.uncompressed_seconds(),
+                          absl::StrFormat("%.2f x", step.uncompressed_seconds() / step.seconds()),
+                          step.samples_per_second(),
+                          absl::StrFormat("%.0f %%", 100 * step.bubble_ratio()));
+  }
+  return text + ExposedTable(plan) + FormatAssumptions(plan);
+}
+
+}  // namespace
+
+std::string FormatAssumptions(const Plan& plan) {
   const PlanAssumptions& assumed = plan.assumptions;
   const char* const nic =
       assumed.nic == Nic::kShared
@@ -134,24 +214,9 @@ std::string Assumed(const Plan& plan) {
                           ends));
 }
 
-std::string StepTable(const Plan& plan) {
-  std::string text = absl::StrFormat("\n%-12s %12s %16s %10s %12s %8s\n", "link rate", "step ms",
-                                     "uncompressed ms", "speed-up", "samples/s", "bubble");
-  for (const StepEstimate& step : plan.steps) {
-    absl::StrAppendFormat(&text, "%-12s %12.2f %16.2f %10s %12.0f %8s\n", RateName(step),
-                          1e3 * step.seconds(), 1e3 * step.uncompressed_seconds(),
-                          absl::StrFormat("%.2f x", step.uncompressed_seconds() / step.seconds()),
-                          step.samples_per_second(),
-                          absl::StrFormat("%.0f %%", 100 * step.bubble_ratio()));
-  }
-  return text + Assumed(plan);
-}
-
-}  // namespace
-
 std::string FormatPlan(const Plan& plan) {
   std::string text = absl::StrCat(Heading(plan), StageTable(plan), BoundaryTable(plan),
-                                  FormatState(plan.state), StepTable(plan));
+                                  ExchangeTable(plan), FormatState(plan.state), StepTable(plan));
   if (plan.batch_norm && plan.microbatches > 1) {
     absl::StrAppend(
         &text, "\n",

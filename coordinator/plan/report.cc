@@ -41,10 +41,24 @@ void FillBoundary(const PlannedBoundary& boundary, BoundaryNeed* need) {
   FillDirection(boundary.gradients, need->mutable_gradients());
 }
 
+void FillExchange(const Plan& plan, ExchangeNeed* need) {
+  const PlannedExchange& exchange = plan.exchange;
+  need->set_replicas(static_cast<uint32_t>(exchange.replicas));
+  need->set_carriers(static_cast<uint32_t>(exchange.carriers));
+  need->set_way(Name(exchange.way));
+  need->set_every(static_cast<uint32_t>(exchange.every));
+  FillDirection(exchange.contributions, need->mutable_contributions());
+  if (exchange.way == ReplicaExchange::kReduce) {
+    FillDirection(exchange.average, need->mutable_average());
+  }
+  need->set_machine_wire_bytes(static_cast<uint64_t>(MachineWireBytes(plan, 1.0 / exchange.every)));
+}
+
 }  // namespace
 
 PlanReport ReportOf(const std::string& name, const Plan& plan,
                     const std::vector<ChoiceEstimate>& choices,
+                    const std::vector<LayoutEstimate>& layouts,
                     const std::vector<std::string>& left_out) {
   PlanReport report;
   report.set_name(name);
@@ -69,8 +83,11 @@ PlanReport ReportOf(const std::string& name, const Plan& plan,
   for (const PlannedBoundary& boundary : plan.boundaries) {
     FillBoundary(boundary, report.add_boundaries());
   }
+  if (plan.exchange.replicas > 1) FillExchange(plan, report.mutable_exchange());
+  report.set_compute_seconds(plan.compute_seconds);
   *report.mutable_steps() = {plan.steps.begin(), plan.steps.end()};
   *report.mutable_choices() = {choices.begin(), choices.end()};
+  *report.mutable_layouts() = {layouts.begin(), layouts.end()};
   for (const std::string& warning : plan.warnings) report.add_notes(warning);
   for (const std::string& line : left_out) report.add_notes(line);
   return report;

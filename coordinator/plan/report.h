@@ -10,9 +10,10 @@
 
 namespace thinwire {
 
-// Returns the report of an experiment called `name`. `left_out` is that of Candidates.
+// Returns the report of an experiment called `name`. `left_out` is that of Candidates or Layouts.
 PlanReport ReportOf(const std::string& name, const Plan& plan,
                     const std::vector<ChoiceEstimate>& choices,
+                    const std::vector<LayoutEstimate>& layouts,
                     const std::vector<std::string>& left_out);
 
 }  // namespace thinwire

@@ -5,6 +5,7 @@
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/files/json.h"
+#include "coordinator/plan/layouts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -33,7 +34,12 @@ epochs: 1
   const Plan plan = *MakePlan(experiment, assumptions, speeds);
   const auto candidates = CandidatesFor(experiment, {});
   const auto choices = *RankedChoices(candidates->all, assumptions, speeds);
-  const PlanReport report = ReportOf("planned", plan, choices, {"left out: one"});
+  LayoutOptions options;
+  options.machines = 2;
+  options.memory_bytes = 1e12;
+  const auto layouts =
+      *RankedLayouts(LayoutsFor(experiment, options)->all, options, assumptions, speeds);
+  const PlanReport report = ReportOf("planned", plan, choices, layouts, {"left out: one"});
   const auto json = ToJson(report);
 
   EXPECT_EQ(json["name"], "planned");
@@ -59,7 +65,41 @@ epochs: 1
   ASSERT_EQ(json["choices"].size(), choices.size());
   EXPECT_EQ(json["choices"][0]["codec"], choices[0].codec());
   EXPECT_EQ(json["choices"][0]["step_seconds"], choices[0].step_seconds());
+  EXPECT_TRUE(json["exchange"].is_null());
+  EXPECT_EQ(json["compute_seconds"], plan.compute_seconds);
+  ASSERT_EQ(json["layouts"].size(), layouts.size());
+  EXPECT_EQ(json["layouts"][0]["replicas"], layouts[0].replicas());
+  EXPECT_EQ(json["layouts"][0]["step_seconds"], layouts[0].step_seconds());
+  EXPECT_TRUE(json["layouts"][0]["epoch_cost"].is_null());
   EXPECT_EQ(json["notes"].back(), "left out: one");
+}
+
+TEST(ReportTest, SaysWhatReplicasExchange) {
+  const Experiment experiment = *ParseExperiment(R"(
+model: {name: resnet8, width: 16}
+data: {name: digits, batch_size: 64}
+pipeline: {cuts: [layer1], microbatches: 2}
+replicas: {count: 4, contributions: {codec: uniform, bits: 4, feedback: ef}}
+optimizer: {lr: 0.1}
+epochs: 1
+)",
+                                                 "test", {});
+  Speeds speeds;
+  speeds.blocks = *BlocksAt(PartitionFrom(experiment)->model, 10);
+  PlanAssumptions assumptions;
+  assumptions.carriers = 2;
+  const Plan plan = *MakePlan(experiment, assumptions, speeds);
+  const auto json = ToJson(ReportOf("planned", plan, {}, {}, {}));
+  EXPECT_EQ(json["batch_size"], 64);
+  const auto& exchange = json["exchange"];
+  EXPECT_EQ(exchange["replicas"], 4);
+  EXPECT_EQ(exchange["carriers"], 2);
+  EXPECT_EQ(exchange["way"], "reduce");
+  EXPECT_EQ(exchange["every"], 1);
+  EXPECT_EQ(exchange["contributions"]["most_wire_bytes"], plan.exchange.contributions.wire_bytes);
+  EXPECT_EQ(exchange["average"]["codec"], "none");
+  EXPECT_EQ(json["steps"][0]["exchange_seconds"], plan.steps[0].exchange_seconds());
+  EXPECT_GT(json["steps"][0]["exposed_seconds"], 0);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/specs.h"
@@ -131,8 +132,7 @@ std::string MachineOf(const Summary& summary) {
 absl::StatusOr<Speeds> SpeedsOfRun(const std::string& dir, const Experiment& experiment) {
   const absl::StatusOr<Summary> summary = ReadSummary(dir);
   if (absl::IsNotFound(summary.status())) {
-    return absl::NotFoundError(
-        absl::StrCat(dir, ": no run is recorded here: ", summary.status().message()));
+    return Annotated(summary.status(), absl::StrCat(dir, ": no run is recorded here"));
   }
   RETURN_IF_ERROR(summary.status());
   ASSIGN_OR_RETURN(const Experiment ran, ReadResolved(dir + "/experiment.yaml"));

@@ -20,6 +20,11 @@ absl::Status CheckSpeed(const char* flag, double value) {
 
 }  // namespace
 
+const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds) {
+  const auto found = speeds.codings.find(coding);
+  return found == speeds.codings.end() ? speeds.others : found->second;
+}
+
 absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gflops) {
   RETURN_IF_ERROR(CheckSpeed("gflops", gflops));
   std::vector<BlockSeconds> blocks;

@@ -24,7 +24,7 @@ struct BlockSeconds {
 
 // Coding of the messages of one direction of a cut.
 struct Coding {
-  std::string cut;
+  std::string cut;  // kReplicas for what replicas exchange, as gradients
   bool gradient = false;
   std::string codec;     // as CodecText writes it
   std::string feedback;  // as FeedbackSpec::ToString writes it
@@ -54,6 +54,9 @@ struct Speeds {
   double layer_seconds = 0;                  // argument of AddPasses; 0 unless it was measured
   std::string compute_source, codec_source;  // where each comes from: "40 GFLOP/s, measured by …"
 };
+
+// Returns the speed of a coding: that of `codings`, or that of all others.
+const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds);
 
 // Returns the times of blocks that compute 10^9 x `gflops` operations per second. A backward pass
 // has twice the operations of a forward pass. Updates take no time, and passes have no fixed cost.

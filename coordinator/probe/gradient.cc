@@ -4,7 +4,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/safetensors.h"
+#include "base/status.h"
 
 namespace thinwire {
 namespace {
@@ -51,10 +53,7 @@ absl::StatusOr<Gradient> GradientFrom(const std::vector<GradientFile>& files,
           absl::StrCat(file.stage, ": its gradients: ", parsed.status().message()));
     }
     for (const StoredTensor& tensor : parsed->tensors) {
-      const absl::Status copied = Copy(tensor, layout, &gradient);
-      if (!copied.ok()) {
-        return absl::InternalError(absl::StrCat(file.stage, ": ", copied.message()));
-      }
+      RETURN_IF_ERROR(Annotated(Copy(tensor, layout, &gradient), file.stage));
       if (!seen.insert(tensor.name).second) {
         return absl::InternalError(
             absl::StrCat(file.stage, ": a second gradient of ", tensor.name, ", want one"));

@@ -149,7 +149,7 @@ class Prober {
     const uint64_t samples = configured.data.train_samples();
     RETURN_IF_ERROR(CheckBatches(samples));
     Measured measured;
-    BoundaryTotals totals(CutNames(experiment), fleet_.size());
+    BoundaryTotals totals(CutNames(experiment), {fleet_.size()});
     for (int i = 0; i < task_.batches; ++i) {
       ASSIGN_OR_RETURN(Batch batch, Gradients(i, samples, &totals));
       measured.batches.push_back(std::move(batch));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "config/yaml_message.h"
@@ -93,6 +94,13 @@ DirectionRecord Sum(const DirectionRecord& before, const DirectionRecord& now) {
   return sum;
 }
 
+// Adds what a sender of another carrier counted.
+void AddSender(const BoundaryReport& end, DirectionRecord* sum) {
+  DirectionRecord of_carrier;
+  MergeSender(end, &of_carrier);
+  *sum = Sum(*sum, of_carrier);
+}
+
 // Adds what one stage counted at both ends.
 void AddExchanged(const BoundaryReport& report, DirectionRecord* sum) {
   DirectionRecord of_stage;
@@ -124,6 +132,23 @@ double Seconds(const StageReport& report, const char* activity) {
   return found == report.activity_seconds().end() ? 0 : found->second;
 }
 
+// Adds the compute time of one carrier of a stage.
+void AddCompute(const StageReport& report, ComputeRecord* sum) {
+  sum->set_forward_seconds(sum->forward_seconds() + Seconds(report, "forward"));
+  sum->set_backward_seconds(sum->backward_seconds() + Seconds(report, "backward"));
+  sum->set_optimizer_seconds(sum->optimizer_seconds() + Seconds(report, "optimizer"));
+  sum->set_core_wait_seconds(sum->core_wait_seconds() + Seconds(report, "core_wait"));
+  for (int i = 0; i < report.segments_size(); ++i) {
+    const SegmentSeconds& seconds = report.segments(i);
+    SegmentRecord* const segment =
+        i < sum->segments_size() ? sum->mutable_segments(i) : sum->add_segments();
+    segment->set_segment(seconds.segment());
+    segment->set_forward_seconds(segment->forward_seconds() + seconds.forward());
+    segment->set_backward_seconds(segment->backward_seconds() + seconds.backward());
+    segment->set_optimizer_seconds(segment->optimizer_seconds() + seconds.optimizer());
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> CutNames(const Experiment& experiment) {
@@ -137,9 +162,12 @@ std::vector<std::string> CutNames(const Experiment& experiment) {
   return names;
 }
 
-BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, int stages,
+BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, const Pipelines& pipelines,
                                std::vector<BoundaryRecord> before)
-    : cuts_(std::move(cuts)), before_(std::move(before)), latest_(static_cast<size_t>(stages)) {}
+    : cuts_(std::move(cuts)),
+      before_(std::move(before)),
+      stages_(pipelines.stages),
+      latest_(static_cast<size_t>(pipelines.servers())) {}
 
 void BoundaryTotals::Update(const StageReport& report) {
   assert(report.stage() < latest_.size());
@@ -153,15 +181,18 @@ std::vector<BoundaryRecord> BoundaryTotals::Records() const {
     record.set_name(cut);
     record.mutable_activations();
     record.mutable_gradients();
+    std::set<const DirectionRecord*> met;  // directions of which a sender has told
     for (const StageReport& stage : latest_) {
       for (const BoundaryReport& end : stage.boundaries()) {
         if (end.boundary() != cut) continue;
         DirectionRecord* direction =
             end.gradient() ? record.mutable_gradients() : record.mutable_activations();
-        if (end.sender()) {
+        if (!end.sender()) {
+          direction->set_decode_seconds(direction->decode_seconds() + end.decode_seconds());
+        } else if (met.insert(direction).second) {
           MergeSender(end, direction);
         } else {
-          direction->set_decode_seconds(end.decode_seconds());
+          AddSender(end, direction);
         }
       }
     }
@@ -194,22 +225,12 @@ double BoundaryTotals::BusySeconds() const {
 }
 
 std::vector<ComputeRecord> BoundaryTotals::Compute(uint64_t steps, uint64_t samples) const {
-  std::vector<ComputeRecord> records;
-  for (const StageReport& stage : latest_) {
-    ComputeRecord& record = records.emplace_back();
+  std::vector<ComputeRecord> records(static_cast<size_t>(stages_));
+  for (size_t i = 0; i < latest_.size(); ++i) {
+    ComputeRecord& record = records[i % records.size()];
     record.set_steps(steps);
     record.set_samples(samples);
-    record.set_forward_seconds(Seconds(stage, "forward"));
-    record.set_backward_seconds(Seconds(stage, "backward"));
-    record.set_optimizer_seconds(Seconds(stage, "optimizer"));
-    record.set_core_wait_seconds(Seconds(stage, "core_wait"));
-    for (const SegmentSeconds& of_segment : stage.segments()) {
-      SegmentRecord* const segment = record.add_segments();
-      segment->set_segment(of_segment.segment());
-      segment->set_forward_seconds(of_segment.forward());
-      segment->set_backward_seconds(of_segment.backward());
-      segment->set_optimizer_seconds(of_segment.optimizer());
-    }
+    AddCompute(latest_[i], &record);
   }
   return records;
 }

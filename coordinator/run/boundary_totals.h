@@ -15,15 +15,23 @@ namespace thinwire {
 // cut if there is one; empty for the uncut model.
 std::vector<std::string> CutNames(const Experiment& experiment);
 
-// Merges the newest report of every stage. Not thread-safe.
+// Numbers of the pipelines of a run: one, or several that carry its replicas.
+struct Pipelines {
+  int stages = 1, carriers = 1;
+
+  int servers() const { return stages * carriers; }
+};
+
+// Merges the newest report of every server. Not thread-safe.
 class BoundaryTotals {
  public:
   // `cuts` are the names in model order. `before` is what was counted before these stages began;
   // records of cuts that no longer exist are dropped.
-  BoundaryTotals(std::vector<std::string> cuts, int stages,
+  BoundaryTotals(std::vector<std::string> cuts, const Pipelines& pipelines,
                  std::vector<BoundaryRecord> before = {});
 
-  // Takes a report. Its `stage` must be below `stages`; unknown boundaries are ignored.
+  // Takes a report. Its `stage` is the server's index, carrier by carrier; unknown boundaries are
+  // ignored.
   void Update(const StageReport& report);
 
   // Returns one record per cut, in model order, with both directions.
@@ -35,13 +43,14 @@ class BoundaryTotals {
   // Returns the sum of the stages' seconds of forward and backward.
   double BusySeconds() const;
 
-  // Returns the compute time of each stage, for that much training.
+  // Returns the compute time of each stage, of all carriers together, for that much training.
   std::vector<ComputeRecord> Compute(uint64_t steps, uint64_t samples) const;
 
  private:
   std::vector<std::string> cuts_;
   std::vector<BoundaryRecord> before_;
-  std::vector<StageReport> latest_;  // newest report of each stage
+  int stages_;
+  std::vector<StageReport> latest_;  // newest report of each server
 };
 
 // Removes from the report what senders tell of single steps, and returns it.

@@ -45,7 +45,7 @@ StageReport DownstreamStage() {
 }
 
 TEST(BoundaryTotalsTest, PutsBothEndsOfADirectionTogether) {
-  BoundaryTotals totals({"layer1"}, /*stages=*/2);
+  BoundaryTotals totals({"layer1"}, {/*stages=*/2});
   totals.Update(UpstreamStage());
   totals.Update(DownstreamStage());
   ASSERT_EQ(totals.Records().size(), 1u);
@@ -69,21 +69,21 @@ TEST(BoundaryTotalsTest, PutsBothEndsOfADirectionTogether) {
 }
 
 TEST(BoundaryTotalsTest, OrderIsThatOfTheCutsAndUnseenCutsAreThere) {
-  BoundaryTotals totals({"layer1", "layer2"}, /*stages=*/1);
+  BoundaryTotals totals({"layer1", "layer2"}, {/*stages=*/1});
   ASSERT_EQ(totals.Records().size(), 2u);
   EXPECT_EQ(totals.Records()[1].name(), "layer2");
   EXPECT_EQ(totals.Records()[1].activations().wire_bytes(), 0u);
 }
 
 TEST(BoundaryTotalsTest, ANewerReportReplacesTheOldOne) {
-  BoundaryTotals totals({"layer1"}, /*stages=*/2);
+  BoundaryTotals totals({"layer1"}, {/*stages=*/2});
   totals.Update(UpstreamStage());
   totals.Update(UpstreamStage());
   EXPECT_EQ(totals.Records()[0].activations().wire_bytes(), 50u);
 }
 
 TEST(BoundaryTotalsTest, BusyIsForwardAndBackwardOfAllStages) {
-  BoundaryTotals totals({"layer1"}, /*stages=*/2);
+  BoundaryTotals totals({"layer1"}, {/*stages=*/2});
   totals.Update(UpstreamStage());
   totals.Update(DownstreamStage());
   EXPECT_EQ(totals.BusySeconds(), 7.0);
@@ -158,9 +158,9 @@ TEST(BoundaryTotalsTest, WhatWasCountedBeforeIsAddedAndMeansAreWeighted) {
   StageReport report = UpstreamStage();
   report.mutable_boundaries(0)->set_measured_messages(1);
   report.mutable_boundaries(0)->set_coded_messages(1);
-  BoundaryTotals first({"layer1"}, /*stages=*/2);
+  BoundaryTotals first({"layer1"}, {/*stages=*/2});
   first.Update(report);
-  BoundaryTotals second({"layer1", "layer2"}, /*stages=*/2, first.Records());
+  BoundaryTotals second({"layer1", "layer2"}, {/*stages=*/2}, first.Records());
   EXPECT_EQ(second.Records()[0].SerializeAsString(), first.Records()[0].SerializeAsString());
   BoundaryReport* sent = report.mutable_boundaries(0);
   sent->set_wire_bytes(150);
@@ -178,7 +178,7 @@ TEST(BoundaryTotalsTest, WhatWasCountedBeforeIsAddedAndMeansAreWeighted) {
 }
 
 TEST(BoundaryTotalsTest, WhatReplicasExchangedIsSummedOverStages) {
-  BoundaryTotals totals({"stem"}, 2);
+  BoundaryTotals totals({"stem"}, {2});
   EXPECT_FALSE(totals.Replicas({}).has_contributions());
   StageReport report;
   BoundaryReport& contributions = *report.mutable_contributions();

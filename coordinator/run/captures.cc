@@ -59,7 +59,7 @@ absl::Status FetchCaptures(const Experiment& experiment, uint64_t after, uint64_
     if (step <= after || step > until) continue;
     std::vector<std::string> files(static_cast<size_t>(fleet->size()));
     RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
-      return TakeCapture(experiment, step, stage, &files[stage.stage()]);
+      return TakeCapture(experiment, step, stage, &files[stage.server()]);
     }));
     RETURN_IF_ERROR(observer->OnCapture(step, files));
   }

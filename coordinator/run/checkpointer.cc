@@ -59,19 +59,26 @@ absl::Status Checkpointer::Hold(CheckpointManifest manifest, const Epochs& epoch
   std::vector<TakeSnapshotResponse> snapshots(static_cast<size_t>(fleet_.size()));
   RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
     auto taken = stage.TakeSnapshot(codec_state);
-    if (taken.ok()) snapshots[static_cast<size_t>(stage.stage())] = *std::move(taken);
+    if (taken.ok()) snapshots[static_cast<size_t>(stage.server())] = *std::move(taken);
     return taken.status();
   }));
   manifest.set_format(kManifestFormat);
   manifest.set_written(UtcNow());
-  for (int stage = 0; stage < fleet_.size(); ++stage) {
-    const TakeSnapshotResponse& taken = snapshots[static_cast<size_t>(stage)];
+  Held held;
+  std::vector<int> of_stage(static_cast<size_t>(fleet_.stages()));
+  for (int server = 0; server < fleet_.size(); ++server) {
+    const TakeSnapshotResponse& taken = snapshots[static_cast<size_t>(server)];
+    const int stage = fleet_.server(server).stage();
     for (int i = 0; i < taken.files_size(); ++i) {
-      *manifest.add_files() = FileOf(taken.files(i).part(), stage, fleet_.size(), i);
+      const int number = of_stage[static_cast<size_t>(stage)]++;
+      *manifest.add_files() = FileOf(taken.files(i).part(), stage, fleet_.stages(), number);
+      held.sources.push_back({server, static_cast<uint32_t>(i)});
     }
   }
   const auto written = static_cast<std::ptrdiff_t>(log_.kept().epochs());
-  held_ = Held{std::move(manifest), {epochs.begin() + written, epochs.end()}};
+  held.manifest = std::move(manifest);
+  held.epochs = {epochs.begin() + written, epochs.end()};
+  held_ = std::move(held);
   return absl::OkStatus();
 }
 
@@ -82,13 +89,13 @@ void Checkpointer::WriteHeld() {
   held_.reset();
 }
 
-absl::Status Checkpointer::WriteFile(const CheckpointWriter& writer, int file_of_stage,
+absl::Status Checkpointer::WriteFile(const CheckpointWriter& writer, const Source& source,
                                      CheckpointFile* file) {
-  StageClient& stage = fleet_.stage(static_cast<int>(file->stage()));
+  StageClient& stage = fleet_.server(source.server);
   absl::Status fetched;
   const absl::Status written = writer.Write(file, [&](const FileSink& sink) {
     absl::Status stored;
-    fetched = stage.ReadSnapshot(static_cast<uint32_t>(file_of_stage), [&](const FileChunk& chunk) {
+    fetched = stage.ReadSnapshot(source.file, [&](const FileChunk& chunk) {
       stored = sink(chunk.data());
       return stored;
     });
@@ -96,7 +103,7 @@ absl::Status Checkpointer::WriteFile(const CheckpointWriter& writer, int file_of
     return stored.ok() ? fetched : stored;
   });
   if (!fetched.ok()) {
-    fleet_.Fail({stage.stage(), Failure::Kind::kError, fetched});
+    fleet_.Fail({stage.server(), Failure::Kind::kError, fetched});
   } else if (!written.ok()) {
     fleet_.Fail({Failure::kCoordinator, Failure::Kind::kError, written});
   }
@@ -111,10 +118,9 @@ absl::Status Checkpointer::Write(Held held) {
   };
   auto writer = CheckpointWriter::Begin(options_.folder, manifest.step());
   if (!writer.ok()) return own(writer.status());
-  int of_stage = 0;
-  for (int i = 0; i < manifest.files_size(); ++i, ++of_stage) {
-    if (i > 0 && manifest.files(i).stage() != manifest.files(i - 1).stage()) of_stage = 0;
-    RETURN_IF_ERROR(WriteFile(**writer, of_stage, manifest.mutable_files(i)));
+  for (int i = 0; i < manifest.files_size(); ++i) {
+    RETURN_IF_ERROR(
+        WriteFile(**writer, held.sources[static_cast<size_t>(i)], manifest.mutable_files(i)));
   }
   RETURN_IF_ERROR(own(log_.Append(held.epochs)));
   *manifest.mutable_progress()->mutable_epochs_kept() = log_.kept();

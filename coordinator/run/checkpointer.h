@@ -58,14 +58,21 @@ class Checkpointer {
   absl::Status Finish();
 
  private:
-  // A manifest, and the epochs that no earlier checkpoint has.
+  // Where a file is fetched: its index among those that a server holds.
+  struct Source {
+    int server = 0;
+    uint32_t file = 0;
+  };
+  // A manifest with the source of each file, and the epochs that no earlier checkpoint has.
   struct Held {
     CheckpointManifest manifest;
+    std::vector<Source> sources;
     std::vector<EpochRecord> epochs;
   };
 
   absl::Status Write(Held held);
-  absl::Status WriteFile(const CheckpointWriter& writer, int file_of_stage, CheckpointFile* file);
+  absl::Status WriteFile(const CheckpointWriter& writer, const Source& source,
+                         CheckpointFile* file);
 
   const CheckpointerOptions options_;
   Fleet& fleet_;

@@ -17,7 +17,7 @@ namespace {
 absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, Fleet* fleet) {
   absl::Mutex mutex;
   EvaluationReport report;
-  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
+  RETURN_IF_ERROR(fleet->OnFirstCarrier([&](StageClient& stage) {
     return stage.Evaluate(request, [&](const StageEvent& event) {
       const absl::MutexLock lock(&mutex);
       if (event.has_evaluation()) report = event.evaluation();

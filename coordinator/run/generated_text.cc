@@ -84,7 +84,7 @@ absl::StatusOr<int32_t> Draw(const GenerateRequest& request, Fleet* fleet, TextT
   RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) -> absl::Status {
     ASSIGN_OR_RETURN(const GenerateResponse response, stage.Generate(request));
     wire_bytes += response.wire_bytes();
-    if (stage.stage() + 1 == fleet->size() && response.has_id()) drawn = response.id();
+    if (stage.stage() + 1 == fleet->stages() && response.has_id()) drawn = response.id();
     return absl::OkStatus();
   }));
   if (!drawn) return absl::InternalError("the last stage drew no token");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/run/captures.h"
@@ -77,8 +78,7 @@ absl::Status Generation::CheckData(const Experiment& then, const FoundCheckpoint
   if (from.manifest.progress().has_replicas()) {
     *summary_.mutable_replicas() = from.manifest.progress().replicas();
   }
-  return absl::Status(other.status().code(),
-                      absl::StrCat(from.path, ": ", other.status().message()));
+  return Annotated(other.status(), from.path);
 }
 
 absl::Status Generation::SetProgress(const RunProgress& progress, uint64_t step) {
@@ -103,7 +103,11 @@ uint64_t Generation::StepsPerEpoch() const {
 }
 
 RunPlan Generation::Plan() const {
-  return {experiment_.epochs(), StepsPerEpoch(), placed_.data.train_samples(), placed_.stages,
+  return {experiment_.epochs(),
+          StepsPerEpoch(),
+          placed_.data.train_samples(),
+          placed_.stages,
+          static_cast<uint32_t>(fleet_.carriers()),
           summary_.device()};
 }
 
@@ -168,7 +172,7 @@ absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t las
   reports_.BeginPart();
   const absl::Status status = fleet_.TrainOnAll([&](StageClient& stage) {
     return stage.Train(request, [&](const StageEvent& event) {
-      return reports_.Take(stage.stage(), event, &fleet_);
+      return reports_.Take(stage.server(), event, &fleet_);
     });
   });
   reports_.EndPart();

@@ -46,7 +46,7 @@ absl::Status GenerationLoop::Run(Fleet* fleet) {
     if (status.ok() || fleet->interrupted()) return status;
     const std::optional<Failure> loss = LossToMakeGood(fleet);
     if (!loss) return status;
-    ASSIGN_OR_RETURN(fleet, GoOn(*loss));
+    ASSIGN_OR_RETURN(fleet, GoOn(*loss, fleet));
   }
 }
 
@@ -64,13 +64,13 @@ std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
   return cause;
 }
 
-absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss) {
+absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fleet) {
   absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(options_.checkpoints);
   if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
   from_.reset();
   if (found.ok()) from_ = *std::move(found);
   RunEvent event = EventNow("restarted", from_);
-  event.set_stage(static_cast<uint32_t>(loss.stage));
+  event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
   event.set_reason(NameOf(loss.kind));
   event.set_error(std::string(loss.status.message()));
   lost_at_ = SteadyTime::Now();

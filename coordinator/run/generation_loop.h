@@ -49,7 +49,7 @@ class GenerationLoop {
   // Returns the loss that ended the generation on `fleet`, if the run goes on after it.
   std::optional<Failure> LossToMakeGood(Fleet* fleet);
   // Finds the last checkpoint, and the fleet that continues from it.
-  absl::StatusOr<Fleet*> GoOn(const Failure& loss);
+  absl::StatusOr<Fleet*> GoOn(const Failure& loss, const Fleet* fleet);
   absl::Status Tell(const RunEvent& event);
 
   const RunOptions& options_;

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
@@ -76,8 +76,8 @@ absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
 // Gathers the files of a model in the empty folder `dir`.
 absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
   std::vector<std::string> shards;
-  for (int i = 0; i < fleet->size(); ++i) shards.push_back(ShardName(i, fleet->size()));
-  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
+  for (int i = 0; i < fleet->stages(); ++i) shards.push_back(ShardName(i, fleet->stages()));
+  RETURN_IF_ERROR(fleet->OnFirstCarrier([&](StageClient& stage) {
     return ReceiveShard(stage, dir + "/" + shards[static_cast<size_t>(stage.stage())]);
   }));
   RETURN_IF_ERROR(WriteModelIndex(dir, shards));
@@ -110,7 +110,7 @@ absl::Status CheckInitialVocabulary(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(experiment.data()));
   const absl::Status status = CheckVocabulary(experiment.init(), options);
   if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
-  return absl::Status(status.code(), absl::StrCat("init: ", status.message()));
+  return Annotated(status, "init");
 }
 
 absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string& dir) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "config/replicas_spec.h"
 #include "config/specs.h"
@@ -181,17 +182,10 @@ absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experime
 }
 
 absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
-  const auto in_field = [](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat("init: ", status.message()));
-  };
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  absl::StatusOr<ModelFolder> folder = ModelFolder::Open(experiment.init());
-  if (!folder.ok()) return in_field(folder.status());
-  std::vector<std::string> fresh = CutsWithoutTensors(partition, *folder);
-  absl::StatusOr<ModelShares> shares =
-      Match(partition, IsAny, std::move(fresh), *std::move(folder));
-  if (!shares.ok()) return in_field(shares.status());
-  return shares;
+  ASSIGN_OR_RETURN(ModelFolder folder, Annotated(ModelFolder::Open(experiment.init()), "init"));
+  std::vector<std::string> fresh = CutsWithoutTensors(partition, folder);
+  return Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init");
 }
 
 absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
@@ -240,11 +234,16 @@ absl::Status ModelShares::Import(Fleet* fleet) const {
   });
 }
 
-absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, Fleet* fleet) const {
+absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, int replicas,
+                                  Fleet* fleet) const {
   return fleet->OnAll([&](StageClient& stage) {
     const auto i = static_cast<size_t>(stage.stage());
     // For example Muon's momentum, where the stage has no hidden matrix.
     if (stages_[i].empty()) return absl::OkStatus();
+    const ReplicaRange carried = CarriedBy(stage.carrier(), fleet->carriers(), replicas);
+    if (part.has_replica() && !carried.has(static_cast<int>(part.replica()))) {
+      return absl::OkStatus();
+    }
     return stage.Restore(part, step,
                          [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
   });

@@ -39,8 +39,9 @@ class ModelShares {
   // Sends every stage of a configured fleet its tensors, piece by piece from the files. Errors as
   // Fleet::OnAll.
   absl::Status Import(Fleet* fleet) const;
-  // Does the same as one part of the state that the stages had after `step`.
-  absl::Status Restore(const StatePart& part, uint64_t step, Fleet* fleet) const;
+  // Does the same as one part of the state that the stages had after `step`. What belongs to one of
+  // the `replicas` goes to its carrier.
+  absl::Status Restore(const StatePart& part, uint64_t step, int replicas, Fleet* fleet) const;
 
  private:
   struct Share {

@@ -21,7 +21,8 @@ struct RunPlan {
   uint32_t epochs = 0;
   uint64_t steps_per_epoch = 0;
   uint64_t train_samples = 0;
-  std::vector<Stage> stages = {};
+  std::vector<Stage> stages = {};  // of one carrier of the replicas after the other
+  uint32_t carriers = 1;
   std::string devices = {};  // devices of the stages, for people: "cpu", "cpu, cuda:0 NVIDIA H200"
 };
 

@@ -26,7 +26,7 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
   PlacedStages placed;
   for (int i = 0; i < fleet->size(); ++i) {
     placed.stages.push_back(
-        {MetricsTarget(fleet->stage(i).address(), answers[i].metrics_address())});
+        {MetricsTarget(fleet->server(i).address(), answers[i].metrics_address())});
   }
   placed.data = configured.data;
   return placed;

@@ -15,12 +15,12 @@ namespace thinwire {
 
 // The stages of one generation on their servers.
 struct PlacedStages {
-  std::vector<RunPlan::Stage> stages;
-  ConfigureResponse data;  // of the first stage
+  std::vector<RunPlan::Stage> stages;  // by server
+  ConfigureResponse data;              // of the first stage
 };
 
-// Leases the servers of `fleet` and makes them a pipeline: server i carries stage i of
-// `experiment`, with its share of its machine's cores, and sends to server i + 1. `trace` has the
+// Leases the servers of `fleet` and makes them pipelines, one of each carrier: each has a stage of
+// `experiment`, with its share of its machine's cores, and sends to the next. `trace` has the
 // steps to trace; null: none. Replaces what `summary` says of where the run is.
 absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const TraceSteps* trace,
                                          Fleet* fleet, Summary* summary);

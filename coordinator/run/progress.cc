@@ -130,9 +130,12 @@ std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_byte
 }
 
 std::string Banner(const RunPlace& place, const RunPlan& plan) {
-  return absl::StrFormat("run %s in %s: %d %s on %s; metrics at http://%s/metrics", place.run,
-                         place.dir, plan.stages.size(),
-                         plan.stages.size() == 1 ? "stage" : "stages", plan.devices, place.metrics);
+  const size_t stages = plan.stages.size() / plan.carriers;
+  const std::string carriers =
+      plan.carriers > 1 ? absl::StrCat(plan.carriers, " carriers of ") : std::string();
+  return absl::StrFormat("run %s in %s: %s%d %s on %s; metrics at http://%s/metrics", place.run,
+                         place.dir, carriers, stages, stages == 1 ? "stage" : "stages",
+                         plan.devices, place.metrics);
 }
 
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,

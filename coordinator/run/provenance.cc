@@ -62,7 +62,7 @@ void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet) {
     if (other == first) continue;
     const std::string warning =
         absl::StrCat("warning: ", fleet->stage(0).Name(), " runs build \"", first, "\", ",
-                     fleet->stage(i).Name(), " runs build \"", other, "\"");
+                     fleet->server(i).Name(), " runs build \"", other, "\"");
     std::fprintf(stderr, "thinwire: %s\n", PrintableLine(warning).c_str());
     return;
   }

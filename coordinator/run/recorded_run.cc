@@ -263,7 +263,11 @@ class RecordedRun {
     }
     if (!status.ok() && options_.from && !has_trained_) KeepPast();
     if (ReplicasOf(experiment_) == 1) summary_.clear_replicas();
-    if (summary_.has_replicas()) summary_.mutable_replicas()->set_count(ReplicasOf(experiment_));
+    if (summary_.has_replicas()) {
+      summary_.mutable_replicas()->set_count(ReplicasOf(experiment_));
+      summary_.mutable_replicas()->set_carriers(
+          static_cast<uint32_t>(std::max(1, options_.session.carriers)));
+    }
     absl::Status written = RecordCausality();
     written.Update(record_->WriteSummary(summary_));
     if (interrupted) {

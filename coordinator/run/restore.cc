@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "config/experiment.h"
@@ -161,11 +162,9 @@ absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkp
   absl::StatusOr<ModelShares> shares =
       is_model ? ModelShares::Of(now, std::move(folder))
                : ModelShares::OfRemembered(now, tensors, std::move(folder));
-  if (!shares.ok()) {
-    return absl::Status(shares.status().code(),
-                        absl::StrCat(tensors, ": ", shares.status().message()));
-  }
-  return shares->Restore(part, checkpoint.manifest.step(), fleet);
+  if (!shares.ok()) return Annotated(shares.status(), tensors);
+  return shares->Restore(part, checkpoint.manifest.step(), static_cast<int>(ReplicasOf(now)),
+                         fleet);
 }
 
 absl::Status RestoreEnd(const FoundCheckpoint& checkpoint, const CheckpointFile& file,
@@ -230,8 +229,13 @@ absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
   for (const StatePart& part : plan.tensors) {
     RETURN_IF_ERROR(RestoreTensors(now, checkpoint, part, fleet));
   }
+  const int carriers = fleet->carriers(), replicas = static_cast<int>(ReplicasOf(now));
   return fleet->OnAll([&](StageClient& stage) -> absl::Status {
+    const ReplicaRange carried = CarriedBy(stage.carrier(), carriers, replicas);
     for (const CheckpointFile& file : plan.ends[static_cast<size_t>(stage.stage())]) {
+      // What is remembered of contributions is for all who receive them, too.
+      const bool is_for_all = !file.has_replica() || file.has_piece();
+      if (!is_for_all && !carried.has(static_cast<int>(file.replica()))) continue;
       RETURN_IF_ERROR(RestoreEnd(checkpoint, file, stage));
     }
     return absl::OkStatus();

@@ -16,13 +16,13 @@ StepRecord RecordOf(const StepReport& step) {
   return record;
 }
 
-Tally::Tally(const std::vector<std::string>& cuts, int stages, const RunProgress& progress,
-             uint64_t step)
-    : stages_(stages),
+Tally::Tally(const std::vector<std::string>& cuts, const Pipelines& pipelines,
+             const RunProgress& progress, uint64_t step)
+    : servers_(pipelines.servers()),
       step_(step),
       sums_(progress.sums()),
       seconds_(progress.training_seconds()),
-      totals_(cuts, stages, {progress.boundaries().begin(), progress.boundaries().end()}),
+      totals_(cuts, pipelines, {progress.boundaries().begin(), progress.boundaries().end()}),
       before_epoch_(progress.before_epoch().begin(), progress.before_epoch().end()),
       replicas_before_(progress.replicas()),
       replicas_before_epoch_(progress.replicas_before_epoch()) {}
@@ -48,7 +48,7 @@ RunTotals Tally::Totals(double seconds) const {
   RunTotals totals;
   totals.boundaries = totals_.Records();
   totals.replicas = Replicas();
-  const double available = stages_ * (seconds_here_ + seconds);
+  const double available = servers_ * (seconds_here_ + seconds);
   if (available > 0) totals.bubble_ratio = 1 - totals_.BusySeconds() / available;
   return totals;
 }

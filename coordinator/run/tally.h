@@ -27,11 +27,12 @@ class Tally {
  public:
   // Starts before the first step, or after `step` with the `progress` of a checkpoint. `cuts` are
   // those of BoundaryTotals.
-  Tally(const std::vector<std::string>& cuts, int stages) : Tally(cuts, stages, {}, 0) {}
-  Tally(const std::vector<std::string>& cuts, int stages, const RunProgress& progress,
-        uint64_t step);
+  Tally(const std::vector<std::string>& cuts, const Pipelines& pipelines)
+      : Tally(cuts, pipelines, {}, 0) {}
+  Tally(const std::vector<std::string>& cuts, const Pipelines& pipelines,
+        const RunProgress& progress, uint64_t step);
 
-  // Add the last stage's report of a step, and a stage's counts at its ends of the cuts.
+  // Add the report of a step, of all carriers, and a server's counts at its ends of the cuts.
   void Add(const StepReport& step);
   void Add(const StageReport& report) { totals_.Update(report); }
   // Adds time in which all stages trained.
@@ -57,7 +58,7 @@ class Tally {
   void Save(RunProgress* progress) const;
 
  private:
-  int stages_;
+  int servers_;
   uint64_t step_;
   EpochSums sums_;
   double seconds_;                              // of training, of the whole run

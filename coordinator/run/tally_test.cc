@@ -28,7 +28,7 @@ StageReport Sent(uint64_t wire_bytes, double busy) {
 }
 
 TEST(TallyTest, AnEpochIsTheMeanOverItsSamples) {
-  Tally tally({"cut"}, 2);
+  Tally tally({"cut"}, {2});
   tally.Add(Step(1, 2.0, 10, 4));
   tally.Add(Step(2, 1.0, 30, 18));
   tally.AddSeconds(8);
@@ -47,7 +47,7 @@ TEST(TallyTest, AnEpochIsTheMeanOverItsSamples) {
 
 TEST(TallyTest, ComputeIsOfTheStepsWithTheseStages) {
   RunProgress progress;
-  Tally tally({"cut"}, 2, progress, /*step=*/7);
+  Tally tally({"cut"}, {2}, progress, /*step=*/7);
   tally.Add(Step(8, 2.0, 10, 4));
   tally.Add(Step(9, 1.0, 30, 18));
   StageReport report = Sent(1000, 3);
@@ -78,7 +78,7 @@ TEST(TallyTest, ComputeIsOfTheStepsWithTheseStages) {
 }
 
 TEST(TallyTest, TokensAreLabels) {
-  Tally tally({"cut"}, 2);
+  Tally tally({"cut"}, {2});
   StepReport step = Step(1, 2.0, 10, 40);
   step.set_positions(8);
   tally.Add(step);
@@ -87,7 +87,7 @@ TEST(TallyTest, TokensAreLabels) {
 }
 
 TEST(TallyTest, WhatIsSavedGoesOn) {
-  Tally before({"cut"}, 2);
+  Tally before({"cut"}, {2});
   before.Add(Step(1, 2.0, 10, 4));
   before.Add(Sent(1000, 3));
   before.EndEpoch();
@@ -97,7 +97,7 @@ TEST(TallyTest, WhatIsSavedGoesOn) {
   RunProgress progress;
   before.Save(&progress);
 
-  Tally after({"cut"}, 2, progress, 2);
+  Tally after({"cut"}, {2}, progress, 2);
   after.Add(Step(3, 2.0, 10, 6));
   after.Add(Sent(700, 1));  // a new process counts from 0 again
   after.AddSeconds(1);
@@ -113,7 +113,7 @@ TEST(TallyTest, WhatIsSavedGoesOn) {
 TEST(TallyTest, TheBubbleIsThatOfTheStagesThatAreThere) {
   RunProgress progress;
   progress.set_training_seconds(1000);
-  Tally tally({"cut"}, 2, progress, 50);
+  Tally tally({"cut"}, {2}, progress, 50);
   tally.Add(Sent(700, 3));
   tally.AddSeconds(2);
   EXPECT_DOUBLE_EQ(tally.Totals().bubble_ratio, 1 - 3 / 4.0);

@@ -5,7 +5,6 @@
 #include "base/steady_clock_id.h"
 #include "base/steady_time.h"
 #include "config/specs.h"
-#include "coordinator/run/boundary_totals.h"
 
 namespace thinwire {
 namespace {
@@ -15,14 +14,16 @@ constexpr absl::Duration kReadingPatience = absl::Seconds(2);
 
 }  // namespace
 
-RunTrace EmptyTrace(const Experiment& experiment, const std::string& run, const TraceSteps& steps) {
+RunTrace EmptyTrace(const Experiment& experiment, const Pipelines& pipelines,
+                    const std::string& run, const TraceSteps& steps) {
   RunTrace trace;
   trace.run = run;
   trace.schedule = experiment.pipeline().schedule();
   trace.microbatches = ReplicasOf(experiment) * UnitsOf(experiment);
   trace.cuts = CutNames(experiment);
   trace.steps = steps;
-  trace.stages.resize(experiment.pipeline().stages());
+  trace.carriers = static_cast<uint32_t>(pipelines.carriers);
+  trace.stages.resize(static_cast<size_t>(pipelines.servers()));
   return trace;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "coordinator/fleet/fleet.h"
+#include "coordinator/run/boundary_totals.h"
 #include "coordinator/trace/clock.h"
 #include "coordinator/trace/trace.h"
 #include "proto/experiment.pb.h"
@@ -16,7 +17,8 @@ namespace thinwire {
 
 // Returns a trace of `run` without slices, as it is before the first step of the resolved
 // `experiment`.
-RunTrace EmptyTrace(const Experiment& experiment, const std::string& run, const TraceSteps& steps);
+RunTrace EmptyTrace(const Experiment& experiment, const Pipelines& pipelines,
+                    const std::string& run, const TraceSteps& steps);
 
 // Collects the traced steps of a run.
 class TraceRecorder {

@@ -19,14 +19,15 @@ absl::Status OwnFailure(absl::Status status, Fleet* fleet) {
 
 }  // namespace
 
-TrainingReports::TrainingReports(std::vector<std::string> cuts, int stages,
+TrainingReports::TrainingReports(std::vector<std::string> cuts, const Pipelines& pipelines,
                                  std::optional<RunTrace> trace, RunObserver* observer,
                                  Summary* summary)
     : cuts_(std::move(cuts)),
-      stages_(stages),
+      pipelines_(pipelines),
       observer_(*observer),
       summary_(*summary),
-      tally_(cuts_, stages) {
+      tally_(cuts_, pipelines),
+      carriers_(pipelines.carriers) {
   if (trace) tracer_.emplace(*std::move(trace));
 }
 
@@ -37,7 +38,8 @@ void TrainingReports::ContinueFrom(const RunProgress& progress, uint64_t step,
   summary_.clear_replicas();
   if (progress.has_replicas()) *summary_.mutable_replicas() = progress.replicas();
   absl::MutexLock lock(&mutex_);
-  tally_ = Tally(cuts_, stages_, progress, step);
+  tally_ = Tally(cuts_, pipelines_, progress, step);
+  carriers_.Clear();
   lost_at_ = lost_at;
 }
 
@@ -57,22 +59,27 @@ void TrainingReports::EndPart() {
   tally_.AddSeconds(SecondsSince(part_start_));
 }
 
-absl::Status TrainingReports::Take(int stage, const StageEvent& event, Fleet* fleet) {
-  if (event.has_trace()) return TakeTrace(stage, event.trace(), fleet);
+absl::Status TrainingReports::Take(int server, const StageEvent& event, Fleet* fleet) {
+  if (event.has_trace()) return TakeTrace(server, event.trace(), fleet);
   absl::MutexLock lock(&mutex_);
-  return TakeTraining(stage, event, fleet);
+  return TakeTraining(server, event, fleet);
 }
 
-absl::Status TrainingReports::TakeTraining(int stage, const StageEvent& event, Fleet* fleet) {
-  if (event.has_step()) {
-    tally_.Add(event.step());
-    TellRecovered();
-    return OwnFailure(observer_.OnStep(RecordOf(event.step())), fleet);
-  }
+absl::Status TrainingReports::TakeStep(int carrier, const StepReport& of_carrier, Fleet* fleet) {
+  const std::optional<StepReport> step = carriers_.Add(carrier, of_carrier);
+  if (!step) return absl::OkStatus();
+  tally_.Add(*step);
+  TellRecovered();
+  return OwnFailure(observer_.OnStep(RecordOf(*step)), fleet);
+}
+
+absl::Status TrainingReports::TakeTraining(int server, const StageEvent& event, Fleet* fleet) {
+  if (event.has_step()) return TakeStep(server / pipelines_.stages, event.step(), fleet);
   if (event.has_stage()) {
     StageReport report = event.stage();
-    report.set_stage(static_cast<uint32_t>(stage));
-    RETURN_IF_ERROR(OwnFailure(observer_.OnTraffic(TakeTraffic(&report)), fleet));
+    report.set_stage(static_cast<uint32_t>(server));
+    const std::vector<TrafficRecord> traffic = carriers_.Add(TakeTraffic(&report));
+    RETURN_IF_ERROR(OwnFailure(observer_.OnTraffic(traffic), fleet));
     tally_.Add(report);
     return OwnFailure(TellTotals(tally_.Totals(SecondsSince(part_start_))), fleet);
   }
@@ -80,8 +87,8 @@ absl::Status TrainingReports::TakeTraining(int stage, const StageEvent& event, F
 }
 
 // Holds no lock while it asks the stage for its clock: the reports of other stages would wait.
-absl::Status TrainingReports::TakeTrace(int stage, const TraceReport& report, Fleet* fleet) {
-  if (!tracer_ || !tracer_->Add(stage, report, fleet)) return absl::OkStatus();
+absl::Status TrainingReports::TakeTrace(int server, const TraceReport& report, Fleet* fleet) {
+  if (!tracer_ || !tracer_->Add(server, report, fleet)) return absl::OkStatus();
   absl::MutexLock lock(&mutex_);
   return OwnFailure(observer_.OnTrace(tracer_->Upto(tracer_->steps().last())), fleet);
 }
@@ -100,6 +107,8 @@ absl::Status TrainingReports::CheckPart(uint32_t epoch, uint64_t last_step, uint
                                             tally_.epoch_samples(), " trained samples of ",
                                             samples));
   }
+  const std::vector<TrafficRecord> rest = carriers_.Rest();
+  if (!rest.empty()) RETURN_IF_ERROR(observer_.OnTraffic(rest));
   const std::vector<ComputeRecord> compute = tally_.Compute();
   *summary_.mutable_compute() = {compute.begin(), compute.end()};
   return TellTotals(tally_.Totals());

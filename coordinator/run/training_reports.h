@@ -11,6 +11,8 @@
 #include "absl/synchronization/mutex.h"
 #include "base/steady_time.h"
 #include "coordinator/fleet/fleet.h"
+#include "coordinator/run/boundary_totals.h"
+#include "coordinator/run/carrier_reports.h"
 #include "coordinator/run/observer.h"
 #include "coordinator/run/tally.h"
 #include "coordinator/run/trace_recorder.h"
@@ -27,8 +29,8 @@ class TrainingReports {
  public:
   // `cuts` are those of BoundaryTotals. `trace` is the trace as it is before the first step;
   // without it nothing is traced. `observer` and `summary` outlive this object.
-  TrainingReports(std::vector<std::string> cuts, int stages, std::optional<RunTrace> trace,
-                  RunObserver* observer, Summary* summary);
+  TrainingReports(std::vector<std::string> cuts, const Pipelines& pipelines,
+                  std::optional<RunTrace> trace, RunObserver* observer, Summary* summary);
 
   // Goes back, or ahead, to the `progress` that a checkpoint of `step` has; the summary has its
   // epochs and boundaries then. `lost_at` is when the stage was lost that this makes good, if any.
@@ -41,8 +43,8 @@ class TrainingReports {
   // Begins and ends time in which all stages train.
   void BeginPart();
   void EndPart();
-  // Takes what `stage` reports in that time. An observer's error fails the fleet.
-  absl::Status Take(int stage, const StageEvent& event, Fleet* fleet);
+  // Takes what a server reports in that time. An observer's error fails the fleet.
+  absl::Status Take(int server, const StageEvent& event, Fleet* fleet);
   // Checks that `last_step` was the last to be reported, and that `epoch` has that many samples so
   // far. Tells the totals and puts the compute time into the summary.
   absl::Status CheckPart(uint32_t epoch, uint64_t last_step, uint64_t samples);
@@ -63,14 +65,16 @@ class TrainingReports {
   uint64_t step() const;
 
  private:
-  absl::Status TakeTraining(int stage, const StageEvent& event, Fleet* fleet)
+  absl::Status TakeTraining(int server, const StageEvent& event, Fleet* fleet)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TakeTrace(int stage, const TraceReport& report, Fleet* fleet);
+  absl::Status TakeStep(int carrier, const StepReport& of_carrier, Fleet* fleet)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeTrace(int server, const TraceReport& report, Fleet* fleet);
   void TellRecovered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TellTotals(const RunTotals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<std::string> cuts_;
-  const int stages_;
+  const Pipelines pipelines_;
   RunObserver& observer_;
   Summary& summary_;
   std::optional<TraceRecorder> tracer_;  // not set: nothing is traced
@@ -79,6 +83,7 @@ class TrainingReports {
   // Held while one report is handled, so that the observer hears of one after the other.
   mutable absl::Mutex mutex_;
   Tally tally_ ABSL_GUARDED_BY(mutex_);
+  CarrierReports carriers_ ABSL_GUARDED_BY(mutex_);
   // Set from a loss until the first step behind the checkpoint.
   std::optional<SteadyTime> lost_at_ ABSL_GUARDED_BY(mutex_);
 };

@@ -29,7 +29,7 @@ class TrainingReportsTest : public ::testing::Test {
   RecordingObserver observer_;
   Summary summary_;
   Fleet fleet_{{"unix:first", "unix:last"}, "run", FleetOptions()};
-  TrainingReports reports_{{"layer1"}, 2, std::nullopt, &observer_, &summary_};
+  TrainingReports reports_{{"layer1"}, {2}, std::nullopt, &observer_, &summary_};
 };
 
 TEST_F(TrainingReportsTest, StepsOfTheLastStageAndBytesOfAllMakeAnEpoch) {
@@ -45,6 +45,30 @@ TEST_F(TrainingReportsTest, StepsOfTheLastStageAndBytesOfAllMakeAnEpoch) {
   const EpochRecord epoch = reports_.EndEpoch(1);
   EXPECT_EQ(epoch.train().loss(), 3.0);  // (3 x 2 + 1 x 6) / 4
   EXPECT_EQ(reports_.step(), 2u);
+}
+
+// Two carriers of a pipeline of one stage.
+TEST_F(TrainingReportsTest, WhatCarriersReportIsPutTogether) {
+  TrainingReports reports({"layer1"}, {/*stages=*/1, /*carriers=*/2}, std::nullopt, &observer_,
+                          &summary_);
+  reports.BeginPart();
+  const auto step = [](double loss, uint32_t correct) {
+    StageEvent event = Step(1, /*loss=*/0, correct, /*samples=*/4);
+    event.mutable_step()->add_replica_losses(loss);
+    return event;
+  };
+  ASSERT_TRUE(reports.Take(1, step(3, 1), &fleet_).ok());
+  EXPECT_EQ(observer_.steps.size(), 0u);
+  ASSERT_TRUE(reports.Take(0, step(5, 2), &fleet_).ok());
+  ASSERT_EQ(observer_.steps.size(), 1u);
+  EXPECT_EQ(observer_.steps[0].loss(), 2.0);  // (5 + 3) / 4
+  EXPECT_EQ(observer_.steps[0].accuracy(), 0.75);
+  ASSERT_TRUE(reports.Take(0, Sent(50), &fleet_).ok());
+  ASSERT_TRUE(reports.Take(1, Sent(20), &fleet_).ok());
+  reports.EndPart();
+  ASSERT_TRUE(reports.CheckPart(/*epoch=*/1, /*last_step=*/1, /*samples=*/4).ok());
+  EXPECT_EQ(summary_.boundaries(0).activations().wire_bytes(), 70u);
+  EXPECT_EQ(summary_.compute_size(), 1);
 }
 
 TEST_F(TrainingReportsTest, APartThatLacksStepsOrSamplesIsAnError) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "config/experiment.h"
@@ -78,12 +79,9 @@ absl::StatusOr<Experiment> QueueService::Accepted(const SubmitRequest::File& fil
   ASSIGN_OR_RETURN(const StageAddresses named,
                    StageAddresses::Parse(absl::StrSplit(limits_.groups.front(), ',')));
   std::vector<std::string> spares;
-  const absl::Status fits =
-      named.For(static_cast<int>(experiment.pipeline().stages()), &spares).status();
-  if (!fits.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.name(), ": the server's --stages: ", fits.message()));
-  }
+  const int wanted = static_cast<int>(experiment.pipeline().stages());
+  RETURN_IF_ERROR(Annotated(named.For({1, wanted}, &spares).status(),
+                            absl::StrCat(file.name(), ": the server's --stages")));
   return experiment;
 }
 

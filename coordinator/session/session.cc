@@ -12,12 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/annotated.h"
 #include "base/build_info.h"
 #include "base/file.h"
 #include "base/secret.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
+#include "config/specs.h"
 #include "coordinator/fleet/local_launch.h"
 #include "coordinator/fleet/stage_addresses.h"
 
@@ -60,8 +62,28 @@ absl::Status CheckWanted(const SecurityOptions& flags) {
   return absl::OkStatus();
 }
 
-absl::Status InStages(const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("--stages: ", status.message()));
+// Sets the number of carriers to that of the addresses, where the options do not have it.
+absl::Status FindCarriers(const StageAddresses& named, SessionOptions* options) {
+  const int in_addresses = named.grid() ? named.grid()->carriers : 0;
+  if (options->carriers == 0) options->carriers = std::max(1, in_addresses);
+  if (in_addresses == 0 || in_addresses == options->carriers) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--carriers ", options->carriers,
+                                                 ": --stages names those of ", in_addresses,
+                                                 ", want one number"));
+}
+
+// Checks that each carrier has a replica to carry, and that it can do what the experiment wants.
+absl::Status CheckCarriers(const Experiment& experiment, int carriers) {
+  if (carriers > static_cast<int>(ReplicasOf(experiment))) {
+    return absl::InvalidArgumentError(absl::StrCat("--carriers ", carriers, ": want at most ",
+                                                   ReplicasOf(experiment),
+                                                   ", the experiment's replicas.count"));
+  }
+  if (carriers == 1 || experiment.capture().steps().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--carriers ", carriers,
+                   " with capture.steps: each carrier has a part of a "
+                   "step's tensors, want one carrier or no capture"));
 }
 
 }  // namespace
@@ -69,20 +91,23 @@ absl::Status InStages(const absl::Status& status) {
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options, const Experiment* past) {
-  const absl::StatusOr<StageAddresses> named = StageAddresses::Parse(options->stages);
-  if (!named.ok()) return InStages(named.status());
-  ASSIGN_OR_RETURN(
-      Experiment experiment,
-      LoadExperiment(path, overrides, {static_cast<uint32_t>(named->count().value_or(0)), past}));
-  if (named->empty()) {
+  ASSIGN_OR_RETURN(const StageAddresses named,
+                   Annotated(StageAddresses::Parse(options->stages), "--stages"));
+  RETURN_IF_ERROR(FindCarriers(named, options));
+  const int carriers = options->carriers;
+  const int stages = named.grid() ? named.grid()->stages : named.count().value_or(0) / carriers;
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   LoadExperiment(path, overrides, {static_cast<uint32_t>(stages), past}));
+  RETURN_IF_ERROR(CheckCarriers(experiment, carriers));
+  if (named.empty()) {
     RETURN_IF_ERROR(CheckWanted(options->security));
     MakeStagePathsAbsolute(&experiment);
     return experiment;
   }
   absl::StatusOr<std::vector<std::string>> all =
-      named->For(static_cast<int>(experiment.pipeline().stages()),
-                 options->takes_spares ? &options->spares : nullptr);
-  if (!all.ok()) return InStages(all.status());
+      named.For({carriers, static_cast<int>(experiment.pipeline().stages())},
+                options->takes_spares ? &options->spares : nullptr);
+  if (!all.ok()) return Annotated(all.status(), "--stages");
   RETURN_IF_ERROR(Security::Load(SecurityOf(experiment.security(), options->security)).status());
   options->stages = *std::move(all);
   return experiment;
@@ -95,6 +120,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   std::unique_ptr<Session> session(new Session(NewRunId(name), interruption));
   session->addresses_ = options.stages;
   session->spares_ = options.spares;
+  session->fleet_options_.carriers = std::max(1, options.carriers);
   session->return_patience_ = absl::Seconds(options.return_seconds);
   FleetOptions& fleet_options = session->fleet_options_;
   if (!options.allow_other_build) fleet_options.build = BuildId();
@@ -129,7 +155,7 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
   interruption_.OnFirst(nullptr);
   if (local_) local_->Unwatch();
   fleet_->Abandon();
-  if (loss.kind == Failure::Kind::kEnds) fleet_->stage(loss.stage).Release().IgnoreError();
+  if (loss.kind == Failure::Kind::kEnds) fleet_->server(loss.stage).Release().IgnoreError();
   fleet_.reset();
   if (interruption_.seen()) return absl::CancelledError("interrupted");
   for (int i = 0; local_ && i < static_cast<int>(addresses_.size()); ++i) {
@@ -193,8 +219,8 @@ absl::Status Session::Launch(const std::string& name, const Experiment& experime
     ASSIGN_OR_RETURN(logs_, TemporaryFolder::Make("thinwire-" + name));
     logs_dir = logs_->path();
   }
-  ASSIGN_OR_RETURN(LaunchOptions launch,
-                   LocalLaunch(experiment, options.stage_server, options.libraries));
+  ASSIGN_OR_RETURN(LaunchOptions launch, LocalLaunch(experiment, fleet_options_.carriers,
+                                                     options.stage_server, options.libraries));
   launch.cuda_plugin = options.cuda_plugin;
   launch.logs_dir = logs_dir;
   launch.interrupt_fd = interruption_.fd();

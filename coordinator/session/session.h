@@ -20,6 +20,9 @@ namespace thinwire {
 // Options about stage servers.
 struct SessionOptions {
   std::vector<std::string> stages;  // addresses of running servers; empty: launch them here
+  // Number of pipelines that carry the experiment's replicas, each with all stages; 0: that of the
+  // addresses, or one.
+  int carriers = 0;
   // Whether the command accepts spares: further addresses, to which lost stages move.
   bool takes_spares = false;
   std::vector<std::string> spares;
@@ -43,9 +46,10 @@ struct SessionOptions {
 
 // Loads the experiment of a file for the stages of `options`. If neither the file nor an override
 // gives the number of stages, it is that of `options->stages`. Those are expanded to one address
-// per stage, and spares. If the stages run on this machine, their paths become absolute. `past` is
-// that of Surroundings. Returns the errors of LoadExperiment, InvalidArgument for addresses, and
-// errors of the files with certificates and token.
+// per stage of each carrier, and spares; the number of carriers is filled in. If the stages run on
+// this machine, their paths become absolute. `past` is that of Surroundings. Returns the errors of
+// LoadExperiment, InvalidArgument for addresses, and errors of the files with certificates and
+// token.
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options, const Experiment* past = nullptr);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "config/specs.h"
 #include "coordinator/plan/codec_speeds.h"
@@ -62,12 +63,7 @@ absl::Status MeasureCodecs(const SpeedFlags& flags,
 absl::StatusOr<Speeds> GivenSpeeds(const SpeedFlags& flags, const Experiment& experiment) {
   Speeds speeds;
   if (!flags.from.empty()) {
-    auto of_run = SpeedsOfRun(flags.from, experiment);
-    if (!of_run.ok()) {
-      return absl::Status(of_run.status().code(),
-                          absl::StrCat("--from: ", of_run.status().message()));
-    }
-    speeds = *std::move(of_run);
+    ASSIGN_OR_RETURN(speeds, Annotated(SpeedsOfRun(flags.from, experiment), "--from"));
   }
   if (flags.gflops) {
     ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));

@@ -92,8 +92,14 @@ class Writer {
                         NameOf(slice.gradient()), " ", CutName(slice.cut()));
   }
 
+  // Returns "stage 2", or "stage 2 of carrier 1" of several.
+  std::string StageName(size_t stage) const {
+    if (trace_.carriers <= 1) return absl::StrCat("stage ", stage);
+    const size_t stages = trace_.stages.size() / trace_.carriers;
+    return absl::StrCat("stage ", stage % stages, " of carrier ", stage / stages);
+  }
   absl::Status Stage(size_t stage) {
-    RETURN_IF_ERROR(Named("process_name", stage, 0, absl::StrCat("stage ", stage)));
+    RETURN_IF_ERROR(Named("process_name", stage, 0, StageName(stage)));
     RETURN_IF_ERROR(Sorted(stage));
     std::vector<const TraceSlice*> slices;
     for (const TraceSlice& slice : trace_.stages[stage].slices) slices.push_back(&slice);
@@ -179,14 +185,16 @@ class Writer {
                         {"clock_uncertainty_us", Microseconds(stage.clock.uncertainty)},
                         {"dropped_slices", stage.dropped}});
     }
-    return {{"format", "thinwire trace 1"},
-            {"run", trace_.run},
-            {"schedule", trace_.schedule},
-            {"microbatches", trace_.microbatches},
-            {"first_step", trace_.steps.first()},
-            {"last_step", trace_.steps.last()},
-            {"cuts", trace_.cuts},
-            {"stages", stages}};
+    Json data = {{"format", "thinwire trace 1"},
+                 {"run", trace_.run},
+                 {"schedule", trace_.schedule},
+                 {"microbatches", trace_.microbatches},
+                 {"first_step", trace_.steps.first()},
+                 {"last_step", trace_.steps.last()},
+                 {"cuts", trace_.cuts},
+                 {"stages", stages}};
+    if (trace_.carriers > 1) data["carriers"] = trace_.carriers;
+    return data;
   }
 
   const RunTrace& trace_;
@@ -256,6 +264,7 @@ absl::Status ParseOtherData(const nlohmann::json& object, RunTrace* trace) {
   trace->microbatches = static_cast<uint32_t>(data.Whole("microbatches"));
   trace->steps.set_first(data.Whole("first_step"));
   trace->steps.set_last(data.Whole("last_step"));
+  if (object.contains("carriers")) trace->carriers = static_cast<uint32_t>(data.Whole("carriers"));
   for (const nlohmann::json& cut : data.List("cuts")) {
     if (!cut.is_string()) data.Wrong("cuts", "names");
     trace->cuts.push_back(cut.is_string() ? cut.get<std::string>() : "");

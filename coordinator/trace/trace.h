@@ -33,8 +33,9 @@ struct RunTrace {
   uint32_t microbatches = 0;      // of a step; units, if the schedule has slices of sequences
   std::vector<std::string> cuts;  // names by index, the tied cut included
   TraceSteps steps;               // the steps asked for
-  // Stages by number. Before Align the slices of each are on its own clock; afterwards all are on
-  // one that begins with the first slice.
+  uint32_t carriers = 1;          // pipelines that carry the replicas
+  // Stages by number, of one carrier after the other. Before Align the slices of each are on its
+  // own clock; afterwards all are on one that begins with the first slice.
   std::vector<StageTrace> stages;
 };
 

@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "coordinator/trace/chrome.h"
@@ -18,10 +19,7 @@ absl::StatusOr<RunTrace> ReadTrace(const std::string& run) {
         absl::StrCat(text.status().message(), "; thinwire run --trace steps=N..M writes it"));
   }
   RETURN_IF_ERROR(text.status());
-  absl::StatusOr<RunTrace> trace = ParseChrome(*text);
-  if (trace.ok()) return trace;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": is no trace of Thinwire: ", trace.status().message()));
+  return Annotated(ParseChrome(*text), absl::StrCat(path, ": is no trace of Thinwire"));
 }
 
 }  // namespace thinwire

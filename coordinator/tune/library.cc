@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
 #include "config/codec_pair.h"
@@ -135,9 +136,8 @@ absl::StatusOr<Experiment> WithCandidate(Experiment experiment, const TuneCandid
   if (candidate.microbatches() != 0) {
     experiment.mutable_pipeline()->set_microbatches(candidate.microbatches());
   }
-  const absl::Status resolved = Resolve(&experiment);
-  if (resolved.ok()) return experiment;
-  return absl::Status(resolved.code(), absl::StrCat(candidate.name(), ": ", resolved.message()));
+  RETURN_IF_ERROR(Annotated(Resolve(&experiment), candidate.name()));
+  return experiment;
 }
 
 absl::StatusOr<std::string> CodecsText(const Experiment& experiment) {

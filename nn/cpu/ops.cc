@@ -29,6 +29,7 @@ class WeightedOp : public Interface {
   Error LoadWeights(const float* weights, const float* bias) override {
     return weighted_.LoadWeights(weights, bias);
   }
+  NarrowCopies narrow_copies() const override { return {}; }
   Error Forward(const TensorView& x, const TensorView& y) override {
     return weighted_.Forward(x, y);
   }
@@ -50,8 +51,9 @@ class LinearOp final : public WeightedOp<Linear> {
       : WeightedOp(onednn, cpu::NewLinearKind(onednn, spec)), threads_(onednn->threads) {}
 
   Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) override {
-    RETURN_ERROR(Forward(x, u));
-    cpu::Gelu(threads_, GeluKind::kTanh, u, y);
+    const TensorView& product = u.data != nullptr ? u : y;
+    RETURN_ERROR(Forward(x, product));
+    cpu::Gelu(threads_, GeluKind::kTanh, product, y);
     return Error{};
   }
   Error BackwardGelu(const TensorView& dy, const TensorView& u, const TensorView& du) override {
@@ -69,6 +71,26 @@ template <typename Update>
 bool TakeFactor(Update* update) {
   if (update->clip_factor != nullptr) update->gradient_scale = *update->clip_factor;
   return update->clip_factor == nullptr || !std::isnan(*update->clip_factor);
+}
+
+TensorView Flat(void* data, DType type, int64_t n) {
+  TensorView view;
+  view.data = data;
+  view.dtype = type;
+  view.rank = 1;
+  view.dims[0] = n;
+  return view;
+}
+
+// Writes the copies that an update wants.
+template <typename Update>
+void WriteNarrow(int threads, const Update& update) {
+  for (int64_t i = 0; i < update.count; ++i) {
+    const auto& parameter = update.parameters[i];
+    if (parameter.narrow == nullptr) continue;
+    cpu::Convert(threads, Flat(parameter.value, DType::kF32, parameter.n),
+                 Flat(parameter.narrow, DType::kBF16, parameter.n));
+  }
 }
 
 class CpuOps final : public Ops {
@@ -242,12 +264,16 @@ class CpuOps final : public Ops {
 
   Error Sgd(const SgdUpdate& arguments) override {
     SgdUpdate update = arguments;
-    if (TakeFactor(&update)) cpu::Sgd(threads(), update);
+    if (!TakeFactor(&update)) return Error{};
+    cpu::Sgd(threads(), update);
+    WriteNarrow(threads(), update);
     return Error{};
   }
   Error AdamW(const AdamWUpdate& arguments) override {
     AdamWUpdate update = arguments;
-    if (TakeFactor(&update)) cpu::AdamW(threads(), update);
+    if (!TakeFactor(&update)) return Error{};
+    cpu::AdamW(threads(), update);
+    WriteNarrow(threads(), update);
     return Error{};
   }
   Error SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) override {

@@ -65,6 +65,8 @@ class WinogradConv2d final : public Conv2d {
     });
   }
 
+  NarrowCopies narrow_copies() const override { return {}; }
+
   Error Forward(const TensorView& x, const TensorView& y) override {
     return Guarded(onednn_, "conv2d", [&] { Convolve(x, Fresh(/*turned=*/false), y); });
   }

@@ -54,6 +54,7 @@ Error AdamW(CudaDevice* device, const AdamWUpdate& update) {
         arrays->array[kGradient][p] = parameter.gradient;
         arrays->array[kMean][p] = parameter.mean;
         arrays->array[kSquare][p] = parameter.square;
+        arrays->narrow[p] = parameter.narrow;
         arrays->n[p] = parameter.n;
         rule->shrink[p] =
             static_cast<float>(1 - update.lr * static_cast<double>(parameter.weight_decay));

@@ -30,6 +30,12 @@ class PackedConv2d final : public Conv2d {
     return joined_->filters.Pack(filter_, weights, spec_.compute, packed_.as<void>());
   }
 
+  // Filters of one pixel are packed as they are.
+  NarrowCopies narrow_copies() const override {
+    if (filter_.pixels > 1 || spec_.compute != DType::kBF16) return {};
+    return {packed_.as<uint16_t>()};
+  }
+
   // In bf16, y is rounded twice if there is a bias: before and after it is added.
   Error Forward(const TensorView& x, const TensorView& y) override {
     RETURN_ERROR(CheckAlignment(x.data, y.data));

@@ -42,6 +42,11 @@ class MatmulLinear final : public Linear {
     return joined_->filters.Pack({1, spec_.out_features}, bias, spec_.compute, bias_.as<void>());
   }
 
+  NarrowCopies narrow_copies() const override {
+    if (spec_.compute != DType::kBF16) return {};
+    return {weights_.as<uint16_t>(), spec_.bias ? bias_.as<uint16_t>() : nullptr};
+  }
+
   // Computes y = x W^T + b.
   Error Forward(const TensorView& x, const TensorView& y) override {
     RETURN_ERROR(joined_->filters.FinishPacks());
@@ -58,12 +63,13 @@ class MatmulLinear final : public Linear {
   Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) override {
     RETURN_ERROR(joined_->filters.FinishPacks());
     MatmulShape shape = ForwardShape(x);
-    shape.epilogue = Epilogue::kGelu;
+    shape.epilogue = u.data != nullptr ? Epilogue::kGeluAux : Epilogue::kGelu;
     const Error error =
         matmul_->Run(shape, {x.data, weights_.as<void>(), y.data, BiasOrNull(), u.data});
     if (!IsUnimplemented(error)) return error;
-    RETURN_ERROR(Forward(x, u));
-    return Gelu(device_, GeluKind::kTanh, u, y);
+    const TensorView& product = u.data != nullptr ? u : y;
+    RETURN_ERROR(Forward(x, product));
+    return Gelu(device_, GeluKind::kTanh, product, y);
   }
   Error BackwardGelu(const TensorView& dy, const TensorView& u, const TensorView& du) override {
     RETURN_ERROR(joined_->filters.FinishPacks());

@@ -104,13 +104,16 @@ Outputs RunGelu(Side* side, Ops* ops, const LinearCase& of, DType compute, DType
   ExpectOk(linear->ForwardGelu(product.x, product.y, y));
   ExpectOk(linear->BackwardGelu(product.dy, u, du));
   const Floats of_forward = side->Read(product.y);
+  const TensorView alone = side->Unwritten(compute, {of.n, of.out});
+  ExpectOk(linear->ForwardGelu(product.x, TensorView(), alone));
   ExpectOk(linear->Forward(product.x, product.y));
   ExpectOk(linear->BackwardData(product.dy, product.dx));
   return {{"u", of_forward},
           {"y", side->Read(y)},
           {"du", side->Read(du)},
           {"u again", side->Read(product.y)},
-          {"dx", side->Read(product.dx)}};
+          {"dx", side->Read(product.dx)},
+          {"y without u", side->Read(alone)}};
 }
 
 // Rows are, and are not, as long as libraries want them.
@@ -118,7 +121,8 @@ TEST(LinearTest, GeluInAProductIsGeluBehindIt) {
   for (const Precision& precision : {FP32(), TF32(), BF16()}) {
     const std::unique_ptr<Ops> ops = NewTestedOps(precision.options), on_cpu = NewCpuOps(1);
     for (const LinearCase& of :
-         {LinearCase{100, 64, 256, true}, LinearCase{64, 256, 96, false}, kCases[4], kCases[5]}) {
+         {LinearCase{100, 64, 256, true}, LinearCase{64, 256, 96, false}, kCases[4], kCases[5],
+          LinearCase{9, 20, 32, true}, LinearCase{9, 32, 20, true}}) {
       SCOPED_TRACE(ShapesOf(of).x.ToString() + " -> " + ShapesOf(of).y.ToString());
       const DType compute = precision.compute;
       Side cpu = CpuSide(), device = DeviceSide(), again = DeviceSide(), misaligned = DeviceSide(1);
@@ -128,6 +132,27 @@ TEST(LinearTest, GeluInAProductIsGeluBehindIt) {
       ExpectNear(got, RunGelu(&again, ops.get(), of, compute, compute), kSameBits);
       ExpectClose(want, RunGelu(&misaligned, ops.get(), of, compute, compute), precision);
     }
+  }
+}
+
+// Rows are not as long as the library wants them, in one direction or in both.
+TEST(LinearTest, WithoutGeluInAProductItIsThatOfTheRoundedProduct) {
+  const std::unique_ptr<Ops> ops = NewTestedOps();
+  for (const LinearCase& of :
+       {LinearCase{9, 20, 36, true}, LinearCase{9, 20, 32, false}, kCases[4]}) {
+    SCOPED_TRACE(ShapesOf(of).x.ToString() + " -> " + ShapesOf(of).y.ToString());
+    Side side = DeviceSide();
+    const Outputs got = RunGelu(&side, ops.get(), of, DType::kBF16, DType::kBF16);
+    const TensorView y = side.Of(DType::kBF16, {of.n, of.out}, got[3].second);
+    ExpectOk(ops->Gelu(GeluKind::kTanh, y, y));
+    const TensorView u =
+        side.Of(DType::kBF16, {of.n, of.in}, Uniform(of.n * of.in, 5, 2, DType::kBF16));
+    const TensorView du = side.Of(DType::kBF16, {of.n, of.in}, got[4].second);
+    ExpectOk(ops->GeluBackward(GeluKind::kTanh, u, du, du));
+    EXPECT_EQ(got[2].second, side.Read(du));
+    if (of.out % 8 == 0) continue;
+    EXPECT_EQ(got[1].second, side.Read(y));
+    EXPECT_EQ(got[5].second, side.Read(y));
   }
 }
 
@@ -143,8 +168,8 @@ TEST(LinearTest, OnTheCpuGeluInAProductHasTheBitsOfGeluBehindIt) {
   const TensorView u = cpu.Of(DType::kF32, in, Uniform(of.n * of.in, 5, 2, DType::kF32));
   const TensorView du = cpu.Of(DType::kF32, in, got[4].second);
   ExpectOk(ops->GeluBackward(GeluKind::kTanh, u, du, du));
-  ExpectNear({{"u", got[3].second}, {"y", cpu.Read(y)}, {"du", cpu.Read(du)}},
-             {got[0], got[1], got[2]}, kSameBits);
+  ExpectNear({{"u", got[3].second}, {"y", cpu.Read(y)}, {"du", cpu.Read(du)}, {"y", cpu.Read(y)}},
+             {got[0], got[1], got[2], got[5]}, kSameBits);
 }
 
 TEST(LinearTest, GeluInAProductIsRecordedAndReplayed) {

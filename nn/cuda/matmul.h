@@ -14,14 +14,15 @@ namespace thinwire::cuda {
 // What happens to a product, bias included, before it is rounded to c's type.
 enum class Epilogue : uint8_t {
   kNone,
-  kGelu,         // it is rounded to aux; c is its GELU, in tanh form
+  kGelu,         // c is its GELU, in tanh form
+  kGeluAux,      // likewise, and it is rounded to aux
   kGeluGradient  // it is multiplied by GELU's derivative at aux
 };
 
 // A product c = op(a) op(b) [+ c] [+ bias].
 //   op(a): [rows, inner]   op(b): [inner, columns]   c: [rows, columns]
 //   bias: [columns], added to every row
-//   aux: [rows, columns] of c's type, for an epilogue
+//   aux: [rows, columns] of c's type, for an epilogue that has it
 // Rows are contiguous. An operand that op transposes is stored untransposed: a as [inner, rows], b
 // as [columns, inner].
 struct MatmulShape {
@@ -38,13 +39,16 @@ struct MatmulShape {
 
   int64_t a_columns() const { return transpose_a ? rows : inner; }  // as stored
   int64_t a_step() const { return row_of_a > 0 ? row_of_a : a_columns(); }
+  bool has_aux() const {
+    return epilogue == Epilogue::kGeluAux || epilogue == Epilogue::kGeluGradient;
+  }
 };
 
 struct MatmulOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  const void* bias = nullptr;  // null without one, as is aux without an epilogue
+  const void* bias = nullptr;  // null without one, as is aux
   void* aux = nullptr;
 };
 

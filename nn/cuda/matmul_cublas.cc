@@ -60,6 +60,7 @@ const char* NameOf(Epilogue epilogue) {
     case Epilogue::kNone:
       return "none";
     case Epilogue::kGelu:
+    case Epilogue::kGeluAux:
       return "GELU";
     case Epilogue::kGeluGradient:
       return "GELU's gradient";
@@ -77,12 +78,12 @@ Error Named(const MatmulShape& shape, const Error& error) {
   return error.ok() ? error : Named(shape, static_cast<absl::StatusCode>(error.code), error);
 }
 
-// Returns what a failed preparation means. There is another way without the epilogue, so whatever
-// cuBLASLt says against it is a refusal, but for a lack of memory.
+// Returns what it means that a product could not be run for the first time. There is another way
+// without the epilogue, so whatever cuBLASLt says against it is a refusal, unless that may pass: a
+// lack of memory, or a library that cannot start.
 Error Refusal(const MatmulShape& shape, const Error& error) {
-  if (error.ok() || shape.epilogue == Epilogue::kNone || IsExhausted(error)) {
-    return Named(shape, error);
-  }
+  const bool passes = IsExhausted(error) || IsUnavailable(error);
+  if (error.ok() || shape.epilogue == Epilogue::kNone || passes) return Named(shape, error);
   return Named(shape, absl::StatusCode::kUnimplemented, error);
 }
 
@@ -91,6 +92,8 @@ cublasLtEpilogue_t EpilogueOf(const MatmulShape& shape) {
     case Epilogue::kNone:
       return shape.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     case Epilogue::kGelu:
+      return shape.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    case Epilogue::kGeluAux:
       return shape.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     case Epilogue::kGeluGradient:
       return CUBLASLT_EPILOGUE_DGELU;
@@ -127,12 +130,7 @@ class CublasMatmul final : public Matmul {
     if (handle_.get() == nullptr) CUBLAS_RETURN_IF_ERROR(cublasLtCreate(handle_.put()));
     const uint32_t alignment = AlignmentOf(of);
     std::unique_ptr<Prepared>& prepared = prepared_[KeyOf(shape, alignment)];
-    if (prepared == nullptr) {
-      auto fresh = std::make_unique<Prepared>();
-      fresh->refusal = Refusal(shape, Prepare(shape, alignment, of, fresh.get()));
-      if (!fresh->refusal.ok() && !IsUnimplemented(fresh->refusal)) return fresh->refusal;
-      prepared = std::move(fresh);
-    }
+    if (prepared == nullptr) return RunFirst(shape, alignment, of, stream, &prepared);
     RETURN_ERROR(prepared->refusal);
     return Named(shape, Submit(shape, of, *prepared, stream));
   }
@@ -140,6 +138,18 @@ class CublasMatmul final : public Matmul {
  private:
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool, bool, bool, Epilogue,
                          DType, DType, uint32_t>;
+
+  // Prepares and runs a product. Some refusals show only when it is run. An error that may pass is
+  // not kept.
+  Error RunFirst(const MatmulShape& shape, uint32_t alignment, const MatmulOperands& of,
+                 cudaStream_t stream, std::unique_ptr<Prepared>* prepared) const {
+    auto fresh = std::make_unique<Prepared>();
+    Error error = Prepare(shape, alignment, of, fresh.get());
+    if (error.ok()) error = Submit(shape, of, *fresh, stream);
+    const Error refusal = fresh->refusal = Refusal(shape, error);
+    if (refusal.ok() || IsUnimplemented(refusal)) *prepared = std::move(fresh);
+    return refusal;
+  }
 
   Error Submit(const MatmulShape& shape, const MatmulOperands& of, const Prepared& prepared,
                cudaStream_t stream) const {
@@ -167,7 +177,7 @@ class CublasMatmul final : public Matmul {
     if (shape.bias) {
       CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, of.bias));
     }
-    if (shape.epilogue != Epilogue::kNone) {
+    if (shape.has_aux()) {
       CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, of.aux));
     }
     return Error{};
@@ -190,7 +200,7 @@ class CublasMatmul final : public Matmul {
     CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_TRANSA, of_b));
     CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_TRANSB, of_a));
     CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(shape)));
-    if (shape.epilogue != Epilogue::kNone) {
+    if (shape.has_aux()) {
       const int64_t row = shape.columns;
       CUBLAS_RETURN_IF_ERROR(Set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, row));
     }

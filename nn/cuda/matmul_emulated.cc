@@ -1,5 +1,5 @@
 // matmul.h for the emulator: oneDNN's sgemm on one thread, in fp32 whatever the types. bf16 is
-// widened before and rounded after. Epilogues it has in bf16 only, as the library has.
+// widened before and rounded after. It has no more epilogues than the library.
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
@@ -33,7 +33,8 @@ Error Finish(Ops* cpu, const MatmulShape& shape, std::vector<float>* product, vo
   const auto n = static_cast<int64_t>(product->size());
   const TensorView wide = Flat(product->data(), DType::kF32, n);
   if (shape.epilogue == Epilogue::kNone) return Error{};
-  if (shape.epilogue == Epilogue::kGelu) {
+  if (shape.epilogue == Epilogue::kGelu) return cpu->Gelu(GeluKind::kTanh, wide, wide);
+  if (shape.epilogue == Epilogue::kGeluAux) {
     RETURN_ERROR(cpu->Convert(wide, Flat(aux, shape.product, n)));
     return cpu->Gelu(GeluKind::kTanh, wide, wide);
   }
@@ -69,14 +70,26 @@ Error Multiply(Ops* cpu, const MatmulShape& shape, const MatmulOperands& of) {
                       Flat(of.c, shape.product, rows * columns));
 }
 
+// Returns whether the emulator has the epilogue: in bf16, in rows of a multiple of 8. As libraries
+// may have one and lack the other, gradients want such rows of a, too.
+bool Has(const MatmulShape& shape) {
+  if (shape.epilogue == Epilogue::kNone) return true;
+  const bool wants_a = shape.epilogue == Epilogue::kGeluGradient;
+  return shape.product == DType::kBF16 && shape.columns % 8 == 0 &&
+         (!wants_a || shape.a_step() % 8 == 0);
+}
+
 class EmulatedMatmul final : public Matmul {
  public:
   explicit EmulatedMatmul(CudaDevice* device) : work_(device), cpu_(NewCpuOps(1)) {}
 
   Error Run(const MatmulShape& shape, const MatmulOperands& operands) override {
-    if (shape.epilogue != Epilogue::kNone && shape.product != DType::kBF16) {
-      return MakeError(absl::StatusCode::kUnimplemented, "an epilogue for %s, want bf16",
-                       Name(shape.product));
+    if (!Has(shape)) {
+      return MakeError(absl::StatusCode::kUnimplemented,
+                       "an epilogue for %s in rows of %lld of rows of %lld, want bf16 in rows of a "
+                       "multiple of 8",
+                       Name(shape.product), static_cast<long long>(shape.columns),
+                       static_cast<long long>(shape.a_step()));
     }
     return work_.Submit(
         [cpu = cpu_, shape, operands] { return Multiply(cpu.get(), shape, operands); });

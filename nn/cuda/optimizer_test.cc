@@ -10,6 +10,21 @@
 namespace thinwire {
 namespace {
 
+// Returns memory for a copy of every parameter but each third.
+uint16_t* NarrowOf(Side* side, int64_t n, size_t parameter) {
+  if (parameter % 3 == 0) return nullptr;
+  return static_cast<uint16_t*>(side->Unwritten(DType::kBF16, Shape({n})).data);
+}
+void AddNarrow(const Side& side, uint16_t* narrow, int64_t n, Outputs* outputs) {
+  if (narrow == nullptr) return;
+  TensorView view;
+  view.data = narrow;
+  view.dtype = DType::kBF16;
+  view.rank = 1;
+  view.dims[0] = n;
+  outputs->push_back({"narrow", side.Read(view)});
+}
+
 // Makes two steps of parameters of these sizes, with a new learning rate in the second.
 Outputs TwoSteps(Side* side, const std::vector<int64_t>& sizes, SgdUpdate update) {
   std::vector<SgdParameter> parameters;
@@ -20,6 +35,7 @@ Outputs TwoSteps(Side* side, const std::vector<int64_t>& sizes, SgdUpdate update
     parameter.gradient = side->Of(RandomFloats(n, seed++));
     if (update.momentum != 0) parameter.velocity = side->Of(Floats(n));
     parameter.n = n;
+    parameter.narrow = NarrowOf(side, n, parameters.size());
     parameters.push_back(parameter);
   }
   update.parameters = parameters.data();
@@ -34,6 +50,7 @@ Outputs TwoSteps(Side* side, const std::vector<int64_t>& sizes, SgdUpdate update
     if (parameter.velocity != nullptr) {
       outputs.push_back({"velocity", side->Read(parameter.velocity, parameter.n)});
     }
+    AddNarrow(*side, parameter.narrow, parameter.n, &outputs);
   }
   return outputs;
 }
@@ -86,6 +103,7 @@ Outputs TwoStepsOfAdamW(Side* side, const std::vector<int64_t>& sizes) {
     parameter.square = side->Of(Floats(n));
     parameter.n = n;
     parameter.weight_decay = parameters.size() % 2 == 0 ? 0.0f : 0.1f;
+    parameter.narrow = NarrowOf(side, n, parameters.size());
   }
   AdamWUpdate update;
   update.parameters = parameters.data();
@@ -103,6 +121,7 @@ Outputs TwoStepsOfAdamW(Side* side, const std::vector<int64_t>& sizes) {
     for (float* array : {p.value, p.gradient, p.mean, p.square}) {
       outputs.push_back({"array " + std::to_string(outputs.size()), side->Read(array, p.n)});
     }
+    AddNarrow(*side, p.narrow, p.n, &outputs);
   }
   return outputs;
 }

@@ -15,13 +15,14 @@ namespace thinwire::cuda {
 
 constexpr int64_t kUpdatedElements = 4096;  // elements of one parameter that one block updates
 
-// Arguments of one launch. Parameter p has n[p] elements in each of its arrays; a null array is
-// absent.
+// Arguments of one launch. Parameter p has n[p] elements in each of its arrays, of which the first
+// is its value; a null array is absent.
 template <int kArraysEach, int kMostParameters>
 struct ParameterArrays {
   static constexpr int kArrays = kArraysEach, kMost = kMostParameters;
 
   float* array[kArrays][kMost];
+  uint16_t* narrow[kMost];  // null, or the first array once more, in bf16
   int64_t n[kMost];
   int64_t first_block[kMost];
   int count;
@@ -77,6 +78,7 @@ __device__ inline void UpdateVector(const Arrays& a, const Rule& rule, int param
   for (int k = 0; k < kArrays; ++k) {
     if (a.array[k][parameter] != nullptr) StoreAligned(x[k], a.array[k][parameter] + at);
   }
+  if (a.narrow[parameter] != nullptr) StoreAligned(x[0], a.narrow[parameter] + at);
 }
 
 // Updates one block's elements. A kernel takes at most 4 KiB of arguments.
@@ -90,7 +92,7 @@ __global__ void UpdateAll(Arrays a, Rule rule) {
       (static_cast<int64_t>(blockIdx.x) - a.first_block[parameter]) * kUpdatedElements;
   const int64_t left = a.n[parameter] - begin;
   const int64_t end = begin + (left < kUpdatedElements ? left : kUpdatedElements);
-  bool aligned = true;
+  bool aligned = IsAligned(a.narrow[parameter]);
 #pragma unroll
   for (int k = 0; k < Arrays::kArrays; ++k) aligned = aligned && IsAligned(a.array[k][parameter]);
   int64_t scalars = begin;  // elements from here on are updated one by one
@@ -109,8 +111,8 @@ __global__ void UpdateAll(Arrays a, Rule rule) {
 
 // Updates `count` parameters. rule(p, factor, element) updates float element[kArrays] of parameter
 // p of a launch; absent arrays have 0. `factor` is what rule.factor, a GradientFactor, reads.
-// describe(i, p, &arrays, &rule) makes parameter i the p-th of a launch: it fills in arrays, n and
-// the rule's part.
+// describe(i, p, &arrays, &rule) makes parameter i the p-th of a launch: it fills in arrays,
+// narrow, n and the rule's part.
 template <typename Arrays, typename Rule, typename Describe>
 Error UpdateParameters(CudaDevice* device, int64_t count, Rule rule, const Describe& describe) {
   cudaStream_t stream;

@@ -28,5 +28,8 @@ inline bool IsUnimplemented(const Error& error) {
 inline bool IsExhausted(const Error& error) {
   return error.code == static_cast<int32_t>(absl::StatusCode::kResourceExhausted);
 }
+inline bool IsUnavailable(const Error& error) {
+  return error.code == static_cast<int32_t>(absl::StatusCode::kUnavailable);
+}
 
 }  // namespace thinwire::cuda

@@ -5,7 +5,7 @@ namespace thinwire::cuda {
 namespace {
 
 enum { kValue, kGradient, kVelocity, kArrays };
-using Arrays = ParameterArrays<kArrays, /*kMost=*/96>;
+using Arrays = ParameterArrays<kArrays, /*kMost=*/80>;
 
 // Each multiplication and addition is rounded by itself, as on the CPU.
 struct Rule {
@@ -38,6 +38,7 @@ Error Sgd(CudaDevice* device, const SgdUpdate& update) {
                                     arrays->array[kValue][p] = parameter.value;
                                     arrays->array[kGradient][p] = parameter.gradient;
                                     arrays->array[kVelocity][p] = parameter.velocity;
+                                    arrays->narrow[p] = parameter.narrow;
                                     arrays->n[p] = parameter.n;
                                   });
 }

@@ -32,12 +32,30 @@ __device__ inline void LoadAligned(const T* from, float (&x)[kN]) {
     LoadVector<kN>(static_cast<const T*>(__builtin_assume_aligned(from, 16)), kN, x);
   }
 }
+
+// Returns the same address in global memory. The empty instruction hides from nvcc how the address
+// was computed. Knowing that an index is a multiple of a vector, it stores elements one by one.
+template <typename T>
+__device__ inline T* Opaque(T* to) {
+#ifdef __CUDA_ARCH__
+  size_t address = __cvta_generic_to_global(to);
+  asm("" : "+l"(address));
+  return static_cast<T*>(__cvta_global_to_generic(address));
+#else
+  return to;
+#endif
+}
+
+// Stores kN neighbours. `to`, which is not in shared memory, is aligned to 16 bytes or to the
+// vector's size, whichever is less.
 template <int kN, typename T>
 __device__ inline void StoreAligned(const float (&x)[kN], T* to) {
   if constexpr (kN == 1) {
     Store(x[0], to);
+  } else if constexpr (kN <= kWide<T>) {
+    bf16_internal::Wide<kN>::Store(x, Opaque(to));
   } else {
-    StoreVector<kN>(x, kN, static_cast<T*>(__builtin_assume_aligned(to, 16)));
+    bf16_internal::Wide<kN>::Store(x, static_cast<T*>(__builtin_assume_aligned(to, 16)));
   }
 }
 

@@ -1,6 +1,7 @@
 // One step of a segment's forward and backward pass, for any backend.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -51,6 +52,9 @@ struct LayerContext {
   }
 };
 
+// Who has changed parameters: the optimizer in its step, or anybody in any way.
+enum class ChangedBy : uint8_t { kAnybody, kOptimizer };
+
 // A layer of a segment. Tensors are passed by value: a layer that is done with its input drops it,
 // and the next layer reuses the memory. A layer keeps what belongs to a microbatch only in Saved,
 // where Backward pops in reverse order what Forward pushed.
@@ -88,8 +92,8 @@ class Layer {
     return Summands{std::move(dx), Tensor()};
   }
 
-  // See Segment::ParametersChanged.
-  virtual absl::Status ParametersChanged() { return absl::OkStatus(); }
+  // See Segment's ParametersChanged and ParametersUpdated.
+  virtual absl::Status ParametersChanged(ChangedBy /*by*/) { return absl::OkStatus(); }
 };
 
 }  // namespace thinwire

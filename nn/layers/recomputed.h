@@ -33,7 +33,7 @@ class RecomputedLayer final : public Layer {
     return dx;
   }
 
-  absl::Status ParametersChanged() override { return layer_->ParametersChanged(); }
+  absl::Status ParametersChanged(ChangedBy by) override { return layer_->ParametersChanged(by); }
 
  private:
   const std::unique_ptr<Layer> layer_;

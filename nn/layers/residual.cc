@@ -51,9 +51,9 @@ class ResidualLayer final : public Layer {
     return Summands{std::move(through_body), std::move(through_shortcut)};
   }
 
-  absl::Status ParametersChanged() override {
-    RETURN_IF_ERROR(parts_.body->ParametersChanged());
-    return parts_.shortcut->ParametersChanged();
+  absl::Status ParametersChanged(ChangedBy by) override {
+    RETURN_IF_ERROR(parts_.body->ParametersChanged(by));
+    return parts_.shortcut->ParametersChanged(by);
   }
 
  private:

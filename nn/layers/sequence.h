@@ -52,8 +52,8 @@ class Sequence final : public Layer {
     return dy;
   }
 
-  absl::Status ParametersChanged() override {
-    for (const auto& layer : layers_) RETURN_IF_ERROR(layer->ParametersChanged());
+  absl::Status ParametersChanged(ChangedBy by) override {
+    for (const auto& layer : layers_) RETURN_IF_ERROR(layer->ParametersChanged(by));
     return absl::OkStatus();
   }
 

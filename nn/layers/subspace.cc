@@ -56,7 +56,7 @@ class BasisLayer final : public Layer {
         map_->BackwardWeights(RowsOf(features), RowsOf(code), Floats(basis_->gradient), nullptr));
   }
 
-  absl::Status ParametersChanged() override {
+  absl::Status ParametersChanged(ChangedBy /*by*/) override {
     return ToStatus(map_->LoadWeights(Floats(basis_->value), nullptr));
   }
 
@@ -126,7 +126,7 @@ class TrainedAnchorLayer final : public Layer {
     return dy;
   }
 
-  absl::Status ParametersChanged() override {
+  absl::Status ParametersChanged(ChangedBy /*by*/) override {
     const Tensor& factor = factor_->value;
     if (!subtracts_) return ToStatus(map_->LoadWeights(Floats(factor), nullptr));
     if (negative_.empty()) {
@@ -166,7 +166,7 @@ class FixedAnchorLayer final : public Layer {
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* /*saved*/) override { return dy; }
 
-  absl::Status ParametersChanged() override {
+  absl::Status ParametersChanged(ChangedBy /*by*/) override {
     if (map_ == nullptr) return absl::OkStatus();
     const Shape shape = {table_->value.shape()[0], basis_->value.shape()[0]};
     if (of_code_.empty()) {

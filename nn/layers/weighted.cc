@@ -29,7 +29,11 @@ class WeightedLayer final : public Layer {
         context_(context),
         weight_(FindParameter(parameters, spec.name + ".weight")),
         bias_(spec.bias ? FindParameter(parameters, spec.name + ".bias") : nullptr),
-        op_(std::move(op)) {}
+        op_(std::move(op)),
+        copies_(op_->narrow_copies()) {
+    weight_->narrow = copies_.weights;
+    if (bias_ != nullptr) bias_->narrow = copies_.bias;
+  }
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
@@ -46,15 +50,17 @@ class WeightedLayer final : public Layer {
     return dx;
   }
 
-  // Computes gelu(y) instead of y, and keeps y besides x.
+  // Computes gelu(y) instead of y, and in training keeps y besides x.
   absl::StatusOr<Tensor> ForwardGelu(Tensor x, const Pass& pass, Saved* saved) {
-    ASSIGN_OR_RETURN(Tensor u, context_.NewResult(out_, x, pass));
-    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(u.shape()));
-    RETURN_IF_ERROR(ToStatus(op_->ForwardGelu(RowsOf(x), RowsOf(u), RowsOf(y))));
-    if (pass.mode == Mode::kTrain) {
-      saved->Push(std::move(x));
-      saved->Push(std::move(u));
+    ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
+    if (pass.mode != Mode::kTrain) {
+      RETURN_IF_ERROR(ToStatus(op_->ForwardGelu(RowsOf(x), TensorView(), RowsOf(y))));
+      return y;
     }
+    ASSIGN_OR_RETURN(Tensor u, context_.NewTensor(y.shape()));
+    RETURN_IF_ERROR(ToStatus(op_->ForwardGelu(RowsOf(x), RowsOf(u), RowsOf(y))));
+    saved->Push(std::move(x));
+    saved->Push(std::move(u));
     return y;
   }
   // Does what Backward does if x is gelu(u), and returns du. u is kept below x.
@@ -71,12 +77,20 @@ class WeightedLayer final : public Layer {
                                          bias_ ? Floats(bias_->gradient) : nullptr));
   }
 
-  absl::Status ParametersChanged() override {
+  absl::Status ParametersChanged(ChangedBy by) override {
+    if (by == ChangedBy::kOptimizer && IsWritten(*weight_, copies_.weights) &&
+        (bias_ == nullptr || IsWritten(*bias_, copies_.bias))) {
+      return absl::OkStatus();
+    }
     return ToStatus(
         op_->LoadWeights(Floats(weight_->value), bias_ ? Floats(bias_->value) : nullptr));
   }
 
  private:
+  // Returns whether the optimizer's step writes `copy` of a parameter.
+  static bool IsWritten(const Parameter& parameter, const uint16_t* copy) {
+    return parameter.narrow_is_updated && parameter.narrow == copy;
+  }
   absl::Status WeightsNowOrLater(Tensor x, const Tensor& dy, Saved* saved) {
     if (!context_.splits_backward) return BackwardWeights(x, dy);
     saved->Defer({this, std::move(x), dy});
@@ -89,6 +103,7 @@ class WeightedLayer final : public Layer {
   Parameter* const weight_;
   Parameter* const bias_;
   const std::unique_ptr<Op> op_;
+  const NarrowCopies copies_;
 };
 
 using LinearLayer = WeightedLayer<Linear>;
@@ -107,9 +122,9 @@ class GeluPairLayer final : public Layer {
     ASSIGN_OR_RETURN(Tensor du, second_->BackwardGelu(std::move(dy), saved));
     return first_->Backward(std::move(du), saved);
   }
-  absl::Status ParametersChanged() override {
-    RETURN_IF_ERROR(first_->ParametersChanged());
-    return second_->ParametersChanged();
+  absl::Status ParametersChanged(ChangedBy by) override {
+    RETURN_IF_ERROR(first_->ParametersChanged(by));
+    return second_->ParametersChanged(by);
   }
 
  private:

@@ -56,11 +56,8 @@ struct Prepared {
 
 class RecordedSegment final : public Segment {
  public:
-  RecordedSegment(std::unique_ptr<Segment> segment, const RecordingOptions& options,
-                  std::unique_ptr<Recorder> parameters)
-      : segment_(std::move(segment)),
-        options_(options),
-        parameters_recorder_(std::move(parameters)) {}
+  RecordedSegment(std::unique_ptr<Segment> segment, const RecordingOptions& options)
+      : segment_(std::move(segment)), options_(options) {}
 
   // A pass of a new size runs layer by layer once before it is recorded: in the first pass of a
   // shape, libraries make preparations that cannot be recorded.
@@ -127,16 +124,9 @@ class RecordedSegment final : public Segment {
 
   absl::Span<Parameter> parameters() override { return segment_->parameters(); }
 
-  // Like a pass, this is done once without a recording.
-  absl::Status ParametersChanged() override {
-    if (parameters_changed_ < 0 && recording_ && parameters_prepared_) {
-      Record(parameters_recorder_.get(), &parameters_changed_,
-             [this] { return segment_->ParametersChanged(); });
-    }
-    parameters_prepared_ = true;
-    if (parameters_changed_ < 0) return segment_->ParametersChanged();
-    return ToStatus(parameters_recorder_->Replay(parameters_changed_));
-  }
+  // These are few launches in any case.
+  absl::Status ParametersChanged() override { return segment_->ParametersChanged(); }
+  absl::Status ParametersUpdated() override { return segment_->ParametersUpdated(); }
 
   absl::Status ClearGradients() override { return segment_->ClearGradients(); }
 
@@ -222,19 +212,16 @@ class RecordedSegment final : public Segment {
   bool recording_ = true;                 // false once a recording has failed
   std::map<int64_t, Prepared> prepared_;  // by batch size
   std::map<int64_t, std::vector<std::unique_ptr<Slot>>> slots_;  // by batch size
-  std::unique_ptr<Recorder> parameters_recorder_;
-  bool parameters_prepared_ = false;
-  int parameters_changed_ = -1;
 };
 
 }  // namespace
 
 std::unique_ptr<Segment> RecordSegment(std::unique_ptr<Segment> segment,
                                        const RecordingOptions& options) {
-  Recorder* recorder = nullptr;
-  if (!options.device->NewRecorder(&recorder).ok()) return segment;
-  return std::make_unique<RecordedSegment>(std::move(segment), options,
-                                           std::unique_ptr<Recorder>(recorder));
+  Recorder* made = nullptr;
+  if (!options.device->NewRecorder(&made).ok()) return segment;
+  delete made;  // each microbatch has its own
+  return std::make_unique<RecordedSegment>(std::move(segment), options);
 }
 
 }  // namespace thinwire

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "models/tied_weight.h"
 #include "nn/cuda/tested_ops_testing.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
@@ -286,6 +287,125 @@ TEST(DeviceChainTest, AChainOfSegmentsEqualsOneBitForBit) {
           << model.blocks[1].name << " in " << Name(compute);
     }
   }
+}
+
+Tensor OfType(DType type, const Tensor& from, Ops* ops) {
+  Tensor to = *Tensor::Allocate(TestedDevice(), type, from.shape());
+  EXPECT_TRUE(ops->Convert(from.view(), to.view()).ok());
+  return to;
+}
+
+// A model that trains in bf16 on the tested device.
+class Trained {
+ public:
+  Trained(const Model& model, const OptimizerSpec& spec, const Tensor& input, Ops* ops)
+      : ops_(ops), x_(On(TestedDevice(), input)) {
+    if (input.dtype() == DType::kF32) x_ = OfType(DType::kBF16, x_, ops);
+    SegmentOptions options;
+    options.device = TestedDevice();
+    options.ops = ops;
+    options.compute = DType::kBF16;
+    segment_ = *BuildSegment(model.blocks, options);
+    const std::optional<TiedWeight> tied = FindTiedWeight(model);
+    if (tied) {
+      EXPECT_TRUE(ShareTiedValue(*tied, segment_.get()).ok());
+    }
+    optimizer_ = *NewOptimizer(spec, segment_->parameters(), options.device, ops);
+    segment_ = RecordSegment(std::move(segment_), {options.device, ops, 2, 2});
+  }
+
+  // Takes a step; what the optimizer does not write is left as it was.
+  void Step(int number) {
+    Saved saved;
+    const Tensor y = *segment_->Forward(x_, Mode::kTrain, &saved);
+    const Tensor dy = On(TestedDevice(), RandomTensor(y.shape(), "dy" + std::to_string(number)));
+    EXPECT_TRUE(segment_->Backward(OfType(DType::kBF16, dy, ops_), &saved).ok());
+    EXPECT_TRUE(optimizer_->Step(0.05).ok());
+  }
+  std::vector<float> Result() {
+    const Tensor y = *segment_->Forward(x_, Mode::kEvaluate, nullptr);
+    return Values(On(CpuDevice(), OfType(DType::kF32, y, ops_)));
+  }
+  int copies() {
+    int copies = 0;
+    for (const Parameter& parameter : segment_->parameters()) copies += parameter.narrow_is_updated;
+    return copies;
+  }
+  Segment* segment() const { return segment_.get(); }
+
+ private:
+  Ops* const ops_;
+  Tensor x_;
+  std::unique_ptr<Segment> segment_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+class UpdatedCopiesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ModelOptions options = *OptionsOf("resnet8");
+    options.width = 8;
+    options.input = {1, 8, 8, 3};
+    resnet_ = *NamedModel(options);
+    ids_ = RandomIds({2, kTinyPositions}, kTinyVocabulary, "ids");
+    images_ = RandomTensor({2, 8, 8, 3}, "x");
+  }
+
+  const std::unique_ptr<Ops> ops_ = NewTestedOps();
+  const Model gpt2_ = TinyLanguageModel("gpt2"), llama_ = TinyLanguageModel("llama");
+  Model resnet_;
+  Tensor ids_, images_;
+};
+
+TEST_F(UpdatedCopiesTest, AreThoseThatAreMadeAnew) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kAdamW, OptimizerKind::kMuon}) {
+    for (const Model* model : std::vector<const Model*>{&gpt2_, &llama_, &resnet_}) {
+      SCOPED_TRACE(model->blocks[1].name);
+      const OptimizerSpec spec = DefaultOptimizer(kind);
+      const Tensor& x = model == &resnet_ ? images_ : ids_;
+      Trained anew(*model, spec, x, ops_.get()), updated(*model, spec, x, ops_.get());
+      for (int step = 0; step < 3; ++step) {
+        anew.Step(step);
+        ASSERT_TRUE(anew.segment()->ParametersChanged().ok());
+        updated.Step(step);
+        ASSERT_TRUE(updated.segment()->ParametersUpdated().ok());
+        EXPECT_EQ(updated.Result(), anew.Result());
+      }
+    }
+  }
+}
+
+// All weights of a language model are multiplied as they are, the tied one among them.
+TEST_F(UpdatedCopiesTest, AreWrittenByTheStepItself) {
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdamW}) {
+    for (const Model* model : {&gpt2_, &llama_}) {
+      Trained trained(*model, DefaultOptimizer(kind), ids_, ops_.get());
+      EXPECT_GT(trained.copies(), 6);
+      const std::vector<float> before = trained.Result();
+      trained.Step(0);
+      const std::vector<float> by_step = trained.Result();
+      EXPECT_NE(by_step, before);
+      ASSERT_TRUE(trained.segment()->ParametersChanged().ok());
+      EXPECT_EQ(by_step, trained.Result());
+    }
+  }
+}
+
+TEST_F(UpdatedCopiesTest, AreNotTakenForWhatComesFromOutside) {
+  Trained trained(gpt2_, DefaultOptimizer(OptimizerKind::kAdamW), ids_, ops_.get());
+  const std::vector<float> start = trained.Result();
+  std::vector<Tensor> values;
+  for (const Parameter& parameter : trained.segment()->parameters()) {
+    values.push_back(OfType(DType::kF32, parameter.value, ops_.get()));
+  }
+  trained.Step(0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Tensor& value = trained.segment()->parameters()[i].value;
+    ASSERT_TRUE(ops_->Convert(values[i].view(), value.view()).ok());
+  }
+  ASSERT_TRUE(trained.segment()->ParametersChanged().ok());
+  EXPECT_EQ(trained.Result(), start);
 }
 
 // Runs two microbatches at a time.

@@ -84,7 +84,10 @@ class BuiltSegment final : public Segment {
   absl::Span<Parameter> parameters() override { return absl::MakeSpan(parameters_); }
 
   absl::Status ParametersChanged() override {
-    return WithWeightsJoined([this] { return layers_.ParametersChanged(); });
+    return WithWeightsJoined([this] { return layers_.ParametersChanged(ChangedBy::kAnybody); });
+  }
+  absl::Status ParametersUpdated() override {
+    return WithWeightsJoined([this] { return layers_.ParametersChanged(ChangedBy::kOptimizer); });
   }
 
   absl::Status ClearGradients() override {

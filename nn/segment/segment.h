@@ -66,8 +66,11 @@ class Segment {
   virtual absl::Span<Parameter> parameters() = 0;
 
   // Recomputes the copies in the compute type and in the kernels' own layouts. Must be called after
-  // values were written from outside (optimizer, checkpoint).
+  // values were written from outside (a checkpoint, statistics).
   virtual absl::Status ParametersChanged() = 0;
+  // Does the same after nothing but a step of the parameters' optimizer, but for the copies that
+  // the step has written (Parameter::narrow_is_updated).
+  virtual absl::Status ParametersUpdated() = 0;
 
   virtual absl::Status ClearGradients() = 0;
 };

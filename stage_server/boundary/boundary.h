@@ -43,6 +43,9 @@ struct BoundarySpec {
   // most. What codecs and feedback remember, they remember for each replica.
   int replicas = 1;
   int replica_messages = 1;
+  // Whether the norm's messages are counted. Each pipeline that carries replicas has its own; those
+  // of one are counted, so that counts do not depend on the number of carriers.
+  bool counts_norm = true;
   int capacity = 1;  // number of messages in flight
   // Limit of waits for a neighbour or for this stage's own executor.
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();

@@ -34,6 +34,7 @@ class MessageDecoder {
   // needed. Returns the errors of FeedbackReceiver::Decode.
   absl::StatusOr<Tensor> Decode(const Message& message, const EpochRows* rows);
 
+  const BoundarySpec& spec() const { return spec_; }
   FeedbackReceiver& feedback() { return *feedback_; }
 
  private:

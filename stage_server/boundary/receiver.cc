@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "base/stopwatch.h"
@@ -185,8 +186,8 @@ absl::Status BoundaryReceiver::Overdue(const MessageKey& wanted) const {
 
 absl::Status BoundaryReceiver::Named(const MessageKey& key, const absl::Status& status) const {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat("cut ", spec_.name, ", from ", spec_.peer, ": ",
-                                                  key.ToString(), ": ", status.message()));
+  return Annotated(status,
+                   absl::StrCat("cut ", spec_.name, ", from ", spec_.peer, ": ", key.ToString()));
 }
 
 absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected expected,

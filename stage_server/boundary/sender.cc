@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "base/stopwatch.h"
@@ -192,9 +193,7 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   absl::StatusOr<Message> message =
       x.empty() ? WithoutTensor(outgoing, spec_) : Encode(outgoing, received);
   if (!message.ok()) {
-    return absl::Status(
-        message.status().code(),
-        absl::StrCat("cut ", spec_.name, ": ", key.ToString(), ": ", message.status().message()));
+    return Annotated(message.status(), absl::StrCat("cut ", spec_.name, ": ", key.ToString()));
   }
   const bool is_of_samples = !x.empty() && HasSamples(key.phase);
   const uint64_t elements = is_of_samples ? x.elements() : 0;
@@ -206,7 +205,8 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   const uint64_t wire_bytes = SendTraced(*std::move(message));
   const std::lock_guard<std::mutex> lock(mutex_);
   const BoundaryStatistics::Traffic one{1, elements, raw_bytes, payload_bytes, wire_bytes};
-  if (IsPartOfTraining(key.phase)) {
+  const bool counts = spec_.counts_norm || !HasSumOfSquares(key.phase);
+  if (IsPartOfTraining(key.phase) && counts) {
     statistics_.train += one;
     AtStep(key.step).sent += one;
   } else {

@@ -6,11 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
+#include "base/digest.h"
 #include "base/status.h"
 #include "base/stopwatch.h"
-#include "compress/codec_table.h"
+#include "config/piece_codec.h"
 #include "wire/frame.h"
 
 namespace thinwire {
@@ -68,20 +69,23 @@ size_t ReplicaAverager::messages_of_step() const {
 }
 
 absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
+  segments_.push_back(segment.segment);
   const std::vector<Parameter*> trained = TrainedOf(segment.segment->parameters());
-  const size_t first = pieces_.size();
   std::vector<ParameterSpec> specs;
   for (const Parameter* parameter : trained) specs.push_back(parameter->spec);
-  for (Piece& piece : PiecesOf(specs)) {
-    PieceMemory memory(std::move(piece), trained, options_.device, options_.ops);
+  const std::vector<Piece> pieces = PiecesOf(specs);
+  const std::vector<int> owners = OwnersOf(pieces, segment.number, options_.replicas.count);
+  for (size_t place = 0; place < pieces.size(); ++place) {
+    PieceMemory memory(pieces[place], trained, options_.device, options_.ops);
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
-    exchanged.number = PieceNumber(segment.number, pieces_.size() - 1 - first);
-    const Piece& made = exchanged.memory.piece();
-    const auto fragment = options_.fragments.find(specs[made.parts.front().parameter].name);
-    if (made.coded && fragment != options_.fragments.end()) exchanged.fragment = fragment->second;
+    exchanged.number = PieceNumber(segment.number, place);
+    exchanged.owner = owners[place];
+    const auto fragment =
+        options_.fragments.find(specs[pieces[place].parts.front().parameter].name);
+    const bool has_turn = pieces[place].coded && fragment != options_.fragments.end();
+    if (has_turn) exchanged.fragment = fragment->second;
+    RETURN_IF_ERROR(AddCoders(&exchanged));
   }
-  DealOwners(segment.number, first);
-  for (size_t i = first; i < pieces_.size(); ++i) RETURN_IF_ERROR(AddCoders(&pieces_[i]));
   statistics_.Add(PieceNumber(segment.number, kStatisticsPlace), segment.segment, options_.device);
   if (statistics_.size() == 0) return absl::OkStatus();
   const auto bytes = static_cast<uint64_t>(statistics_.segments().back().elements) * sizeof(float);
@@ -129,14 +133,6 @@ bool ReplicaAverager::AddsAt(int carrier, const Exchanged& piece) const {
   return gathers() || CarrierOfReplica(piece.owner) == carrier;
 }
 
-// Both copies of a tied weight are encoded, each at its stage, and must decode to the same bits. So
-// they go exactly where a codec may send other bits on another device.
-bool ReplicaAverager::IsCoded(const Piece& piece, const CodecSpec& codec) const {
-  const CodecRow& row = CodecRowOf(codec.kind);
-  const bool differs = row.has(CodecRow::kRank) || row.is_plugin;
-  return piece.coded && !(differs && absl::StartsWith(piece.name, options_.tied + "["));
-}
-
 BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& does) const {
   BoundarySpec spec;
   spec.name = piece.name;
@@ -144,7 +140,7 @@ BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& do
   spec.sample = piece.shape.WithBatch(1);
   spec.max_batch = piece.shape[0];
   spec.codec_seed = options_.codec_seed;
-  if (IsCoded(piece, does.codec)) {
+  if (ActsOn(does.codec, piece, options_.tied)) {
     spec.codec = does.codec;
     spec.level = does.level;
     spec.feedback = does.feedback;
@@ -160,29 +156,8 @@ absl::StatusOr<std::unique_ptr<MessageEncoder>> ReplicaAverager::NewEncoder(
     const BoundarySpec& spec) const {
   auto encoder = MessageEncoder::New(spec, /*support=*/nullptr, /*sends_from=*/options_.device);
   if (encoder.ok()) return encoder;
-  return absl::Status(encoder.status().code(),
-                      absl::StrCat("replicas, piece ", spec.name, " of ", spec.max_batch, " x ",
-                                   spec.sample.elements(), ": ", encoder.status().message()));
-}
-
-// Deals the largest pieces first, each to the replica that adds up the fewest elements of the
-// segment so far. Segments begin with one replica after the other.
-void ReplicaAverager::DealOwners(int segment, size_t first) {
-  std::vector<Exchanged*> by_size;
-  for (size_t i = first; i < pieces_.size(); ++i) by_size.push_back(&pieces_[i]);
-  const auto elements = [](const Exchanged* piece) {
-    return piece->memory.piece().shape.elements();
-  };
-  std::stable_sort(by_size.begin(), by_size.end(), [&](const Exchanged* a, const Exchanged* b) {
-    return elements(a) > elements(b);
-  });
-  const int count = options_.replicas.count;
-  std::vector<int64_t> owned(count);
-  for (Exchanged* piece : by_size) {
-    const auto least = std::min_element(owned.begin(), owned.end());
-    piece->owner = (segment + static_cast<int>(least - owned.begin())) % count;
-    *least += elements(piece);
-  }
+  return Annotated(encoder.status(), absl::StrCat("replicas, piece ", spec.name, " of ",
+                                                  spec.max_batch, " x ", spec.sample.elements()));
 }
 
 void ReplicaAverager::StartEpoch(const EpochSpec& epoch) {
@@ -214,6 +189,31 @@ MessageEncoder::Outgoing ReplicaAverager::OutgoingOf(const ExchangeStep& step, P
   return outgoing;
 }
 
+absl::Status ReplicaAverager::StartStep(const ExchangeStep& step) {
+  const ReplicasSpec& replicas = options_.replicas;
+  const auto every = static_cast<uint64_t>(replicas.digest_every);
+  digest_ = 0;
+  if (every > 0 && (replicas.trains_locally() || step.step % every == 0)) {
+    ASSIGN_OR_RETURN(digest_, DigestOfParameters());
+  }
+  return statistics_.Keep();
+}
+
+absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
+  Digest digest;
+  std::vector<uint8_t> bytes;
+  for (const Segment* segment : segments_) {
+    for (const Parameter& parameter : segment->parameters()) {
+      const Tensor& value = parameter.value;
+      bytes.resize(value.bytes());
+      RETURN_IF_ERROR(
+          ToStatus(options_.device->CopyToHost(bytes.data(), value.data(), bytes.size())));
+      digest.Add(bytes.data(), bytes.size());
+    }
+  }
+  return digest.value() != 0 ? digest.value() : 1;
+}
+
 absl::Status ReplicaAverager::Contribute(const ExchangeStep& step, int replica) {
   for (Exchanged& piece : pieces_) {
     if (piece.fragment != step.fragment) continue;
@@ -227,6 +227,7 @@ absl::Status ReplicaAverager::ContributePiece(const ExchangeStep& step, int repl
                                               Exchanged* piece) {
   MessageEncoder* const encoder = piece->contributors[replica].get();
   MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_CONTRIBUTION, replica, *piece);
+  outgoing.sample_digest = digest_;
   ASSIGN_OR_RETURN(outgoing.x, piece->memory.Gather());
   const bool is_decoded_anyway = encoder->feedback().state() != nullptr;
   outgoing.want_received = is_decoded_anyway && AddsHere(*piece);
@@ -394,9 +395,7 @@ absl::StatusOr<Tensor> ReplicaAverager::ReceiveFrom(int carrier, const ExchangeS
   const Stopwatch decoding;
   absl::StatusOr<Tensor> decoded = DecodeOfPeer(message, step, piece, decoder);
   if (!decoded.ok()) {
-    return Named(key, piece,
-                 absl::Status(decoded.status().code(), absl::StrCat("from carrier ", carrier, ": ",
-                                                                    decoded.status().message())));
+    return Named(key, piece, Annotated(decoded.status(), absl::StrCat("from carrier ", carrier)));
   }
   Observe(decoding.Read(), key.phase);
   return decoded;
@@ -425,7 +424,13 @@ absl::Status ReplicaAverager::CheckOfPeer(const Message& message, bool compress,
     return absl::InvalidArgumentError(
         absl::StrCat("shape ", message.shape.ToString(), ", want ", shape.ToString()));
   }
-  const bool is_coded = compress && IsCoded(piece.memory.piece(), does.codec);
+  const bool is_sum = message.key.phase == PHASE_AVERAGE;
+  if (!is_sum && message.sample_digest != digest_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "its parameters have the digest ", absl::Hex(message.sample_digest), ", those here ",
+        absl::Hex(digest_), ": the carriers of this stage are no longer equal"));
+  }
+  const bool is_coded = compress && ActsOn(does.codec, piece.memory.piece(), options_.tied);
   const bool may_be_exact = !is_coded || does.codec.is_exact() || message.first_visit ||
                             does.on_nonfinite == OnNonfinite::kPass;
   if (message.codec.is_exact() ? may_be_exact : is_coded) return absl::OkStatus();
@@ -445,8 +450,8 @@ absl::Status ReplicaAverager::Named(const MessageKey& key, const Exchanged& piec
                                     const absl::Status& status) {
   const std::string whose =
       key.phase == PHASE_AVERAGE ? "sum of replicas" : absl::StrCat("replica ", key.microbatch);
-  return absl::Status(status.code(), absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ",
-                                                  key.step, ": ", status.message()));
+  return Annotated(status,
+                   absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ", key.step));
 }
 
 void ReplicaAverager::Observe(const Stopwatch::Reading& decode, Phase phase) {

@@ -70,7 +70,7 @@ class ReplicaAverager {
       const AveragerOptions& options, const std::vector<ExchangedSegment>& segments);
 
   // Returns the links to the other carriers. All have to be attached before the first step.
-  ReplicaPeers& peers() { return *peers_; }
+  ReplicaPeers& peers() const { return *peers_; }
   // Return the longest payload and the most messages in a step that a peer may send.
   uint64_t max_payload_bytes() const { return max_payload_bytes_; }
   size_t messages_of_step() const;
@@ -78,8 +78,9 @@ class ReplicaAverager {
   // Prepares for the steps of an epoch of training.
   void StartEpoch(const EpochSpec& epoch);
 
-  // Takes note of the running statistics, at the begin of a step.
-  absl::Status StartStep() { return statistics_.Keep(); }
+  // Takes note of the running statistics and, where that is due, of the parameters' digest, before
+  // the contributions to a step.
+  absl::Status StartStep(const ExchangeStep& step);
   // Sets the running statistics to those of the step's begin, for the next replica.
   absl::Status StartReplica() const { return statistics_.Restore(); }
 
@@ -91,7 +92,8 @@ class ReplicaAverager {
 
   // Sets the gradients to the sum of all contributions, as everybody uses it, and running
   // statistics to their means over the replicas with samples. Waits for the peers. OutOfRange names
-  // piece and replica where a peer's contribution is not finite.
+  // piece and replica where a peer's contribution is not finite, FailedPrecondition where it is of
+  // other parameters than those here.
   absl::Status Finish(const ExchangeStep& step);
 
   // Counters of one direction; any thread.
@@ -134,11 +136,8 @@ class ReplicaAverager {
         carried_(CarriedBy(options.carrier, options.carriers, options.replicas.count)) {}
   absl::Status AddSegment(const ExchangedSegment& segment);
   absl::Status AddCoders(Exchanged* exchanged);
-  bool IsCoded(const Piece& piece, const CodecSpec& codec) const;
   BoundarySpec SpecOf(const Piece& piece, const DirectionSpec& does) const;
   absl::StatusOr<std::unique_ptr<MessageEncoder>> NewEncoder(const BoundarySpec& spec) const;
-  // Deals the pieces from `first` on, those of one segment, to their owners.
-  void DealOwners(int segment, size_t first);
   bool gathers() const { return options_.replicas.exchange == ReplicaExchange::kGather; }
   int CarrierOfReplica(int replica) const;
   // Returns whether that carrier adds up the contributions to the piece.
@@ -177,6 +176,7 @@ class ReplicaAverager {
   absl::Status CheckOfPeer(const Message& message, bool compress, const Exchanged& piece,
                            const DirectionSpec& does) const;
   absl::Status CheckFinite(const Tensor& tensor) const;
+  absl::StatusOr<uint64_t> DigestOfParameters() const;
   // Names the message that `status` is about.
   static absl::Status Named(const MessageKey& key, const Exchanged& piece,
                             const absl::Status& status);
@@ -191,6 +191,8 @@ class ReplicaAverager {
   std::unique_ptr<ReplicaPeers> peers_;
   std::vector<Exchanged> pieces_;
   RunningStatistics statistics_;
+  std::vector<Segment*> segments_;
+  uint64_t digest_ = 0;  // of the parameters, in contributions of this step; 0: none
   uint64_t max_payload_bytes_ = 0;
   ReusedTensor decoded_;
   mutable std::mutex mutex_;

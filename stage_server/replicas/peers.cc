@@ -3,14 +3,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 
 namespace thinwire {
 namespace {
 
 absl::Status About(int carrier, const MessageKey& wanted, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("replicas, from carrier ", carrier, ": want the ",
-                                                  wanted.ToString(), ": ", status.message()));
+  return Annotated(
+      status, absl::StrCat("replicas, from carrier ", carrier, ": want the ", wanted.ToString()));
 }
 
 }  // namespace
@@ -31,13 +32,16 @@ void ReplicaPeers::SendToAll(const Message& message) const {
   }
 }
 
-absl::StatusOr<Message> ReplicaPeers::Next(const Peer& peer) const {
+absl::StatusOr<Message> ReplicaPeers::Next(const Peer& peer) {
+  const SteadyTime begin = SteadyTime::Now();
   SteadyTime deadline = patience_->Deadline();
-  for (;;) {
-    absl::StatusOr<Message> message = peer.link->Receive(deadline);
-    if (!absl::IsDeadlineExceeded(message.status())) return message;
-    if (!patience_->Extend(SteadyTime::Now(), &deadline)) return message;
+  absl::StatusOr<Message> message = peer.link->Receive(deadline);
+  while (absl::IsDeadlineExceeded(message.status()) &&
+         patience_->Extend(SteadyTime::Now(), &deadline)) {
+    message = peer.link->Receive(deadline);
   }
+  wait_seconds_ = wait_seconds_ + SecondsSince(begin);
+  return message;
 }
 
 absl::Status ReplicaPeers::KeepEarly(Peer* peer, const MessageKey& wanted, Message message) const {

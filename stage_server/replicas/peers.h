@@ -1,6 +1,7 @@
 // The links of one machine of a stage to those that carry other replicas of the stage.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -47,6 +48,9 @@ class ReplicaPeers {
   // names the peer and what is waited for. Other errors are the link's.
   absl::StatusOr<Message> Receive(int carrier, const MessageKey& wanted);
 
+  // Returns how long Receive has waited so far, seconds. Any thread.
+  double wait_seconds() const { return wait_seconds_; }
+
   // Waits until everything queued has been handed to the transport.
   absl::Status Flush() const;
 
@@ -58,14 +62,15 @@ class ReplicaPeers {
   };
 
   Peer& PeerAt(int carrier) { return peers_[static_cast<size_t>(carrier)]; }
-  absl::StatusOr<Message> Next(const Peer& peer) const;
+  absl::StatusOr<Message> Next(const Peer& peer);
 
   absl::Status KeepEarly(Peer* peer, const MessageKey& wanted, Message message) const;
 
   const int carrier_;
   const size_t most_early_;
   const std::shared_ptr<Patience> patience_;
-  std::vector<Peer> peers_;  // by carrier
+  std::vector<Peer> peers_;               // by carrier
+  std::atomic<double> wait_seconds_ = 0;  // written by the receiving thread
 };
 
 }  // namespace thinwire

@@ -229,6 +229,7 @@ absl::Status Executor::ExchangeLearned(const Work& work, int64_t steps_per_epoch
   if (sent.empty() && taken.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(stage_->local()->LoadShared());
   if (step.is_last()) RETURN_IF_ERROR(FinishExchanges());
+  if (!sent.empty()) RETURN_IF_ERROR(stage_->StartStep(work));
   for (const int fragment : sent) RETURN_IF_ERROR(BeginExchange(work, fragment));
   for (const int fragment : taken) RETURN_IF_ERROR(FinishExchange(fragment));
   return stage_->local()->Take(taken, step.is_last() ? 0 : replicas.mix);
@@ -236,7 +237,6 @@ absl::Status Executor::ExchangeLearned(const Work& work, int64_t steps_per_epoch
 
 absl::Status Executor::BeginExchange(Work work, int fragment) {
   work.fragment = fragment;
-  if (fragment == 0) RETURN_IF_ERROR(stage_->StartStep());
   const ReplicaRange carried = stage_->spec().carried();
   for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
     RETURN_IF_ERROR(stage_->local()->LoadDifference(fragment, work.replica));
@@ -343,7 +343,7 @@ void Executor::ReportLosses(const Work& work, const LossSums& sums, StepReport* 
 
 absl::StatusOr<LossSums> Executor::AccumulateReplicas(Work work, const SampleRange& batch,
                                                       StepReport* report) {
-  RETURN_IF_ERROR(stage_->StartStep());
+  RETURN_IF_ERROR(stage_->StartStep(work));
   const ReplicaRange carried = stage_->spec().carried();
   LossSums sums;
   for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {

@@ -86,10 +86,9 @@ absl::Status LocalStage::BuildAverager() {
   options.generation = spec_.generation;
   options.codec_seed = spec_.codec_seed;
   if (spec_.tied) options.tied = spec_.tied->name;
-  options.error_every = spec_.error_every;
   // Local steps have few exchanges, so each is measured.
-  if (spec_.replicas.trains_locally())
-    options.error_every = std::min<int64_t>(1, spec_.error_every);
+  const bool measures_all = spec_.replicas.trains_locally() && spec_.error_every > 0;
+  options.error_every = measures_all ? 1 : spec_.error_every;
   options.device = backend_.device;
   options.ops = backend_.ops.get();
   options.kernels = backend_.threaded_kernels ? backend_.threaded_kernels.get() : backend_.kernels;
@@ -302,6 +301,10 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
     RETURN_IF_ERROR(copy.Receive(work));
   }
   return absl::OkStatus();
+}
+
+absl::Status LocalStage::StartStep(const Work& work) {
+  return averager_->StartStep(ExchangeOf(spec_, work));
 }
 
 absl::Status LocalStage::Contribute(const Work& work) {

@@ -93,7 +93,7 @@ class LocalStage {
   // other side of the cuts.
   absl::Status SumBasisGradients(const Work& work);
   // Begin a step of all replicas, and the turn of each that is carried here.
-  absl::Status StartStep() { return averager_->StartStep(); }
+  absl::Status StartStep(const Work& work);
   absl::Status StartReplica() { return averager_->StartReplica(); }
   // With replicas, takes the gradients as the contribution of work.replica, and sets them to zero.
   absl::Status Contribute(const Work& work);

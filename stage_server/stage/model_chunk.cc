@@ -297,7 +297,7 @@ absl::Status ModelChunk::Update(const Work& work, double lr, GradientScale gradi
     const PlannedSlice slice = StepSliceOf(work, i, "optimizer");
     DeviceClock::Timer timer(&clock_, &SecondsOf(i).optimizer, &activity_.core_wait, slice);
     RETURN_IF_ERROR(optimizers_[i]->Step(lr, gradient_scale));
-    RETURN_IF_ERROR(segments_[i]->ParametersChanged());
+    RETURN_IF_ERROR(segments_[i]->ParametersUpdated());
     RETURN_IF_ERROR(FinishTraced(work, slice));
   }
   return absl::OkStatus();

@@ -260,6 +260,22 @@ TEST(ReplicasTest, RunningStatisticsAreMeansOverReplicas) {
   }
 }
 
+TEST(ReplicasTest, CarriersThatAreNoLongerEqualSayWhereAndWhen) {
+  Replicas two({"pipeline.stages=1", "replicas.digest_every=2"}, /*carriers=*/2);
+  two.stage(1).parameters().front()->value.floats()[0] += 1;
+  std::string said;
+  for (const absl::Status& status : two.TryTrain(1)) {
+    EXPECT_FALSE(status.ok());
+    if (absl::IsFailedPrecondition(status)) absl::StrAppend(&said, status.message());
+  }
+  EXPECT_THAT(said, ::testing::ContainsRegex(
+                        "replica [0-9], .*: step 2: from carrier [01]: its parameters have the "
+                        "digest [0-9a-f]+, those here [0-9a-f]+: the carriers of this stage"));
+  Replicas never({"pipeline.stages=1", "replicas.digest_every=0"}, /*carriers=*/2);
+  never.stage(1).parameters().front()->value.floats()[0] += 1;
+  for (const absl::Status& status : never.TryTrain(1)) EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST(ReplicasTest, ACodecThatCannotCarryAPieceIsNamed) {
   const auto build = [](const std::string& contributions) {
     const auto experiment = ParseExperiment(

@@ -73,6 +73,8 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.feedback = does.feedback;
   boundary.on_nonfinite = does.on_nonfinite;
   boundary.replicas = spec.replicas.count;
+  // With local steps each replica has a norm of its own.
+  boundary.counts_norm = spec.carrier == 0 || spec.replicas.trains_locally();
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
   boundary.codec_seed = spec.codec_seed;
   boundary.error_every = spec.error_every;

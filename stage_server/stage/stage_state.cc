@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/feedback/state_file.h"
@@ -125,29 +126,37 @@ Memory MemoryOf(const LocalStage::End& end, int replica) {
   return memory;
 }
 
+StatePart PartOf(const ReplicaAverager::Contributor& contributor) {
+  StatePart part;
+  part.set_cut(kReplicas);
+  part.set_gradient(true);
+  part.set_sender(true);
+  part.set_replica(static_cast<uint32_t>(contributor.replica));
+  part.set_piece(contributor.piece);
+  return part;
+}
+
 Memory MemoryOf(const ReplicaAverager::Contributor& contributor) {
   Memory memory;
   memory.spec = &contributor.encoder->spec();
-  memory.part.set_cut(kReplicas);
-  memory.part.set_gradient(true);
-  memory.part.set_sender(true);
-  memory.part.set_replica(static_cast<uint32_t>(contributor.replica));
-  memory.part.set_piece(contributor.piece);
+  memory.part = PartOf(contributor);
   memory.sender = &contributor.encoder->feedback();
   memory.level = &contributor.encoder->level();
   return memory;
 }
 
+// Returns what this stage remembers of the replicas that are carried here.
 std::vector<Memory> MemoriesOf(const LocalStage& stage) {
   std::vector<Memory> all;
+  const ReplicaRange carried = stage.spec().carried();
   for (const LocalStage::End& end : stage.ends()) {
-    for (int replica = 0; replica < stage.spec().replicas.count; ++replica) {
+    for (int replica = carried.first; replica < carried.end; ++replica) {
       all.push_back(MemoryOf(end, replica));
     }
   }
   if (stage.averager() == nullptr) return all;
   for (const auto& contributor : stage.averager()->contributors()) {
-    all.push_back(MemoryOf(contributor));
+    if (contributor.encoder != nullptr) all.push_back(MemoryOf(contributor));
   }
   return all;
 }
@@ -175,12 +184,31 @@ std::string Spelled(const StatePart& part) {
                             : part.tensors();
 }
 
-absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t available_bytes) {
+// Returns what this carrier of replicas copies: what is the same at all, the first does.
+std::vector<Remembered> CopiedOf(const LocalStage& stage) {
+  std::vector<Remembered> all = RememberedOf(stage);
+  const auto is_others = [&stage](const Remembered& one) {
+    return stage.spec().carrier > 0 && !one.part.has_replica();
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), is_others), all.end());
+  return all;
+}
+
+std::vector<const Parameter*> CopiedParameters(const LocalStage& stage) {
+  return stage.spec().carrier == 0 ? stage.parameters() : std::vector<const Parameter*>();
+}
+
+uint64_t TensorBytes(const LocalStage& stage) {
   uint64_t bytes = 0;
-  for (const Parameter* one : stage.parameters()) bytes += one->value.bytes() + kHeaderBytes;
-  for (const Remembered& remembered : RememberedOf(stage)) {
+  for (const Parameter* one : CopiedParameters(stage)) bytes += one->value.bytes() + kHeaderBytes;
+  for (const Remembered& remembered : CopiedOf(stage)) {
     for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
   }
+  return bytes;
+}
+
+absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t available_bytes) {
+  uint64_t bytes = TensorBytes(stage);
   for (const Memory& memory : MemoriesOf(stage)) {
     if (!codec_state) break;
     for (const StoredTensor& part : CarriedBy(memory)) bytes += part.data.size() + kHeaderBytes;
@@ -206,6 +234,20 @@ absl::StatusOr<StateFile> CopyTensors(StatePart part,
     return absl::OkStatus();
   }));
   return file;
+}
+
+absl::Status CopyAllTensors(const LocalStage& stage, std::vector<StateFile>* files) {
+  const std::vector<const Parameter*> parameters = CopiedParameters(stage);
+  if (!parameters.empty()) {
+    StatePart model;
+    model.set_tensors(kModelPart);
+    ASSIGN_OR_RETURN(files->emplace_back(), CopyTensors(model, parameters));
+  }
+  for (const Remembered& remembered : CopiedOf(stage)) {
+    ASSIGN_OR_RETURN(files->emplace_back(),
+                     CopyTensors(remembered.part, PointersTo(remembered.tensors)));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StateFile> CopyMemory(const Memory& memory) {
@@ -253,6 +295,19 @@ absl::Status RestoreMemory(const Memory& memory, const StatePart& part, const st
   return part.has_level() ? RestoreLevel(part.level(), memory.level) : absl::OkStatus();
 }
 
+// Takes of what a peer remembers of its contributions the part by which they are decoded here;
+// null: they are not.
+absl::Status RestoreOfPeer(MessageDecoder* decoder, const StatePart& part,
+                           const std::string& file) {
+  if (decoder == nullptr) return absl::OkStatus();
+  Memory memory;
+  memory.spec = &decoder->spec();
+  memory.receiver = &decoder->feedback();
+  std::vector<StoredTensor> carried;
+  RETURN_IF_ERROR(ReadReceived(PrefixOf(part), file, memory.store(), &carried));
+  return carried.empty() ? absl::OkStatus() : RestoreCarry(memory, carried);
+}
+
 absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t available_bytes,
                         const Next& next) {
   std::string file;
@@ -265,6 +320,13 @@ absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t avail
   }
   for (const Memory& memory : MemoriesOf(*stage)) {
     if (PrefixOf(memory.part) == PrefixOf(part)) return RestoreMemory(memory, part, file);
+  }
+  if (part.has_piece() && stage->averager() != nullptr) {
+    for (const auto& contributor : stage->averager()->contributors()) {
+      if (PrefixOf(PartOf(contributor)) == PrefixOf(part)) {
+        return RestoreOfPeer(contributor.decoder, part, file);
+      }
+    }
   }
   return absl::InvalidArgumentError(
       absl::StrCat("stage ", stage->spec().stage, " has no such end of a cut"));
@@ -298,13 +360,7 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
                                                  uint64_t available_bytes) {
   RETURN_IF_ERROR(CheckMemory(*stage, codec_state, available_bytes));
   std::vector<StateFile> files;
-  StatePart model;
-  model.set_tensors(kModelPart);
-  ASSIGN_OR_RETURN(files.emplace_back(), CopyTensors(model, stage->parameters()));
-  for (const Remembered& remembered : RememberedOf(*stage)) {
-    ASSIGN_OR_RETURN(files.emplace_back(),
-                     CopyTensors(remembered.part, PointersTo(remembered.tensors)));
-  }
+  RETURN_IF_ERROR(CopyAllTensors(*stage, &files));
   if (!codec_state) return files;
   for (const Memory& memory : MemoriesOf(*stage)) {
     if (IsEmpty(memory)) continue;
@@ -315,10 +371,7 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
 
 absl::Status RestoreState(LocalStage* stage, const StatePart& part, uint64_t step,
                           uint64_t available_bytes, const Next& next) {
-  const absl::Status status = Restore(stage, part, available_bytes, next);
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(Spelled(part), ": ", status.message()));
-  }
+  RETURN_IF_ERROR(Annotated(Restore(stage, part, available_bytes, next), Spelled(part)));
   for (Optimizer* optimizer : stage->optimizers()) optimizer->set_steps(static_cast<int64_t>(step));
   return absl::OkStatus();
 }

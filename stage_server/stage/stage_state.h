@@ -28,7 +28,8 @@ struct StateFile {
   std::string bytes;  // a safetensors file
 };
 
-// Copies all parts to host memory; with `codec_state` also those of the ends of cuts.
+// Copies all parts to host memory; with `codec_state` also those of the ends of cuts. What is the
+// same at all carriers of replicas only the first copies.
 // ResourceExhausted, naming both sizes, if they need more than `available_bytes`.
 absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_state,
                                                  uint64_t available_bytes);

@@ -109,14 +109,13 @@ class CuptiRecorder final : public ActivityRecorder {
 };
 
 // CUPTI prepares itself for the first recording. That would take time of the first step to trace,
-// and CUDA graphs that were made before may stay hidden.
-Error Prepare(CuptiRecorder* recorder) {
-  size_t kept = 0;
-  uint64_t dropped = 0;
-  const Error error = recorder->Start();
-  if (error.code == static_cast<int>(absl::StatusCode::kFailedPrecondition)) return Error{};
-  RETURN_ERROR(error);
-  return recorder->Stop(&kept, &dropped);
+// and CUDA graphs that were made before may stay hidden. So one begins here and is dropped, which
+// waits for no GPU.
+Error Prepare(Cupti* cupti) {
+  CuptiRecorder dropped(cupti, 0, nullptr);
+  const Error error = dropped.Start();
+  const bool is_prepared = error.code == static_cast<int>(absl::StatusCode::kFailedPrecondition);
+  return is_prepared ? Error{} : error;
 }
 
 }  // namespace
@@ -135,9 +134,8 @@ Error NewCuptiRecorder(size_t most, std::function<Error()> finish, ActivityRecor
   std::string why;
   Cupti* const cupti = Cupti::Open(&why);
   if (cupti == nullptr) return MakeError(absl::StatusCode::kUnavailable, "%s", why.c_str());
-  auto made = std::make_unique<CuptiRecorder>(cupti, most, std::move(finish));
-  RETURN_ERROR(Prepare(made.get()));
-  *recorder = made.release();
+  RETURN_ERROR(Prepare(cupti));
+  *recorder = new CuptiRecorder(cupti, most, std::move(finish));
   return Error{};
 }
 

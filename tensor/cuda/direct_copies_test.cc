@@ -14,6 +14,7 @@
 #include "base/crc32c.h"
 #include "base/random.h"
 #include "tensor/cuda/crc32c.h"
+#include "tensor/cuda/peer_memory.h"
 
 namespace thinwire {
 namespace {
@@ -51,6 +52,10 @@ class Pages {
   const size_t bytes_;
   void* const memory_;
 };
+
+// A clock that goes as tests say.
+CudaPeerMemory::Clock::time_point told_time;
+CudaPeerMemory::Clock::time_point ToldTime() { return told_time; }
 
 class DirectCopiesTest : public testing::Test {
  protected:
@@ -199,31 +204,45 @@ TEST_F(DirectCopiesTest, CopiesBetweenMemoryForPeersAndTheDevice) {
 
 // CUDA leaves undefined what becomes of memory that is freed while a peer has it open.
 TEST_F(DirectCopiesTest, MemoryForPeersIsKeptForTheNext) {
-  PeerMemory* const memory = copies_->peer_memory();
+  CudaPeerMemory memory(device_, &ToldTime);
   void *small = nullptr, *large = nullptr, *next = nullptr;
   PeerMemoryHandle of_small, of_large, of_next;
-  ASSERT_OK(memory->Allocate(100, &small, &of_small));
-  ASSERT_OK(memory->Allocate(9 << 20, &large, &of_large));
-  memory->Free(large);
-  memory->Free(small);
-  ASSERT_OK(memory->Allocate(200, &next, &of_next));
+  ASSERT_OK(memory.Allocate(100, &small, &of_small));
+  ASSERT_OK(memory.Allocate(9 << 20, &large, &of_large));
+  memory.Free(large);
+  memory.Free(small);
+  told_time += CudaPeerMemory::kRest;
+  ASSERT_OK(memory.Allocate(200, &next, &of_next));
   EXPECT_EQ(next, small);
   EXPECT_EQ(std::memcmp(of_next.bytes, of_small.bytes, PeerMemoryHandle::kBytes), 0);
-  memory->Free(next);
+}
+
+TEST_F(DirectCopiesTest, MemoryForPeersRestsBeforeTheNext) {
+  CudaPeerMemory memory(device_, &ToldTime);
+  void *first = nullptr, *second = nullptr, *third = nullptr;
+  PeerMemoryHandle handle;
+  ASSERT_OK(memory.Allocate(100, &first, &handle));
+  memory.Free(first);
+  told_time += CudaPeerMemory::kRest - std::chrono::milliseconds(1);
+  ASSERT_OK(memory.Allocate(100, &second, &handle));
+  EXPECT_NE(second, first) << "its peer may be writing";
+  told_time += std::chrono::milliseconds(1);
+  ASSERT_OK(memory.Allocate(100, &third, &handle));
+  EXPECT_EQ(third, first);
 }
 
 TEST_F(DirectCopiesTest, MemoryForPeersCountsAsInUse) {
-  PeerMemory* const memory = copies_->peer_memory();
+  CudaPeerMemory memory(device_, &ToldTime);
   const size_t before = device_->bytes_in_use();
   void* allocated = nullptr;
   PeerMemoryHandle handle;
-  ASSERT_OK(memory->Allocate(5 << 20, &allocated, &handle));
+  ASSERT_OK(memory.Allocate(5 << 20, &allocated, &handle));
   EXPECT_EQ(device_->bytes_in_use(), before + (6 << 20));  // whole pages
-  memory->Free(allocated);
+  memory.Free(allocated);
   EXPECT_EQ(device_->bytes_in_use(), before + (6 << 20)) << "it is kept";
-  ASSERT_OK(memory->Allocate(5 << 20, &allocated, &handle));
+  told_time += CudaPeerMemory::kRest;
+  ASSERT_OK(memory.Allocate(5 << 20, &allocated, &handle));
   EXPECT_EQ(device_->bytes_in_use(), before + (6 << 20));
-  memory->Free(allocated);
 }
 
 TEST_F(DirectCopiesTest, WhatIsNoHandleOpensNothing) {

@@ -31,12 +31,14 @@ Error CudaPeerMemory::NewBlock(size_t bytes, Block* block) {
   return Error{};
 }
 
-// Takes the smallest idle block that is large enough.
+// Takes the smallest rested block that is large enough.
 Error CudaPeerMemory::Allocate(size_t bytes, void** memory, PeerMemoryHandle* handle) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const Clock::time_point rested = now_() - kRest;
   auto best = idle_.end();
   for (auto block = idle_.begin(); block != idle_.end(); ++block) {
-    if (block->bytes >= bytes && (best == idle_.end() || block->bytes < best->bytes)) best = block;
+    if (block->bytes < bytes || block->freed > rested) continue;
+    if (best == idle_.end() || block->bytes < best->bytes) best = block;
   }
   Block block;
   if (best == idle_.end()) {
@@ -54,6 +56,7 @@ Error CudaPeerMemory::Allocate(size_t bytes, void** memory, PeerMemoryHandle* ha
 void CudaPeerMemory::Free(void* memory) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = in_use_.find(memory);
+  found->second.freed = now_();
   idle_.push_back(found->second);
   in_use_.erase(found);
 }

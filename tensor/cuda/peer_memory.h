@@ -1,6 +1,7 @@
 // Device memory that another process opens (CUDA's interprocess memory).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <mutex>
 #include <unordered_map>
@@ -13,10 +14,15 @@
 namespace thinwire {
 
 // Memory of one device. CUDA leaves undefined what becomes of memory that is freed while a peer has
-// it open, so blocks are never freed.
+// it open, so blocks are never freed. A peer whose link has just ended may still be writing, so a
+// block rests before it is allocated again.
 class CudaPeerMemory final : public PeerMemory {
  public:
-  explicit CudaPeerMemory(CudaDevice* device) : device_(device) {}
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kRest{5};
+
+  explicit CudaPeerMemory(CudaDevice* device, Clock::time_point (*now)() = &Clock::now)
+      : device_(device), now_(now) {}
 
   Error Allocate(size_t bytes, void** memory, PeerMemoryHandle* handle) override;
   void Free(void* memory) override;
@@ -28,11 +34,13 @@ class CudaPeerMemory final : public PeerMemory {
     void* memory = nullptr;
     size_t bytes = 0;
     PeerMemoryHandle handle;
+    Clock::time_point freed;
   };
 
   Error NewBlock(size_t bytes, Block* block);
 
   CudaDevice* const device_;
+  Clock::time_point (*const now_)();
   std::mutex mutex_;
   std::vector<Block> idle_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<void*, Block> in_use_ ABSL_GUARDED_BY(mutex_);

@@ -205,7 +205,7 @@ class Training {
       scale = GradientScale(clip_->factor());
     }
     RETURN_IF_ERROR(optimizer_->Step(kRate, scale));
-    RETURN_IF_ERROR(segment_->ParametersChanged());
+    RETURN_IF_ERROR(segment_->ParametersUpdated());
     RETURN_IF_ERROR(ToStatus(device_->Finish()));
     return clip_ != nullptr ? clip_->Check() : absl::OkStatus();
   }

@@ -72,6 +72,12 @@ constexpr Codecs kCodecs[] = {
     {"topk_uniform", "codec: topk, ratio: 0.4, values: uniform, bits: 4, zero: on_grid",
      "codec: topk, ratio: 0.3, values: uniform, bits: 3, range: max_abs, group: 7, "
      "rounding: stochastic"},
+    {"topk_groups", "codec: topk, ratio: 0.1, scope: group, group: 50",
+     "codec: topk, k: 4, scope: group, group: 33, values: means"},
+    {"topk_means", "codec: topk, ratio: 0.2, values: means, bits: 4, group: 9",
+     "codec: topk, ratio: 0.3, values: means, bits: 1, scope: group, group: 20, pad: exact_k"},
+    {"means", "codec: threshold, threshold: 0.3, values: means, bits: 3",
+     "codec: randomk, ratio: 0.4, values: means"},
     {"threshold", "codec: threshold, threshold: 0.3",
      "codec: threshold, threshold: 1.5, relative_to: rms, values: fp16"},
     {"threshold_of_max", "codec: threshold, threshold: 0.5, relative_to: max, values: bf16",

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "tests/wire/configurations.h"
 #include "tests/wire/recorded_training.h"
@@ -19,10 +19,7 @@ absl::Status Record(const RecordedRun& run, const std::string& folder) {
 absl::Status RecordAll(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<RecordedRun> runs, AllRecordedRuns());
   for (const RecordedRun& run : runs) {
-    const absl::Status status = Record(run, folder);
-    if (!status.ok()) {
-      return absl::Status(status.code(), absl::StrCat(run.name, ": ", status.message()));
-    }
+    RETURN_IF_ERROR(Annotated(Record(run, folder), run.name));
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@ import struct
 import numpy as np
 
 import casts
+import means
 import positions
 import scopes
 import squares
@@ -41,11 +42,15 @@ def encode_values(x, spec, key):
         return 0, casts.encode_finite_bf16(x)
     if spec.values == "fp16":
         return casts.encode_fp16(x)
+    if spec.values == "means":
+        return 0, means.encode(x, spec.bits, spec.group)
     return 0, uniform.encode(x, (x.size,), _values_spec(spec), key)
 
 
 def value_bytes(count, spec):
     """How many bytes encode_values makes of `count` values."""
+    if spec.values == "means":
+        return means.byte_count(count, spec.bits, spec.group)
     if spec.values != "uniform":
         return count * {"fp32": 4, "fp16": 2, "bf16": 2}[spec.values]
     ranges = -(-count // spec.group) if spec.group else min(count, 1)
@@ -60,6 +65,8 @@ def decode_values(payload, count, spec, exponent):
         values = casts.decode_bf16(payload, count)
     elif spec.values == "fp16":
         values = casts.decode_fp16(payload, count, exponent)
+    elif spec.values == "means":
+        values = means.decode(payload, count, spec.bits, spec.group)
     else:
         values = uniform.decode(payload, (count,), _values_spec(spec))
     assert len(values) == count and np.isfinite(values).all()
@@ -95,7 +102,7 @@ def encode(x, shape, spec, key, supported):
     if spec.kind == "threshold":
         kept = _above_threshold(x, supported, spec)
     else:
-        kept = _largest(x, scopes.of_elements(spec.scope, shape), supported, spec)
+        kept = _largest(x, scopes.of_elements(spec.scope, shape, spec.group), supported, spec)
     exponent, values = encode_values(x[kept], spec, key)
     ranks = np.cumsum(supported) - 1
     coding, k, where = positions.encode(ranks[kept], int(supported.sum()))
@@ -110,7 +117,7 @@ def decode(payload, shape, spec, supported):
     places = np.flatnonzero(supported)
     ranks = positions.decode(coding, k, payload[end:], entries, len(places))
     if spec.kind == "topk":
-        ids = scopes.of_elements(spec.scope, shape)
+        ids = scopes.of_elements(spec.scope, shape, spec.group)
         for scope, count in enumerate(np.bincount(ids[places[ranks]])):
             assert count <= budget(spec, int((ids == scope).sum())), f"{count} in scope {scope}"
     result = np.zeros(int(np.prod(shape)), dtype=F32)

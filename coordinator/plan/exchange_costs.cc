@@ -1,0 +1,138 @@
+#include "coordinator/plan/exchange_costs.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "compress/codecs/plugin.h"
+#include "config/piece_codec.h"
+#include "config/replicas_spec.h"
+#include "models/tied_weight.h"
+
+namespace thinwire {
+namespace {
+
+// Returns the parameters that have a gradient of their own. A copy of a weight of the same segment
+// has its memory.
+std::vector<ParameterSpec> TrainedOf(const Partition& partition, int segment) {
+  std::vector<ParameterSpec> trained;
+  const BlockRange blocks = SegmentBlocks(partition.model, partition.cuts, segment);
+  for (int block = blocks.first; block < blocks.last; ++block) {
+    for (const ParameterSpec& parameter : Parameters(partition.model.blocks[block])) {
+      const bool follows =
+          !parameter.tied_to.empty() &&
+          std::any_of(trained.begin(), trained.end(),
+                      [&](const ParameterSpec& other) { return other.name == parameter.tied_to; });
+      if (parameter.trainable && !follows) trained.push_back(parameter);
+    }
+  }
+  return trained;
+}
+
+// Costs of the pieces of an experiment.
+class PieceCosts {
+ public:
+  PieceCosts(const Experiment& experiment, uint64_t last_step, std::string tied,
+             const Speeds& speeds)
+      : experiment_(experiment), last_step_(last_step), tied_(std::move(tied)), speeds_(speeds) {}
+
+  // Returns the cost of a message of the last step, where its header takes the most bytes.
+  absl::StatusOr<MessageCost> Of(const OwnedPiece& piece, Phase phase,
+                                 const DirectionSpec& does) const {
+    MessageHeader header;
+    header.key.phase = phase;
+    header.key.direction = DIRECTION_GRADIENT;
+    header.key.cut = piece.number;
+    header.key.epoch = experiment_.epochs();
+    header.key.step = last_step_;
+    if (phase == PHASE_CONTRIBUTION) header.key.microbatch = ReplicasOf(experiment_) - 1;
+    header.dtype = DType::kF32;
+    header.shape = piece.piece.shape;
+    FeedbackSpec feedback;
+    const CodecSpec codec = Target(does.codec, does.level);
+    if (ActsOn(codec, piece.piece, tied_)) {
+      header.codec = codec;
+      feedback = does.feedback;
+    }
+    if (feedback.digest_every == 1) header.state_digest = 1;
+    return CostOf(header, feedback,
+                  SpeedOf({kReplicas, true, CodecText(codec), feedback.ToString()}, speeds_));
+  }
+
+ private:
+  const Experiment& experiment_;
+  const uint64_t last_step_;
+  const std::string tied_;
+  const Speeds& speeds_;
+};
+
+TransferCost TransferOf(const MessageCost& cost) {
+  return {cost.encode_seconds, cost.decode_seconds, static_cast<double>(cost.likely_wire_bytes)};
+}
+
+// Adds messages of one cost, of which so many cross, are encoded and are decoded.
+void Add(const MessageCost& cost, int64_t crossing, int encoded, int decoded,
+         ExchangedMessages* all) {
+  all->messages += crossing;
+  all->cost +=
+      {crossing * cost.raw_bytes, crossing * cost.wire_bytes, crossing * cost.likely_wire_bytes,
+       encoded * cost.encode_seconds, decoded * cost.decode_seconds};
+}
+
+// Returns how many contributions to a piece cross between machines.
+int64_t CrossingContributions(const Exchange& exchange, int owner) {
+  if (exchange.gathers) return int64_t{exchange.replicas} * (exchange.carriers - 1);
+  const int carrier = exchange.CarrierOf(owner);
+  return exchange.replicas - (exchange.FirstOf(carrier + 1) - exchange.FirstOf(carrier));
+}
+
+}  // namespace
+
+std::vector<OwnedPiece> PiecesOfStage(const Partition& partition, int stage, int replicas) {
+  std::vector<OwnedPiece> all;
+  for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {
+    if (partition.placement.StageOf(segment) != stage) continue;
+    std::vector<Piece> pieces = PiecesOf(TrainedOf(partition, segment));
+    const std::vector<int> owners = OwnersOf(pieces, segment, replicas);
+    for (size_t place = 0; place < pieces.size(); ++place) {
+      all.push_back({std::move(pieces[place]), PieceNumber(segment, place), owners[place]});
+    }
+  }
+  return all;
+}
+
+absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int carriers,
+                                              const Speeds& speeds, bool exactly) {
+  ASSIGN_OR_RETURN(ReplicasSpec replicas, ReplicasFrom(experiment));
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  ASSIGN_OR_RETURN(const uint64_t last_step, TrainingSteps(experiment));
+  if (exactly) replicas.contributions = replicas.average = DirectionSpec();
+  const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
+  const PieceCosts costs(experiment, last_step, tied ? tied->name : "", speeds);
+  ExchangeCosts all;
+  Exchange& exchange = all.exchange;
+  exchange.replicas = replicas.count;
+  exchange.carriers = carriers;
+  exchange.gathers = replicas.exchange == ReplicaExchange::kGather;
+  if (replicas.count == 1) return all;
+  for (int stage = 0; stage < partition.placement.stages; ++stage) {
+    std::vector<PieceCost>& of_stage = exchange.pieces.emplace_back();
+    for (const OwnedPiece& piece : PiecesOfStage(partition, stage, replicas.count)) {
+      ASSIGN_OR_RETURN(const MessageCost contribution,
+                       costs.Of(piece, PHASE_CONTRIBUTION, replicas.contributions));
+      Add(contribution, CrossingContributions(exchange, piece.owner), replicas.count,
+          replicas.count * (exchange.gathers ? carriers : 1), &all.contributions);
+      MessageCost sum;
+      if (!exchange.gathers) {
+        ASSIGN_OR_RETURN(sum, costs.Of(piece, PHASE_AVERAGE, replicas.average));
+        Add(sum, carriers - 1, /*encoded=*/1, carriers, &all.sums);
+      }
+      of_stage.push_back({piece.owner, TransferOf(contribution), TransferOf(sum)});
+    }
+  }
+  return all;
+}
+
+}  // namespace thinwire

@@ -1,0 +1,44 @@
+// Cost of what replicas exchange in a step: bytes on the wire, and the codecs' seconds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "config/specs.h"
+#include "coordinator/plan/message_costs.h"
+#include "coordinator/plan/speeds.h"
+#include "models/pieces.h"
+#include "proto/experiment.pb.h"
+#include "schedule/simulator.h"
+
+namespace thinwire {
+
+// A piece with its number in the model (PieceNumber) and the replica that adds it up.
+struct OwnedPiece {
+  Piece piece;
+  uint32_t number = 0;
+  int owner = 0;
+};
+
+// Returns what the replicas of a stage exchange, in the order in which they send it.
+std::vector<OwnedPiece> PiecesOfStage(const Partition& partition, int stage, int replicas);
+
+// Messages of one kind that cross between machines, and their cost.
+struct ExchangedMessages {
+  int64_t messages = 0;
+  MessageCost cost;  // of all together; encoded and decoded as often as machines do
+};
+
+// Exchange of all stages.
+struct ExchangeCosts {
+  Exchange exchange;  // for the simulator, with bytes as they are likely
+  ExchangedMessages contributions, sums;
+};
+
+// Returns the cost of the exchange of the resolved `experiment` among as many `carriers`, at most
+// as many as there are replicas. `exactly`: with codec none. Returns the errors of the codecs.
+absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int carriers,
+                                              const Speeds& speeds, bool exactly);
+
+}  // namespace thinwire

@@ -1,0 +1,115 @@
+#include "coordinator/plan/exchange_costs.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compress/codecs/plugin.h"
+#include "config/experiment.h"
+#include "gtest/gtest.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kExperiment[] = R"(
+model: {name: gpt2, layers: 2, heads: 2, width: 64}
+data: {name: shakespeare, context: 8, batch_size: 12}
+pipeline: {cuts: [h.0], microbatches: 1}
+replicas: {count: 4}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+Experiment With(const std::vector<std::string>& overrides) {
+  const auto experiment = ParseExperiment(kExperiment, "test", overrides);
+  EXPECT_TRUE(experiment.ok()) << experiment.status();
+  return *experiment;
+}
+
+ExchangeCosts CostsOf(const std::vector<std::string>& overrides, int carriers,
+                      const Speeds& speeds = {}) {
+  const auto costs = CostsOfExchange(With(overrides), carriers, speeds, /*exactly=*/false);
+  EXPECT_TRUE(costs.ok()) << costs.status();
+  return *costs;
+}
+
+int64_t ElementsOf(const std::vector<std::string>& overrides) {
+  const Partition partition = *PartitionFrom(With(overrides));
+  int64_t elements = 0;
+  std::set<uint32_t> numbers;
+  for (int stage = 0; stage < partition.placement.stages; ++stage) {
+    for (const OwnedPiece& piece : PiecesOfStage(partition, stage, /*replicas=*/4)) {
+      elements += piece.piece.shape.elements();
+      EXPECT_TRUE(numbers.insert(piece.number).second) << piece.number;
+      EXPECT_GE(piece.owner, 0);
+      EXPECT_LT(piece.owner, 4);
+    }
+  }
+  return elements;
+}
+
+TEST(ExchangeCostsTest, EveryTrainedParameterIsExchangedAndACopyWhereItHasMemoryOfItsOwn) {
+  const int64_t all = TrainableParameters(PartitionFrom(With({}))->model);
+  EXPECT_EQ(ElementsOf({"pipeline.cuts=none"}), all);
+  EXPECT_EQ(ElementsOf({}), all + 65 * 64);
+  EXPECT_EQ(ElementsOf({"pipeline.stages=1"}), all + 65 * 64);
+}
+
+TEST(ExchangeCostsTest, AContributionGoesToItsOwnerAndASumToAllOthers) {
+  const int64_t bytes = 4 * ElementsOf({});
+  const ExchangeCosts four = CostsOf({}, 4);
+  EXPECT_EQ(four.contributions.cost.raw_bytes, 3 * bytes);
+  EXPECT_EQ(four.sums.cost.raw_bytes, 3 * bytes);
+  EXPECT_EQ(four.contributions.messages, four.sums.messages);
+  EXPECT_GT(four.sums.cost.wire_bytes, 3 * bytes);
+  double sent = 0;
+  for (int stage = 0; stage < 2; ++stage) {
+    for (int carrier = 0; carrier < 4; ++carrier) {
+      sent += SentBytes(four.exchange, stage, carrier);
+    }
+  }
+  EXPECT_EQ(sent, four.contributions.cost.wire_bytes + four.sums.cost.wire_bytes);
+  const ExchangeCosts two = CostsOf({}, 2);
+  EXPECT_EQ(two.contributions.cost.raw_bytes, 2 * bytes);  // two replicas are at their owner's
+  EXPECT_EQ(two.sums.cost.raw_bytes, bytes);
+  const ExchangeCosts one = CostsOf({}, 1);
+  EXPECT_EQ(one.contributions.messages + one.sums.messages, 0);
+  const ExchangeCosts gathered = CostsOf({"replicas.exchange=gather"}, 4);
+  EXPECT_EQ(gathered.contributions.cost.raw_bytes, 4 * 3 * bytes);
+  EXPECT_EQ(gathered.sums.messages, 0);
+}
+
+TEST(ExchangeCostsTest, CodecsActOnPiecesThatTakeThem) {
+  const std::string half = "replicas.contributions={codec: fp16}";
+  const ExchangeCosts costs = CostsOf({half}, 4);
+  const MessageCost& sent = costs.contributions.cost;
+  EXPECT_GT(sent.wire_bytes, sent.raw_bytes / 2);
+  EXPECT_LT(sent.wire_bytes, 0.53 * static_cast<double>(sent.raw_bytes));
+  EXPECT_GT(costs.sums.cost.wire_bytes, costs.sums.cost.raw_bytes);
+  const auto exact = CostsOfExchange(With({half}), 4, Speeds(), /*exactly=*/true);
+  EXPECT_EQ(exact->contributions.cost.wire_bytes, CostsOf({}, 4).contributions.cost.wire_bytes);
+}
+
+// Its two copies must decode to the same bits.
+TEST(ExchangeCostsTest, ThroughLowRankATiedWeightGoesExactly) {
+  const std::string low = "replicas.contributions={codec: low_rank, rank: 1}";
+  const int64_t tied = CostsOf({low}, 4).contributions.cost.wire_bytes;
+  const int64_t untied = CostsOf({low, "model.tied=false"}, 4).contributions.cost.wire_bytes;
+  EXPECT_GT(tied - untied, 2 * 3 * 4 * (65 * 64 - 2 * (65 + 64)));
+}
+
+TEST(ExchangeCostsTest, TheSpeedOfTheCodingCounts) {
+  const std::vector<std::string> coded = {"replicas.contributions={codec: uniform, bits: 8}"};
+  const ReplicasSpec replicas = *ReplicasFrom(With(coded));
+  Speeds speeds;
+  speeds.codings[{kReplicas, true, CodecText(replicas.contributions.codec), "none"}] = {1, 2, 0.01};
+  const ExchangeCosts costs = CostsOf(coded, 4, speeds);
+  const PieceCost& first = costs.exchange.pieces[0][0];
+  EXPECT_EQ(first.contribution.decode_seconds, 2 * first.contribution.encode_seconds);
+  EXPECT_GT(first.contribution.encode_seconds, 0);
+  EXPECT_EQ(first.sum.encode_seconds, 0);
+  EXPECT_LT(costs.contributions.cost.likely_wire_bytes, costs.contributions.cost.wire_bytes / 5);
+}
+
+}  // namespace
+}  // namespace thinwire

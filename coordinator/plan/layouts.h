@@ -1,0 +1,75 @@
+// Ways to lay an experiment out on a number of machines, as replicas of pipelines, ranked by how
+// long a step takes or by what an epoch costs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/plan/plan.h"
+#include "coordinator/plan/speeds.h"
+#include "proto/experiment.pb.h"
+#include "proto/plan.pb.h"
+
+namespace thinwire {
+
+// Steps between exchanges in the rows of local training.
+inline constexpr int kLocalSteps = 64;
+
+// What machines cost.
+struct Prices {
+  double of_hour = 0;      // of a machine
+  double of_gigabyte = 0;  // of 10^9 bytes that a machine sends
+};
+
+struct LayoutOptions {
+  int machines = 1;
+  // As ParseCodecPair reads them; that of gradients acts on what replicas exchange, too. "none",
+  // the experiment's own and two usual codecs are always tried.
+  std::vector<std::string> codecs;
+  std::string parameters;  // JSON parameters of the codecs
+  // Of each replica; empty: the experiment's number, half of it, twice it, and the number with
+  // which a batch has as many as the experiment's. The fastest counts.
+  std::vector<int64_t> microbatches;
+  double memory_bytes = 0;       // of a machine
+  std::optional<Prices> prices;  // unset: layouts are ranked by time
+};
+
+// An experiment on as many machines as it has replicas and stages.
+struct Layout {
+  uint32_t replicas = 1, stages = 1;
+  std::string codec;  // as the user wrote it; "none", "the file's"
+  Experiment experiment;
+  bool is_own = false;              // True for the user's experiment unchanged.
+  bool other_microbatches = false;  // True if a batch has another number than the user's.
+};
+
+struct Layouts {
+  std::vector<Layout> all;
+  std::vector<std::string> left_out;  // a line for each layout that is impossible, with the reason
+};
+
+// Returns the layouts of the resolved `experiment` whose replicas and stages make
+// `options.machines`, each with every codec and number of microbatches. Cuts stay where they are
+// if there are enough, and nobody left them to the program; otherwise they are balanced.
+// InvalidArgument names the flag and the value: of a codec that is none, of microbatches that no
+// batch has, of prices and memory below 0, and of machines for which there is no layout.
+absl::StatusOr<Layouts> LayoutsFor(const Experiment& experiment, const LayoutOptions& options);
+
+// Ranks `layouts` at the first link rate of `assumptions`. Those that do not fit into a machine's
+// memory come last. A layout of several replicas stands twice, with an exchange every step and
+// every kLocalSteps.
+absl::StatusOr<std::vector<LayoutEstimate>> RankedLayouts(const std::vector<Layout>& layouts,
+                                                          const LayoutOptions& options,
+                                                          const PlanAssumptions& assumptions,
+                                                          const Speeds& speeds);
+
+// Returns a table of at most 80 columns, provided that the codecs' names are short. `plan` is one
+// with the same assumptions and speeds.
+std::string FormatLayouts(const std::vector<LayoutEstimate>& estimates,
+                          const LayoutOptions& options, const std::vector<std::string>& left_out,
+                          const Plan& plan);
+
+}  // namespace thinwire

@@ -1,0 +1,84 @@
+#include "coordinator/run/carrier_reports.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/run/tally.h"
+
+namespace thinwire {
+namespace {
+
+// Adds the traffic of another carrier. The error is the mean over messages.
+void AddTo(const TrafficRecord& other, TrafficRecord* sum) {
+  if (sum->has_relative_error() && other.has_relative_error()) {
+    const double messages = static_cast<double>(sum->messages() + other.messages());
+    sum->set_relative_error((sum->relative_error() * static_cast<double>(sum->messages()) +
+                             other.relative_error() * static_cast<double>(other.messages())) /
+                            messages);
+  } else if (other.has_relative_error()) {
+    sum->set_relative_error(other.relative_error());
+  }
+  if (other.has_level()) sum->set_level(other.level());
+  sum->set_raw_bytes(sum->raw_bytes() + other.raw_bytes());
+  sum->set_wire_bytes(sum->wire_bytes() + other.wire_bytes());
+  sum->set_messages(sum->messages() + other.messages());
+}
+
+// Returns the report of the step whose parts these are, in order of carriers.
+StepReport Whole(const std::map<int, StepReport>& parts) {
+  StepReport whole = parts.begin()->second;
+  whole.set_correct(0);
+  whole.clear_replica_losses();
+  double loss = 0;
+  for (const auto& [carrier, part] : parts) {
+    for (const double of_replica : part.replica_losses()) loss += of_replica;
+    whole.set_correct(whole.correct() + part.correct());
+    whole.set_seconds(std::max(whole.seconds(), part.seconds()));
+  }
+  whole.set_loss(loss / static_cast<double>(Labels(whole)));
+  return whole;
+}
+
+}  // namespace
+
+std::optional<StepReport> CarrierReports::Add(int carrier, const StepReport& step) {
+  if (carriers_ == 1) return step;
+  std::map<int, StepReport>& parts = steps_[step.step()];
+  parts[carrier] = step;
+  if (parts.size() < carriers_) return std::nullopt;
+  StepReport whole = Whole(parts);
+  steps_.erase(step.step());
+  return whole;
+}
+
+std::vector<TrafficRecord> CarrierReports::Add(const std::vector<TrafficRecord>& traffic) {
+  if (carriers_ == 1) return traffic;
+  std::vector<TrafficRecord> whole;
+  for (const TrafficRecord& one : traffic) {
+    const Place place(one.step(), one.boundary(), one.direction());
+    Sum& sum = traffic_[place];
+    if (sum.carriers++ == 0) {
+      sum.traffic = one;
+    } else {
+      AddTo(one, &sum.traffic);
+    }
+    if (sum.carriers < carriers_) continue;
+    whole.push_back(std::move(sum.traffic));
+    traffic_.erase(place);
+  }
+  return whole;
+}
+
+std::vector<TrafficRecord> CarrierReports::Rest() {
+  std::vector<TrafficRecord> rest;
+  for (auto& [place, sum] : traffic_) rest.push_back(std::move(sum.traffic));
+  traffic_.clear();
+  return rest;
+}
+
+void CarrierReports::Clear() {
+  steps_.clear();
+  traffic_.clear();
+}
+
+}  // namespace thinwire

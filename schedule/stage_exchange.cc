@@ -1,0 +1,103 @@
+#include "schedule/stage_exchange.h"
+
+#include <numeric>
+
+namespace thinwire {
+namespace {
+
+std::vector<PieceCost> PiecesAt(const Exchange& exchange, int stage) {
+  return exchange.pieces.empty() ? std::vector<PieceCost>() : exchange.pieces[stage];
+}
+
+}  // namespace
+
+double SentBytes(const Exchange& exchange, int stage, int carrier) {
+  const int replicas = exchange.FirstOf(carrier + 1) - exchange.FirstOf(carrier);
+  const int others = exchange.carriers - 1;
+  double bytes = 0;
+  for (const PieceCost& piece : exchange.pieces[stage]) {
+    const bool owns = exchange.CarrierOf(piece.owner) == carrier;
+    const int receivers = exchange.gathers ? others : (owns ? 0 : 1);
+    bytes += replicas * receivers * piece.contribution.wire_bytes;
+    if (!exchange.gathers && owns) bytes += others * piece.sum.wire_bytes;
+  }
+  return bytes;
+}
+
+StageExchange::StageExchange(const Simulation& simulation, int stage, TaskGraph* graph)
+    : simulation_(simulation),
+      exchange_(simulation.exchange),
+      pieces_(PiecesAt(simulation.exchange, stage)),
+      graph_(graph),
+      carriers_(simulation.exchange.carriers),
+      connections_(simulation.exchange.carriers),
+      contributions_(pieces_.size(), std::vector<std::vector<int>>(exchange_.replicas)),
+      sums_(pieces_.size()) {
+  std::iota(carriers_.begin(), carriers_.end(), 0);
+  const Interfaces interfaces(simulation);
+  for (const int from : carriers_) {
+    for (const int to : carriers_) {
+      connections_[from].emplace_back(simulation, interfaces.OfStage(stage, from, to), graph);
+    }
+  }
+}
+
+int StageExchange::Contribute(int replica, int last) {
+  const int carrier = exchange_.CarrierOf(replica);
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const std::vector<int> owner = {exchange_.CarrierOf(pieces_[i].owner)};
+    last = Encode(pieces_[i].contribution, carrier, exchange_.gathers ? carriers_ : owner, last,
+                  &contributions_[i][replica]);
+  }
+  return last;
+}
+
+int StageExchange::AddUp(int carrier, int last) {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const PieceCost& piece = pieces_[i];
+    if (!exchange_.gathers && exchange_.CarrierOf(piece.owner) != carrier) continue;
+    for (int replica = 0; replica < exchange_.replicas; ++replica) {
+      last = Decode(piece.contribution, exchange_.CarrierOf(replica) != carrier,
+                    contributions_[i][replica][carrier], last);
+    }
+    if (exchange_.gathers) continue;
+    last = Encode(piece.sum, carrier, carriers_, last, &sums_[i]);
+    last = Decode(piece.sum, /*has_crossed=*/false, sums_[i][carrier], last);
+  }
+  return last;
+}
+
+int StageExchange::TakeSums(int carrier, int last) {
+  if (exchange_.gathers) return last;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (exchange_.CarrierOf(pieces_[i].owner) == carrier) continue;
+    last = Decode(pieces_[i].sum, /*has_crossed=*/true, sums_[i][carrier], last);
+  }
+  return last;
+}
+
+int StageExchange::Encode(const TransferCost& cost, int carrier, const std::vector<int>& receivers,
+                          int last, std::vector<int>* arrivals) {
+  int messages = 0;
+  for (const int receiver : receivers) messages += receiver != carrier;
+  last = graph_->Add(cost.encode_seconds + messages * simulation_.transport.seconds_per_message,
+                     /*needs_core=*/true, last);
+  arrivals->assign(exchange_.carriers, -1);
+  for (const int receiver : receivers) {
+    int& arrival = (*arrivals)[receiver];
+    arrival = last;
+    if (receiver == carrier) continue;
+    arrival = graph_->Add(/*seconds=*/0, /*needs_core=*/false, /*before=*/-1);
+    connections_[carrier][receiver].Send(cost.wire_bytes, last, arrival);
+  }
+  return last;
+}
+
+int StageExchange::Decode(const TransferCost& cost, bool has_crossed, int arrival, int last) {
+  const double message = has_crossed ? simulation_.transport.seconds_per_message : 0;
+  const int task = graph_->Add(cost.decode_seconds + message, /*needs_core=*/true, last);
+  graph_->Follow(task, arrival, 0);
+  return task;
+}
+
+}  // namespace thinwire

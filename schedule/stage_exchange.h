@@ -1,0 +1,49 @@
+// The exchange of one stage among the carriers of its replicas, as tasks: in what order a machine
+// encodes, sends and decodes (stage_server/replicas/averager.h). Part of the simulator; no side
+// effects.
+#pragma once
+
+#include <vector>
+
+#include "schedule/connection.h"
+#include "schedule/simulator.h"
+#include "schedule/task_graph.h"
+
+namespace thinwire {
+
+// Each method adds what one machine does, item after item, behind its task `last`, and returns the
+// last item. All contributions are added first, then all sums, and then what becomes of these.
+class StageExchange {
+ public:
+  // `simulation` and `graph` must outlive the object.
+  StageExchange(const Simulation& simulation, int stage, TaskGraph* graph);
+
+  // Encodes the pieces of a replica's gradient and sends each to its owner, or to all.
+  int Contribute(int replica, int last);
+  // Decodes the contributions to the pieces that a carrier adds up, in ascending order of replicas.
+  // Then encodes the sum, sends it to all and decodes it.
+  int AddUp(int carrier, int last);
+  // Decodes the sums of all other pieces.
+  int TakeSums(int carrier, int last);
+
+ private:
+  // Encodes a message of `carrier` once and sends it to each of `receivers`. The carrier itself is
+  // told without a message.
+  int Encode(const TransferCost& cost, int carrier, const std::vector<int>& receivers, int last,
+             std::vector<int>* arrivals);
+  // Decodes a message that has come with the task `arrival`.
+  int Decode(const TransferCost& cost, bool has_crossed, int arrival, int last);
+
+  const Simulation& simulation_;
+  const Exchange& exchange_;
+  const std::vector<PieceCost> pieces_;
+  TaskGraph* const graph_;
+  std::vector<int> carriers_;                         // all numbers
+  std::vector<std::vector<Connection>> connections_;  // from one carrier to another
+  // Tasks at whose end a message is there, at each carrier: contributions of each piece and
+  // replica, and sums of each piece.
+  std::vector<std::vector<std::vector<int>>> contributions_;
+  std::vector<std::vector<int>> sums_;
+};
+
+}  // namespace thinwire

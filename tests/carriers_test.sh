@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Replicas on one pipeline, on two and on four, as whole processes: the same numbers and the same counted bytes,
+# also when a run goes on with other carriers, or after the loss of one.
+# usage: carriers_test.sh THINWIRE STAGE_SERVER
+set -uo pipefail
+source "$(dirname "$0")/checks.sh"
+thinwire=$(realpath "$1") stage_server=$(realpath "$2")
+same_run=$(realpath "$(dirname "$0")/same_run.py")
+work=$(mktemp -d)
+trap 'end_jobs; rm -rf "$work"' EXIT
+cd "$work"
+
+# run NAME ARGUMENTS...: what it says stands in NAME.log
+run() {
+  local name=$1
+  shift
+  "$thinwire" run --out "$name" "$@" >"$name.log" 2>&1
+  local status=$?
+  check "thinwire run --out $name $*" equals $status 0
+  (( status == 0 )) || tail -3 "$name.log"
+}
+same() { python3 "$same_run" "$1" "$2"; }
+# refused WORDS ARGUMENTS...: thinwire run says these words and starts nothing
+refused() {
+  local words=$1
+  shift
+  "$thinwire" run --out refused "$@" >refused.log 2>&1
+  check "refused: $*" equals $? 2
+  check "which names it" contains refused.log "$words"
+}
+
+# The last batch has 8 of 200 samples: one for each of two microbatches of four replicas.
+cat >images.yaml <<'YAML'
+name: images
+model: {name: resnet8, width: 16}
+data: {name: digits, batch_size: 32, limit: 200, test_limit: 100}
+pipeline: {cuts: [stem, layer2], threads: 1, microbatches: 2}
+compression: {activations: {codec: uniform, bits: 4, feedback: ef21}, gradients: {codec: topk, ratio: 0.3, feedback: ef}}
+replicas: {count: 4, contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform, bits: 8}}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+checkpoint: {every_steps: 4, codec_state: full}
+epochs: 2
+YAML
+cat >text.yaml <<'YAML'
+name: text
+model: {name: gpt2, width: 64, layers: 2, heads: 2, dropout: 0.1}
+data: {name: shakespeare, batch_size: 9, context: 16, windows: 60, test_limit: 9}
+pipeline: {cuts: [h.0], threads: 1, microbatches: 1}
+replicas: {count: 4, contributions: {codec: low_rank, rank: 2, feedback: ef}}
+optimizer: {name: adamw, lr: 0.003, clip_norm: 0.5}
+checkpoint: {every_steps: 4, codec_state: full}
+epochs: 2
+YAML
+sparse=(--set 'replicas={exchange: gather, contributions: {codec: topk, ratio: 0.05, feedback: ef21}}'
+  --set 'compression.gradients={codec: low_rank, rank: 2, feedback: ef}')
+
+# --- Whoever carries the replicas.
+run images images.yaml --set pipeline.stages=2
+run images1 images.yaml --set pipeline.stages=1 --carriers 4
+run images2 images.yaml --set pipeline.stages=2 --carriers 2 --set pipeline.transport=tcp
+run images3 images.yaml --set pipeline.stages=3 --carriers 3
+for other in images1 images2 images3; do check "$other is images" same images $other; done
+run text text.yaml --set pipeline.stages=1
+run text4 text.yaml --set pipeline.stages=2 --carriers 4
+check 'a tied weight and a clipped gradient, too' same text text4
+run sparse images.yaml "${sparse[@]}" --set pipeline.stages=1
+run sparse2 images.yaml "${sparse[@]}" --set pipeline.stages=2 --carriers 2
+check 'and where all send to all' same sparse sparse2
+check 'a summary says how many carried' contains images2/summary.json '"carriers": 2'
+
+# --- A run goes on with other carriers, with what its codecs remember.
+for way in images text sparse; do
+  set -- "$way.yaml"
+  [[ $way == sparse ]] && set -- images.yaml "${sparse[@]}"
+  run $way-half "$@" --set pipeline.stages=2 --carriers 4 --set epochs=1 --quiet
+  "$thinwire" run --resume $way-half --set epochs=2 --set pipeline.stages=1 --carriers 2 >$way-half.log 2>&1
+  check "thinwire run --resume $way-half --carriers 2" equals $? 0
+  check "$way with four carriers, then two, is $way" same $way $way-half
+  check 'nothing that was remembered is lost' bash -c '! grep -q "begins anew\|dropped" "$0"' $way-half.log
+done
+
+# --- One carrier's stage is killed: the run goes on from its checkpoint.
+"$thinwire" run images.yaml --out lost --set pipeline.stages=2 --carriers 2 --set epochs=2 >lost.log 2>&1 &
+run=$!
+check 'a checkpoint is written' within 60 has_checkpoint lost
+pkill -9 -P $run -f stage_server -n
+wait $run
+check 'a run that lost a carrier ends' equals $? 0
+check 'with the numbers of one that lost nothing' same images lost
+check 'and says what it lost' contains lost/summary.json '"reason": "dead"'
+
+# --- What a user may get wrong.
+refused '--carriers 5: want at most 4, the experiment.s replicas.count' images.yaml --carriers 5
+refused '--carriers 3: --stages names those of 2, want one number' images.yaml --carriers 3 --stages 'r{0..1}s{0..2}:4700'
+refused '4 addresses, want 6, the experiment.s pipeline.stages for each of 2 carriers' images.yaml --carriers 2 \
+  --set pipeline.stages=3 --stages 'a{0..3}:4700'
+refused 'two ranges in the first address only' images.yaml --stages 'a:1,r{0..1}s{0..2}:4700'
+refused '--carriers 2 with capture.steps' images.yaml --carriers 2 --set 'capture={steps: [1]}'
+
+(( failures == 0 ))
