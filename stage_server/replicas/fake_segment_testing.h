@@ -25,6 +25,12 @@ class FakeSegment : public Segment {
     }
   }
 
+  std::vector<const Parameter*> pointers() const {
+    std::vector<const Parameter*> all;
+    for (const Parameter& parameter : parameters_) all.push_back(&parameter);
+    return all;
+  }
+
   absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass&, Saved*) override { return x; }
   absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved*) override { return dy; }
   absl::Status BackwardWeights(Saved*) override { return absl::OkStatus(); }
