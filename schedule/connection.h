@@ -25,7 +25,7 @@ class Interfaces {
 
  private:
   bool is_shared() const { return simulation_.link.nic == Nic::kShared; }
-  int carriers() const { return simulation_.exchange.carriers; }
+  int carriers() const { return simulation_.exchange.carriers(); }
   int boundaries() const { return static_cast<int>(simulation_.chunks.size()) - 1; }
   // Return the route between two machines, and over the connection of a number.
   Route Between(int sender, int receiver) const { return {2 * sender, 2 * receiver + 1}; }

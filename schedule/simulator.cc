@@ -86,7 +86,7 @@ class Step {
         parts_(simulation.slices),
         interfaces_(simulation),
         graph_(interfaces_.Capacities()),
-        tasks_(simulation.exchange.carriers, std::vector<ChunkTasks>(simulation.chunks.size())) {
+        tasks_(simulation.exchange.carriers(), std::vector<ChunkTasks>(simulation.chunks.size())) {
     for (int stage = 0; stage < stages(); ++stage) AddStage(stage);
     for (int carrier = 0; carrier < carriers(); ++carrier) AddMessages(carrier);
   }
@@ -100,7 +100,7 @@ class Step {
   };
 
   int stages() const { return simulation_.stages(); }
-  int carriers() const { return simulation_.exchange.carriers; }
+  int carriers() const { return simulation_.exchange.carriers(); }
 
   void AddStage(int stage);
   // Adds the passes of a replica behind the task `last`; returns the last.
@@ -119,13 +119,11 @@ class Step {
 };
 
 void Step::AddStage(int stage) {
-  const Exchange& exchange = simulation_.exchange;
   StageExchange among(simulation_, stage, &graph_);
   std::vector<Exchanged> exchanged;
   for (int carrier = 0; carrier < carriers(); ++carrier) {
     Exchanged& tasks = exchanged.emplace_back(Exchanged{-1, -1});
-    for (int replica = exchange.FirstOf(carrier); replica < exchange.FirstOf(carrier + 1);
-         ++replica) {
+    for (const int replica : simulation_.exchange.CarriedBy(carrier)) {
       // A replica contributes the stage's gradient behind its last pass there, all pieces at once.
       tasks.passes = AddPasses(carrier, stage, tasks.last);
       tasks.last = among.Contribute(replica, tasks.passes);
@@ -199,8 +197,7 @@ void Step::AddMessages(const Stream& stream) {
 }
 
 double Step::BusySeconds(int carrier, int stage) const {
-  const Exchange& exchange = simulation_.exchange;
-  const int replicas = exchange.FirstOf(carrier + 1) - exchange.FirstOf(carrier);
+  const auto replicas = static_cast<double>(simulation_.exchange.CarriedBy(carrier).size());
   double seconds = 0;
   for (size_t chunk = stage; chunk < simulation_.chunks.size(); chunk += stages()) {
     const ChunkCost& cost = simulation_.chunks[chunk];
@@ -250,8 +247,7 @@ Makespan Simulate(const Simulation& simulation) {
          static_cast<size_t>(simulation.stages()) * simulation.chunks_per_stage);
   assert(simulation.activations.size() == simulation.chunks.size() - 1);
   assert(simulation.gradients.size() == simulation.chunks.size() - 1);
-  assert(simulation.exchange.carriers >= 1 &&
-         simulation.exchange.carriers <= simulation.exchange.replicas);
+  assert(simulation.exchange.replicas() >= 1);
   assert(simulation.exchange.pieces.empty() ||
          simulation.exchange.pieces.size() == static_cast<size_t>(simulation.stages()));
   return Step(simulation).Run();

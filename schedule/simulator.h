@@ -65,20 +65,22 @@ struct PieceCost {
   int owner = 0;              // replica that adds up the contributions
   TransferCost contribution;  // of one replica
   TransferCost sum;           // on its way back to all
+  bool gathers = false;       // True: contributions go to all, and nobody sends sums.
+  // False: who encodes a contribution knows at once what it decodes to.
+  bool decodes_own = true;
 };
 
 // Replicas of the pipeline, and what those of one stage exchange in a step. Each carrier is a
-// pipeline of machines; number c carries the replicas from c R / C to (c + 1) R / C of R, one after
-// another.
+// pipeline of machines, which carries some replicas, one after another.
 struct Exchange {
-  int replicas = 1;
-  int carriers = 1;      // at most `replicas`
-  bool gathers = false;  // True: contributions go to all carriers, and nobody sends sums.
-  // Of each stage, in the order in which they are sent; empty: nothing is exchanged.
+  std::vector<int> carrier_of = {0};  // of each replica, ascending; every carrier has replicas
+  // Pieces of each stage, in the order in which they are sent; empty: nothing is exchanged.
   std::vector<std::vector<PieceCost>> pieces;
 
-  int FirstOf(int carrier) const { return carrier * replicas / carriers; }
-  int CarrierOf(int replica) const { return ((replica + 1) * carriers - 1) / replicas; }
+  int replicas() const { return static_cast<int>(carrier_of.size()); }
+  int carriers() const { return carrier_of.back() + 1; }
+  // Returns the replicas of a carrier, ascending.
+  std::vector<int> CarriedBy(int carrier) const;
 };
 
 // Returns the bytes that the machine of `carrier` at `stage` sends in an exchange.
@@ -115,7 +117,7 @@ struct Makespan {
   double seconds = 0;
   // Compute and update of each machine, without codec work: carrier x stages + stage.
   std::vector<double> busy_seconds;
-  double bubble_ratio = 0;  // 1 - sum(busy) / (machines x seconds)
+  double bubble_ratio = 0;              // 1 - sum(busy) / (machines x seconds)
   std::vector<ExchangeSpan> exchanges;  // of each stage
 };
 

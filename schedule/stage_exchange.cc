@@ -11,15 +11,23 @@ std::vector<PieceCost> PiecesAt(const Exchange& exchange, int stage) {
 
 }  // namespace
 
+std::vector<int> Exchange::CarriedBy(int carrier) const {
+  std::vector<int> carried;
+  for (int replica = 0; replica < replicas(); ++replica) {
+    if (carrier_of[replica] == carrier) carried.push_back(replica);
+  }
+  return carried;
+}
+
 double SentBytes(const Exchange& exchange, int stage, int carrier) {
-  const int replicas = exchange.FirstOf(carrier + 1) - exchange.FirstOf(carrier);
-  const int others = exchange.carriers - 1;
+  const auto replicas = static_cast<double>(exchange.CarriedBy(carrier).size());
+  const int others = exchange.carriers() - 1;
   double bytes = 0;
   for (const PieceCost& piece : exchange.pieces[stage]) {
-    const bool owns = exchange.CarrierOf(piece.owner) == carrier;
-    const int receivers = exchange.gathers ? others : (owns ? 0 : 1);
+    const bool owns = exchange.carrier_of[piece.owner] == carrier;
+    const int receivers = piece.gathers ? others : (owns ? 0 : 1);
     bytes += replicas * receivers * piece.contribution.wire_bytes;
-    if (!exchange.gathers && owns) bytes += others * piece.sum.wire_bytes;
+    if (!piece.gathers && owns) bytes += others * piece.sum.wire_bytes;
   }
   return bytes;
 }
@@ -29,9 +37,9 @@ StageExchange::StageExchange(const Simulation& simulation, int stage, TaskGraph*
       exchange_(simulation.exchange),
       pieces_(PiecesAt(simulation.exchange, stage)),
       graph_(graph),
-      carriers_(simulation.exchange.carriers),
-      connections_(simulation.exchange.carriers),
-      contributions_(pieces_.size(), std::vector<std::vector<int>>(exchange_.replicas)),
+      carriers_(simulation.exchange.carriers()),
+      connections_(simulation.exchange.carriers()),
+      contributions_(pieces_.size(), std::vector<std::vector<int>>(exchange_.replicas())),
       sums_(pieces_.size()) {
   std::iota(carriers_.begin(), carriers_.end(), 0);
   const Interfaces interfaces(simulation);
@@ -42,12 +50,19 @@ StageExchange::StageExchange(const Simulation& simulation, int stage, TaskGraph*
   }
 }
 
+bool StageExchange::AddsAt(int carrier, const PieceCost& piece) const {
+  return piece.gathers || exchange_.carrier_of[piece.owner] == carrier;
+}
+
 int StageExchange::Contribute(int replica, int last) {
-  const int carrier = exchange_.CarrierOf(replica);
+  const int carrier = exchange_.carrier_of[replica];
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    const std::vector<int> owner = {exchange_.CarrierOf(pieces_[i].owner)};
-    last = Encode(pieces_[i].contribution, carrier, exchange_.gathers ? carriers_ : owner, last,
+    const PieceCost& piece = pieces_[i];
+    const std::vector<int> owner = {exchange_.carrier_of[piece.owner]};
+    last = Encode(piece.contribution, carrier, piece.gathers ? carriers_ : owner, last,
                   &contributions_[i][replica]);
+    if (!AddsAt(carrier, piece) || !piece.decodes_own) continue;
+    last = Decode(piece.contribution, /*has_crossed=*/false, last, last);
   }
   return last;
 }
@@ -55,12 +70,13 @@ int StageExchange::Contribute(int replica, int last) {
 int StageExchange::AddUp(int carrier, int last) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const PieceCost& piece = pieces_[i];
-    if (!exchange_.gathers && exchange_.CarrierOf(piece.owner) != carrier) continue;
-    for (int replica = 0; replica < exchange_.replicas; ++replica) {
-      last = Decode(piece.contribution, exchange_.CarrierOf(replica) != carrier,
-                    contributions_[i][replica][carrier], last);
+    if (!AddsAt(carrier, piece)) continue;
+    for (int replica = 0; replica < exchange_.replicas(); ++replica) {
+      if (exchange_.carrier_of[replica] == carrier) continue;
+      last = Decode(piece.contribution, /*has_crossed=*/true, contributions_[i][replica][carrier],
+                    last);
     }
-    if (exchange_.gathers) continue;
+    if (piece.gathers) continue;
     last = Encode(piece.sum, carrier, carriers_, last, &sums_[i]);
     last = Decode(piece.sum, /*has_crossed=*/false, sums_[i][carrier], last);
   }
@@ -68,9 +84,8 @@ int StageExchange::AddUp(int carrier, int last) {
 }
 
 int StageExchange::TakeSums(int carrier, int last) {
-  if (exchange_.gathers) return last;
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    if (exchange_.CarrierOf(pieces_[i].owner) == carrier) continue;
+    if (AddsAt(carrier, pieces_[i])) continue;
     last = Decode(pieces_[i].sum, /*has_crossed=*/true, sums_[i][carrier], last);
   }
   return last;
@@ -82,7 +97,7 @@ int StageExchange::Encode(const TransferCost& cost, int carrier, const std::vect
   for (const int receiver : receivers) messages += receiver != carrier;
   last = graph_->Add(cost.encode_seconds + messages * simulation_.transport.seconds_per_message,
                      /*needs_core=*/true, last);
-  arrivals->assign(exchange_.carriers, -1);
+  arrivals->assign(exchange_.carriers(), -1);
   for (const int receiver : receivers) {
     int& arrival = (*arrivals)[receiver];
     arrival = last;

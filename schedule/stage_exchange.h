@@ -18,15 +18,18 @@ class StageExchange {
   // `simulation` and `graph` must outlive the object.
   StageExchange(const Simulation& simulation, int stage, TaskGraph* graph);
 
-  // Encodes the pieces of a replica's gradient and sends each to its owner, or to all.
+  // Encodes the pieces of a replica's gradient, sends each to its owner, or to all, and decodes
+  // those that are added up here.
   int Contribute(int replica, int last);
-  // Decodes the contributions to the pieces that a carrier adds up, in ascending order of replicas.
-  // Then encodes the sum, sends it to all and decodes it.
+  // Decodes what others contribute to the pieces that a carrier adds up, in ascending order of
+  // replicas. Then encodes the sum, sends it to all and decodes it.
   int AddUp(int carrier, int last);
   // Decodes the sums of all other pieces.
   int TakeSums(int carrier, int last);
 
  private:
+  // Returns whether that carrier adds up the contributions to the piece.
+  bool AddsAt(int carrier, const PieceCost& piece) const;
   // Encodes a message of `carrier` once and sends it to each of `receivers`. The carrier itself is
   // told without a message.
   int Encode(const TransferCost& cost, int carrier, const std::vector<int>& receivers, int last,

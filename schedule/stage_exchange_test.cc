@@ -14,6 +14,15 @@ constexpr double kForward = 2, kBackward = 3;    // seconds of a microbatch
 constexpr double kContribution = 16, kSum = 64;  // bytes of a piece
 constexpr double kPass = kForward + kBackward;
 
+// Returns the carrier of each replica; the last has the most.
+std::vector<int> Carriers(int replicas, int carriers) {
+  std::vector<int> of;
+  for (int carrier = 0; carrier < carriers; ++carrier) {
+    of.resize(static_cast<size_t>((carrier + 1) * replicas / carriers), carrier);
+  }
+  return of;
+}
+
 // Returns replicas of one microbatch in equal stages. Links carry a byte a second.
 Simulation Replicas(int replicas, int carriers, int stages) {
   Simulation simulation;
@@ -22,16 +31,15 @@ Simulation Replicas(int replicas, int carriers, int stages) {
   simulation.gradients.resize(stages - 1);
   simulation.link.bits_per_second = 8;
   simulation.link.nic = Nic::kShared;
-  simulation.exchange.replicas = replicas;
-  simulation.exchange.carriers = carriers;
+  simulation.exchange.carrier_of = Carriers(replicas, carriers);
   return simulation;
 }
 
 // Gives each stage a piece for each owner.
-void SetPieces(const std::vector<int>& owners, Simulation* simulation) {
+void SetPieces(const std::vector<int>& owners, Simulation* simulation, bool gathers = false) {
   std::vector<PieceCost> pieces;
   for (const int owner : owners) {
-    pieces.push_back({owner, {0, 0, kContribution}, {0, 0, kSum}});
+    pieces.push_back({owner, {0, 0, kContribution}, {0, 0, kSum}, gathers});
   }
   simulation->exchange.pieces.assign(simulation->stages(), pieces);
 }
@@ -65,8 +73,7 @@ TEST(ExchangeTest, OwnersShareTheWork) {
 
 TEST(ExchangeTest, WhoGathersSendsAllToAllAndNoSums) {
   Simulation simulation = Replicas(3, 3, 1);
-  simulation.exchange.gathers = true;
-  SetPieces({0, 0}, &simulation);
+  SetPieces({0, 0}, &simulation, /*gathers=*/true);
   EXPECT_NEAR(Simulate(simulation).seconds, kPass + 2 * 2 * kContribution, 1e-9);
   EXPECT_EQ(SentBytes(simulation.exchange, 0, 1), 2 * 2 * kContribution);
 }
@@ -83,13 +90,13 @@ TEST(ExchangeTest, ACarrierRunsItsReplicasOneAfterAnother) {
   }
 }
 
-// Of five replicas the first carrier has two.
+// The first carrier of five replicas has two.
 TEST(ExchangeTest, OnlyWhatAnotherCarrierOwnsIsSent) {
   Simulation simulation = Replicas(5, 2, 1);
   SetPieces({1, 2}, &simulation);
   EXPECT_EQ(SentBytes(simulation.exchange, 0, 0), 2 * kContribution + kSum);
   EXPECT_EQ(SentBytes(simulation.exchange, 0, 1), 3 * kContribution + kSum);
-  simulation.exchange.carriers = 1;
+  simulation.exchange.carrier_of = Carriers(5, 1);
   EXPECT_EQ(SentBytes(simulation.exchange, 0, 0), 0);
   EXPECT_EQ(Simulate(simulation).seconds, 5 * kPass);
 }
@@ -134,13 +141,15 @@ TEST(ExchangeTest, EveryoneDecodesWhatItUses) {
   // The owner decodes its own contribution while that of the other crosses, and the sum while that
   // crosses back.
   EXPECT_EQ(Simulate(simulation).seconds, kPass + 1 + 16 + 2 + 4 + 64 + 8);
-  simulation.exchange.gathers = true;
-  // Contributions are decoded in order, so that the second replica's own waits for the first's.
-  EXPECT_EQ(Simulate(simulation).seconds, kPass + 1 + 16 + 2 * 2);
-  simulation.exchange.carriers = 1;
+  PieceCost& piece = simulation.exchange.pieces[0][0];
+  piece.gathers = true;
+  EXPECT_EQ(Simulate(simulation).seconds, kPass + 1 + 16 + 2);
+  simulation.exchange.carrier_of = {0, 0};
   EXPECT_EQ(Simulate(simulation).seconds, 2 * kPass + 2 * (1 + 2));
-  simulation.exchange.gathers = false;
-  EXPECT_EQ(Simulate(simulation).seconds, 2 * kPass + 2 * (1 + 2) + 4 + 8);
+  piece.decodes_own = false;
+  EXPECT_EQ(Simulate(simulation).seconds, 2 * kPass + 2 * 1);
+  piece.gathers = false;
+  EXPECT_EQ(Simulate(simulation).seconds, 2 * kPass + 2 * 1 + 4 + 8);
 }
 
 TEST(ExchangeTest, EndsOfItsMessagesTakeAProcessor) {

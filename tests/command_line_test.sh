@@ -101,8 +101,8 @@ check '    on two lines where they are wide' contains "$work/log" '^ {60,}fp16$'
 "$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --format json >"$work/log"
 check 'the same as JSON' contains "$work/log" '"step_seconds": [0-9.e-]+,'
 "$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --machines 4 --price_hour 1 >"$work/log"
-check 'layouts are ranked' contains "$work/log" '^ +2 x +2 .* 64 (compute|cuts|exchange) +none$'
-check '  the experiment as it stands among them' contains "$work/log" '^> +1 x +4 '
+check 'layouts are ranked' contains "$work/log" '^ 2 x 2 .* 64 (compute|cuts|exchange) +none$'
+check '  the experiment as it stands among them' contains "$work/log" '^>1 x 4 '
 "$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --machines 4 --format json >"$work/log"
 check '  the same as JSON' contains "$work/log" '"machine_wire_bytes": [0-9]+,'
 "$thinwire" plan "$quickstart" --codec_gbps 1 --stage_server "$work/none" >"$work/log" 2>&1

@@ -109,13 +109,12 @@ TEST(PlannedBytesOfTiedWeightsTest, AreThoseThatARunSends) {
 TEST(PlannedBytesOfReplicasTest, AreThoseThatARunSends) {
   for (const char* exchange : {"exchange: reduce, average: {codec: fp16}", "exchange: gather"}) {
     SCOPED_TRACE(exchange);
-    ExpectPlannedBytes(
-        kExperiment,
-        {"pipeline.microbatches=2",
-         absl::StrCat(
-             "replicas={count: 2, contributions: {codec: uniform, bits: 4, feedback: ef}, ",
-             exchange, "}")},
-        /*messages=*/2);
+    ExpectPlannedBytes(kExperiment,
+                       {"pipeline.microbatches=2",
+                        absl::StrCat("replicas={count: 2, digest_every: 1, contributions: {codec: "
+                                     "uniform, bits: 4, feedback: ef}, ",
+                                     exchange, "}")},
+                       /*messages=*/2);
   }
 }
 

@@ -34,9 +34,13 @@ std::vector<ParameterSpec> TrainedOf(const Partition& partition, int segment) {
 // Costs of the pieces of an experiment.
 class PieceCosts {
  public:
-  PieceCosts(const Experiment& experiment, uint64_t last_step, std::string tied,
-             const Speeds& speeds)
-      : experiment_(experiment), last_step_(last_step), tied_(std::move(tied)), speeds_(speeds) {}
+  PieceCosts(const Experiment& experiment, int64_t digest_every, uint64_t last_step,
+             std::string tied, const Speeds& speeds)
+      : experiment_(experiment),
+        digest_every_(digest_every),
+        last_step_(last_step),
+        tied_(std::move(tied)),
+        speeds_(speeds) {}
 
   // Returns the cost of a message of the last step, where its header takes the most bytes.
   absl::StatusOr<MessageCost> Of(const OwnedPiece& piece, Phase phase,
@@ -57,12 +61,15 @@ class PieceCosts {
       feedback = does.feedback;
     }
     if (feedback.digest_every == 1) header.state_digest = 1;
+    const bool has_digest = phase == PHASE_CONTRIBUTION && digest_every_ > 0;
+    if (has_digest && !piece.to_all) header.sample_digest = 1;
     return CostOf(header, feedback,
                   SpeedOf({kReplicas, true, CodecText(codec), feedback.ToString()}, speeds_));
   }
 
  private:
   const Experiment& experiment_;
+  const int64_t digest_every_;
   const uint64_t last_step_;
   const std::string tied_;
   const Speeds& speeds_;
@@ -82,10 +89,27 @@ void Add(const MessageCost& cost, int64_t crossing, int encoded, int decoded,
 }
 
 // Returns how many contributions to a piece cross between machines.
-int64_t CrossingContributions(const Exchange& exchange, int owner) {
-  if (exchange.gathers) return int64_t{exchange.replicas} * (exchange.carriers - 1);
-  const int carrier = exchange.CarrierOf(owner);
-  return exchange.replicas - (exchange.FirstOf(carrier + 1) - exchange.FirstOf(carrier));
+int64_t CrossingContributions(const Exchange& exchange, const PieceCost& piece) {
+  if (piece.gathers) return int64_t{exchange.replicas()} * (exchange.carriers() - 1);
+  const int carrier = exchange.carrier_of[piece.owner];
+  return exchange.replicas() - static_cast<int64_t>(exchange.CarriedBy(carrier).size());
+}
+
+// Returns the running statistics of a segment as a piece, which goes to all as it is.
+std::optional<OwnedPiece> StatisticsOf(const Partition& partition, int segment) {
+  int64_t elements = 0;
+  const BlockRange blocks = SegmentBlocks(partition.model, partition.cuts, segment);
+  for (int block = blocks.first; block < blocks.last; ++block) {
+    for (const ParameterSpec& parameter : Parameters(partition.model.blocks[block])) {
+      if (!parameter.trainable) elements += parameter.shape.elements();
+    }
+  }
+  if (elements == 0) return std::nullopt;
+  OwnedPiece statistics;
+  statistics.piece.shape = {1, elements};
+  statistics.number = PieceNumber(segment, kStatisticsPlace);
+  statistics.to_all = true;
+  return statistics;
 }
 
 }  // namespace
@@ -100,6 +124,11 @@ std::vector<OwnedPiece> PiecesOfStage(const Partition& partition, int stage, int
       all.push_back({std::move(pieces[place]), PieceNumber(segment, place), owners[place]});
     }
   }
+  for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {
+    if (partition.placement.StageOf(segment) != stage) continue;
+    std::optional<OwnedPiece> statistics = StatisticsOf(partition, segment);
+    if (statistics) all.push_back(*std::move(statistics));
+  }
   return all;
 }
 
@@ -110,26 +139,32 @@ absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int 
   ASSIGN_OR_RETURN(const uint64_t last_step, TrainingSteps(experiment));
   if (exactly) replicas.contributions = replicas.average = DirectionSpec();
   const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
-  const PieceCosts costs(experiment, last_step, tied ? tied->name : "", speeds);
+  const PieceCosts costs(experiment, replicas.digest_every, last_step, tied ? tied->name : "",
+                         speeds);
   ExchangeCosts all;
   Exchange& exchange = all.exchange;
-  exchange.replicas = replicas.count;
-  exchange.carriers = carriers;
-  exchange.gathers = replicas.exchange == ReplicaExchange::kGather;
+  for (int replica = 1; replica < replicas.count; ++replica) {
+    exchange.carrier_of.push_back(CarrierOf(replica, carriers, replicas.count));
+  }
   if (replicas.count == 1) return all;
   for (int stage = 0; stage < partition.placement.stages; ++stage) {
     std::vector<PieceCost>& of_stage = exchange.pieces.emplace_back();
-    for (const OwnedPiece& piece : PiecesOfStage(partition, stage, replicas.count)) {
+    for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas.count)) {
+      PieceCost piece;
+      piece.owner = owned.owner;
+      piece.gathers = owned.to_all || replicas.exchange == ReplicaExchange::kGather;
+      piece.decodes_own = replicas.contributions.feedback.kind == FeedbackKind::kNone;
       ASSIGN_OR_RETURN(const MessageCost contribution,
-                       costs.Of(piece, PHASE_CONTRIBUTION, replicas.contributions));
-      Add(contribution, CrossingContributions(exchange, piece.owner), replicas.count,
-          replicas.count * (exchange.gathers ? carriers : 1), &all.contributions);
-      MessageCost sum;
-      if (!exchange.gathers) {
-        ASSIGN_OR_RETURN(sum, costs.Of(piece, PHASE_AVERAGE, replicas.average));
+                       costs.Of(owned, PHASE_CONTRIBUTION, replicas.contributions));
+      Add(contribution, CrossingContributions(exchange, piece), replicas.count,
+          replicas.count * (piece.gathers ? carriers : 1), &all.contributions);
+      piece.contribution = TransferOf(contribution);
+      if (!piece.gathers) {
+        ASSIGN_OR_RETURN(const MessageCost sum, costs.Of(owned, PHASE_AVERAGE, replicas.average));
         Add(sum, carriers - 1, /*encoded=*/1, carriers, &all.sums);
+        piece.sum = TransferOf(sum);
       }
-      of_stage.push_back({piece.owner, TransferOf(contribution), TransferOf(sum)});
+      of_stage.push_back(piece);
     }
   }
   return all;

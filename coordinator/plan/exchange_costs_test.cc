@@ -79,6 +79,30 @@ TEST(ExchangeCostsTest, AContributionGoesToItsOwnerAndASumToAllOthers) {
   EXPECT_EQ(gathered.sums.messages, 0);
 }
 
+TEST(ExchangeCostsTest, RunningStatisticsGoToAllAsTheyAre) {
+  const Experiment images = *ParseExperiment(R"(
+model: {name: resnet8, width: 8}
+data: {name: digits, batch_size: 32}
+pipeline: {cuts: [layer1]}
+replicas: {count: 4, contributions: {codec: fp16}}
+optimizer: {lr: 0.1}
+epochs: 1
+)",
+                                             "test", {});
+  const Partition partition = *PartitionFrom(images);
+  int64_t trained = 0, statistics = 0;
+  for (const BlockSpec& block : partition.model.blocks) {
+    for (const ParameterSpec& parameter : Parameters(block)) {
+      (parameter.trainable ? trained : statistics) += parameter.shape.elements();
+    }
+  }
+  EXPECT_GT(statistics, 0);
+  const auto costs = CostsOfExchange(images, 4, Speeds(), /*exactly=*/false);
+  EXPECT_EQ(costs->contributions.cost.raw_bytes, 4 * (3 * trained + 4 * 3 * statistics));
+  EXPECT_EQ(costs->sums.cost.raw_bytes, 4 * 3 * trained);
+  EXPECT_TRUE(costs->exchange.pieces[0].back().gathers);
+}
+
 TEST(ExchangeCostsTest, CodecsActOnPiecesThatTakeThem) {
   const std::string half = "replicas.contributions={codec: fp16}";
   const ExchangeCosts costs = CostsOf({half}, 4);

@@ -77,30 +77,45 @@ bool HasBottleneck(const CompressionConfig& compression) {
                      [](const auto& boundary) { return boundary.second.has_bottleneck(); });
 }
 
-// Leaves the cuts to Resolve, and what was said of single ones away.
-void ForgetCuts(Experiment* experiment) {
+// Leaves the cuts to Resolve, and away what was said of single ones. A weight is tied across cuts
+// if there are several stages.
+void ForgetCuts(uint32_t stages, Experiment* experiment) {
   experiment->mutable_pipeline()->clear_cuts();
   auto& boundaries = *experiment->mutable_compression()->mutable_boundaries();
-  const auto tied = boundaries.find(std::string(kTiedCut));
-  const auto kept = tied == boundaries.end() ? std::nullopt : std::make_optional(tied->second);
+  std::optional<BoundaryConfig> tied;
+  const auto found = boundaries.find(std::string(kTiedCut));
+  const std::string path = absl::StrCat("compression.boundaries.", kTiedCut);
+  if (found != boundaries.end() && stages > 1 && !IsDerived(*experiment, path)) {
+    tied = found->second;
+  }
   boundaries.clear();
-  if (kept) boundaries[kTiedCut] = *kept;
+  if (tied) boundaries[kTiedCut] = *tied;
+}
+
+// Makes replicas exchange every step, or every `every` steps if that is above 0.
+void SetSync(uint32_t every, ReplicasConfig* replicas) {
+  if (every > 0 && replicas->sync() == Name(ReplicaSync::kLocal)) return;
+  replicas->clear_every();
+  replicas->clear_outer();
+  replicas->set_sync(Name(every > 0 ? ReplicaSync::kLocal : ReplicaSync::kStep));
+  if (every > 0) replicas->set_every(every);
 }
 
 // Returns the experiment in this layout; it must be resolved again.
-Experiment LaidOut(const Experiment& experiment, uint32_t replicas, uint32_t stages) {
+Experiment LaidOut(const Experiment& experiment, const Layout& layout) {
   Experiment laid_out = experiment;
   PipelineConfig* const pipeline = laid_out.mutable_pipeline();
   const uint32_t segments = pipeline->cuts(0) == kEmptyList ? 1 : pipeline->cuts_size() + 1;
-  const bool are_open = IsDerived(experiment, "pipeline.cuts") || segments < stages;
-  if (are_open && !HasBottleneck(experiment.compression())) ForgetCuts(&laid_out);
+  const bool are_open = IsDerived(experiment, "pipeline.cuts") || segments < layout.stages;
+  if (are_open && !HasBottleneck(experiment.compression())) ForgetCuts(layout.stages, &laid_out);
   if (IsDerived(experiment, "pipeline.slices")) pipeline->clear_slices();
-  pipeline->set_stages(stages);
-  if (replicas == 1) {
+  pipeline->set_stages(layout.stages);
+  if (layout.replicas == 1) {
     laid_out.clear_replicas();
-  } else {
-    laid_out.mutable_replicas()->set_count(replicas);
+    return laid_out;
   }
+  laid_out.mutable_replicas()->set_count(layout.replicas);
+  SetSync(layout.every, laid_out.mutable_replicas());
   return laid_out;
 }
 
@@ -126,33 +141,44 @@ absl::StatusOr<std::set<int64_t>> MicrobatchesOf(const Experiment& experiment, u
 }
 
 bool HasOwnShape(const Layout& layout, const Experiment& own) {
+  const bool has_own_sync =
+      layout.replicas == 1 || layout.experiment.replicas().sync() == own.replicas().sync();
   return layout.replicas == ReplicasOf(own) && layout.stages == own.pipeline().stages() &&
-         layout.experiment.pipeline().microbatches() == own.pipeline().microbatches();
+         layout.experiment.pipeline().microbatches() == own.pipeline().microbatches() &&
+         has_own_sync;
+}
+
+// Fills in a layout's experiment, with one choice of codecs and one number of microbatches.
+absl::Status Complete(const Experiment& experiment, const Tried& tried, int64_t microbatches,
+                      Layout* layout) {
+  layout->codec = tried.name;
+  layout->experiment = LaidOut(experiment, *layout);
+  layout->experiment.mutable_pipeline()->set_microbatches(static_cast<uint32_t>(microbatches));
+  RETURN_IF_ERROR(SetTried(tried, &layout->experiment));
+  RETURN_IF_ERROR(Resolve(&layout->experiment));
+  layout->is_own = tried.is_own && HasOwnShape(*layout, experiment);
+  layout->other_microbatches =
+      BatchMicrobatchesOf(layout->experiment) != BatchMicrobatchesOf(experiment);
+  return absl::OkStatus();
 }
 
 // Adds a layout for each codec and number of microbatches.
-absl::Status AddLayout(const Experiment& experiment, uint32_t replicas, uint32_t stages,
+absl::Status AddLayout(const Experiment& experiment, const Layout& shape,
                        const std::vector<Tried>& codecs, const LayoutOptions& options,
                        Layouts* layouts) {
   ASSIGN_OR_RETURN(const std::set<int64_t> microbatches,
-                   MicrobatchesOf(experiment, replicas, options));
+                   MicrobatchesOf(experiment, shape.replicas, options));
   std::set<std::string> refused;
   for (const Tried& tried : codecs) {
     for (const int64_t count : microbatches) {
-      Layout layout{replicas, stages, tried.name, LaidOut(experiment, replicas, stages)};
-      layout.experiment.mutable_pipeline()->set_microbatches(static_cast<uint32_t>(count));
-      RETURN_IF_ERROR(SetTried(tried, &layout.experiment));
-      const absl::Status resolved = Resolve(&layout.experiment);
-      if (!resolved.ok()) {
-        if (!refused.insert(std::string(resolved.message())).second) continue;
-        layouts->left_out.push_back(absl::StrCat("left out: ", replicas, " x ", stages, ", ",
-                                                 tried.name, ": ", resolved.message()));
-        continue;
+      Layout layout = shape;
+      const absl::Status complete = Complete(experiment, tried, count, &layout);
+      if (complete.ok()) {
+        layouts->all.push_back(std::move(layout));
+      } else if (refused.insert(std::string(complete.message())).second) {
+        layouts->left_out.push_back(absl::StrCat("left out: ", shape.replicas, " x ", shape.stages,
+                                                 ", ", tried.name, ": ", complete.message()));
       }
-      layout.is_own = tried.is_own && HasOwnShape(layout, experiment);
-      layout.other_microbatches =
-          BatchMicrobatchesOf(layout.experiment) != BatchMicrobatchesOf(experiment);
-      layouts->all.push_back(std::move(layout));
     }
   }
   return absl::OkStatus();
@@ -170,78 +196,45 @@ absl::Status CheckOptions(const LayoutOptions& options) {
   return check("--price_gb", options.prices->of_gigabyte);
 }
 
-// A plan of a layout, with an exchange every so many steps.
-class Estimate {
- public:
-  Estimate(const Layout& layout, const Plan& plan, int every, uint64_t steps_of_epoch)
-      : layout_(layout),
-        plan_(plan),
-        step_(plan.steps.front()),
-        every_(every),
-        steps_(static_cast<double>(steps_of_epoch)) {}
+// Returns what takes most of a step.
+const char* LimitOf(const Plan& plan) {
+  const StepEstimate& step = plan.steps.front();
+  const double exchange = plan.exchange.per_step * step.exposed_seconds();
+  const double cuts = step.seconds() - exchange - plan.compute_seconds;
+  if (exchange > std::max(cuts, plan.compute_seconds)) return "exchange";
+  return cuts > plan.compute_seconds ? "cuts" : "compute";
+}
 
-  LayoutEstimate Of(const LayoutOptions& options) const {
-    LayoutEstimate row;
-    row.set_replicas(layout_.replicas);
-    row.set_stages(layout_.stages);
-    row.set_codec(layout_.codec);
-    if (layout_.replicas > 1) row.set_every(static_cast<uint32_t>(every_));
-    row.set_microbatches(layout_.experiment.pipeline().microbatches());
-    row.set_own(layout_.is_own && every_ == plan_.exchange.every);
-    row.set_learns_otherwise(plan_.batch_norm && layout_.other_microbatches);
-    row.set_step_seconds(Seconds());
-    row.set_samples_per_second(static_cast<double>(plan_.batch_size) / Seconds());
-    row.set_wire_bytes(static_cast<uint64_t>(StepWireBytes(plan_, Exchanges())));
-    row.set_machine_wire_bytes(static_cast<uint64_t>(MachineWireBytes(plan_, Exchanges())));
-    row.set_memory_bytes(static_cast<uint64_t>(MemoryBytes()));
-    row.set_fits(static_cast<double>(MemoryBytes()) <= options.memory_bytes);
-    row.set_limit(row.fits() ? Limit() : "memory");
-    row.set_epoch_seconds(steps_ * Seconds());
-    if (options.prices) row.set_epoch_cost(Cost(*options.prices));
-    return row;
-  }
+double CostOf(const LayoutEstimate& row, double steps, const Prices& prices) {
+  const double hours = row.epoch_seconds() / 3600;
+  const double bytes = steps * static_cast<double>(row.wire_bytes()) / kPayloadShare;
+  return row.replicas() * row.stages() * hours * prices.of_hour + bytes / 1e9 * prices.of_gigabyte;
+}
 
- private:
-  // Returns how many exchanges there are for each step. An epoch ends with one.
-  double Exchanges() const { return std::ceil(steps_ / every_) / steps_; }
-  double WithoutExchange() const {
-    return step_.seconds() - step_.exposed_seconds() / plan_.exchange.every;
-  }
-  double Exposed() const { return Exchanges() * step_.exposed_seconds(); }
-  double Seconds() const { return WithoutExchange() + Exposed(); }
-
-  // Returns the memory of the machine that needs most. For local steps it also keeps what the
-  // replicas had in common last, and the momentum of the outer optimizer.
-  int64_t MemoryBytes() const {
-    if (every_ == 1) return LargestMemoryBytes(plan_);
-    Plan local = plan_;
-    for (PlannedStage& stage : local.stages) {
-      stage.memory_bytes += 2 * static_cast<int64_t>(sizeof(float)) * stage.parameters;
-    }
-    return LargestMemoryBytes(local);
-  }
-
-  // Returns what takes most of a step.
-  const char* Limit() const {
-    const double cuts = WithoutExchange() - plan_.compute_seconds;
-    if (Exposed() > std::max(cuts, plan_.compute_seconds)) return "exchange";
-    return cuts > plan_.compute_seconds ? "cuts" : "compute";
-  }
-
-  double Cost(const Prices& prices) const {
-    const double machines = layout_.replicas * layout_.stages;
-    const double hours = steps_ * Seconds() / 3600;
-    const double bytes =
-        steps_ * static_cast<double>(StepWireBytes(plan_, Exchanges())) / kPayloadShare;
-    return machines * hours * prices.of_hour + bytes / 1e9 * prices.of_gigabyte;
-  }
-
-  const Layout& layout_;
-  const Plan& plan_;
-  const StepEstimate& step_;
-  const int every_;
-  const double steps_;  // of an epoch
-};
+absl::StatusOr<LayoutEstimate> EstimateOf(const Layout& layout, const Plan& plan,
+                                          const LayoutOptions& options) {
+  ASSIGN_OR_RETURN(const uint64_t all_steps, TrainingSteps(layout.experiment));
+  const auto steps = static_cast<double>(all_steps / layout.experiment.epochs());
+  const StepEstimate& step = plan.steps.front();
+  LayoutEstimate row;
+  row.set_replicas(layout.replicas);
+  row.set_stages(layout.stages);
+  row.set_codec(layout.codec);
+  if (layout.replicas > 1) row.set_every(static_cast<uint32_t>(plan.exchange.every));
+  row.set_microbatches(layout.experiment.pipeline().microbatches());
+  row.set_own(layout.is_own);
+  row.set_learns_otherwise(plan.batch_norm && layout.other_microbatches);
+  row.set_step_seconds(step.seconds());
+  row.set_samples_per_second(step.samples_per_second());
+  row.set_wire_bytes(static_cast<uint64_t>(StepWireBytes(plan)));
+  row.set_machine_wire_bytes(static_cast<uint64_t>(MachineWireBytes(plan)));
+  row.set_memory_bytes(static_cast<uint64_t>(LargestMemoryBytes(plan)));
+  row.set_fits(static_cast<double>(row.memory_bytes()) <= options.memory_bytes);
+  row.set_limit(row.fits() ? LimitOf(plan) : "memory");
+  row.set_epoch_seconds(steps * step.seconds());
+  if (options.prices) row.set_epoch_cost(CostOf(row, steps, *options.prices));
+  return row;
+}
 
 // Orders by whether it fits, then by price or time, then by bytes.
 bool IsBetter(const LayoutEstimate& a, const LayoutEstimate& b) {
@@ -259,9 +252,13 @@ absl::StatusOr<Layouts> LayoutsFor(const Experiment& experiment, const LayoutOpt
   Layouts layouts;
   for (int replicas = 1; replicas <= options.machines; ++replicas) {
     if (options.machines % replicas != 0) continue;
-    RETURN_IF_ERROR(AddLayout(experiment, static_cast<uint32_t>(replicas),
-                              static_cast<uint32_t>(options.machines / replicas), codecs, options,
-                              &layouts));
+    Layout shape;
+    shape.replicas = static_cast<uint32_t>(replicas);
+    shape.stages = static_cast<uint32_t>(options.machines / replicas);
+    RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, &layouts));
+    if (replicas == 1) continue;
+    shape.every = kLocalSteps;
+    RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, &layouts));
   }
   if (!layouts.all.empty()) return layouts;
   return absl::InvalidArgumentError(
@@ -272,24 +269,25 @@ absl::StatusOr<std::vector<LayoutEstimate>> RankedLayouts(const std::vector<Layo
                                                           const LayoutOptions& options,
                                                           const PlanAssumptions& assumptions,
                                                           const Speeds& speeds) {
-  using Key = std::tuple<uint32_t, uint32_t, std::string, int>;
+  using Key = std::tuple<uint32_t, uint32_t, std::string, uint32_t>;
   std::map<Key, LayoutEstimate> best;  // of all numbers of microbatches
+  std::optional<LayoutEstimate> own;
   PlanAssumptions assumed = assumptions;
   assumed.carriers = 0;
   for (const Layout& layout : layouts) {
     ASSIGN_OR_RETURN(const Plan plan, MakePlan(layout.experiment, assumed, speeds));
-    ASSIGN_OR_RETURN(const uint64_t steps, TrainingSteps(layout.experiment));
-    for (const int every : {1, kLocalSteps}) {
-      if (every > 1 && layout.replicas == 1) continue;
-      const LayoutEstimate row =
-          Estimate(layout, plan, every, steps / layout.experiment.epochs()).Of(options);
-      const Key key{layout.replicas, layout.stages, layout.codec, every};
-      const auto [place, is_new] = best.emplace(key, row);
-      if (!is_new && IsBetter(row, place->second)) place->second = row;
-    }
+    ASSIGN_OR_RETURN(const LayoutEstimate row, EstimateOf(layout, plan, options));
+    const Key key{layout.replicas, layout.stages, layout.codec, layout.every};
+    const auto [place, is_new] = best.emplace(key, row);
+    if (!is_new && IsBetter(row, place->second)) place->second = row;
+    if (row.own()) own = row;
   }
   std::vector<LayoutEstimate> ranked;
-  for (auto& [key, row] : best) ranked.push_back(std::move(row));
+  for (auto& [key, row] : best) {
+    if (row.own()) own.reset();
+    ranked.push_back(std::move(row));
+  }
+  if (own) ranked.push_back(*std::move(own));  // another number of microbatches is faster
   std::stable_sort(ranked.begin(), ranked.end(), IsBetter);
   return ranked;
 }

@@ -15,8 +15,8 @@
 
 namespace thinwire {
 
-// Steps between exchanges in the rows of local training.
-inline constexpr int kLocalSteps = 64;
+// Steps between exchanges of replicas that train locally, unless the experiment says how many.
+inline constexpr uint32_t kLocalSteps = 64;
 
 // What machines cost.
 struct Prices {
@@ -30,8 +30,8 @@ struct LayoutOptions {
   // the experiment's own and two usual codecs are always tried.
   std::vector<std::string> codecs;
   std::string parameters;  // JSON parameters of the codecs
-  // Of each replica; empty: the experiment's number, half of it, twice it, and the number with
-  // which a batch has as many as the experiment's. The fastest counts.
+  // Numbers of microbatches of a replica, of which the fastest counts; empty: the experiment's,
+  // half of it, twice it, and the one with which a batch has as many as the experiment's.
   std::vector<int64_t> microbatches;
   double memory_bytes = 0;       // of a machine
   std::optional<Prices> prices;  // unset: layouts are ranked by time
@@ -40,7 +40,8 @@ struct LayoutOptions {
 // An experiment on as many machines as it has replicas and stages.
 struct Layout {
   uint32_t replicas = 1, stages = 1;
-  std::string codec;  // as the user wrote it; "none", "the file's"
+  uint32_t every = 0;  // 0: replicas exchange every step; otherwise they train locally
+  std::string codec;   // as the user wrote it; "none", "the file's"
   Experiment experiment;
   bool is_own = false;              // True for the user's experiment unchanged.
   bool other_microbatches = false;  // True if a batch has another number than the user's.
@@ -52,15 +53,16 @@ struct Layouts {
 };
 
 // Returns the layouts of the resolved `experiment` whose replicas and stages make
-// `options.machines`, each with every codec and number of microbatches. Cuts stay where they are
+// `options.machines`, each with every codec and number of microbatches, and where there are several
+// replicas, with an exchange every step and with local steps. Cuts stay where they are
 // if there are enough, and nobody left them to the program; otherwise they are balanced.
 // InvalidArgument names the flag and the value: of a codec that is none, of microbatches that no
 // batch has, of prices and memory below 0, and of machines for which there is no layout.
 absl::StatusOr<Layouts> LayoutsFor(const Experiment& experiment, const LayoutOptions& options);
 
-// Ranks `layouts` at the first link rate of `assumptions`. Those that do not fit into a machine's
-// memory come last. A layout of several replicas stands twice, with an exchange every step and
-// every kLocalSteps.
+// Ranks `layouts` at the first link rate of `assumptions`, each with the best of its numbers of
+// microbatches; the experiment itself stands by itself where another number is better. Those that
+// do not fit into a machine's memory come last.
 absl::StatusOr<std::vector<LayoutEstimate>> RankedLayouts(const std::vector<Layout>& layouts,
                                                           const LayoutOptions& options,
                                                           const PlanAssumptions& assumptions,

@@ -9,15 +9,16 @@
 namespace thinwire {
 namespace {
 
+// With prices a layout has what an epoch costs in place of its samples a second.
 std::string RowOf(const LayoutEstimate& row, bool has_prices) {
   const std::string every = row.has_every() ? absl::StrCat(row.every()) : "-";
-  const std::string cost = has_prices ? absl::StrFormat("%9.3f ", row.epoch_cost()) : "";
+  const std::string worth = has_prices ? absl::StrFormat("%9.4g", row.epoch_cost())
+                                       : absl::StrFormat("%9.0f", row.samples_per_second());
   return Wrapped(
-      absl::StrFormat("%c%3d x%3d %s%8.1f %9.0f %8.2f %7.1f %4d%c %5s %-8s ", row.own() ? '>' : ' ',
-                      row.replicas(), row.stages(), cost, 1e3 * row.step_seconds(),
-                      row.samples_per_second(), row.machine_wire_bytes() / 1e6,
-                      row.memory_bytes() / 1e6, row.microbatches(),
-                      row.learns_otherwise() ? '*' : ' ', every, row.limit()),
+      absl::StrFormat("%c%-6s %8.1f %s %7.2f %7.1f %3d%c %5s %-8s ", row.own() ? '>' : ' ',
+                      absl::StrCat(row.replicas(), " x ", row.stages()), 1e3 * row.step_seconds(),
+                      worth, row.machine_wire_bytes() / 1e6, row.memory_bytes() / 1e6,
+                      row.microbatches(), row.learns_otherwise() ? '*' : ' ', every, row.limit()),
       row.codec());
 }
 
@@ -26,8 +27,8 @@ std::string Notes(const std::vector<LayoutEstimate>& estimates, const LayoutOpti
   std::string note = absl::StrCat(
       options.prices ? "Cheapest first; epoch: what one costs. " : "Fastest first. ",
       "Layout: replicas x stages. Wire: what the machine that sends most sends in a step, likely. "
-      "Memory: of the machine that needs most. Parts: microbatches of a replica, the fastest of "
-      "those tried. Every: steps from one exchange of the replicas to the next. Limit: what takes "
+      "Memory: of the machine that needs most. Part: microbatches of a replica, the best of those "
+      "tried. Every: steps from one exchange of the replicas to the next. Limit: what takes "
       "most of a step.");
   if (any([](const LayoutEstimate& row) { return row.own(); })) {
     note += " > is the experiment as it stands.";
@@ -56,9 +57,9 @@ std::string FormatLayouts(const std::vector<LayoutEstimate>& estimates,
                           const LayoutOptions& options, const std::vector<std::string>& left_out,
                           const Plan& plan) {
   const bool has_prices = options.prices.has_value();
-  std::string text = absl::StrFormat("%8s %s%8s %9s %8s %7s %5s %5s %-8s %s\n", "layout",
-                                     has_prices ? "    epoch " : "", "step ms", "samples/s",
-                                     "wire MB", "mem. MB", "parts", "every", "limit", "codec");
+  std::string text = absl::StrFormat(" %-6s %8s %9s %7s %7s %4s %5s %-8s %s\n", "layout", "step ms",
+                                     has_prices ? "epoch" : "samples/s", "wire MB", "mem. MB",
+                                     "part", "every", "limit", "codec");
   for (const LayoutEstimate& row : estimates) text += RowOf(row, has_prices);
   text += Notes(estimates, options) + FormatAssumptions(plan);
   for (const std::string& line : left_out) text += Wrapped("", line);

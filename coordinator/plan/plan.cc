@@ -29,8 +29,10 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
   });
 }
 
-int64_t BytesOf(const SentByMachine& sent, double exchanges) {
-  return sent.at_cuts + static_cast<int64_t>(exchanges * static_cast<double>(sent.in_exchange));
+// Returns the bytes of a step.
+int64_t BytesOf(const SentByMachine& sent, const PlannedExchange& exchange) {
+  return sent.at_cuts +
+         static_cast<int64_t>(exchange.per_step * static_cast<double>(sent.in_exchange));
 }
 
 // Within these bounds all sums of a simulation are finite numbers.
@@ -109,6 +111,10 @@ class Planner {
                                                      planned.replicas, ", the replicas"));
     }
     planned.carriers = carriers == 0 ? planned.replicas : carriers;
+    planned.every = replicas_.every;
+    ASSIGN_OR_RETURN(const uint64_t all_steps, TrainingSteps(all_));
+    const auto steps = static_cast<double>(all_steps / all_.epochs());
+    planned.per_step = std::ceil(steps / static_cast<double>(planned.every)) / steps;
     ASSIGN_OR_RETURN(const ExchangeCosts costs,
                      CostsOfExchange(all_, planned.carriers, speeds_, /*exactly=*/false));
     ASSIGN_OR_RETURN(const ExchangeCosts exact,
@@ -137,10 +143,22 @@ class Planner {
   // Returns what a machine keeps of an exchange: the sum of gradients and, with feedback, for each
   // replica that it carries its rows and the two tensors of its encoders.
   int64_t ExchangeMemoryBytes(int64_t parameters) const {
-    if (plan_.exchange.replicas == 1) return 0;
+    if (replicas_.count == 1 && !replicas_.trains_locally()) return 0;
     const bool remembers = replicas_.contributions.feedback.kind != FeedbackKind::kNone;
-    return static_cast<int64_t>(sizeof(float)) * parameters *
-           (1 + (remembers ? 3 * plan_.exchange.carried() : 0));
+    const int copies = 1 + (remembers ? 3 * plan_.exchange.carried() : 0) + LocalCopies();
+    return static_cast<int64_t>(sizeof(float)) * parameters * copies;
+  }
+
+  // Returns how many copies of its parameters a machine keeps for local steps: the shared values,
+  // the outer momentum, and for each replica its own and, if there are several, what the optimizer
+  // remembers.
+  int LocalCopies() const {
+    if (!replicas_.trains_locally()) return 0;
+    const int carried = plan_.exchange.carried();
+    const int remembered = carried == 1 ? 0
+                                        : std::max(OptimizerBuffers(optimizer_, /*hidden=*/false),
+                                                   OptimizerBuffers(optimizer_, /*hidden=*/true));
+    return 1 + (replicas_.outer.momentum > 0 ? 1 : 0) + carried * (1 + remembered);
   }
 
   // Adds what each machine sends.
@@ -152,7 +170,7 @@ class Planner {
       of_replica[boundary.downstream_stage] += boundary.gradients.likely_wire_bytes;
     }
     for (int carrier = 0; carrier < plan_.exchange.carriers; ++carrier) {
-      const int replicas = exchange_.FirstOf(carrier + 1) - exchange_.FirstOf(carrier);
+      const auto replicas = static_cast<int64_t>(exchange_.CarriedBy(carrier).size());
       for (int stage = 0; stage < num_stages(); ++stage) {
         SentByMachine& sent = plan_.sent.emplace_back();
         sent.at_cuts = replicas * of_replica[stage];
@@ -350,19 +368,19 @@ absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumption
   return Planner(experiment, replica, assumptions, speeds).Make();
 }
 
-int64_t StepWireBytes(const Plan& plan, double exchanges) {
+int64_t StepWireBytes(const Plan& plan) {
   int64_t bytes = 0;
-  for (const SentByMachine& sent : plan.sent) bytes += BytesOf(sent, exchanges);
+  for (const SentByMachine& sent : plan.sent) bytes += BytesOf(sent, plan.exchange);
   return bytes;
 }
 
-int64_t MachineWireBytes(const Plan& plan, double exchanges) {
+int64_t MachineWireBytes(const Plan& plan) {
   int64_t most = 0;
-  for (const SentByMachine& sent : plan.sent) most = std::max(most, BytesOf(sent, exchanges));
+  for (const SentByMachine& sent : plan.sent) {
+    most = std::max(most, BytesOf(sent, plan.exchange));
+  }
   return most;
 }
-
-int64_t StepWireBytes(const Plan& plan) { return StepWireBytes(plan, 1.0 / plan.exchange.every); }
 
 int64_t LargestMemoryBytes(const Plan& plan) {
   int64_t most = 0;

@@ -93,8 +93,9 @@ struct PlannedExchange {
   int replicas = 1;  // 1: nothing
   int carriers = 1;  // machines of each stage
   ReplicaExchange way = ReplicaExchange::kReduce;
-  int every = 1;  // steps from one exchange to the next
-  // Of one exchange, all machines together.
+  int64_t every = 1;    // steps from one exchange to the next
+  double per_step = 1;  // exchanges, of which an epoch's end has one too
+  // In one exchange, all machines together.
   PlannedDirection contributions, average;
 
   // Returns the most replicas that one machine carries.
@@ -145,12 +146,10 @@ absl::StatusOr<Experiment> ReplicaOf(const Experiment& experiment);
 absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions,
                               const Speeds& speeds);
 
-// Return the bytes that a step probably sends between processes: all of them, and the machine that
-// sends most. Each has its share of an exchange of which there are `exchanges` per step.
-int64_t StepWireBytes(const Plan& plan, double exchanges);
-int64_t MachineWireBytes(const Plan& plan, double exchanges);
-// Returns the same of all for the experiment's exchanges.
+// Return the bytes that a step probably sends between processes, with its share of an exchange: all
+// of them, and those of the machine that sends most.
 int64_t StepWireBytes(const Plan& plan);
+int64_t MachineWireBytes(const Plan& plan);
 // Returns the memory of the stage that needs most, with the state of its feedback.
 int64_t LargestMemoryBytes(const Plan& plan);
 

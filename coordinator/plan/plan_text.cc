@@ -126,17 +126,17 @@ std::string ExchangeTable(const Plan& plan) {
   }
   absl::StrAppend(
       &text, DescriptionLines(codecs),
-      Wrapped("", absl::StrFormat(
-                      "Of %s, all machines together; likely bytes. Replicas: %d, on %d machine%s a "
-                      "stage (--carriers), exchange %s. Cuts included, the machine that sends most "
-                      "sends %.2f MB a step, and all together %.2f MB. Bytes at cuts, above, are "
-                      "of one replica.",
-                      exchange.every == 1
-                          ? "a step"
-                          : absl::StrCat("an exchange, every ", exchange.every, " steps"),
-                      exchange.replicas, exchange.carriers, exchange.carriers == 1 ? "" : "s",
-                      Name(exchange.way), MachineWireBytes(plan, 1.0 / exchange.every) / 1e6,
-                      StepWireBytes(plan) / 1e6)));
+      Wrapped(
+          "",
+          absl::StrFormat(
+              "Of %s, all machines together; likely bytes. Replicas: %d, on %d machine%s a "
+              "stage (--carriers), exchange %s. Cuts included, the machine that sends most "
+              "sends %.2f MB a step, and all together %.2f MB. Bytes at cuts, above, are "
+              "of one replica.",
+              exchange.every == 1 ? "a step"
+                                  : absl::StrCat("an exchange, every ", exchange.every, " steps"),
+              exchange.replicas, exchange.carriers, exchange.carriers == 1 ? "" : "s",
+              Name(exchange.way), MachineWireBytes(plan) / 1e6, StepWireBytes(plan) / 1e6)));
   return text;
 }
 

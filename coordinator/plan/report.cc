@@ -51,7 +51,7 @@ void FillExchange(const Plan& plan, ExchangeNeed* need) {
   if (exchange.way == ReplicaExchange::kReduce) {
     FillDirection(exchange.average, need->mutable_average());
   }
-  need->set_machine_wire_bytes(static_cast<uint64_t>(MachineWireBytes(plan, 1.0 / exchange.every)));
+  need->set_machine_wire_bytes(static_cast<uint64_t>(MachineWireBytes(plan)));
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ Simulation PassesOf(const PlannedStep& step) {
   simulation.cores = plan.assumptions.cores;
   simulation.link.nic = plan.assumptions.nic;
   simulation.slices = step.slices;
-  simulation.exchange.replicas = plan.exchange.replicas;
-  simulation.exchange.carriers = plan.exchange.carriers;
+  simulation.exchange.carrier_of = step.exchange.carrier_of;
   const Placement& placement = step.partition.placement;
   simulation.chunks_per_stage = placement.chunks_per_stage();
   for (size_t i = 0; i < placement.chunks.size(); ++i) {
@@ -94,11 +93,11 @@ absl::StatusOr<StepTimes::SharedStep> StepTimes::SharedStepAt(double bits_per_se
                                                               const Exchange& exchange) const {
   ASSIGN_OR_RETURN(const Makespan with, StepAt(bits_per_second, coded_of, exchange));
   SharedStep step{with.seconds, with.bubble_ratio, 0, 0};
-  if (exchange.replicas == 1) return step;
+  if (exchange.replicas() == 1) return step;
   ASSIGN_OR_RETURN(const Makespan without, StepAt(bits_per_second, coded_of, passes_.exchange));
   step.exchange_seconds = ExchangeSeconds(with);
   step.exposed_seconds = std::max(0.0, with.seconds - without.seconds);
-  step.seconds = without.seconds + step.exposed_seconds / step_.plan.exchange.every;
+  step.seconds = without.seconds + step_.plan.exchange.per_step * step.exposed_seconds;
   step.bubble_ratio = 1 - (1 - without.bubble_ratio) * without.seconds / step.seconds;
   return step;
 }

@@ -202,7 +202,7 @@ absl::Status ReplicaAverager::StartStep(const ExchangeStep& step) {
 absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
   Digest digest;
   std::vector<uint8_t> bytes;
-  for (const Segment* segment : segments_) {
+  for (Segment* const segment : segments_) {
     for (const Parameter& parameter : segment->parameters()) {
       const Tensor& value = parameter.value;
       bytes.resize(value.bytes());

@@ -36,6 +36,7 @@ class FakeSegment : public Segment {
   absl::Status BackwardWeights(Saved*) override { return absl::OkStatus(); }
   absl::Span<Parameter> parameters() override { return absl::MakeSpan(parameters_); }
   absl::Status ParametersChanged() override { return absl::OkStatus(); }
+  absl::Status ParametersUpdated() override { return absl::OkStatus(); }
   absl::Status ClearGradients() override { return absl::OkStatus(); }
 
  private:
