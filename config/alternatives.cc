@@ -99,11 +99,18 @@ Choice Models() {
 }
 
 Choice Replicas() {
-  Choice choice{
-      "sync", Name(ReplicasSpec().sync), {"count", "exchange", "contributions", "average"}, {}};
+  Choice choice{"sync",
+                Name(ReplicasSpec().sync),
+                {"count", "exchange", "contributions", "average", "digest_every"},
+                {}};
   choice.alternatives.push_back({Name(ReplicaSync::kStep), {}, {}});
-  choice.alternatives.push_back(
-      {Name(ReplicaSync::kLocal), {{"every", ""}, {"outer", ""}}, {"every"}});
+  choice.alternatives.push_back({Name(ReplicaSync::kLocal),
+                                 {{"every", ""},
+                                  {"outer", ""},
+                                  {"fragments", "1", true},
+                                  {"overlap", "0", true},
+                                  {"mix", ""}},
+                                 {"every"}});
   return choice;
 }
 

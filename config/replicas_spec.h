@@ -71,8 +71,11 @@ struct ReplicasSpec {
   DirectionSpec contributions;  // what becomes of a replica's gradient on its way
   DirectionSpec average;        // kReduce: likewise of the sum
   ReplicaSync sync = ReplicaSync::kStep;
-  int64_t every = 1;  // kLocal: steps between two exchanges
-  OuterSpec outer;    // kLocal
+  int64_t every = 1;    // kLocal: steps between two exchanges
+  OuterSpec outer;      // this and what follows: kLocal
+  int fragments = 1;    // of the parameters, which are exchanged in turn
+  int64_t overlap = 0;  // steps between an exchange and the use of its result
+  double mix = 0;       // share of a replica's own values then
   // Digests of the parameters are compared every n-th step, or with kLocal at every exchange; 0:
   // never.
   int64_t digest_every = 100;

@@ -59,6 +59,9 @@ TEST(ReplicasConfigTest, LocalStepsHaveAnOuterOptimizer) {
   EXPECT_EQ(spec.outer.kind, OuterKind::kNesterov);
   EXPECT_EQ(spec.outer.lr, 0.7);
   EXPECT_EQ(spec.outer.momentum, 0.9);
+  EXPECT_EQ(spec.fragments, 1);
+  EXPECT_EQ(spec.mix, 0);
+  EXPECT_EQ(With({"replicas={sync: local, every: 16, overlap: 2}"}).replicas().mix(), 0.5);
   // Another choice starts from its own defaults, in a resolved file, too.
   const std::string file = ToYaml(e);
   const auto sgd = ParseExperiment(file, "test", {"replicas.outer.name=sgd"});
@@ -91,7 +94,20 @@ TEST(ReplicasConfigTest, RefusalsOfLocalStepsNameFieldValueAndWhatIsWanted) {
               HasSubstr("replicas.outer.momentum: -0.1, want at least 0 and less than 1"));
   EXPECT_THAT(local("replicas.average={codec: uniform, feedback: ef}"),
               HasSubstr("replicas.average.feedback: ef, want none"));
-  EXPECT_THAT(local("replicas.batches=4"), HasSubstr("replicas.batches"));
+  EXPECT_THAT(local("replicas.fragments=5"),
+              HasSubstr("replicas.fragments: 5, want 1 to 4, which is replicas.every"));
+  EXPECT_THAT(local("replicas.overlap=4"), HasSubstr("replicas.overlap: 4, want less than 4"));
+  EXPECT_THAT(local("replicas={fragments: 2, overlap: 2}"),
+              HasSubstr("replicas.overlap: 2, want less than 2, which is replicas.every by"));
+  EXPECT_THAT(local("replicas.mix=0.5"),
+              HasSubstr("replicas.mix: 0.5, want none without replicas.overlap"));
+  EXPECT_THAT(ErrorWith({"replicas={sync: local, every: 4, overlap: 1}",
+                         "compression.bottleneck={kind: learned_subspace, width: 3}",
+                         "model={name: gpt2, width: 16, heads: 2, layers: 2}",
+                         "data={name: shakespeare, context: 16}", "pipeline.cuts=[h.0]"}),
+              HasSubstr("replicas.overlap: 1, want 0: a mixture of bases"));
+  EXPECT_THAT(local("replicas={overlap: 1, mix: 1}"),
+              HasSubstr("replicas.mix: 1, want at least 0 and less than 1"));
 }
 
 TEST(ReplicasConfigTest, WithoutASectionThereIsOneReplica) {

@@ -333,6 +333,9 @@ absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment) {
     spec.sync = ReplicaSync::kLocal;
     spec.every = replicas.every();
     ASSIGN_OR_RETURN(spec.outer, OuterFrom(replicas.outer()));
+    spec.fragments = static_cast<int>(replicas.fragments());
+    spec.overlap = replicas.overlap();
+    spec.mix = replicas.mix();
   }
   ASSIGN_OR_RETURN(spec.contributions, DirectionFrom(replicas.contributions(), /*gradient=*/true));
   if (replicas.exchange() == Name(ReplicaExchange::kGather)) {

@@ -87,14 +87,46 @@ absl::Status ResolveContributions(const Experiment& e, DirectionConfig* contribu
                                                  ", want none: rows are kept in memory"));
 }
 
+// Fills in and checks how the exchange of a round is divided and when its results are taken.
+absl::Status ResolveRound(ReplicasConfig* replicas) {
+  const uint32_t every = replicas->every(), fragments = replicas->fragments();
+  RETURN_IF_ERROR(CheckValue(every >= 1, "replicas.every", every, "a number of steps, at least 1"));
+  RETURN_IF_ERROR(CheckValue(fragments >= 1 && fragments <= every, "replicas.fragments", fragments,
+                             absl::StrCat("1 to ", every, ", which is replicas.every")));
+  const uint32_t turn = every / fragments;  // an exchange ends before the next one begins
+  RETURN_IF_ERROR(CheckValue(
+      replicas->overlap() < turn, "replicas.overlap", replicas->overlap(),
+      absl::StrCat("less than ", turn, ", which is replicas.every by replicas.fragments")));
+  if (replicas->overlap() == 0) {
+    return CheckValue(!replicas->has_mix(), "replicas.mix", replicas->mix(),
+                      "none without replicas.overlap");
+  }
+  if (!replicas->has_mix()) replicas->set_mix(0.5);
+  return CheckValue(replicas->mix() >= 0 && replicas->mix() < 1, "replicas.mix", replicas->mix(),
+                    "at least 0 and less than 1");
+}
+
 // Fills in and checks when replicas exchange and what becomes of it.
 absl::Status ResolveSync(ReplicasConfig* replicas) {
   RETURN_IF_ERROR(ResolveChoice("replicas", replicas));
   if (replicas->sync() == Name(ReplicaSync::kStep)) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckValue(replicas->every() >= 1, "replicas.every", replicas->every(),
-                             "a number of steps, at least 1"));
+  RETURN_IF_ERROR(ResolveRound(replicas));
   RETURN_IF_ERROR(ResolveChoice("replicas.outer", replicas->mutable_outer()));
   return OuterFrom(replicas->outer()).status();
+}
+
+// Checks that what replicas have may be mixed with what they share.
+absl::Status CheckMix(const ReplicasConfig& replicas, const Model& model) {
+  if (replicas.overlap() == 0) return absl::OkStatus();
+  for (const BlockSpec& block : model.blocks) {
+    for (const ParameterSpec& parameter : Parameters(block)) {
+      if (!parameter.orthonormal || !parameter.trainable) continue;
+      return absl::InvalidArgumentError(absl::StrCat("replicas.overlap: ", replicas.overlap(),
+                                                     ", want 0: a mixture of bases, as ",
+                                                     parameter.name, " is, would be no basis"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Checks that a codec can carry each piece of the model.
@@ -200,6 +232,7 @@ absl::Status ResolveReplicas(Experiment* e) {
       RETURN_IF_ERROR(CheckKeysOfCuts(*e, cut.name, gradient));
     }
   }
+  RETURN_IF_ERROR(CheckMix(*replicas, partition.model));
   RETURN_IF_ERROR(CheckPieces(kContributions, replicas->contributions(), partition.model));
   return gathers ? absl::OkStatus() : CheckPieces(kAverage, replicas->average(), partition.model);
 }

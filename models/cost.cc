@@ -10,39 +10,6 @@ namespace {
 constexpr Named<Recompute> kRecomputeNames[] = {{Recompute::kNone, "none"},
                                                 {Recompute::kBlocks, "blocks"}};
 
-bool KeepsInput(const LayerSpec& layer) {
-  const auto first_keeps = [](const std::vector<LayerSpec>& layers) {
-    return !layers.empty() && KeepsInput(layers.front());
-  };
-  switch (layer.kind) {
-    case LayerKind::kConv2d:
-    case LayerKind::kBatchNorm:
-    case LayerKind::kMaxPool:
-    case LayerKind::kLinear:
-    case LayerKind::kLayerNorm:
-    case LayerKind::kMaxout:
-    case LayerKind::kRmsNorm:
-    case LayerKind::kGelu:
-    case LayerKind::kSwiglu:
-    case LayerKind::kAttention:
-    case LayerKind::kEmbedding:
-    case LayerKind::kProject:
-    case LayerKind::kExpand:
-      return true;
-    case LayerKind::kResidual:
-      return first_keeps(layer.body) || first_keeps(layer.shortcut);
-    case LayerKind::kReLU:
-    case LayerKind::kGlobalAvgPool:
-    case LayerKind::kFlatten:
-    case LayerKind::kResize:
-    case LayerKind::kPositionEmbedding:
-    case LayerKind::kDropout:
-    case LayerKind::kAnchor:
-      break;
-  }
-  return false;
-}
-
 // Returns the attention's normalisers: one for each head and position.
 int64_t NormaliserElements(const LayerSpec& layer) {
   return layer.kind == LayerKind::kAttention ? layer.heads * layer.in[1] : 0;

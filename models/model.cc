@@ -1,6 +1,7 @@
 #include "models/model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/enum_names.h"
@@ -10,29 +11,50 @@ namespace {
 
 using Init = ParameterSpec::Init;
 
-constexpr Named<LayerKind> kLayerNames[] = {{LayerKind::kConv2d, "conv"},
-                                            {LayerKind::kBatchNorm, "batch_norm"},
-                                            {LayerKind::kLayerNorm, "layer_norm"},
-                                            {LayerKind::kReLU, "relu"},
-                                            {LayerKind::kMaxPool, "max_pool"},
-                                            {LayerKind::kMaxout, "maxout"},
-                                            {LayerKind::kResize, "resize"},
-                                            {LayerKind::kGlobalAvgPool, "global_avg_pool"},
-                                            {LayerKind::kFlatten, "flatten"},
-                                            {LayerKind::kLinear, "linear"},
-                                            {LayerKind::kResidual, "residual"},
-                                            {LayerKind::kEmbedding, "embedding"},
-                                            {LayerKind::kPositionEmbedding, "position_embedding"},
-                                            {LayerKind::kRmsNorm, "rms_norm"},
-                                            {LayerKind::kGelu, "gelu"},
-                                            {LayerKind::kSwiglu, "swiglu"},
-                                            {LayerKind::kAttention, "attention"},
-                                            {LayerKind::kDropout, "dropout"}};
+// Properties of a kind of layer.
+struct KindRow {
+  LayerKind value;
+  const char* name;         // Name of this kind
+  bool has_name = false;    // HasName of this kind
+  bool keeps_input = true;  // KeepsInput of a layer of this kind without a body and a shortcut
+};
+
+constexpr KindRow kKinds[] = {{LayerKind::kConv2d, "conv", true},
+                              {LayerKind::kBatchNorm, "batch_norm", true},
+                              {LayerKind::kLayerNorm, "layer_norm", true},
+                              {LayerKind::kReLU, "relu", false, false},
+                              {LayerKind::kMaxPool, "max_pool"},
+                              {LayerKind::kMaxout, "maxout"},
+                              {LayerKind::kResize, "resize", false, false},
+                              {LayerKind::kGlobalAvgPool, "global_avg_pool", false, false},
+                              {LayerKind::kFlatten, "flatten", false, false},
+                              {LayerKind::kLinear, "linear", true},
+                              {LayerKind::kResidual, "residual", false, false},
+                              {LayerKind::kEmbedding, "embedding", true},
+                              {LayerKind::kPositionEmbedding, "position_embedding", true, false},
+                              {LayerKind::kRmsNorm, "rms_norm", true},
+                              {LayerKind::kGelu, "gelu"},
+                              {LayerKind::kSwiglu, "swiglu"},
+                              {LayerKind::kAttention, "attention", true},
+                              {LayerKind::kDropout, "dropout", true, false}};
 
 // Layers that experiment files cannot have.
-constexpr Named<LayerKind> kInternalNames[] = {{LayerKind::kProject, "project"},
-                                               {LayerKind::kExpand, "expand"},
-                                               {LayerKind::kAnchor, "anchor"}};
+constexpr KindRow kInternalKinds[] = {{LayerKind::kProject, "project", true},
+                                      {LayerKind::kExpand, "expand", true},
+                                      {LayerKind::kAnchor, "anchor", true, false}};
+
+static_assert(std::size(kKinds) + std::size(kInternalKinds) ==
+                  static_cast<size_t>(LayerKind::kAnchor) + 1,
+              "each kind has a row");
+
+const KindRow& RowOf(LayerKind kind) {
+  const auto is_row = [kind](const KindRow& row) { return row.value == kind; };
+  const auto* const internal =
+      std::find_if(std::begin(kInternalKinds), std::end(kInternalKinds), is_row);
+  return internal != std::end(kInternalKinds)
+             ? *internal
+             : *std::find_if(std::begin(kKinds), std::end(kKinds), is_row);
+}
 
 constexpr Named<GeluForm> kGeluNames[] = {{GeluForm::kTanh, "tanh"}, {GeluForm::kExact, "exact"}};
 
@@ -179,17 +201,13 @@ int64_t LayersOfAll(const std::vector<LayerSpec>& layers) {
 
 }  // namespace
 
-const char* Name(LayerKind kind) {
-  const bool is_internal =
-      kind == LayerKind::kProject || kind == LayerKind::kExpand || kind == LayerKind::kAnchor;
-  return is_internal ? NameIn(kInternalNames, kind) : NameIn(kLayerNames, kind);
-}
+const char* Name(LayerKind kind) { return RowOf(kind).name; }
 
 absl::Status FromName(const std::string& name, LayerKind* to) {
-  return FindName("layer", name, kLayerNames, to);
+  return FindName("layer", name, kKinds, to);
 }
 
-std::vector<LayerKind> AllLayerKinds() { return ValuesIn(kLayerNames); }
+std::vector<LayerKind> AllLayerKinds() { return ValuesIn(kKinds); }
 
 const char* Name(GeluForm form) { return NameIn(kGeluNames, form); }
 
@@ -210,33 +228,13 @@ bool HasWaitingWeight(const LayerSpec& layer) {
   }
 }
 
-bool HasName(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kConv2d:
-    case LayerKind::kLinear:
-    case LayerKind::kBatchNorm:
-    case LayerKind::kLayerNorm:
-    case LayerKind::kRmsNorm:
-    case LayerKind::kEmbedding:
-    case LayerKind::kPositionEmbedding:
-    case LayerKind::kAttention:
-    case LayerKind::kDropout:
-    case LayerKind::kProject:
-    case LayerKind::kExpand:
-    case LayerKind::kAnchor:
-      return true;
-    case LayerKind::kReLU:
-    case LayerKind::kMaxPool:
-    case LayerKind::kGlobalAvgPool:
-    case LayerKind::kFlatten:
-    case LayerKind::kMaxout:
-    case LayerKind::kResize:
-    case LayerKind::kResidual:
-    case LayerKind::kGelu:
-    case LayerKind::kSwiglu:
-      break;
-  }
-  return false;
+bool HasName(LayerKind kind) { return RowOf(kind).has_name; }
+
+bool KeepsInput(const LayerSpec& layer) {
+  const auto first_keeps = [](const std::vector<LayerSpec>& layers) {
+    return !layers.empty() && KeepsInput(layers.front());
+  };
+  return RowOf(layer.kind).keeps_input || first_keeps(layer.body) || first_keeps(layer.shortcut);
 }
 
 bool IsRandom(const std::vector<LayerSpec>& layers) {

@@ -176,6 +176,10 @@ absl::Status FromName(const std::string& name, GeluForm* to);
 // Returns whether such a layer has a name, for its parameters or its random numbers.
 bool HasName(LayerKind kind);
 
+// Returns whether the layer keeps its input for the backward pass. A residual layer does if the
+// first layer of its body or of its shortcut does.
+bool KeepsInput(const LayerSpec& layer);
+
 // Returns whether training draws random numbers in one of these layers.
 bool IsRandom(const std::vector<LayerSpec>& layers);
 

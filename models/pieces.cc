@@ -54,6 +54,24 @@ std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters) {
   return pieces;
 }
 
+std::map<std::string, int> FragmentsOf(const std::vector<ParameterSpec>& parameters,
+                                       int fragments) {
+  std::map<std::string, int> fragment_of;
+  std::vector<int64_t> elements(static_cast<size_t>(fragments));
+  for (const ParameterSpec& parameter : parameters) {
+    const bool is_free = parameter.within.empty() && parameter.tied_to.empty();
+    if (!parameter.trainable || !IsCoded(parameter) || !is_free) continue;
+    const auto least = std::min_element(elements.begin(), elements.end());
+    *least += parameter.shape.elements();
+    fragment_of[parameter.name] = static_cast<int>(least - elements.begin());
+  }
+  for (const ParameterSpec& parameter : parameters) {
+    const auto original = fragment_of.find(parameter.tied_to);
+    if (original != fragment_of.end()) fragment_of[parameter.name] = original->second;
+  }
+  return fragment_of;
+}
+
 std::vector<int> OwnersOf(const std::vector<Piece>& pieces, int segment, int count) {
   std::vector<size_t> by_size(pieces.size());
   std::iota(by_size.begin(), by_size.end(), size_t{0});

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -51,5 +52,11 @@ std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters);
 // first, each to the replica that adds up the fewest elements so far. Segments begin with one
 // replica after the other.
 std::vector<int> OwnersOf(const std::vector<Piece>& pieces, int segment, int count);
+
+// Deals the parameters of a model that PiecesOf cuts to fragments, each to that which has the
+// fewest elements so far, and returns the fragment by name. All others are in fragment 0 and have
+// no entry, and so are those that a basis constrains. A copy of a tied weight is where its original
+// is.
+std::map<std::string, int> FragmentsOf(const std::vector<ParameterSpec>& parameters, int fragments);
 
 }  // namespace thinwire

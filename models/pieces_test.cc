@@ -37,6 +37,19 @@ TEST(PiecesTest, AMatrixIsCutAtRowsAndTheRestIsOneExactPiece) {
   EXPECT_EQ(pieces[5].shape, (Shape{1, 8192 + 63 * 65}));
 }
 
+TEST(FragmentsTest, LargeParametersAreDealtOutEvenlyAndCopiesFollow) {
+  ParameterSpec head = Of("head.weight", {100, 64}), inside = Of("inside.weight", {64, 64});
+  head.tied_to = "wte.weight";
+  inside.within = "basis";
+  const auto fragments =
+      FragmentsOf({Of("wte.weight", {100, 64}), Of("a.weight", {64, 64}), Of("b.weight", {64, 64}),
+                   inside, Of("small.weight", {3, 3}), head},
+                  /*fragments=*/2);
+  EXPECT_EQ(fragments,
+            (std::map<std::string, int>{
+                {"wte.weight", 0}, {"a.weight", 1}, {"b.weight", 1}, {"head.weight", 0}}));
+}
+
 TEST(PiecesTest, ARowThatIsLongerThanAPieceIsAPiece) {
   const std::vector<Piece> pieces = PiecesOf({Of("wide", {3, kPieceElements + 1})});
   ASSERT_EQ(pieces.size(), 3u);

@@ -184,10 +184,10 @@ struct EmbeddingBackward {
   int64_t first_position = 0;
 };
 
-// GELU (Hendrycks & Gimpel, 2016). kExact is x Phi(x), where Phi is the normal distribution's
-// cumulative distribution. kTanh replaces Phi(x) by 0.5 (1 + tanh(sqrt(2 / pi) (x + 0.044715
-// x^3))), as in GPT-2.
-enum class GeluKind : uint8_t { kTanh, kExact };
+// Functions of single elements. kExactGelu is x Phi(x), where Phi is the normal distribution's
+// cumulative distribution (GELU; Hendrycks & Gimpel, 2016). kTanhGelu replaces Phi(x) by 0.5 (1 +
+// tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as in GPT-2.
+enum class Pointwise : uint8_t { kTanhGelu, kExactGelu };
 
 // Inverted dropout (Srivastava et al., JMLR 2014). Element e of sample s is divided by 1 - rate if
 // DropoutMask (nn/dropout_mask.h) of (key, first_sample + s) keeps e; otherwise it becomes zero. So
@@ -408,9 +408,10 @@ class Ops {
   // These work elementwise, with equal shapes; outputs may be inputs.
   virtual Error Relu(const TensorView& x, const TensorView& y) = 0;
   virtual Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
-  virtual Error Gelu(GeluKind kind, const TensorView& x, const TensorView& y) = 0;
-  virtual Error GeluBackward(GeluKind kind, const TensorView& x, const TensorView& dy,
-                             const TensorView& dx) = 0;
+  // Compute y = f(x) and dx = f'(x) dy.
+  virtual Error Apply(Pointwise function, const TensorView& x, const TensorView& y) = 0;
+  virtual Error ApplyBackward(Pointwise function, const TensorView& x, const TensorView& dy,
+                              const TensorView& dx) = 0;
   // Returns InvalidArgument for a rate or a sample out of bounds.
   virtual Error Drop(const Dropout& arguments) = 0;
   virtual Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) = 0;

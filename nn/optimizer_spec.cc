@@ -103,6 +103,5 @@ absl::Status FromName(const std::string& name, DecayKind* to) {
 }
 
 std::vector<OptimizerKind> AllOptimizers() { return ValuesIn(kOptimizerNames); }
-std::vector<DecayKind> AllDecays() { return ValuesIn(kDecayNames); }
 
 }  // namespace thinwire

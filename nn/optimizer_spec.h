@@ -100,6 +100,5 @@ const char* Name(DecayKind kind);
 absl::Status FromName(const std::string& name, OptimizerKind* to);
 absl::Status FromName(const std::string& name, DecayKind* to);
 std::vector<OptimizerKind> AllOptimizers();
-std::vector<DecayKind> AllDecays();
 
 }  // namespace thinwire

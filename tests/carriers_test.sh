@@ -53,6 +53,8 @@ epochs: 2
 YAML
 sparse=(--set 'replicas={exchange: gather, contributions: {codec: topk, ratio: 0.05, feedback: ef21}}'
   --set 'compression.gradients={codec: low_rank, rank: 2, feedback: ef}')
+# Seven steps an epoch: step 4 has sent a fragment whose result is not yet taken.
+local=(--set 'replicas={sync: local, every: 4, fragments: 2, overlap: 1}' --set 'optimizer.clip_norm=0.5')
 
 # --- Whoever carries the replicas.
 run images images.yaml --set pipeline.stages=2
@@ -66,13 +68,19 @@ check 'a tied weight and a clipped gradient, too' same text text4
 run sparse images.yaml "${sparse[@]}" --set pipeline.stages=1
 run sparse2 images.yaml "${sparse[@]}" --set pipeline.stages=2 --carriers 2
 check 'and where all send to all' same sparse sparse2
+run local images.yaml "${local[@]}" --set pipeline.stages=1
+run local2 images.yaml "${local[@]}" --set pipeline.stages=2 --carriers 2
+check 'and where each trains by itself' same local local2
 check 'a summary says how many carried' contains images2/summary.json '"carriers": 2'
 
 # --- A run goes on with other carriers, with what its codecs remember.
-for way in images text sparse; do
+for way in images text sparse local; do
   set -- "$way.yaml"
   [[ $way == sparse ]] && set -- images.yaml "${sparse[@]}"
+  [[ $way == local ]] && set -- images.yaml "${local[@]}"
   run $way-half "$@" --set pipeline.stages=2 --carriers 4 --set epochs=1 --quiet
+  # Within a round each replica has parameters of its own.
+  [[ $way == local ]] && rm -r local-half/checkpoints/step-7
   "$thinwire" run --resume $way-half --set epochs=2 --set pipeline.stages=1 --carriers 2 >$way-half.log 2>&1
   check "thinwire run --resume $way-half --carriers 2" equals $? 0
   check "$way with four carriers, then two, is $way" same $way $way-half

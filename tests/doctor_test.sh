@@ -60,6 +60,19 @@ doctor --stages "$all"
 check 'without a certificate nothing is told' equals "$code" 1
 check '  and why' contains "$work/out" '^problem: stage 0 .*does it want a certificate'
 
+echo '== pipelines that carry replicas'
+doctor --carriers 2 --stage_server "$stage_server" --format json
+check 'two of two stages are well' equals "$code" 0
+check '  in all links that a run uses' holds '[(l["from_carrier"], l["from"], l["to_carrier"], l["to"]) for l in d["links"]] == [
+  (0, 0, 0, 1), (1, 0, 1, 1), (0, 0, 1, 0), (0, 1, 1, 1)]'
+check '  both ways' holds 'all(min(l["down_bits_per_second"], l["up_bits_per_second"]) > 1e7 for l in d["links"])'
+doctor --stages "${addresses[0]},${addresses[1]}" --carriers 2 --min_mbit 1e9 $(certificate coordinator)
+check 'a slow link between carriers is a problem' contains "$work/out" \
+  '^problem: link from stage 0 of carrier 0 to stage 0 of carrier 1: .* Mbit/s down, want at least'
+doctor --stages "$all" --carriers 2 $(certificate coordinator)
+check 'three servers are no two pipelines' equals "$code" 2
+check '  in words' contains "$work/err" '--stages: 3 addresses, want 2, .* for each of 2 carriers'
+
 echo '== one that is not there, and one that a run has'
 kill "${pids[2]}"
 wait "${pids[2]}" 2>/dev/null

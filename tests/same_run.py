@@ -32,7 +32,7 @@ def numbers(run):
         for d in ("activations", "gradients")]) for e in summary["epochs"]]
     sent = [(b["name"], d, b[d]["messages"], b[d]["wire_bytes"], b[d]["wire_bits_per_element"])
             for b in summary["boundaries"] for d in ("activations", "gradients")]
-    exchanged = [(d, r["messages"], r["wire_bytes"]) for d, r in summary.get("replicas", {}).items() if isinstance(r, dict)]
+    exchanged = [(d, r["messages"], r["wire_bytes"]) for d, r in (summary.get("replicas") or {}).items() if isinstance(r, dict)]
     return epochs, sent, exchanged
 
 

@@ -12,7 +12,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/median.h"
 #include "base/steady_time.h"
 #include "transport/link_testing.h"
 #include "wire/frame.h"
@@ -121,19 +121,14 @@ double SocketRate(Transport transport, int messages) {
   return Rate(SteadyTime::Now() - start, messages);
 }
 
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
 void Compare(const char* name, Transport transport, int messages) {
   std::vector<double> link, raw;
   for (int round = 0; round < kRounds; ++round) {
     raw.push_back(SocketRate(transport, messages));
     link.push_back(LinkRate(transport, messages));
   }
-  std::printf("| %-4s | %5.2f | %5.2f | %4.0f %% |\n", name, Median(raw), Median(link),
-              100 * Median(link) / Median(raw));
+  std::printf("| %-4s | %5.2f | %5.2f | %4.0f %% |\n", name, UpperMedian(raw), UpperMedian(link),
+              100 * UpperMedian(link) / UpperMedian(raw));
 }
 
 }  // namespace

@@ -210,5 +210,43 @@ TEST(FrameCheckerTest, RefusesAParameterThatTheCodecDoesNotHave) {
                 "codec.threshold is 0.5, want none: it has no say in topk(");
 }
 
+// Links among carriers take what replicas exchange, of any piece, and nothing else; cuts take none
+// of it.
+TEST(FrameCheckerTest, WhatReplicasExchangeHasLinksOfItsOwn) {
+  LinkOptions among = DownstreamOptions();
+  among.is_among_carriers = true;
+  among.receives = DIRECTION_GRADIENT;
+  const auto check = [](const LinkOptions& options, Phase phase, Direction direction) {
+    ParsedFrame frame = Frames(1000)[0];
+    frame.header.set_phase(phase);
+    frame.header.set_direction(direction);
+    frame.header.set_cut(65537);
+    return FrameChecker(options).Check(frame).status();
+  };
+  EXPECT_TRUE(check(among, PHASE_CONTRIBUTION, DIRECTION_GRADIENT).ok());
+  EXPECT_TRUE(check(among, PHASE_AVERAGE, DIRECTION_GRADIENT).ok());
+  EXPECT_THAT(std::string(check(among, PHASE_TRAIN, DIRECTION_GRADIENT).message()),
+              HasSubstr("layer3, from stage 3: phase is 1, want 9 to 10"));
+  EXPECT_THAT(std::string(check(among, PHASE_AVERAGE, DIRECTION_ACTIVATION).message()),
+              HasSubstr("direction is 1, want 2"));
+  ExpectInvalid(CheckFirst([](FrameHeader* header) { header->set_phase(PHASE_CONTRIBUTION); }),
+                "phase is 9, want 1 to 8");
+}
+
+TEST(FrameCheckerTest, AllChunksOfAContributionAreOfOnePiece) {
+  LinkOptions among = DownstreamOptions();
+  among.is_among_carriers = true;
+  among.receives = DIRECTION_GRADIENT;
+  std::vector<ParsedFrame> frames = Frames(9 << 20);
+  for (ParsedFrame& frame : frames) {
+    frame.header.set_phase(PHASE_CONTRIBUTION);
+    frame.header.set_direction(DIRECTION_GRADIENT);
+  }
+  FrameChecker checker(among);
+  EXPECT_TRUE(checker.Check(frames[0]).ok());
+  frames[1].header.set_cut(frames[0].header.cut() + 1);
+  EXPECT_THAT(std::string(checker.Check(frames[1]).status().message()), HasSubstr(", want 3"));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
+#include "base/median.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "compress/codec.h"
@@ -21,12 +22,6 @@
 
 namespace thinwire {
 namespace {
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Returns the header of a message in the middle of a training run.
 MessageHeader HeaderOf(const CodecSpec& codec, const Tensor& x) {
@@ -103,7 +98,7 @@ class Bench {
 
   const SampleTensor& sample() const { return sample_; }
   const std::vector<Trial>& trials() const { return trials_; }
-  double copy_seconds() const { return Median(copy_); }
+  double copy_seconds() const { return UpperMedian(copy_); }
 
  private:
   // Sets to 0 the entries that the received activation does not support: the receiver drops them
@@ -179,8 +174,8 @@ CodecMeasurement Summarise(const std::vector<const Bench*>& group, size_t index)
     elements += static_cast<double>(bench->sample().x.elements());
     wire += static_cast<double>(trial.wire_bytes);
     copy += bench->copy_seconds();
-    encode += Median(trial.encode);
-    decode += Median(trial.decode);
+    encode += UpperMedian(trial.encode);
+    decode += UpperMedian(trial.decode);
     sums.difference += trial.sums.difference;
     sums.x += trial.sums.x;
     sums.y += trial.sums.y;

@@ -1,5 +1,6 @@
 // `thinwire doctor`: whether stage servers and the links between them are fit for a run.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,27 +30,35 @@ struct DoctorFlags {
 constexpr char kDoctorExamples[] =
     R"(Asks each stage server what it is and has, measures the links between neighbours by messages of
 the data plane, and codecs on this machine, and says which codec would pay on which link and
-what is wrong (docs/doctor.md). Without --stages: of two that it starts here. Some seconds for
-each link; servers that a run has leased are left alone and named.
+what is wrong (docs/doctor.md). Of pipelines that carry replicas it also measures the links between
+the servers of each stage. Without --stages: of two that it starts here. Some seconds for each link;
+servers that a run has leased are left alone and named.
 
 Examples:
   thinwire doctor
   thinwire doctor --stages 'node{1..4}:4700' --min_mbit 50
   thinwire doctor --stages a:4700,b:4700 --format json
+  thinwire doctor --stages 'r{0..1}s{0..1}:4700'
+  thinwire doctor --stages 'stage-{0..3}:4700' --carriers 2
 Exit codes: 0 nothing is wrong, 1 problems, 2 wrong usage, 130 interrupted.
 )";
 
 constexpr int kLocalStages = 2;
 
-// Returns the addresses of --stages in order; none if there are none.
-absl::StatusOr<std::vector<std::string>> Addresses(const std::vector<std::string>& stages) {
-  ASSIGN_OR_RETURN(const StageAddresses named, StageAddresses::Parse(stages));
-  if (named.empty()) return std::vector<std::string>();
+// Expands --stages to one address per stage of each carrier, and fills in the number of carriers.
+absl::Status ExpandStages(SessionOptions* session) {
+  ASSIGN_OR_RETURN(const StageAddresses named, StageAddresses::Parse(session->stages));
+  if (named.empty()) return absl::OkStatus();
   if (!named.count()) {
     return absl::InvalidArgumentError(
         "an open range, want one that says how many stages there are");
   }
-  return named.For({1, *named.count()});
+  StageAddresses::Grid grid = named.grid().value_or(StageAddresses::Grid());
+  if (session->carriers > 0) grid.carriers = session->carriers;
+  if (!named.grid()) grid.stages = std::max(1, *named.count() / grid.carriers);
+  ASSIGN_OR_RETURN(session->stages, named.For(grid));
+  session->carriers = grid.carriers;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Diagnosis> Examine(const DoctorFlags& flags, Interruption* interruption) {
@@ -72,9 +81,8 @@ absl::StatusOr<Diagnosis> Examine(const DoctorFlags& flags, Interruption* interr
 
 int DoctorCommand(const DoctorFlags& flags, Interruption* interruption) {
   DoctorFlags found = flags;
-  const auto addresses = Addresses(flags.session.stages);
-  if (!addresses.ok()) return Complain(Annotated(addresses.status(), "--stages"), kExitUsage);
-  found.session.stages = *addresses;
+  const absl::Status expanded = ExpandStages(&found.session);
+  if (!expanded.ok()) return Complain(Annotated(expanded, "--stages"), kExitUsage);
   const absl::StatusOr<Diagnosis> diagnosis = Examine(found, interruption);
   if (interruption->seen()) return kExitInterrupted;
   if (!diagnosis.ok()) {
@@ -95,6 +103,11 @@ Command AddDoctor(CLI::App* app) {
       "doctor", "check stage servers; measure their links, and the codecs that pay on them");
   doctor->footer(kDoctorExamples);
   AddStages(doctor, &flags->session);
+  doctor
+      ->add_option("--carriers", flags->session.carriers,
+                   "number of pipelines whose stages these are, one after the other (default: "
+                   "that of two ranges in --stages, or 1)")
+      ->check(CLI::Range(1, 1 << 16));
   doctor->add_option("--min_mbit", flags->min_mbit, "a slower link is a problem, Mbit/s of payload")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

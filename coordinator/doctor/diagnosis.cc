@@ -13,8 +13,28 @@ namespace {
 constexpr char kNone[] = "none";
 constexpr double kMega = 1e6, kGiga = 1e9, kMilli = 1e-3;
 
-std::string NameOf(const StageHealth& stage) {
-  return absl::StrCat("stage ", stage.stage(), " (", stage.address(), ")");
+// Returns "stage 1", or "stage 1 of carrier 0" of several.
+std::string PlaceOf(uint32_t stage, uint32_t carrier, const Diagnosis& diagnosis) {
+  return diagnosis.carriers() > 1 ? absl::StrCat("stage ", stage, " of carrier ", carrier)
+                                  : absl::StrCat("stage ", stage);
+}
+
+// Returns the same for a table, "1" or "c0s1".
+std::string ShortPlaceOf(uint32_t stage, uint32_t carrier, const Diagnosis& diagnosis) {
+  return diagnosis.carriers() > 1 ? absl::StrCat("c", carrier, "s", stage) : absl::StrCat(stage);
+}
+
+std::string NameOf(const StageHealth& stage, const Diagnosis& diagnosis) {
+  return absl::StrCat(PlaceOf(stage.stage(), stage.carrier(), diagnosis), " (", stage.address(),
+                      ")");
+}
+
+// Returns whether that stage could not be asked.
+bool IsBlamed(uint32_t stage, uint32_t carrier, const Diagnosis& diagnosis) {
+  for (const StageHealth& health : diagnosis.stages()) {
+    if (health.stage() == stage && health.carrier() == carrier) return health.has_error();
+  }
+  return false;
 }
 
 struct Choice {
@@ -47,21 +67,24 @@ void Choose(LinkHealth* link, const Diagnosis& diagnosis) {
 void CheckStage(const StageHealth& stage, const HealthLimits& limits, Diagnosis* diagnosis) {
   if (stage.has_error()) return diagnosis->add_problems(stage.error());
   if (!limits.build.empty() && stage.build_id() != limits.build) {
-    diagnosis->add_problems(absl::StrCat(NameOf(stage), " is of build \"", stage.build_id(),
-                                         "\", this program of build \"", limits.build, "\""));
+    diagnosis->add_problems(absl::StrCat(NameOf(stage, *diagnosis), " is of build \"",
+                                         stage.build_id(), "\", this program of build \"",
+                                         limits.build, "\""));
   }
   const double offset = stage.clock_offset_seconds();
   if (std::abs(offset) - stage.clock_uncertainty_seconds() > limits.most_clock_seconds) {
     diagnosis->add_problems(absl::StrFormat(
         "%s: its clock is %.3f s %s this machine's, want at most %g s: certificates, logs and "
         "metrics go by it",
-        NameOf(stage), std::abs(offset), offset > 0 ? "ahead of" : "behind",
+        NameOf(stage, *diagnosis), std::abs(offset), offset > 0 ? "ahead of" : "behind",
         limits.most_clock_seconds));
   }
 }
 
 void CheckLink(const LinkHealth& link, const HealthLimits& limits, Diagnosis* diagnosis) {
-  const std::string name = absl::StrCat("link from stage ", link.from(), " to stage ", link.to());
+  const std::string name =
+      absl::StrCat("link from ", PlaceOf(link.from(), link.from_carrier(), *diagnosis), " to ",
+                   PlaceOf(link.to(), link.to_carrier(), *diagnosis));
   if (link.has_error()) {
     return diagnosis->add_problems(absl::StrCat(name, ": ", link.error()));
   }
@@ -78,17 +101,17 @@ std::string StageTable(const Diagnosis& diagnosis) {
   std::string text = absl::StrFormat("%-5s %-24s %5s %10s %9s %-18s %s\n", "stage", "address",
                                      "cores", "memory GB", "rtt ms", "clock ms", "SIMD, processor");
   for (const StageHealth& stage : diagnosis.stages()) {
+    const std::string place = ShortPlaceOf(stage.stage(), stage.carrier(), diagnosis);
     if (stage.has_error()) {
-      absl::StrAppendFormat(&text, "%-5u %-24s cannot be asked\n", stage.stage(), stage.address());
+      absl::StrAppendFormat(&text, "%-5s %-24s cannot be asked\n", place, stage.address());
       continue;
     }
-    absl::StrAppendFormat(&text, "%-5u %-24s %5u %10.1f %9.3f %-18s %s, %s\n", stage.stage(),
-                          stage.address(), stage.cores(),
-                          static_cast<double>(stage.memory_bytes()) / kGiga,
-                          stage.round_trip_seconds() / kMilli,
-                          absl::StrFormat("%+.2f +- %.2f", stage.clock_offset_seconds() / kMilli,
-                                          stage.clock_uncertainty_seconds() / kMilli),
-                          stage.simd_target(), stage.cpu_model());
+    absl::StrAppendFormat(
+        &text, "%-5s %-24s %5u %10.1f %9.3f %-18s %s, %s\n", place, stage.address(), stage.cores(),
+        static_cast<double>(stage.memory_bytes()) / kGiga, stage.round_trip_seconds() / kMilli,
+        absl::StrFormat("%+.2f +- %.2f", stage.clock_offset_seconds() / kMilli,
+                        stage.clock_uncertainty_seconds() / kMilli),
+        stage.simd_target(), stage.cpu_model());
   }
   return text;
 }
@@ -99,15 +122,19 @@ std::string Offered(const std::string& codec, double speedup) {
 
 std::string LinkTable(const Diagnosis& diagnosis) {
   if (diagnosis.links().empty()) return "";
-  std::string text = absl::StrFormat("\n%-8s %9s %12s %12s  %s\n", "link", "rtt ms", "down Mbit/s",
-                                     "up Mbit/s", "soonest: activations | gradients");
+  const int width = diagnosis.carriers() > 1 ? 12 : 8;
+  std::string text =
+      absl::StrFormat("\n%-*s %9s %12s %12s  %s\n", width, "link", "rtt ms", "down Mbit/s",
+                      "up Mbit/s", "soonest: activations | gradients");
   for (const LinkHealth& link : diagnosis.links()) {
-    const std::string name = absl::StrCat(link.from(), " -> ", link.to());
+    const std::string name =
+        absl::StrCat(ShortPlaceOf(link.from(), link.from_carrier(), diagnosis), " -> ",
+                     ShortPlaceOf(link.to(), link.to_carrier(), diagnosis));
     if (link.has_error()) {
-      absl::StrAppendFormat(&text, "%-8s not measured\n", name);
+      absl::StrAppendFormat(&text, "%-*s not measured\n", width, name);
       continue;
     }
-    absl::StrAppendFormat(&text, "%-8s %9.3f %12.1f %12.1f  %s | %s\n", name,
+    absl::StrAppendFormat(&text, "%-*s %9.3f %12.1f %12.1f  %s | %s\n", width, name,
                           link.round_trip_seconds() / kMilli, link.down_bits_per_second() / kMega,
                           link.up_bits_per_second() / kMega,
                           Offered(link.down_codec(), link.down_speedup()),
@@ -137,11 +164,10 @@ void Diagnose(const HealthLimits& limits, Diagnosis* diagnosis) {
   for (const StageHealth& stage : diagnosis->stages()) CheckStage(stage, limits, diagnosis);
   for (LinkHealth& link : *diagnosis->mutable_links()) {
     if (!link.has_error()) Choose(&link, *diagnosis);
-    const auto is_blamed = [&](uint32_t stage) {
-      return stage < static_cast<uint32_t>(diagnosis->stages_size()) &&
-             diagnosis->stages(static_cast<int>(stage)).has_error();
-    };
-    if (!is_blamed(link.from()) && !is_blamed(link.to())) CheckLink(link, limits, diagnosis);
+    if (!IsBlamed(link.from(), link.from_carrier(), *diagnosis) &&
+        !IsBlamed(link.to(), link.to_carrier(), *diagnosis)) {
+      CheckLink(link, limits, diagnosis);
+    }
   }
 }
 

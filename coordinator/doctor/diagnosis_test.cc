@@ -113,6 +113,39 @@ TEST(DiagnosisTest, ALinkIsNotBlamedForItsStage) {
   EXPECT_THAT(ProblemsOf(diagnosis), ElementsAre("stage 1 (b:1): Connection refused"));
 }
 
+// The second stage is the first one's of another carrier.
+Diagnosis TwoCarriers() {
+  Diagnosis diagnosis = Healthy();
+  diagnosis.set_carriers(2);
+  for (int carrier = 0; carrier < 2; ++carrier) {
+    diagnosis.mutable_stages(carrier)->set_stage(1);
+    diagnosis.mutable_stages(carrier)->set_carrier(static_cast<uint32_t>(carrier));
+  }
+  diagnosis.mutable_links(0)->set_from(1);
+  diagnosis.mutable_links(0)->set_to_carrier(1);
+  return diagnosis;
+}
+
+TEST(DiagnosisTest, OfSeveralCarriersStagesAndLinksAreNamedByTheirs) {
+  Diagnosis diagnosis = TwoCarriers();
+  diagnosis.mutable_links(0)->set_down_bits_per_second(4.2e6);
+  diagnosis.mutable_stages(1)->set_build_id("old");
+  EXPECT_THAT(ProblemsOf(diagnosis),
+              ElementsAre(HasSubstr("stage 1 of carrier 1 (b:1) is of build"),
+                          "link from stage 1 of carrier 0 to stage 1 of carrier 1: 4.2 Mbit/s "
+                          "down, want at least 10 (--min_mbit)"));
+  const std::string text = FormatDiagnosis(diagnosis);
+  EXPECT_THAT(text, HasSubstr("\nc1s1  b:1 "));
+  EXPECT_THAT(text, HasSubstr("\nc0s1 -> c1s1 "));
+}
+
+TEST(DiagnosisTest, ALinkBetweenCarriersIsNotBlamedForItsStage) {
+  Diagnosis diagnosis = TwoCarriers();
+  diagnosis.mutable_links(0)->set_error("a stage of it cannot be asked");
+  diagnosis.mutable_stages(1)->set_error("stage 1 of carrier 1 (b:1): Connection refused");
+  EXPECT_THAT(ProblemsOf(diagnosis), ElementsAre("stage 1 of carrier 1 (b:1): Connection refused"));
+}
+
 TEST(DiagnosisTest, TheTextHasAllOfIt) {
   Diagnosis diagnosis = Healthy();
   diagnosis.mutable_stages(1)->set_error("stage 1 (b:1): \x1b[2J");

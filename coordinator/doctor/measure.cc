@@ -35,6 +35,7 @@ constexpr const char* kCodecs[] = {"fp16",
                                    "topk(ratio=0.01)"};
 constexpr int kClockReadings = 8;
 constexpr double kLeaseSeconds = 120;
+constexpr size_t kLinksALease = 4;  // which leases outlast, also where a link takes long to fail
 constexpr absl::Duration kCall = absl::Seconds(10);
 
 absl::Status AskClock(StageClient* client, StageHealth* health) {
@@ -77,6 +78,52 @@ absl::StatusOr<MeasureLinkResponse> MeasureBetween(StageClient* from, StageClien
   return speed.ok() || answered.ok() || !absl::IsUnavailable(speed.status()) ? speed : answered;
 }
 
+// Asks all stages at once.
+void AskAll(Fleet* fleet, absl::Duration patience, Diagnosis* diagnosis) {
+  std::vector<std::thread> asking;
+  for (int i = 0; i < fleet->size(); ++i) {
+    const StageClient& client = fleet->server(i);
+    StageHealth* health = diagnosis->add_stages();
+    health->set_stage(static_cast<uint32_t>(client.stage()));
+    health->set_carrier(static_cast<uint32_t>(client.carrier()));
+    health->set_address(client.address());
+  }
+  for (int i = 0; i < fleet->size(); ++i) {
+    asking.emplace_back(
+        [&client = fleet->server(i), patience, health = diagnosis->mutable_stages(i)] {
+          const absl::Status asked = Ask(&client, patience, health);
+          if (!asked.ok()) health->set_error(std::string(asked.message()));
+        });
+  }
+  for (std::thread& thread : asking) thread.join();
+}
+
+// Renews the leases, also of stages whose links are measured later. What fails shows there.
+void RenewAll(Fleet* fleet, const Diagnosis& diagnosis) {
+  for (int i = 0; i < fleet->size(); ++i) {
+    if (diagnosis.stages(i).has_error()) continue;
+    fleet->server(i).Renew(kCall, /*advances=*/0).status().IgnoreError();
+  }
+}
+
+// Adds `place`, one of LinksAmong, with what is measured there.
+void MeasureLink(Fleet* fleet, const LinkHealth& place, Diagnosis* diagnosis) {
+  LinkHealth* link = diagnosis->add_links();
+  *link = place;
+  StageClient& from =
+      fleet->stage(static_cast<int>(place.from()), static_cast<int>(place.from_carrier()));
+  StageClient& to =
+      fleet->stage(static_cast<int>(place.to()), static_cast<int>(place.to_carrier()));
+  if (diagnosis->stages(from.server()).has_error() || diagnosis->stages(to.server()).has_error()) {
+    return link->set_error("a stage of it cannot be asked");
+  }
+  const auto speed = MeasureBetween(&from, &to);
+  if (!speed.ok()) return link->set_error(std::string(speed.status().message()));
+  link->set_round_trip_seconds(speed->round_trip_seconds());
+  link->set_down_bits_per_second(8 * speed->down_bytes_per_second());
+  link->set_up_bits_per_second(8 * speed->up_bytes_per_second());
+}
+
 }  // namespace
 
 absl::StatusOr<Experiment> DoctorsExperiment(int stages) {
@@ -84,40 +131,36 @@ absl::StatusOr<Experiment> DoctorsExperiment(int stages) {
                          {"pipeline.cuts=auto", absl::StrCat("pipeline.stages=", stages)});
 }
 
+std::vector<LinkHealth> LinksAmong(int carriers, int stages) {
+  std::vector<LinkHealth> links;
+  const auto add = [&links](int from_carrier, int from, int to_carrier, int to) {
+    LinkHealth* link = &links.emplace_back();
+    link->set_from_carrier(static_cast<uint32_t>(from_carrier));
+    link->set_from(static_cast<uint32_t>(from));
+    link->set_to_carrier(static_cast<uint32_t>(to_carrier));
+    link->set_to(static_cast<uint32_t>(to));
+  };
+  for (int carrier = 0; carrier < carriers; ++carrier) {
+    for (int i = 0; i + 1 < stages; ++i) add(carrier, i, carrier, i + 1);
+  }
+  for (int i = 0; i < stages; ++i) {
+    for (int from = 0; from < carriers; ++from) {
+      for (int to = from + 1; to < carriers; ++to) add(from, i, to, i);
+    }
+  }
+  return links;
+}
+
 void MeasureStages(Fleet* fleet, absl::Duration patience, Diagnosis* diagnosis) {
-  std::vector<std::thread> asking;
-  for (int i = 0; i < fleet->size(); ++i) {
-    StageHealth* health = diagnosis->add_stages();
-    health->set_stage(static_cast<uint32_t>(i));
-    health->set_address(fleet->stage(i).address());
+  const std::vector<LinkHealth> links = LinksAmong(fleet->carriers(), fleet->stages());
+  diagnosis->set_carriers(static_cast<uint32_t>(fleet->carriers()));
+  AskAll(fleet, patience, diagnosis);
+  for (size_t i = 0; i < links.size(); ++i) {
+    if (i % kLinksALease == 0) RenewAll(fleet, *diagnosis);
+    MeasureLink(fleet, links[i], diagnosis);
   }
   for (int i = 0; i < fleet->size(); ++i) {
-    asking.emplace_back(
-        [&client = fleet->stage(i), patience, health = diagnosis->mutable_stages(i)] {
-          const absl::Status asked = Ask(&client, patience, health);
-          if (!asked.ok()) health->set_error(std::string(asked.message()));
-        });
-  }
-  for (std::thread& thread : asking) thread.join();
-  for (int i = 0; i + 1 < fleet->size(); ++i) {
-    LinkHealth* link = diagnosis->add_links();
-    link->set_from(static_cast<uint32_t>(i));
-    link->set_to(static_cast<uint32_t>(i) + 1);
-    if (diagnosis->stages(i).has_error() || diagnosis->stages(i + 1).has_error()) {
-      link->set_error("a stage of it cannot be asked");
-      continue;
-    }
-    const auto speed = MeasureBetween(&fleet->stage(i), &fleet->stage(i + 1));
-    if (!speed.ok()) {
-      link->set_error(std::string(speed.status().message()));
-      continue;
-    }
-    link->set_round_trip_seconds(speed->round_trip_seconds());
-    link->set_down_bits_per_second(8 * speed->down_bytes_per_second());
-    link->set_up_bits_per_second(8 * speed->up_bytes_per_second());
-  }
-  for (int i = 0; i < fleet->size(); ++i) {
-    if (!diagnosis->stages(i).has_error()) fleet->stage(i).Release().IgnoreError();
+    if (!diagnosis->stages(i).has_error()) fleet->server(i).Release().IgnoreError();
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/median.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -217,12 +218,6 @@ class Ends {
   uint64_t step_ = 0;
 };
 
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 absl::StatusOr<CodingSpeed> Measure(const Sent& sent) {
   Ends ends;
   RETURN_IF_ERROR(ends.Make(sent));
@@ -242,7 +237,7 @@ absl::StatusOr<CodingSpeed> Measure(const Sent& sent) {
     RETURN_IF_ERROR(ends.Decode());
     decode.push_back(SecondsSince(middle));
   }
-  return CodingSpeed{Median(encode) / ends.raw_bytes(), Median(decode) / ends.raw_bytes(),
+  return CodingSpeed{UpperMedian(encode) / ends.raw_bytes(), UpperMedian(decode) / ends.raw_bytes(),
                      payload_bytes / ends.raw_bytes()};
 }
 

@@ -27,7 +27,7 @@ class GenerationTest : public RunTest {
   }
 
   RunOptions options_;
-  TrainingReports reports_{{"layer1"}, 2, std::nullopt, &observer_, &summary_};
+  TrainingReports reports_{{"layer1"}, {2}, std::nullopt, &observer_, &summary_};
   bool acquired_ = false;
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the dashboards beside it with Grafana's grafana-foundation-sdk (requirements.txt).
 
-usage: dashboards.py           writes dashboards/{run,compression,pipeline}.json
+usage: dashboards.py           writes dashboards/{run,compression,pipeline,replicas}.json
        dashboards.py --check   fails unless they are what it would write
 """
 
@@ -21,6 +21,7 @@ RUN = 'run=~"$run"'
 CUT = 'run=~"$run", boundary=~"$boundary", direction=~"$direction"'
 BY_CUT = "sum by (run, boundary, direction)"
 CUT_NAME = "{{boundary}} {{direction}}"
+BY_WAY = "sum by (run, way)"
 STAGE_NAME = "stage {{stage}}"
 # Encode and decode run beside the rest, on threads of their own.
 ON_EXECUTOR = 'activity!~"encode|decode"'
@@ -259,6 +260,41 @@ def machine_graphs() -> List:
     ]
 
 
+def replica_graphs() -> List:
+    """What replicas exchange, what that loses, and how long they wait for each other."""
+    raw, wire, error, waited, drift = (
+        f"thinwire_replica_{name}{{{RUN}}}" for name in
+        ("raw_bytes_total", "wire_bytes_total", "relative_error", "wait_seconds_total", "drift"))
+    cuts = f'thinwire_boundary_wire_bytes_total{{{RUN}, phase="train"}}'
+    return [
+        graph("Wire rate", "bps", [Query(f"8 * {BY_WAY} ({rate(wire)})", "{{way}}")],
+              "Frames of all stages, once for each receiver. Bad: at the rate of the links, which "
+              "then hold up the steps. With local steps it is 0 between exchanges."),
+        graph("Compression ratio", "suffix: x",
+              [Query(f"{BY_WAY} ({raw}) / ({BY_WAY} ({wire}) > 0)", "{{way}}")],
+              "Raw bytes over wire bytes so far. Bad: 1 or less, nothing is saved; in a warm-up it "
+              "is 1.", Look(below=1)),
+        graph("Share of the traffic", "percentunit",
+              [Query(f"sum by (run) ({wire}) / (sum by (run) ({wire}) + (sum by (run) ({cuts}) or "
+                     f"0 * sum by (run) ({wire})) > 0)", "{{run}}")],
+              "Bytes among replicas, of all bytes of training so far; the rest crossed the cuts. "
+              "Bad: near 100 %, stronger codecs at the cuts save nothing more."),
+        graph("Relative error", "percentunit",
+              [Query(f"max by (run, way) ({error})", "{{way}}")],
+              "‖x − x̂‖ / ‖x‖ of what all replicas use, mean of the run, of the worst stage. Bad: "
+              "above 100 %, worse than zeros; or it rises."),
+        graph("Waiting for other carriers", "percentunit",
+              [Query(f"max by (run, stage) ({rate(waited)})", STAGE_NAME)],
+              "Seconds per second in which a stage waited for the same stage of another pipeline; "
+              "0 with one carrier. Bad: above a few percent: links among replicas hold it up, or a "
+              "machine is slower than the others."),
+        graph("Drift of replicas", "percentunit",
+              [Query(f"max by (run, stage) ({drift})", STAGE_NAME)],
+              "‖θ_g − θ‖ / ‖θ‖ before the last exchange of local steps, mean over replicas. Bad: "
+              "it grows while the learning rate does not."),
+    ]
+
+
 def variables() -> List:
     """Data source, run (the newest first), boundary, direction."""
     def asked(name: str, query: str) -> dashboard.QueryVariable:
@@ -307,6 +343,8 @@ def main() -> int:
                              size_graphs() + loss_graphs()),
         "pipeline": board("Pipeline", "What the stages do and for whom they wait",
                           time_graphs() + machine_graphs()),
+        "replicas": board("Replicas", "What replicas exchange, lose and wait for",
+                          replica_graphs()),
     }
     stale = 0
     for name, text in boards.items():

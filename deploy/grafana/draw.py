@@ -3,7 +3,7 @@
 
 usage: draw.py http://HOST:9090 RUN START END FOLDER
 
-START and END are Unix times. Writes FOLDER/{run,compression,pipeline}.svg.
+START and END are Unix times. Writes FOLDER/{run,compression,pipeline,replicas}.svg.
 """
 
 import json

@@ -124,16 +124,37 @@ struct SwigluBackwardKernel {
   }
 };
 
-template <typename T>
-void GeluTyped(GeluKind kind, const T* x, int64_t n, T* y) {
-  kind == GeluKind::kTanh ? ForEachVector(n, ForwardKernel<TanhGelu, T>{x, y})
-                          : ForEachVector(n, ForwardKernel<ExactGelu, T>{x, y});
+// Calls `use` with the function.
+template <typename Use>
+void With(Pointwise function, const Use& use) {
+  switch (function) {
+    case Pointwise::kTanhGelu:
+      return use(TanhGelu());
+    case Pointwise::kExactGelu:
+      return use(ExactGelu());
+  }
 }
 
 template <typename T>
-void GeluBackwardTyped(GeluKind kind, const T* x, const T* dy, int64_t n, T* dx) {
-  kind == GeluKind::kTanh ? ForEachVector(n, BackwardKernel<TanhGelu, T>{x, dy, dx})
-                          : ForEachVector(n, BackwardKernel<ExactGelu, T>{x, dy, dx});
+T* At(const TensorView& x, int64_t i) {
+  return static_cast<T*>(x.data) + i;
+}
+
+template <typename T>
+void ApplyTyped(Pointwise function, const TensorView& x, const TensorView& y, int64_t begin,
+                int64_t end) {
+  With(function, [&](auto f) HWY_ATTR {
+    ForEachVector(end - begin, ForwardKernel<decltype(f), T>{At<T>(x, begin), At<T>(y, begin)});
+  });
+}
+
+template <typename T>
+void ApplyBackwardTyped(Pointwise function, const TensorView& x, const TensorView& dy,
+                        const TensorView& dx, int64_t begin, int64_t end) {
+  With(function, [&](auto f) HWY_ATTR {
+    ForEachVector(end - begin, BackwardKernel<decltype(f), T>{At<T>(x, begin), At<T>(dy, begin),
+                                                              At<T>(dx, begin)});
+  });
 }
 
 template <typename T>
@@ -155,16 +176,15 @@ void SwigluBackwardRowsTyped(const T* x, const T* dy, int64_t features, int64_t 
   }
 }
 
-void GeluF32(GeluKind kind, const float* x, int64_t n, float* y) { GeluTyped(kind, x, n, y); }
-void GeluBF16(GeluKind kind, const uint16_t* x, int64_t n, uint16_t* y) {
-  GeluTyped(kind, x, n, y);
+void ApplyRange(Pointwise function, const TensorView& x, const TensorView& y, int64_t begin,
+                int64_t end) {
+  x.dtype == DType::kF32 ? ApplyTyped<float>(function, x, y, begin, end)
+                         : ApplyTyped<uint16_t>(function, x, y, begin, end);
 }
-void GeluBackwardF32(GeluKind kind, const float* x, const float* dy, int64_t n, float* dx) {
-  GeluBackwardTyped(kind, x, dy, n, dx);
-}
-void GeluBackwardBF16(GeluKind kind, const uint16_t* x, const uint16_t* dy, int64_t n,
-                      uint16_t* dx) {
-  GeluBackwardTyped(kind, x, dy, n, dx);
+void ApplyBackwardRange(Pointwise function, const TensorView& x, const TensorView& dy,
+                        const TensorView& dx, int64_t begin, int64_t end) {
+  x.dtype == DType::kF32 ? ApplyBackwardTyped<float>(function, x, dy, dx, begin, end)
+                         : ApplyBackwardTyped<uint16_t>(function, x, dy, dx, begin, end);
 }
 void SwigluRows(const TensorView& x, const TensorView& y, int64_t features, int64_t begin,
                 int64_t end) {
@@ -190,10 +210,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace thinwire {
-HWY_EXPORT(GeluF32);
-HWY_EXPORT(GeluBF16);
-HWY_EXPORT(GeluBackwardF32);
-HWY_EXPORT(GeluBackwardBF16);
+HWY_EXPORT(ApplyRange);
+HWY_EXPORT(ApplyBackwardRange);
 HWY_EXPORT(SwigluRows);
 HWY_EXPORT(SwigluBackwardRows);
 
@@ -202,33 +220,18 @@ namespace {
 
 constexpr int64_t kGrain = 4 * 1024;  // elements; with fewer, one thread is faster
 
-template <typename T>
-T* At(const TensorView& x, int64_t i) {
-  return static_cast<T*>(x.data) + i;
-}
-
 }  // namespace
 
-void Gelu(int threads, GeluKind kind, const TensorView& x, const TensorView& y) {
-  ParallelRange(threads, x.elements(), kGrain, [&](int64_t i, int64_t end) {
-    if (x.dtype == DType::kF32) {
-      HWY_DYNAMIC_DISPATCH(GeluF32)(kind, At<float>(x, i), end - i, At<float>(y, i));
-    } else {
-      HWY_DYNAMIC_DISPATCH(GeluBF16)(kind, At<uint16_t>(x, i), end - i, At<uint16_t>(y, i));
-    }
+void Apply(int threads, Pointwise function, const TensorView& x, const TensorView& y) {
+  ParallelRange(threads, x.elements(), kGrain, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(ApplyRange)(function, x, y, begin, end);
   });
 }
 
-void GeluBackward(int threads, GeluKind kind, const TensorView& x, const TensorView& dy,
-                  const TensorView& dx) {
-  ParallelRange(threads, x.elements(), kGrain, [&](int64_t i, int64_t end) {
-    if (x.dtype == DType::kF32) {
-      HWY_DYNAMIC_DISPATCH(GeluBackwardF32)
-      (kind, At<float>(x, i), At<float>(dy, i), end - i, At<float>(dx, i));
-    } else {
-      HWY_DYNAMIC_DISPATCH(GeluBackwardBF16)
-      (kind, At<uint16_t>(x, i), At<uint16_t>(dy, i), end - i, At<uint16_t>(dx, i));
-    }
+void ApplyBackward(int threads, Pointwise function, const TensorView& x, const TensorView& dy,
+                   const TensorView& dx) {
+  ParallelRange(threads, x.elements(), kGrain, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(ApplyBackwardRange)(function, x, dy, dx, begin, end);
   });
 }
 

@@ -12,39 +12,39 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-Floats GeluOf(GeluKind kind, const Floats& x, int threads = 1) {
+Floats GeluOf(Pointwise function, const Floats& x, int threads = 1) {
   const Shape shape({static_cast<int64_t>(x.size())});
   Floats y(x.size());
-  Gelu(threads, kind, View(DType::kF32, shape, x.data()), View(DType::kF32, shape, y.data()));
+  Apply(threads, function, View(DType::kF32, shape, x.data()), View(DType::kF32, shape, y.data()));
   return y;
 }
 
-Floats GeluGradientOf(GeluKind kind, const Floats& x, const Floats& dy, int threads = 1) {
+Floats GeluGradientOf(Pointwise function, const Floats& x, const Floats& dy, int threads = 1) {
   const Shape shape({static_cast<int64_t>(x.size())});
   Floats dx(x.size());
-  GeluBackward(threads, kind, View(DType::kF32, shape, x.data()),
-               View(DType::kF32, shape, dy.data()), View(DType::kF32, shape, dx.data()));
+  ApplyBackward(threads, function, View(DType::kF32, shape, x.data()),
+                View(DType::kF32, shape, dy.data()), View(DType::kF32, shape, dx.data()));
   return dx;
 }
 
-double Share(GeluKind kind, double x) {
-  if (kind == GeluKind::kExact) return 0.5 * std::erfc(-x / std::sqrt(2.0));
+double Share(Pointwise function, double x) {
+  if (function == Pointwise::kExactGelu) return 0.5 * std::erfc(-x / std::sqrt(2.0));
   return 1 / (1 + std::exp(-2 * std::sqrt(2 / kPi) * (x + 0.044715 * x * x * x)));
 }
 
-double Slope(GeluKind kind, double x) {
-  const double s = Share(kind, x);
-  if (kind == GeluKind::kExact) return s + x * std::exp(-x * x / 2) / std::sqrt(2 * kPi);
+double Slope(Pointwise function, double x) {
+  const double s = Share(function, x);
+  if (function == Pointwise::kExactGelu) return s + x * std::exp(-x * x / 2) / std::sqrt(2 * kPi);
   return s + x * s * (1 - s) * 2 * std::sqrt(2 / kPi) * (1 + 3 * 0.044715 * x * x);
 }
 
-class GeluTest : public testing::TestWithParam<GeluKind> {};
+class GeluTest : public testing::TestWithParam<Pointwise> {};
 
 TEST(GeluTest, IsWhatPyTorchSays) {
-  EXPECT_NEAR(GeluOf(GeluKind::kTanh, {1})[0], 0.8411920, 1e-6);
-  EXPECT_NEAR(GeluOf(GeluKind::kTanh, {-1})[0], -0.1588080, 1e-6);
-  EXPECT_NEAR(GeluOf(GeluKind::kExact, {1})[0], 0.8413447, 1e-6);
-  EXPECT_NEAR(GeluOf(GeluKind::kExact, {-1})[0], -0.1586553, 1e-6);
+  EXPECT_NEAR(GeluOf(Pointwise::kTanhGelu, {1})[0], 0.8411920, 1e-6);
+  EXPECT_NEAR(GeluOf(Pointwise::kTanhGelu, {-1})[0], -0.1588080, 1e-6);
+  EXPECT_NEAR(GeluOf(Pointwise::kExactGelu, {1})[0], 0.8413447, 1e-6);
+  EXPECT_NEAR(GeluOf(Pointwise::kExactGelu, {-1})[0], -0.1586553, 1e-6);
 }
 
 TEST_P(GeluTest, ErrorsAreBounded) {
@@ -100,15 +100,16 @@ TEST_P(GeluTest, BF16IsTheRoundedResultAndMayStandInItsInput) {
   TestTensor dy(DType::kBF16, shape, RandomFloats(1003, 2));
   const Floats wide_y = GeluOf(GetParam(), x.Read());
   const Floats wide_dx = GeluGradientOf(GetParam(), x.Read(), dy.Read());
-  GeluBackward(1, GetParam(), x.view(), dy.view(), dy.view());
-  Gelu(1, GetParam(), x.view(), x.view());
+  ApplyBackward(1, GetParam(), x.view(), dy.view(), dy.view());
+  Apply(1, GetParam(), x.view(), x.view());
   EXPECT_EQ(x.Read(), TestTensor(DType::kBF16, shape, wide_y).Read());
   EXPECT_EQ(dy.Read(), TestTensor(DType::kBF16, shape, wide_dx).Read());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GeluTest, testing::Values(GeluKind::kTanh, GeluKind::kExact),
+INSTANTIATE_TEST_SUITE_P(Kinds, GeluTest,
+                         testing::Values(Pointwise::kTanhGelu, Pointwise::kExactGelu),
                          [](const auto& info) {
-                           return info.param == GeluKind::kTanh ? "Tanh" : "Exact";
+                           return info.param == Pointwise::kTanhGelu ? "Tanh" : "Exact";
                          });
 
 struct SwigluPass {

@@ -53,12 +53,12 @@ class LinearOp final : public WeightedOp<Linear> {
   Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) override {
     const TensorView& product = u.data != nullptr ? u : y;
     RETURN_ERROR(Forward(x, product));
-    cpu::Gelu(threads_, GeluKind::kTanh, product, y);
+    cpu::Apply(threads_, Pointwise::kTanhGelu, product, y);
     return Error{};
   }
   Error BackwardGelu(const TensorView& dy, const TensorView& u, const TensorView& du) override {
     RETURN_ERROR(BackwardData(dy, du));
-    cpu::GeluBackward(threads_, GeluKind::kTanh, u, du, du);
+    cpu::ApplyBackward(threads_, Pointwise::kTanhGelu, u, du, du);
     return Error{};
   }
 
@@ -187,13 +187,13 @@ class CpuOps final : public Ops {
     cpu::ReluBackward(threads(), y, dy, dx);
     return Error{};
   }
-  Error Gelu(GeluKind kind, const TensorView& x, const TensorView& y) override {
-    cpu::Gelu(threads(), kind, x, y);
+  Error Apply(Pointwise function, const TensorView& x, const TensorView& y) override {
+    cpu::Apply(threads(), function, x, y);
     return Error{};
   }
-  Error GeluBackward(GeluKind kind, const TensorView& x, const TensorView& dy,
-                     const TensorView& dx) override {
-    cpu::GeluBackward(threads(), kind, x, dy, dx);
+  Error ApplyBackward(Pointwise function, const TensorView& x, const TensorView& dy,
+                      const TensorView& dx) override {
+    cpu::ApplyBackward(threads(), function, x, dy, dx);
     return Error{};
   }
   Error Drop(const Dropout& arguments) override { return cpu::Drop(threads(), arguments); }

@@ -45,6 +45,18 @@ struct ExactGelu {
   }
 };
 
+// Returns the result of `use` with the function.
+template <typename Use>
+Error With(Pointwise function, const Use& use) {
+  switch (function) {
+    case Pointwise::kTanhGelu:
+      return use(TanhGelu());
+    case Pointwise::kExactGelu:
+      break;
+  }
+  return use(ExactGelu());
+}
+
 template <typename Function>
 struct Value {
   __device__ float operator()(float x) const { return Function()(x).value; }
@@ -134,15 +146,13 @@ Error SwigluBackwardOf(CudaDevice* device, const TensorView& x, const TensorView
 
 }  // namespace
 
-Error Gelu(CudaDevice* device, GeluKind kind, const TensorView& x, const TensorView& y) {
-  return kind == GeluKind::kTanh ? MapOne<Value<TanhGelu>>(device, x, y)
-                                 : MapOne<Value<ExactGelu>>(device, x, y);
+Error Apply(CudaDevice* device, Pointwise function, const TensorView& x, const TensorView& y) {
+  return With(function, [&](auto f) { return MapOne<Value<decltype(f)>>(device, x, y); });
 }
 
-Error GeluBackward(CudaDevice* device, GeluKind kind, const TensorView& x, const TensorView& dy,
-                   const TensorView& dx) {
-  return kind == GeluKind::kTanh ? MapTwo<Chained<TanhGelu>>(device, x, dy, dx)
-                                 : MapTwo<Chained<ExactGelu>>(device, x, dy, dx);
+Error ApplyBackward(CudaDevice* device, Pointwise function, const TensorView& x,
+                    const TensorView& dy, const TensorView& dx) {
+  return With(function, [&](auto f) { return MapTwo<Chained<decltype(f)>>(device, x, dy, dx); });
 }
 
 Error Swiglu(CudaDevice* device, const TensorView& x, const TensorView& y) {

@@ -77,13 +77,13 @@ TEST_P(ElementwiseTest, ConvertIsTheCpus) {
 }
 
 TEST_P(ElementwiseTest, GeluIsTheCpus) {
-  for (const GeluKind kind : {GeluKind::kTanh, GeluKind::kExact}) {
+  for (const Pointwise function : {Pointwise::kTanhGelu, Pointwise::kExactGelu}) {
     ExpectTwins(Rounded(type(), 1e-6, 1e-6), [&](Side* side) -> Outputs {
       const TensorView x = side->Of(type(), shape(), Numbers(1)),
                        dy = side->Of(type(), shape(), RandomFloats(n(), 2)),
                        y = side->Unwritten(type(), shape());
-      EXPECT_TRUE((*side)->Gelu(kind, x, y).ok());
-      EXPECT_TRUE((*side)->GeluBackward(kind, x, dy, dy).ok());
+      EXPECT_TRUE((*side)->Apply(function, x, y).ok());
+      EXPECT_TRUE((*side)->ApplyBackward(function, x, dy, dy).ok());
       return {{"y", side->Read(y)}, {"dx", side->Read(dy)}};
     });
   }

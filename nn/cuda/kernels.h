@@ -22,11 +22,11 @@ Error Narrow(CudaDevice* device, const float* values, int64_t n, DType type, voi
 Error Combine(CudaDevice* device, const Combination& arguments);
 Error Zero(CudaDevice* device, float* values, int64_t n);
 
-// GELU and SwiGLU; contracts in nn/ops.h. Results are within a few units in the last place of the
-// CPU's, which uses another exponential.
-Error Gelu(CudaDevice* device, GeluKind kind, const TensorView& x, const TensorView& y);
-Error GeluBackward(CudaDevice* device, GeluKind kind, const TensorView& x, const TensorView& dy,
-                   const TensorView& dx);
+// Functions of single elements and SwiGLU; contracts in nn/ops.h. Results are within a few units in
+// the last place of the CPU's, which uses another exponential.
+Error Apply(CudaDevice* device, Pointwise function, const TensorView& x, const TensorView& y);
+Error ApplyBackward(CudaDevice* device, Pointwise function, const TensorView& x,
+                    const TensorView& dy, const TensorView& dx);
 Error Swiglu(CudaDevice* device, const TensorView& x, const TensorView& y);
 Error SwigluBackward(CudaDevice* device, const TensorView& x, const TensorView& dy,
                      const TensorView& dx);

@@ -69,7 +69,7 @@ class MatmulLinear final : public Linear {
     if (!IsUnimplemented(error)) return error;
     const TensorView& product = u.data != nullptr ? u : y;
     RETURN_ERROR(Forward(x, product));
-    return Gelu(device_, GeluKind::kTanh, product, y);
+    return Apply(device_, Pointwise::kTanhGelu, product, y);
   }
   Error BackwardGelu(const TensorView& dy, const TensorView& u, const TensorView& du) override {
     RETURN_ERROR(joined_->filters.FinishPacks());
@@ -79,7 +79,7 @@ class MatmulLinear final : public Linear {
         matmul_->Run(shape, {dy.data, weights_.as<void>(), du.data, nullptr, u.data});
     if (!IsUnimplemented(error)) return error;
     RETURN_ERROR(BackwardData(dy, du));
-    return GeluBackward(device_, GeluKind::kTanh, u, du, du);
+    return ApplyBackward(device_, Pointwise::kTanhGelu, u, du, du);
   }
 
   // Computes dW += dy^T x.

@@ -144,11 +144,11 @@ TEST(LinearTest, WithoutGeluInAProductItIsThatOfTheRoundedProduct) {
     Side side = DeviceSide();
     const Outputs got = RunGelu(&side, ops.get(), of, DType::kBF16, DType::kBF16);
     const TensorView y = side.Of(DType::kBF16, {of.n, of.out}, got[3].second);
-    ExpectOk(ops->Gelu(GeluKind::kTanh, y, y));
+    ExpectOk(ops->Apply(Pointwise::kTanhGelu, y, y));
     const TensorView u =
         side.Of(DType::kBF16, {of.n, of.in}, Uniform(of.n * of.in, 5, 2, DType::kBF16));
     const TensorView du = side.Of(DType::kBF16, {of.n, of.in}, got[4].second);
-    ExpectOk(ops->GeluBackward(GeluKind::kTanh, u, du, du));
+    ExpectOk(ops->ApplyBackward(Pointwise::kTanhGelu, u, du, du));
     EXPECT_EQ(got[2].second, side.Read(du));
     if (of.out % 8 == 0) continue;
     EXPECT_EQ(got[1].second, side.Read(y));
@@ -164,10 +164,10 @@ TEST(LinearTest, OnTheCpuGeluInAProductHasTheBitsOfGeluBehindIt) {
   const Outputs got = RunGelu(&cpu, ops.get(), of, DType::kF32, DType::kF32);
   const Shape out({of.n, of.out}), in({of.n, of.in});
   const TensorView y = cpu.Of(DType::kF32, out, got[3].second);
-  ExpectOk(ops->Gelu(GeluKind::kTanh, y, y));
+  ExpectOk(ops->Apply(Pointwise::kTanhGelu, y, y));
   const TensorView u = cpu.Of(DType::kF32, in, Uniform(of.n * of.in, 5, 2, DType::kF32));
   const TensorView du = cpu.Of(DType::kF32, in, got[4].second);
-  ExpectOk(ops->GeluBackward(GeluKind::kTanh, u, du, du));
+  ExpectOk(ops->ApplyBackward(Pointwise::kTanhGelu, u, du, du));
   ExpectNear({{"u", got[3].second}, {"y", cpu.Read(y)}, {"du", cpu.Read(du)}, {"y", cpu.Read(y)}},
              {got[0], got[1], got[2], got[5]}, kSameBits);
 }

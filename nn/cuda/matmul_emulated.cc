@@ -33,13 +33,13 @@ Error Finish(Ops* cpu, const MatmulShape& shape, std::vector<float>* product, vo
   const auto n = static_cast<int64_t>(product->size());
   const TensorView wide = Flat(product->data(), DType::kF32, n);
   if (shape.epilogue == Epilogue::kNone) return Error{};
-  if (shape.epilogue == Epilogue::kGelu) return cpu->Gelu(GeluKind::kTanh, wide, wide);
+  if (shape.epilogue == Epilogue::kGelu) return cpu->Apply(Pointwise::kTanhGelu, wide, wide);
   if (shape.epilogue == Epilogue::kGeluAux) {
     RETURN_ERROR(cpu->Convert(wide, Flat(aux, shape.product, n)));
-    return cpu->Gelu(GeluKind::kTanh, wide, wide);
+    return cpu->Apply(Pointwise::kTanhGelu, wide, wide);
   }
   std::vector<float> u = Read(cpu, aux, shape.product, n);
-  return cpu->GeluBackward(GeluKind::kTanh, Flat(u.data(), DType::kF32, n), wide, wide);
+  return cpu->ApplyBackward(Pointwise::kTanhGelu, Flat(u.data(), DType::kF32, n), wide, wide);
 }
 
 Error Multiply(Ops* cpu, const MatmulShape& shape, const MatmulOperands& of) {

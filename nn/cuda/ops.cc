@@ -108,12 +108,12 @@ class CudaOps final : public Ops {
   Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) override {
     return cuda::ReluBackward(device_, y, dy, dx);
   }
-  Error Gelu(GeluKind kind, const TensorView& x, const TensorView& y) override {
-    return cuda::Gelu(device_, kind, x, y);
+  Error Apply(Pointwise function, const TensorView& x, const TensorView& y) override {
+    return cuda::Apply(device_, function, x, y);
   }
-  Error GeluBackward(GeluKind kind, const TensorView& x, const TensorView& dy,
-                     const TensorView& dx) override {
-    return cuda::GeluBackward(device_, kind, x, dy, dx);
+  Error ApplyBackward(Pointwise function, const TensorView& x, const TensorView& dy,
+                      const TensorView& dx) override {
+    return cuda::ApplyBackward(device_, function, x, dy, dx);
   }
   Error Drop(const Dropout& arguments) override { return cuda::Drop(device_, arguments); }
   Error Add(const TensorView& a, const TensorView& b, const TensorView& sum) override {

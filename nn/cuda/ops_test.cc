@@ -90,7 +90,7 @@ TEST(CudaOpsTest, NoSamplesAreNoError) {
   EXPECT_TRUE(side->NormalizeRowsBackward(rows_backward).ok());
   rows.centred = false;
   EXPECT_TRUE(side->NormalizeRows(rows).ok());
-  EXPECT_TRUE(side->Gelu(GeluKind::kTanh, x, y).ok());
+  EXPECT_TRUE(side->Apply(Pointwise::kTanhGelu, x, y).ok());
   EXPECT_TRUE(side->Swiglu(x, side.Unwritten(DType::kF32, Shape({0, 2, 2, 4}))).ok());
   Dropout dropout;
   dropout.x = dropout.y = x;
@@ -223,7 +223,7 @@ class EveryCall {
   void SubmitAttention() {
     EXPECT_TRUE(attention_->Forward(attended_).ok());
     EXPECT_TRUE(attention_->Backward(differentiated_).ok());
-    EXPECT_TRUE(ops_->Gelu(GeluKind::kTanh, differentiated_.dqkv, attended_.qkv).ok());
+    EXPECT_TRUE(ops_->Apply(Pointwise::kTanhGelu, differentiated_.dqkv, attended_.qkv).ok());
     Dropout dropout;
     dropout.rate = 0.5f;
     dropout.x = dropout.y = attended_.y;

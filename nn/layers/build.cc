@@ -83,7 +83,9 @@ struct Builder {
       case LayerKind::kPositionEmbedding:
         return NewPositionEmbeddingLayer(spec, parameters, context);
       case LayerKind::kGelu:
-        return NewGeluLayer(spec, context);
+        return NewPointwiseLayer(
+            spec.gelu == GeluForm::kTanh ? Pointwise::kTanhGelu : Pointwise::kExactGelu, spec,
+            context);
       case LayerKind::kSwiglu:
         return NewSwigluLayer(spec, context);
       case LayerKind::kAttention:

@@ -12,6 +12,7 @@
 #include "nn/layers/layer.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/sequence.h"
+#include "nn/ops.h"
 #include "nn/parameters.h"
 
 namespace thinwire {
@@ -68,7 +69,8 @@ std::unique_ptr<Layer> NewReluLayer(const LayerContext& context);
 // These keep x.
 std::unique_ptr<Layer> NewMaxPoolLayer(const LayerSpec& spec, const LayerContext& context);
 std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext& context);
-std::unique_ptr<Layer> NewGeluLayer(const LayerSpec& spec, const LayerContext& context);
+std::unique_ptr<Layer> NewPointwiseLayer(Pointwise function, const LayerSpec& spec,
+                                         const LayerContext& context);
 std::unique_ptr<Layer> NewSwigluLayer(const LayerSpec& spec, const LayerContext& context);
 // These keep nothing.
 std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context);

@@ -91,16 +91,17 @@ std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext&
                 /*keeps_x=*/true});
 }
 
-std::unique_ptr<Layer> NewGeluLayer(const LayerSpec& spec, const LayerContext& context) {
-  const GeluKind kind = spec.gelu == GeluForm::kTanh ? GeluKind::kTanh : GeluKind::kExact;
+std::unique_ptr<Layer> NewPointwiseLayer(Pointwise function, const LayerSpec& spec,
+                                         const LayerContext& context) {
   return std::make_unique<OperationLayer>(
       spec, context,
-      Operation{
-          [=](const TensorView& x, const TensorView& y) { return context.ops->Gelu(kind, x, y); },
-          [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
-            return context.ops->GeluBackward(kind, x, dy, dx);
-          },
-          /*keeps_x=*/true});
+      Operation{[=](const TensorView& x, const TensorView& y) {
+                  return context.ops->Apply(function, x, y);
+                },
+                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
+                  return context.ops->ApplyBackward(function, x, dy, dx);
+                },
+                /*keeps_x=*/true});
 }
 
 std::unique_ptr<Layer> NewSwigluLayer(const LayerSpec& spec, const LayerContext& context) {

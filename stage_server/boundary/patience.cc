@@ -1,20 +1,12 @@
 #include "stage_server/boundary/patience.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "base/median.h"
+
 namespace thinwire {
-namespace {
-
-// Returns the median; of an even number, the upper one of the two in the middle.
-absl::Duration Median(std::vector<absl::Duration> of) {
-  const auto middle = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2);
-  std::nth_element(of.begin(), middle, of.end());
-  return *middle;
-}
-
-}  // namespace
-
 void Patience::RunAdvanced(uint64_t advances, SteadyTime now) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (advances == run_advances_) return;
@@ -29,9 +21,9 @@ void Patience::StepTook(absl::Duration step) {
   if (steps_.size() < kFewSteps) return;
   std::vector<absl::Duration> of(steps_.begin(), steps_.end());
   // Medians: a mean and its deviation would follow a single slow step.
-  const absl::Duration median = Median(of);
+  const absl::Duration median = UpperMedian(of);
   for (absl::Duration& one : of) one = absl::AbsDuration(one - median);
-  limit_ = std::max(least_, median + kDeviations * Median(std::move(of)));
+  limit_ = std::max(least_, median + kDeviations * UpperMedian(std::move(of)));
 }
 
 absl::Duration Patience::limit() const {

@@ -80,6 +80,10 @@ absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
     exchanged.number = PieceNumber(segment.number, place);
     exchanged.owner = owners[place];
+    const auto fragment =
+        options_.fragments.find(specs[pieces[place].parts.front().parameter].name);
+    const bool has_turn = pieces[place].coded && fragment != options_.fragments.end();
+    if (has_turn) exchanged.fragment = fragment->second;
     RETURN_IF_ERROR(AddCoders(&exchanged));
   }
   statistics_.Add(PieceNumber(segment.number, kStatisticsPlace), segment.segment, options_.device);
@@ -198,7 +202,7 @@ absl::Status ReplicaAverager::StartStep(const ExchangeStep& step) {
 absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
   Digest digest;
   std::vector<uint8_t> bytes;
-  for (const Segment* segment : segments_) {
+  for (Segment* const segment : segments_) {
     for (const Parameter& parameter : segment->parameters()) {
       const Tensor& value = parameter.value;
       bytes.resize(value.bytes());
@@ -211,8 +215,12 @@ absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
 }
 
 absl::Status ReplicaAverager::Contribute(const ExchangeStep& step, int replica) {
-  for (Exchanged& piece : pieces_) RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
-  return replica < step.with_samples ? ContributeStatistics(step, replica) : absl::OkStatus();
+  for (Exchanged& piece : pieces_) {
+    if (piece.fragment != step.fragment) continue;
+    RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
+  }
+  const bool has_statistics = step.fragment == 0 && replica < step.with_samples;
+  return has_statistics ? ContributeStatistics(step, replica) : absl::OkStatus();
 }
 
 absl::Status ReplicaAverager::ContributePiece(const ExchangeStep& step, int replica,
@@ -291,13 +299,13 @@ absl::Status ReplicaAverager::Finish(const ExchangeStep& step) {
   // First what others wait for.
   for (const bool here : {true, false}) {
     for (Exchanged& piece : pieces_) {
-      if (AddsHere(piece) != here) continue;
+      if (piece.fragment != step.fragment || AddsHere(piece) != here) continue;
       if (here) RETURN_IF_ERROR(AddUp(step, &piece));
       ASSIGN_OR_RETURN(const Tensor sum, SumOf(step, &piece));
       RETURN_IF_ERROR(piece.memory.Scatter(sum));
     }
   }
-  return FinishStatistics(step);
+  return step.fragment == 0 ? FinishStatistics(step) : absl::OkStatus();
 }
 
 absl::Status ReplicaAverager::AddUp(const ExchangeStep& step, Exchanged* piece) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,6 +35,7 @@ namespace thinwire {
 
 struct AveragerOptions {
   ReplicasSpec replicas;
+  std::map<std::string, int> fragments;  // of parameters, by name (FragmentsOf)
   int carrier = 0, carriers = 1;
   std::shared_ptr<Patience> patience;  // bounds waits for peers
   uint64_t run = 0, generation = 0;    // as in frames, whose bytes are counted
@@ -51,6 +53,7 @@ struct ExchangeStep {
   uint64_t step = 0;
   bool compress = false;
   int with_samples = 0;  // number of replicas, the first ones, that have samples of the batch
+  int fragment = 0;      // whose pieces are exchanged; running statistics are of fragment 0
 };
 
 // A segment whose gradients are exchanged.
@@ -114,7 +117,8 @@ class ReplicaAverager {
 
     PieceMemory memory;
     uint32_t number = 0;  // PieceNumber
-    int owner = 0;        // replica that adds it up
+    int fragment = 0;
+    int owner = 0;  // replica that adds it up
     // By replica: encoders of the carried ones, decoders of the others where this carrier adds.
     std::vector<std::unique_ptr<MessageEncoder>> contributors;
     std::vector<std::unique_ptr<MessageDecoder>> others;

@@ -25,11 +25,18 @@ class FakeSegment : public Segment {
     }
   }
 
+  std::vector<const Parameter*> pointers() const {
+    std::vector<const Parameter*> all;
+    for (const Parameter& parameter : parameters_) all.push_back(&parameter);
+    return all;
+  }
+
   absl::StatusOr<Tensor> Forward(const Tensor& x, const Pass&, Saved*) override { return x; }
   absl::StatusOr<Tensor> Backward(const Tensor& dy, Saved*) override { return dy; }
   absl::Status BackwardWeights(Saved*) override { return absl::OkStatus(); }
   absl::Span<Parameter> parameters() override { return absl::MakeSpan(parameters_); }
   absl::Status ParametersChanged() override { return absl::OkStatus(); }
+  absl::Status ParametersUpdated() override { return absl::OkStatus(); }
   absl::Status ClearGradients() override { return absl::OkStatus(); }
 
  private:

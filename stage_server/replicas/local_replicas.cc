@@ -14,7 +14,10 @@ LocalReplicas::LocalReplicas(const LocalReplicasOptions& options, std::vector<Se
     : options_(options), segments_(std::move(segments)), inner_(std::move(inner)) {
   for (Segment* segment : segments_) {
     for (const Parameter& parameter : segment->parameters()) {
-      if (!parameter.follows) owned_.push_back(&parameter);
+      if (parameter.follows) continue;
+      const auto fragment = options.fragments.find(parameter.spec.name);
+      owned_.push_back(&parameter);
+      fragment_of_.push_back(fragment == options.fragments.end() ? 0 : fragment->second);
     }
   }
 }
@@ -29,8 +32,16 @@ absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(
                      Tensor::Allocate(options.device, DType::kF32, parameter->value.shape()));
   }
   for (int i = 0; i < options.carried.size(); ++i) RETURN_IF_ERROR(made->AddOwn());
-  ASSIGN_OR_RETURN(made->outer_, OuterOptimizer::New(options.replicas.outer, made->segments_,
-                                                     options.device, options.ops));
+  for (int fragment = 0; fragment < options.replicas.fragments; ++fragment) {
+    std::vector<const Parameter*> trained;
+    for (size_t i = 0; i < made->owned_.size(); ++i) {
+      const bool is_there = made->fragment_of_[i] == fragment && made->owned_[i]->spec.trainable;
+      if (is_there) trained.push_back(made->owned_[i]);
+    }
+    ASSIGN_OR_RETURN(made->outer_.emplace_back(),
+                     OuterOptimizer::New(options.replicas.outer, trained, made->segments_,
+                                         options.device, options.ops));
+  }
   RETURN_IF_ERROR(made->Share());
   return made;
 }
@@ -110,10 +121,11 @@ absl::Status LocalReplicas::LoadShared() {
   return LoadValues(shared_);
 }
 
-absl::Status LocalReplicas::LoadDifference(int replica) {
+absl::Status LocalReplicas::LoadDifference(int fragment, int replica) {
   const Own& own = OwnOf(replica);
   for (size_t i = 0; i < owned_.size(); ++i) {
     const Parameter& parameter = *owned_[i];
+    if (fragment_of_[i] != fragment) continue;
     if (parameter.spec.trainable) {
       RETURN_IF_ERROR(ToStatus(
           options_.ops->Combine({1, Floats(shared_[i]), -1, Floats(own.values[i]),
@@ -122,16 +134,16 @@ absl::Status LocalReplicas::LoadDifference(int replica) {
       RETURN_IF_ERROR(Copy(own.values[i], parameter.value));
     }
   }
-  ASSIGN_OR_RETURN(const double difference, Norm(/*of_gradients=*/true));
-  ASSIGN_OR_RETURN(const double shared, Norm(/*of_gradients=*/false));
+  ASSIGN_OR_RETURN(const double difference, Norm(fragment, /*of_gradients=*/true));
+  ASSIGN_OR_RETURN(const double shared, Norm(fragment, /*of_gradients=*/false));
   if (shared > 0) drift_sum_ += difference / shared;
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> LocalReplicas::Norm(bool of_gradients) const {
+absl::StatusOr<double> LocalReplicas::Norm(int fragment, bool of_gradients) const {
   std::vector<FloatRange> ranges;
   for (size_t i = 0; i < owned_.size(); ++i) {
-    if (!owned_[i]->spec.trainable) continue;
+    if (!owned_[i]->spec.trainable || fragment_of_[i] != fragment) continue;
     const Tensor& values = of_gradients ? owned_[i]->gradient : shared_[i];
     ranges.push_back({Floats(values), values.elements()});
   }
@@ -141,9 +153,30 @@ absl::StatusOr<double> LocalReplicas::Norm(bool of_gradients) const {
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
-absl::Status LocalReplicas::Update() {
+absl::Status LocalReplicas::Update(int fragment) {
   drift_ = std::exchange(drift_sum_, 0) / static_cast<double>(own_.size());
-  return outer_->Step(options_.replicas.count);
+  RETURN_IF_ERROR(outer_[fragment]->Step(options_.replicas.count));
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    if (fragment_of_[i] == fragment) RETURN_IF_ERROR(Copy(owned_[i]->value, shared_[i]));
+  }
+  return LoadValues(shared_);  // parameters of other fragments may have been projected again
+}
+
+absl::Status LocalReplicas::Take(const std::vector<int>& fragments, double mix) {
+  const auto own_share = static_cast<float>(mix), shared_share = static_cast<float>(1 - mix);
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    if (std::count(fragments.begin(), fragments.end(), fragment_of_[i]) == 0) continue;
+    for (const Own& own : own_) {
+      float* const values = Floats(own.values[i]);
+      RETURN_IF_ERROR(
+          mix == 0 ? Copy(shared_[i], own.values[i])
+                   : ToStatus(options_.ops->Combine({shared_share, Floats(shared_[i]), own_share,
+                                                     values, values, shared_[i].elements()})));
+    }
+  }
+  const bool takes_all = mix == 0 && fragments.size() == outer_.size();
+  if (takes_all) in_round_ = false;
+  return absl::OkStatus();
 }
 
 absl::Status LocalReplicas::Share() {
@@ -174,6 +207,14 @@ std::vector<Parameter> LocalReplicas::Values(int replica) const {
 
 std::vector<OptimizerState> LocalReplicas::Inner(int replica) const {
   return own_.size() == 1 ? InnerHere() : OwnOf(replica).inner;
+}
+
+std::vector<OptimizerState> LocalReplicas::Outer() const {
+  std::vector<OptimizerState> all;
+  for (const auto& outer : outer_) {
+    for (OptimizerState& state : outer->state()) all.push_back(std::move(state));
+  }
+  return all;
 }
 
 }  // namespace thinwire

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,7 +23,8 @@ namespace thinwire {
 
 struct LocalReplicasOptions {
   ReplicasSpec replicas;
-  ReplicaRange carried;  // replicas that are here
+  std::map<std::string, int> fragments;  // of parameters, by name (FragmentsOf)
+  ReplicaRange carried;                  // replicas that are here
   Device* device = nullptr;
   Ops* ops = nullptr;
 };
@@ -42,12 +45,17 @@ class LocalReplicas {
   absl::Status Load(int replica, uint64_t step);
   // Gives the segments the shared values, as everybody but training sees them.
   absl::Status LoadShared();
-  // Sets the segments' gradients to shared minus the replica's values, and their running statistics
-  // to the replica's. Called for one replica after the other after LoadShared.
-  absl::Status LoadDifference(int replica);
-  // Ends a round: updates the parameters from the sum of all differences, which the gradients have.
-  // Running statistics stay as they are.
-  absl::Status Update();
+  // Sets the segments' gradients of the fragment's parameters to shared minus the replica's values.
+  // With fragment 0 it sets running statistics to the replica's. Called for one replica after the
+  // other after LoadShared.
+  absl::Status LoadDifference(int fragment, int replica);
+  // Updates the shared values of a fragment from the sum of all differences, which the gradients
+  // have. With fragment 0 the segments' running statistics become shared ones. Called after
+  // LoadShared.
+  absl::Status Update(int fragment);
+  // Gives each replica mix times its own values plus 1 - mix times the shared ones. Called after
+  // LoadShared.
+  absl::Status Take(const std::vector<int>& fragments, double mix);
   // Makes the segments' values the shared ones, which all replicas then have.
   absl::Status Share();
 
@@ -58,12 +66,12 @@ class LocalReplicas {
   // checkpoints. They share memory with it. Called after LoadShared.
   std::vector<Parameter> Values(int replica) const;
   std::vector<OptimizerState> Inner(int replica) const;
-  std::vector<OptimizerState> Outer() const { return outer_->state(); }
+  std::vector<OptimizerState> Outer() const;
   // Says that values were restored.
   void ValuesRestored() { in_round_ = true; }
 
-  // Returns |own - shared| / |shared| over the trainable parameters of the stage at the last
-  // exchange, the mean of the replicas here; 0 before it. Any thread.
+  // Returns |own - shared| / |shared| over the parameters of the last exchange, the mean of the
+  // replicas here; 0 before it. Any thread.
   double drift() const { return drift_; }
 
  private:
@@ -87,16 +95,18 @@ class LocalReplicas {
   absl::Status Save();
   absl::Status LoadValues(const std::vector<Tensor>& values);
   absl::Status ParametersChanged() const;
-  absl::StatusOr<double> Norm(bool of_gradients) const;
+  // Returns the norm of a fragment's gradients or shared values.
+  absl::StatusOr<double> Norm(int fragment, bool of_gradients) const;
 
   const LocalReplicasOptions options_;
   const std::vector<Segment*> segments_;
   const std::vector<Optimizer*> inner_;
-  std::vector<const Parameter*> owned_;  // all that have values of their own
-  std::vector<Tensor> shared_;           // values of owned_ after the last exchange
-  std::vector<Own> own_;                 // of options_.carried, in order
-  std::unique_ptr<OuterOptimizer> outer_;
-  int loaded_ = kShared;  // replica whose state the segments have
+  std::vector<const Parameter*> owned_;                 // all that have values of their own
+  std::vector<int> fragment_of_;                        // of owned_
+  std::vector<Tensor> shared_;                          // values of owned_ after the last exchange
+  std::vector<Own> own_;                                // of options_.carried, in order
+  std::vector<std::unique_ptr<OuterOptimizer>> outer_;  // by fragment
+  int loaded_ = kShared;                                // replica whose state the segments have
   bool in_round_ = false;
   double drift_sum_ = 0;  // of the replicas so far
   std::atomic<double> drift_ = 0;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "nn/cpu/ops.h"
@@ -14,6 +16,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 
 // A segment with an optimizer.
 struct Trained {
@@ -50,6 +53,8 @@ class LocalReplicasTest : public ::testing::Test {
     options.replicas.sync = ReplicaSync::kLocal;
     options.replicas.outer = outer;
     options.carried = carried;
+    options.fragments = fragments_;
+    options.replicas.fragments = fragments_.empty() ? 1 : 2;
     options.device = CpuDevice();
     options.ops = ops_.get();
     local_ = *LocalReplicas::New(options, {&here_.segment}, {here_.optimizer.get()});
@@ -67,6 +72,7 @@ class LocalReplicasTest : public ::testing::Test {
     return all;
   }
 
+  std::map<std::string, int> fragments_;
   const std::unique_ptr<Ops> ops_ = NewCpuOps(/*threads=*/1);
   Trained here_{ops_.get()};
   std::unique_ptr<LocalReplicas> local_;
@@ -98,7 +104,7 @@ TEST_F(LocalReplicasTest, ARoundEndsAtTheMeanWithWhatOptimizersRemember) {
   ASSERT_TRUE(local_->LoadShared().ok());
   std::vector<float> sum(3);
   for (const int replica : {0, 1}) {
-    ASSERT_TRUE(local_->LoadDifference(replica).ok());
+    ASSERT_TRUE(local_->LoadDifference(/*fragment=*/0, replica).ok());
     size_t i = 0;
     for (const Parameter& parameter : here_.segment.parameters()) {
       for (const float difference : parameter.gradient.floats()) sum[i++] += difference;
@@ -108,14 +114,30 @@ TEST_F(LocalReplicasTest, ARoundEndsAtTheMeanWithWhatOptimizersRemember) {
   for (Parameter& parameter : here_.segment.parameters()) {
     for (float& gradient : parameter.gradient.floats()) gradient = sum[i++];
   }
-  ASSERT_TRUE(local_->Update().ok());
-  ASSERT_TRUE(local_->Share().ok());
+  ASSERT_TRUE(local_->Update(/*fragment=*/0).ok());
+  ASSERT_TRUE(local_->Take({0}, /*mix=*/0).ok());
   EXPECT_FALSE(local_->in_round());
   // AdamW's first steps are 0.1 up and down.
   EXPECT_THAT(here_.values(), ElementsAre(1, 2, 3));
   EXPECT_NEAR(local_->drift(), 0.1 * std::sqrt(3 / 14.0), 1e-6);
   EXPECT_EQ(Floats(local_->Values(1)), here_.values());
   EXPECT_NE(local_->Inner(0)[0].tensor.floats()[0], local_->Inner(1)[0].tensor.floats()[0]);
+}
+
+TEST_F(LocalReplicasTest, AReplicaKeepsItsShareOfOneFragment) {
+  fragments_ = {{"p1", 1}};
+  Begin({0, 2}, DefaultOuter(OuterKind::kSgd));
+  Train(0, 1, 1);  // to 0.9, 1.9 and 2.9
+  ASSERT_TRUE(local_->LoadShared().ok());
+  ASSERT_TRUE(local_->LoadDifference(/*fragment=*/1, 0).ok());
+  EXPECT_EQ(here_.segment.parameters()[0].gradient.floats()[0], 0);
+  EXPECT_NEAR(here_.segment.parameters()[1].gradient.floats()[0], 0.1, 1e-6);
+  ASSERT_TRUE(local_->Update(/*fragment=*/1).ok());
+  EXPECT_THAT(here_.values(), ElementsAre(1, 2, FloatNear(2.95, 1e-6)));
+  ASSERT_TRUE(local_->Take({1}, /*mix=*/0.8).ok());
+  EXPECT_THAT(Floats(local_->Values(0)),
+              ElementsAre(FloatNear(0.9, 1e-6), FloatNear(1.9, 1e-6), FloatNear(2.91, 1e-6)));
+  EXPECT_TRUE(local_->in_round());
 }
 
 TEST_F(LocalReplicasTest, AReplicaThatIsHereAloneKeepsItsOptimizer) {

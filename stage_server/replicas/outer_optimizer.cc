@@ -22,17 +22,14 @@ OptimizerSpec SpecOf(const OuterSpec& outer) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OuterOptimizer>> OuterOptimizer::New(const OuterSpec& spec,
-                                                                    std::vector<Segment*> segments,
-                                                                    Device* device, Ops* ops) {
+absl::StatusOr<std::unique_ptr<OuterOptimizer>> OuterOptimizer::New(
+    const OuterSpec& spec, const std::vector<const Parameter*>& parameters,
+    std::vector<Segment*> segments, Device* device, Ops* ops) {
   std::unique_ptr<OuterOptimizer> made(new OuterOptimizer(spec, std::move(segments), device, ops));
-  for (Segment* segment : made->segments_) {
-    for (const Parameter& parameter : segment->parameters()) {
-      if (!parameter.spec.trainable || parameter.follows) continue;
-      Parameter& own =
-          (parameter.spec.orthonormal ? made->bases_ : made->free_).emplace_back(parameter);
-      own.spec.within.clear();
-    }
+  for (const Parameter* parameter : parameters) {
+    Parameter& own =
+        (parameter->spec.orthonormal ? made->bases_ : made->free_).emplace_back(*parameter);
+    own.spec.within.clear();
   }
   ASSIGN_OR_RETURN(made->optimizer_,
                    NewOptimizer(SpecOf(spec), absl::MakeSpan(made->free_), device, ops));

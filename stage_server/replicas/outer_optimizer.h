@@ -17,16 +17,16 @@ namespace thinwire {
 // Not thread-safe.
 class OuterOptimizer {
  public:
-  // Makes an optimizer of the trainable parameters of `segments`, which outlive it as `device` and
+  // Makes an optimizer of trainable parameters of `segments`, which outlive it as `device` and
   // `ops` do.
-  static absl::StatusOr<std::unique_ptr<OuterOptimizer>> New(const OuterSpec& spec,
-                                                             std::vector<Segment*> segments,
-                                                             Device* device, Ops* ops);
+  static absl::StatusOr<std::unique_ptr<OuterOptimizer>> New(
+      const OuterSpec& spec, const std::vector<const Parameter*>& parameters,
+      std::vector<Segment*> segments, Device* device, Ops* ops);
 
   // Updates the shared values, which are the parameters' values. Gradients are sums over `replicas`
   // of shared minus own values; they are cleared. An orthonormal parameter becomes the mean of the
-  // replicas' own, made orthonormal again. Parameters that are kept within a span are projected to
-  // it (nn/within.h).
+  // replicas' own, made orthonormal again. Parameters of the segments that are kept within a span
+  // are projected to it (nn/within.h).
   absl::Status Step(int replicas);
 
   // Returns its momentum in model order, under kOuterMomentum.

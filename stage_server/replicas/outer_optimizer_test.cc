@@ -20,7 +20,7 @@ using ::testing::Pointwise;
 std::vector<float> AfterSteps(const OuterSpec& spec, const std::vector<float>& sums) {
   const std::unique_ptr<Ops> ops = NewCpuOps(/*threads=*/1);
   FakeSegment segment({{1.0f}});
-  auto outer = *OuterOptimizer::New(spec, {&segment}, CpuDevice(), ops.get());
+  auto outer = *OuterOptimizer::New(spec, segment.pointers(), {&segment}, CpuDevice(), ops.get());
   std::vector<float> values;
   for (const float sum : sums) {
     segment.parameters()[0].gradient.floats()[0] = sum;
@@ -53,7 +53,9 @@ TEST(OuterOptimizerTest, MomentumIsStateUnderItsOwnName) {
   const std::unique_ptr<Ops> ops = NewCpuOps(/*threads=*/1);
   FakeSegment segment({{1, 2}, {3}});
   const auto state = [&](OuterKind kind) {
-    return (*OuterOptimizer::New(DefaultOuter(kind), {&segment}, CpuDevice(), ops.get()))->state();
+    return (*OuterOptimizer::New(DefaultOuter(kind), segment.pointers(), {&segment}, CpuDevice(),
+                                 ops.get()))
+        ->state();
   };
   const std::vector<OptimizerState> nesterov = state(OuterKind::kNesterov);
   ASSERT_EQ(nesterov.size(), 2u);

@@ -10,6 +10,7 @@
 #include "base/steady_time.h"
 #include "nn/sampling.h"
 #include "schedule/schedule.h"
+#include "stage_server/replicas/rounds.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -45,13 +46,6 @@ int64_t SamplesOf(const StageSpec& spec, int64_t batch_size, int replica) {
   if (first == end) return 0;
   return MicrobatchRange(batch_size, count, end - 1).last -
          MicrobatchRange(batch_size, count, first).first;
-}
-
-// Returns whether replicas exchange what they learned after this step. Rounds begin anew with each
-// epoch.
-bool EndsRound(const StageSpec& spec, const Work& work, int64_t steps_per_epoch) {
-  const auto place = static_cast<int64_t>(work.step) - (work.epoch - 1) * steps_per_epoch;
-  return place % spec.replicas.every == 0 || place == steps_per_epoch;
 }
 
 std::vector<SampleRange> BatchesOf(const SampleRange& all, int64_t batch_size) {
@@ -220,27 +214,56 @@ absl::Status Executor::TrainLocally(Work work, const SampleRange& batch, int64_t
     RETURN_IF_ERROR(work.loss_samples > 0 ? stage_->Update(work, report->learning_rate())
                                           : stage_->ClearGradients());
   }
-  if (EndsRound(spec, work, steps_per_epoch)) RETURN_IF_ERROR(ExchangeLearned(work));
+  RETURN_IF_ERROR(ExchangeLearned(work, steps_per_epoch));
   ReportLosses(work, sums, report);
   return absl::OkStatus();
 }
 
-absl::Status Executor::ExchangeLearned(Work work) {
-  LocalReplicas& local = *stage_->local();
-  RETURN_IF_ERROR(local.LoadShared());
-  RETURN_IF_ERROR(stage_->StartStep(work));
+absl::Status Executor::ExchangeLearned(const Work& work, int64_t steps_per_epoch) {
+  const ReplicasSpec& replicas = stage_->spec().replicas;
+  StepOfEpoch step;
+  step.place = static_cast<int64_t>(work.step) - (work.epoch - 1) * steps_per_epoch;
+  step.steps = steps_per_epoch;
+  const std::vector<int> sent = FragmentsSent(replicas, step);
+  const std::vector<int> taken = FragmentsTaken(replicas, step);
+  if (sent.empty() && taken.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(stage_->local()->LoadShared());
+  if (step.is_last()) RETURN_IF_ERROR(FinishExchanges());
+  if (!sent.empty()) RETURN_IF_ERROR(stage_->StartStep(work));
+  for (const int fragment : sent) RETURN_IF_ERROR(BeginExchange(work, fragment));
+  for (const int fragment : taken) RETURN_IF_ERROR(FinishExchange(fragment));
+  return stage_->local()->Take(taken, step.is_last() ? 0 : replicas.mix);
+}
+
+absl::Status Executor::BeginExchange(Work work, int fragment) {
+  work.fragment = fragment;
   const ReplicaRange carried = stage_->spec().carried();
   for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
-    RETURN_IF_ERROR(local.LoadDifference(work.replica));
+    RETURN_IF_ERROR(stage_->local()->LoadDifference(fragment, work.replica));
     RETURN_IF_ERROR(stage_->Contribute(work));
   }
-  RETURN_IF_ERROR(stage_->TakeAverage(work));
-  RETURN_IF_ERROR(local.Update());
-  return local.Share();
+  exchanges_[fragment] = work;
+  return absl::OkStatus();
+}
+
+absl::Status Executor::FinishExchange(int fragment) {
+  const auto exchange = exchanges_.find(fragment);
+  if (exchange == exchanges_.end()) return absl::OkStatus();
+  RETURN_IF_ERROR(stage_->TakeAverage(exchange->second));
+  exchanges_.erase(exchange);
+  return stage_->local()->Update(fragment);
+}
+
+absl::Status Executor::FinishExchanges() {
+  while (!exchanges_.empty()) RETURN_IF_ERROR(FinishExchange(exchanges_.begin()->first));
+  return absl::OkStatus();
 }
 
 absl::Status Executor::EndSteps() {
-  if (stage_->local() != nullptr) RETURN_IF_ERROR(stage_->local()->LoadShared());
+  if (stage_->local() != nullptr) {
+    RETURN_IF_ERROR(stage_->local()->LoadShared());
+    RETURN_IF_ERROR(FinishExchanges());
+  }
   return stage_->FlushSends(stage_->spec().patience->Deadline());
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -81,9 +82,13 @@ class Executor {
   // step ends a round.
   absl::Status TrainLocally(Work work, const SampleRange& batch, int64_t steps_per_epoch,
                             StepReport* report);
-  // Ends a round of local steps: replicas exchange what they learned in it, and all have the
-  // result.
-  absl::Status ExchangeLearned(Work work);
+  // Exchanges what replicas learned, as far as it is due behind the step of `work`.
+  absl::Status ExchangeLearned(const Work& work, int64_t steps_per_epoch);
+  // Sends the contributions to a fragment, and later takes their sum as the shared values. The
+  // second does nothing where that was done.
+  absl::Status BeginExchange(Work work, int fragment);
+  absl::Status FinishExchange(int fragment);
+  absl::Status FinishExchanges();
   void ReportLosses(const Work& work, const LossSums& sums, StepReport* report) const;
   // Ends the steps of a Train: all that was sent has left, and the stage has the shared parameters.
   absl::Status EndSteps();
@@ -114,7 +119,8 @@ class Executor {
   Feed* const feed_;
   const LrScheduleSpec lr_;
   StepGate gate_;
-  SteadyTime step_began_;  // of the executor's thread alone
+  SteadyTime step_began_;          // this and exchanges_: of the executor's thread alone
+  std::map<int, Work> exchanges_;  // that began and have not finished, by fragment
 
   mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   absl::Status stop_ ABSL_GUARDED_BY(mutex_);

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "models/pieces.h"
 #include "nn/gradient_norm.h"
 #include "nn/parameters.h"
 #include "stage_server/stage/safetensors.h"
@@ -21,11 +23,20 @@ std::string PeerName(const StageSpec& spec, int carrier) {
   return absl::StrCat("stage ", spec.stage, " of carrier ", carrier);
 }
 
+// Returns the fragments of the model's parameters, which are the same for all its stages.
+std::map<std::string, int> FragmentsOf(const StageSpec& spec) {
+  std::vector<ParameterSpec> all;
+  for (const BlockSpec& block : spec.model.blocks) {
+    for (ParameterSpec& parameter : Parameters(block)) all.push_back(std::move(parameter));
+  }
+  return FragmentsOf(all, spec.replicas.fragments);
+}
+
 // Returns the exchange at the end of the step of `work`. All replicas have had samples in a round
 // of local steps.
 ExchangeStep ExchangeOf(const StageSpec& spec, const Work& work) {
   if (spec.replicas.trains_locally()) {
-    return {work.epoch, work.step, work.compress, spec.replicas.count};
+    return {work.epoch, work.step, work.compress, spec.replicas.count, work.fragment};
   }
   const int64_t microbatches = std::min<int64_t>(spec.batch_microbatches(), work.batch_size);
   const int64_t with_samples = (microbatches + spec.microbatches - 1) / spec.microbatches;
@@ -67,6 +78,7 @@ absl::Status LocalStage::BuildAverager() {
   if (spec_.replicas.count == 1 && !spec_.replicas.trains_locally()) return absl::OkStatus();
   AveragerOptions options;
   options.replicas = spec_.replicas;
+  options.fragments = FragmentsOf(spec_);
   options.carrier = spec_.carrier;
   options.carriers = spec_.carriers;
   options.patience = spec_.patience;
@@ -95,6 +107,7 @@ absl::Status LocalStage::BuildLocalReplicas() {
   if (!spec_.replicas.trains_locally()) return absl::OkStatus();
   LocalReplicasOptions options;
   options.replicas = spec_.replicas;
+  options.fragments = FragmentsOf(spec_);
   options.carried = spec_.carried();
   options.device = backend_.device;
   options.ops = backend_.ops.get();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -80,7 +81,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         "replicas.exchange=reduce",
         "replicas={contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform}}",
-        "replicas={contributions: {codec: topk, ratio: 0.05, feedback: ef}, exchange: gather}"));
+        "replicas={contributions: {codec: topk, ratio: 0.05, feedback: ef}, exchange: gather}",
+        "replicas={fragments: 2}",
+        "replicas={every: 4, fragments: 2, overlap: 1, contributions: {codec: ecsq, rate: 2, "
+        "feedback: ef}}"));
 
 // The largest of the differences of two lists of values.
 double Furthest(const std::vector<float>& a, const std::vector<float>& b) {
@@ -171,6 +175,38 @@ TEST(LocalStepsTest, AnExchangeIsAStepOfNesterovOnTheMeanAndAMeanOfStatistics) {
   const std::vector<float> means = ValuesOf(result, false);
   ASSERT_EQ(means.size(), statistics.size());
   for (size_t i = 0; i < means.size(); ++i) EXPECT_NEAR(means[i], statistics[i], 1e-5);
+}
+
+// Fragment 1 is exchanged after step 2; its result is taken after step 3.
+TEST(LocalStepsTest, AFragmentIsTakenWhenItsOverlapHasPassed) {
+  const std::vector<std::string> overrides = {
+      "pipeline.stages=1", "replicas={fragments: 2, overlap: 1, mix: 0.25, outer: {name: sgd}}"};
+  LocalSteps late(overrides), never({"pipeline.stages=1", "replicas.every=100"});
+  late.TrainSteps(1, 1, 2);
+  never.TrainSteps(1, 1, 2);
+  const LocalReplicas &with = *late.stage(0).local(), &without = *never.stage(0).local();
+  for (const int replica : {0, 1, 2}) {
+    EXPECT_THAT(ValuesOf(with.Values(replica), true),
+                ElementsAreArray(ValuesOf(without.Values(replica), true)));
+  }
+  const std::vector<const Parameter*> shared = late.stage(0).parameters();
+  const std::vector<const Parameter*> start = never.stage(0).parameters();
+  late.TrainSteps(1, 3, 3);
+  never.TrainSteps(1, 3, 3);
+  size_t moved = 0;
+  for (size_t i = 0; i < shared.size(); ++i) {
+    const auto values = shared[i]->value.floats(), before = start[i]->value.floats();
+    const bool is_in_fragment = !std::equal(values.begin(), values.end(), before.begin());
+    moved += is_in_fragment;
+    const std::vector<Parameter> own = with.Values(2), alone = without.Values(2);
+    for (size_t j = 0; j < values.size(); ++j) {
+      const float by_itself = alone[i].value.floats()[j];
+      const float want = is_in_fragment ? 0.25f * by_itself + 0.75f * values[j] : by_itself;
+      ASSERT_NEAR(own[i].value.floats()[j], want, 1e-5) << shared[i]->spec.name;
+    }
+  }
+  EXPECT_GT(moved, 0u);
+  EXPECT_LT(moved, shared.size() / 2);
 }
 
 constexpr char kText[] = R"(

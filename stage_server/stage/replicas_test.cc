@@ -141,6 +141,8 @@ INSTANTIATE_TEST_SUITE_P(
         "replicas.exchange=gather",
         "replicas={contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform}}",
         "replicas={contributions: {codec: topk, ratio: 0.05, feedback: ef}, exchange: gather}",
+        "replicas={contributions: {codec: topk, ratio: 0.05, scope: group, group: 500, values: "
+        "means, feedback: {kind: ef, decay: 0.95}}}",
         "replicas={contributions: {codec: low_rank, rank: 2, feedback: ef}}",
         "replicas={contributions: {codec: uniform, bits: 4, feedback: ef21}, average: {codec: "
         "bf16}}"));

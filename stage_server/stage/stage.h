@@ -151,6 +151,7 @@ struct Work {
   uint32_t microbatch = 0;   // index of the unit in training where the stage has slices
   int replica = 0;           // to which it belongs
   int microbatches = 1;      // of the replica
+  int fragment = 0;          // of the parameters, where replicas exchange what they learned
   int64_t batch_size = 0;    // of the whole batch
   int64_t samples = 0;       // of this microbatch
   int64_t first_sample = 0;  // index in the batch

@@ -125,7 +125,8 @@ TEST(ResumedReplicasTest, GoOn) {
 TEST(ResumedReplicasTest, LocalStepsGoOnWithinARound) {
   for (const char* local :
        {"count: 2, every: 3, contributions: {codec: topk, ratio: 0.1, feedback: ef}",
-        "count: 1, every: 7, outer: {name: sgd, lr: 0.5, momentum: 0.5}"}) {
+        "count: 1, every: 7, outer: {name: sgd, lr: 0.5, momentum: 0.5}",
+        "count: 2, every: 4, fragments: 2, overlap: 1"}) {
     SCOPED_TRACE(local);
     ExpectResumedEqualsUninterrupted(
         kImages, {"model.width=16", absl::StrCat("replicas={sync: local, ", local, "}")});

@@ -126,12 +126,12 @@ void AttentionOf(benchmark::State& state, const AttentionCase& of, bool backward
 
 const Shape kHidden = {kTokens, 4 * kWidth};
 
-void GeluOf(benchmark::State& state, GeluKind kind, bool backward) {
+void GeluOf(benchmark::State& state, Pointwise function, bool backward) {
   const Tensor x = RandomTensor(compute, kHidden), y = RandomTensor(compute, kHidden);
   const Tensor dx = RandomTensor(compute, kHidden);
   Measure(state, 0, (backward ? 3.0 : 2.0) * x.bytes(), [&] {
-    return backward ? TheOps()->GeluBackward(kind, x.view(), y.view(), dx.view())
-                    : TheOps()->Gelu(kind, x.view(), y.view());
+    return backward ? TheOps()->ApplyBackward(function, x.view(), y.view(), dx.view())
+                    : TheOps()->Apply(function, x.view(), y.view());
   });
 }
 
@@ -253,8 +253,8 @@ void RegisterAll() {
   RegisterAttention();
   for (bool backward : {false, true}) {
     const std::string pass = backward ? "/backward" : "/forward";
-    Register("gelu_tanh" + pass, GeluOf, GeluKind::kTanh, backward);
-    Register("gelu_exact" + pass, GeluOf, GeluKind::kExact, backward);
+    Register("gelu_tanh" + pass, GeluOf, Pointwise::kTanhGelu, backward);
+    Register("gelu_exact" + pass, GeluOf, Pointwise::kExactGelu, backward);
     Register("swiglu" + pass, SwigluOf, backward);
     Register("embedding" + pass, EmbeddingOf, backward);
   }

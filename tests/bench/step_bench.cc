@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backend/load.h"
+#include "base/median.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "models/cost.h"
@@ -136,11 +137,6 @@ OptimizerSpec OptimizerOf(const BenchOptions& bench) {
 struct Times {
   std::vector<double> wall, cpu;  // seconds; cpu counts all threads
 };
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // Model in training on one batch.
 class Training {
@@ -283,7 +279,7 @@ absl::StatusOr<nlohmann::json> Measure(const BenchOptions& bench) {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   ASSIGN_OR_RETURN(const double peak, PeakFlops(bench, training.get()));
-  const double median = Median(times.wall);
+  const double median = UpperMedian(times.wall);
   const char* const speed = bench.is_text() ? "tokens_per_second" : "images_per_second";
   return nlohmann::json{{"model", bench.model},
                         {"width", bench.width},
@@ -293,7 +289,7 @@ absl::StatusOr<nlohmann::json> Measure(const BenchOptions& bench) {
                         {"threads", bench.threads},
                         {"isa", CpuInstructionSet()},
                         {"step_seconds", median},
-                        {"step_cpu_seconds", Median(times.cpu)},
+                        {"step_cpu_seconds", UpperMedian(times.cpu)},
                         {speed, static_cast<double>(bench.batch * bench.rows()) / median},
                         {"share_of_peak", training->flops() / median / peak},
                         {"peak_flops", peak},

@@ -75,6 +75,12 @@ FAULTS = {
         ["ThinwireErrorDrifting"],
         {"compression.activations.level": "{by_epoch: {200: 0.02}}", "data.limit": "640",
          "data.test_limit": "64"}),
+    # What the replicas' optimizers do to shrinking parameters takes these ever farther, relative to their norm.
+    "the weights of replicas decay away": Fault(
+        ["ThinwireReplicasDrifting"],
+        {"replicas": "{count: 2, sync: local, every: 8, outer: {name: sgd}}",
+         "optimizer": "{name: adamw, lr: 0.001, weight_decay: 2}", "data.limit": "640",
+         "data.test_limit": "64"}),
     # Evaluation uses the last level from the start.
     "evaluation is compressed far more": Fault(
         ["ThinwireAccuracyGap"],

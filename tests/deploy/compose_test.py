@@ -229,6 +229,18 @@ class ComposeTest(unittest.TestCase):
         self.assertIn("--data /data --state /data", flags)
         self.assertIn("--stages=stage-{0..}:4700", self.cpu["services"]["coordinator"]["entrypoint"])
 
+    def test_the_pipelines_of_the_documented_example_have_a_service_for_each_stage(self):
+        page = (FOLDER / "../../docs/cluster.md").read_text(encoding="utf-8")
+        (example,) = re.findall(r"^(docker compose run (?:.*\\\n)*.*--carriers .*)$", page, re.MULTILINE)
+        words = example.replace("\\\n", " ").replace("'", "").split()
+        # The addresses are the entrypoint's, whose open range has one for each stage of each pipeline.
+        self.assertNotIn("--stages", example)
+        carriers = int(words[words.index("--carriers") + 1])
+        (cuts,) = re.findall(r"pipeline\.cuts=\[(.*?)\]", example)
+        (replicas,) = re.findall(r"replicas\.count=(\d+)", example)
+        self.assertEqual(carriers * (len(cuts.split(",")) + 1), len(STAGES))
+        self.assertLessEqual(carriers, int(replicas))
+
     def test_the_readme_has_every_variable(self):
         text = "".join((FOLDER / file).read_text() for file in
                        ("compose.yaml", "compose.gpu.yaml", "compose.serve.yaml"))

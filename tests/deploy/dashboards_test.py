@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Dashboards and rules against a real run, scraped by a real Prometheus each second.
 
-Four stage servers and a coordinator train a small network. Every expression of every dashboard and
+Two pipelines of two stage servers and a coordinator train a small network. Every expression of every dashboard and
 every recording rule must return data, every alert's expression be understood, and no alert fire: in
 the run, in its evaluations and after its end, although durations are shortened to seconds.
 
@@ -22,14 +22,22 @@ from stage_servers import running, stage_servers
 # With feedback, so that there are residuals, and with epochs enough for several scrapes of the stages,
 # which Prometheus finds some seconds after the run has begun. It learns slowly: of a network that fits
 # its data the gradients of one message are many times another's, and so are residuals beside them.
+# With replicas and local steps, which two pipelines carry, so that each has the other to wait for.
 EXPERIMENT = """
 name: watched
 model: {name: resnet8, width: 8}
 data: {name: digits, batch_size: 64}
-pipeline: {cuts: [layer1, layer2, layer3], microbatches: 2, threads: 1}
+pipeline: {cuts: [layer2], microbatches: 2, threads: 1}
 compression:
   activations: {codec: uniform, bits: 4}
   gradients: {codec: topk, ratio: 0.2, feedback: ef}
+replicas:
+  count: 2
+  sync: local
+  every: 4
+  outer: {name: sgd}
+  contributions: {codec: uniform, bits: 8, feedback: ef}
+  average: {codec: uniform, bits: 8}
 optimizer: {name: sgd, lr: 0.002, momentum: 0}
 epochs: 72
 metrics: {error_every: 5}
@@ -100,7 +108,7 @@ def trained(thinwire, servers, work, prometheus):
     stages = ",".join(server.address for server in servers)
     start = time.time()
     with running(thinwire, experiment, work / "run", work / "prometheus" / "targets",
-                 "--stages", stages, "--metrics_linger", str(LINGER_SECONDS)) as run:
+                 "--stages", stages, "--carriers", "2", "--metrics_linger", str(LINGER_SECONDS)) as run:
         found = wait_for("step", lambda: prometheus.value("thinwire_step > 0"), PATIENCE_SECONDS)
         if run.wait(PATIENCE_SECONDS) != 0:
             raise SystemExit("FAILED: " + (work / "run.log").read_text(encoding="utf-8"))

@@ -153,9 +153,12 @@ def stages_are_found(objects):
     if flag(coordinator, "--stages") != wanted:
         yield f"Job coordinator: --stages {flag(coordinator, '--stages')}, want {wanted}"
     experiment = yaml.safe_load(objects["ConfigMap", "experiment"]["data"]["experiment.yaml"])
-    if stateful["replicas"] != _stages_of(experiment):
+    carriers = int(flag(coordinator, "--carriers") or 1)
+    if carriers > experiment.get("replicas", {}).get("count", 1):
+        yield f"Job coordinator: --carriers {carriers}, the experiment has fewer replicas"
+    if stateful["replicas"] != carriers * _stages_of(experiment):
         yield (f"StatefulSet stage: {stateful['replicas']} replicas, the experiment has "
-               f"{_stages_of(experiment)} stages")
+               f"{_stages_of(experiment)} stages in each of {carriers} pipelines")
     if re.search(r"stage-\d", json.dumps([made for (kind, _), made in objects.items()
                                           if kind != "ConfigMap"])):
         yield "the number of stages stands in another place than replicas"

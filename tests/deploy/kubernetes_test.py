@@ -64,7 +64,7 @@ BREAKS = [
     (STAGE, ("spec", "podManagementPolicy"), ABSENT, "one after the other"),
     (COORDINATOR, CONTAINER + ("args", 5), "stage-{0..}.stage:4700", "want stage-{0..}.stages:47"),
     (COORDINATOR, CONTAINER + ("args", 5), "stage-0.stages:4700", "in another place than replicas"),
-    (STAGE, ("spec", "replicas"), 3, "3 replicas, the experiment has 4 stages"),
+    (STAGE, ("spec", "replicas"), 3, "3 replicas, the experiment has 4 stages in each of 1 pipe"),
     (STAGE, ("spec", "template") + LABELS + ("app.kubernetes.io/component",), "x", "not select"),
     (("Service", "stages"), ("spec", "selector"), {"app": "stage"}, "Service stages:"),
     (("PodDisruptionBudget", "stage"), ("spec", "selector"), {}, "not select one kind of pod"),
@@ -124,6 +124,31 @@ SERVER_BREAKS = [
     ((POLICY, "prometheus-to-metrics"), ("spec", "ingress", 0, "ports", 0, "port"), 4600,
      "('prometheus', 'coordinator', 'TCP', 4600)"),
 ]
+
+
+# How a user's folder makes two pipelines of an experiment's replicas (docs/cluster.md).
+CARRIERS = [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": value}
+            for value in ("--carriers", "2")]
+
+
+def own_folder(folder, experiment, servers):
+    """Writes folder/mine, as users have it beside a copy of deploy/k8s: an experiment, an image and
+    a number of servers of their own. What its kustomization.yaml has."""
+    shutil.copytree(DEPLOY / "k8s", folder / "k8s")
+    (folder / "mine").mkdir()
+    (folder / "mine/my.yaml").write_text(experiment, encoding="utf-8")
+    (folder / "mine/stages.yaml").write_text(yaml.dump({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "stage"},
+        "spec": {"replicas": servers}}), encoding="utf-8")
+    made = {
+        "bases": ["../k8s/overlays/cpu", "../k8s/certificates"],
+        "images": [{"name": "ghcr.io/thinwire/thinwire", "newName": "example/own", "newTag": "1"}],
+        "patchesStrategicMerge": ["stages.yaml"],
+        "configMapGenerator": [{"name": "experiment", "behavior": "replace",
+                                "files": ["experiment.yaml=my.yaml"]}],
+    }
+    (folder / "mine/kustomization.yaml").write_text(yaml.dump(made), encoding="utf-8")
+    return made
 
 
 class Overlays(unittest.TestCase):
@@ -212,26 +237,32 @@ class Overlays(unittest.TestCase):
     def test_own_experiment_image_and_number_of_stages(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            shutil.copytree(DEPLOY / "k8s", folder / "k8s")
-            (folder / "mine").mkdir()
-            (folder / "mine/my.yaml").write_text("{pipeline: {cuts: [stem]}}", encoding="utf-8")
-            (folder / "mine/stages.yaml").write_text(yaml.dump({
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "stage"},
-                "spec": {"replicas": 2}}), encoding="utf-8")
-            (folder / "mine/kustomization.yaml").write_text(yaml.dump({
-                "bases": ["../k8s/overlays/cpu", "../k8s/certificates"],
-                "images": [{"name": "ghcr.io/thinwire/thinwire", "newName": "example/own",
-                            "newTag": "1"}],
-                "patchesStrategicMerge": ["stages.yaml"],
-                "configMapGenerator": [{"name": "experiment", "behavior": "replace",
-                                        "files": ["experiment.yaml=my.yaml"]}],
-            }), encoding="utf-8")
+            own_folder(folder, "{pipeline: {cuts: [stem]}}", servers=2)
             for kubectl in KUBECTLS:
                 objects = render(kubectl, folder / "mine")
                 self.assertEqual(complaints(objects), [])
                 self.assertEqual(objects[STAGE]["spec"]["replicas"], 2)
                 self.assertEqual({container["image"] for _, _, container in containers(objects)},
                                  {"example/own:1"})
+
+    def test_several_pipelines_carry_replicas(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            made = own_folder(folder, "{pipeline: {cuts: [stem]}, replicas: {count: 2}}", servers=4)
+            made["patchesJson6902"] = [{"path": "carriers.yaml", "target": {
+                "group": "batch", "version": "v1", "kind": "Job", "name": "coordinator"}}]
+            (folder / "mine/kustomization.yaml").write_text(yaml.dump(made), encoding="utf-8")
+            (folder / "mine/carriers.yaml").write_text(yaml.dump(CARRIERS), encoding="utf-8")
+            for kubectl in KUBECTLS:
+                objects = render(kubectl, folder / "mine")
+                self.assertEqual(complaints(objects), [])
+                args = objects[COORDINATOR]["spec"]["template"]["spec"]["containers"][0]["args"]
+                self.assertEqual(args[-2:], ["--carriers", "2"])
+                self.assertIn("--carriers", PROGRAMS["thinwire"])
+                for whose, path, value, words in (
+                        (STAGE, ("spec", "replicas"), 3, "2 stages in each of 2 pipelines"),
+                        (COORDINATOR, CONTAINER + ("args", -1), "3", "has fewer replicas")):
+                    self.assertIn(words, "\n".join(complaints(changed(objects, whose, path, value))))
 
 
 class Monitoring(unittest.TestCase):

@@ -81,6 +81,11 @@ check '  to the same parameters' equals "$(parameters "runs/$(sed -n 's/.*: job 
 job --ntasks=2 thinwire.sbatch "$quickstart" --out two --set epochs=1
 check 'in two stages by two tasks' equals $? 0
 check '  where Prometheus finds them' equals "$(grep -c '"machine:' "$root/work/two/targets.json")" 3
+replicas="--set replicas.count=2 --set pipeline.cuts=[layer2]"
+as_user "thinwire run $quickstart --out carried_local $replicas" >"$work/carried" 2>&1
+job --ntasks=4 thinwire.sbatch "$quickstart" --out carried --carriers 2 "$replicas"
+check 'by two pipelines of two tasks, which carry two replicas' equals $? 0
+check '  to the parameters of one pipeline' equals "$(parameters carried)" "$(parameters carried_local)"
 check 'no process is left' within 20 silent
 
 echo '== how a job fails'

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Kills processes of runs at random moments and compares how the runs end.
 
-usage: kills.py THINWIRE STAGE_SERVER [--kills N] [--seed N] [--out TABLE.md]
+usage: kills.py THINWIRE STAGE_SERVER [--kills N] [--seed N] [--experiments images,text,replicas,local] [--out TABLE.md]
 
 Each round runs an experiment and kills one process of it, -9, at a moment that is uniform over the
 time that the run takes when nothing befalls it and half as long again, so that begin, checkpoints,
 evaluation, recovery and end are met, too. A coordinator is followed by `thinwire run --resume`. Every
-run must end with the parameters, losses and counts of bytes of a run that nothing befell. Every fourth
-round kills a second process. Prints a table; fails if any run ended otherwise.
+run must end with the parameters, losses and counts of bytes of a run that nothing befell, in which one pipeline carries
+all replicas. Every fourth round kills a second process. Prints a table; fails if any run ended otherwise.
 """
 import argparse
 import collections
@@ -44,7 +44,32 @@ checkpoint: {every_steps: 8}
 restarts: {max: 100}
 epochs: 3
 """,
+    "replicas": """
+name: replicas
+model: {name: resnet8, width: 16}
+data: {name: digits, batch_size: 48, test_limit: 400}
+pipeline: {cuts: [stem, layer2], stages: 2, threads: 1, microbatches: 2}
+compression: {activations: {codec: topk, ratio: 0.2, feedback: ef21}, gradients: {codec: topk, ratio: 0.2, feedback: ef21}}
+replicas: {count: 4, contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform, bits: 8}}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+checkpoint: {every_steps: 10}
+restarts: {max: 100}
+epochs: 4
+""",
+    "local": """
+name: local
+model: {name: gpt2, width: 64, layers: 2, heads: 2, dropout: 0.1}
+data: {name: shakespeare, batch_size: 12, context: 32, windows: 400, test_limit: 60}
+pipeline: {cuts: [h.0], stages: 2, threads: 1, microbatches: 1}
+replicas: {count: 4, sync: local, every: 6, contributions: {codec: topk, ratio: 0.1, feedback: ef21}}
+optimizer: {name: adamw, lr: 0.003, clip_norm: 1}
+checkpoint: {every_steps: 8}
+restarts: {max: 100}
+epochs: 3
+""",
 }
+# Carriers of an experiment's replicas: all have four servers in all.
+CARRIERS = {"replicas": 2, "local": 2}
 TARGETS = {"first stage": [0], "middle stage": [1, 2], "last stage": [3], "coordinator": [None]}
 PATIENCE_SECONDS = 120
 
@@ -68,6 +93,7 @@ def result(run):
     epochs = [(e["epoch"], e["lr"], e["train"], e["test"]) for e in summary["epochs"]]
     sent = [(b["name"], b[d]["messages"], b[d]["wire_bytes"])
             for b in summary["boundaries"] for d in ("activations", "gradients")]
+    sent += [(d, r["messages"], r["wire_bytes"]) for d, r in (summary.get("replicas") or {}).items() if isinstance(r, dict)]
     lines = [json.loads(line) for line in (run / "metrics.jsonl").open()]
     steps = [(e["step"], e["loss"], e["accuracy"]) for e in lines if e["type"] == "step"]
     return summary["status"], epochs, sent, steps, tensors(run)
@@ -76,12 +102,12 @@ def result(run):
 class Run:
     """One run of an experiment, with its processes."""
 
-    def __init__(self, args, experiment, folder):
+    def __init__(self, args, experiment, folder, carriers=1):
         self.folder = folder
         self.log = folder.with_suffix(".log").open("ab")
         path = folder.with_suffix(".yaml")
         path.write_text(EXPERIMENTS[experiment])
-        self.command = [args.thinwire, "run", str(path), "--stage_server", args.stage_server]
+        self.command = [args.thinwire, "run", str(path), "--stage_server", args.stage_server, "--carriers", str(carriers)]
         self.process = None
         self.resumed = 0
 
@@ -133,6 +159,7 @@ def main():
     parser.add_argument("stage_server")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--experiments", default="images,text,replicas,local")
     parser.add_argument("--out", type=pathlib.Path)
     args = parser.parse_args()
     chance = random.Random(args.seed)
@@ -141,7 +168,8 @@ def main():
     bad = []
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
-        for experiment in EXPERIMENTS:
+        experiments = args.experiments.split(",")
+        for experiment in experiments:
             run = Run(args, experiment, work / experiment)
             begin = time.monotonic()
             run.start()
@@ -151,10 +179,10 @@ def main():
         kills = number = 0
         names = list(TARGETS)
         while kills < args.kills:
-            experiment = list(EXPERIMENTS)[number % 2]
-            target = names[number // 2 % len(names)]
+            experiment = experiments[number % len(experiments)]
+            target = names[number // len(experiments) % len(names)]
             number += 1
-            run = Run(args, experiment, work / f"{number}")
+            run = Run(args, experiment, work / f"{number}", CARRIERS.get(experiment, 1))
             moments = sorted(chance.uniform(0, 1.5 * length[experiment]) for _ in range(2 if number % 4 == 0 else 1))
             begin = time.monotonic()
             run.start()
@@ -179,7 +207,7 @@ def main():
                 bad.append(text)
                 print((work / f"{number}.log").read_text()[-2000:], flush=True)
     lines = [f"{kills} kills in {number} runs, seed {args.seed}; a run that nothing befalls takes "
-             + ", ".join(f"{length[e]:.1f} s ({e})" for e in EXPERIMENTS), "",
+             + ", ".join(f"{length[e]:.1f} s ({e})" for e in experiments), "",
              "| experiment | killed | kills | runs that ended equal | otherwise | came too early or late | median s to go on | most |",
              "|---|---|---|---|---|---|---|---|"]
     for (experiment, target), row in sorted(rows.items()):
