@@ -97,6 +97,9 @@ void SetSync(uint32_t every, ReplicasConfig* replicas) {
   if (every > 0 && replicas->sync() == Name(ReplicaSync::kLocal)) return;
   replicas->clear_every();
   replicas->clear_outer();
+  replicas->clear_fragments();
+  replicas->clear_overlap();
+  replicas->clear_mix();
   replicas->set_sync(Name(every > 0 ? ReplicaSync::kLocal : ReplicaSync::kStep));
   if (every > 0) replicas->set_every(every);
 }

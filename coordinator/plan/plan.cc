@@ -112,6 +112,8 @@ class Planner {
     }
     planned.carriers = carriers == 0 ? planned.replicas : carriers;
     planned.every = replicas_.every;
+    planned.fragments = replicas_.fragments;
+    planned.overlap = replicas_.overlap;
     ASSIGN_OR_RETURN(const uint64_t all_steps, TrainingSteps(all_));
     const auto steps = static_cast<double>(all_steps / all_.epochs());
     planned.per_step = std::ceil(steps / static_cast<double>(planned.every)) / steps;

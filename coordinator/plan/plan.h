@@ -95,6 +95,9 @@ struct PlannedExchange {
   ReplicaExchange way = ReplicaExchange::kReduce;
   int64_t every = 1;    // steps from one exchange to the next
   double per_step = 1;  // exchanges, of which an epoch's end has one too
+  // Parts of an exchange that take turns, and steps that go on while one of them travels.
+  int fragments = 1;
+  int64_t overlap = 0;
   // In one exchange, all machines together.
   PlannedDirection contributions, average;
 

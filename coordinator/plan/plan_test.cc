@@ -552,6 +552,23 @@ TEST(ReplicasPlanTest, LocalStepsShareTheirExchanges) {
   EXPECT_THAT(FormatPlan(local), HasSubstr("every 10 steps"));
 }
 
+// Steps that go on hide a fragment of the exchange, in part or as a whole.
+TEST(ReplicasPlanTest, OverlapHidesAnExchange) {
+  const auto exposed = [](int fragments, int overlap) {
+    return ReplicatedPlan({"replicas.sync=local", "replicas.every=10",
+                           absl::StrCat("replicas.fragments=", fragments),
+                           absl::StrCat("replicas.overlap=", overlap)})
+        .steps[0]
+        .exposed_seconds();
+  };
+  const StepEstimate each = ReplicatedPlan({}).steps[0];
+  const double without = each.seconds() - each.exposed_seconds();
+  EXPECT_NEAR(exposed(2, 0), each.exposed_seconds(), 1e-9);
+  EXPECT_NEAR(exposed(2, 1), each.exposed_seconds() - 2 * without, 1e-9);
+  EXPECT_GT(exposed(2, 1), 0);
+  EXPECT_EQ(exposed(1, 9), 0);
+}
+
 TEST(ReplicasPlanTest, MoreCarriersThanReplicasAreRefused) {
   const Experiment experiment = *ParseExperiment(kReplicated, "test", {});
   PlanAssumptions assumptions;

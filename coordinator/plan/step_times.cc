@@ -96,8 +96,11 @@ absl::StatusOr<StepTimes::SharedStep> StepTimes::SharedStepAt(double bits_per_se
   if (exchange.replicas() == 1) return step;
   ASSIGN_OR_RETURN(const Makespan without, StepAt(bits_per_second, coded_of, passes_.exchange));
   step.exchange_seconds = ExchangeSeconds(with);
-  step.exposed_seconds = std::max(0.0, with.seconds - without.seconds);
-  step.seconds = without.seconds + step_.plan.exchange.per_step * step.exposed_seconds;
+  const PlannedExchange& planned = step_.plan.exchange;
+  const double of_fragment = std::max(0.0, with.seconds - without.seconds) / planned.fragments;
+  const double hidden = static_cast<double>(planned.overlap) * without.seconds;
+  step.exposed_seconds = planned.fragments * std::max(0.0, of_fragment - hidden);
+  step.seconds = without.seconds + planned.per_step * step.exposed_seconds;
   step.bubble_ratio = 1 - (1 - without.bubble_ratio) * without.seconds / step.seconds;
   return step;
 }
