@@ -187,6 +187,7 @@ absl::StatusOr<Trained> Pipeline::Run() {
     for (const StageEvent& event : events.back()) {
       if (event.has_step()) outcome.step_losses.push_back(event.step().loss());
     }
+    outcome.exchanged_bytes = 0;  // stages report sums since their begin
     for (const Events& of_stage : events) {
       const StageReport& stage = of_stage.back().stage();
       outcome.exchanged_bytes += stage.contributions().wire_bytes() + stage.average().wire_bytes();

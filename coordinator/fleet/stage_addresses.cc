@@ -99,7 +99,7 @@ absl::Status StageAddresses::Add(const std::string& text, bool is_last) {
     closed_.push_back(text);
     return CheckAddress(text);
   }
-  const size_t end = text.find('}');
+  const size_t end = text.find('}', text.find('{'));
   if (end != text.npos && text.find('{', end) != text.npos) return AddGrid(text, end + 1);
   Range range;
   ASSIGN_OR_RETURN(const std::optional<int> last, ParseRange(text, &range));
