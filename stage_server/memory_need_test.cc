@@ -37,7 +37,9 @@ TEST(CheckFitsTest, ReplicasThatTrainLocallyTakeCopiesOfTheParameters) {
   const auto bytes = [](const std::string& replicas) {
     return static_cast<double>(TrainingBytesOf(SpecOf("64", "replicas={" + replicas + "}")));
   };
-  const double step = bytes("count: 2"), sum = step - bytes("count: 1");
+  const double step = bytes("count: 2");
+  // Feedback takes three copies of a replica's parameters.
+  const double sum = (bytes("count: 2, contributions: {codec: fp16, feedback: ef}") - step) / 6;
   ASSERT_GT(sum, 0);
   EXPECT_NEAR(bytes("count: 2, sync: local, every: 4") - step, (2 + 2) * sum, 0.1 * sum);
   EXPECT_NEAR(bytes("count: 2, sync: local, every: 4, outer: {name: sgd}") - step, (1 + 2) * sum,
