@@ -49,6 +49,20 @@ TEST(ReplicasConfigTest, DefaultsAreFilledIn) {
             "dither");
 }
 
+TEST(ReplicasConfigTest, AutoTakesTheExchangeThatSendsFewerBytes) {
+  const auto chosen = [](const std::string& replicas) {
+    return With({"replicas={exchange: auto, " + replicas + "}"}).replicas();
+  };
+  // Four times 2 bits are less than 2 and 32, and more than 2 and 4.
+  EXPECT_EQ(chosen("average: {codec: none}").exchange(), "gather");
+  EXPECT_FALSE(chosen("average: {codec: none}").has_average());
+  EXPECT_EQ(chosen("average: {codec: uniform, bits: 4}").exchange(), "reduce");
+  EXPECT_EQ(chosen("count: 2, average: {codec: uniform, bits: 4}").exchange(), "gather");
+  EXPECT_EQ(chosen("contributions: {codec: none, feedback: none}").exchange(), "reduce");
+  EXPECT_THAT(ErrorWith({"replicas.exchange=ring"}),
+              HasSubstr("replicas.exchange: unknown exchange"));
+}
+
 TEST(ReplicasConfigTest, LocalStepsHaveAnOuterOptimizer) {
   EXPECT_EQ(With({}).replicas().sync(), "step");
   EXPECT_FALSE(With({}).replicas().has_outer());

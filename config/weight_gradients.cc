@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/codec_table.h"
+#include "compress/layout.h"
 #include "config/checks.h"
 #include "config/choices.h"
 #include "config/codec_config.h"
@@ -43,6 +44,7 @@ absl::Status ResolveOfWeight(const std::string& path, bool gradient, DirectionCo
 }
 
 constexpr char kContributions[] = "replicas.contributions", kAverage[] = "replicas.average";
+constexpr char kAutomatic[] = "auto";
 
 // Fills in and checks what holds for both directions of an exchange among replicas.
 absl::Status ResolveExchanged(const std::string& path, const Experiment& e,
@@ -85,6 +87,33 @@ absl::Status ResolveContributions(const Experiment& e, DirectionConfig* contribu
   if (feedback.dir().empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(kContributions, ".feedback.dir: ", feedback.dir(),
                                                  ", want none: rows are kept in memory"));
+}
+
+// Returns how many bits an element takes on its way, at most or, where the codec has a rate,
+// likely.
+absl::StatusOr<double> BitsOnTheWay(const std::string& path, const DirectionConfig& direction) {
+  ASSIGN_OR_RETURN(const DirectionSpec does, DirectionFrom(direction, /*gradient=*/true));
+  if (CodecRowOf(does.codec.kind).is_plugin) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("replicas.exchange: auto with a plug-in's codec at ", path,
+                     ", want reduce or gather: how much it sends is not known before"));
+  }
+  if (does.codec.rate > 0) return does.codec.rate;
+  const Shape piece = {256, kPieceElements / 256};
+  return 8.0 * static_cast<double>(CodecMaxPayloadBytes(does.codec, piece, DType::kF32)) /
+         static_cast<double>(kPieceElements);
+}
+
+// Chooses the exchange that sends fewer bytes. Of n elements through codecs of c and a bits a
+// replica of R sends (R - 1) / R n (c + a) with reduce and (R - 1) n c with gather.
+absl::Status ChooseExchange(ReplicasConfig* replicas) {
+  if (replicas->exchange() != kAutomatic) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const double c, BitsOnTheWay(kContributions, replicas->contributions()));
+  ASSIGN_OR_RETURN(const double a, BitsOnTheWay(kAverage, replicas->average()));
+  const bool gathers = replicas->count() * c < c + a;
+  replicas->set_exchange(Name(gathers ? ReplicaExchange::kGather : ReplicaExchange::kReduce));
+  if (gathers) replicas->clear_average();
+  return absl::OkStatus();
 }
 
 // Fills in and checks how the exchange of a round is divided and when its results are taken.
@@ -208,18 +237,20 @@ absl::Status ResolveReplicas(Experiment* e) {
   if (!replicas->has_digest_every()) {
     replicas->set_digest_every(static_cast<uint32_t>(ReplicasSpec().digest_every));
   }
-  const bool gathers = replicas->exchange() == Name(ReplicaExchange::kGather);
   if (!replicas->has_exchange()) replicas->set_exchange(Name(ReplicaExchange::kReduce));
-  RETURN_IF_ERROR(CheckName("replicas.exchange", "exchange", replicas->exchange(),
-                            {Name(ReplicaExchange::kReduce), Name(ReplicaExchange::kGather)}));
+  RETURN_IF_ERROR(
+      CheckName("replicas.exchange", "exchange", replicas->exchange(),
+                {Name(ReplicaExchange::kReduce), Name(ReplicaExchange::kGather), kAutomatic}));
   RETURN_IF_ERROR(ResolveContributions(*e, replicas->mutable_contributions()));
-  if (gathers && replicas->has_average()) {
+  if (replicas->exchange() == Name(ReplicaExchange::kGather) && replicas->has_average()) {
     return absl::InvalidArgumentError(
         "replicas.average: with replicas.exchange gather, want none: each adds for itself");
   }
-  if (!gathers) {
+  if (replicas->exchange() != Name(ReplicaExchange::kGather)) {
     RETURN_IF_ERROR(ResolveAverage(*e, replicas->mutable_average()));
   }
+  RETURN_IF_ERROR(ChooseExchange(replicas));
+  const bool gathers = replicas->exchange() == Name(ReplicaExchange::kGather);
   if (replicas->count() == 1 && !TrainsLocally(*e)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
   for (const Cut& cut : partition.cuts) {
