@@ -23,6 +23,7 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
   ASSIGN_OR_RETURN(const Configured configured,
                    ConfigureStages(experiment, threads, fleet, purpose));
   RecordConfigured(configured, summary);
+  WarnOfOtherLibraries(*provenance, fleet);
   PlacedStages placed;
   for (int i = 0; i < fleet->size(); ++i) {
     placed.stages.push_back(

@@ -38,6 +38,15 @@ StageRecord StageRecordOf(const BuildInfo& build, int threads) {
   return record;
 }
 
+// Prints a line that names two servers and what each has.
+void WarnOfDifference(Fleet* fleet, const char* what, int one, const std::string& of_one, int other,
+                      const std::string& of_other) {
+  const std::string warning =
+      absl::StrCat("warning: ", fleet->server(one).Name(), " ", what, " \"", of_one, "\", ",
+                   fleet->server(other).Name(), " ", what, " \"", of_other, "\"");
+  std::fprintf(stderr, "thinwire: %s\n", PrintableLine(warning).c_str());
+}
+
 }  // namespace
 
 void RecordBuilds(const std::vector<AcquireResponse>& answers, const std::vector<int>& threads,
@@ -59,12 +68,18 @@ void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet) {
   const std::string& first = provenance.stages(0).build_id();
   for (int i = 1; i < provenance.stages_size(); ++i) {
     const std::string& other = provenance.stages(i).build_id();
-    if (other == first) continue;
-    const std::string warning =
-        absl::StrCat("warning: ", fleet->stage(0).Name(), " runs build \"", first, "\", ",
-                     fleet->server(i).Name(), " runs build \"", other, "\"");
-    std::fprintf(stderr, "thinwire: %s\n", PrintableLine(warning).c_str());
-    return;
+    if (other != first) return WarnOfDifference(fleet, "runs build", 0, first, i, other);
+  }
+}
+
+void WarnOfOtherLibraries(const Provenance& provenance, Fleet* fleet) {
+  int first = -1;
+  for (int i = 0; i < provenance.devices_size(); ++i) {
+    const std::string& libraries = provenance.devices(i).libraries();
+    if (libraries.empty()) continue;
+    if (first < 0) first = i;
+    const std::string& wanted = provenance.devices(first).libraries();
+    if (libraries != wanted) return WarnOfDifference(fleet, "has", first, wanted, i, libraries);
   }
 }
 

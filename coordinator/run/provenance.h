@@ -19,4 +19,8 @@ void WarnOfOtherBuilds(const Provenance& provenance, Fleet* fleet);
 // Adds the number of parameters, the data and the devices.
 void RecordConfigured(const Configured& configured, Summary* summary);
 
+// Warns the user, once, of a stage on a GPU whose libraries are not those of the first such stage:
+// they may compute with other bits.
+void WarnOfOtherLibraries(const Provenance& provenance, Fleet* fleet);
+
 }  // namespace thinwire

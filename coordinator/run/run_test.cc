@@ -201,6 +201,21 @@ TEST_F(RunTest, OneLineWarnsOfStagesWithDifferentBuilds) {
                 ") runs build \"def gcc opt\"\n");
 }
 
+TEST_F(RunTest, OneLineWarnsOfGpusWithDifferentLibraries) {
+  last_.configured.mutable_device()->set_libraries("CUDA 13.0, cuDNN 9.19.0");
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a CPU has none";
+  summary_.Clear();
+  first_.configured.mutable_device()->set_libraries("CUDA 13.0, cuDNN 9.25.0");
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(Train().ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "thinwire: warning: stage 0 (" + first_.address() +
+                ") has \"CUDA 13.0, cuDNN 9.25.0\", stage 1 (" + last_.address() +
+                ") has \"CUDA 13.0, cuDNN 9.19.0\"\n");
+}
+
 TEST_F(RunTest, CapturesAreHandedOverAfterTheirEpoch) {
   experiment_.mutable_capture()->add_steps(3);
   experiment_.mutable_capture()->set_limit_bytes(1000);
