@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every alert but ThinwireReplicasDrifting fires in a staged fault, with real processes and a real Prometheus.
+"""Every alert but ThinwireReplicasDrifting fires in a staged fault, with real processes and a real
+Prometheus.
 
 Each fault has four stage servers, a coordinator and a Prometheus of its own, and durations
 shortened to seconds (SHORTENED in prometheus_process.py). Takes about five minutes.
