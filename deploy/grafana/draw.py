@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Draws what Prometheus answers to the queries of the dashboards, as SVG. No Grafana takes part.
 
-usage: draw.py http://HOST:9090 RUN START END FOLDER
+usage: draw.py http://HOST:9090 RUN START END FOLDER DASHBOARD...
 
-START and END are Unix times. Writes FOLDER/{run,compression,pipeline,replicas}.svg.
+START and END are Unix times, a DASHBOARD is run, compression, pipeline or replicas. Writes
+FOLDER/DASHBOARD.svg of each.
 """
 
 import json
@@ -262,12 +263,12 @@ def picture(board: Dict, answers: Answers) -> str:
 
 
 def main() -> None:
-    """Draws all dashboards."""
-    address, run, start, end, folder = sys.argv[1:]
+    """Draws the dashboards that are named."""
+    address, run, start, end, folder, *names = sys.argv[1:]
     answers = Answers(address, run, float(start), float(end))
-    for source in sorted(DASHBOARDS.glob("*.json")):
-        board = json.loads(source.read_text(encoding="utf-8"))
-        target = pathlib.Path(folder) / f"{source.stem}.svg"
+    for name in names:
+        board = json.loads((DASHBOARDS / f"{name}.json").read_text(encoding="utf-8"))
+        target = pathlib.Path(folder) / f"{name}.svg"
         target.write_text(picture(board, answers), encoding="utf-8")
         print(target)
 
