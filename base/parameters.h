@@ -20,7 +20,7 @@ namespace thinwire {
 template <typename Spec, typename Of>
 using ForSpec = std::enable_if_t<std::is_same_v<std::remove_const_t<Spec>, Of>, int>;
 
-// Where a parameter is written.
+// Places where a parameter is written.
 enum class Presence : uint8_t {
   kRequired,  // everywhere, as it has no default
   kSpelled,   // in texts and resolved experiments, whatever its value

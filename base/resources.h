@@ -1,4 +1,4 @@
-// What the system lets this process have.
+// Resources that the system lets this process have.
 #pragma once
 
 #include <cstdint>

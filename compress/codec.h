@@ -22,8 +22,8 @@ namespace thinwire {
 
 class SupportMap;
 
-// What messages leave to the next one of their direction, for instance a factor or axes. Immutable;
-// only the codec that left it understands it.
+// State that messages leave to the next one of their direction, for instance a factor or axes.
+// Immutable; only the codec that left it understands it.
 //
 // The caller keeps one at each end of a direction, or of a piece of a parameter, null at first. It
 // hands it in with every message (MessageContext::carry) and keeps what comes out (next_carry),
@@ -45,8 +45,8 @@ struct MessageContext {
   uint64_t random_key = 0;
   // Non-zeros of the received activation; set iff spec().needs_support(). As many elements as x.
   const SupportMap* support = nullptr;
-  // What this end keeps of earlier messages; null if it is nothing. A codec that it does not fit
-  // may disregard it. It outlives the call.
+  // State that this end keeps of earlier messages; null if there is none. A codec that it does not
+  // fit may disregard it. It outlives the call.
   const Carry* carry = nullptr;
   // Out: what this end keeps from now on. It begins as what `carry` points to, and stays so if the
   // message changes nothing. Null if neither end keeps anything of the message (evaluation).

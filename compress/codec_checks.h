@@ -1,4 +1,4 @@
-// What the parameters of each codec must be: CheckSpec of its kind.
+// Checks of each codec's parameters: CheckSpec of its kind.
 #pragma once
 
 #include "absl/status/status.h"

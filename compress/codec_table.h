@@ -55,8 +55,8 @@ struct CodecRow {
   bool (*is_causal)(const CodecSpec& spec, int64_t width) = nullptr;
   // CodecMaxPayloadBytes of this kind. Null: nobody but the plug-in knows.
   size_t (*max_payload_bytes)(const CodecSpec& spec, const Shape& shape, DType dtype) = nullptr;
-  // Where in the payload of a tensor of this shape a code of one byte per element begins, large and
-  // small ones side by side as values are (entropy/codes_place.h). Null: there are none.
+  // Place in the payload of a tensor of this shape at which a code of one byte per element begins,
+  // large and small ones side by side as values are (entropy/codes_place.h). Null: there are none.
   size_t (*codes_begin)(const CodecSpec& spec, const Shape& coded) = nullptr;
   // False if normal values do not tell whether feedback contracts. Null: they always do.
   bool (*shows_contraction)(const CodecSpec& spec) = nullptr;

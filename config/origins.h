@@ -1,5 +1,5 @@
-// Where each field of an experiment was given, for error messages: the checks see the message only,
-// which knows no file and no line.
+// Places at which the fields of an experiment were given, for error messages: the checks see the
+// message only, which knows no file and no line.
 #pragma once
 
 #include <map>

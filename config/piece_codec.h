@@ -1,4 +1,4 @@
-// What becomes of one piece of what replicas exchange (models/pieces.h).
+// Codec of one piece of what replicas exchange (models/pieces.h).
 #pragma once
 
 #include <string>

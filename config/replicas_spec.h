@@ -1,5 +1,5 @@
-// How the replicas of a pipeline average: the checked form of an experiment's `replicas`. Which
-// machine carries which of them is not the experiment's.
+// Averaging of a pipeline's replicas: the checked form of an experiment's `replicas`. Which machine
+// carries which of them is not the experiment's.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ inline constexpr char kReplicas[] = "replicas";
 // Name of what the outer optimizer remembers of a parameter, unless its momentum is 0.
 inline constexpr char kOuterMomentum[] = "outer_momentum_buffer";
 
-// When replicas exchange what they learned.
+// Times at which replicas exchange what they learned.
 enum class ReplicaSync {
   kStep,   // every step: their gradients, before the update
   kLocal,  // every few steps: how far each has gone by itself (DiLoCo; Douillard et al., 2023)

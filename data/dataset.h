@@ -28,7 +28,7 @@ class Dataset {
   // Returns 1 for an image, the number of positions for a text.
   virtual int64_t labels_per_sample() const { return 1; }
 
-  // How one sample is changed.
+  // Changes of one sample.
   struct Augmentation {
     // For images: torchvision's RandomCrop, then RandomHorizontalFlip. Pixel (y, x) of the crop is
     // (y + dy, x + dx) of the image. Outside the image it is a black raw pixel, as the crop comes
@@ -67,7 +67,7 @@ struct DataSplits {
   std::unique_ptr<Dataset> train, test;
 };
 
-// What a token of a text is.
+// Kinds of a text's tokens.
 enum class TokenKind : uint8_t {
   kCharacters,  // a character of the corpus (characters.h)
   kBytes,       // a byte (bytes.h)
@@ -122,7 +122,7 @@ struct DataOptions {
   TextOptions text;
 };
 
-// What is known of a data set before it is loaded.
+// Properties of a data set that are known before it is loaded.
 struct KnownDataset {
   std::string name;
   bool has_folder = false;  // read from official files, not embedded

@@ -15,7 +15,7 @@ namespace thinwire {
 // Returns the order of an epoch: a permutation of [0, size). Epochs count from 1.
 std::vector<int64_t> EpochOrder(uint64_t seed, int64_t epoch, int64_t size);
 
-// What is shuffled in each epoch.
+// Units that are shuffled in each epoch.
 enum class ShuffleKind : uint8_t {
   kSamples,  // the samples
   // The batches, each of which keeps its samples in every epoch; a smaller one stays last.
@@ -27,7 +27,7 @@ const char* Name(ShuffleKind kind);
 absl::Status FromName(const std::string& name, ShuffleKind* to);
 std::vector<ShuffleKind> AllShuffles();
 
-// How an epoch is shuffled.
+// Shuffling of an epoch.
 struct Shuffle {
   ShuffleKind kind = ShuffleKind::kSamples;
   uint64_t seed = 0;

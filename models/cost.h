@@ -43,7 +43,8 @@ struct SegmentCost {
   int64_t boundary_elements = 0;
 };
 
-// What a backward pass computes again, to keep less until then (checkpointing: Chen et al., 2016).
+// Parts that a backward pass computes again, to keep less until then (checkpointing: Chen et al.,
+// 2016).
 enum class Recompute {
   kNone,
   kBlocks,  // blocks that are WorthRecomputing keep only their input, and run forward twice

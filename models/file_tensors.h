@@ -1,5 +1,5 @@
-// How parameters are stored in checkpoint files: tensors and their names. Writers and readers both
-// use this.
+// Form of parameters in checkpoint files: tensors and their names. Writers and readers both use
+// this.
 //
 // Files are like those of PyTorch and of Hugging Face's transformers. They differ from a parameter
 // where its ParameterSpec says so. GPT-2 stores the weights of its blocks as [in, out]; Llama

@@ -1,5 +1,5 @@
-// How the trainable parameters of a segment are divided into the messages in which replicas
-// exchange their gradients. The division depends on the model only, not on who exchanges what.
+// Division of the trainable parameters of a segment into the messages in which replicas exchange
+// their gradients. The division depends on the model only, not on who exchanges what.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ inline uint32_t PieceNumber(int segment, size_t place) {
 inline constexpr size_t kStatisticsPlace = kPiecesOfSegment - 1;
 inline int SegmentOfPiece(uint32_t number) { return static_cast<int>(number / kPiecesOfSegment); }
 
-// What one message carries: rows of one parameter, or several whole parameters one after the other.
+// Content of one message: rows of one parameter, or several whole parameters one after the other.
 struct Piece {
   // Rows [first_row, first_row + rows) of a parameter's first axis.
   struct Part {

@@ -13,7 +13,7 @@ struct MHD_Daemon;  // of the HTTP library
 
 namespace thinwire {
 
-// What a server shows.
+// Sources of a server's pages.
 struct MetricsSources {
   std::vector<std::shared_ptr<const prometheus::Collectable>> collectables;
   // /healthz answers 200 "ok" while this returns true, otherwise 503. Called on threads of the

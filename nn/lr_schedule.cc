@@ -17,7 +17,7 @@ constexpr Named<LrScheduleSpec::Kind> kLrScheduleNames[] = {
 constexpr Named<LrChange> kLrChangeNames[] = {{LrChange::kEpoch, "epoch"},
                                               {LrChange::kStep, "step"}};
 
-// How far a schedule has come: `past` of `total`, both in epochs or both in steps.
+// Progress of a schedule: `past` of `total`, both in epochs or both in steps.
 struct Progress {
   double past, total;
 };

@@ -10,8 +10,8 @@
 
 namespace thinwire {
 
-// How often a rate changes. With kStep, p below counts past steps divided by the steps of an epoch,
-// instead of whole past epochs.
+// Moments at which a rate changes. With kStep, p below counts past steps divided by the steps of an
+// epoch, instead of whole past epochs.
 enum class LrChange : uint8_t { kEpoch, kStep };
 
 struct LrScheduleSpec {

@@ -371,7 +371,7 @@ class WorkTimer {
   virtual Error Seconds(double* seconds) = 0;
 };
 
-// How a backend that has a choice computes. The CPU has none, and refuses tf32.
+// Choices of how a backend computes. The CPU has none, and refuses tf32.
 struct OpsOptions {
   bool deterministic = true;  // equal bits in every run and process; false: whatever is fastest
   bool tf32 = false;          // products of fp32 use TF32, sums fp32

@@ -1,4 +1,4 @@
-// Which optimizer, with which parameters: the checked form of an experiment's `optimizer`. The
+// Choice of an optimizer and its parameters: the checked form of an experiment's `optimizer`. The
 // learning rate is not part of it; each step gets it from the schedule (nn/lr_schedule.h).
 #pragma once
 
@@ -76,7 +76,7 @@ OptimizerSpec DefaultOptimizer(OptimizerKind kind);
 // Checks the ranges. InvalidArgument names the parameter, its value and what is wanted.
 absl::Status CheckOptimizer(const OptimizerSpec& spec);
 
-// How a parameter is updated.
+// Ways to update a parameter.
 enum class UpdateRule : uint8_t {
   kSgd,
   kAdamW,

@@ -81,8 +81,8 @@ struct WaitingWeights {
   Tensor x, dy;
 };
 
-// What Backward needs of one microbatch's Forward, in the order in which it was pushed, and what
-// BackwardWeights needs of its Backward. All of it is freed with this object.
+// Tensors that Backward needs of one microbatch's Forward, in the order in which they were pushed,
+// and that BackwardWeights needs of its Backward. All of it is freed with this object.
 class Saved {
  public:
   void Push(Tensor tensor) { tensors_.push_back(std::move(tensor)); }

@@ -1,5 +1,5 @@
-// How the messages of a simulation cross between its machines. Part of the simulator; no side
-// effects.
+// Connection by which the messages of a simulation cross between its machines. Part of the
+// simulator; no side effects.
 #pragma once
 
 #include <vector>

@@ -35,7 +35,7 @@ int MostAhead(ScheduleKind kind, int stage, int stages, int passes, int chunks) 
   return std::min(ahead, passes);
 }
 
-// What a stage holds after each action; one Held for each chunk.
+// Account of what a stage holds after each action; one Held for each chunk.
 class Holding {
  public:
   Holding(bool splits, int chunks) : splits_(splits), held_(chunks) {}

@@ -34,7 +34,7 @@ struct TransferCost {
   double wire_bytes = 0;
 };
 
-// Who shares the interface of a stage's host.
+// Sharers of the interface of a stage's host.
 enum class Nic {
   // All links of the host. It sends and receives at the link's rate in all, so what it sends
   // upstream slows what it sends downstream (schedule/network.h).
@@ -86,7 +86,7 @@ struct Exchange {
 // Returns the bytes that the machine of `carrier` at `stage` sends in an exchange.
 double SentBytes(const Exchange& exchange, int stage, int carrier);
 
-// What to simulate.
+// Schedule, costs and links to simulate.
 struct Simulation {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;           // of a replica

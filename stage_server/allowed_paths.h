@@ -17,7 +17,7 @@ struct AllowedPaths {
   std::string state = ".";                 // folder below which feedback.dir lies
 };
 
-// How long a server may read; shorter than its coordinator waits for Configure.
+// Longest time that a server may read; shorter than its coordinator waits for Configure.
 inline constexpr absl::Duration kReadingPatience = absl::Minutes(8);
 
 // Returns the paths that the experiment's data are read from, for a message: "the data, data.dir:

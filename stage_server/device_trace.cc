@@ -99,7 +99,8 @@ std::vector<TraceReport> DeviceTrace::ReportsOf(std::vector<DeviceActivity> acti
   return reports;
 }
 
-// What was submitted before the first step to trace and ran in it counts to it.
+// Returns the step of a time. What was submitted before the first step to trace and ran in it
+// counts to it.
 uint64_t DeviceTrace::StepAt(int64_t time) const {
   const auto behind =
       std::upper_bound(begun_.begin(), begun_.end(), time,

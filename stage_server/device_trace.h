@@ -1,4 +1,4 @@
-// What a stage's GPU did in the traced steps, as slices of the trace.
+// Work of a stage's GPU in the traced steps, as slices of the trace.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an input of the fuzz target says: orders separated by blanks, such as "ao0 co0 Tw8".
+// Orders of an input of the fuzz target, separated by blanks, such as "ao0 co0 Tw8".
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ namespace thinwire {
 namespace {
 
 constexpr char kTerminated[] = "SIGTERM";
-// How long a run may take to leave a server that is to end: the default and the maximum.
+// Longest time that a run may take to leave a server that is to end: the default and the maximum.
 constexpr double kLeaveSeconds = 20, kMostLeaveSeconds = 3600;
 constexpr int kLeavingCheckMilliseconds = 50;
 

@@ -21,7 +21,7 @@ struct ServerOptions {
   bool device_slots = true;  // links between GPUs of this machine take the way through their memory
   AllowedPaths allowed;      // files that a coordinator may name on this machine
   ConnectionLimits connections;
-  // How long the first message of an import may take to arrive completely.
+  // Longest time that the first message of an import may take to arrive completely.
   absl::Duration opening_patience = absl::Minutes(1);
   SecurityOptions security;
   bool insecure = false;     // listen where others may call without certificates and token

@@ -20,7 +20,8 @@
 namespace thinwire {
 namespace {
 
-// How often the watcher looks for a lease that has run out, and a streaming call for its client.
+// Time between the watcher's looks for a lease that has run out, and a streaming call's for its
+// client.
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
 

@@ -36,13 +36,14 @@ class StageService final : public GuardedService {
 
   // Leases last until they are released (LeaseHolder::set_lasts); before the first call.
   void set_leases_last() { leased_.set_lasts(); }
-  // What Acquire answers; before the first call.
+  // Sets the address that Acquire answers with; called before the first call.
   void set_metrics_address(const std::string& address) { metrics_address_ = address; }
 
   // Sets which paths of a coordinator are followed. Called before the first call.
   void set_allowed_paths(const AllowedPaths& allowed) { allowed_ = allowed; }
 
-  // How long the first message of a call that sends a file may take; before the first call.
+  // Sets the longest time that the first message of a call that sends a file may take; called
+  // before the first call.
   void set_opening_patience(absl::Duration patience) { uploads_.set_patience(patience); }
 
   // Sets a function that is called with the peer of each call that took or renewed the lease, as

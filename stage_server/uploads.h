@@ -35,7 +35,7 @@ class Uploads {
     const SteadyTime deadline_;     // of the first message
   };
 
-  // How long the first message of a call may take; before the first call.
+  // Sets the longest time that the first message of a call may take; called before the first call.
   void set_patience(absl::Duration patience) { patience_ = patience; }
 
   // Lets a call in, which `cancel` ends if its first message does not come in time.

@@ -1,4 +1,4 @@
-// Where tensors live: one of a backend's three interfaces (the others are nn/ops.h and
+// Devices, where tensors live: one of a backend's three interfaces (the others are nn/ops.h and
 // compress/kernels.h). It has pure-virtual functions and plain data only, because backends may be
 // plugins.
 //

@@ -21,7 +21,7 @@ struct Trained {
   double compressed_loss = 0, uncompressed_loss = 0, recalibrated_loss = 0;
   uint64_t compressed_correct = 0, uncompressed_correct = 0;
   std::map<std::string, std::string> parameters;  // name -> raw bytes
-  // What the senders counted in training, by "cut/gradient" or "cut/activation".
+  // Counts of the senders in training, by "cut/gradient" or "cut/activation".
   std::map<std::string, BoundaryReport> boundaries;
   uint64_t exchanged_bytes = 0;  // of replicas in training, as all stages counted them
 };

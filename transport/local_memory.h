@@ -1,5 +1,5 @@
-// What the ends of a link on one machine share: memory of the host and, between GPUs, slots in
-// their devices' memory. Both are offered in the call's metadata (docs/wire.md).
+// Memory that the ends of a link on one machine share: the host's and, between GPUs, slots in their
+// devices' memory. Both are offered in the call's metadata (docs/wire.md).
 #pragma once
 
 #include <map>

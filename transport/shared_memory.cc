@@ -49,7 +49,7 @@ struct MemoryLabel {
 
 size_t BytesOf(size_t slot_bytes, uint32_t slots) { return kPageBytes + 2 * slots * slot_bytes; }
 
-// How often a sender that waits for room checks whether it is still wanted.
+// Time between the checks of a sender that waits for room whether it is still wanted.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(20);
 
 // Sleeps while the word has that value, until a waiter is woken from any process or `most` has

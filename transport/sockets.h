@@ -1,4 +1,4 @@
-// What the system says of sockets.
+// Names and counters of sockets, as the system tells them.
 #pragma once
 
 #include <sys/socket.h>

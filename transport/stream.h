@@ -1,5 +1,5 @@
-// What both ends of a gRPC boundary stream share: a queue of frames to write, an inbox, and an
-// orderly end.
+// Parts that both ends of a gRPC boundary stream share: a queue of frames to write, an inbox, and
+// an orderly end.
 //
 // A stream is first waiting for a peer, then attached, then ending, then done. While attached it
 // has one read and at most one write under way. Ending begins when the peer ends, when the peer

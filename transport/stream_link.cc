@@ -7,10 +7,10 @@
 namespace thinwire {
 namespace {
 
-// How long telling the peer why the call ends may take before the call is cancelled.
+// Longest time that telling the peer why the call ends may take before the call is cancelled.
 constexpr absl::Duration kMaxTelling = absl::Seconds(1);
-// How long a cancelled call may take to end. gRPC needs milliseconds; this only limits what a
-// defect could cost.
+// Longest time that a cancelled call may take to end. gRPC needs milliseconds; this only limits
+// what a defect could cost.
 constexpr absl::Duration kMaxEnding = absl::Seconds(10);
 
 class StreamLink final : public Link {

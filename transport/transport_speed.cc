@@ -39,7 +39,8 @@ constexpr int kRounds = 3;
 constexpr std::chrono::milliseconds kPause(1);
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-// What the processor has done for all of the process's threads so far, those that have ended too.
+// Returns the processor's seconds for all of the process's threads so far, those that have ended
+// too.
 double ProcessSeconds() {
   timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

@@ -20,7 +20,7 @@ std::string LinkName(const LinkOptions& options);
 // Returns "cut layer1, from stage 2 (10.0.0.7:4700)", with which every error of a link begins.
 std::string LinkAndPeer(const LinkOptions& options);
 
-// Where the bytes of a payload are.
+// Places where the bytes of a payload can be.
 enum class PayloadPlace {
   kHost,    // in memory that the host copies
   kLocked,  // in pages of the host that the device of LinkOptions copies itself

@@ -19,7 +19,7 @@ namespace thinwire {
 // Numbers of links from here on are among carriers of replicas: this plus the dialling one's.
 inline constexpr uint32_t kPeerCuts = uint32_t{1} << 31;
 
-// What both ends must agree on, and what this end accepts.
+// Terms that both ends must agree on, and what this end accepts.
 struct LinkOptions {
   std::string name;         // of the cut, in messages: "layer1"
   std::string peer;         // of the peer, in messages: "stage 2 (unix:/…/stage2.sock)"
@@ -51,7 +51,8 @@ struct LinkOptions {
   DirectCopies* copies = nullptr;
   // Offers memory of the device to a peer that can open it, and opens what such a peer offers.
   bool device_slots = true;
-  // How long Send may wait for room in shared memory. What finds no room goes through the socket.
+  // Longest time that Send may wait for room in shared memory. What finds no room goes through the
+  // socket.
   absl::Duration room_patience = absl::ZeroDuration();
   // Called with a line for people about anything slower than it could be; may be empty. Any thread.
   std::function<void(const std::string&)> on_note;

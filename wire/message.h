@@ -46,7 +46,7 @@ struct Payload {
   const Device* device = nullptr;
 };
 
-// What a message says about its tensor besides the payload.
+// Description of a message's tensor, besides the payload.
 struct MessageHeader {
   MessageKey key;
   DType dtype = DType::kF32;

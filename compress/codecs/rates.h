@@ -42,7 +42,7 @@ class StepSearch {
     double step, bytes;
   };
 
-  // Whether the message is small enough to try a step in each quarter of an octave.
+  // Returns whether the message is small enough to try a step in each quarter of an octave.
   bool tries_all() const;
   // Inserts a try into points_ and updates best_.
   void Add(const Point& point);

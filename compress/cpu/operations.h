@@ -1,4 +1,4 @@
-// What the CPU computes of tensors beside codecs.
+// Operations on tensors that the CPU has beside codecs.
 #pragma once
 
 #include <cstddef>

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/median.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/codecs/new_codec.h"
@@ -42,11 +43,6 @@ struct BenchOptions {
 };
 
 using Call = std::function<absl::Status()>;
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 absl::Status Cuda(cudaError_t code, const char* call) {
   return code == cudaSuccess ? absl::OkStatus() : ToStatus(CudaError(code, call));
@@ -82,7 +78,7 @@ class Stopwatch {
           Cuda(cudaEventElapsedTime(&milliseconds, start_, stop_), "cudaEventElapsedTime"));
       if (i >= options.warmup) seconds.push_back(static_cast<double>(milliseconds) / 1e3);
     }
-    return std::max(Median(seconds), 1e-9);
+    return std::max(UpperMedian(seconds), 1e-9);
   }
 
  private:
@@ -100,7 +96,7 @@ absl::StatusOr<double> TimeOnHost(int repeats, const Call& call) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     if (i > 0) seconds.push_back(passed.count());
   }
-  return std::max(Median(seconds), 1e-9);
+  return std::max(UpperMedian(seconds), 1e-9);
 }
 
 // Returns the factor of an element in patches. It differs by channel and by blocks of four by four

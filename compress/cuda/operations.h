@@ -1,4 +1,4 @@
-// What a GPU computes of tensors beside codecs.
+// Operations on tensors that a GPU has beside codecs.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ class MessageRows {
   absl::Status Commit(StateStore* store);
 
   size_t size() const { return rows_.size(); }
-  // Whether the row of sample i was written before this message; and whether it has a number: a new
-  // row has none before Commit, and never gets one if it found no room.
+  // Return whether the row of sample i was written before this message; whether it has a number: a
+  // new row has none before Commit, and never gets one if it found no room.
   bool is_known(size_t i) const { return rows_[i].known; }
   bool is_there(size_t i) const { return rows_[i].number != StateStore::kAbsent; }
   size_t number(size_t i) const { return rows_[i].number; }

@@ -55,8 +55,8 @@ struct FeedbackSpec {
   uint64_t digest_every = 0;  // kEf21: steps between digests; 0: never
   std::string dir;            // folder on the stage's machine for a file of rows; empty: in memory
 
-  // Whether messages of evaluation are sent exactly. State by sample knows nothing of test samples,
-  // and what it did for training was to send nearly the exact tensor (AQ-SGD).
+  // Returns whether messages of evaluation are sent exactly. State by sample knows nothing of test
+  // samples, and what it did for training was to send nearly the exact tensor (AQ-SGD).
   bool evaluates_exactly() const { return kind == FeedbackKind::kEf21 && key == StateKey::kSample; }
   // Returns e.g. "ef21(key=sample, init=exact, store=fp32)".
   std::string ToString() const;

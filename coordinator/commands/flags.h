@@ -14,7 +14,7 @@
 
 namespace thinwire {
 
-// Where servers of experiments listen, and are looked for, that are named nowhere else.
+// Address at which servers of experiments listen, and are looked for, that are named nowhere else.
 inline constexpr char kQueueAddress[] = "127.0.0.1:4600";
 
 // A finite number of at least 0; CLI::NonNegativeNumber takes nan.

@@ -33,12 +33,12 @@ struct PlanFlags {
   std::optional<double> link_mbit;     // without it several usual rates, and no choices
   NetworkFlags network;
   int carriers = 0;
-  // What is tried besides the experiment's own; want a link.
+  // Choices to try besides the experiment's own; want a link.
   std::vector<std::string> codecs;  // as ParseCodecPair has them
   std::string parameters;           // JSON for libraries among them
   std::vector<int64_t> microbatches;
   std::vector<std::string> schedules;
-  // How the experiment is laid out on so many machines; wants a link.
+  // Number of machines on which to lay the experiment out; wants a link.
   std::optional<int> machines;
   std::optional<double> memory_gb, price_hour, price_gb;
   SpeedFlags speeds;
@@ -62,7 +62,7 @@ A pair 'A | G' has A on activations and G on gradients.
 Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.
 )";
 
-// What the flags ask for, all of it right.
+// Question that the flags ask, checked.
 struct Question {
   Experiment experiment;
   PlanAssumptions assumptions;

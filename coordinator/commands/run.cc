@@ -73,7 +73,7 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
   return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
 }
 
-// What the experiment starts from is read again when the stages are there.
+// Checks what the experiment starts from, which is read again when the stages are there.
 absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   if (!experiment.has_init()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
@@ -114,7 +114,7 @@ absl::Status FindRun(RunFlags* flags) {
 
 std::string FolderOf(const std::string& name) { return "runs/" + name; }
 
-// Where the folder to go on with follows from the experiment's name.
+// Finds the folder to go on with, where it follows from the experiment's name.
 absl::Status FindRunOfName(RunFlags* flags) {
   if (flags->resume != kFolderOfName) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string name, NameOfExperiment(flags->experiment, flags->overrides));

@@ -112,7 +112,7 @@ TuneTask TaskOf(const TuneFlags& flags, const Experiment& experiment, bool token
   return task;
 }
 
-// What the flags ask for, all of it right.
+// Returns what the flags ask for, checked.
 absl::StatusOr<TuneQuestion> Ask(const TuneFlags& flags) {
   TuneQuestion question;
   ASSIGN_OR_RETURN(question.assumptions, AssumptionsFrom(flags.link_mbit, flags.network));

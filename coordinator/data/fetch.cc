@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 // Exit codes of curl (its manual, "EXIT CODES").
 constexpr int kCurlRefused = 22, kCurlNoRange = 33, kCurlBadResume = 36;
 constexpr int kCurlBrokeOff = 18, kCurlTimeout = 28, kCurlNothing = 52, kCurlReceive = 56;
-// How often an interrupted download is continued at once.
+// Number of times that an interrupted download is continued at once.
 constexpr int kResumes = 3;
 
 std::string LastName(const std::string& address) {

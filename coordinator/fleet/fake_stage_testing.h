@@ -37,7 +37,7 @@ class FakeStage final : public Stage::Service {
   std::vector<std::string> kept() const;
   bool released() const;
 
-  // What the calls answer; set before the first call.
+  // Answers of the calls; set before the first call.
   BuildInfo build;  // its build_id is the test's own
   std::string metrics_address;
   ConfigureResponse configured;

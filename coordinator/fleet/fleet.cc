@@ -16,7 +16,8 @@ namespace {
 // Time that a stage has to show that it is there.
 constexpr absl::Duration kAnswer = absl::Seconds(2);
 
-// What a stage says of a lost neighbour looks like what gRPC says of a lost stage.
+// Returns whether a stage may be lost. What a stage says of a lost neighbour looks like what gRPC
+// says of a lost stage.
 bool MayMeanLost(const Failure& failure) {
   return failure.kind == Failure::Kind::kError && failure.stage != Failure::kCoordinator &&
          (absl::IsUnavailable(failure.status) || absl::IsDeadlineExceeded(failure.status) ||

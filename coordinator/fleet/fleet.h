@@ -34,8 +34,8 @@ struct FleetOptions {
   std::function<void(const std::string&)> say_waiting;
   Security security;
   HeartbeatOptions heartbeat;
-  // How long the other stages may still report after one has failed, and how long to wait for the
-  // watcher to see that a lost one has died.
+  // Longest time in which the other stages may still report after one has failed, and to wait for
+  // the watcher to see that a lost one has died.
   absl::Duration grace = absl::Seconds(1);
   // True if the stages' processes are watched, so that Fail is called when one dies.
   bool are_watched = false;

@@ -18,7 +18,7 @@
 
 namespace thinwire {
 
-// How to start the stage servers.
+// Options with which the stage servers start.
 struct LaunchOptions {
   int servers() const { return stages * carriers; }
   // Returns "stage 1", or "stage 1 of carrier 2" of several, for a server's number.

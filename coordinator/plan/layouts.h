@@ -18,7 +18,7 @@ namespace thinwire {
 // Steps between exchanges of replicas that train locally, unless the experiment says how many.
 inline constexpr uint32_t kLocalSteps = 64;
 
-// What machines cost.
+// Prices of machines.
 struct Prices {
   double of_hour = 0;      // of a machine
   double of_gigabyte = 0;  // of 10^9 bytes that a machine sends

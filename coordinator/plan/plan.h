@@ -88,7 +88,7 @@ struct PlannedBoundary {
   PlannedDirection activations, gradients;
 };
 
-// What the replicas of all stages exchange.
+// Exchange of the replicas of all stages.
 struct PlannedExchange {
   int replicas = 1;  // 1: nothing
   int carriers = 1;  // machines of each stage

@@ -15,14 +15,14 @@
 
 namespace thinwire {
 
-// What steps consist of. All that it refers to must outlive it.
+// Parts of steps. All that it refers to must outlive it.
 struct PlannedStep {
   const Plan& plan;  // complete but for its seconds
   const Partition& partition;
   ScheduleKind schedule;
   const std::vector<int64_t>& slices;  // result of SlicesFrom
   const MessageCosts& messages;
-  // What replicas exchange, coded and with codec none.
+  // Exchanges of replicas, coded and with codec none.
   const Exchange &exchange, &exact_exchange;
   TransportCost transport;
 };

@@ -9,7 +9,7 @@
 
 namespace thinwire {
 
-// Whether the codec of a cut's activations is causal (IsCausal).
+// Causality (IsCausal) of the codec of a cut's activations.
 struct Causality {
   std::string cut;
   bool is_causal = false;

@@ -16,7 +16,7 @@
 
 namespace thinwire {
 
-// What to probe.
+// Model and codecs to probe.
 struct ProbeTask {
   Experiment experiment;               // resolved; its codecs are ignored
   std::optional<ModelShares> weights;  // not set: the experiment's random initial ones

@@ -1,4 +1,4 @@
-// What the carriers of an experiment's replicas report of one step, put together.
+// Reports of one step by the carriers of an experiment's replicas, put together.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@
 
 namespace thinwire {
 
-// Where and how to write checkpoints.
+// Options for writing checkpoints.
 struct CheckpointerOptions {
   std::string folder;  // folder of the run's checkpoints
   uint32_t keep = 1;
@@ -58,7 +58,7 @@ class Checkpointer {
   absl::Status Finish();
 
  private:
-  // Where a file is fetched: its index among those that a server holds.
+  // Place where a file is fetched: its index among those that a server holds.
   struct Source {
     int server = 0;
     uint32_t file = 0;

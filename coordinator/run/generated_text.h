@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// What to generate, and how.
+// Text to generate.
 struct TextTask {
   Experiment experiment;  // resolved, of a language model
   ModelShares weights;
@@ -24,7 +24,7 @@ struct TextTask {
   Sampling sampling = {};
 };
 
-// What a generation has reached.
+// Totals of a generation.
 struct TextTotals {
   int64_t tokens = 0;       // number drawn
   double seconds = 0;       // from the first call to the last answer

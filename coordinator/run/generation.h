@@ -18,7 +18,7 @@
 
 namespace thinwire {
 
-// What the generations of a run have in common.
+// Objects that the generations of a run have in common.
 struct CommonToGenerations {
   const Experiment& experiment;  // resolved
   const RunOptions& options;

@@ -17,7 +17,7 @@
 
 namespace thinwire {
 
-// What a generation begins with.
+// State that a generation begins with.
 struct GenerationStart {
   Fleet* fleet = nullptr;
   const FoundCheckpoint* from = nullptr;  // checkpoint that it continues from; null: none

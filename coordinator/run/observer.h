@@ -12,7 +12,7 @@
 
 namespace thinwire {
 
-// What is known once every stage is configured.
+// Facts that are known once every stage is configured.
 struct RunPlan {
   struct Stage {
     std::string metrics;  // host:port of its /metrics, as seen from here; empty: unknown

@@ -1,4 +1,4 @@
-// What the folder of a run says of its past.
+// Past of a run, as its folder tells it.
 #pragma once
 
 #include <optional>

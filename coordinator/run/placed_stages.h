@@ -1,4 +1,4 @@
-// Which server carries which stage of a run, decided anew for each generation.
+// Placement of a run's stages on servers, decided anew for each generation.
 #pragma once
 
 #include <vector>

@@ -39,7 +39,7 @@ std::string TestText(const TestRecord& test);
 std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_bytes,
                       double wire_bytes);
 
-// Where a run can be found.
+// Places where a run can be found.
 struct RunPlace {
   std::string run;      // its id
   std::string dir;      // its folder

@@ -1,4 +1,4 @@
-// What a run's summary says about where it ran.
+// Provenance: what a run's summary says about where it ran.
 #pragma once
 
 #include <vector>

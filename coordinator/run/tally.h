@@ -1,4 +1,5 @@
-// What a run has done so far: its steps, the sums of the current epoch, the bytes at its cuts.
+// Account of what a run has done so far: its steps, the sums of the current epoch, the bytes at its
+// cuts.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +67,8 @@ class Tally {
   uint64_t steps_here_ = 0, samples_here_ = 0;  // with the current stages
   BoundaryTotals totals_;
   std::vector<BoundaryRecord> before_epoch_;  // totals at the begin of the epoch
-  // What replicas exchanged before the current stages began, and up to the begin of the epoch.
+  // Record of what replicas exchanged before the current stages began, and up to the begin of the
+  // epoch.
   ReplicasRecord replicas_before_, replicas_before_epoch_;
 };
 

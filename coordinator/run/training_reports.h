@@ -1,4 +1,4 @@
-// What the stages report while they train, merged into one account of the run.
+// Reports of the stages while they train, merged into one account of the run.
 #pragma once
 
 #include <cstdint>

@@ -23,11 +23,11 @@ struct SessionOptions {
   // Number of pipelines that carry the experiment's replicas, each with all stages; 0: that of the
   // addresses, or one.
   int carriers = 0;
-  // Whether the command accepts spares: further addresses, to which lost stages move.
+  // True if the command accepts spares: further addresses, to which lost stages move.
   bool takes_spares = false;
   std::vector<std::string> spares;
   bool allow_other_build = false;  // True: stages may have another build than this program.
-  // How long to wait for servers to be there and free; a little longer than a lease that nobody
+  // Longest time to wait for servers to be there and free; a little longer than a lease that nobody
   // renews.
   double wait_seconds = 20;
   double return_seconds = 300;  // how long to wait for a lost stage to come back

@@ -34,7 +34,7 @@ struct PlannedRun {
 absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
                                                  std::vector<SweepRun> runs);
 
-// Where and with what a sweep runs.
+// Folder and machines of a sweep's runs.
 struct SweepPlace {
   std::string dir;
   int jobs = 1;  // number of runs at once, on this machine

@@ -14,9 +14,9 @@
 
 namespace thinwire {
 
-// What a stage that needs a message waits for, in the order in which it happens. The neighbour
-// computes it; its codec worker takes it and encodes it; framing and checksums; the wire. Then our
-// codec worker gathers, verifies and decodes it, and the executor wakes up.
+// Parts of a stage's wait for a message, in the order in which they happen. The neighbour computes
+// it; its codec worker takes it and encodes it; framing and checksums; the wire. Then our codec
+// worker gathers, verifies and decodes it, and the executor wakes up.
 inline constexpr std::array<const char*, 8> kWaitedFor = {"peer", "queue",   "encode", "send",
                                                           "wire", "receive", "decode", "wake_up"};
 

@@ -154,7 +154,7 @@ class Tune {
     return absl::OkStatus();
   }
 
-  // What this machine computes of a step, whatever the link.
+  // Returns the seconds that this machine computes in a step, whatever the link.
   double ComputeSeconds() const {
     double sample = 0, update = 0;
     for (const TuneBlock& block : report_.speeds().blocks()) {

@@ -1,5 +1,5 @@
-// How attention goes over a group of heads: in blocks of positions. Their rows of [head_size] are
-// copied into one thread's memory, in fp32 and padded with zeros to whole vectors.
+// Order in which attention goes over a group of heads: in blocks of positions. Their rows of
+// [head_size] are copied into one thread's memory, in fp32 and padded with zeros to whole vectors.
 #pragma once
 
 #include <cmath>

@@ -17,7 +17,7 @@
 #define THINWIRE_NN_CPU_BATCH_NORM_BACKWARD_ONCE
 namespace thinwire::cpu {
 
-// How dz is made from dy.
+// Ways to make dz from dy.
 enum class Mask {
   kNone,        // no ReLU
   kRecomputed,  // z > 0 with z = (x - mean) slope + bias

@@ -1,5 +1,5 @@
-// How batch norm goes over [pixels, channels]: in spans of rows that threads share. The order of
-// each channel's sum depends only on the shape, not on the threads.
+// Order in which batch norm goes over [pixels, channels]: in spans of rows that threads share. The
+// order of each channel's sum depends only on the shape, not on the threads.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What every oneDNN operation here needs: one engine, one stream, a fixed number of threads,
+// Environment of every oneDNN operation here: one engine, one stream, a fixed number of threads,
 // scratch memory shared by all operations, and errors instead of exceptions.
 #pragma once
 

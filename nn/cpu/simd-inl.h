@@ -45,7 +45,7 @@ HWY_INLINE void StoreFloats(FloatVec v, FloatTag d, uint16_t* to) {
   hn::StoreU(hn::TruncateTo(d16, rounded), d16, to);
 }
 
-// How the elements of an array are accessed: as whole vectors, or as the rest of one. A kernel that
+// Ways to access the elements of an array: as whole vectors, or as the rest of one. A kernel that
 // takes either computes both alike, so no result depends on an element's place.
 struct WholeVector {
   template <typename T>

@@ -1,4 +1,4 @@
-// What attention reads and writes, whichever code computes it.
+// Operands that attention reads and writes, whichever code computes it.
 #pragma once
 
 #include <cuda_runtime.h>

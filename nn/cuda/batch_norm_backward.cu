@@ -8,7 +8,7 @@
 namespace thinwire::cuda {
 namespace {
 
-// How dz is made from dy.
+// Ways to make dz from dy.
 enum class Mask {
   kNone,        // no ReLU
   kRecomputed,  // z > 0 with z = (x - mean) slope + bias

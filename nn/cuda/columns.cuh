@@ -20,7 +20,7 @@
 
 namespace thinwire::cuda {
 
-// How the matrix is divided among blocks.
+// Division of the matrix among blocks.
 struct ColumnGrid {
   int64_t rows = 0, columns = 0;
   int64_t groups = 0;  // blocks side by side

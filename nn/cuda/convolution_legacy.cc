@@ -44,7 +44,7 @@ struct Choice {
   size_t workspace_bytes;
 };
 
-// What one batch size needs. A pass chooses its algorithm when it is first executed.
+// Objects for one batch size. A pass chooses its algorithm when it is first executed.
 struct Prepared {
   OwnedTensor x, y;
   OwnedFilter w;

@@ -93,7 +93,7 @@ CudnnDescriptor SlidingWindow(const Conv2dSpec& spec) {
   return window;
 }
 
-// How a result is made of its sums: as asked for (kItself), as a weight gradient in the compute
+// Ways to make a result of its sums: as asked for (kItself), as a weight gradient in the compute
 // type (kRounded), or as an fp32 weight gradient by a second node (kTimesOne). On Hopper, cuDNN
 // 9.19 has no engine for the fp32 weight gradient of a bf16 convolution. But it compiles some at
 // run time if a second node takes the sums, which stay fp32. With the identity as that node, none

@@ -24,7 +24,7 @@ struct ConvolutionGraph {
 
 enum class TensorCores { kForbidden, kAllowed, kRequired };
 
-// What a plan may do to numbers. Inputs are never narrowed, and sums are at least fp32.
+// Limits of what a plan may do to numbers. Inputs are never narrowed, and sums are at least fp32.
 struct PlanRules {
   bool deterministic = true;
   TensorCores tensor_cores = TensorCores::kForbidden;  // for fp32 these mean TF32

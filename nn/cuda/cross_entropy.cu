@@ -56,7 +56,7 @@ __device__ inline void ForEachOfRow(const RowThread<kRowWarps>& thread, const T*
   use(value, c);
 }
 
-// What a thread has found in its part of a row so far: the first greatest logit, and the sum of
+// Findings of a thread in its part of a row so far: the first greatest logit, and the sum of
 // exponentials.
 struct Met {
   float greatest, origin, sum = 0;

@@ -7,7 +7,7 @@
 
 namespace thinwire::cuda {
 
-// What a kernel must know about the masks of a batch's samples.
+// Parameters of the masks of a batch's samples.
 struct DropoutMasks {
   uint64_t key = 0;
   int64_t first_sample = 0;

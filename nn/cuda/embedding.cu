@@ -51,7 +51,7 @@ __global__ void EmbedRows(Arguments<T> a) {
   }
 }
 
-// Which of 256 neighbouring rows have the block's id, in ascending order.
+// Those of 256 neighbouring rows that have the block's id, in ascending order.
 struct EqualRows {
   int count;
   int of[kThreads];

@@ -1,5 +1,5 @@
-// What the layers of an Ops put off between JoinWeights and FinishWeights, to do it for many at
-// once.
+// Work that the layers of an Ops put off between JoinWeights and FinishWeights, to do it for many
+// at once.
 #pragma once
 
 #include "nn/cuda/column_sums.h"

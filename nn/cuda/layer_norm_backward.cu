@@ -193,7 +193,7 @@ __global__ void SumParameterGradients(Arguments<T> a, ColumnGrid grid, double* t
 
 constexpr int64_t kMostBlocks = 256;
 
-// How DifferentiateRows is launched for a matrix: the number of blocks, by its shape alone, and the
+// Launch of DifferentiateRows for a matrix: the number of blocks, by its shape alone, and the
 // instance.
 template <typename T, int kN>
 struct AtOnce {

@@ -11,7 +11,7 @@
 
 namespace thinwire::cuda {
 
-// What happens to a product, bias included, before it is rounded to c's type.
+// Operations on a product, bias included, before it is rounded to c's type.
 enum class Epilogue : uint8_t {
   kNone,
   kGelu,         // c is its GELU, in tanh form

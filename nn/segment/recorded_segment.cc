@@ -49,7 +49,7 @@ struct Slot {
   bool is_free() const { return token.buffer().use_count() == 1 && y.is_free() && dx.is_free(); }
 };
 
-// Which passes have run layer by layer, to their end.
+// Passes that have run layer by layer, to their end.
 struct Prepared {
   bool forward = false, backward = false, weights = false;
 };

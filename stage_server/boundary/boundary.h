@@ -1,5 +1,5 @@
-// What both ends of one direction of a cut must agree on. sender.h and receiver.h have the ends;
-// the state of compensations (error feedback) lives there.
+// Specification that both ends of one direction of a cut must agree on. sender.h and receiver.h
+// have the ends; the state of compensations (error feedback) lives there.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct BoundarySpec {
   // most. What codecs and feedback remember, they remember for each replica.
   int replicas = 1;
   int replica_messages = 1;
-  // Whether the norm's messages are counted. Each pipeline that carries replicas has its own; those
+  // True if the norm's messages are counted. Each pipeline that carries replicas has its own; those
   // of one are counted, so that counts do not depend on the number of carriers.
   bool counts_norm = true;
   int capacity = 1;  // number of messages in flight
@@ -72,8 +72,8 @@ bool IsTraced(const BoundarySpec& spec, const MessageKey& key);
 PlannedSlice MessageSlice(const BoundarySpec& spec, Slice::Thread thread, const MessageKey& key,
                           const char* name);
 
-// Where an end encodes or decodes: on its own thread (between processes) or in the caller's (inside
-// a process).
+// Places where an end encodes or decodes: on its own thread (between processes) or in the caller's
+// (inside a process).
 enum class Worker { kOwnThread, kInline };
 
 // Keeps the codec of the last message and replaces it when a level changes its spec. Not

@@ -1,4 +1,4 @@
-// What a boundary refuses, and in which words.
+// Tests of what a boundary refuses, and in which words.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What crosses a boundary, and what both ends tell of it.
+// Tests of what crosses a boundary, and what both ends tell of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

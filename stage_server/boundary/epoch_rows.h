@@ -14,7 +14,7 @@
 
 namespace thinwire {
 
-// How an epoch is divided into batches, and batches into microbatches.
+// Division of an epoch into batches, and of batches into microbatches.
 struct EpochSpec {
   Shuffle shuffle;  // its batch_size is the run's
   int microbatches = 1;

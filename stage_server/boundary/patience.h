@@ -1,6 +1,6 @@
-// How long a stage waits for its neighbours. A slow run is not a dead one, so a wait ends only when
-// the whole run has stood still for longer than its steps have taken so far. The run stands still
-// while no stage of it computes or receives anything.
+// Patience of a stage that waits for its neighbours. A slow run is not a dead one, so a wait ends
+// only when the whole run has stood still for longer than its steps have taken so far. The run
+// stands still while no stage of it computes or receives anything.
 #pragma once
 
 #include <atomic>

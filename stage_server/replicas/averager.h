@@ -47,7 +47,7 @@ struct AveragerOptions {
   CodecKernels* kernels = nullptr;
 };
 
-// What a message of an exchange belongs to.
+// Step that a message of an exchange belongs to.
 struct ExchangeStep {
   uint32_t epoch = 0;
   uint64_t step = 0;
@@ -100,8 +100,9 @@ class ReplicaAverager {
   BoundaryStatistics contributions() const;
   BoundaryStatistics average() const;
 
-  // What is remembered of a replica's contributions of one piece: at its carrier by `encoder`, at
-  // the others by `decoder`, both null where a carrier does not need them. Used between steps only.
+  // State that is remembered of a replica's contributions of one piece: at its carrier by
+  // `encoder`, at the others by `decoder`, both null where a carrier does not need them. Used
+  // between steps only.
   struct Contributor {
     uint32_t piece = 0;  // its number in the model
     int replica = 0;
@@ -122,7 +123,7 @@ class ReplicaAverager {
     // By replica: encoders of the carried ones, decoders of the others where this carrier adds.
     std::vector<std::unique_ptr<MessageEncoder>> contributors;
     std::vector<std::unique_ptr<MessageDecoder>> others;
-    // Where the owner is carried, and where it is not; both null with kGather.
+    // Set where the owner is carried, and where it is not; both null with kGather.
     std::unique_ptr<MessageEncoder> average;
     std::unique_ptr<MessageDecoder> average_of_owner;
     std::shared_ptr<const EpochRows> rows;  // of the epoch

@@ -1,5 +1,5 @@
-// When replicas that train locally exchange which fragment of the parameters, and when they take
-// the result (Streaming DiLoCo; Douillard et al., 2025). Pure functions.
+// Times at which replicas that train locally exchange each fragment of the parameters, and at which
+// they take the result (Streaming DiLoCo; Douillard et al., 2025). Pure functions.
 #pragma once
 
 #include <cstdint>

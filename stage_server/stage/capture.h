@@ -14,7 +14,7 @@
 
 namespace thinwire {
 
-// Which tensors are captured.
+// Tensors that are captured.
 struct CaptureSpec {
   std::set<uint64_t> steps;  // training steps; empty: nothing is captured
   std::set<uint32_t> cuts;   // indices in model order

@@ -7,8 +7,8 @@
 namespace thinwire {
 namespace {
 
-// How long a sender waits for room in shared memory. The peer's receiver frees room without its
-// executor's help, except for an epoch that the executor has not begun.
+// Longest time that a sender waits for room in shared memory. The peer's receiver frees room
+// without its executor's help, except for an epoch that the executor has not begun.
 constexpr absl::Duration kRoomPatience = absl::Seconds(10);
 
 BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction direction,

@@ -35,7 +35,7 @@ struct Samples {
 
 class ModelChunk {
  public:
-  // What all chunks of a stage share; outlives them.
+  // Objects that all chunks of a stage share; outlives them.
   struct Stage {
     const StageSpec& spec;
     const Backend& backend;
@@ -99,7 +99,7 @@ class ModelChunk {
   struct InnerCut {
     std::unique_ptr<CutEnd> upstream, downstream;
   };
-  // What a microbatch keeps between its forward pass and the last part of its backward pass.
+  // State that a microbatch keeps between its forward pass and the last part of its backward pass.
   struct InFlight {
     std::vector<Saved> saved;  // one for each segment
     Tensor dlogits;            // set where the chunk ends the model

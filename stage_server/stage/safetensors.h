@@ -49,7 +49,7 @@ class ParameterReader {
   absl::Status Finish();
 
  private:
-  // Where a parameter's new values wait.
+  // Place where a parameter's new values wait.
   struct Target {
     const Parameter* parameter = nullptr;
     std::vector<float> values;  // used if the parameter has no gradient

@@ -94,7 +94,7 @@ std::vector<const Parameter*> PointersTo(const std::vector<Parameter>& tensors) 
   return pointers;
 }
 
-// What one end of one direction remembers of the messages of one replica. The end lives as long as
+// Memory that one end of one direction has of the messages of one replica. The end lives as long as
 // the stage.
 struct Memory {
   StatePart part;  // except for its level

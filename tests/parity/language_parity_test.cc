@@ -47,9 +47,9 @@ Model Tiny(const std::string& name) {
   return *NamedModel(options);
 }
 
-// Where a model is computed, and how far its parameters may be from PyTorch's after ten steps. Some
-// gradients, as those of keys' biases, would be zero but for rounding. AdamW makes them as long as
-// others, so sums in another order end up to 9e-5 apart.
+// Place where a model is computed, and how far its parameters may be from PyTorch's after ten
+// steps. Some gradients, as those of keys' biases, would be zero but for rounding. AdamW makes them
+// as long as others, so sums in another order end up to 9e-5 apart.
 struct Place {
   const char* name;
   double tolerance;

@@ -25,10 +25,10 @@ constexpr char kFixture[] = "tests/parity/resnet18_w4.safetensors";
 constexpr int64_t kBatch = 8;
 constexpr int kSteps = 10;
 
-// Where a network is computed, and how far it may be from PyTorch's: the norm of a difference over
-// that of the tensor. Sums in another order are about 3e-6 apart after ten steps on a CPU. cuDNN
-// may compute convolutions with Winograd's or Fourier's transform, which loses up to two digits
-// more. TF32, which is not asked for here, would lose four.
+// Place where a network is computed, and how far it may be from PyTorch's: the norm of a difference
+// over that of the tensor. Sums in another order are about 3e-6 apart after ten steps on a CPU.
+// cuDNN may compute convolutions with Winograd's or Fourier's transform, which loses up to two
+// digits more. TF32, which is not asked for here, would lose four.
 struct Place {
   const char* name;
   double tolerance;

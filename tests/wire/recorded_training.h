@@ -36,7 +36,7 @@ class RecordedTraining {
   absl::Status Write(const std::string& folder);
 
  private:
-  // What a microbatch leaves between its forward pass and its backward pass.
+  // State that a microbatch leaves between its forward pass and its backward pass.
   struct InFlight {
     std::vector<Saved> saved;  // one per segment
     std::vector<int64_t> ids;

@@ -1,4 +1,4 @@
-// What all calls share: the thread's current device and its last error.
+// State that all calls share: the thread's current device and its last error.
 #pragma once
 
 #include "third_party/cuda_on_host/runtime_api.h"

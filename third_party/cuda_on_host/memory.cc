@@ -139,7 +139,7 @@ void Unregister(void* memory) {
   allocations.erase(Address(memory));
 }
 
-// Whether a copy of that kind may have these types of memory at its two ends.
+// Returns whether a copy of that kind may have these types of memory at its two ends.
 bool KindFits(cudaMemcpyKind kind, cudaMemoryType to, cudaMemoryType from) {
   const bool to_device = to == cudaMemoryTypeDevice;
   const bool from_device = from == cudaMemoryTypeDevice;
