@@ -51,11 +51,14 @@ void FillSent(const BoundaryStatistics& s, BoundaryReport* report) {
   FillErrors(s.errors, report);
 }
 
+void FillSteps(const std::vector<StepStatistics>& steps, BoundaryReport* report) {
+  for (const StepStatistics& step : steps) FillStep(step, report->add_steps());
+}
+
 void FillSender(BoundarySender& sender, uint64_t last_step, BoundaryReport* report) {
   FillSent(sender.statistics(), report);
   report->set_socket_bytes(sender.SocketBytesAcked());
-  for (const StepStatistics& step : sender.TakeSteps(last_step))
-    FillStep(step, report->add_steps());
+  FillSteps(sender.TakeSteps(last_step), report);
 }
 
 void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
@@ -149,12 +152,15 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     encode += boundary->encode_seconds();
     decode += boundary->decode_seconds();
   }
-  if (const ReplicaAverager* const averager = stage.averager()) {
+  if (ReplicaAverager* const averager = stage.averager()) {
     const ReplicasSpec& replicas = stage.spec().replicas;
-    const bool reduces = replicas.exchange == ReplicaExchange::kReduce;
     FillExchanged(replicas.contributions, averager->contributions(),
                   report.mutable_contributions());
-    if (reduces) FillExchanged(replicas.average, averager->average(), report.mutable_average());
+    FillSteps(averager->TakeContributionSteps(last_step), report.mutable_contributions());
+    if (replicas.exchange == ReplicaExchange::kReduce) {
+      FillExchanged(replicas.average, averager->average(), report.mutable_average());
+      FillSteps(averager->TakeAverageSteps(last_step), report.mutable_average());
+    }
     encode += report.contributions().encode_seconds() + report.average().encode_seconds();
     decode += report.contributions().decode_seconds() + report.average().decode_seconds();
   }

@@ -71,6 +71,19 @@ check 'and where all send to all' same sparse sparse2
 run local images.yaml "${local[@]}" --set pipeline.stages=1
 run local2 images.yaml "${local[@]}" --set pipeline.stages=2 --carriers 2
 check 'and where each trains by itself' same local local2
+# adds_up RUN: the lines of traffic.jsonl have in all what the summary says that replicas exchanged
+adds_up() {
+  python3 - "$1" <<'PYTHON'
+import json, sys
+exchanged = json.load(open(sys.argv[1] + "/summary.json"))["replicas"]
+lines = [line for line in map(json.loads, open(sys.argv[1] + "/traffic.jsonl")) if line["boundary"] == "replicas"]
+for way in ("contributions", "average"):
+    for field in ("messages", "raw_bytes", "wire_bytes"):
+        told, said = sum(line[field] for line in lines if line["direction"] == way), exchanged[way][field]
+        assert told == said > 0, (way, field, told, said)
+PYTHON
+}
+for one in images images2 images3; do check "each step of $one says what replicas exchanged" adds_up $one; done
 check 'a summary says how many carried' contains images2/summary.json '"carriers": 2'
 
 # --- A run goes on with other carriers, with what its codecs remember.

@@ -149,6 +149,23 @@ void AddCompute(const StageReport& report, ComputeRecord* sum) {
   }
 }
 
+// Moves what the report tells of single steps to *traffic.
+void TakeSteps(const std::string& boundary, const char* direction, BoundaryReport* report,
+               std::vector<TrafficRecord>* traffic) {
+  for (const StepTraffic& step : report->steps()) {
+    TrafficRecord& record = traffic->emplace_back();
+    record.set_step(step.step());
+    record.set_boundary(boundary);
+    record.set_direction(direction);
+    record.set_raw_bytes(step.raw_bytes());
+    record.set_wire_bytes(step.wire_bytes());
+    record.set_messages(step.messages());
+    if (step.has_relative_error()) record.set_relative_error(step.relative_error());
+    if (step.has_level()) record.set_level(step.level());
+  }
+  report->clear_steps();
+}
+
 }  // namespace
 
 std::vector<std::string> CutNames(const Experiment& experiment) {
@@ -238,18 +255,13 @@ std::vector<ComputeRecord> BoundaryTotals::Compute(uint64_t steps, uint64_t samp
 std::vector<TrafficRecord> TakeTraffic(StageReport* report) {
   std::vector<TrafficRecord> traffic;
   for (BoundaryReport& end : *report->mutable_boundaries()) {
-    for (const StepTraffic& step : end.steps()) {
-      TrafficRecord& record = traffic.emplace_back();
-      record.set_step(step.step());
-      record.set_boundary(end.boundary());
-      record.set_direction(end.gradient() ? "gradients" : "activations");
-      record.set_raw_bytes(step.raw_bytes());
-      record.set_wire_bytes(step.wire_bytes());
-      record.set_messages(step.messages());
-      if (step.has_relative_error()) record.set_relative_error(step.relative_error());
-      if (step.has_level()) record.set_level(step.level());
-    }
-    end.clear_steps();
+    TakeSteps(end.boundary(), end.gradient() ? "gradients" : "activations", &end, &traffic);
+  }
+  if (report->has_contributions()) {
+    TakeSteps("replicas", "contributions", report->mutable_contributions(), &traffic);
+  }
+  if (report->has_average()) {
+    TakeSteps("replicas", "average", report->mutable_average(), &traffic);
   }
   return traffic;
 }

@@ -53,7 +53,8 @@ class BoundaryTotals {
   std::vector<StageReport> latest_;  // newest report of each server
 };
 
-// Removes from the report what senders tell of single steps, and returns it.
+// Removes from the report what senders tell of single steps, and what its replicas exchanged in
+// them, and returns it.
 std::vector<TrafficRecord> TakeTraffic(StageReport* report);
 
 // Returns what one epoch added to the records of all cuts. `before` are the records at its begin;

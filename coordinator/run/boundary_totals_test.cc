@@ -177,6 +177,30 @@ TEST(BoundaryTotalsTest, WhatWasCountedBeforeIsAddedAndMeansAreWeighted) {
   EXPECT_EQ(second.Records()[1].activations().messages(), 0u);
 }
 
+TEST(TakeTrafficTest, StepsOfCutsAndOfWhatReplicasExchangeAreTakenOnce) {
+  StageReport report = UpstreamStage();
+  report.mutable_boundaries(0)->add_steps()->set_step(7);
+  StepTraffic& contributions = *report.mutable_contributions()->add_steps();
+  contributions.set_step(8);
+  contributions.set_raw_bytes(400);
+  contributions.set_wire_bytes(50);
+  contributions.set_messages(3);
+  contributions.set_relative_error(0.5);
+  report.mutable_average()->add_steps()->set_step(8);
+  const std::vector<TrafficRecord> traffic = TakeTraffic(&report);
+  ASSERT_EQ(traffic.size(), 3u);
+  EXPECT_EQ(traffic[0].boundary(), "layer1");
+  EXPECT_EQ(traffic[1].boundary(), "replicas");
+  EXPECT_EQ(traffic[1].direction(), "contributions");
+  EXPECT_EQ(traffic[1].step(), 8u);
+  EXPECT_EQ(traffic[1].raw_bytes(), 400u);
+  EXPECT_EQ(traffic[1].wire_bytes(), 50u);
+  EXPECT_EQ(traffic[1].messages(), 3u);
+  EXPECT_EQ(traffic[1].relative_error(), 0.5);
+  EXPECT_EQ(traffic[2].direction(), "average");
+  EXPECT_TRUE(TakeTraffic(&report).empty());
+}
+
 TEST(BoundaryTotalsTest, WhatReplicasExchangedIsSummedOverStages) {
   BoundaryTotals totals({"stem"}, {2});
   EXPECT_FALSE(totals.Replicas({}).has_contributions());

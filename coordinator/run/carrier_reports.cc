@@ -1,6 +1,7 @@
 #include "coordinator/run/carrier_reports.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "coordinator/run/tally.h"
@@ -8,7 +9,12 @@
 namespace thinwire {
 namespace {
 
-// Adds the traffic of another carrier. The error is the mean over messages.
+// Returns whether it is of what replicas exchange. A cut's directions have other names.
+bool IsOfReplicas(const TrafficRecord& traffic) {
+  return traffic.direction() == "contributions" || traffic.direction() == "average";
+}
+
+// Adds the traffic of another server. The error is the mean over messages.
 void AddTo(const TrafficRecord& other, TrafficRecord* sum) {
   if (sum->has_relative_error() && other.has_relative_error()) {
     const double messages = static_cast<double>(sum->messages() + other.messages());
@@ -22,6 +28,13 @@ void AddTo(const TrafficRecord& other, TrafficRecord* sum) {
   sum->set_raw_bytes(sum->raw_bytes() + other.raw_bytes());
   sum->set_wire_bytes(sum->wire_bytes() + other.wire_bytes());
   sum->set_messages(sum->messages() + other.messages());
+}
+
+// Adds up in the order of the servers.
+TrafficRecord SumOf(const std::map<int, TrafficRecord>& parts) {
+  TrafficRecord sum = parts.begin()->second;
+  for (auto part = std::next(parts.begin()); part != parts.end(); ++part) AddTo(part->second, &sum);
+  return sum;
 }
 
 // Returns the report of the step whose parts these are, in order of carriers.
@@ -42,28 +55,25 @@ StepReport Whole(const std::map<int, StepReport>& parts) {
 }  // namespace
 
 std::optional<StepReport> CarrierReports::Add(int carrier, const StepReport& step) {
-  if (carriers_ == 1) return step;
+  if (pipelines_.carriers == 1) return step;
   std::map<int, StepReport>& parts = steps_[step.step()];
   parts[carrier] = step;
-  if (parts.size() < carriers_) return std::nullopt;
+  if (static_cast<int>(parts.size()) < pipelines_.carriers) return std::nullopt;
   StepReport whole = Whole(parts);
   steps_.erase(step.step());
   return whole;
 }
 
-std::vector<TrafficRecord> CarrierReports::Add(const std::vector<TrafficRecord>& traffic) {
-  if (carriers_ == 1) return traffic;
+std::vector<TrafficRecord> CarrierReports::Add(int server,
+                                               const std::vector<TrafficRecord>& traffic) {
   std::vector<TrafficRecord> whole;
   for (const TrafficRecord& one : traffic) {
     const Place place(one.step(), one.boundary(), one.direction());
-    Sum& sum = traffic_[place];
-    if (sum.carriers++ == 0) {
-      sum.traffic = one;
-    } else {
-      AddTo(one, &sum.traffic);
-    }
-    if (sum.carriers < carriers_) continue;
-    whole.push_back(std::move(sum.traffic));
+    std::map<int, TrafficRecord>& parts = traffic_[place];
+    parts[server] = one;
+    const int all = IsOfReplicas(one) ? pipelines_.servers() : pipelines_.carriers;
+    if (static_cast<int>(parts.size()) < all) continue;
+    whole.push_back(SumOf(parts));
     traffic_.erase(place);
   }
   return whole;
@@ -71,7 +81,7 @@ std::vector<TrafficRecord> CarrierReports::Add(const std::vector<TrafficRecord>&
 
 std::vector<TrafficRecord> CarrierReports::Rest() {
   std::vector<TrafficRecord> rest;
-  for (auto& [place, sum] : traffic_) rest.push_back(std::move(sum.traffic));
+  for (const auto& [place, parts] : traffic_) rest.push_back(SumOf(parts));
   traffic_.clear();
   return rest;
 }

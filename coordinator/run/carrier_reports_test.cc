@@ -35,7 +35,7 @@ TrafficRecord Traffic(uint64_t step, uint64_t messages, double error) {
 }
 
 TEST(CarrierReportsTest, AStepIsWholeWhenAllCarriersHaveCome) {
-  CarrierReports reports(3);
+  CarrierReports reports({/*stages=*/1, /*carriers=*/3});
   EXPECT_FALSE(reports.Add(2, Step(1, {}, 0, 0.25)));
   EXPECT_FALSE(reports.Add(0, Step(1, {1, 1e-16}, 3, 0.5)));
   EXPECT_FALSE(reports.Add(0, Step(2, {1, 1}, 3, 0.5)));  // ahead of the others
@@ -50,16 +50,16 @@ TEST(CarrierReportsTest, AStepIsWholeWhenAllCarriersHaveCome) {
 }
 
 TEST(CarrierReportsTest, OfOneCarrierAllIsAsItCame) {
-  CarrierReports reports(1);
+  CarrierReports reports({/*stages=*/2, /*carriers=*/1});
   EXPECT_EQ(reports.Add(0, Step(1, {1}, 3, 0.5))->loss(), 7);
-  EXPECT_THAT(reports.Add({Traffic(1, 2, 0.5)}), SizeIs(1));
+  EXPECT_THAT(reports.Add(/*server=*/0, {Traffic(1, 2, 0.5)}), SizeIs(1));
   EXPECT_THAT(reports.Rest(), IsEmpty());
 }
 
 TEST(CarrierReportsTest, TrafficIsAddedByStepAndTheLastMayBeOfSome) {
-  CarrierReports reports(2);
-  EXPECT_THAT(reports.Add({Traffic(1, 3, 0.5), Traffic(2, 3, 0.5)}), IsEmpty());
-  const std::vector<TrafficRecord> whole = reports.Add({Traffic(1, 1, 0.1)});
+  CarrierReports reports({/*stages=*/2, /*carriers=*/2});
+  EXPECT_THAT(reports.Add(/*server=*/1, {Traffic(1, 3, 0.5), Traffic(2, 3, 0.5)}), IsEmpty());
+  const std::vector<TrafficRecord> whole = reports.Add(/*server=*/3, {Traffic(1, 1, 0.1)});
   ASSERT_THAT(whole, SizeIs(1));
   EXPECT_EQ(whole[0].step(), 1u);
   EXPECT_EQ(whole[0].messages(), 4u);
@@ -69,9 +69,31 @@ TEST(CarrierReportsTest, TrafficIsAddedByStepAndTheLastMayBeOfSome) {
   const std::vector<TrafficRecord> rest = reports.Rest();
   ASSERT_THAT(rest, SizeIs(1));
   EXPECT_EQ(rest[0].step(), 2u);
-  reports.Add({Traffic(3, 1, 0.1)});
+  reports.Add(/*server=*/1, {Traffic(3, 1, 0.1)});
   reports.Clear();
   EXPECT_THAT(reports.Rest(), IsEmpty());
+}
+
+TEST(CarrierReportsTest, WhatReplicasExchangeIsAddedOverAllServers) {
+  CarrierReports reports({/*stages=*/3, /*carriers=*/1});
+  const auto exchanged = [](uint64_t messages, double error) {
+    TrafficRecord traffic = Traffic(1, messages, error);
+    traffic.set_boundary("replicas");
+    traffic.set_direction("contributions");
+    return traffic;
+  };
+  EXPECT_THAT(reports.Add(/*server=*/2, {exchanged(1, 0.25)}), IsEmpty());
+  EXPECT_THAT(reports.Add(/*server=*/0, {exchanged(2, 0.5)}), IsEmpty());
+  const std::vector<TrafficRecord> whole = reports.Add(/*server=*/1, {exchanged(1, 0.75)});
+  ASSERT_THAT(whole, SizeIs(1));
+  EXPECT_EQ(whole[0].boundary(), "replicas");
+  EXPECT_EQ(whole[0].messages(), 4u);
+  EXPECT_EQ(whole[0].wire_bytes(), 40u);
+  EXPECT_NEAR(whole[0].relative_error(), 0.5, 1e-12);
+  EXPECT_THAT(reports.Rest(), IsEmpty());
+  // A stage that has no parameters exchanges nothing.
+  EXPECT_THAT(reports.Add(/*server=*/0, {exchanged(2, 0.5)}), IsEmpty());
+  EXPECT_THAT(reports.Rest(), SizeIs(1));
 }
 
 }  // namespace

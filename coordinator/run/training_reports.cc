@@ -27,7 +27,7 @@ TrainingReports::TrainingReports(std::vector<std::string> cuts, const Pipelines&
       observer_(*observer),
       summary_(*summary),
       tally_(cuts_, pipelines),
-      carriers_(pipelines.carriers) {
+      carriers_(pipelines) {
   if (trace) tracer_.emplace(*std::move(trace));
 }
 
@@ -78,7 +78,7 @@ absl::Status TrainingReports::TakeTraining(int server, const StageEvent& event, 
   if (event.has_stage()) {
     StageReport report = event.stage();
     report.set_stage(static_cast<uint32_t>(server));
-    const std::vector<TrafficRecord> traffic = carriers_.Add(TakeTraffic(&report));
+    const std::vector<TrafficRecord> traffic = carriers_.Add(server, TakeTraffic(&report));
     RETURN_IF_ERROR(OwnFailure(observer_.OnTraffic(traffic), fleet));
     tally_.Add(report);
     return OwnFailure(TellTotals(tally_.Totals(SecondsSince(part_start_))), fleet);

@@ -208,7 +208,7 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   const bool counts = spec_.counts_norm || !HasSumOfSquares(key.phase);
   if (IsPartOfTraining(key.phase) && counts) {
     statistics_.train += one;
-    AtStep(key.step).sent += one;
+    steps_.At(key.step).sent += one;
   } else {
     statistics_.evaluate += one;
   }
@@ -245,7 +245,7 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
     const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.encode.Observe(took.seconds);
     statistics_.encode_cpu_seconds += took.cpu_seconds;
-    StepStatistics& step = AtStep(outgoing.key.step);
+    StepStatistics& step = steps_.At(outgoing.key.step);
     if (error) {
       statistics_.errors.Add(*error);
       step.errors.Add(*error);
@@ -258,18 +258,9 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
   return std::move(encoded.message);
 }
 
-StepStatistics& BoundarySender::AtStep(uint64_t step) {
-  if (steps_.empty() || steps_.back().step != step) steps_.push_back({step, {}, {}, {}});
-  return steps_.back();
-}
-
 std::vector<StepStatistics> BoundarySender::TakeSteps(uint64_t last) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<StepStatistics> taken;
-  for (; !steps_.empty() && steps_.front().step <= last; steps_.pop_front()) {
-    taken.push_back(steps_.front());
-  }
-  return taken;
+  return steps_.Take(last);
 }
 
 BoundaryStatistics BoundarySender::statistics() const {

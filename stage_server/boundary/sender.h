@@ -17,6 +17,7 @@
 #include "stage_server/boundary/encoder.h"
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/boundary/step_counts.h"
 #include "stage_server/boundary/support_maps.h"
 #include "tensor/tensor.h"
 #include "wire/link.h"
@@ -83,8 +84,6 @@ class BoundarySender {
   absl::Status EncodeAndSend(MessageEncoder::Outgoing outgoing, Tensor* received);
   absl::StatusOr<Message> Encode(const MessageEncoder::Outgoing& outgoing, Tensor* received);
   uint64_t SendTraced(Message message);
-  // Returns the counts of step `step`.
-  StepStatistics& AtStep(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Make a message without a tensor and one with a tensor.
   MessageEncoder::Outgoing OutgoingOf(MessageKey key) const;
   MessageEncoder::Outgoing OutgoingOf(MessageKey key, uint64_t sample_digest, bool compress,
@@ -103,7 +102,7 @@ class BoundarySender {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
-  std::deque<StepStatistics> steps_ ABSL_GUARDED_BY(mutex_);  // not taken yet
+  StepCounts steps_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::thread> worker_;
 };
 

@@ -268,7 +268,7 @@ absl::Status ReplicaAverager::ContributeStatistics(const ExchangeStep& step, int
     message.payload = PayloadOf(std::move(values));
     peers_->SendToAll(message);
     const std::lock_guard<std::mutex> lock(mutex_);
-    contributions_.train += TrafficOf(message, options_.replicas.count - 1);
+    contributions_.Send(step.step, TrafficOf(message, options_.replicas.count - 1));
   }
   return absl::OkStatus();
 }
@@ -357,13 +357,20 @@ absl::StatusOr<MessageEncoder::Encoded> ReplicaAverager::Encode(
   }
 
   const std::lock_guard<std::mutex> lock(mutex_);
-  BoundaryStatistics& counts = CountsOf(outgoing.key.phase);
-  if (!piece.memory.is_copy()) counts.train += TrafficOf(message, receivers);
-  counts.encode.Observe(encode.seconds);
-  counts.encode_cpu_seconds += encode.cpu_seconds;
-  if (error && !piece.memory.is_copy()) counts.errors.Add(*error);
-  if (encoder->spec().level.kind != LevelKind::kFixed && !message.codec.is_exact()) {
-    counts.level = LevelOf(message.codec);
+  Counts& counts = CountsOf(outgoing.key.phase);
+  BoundaryStatistics& all = counts.all;
+  all.encode.Observe(encode.seconds);
+  all.encode_cpu_seconds += encode.cpu_seconds;
+  const bool has_level =
+      encoder->spec().level.kind != LevelKind::kFixed && !message.codec.is_exact();
+  if (has_level) all.level = LevelOf(message.codec);
+  if (piece.memory.is_copy()) return encoded;
+  counts.Send(outgoing.key.step, TrafficOf(message, receivers));
+  StepStatistics& step = counts.steps.At(outgoing.key.step);
+  if (has_level) step.level = all.level;
+  if (error) {
+    all.errors.Add(*error);
+    step.errors.Add(*error);
   }
   return encoded;
 }
@@ -456,7 +463,7 @@ absl::Status ReplicaAverager::Named(const MessageKey& key, const Exchanged& piec
 
 void ReplicaAverager::Observe(const Stopwatch::Reading& decode, Phase phase) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  BoundaryStatistics& counts = CountsOf(phase);
+  BoundaryStatistics& counts = CountsOf(phase).all;
   counts.decode.Observe(decode.seconds);
   counts.decode_cpu_seconds += decode.cpu_seconds;
 }
@@ -476,14 +483,29 @@ BoundaryStatistics::Traffic ReplicaAverager::TrafficOf(const Message& message,
   return traffic;
 }
 
+void ReplicaAverager::Counts::Send(uint64_t step, const BoundaryStatistics::Traffic& sent) {
+  all.train += sent;
+  steps.At(step).sent += sent;
+}
+
 BoundaryStatistics ReplicaAverager::contributions() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return contributions_;
+  return contributions_.all;
 }
 
 BoundaryStatistics ReplicaAverager::average() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return average_;
+  return average_.all;
+}
+
+std::vector<StepStatistics> ReplicaAverager::TakeContributionSteps(uint64_t last) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return contributions_.steps.Take(last);
+}
+
+std::vector<StepStatistics> ReplicaAverager::TakeAverageSteps(uint64_t last) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return average_.steps.Take(last);
 }
 
 std::vector<ReplicaAverager::Contributor> ReplicaAverager::contributors() const {

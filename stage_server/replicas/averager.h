@@ -27,6 +27,7 @@
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/patience.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/boundary/step_counts.h"
 #include "stage_server/replicas/peers.h"
 #include "stage_server/replicas/piece_memory.h"
 #include "stage_server/replicas/running_statistics.h"
@@ -99,6 +100,10 @@ class ReplicaAverager {
   // Counters of one direction; any thread.
   BoundaryStatistics contributions() const;
   BoundaryStatistics average() const;
+  // Remove and return, in order, the counts of steps up to `last` that were not taken before; any
+  // thread.
+  std::vector<StepStatistics> TakeContributionSteps(uint64_t last);
+  std::vector<StepStatistics> TakeAverageSteps(uint64_t last);
 
   // State that is remembered of a replica's contributions of one piece: at its carrier by
   // `encoder`, at the others by `decoder`, both null where a carrier does not need them. Used
@@ -182,7 +187,13 @@ class ReplicaAverager {
   static absl::Status Named(const MessageKey& key, const Exchanged& piece,
                             const absl::Status& status);
   void Observe(const Stopwatch::Reading& decode, Phase phase);
-  BoundaryStatistics& CountsOf(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  struct Counts {
+    BoundaryStatistics all;
+    StepCounts steps;
+
+    void Send(uint64_t step, const BoundaryStatistics::Traffic& sent);
+  };
+  Counts& CountsOf(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return phase == PHASE_AVERAGE ? average_ : contributions_;
   }
   BoundaryStatistics::Traffic TrafficOf(const Message& message, int receivers) const;
@@ -197,7 +208,7 @@ class ReplicaAverager {
   uint64_t max_payload_bytes_ = 0;
   ReusedTensor decoded_;
   mutable std::mutex mutex_;
-  BoundaryStatistics contributions_ ABSL_GUARDED_BY(mutex_), average_ ABSL_GUARDED_BY(mutex_);
+  Counts contributions_ ABSL_GUARDED_BY(mutex_), average_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire
