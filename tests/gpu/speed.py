@@ -191,8 +191,6 @@ def four_stages(session, _):
                              env=env).speed()
 
     speeds = collections.defaultdict(list)
-    speeds["step_bench"].append(step_without_stages(
-        session, common["model.width"], common["data.batch_size"] // MICROBATCHES))
     for _ in range(1 if session.rehearse else 2):
         speeds["one stage"].append(speed("none", 1))
         for codec in CUT_CODECS:
@@ -200,6 +198,8 @@ def four_stages(session, _):
     with multi_process_service(session) as env:
         for codec in CUT_CODECS if env else ():
             speeds[f"four stages, {codec}, MPS"].append(speed(codec, 4, env))
+    speeds["step_bench"].append(step_without_stages(
+        session, common["model.width"], common["data.batch_size"] // MICROBATCHES))
     medians = {name: statistics.median(of) for name, of in speeds.items()}
     figures = [figure(name, median, "samples/s") for name, median in medians.items()]
     figures.append(figure("one stage / step_bench", medians["one stage"] / medians["step_bench"]))
