@@ -12,19 +12,21 @@ namespace thinwire {
 namespace {
 
 // Returns the number of copies of a stage's parameters that local steps take: the shared values,
-// the outer momentum, and for each replica its own values and, unless it is the only one, what the
-// optimizer remembers.
+// the outer momentum, and for each replica that is carried here its own values and, unless it is
+// the only one, what the optimizer remembers.
 double LocalCopies(const StageSpec& spec) {
   const ReplicasSpec& replicas = spec.replicas;
   if (!replicas.trains_locally()) return 0;
-  const int remembered = replicas.count == 1 ? 0
-                                             : std::max(OptimizerBuffers(spec.optimizer, true),
-                                                        OptimizerBuffers(spec.optimizer, false));
-  return 1 + (replicas.outer.momentum > 0) + replicas.count * (1 + remembered);
+  const int carried = spec.carried().size();
+  const int remembered = carried == 1 ? 0
+                                      : std::max(OptimizerBuffers(spec.optimizer, true),
+                                                 OptimizerBuffers(spec.optimizer, false));
+  return 1 + (replicas.outer.momentum > 0) + carried * (1 + remembered);
 }
 
 // Returns what replicas take besides: the sum of their gradients, with feedback for each replica
-// its rows and the two tensors that its encoders keep, and copies of the parameters.
+// that is carried here its rows and the two tensors that its encoders keep, and copies of the
+// parameters. Of several carriers one also keeps contributions that wait for those before them.
 double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& costs) {
   if (spec.replicas.count == 1 && !spec.replicas.trains_locally()) return 0;
   double parameters = 0;
@@ -34,9 +36,11 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
       parameters += static_cast<double>(costs[segment].parameters);
     }
   }
+  const bool gathers = spec.replicas.exchange == ReplicaExchange::kGather;
+  const int waiting = spec.carrier == 0 ? 0 : gathers ? spec.carried().size() : 1;
   const bool remembers = spec.replicas.contributions.feedback.kind != FeedbackKind::kNone;
   return sizeof(float) * parameters *
-         (1 + (remembers ? 3 * spec.replicas.count : 0) + LocalCopies(spec));
+         (1 + waiting + (remembers ? 3 * spec.carried().size() : 0) + LocalCopies(spec));
 }
 
 }  // namespace

@@ -47,10 +47,10 @@ struct PlanFlags {
 };
 
 constexpr char kPlanExamples[] =
-    R"(Without --link_mbit: step times of the experiment at some usual link rates. With it also a table
-of codecs, microbatches and schedules on that link, fastest first. With --machines instead of these
-a table of layouts: how many replicas of how many stages, with which codecs. Compute and codecs are measured
-here in some seconds, or are those of a run (--from); docs/plan.md has the rest.
+    R"(Without --link_mbit: step times of the experiment at some usual link rates. With it also a
+table of codecs, microbatches and schedules on that link, fastest first. With --machines instead of
+these a table of layouts: how many replicas of how many stages, with which codecs. Compute and codecs
+are measured here in some seconds, or are those of a run (--from); docs/plan.md has the rest.
 
 Examples:
   thinwire plan experiments/quickstart.yaml

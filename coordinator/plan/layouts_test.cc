@@ -19,6 +19,7 @@ using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 constexpr char kExperiment[] = R"(
 name: laid_out
@@ -311,6 +312,39 @@ TEST(LayoutsTest, BadInputIsRefusedByName) {
   options = Eight();
   options.memory_bytes = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(error(options), "--memory_gb: nan, want a finite number of at least 0");
+}
+
+TEST(FormatLayoutsTest, HasARowForEach) {
+  LayoutEstimate first;
+  first.set_replicas(8);
+  first.set_stages(1);
+  first.set_codec("uniform(bits=8)");
+  first.set_every(64);
+  first.set_microbatches(1);
+  first.set_learns_otherwise(true);
+  first.set_step_seconds(0.0187);
+  first.set_samples_per_second(641);
+  first.set_machine_wire_bytes(31000);
+  first.set_memory_bytes(30400000);
+  first.set_fits(true);
+  first.set_limit("compute");
+  first.set_epoch_cost(0.000256);
+  LayoutEstimate second = first;
+  second.set_replicas(1);
+  second.set_stages(8);
+  second.set_own(true);
+  second.set_learns_otherwise(false);
+  second.clear_every();
+  second.set_codec("none");
+  const Plan plan = *MakePlan(With(), At(100e6), SpeedsOf(With()));
+  const std::string head = " layout  step ms samples/s wire MB mem. MB part every limit    codec\n";
+  const std::string row = " 8 x 1      18.7       641    0.03    30.4   1*    64 compute  ";
+  EXPECT_THAT(FormatLayouts({first, second}, Eight(), {}, plan),
+              StartsWith(head + row + "uniform(bits=8)\n" +
+                         ">1 x 8      18.7       641    0.03    30.4   1      - compute  none\n"));
+  LayoutOptions priced = Eight();
+  priced.prices = Prices();
+  EXPECT_THAT(FormatLayouts({first}, priced, {}, plan), HasSubstr("      18.7  0.000256    0.03 "));
 }
 
 TEST(FormatLayoutsTest, FitsEightyColumnsAndSaysWhatItSpeaksOf) {

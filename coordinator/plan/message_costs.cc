@@ -41,7 +41,8 @@ absl::StatusOr<MessageCost> CostOf(const MessageHeader& header, const FeedbackSp
   const auto raw_bytes = static_cast<double>(cost.raw_bytes);
   cost.encode_seconds = raw_bytes * speed.encode_seconds_per_byte;
   cost.decode_seconds = raw_bytes * speed.decode_seconds_per_byte;
-  const double likely = raw_bytes * speed.payload_per_byte;
+  const double of_rate = header.codec.rate / 8 * static_cast<double>(header.shape.elements());
+  const double likely = speed.payload_per_byte > 0 ? raw_bytes * speed.payload_per_byte : of_rate;
   if (likely > 0 && likely < static_cast<double>(most_bytes)) {
     cost.likely_wire_bytes = BytesOf(header, static_cast<size_t>(likely));
   }

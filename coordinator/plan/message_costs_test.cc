@@ -50,6 +50,17 @@ TEST_F(MessageCostsTest, FirstMicrobatchesHaveTheSamplesThatDoNotDivide) {
   EXPECT_EQ(Of({0, false, 0}, {}, {"precision=bf16"}).raw_bytes, 3 * 8 * 16 * 2);
 }
 
+TEST_F(MessageCostsTest, WithoutAMeasurementACodecKeepsItsRate) {
+  Coded two_bits;
+  two_bits.codec.kind = CodecKind::kEcsq;
+  two_bits.codec.rate = 2;
+  two_bits.codec.lossless = Lossless::kEntropy;
+  const MessageCost cost = Of({0, true, 0}, two_bits);
+  EXPECT_GT(cost.likely_wire_bytes, cost.raw_bytes / 16);
+  EXPECT_LT(cost.likely_wire_bytes, cost.raw_bytes / 16 + 150);
+  EXPECT_GT(cost.wire_bytes, cost.raw_bytes);
+}
+
 TEST_F(MessageCostsTest, ASliceHasItsPositionsOfItsMicrobatch) {
   EXPECT_EQ(Of({0, false, 1}, {}, {}, {5, 3}).raw_bytes, 3 * 3 * 16 * 4);
   EXPECT_EQ(Of({0, false, 2}, {}, {}, {5, 3}).raw_bytes, 2 * 5 * 16 * 4);

@@ -39,7 +39,8 @@ struct Coding {
 // Speed and compression of a coding, per byte of the uncompressed tensor.
 struct CodingSpeed {
   double encode_seconds_per_byte = 0, decode_seconds_per_byte = 0;
-  double payload_per_byte = 0;  // 0: unknown, payloads count with their maximum
+  // 0: unknown, payloads count with the codec's rate, if it has one, or with their maximum.
+  double payload_per_byte = 0;
 };
 
 // All speeds of a plan.
