@@ -54,8 +54,8 @@ absl::Status Assembler::CheckSum(const PayloadChunk& chunk, uint32_t crc) const 
   return absl::DataLossError(absl::StrFormat(
       "%s: %s: payload_crc32c of chunk %d is %#010x, the payload's bytes, which came by %s, give "
       "%#010x",
-      LinkAndPeer(options_), message_.key.ToString(), chunk.index, chunk.payload_crc32c, chunk.came_by,
-      crc));
+      LinkAndPeer(options_), message_.key.ToString(), chunk.index, chunk.payload_crc32c,
+      chunk.came_by, crc));
 }
 
 absl::Status Assembler::AwaitAllBut(size_t copies) {
