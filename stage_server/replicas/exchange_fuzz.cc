@@ -13,42 +13,17 @@
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/status.h"
 #include "compress/cpu/kernels.h"
 #include "nn/cpu/ops.h"
-#include "proto/boundary.pb.h"
 #include "stage_server/replicas/averager.h"
 #include "stage_server/replicas/fake_segment_testing.h"
 #include "tensor/cpu/device.h"
+#include "wire/fuzz_testing.h"
 #include "wire/inbox.h"
 
 namespace thinwire {
 namespace {
-
-// Takes values from the front of the input; they are shorter where the input ends.
-class FuzzInput {
- public:
-  FuzzInput(const uint8_t* data, size_t size) : data_(data), left_(size) {}
-  bool empty() const { return left_ == 0; }
-
-  std::string Take(size_t size) {
-    size = size < left_ ? size : left_;
-    const std::string bytes(reinterpret_cast<const char*>(data_), size);
-    data_ += size;
-    left_ -= size;
-    return bytes;
-  }
-  size_t TakeNumber(size_t bytes) {
-    size_t number = 0;
-    for (unsigned char byte : Take(bytes)) number = number << 8 | byte;
-    return number;
-  }
-
- private:
-  const uint8_t* data_;
-  size_t left_;
-};
 
 // A link to a peer that has sent all that it ever will.
 class EndedLink final : public Link {
@@ -56,13 +31,7 @@ class EndedLink final : public Link {
   explicit EndedLink(const LinkOptions& options) : inbox_(options) {}
 
   void Push(const std::string& header_bytes, const std::string& payload) {
-    Frame frame;
-    if (!frame.mutable_header()->ParseFromString(header_bytes)) return;
-    frame.mutable_header()->set_payload_crc32c(Crc32c(payload.data(), payload.size()));
-    const std::string header = frame.header().SerializeAsString();
-    frame.set_header_crc32c(Crc32c(header.data(), header.size()));
-    frame.set_payload(payload);
-    const auto bytes = std::make_shared<const std::string>(frame.SerializeAsString());
+    const auto bytes = std::make_shared<const std::string>(Sealed(header_bytes, payload));
     IncomingFrame incoming;
     incoming.parts = {BytesOf(*bytes)};
     incoming.owner = bytes;
