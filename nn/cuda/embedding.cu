@@ -51,7 +51,7 @@ __global__ void EmbedRows(Arguments<T> a) {
   }
 }
 
-// Those of 256 neighbouring rows that have the block's id, in ascending order.
+// Rows, of 256 neighbouring ones, that have the block's id, in ascending order.
 struct EqualRows {
   int count;
   int of[kThreads];

@@ -52,7 +52,7 @@ struct LayerContext {
   }
 };
 
-// Those who may have changed parameters: the optimizer in its step, or anybody in any way.
+// Kinds of change to parameters: by the optimizer in its step, or by anybody in any way.
 enum class ChangedBy : uint8_t { kAnybody, kOptimizer };
 
 // A layer of a segment. Tensors are passed by value: a layer that is done with its input drops it,

@@ -1,4 +1,4 @@
-// What a sender counted in single steps of training, until somebody takes it.
+// Counts of a sender in single steps of training, until somebody takes them.
 #pragma once
 
 #include <cstdint>
