@@ -1,6 +1,8 @@
 """CUDA code as Bazel targets, compiled twice: for the GPU and for the emulator."""
 
+
 load("//third_party/cuda:compile.bzl", "cuda_objects")
+load("@debian//:link.bzl", "SHARED_ABSEIL")
 
 # target_compatible_with of targets that want the CUDA toolkit.
 ONLY_WITH_CUDA = select({
@@ -97,7 +99,7 @@ def backend_plugin(name, deps, srcs = [], emulated = False, **kwargs):
         linkopts = [
             "-Wl,--version-script=$(location //third_party/cuda:plugin.lds)",
             "-Wl,-z,defs",
-        ],
+        ] + SHARED_ABSEIL,
         linkshared = True,
         target_compatible_with = [] if emulated else ONLY_WITH_CUDA,
         deps = deps,

@@ -3,13 +3,13 @@ too, and in an image, where it is the system's."""
 
 load("@abseil//:libraries.bzl", "ABSEIL")
 
-SHARED_GRPC = [
-    "-Wl,--as-needed",
-    "-lgrpc++",
-    "-lgrpc",
-    "-lgpr",
-    "-lprotobuf",
-] + ["-l" + name for name in ABSEIL] + ["-Wl,--no-as-needed"]
+def _shared(names):
+    return ["-Wl,--as-needed"] + ["-l" + name for name in names] + ["-Wl,--no-as-needed"]
+
+SHARED_GRPC = _shared(["grpc++", "grpc", "gpr", "protobuf"] + ABSEIL)
+
+# For a shared library, which Debian's static Abseil cannot be part of.
+SHARED_ABSEIL = _shared(ABSEIL)
 
 _STATIC_GRPC = ["-l:lib%s.a" % name for name in [
     "grpc++",
