@@ -98,6 +98,19 @@ Case RunsCase(size_t n) {
   return c;
 }
 
+// Returns codes about as large as the one `period` before, which lies further back than the rows
+// that a decoder has at hand.
+Case PeriodicCase(size_t n, uint32_t period) {
+  Case c{absl::StrCat(n, " codes of period ", period), {}, {0, n, {1, period}}};
+  RandomStream random(n);
+  std::vector<uint32_t> largest(period);
+  for (uint32_t& most : largest) most = random.Next() % 2 == 0 ? 2 : 24;
+  for (size_t i = 0; i < n; ++i) {
+    c.bytes.push_back(static_cast<uint8_t>(random.Next() % largest[i % period]));
+  }
+  return c;
+}
+
 // Returns each code twice, so that pairs take half as many bits.
 Case TwinsCase(size_t n) {
   Case c{absl::StrCat(n, " codes twice"), Codes(n, 1, false, n), {0, 2 * n, {}}};
@@ -123,6 +136,7 @@ std::vector<Case> Cases() {
   for (const uint32_t channels : {3u, 16u, 64u}) {
     for (const size_t n : {131072, 131073, 200001}) cases.push_back(ImageCase(n, channels));
   }
+  cases.push_back(PeriodicCase(60000, 600));
   Bytes noise(5000);
   RandomStream random(3);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random.Next());
@@ -190,6 +204,17 @@ TEST(CudaEntropyFrameTest, HasTheCpusBytesAndReadsThem) {
   EXPECT_GE(parts, 5);
   EXPECT_GE(neighbours, 5);
   EXPECT_GE(plain, 5);
+}
+
+TEST(CudaEntropyFrameTest, ReadsCodesWhoseNeighboursLieFarBack) {
+  const Case c = PeriodicCase(60000, 600);
+  const Bytes frame = FrameOf(c);
+  EntropyHead head;
+  absl::Span<const uint8_t> rest = frame;
+  ASSERT_TRUE(ReadEntropyHead(&rest, c.bytes.size(), &head).ok());
+  ASSERT_EQ(*std::max_element(head.neighbours.rows, head.neighbours.rows + head.neighbours.count),
+            600u);
+  EXPECT_TRUE(ReadOnDevice(frame, c.bytes.size()).bytes == c.bytes);
 }
 
 // Returns a frame of codes with neighbours as one of a single part, whose rows are of 32 stretches.
