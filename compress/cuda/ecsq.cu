@@ -27,9 +27,16 @@ namespace {
 constexpr int kLanes = static_cast<int>(kSquareLanes);
 constexpr int kThreads = 256;
 
-// Findings of an encoder besides the bytes.
+// Counts and fractions of the magnitudes 1 to kMeans; they may wrap.
+struct Cells {
+  unsigned long long count[kMeans], fractions[kMeans];
+};
+
+// Findings of an encoder besides the bytes. Blocks add to one of several Cells, so that they seldom
+// wait for each other.
 struct Found {
-  unsigned long long count[kMeans], fractions[kMeans];  // of the magnitudes 1 to kMeans; may wrap
+  static constexpr int kCopies = 16;
+  Cells cells[kCopies];
   uint32_t nonfinite;
   uint32_t escapes;  // whether there are any
 };
@@ -74,68 +81,125 @@ __global__ void __launch_bounds__(kSumThreads)
   steps[scope] = is_finite ? StepBits(sum, scopes.ElementsOf(scope), step) : 0;
 }
 
-// Returns rintf(y) as an integer, for magnitudes below 2^22. The sum with 1.5 * 2^23 has no bits
-// behind the point, so it is rounded to the nearest whole number. Its lower bits, less those of the
-// constant, are that number.
+// Returns rintf(y) as an integer; small ones have magnitudes below 2^22. The sum with 1.5 * 2^23
+// has no bits behind the point, so it is rounded to the nearest whole number. Its lower bits, less
+// those of the constant, are that number.
+template <bool kIsSmall>
 __device__ inline int32_t Rounded(float y) {
   constexpr float kShift = 0x1.8p23f;
-  if (!(fabsf(y) < 0x1p22f)) return static_cast<int32_t>(rintf(y));
+  if (!kIsSmall && !(fabsf(y) < 0x1p22f)) return static_cast<int32_t>(rintf(y));
   return __float_as_int(y + kShift) - __float_as_int(kShift);
 }
 
+// Roundings. Code<kIsSmall>() is the code of y steps. With kSeesTiny it depends on whether y is
+// zero, with kHasChance on a random number.
 struct ToNearest {
-  __device__ int32_t operator()(float y, uint32_t) const { return Rounded(y); }
+  static constexpr bool kSeesTiny = false, kHasChance = false;
+  template <bool kIsSmall>
+  __device__ static int32_t Code(float y, uint32_t) {
+    return Rounded<kIsSmall>(y);
+  }
 };
 struct DownTo {
-  __device__ int32_t operator()(float y, uint32_t) const {
+  static constexpr bool kSeesTiny = false, kHasChance = false;
+  template <bool kIsSmall>
+  __device__ static int32_t Code(float y, uint32_t) {
     return static_cast<int32_t>(copysignf(floorf(fabsf(y) + 1.0f / 3), y));
   }
 };
 struct ToNearestNonzero {
-  __device__ int32_t operator()(float y, uint32_t) const {
+  static constexpr bool kSeesTiny = true, kHasChance = false;
+  template <bool kIsSmall>
+  __device__ static int32_t Code(float y, uint32_t) {
     const float magnitude = fmaxf(fabsf(y), y == 0 ? 0.0f : 1.0f);
     return static_cast<int32_t>(rintf(copysignf(magnitude, y)));
   }
 };
 struct ByChance {
-  __device__ int32_t operator()(float y, uint32_t random) const {
+  static constexpr bool kSeesTiny = true, kHasChance = true;
+  template <bool kIsSmall>
+  __device__ static int32_t Code(float y, uint32_t random) {
     const float whole = floorf(y), chance = static_cast<float>(random >> 8) * 0x1p-24f;
     return static_cast<int32_t>(chance < y - whole ? whole + 1.0f : whole);
   }
 };
 struct WithDither {
-  __device__ int32_t operator()(float y, uint32_t random) const {
-    return Rounded(y + Dither(random));
+  static constexpr bool kSeesTiny = false, kHasChance = true;
+  template <bool kIsSmall>
+  __device__ static int32_t Code(float y, uint32_t random) {
+    return Rounded<kIsSmall>(y + Dither(random));
   }
 };
 
-// Counts and sums of a thread, then of a block, for Found. Nothing here is indexed by a number
-// known only at run time, which would need local memory.
-struct CellSums {
-  // A thread sees at most 16 elements, so its four counts share one word, a byte each.
-  static_assert(kMeans == 4 && 4 * kTileVectors < 256, "a thread's counts are bytes of a word");
-  uint32_t counts = 0;
-  int32_t fractions[kMeans] = {};  // of at most one apiece: no sum is out of bounds
+// Bound of quotients whose code may have a byte: larger ones are taken for it.
+constexpr float kMostSteps = 0x1p20f;
 
+// Step of a scope, by which Divide is exact where a rounding's code depends on it.
+template <bool kSeesTiny>
+class Step : public OrdinaryDivisor {
+ public:
+  using OrdinaryDivisor::OrdinaryDivisor;
+};
+template <>
+class Step<true> {
+ public:
+  __device__ explicit Step(float step) : step_(step) {}
+  __device__ float Divide(float x) const { return step_.value() == 0 ? 0 : step_.Divide<1>(x); }
+
+ private:
+  Divisor step_;
+};
+
+// Counts and sums of a thread, then of a block. Nothing here is indexed by a number known only at
+// run time, which would need local memory.
+class CellSums {
+ public:
   __device__ void Add(float y, int32_t code) {
     const int32_t magnitude = abs(code);
-    const float above = fabsf(y) - static_cast<float>(magnitude);
-    const bool is_counted = magnitude >= 1 && magnitude <= kMeans;
-    const int32_t fraction = is_counted ? Rounded(above * kFractionUnit) : 0;
-    if (is_counted) counts += 1u << (8 * (magnitude - 1));
-#pragma unroll
-    for (int m = 0; m < kMeans; ++m) fractions[m] += magnitude == m + 1 ? fraction : 0;
-  }
-  __device__ void AddTo(Found* found) const {
+    // The magnitude as a float, without a conversion: it is the lower bits of 2^23 plus itself.
+    const float whole = __int_as_float(__float_as_int(0x1p23f) | magnitude) - 0x1p23f;
+    const int32_t counted = Rounded<true>((fabsf(y) - whole) * kFractionUnit) + kOne;
 #pragma unroll
     for (int m = 0; m < kMeans; ++m) {
-      const uint32_t count = BlockReduce<Sum>(counts >> (8 * m) & 0xFFu);
-      const long long sums = BlockReduce<Sum>(static_cast<long long>(fractions[m]));
-      if (threadIdx.x != 0 || count == 0) continue;
-      atomicAdd(&found->count[m], static_cast<unsigned long long>(count));
-      atomicAdd(&found->fractions[m], static_cast<unsigned long long>(sums));
+      if (magnitude == m + 1) of_thread_[m] += counted;
     }
   }
+
+  // Adds the block's sums to *found; the whole block calls it.
+  __device__ void AddTo(Found* found) const {
+    constexpr int kWarps = kTileThreads / kWarpThreads;
+    __shared__ int32_t counts[kWarps][kMeans], fractions[kWarps][kMeans];
+    const unsigned warp = threadIdx.x / kWarpThreads;
+#pragma unroll
+    for (int m = 0; m < kMeans; ++m) {
+      const int32_t count = (of_thread_[m] + kOne / 2) / kOne;
+      const int32_t of_warp = __reduce_add_sync(kWholeWarp, count);
+      const int32_t fractions_of_warp = __reduce_add_sync(kWholeWarp, of_thread_[m] - count * kOne);
+      if (threadIdx.x % kWarpThreads == 0) {
+        counts[warp][m] = of_warp;
+        fractions[warp][m] = fractions_of_warp;
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x >= kMeans) return;
+    const unsigned m = threadIdx.x;
+    long long count = 0, sum = 0;
+    for (int w = 0; w < kWarps; ++w) {
+      count += counts[w][m];
+      sum += fractions[w][m];
+    }
+    if (count == 0) return;
+    Cells* const cells = &found->cells[blockIdx.x % Found::kCopies];
+    atomicAdd(&cells->count[m], static_cast<unsigned long long>(count));
+    atomicAdd(&cells->fractions[m], static_cast<unsigned long long>(sum));
+  }
+
+ private:
+  // Sums have their number of elements from bit 22 on, and below it the elements' fractions. Of
+  // these a thread has at most 16, each at most one step.
+  static constexpr int32_t kOne = 1 << 22;
+  static_assert(4 * kTileVectors * kFractionUnit <= kOne / 4.0f, "fractions would meet counts");
+  int32_t of_thread_[kMeans] = {};
 };
 
 // Stores the first `left` of four bytes at an even address; behind a header it need not be a
@@ -156,20 +220,26 @@ __device__ inline void StoreBytes(uint32_t word, int left, uint8_t* to) {
 // again later (EscapesKernel), so that codes need no memory of their own.
 template <typename T, typename Round>
 __global__ void EncodeKernel(const T* x, int64_t n, const uint16_t* steps, ContiguousScopes scopes,
-                             bool has_chance, uint64_t key, bool has_means, Round round,
-                             uint8_t* bytes, Found* found) {
+                             uint64_t key, bool has_means, uint8_t* bytes, Found* found) {
   ScopeCursor cursor(scopes, TileBegin(blockIdx.x));
   CellSums cells;
   bool escapes = false;
+  int64_t scope_of_step = -1;
+  using OwnStep = Step<Round::kSeesTiny>;
+  OwnStep step(0);
+  const auto step_of = [&](int64_t scope) {
+    if (scope != scope_of_step) step = OwnStep(FromBFloat(steps[scope]));
+    scope_of_step = scope;
+    return step;
+  };
   VisitTile(blockIdx.x, x, n, [&](int64_t i, const float(&v)[4]) {
-    const Numbers numbers(has_chance, key, i);
+    const Numbers numbers(Round::kHasChance, key, i);
     const int left = LeftOf(n, i);
     uint32_t word = 0;
-    const auto step_of = [steps](int64_t scope) { return Divisor(FromBFloat(steps[scope])); };
-    cursor.ForEach(left, step_of, [&](int k, const Divisor& step) {
-      if (k >= left || step.value() == 0) return;
-      const float y = step.Divide<1>(v[k]);
-      const int32_t code = round(y, numbers.of[k]);
+    // Elements that are left out are zeros and have code 0.
+    cursor.ForEach(left, step_of, [&](int k, const OwnStep& own_step) {
+      const float y = fmaxf(fminf(own_step.Divide(v[k]), kMostSteps), -kMostSteps);
+      const int32_t code = Round::template Code<true>(y, numbers.of[k]);
       if (has_means) cells.Add(y, code);
       const uint32_t zigzag = ZigZag(code);
       escapes = escapes || zigzag >= kEscape;
@@ -185,13 +255,14 @@ __global__ void EncodeKernel(const T* x, int64_t n, const uint16_t* steps, Conti
 // Computes the codes of some elements again: those that have no byte.
 template <typename T, typename Round>
 __global__ void EscapesKernel(const T* x, const int64_t* where, int64_t count,
-                              const uint16_t* steps, int64_t elements, uint64_t key, Round round,
+                              const uint16_t* steps, int64_t elements, uint64_t key,
                               int32_t* codes) {
   const int64_t j = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (j >= count) return;
   const int64_t i = where[j];
-  const Numbers numbers(true, key, i);
-  codes[j] = round(Load(x + i) / FromBFloat(steps[i / elements]), numbers.At(i % 4));
+  const Numbers numbers(Round::kHasChance, key, i);
+  const float y = Load(x + i) / FromBFloat(steps[i / elements]);
+  codes[j] = Round::template Code<false>(y, numbers.At(i % 4));
 }
 
 template <typename T>
@@ -239,8 +310,8 @@ class Encoder {
     uint8_t* const bytes = room + header_bytes;
     RETURN_ERROR(SubmitSteps<T>(device_, x_, spec_, scopes_, &sums, steps, on_device));
     RETURN_ERROR(LaunchTiles(stream, scopes_.total, EncodeKernel<T, Round>, data(), scopes_.total,
-                             steps, ContiguousScopesOf(scopes_), IsUnbiased(spec_.rounding), key_,
-                             spec_.has_means(), Round{}, bytes, on_device));
+                             steps, ContiguousScopesOf(scopes_), key_, spec_.has_means(), bytes,
+                             on_device));
     if (payload.on_device() == nullptr) {
       RETURN_ERROR(payload.SubmitCopy(device_, 0, steps, 2 * scopes_.count));
       RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, bytes, scopes_.total));
@@ -266,8 +337,12 @@ class Encoder {
     if (!spec_.has_means()) return Error{};
     std::array<int8_t, kMeans> means;
     for (int m = 0; m < kMeans; ++m) {
-      means[m] =
-          MeanOf(static_cast<int64_t>(found.fractions[m]), static_cast<int64_t>(found.count[m]));
+      unsigned long long fractions = 0, count = 0;
+      for (const Cells& cells : found.cells) {
+        fractions += cells.fractions[m];
+        count += cells.count[m];
+      }
+      means[m] = MeanOf(static_cast<int64_t>(fractions), static_cast<int64_t>(count));
     }
     return to.Put(device_, 0, means);
   }
@@ -280,7 +355,7 @@ class Encoder {
     RETURN_ERROR(codes.Reserve(code_bytes));
     RETURN_ERROR(Launch(stream, BlocksFor(escapes.count(), kThreads), dim3(kThreads),
                         EscapesKernel<T, Round>, data(), escapes.places(), escapes.count(), steps,
-                        scopes_.elements, key_, Round{}, codes.as<int32_t>()));
+                        scopes_.elements, key_, codes.as<int32_t>()));
     RETURN_ERROR(payload.SubmitCopy(device_, *payload.bytes, codes.as<const void>(), code_bytes));
     *payload.bytes += code_bytes;
     return device_->Finish();

@@ -40,7 +40,30 @@ class Divisor {
 
  private:
   static constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
-  const float d_, inverse_;  // 0: only division will do
+  float d_, inverse_;  // 0: only division will do
+};
+
+// Divisor that is a bf16 number, for quotients of ordinary size. It has no branches: a divisor that
+// is very small or large is scaled, and numbers with it. What is lost by that is out of bounds.
+class OrdinaryDivisor {
+ public:
+  __device__ explicit OrdinaryDivisor(float d)
+      : scale_(d == 0         ? 0
+               : d < 0x1p-60f ? 0x1p100f
+               : d > 0x1p60f  ? 0x1p-100f
+                              : 1),
+        d_(d * scale_),
+        inverse_(d == 0 ? 0 : 1.0f / d_) {}
+
+  // Returns x / d if its magnitude lies between 2^-60 and 2^60. Otherwise the result lies beyond
+  // the same bound, or is NaN. By d = 0 it is 0.
+  __device__ float Divide(float x) const {
+    const float scaled = x * scale_, q = scaled * inverse_;
+    return fmaf(fmaf(-d_, q, scaled), inverse_, q);
+  }
+
+ private:
+  float scale_, d_, inverse_;
 };
 
 }  // namespace thinwire

@@ -61,6 +61,37 @@ TEST(QuotientTest, IsWhatADivisionGives) { ExpectRandomQuotients(0xFFFFFFFF, 2);
 
 TEST(QuotientTest, ByABFloatOneCorrectionSuffices) { ExpectRandomQuotients(kBFloat, 1); }
 
+// Numbers of any bits, and quotients of any size by the smallest and the largest divisors.
+TEST(QuotientTest, ThoseOfOrdinarySizeAreExactAndOthersAreAsSmallOrLarge) {
+  std::mt19937 random(7);
+  Floats x, d;
+  for (int i = 0; i < 1 << 20; ++i) {
+    const float divisor = OfBits(random() & kBFloat & 0x7FFFFFFF);
+    if (!(divisor >= 0x1p-126f) || std::isinf(divisor)) continue;
+    const float quotient = OfBits(random());
+    const float near = quotient * divisor;
+    x.push_back(i % 2 == 0 && std::isfinite(near) ? near : OfBits(random()));
+    d.push_back(divisor);
+  }
+  Floats got;
+  ASSERT_TRUE(Quotients(OwnDevice(), x, d, /*corrections=*/0, &got).ok());
+  size_t wrong = 0, ordinary = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!std::isfinite(x[i])) continue;
+    const float want = x[i] / d[i], size = std::fabs(want);
+    const bool is_ordinary = size >= 0x1p-60f && size <= 0x1p60f;
+    ordinary += is_ordinary;
+    const bool is_right = is_ordinary       ? got[i] == want
+                          : size < 0x1p-60f ? std::fabs(got[i]) <= 0x1p-60f
+                                            : !(std::fabs(got[i]) < 0x1p60f);
+    if (!is_right && ++wrong <= 5) ADD_FAILURE() << x[i] << " / " << d[i] << ": " << got[i];
+  }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GE(ordinary, x.size() / 4);
+  ASSERT_TRUE(Quotients(OwnDevice(), {1, -1e30f, 0}, {0, 0, 0}, 0, &got).ok());
+  for (const float quotient : got) EXPECT_EQ(quotient, 0);
+}
+
 // Tests divisors whose quotients lie as near as possible to the middle between two numbers.
 TEST(QuotientTest, OfNeighboursOfPowersOfTwo) {
   Floats x, d;

@@ -7,10 +7,16 @@ namespace {
 
 constexpr int kThreads = 256;
 
+// With kCorrections = 0 the divisors are OrdinaryDivisors.
 template <int kCorrections>
 __global__ void DivideKernel(const float* x, const float* d, int64_t n, float* quotients) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < n) quotients[i] = Divisor(d[i]).Divide<kCorrections>(x[i]);
+  if (i >= n) return;
+  if constexpr (kCorrections == 0) {
+    quotients[i] = OrdinaryDivisor(d[i]).Divide(x[i]);
+  } else {
+    quotients[i] = Divisor(d[i]).Divide<kCorrections>(x[i]);
+  }
 }
 
 }  // namespace
@@ -29,8 +35,10 @@ Error Quotients(CudaDevice* device, const std::vector<float>& x, const std::vect
   RETURN_ERROR(device->CopyFromHost(d_memory.as<void>(), d.data(), bytes));
   const auto n = static_cast<int64_t>(x.size());
   RETURN_ERROR(Launch(stream, BlocksFor(n, kThreads), dim3(kThreads),
-                      corrections == 1 ? DivideKernel<1> : DivideKernel<2>, x_memory.as<float>(),
-                      d_memory.as<float>(), n, out.as<float>()));
+                      corrections == 0   ? DivideKernel<0>
+                      : corrections == 1 ? DivideKernel<1>
+                                         : DivideKernel<2>,
+                      x_memory.as<float>(), d_memory.as<float>(), n, out.as<float>()));
   return device->CopyToHost(quotients->data(), out.as<void>(), bytes);
 }
 

@@ -119,7 +119,7 @@ TEST_P(KernelTest, LanesExchangeWithinSegments) {
   std::vector<int> host = Counting(64);
   for (int& value : host) value = value * value + 1;
   OnDevice<int> values(host);
-  OnDevice<unsigned> results(std::vector<unsigned>(6 * 64));
+  OnDevice<unsigned> results(std::vector<unsigned>(7 * 64));
   ASSERT_EQ(Exchange(values.get(), results.get(), nullptr), cudaSuccess);
   const std::vector<unsigned> found = results.Values();
   for (int i = 0; i < 64; ++i) {
@@ -130,6 +130,8 @@ TEST_P(KernelTest, LanesExchangeWithinSegments) {
     EXPECT_EQ(found[3 * 64 + i], unsigned(host[i ^ 1]));
     EXPECT_EQ(found[4 * 64 + i], 0x55555555u);
     EXPECT_EQ(found[5 * 64 + i], 1u);
+    const auto warp = host.begin() + i / 32 * 32;
+    EXPECT_EQ(found[6 * 64 + i], unsigned(-std::accumulate(warp, warp + 32, 0)));
   }
 }
 

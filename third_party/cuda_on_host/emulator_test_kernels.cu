@@ -45,6 +45,7 @@ __global__ void ExchangeKernel(const int* values, unsigned* results) {
   results[3 * 64 + i] = __shfl_xor_sync(kAll, value, 1, width);
   results[4 * 64 + i] = __ballot_sync(kAll, value % 2 == 1);
   results[5 * 64 + i] = __all_sync(kAll, value > 0) != 0;
+  results[6 * 64 + i] = static_cast<unsigned>(__reduce_add_sync(kAll, -value));
   __syncwarp();
 }
 

@@ -90,6 +90,16 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_ON
   return cuda_on_host::Shuffle({"__shfl_xor_sync", file, line}, mask, value, source,
                                source < first + width);
 }
+// Sums a value of each lane of a whole warp; sums wrap.
+inline int __reduce_add_sync(unsigned mask, int value, CUDA_ON_HOST_HERE) {
+  const auto values =
+      cuda_on_host::MeetWarp({"__reduce_add_sync", file, line}, mask, static_cast<unsigned>(value));
+  unsigned sum = 0;
+  for (int lane = 0; lane < cuda_on_host::kWarp; ++lane) {
+    sum += static_cast<unsigned>(values.of_lane[lane]);
+  }
+  return static_cast<int>(sum);
+}
 #undef CUDA_ON_HOST_HERE
 
 inline void __threadfence() {}
