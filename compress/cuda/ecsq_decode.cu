@@ -24,14 +24,17 @@ constexpr int kThreads = 256;
 struct Means {
   float of[kMeans] = {};
 
-  // Returns the mean of a magnitude; 0 if it has none.
-  __device__ float Of(uint32_t magnitude) const {
+  // Returns the steps of a byte's code: its magnitude, with the mean of that if it has one, and
+  // sign.
+  __device__ float StepsOf(uint32_t zigzag) const {
+    const uint32_t magnitude = (zigzag + 1) / 2;
     float mean = 0;
 #pragma unroll
     for (int m = 0; m < kMeans; ++m) {
       if (magnitude == static_cast<uint32_t>(m + 1)) mean = of[m];
     }
-    return mean;
+    const float above = static_cast<float>(magnitude) + mean;
+    return zigzag % 2 != 0 ? -above : above;
   }
 };
 
@@ -40,28 +43,37 @@ struct Met {
   uint32_t fault, escapes;  // whether there is a fault, or an escape
 };
 
-// Decodes a tile as if there were no escapes; PatchKernel overwrites the values of those.
-template <typename T>
+// Returns whether one of four bytes is kEscape. A byte of `others` is then 0, and subtracting 1
+// from it borrows into its upper bit, which was not set.
+__device__ inline bool HasEscape(uint32_t word) {
+  static_assert(kEscape == 0xFF, "its complement is 0");
+  const uint32_t others = ~word;
+  return ((others - 0x01010101u) & word & 0x80808080u) != 0;
+}
+
+// Decodes a tile as if there were no escapes; PatchKernel overwrites the values of those. A block
+// computes what each byte stands for once.
+template <typename T, bool kDithers>
 __global__ void DecodeKernel(const uint8_t* bytes, int64_t n, const uint16_t* steps,
-                             ContiguousScopes scopes, bool dithers, uint64_t key, Means means, T* x,
-                             Met* met) {
+                             ContiguousScopes scopes, uint64_t key, Means means, T* x, Met* met) {
+  static_assert(kTileThreads == kEscape + 1, "a thread for each byte");
+  __shared__ float steps_of[kTileThreads];
+  steps_of[threadIdx.x] = means.StepsOf(threadIdx.x);
+  __syncthreads();
   ScopeCursor cursor(scopes, TileBegin(blockIdx.x));
   for (int j = 0; j < kTileVectors; ++j) {
     const int64_t i = TileBegin(blockIdx.x) + j * kTileStride;
     if (i >= n) return;
-    const Numbers numbers(dithers, key, i);
+    const Numbers numbers(kDithers, key, i);
     const int left = LeftOf(n, i);
+    // Behind the last byte there is room, whose bytes may look like escapes.
     const uint32_t word = *reinterpret_cast<const uint32_t*>(bytes + i);
+    if (HasEscape(left == 4 ? word : word & ~(UINT32_MAX << (8 * left)))) met->escapes = 1;
     float v[4] = {};
     const auto step_of = [steps](int64_t scope) { return FromBFloat(steps[scope]); };
     cursor.ForEach(left, step_of, [&](int k, float step) {
-      if (k >= left) return;
-      const uint32_t zigzag = (word >> (8 * k)) & 0xFFu;
-      if (zigzag == kEscape) met->escapes = 1;
-      const uint32_t magnitude = (zigzag + 1) / 2;
-      const float above = static_cast<float>(magnitude) + means.Of(magnitude);
-      const float y = zigzag % 2 != 0 ? -above : above;
-      v[k] = ValueOfSteps(dithers ? y - Dither(numbers.of[k]) : y, step);
+      const float y = steps_of[(word >> (8 * k)) & 0xFFu];
+      v[k] = ValueOfSteps(kDithers ? y - Dither(numbers.of[k]) : y, step);
     });
     cursor.Advance();
     StoreVector(v, left, x + i);
@@ -140,9 +152,9 @@ class Decoder {
     RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, scopes_.total, bytes_.as<void>()));
     RETURN_ERROR(Launch(stream, BlocksFor(scopes_.count, kThreads), dim3(kThreads),
                         CheckStepsKernel, steps(), scopes_.count, met_.as<Met>()));
-    RETURN_ERROR(LaunchTiles(stream, scopes_.total, DecodeKernel<T>, bytes(), scopes_.total,
-                             steps(), ContiguousScopesOf(scopes_), dithers(), key_, means_, x_,
-                             met_.as<Met>()));
+    RETURN_ERROR(LaunchTiles(
+        stream, scopes_.total, dithers() ? DecodeKernel<T, true> : DecodeKernel<T, false>, bytes(),
+        scopes_.total, steps(), ContiguousScopesOf(scopes_), key_, means_, x_, met_.as<Met>()));
     Met met;
     RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
     const size_t least = header_bytes + static_cast<size_t>(scopes_.total);
