@@ -138,13 +138,18 @@ __device__ Range Pick(const uint32_t (&bins)[kBins], const Range& range, const D
   return picked;
 }
 
-// Marks the elements above the range and lists the keys in it, at most kListed.
+// Numbers of a scope's keys above a range and inside it.
+struct RangeCounts {
+  uint32_t above, inside;
+};
+
+// Marks the elements above the range and lists the keys in it, of which kListed have room.
 template <typename K>
 __device__ void MarkAndList(const K& keys, const Scope& scope, const Range& range,
-                            uint64_t (&listed)[kListed], uint32_t* num_listed, uint32_t* kept) {
-  if (threadIdx.x == 0) *num_listed = 0;
+                            uint64_t (&listed)[kListed], RangeCounts* counts, uint32_t* kept) {
+  if (threadIdx.x == 0) *counts = {0, 0};
   __syncthreads();
-  uint32_t above = 0;
+  uint32_t above = 0, num_above = 0;
   const auto mark = [&](int first, int vector, const uint32_t(&magnitudes)[kAtOnce][4]) {
     uint32_t own_above = 0, inside = 0;
 #pragma unroll
@@ -159,10 +164,12 @@ __device__ void MarkAndList(const K& keys, const Scope& scope, const Range& rang
     // One atomic addition serves a warp: the last lane knows how many keys all lanes have.
     const uint32_t own = __popc(inside), through = WarpInclusiveSum(own);
     uint32_t begin = 0;
-    if (threadIdx.x % kWarpThreads == kWarpThreads - 1) begin = atomicAdd(num_listed, through);
+    if (threadIdx.x % kWarpThreads == kWarpThreads - 1) {
+      begin = atomicAdd(&counts->inside, through);
+    }
     uint32_t next = __shfl_sync(kWholeWarp, begin, kWarpThreads - 1) + through - own;
     // `left &= left - 1` clears the lowest set bit: the loop visits them from the lowest up.
-    for (uint32_t left = inside; left != 0; left &= left - 1) {
+    for (uint32_t left = inside; left != 0 && next < kListed; left &= left - 1) {
       const int j = __ffs(static_cast<int>(left)) - 1;
       const int at = first + VectorBegin(vector + j / 4) + j % 4;
       listed[next++] = scope.KeyOf(at, keys.Magnitude(scope.base + at));
@@ -171,9 +178,55 @@ __device__ void MarkAndList(const K& keys, const Scope& scope, const Range& rang
   VisitScope(keys, scope, mark, [&](int first) {
     StoreWordOf(scope.head, scope.tail, WordOfVotes(above), first / 32 + WordOfLane(),
                 kept + scope.base / 32);
+    num_above += __popc(above);
     above = 0;
   });
+  num_above = WarpReduce<Sum>(num_above);
+  if (threadIdx.x % kWarpThreads == 0) atomicAdd(&counts->above, num_above);
   __syncthreads();
+}
+
+// Clears what MarkAndList has marked.
+__device__ void Unmark(const Scope& scope, uint32_t* kept) {
+  for (int word = threadIdx.x; word * 32 < scope.tail; word += blockDim.x) {
+    uint32_t others = 0;  // bits of neighbouring scopes
+    if (word * 32 < scope.head) others |= (1u << scope.head) - 1;
+    if (word * 32 + 32 > scope.tail) others |= UINT32_MAX << (scope.tail % 32);
+    atomicAnd(&kept[scope.base / 32 + word], others);
+  }
+  __syncthreads();
+}
+
+// Returns a range that the K-th largest of `n` uniform draws misses by chance in no more than one
+// of a billion scopes: six standard deviations on both sides of its expected place.
+__device__ Range GuessOfDraws(int64_t n, uint64_t k) {
+  const double share = static_cast<double>(k) / static_cast<double>(n);
+  const double deviation = sqrt(share * (1 - share) / static_cast<double>(n));
+  const double middle = 1 - share, reach = 6 * deviation + 16.0 / static_cast<double>(n);
+  const auto key_at = [](double place) {
+    return static_cast<uint64_t>(fmin(fmax(place, 0.0), 1.0) * kMostDraw) + 1;
+  };
+  const uint64_t lower = key_at(middle - reach), upper = key_at(middle + reach) + 1;
+  return {lower << 32, upper << 32, k, 0};
+}
+
+// Marks and lists by a guess of where the K-th largest lies, in one look at all draws. Returns
+// whether it lies there; *range then has what is wanted of the list. The range of a wrong guess is
+// as it was, and nothing is marked.
+__device__ bool MarkByGuess(const DrawnKeys& keys, const Scope& scope, Range* range,
+                            uint64_t (&listed)[kListed], RangeCounts* counts, uint32_t* kept) {
+  Range guess = GuessOfDraws(scope.tail - scope.head, range->wanted);
+  MarkAndList(keys, scope, guess, listed, counts, kept);
+  if (counts->above > range->wanted || counts->above + counts->inside < range->wanted ||
+      counts->inside > kListed) {
+    Unmark(scope, kept);
+    return false;
+  }
+  guess.wanted = range->wanted - counts->above;
+  guess.inside = counts->inside;
+  if (guess.wanted == 0) guess.lower = guess.upper;
+  *range = guess;
+  return true;
 }
 
 template <int kThreads, typename K>
@@ -181,30 +234,40 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     SelectInScopeKernel(K keys, KeepRule rule, uint32_t* kept, uint32_t* nonfinite) {
   __shared__ uint32_t bins[kBins];
   __shared__ uint64_t listed[kListed];
-  __shared__ uint32_t num_listed;
+  __shared__ RangeCounts counts;
   const Scope scope(keys.elements, keys.total);
   const auto k = static_cast<uint64_t>(rule.k_of(blockIdx.x, gridDim.x));
   constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // of a magnitude of 1
   Range range = {rule.zeros ? 0 : kLeastNonZero, uint64_t{1} << kKeyBits, k, 0};
   int top = kKeyBits;
-  do {
-    const Digit digit(top);
-    CountScope(keys, scope, range, digit, bins);
-    const int bin = kFirstNonFiniteBin + static_cast<int>(threadIdx.x);
-    if (top == kKeyBits && nonfinite != nullptr && bin < kBins && bins[bin] != 0) {
-      atomicOr(nonfinite, 1u);
+  bool is_marked = false;
+  if constexpr (std::is_same_v<K, DrawnKeys>) {
+    if (keys.support == nullptr) {
+      is_marked = MarkByGuess(keys, scope, &range, listed, &counts, kept);
     }
-    range = Pick<kThreads>(bins, range, digit);
-    top = digit.shift;
-  } while (range.is_open() && range.inside > kListed);
-  MarkAndList(keys, scope, range, listed, &num_listed, kept);
+    // The range's keys have equal bits from `top` on.
+    if (is_marked && range.is_open()) top = 64 - __clzll(range.lower ^ (range.upper - 1));
+  }
+  if (!is_marked) {
+    do {
+      const Digit digit(top);
+      CountScope(keys, scope, range, digit, bins);
+      const int bin = kFirstNonFiniteBin + static_cast<int>(threadIdx.x);
+      if (top == kKeyBits && nonfinite != nullptr && bin < kBins && bins[bin] != 0) {
+        atomicOr(nonfinite, 1u);
+      }
+      range = Pick<kThreads>(bins, range, digit);
+      top = digit.shift;
+    } while (range.is_open() && range.inside > kListed);
+    MarkAndList(keys, scope, range, listed, &counts, kept);
+  }
   while (range.is_open()) {
     const Digit digit(top);
-    CountListed(listed, num_listed, range, digit, bins);
+    CountListed(listed, counts.inside, range, digit, bins);
     range = Pick<kThreads>(bins, range, digit);
     top = digit.shift;
   }
-  for (uint32_t i = threadIdx.x; i < num_listed; i += kThreads) {
+  for (uint32_t i = threadIdx.x; i < counts.inside; i += kThreads) {
     if (listed[i] < range.upper) continue;
     const int64_t element = scope.ElementOf(listed[i]);
     atomicOr(&kept[element / 32], 1u << (element % 32));

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
+#include "compress/cuda/draws.h"
 #include "compress/layout.h"
 #include "tensor/cuda/device.h"
 
@@ -16,19 +18,19 @@ struct ScopesOfTest {
   int64_t count, elements;
 };
 
+CudaDevice* OwnDevice() {
+  static CudaDevice* device = nullptr;
+  if (device == nullptr) {
+    EXPECT_TRUE(NewCudaDevice(/*index=*/0, &device).ok());
+  }
+  return device;
+}
+
 // Scopes for each kernel: registers of a warp, of a block, histograms of many blocks, and those of
 // a block per scope.
 class KeptTest : public testing::TestWithParam<ScopesOfTest> {
  protected:
   KeptTest() : memory_(OwnDevice()), kept_(OwnDevice()), nonfinite_(OwnDevice()) {}
-
-  static CudaDevice* OwnDevice() {
-    static CudaDevice* device = nullptr;
-    if (device == nullptr) {
-      EXPECT_TRUE(NewCudaDevice(/*index=*/0, &device).ok());
-    }
-    return device;
-  }
 
   // Returns the elements kept, the two largest of each scope. `nonfinite` may be null.
   std::vector<int64_t> Keep(const std::vector<float>& values, uint32_t* nonfinite) {
@@ -105,6 +107,42 @@ TEST_P(KeptTest, NonFiniteKeysAreSaid) {
 INSTANTIATE_TEST_SUITE_P(Scopes, KeptTest,
                          testing::Values(ScopesOfTest{2, 100}, ScopesOfTest{2, 3000},
                                          ScopesOfTest{2, 20000}, ScopesOfTest{300, 9001}));
+
+// Draws are chosen by a guess of where the K-th largest lies. Here they are also chosen as numbers
+// in memory. In the last scope the guess is wrong: there are fewer than K.
+TEST(KeptDrawsTest, AGuessChoosesAsALookAtAllDoes) {
+  Scopes scopes;
+  scopes.elements = 5003;
+  scopes.count = 140;
+  scopes.total = (scopes.count - 1) * scopes.elements + 100;
+  cudaStream_t stream;
+  ASSERT_TRUE(OwnDevice()->Stream(&stream).ok());
+  CudaScratch draws(OwnDevice()), kept(OwnDevice());
+  ASSERT_TRUE(draws.Reserve(DrawsBytes(scopes.total)).ok());
+  ASSERT_TRUE(kept.Reserve(BitmapBytes(scopes.total)).ok());
+  for (const int64_t k : {1, 2, 700, 4000, 5003}) {
+    Keys keys;
+    keys.total = keys.elements = scopes.total;
+    keys.seed = static_cast<uint64_t>(k);
+    ASSERT_TRUE(SubmitDraws(stream, keys.seed, scopes.total, draws.as<void>()).ok());
+    std::vector<uint32_t> words[2];
+    for (const bool in_memory : {false, true}) {
+      keys.data = in_memory ? draws.as<void>() : nullptr;
+      ASSERT_TRUE(SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {k, k}, kept.as<uint32_t>(),
+                                    /*nonfinite=*/nullptr)
+                      .ok());
+      words[in_memory].resize((scopes.total + 31) / 32);
+      ASSERT_TRUE(
+          OwnDevice()
+              ->CopyToHost(words[in_memory].data(), kept.as<void>(), 4 * words[in_memory].size())
+              .ok());
+    }
+    EXPECT_EQ(words[0], words[1]) << k;
+    int64_t count = 0;
+    for (const uint32_t word : words[0]) count += __builtin_popcount(word);
+    EXPECT_EQ(count, (scopes.count - 1) * k + std::min(k, int64_t{100}));
+  }
+}
 
 }  // namespace
 }  // namespace thinwire
