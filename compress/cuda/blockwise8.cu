@@ -52,9 +52,12 @@ __device__ uint32_t NearestCode(float t, const int32_t* table) {
   return static_cast<uint32_t>(kZeroCode + (negative ? -rank : rank));
 }
 
-// Returns the code of an element of a block whose largest magnitude is `unit`.
-__device__ uint32_t CodeOf(float x, const Divisor& unit, const int32_t* table) {
-  return unit.value() == 0 ? kZeroCode : NearestCode(unit.Divide<2>(x), table);
+// Returns the code of an element of a block whose largest magnitude is `unit`. All numbers that are
+// much smaller than the least bound between values have one code, so their quotient need not be
+// exact.
+__device__ uint32_t CodeOf(float x, const OrdinaryDivisor& unit, const int32_t* table) {
+  static_assert(kCodebookLeastBits > 0x30000000, "2^-31");
+  return NearestCode(unit.Divide<2>(x), table);
 }
 
 // Encodes blocks of any size, whose absmax is known. A thread stores four codes as one word.
@@ -68,8 +71,10 @@ __global__ void EncodeKernel(const T* x, int64_t n, ContiguousScopes blocks, con
     VisitTile(tile, x, n, [&](int64_t i, const float(&v)[4]) {
       uint32_t word = 0;
       cursor.ForEach(
-          LeftOf(n, i), [&](int64_t block) { return Divisor(absmax[block]); },
-          [&](int k, const Divisor& unit) { word |= CodeOf(v[k], unit, entries) << (8 * k); });
+          LeftOf(n, i), [&](int64_t block) { return OrdinaryDivisor(absmax[block]); },
+          [&](int k, const OrdinaryDivisor& unit) {
+            word |= CodeOf(v[k], unit, entries) << (8 * k);
+          });
       if (i < n) *reinterpret_cast<uint32_t*>(codes + i) = word;
       cursor.Advance();
     });
@@ -96,9 +101,9 @@ __global__ void EncodeTilesKernel(const T* x, int64_t n, const CodebookTable* ta
       ++j;
     });
     largest = BlockReduce<Greatest>(largest);
-    const Divisor unit(__uint_as_float(largest));
+    const OrdinaryDivisor unit(__uint_as_float(largest));
     if (threadIdx.x == 0) {
-      absmax[tile] = unit.value();
+      absmax[tile] = __uint_as_float(largest);
       if (largest >= kInfinityBits) atomicMax(nonfinite, 1u);
     }
 #pragma unroll

@@ -136,9 +136,13 @@ constexpr float kMostSteps = 0x1p20f;
 
 // Step of a scope, by which Divide is exact where a rounding's code depends on it.
 template <bool kSeesTiny>
-class Step : public OrdinaryDivisor {
+class Step {
  public:
-  using OrdinaryDivisor::OrdinaryDivisor;
+  __device__ explicit Step(float step) : step_(step) {}
+  __device__ float Divide(float x) const { return step_.template Divide<1>(x); }
+
+ private:
+  OrdinaryDivisor step_;
 };
 template <>
 class Step<true> {

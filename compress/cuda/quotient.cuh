@@ -43,8 +43,8 @@ class Divisor {
   float d_, inverse_;  // 0: only division will do
 };
 
-// Divisor that is a bf16 number, for quotients of ordinary size. It has no branches: a divisor that
-// is very small or large is scaled, and numbers with it. What is lost by that is out of bounds.
+// Divisor for quotients of ordinary size. It has no branches: a divisor that is very small or large
+// is scaled, and numbers with it. What is lost by that is out of bounds.
 class OrdinaryDivisor {
  public:
   __device__ explicit OrdinaryDivisor(float d)
@@ -56,10 +56,16 @@ class OrdinaryDivisor {
         inverse_(d == 0 ? 0 : 1.0f / d_) {}
 
   // Returns x / d if its magnitude lies between 2^-60 and 2^60. Otherwise the result lies beyond
-  // the same bound, or is NaN. By d = 0 it is 0.
+  // the same bound, or is NaN. By d = 0 it is 0. kCorrections is as above.
+  template <int kCorrections>
   __device__ float Divide(float x) const {
-    const float scaled = x * scale_, q = scaled * inverse_;
-    return fmaf(fmaf(-d_, q, scaled), inverse_, q);
+    const float scaled = x * scale_;
+    float quotient = scaled * inverse_;
+#pragma unroll
+    for (int i = 0; i < kCorrections; ++i) {
+      quotient = fmaf(fmaf(-d_, quotient, scaled), inverse_, quotient);
+    }
+    return quotient;
   }
 
  private:

@@ -7,22 +7,21 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// With kCorrections = 0 the divisors are OrdinaryDivisors.
-template <int kCorrections>
+template <typename Divisor, int kCorrections>
 __global__ void DivideKernel(const float* x, const float* d, int64_t n, float* quotients) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i >= n) return;
-  if constexpr (kCorrections == 0) {
-    quotients[i] = OrdinaryDivisor(d[i]).Divide(x[i]);
-  } else {
-    quotients[i] = Divisor(d[i]).Divide<kCorrections>(x[i]);
-  }
+  if (i < n) quotients[i] = Divisor(d[i]).template Divide<kCorrections>(x[i]);
+}
+
+template <typename Divisor>
+auto KernelFor(int corrections) {
+  return corrections == 1 ? DivideKernel<Divisor, 1> : DivideKernel<Divisor, 2>;
 }
 
 }  // namespace
 
 Error Quotients(CudaDevice* device, const std::vector<float>& x, const std::vector<float>& d,
-                int corrections, std::vector<float>* quotients) {
+                int corrections, bool is_ordinary, std::vector<float>* quotients) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch x_memory(device), d_memory(device), out(device);
@@ -34,11 +33,10 @@ Error Quotients(CudaDevice* device, const std::vector<float>& x, const std::vect
   RETURN_ERROR(device->CopyFromHost(x_memory.as<void>(), x.data(), bytes));
   RETURN_ERROR(device->CopyFromHost(d_memory.as<void>(), d.data(), bytes));
   const auto n = static_cast<int64_t>(x.size());
-  RETURN_ERROR(Launch(stream, BlocksFor(n, kThreads), dim3(kThreads),
-                      corrections == 0   ? DivideKernel<0>
-                      : corrections == 1 ? DivideKernel<1>
-                                         : DivideKernel<2>,
-                      x_memory.as<float>(), d_memory.as<float>(), n, out.as<float>()));
+  RETURN_ERROR(Launch(
+      stream, BlocksFor(n, kThreads), dim3(kThreads),
+      is_ordinary ? KernelFor<OrdinaryDivisor>(corrections) : KernelFor<Divisor>(corrections),
+      x_memory.as<float>(), d_memory.as<float>(), n, out.as<float>()));
   return device->CopyToHost(quotients->data(), out.as<void>(), bytes);
 }
 

@@ -7,8 +7,8 @@
 
 namespace thinwire {
 
-// Sets quotients[i] = x[i] / d[i], with one correction or two.
+// Sets quotients[i] = x[i] / d[i], with one correction or two, by Divisors or OrdinaryDivisors.
 Error Quotients(CudaDevice* device, const std::vector<float>& x, const std::vector<float>& d,
-                int corrections, std::vector<float>* quotients);
+                int corrections, bool is_ordinary, std::vector<float>* quotients);
 
 }  // namespace thinwire

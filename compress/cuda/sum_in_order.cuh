@@ -22,7 +22,8 @@
 
 namespace thinwire {
 
-constexpr int kSumThreads = 1024;
+// Scans are small, because what lies behind a change of the exponent is scanned again.
+constexpr int kSumThreads = 256;
 constexpr int kSumEach = 8;  // numbers per thread in a scan
 // Numbers that are added one by one before the first scan: they change the exponent most often, and
 // a scan for each change takes longer.
@@ -81,16 +82,17 @@ __device__ inline UlpSteps WarpSteps(UlpSteps own, UlpSteps* before) {
 // block.
 __device__ inline UlpSteps BlockStepsBefore(const UlpSteps& own, UlpSteps* all) {
   constexpr unsigned kWarps = kSumThreads / kWarpThreads;
-  static_assert(kWarps == kWarpThreads, "a lane for each warp");
+  static_assert(kWarps <= kWarpThreads, "a lane for each warp");
   __shared__ UlpSteps of_warps[kWarps];
   const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
   UlpSteps before, before_warp;
   const UlpSteps through = WarpSteps(own, &before);
   if (lane == kWarpThreads - 1) of_warps[warp] = through;
   __syncthreads();
-  const UlpSteps of_lane = WarpSteps(of_warps[lane], &before_warp);
-  all->of_even = __shfl_sync(kWholeWarp, of_lane.of_even, kWarps - 1);
-  all->of_odd = __shfl_sync(kWholeWarp, of_lane.of_odd, kWarps - 1);
+  const UlpSteps of_lane =
+      WarpSteps(lane < kWarps ? of_warps[lane] : UlpSteps{0, 0}, &before_warp);
+  all->of_even = __shfl_sync(kWholeWarp, of_lane.of_even, static_cast<int>(kWarps) - 1);
+  all->of_odd = __shfl_sync(kWholeWarp, of_lane.of_odd, static_cast<int>(kWarps) - 1);
   UlpSteps of_earlier;
   of_earlier.of_even = __shfl_sync(kWholeWarp, before_warp.of_even, static_cast<int>(warp));
   of_earlier.of_odd = __shfl_sync(kWholeWarp, before_warp.of_odd, static_cast<int>(warp));

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace thinwire {
 
@@ -39,12 +40,37 @@ struct Union {  // bitwise
   }
 };
 
+template <typename Operation>
+constexpr bool kHasInstruction =
+    std::is_same_v<Operation, Sum> || std::is_same_v<Operation, Least> ||
+    std::is_same_v<Operation, Greatest> || std::is_same_v<Operation, Union>;
+
+// Combines integers of 32 bits of all lanes, by one instruction.
+template <typename T>
+__device__ inline T WarpReduceOf(Sum, T value) {
+  return __reduce_add_sync(kWholeWarp, value);
+}
+template <typename T>
+__device__ inline T WarpReduceOf(Least, T value) {
+  return __reduce_min_sync(kWholeWarp, value);
+}
+template <typename T>
+__device__ inline T WarpReduceOf(Greatest, T value) {
+  return __reduce_max_sync(kWholeWarp, value);
+}
+__device__ inline uint32_t WarpReduceOf(Union, uint32_t value) {
+  return __reduce_or_sync(kWholeWarp, value);
+}
+
 // Combines the warp's first `count` (1 to 32) values; every thread of the warp calls it and gets
 // the result. It is a tree: value i takes value i + 16, then i + 8, ...
 template <typename Operation, typename T>
 __device__ inline T WarpReduce(T value, unsigned count = kWarpThreads) {
   const Operation operation;
   const unsigned lane = threadIdx.x % kWarpThreads;
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 4 && kHasInstruction<Operation>) {
+    if (count == kWarpThreads) return WarpReduceOf(operation, value);
+  }
 #pragma unroll
   for (unsigned distance = kWarpThreads / 2; distance > 0; distance /= 2) {
     const T other = __shfl_down_sync(kWholeWarp, value, distance);

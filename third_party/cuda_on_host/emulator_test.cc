@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -119,7 +120,7 @@ TEST_P(KernelTest, LanesExchangeWithinSegments) {
   std::vector<int> host = Counting(64);
   for (int& value : host) value = value * value + 1;
   OnDevice<int> values(host);
-  OnDevice<unsigned> results(std::vector<unsigned>(7 * 64));
+  OnDevice<unsigned> results(std::vector<unsigned>(10 * 64));
   ASSERT_EQ(Exchange(values.get(), results.get(), nullptr), cudaSuccess);
   const std::vector<unsigned> found = results.Values();
   for (int i = 0; i < 64; ++i) {
@@ -132,6 +133,9 @@ TEST_P(KernelTest, LanesExchangeWithinSegments) {
     EXPECT_EQ(found[5 * 64 + i], 1u);
     const auto warp = host.begin() + i / 32 * 32;
     EXPECT_EQ(found[6 * 64 + i], unsigned(-std::accumulate(warp, warp + 32, 0)));
+    EXPECT_EQ(found[7 * 64 + i], unsigned(-*std::max_element(warp, warp + 32)));
+    EXPECT_EQ(found[8 * 64 + i], unsigned(-*std::min_element(warp, warp + 32)));
+    EXPECT_EQ(found[9 * 64 + i], 0xFFFFu);
   }
 }
 

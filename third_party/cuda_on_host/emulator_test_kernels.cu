@@ -46,6 +46,9 @@ __global__ void ExchangeKernel(const int* values, unsigned* results) {
   results[4 * 64 + i] = __ballot_sync(kAll, value % 2 == 1);
   results[5 * 64 + i] = __all_sync(kAll, value > 0) != 0;
   results[6 * 64 + i] = static_cast<unsigned>(__reduce_add_sync(kAll, -value));
+  results[7 * 64 + i] = static_cast<unsigned>(__reduce_min_sync(kAll, -value));
+  results[8 * 64 + i] = static_cast<unsigned>(__reduce_max_sync(kAll, -value));
+  results[9 * 64 + i] = __reduce_or_sync(kAll, 1u << i % 32 / 2);
   __syncwarp();
 }
 

@@ -90,15 +90,42 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_ON
   return cuda_on_host::Shuffle({"__shfl_xor_sync", file, line}, mask, value, source,
                                source < first + width);
 }
-// Sums a value of each lane of a whole warp; sums wrap.
-inline int __reduce_add_sync(unsigned mask, int value, CUDA_ON_HOST_HERE) {
-  const auto values =
-      cuda_on_host::MeetWarp({"__reduce_add_sync", file, line}, mask, static_cast<unsigned>(value));
-  unsigned sum = 0;
-  for (int lane = 0; lane < cuda_on_host::kWarp; ++lane) {
-    sum += static_cast<unsigned>(values.of_lane[lane]);
+namespace cuda_on_host {
+
+// Combines the values of a whole warp's lanes, of 32 bits.
+template <typename T, typename Operation>
+T ReduceWarp(const Site& site, unsigned mask, T value, Operation operation) {
+  static_assert(std::is_integral_v<T> && sizeof(T) == 4);
+  const WarpValues values = MeetWarp(site, mask, static_cast<uint32_t>(value));
+  auto result = static_cast<T>(values.of_lane[0]);
+  for (int lane = 1; lane < kWarp; ++lane) {
+    result = operation(result, static_cast<T>(values.of_lane[lane]));
   }
-  return static_cast<int>(sum);
+  return result;
+}
+
+}  // namespace cuda_on_host
+
+template <typename T>
+T __reduce_add_sync(unsigned mask, T value, CUDA_ON_HOST_HERE) {
+  const auto sum = [](T a, T b) {
+    return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+  };
+  return cuda_on_host::ReduceWarp({"__reduce_add_sync", file, line}, mask, value, sum);
+}
+template <typename T>
+T __reduce_min_sync(unsigned mask, T value, CUDA_ON_HOST_HERE) {
+  const auto least = [](T a, T b) { return b < a ? b : a; };
+  return cuda_on_host::ReduceWarp({"__reduce_min_sync", file, line}, mask, value, least);
+}
+template <typename T>
+T __reduce_max_sync(unsigned mask, T value, CUDA_ON_HOST_HERE) {
+  const auto most = [](T a, T b) { return b > a ? b : a; };
+  return cuda_on_host::ReduceWarp({"__reduce_max_sync", file, line}, mask, value, most);
+}
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value, CUDA_ON_HOST_HERE) {
+  const auto either = [](unsigned a, unsigned b) { return a | b; };
+  return cuda_on_host::ReduceWarp({"__reduce_or_sync", file, line}, mask, value, either);
 }
 #undef CUDA_ON_HOST_HERE
 
