@@ -68,7 +68,8 @@ run_deploy() {
     python/tensorboard_test.sh deploy/docs.sh
 }
 
-# Each target that exists with --config=cuda only, and what depends on one.
+# Each target that exists with --config=cuda only, and what depends on one; and the plugin as a
+# bundle has it, whose libraries are linked in another way.
 run_cuda() {
   local started=$SECONDS toolkit=${CUDA_HOME:-/usr/local/cuda}
   if [[ ! -x $toolkit/bin/nvcc ]]; then
@@ -77,10 +78,12 @@ run_cuda() {
     return
   fi
   echo "== CUDA"
+  local build=(bazel build "${strict[@]}" --config=opt --config=cuda --keep_going --color=no --curses=no
+    --noshow_progress --show_result=100000)
   bazel query --noshow_progress \
     'rdeps(//..., attr(target_compatible_with, "//third_party/cuda:never", //...))' >"$targets" &&
-    bazel build "${strict[@]}" --config=opt --config=cuda --keep_going --color=no --curses=no --noshow_progress \
-      --show_result=100000 --target_pattern_file="$targets" >"$log" 2>&1
+    "${build[@]}" --target_pattern_file="$targets" >"$log" 2>&1 &&
+    "${build[@]}" --define=bundle=1 //backend/cuda:libthinwire_cuda.so >>"$log" 2>&1
   local status=$?
   grep -vE '^(Target .* up-to-date|  bazel-bin/|Loading:|Analyzing:|INFO:|$)' "$log"
   count CUDA "$started" "$status" "$(grep -cE '^Target .* up-to-date' "$log")" \
