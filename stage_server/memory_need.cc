@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "models/cost.h"
 #include "schedule/schedule.h"
+#include "stage_server/stage/batch_parts.h"
 #include "tensor/dtype.h"
 
 namespace thinwire {
@@ -46,7 +47,7 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
 }  // namespace
 
 uint64_t TrainingBytesOf(const StageSpec& spec) {
-  const int64_t microbatches = std::min<int64_t>(spec.batch_microbatches(), spec.batch_size);
+  const int64_t microbatches = MicrobatchesOf(spec, spec.batch_size);
   TrainingMemory memory;
   memory.microbatch_samples = (spec.batch_size + microbatches - 1) / microbatches;
   memory.element_bytes = static_cast<int>(SizeOf(spec.compute));
