@@ -13,16 +13,15 @@ namespace thinwire {
 namespace {
 
 // Returns the number of copies of a stage's parameters that local steps take: the shared values,
-// the outer momentum, and for each replica that is carried here its own values and, unless it is
-// the only one, what the optimizer remembers.
+// the outer momentum, and for each of several replicas that are carried here its own values and
+// what the optimizer remembers.
 double LocalCopies(const StageSpec& spec) {
   const ReplicasSpec& replicas = spec.replicas;
   if (!replicas.trains_locally()) return 0;
   const int carried = spec.carried().size();
-  const int remembered = carried == 1 ? 0
-                                      : std::max(OptimizerBuffers(spec.optimizer, true),
-                                                 OptimizerBuffers(spec.optimizer, false));
-  return 1 + (replicas.outer.momentum > 0) + carried * (1 + remembered);
+  const int remembered =
+      std::max(OptimizerBuffers(spec.optimizer, true), OptimizerBuffers(spec.optimizer, false));
+  return 1 + (replicas.outer.momentum > 0) + (carried > 1 ? carried * (1 + remembered) : 0);
 }
 
 // Returns what replicas take besides: the sum of their gradients, with feedback for each replica
