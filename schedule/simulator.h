@@ -62,10 +62,10 @@ struct TransportCost {
 
 // Cost of one piece of what replicas exchange (models/pieces.h).
 struct PieceCost {
-  int owner = 0;              // replica that adds up the contributions
-  TransferCost contribution;  // of one replica
-  TransferCost sum;           // on its way back to all
-  bool gathers = false;       // True: contributions go to all, and nobody sends sums.
+  int owner = 0;                            // replica that adds up the contributions
+  std::vector<TransferCost> contributions;  // of each replica
+  TransferCost sum;                         // on its way back to all
+  bool gathers = false;                     // True: contributions go to all, and nobody sends sums.
   // False: who encodes a contribution knows at once what it decodes to.
   bool decodes_own = true;
 };

@@ -20,13 +20,13 @@ std::vector<int> Exchange::CarriedBy(int carrier) const {
 }
 
 double SentBytes(const Exchange& exchange, int stage, int carrier) {
-  const auto replicas = static_cast<double>(exchange.CarriedBy(carrier).size());
+  const std::vector<int> carried = exchange.CarriedBy(carrier);
   const int others = exchange.carriers() - 1;
   double bytes = 0;
   for (const PieceCost& piece : exchange.pieces[stage]) {
     const bool owns = exchange.carrier_of[piece.owner] == carrier;
     const int receivers = piece.gathers ? others : (owns ? 0 : 1);
-    bytes += replicas * receivers * piece.contribution.wire_bytes;
+    for (const int replica : carried) bytes += receivers * piece.contributions[replica].wire_bytes;
     if (!piece.gathers && owns) bytes += others * piece.sum.wire_bytes;
   }
   return bytes;
@@ -59,10 +59,11 @@ int StageExchange::Contribute(int replica, int last) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const PieceCost& piece = pieces_[i];
     const std::vector<int> owner = {exchange_.carrier_of[piece.owner]};
-    last = Encode(piece.contribution, carrier, piece.gathers ? carriers_ : owner, last,
-                  &contributions_[i][replica]);
+    const TransferCost& cost = piece.contributions[replica];
+    last =
+        Encode(cost, carrier, piece.gathers ? carriers_ : owner, last, &contributions_[i][replica]);
     if (!AddsAt(carrier, piece) || !piece.decodes_own) continue;
-    last = Decode(piece.contribution, /*has_crossed=*/false, last, last);
+    last = Decode(cost, /*has_crossed=*/false, last, last);
   }
   return last;
 }
@@ -73,8 +74,8 @@ int StageExchange::AddUp(int carrier, int last) {
     if (!AddsAt(carrier, piece)) continue;
     for (int replica = 0; replica < exchange_.replicas(); ++replica) {
       if (exchange_.carrier_of[replica] == carrier) continue;
-      last = Decode(piece.contribution, /*has_crossed=*/true, contributions_[i][replica][carrier],
-                    last);
+      last = Decode(piece.contributions[replica], /*has_crossed=*/true,
+                    contributions_[i][replica][carrier], last);
     }
     if (piece.gathers) continue;
     last = Encode(piece.sum, carrier, carriers_, last, &sums_[i]);

@@ -37,10 +37,10 @@ Simulation Replicas(int replicas, int carriers, int stages) {
 
 // Gives each stage a piece for each owner.
 void SetPieces(const std::vector<int>& owners, Simulation* simulation, bool gathers = false) {
+  const std::vector<TransferCost> contributions(simulation->exchange.replicas(),
+                                                {0, 0, kContribution});
   std::vector<PieceCost> pieces;
-  for (const int owner : owners) {
-    pieces.push_back({owner, {0, 0, kContribution}, {0, 0, kSum}, gathers});
-  }
+  for (const int owner : owners) pieces.push_back({owner, contributions, {0, 0, kSum}, gathers});
   simulation->exchange.pieces.assign(simulation->stages(), pieces);
 }
 
@@ -126,7 +126,8 @@ TEST(ExchangeTest, GradientsOfWeightsThatWaitHoldTheExchangeUp) {
 TEST(ExchangeTest, CutsAndReplicasShareAnInterface) {
   Simulation simulation = Replicas(2, 2, 2);
   simulation.gradients[0].wire_bytes = 10;
-  simulation.exchange.pieces = {{}, {{0, {0, 0, 10}, {}}, {1, {0, 0, 10}, {}}}};
+  const std::vector<TransferCost> contributions(2, {0, 0, 10});
+  simulation.exchange.pieces = {{}, {{0, contributions, {}}, {1, contributions, {}}}};
   // The second stage sends a gradient and a contribution at once.
   EXPECT_NEAR(Simulate(simulation).seconds, 2 * kPass + 20, 1e-9);
   simulation.link.nic = Nic::kPrivate;
@@ -135,9 +136,9 @@ TEST(ExchangeTest, CutsAndReplicasShareAnInterface) {
 
 TEST(ExchangeTest, EveryoneDecodesWhatItUses) {
   Simulation simulation = Replicas(2, 2, 1);
-  simulation.exchange.pieces = {{{0,
-                                  {/*encode_seconds=*/1, /*decode_seconds=*/2, 16},
-                                  {/*encode_seconds=*/4, /*decode_seconds=*/8, 64}}}};
+  const TransferCost contribution{/*encode_seconds=*/1, /*decode_seconds=*/2, 16};
+  const TransferCost sum{/*encode_seconds=*/4, /*decode_seconds=*/8, 64};
+  simulation.exchange.pieces = {{{0, {contribution, contribution}, sum}}};
   // The owner decodes its own contribution while that of the other crosses, and the sum while that
   // crosses back.
   EXPECT_EQ(Simulate(simulation).seconds, kPass + 1 + 16 + 2 + 4 + 64 + 8);
@@ -166,7 +167,8 @@ TEST(ExchangeTest, EndsOfItsMessagesTakeAProcessor) {
 TEST(ExchangeTest, HostsThatShareACoreDoOneThingAtATime) {
   Simulation simulation = Replicas(4, 4, 2);
   simulation.cores = 1;
-  simulation.exchange.pieces.assign(2, {{0, {1, 2, 0}, {4, 8, 0}}});
+  const std::vector<TransferCost> contributions(4, {1, 2, 0});
+  simulation.exchange.pieces.assign(2, {{0, contributions, {4, 8, 0}}});
   EXPECT_EQ(Simulate(simulation).seconds, 4 * 2 * kPass + 2 * (4 * (1 + 2) + 4 + 4 * 8));
 }
 

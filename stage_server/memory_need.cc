@@ -6,22 +6,22 @@
 #include "absl/strings/str_format.h"
 #include "models/cost.h"
 #include "schedule/schedule.h"
+#include "stage_server/stage/batch_parts.h"
 #include "tensor/dtype.h"
 
 namespace thinwire {
 namespace {
 
 // Returns the number of copies of a stage's parameters that local steps take: the shared values,
-// the outer momentum, and for each replica that is carried here its own values and, unless it is
-// the only one, what the optimizer remembers.
+// the outer momentum, and for each of several replicas that are carried here its own values and
+// what the optimizer remembers.
 double LocalCopies(const StageSpec& spec) {
   const ReplicasSpec& replicas = spec.replicas;
   if (!replicas.trains_locally()) return 0;
   const int carried = spec.carried().size();
-  const int remembered = carried == 1 ? 0
-                                      : std::max(OptimizerBuffers(spec.optimizer, true),
-                                                 OptimizerBuffers(spec.optimizer, false));
-  return 1 + (replicas.outer.momentum > 0) + carried * (1 + remembered);
+  const int remembered =
+      std::max(OptimizerBuffers(spec.optimizer, true), OptimizerBuffers(spec.optimizer, false));
+  return 1 + (replicas.outer.momentum > 0) + (carried > 1 ? carried * (1 + remembered) : 0);
 }
 
 // Returns what replicas take besides: the sum of their gradients, with feedback for each replica
@@ -46,7 +46,7 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
 }  // namespace
 
 uint64_t TrainingBytesOf(const StageSpec& spec) {
-  const int64_t microbatches = std::min<int64_t>(spec.batch_microbatches(), spec.batch_size);
+  const int64_t microbatches = MicrobatchesOf(spec, spec.batch_size);
   TrainingMemory memory;
   memory.microbatch_samples = (spec.batch_size + microbatches - 1) / microbatches;
   memory.element_bytes = static_cast<int>(SizeOf(spec.compute));

@@ -46,6 +46,18 @@ TEST(CheckFitsTest, ReplicasThatTrainLocallyTakeCopiesOfTheParameters) {
               0.1 * sum);
 }
 
+TEST(CheckFitsTest, AReplicaThatTrainsAloneTakesNoCopyBesideTheSharedParameters) {
+  const auto bytes = [](const std::string& outer) {
+    StageSpec spec = SpecOf("64", "replicas={count: 2, sync: local, every: 4, " + outer + "}");
+    spec.carriers = 2;
+    return static_cast<double>(TrainingBytesOf(spec));
+  };
+  const double momentum = bytes("outer: {name: nesterov}") - bytes("outer: {name: sgd}");
+  StageSpec step = SpecOf("64", "replicas={count: 2}");
+  step.carriers = 2;
+  EXPECT_EQ(bytes("outer: {name: sgd}") - static_cast<double>(TrainingBytesOf(step)), momentum);
+}
+
 TEST(CheckFitsTest, AHugeModelIsRefusedNamingStageAndBytes) {
   const absl::Status status = CheckFits(SpecOf("65536"), uint64_t{64} << 30);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

@@ -154,12 +154,13 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
   }
   if (ReplicaAverager* const averager = stage.averager()) {
     const ReplicasSpec& replicas = stage.spec().replicas;
-    FillExchanged(replicas.contributions, averager->contributions(),
+    ExchangeCounts& counts = averager->counts();
+    FillExchanged(replicas.contributions, counts.Of(PHASE_CONTRIBUTION),
                   report.mutable_contributions());
-    FillSteps(averager->TakeContributionSteps(last_step), report.mutable_contributions());
+    FillSteps(counts.TakeSteps(PHASE_CONTRIBUTION, last_step), report.mutable_contributions());
     if (replicas.exchange == ReplicaExchange::kReduce) {
-      FillExchanged(replicas.average, averager->average(), report.mutable_average());
-      FillSteps(averager->TakeAverageSteps(last_step), report.mutable_average());
+      FillExchanged(replicas.average, counts.Of(PHASE_AVERAGE), report.mutable_average());
+      FillSteps(counts.TakeSteps(PHASE_AVERAGE, last_step), report.mutable_average());
     }
     encode += report.contributions().encode_seconds() + report.average().encode_seconds();
     decode += report.contributions().decode_seconds() + report.average().decode_seconds();
@@ -191,12 +192,12 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
                              Name(spec.feedback.kind), end.sender != nullptr,
                              end.sender ? end.sender->statistics() : end.receiver->statistics()});
   }
-  if (const ReplicaAverager* const averager = stage.averager()) {
+  if (ReplicaAverager* const averager = stage.averager()) {
     snapshot.replicas = stage.spec().replicas.count;
     snapshot.replica_wait_seconds = averager->peers().wait_seconds();
-    snapshot.exchanged.push_back({"contribution", averager->contributions()});
+    snapshot.exchanged.push_back({"contribution", averager->counts().Of(PHASE_CONTRIBUTION)});
     if (stage.spec().replicas.exchange == ReplicaExchange::kReduce) {
-      snapshot.exchanged.push_back({"average", averager->average()});
+      snapshot.exchanged.push_back({"average", averager->counts().Of(PHASE_AVERAGE)});
     }
   }
   if (stage.local() != nullptr) snapshot.drift = stage.local()->drift();

@@ -42,8 +42,9 @@ class PieceCosts {
         tied_(std::move(tied)),
         speeds_(speeds) {}
 
-  // Returns the cost of a message of the last step, where its header takes the most bytes.
-  absl::StatusOr<MessageCost> Of(const OwnedPiece& piece, Phase phase,
+  // Returns the cost of a message of the last step, where its header takes the most bytes. The
+  // sender's number counts too; a sum is of replica 0.
+  absl::StatusOr<MessageCost> Of(const OwnedPiece& piece, Phase phase, int replica,
                                  const DirectionSpec& does) const {
     MessageHeader header;
     header.key.phase = phase;
@@ -51,7 +52,7 @@ class PieceCosts {
     header.key.cut = piece.number;
     header.key.epoch = experiment_.epochs();
     header.key.step = last_step_;
-    if (phase == PHASE_CONTRIBUTION) header.key.microbatch = ReplicasOf(experiment_) - 1;
+    header.key.microbatch = static_cast<uint32_t>(replica);
     header.dtype = DType::kF32;
     header.shape = piece.piece.shape;
     FeedbackSpec feedback;
@@ -88,11 +89,10 @@ void Add(const MessageCost& cost, int64_t crossing, int encoded, int decoded,
        encoded * cost.encode_seconds, decoded * cost.decode_seconds};
 }
 
-// Returns how many contributions to a piece cross between machines.
-int64_t CrossingContributions(const Exchange& exchange, const PieceCost& piece) {
-  if (piece.gathers) return int64_t{exchange.replicas()} * (exchange.carriers() - 1);
-  const int carrier = exchange.carrier_of[piece.owner];
-  return exchange.replicas() - static_cast<int64_t>(exchange.CarriedBy(carrier).size());
+// Returns to how many machines a replica's contribution to a piece crosses.
+int Crossing(const Exchange& exchange, const PieceCost& piece, int replica) {
+  if (piece.gathers) return exchange.carriers() - 1;
+  return exchange.carrier_of[replica] != exchange.carrier_of[piece.owner];
 }
 
 // Returns the running statistics of a segment as a piece, which goes to all as it is.
@@ -154,13 +154,16 @@ absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int 
       piece.owner = owned.owner;
       piece.gathers = owned.to_all || replicas.exchange == ReplicaExchange::kGather;
       piece.decodes_own = replicas.contributions.feedback.kind == FeedbackKind::kNone;
-      ASSIGN_OR_RETURN(const MessageCost contribution,
-                       costs.Of(owned, PHASE_CONTRIBUTION, replicas.contributions));
-      Add(contribution, CrossingContributions(exchange, piece), replicas.count,
-          replicas.count * (piece.gathers ? carriers : 1), &all.contributions);
-      piece.contribution = TransferOf(contribution);
+      for (int replica = 0; replica < replicas.count; ++replica) {
+        ASSIGN_OR_RETURN(const MessageCost contribution,
+                         costs.Of(owned, PHASE_CONTRIBUTION, replica, replicas.contributions));
+        Add(contribution, Crossing(exchange, piece, replica), /*encoded=*/1,
+            /*decoded=*/piece.gathers ? carriers : 1, &all.contributions);
+        piece.contributions.push_back(TransferOf(contribution));
+      }
       if (!piece.gathers) {
-        ASSIGN_OR_RETURN(const MessageCost sum, costs.Of(owned, PHASE_AVERAGE, replicas.average));
+        ASSIGN_OR_RETURN(const MessageCost sum,
+                         costs.Of(owned, PHASE_AVERAGE, /*replica=*/0, replicas.average));
         Add(sum, carriers - 1, /*encoded=*/1, carriers, &all.sums);
         piece.sum = TransferOf(sum);
       }

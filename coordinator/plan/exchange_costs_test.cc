@@ -129,8 +129,8 @@ TEST(ExchangeCostsTest, TheSpeedOfTheCodingCounts) {
   speeds.codings[{kReplicas, true, CodecText(replicas.contributions.codec), "none"}] = {1, 2, 0.01};
   const ExchangeCosts costs = CostsOf(coded, 4, speeds);
   const PieceCost& first = costs.exchange.pieces[0][0];
-  EXPECT_EQ(first.contribution.decode_seconds, 2 * first.contribution.encode_seconds);
-  EXPECT_GT(first.contribution.encode_seconds, 0);
+  EXPECT_EQ(first.contributions[0].decode_seconds, 2 * first.contributions[0].encode_seconds);
+  EXPECT_GT(first.contributions[0].encode_seconds, 0);
   EXPECT_EQ(first.sum.encode_seconds, 0);
   EXPECT_LT(costs.contributions.cost.likely_wire_bytes, costs.contributions.cost.wire_bytes / 5);
 }

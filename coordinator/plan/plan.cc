@@ -152,15 +152,14 @@ class Planner {
   }
 
   // Returns how many copies of its parameters a machine keeps for local steps: the shared values,
-  // the outer momentum, and for each replica its own and, if there are several, what the optimizer
-  // remembers.
+  // the outer momentum, and for each of several replicas its own and what the optimizer remembers.
   int LocalCopies() const {
     if (!replicas_.trains_locally()) return 0;
     const int carried = plan_.exchange.carried();
-    const int remembered = carried == 1 ? 0
-                                        : std::max(OptimizerBuffers(optimizer_, /*hidden=*/false),
-                                                   OptimizerBuffers(optimizer_, /*hidden=*/true));
-    return 1 + (replicas_.outer.momentum > 0 ? 1 : 0) + carried * (1 + remembered);
+    const int remembered = std::max(OptimizerBuffers(optimizer_, /*hidden=*/false),
+                                    OptimizerBuffers(optimizer_, /*hidden=*/true));
+    return 1 + (replicas_.outer.momentum > 0 ? 1 : 0) +
+           (carried > 1 ? carried * (1 + remembered) : 0);
   }
 
   // Adds what each machine sends.

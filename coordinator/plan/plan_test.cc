@@ -541,9 +541,9 @@ TEST(ReplicasPlanTest, LocalStepsShareTheirExchanges) {
   EXPECT_EQ(local.sent[0].in_exchange, step.sent[0].in_exchange);
   EXPECT_LT(StepWireBytes(local), StepWireBytes(step));
   for (size_t i = 0; i < local.stages.size(); ++i) {
-    // Shared values, outer momentum, and the replica's own.
+    // Shared values, or in their place the replica's own, and outer momentum.
     EXPECT_EQ(local.stages[i].memory_bytes,
-              step.stages[i].memory_bytes + 3 * 4 * step.stages[i].parameters);
+              step.stages[i].memory_bytes + 2 * 4 * step.stages[i].parameters);
   }
   // One machine also has what Adam remembers of each of three replicas.
   const Plan one = ReplicatedPlan(rare, /*carriers=*/1);

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/secret.h"
 #include "base/status.h"
+#include "config/derived.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
 #include "config/specs.h"
@@ -86,6 +87,18 @@ absl::Status CheckCarriers(const Experiment& experiment, int carriers) {
                    "step's tensors, want one carrier or no capture"));
 }
 
+// Checks that addresses which say how many stages there are say it without a rest.
+absl::Status CheckDivision(const Experiment& experiment, const StageAddresses& named,
+                           int carriers) {
+  const int count = named.count().value_or(0);
+  const bool decides = IsDerived(experiment, "pipeline.stages") && !named.grid() &&
+                       static_cast<int>(experiment.pipeline().stages()) == count / carriers;
+  if (!decides || count % carriers == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--stages: ", count, " addresses, want a multiple of --carriers ", carriers,
+                   "; if further ones are to be spares, want pipeline.stages"));
+}
+
 }  // namespace
 
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
@@ -99,6 +112,7 @@ absl::StatusOr<Experiment> LoadForStages(const std::string& path,
   ASSIGN_OR_RETURN(Experiment experiment,
                    LoadExperiment(path, overrides, {static_cast<uint32_t>(stages), past}));
   RETURN_IF_ERROR(CheckCarriers(experiment, carriers));
+  RETURN_IF_ERROR(CheckDivision(experiment, named, carriers));
   if (named.empty()) {
     RETURN_IF_ERROR(CheckWanted(options->security));
     MakeStagePathsAbsolute(&experiment);

@@ -116,5 +116,28 @@ TEST_F(SessionTest, AFolderForLogsThatCannotBeMadeIsNamed) {
   EXPECT_THAT(std::string(session.status().message()), HasSubstr("/nonexistent/thinwire-digits-"));
 }
 
+// Returns the number of spares among the addresses of two carriers, or the error.
+absl::StatusOr<int> SparesAmong(const std::string& addresses,
+                                const std::vector<std::string>& overrides) {
+  const std::string path = ::testing::TempDir() + "/carried.yaml";
+  std::ofstream(path) << "model: {name: resnet8, width: 8}\ndata: {name: digits}\n"
+                         "optimizer: {lr: 0.1}\nepochs: 1\nreplicas: {count: 2}\n";
+  SessionOptions options;
+  options.stages = {addresses};
+  options.carriers = 2;
+  options.takes_spares = true;
+  const auto experiment = LoadForStages(path, overrides, &options);
+  if (!experiment.ok()) return experiment.status();
+  return static_cast<int>(options.spares.size());
+}
+
+TEST(LoadForStagesTest, AddressesThatDecideHowManyStagesThereAreLeaveNoRest) {
+  EXPECT_EQ(*SparesAmong("s{0..3}:1", {}), 0);
+  EXPECT_EQ(*SparesAmong("s{0..4}:1", {"pipeline.stages=2"}), 1);
+  EXPECT_EQ(std::string(SparesAmong("s{0..4}:1", {}).status().message()),
+            "--stages: 5 addresses, want a multiple of --carriers 2; if further ones are to be "
+            "spares, want pipeline.stages");
+}
+
 }  // namespace
 }  // namespace thinwire

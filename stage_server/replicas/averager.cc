@@ -1,18 +1,13 @@
 #include "stage_server/replicas/averager.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/digest.h"
 #include "base/status.h"
-#include "base/stopwatch.h"
-#include "config/piece_codec.h"
-#include "wire/frame.h"
 
 namespace thinwire {
 namespace {
@@ -40,17 +35,15 @@ Payload PayloadOf(std::vector<float> values) {
   return {owner, {bytes, owner->size() * sizeof(float)}};
 }
 
-// Returns the rows of the state of a piece's contributions. All replicas together are a batch, in
-// which each has the piece's rows as a microbatch.
-EpochSpec RowsOfPiece(const EpochSpec& epoch, int64_t rows, int replicas) {
-  EpochSpec of = epoch;
-  of.shuffle = {ShuffleKind::kSamples, epoch.shuffle.seed, rows * replicas};
-  of.microbatches = replicas;
-  of.samples = rows * replicas * NumBatches(epoch.samples, epoch.shuffle.batch_size);
-  return of;
-}
-
 }  // namespace
+
+ReplicaAverager::ReplicaAverager(const AveragerOptions& options)
+    : options_(options),
+      carried_(CarriedBy(options.carrier, options.carriers, options.replicas.count)),
+      counts_(options.run, options.generation),
+      coder_(
+          {options.tied, options.codec_seed, options.error_every, options.device, options.kernels},
+          &counts_) {}
 
 absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
     const AveragerOptions& options, const std::vector<ExchangedSegment>& segments) {
@@ -86,6 +79,7 @@ absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
     if (has_turn) exchanged.fragment = fragment->second;
     RETURN_IF_ERROR(AddCoders(&exchanged));
   }
+  max_payload_bytes_ = std::max(max_payload_bytes_, coder_.max_payload_bytes());
   statistics_.Add(PieceNumber(segment.number, kStatisticsPlace), segment.segment, options_.device);
   if (statistics_.size() == 0) return absl::OkStatus();
   const auto bytes = static_cast<uint64_t>(statistics_.segments().back().elements) * sizeof(float);
@@ -95,32 +89,24 @@ absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
 
 absl::Status ReplicaAverager::AddCoders(Exchanged* exchanged) {
   const ReplicasSpec& replicas = options_.replicas;
-  const auto note = [this](const BoundarySpec& spec) -> absl::Status {
-    ASSIGN_OR_RETURN(const uint64_t bytes, MaxPayloadBytes(spec));
-    max_payload_bytes_ = std::max(max_payload_bytes_, bytes);
-    return absl::OkStatus();
-  };
-  const BoundarySpec contribution = SpecOf(exchanged->memory.piece(), replicas.contributions);
+  const Piece& piece = exchanged->memory.piece();
   exchanged->contributors.resize(static_cast<size_t>(replicas.count));
   exchanged->others.resize(exchanged->contributors.size());
   exchanged->kept.resize(exchanged->contributors.size());
   for (int replica = 0; replica < replicas.count; ++replica) {
     if (carried_.has(replica)) {
-      ASSIGN_OR_RETURN(exchanged->contributors[replica], NewEncoder(contribution));
+      ASSIGN_OR_RETURN(exchanged->contributors[replica],
+                       coder_.NewEncoder(piece, replicas.contributions));
     } else if (AddsHere(*exchanged)) {
       ASSIGN_OR_RETURN(exchanged->others[replica],
-                       MessageDecoder::New(contribution, /*support=*/nullptr));
+                       coder_.NewDecoder(piece, replicas.contributions));
     }
   }
-  RETURN_IF_ERROR(note(contribution));
   if (gathers()) return absl::OkStatus();
-  const BoundarySpec average = SpecOf(exchanged->memory.piece(), replicas.average);
-  RETURN_IF_ERROR(note(average));
   if (AddsHere(*exchanged)) {
-    ASSIGN_OR_RETURN(exchanged->average, NewEncoder(average));
+    ASSIGN_OR_RETURN(exchanged->average, coder_.NewEncoder(piece, replicas.average));
   } else {
-    ASSIGN_OR_RETURN(exchanged->average_of_owner,
-                     MessageDecoder::New(average, /*support=*/nullptr));
+    ASSIGN_OR_RETURN(exchanged->average_of_owner, coder_.NewDecoder(piece, replicas.average));
   }
   return absl::OkStatus();
 }
@@ -133,38 +119,9 @@ bool ReplicaAverager::AddsAt(int carrier, const Exchanged& piece) const {
   return gathers() || CarrierOfReplica(piece.owner) == carrier;
 }
 
-BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& does) const {
-  BoundarySpec spec;
-  spec.name = piece.name;
-  spec.direction = DIRECTION_GRADIENT;
-  spec.sample = piece.shape.WithBatch(1);
-  spec.max_batch = piece.shape[0];
-  spec.codec_seed = options_.codec_seed;
-  if (ActsOn(does.codec, piece, options_.tied)) {
-    spec.codec = does.codec;
-    spec.level = does.level;
-    spec.feedback = does.feedback;
-    spec.on_nonfinite = does.on_nonfinite;
-    spec.error_every = options_.error_every;
-  }
-  spec.device = options_.device;
-  spec.kernels = options_.kernels;
-  return spec;
-}
-
-absl::StatusOr<std::unique_ptr<MessageEncoder>> ReplicaAverager::NewEncoder(
-    const BoundarySpec& spec) const {
-  auto encoder = MessageEncoder::New(spec, /*support=*/nullptr, /*sends_from=*/options_.device);
-  if (encoder.ok()) return encoder;
-  return Annotated(encoder.status(), absl::StrCat("replicas, piece ", spec.name, " of ",
-                                                  spec.max_batch, " x ", spec.sample.elements()));
-}
-
 void ReplicaAverager::StartEpoch(const EpochSpec& epoch) {
   for (Exchanged& piece : pieces_) {
-    piece.rows = std::make_shared<const EpochRows>(
-        RowsOfPiece(epoch, piece.memory.piece().shape[0], options_.replicas.count),
-        /*needs_ids=*/false);
+    piece.rows = PieceCoder::RowsOf(piece.memory.piece(), epoch, options_.replicas.count);
   }
 }
 
@@ -236,14 +193,13 @@ absl::Status ReplicaAverager::ContributePiece(const ExchangeStep& step, int repl
   const bool is_decoded_anyway = encoder->feedback().state() != nullptr;
   outgoing.want_received = is_decoded_anyway && AddsHere(*piece);
   const int receivers = gathers() ? options_.replicas.count - 1 : piece->owner != replica;
-  ASSIGN_OR_RETURN(const MessageEncoder::Encoded encoded,
-                   Encode(outgoing, *piece, receivers, encoder));
+  ASSIGN_OR_RETURN(const PieceCoder::Coded coded, Encode(outgoing, *piece, receivers, encoder));
   for (int carrier = 0; carrier < options_.carriers; ++carrier) {
     if (carrier == options_.carrier || !AddsAt(carrier, *piece)) continue;
-    peers_->Send(carrier, encoded.message);
+    peers_->Send(carrier, coded.encoded.message);
   }
   if (!AddsHere(*piece)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const Tensor contribution, Received(outgoing, encoded));
+  ASSIGN_OR_RETURN(const Tensor contribution, coder_.Received(outgoing, coded.encoded));
   return replica == piece->added ? Add(contribution, piece)
                                  : Keep(contribution, &piece->kept[replica]);
 }
@@ -271,8 +227,7 @@ absl::Status ReplicaAverager::ContributeStatistics(const ExchangeStep& step, int
     message.shape = {1, of.elements};
     message.payload = PayloadOf(std::move(values));
     peers_->SendToAll(message);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    contributions_.Send(step.step, TrafficOf(message, options_.replicas.count - 1));
+    counts_.AddMessage(message, options_.replicas.count - 1);
   }
   return absl::OkStatus();
 }
@@ -336,125 +291,45 @@ absl::StatusOr<Tensor> ReplicaAverager::SumOf(const ExchangeStep& step, Exchange
                        piece->average_of_owner.get());
   }
   outgoing.x = piece->sum;
-  ASSIGN_OR_RETURN(const MessageEncoder::Encoded encoded,
+  ASSIGN_OR_RETURN(const PieceCoder::Coded coded,
                    Encode(outgoing, *piece, options_.replicas.count - 1, piece->average.get()));
-  peers_->SendToAll(encoded.message);
-  return Received(outgoing, encoded);
+  peers_->SendToAll(coded.encoded.message);
+  return coder_.Received(outgoing, coded.encoded);
 }
 
-absl::StatusOr<MessageEncoder::Encoded> ReplicaAverager::Encode(
-    const MessageEncoder::Outgoing& outgoing, const Exchanged& piece, int receivers,
-    MessageEncoder* encoder) {
-  const Stopwatch encoding;
-  absl::StatusOr<MessageEncoder::Encoded> encoded = encoder->Encode(outgoing);
-  if (!encoded.ok()) return Named(outgoing.key, piece, encoded.status());
-  RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
-  const Stopwatch::Reading encode = encoding.Read();
-  std::optional<MeasuredError> error;
-  if (encoder->IsMeasured(outgoing)) {
-    ASSIGN_OR_RETURN(error, encoder->Measure(outgoing, *encoded));
-  }
-  Message& message = encoded->message;
+absl::StatusOr<PieceCoder::Coded> ReplicaAverager::Encode(const MessageEncoder::Outgoing& outgoing,
+                                                          const Exchanged& piece, int receivers,
+                                                          MessageEncoder* encoder) {
+  absl::StatusOr<PieceCoder::Coded> coded = coder_.Encode(outgoing, encoder);
+  if (!coded.ok()) return Named(outgoing.key, piece, coded.status());
+  Message& message = coded->encoded.message;
   const bool shares_memory = message.payload.bytes.data() == outgoing.x.data();
   if (shares_memory && options_.carriers > 1) {
     ASSIGN_OR_RETURN(message.payload, Copied(message.payload, options_.device));
   }
-
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Counts& counts = CountsOf(outgoing.key.phase);
-  BoundaryStatistics& all = counts.all;
-  all.encode.Observe(encode.seconds);
-  all.encode_cpu_seconds += encode.cpu_seconds;
-  const bool has_level =
-      encoder->spec().level.kind != LevelKind::kFixed && !message.codec.is_exact();
-  if (has_level) all.level = LevelOf(message.codec);
-  if (piece.memory.is_copy()) return encoded;
-  counts.Send(outgoing.key.step, TrafficOf(message, receivers));
-  StepStatistics& step = counts.steps.At(outgoing.key.step);
-  if (has_level) step.level = all.level;
-  if (error) {
-    all.errors.Add(*error);
-    step.errors.Add(*error);
-  }
-  return encoded;
-}
-
-absl::StatusOr<Tensor> ReplicaAverager::Received(const MessageEncoder::Outgoing& outgoing,
-                                                 const MessageEncoder::Encoded& encoded) {
-  const Stopwatch decoding;
-  ASSIGN_OR_RETURN(Tensor received, DecodeOwn(outgoing, encoded));
-  RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
-  Observe(decoding.Read(), outgoing.key.phase);
-  return received;
-}
-
-absl::StatusOr<Tensor> ReplicaAverager::DecodeOwn(const MessageEncoder::Outgoing& outgoing,
-                                                  const MessageEncoder::Encoded& encoded) {
-  const FeedbackSender::Encoded& made = encoded.feedback;
-  if (!made.received.empty()) return made.received;
-  if (made.exact) return outgoing.x;
-  ASSIGN_OR_RETURN(Tensor decoded,
-                   decoded_.Get(options_.device, outgoing.x.dtype(), outgoing.x.shape()));
-  RETURN_IF_ERROR(encoded.codec->Decode(encoded.message.payload.bytes, encoded.context, &decoded));
-  return decoded;
+  if (!piece.memory.is_copy()) counts_.AddMessage(message, receivers, coded->level, coded->error);
+  return coded;
 }
 
 absl::StatusOr<Tensor> ReplicaAverager::ReceiveFrom(int carrier, const ExchangeStep& step,
                                                     const MessageKey& key, const Exchanged& piece,
                                                     MessageDecoder* decoder) {
   ASSIGN_OR_RETURN(const Message message, peers_->Receive(carrier, key));
-  const Stopwatch decoding;
   absl::StatusOr<Tensor> decoded = DecodeOfPeer(message, step, piece, decoder);
-  if (!decoded.ok()) {
-    return Named(key, piece, Annotated(decoded.status(), absl::StrCat("from carrier ", carrier)));
-  }
-  Observe(decoding.Read(), key.phase);
-  return decoded;
+  if (decoded.ok()) return decoded;
+  return Named(key, piece, Annotated(decoded.status(), absl::StrCat("from carrier ", carrier)));
 }
 
 absl::StatusOr<Tensor> ReplicaAverager::DecodeOfPeer(const Message& message,
                                                      const ExchangeStep& step,
                                                      const Exchanged& piece,
-                                                     MessageDecoder* decoder) const {
-  const ReplicasSpec& replicas = options_.replicas;
-  const bool is_sum = message.key.phase == PHASE_AVERAGE;
-  RETURN_IF_ERROR(CheckOfPeer(message, step.compress, piece,
-                              is_sum ? replicas.average : replicas.contributions));
-  RETURN_IF_ERROR(decoder->Check(message));
-  ASSIGN_OR_RETURN(Tensor decoded, decoder->Decode(message, piece.rows.get()));
-  RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
-  RETURN_IF_ERROR(CheckFinite(decoded));
-  return decoded;
-}
-
-// Checks what a decoder at a cut leaves to others: that all rows came, exactly if they had to.
-absl::Status ReplicaAverager::CheckOfPeer(const Message& message, bool compress,
-                                          const Exchanged& piece, const DirectionSpec& does) const {
-  const Shape& shape = piece.memory.piece().shape;
-  if (message.shape != shape) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shape ", message.shape.ToString(), ", want ", shape.ToString()));
-  }
-  const bool is_sum = message.key.phase == PHASE_AVERAGE;
-  if (!is_sum && message.sample_digest != digest_) {
+                                                     MessageDecoder* decoder) {
+  if (message.key.phase != PHASE_AVERAGE && message.sample_digest != digest_) {
     return absl::FailedPreconditionError(absl::StrCat(
         "its parameters have the digest ", absl::Hex(message.sample_digest), ", those here ",
         absl::Hex(digest_), ": the carriers of this stage are no longer equal"));
   }
-  const bool is_coded = compress && ActsOn(does.codec, piece.memory.piece(), options_.tied);
-  const bool may_be_exact = !is_coded || does.codec.is_exact() || message.first_visit ||
-                            does.on_nonfinite == OnNonfinite::kPass;
-  if (message.codec.is_exact() ? may_be_exact : is_coded) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("codec ", message.codec.ToString(), ", want ",
-                                                 (is_coded ? does.codec : CodecSpec()).ToString()));
-}
-
-// The sum of squares in fp64 is finite exactly if all fp32 numbers in it are.
-absl::Status ReplicaAverager::CheckFinite(const Tensor& tensor) const {
-  CodecKernels::Sums sums;
-  RETURN_IF_ERROR(ToStatus(options_.kernels->Compare(tensor.view(), tensor.view(), &sums)));
-  if (std::isfinite(sums.x)) return absl::OkStatus();
-  return absl::OutOfRangeError("a number that is not finite");
+  return coder_.Decode(message, step.compress, piece.rows.get(), decoder);
 }
 
 absl::Status ReplicaAverager::Named(const MessageKey& key, const Exchanged& piece,
@@ -463,53 +338,6 @@ absl::Status ReplicaAverager::Named(const MessageKey& key, const Exchanged& piec
       key.phase == PHASE_AVERAGE ? "sum of replicas" : absl::StrCat("replica ", key.microbatch);
   return Annotated(status,
                    absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ", key.step));
-}
-
-void ReplicaAverager::Observe(const Stopwatch::Reading& decode, Phase phase) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  BoundaryStatistics& counts = CountsOf(phase).all;
-  counts.decode.Observe(decode.seconds);
-  counts.decode_cpu_seconds += decode.cpu_seconds;
-}
-
-BoundaryStatistics::Traffic ReplicaAverager::TrafficOf(const Message& message,
-                                                       int receivers) const {
-  const uint64_t payload_bytes = message.payload.bytes.size();
-  const auto copies = static_cast<uint64_t>(receivers);
-  const auto elements = static_cast<uint64_t>(message.shape.elements());
-  BoundaryStatistics::Traffic traffic;
-  traffic.messages = copies;
-  traffic.elements = copies * elements;
-  traffic.raw_bytes = copies * elements * sizeof(float);
-  traffic.payload_bytes = copies * payload_bytes;
-  traffic.wire_bytes =
-      copies * WireBytes(message, payload_bytes, options_.run, options_.generation);
-  return traffic;
-}
-
-void ReplicaAverager::Counts::Send(uint64_t step, const BoundaryStatistics::Traffic& sent) {
-  all.train += sent;
-  steps.At(step).sent += sent;
-}
-
-BoundaryStatistics ReplicaAverager::contributions() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return contributions_.all;
-}
-
-BoundaryStatistics ReplicaAverager::average() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return average_.all;
-}
-
-std::vector<StepStatistics> ReplicaAverager::TakeContributionSteps(uint64_t last) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return contributions_.steps.Take(last);
-}
-
-std::vector<StepStatistics> ReplicaAverager::TakeAverageSteps(uint64_t last) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return average_.steps.Take(last);
 }
 
 std::vector<ReplicaAverager::Contributor> ReplicaAverager::contributors() const {

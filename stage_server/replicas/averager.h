@@ -10,15 +10,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compress/feedback/message_tensors.h"
 #include "config/replicas_spec.h"
 #include "nn/ops.h"
 #include "nn/segment/segment.h"
@@ -26,9 +23,9 @@
 #include "stage_server/boundary/encoder.h"
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/patience.h"
-#include "stage_server/boundary/statistics.h"
-#include "stage_server/boundary/step_counts.h"
+#include "stage_server/replicas/exchange_counts.h"
 #include "stage_server/replicas/peers.h"
+#include "stage_server/replicas/piece_coder.h"
 #include "stage_server/replicas/piece_memory.h"
 #include "stage_server/replicas/running_statistics.h"
 
@@ -97,13 +94,8 @@ class ReplicaAverager {
   // other parameters than those here.
   absl::Status Finish(const ExchangeStep& step);
 
-  // Counters of one direction; any thread.
-  BoundaryStatistics contributions() const;
-  BoundaryStatistics average() const;
-  // Remove and return, in order, the counts of steps up to `last` that were not taken before; any
-  // thread.
-  std::vector<StepStatistics> TakeContributionSteps(uint64_t last);
-  std::vector<StepStatistics> TakeAverageSteps(uint64_t last);
+  // Returns the counts of contributions and sums; any thread.
+  ExchangeCounts& counts() { return counts_; }
 
   // State that is remembered of a replica's contributions of one piece: at its carrier by
   // `encoder`, at the others by `decoder`, both null where a carrier does not need them. Used
@@ -137,13 +129,9 @@ class ReplicaAverager {
     std::vector<Tensor> kept;  // by replica: contributions that wait for those before them
   };
 
-  explicit ReplicaAverager(const AveragerOptions& options)
-      : options_(options),
-        carried_(CarriedBy(options.carrier, options.carriers, options.replicas.count)) {}
+  explicit ReplicaAverager(const AveragerOptions& options);
   absl::Status AddSegment(const ExchangedSegment& segment);
   absl::Status AddCoders(Exchanged* exchanged);
-  BoundarySpec SpecOf(const Piece& piece, const DirectionSpec& does) const;
-  absl::StatusOr<std::unique_ptr<MessageEncoder>> NewEncoder(const BoundarySpec& spec) const;
   bool gathers() const { return options_.replicas.exchange == ReplicaExchange::kGather; }
   int CarrierOfReplica(int replica) const;
   // Returns whether that carrier adds up the contributions to the piece.
@@ -165,38 +153,21 @@ class ReplicaAverager {
   // tensor is valid until the next message.
   absl::StatusOr<Tensor> SumOf(const ExchangeStep& step, Exchanged* piece);
 
-  // Encodes a message and counts it once for each of its receivers.
-  absl::StatusOr<MessageEncoder::Encoded> Encode(const MessageEncoder::Outgoing& outgoing,
-                                                 const Exchanged& piece, int receivers,
-                                                 MessageEncoder* encoder);
-  // Returns what the message decodes to; the tensor is valid until the next message.
-  absl::StatusOr<Tensor> Received(const MessageEncoder::Outgoing& outgoing,
-                                  const MessageEncoder::Encoded& encoded);
-  absl::StatusOr<Tensor> DecodeOwn(const MessageEncoder::Outgoing& outgoing,
-                                   const MessageEncoder::Encoded& encoded);
-  // Does the same with a message of a peer, which has to be that of `key`.
+  // Encodes a message and counts it once for each of its receivers. What is sent of it has memory
+  // of its own.
+  absl::StatusOr<PieceCoder::Coded> Encode(const MessageEncoder::Outgoing& outgoing,
+                                           const Exchanged& piece, int receivers,
+                                           MessageEncoder* encoder);
+  // Returns what a message of a peer, which has to be that of `key`, decodes to. The tensor is
+  // valid until the next message.
   absl::StatusOr<Tensor> ReceiveFrom(int carrier, const ExchangeStep& step, const MessageKey& key,
                                      const Exchanged& piece, MessageDecoder* decoder);
   absl::StatusOr<Tensor> DecodeOfPeer(const Message& message, const ExchangeStep& step,
-                                      const Exchanged& piece, MessageDecoder* decoder) const;
-  absl::Status CheckOfPeer(const Message& message, bool compress, const Exchanged& piece,
-                           const DirectionSpec& does) const;
-  absl::Status CheckFinite(const Tensor& tensor) const;
+                                      const Exchanged& piece, MessageDecoder* decoder);
   absl::StatusOr<uint64_t> DigestOfParameters() const;
   // Names the message that `status` is about.
   static absl::Status Named(const MessageKey& key, const Exchanged& piece,
                             const absl::Status& status);
-  void Observe(const Stopwatch::Reading& decode, Phase phase);
-  struct Counts {
-    BoundaryStatistics all;
-    StepCounts steps;
-
-    void Send(uint64_t step, const BoundaryStatistics::Traffic& sent);
-  };
-  Counts& CountsOf(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return phase == PHASE_AVERAGE ? average_ : contributions_;
-  }
-  BoundaryStatistics::Traffic TrafficOf(const Message& message, int receivers) const;
 
   const AveragerOptions options_;
   const ReplicaRange carried_;
@@ -206,9 +177,8 @@ class ReplicaAverager {
   std::vector<Segment*> segments_;
   uint64_t digest_ = 0;  // of the parameters, in contributions of this step; 0: none
   uint64_t max_payload_bytes_ = 0;
-  ReusedTensor decoded_;
-  mutable std::mutex mutex_;
-  Counts contributions_ ABSL_GUARDED_BY(mutex_), average_ ABSL_GUARDED_BY(mutex_);
+  ExchangeCounts counts_;
+  PieceCoder coder_;
 };
 
 }  // namespace thinwire

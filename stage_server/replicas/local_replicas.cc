@@ -38,8 +38,11 @@ absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(
       const bool is_there = made->fragment_of_[i] == fragment && made->owned_[i]->spec.trainable;
       if (is_there) trained.push_back(made->owned_[i]);
     }
+    // Parameters that a basis constrains are in the first (FragmentsOf).
+    const std::vector<Segment*> constrained =
+        fragment == 0 ? made->segments_ : std::vector<Segment*>();
     ASSIGN_OR_RETURN(made->outer_.emplace_back(),
-                     OuterOptimizer::New(options.replicas.outer, trained, made->segments_,
+                     OuterOptimizer::New(options.replicas.outer, trained, constrained,
                                          options.device, options.ops));
   }
   RETURN_IF_ERROR(made->Share());
@@ -48,11 +51,15 @@ absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(
 
 absl::Status LocalReplicas::AddOwn() {
   Own& own = own_.emplace_back();
+  if (options_.carried.size() == 1) {
+    // Its values and the shared ones change places, as the segments always have the others.
+    own.values = shared_;
+    return absl::OkStatus();
+  }
   for (const Tensor& shared : shared_) {
     ASSIGN_OR_RETURN(own.values.emplace_back(),
                      Tensor::Allocate(options_.device, DType::kF32, shared.shape()));
   }
-  if (options_.carried.size() == 1) return absl::OkStatus();
   own.inner = InnerHere();
   for (OptimizerState& state : own.inner) {
     const Tensor here = state.tensor;  // its values at the begin are everybody's
@@ -76,49 +83,54 @@ absl::Status LocalReplicas::Copy(const Tensor& from, const Tensor& to) const {
 
 absl::Status LocalReplicas::Load(int replica, uint64_t step) {
   for (Optimizer* optimizer : inner_) optimizer->set_steps(static_cast<int64_t>(step) - 1);
-  if (loaded_ == replica) return absl::OkStatus();
-  RETURN_IF_ERROR(Save());
-  const Own& own = OwnOf(replica);
-  if (in_round_) RETURN_IF_ERROR(LoadValues(own.values));  // else they are the shared ones
-  const std::vector<OptimizerState> here = InnerHere();
-  for (size_t i = 0; i < own.inner.size(); ++i) {
-    RETURN_IF_ERROR(Copy(own.inner[i].tensor, here[i].tensor));
-  }
-  loaded_ = replica;
+  RETURN_IF_ERROR(SwitchTo(replica));
   in_round_ = true;
   return absl::OkStatus();
 }
 
-absl::Status LocalReplicas::Save() {
-  if (loaded_ == kShared) return absl::OkStatus();
-  const Own& own = OwnOf(loaded_);
-  for (size_t i = 0; i < owned_.size(); ++i) {
-    RETURN_IF_ERROR(Copy(owned_[i]->value, own.values[i]));
-  }
-  const std::vector<OptimizerState> here = InnerHere();
-  for (size_t i = 0; i < own.inner.size(); ++i) {
-    RETURN_IF_ERROR(Copy(here[i].tensor, own.inner[i].tensor));
-  }
-  loaded_ = kShared;
+absl::Status LocalReplicas::LoadShared() { return SwitchTo(kShared); }
+
+absl::Status LocalReplicas::SwitchTo(int replica) {
+  if (loaded_ == replica) return absl::OkStatus();
+  if (in_round_) RETURN_IF_ERROR(SwitchValues(replica));  // else all have the shared ones
+  if (own_.size() > 1) RETURN_IF_ERROR(SwitchInner(replica));
+  loaded_ = replica;
   return absl::OkStatus();
 }
 
-absl::Status LocalReplicas::LoadValues(const std::vector<Tensor>& values) {
+absl::Status LocalReplicas::SwitchInner(int replica) {
+  const std::vector<OptimizerState> here = InnerHere();
+  for (size_t i = 0; i < here.size(); ++i) {
+    if (loaded_ != kShared) RETURN_IF_ERROR(Copy(here[i].tensor, OwnOf(loaded_).inner[i].tensor));
+    if (replica != kShared) RETURN_IF_ERROR(Copy(OwnOf(replica).inner[i].tensor, here[i].tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalReplicas::SwitchValues(int replica) {
+  const std::vector<Tensor>&memory = ValuesOf(loaded_), &wanted = ValuesOf(replica);
   for (size_t i = 0; i < owned_.size(); ++i) {
-    RETURN_IF_ERROR(Copy(values[i], owned_[i]->value));
+    const Tensor& values = owned_[i]->value;
+    if (own_.size() == 1) {
+      RETURN_IF_ERROR(Swap(values, wanted[i]));
+      continue;
+    }
+    RETURN_IF_ERROR(Copy(values, memory[i]));
+    RETURN_IF_ERROR(Copy(wanted[i], values));
   }
   return ParametersChanged();
+}
+
+absl::Status LocalReplicas::Swap(const Tensor& values, const Tensor& memory) {
+  ASSIGN_OR_RETURN(const Tensor spare, spare_.Get(options_.device, DType::kF32, values.shape()));
+  RETURN_IF_ERROR(Copy(values, spare));
+  RETURN_IF_ERROR(Copy(memory, values));
+  return Copy(spare, memory);
 }
 
 absl::Status LocalReplicas::ParametersChanged() const {
   for (Segment* segment : segments_) RETURN_IF_ERROR(segment->ParametersChanged());
   return absl::OkStatus();
-}
-
-absl::Status LocalReplicas::LoadShared() {
-  if (loaded_ == kShared) return absl::OkStatus();
-  RETURN_IF_ERROR(Save());
-  return LoadValues(shared_);
 }
 
 absl::Status LocalReplicas::LoadDifference(int fragment, int replica) {
@@ -128,7 +140,7 @@ absl::Status LocalReplicas::LoadDifference(int fragment, int replica) {
     if (fragment_of_[i] != fragment) continue;
     if (parameter.spec.trainable) {
       RETURN_IF_ERROR(ToStatus(
-          options_.ops->Combine({1, Floats(shared_[i]), -1, Floats(own.values[i]),
+          options_.ops->Combine({1, Floats(parameter.value), -1, Floats(own.values[i]),
                                  Floats(parameter.gradient), parameter.value.elements()})));
     } else {
       RETURN_IF_ERROR(Copy(own.values[i], parameter.value));
@@ -144,7 +156,7 @@ absl::StatusOr<double> LocalReplicas::Norm(int fragment, bool of_gradients) cons
   std::vector<FloatRange> ranges;
   for (size_t i = 0; i < owned_.size(); ++i) {
     if (!owned_[i]->spec.trainable || fragment_of_[i] != fragment) continue;
-    const Tensor& values = of_gradients ? owned_[i]->gradient : shared_[i];
+    const Tensor& values = of_gradients ? owned_[i]->gradient : owned_[i]->value;
     ranges.push_back({Floats(values), values.elements()});
   }
   std::vector<double> sums(ranges.size());
@@ -156,22 +168,22 @@ absl::StatusOr<double> LocalReplicas::Norm(int fragment, bool of_gradients) cons
 absl::Status LocalReplicas::Update(int fragment) {
   drift_ = std::exchange(drift_sum_, 0) / static_cast<double>(own_.size());
   RETURN_IF_ERROR(outer_[fragment]->Step(options_.replicas.count));
-  for (size_t i = 0; i < owned_.size(); ++i) {
-    if (fragment_of_[i] == fragment) RETURN_IF_ERROR(Copy(owned_[i]->value, shared_[i]));
-  }
-  return LoadValues(shared_);  // parameters of other fragments may have been projected again
+  return ParametersChanged();
 }
 
 absl::Status LocalReplicas::Take(const std::vector<int>& fragments, double mix) {
   const auto own_share = static_cast<float>(mix), shared_share = static_cast<float>(1 - mix);
   for (size_t i = 0; i < owned_.size(); ++i) {
     if (std::count(fragments.begin(), fragments.end(), fragment_of_[i]) == 0) continue;
+    if (mix == 0) {
+      RETURN_IF_ERROR(ShareOne(i));
+      continue;
+    }
+    const Tensor& shared = owned_[i]->value;
     for (const Own& own : own_) {
       float* const values = Floats(own.values[i]);
-      RETURN_IF_ERROR(
-          mix == 0 ? Copy(shared_[i], own.values[i])
-                   : ToStatus(options_.ops->Combine({shared_share, Floats(shared_[i]), own_share,
-                                                     values, values, shared_[i].elements()})));
+      RETURN_IF_ERROR(ToStatus(options_.ops->Combine(
+          {shared_share, Floats(shared), own_share, values, values, shared.elements()})));
     }
   }
   const bool takes_all = mix == 0 && fragments.size() == outer_.size();
@@ -179,11 +191,14 @@ absl::Status LocalReplicas::Take(const std::vector<int>& fragments, double mix) 
   return absl::OkStatus();
 }
 
+absl::Status LocalReplicas::ShareOne(size_t i) const {
+  const Tensor& values = owned_[i]->value;
+  for (const Own& own : own_) RETURN_IF_ERROR(Copy(values, own.values[i]));
+  return own_.size() == 1 ? absl::OkStatus() : Copy(values, shared_[i]);
+}
+
 absl::Status LocalReplicas::Share() {
-  for (size_t i = 0; i < owned_.size(); ++i) {
-    RETURN_IF_ERROR(Copy(owned_[i]->value, shared_[i]));
-    for (const Own& own : own_) RETURN_IF_ERROR(Copy(shared_[i], own.values[i]));
-  }
+  for (size_t i = 0; i < owned_.size(); ++i) RETURN_IF_ERROR(ShareOne(i));
   loaded_ = kShared;
   in_round_ = false;
   return ParametersChanged();

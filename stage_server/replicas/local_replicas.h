@@ -1,8 +1,9 @@
 // Replicas of a stage that train by themselves between exchanges: parameters, running statistics
 // and what the optimizer remembers of each, and the values that all had after the last exchange.
 //
-// The segments and their optimizers have the state of one replica at a time, whose turn it is.
-// State is copied in and out: devices record addresses, and layers keep packed copies of weights.
+// The segments and their optimizers have the state of one replica at a time, whose turn it is, or
+// the segments have the shared values. State is copied in and out: devices record addresses, and
+// layers keep packed copies of weights.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "compress/feedback/message_tensors.h"
 #include "config/replicas_spec.h"
 #include "nn/optimizer.h"
 #include "nn/segment/segment.h"
@@ -79,7 +81,7 @@ class LocalReplicas {
 
   // State of one replica while it does not train.
   struct Own {
-    std::vector<Tensor> values;         // of owned_
+    std::vector<Tensor> values;         // of owned_; where only one replica is here, shared_
     std::vector<OptimizerState> inner;  // empty where only one replica is here
   };
 
@@ -89,13 +91,22 @@ class LocalReplicas {
   const Own& OwnOf(int replica) const {
     return own_[static_cast<size_t>(replica - options_.carried.first)];
   }
+  const std::vector<Tensor>& ValuesOf(int replica) const {
+    return replica == kShared ? shared_ : OwnOf(replica).values;
+  }
   std::vector<OptimizerState> InnerHere() const;
   absl::Status Copy(const Tensor& from, const Tensor& to) const;
-  // Copies the state of the replica that has it in the segments to its own memory.
-  absl::Status Save();
-  absl::Status LoadValues(const std::vector<Tensor>& values);
+  // Puts away the state that is in the segments and their optimizers, and loads a replica's, or the
+  // shared values.
+  absl::Status SwitchTo(int replica);
+  absl::Status SwitchValues(int replica);
+  absl::Status SwitchInner(int replica);
+  // Exchanges a parameter's values with those in `memory`.
+  absl::Status Swap(const Tensor& values, const Tensor& memory);
+  // Gives every replica the values that the segments have of owned_[i].
+  absl::Status ShareOne(size_t i) const;
   absl::Status ParametersChanged() const;
-  // Returns the norm of a fragment's gradients or shared values.
+  // Returns the norm of a fragment's gradients or shared values, either in the segments.
   absl::StatusOr<double> Norm(int fragment, bool of_gradients) const;
 
   const LocalReplicasOptions options_;
@@ -103,8 +114,9 @@ class LocalReplicas {
   const std::vector<Optimizer*> inner_;
   std::vector<const Parameter*> owned_;                 // all that have values of their own
   std::vector<int> fragment_of_;                        // of owned_
-  std::vector<Tensor> shared_;                          // values of owned_ after the last exchange
+  std::vector<Tensor> shared_;                          // of owned_, while a replica trains
   std::vector<Own> own_;                                // of options_.carried, in order
+  ReusedTensor spare_;                                  // for Swap
   std::vector<std::unique_ptr<OuterOptimizer>> outer_;  // by fragment
   int loaded_ = kShared;                                // replica whose state the segments have
   bool in_round_ = false;

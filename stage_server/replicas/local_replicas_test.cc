@@ -140,6 +140,16 @@ TEST_F(LocalReplicasTest, AReplicaKeepsItsShareOfOneFragment) {
   EXPECT_TRUE(local_->in_round());
 }
 
+TEST_F(LocalReplicasTest, AReplicaThatIsHereAloneTakesOneCopyOfTheValues) {
+  const size_t before = CpuDevice()->bytes_in_use();
+  const FakeSegment values_and_gradients({{1, 2}, {3}});
+  const size_t two_copies = CpuDevice()->bytes_in_use() - before;
+  Begin({2, 3}, DefaultOuter(OuterKind::kSgd));
+  EXPECT_EQ(CpuDevice()->bytes_in_use() - before, two_copies + two_copies / 2);
+  Begin({1, 3}, DefaultOuter(OuterKind::kSgd));
+  EXPECT_GT(CpuDevice()->bytes_in_use() - before, two_copies + two_copies);
+}
+
 TEST_F(LocalReplicasTest, AReplicaThatIsHereAloneKeepsItsOptimizer) {
   Begin({2, 3}, DefaultOuter(OuterKind::kSgd));
   Trained alone(ops_.get());

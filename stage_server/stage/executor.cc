@@ -5,56 +5,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/random.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "nn/sampling.h"
 #include "schedule/schedule.h"
-#include "stage_server/replicas/rounds.h"
+#include "stage_server/stage/batch_parts.h"
+#include "stage_server/stage/text_request.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
-
-// Returns the number of microbatches of a batch of so many samples.
-int MicrobatchesOf(const StageSpec& spec, int64_t samples) {
-  return static_cast<int>(std::min<int64_t>(spec.batch_microbatches(), samples));
-}
-
-// Divides the part of `batch`, a range of the data set, that is carried here into the microbatches
-// of each replica. Of a small batch the last replicas may have fewer microbatches, or none.
-std::vector<std::vector<SampleRange>> PartsOf(const SampleRange& batch, const StageSpec& spec) {
-  const int64_t samples = batch.last - batch.first;
-  const int count = MicrobatchesOf(spec, samples);
-  const ReplicaRange carried = spec.carried();
-  std::vector<std::vector<SampleRange>> parts(static_cast<size_t>(carried.size()));
-  for (int m = 0; m < count; ++m) {
-    const int replica = m / spec.microbatches;
-    if (!carried.has(replica)) continue;
-    const SampleRange part = MicrobatchRange(samples, count, m);
-    parts[static_cast<size_t>(replica - carried.first)].push_back(
-        {batch.first + part.first, batch.first + part.last});
-  }
-  return parts;
-}
-
-// Returns the number of samples that a replica has of a batch of so many.
-int64_t SamplesOf(const StageSpec& spec, int64_t batch_size, int replica) {
-  const int count = MicrobatchesOf(spec, batch_size);
-  const int first = std::min(replica * spec.microbatches, count);
-  const int end = std::min(first + spec.microbatches, count);
-  if (first == end) return 0;
-  return MicrobatchRange(batch_size, count, end - 1).last -
-         MicrobatchRange(batch_size, count, first).first;
-}
-
-std::vector<SampleRange> BatchesOf(const SampleRange& all, int64_t batch_size) {
-  std::vector<SampleRange> batches;
-  for (int64_t first = all.first; first < all.last; first += batch_size) {
-    batches.push_back({first, std::min(first + batch_size, all.last)});
-  }
-  return batches;
-}
 
 // Returns the request for samples `range`: in training only slice `slice` where the schedule has
 // slices.
@@ -66,45 +26,6 @@ FeedRequest RequestOf(const StageSpec& spec, const Work& work, const SampleRange
     request.positions = {first, first + spec.slice_positions[slice]};
   }
   return request;
-}
-
-SamplingSpec SamplingFrom(const Sampling& sampling) {
-  SamplingSpec spec;
-  spec.temperature = sampling.temperature();
-  spec.top_k = sampling.top_k();
-  spec.top_p = sampling.has_top_p() ? sampling.top_p() : 1;
-  return spec;
-}
-
-// Returns the logits of the tokens that may be drawn.
-absl::Span<const float> Drawable(const std::vector<float>& logits, const Sampling& sampling) {
-  const auto all = absl::MakeConstSpan(logits);
-  return sampling.vocabulary() > 0 ? all.subspan(0, sampling.vocabulary()) : all;
-}
-
-// Checks a request; `positions` is the number of positions of the text so far.
-absl::Status CheckText(const GenerateRequest& request, const Model& model, int64_t positions) {
-  if (!model.tokens) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model ", model.name, " takes no tokens: there is no text to generate"));
-  }
-  const int64_t first = request.first_position(), room = model.positions - first;
-  if (first != 0 && first != positions) {
-    return absl::FailedPreconditionError(absl::StrCat("first_position: ", first, ", want 0 or ",
-                                                      positions, ", the positions so far"));
-  }
-  if (request.ids_size() < 1 || request.ids_size() > room) {
-    return absl::InvalidArgumentError(absl::StrCat("ids: ", request.ids_size(), " from position ",
-                                                   first, ", want 1 to ", room,
-                                                   ", for a context of ", model.positions));
-  }
-  for (const int32_t id : request.ids()) {
-    if (id >= 0 && id < model.classes) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("ids: ", id, ", want 0 to ", model.classes - 1, ", the model's vocabulary"));
-  }
-  if (request.step() < 1) return absl::InvalidArgumentError("step: 0, want tokens from 1");
-  return CheckSampling(SamplingFrom(request.sampling()));
 }
 
 // Returns the steps that the request names, or those of the epoch where it names none.
@@ -155,7 +76,7 @@ absl::Status Executor::Train(const TrainRequest& request,
       {begin * spec.batch_size, std::min(end * spec.batch_size, samples)}, spec.batch_size);
   std::vector<std::vector<SampleRange>> parts;
   for (const SampleRange& batch : batches) {
-    for (auto& part : PartsOf(batch, spec)) parts.push_back(std::move(part));
+    for (auto& part : PartsOf(spec, batch)) parts.push_back(std::move(part));
   }
   Announce(work, parts);
   for (int64_t i = begin; i < end; ++i) {
@@ -194,76 +115,18 @@ absl::Status Executor::TrainStep(const Work& of_epoch, const SampleRange& batch,
   report->set_step(work.step);
   report->set_samples(work.batch_size);
   report->set_learning_rate(LearningRate(lr_, work.epoch, work.step, steps_per_epoch));
-  if (spec.replicas.trains_locally()) return TrainLocally(work, batch, steps_per_epoch, report);
-  RETURN_IF_ERROR(Accumulate(work, batch, report));
-  return stage_->Update(work, report->learning_rate());
-}
-
-absl::Status Executor::TrainLocally(Work work, const SampleRange& batch, int64_t steps_per_epoch,
-                                    StepReport* report) {
-  const StageSpec& spec = stage_->spec();
-  const ReplicaRange carried = spec.carried();
-  LossSums sums;
-  for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
-    work.loss_samples = SamplesOf(spec, work.batch_size, work.replica);
-    RETURN_IF_ERROR(stage_->local()->Load(work.replica, work.step));
-    ASSIGN_OR_RETURN(const LossSums of_replica, AccumulateReplica(work, batch));
-    sums.loss += of_replica.loss;
-    sums.correct += of_replica.correct;
-    report->add_replica_losses(of_replica.loss);
-    RETURN_IF_ERROR(work.loss_samples > 0 ? stage_->Update(work, report->learning_rate())
-                                          : stage_->ClearGradients());
+  if (!spec.replicas.trains_locally()) {
+    RETURN_IF_ERROR(Accumulate(work, batch, report));
+    return stage_->Update(work, report->learning_rate());
   }
-  RETURN_IF_ERROR(ExchangeLearned(work, steps_per_epoch));
+  ASSIGN_OR_RETURN(const LossSums sums,
+                   replicas_.TrainLocally(work, AccumulateOf(batch), steps_per_epoch, report));
   ReportLosses(work, sums, report);
   return absl::OkStatus();
 }
 
-absl::Status Executor::ExchangeLearned(const Work& work, int64_t steps_per_epoch) {
-  const ReplicasSpec& replicas = stage_->spec().replicas;
-  StepOfEpoch step;
-  step.place = static_cast<int64_t>(work.step) - (work.epoch - 1) * steps_per_epoch;
-  step.steps = steps_per_epoch;
-  const std::vector<int> sent = FragmentsSent(replicas, step);
-  const std::vector<int> taken = FragmentsTaken(replicas, step);
-  if (sent.empty() && taken.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(stage_->local()->LoadShared());
-  if (step.is_last()) RETURN_IF_ERROR(FinishExchanges());
-  if (!sent.empty()) RETURN_IF_ERROR(stage_->StartStep(work));
-  for (const int fragment : sent) RETURN_IF_ERROR(BeginExchange(work, fragment));
-  for (const int fragment : taken) RETURN_IF_ERROR(FinishExchange(fragment));
-  return stage_->local()->Take(taken, step.is_last() ? 0 : replicas.mix);
-}
-
-absl::Status Executor::BeginExchange(Work work, int fragment) {
-  work.fragment = fragment;
-  const ReplicaRange carried = stage_->spec().carried();
-  for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
-    RETURN_IF_ERROR(stage_->local()->LoadDifference(fragment, work.replica));
-    RETURN_IF_ERROR(stage_->Contribute(work));
-  }
-  exchanges_[fragment] = work;
-  return absl::OkStatus();
-}
-
-absl::Status Executor::FinishExchange(int fragment) {
-  const auto exchange = exchanges_.find(fragment);
-  if (exchange == exchanges_.end()) return absl::OkStatus();
-  RETURN_IF_ERROR(stage_->TakeAverage(exchange->second));
-  exchanges_.erase(exchange);
-  return stage_->local()->Update(fragment);
-}
-
-absl::Status Executor::FinishExchanges() {
-  while (!exchanges_.empty()) RETURN_IF_ERROR(FinishExchange(exchanges_.begin()->first));
-  return absl::OkStatus();
-}
-
 absl::Status Executor::EndSteps() {
-  if (stage_->local() != nullptr) {
-    RETURN_IF_ERROR(stage_->local()->LoadShared());
-    RETURN_IF_ERROR(FinishExchanges());
-  }
+  RETURN_IF_ERROR(replicas_.Finish());
   return stage_->FlushSends(stage_->spec().patience->Deadline());
 }
 
@@ -287,7 +150,7 @@ absl::StatusOr<StepReport> Executor::Gradients(const GradientsRequest& request) 
   epoch.first_step = epoch.last_step = work.step;
   epoch.goes_on = false;
   stage_->StartEpoch(epoch);
-  Announce(work, PartsOf(batch, spec));
+  Announce(work, PartsOf(spec, batch));
   const absl::Status status = AccumulateOnly(work, batch, &report);
   if (!status.ok()) return Failed(status);
   return report;
@@ -328,7 +191,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   if (spec.replicas.count == 1) {
     ASSIGN_OR_RETURN(sums, AccumulateReplica(work, batch));
   } else {
-    ASSIGN_OR_RETURN(sums, AccumulateReplicas(work, batch, report));
+    ASSIGN_OR_RETURN(sums, replicas_.Average(work, AccumulateOf(batch), report));
   }
   ReportLosses(work, sums, report);
   return absl::OkStatus();
@@ -341,21 +204,8 @@ void Executor::ReportLosses(const Work& work, const LossSums& sums, StepReport* 
   report->set_positions(positions);
 }
 
-absl::StatusOr<LossSums> Executor::AccumulateReplicas(Work work, const SampleRange& batch,
-                                                      StepReport* report) {
-  RETURN_IF_ERROR(stage_->StartStep(work));
-  const ReplicaRange carried = stage_->spec().carried();
-  LossSums sums;
-  for (work.replica = carried.first; work.replica < carried.end; ++work.replica) {
-    RETURN_IF_ERROR(stage_->StartReplica());
-    ASSIGN_OR_RETURN(const LossSums of_replica, AccumulateReplica(work, batch));
-    sums.loss += of_replica.loss;
-    sums.correct += of_replica.correct;
-    report->add_replica_losses(of_replica.loss);
-    RETURN_IF_ERROR(stage_->Contribute(work));
-  }
-  RETURN_IF_ERROR(stage_->TakeAverage(work));
-  return sums;
+ReplicaSteps::Accumulate Executor::AccumulateOf(const SampleRange& batch) {
+  return [this, batch](const Work& work) { return AccumulateReplica(work, batch); };
 }
 
 absl::StatusOr<LossSums> Executor::AccumulateReplica(Work work, const SampleRange& batch) {
@@ -454,15 +304,9 @@ absl::StatusOr<GenerateResponse> Executor::Generate(const GenerateRequest& reque
   GenerateResponse response;
   response.set_wire_bytes(stage_->EvaluationWireBytes() - bytes_before);
   if (!spec.last()) return response;
-  const bool is_finite =
-      std::all_of(logits->begin(), logits->end(), [](float logit) { return std::isfinite(logit); });
-  if (!is_finite) {
-    return absl::OutOfRangeError(absl::StrCat("stage ", spec.stage, ": a logit of token ",
-                                              request.step(), " is no finite number"));
-  }
-  RandomStream random(RandomKey(RandomKey(request.sampling().seed(), "sampling"), request.step()));
-  response.set_id(SampleToken(Drawable(*logits, request.sampling()),
-                              SamplingFrom(request.sampling()), random.NextFloat()));
+  ASSIGN_OR_RETURN(const int32_t id,
+                   Annotated(DrawToken(request, *logits), absl::StrCat("stage ", spec.stage)));
+  response.set_id(id);
   return response;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "proto/stage.pb.h"
 #include "stage_server/stage/feed.h"
 #include "stage_server/stage/local_stage.h"
+#include "stage_server/stage/replica_steps.h"
 #include "stage_server/stage/step_gate.h"
 
 namespace thinwire {
@@ -26,7 +26,7 @@ class Executor {
  public:
   // Makes an executor. `stage` and `feed` outlive it. `feed` is null at stages that read no data.
   Executor(LocalStage* stage, Feed* feed, const LrScheduleSpec& lr)
-      : stage_(stage), feed_(feed), lr_(lr) {}
+      : stage_(stage), feed_(feed), lr_(lr), replicas_(stage) {}
 
   // While the stage is not connected to its neighbours, every call fails with FailedPrecondition
   // and changes nothing. When an action of a call fails, the links are closed, so that neighbours
@@ -77,18 +77,6 @@ class Executor {
   // Runs one step, which `of_epoch` names. Fills in the report except for its seconds.
   absl::Status TrainStep(const Work& of_epoch, const SampleRange& batch, int64_t steps_per_epoch,
                          StepReport* report);
-  // Does the same where replicas train locally. Each takes its part of the batch and updates its
-  // own parameters; one without samples keeps its state. They exchange what they learned if the
-  // step ends a round.
-  absl::Status TrainLocally(Work work, const SampleRange& batch, int64_t steps_per_epoch,
-                            StepReport* report);
-  // Exchanges what replicas learned, as far as it is due behind the step of `work`.
-  absl::Status ExchangeLearned(const Work& work, int64_t steps_per_epoch);
-  // Sends the contributions to a fragment, and later takes their sum as the shared values. The
-  // second does nothing where that was done.
-  absl::Status BeginExchange(Work work, int fragment);
-  absl::Status FinishExchange(int fragment);
-  absl::Status FinishExchanges();
   void ReportLosses(const Work& work, const LossSums& sums, StepReport* report) const;
   // Ends the steps of a Train: all that was sent has left, and the stage has the shared parameters.
   absl::Status EndSteps();
@@ -97,12 +85,9 @@ class Executor {
   void Announce(const Work& work, const std::vector<std::vector<SampleRange>>& passes);
   // Runs forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
-  // Does so replica by replica, of those that are carried here. Gradients and running statistics
-  // end as all replicas use them. Adds to the report what each replica has of the loss.
-  absl::StatusOr<LossSums> AccumulateReplicas(Work work, const SampleRange& batch,
-                                              StepReport* report);
   // Runs forward and backward of the microbatches of one replica, and sums what is tied.
   absl::StatusOr<LossSums> AccumulateReplica(Work work, const SampleRange& batch);
+  ReplicaSteps::Accumulate AccumulateOf(const SampleRange& batch);
   // Does the same starting from zero gradients, and restores running statistics afterwards.
   absl::Status AccumulateOnly(const Work& work, const SampleRange& batch, StepReport* report);
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
@@ -119,8 +104,8 @@ class Executor {
   Feed* const feed_;
   const LrScheduleSpec lr_;
   StepGate gate_;
-  SteadyTime step_began_;          // this and exchanges_: of the executor's thread alone
-  std::map<int, Work> exchanges_;  // that began and have not finished, by fragment
+  SteadyTime step_began_;  // this and replicas_: of the executor's thread alone
+  ReplicaSteps replicas_;
 
   mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   absl::Status stop_ ABSL_GUARDED_BY(mutex_);

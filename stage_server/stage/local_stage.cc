@@ -12,6 +12,7 @@
 #include "models/pieces.h"
 #include "nn/gradient_norm.h"
 #include "nn/parameters.h"
+#include "stage_server/stage/batch_parts.h"
 #include "stage_server/stage/safetensors.h"
 #include "wire/memory_link.h"
 
@@ -38,9 +39,8 @@ ExchangeStep ExchangeOf(const StageSpec& spec, const Work& work) {
   if (spec.replicas.trains_locally()) {
     return {work.epoch, work.step, work.compress, spec.replicas.count, work.fragment};
   }
-  const int64_t microbatches = std::min<int64_t>(spec.batch_microbatches(), work.batch_size);
-  const int64_t with_samples = (microbatches + spec.microbatches - 1) / spec.microbatches;
-  return {work.epoch, work.step, work.compress, static_cast<int>(with_samples)};
+  const int with_samples = ReplicasWithSamples(spec, work.batch_size);
+  return {work.epoch, work.step, work.compress, with_samples};
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ struct LocalSteps : Stages {
   BoundaryStatistics contributions() {
     BoundaryStatistics all;
     for (size_t i = 0; i < size(); ++i) {
-      all.train += stage(i).averager()->contributions().train;
+      all.train += stage(i).averager()->counts().Of(PHASE_CONTRIBUTION).train;
     }
     return all;
   }

@@ -1,6 +1,5 @@
 #include "stage_server/stage/model_chunk.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "nn/parameters.h"
 #include "nn/segment/recorded_segment.h"
 #include "nn/segment/segment.h"
+#include "stage_server/stage/batch_parts.h"
 #include "wire/memory_link.h"
 #include "wire/message_kind.h"
 
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage
 }
 
 absl::Status ModelChunk::BuildSegments() {
-  const int64_t microbatches = std::min<int64_t>(spec_.batch_microbatches(), spec_.batch_size);
+  const int64_t microbatches = MicrobatchesOf(spec_, spec_.batch_size);
   RecordingOptions recording;
   recording.device = backend_.device;
   recording.ops = backend_.ops.get();

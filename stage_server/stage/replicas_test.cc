@@ -51,12 +51,13 @@ struct Replicas : Stages {
 
   Counts contributions() {
     Counts all;
-    for (size_t i = 0; i < size(); ++i) all.Add(stage(i).averager()->contributions());
+    for (size_t i = 0; i < size(); ++i)
+      all.Add(stage(i).averager()->counts().Of(PHASE_CONTRIBUTION));
     return all;
   }
   Counts average() {
     Counts all;
-    for (size_t i = 0; i < size(); ++i) all.Add(stage(i).averager()->average());
+    for (size_t i = 0; i < size(); ++i) all.Add(stage(i).averager()->counts().Of(PHASE_AVERAGE));
     return all;
   }
   // Returns the number of parameters that are trained, and of running statistics.
