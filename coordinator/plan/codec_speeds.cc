@@ -22,8 +22,8 @@
 #include "compress/feedback/feedback.h"
 #include "compress/level.h"
 #include "compress/support.h"
+#include "config/owned_pieces.h"
 #include "config/specs.h"
-#include "coordinator/plan/exchange_costs.h"
 #include "models/tied_weight.h"
 #include "tensor/cpu/device.h"
 
@@ -74,7 +74,11 @@ absl::Status AddExchanged(const Experiment& experiment, const Partition& partiti
       sent.message = shape;
     }
   }
-  for (const DirectionSpec* const does : {&replicas.contributions, &replicas.average}) {
+  std::vector<const DirectionSpec*> directions = {&replicas.contributions, &replicas.average};
+  for (const auto& [segment, own] : replicas.segments) {
+    directions.insert(directions.end(), {&own.contributions, &own.average});
+  }
+  for (const DirectionSpec* const does : directions) {
     sent.codec = Target(does->codec, does->level);
     sent.feedback = does->feedback;
     if (sent.message.rank() > 0 && !sent.codec.is_exact()) all->push_back(sent);

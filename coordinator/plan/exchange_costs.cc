@@ -1,35 +1,18 @@
 #include "coordinator/plan/exchange_costs.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
+#include "config/owned_pieces.h"
 #include "config/piece_codec.h"
 #include "config/replicas_spec.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
 namespace {
-
-// Returns the parameters that have a gradient of their own. A copy of a weight of the same segment
-// has its memory.
-std::vector<ParameterSpec> TrainedOf(const Partition& partition, int segment) {
-  std::vector<ParameterSpec> trained;
-  const BlockRange blocks = SegmentBlocks(partition.model, partition.cuts, segment);
-  for (int block = blocks.first; block < blocks.last; ++block) {
-    for (const ParameterSpec& parameter : Parameters(partition.model.blocks[block])) {
-      const bool follows =
-          !parameter.tied_to.empty() &&
-          std::any_of(trained.begin(), trained.end(),
-                      [&](const ParameterSpec& other) { return other.name == parameter.tied_to; });
-      if (parameter.trainable && !follows) trained.push_back(parameter);
-    }
-  }
-  return trained;
-}
 
 // Costs of the pieces of an experiment.
 class PieceCosts {
@@ -95,52 +78,20 @@ int64_t CrossingContributions(const Exchange& exchange, const PieceCost& piece) 
   return exchange.replicas() - static_cast<int64_t>(exchange.CarriedBy(carrier).size());
 }
 
-// Returns the running statistics of a segment as a piece, which goes to all as it is.
-std::optional<OwnedPiece> StatisticsOf(const Partition& partition, int segment) {
-  int64_t elements = 0;
-  const BlockRange blocks = SegmentBlocks(partition.model, partition.cuts, segment);
-  for (int block = blocks.first; block < blocks.last; ++block) {
-    for (const ParameterSpec& parameter : Parameters(partition.model.blocks[block])) {
-      if (!parameter.trainable) elements += parameter.shape.elements();
-    }
-  }
-  if (elements == 0) return std::nullopt;
-  OwnedPiece statistics;
-  statistics.piece.shape = {1, elements};
-  statistics.number = PieceNumber(segment, kStatisticsPlace);
-  statistics.to_all = true;
-  return statistics;
-}
-
 }  // namespace
-
-std::vector<OwnedPiece> PiecesOfStage(const Partition& partition, int stage, int replicas) {
-  std::vector<OwnedPiece> all;
-  for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {
-    if (partition.placement.StageOf(segment) != stage) continue;
-    std::vector<Piece> pieces = PiecesOf(TrainedOf(partition, segment));
-    const std::vector<int> owners = OwnersOf(pieces, segment, replicas);
-    for (size_t place = 0; place < pieces.size(); ++place) {
-      all.push_back({std::move(pieces[place]), PieceNumber(segment, place), owners[place]});
-    }
-  }
-  for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {
-    if (partition.placement.StageOf(segment) != stage) continue;
-    std::optional<OwnedPiece> statistics = StatisticsOf(partition, segment);
-    if (statistics) all.push_back(*std::move(statistics));
-  }
-  return all;
-}
 
 absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int carriers,
                                               const Speeds& speeds, bool exactly) {
   ASSIGN_OR_RETURN(ReplicasSpec replicas, ReplicasFrom(experiment));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const uint64_t last_step, TrainingSteps(experiment));
-  if (exactly) replicas.contributions = replicas.average = DirectionSpec();
-  const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
-  const PieceCosts costs(experiment, replicas.digest_every, last_step, tied ? tied->name : "",
-                         speeds);
+  if (exactly) {
+    replicas.contributions = replicas.average = DirectionSpec();
+    replicas.segments.clear();
+  }
+  const std::optional<TiedWeight> weight = FindTiedWeight(partition.model);
+  const std::string tied = weight ? weight->name : "";
+  const PieceCosts costs(experiment, replicas.digest_every, last_step, tied, speeds);
   ExchangeCosts all;
   Exchange& exchange = all.exchange;
   for (int replica = 1; replica < replicas.count; ++replica) {
@@ -150,17 +101,20 @@ absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int 
   for (int stage = 0; stage < partition.placement.stages; ++stage) {
     std::vector<PieceCost>& of_stage = exchange.pieces.emplace_back();
     for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas.count)) {
+      const int segment = SegmentOfEntries(owned.piece, owned.number, tied);
+      const DirectionSpec& contributions = replicas.ContributionsOf(segment);
       PieceCost piece;
       piece.owner = owned.owner;
       piece.gathers = owned.to_all || replicas.exchange == ReplicaExchange::kGather;
-      piece.decodes_own = replicas.contributions.feedback.kind == FeedbackKind::kNone;
+      piece.decodes_own = contributions.feedback.kind == FeedbackKind::kNone;
       ASSIGN_OR_RETURN(const MessageCost contribution,
-                       costs.Of(owned, PHASE_CONTRIBUTION, replicas.contributions));
+                       costs.Of(owned, PHASE_CONTRIBUTION, contributions));
       Add(contribution, CrossingContributions(exchange, piece), replicas.count,
           replicas.count * (piece.gathers ? carriers : 1), &all.contributions);
       piece.contribution = TransferOf(contribution);
       if (!piece.gathers) {
-        ASSIGN_OR_RETURN(const MessageCost sum, costs.Of(owned, PHASE_AVERAGE, replicas.average));
+        ASSIGN_OR_RETURN(const MessageCost sum,
+                         costs.Of(owned, PHASE_AVERAGE, replicas.AverageOf(segment)));
         Add(sum, carriers - 1, /*encoded=*/1, carriers, &all.sums);
         piece.sum = TransferOf(sum);
       }

@@ -142,13 +142,13 @@ class Planner {
     return direction;
   }
 
-  // Returns what a machine keeps of an exchange: the sum of gradients and, with feedback, for each
-  // replica that it carries its rows and the two tensors of its encoders.
-  int64_t ExchangeMemoryBytes(int64_t parameters) const {
+  // Returns what a machine keeps of an exchange: the sum of gradients and, of parameters whose
+  // contributions have feedback, for each replica that it carries its rows and the two tensors of
+  // its encoders.
+  int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered) const {
     if (replicas_.count == 1 && !replicas_.trains_locally()) return 0;
-    const bool remembers = replicas_.contributions.feedback.kind != FeedbackKind::kNone;
-    const int copies = 1 + (remembers ? 3 * plan_.exchange.carried() : 0) + LocalCopies();
-    return static_cast<int64_t>(sizeof(float)) * parameters * copies;
+    return static_cast<int64_t>(sizeof(float)) *
+           (parameters * (1 + LocalCopies()) + remembered * 3 * plan_.exchange.carried());
   }
 
   // Returns how many copies of its parameters a machine keeps for local steps: the shared values,
@@ -184,17 +184,21 @@ class Planner {
 
   absl::Status AddStage(int stage) {
     PlannedStage planned;
+    int64_t remembered = 0;  // parameters whose contributions have feedback
     ASSIGN_OR_RETURN(planned.device, DeviceOf(experiment_, stage));
     for (int chunk = 0; chunk < partition_.placement.chunks_per_stage(); ++chunk) {
       const SegmentRange& segments = partition_.placement.At(stage, chunk);
       for (int segment = segments.first; segment < segments.end; ++segment) {
         planned.parameters += segments_[segment].parameters;
+        const bool remembers =
+            replicas_.ContributionsOf(segment).feedback.kind != FeedbackKind::kNone;
+        if (remembers) remembered += segments_[segment].parameters;
         planned.forward_flops += segments_[segment].forward_flops;
         planned.recomputed_flops += segments_[segment].recomputed_flops;
       }
       AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
-    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(planned.parameters);
+    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(planned.parameters, remembered);
     plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }

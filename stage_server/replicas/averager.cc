@@ -100,7 +100,7 @@ absl::Status ReplicaAverager::AddCoders(Exchanged* exchanged) {
     max_payload_bytes_ = std::max(max_payload_bytes_, bytes);
     return absl::OkStatus();
   };
-  const BoundarySpec contribution = SpecOf(exchanged->memory.piece(), replicas.contributions);
+  const BoundarySpec contribution = SpecOf(*exchanged, PHASE_CONTRIBUTION);
   exchanged->contributors.resize(static_cast<size_t>(replicas.count));
   exchanged->others.resize(exchanged->contributors.size());
   exchanged->kept.resize(exchanged->contributors.size());
@@ -114,7 +114,7 @@ absl::Status ReplicaAverager::AddCoders(Exchanged* exchanged) {
   }
   RETURN_IF_ERROR(note(contribution));
   if (gathers()) return absl::OkStatus();
-  const BoundarySpec average = SpecOf(exchanged->memory.piece(), replicas.average);
+  const BoundarySpec average = SpecOf(*exchanged, PHASE_AVERAGE);
   RETURN_IF_ERROR(note(average));
   if (AddsHere(*exchanged)) {
     ASSIGN_OR_RETURN(exchanged->average, NewEncoder(average));
@@ -133,7 +133,15 @@ bool ReplicaAverager::AddsAt(int carrier, const Exchanged& piece) const {
   return gathers() || CarrierOfReplica(piece.owner) == carrier;
 }
 
-BoundarySpec ReplicaAverager::SpecOf(const Piece& piece, const DirectionSpec& does) const {
+const DirectionSpec& ReplicaAverager::DoesTo(const Exchanged& piece, Phase phase) const {
+  const int segment = SegmentOfEntries(piece.memory.piece(), piece.number, options_.tied);
+  const ReplicasSpec& replicas = options_.replicas;
+  return phase == PHASE_AVERAGE ? replicas.AverageOf(segment) : replicas.ContributionsOf(segment);
+}
+
+BoundarySpec ReplicaAverager::SpecOf(const Exchanged& exchanged, Phase phase) const {
+  const Piece& piece = exchanged.memory.piece();
+  const DirectionSpec& does = DoesTo(exchanged, phase);
   BoundarySpec spec;
   spec.name = piece.name;
   spec.direction = DIRECTION_GRADIENT;
@@ -416,10 +424,7 @@ absl::StatusOr<Tensor> ReplicaAverager::DecodeOfPeer(const Message& message,
                                                      const ExchangeStep& step,
                                                      const Exchanged& piece,
                                                      MessageDecoder* decoder) const {
-  const ReplicasSpec& replicas = options_.replicas;
-  const bool is_sum = message.key.phase == PHASE_AVERAGE;
-  RETURN_IF_ERROR(CheckOfPeer(message, step.compress, piece,
-                              is_sum ? replicas.average : replicas.contributions));
+  RETURN_IF_ERROR(CheckOfPeer(message, step.compress, piece, DoesTo(piece, message.key.phase)));
   RETURN_IF_ERROR(decoder->Check(message));
   ASSIGN_OR_RETURN(Tensor decoded, decoder->Decode(message, piece.rows.get()));
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));

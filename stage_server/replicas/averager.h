@@ -142,8 +142,10 @@ class ReplicaAverager {
         carried_(CarriedBy(options.carrier, options.carriers, options.replicas.count)) {}
   absl::Status AddSegment(const ExchangedSegment& segment);
   absl::Status AddCoders(Exchanged* exchanged);
-  BoundarySpec SpecOf(const Piece& piece, const DirectionSpec& does) const;
+  BoundarySpec SpecOf(const Exchanged& exchanged, Phase phase) const;
   absl::StatusOr<std::unique_ptr<MessageEncoder>> NewEncoder(const BoundarySpec& spec) const;
+  // Returns what becomes of such messages of a piece.
+  const DirectionSpec& DoesTo(const Exchanged& piece, Phase phase) const;
   bool gathers() const { return options_.replicas.exchange == ReplicaExchange::kGather; }
   int CarrierOfReplica(int replica) const;
   // Returns whether that carrier adds up the contributions to the piece.
