@@ -6,6 +6,7 @@
 
 #include "compress/codecs/plugin.h"
 #include "config/experiment.h"
+#include "config/owned_pieces.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {
