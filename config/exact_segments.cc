@@ -186,7 +186,7 @@ absl::Status ChooseExactSegments(const Partition& partition, Experiment* experim
                      return absl::StatusOr<double>(step.Seconds(segments));
                    }));
   replicas->clear_link_mbit();
-  SetExact(SegmentNames(partition), exact, replicas);
+  SetExact(SegmentNames(partition.model, partition.cuts), exact, replicas);
   return absl::OkStatus();
 }
 

@@ -172,7 +172,7 @@ absl::Status ResolveSegments(const Partition& partition, Experiment* e) {
     return absl::InvalidArgumentError(absl::StrCat("replicas.link_mbit: ", replicas->link_mbit(),
                                                    ", want none without ", kStages, ": auto"));
   }
-  if (!is_auto) return ResolveOwnOfSegments(SegmentNames(partition), e);
+  if (!is_auto) return ResolveOwnOfSegments(SegmentNames(partition.model, partition.cuts), e);
   if (replicas->stages_size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(kStages, ": auto and entries of segments, want one of both"));
@@ -183,13 +183,13 @@ absl::Status ResolveSegments(const Partition& partition, Experiment* e) {
         kStages, ".auto: entries, want none: the general ones are for what is not sent exactly"));
   }
   RETURN_IF_ERROR(ChooseExactSegments(partition, e));
-  return ResolveOwnOfSegments(SegmentNames(partition), e);
+  return ResolveOwnOfSegments(SegmentNames(partition.model, partition.cuts), e);
 }
 
 // Checks that codecs can carry each piece of the model.
 absl::Status CheckPieces(const Experiment& e, const Partition& partition) {
   ASSIGN_OR_RETURN(const ReplicasSpec replicas, ReplicasFrom(e));
-  const std::vector<std::string> names = SegmentNames(partition);
+  const std::vector<std::string> names = SegmentNames(partition.model, partition.cuts);
   const std::optional<TiedWeight> weight = FindTiedWeight(partition.model);
   const std::string tied = weight ? weight->name : "";
   for (int stage = 0; stage < partition.placement.stages; ++stage) {

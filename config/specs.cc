@@ -233,10 +233,10 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
   return partition;
 }
 
-std::vector<std::string> SegmentNames(const Partition& partition) {
+std::vector<std::string> SegmentNames(const Model& model, const std::vector<Cut>& cuts) {
   std::vector<std::string> names;
-  for (const Cut& cut : partition.cuts) names.push_back(cut.name);
-  names.push_back(partition.model.blocks.back().name);
+  for (const Cut& cut : cuts) names.push_back(cut.name);
+  names.push_back(model.blocks.back().name);
   return names;
 }
 

@@ -60,7 +60,7 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 
 // Returns the names of the segments, in model order: a segment is called as the cut that ends it,
 // and the last one as the model's last block.
-std::vector<std::string> SegmentNames(const Partition& partition);
+std::vector<std::string> SegmentNames(const Model& model, const std::vector<Cut>& cuts);
 
 // Returns why the model cannot be evaluated without compression; empty if it can.
 std::string WhyNotUncompressed(const Experiment& experiment);

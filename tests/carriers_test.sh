@@ -76,6 +76,7 @@ run selected images.yaml "${selected[@]}" --set pipeline.stages=1
 run selected2 images.yaml "${selected[@]}" --set pipeline.stages=2 --carriers 2
 run selected4 images.yaml "${selected[@]}" --set pipeline.stages=3 --carriers 4
 for other in selected2 selected4; do check 'and where segments have codecs of their own' same selected $other; done
+check 'which a summary spells out' contains selected/summary.json '; layer2: topk.*; head: none'
 run auto images.yaml --set replicas.stages=auto --set replicas.link_mbit=100 --set epochs=1 --set pipeline.stages=1
 run auto2 images.yaml --set replicas.stages=auto --set replicas.link_mbit=100 --set epochs=1 --carriers 2
 check 'which auto chooses for all machines alike' same auto auto2

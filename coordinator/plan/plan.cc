@@ -125,7 +125,7 @@ class Planner {
     exact_exchange_ = exact.exchange;
     planned.contributions = DirectionOfExchange(replicas_.contributions, costs.contributions.cost);
     planned.average = DirectionOfExchange(replicas_.average, costs.sums.cost);
-    const std::vector<std::string> names = SegmentNames(partition_);
+    const std::vector<std::string> names = SegmentNames(partition_.model, partition_.cuts);
     for (const auto& [segment, does] : replicas_.segments) planned.own[names[segment]] = does;
     for (uint64_t& bytes : plan_.state.stage_memory_bytes) bytes *= plan_.exchange.carried();
     return absl::OkStatus();

@@ -24,7 +24,7 @@ absl::StatusOr<std::optional<SelectedStages>> SelectStages(const Experiment& exp
       replicas.contributions.codec.is_exact() && replicas.average.codec.is_exact();
   if (replicas.count == 1 || assumptions.carriers == 1 || is_exact) return std::nullopt;
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  const std::vector<std::string> names = SegmentNames(partition);
+  const std::vector<std::string> names = SegmentNames(partition.model, partition.cuts);
   PlanAssumptions assumed = assumptions;
   assumed.bits_per_second.resize(1);
   const auto seconds = [&](const std::set<int>& exact) -> absl::StatusOr<double> {
