@@ -20,8 +20,9 @@ namespace {
 // Assumption: a machine computes 100 GFLOP/s, and a backward pass takes twice a forward pass.
 constexpr double kFlopsPerSecond = 100e9;
 constexpr double kLeastMbit = 1e-6, kMostMbit = 1e12;
-// Most replicas of a simulation, whose tasks grow with their square.
+// Most replicas of a simulation, whose links grow with their square, and most passes in it.
 constexpr uint32_t kMostReplicas = 64;
+constexpr uint32_t kMostPasses = 1 << 16;
 
 // Returns how many bytes a message takes, at most or, where the codec has a rate, likely.
 absl::StatusOr<double> PayloadBytes(const std::string& path, const DirectionSpec& does,
@@ -175,9 +176,15 @@ absl::Status ChooseExactSegments(const Partition& partition, Experiment* experim
   RETURN_IF_ERROR(
       CheckValue(replicas->count() <= kMostReplicas, "replicas.count", replicas->count(),
                  absl::StrCat("at most ", kMostReplicas, " with replicas.stages: auto")));
+  const size_t segments = partition.cuts.size() + 1;
+  const size_t passes = segments * BatchMicrobatchesOf(*experiment);
+  RETURN_IF_ERROR(CheckValue(
+      passes <= kMostPasses, "pipeline.microbatches", experiment->pipeline().microbatches(),
+      absl::StrCat("at most ", kMostPasses / (segments * replicas->count()), " for ", segments,
+                   " segments of ", replicas->count(), " replicas with replicas.stages: auto")));
   Partition apart = partition;
-  ASSIGN_OR_RETURN(apart.placement, BalancedPlacement(partition.model, partition.cuts,
-                                                      static_cast<int>(partition.cuts.size()) + 1));
+  ASSIGN_OR_RETURN(apart.placement,
+                   BalancedPlacement(partition.model, partition.cuts, static_cast<int>(segments)));
   replicas->clear_stages();
   AssumedStep step;
   RETURN_IF_ERROR(step.Make(apart, *experiment));

@@ -257,6 +257,15 @@ TEST(ReplicasConfigTest, AutoCompressesOnlySegmentsWhoseExchangeLengthensAStep) 
               ElementsAre("head", "layer1", "layer2", "stem"));
 }
 
+TEST(ReplicasConfigTest, AutoReplacesTheEntriesOfAFile) {
+  const std::string file = ToYaml(With({"replicas.stages={layer1: {contributions: {rate: 1}}}"}));
+  const auto e =
+      ParseExperiment(file, "test", {"replicas.stages=auto", "replicas.link_mbit=1000000"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->replicas().stages().at("layer1").contributions().codec(), "none");
+  EXPECT_EQ(e->replicas().stages_size(), 2);
+}
+
 TEST(ReplicasConfigTest, RefusalsOfAutoNameFieldValueAndWhatIsWanted) {
   EXPECT_THAT(ErrorWith({"replicas.stages=auto"}),
               HasSubstr("replicas.link_mbit: is required with replicas.stages: auto"));
@@ -269,6 +278,11 @@ TEST(ReplicasConfigTest, RefusalsOfAutoNameFieldValueAndWhatIsWanted) {
   EXPECT_THAT(ErrorWith({"replicas={stages: auto, link_mbit: 1, count: 65}", "data.batch_size=400",
                          "pipeline.microbatches=1"}),
               HasSubstr("replicas.count: 65, want at most 64 with replicas.stages: auto"));
+  EXPECT_THAT(
+      ErrorWith({"replicas={stages: auto, link_mbit: 1}", "data.batch_size=40000",
+                 "pipeline.microbatches=9000"}),
+      HasSubstr("pipeline.microbatches: 9000, want at most 8192 for 2 segments of 4 replicas "
+                "with replicas.stages: auto"));
   EXPECT_THAT(ErrorWith({"replicas={stages: {auto: {average: {codec: none}}}, link_mbit: 1}"}),
               HasSubstr("replicas.stages.auto: entries, want none"));
 }
