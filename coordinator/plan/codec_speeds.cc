@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/digest.h"
 #include "base/median.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -265,6 +266,20 @@ absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, Codin
     codings->emplace(coding, speed);
   }
   return absl::OkStatus();
+}
+
+double MeasureDigest() {
+  const std::vector<float> values = Normals(kMostElements);
+  const size_t bytes = values.size() * sizeof(float);
+  Digest digest;
+  std::vector<double> seconds;
+  for (int round = 0; round < kLeastRounds; ++round) {
+    const SteadyTime begin = SteadyTime::Now();
+    digest.Add(values.data(), bytes);
+    seconds.push_back(SecondsSince(begin));
+  }
+  // Uses the value, so that a compiler cannot leave it out.
+  return digest.value() == 0 ? 0 : UpperMedian(seconds) / static_cast<double>(bytes);
 }
 
 }  // namespace thinwire

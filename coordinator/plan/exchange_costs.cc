@@ -78,6 +78,12 @@ int64_t CrossingContributions(const Exchange& exchange, const PieceCost& piece) 
   return exchange.replicas() - static_cast<int64_t>(exchange.CarriedBy(carrier).size());
 }
 
+// Returns the digests of an exchange, as a mean over exchanges: none where nobody compares them.
+double DigestsOf(const ReplicasSpec& replicas, int carriers) {
+  if (carriers == 1 || replicas.digest_every == 0) return 0;
+  return replicas.trains_locally() ? 1 : 1.0 / static_cast<double>(replicas.digest_every);
+}
+
 }  // namespace
 
 absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int carriers,
@@ -98,11 +104,16 @@ absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int 
     exchange.carrier_of.push_back(CarrierOf(replica, carriers, replicas.count));
   }
   if (replicas.count == 1) return all;
+  const int carried = (replicas.count + carriers - 1) / carriers;
+  const double digest_seconds_per_byte =
+      DigestsOf(replicas, carriers) * speeds.digest_seconds_per_byte;
   for (int stage = 0; stage < partition.placement.stages; ++stage) {
     std::vector<PieceCost>& of_stage = exchange.pieces.emplace_back();
+    double bytes = 0;
     for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas.count)) {
       const int segment = SegmentOfEntries(owned.piece, owned.number, tied);
       const DirectionSpec& contributions = replicas.ContributionsOf(segment);
+      bytes += sizeof(float) * static_cast<double>(owned.piece.shape.elements());
       PieceCost piece;
       piece.owner = owned.owner;
       piece.gathers = owned.to_all || replicas.exchange == ReplicaExchange::kGather;
@@ -120,6 +131,9 @@ absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int 
       }
       of_stage.push_back(piece);
     }
+    // A machine computes it once, before the first piece of the first replica that it carries.
+    if (of_stage.empty()) continue;
+    of_stage.front().contribution.encode_seconds += bytes * digest_seconds_per_byte / carried;
   }
   return all;
 }

@@ -136,5 +136,24 @@ TEST(ExchangeCostsTest, TheSpeedOfTheCodingCounts) {
   EXPECT_LT(costs.contributions.cost.likely_wire_bytes, costs.contributions.cost.wire_bytes / 5);
 }
 
+TEST(ExchangeCostsTest, DigestsTakeTheirShareOfAnExchange) {
+  Speeds speeds;
+  speeds.digest_seconds_per_byte = 1e-6;
+  const auto seconds = [&](const std::string& replicas, int carriers) {
+    double all = 0;
+    const ExchangeCosts costs = CostsOf({"replicas={" + replicas + "}"}, carriers, speeds);
+    for (const auto& of_stage : costs.exchange.pieces) {
+      for (const PieceCost& piece : of_stage) all += piece.contribution.encode_seconds;
+    }
+    return all;
+  };
+  const double once = 4e-6 * static_cast<double>(ElementsOf({}));
+  EXPECT_DOUBLE_EQ(seconds("digest_every: 10", 4), once / 10);
+  EXPECT_DOUBLE_EQ(seconds("digest_every: 10", 2), once / 10 / 2);  // of each of two replicas
+  EXPECT_DOUBLE_EQ(seconds("digest_every: 10, sync: local, every: 5", 4), once);
+  EXPECT_EQ(seconds("digest_every: 10", 1), 0);
+  EXPECT_EQ(seconds("digest_every: 0", 4), 0);
+}
+
 }  // namespace
 }  // namespace thinwire

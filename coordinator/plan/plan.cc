@@ -83,6 +83,7 @@ class Planner {
       plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
     }
     for (int stage = 0; stage < num_stages(); ++stage) RETURN_IF_ERROR(AddStage(stage));
+    AddOuter();
     RETURN_IF_ERROR(AddBoundaries());
     AddSent();
     const StepTimes times({plan_, partition_, schedule_, slices_, *messages_, exchange_,
@@ -129,6 +130,15 @@ class Planner {
     for (const auto& [segment, does] : replicas_.segments) planned.own[names[segment]] = does;
     for (uint64_t& bytes : plan_.state.stage_memory_bytes) bytes *= plan_.exchange.carried();
     return absl::OkStatus();
+  }
+
+  // Takes the outer optimizer to be as fast as the optimizer.
+  void AddOuter() {
+    if (!replicas_.trains_locally()) return;
+    double& seconds = plan_.exchange.outer_seconds;
+    for (const PlannedStage& stage : plan_.stages) {
+      seconds = std::max(seconds, stage.update_seconds);
+    }
   }
 
   static PlannedDirection DirectionOfExchange(const DirectionSpec& does, const MessageCost& cost) {

@@ -99,6 +99,7 @@ struct PlannedExchange {
   // Parts of an exchange that take turns, and steps that go on while one of them travels.
   int fragments = 1;
   int64_t overlap = 0;
+  double outer_seconds = 0;  // of the outer optimizer, at the stage where it takes longest
   // In one exchange, all machines together; with the general codecs.
   PlannedDirection contributions, average;
   std::map<std::string, ExchangedSpec> own;  // of segments that have others, by name

@@ -98,7 +98,8 @@ absl::StatusOr<StepTimes::SharedStep> StepTimes::SharedStepAt(double bits_per_se
   step.exchange_seconds = ExchangeSeconds(with);
   const PlannedExchange& planned = step_.plan.exchange;
   step.exposed_seconds =
-      ExposedSeconds(with.seconds, without.seconds, planned.fragments, planned.overlap);
+      ExposedSeconds(with.seconds, without.seconds, planned.fragments, planned.overlap) +
+      planned.outer_seconds;
   step.seconds = without.seconds + planned.per_step * step.exposed_seconds;
   step.bubble_ratio = 1 - (1 - without.bubble_ratio) * without.seconds / step.seconds;
   return step;
