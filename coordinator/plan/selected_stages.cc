@@ -55,9 +55,10 @@ std::string FormatSelected(const SelectedStages& selected, bool gathers) {
       "A step takes %.2f ms with all segments compressed, and %.2f ms with all exact",
       1e3 * selected.compressed_step_seconds(), 1e3 * selected.exact_step_seconds());
   if (selected.exact().empty()) {
-    return absl::StrCat("\n", Wrapped("", absl::StrCat("Replicas: ", steps,
-                                                       ". The exchange of each segment, if it were "
-                                                       "exact, would make steps longer.")));
+    return absl::StrCat(
+        "\n", Wrapped("", absl::StrFormat("Replicas: %s. The exchange of each segment, if it were "
+                                          "exact, would lengthen steps by more than %g %%.",
+                                          steps, 100 * kMostLonger)));
   }
   const std::string entry = gathers ? "{contributions: {codec: none}}"
                                     : "{contributions: {codec: none}, average: {codec: none}}";
