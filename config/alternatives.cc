@@ -99,10 +99,11 @@ Choice Models() {
 }
 
 Choice Replicas() {
-  Choice choice{"sync",
-                Name(ReplicasSpec().sync),
-                {"count", "exchange", "contributions", "average", "digest_every"},
-                {}};
+  Choice choice{
+      "sync",
+      Name(ReplicasSpec().sync),
+      {"count", "exchange", "contributions", "average", "stages", "link_mbit", "digest_every"},
+      {}};
   choice.alternatives.push_back({Name(ReplicaSync::kStep), {}, {}});
   choice.alternatives.push_back({Name(ReplicaSync::kLocal),
                                  {{"every", ""},

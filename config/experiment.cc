@@ -14,6 +14,7 @@
 #include "config/local_paths.h"
 #include "config/origins.h"
 #include "config/overrides.h"
+#include "config/replicas.h"
 #include "config/replicas_spec.h"
 #include "config/resolve.h"
 #include "config/run_name.h"
@@ -40,7 +41,12 @@ void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
   ForgetReplaced(overlay, e);
   if (e->has_data()) ForgetCorpus(overlay.data(), e->mutable_data());
   const bool gathers = overlay.replicas().exchange() == Name(ReplicaExchange::kGather);
-  if (gathers && e->has_replicas()) e->mutable_replicas()->clear_average();
+  if (!e->has_replicas()) return;
+  ReplicasConfig* const replicas = e->mutable_replicas();
+  if (overlay.replicas().stages().contains("auto")) replicas->clear_stages();
+  if (!gathers) return;
+  replicas->clear_average();
+  for (auto& [segment, own] : *replicas->mutable_stages()) own.clear_average();
 }
 
 DirectionConfig WholeOf(const CompressionConfig& compression, const std::string& cut,
@@ -64,16 +70,30 @@ void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& 
   }
 }
 
+const ExchangedConfig& OwnOf(const ReplicasConfig& replicas, const std::string& segment) {
+  const auto found = replicas.stages().find(segment);
+  return found == replicas.stages().end() ? ExchangedConfig::default_instance() : found->second;
+}
+
+DirectionConfig WholeOf(const ReplicasConfig& replicas, const std::string& segment, bool is_sum) {
+  return OverlaidExchanged(ExchangedIn(replicas, is_sum),
+                           ExchangedIn(OwnOf(replicas, segment), is_sum));
+}
+
 // Does the same for what replicas exchange.
 void ForgetSilencedBy(const ReplicasConfig& before, const ReplicasConfig& overlay,
                       ReplicasConfig* after) {
-  if (after->has_contributions()) {
-    ForgetSilenced(before.contributions(), overlay.contributions(),
-                   DirectionConfig(after->contributions()), after->mutable_contributions());
-  }
-  if (after->has_average()) {
-    ForgetSilenced(before.average(), overlay.average(), DirectionConfig(after->average()),
-                   after->mutable_average());
+  const ReplicasConfig whole = *after;
+  for (const bool is_sum : {false, true}) {
+    if (HasExchanged(*after, is_sum)) {
+      ForgetSilenced(ExchangedIn(before, is_sum), ExchangedIn(overlay, is_sum),
+                     ExchangedIn(whole, is_sum), MutableExchangedIn(is_sum, after));
+    }
+    for (auto& [segment, own] : *after->mutable_stages()) {
+      if (!HasExchanged(own, is_sum)) continue;
+      ForgetSilenced(WholeOf(before, segment, is_sum), ExchangedIn(OwnOf(overlay, segment), is_sum),
+                     WholeOf(whole, segment, is_sum), MutableExchangedIn(is_sum, &own));
+    }
   }
 }
 

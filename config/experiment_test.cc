@@ -246,7 +246,7 @@ std::vector<std::string> FilesIn(const std::string& folder) {
 
 // Loads the seeds of the fuzz test, which include the examples of docs/experiment_file.md.
 TEST(CorpusTest, EveryFileLoads) {
-  EXPECT_THAT(FilesIn("config/corpus"), SizeIs(6));
+  EXPECT_THAT(FilesIn("config/corpus"), SizeIs(7));
   for (const std::string& file : FilesIn("config/corpus")) {
     EXPECT_TRUE(LoadExperiment(file, {}).ok()) << LoadExperiment(file, {}).status();
   }

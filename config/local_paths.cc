@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/path.h"
 #include "config/direction.h"
+#include "config/replicas.h"
 
 namespace thinwire {
 namespace {
@@ -29,6 +30,15 @@ void AddDirections(const std::string& path, Section* section, StagePaths* paths)
   }
 }
 
+template <typename Section>
+void AddExchanged(const std::string& path, Section* section, StagePaths* paths) {
+  for (const bool is_sum : {false, true}) {
+    if (!HasExchanged(*section, is_sum)) continue;
+    AddDirection(absl::StrCat(path, ".", ExchangedName(is_sum)),
+                 MutableExchangedIn(is_sum, section), paths);
+  }
+}
+
 }  // namespace
 
 StagePaths StagePathsOf(Experiment* experiment) {
@@ -41,11 +51,9 @@ StagePaths StagePathsOf(Experiment* experiment) {
   }
   if (experiment->has_replicas()) {
     ReplicasConfig& replicas = *experiment->mutable_replicas();
-    if (replicas.has_contributions()) {
-      AddDirection("replicas.contributions", replicas.mutable_contributions(), &paths);
-    }
-    if (replicas.has_average()) {
-      AddDirection("replicas.average", replicas.mutable_average(), &paths);
+    AddExchanged("replicas", &replicas, &paths);
+    for (auto& [segment, own] : *replicas.mutable_stages()) {
+      AddExchanged(absl::StrCat("replicas.stages.", segment), &own, &paths);
     }
   }
   if (!experiment->has_compression()) return paths;

@@ -14,6 +14,8 @@ TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
   e.mutable_security()->set_token_file("token");
   e.mutable_data()->set_file("text.txt");
   e.mutable_compression()->mutable_gradients()->set_plugin("./libmine.so");
+  ExchangedConfig& own = (*e.mutable_replicas()->mutable_stages())["head"];
+  own.mutable_average()->set_plugin("libother.so");
   Experiment remote = e;
   MakeCoordinatorPathsAbsolute(&remote);
   EXPECT_EQ(remote.init(), here + "models/a");
@@ -22,6 +24,7 @@ TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
   MakeStagePathsAbsolute(&e);
   EXPECT_EQ(e.data().file(), here + "text.txt");
   EXPECT_EQ(e.compression().gradients().plugin(), here + "libmine.so");
+  EXPECT_EQ(e.replicas().stages().at("head").average().plugin(), here + "libother.so");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Codec of one piece of what replicas exchange (models/pieces.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -11,13 +12,24 @@
 
 namespace thinwire {
 
+// Returns whether a piece is of the weight `tied` (empty: none) or of its copy.
+inline bool IsOfTied(const Piece& piece, const std::string& tied) {
+  return absl::StartsWith(piece.name, absl::StrCat(tied, "["));
+}
+
 // Returns whether the codec acts on a piece, or the piece goes exactly. Both copies of the weight
 // `tied` (empty: none) are encoded, each at its stage, and must decode to the same bits. So they go
 // exactly where a codec may send other bits on another device.
 inline bool ActsOn(const CodecSpec& codec, const Piece& piece, const std::string& tied) {
   const CodecRow& row = CodecRowOf(codec.kind);
   const bool differs = row.has(CodecRow::kRank) || row.is_plugin;
-  return piece.coded && !(differs && absl::StartsWith(piece.name, absl::StrCat(tied, "[")));
+  return piece.coded && !(differs && IsOfTied(piece, tied));
+}
+
+// Returns the segment whose entries hold for the piece of that number. Those of the tied weight's
+// original, in the first segment, hold for its copy.
+inline int SegmentOfEntries(const Piece& piece, uint32_t number, const std::string& tied) {
+  return IsOfTied(piece, tied) ? 0 : SegmentOfPiece(number);
 }
 
 }  // namespace thinwire

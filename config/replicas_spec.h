@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -65,11 +66,18 @@ const char* Name(OuterKind kind);
 absl::Status FromName(const std::string& name, OuterKind* to);
 std::vector<OuterKind> AllOuters();
 
+// What becomes of what replicas exchange of a segment.
+struct ExchangedSpec {
+  DirectionSpec contributions, average;
+};
+
 struct ReplicasSpec {
   int count = 1;  // number of replicas that share a batch; 1: nothing is exchanged
   ReplicaExchange exchange = ReplicaExchange::kReduce;
   DirectionSpec contributions;  // what becomes of a replica's gradient on its way
   DirectionSpec average;        // kReduce: likewise of the sum
+  // Both of those segments, by number in model order, that have entries of their own.
+  std::map<int, ExchangedSpec> segments;
   ReplicaSync sync = ReplicaSync::kStep;
   int64_t every = 1;    // kLocal: steps between two exchanges
   OuterSpec outer;      // this and what follows: kLocal
@@ -81,6 +89,15 @@ struct ReplicasSpec {
   int64_t digest_every = 100;
 
   bool trains_locally() const { return sync == ReplicaSync::kLocal; }
+  // Return what becomes of a segment's contributions and of their sums.
+  const DirectionSpec& ContributionsOf(int segment) const {
+    const auto own = segments.find(segment);
+    return own == segments.end() ? contributions : own->second.contributions;
+  }
+  const DirectionSpec& AverageOf(int segment) const {
+    const auto own = segments.find(segment);
+    return own == segments.end() ? average : own->second.average;
+  }
 };
 
 // Replicas [first, end).

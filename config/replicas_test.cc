@@ -2,15 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "config/specs.h"
 
 namespace thinwire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kExperiment[] = R"(
@@ -153,6 +156,135 @@ TEST(ReplicasConfigTest, AnOverrideLeavesOutWhatItSilences) {
   const auto sample = ParseExperiment(file, "test", {"replicas.contributions.scope=sample"});
   ASSERT_TRUE(sample.ok()) << sample.status();
   EXPECT_FALSE(sample->replicas().contributions().has_group());
+}
+
+TEST(ReplicasConfigTest, ASegmentHasEntriesOfItsOwnOverTheGeneralOnes) {
+  const Experiment e = With({"replicas.average={codec: uniform, bits: 8}",
+                             "replicas.stages={layer1: {contributions: {rate: 1}}, "
+                             "head: {contributions: {codec: none}, average: {codec: none}}}"});
+  const ReplicasSpec spec = *ReplicasFrom(e);
+  EXPECT_EQ(spec.ContributionsOf(0).codec.rate, 1);
+  EXPECT_EQ(spec.ContributionsOf(0).feedback.kind, FeedbackKind::kEf);
+  EXPECT_EQ(spec.AverageOf(0).codec.kind, CodecKind::kUniform);
+  EXPECT_EQ(spec.ContributionsOf(1).codec.kind, CodecKind::kNone);
+  EXPECT_EQ(spec.ContributionsOf(1).feedback.kind, FeedbackKind::kNone);
+  EXPECT_EQ(spec.AverageOf(1).codec.kind, CodecKind::kNone);
+  EXPECT_EQ(spec.contributions.codec.rate, 2);
+  // A resolved file says the same, and an override of a general entry leaves a segment's own.
+  const auto again = ParseExperiment(ToYaml(e), "test", {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(ToYaml(*again), ToYaml(e));
+  const auto other = ParseExperiment(ToYaml(e), "test", {"replicas.contributions.rate=3"});
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(ReplicasFrom(*other)->ContributionsOf(0).codec.rate, 1);
+  EXPECT_EQ(ReplicasFrom(*other)->contributions.codec.rate, 3);
+  const auto gathers = ParseExperiment(ToYaml(e), "test", {"replicas.exchange=gather"});
+  ASSERT_TRUE(gathers.ok()) << gathers.status();
+  EXPECT_FALSE(gathers->replicas().stages().at("head").has_average());
+}
+
+TEST(ReplicasConfigTest, AnOverrideReplacesTheCodecOfASegment) {
+  const std::string file = ToYaml(With({"replicas.stages={layer1: {contributions: {rate: 1}}}"}));
+  const auto with = [&](const std::string& override) {
+    const auto e = ParseExperiment(
+        file, "test", {absl::StrCat("replicas.stages.layer1.contributions={", override, "}")});
+    EXPECT_TRUE(e.ok()) << e.status();
+    return e.ok() ? e->replicas().stages().at("layer1").contributions() : DirectionConfig();
+  };
+  const DirectionConfig sparse = with("codec: topk, ratio: 0.1");
+  EXPECT_FALSE(sparse.has_rate());
+  EXPECT_EQ(sparse.feedback().kind(), "ef");
+  const DirectionConfig unbiased = with("rounding: stochastic");
+  EXPECT_FALSE(unbiased.has_reconstruction());
+  EXPECT_EQ(unbiased.rate().bits(), 1);
+}
+
+TEST(ReplicasConfigTest, RefusalsOfSegmentsNameFieldValueAndWhatIsWanted) {
+  EXPECT_THAT(ErrorWith({"replicas.stages={layer2: {contributions: {codec: none}}}"}),
+              HasSubstr("replicas.stages.layer2: unknown segment \"layer2\"; did you mean layer1? "
+                        "Known: layer1, head"));
+  EXPECT_THAT(ErrorWith({"replicas.stages={head: {average: {codec: uniform, feedback: ef}}}"}),
+              HasSubstr("replicas.stages.head.average.feedback: ef, want none"));
+  EXPECT_THAT(ErrorWith({"replicas.stages={head: {average: {codec: low_rank, rank: 2}}}"}),
+              HasSubstr("replicas.stages.head.average.codec: low_rank, want one without state"));
+  EXPECT_THAT(ErrorWith({"replicas={exchange: gather, stages: {head: {average: {codec: none}}}}"}),
+              HasSubstr("replicas.stages.head.average: with replicas.exchange gather, want none"));
+  EXPECT_THAT(ErrorWith({"replicas.stages={head: {contributions: {feedback: {kind: ef, key: "
+                         "batch}}}}"}),
+              HasSubstr("replicas.stages.head.contributions.feedback.key: batch, want slot or"));
+  EXPECT_THAT(ErrorWith({"replicas.stages={head: {contributions: {feedback: {kind: ef, "
+                         "limit_bytes: 5}}}}"}),
+              HasSubstr("replicas.stages.head.contributions.feedback.limit_bytes: 5, want 0"));
+  const std::string rank = "{contributions: {codec: low_rank, rank: 64}}";
+  EXPECT_THAT(ErrorWith({"replicas.stages={head: " + rank + "}", "model.width=64"}),
+              HasSubstr("replicas.stages.head.contributions: low_rank: rank 64"));
+  // layer1 has no piece of more than 64 rows or columns on which that is tried in vain.
+  EXPECT_THAT(
+      ErrorWith({"replicas.contributions={codec: low_rank, rank: 64, feedback: none}",
+                 "replicas.stages={head: {contributions: {codec: none}}}", "model.width=64"}),
+      HasSubstr("replicas.contributions: low_rank: rank 64"));
+  EXPECT_THAT(ErrorWith({"replicas.stages=none"}), HasSubstr("met none, want a map, or auto"));
+}
+
+// Exact contributions are 16 times as long as those of 2 bits.
+TEST(ReplicasConfigTest, AutoCompressesOnlySegmentsWhoseExchangeLengthensAStep) {
+  const auto chosen = [](const std::string& mbit, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> overrides = {"replicas.stages=auto", "replicas.link_mbit=" + mbit,
+                                          "pipeline.cuts=[stem, layer1, layer2]"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    std::vector<std::string> exact;
+    const Experiment e = With(overrides);
+    EXPECT_FALSE(e.replicas().has_link_mbit());
+    for (const auto& [name, own] : e.replicas().stages()) {
+      EXPECT_EQ(own.contributions().codec(), "none");
+      EXPECT_EQ(own.average().codec(), "none");
+      exact.push_back(name);
+    }
+    std::sort(exact.begin(), exact.end());
+    EXPECT_EQ(ToYaml(*ParseExperiment(ToYaml(e), "test", {})), ToYaml(e));
+    return exact;
+  };
+  // Over fast links nothing is exposed. The last segment has most parameters, whose sums are longer
+  // than anything of the others.
+  EXPECT_THAT(chosen("1000000"), ElementsAre("head", "layer1", "layer2", "stem"));
+  EXPECT_THAT(chosen("100"), ElementsAre("layer1", "layer2", "stem"));
+  // It does not depend on where segments lie.
+  for (const char* stages : {"1", "2", "4"}) {
+    EXPECT_EQ(chosen("100", {std::string("pipeline.stages=") + stages}), chosen("100"));
+  }
+  // A rare exchange hardly lengthens the mean step.
+  EXPECT_THAT(chosen("100", {"replicas.sync=local", "replicas.every=1000"}),
+              ElementsAre("head", "layer1", "layer2", "stem"));
+}
+
+TEST(ReplicasConfigTest, AutoReplacesTheEntriesOfAFile) {
+  const std::string file = ToYaml(With({"replicas.stages={layer1: {contributions: {rate: 1}}}"}));
+  const auto e =
+      ParseExperiment(file, "test", {"replicas.stages=auto", "replicas.link_mbit=1000000"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->replicas().stages().at("layer1").contributions().codec(), "none");
+  EXPECT_EQ(e->replicas().stages_size(), 2);
+}
+
+TEST(ReplicasConfigTest, RefusalsOfAutoNameFieldValueAndWhatIsWanted) {
+  EXPECT_THAT(ErrorWith({"replicas.stages=auto"}),
+              HasSubstr("replicas.link_mbit: is required with replicas.stages: auto"));
+  EXPECT_THAT(ErrorWith({"replicas.link_mbit=100"}),
+              HasSubstr("replicas.link_mbit: 100, want none without replicas.stages: auto"));
+  EXPECT_THAT(ErrorWith({"replicas={stages: auto, link_mbit: 0}"}),
+              HasSubstr("replicas.link_mbit: 0, want 1e-06 to 1e+12 Mbit/s"));
+  EXPECT_THAT(ErrorWith({"replicas={stages: {auto: {}, head: {}}, link_mbit: 1}"}),
+              HasSubstr("replicas.stages: auto and entries of segments, want one of both"));
+  EXPECT_THAT(ErrorWith({"replicas={stages: auto, link_mbit: 1, count: 65}", "data.batch_size=400",
+                         "pipeline.microbatches=1"}),
+              HasSubstr("replicas.count: 65, want at most 64 with replicas.stages: auto"));
+  EXPECT_THAT(
+      ErrorWith({"replicas={stages: auto, link_mbit: 1}", "data.batch_size=40000",
+                 "pipeline.microbatches=9000"}),
+      HasSubstr("pipeline.microbatches: 9000, want at most 8192 for 2 segments of 4 replicas "
+                "with replicas.stages: auto"));
+  EXPECT_THAT(ErrorWith({"replicas={stages: {auto: {average: {codec: none}}}, link_mbit: 1}"}),
+              HasSubstr("replicas.stages.auto: entries, want none"));
 }
 
 TEST(ReplicasConfigTest, RefusalsNameFieldValueAndWhatIsWanted) {

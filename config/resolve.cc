@@ -16,6 +16,7 @@
 #include "config/codec_config.h"
 #include "config/devices.h"
 #include "config/direction.h"
+#include "config/replicas.h"
 #include "config/run_name.h"
 #include "config/sections.h"
 #include "config/smallest_message.h"

@@ -100,6 +100,21 @@ absl::StatusOr<BottleneckSpec> BottleneckAt(const CompressionConfig& compression
   return spec;
 }
 
+// Reads the entries of single segments over the general ones.
+absl::Status ReadSegments(const Experiment& experiment, ReplicasSpec* spec) {
+  for (const auto& [name, own] : experiment.replicas().stages()) {
+    ExchangedSpec does{spec->contributions, spec->average};
+    if (own.has_contributions()) {
+      ASSIGN_OR_RETURN(does.contributions, DirectionFrom(own.contributions(), /*gradient=*/true));
+    }
+    if (own.has_average()) {
+      ASSIGN_OR_RETURN(does.average, DirectionFrom(own.average(), /*gradient=*/true));
+    }
+    spec->segments[SegmentOfEntry(experiment, name)] = std::move(does);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* partition) {
   std::vector<BottleneckSpec> specs;
   for (const Cut& cut : partition->cuts) {
@@ -218,6 +233,13 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
   return partition;
 }
 
+std::vector<std::string> SegmentNames(const Model& model, const std::vector<Cut>& cuts) {
+  std::vector<std::string> names;
+  for (const Cut& cut : cuts) names.push_back(cut.name);
+  names.push_back(model.blocks.back().name);
+  return names;
+}
+
 std::string WhyNotUncompressed(const Experiment& experiment) {
   for (const std::string& cut : GivenCuts(experiment)) {
     const absl::StatusOr<BottleneckSpec> spec = BottleneckAt(experiment.compression(), cut);
@@ -323,6 +345,11 @@ absl::StatusOr<OuterSpec> OuterFrom(const OuterConfig& config) {
   return absl::InvalidArgumentError(absl::StrCat("replicas.outer.", status.message()));
 }
 
+int SegmentOfEntry(const Experiment& experiment, const std::string& name) {
+  const std::vector<std::string> cuts = GivenCuts(experiment);
+  return static_cast<int>(std::find(cuts.begin(), cuts.end(), name) - cuts.begin());
+}
+
 absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment) {
   ReplicasSpec spec;
   if (!experiment.has_replicas()) return spec;
@@ -340,9 +367,10 @@ absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment) {
   ASSIGN_OR_RETURN(spec.contributions, DirectionFrom(replicas.contributions(), /*gradient=*/true));
   if (replicas.exchange() == Name(ReplicaExchange::kGather)) {
     spec.exchange = ReplicaExchange::kGather;
-    return spec;
+  } else {
+    ASSIGN_OR_RETURN(spec.average, DirectionFrom(replicas.average(), /*gradient=*/true));
   }
-  ASSIGN_OR_RETURN(spec.average, DirectionFrom(replicas.average(), /*gradient=*/true));
+  RETURN_IF_ERROR(ReadSegments(experiment, &spec));
   return spec;
 }
 

@@ -58,6 +58,10 @@ struct Partition {
 };
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 
+// Returns the names of the segments, in model order: a segment is called as the cut that ends it,
+// and the last one as the model's last block.
+std::vector<std::string> SegmentNames(const Model& model, const std::vector<Cut>& cuts);
+
 // Returns why the model cannot be evaluated without compression; empty if it can.
 std::string WhyNotUncompressed(const Experiment& experiment);
 
@@ -77,6 +81,8 @@ absl::StatusOr<OuterSpec> OuterFrom(const OuterConfig& config);
 // Returns how replicas share and average; one replica where the experiment has no section for them.
 absl::StatusOr<ReplicasSpec> ReplicasFrom(const Experiment& experiment);
 uint32_t ReplicasOf(const Experiment& experiment);  // their number
+// Returns the number of the segment for which replicas have an entry of that name.
+int SegmentOfEntry(const Experiment& experiment, const std::string& name);
 // Returns whether replicas train by themselves between exchanges.
 inline bool TrainsLocally(const Experiment& experiment) {
   return experiment.replicas().sync() == Name(ReplicaSync::kLocal);

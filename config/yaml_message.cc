@@ -202,8 +202,15 @@ bool HasShorthand(const Descriptor& descriptor) {
   return descriptor.field(0)->name() == "kind" || descriptor.field_count() == 1;
 }
 
+constexpr char kAutoEntry[] = "auto";
+
 absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                       Message* message);
+
+// True for the map whose entries `auto` chooses: it stands for an entry of that name.
+bool MayBeAuto(const FieldDescriptor& field) {
+  return field.full_name() == "thinwire.ReplicasConfig.stages";
+}
 
 // Merges the value of the key on line `key_line`.
 absl::Status MergeField(const Place& place, int key_line, const YamlNode& node,
@@ -223,7 +230,13 @@ absl::Status MergeField(const Place& place, int key_line, const YamlNode& node,
 absl::Status MergeMap(const Place& place, const YamlNode& node, const FieldDescriptor* field,
                       Message* message) {
   if (node.kind == YamlNode::Kind::kNull && node.line > 0) return absl::OkStatus();
-  if (node.kind != YamlNode::Kind::kMap) return WrongType(place, node, "a map");
+  if (MayBeAuto(*field) && IsPlainScalar(node) && node.text == kAutoEntry) {
+    MutableEntry(kAutoEntry, field, message);
+    return absl::OkStatus();
+  }
+  if (node.kind != YamlNode::Kind::kMap) {
+    return WrongType(place, node, MayBeAuto(*field) ? "a map, or auto" : "a map");
+  }
   for (size_t i = 0; i < node.keys.size(); ++i) {
     RETURN_IF_ERROR(MergeField(place.Below(node.keys[i]), node.key_lines[i], node.items[i],
                                field->message_type()->map_value(),

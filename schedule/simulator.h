@@ -86,6 +86,10 @@ struct Exchange {
 // Returns the bytes that the machine of `carrier` at `stage` sends in an exchange.
 double SentBytes(const Exchange& exchange, int stage, int carrier);
 
+// Returns by how much an exchange lengthens its step, which takes `with` seconds with all of it and
+// `without` seconds without. It has `fragments` in turn, each of which `overlap` steps may hide.
+double ExposedSeconds(double with, double without, int fragments, int64_t overlap);
+
 // Schedule, costs and links to simulate.
 struct Simulation {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;

@@ -1,5 +1,6 @@
 #include "schedule/stage_exchange.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace thinwire {
@@ -30,6 +31,11 @@ double SentBytes(const Exchange& exchange, int stage, int carrier) {
     if (!piece.gathers && owns) bytes += others * piece.sum.wire_bytes;
   }
   return bytes;
+}
+
+double ExposedSeconds(double with, double without, int fragments, int64_t overlap) {
+  const double of_fragment = std::max(0.0, with - without) / fragments;
+  return fragments * std::max(0.0, of_fragment - static_cast<double>(overlap) * without);
 }
 
 StageExchange::StageExchange(const Simulation& simulation, int stage, TaskGraph* graph)

@@ -29,18 +29,20 @@ double LocalCopies(const StageSpec& spec) {
 // parameters. Of several carriers one also keeps contributions that wait for those before them.
 double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& costs) {
   if (spec.replicas.count == 1 && !spec.replicas.trains_locally()) return 0;
-  double parameters = 0;
+  double parameters = 0, remembered = 0;
   for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
     const SegmentRange& segments = spec.segments(chunk);
     for (int segment = segments.first; segment < segments.end; ++segment) {
-      parameters += static_cast<double>(costs[segment].parameters);
+      const auto of_segment = static_cast<double>(costs[segment].parameters);
+      parameters += of_segment;
+      const FeedbackSpec& feedback = spec.replicas.ContributionsOf(segment).feedback;
+      if (feedback.kind != FeedbackKind::kNone) remembered += of_segment;
     }
   }
   const bool gathers = spec.replicas.exchange == ReplicaExchange::kGather;
   const int waiting = spec.carrier == 0 ? 0 : gathers ? spec.carried().size() : 1;
-  const bool remembers = spec.replicas.contributions.feedback.kind != FeedbackKind::kNone;
-  return sizeof(float) * parameters *
-         (1 + waiting + (remembers ? 3 * spec.carried().size() : 0) + LocalCopies(spec));
+  return sizeof(float) *
+         (parameters * (1 + waiting + LocalCopies(spec)) + remembered * 3 * spec.carried().size());
 }
 
 }  // namespace

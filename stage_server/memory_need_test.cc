@@ -41,6 +41,9 @@ TEST(CheckFitsTest, ReplicasThatTrainLocallyTakeCopiesOfTheParameters) {
   // Feedback takes three copies of a replica's parameters.
   const double sum = (bytes("count: 2, contributions: {codec: fp16, feedback: ef}") - step) / 6;
   ASSERT_GT(sum, 0);
+  EXPECT_EQ(bytes("count: 2, contributions: {codec: fp16, feedback: ef}, stages: {head: "
+                  "{contributions: {codec: none}}}"),
+            step);
   EXPECT_NEAR(bytes("count: 2, sync: local, every: 4") - step, (2 + 2) * sum, 0.1 * sum);
   EXPECT_NEAR(bytes("count: 2, sync: local, every: 4, outer: {name: sgd}") - step, (1 + 2) * sum,
               0.1 * sum);

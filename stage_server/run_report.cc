@@ -1,8 +1,12 @@
 #include "stage_server/run_report.h"
 
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compress/codecs/plugin.h"
+#include "config/specs.h"
 
 namespace thinwire {
 namespace {
@@ -67,11 +71,29 @@ void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
   report->set_decode_cpu_seconds(s.decode_cpu_seconds);
 }
 
-// Fills in one direction of what replicas exchange, both ends of which are here.
-void FillExchanged(const DirectionSpec& does, const BoundaryStatistics& counts,
+// Spells out the general codec of contributions or of sums, then those of segments that have
+// others.
+std::string CodecsOfExchanged(const StageSpec& spec, bool is_sum) {
+  const ReplicasSpec& replicas = spec.replicas;
+  const auto spelled = [is_sum](const DirectionSpec& contributions, const DirectionSpec& average) {
+    return CodecText((is_sum ? average : contributions).codec);
+  };
+  const std::string general = spelled(replicas.contributions, replicas.average);
+  const std::vector<std::string> names = SegmentNames(spec.model, spec.cuts);
+  std::string text = general;
+  for (const auto& [segment, does] : replicas.segments) {
+    const std::string own = spelled(does.contributions, does.average);
+    if (own != general) absl::StrAppend(&text, "; ", names[segment], ": ", own);
+  }
+  return text;
+}
+
+// Fills in contributions or sums of what replicas exchange, both ends of which are here.
+void FillExchanged(const StageSpec& spec, bool is_sum, const BoundaryStatistics& counts,
                    BoundaryReport* report) {
-  report->set_codec(CodecText(does.codec));
-  report->set_feedback(does.feedback.ToString());
+  report->set_codec(CodecsOfExchanged(spec, is_sum));
+  report->set_feedback(
+      (is_sum ? spec.replicas.average : spec.replicas.contributions).feedback.ToString());
   FillSent(counts, report);
   report->set_decode_seconds(counts.decode.sum());
   report->set_decode_cpu_seconds(counts.decode_cpu_seconds);
@@ -153,13 +175,13 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     decode += boundary->decode_seconds();
   }
   if (ReplicaAverager* const averager = stage.averager()) {
-    const ReplicasSpec& replicas = stage.spec().replicas;
+    const StageSpec& spec = stage.spec();
     ExchangeCounts& counts = averager->counts();
-    FillExchanged(replicas.contributions, counts.Of(PHASE_CONTRIBUTION),
+    FillExchanged(spec, /*is_sum=*/false, counts.Of(PHASE_CONTRIBUTION),
                   report.mutable_contributions());
     FillSteps(counts.TakeSteps(PHASE_CONTRIBUTION, last_step), report.mutable_contributions());
-    if (replicas.exchange == ReplicaExchange::kReduce) {
-      FillExchanged(replicas.average, counts.Of(PHASE_AVERAGE), report.mutable_average());
+    if (spec.replicas.exchange == ReplicaExchange::kReduce) {
+      FillExchanged(spec, /*is_sum=*/true, counts.Of(PHASE_AVERAGE), report.mutable_average());
       FillSteps(counts.TakeSteps(PHASE_AVERAGE, last_step), report.mutable_average());
     }
     encode += report.contributions().encode_seconds() + report.average().encode_seconds();

@@ -53,6 +53,7 @@ epochs: 2
 YAML
 sparse=(--set 'replicas={exchange: gather, contributions: {codec: topk, ratio: 0.05, feedback: ef21}}'
   --set 'compression.gradients={codec: low_rank, rank: 2, feedback: ef}')
+selected=(--set 'replicas.stages={layer2: {contributions: {codec: topk, ratio: 0.1}}, head: {contributions: {codec: none}, average: {codec: none}}}')
 # Seven steps an epoch: step 4 has sent a fragment whose result is not yet taken.
 local=(--set 'replicas={sync: local, every: 4, fragments: 2, overlap: 1}' --set 'optimizer.clip_norm=0.5')
 
@@ -71,6 +72,16 @@ check 'and where all send to all' same sparse sparse2
 run local images.yaml "${local[@]}" --set pipeline.stages=1
 run local2 images.yaml "${local[@]}" --set pipeline.stages=2 --carriers 2
 check 'and where each trains by itself' same local local2
+run selected images.yaml "${selected[@]}" --set pipeline.stages=1
+run selected2 images.yaml "${selected[@]}" --set pipeline.stages=2 --carriers 2
+run selected4 images.yaml "${selected[@]}" --set pipeline.stages=3 --carriers 4
+for other in selected2 selected4; do check 'and where segments have codecs of their own' same selected $other; done
+check 'which a summary spells out' contains selected/summary.json '; layer2: topk.*; head: none'
+run auto images.yaml --set replicas.stages=auto --set replicas.link_mbit=100 --set epochs=1 --set pipeline.stages=1
+run auto2 images.yaml --set replicas.stages=auto --set replicas.link_mbit=100 --set epochs=1 --carriers 2
+check 'which auto chooses for all machines alike' same auto auto2
+check 'and the recorded experiment has' contains auto/experiment.yaml '^    stem:'
+check 'in place of auto' bash -c '! grep -q "^    auto:\|link_mbit" auto/experiment.yaml'
 # adds_up RUN: the lines of traffic.jsonl have in all what the summary says that replicas exchanged
 adds_up() {
   python3 - "$1" <<'PYTHON'
@@ -83,12 +94,13 @@ for way in ("contributions", "average"):
         assert told == said > 0, (way, field, told, said)
 PYTHON
 }
-for one in images images2 images3; do check "each step of $one says what replicas exchanged" adds_up $one; done
+for one in images images2 images3 selected selected4; do check "each step of $one says what replicas exchanged" adds_up $one; done
 check 'a summary says how many carried' contains images2/summary.json '"carriers": 2'
 
 # --- A run goes on with other carriers, with what its codecs remember.
-for way in images text sparse local; do
+for way in images text sparse local selected; do
   set -- "$way.yaml"
+  [[ $way == selected ]] && set -- images.yaml "${selected[@]}"
   [[ $way == sparse ]] && set -- images.yaml "${sparse[@]}"
   [[ $way == local ]] && set -- images.yaml "${local[@]}"
   run $way-half "$@" --set pipeline.stages=2 --carriers 4 --set epochs=1 --quiet

@@ -111,7 +111,10 @@ TEST(PlannedBytesOfTiedWeightsTest, AreThoseThatARunSends) {
 
 // What is counted are the messages of a machine for each replica.
 TEST(PlannedBytesOfReplicasTest, AreThoseThatARunSends) {
-  for (const char* exchange : {"exchange: reduce, average: {codec: fp16}", "exchange: gather"}) {
+  for (const char* exchange :
+       {"exchange: reduce, average: {codec: fp16}", "exchange: gather",
+        "average: {codec: fp16}, stages: {layer1: {contributions: {codec: none}}, head: "
+        "{contributions: {bits: 8}, average: {codec: none}}}"}) {
     SCOPED_TRACE(exchange);
     ExpectPlannedBytes(kExperiment,
                        {"pipeline.microbatches=2",

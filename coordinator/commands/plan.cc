@@ -19,6 +19,7 @@
 #include "coordinator/plan/choices.h"
 #include "coordinator/plan/layouts.h"
 #include "coordinator/plan/report.h"
+#include "coordinator/plan/selected_stages.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/session/session.h"
@@ -48,7 +49,8 @@ struct PlanFlags {
 
 constexpr char kPlanExamples[] =
     R"(Without --link_mbit: step times of the experiment at some usual link rates. With it also a
-table of codecs, microbatches and schedules on that link, fastest first. With --machines instead of
+table of codecs, microbatches and schedules on that link, fastest first, and with replicas the
+segments whose exchange need not be compressed there. With --machines instead of
 these a table of layouts: how many replicas of how many stages, with which codecs. Compute and codecs
 are measured here in some seconds, or are those of a run (--from); docs/plan.md has the rest.
 
@@ -186,18 +188,26 @@ int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   const auto layouts =
       RankedLayouts(question->layouts.all, question->layout, question->assumptions, *speeds);
   if (!layouts.ok()) return Complain(layouts.status(), kExitUsage);
+  std::optional<SelectedStages> selected;
+  if (flags.link_mbit && !flags.machines) {
+    const auto chosen = SelectStages(question->experiment, question->assumptions, *speeds);
+    if (!chosen.ok()) return Complain(chosen.status(), kExitUsage);
+    selected = *chosen;
+  }
   const std::vector<std::string>& left_out =
       flags.machines ? question->layouts.left_out : question->candidates.left_out;
   std::string text;
   if (flags.format == "json") {
-    text =
-        JsonText(ToJson(ReportOf(question->experiment.name(), *plan, *choices, *layouts, left_out)),
-                 2) +
-        "\n";
+    const PlanReport report =
+        ReportOf(question->experiment.name(), *plan, *choices, *layouts, left_out, selected);
+    text = JsonText(ToJson(report), 2) + "\n";
   } else if (flags.machines) {
     text = FormatLayouts(*layouts, question->layout, left_out, *plan);
   } else {
     text = FormatPlan(*plan);
+    if (selected) {
+      text += FormatSelected(*selected, plan->exchange.way == ReplicaExchange::kGather);
+    }
     if (!choices->empty()) text += FormatChoices(*choices, left_out);
   }
   if (const ExitCode printed = PrintResult(text); printed != kExitDone) return printed;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/digest.h"
 #include "base/median.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -22,8 +23,8 @@
 #include "compress/feedback/feedback.h"
 #include "compress/level.h"
 #include "compress/support.h"
+#include "config/owned_pieces.h"
 #include "config/specs.h"
-#include "coordinator/plan/exchange_costs.h"
 #include "models/tied_weight.h"
 #include "tensor/cpu/device.h"
 
@@ -74,7 +75,11 @@ absl::Status AddExchanged(const Experiment& experiment, const Partition& partiti
       sent.message = shape;
     }
   }
-  for (const DirectionSpec* const does : {&replicas.contributions, &replicas.average}) {
+  std::vector<const DirectionSpec*> directions = {&replicas.contributions, &replicas.average};
+  for (const auto& [segment, own] : replicas.segments) {
+    directions.insert(directions.end(), {&own.contributions, &own.average});
+  }
+  for (const DirectionSpec* const does : directions) {
     sent.codec = Target(does->codec, does->level);
     sent.feedback = does->feedback;
     if (sent.message.rank() > 0 && !sent.codec.is_exact()) all->push_back(sent);
@@ -261,6 +266,20 @@ absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, Codin
     codings->emplace(coding, speed);
   }
   return absl::OkStatus();
+}
+
+double MeasureDigest() {
+  const std::vector<float> values = Normals(kMostElements);
+  const size_t bytes = values.size() * sizeof(float);
+  Digest digest;
+  std::vector<double> seconds;
+  for (int round = 0; round < kLeastRounds; ++round) {
+    const SteadyTime begin = SteadyTime::Now();
+    digest.Add(values.data(), bytes);
+    seconds.push_back(SecondsSince(begin));
+  }
+  // Uses the value, so that a compiler cannot leave it out.
+  return digest.value() == 0 ? 0 : UpperMedian(seconds) / static_cast<double>(bytes);
 }
 
 }  // namespace thinwire

@@ -24,4 +24,7 @@ absl::StatusOr<std::vector<Coding>> CodingsOf(const Experiment& experiment);
 // takes some hundredths of a second. Errors of the codec name the cut and the direction.
 absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, CodingSpeed>* codings);
 
+// Measures the seconds that a byte takes in a digest, on one thread.
+double MeasureDigest();
+
 }  // namespace thinwire

@@ -1,35 +1,18 @@
 #include "coordinator/plan/exchange_costs.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
+#include "config/owned_pieces.h"
 #include "config/piece_codec.h"
 #include "config/replicas_spec.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
 namespace {
-
-// Returns the parameters that have a gradient of their own. A copy of a weight of the same segment
-// has its memory.
-std::vector<ParameterSpec> TrainedOf(const Partition& partition, int segment) {
-  std::vector<ParameterSpec> trained;
-  const BlockRange blocks = SegmentBlocks(partition.model, partition.cuts, segment);
-  for (int block = blocks.first; block < blocks.last; ++block) {
-    for (const ParameterSpec& parameter : Parameters(partition.model.blocks[block])) {
-      const bool follows =
-          !parameter.tied_to.empty() &&
-          std::any_of(trained.begin(), trained.end(),
-                      [&](const ParameterSpec& other) { return other.name == parameter.tied_to; });
-      if (parameter.trainable && !follows) trained.push_back(parameter);
-    }
-  }
-  return trained;
-}
 
 // Costs of the pieces of an experiment.
 class PieceCosts {
@@ -95,79 +78,65 @@ int Crossing(const Exchange& exchange, const PieceCost& piece, int replica) {
   return exchange.carrier_of[replica] != exchange.carrier_of[piece.owner];
 }
 
-// Returns the running statistics of a segment as a piece, which goes to all as it is.
-std::optional<OwnedPiece> StatisticsOf(const Partition& partition, int segment) {
-  int64_t elements = 0;
-  const BlockRange blocks = SegmentBlocks(partition.model, partition.cuts, segment);
-  for (int block = blocks.first; block < blocks.last; ++block) {
-    for (const ParameterSpec& parameter : Parameters(partition.model.blocks[block])) {
-      if (!parameter.trainable) elements += parameter.shape.elements();
-    }
-  }
-  if (elements == 0) return std::nullopt;
-  OwnedPiece statistics;
-  statistics.piece.shape = {1, elements};
-  statistics.number = PieceNumber(segment, kStatisticsPlace);
-  statistics.to_all = true;
-  return statistics;
+// Returns the digests of an exchange, as a mean over exchanges: none where nobody compares them.
+double DigestsOf(const ReplicasSpec& replicas, int carriers) {
+  if (carriers == 1 || replicas.digest_every == 0) return 0;
+  return replicas.trains_locally() ? 1 : 1.0 / static_cast<double>(replicas.digest_every);
 }
 
 }  // namespace
-
-std::vector<OwnedPiece> PiecesOfStage(const Partition& partition, int stage, int replicas) {
-  std::vector<OwnedPiece> all;
-  for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {
-    if (partition.placement.StageOf(segment) != stage) continue;
-    std::vector<Piece> pieces = PiecesOf(TrainedOf(partition, segment));
-    const std::vector<int> owners = OwnersOf(pieces, segment, replicas);
-    for (size_t place = 0; place < pieces.size(); ++place) {
-      all.push_back({std::move(pieces[place]), PieceNumber(segment, place), owners[place]});
-    }
-  }
-  for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {
-    if (partition.placement.StageOf(segment) != stage) continue;
-    std::optional<OwnedPiece> statistics = StatisticsOf(partition, segment);
-    if (statistics) all.push_back(*std::move(statistics));
-  }
-  return all;
-}
 
 absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int carriers,
                                               const Speeds& speeds, bool exactly) {
   ASSIGN_OR_RETURN(ReplicasSpec replicas, ReplicasFrom(experiment));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const uint64_t last_step, TrainingSteps(experiment));
-  if (exactly) replicas.contributions = replicas.average = DirectionSpec();
-  const std::optional<TiedWeight> tied = FindTiedWeight(partition.model);
-  const PieceCosts costs(experiment, replicas.digest_every, last_step, tied ? tied->name : "",
-                         speeds);
+  if (exactly) {
+    replicas.contributions = replicas.average = DirectionSpec();
+    replicas.segments.clear();
+  }
+  const std::optional<TiedWeight> weight = FindTiedWeight(partition.model);
+  const std::string tied = weight ? weight->name : "";
+  const PieceCosts costs(experiment, replicas.digest_every, last_step, tied, speeds);
   ExchangeCosts all;
   Exchange& exchange = all.exchange;
   for (int replica = 1; replica < replicas.count; ++replica) {
     exchange.carrier_of.push_back(CarrierOf(replica, carriers, replicas.count));
   }
   if (replicas.count == 1) return all;
+  const int carried = (replicas.count + carriers - 1) / carriers;
+  const double digest_seconds_per_byte =
+      DigestsOf(replicas, carriers) * speeds.digest_seconds_per_byte;
   for (int stage = 0; stage < partition.placement.stages; ++stage) {
     std::vector<PieceCost>& of_stage = exchange.pieces.emplace_back();
+    double bytes = 0;
     for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas.count)) {
+      const int segment = SegmentOfEntries(owned.piece, owned.number, tied);
+      const DirectionSpec& contributions = replicas.ContributionsOf(segment);
+      bytes += sizeof(float) * static_cast<double>(owned.piece.shape.elements());
       PieceCost piece;
       piece.owner = owned.owner;
       piece.gathers = owned.to_all || replicas.exchange == ReplicaExchange::kGather;
-      piece.decodes_own = replicas.contributions.feedback.kind == FeedbackKind::kNone;
+      piece.decodes_own = contributions.feedback.kind == FeedbackKind::kNone;
       for (int replica = 0; replica < replicas.count; ++replica) {
         ASSIGN_OR_RETURN(const MessageCost contribution,
-                         costs.Of(owned, PHASE_CONTRIBUTION, replica, replicas.contributions));
+                         costs.Of(owned, PHASE_CONTRIBUTION, replica, contributions));
         Add(contribution, Crossing(exchange, piece, replica), /*encoded=*/1,
             /*decoded=*/piece.gathers ? carriers : 1, &all.contributions);
         piece.contributions.push_back(TransferOf(contribution));
       }
       if (!piece.gathers) {
-        ASSIGN_OR_RETURN(const MessageCost sum,
-                         costs.Of(owned, PHASE_AVERAGE, /*replica=*/0, replicas.average));
+        ASSIGN_OR_RETURN(const MessageCost sum, costs.Of(owned, PHASE_AVERAGE, /*replica=*/0,
+                                                         replicas.AverageOf(segment)));
         Add(sum, carriers - 1, /*encoded=*/1, carriers, &all.sums);
         piece.sum = TransferOf(sum);
       }
       of_stage.push_back(piece);
+    }
+    // A machine computes it once, before the first piece of the first replica that it carries.
+    if (of_stage.empty()) continue;
+    for (TransferCost& contribution : of_stage.front().contributions) {
+      contribution.encode_seconds += bytes * digest_seconds_per_byte / carried;
     }
   }
   return all;

@@ -5,27 +5,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "config/specs.h"
 #include "coordinator/plan/message_costs.h"
 #include "coordinator/plan/speeds.h"
-#include "models/pieces.h"
 #include "proto/experiment.pb.h"
 #include "schedule/simulator.h"
 
 namespace thinwire {
-
-// A piece with its number in the model (PieceNumber) and the replica that adds it up, or running
-// statistics, which each sends to all.
-struct OwnedPiece {
-  Piece piece;
-  uint32_t number = 0;
-  int owner = 0;
-  bool to_all = false;
-};
-
-// Returns what the replicas of a stage exchange, in the order in which they send it: pieces of its
-// parameters' gradients, then running statistics.
-std::vector<OwnedPiece> PiecesOfStage(const Partition& partition, int stage, int replicas);
 
 // Messages of one kind that cross between machines, and their cost.
 struct ExchangedMessages {

@@ -6,6 +6,7 @@
 
 #include "compress/codecs/plugin.h"
 #include "config/experiment.h"
+#include "config/owned_pieces.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {
@@ -133,6 +134,25 @@ TEST(ExchangeCostsTest, TheSpeedOfTheCodingCounts) {
   EXPECT_GT(first.contributions[0].encode_seconds, 0);
   EXPECT_EQ(first.sum.encode_seconds, 0);
   EXPECT_LT(costs.contributions.cost.likely_wire_bytes, costs.contributions.cost.wire_bytes / 5);
+}
+
+TEST(ExchangeCostsTest, DigestsTakeTheirShareOfAnExchange) {
+  Speeds speeds;
+  speeds.digest_seconds_per_byte = 1e-6;
+  const auto seconds = [&](const std::string& replicas, int carriers) {
+    double all = 0;
+    const ExchangeCosts costs = CostsOf({"replicas={" + replicas + "}"}, carriers, speeds);
+    for (const auto& of_stage : costs.exchange.pieces) {
+      for (const PieceCost& piece : of_stage) all += piece.contributions[0].encode_seconds;
+    }
+    return all;
+  };
+  const double once = 4e-6 * static_cast<double>(ElementsOf({}));
+  EXPECT_DOUBLE_EQ(seconds("digest_every: 10", 4), once / 10);
+  EXPECT_DOUBLE_EQ(seconds("digest_every: 10", 2), once / 10 / 2);  // of each of two replicas
+  EXPECT_DOUBLE_EQ(seconds("digest_every: 10, sync: local, every: 5", 4), once);
+  EXPECT_EQ(seconds("digest_every: 10", 1), 0);
+  EXPECT_EQ(seconds("digest_every: 0", 4), 0);
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ absl::Status SetTried(const Tried& tried, Experiment* experiment) {
   ReplicasConfig* const replicas = experiment->mutable_replicas();
   ASSIGN_OR_RETURN(*replicas->mutable_contributions(), ConfigOf(tried.codecs->gradients));
   replicas->clear_average();
+  replicas->clear_stages();
   if (replicas->exchange() == Name(ReplicaExchange::kGather)) return absl::OkStatus();
   *replicas->mutable_average() = replicas->contributions();
   return absl::OkStatus();
@@ -81,6 +82,7 @@ bool HasBottleneck(const CompressionConfig& compression) {
 // if there are several stages.
 void ForgetCuts(uint32_t stages, Experiment* experiment) {
   experiment->mutable_pipeline()->clear_cuts();
+  if (experiment->has_replicas()) experiment->mutable_replicas()->clear_stages();
   auto& boundaries = *experiment->mutable_compression()->mutable_boundaries();
   std::optional<BoundaryConfig> tied;
   const auto found = boundaries.find(std::string(kTiedCut));

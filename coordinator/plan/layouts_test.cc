@@ -137,6 +137,22 @@ TEST(LayoutsTest, ReplicasArePlannedAsTheyStandInAFile) {
   EXPECT_EQ(row.machine_wire_bytes(), static_cast<uint64_t>(MachineWireBytes(plan)));
 }
 
+// Segments are others where cuts are, and the codecs that are tried are for all of them.
+TEST(LayoutsTest, EntriesOfSegmentsAreLeftAwayWithTheirCuts) {
+  const std::string general = "replicas={count: 2, contributions: {codec: uniform, bits: 8}}";
+  const Experiment plain = With({general});
+  const std::string first = plain.pipeline().cuts(0);
+  const Experiment own = With(
+      {general, absl::StrCat("replicas.stages={", first, ": {contributions: {codec: fp16}}}")});
+  const auto of_plain = LayoutsFor(plain, Eight()), of_own = LayoutsFor(own, Eight());
+  ASSERT_TRUE(of_plain.ok() && of_own.ok());
+  EXPECT_EQ(of_own->left_out, of_plain->left_out);
+  EXPECT_EQ(of_own->all.size(), of_plain->all.size());
+  for (const Layout& layout : of_own->all) {
+    EXPECT_EQ(layout.experiment.replicas().stages_size(), 0) << layout.codec;
+  }
+}
+
 TEST(LayoutsTest, RareExchangesSendLessAndTakeMemory) {
   const std::vector<LayoutEstimate> rows = Ranked(With(), Eight());
   for (const uint32_t replicas : {2, 4, 8}) {

@@ -83,6 +83,7 @@ class Planner {
       plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
     }
     for (int stage = 0; stage < num_stages(); ++stage) RETURN_IF_ERROR(AddStage(stage));
+    AddOuter();
     RETURN_IF_ERROR(AddBoundaries());
     AddSent();
     const StepTimes times({plan_, partition_, schedule_, slices_, *messages_, exchange_,
@@ -125,8 +126,19 @@ class Planner {
     exact_exchange_ = exact.exchange;
     planned.contributions = DirectionOfExchange(replicas_.contributions, costs.contributions.cost);
     planned.average = DirectionOfExchange(replicas_.average, costs.sums.cost);
+    const std::vector<std::string> names = SegmentNames(partition_.model, partition_.cuts);
+    for (const auto& [segment, does] : replicas_.segments) planned.own[names[segment]] = does;
     for (uint64_t& bytes : plan_.state.stage_memory_bytes) bytes *= plan_.exchange.carried();
     return absl::OkStatus();
+  }
+
+  // Takes the outer optimizer to be as fast as the optimizer.
+  void AddOuter() {
+    if (!replicas_.trains_locally()) return;
+    double& seconds = plan_.exchange.outer_seconds;
+    for (const PlannedStage& stage : plan_.stages) {
+      seconds = std::max(seconds, stage.update_seconds);
+    }
   }
 
   static PlannedDirection DirectionOfExchange(const DirectionSpec& does, const MessageCost& cost) {
@@ -142,13 +154,13 @@ class Planner {
     return direction;
   }
 
-  // Returns what a machine keeps of an exchange: the sum of gradients and, with feedback, for each
-  // replica that it carries its rows and the two tensors of its encoders.
-  int64_t ExchangeMemoryBytes(int64_t parameters) const {
+  // Returns what a machine keeps of an exchange: the sum of gradients and, of parameters whose
+  // contributions have feedback, for each replica that it carries its rows and the two tensors of
+  // its encoders.
+  int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered) const {
     if (replicas_.count == 1 && !replicas_.trains_locally()) return 0;
-    const bool remembers = replicas_.contributions.feedback.kind != FeedbackKind::kNone;
-    const int copies = 1 + (remembers ? 3 * plan_.exchange.carried() : 0) + LocalCopies();
-    return static_cast<int64_t>(sizeof(float)) * parameters * copies;
+    return static_cast<int64_t>(sizeof(float)) *
+           (parameters * (1 + LocalCopies()) + remembered * 3 * plan_.exchange.carried());
   }
 
   // Returns how many copies of its parameters a machine keeps for local steps: the shared values,
@@ -183,17 +195,21 @@ class Planner {
 
   absl::Status AddStage(int stage) {
     PlannedStage planned;
+    int64_t remembered = 0;  // parameters whose contributions have feedback
     ASSIGN_OR_RETURN(planned.device, DeviceOf(experiment_, stage));
     for (int chunk = 0; chunk < partition_.placement.chunks_per_stage(); ++chunk) {
       const SegmentRange& segments = partition_.placement.At(stage, chunk);
       for (int segment = segments.first; segment < segments.end; ++segment) {
         planned.parameters += segments_[segment].parameters;
+        const bool remembers =
+            replicas_.ContributionsOf(segment).feedback.kind != FeedbackKind::kNone;
+        if (remembers) remembered += segments_[segment].parameters;
         planned.forward_flops += segments_[segment].forward_flops;
         planned.recomputed_flops += segments_[segment].recomputed_flops;
       }
       AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
-    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(planned.parameters);
+    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(planned.parameters, remembered);
     plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -98,8 +99,10 @@ struct PlannedExchange {
   // Parts of an exchange that take turns, and steps that go on while one of them travels.
   int fragments = 1;
   int64_t overlap = 0;
-  // In one exchange, all machines together.
+  double outer_seconds = 0;  // of the outer optimizer, at the stage where it takes longest
+  // In one exchange, all machines together; with the general codecs.
   PlannedDirection contributions, average;
+  std::map<std::string, ExchangedSpec> own;  // of segments that have others, by name
 
   // Returns the most replicas that one machine carries.
   int carried() const { return (replicas + carriers - 1) / carriers; }

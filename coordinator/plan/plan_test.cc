@@ -552,6 +552,26 @@ TEST(ReplicasPlanTest, LocalStepsShareTheirExchanges) {
   EXPECT_THAT(FormatPlan(local), HasSubstr("every 10 steps"));
 }
 
+TEST(ReplicasPlanTest, TheOuterOptimizerTakesAsLongAsAnUpdate) {
+  const auto exposed = [](const std::string& sync, double update_seconds) {
+    const Experiment experiment = *ParseExperiment(kReplicated, "test", {"replicas=" + sync});
+    PlanAssumptions assumptions;
+    assumptions.bits_per_second = {10e6};
+    Speeds speeds = SomeSpeeds(experiment);
+    for (BlockSeconds& block : speeds.blocks) block.update = update_seconds;
+    const Plan plan = *MakePlan(experiment, assumptions, speeds);
+    double most = 0;
+    for (const PlannedStage& stage : plan.stages) most = std::max(most, stage.update_seconds);
+    return std::make_pair(plan.steps[0].exposed_seconds(), most);
+  };
+  const auto [none, no_update] = exposed("{sync: local, every: 10}", 0);
+  const auto [with, update] = exposed("{sync: local, every: 10}", 0.25);
+  EXPECT_EQ(no_update, 0);
+  EXPECT_GE(update, 0.25);
+  EXPECT_NEAR(with, none + update, 1e-9);
+  EXPECT_NEAR(exposed("{sync: step}", 0.25).first, exposed("{sync: step}", 0).first, 1e-9);
+}
+
 // Steps that go on hide a fragment of the exchange, in part or as a whole.
 TEST(ReplicasPlanTest, OverlapHidesAnExchange) {
   const auto exposed = [](int fragments, int overlap) {

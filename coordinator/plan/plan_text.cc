@@ -41,6 +41,14 @@ std::string WithFeedback(const PlannedDirection& direction) {
                       has_feedback ? ", feedback " + direction.feedback.ToString() : "");
 }
 
+std::string DirectionText(const DirectionSpec& does) {
+  PlannedDirection direction;
+  direction.codec = Target(does.codec, does.level);
+  direction.level = does.level;
+  direction.feedback = does.feedback;
+  return WithFeedback(direction);
+}
+
 std::string StageTable(const Plan& plan) {
   std::string text = absl::StrFormat("\n%-6s %-24s %12s %14s %10s  %s\n", "stage", "blocks",
                                      "parameters", "MFLOP/sample", "memory MB", "device");
@@ -119,11 +127,19 @@ std::string ExchangeTable(const Plan& plan) {
   std::string text = absl::StrFormat("\n%-14s %10s %10s %8s %10s %10s\n", "exchange", "raw MB",
                                      "wire MB", "ratio", "encode ms", "decode ms");
   absl::StrAppend(&text, ExchangeRow("contributions", exchange.contributions));
-  std::vector<Described> codecs = {{"", "contributions", WithFeedback(exchange.contributions)}};
-  if (exchange.way == ReplicaExchange::kReduce) {
-    absl::StrAppend(&text, ExchangeRow("average", exchange.average));
-    codecs.push_back({"", "average", WithFeedback(exchange.average)});
+  const bool reduces = exchange.way == ReplicaExchange::kReduce;
+  if (reduces) absl::StrAppend(&text, ExchangeRow("average", exchange.average));
+  std::vector<Described> codecs;
+  const auto describe = [&](const std::string& segment, const std::string& contributions,
+                            const std::string& average) {
+    codecs.push_back({segment, "contributions", contributions});
+    if (reduces) codecs.push_back({segment, "average", average});
+  };
+  for (const auto& [segment, own] : exchange.own) {
+    describe(segment, DirectionText(own.contributions), DirectionText(own.average));
   }
+  describe(exchange.own.empty() ? "" : "others", WithFeedback(exchange.contributions),
+           WithFeedback(exchange.average));
   absl::StrAppend(
       &text, DescriptionLines(codecs),
       Wrapped(

@@ -59,7 +59,8 @@ void FillExchange(const Plan& plan, ExchangeNeed* need) {
 PlanReport ReportOf(const std::string& name, const Plan& plan,
                     const std::vector<ChoiceEstimate>& choices,
                     const std::vector<LayoutEstimate>& layouts,
-                    const std::vector<std::string>& left_out) {
+                    const std::vector<std::string>& left_out,
+                    const std::optional<SelectedStages>& selected) {
   PlanReport report;
   report.set_name(name);
   report.set_model(plan.model);
@@ -88,6 +89,7 @@ PlanReport ReportOf(const std::string& name, const Plan& plan,
   *report.mutable_steps() = {plan.steps.begin(), plan.steps.end()};
   *report.mutable_choices() = {choices.begin(), choices.end()};
   *report.mutable_layouts() = {layouts.begin(), layouts.end()};
+  if (selected) *report.mutable_selected_stages() = *selected;
   for (const std::string& warning : plan.warnings) report.add_notes(warning);
   for (const std::string& line : left_out) report.add_notes(line);
   return report;

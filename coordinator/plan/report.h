@@ -1,6 +1,7 @@
 // Conversion of a plan to the message that `thinwire plan --format json` prints.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace thinwire {
 PlanReport ReportOf(const std::string& name, const Plan& plan,
                     const std::vector<ChoiceEstimate>& choices,
                     const std::vector<LayoutEstimate>& layouts,
-                    const std::vector<std::string>& left_out);
+                    const std::vector<std::string>& left_out,
+                    const std::optional<SelectedStages>& selected = std::nullopt);
 
 }  // namespace thinwire

@@ -12,6 +12,7 @@
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/files/summary.h"
+#include "coordinator/plan/exchange_speeds.h"
 #include "models/cost.h"
 #include "models/model.h"
 
@@ -118,6 +119,7 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   for (const BoundaryRecord& boundary : summary.boundaries()) {
     for (const bool gradient : {false, true}) AddCoding(boundary, gradient, &speeds);
   }
+  RETURN_IF_ERROR(AddExchangeSpeeds(summary, ran, &speeds.codings));
   speeds.compute_source = absl::StrFormat(
       "as %s took it, %d segments in microbatches of %d samples", name, count,
       (ran.data().batch_size() + BatchMicrobatchesOf(ran) - 1) / BatchMicrobatchesOf(ran));

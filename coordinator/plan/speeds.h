@@ -51,6 +51,7 @@ struct Speeds {
   std::string machine;  // machine of the run that measured them; empty: not from a run
   std::map<Coding, CodingSpeed> codings;     // all but those with codec none, which takes no time
   CodingSpeed others;                        // speed of codings that are not in `codings`
+  double digest_seconds_per_byte = 0;        // of parameters; 0 unless it was measured
   TransportCost transport;                   // 0 unless it was measured
   double layer_seconds = 0;                  // argument of AddPasses; 0 unless it was measured
   std::string compute_source, codec_source;  // where each comes from: "40 GFLOP/s, measured by …"

@@ -97,9 +97,9 @@ absl::StatusOr<StepTimes::SharedStep> StepTimes::SharedStepAt(double bits_per_se
   ASSIGN_OR_RETURN(const Makespan without, StepAt(bits_per_second, coded_of, passes_.exchange));
   step.exchange_seconds = ExchangeSeconds(with);
   const PlannedExchange& planned = step_.plan.exchange;
-  const double of_fragment = std::max(0.0, with.seconds - without.seconds) / planned.fragments;
-  const double hidden = static_cast<double>(planned.overlap) * without.seconds;
-  step.exposed_seconds = planned.fragments * std::max(0.0, of_fragment - hidden);
+  step.exposed_seconds =
+      ExposedSeconds(with.seconds, without.seconds, planned.fragments, planned.overlap) +
+      planned.outer_seconds;
   step.seconds = without.seconds + planned.per_step * step.exposed_seconds;
   step.bubble_ratio = 1 - (1 - without.bubble_ratio) * without.seconds / step.seconds;
   return step;

@@ -60,6 +60,15 @@ struct Remembering {
   DirectionConfig direction;
 };
 
+// Returns the entry for the contributions of a segment.
+const DirectionConfig& ContributionsOf(const Experiment& experiment, int segment) {
+  for (const auto& [name, own] : experiment.replicas().stages()) {
+    const bool is_own = own.has_contributions() && SegmentOfEntry(experiment, name) == segment;
+    if (is_own) return own.contributions();
+  }
+  return experiment.replicas().contributions();
+}
+
 std::vector<Remembering> RememberingOf(const Experiment& now) {
   std::vector<Remembering> all;
   for (const std::string& cut : CutNames(now)) {
@@ -67,7 +76,14 @@ std::vector<Remembering> RememberingOf(const Experiment& now) {
       all.push_back({cut, gradient, DirectionOf(now, cut, gradient)});
     }
   }
-  if (ReplicasOf(now) > 1) all.push_back({kReplicas, true, now.replicas().contributions()});
+  if (ReplicasOf(now) == 1) return all;
+  DirectionConfig contributions = now.replicas().contributions();
+  for (const auto& [segment, own] : now.replicas().stages()) {
+    if (own.has_contributions() && HasMemory(own.contributions())) {
+      contributions = own.contributions();
+    }
+  }
+  all.push_back({kReplicas, true, std::move(contributions)});
   return all;
 }
 
@@ -77,9 +93,13 @@ std::string WhyDropped(const Experiment& then, const Experiment& now, const Chec
   const std::vector<std::string> cuts = CutNames(now);
   if (file.has_piece()) {
     if (CutNames(then) != cuts) return "the cuts are others, and with them the pieces";
-    return SameBytes(then.replicas().contributions(), now.replicas().contributions())
-               ? ""
-               : "its compression is another";
+    const int segment = SegmentOfPiece(file.piece());
+    // A tied weight's copy, in the last segment, has the entries of the first one.
+    const bool is_last = segment == static_cast<int>(cuts.size());
+    const auto is_same = [&](int of) {
+      return SameBytes(ContributionsOf(then, of), ContributionsOf(now, of));
+    };
+    return is_same(segment) && (!is_last || is_same(0)) ? "" : "its compression is another";
   }
   if (std::count(cuts.begin(), cuts.end(), file.cut()) == 0) return "the cut is no more";
   const DirectionConfig& direction = DirectionOf(now, file.cut(), IsGradient(file));

@@ -128,6 +128,39 @@ TEST(RestoreTest, WhatReplicasRememberGoesToTheSegmentsStage) {
   }
 }
 
+// A segment's own entry concerns its pieces. The last segment may have a tied weight's copy, which
+// has the entries of the first one.
+TEST(RestoreTest, WhatReplicasRememberOfASegmentGoesOnWithItsCompression) {
+  CheckpointManifest manifest;
+  for (const uint32_t segment : {0, 1, 2}) *manifest.add_files() = OfPiece(segment * 65536, 0);
+  const auto with = [](const std::string& stages) {
+    return With({"replicas={count: 2, contributions: {codec: topk, ratio: 0.1, feedback: ef}}",
+                 absl::StrCat("replicas.stages={", stages, "}"),
+                 "compression.activations={codec: none, feedback: none}"});
+  };
+  const Experiment then = with("stem: {contributions: {ratio: 0.1}}");
+  const auto kept = [&](const std::string& stages) {
+    const auto plan = PlanRestore(then, with(stages), manifest);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    std::vector<size_t> files;
+    for (const auto& end : plan->ends) files.push_back(end.size());
+    return files;
+  };
+  EXPECT_THAT(kept("stem: {contributions: {ratio: 0.1}}"), ElementsAre(1, 1, 1));
+  EXPECT_THAT(kept("layer2: {contributions: {codec: none}}"), ElementsAre(1, 0, 1));
+  EXPECT_THAT(kept("head: {contributions: {ratio: 0.2}}"), ElementsAre(1, 1, 0));
+  EXPECT_THAT(kept("stem: {contributions: {ratio: 0.2}}"), ElementsAre(0, 1, 0));
+  // What begins to remember says so.
+  const auto plan = PlanRestore(
+      With({"replicas={count: 2}"}),
+      With({"replicas={count: 2, stages: {head: {contributions: {codec: topk, ratio: 0.1, "
+            "feedback: ef}}}}"}),
+      BothCuts());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->resets, ElementsAre("replicas, contributions: what it remembers begins anew, "
+                                        "the checkpoint has nothing of it"));
+}
+
 CheckpointFile OfTensors(const std::string& tensors, int replica = -1) {
   CheckpointFile file;
   file.set_tensors(tensors);

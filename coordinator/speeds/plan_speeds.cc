@@ -50,6 +50,7 @@ absl::Status MeasureCodecs(const SpeedFlags& flags,
   for (const Experiment* const experiment : experiments) {
     RETURN_IF_ERROR(MeasureCodings(*experiment, &speeds->codings));
   }
+  if (ReplicasOf(*experiments.front()) > 1) speeds->digest_seconds_per_byte = MeasureDigest();
   if (flags.from.empty()) {
     speeds->codec_source = kMeasured;
   } else if (speeds->codings.size() > known) {

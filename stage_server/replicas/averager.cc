@@ -8,6 +8,7 @@
 #include "base/annotated.h"
 #include "base/digest.h"
 #include "base/status.h"
+#include "config/piece_codec.h"
 
 namespace thinwire {
 namespace {
@@ -90,23 +91,24 @@ absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
 absl::Status ReplicaAverager::AddCoders(Exchanged* exchanged) {
   const ReplicasSpec& replicas = options_.replicas;
   const Piece& piece = exchanged->memory.piece();
+  const int segment = SegmentOfEntries(piece, exchanged->number, options_.tied);
+  const DirectionSpec& contributions = replicas.ContributionsOf(segment);
+  const DirectionSpec& average = replicas.AverageOf(segment);
   exchanged->contributors.resize(static_cast<size_t>(replicas.count));
   exchanged->others.resize(exchanged->contributors.size());
   exchanged->kept.resize(exchanged->contributors.size());
   for (int replica = 0; replica < replicas.count; ++replica) {
     if (carried_.has(replica)) {
-      ASSIGN_OR_RETURN(exchanged->contributors[replica],
-                       coder_.NewEncoder(piece, replicas.contributions));
+      ASSIGN_OR_RETURN(exchanged->contributors[replica], coder_.NewEncoder(piece, contributions));
     } else if (AddsHere(*exchanged)) {
-      ASSIGN_OR_RETURN(exchanged->others[replica],
-                       coder_.NewDecoder(piece, replicas.contributions));
+      ASSIGN_OR_RETURN(exchanged->others[replica], coder_.NewDecoder(piece, contributions));
     }
   }
   if (gathers()) return absl::OkStatus();
   if (AddsHere(*exchanged)) {
-    ASSIGN_OR_RETURN(exchanged->average, coder_.NewEncoder(piece, replicas.average));
+    ASSIGN_OR_RETURN(exchanged->average, coder_.NewEncoder(piece, average));
   } else {
-    ASSIGN_OR_RETURN(exchanged->average_of_owner, coder_.NewDecoder(piece, replicas.average));
+    ASSIGN_OR_RETURN(exchanged->average_of_owner, coder_.NewDecoder(piece, average));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -146,7 +147,13 @@ INSTANTIATE_TEST_SUITE_P(
         "means, feedback: {kind: ef, decay: 0.95}}}",
         "replicas={contributions: {codec: low_rank, rank: 2, feedback: ef}}",
         "replicas={contributions: {codec: uniform, bits: 4, feedback: ef21}, average: {codec: "
-        "bf16}}"));
+        "bf16}}",
+        // Segments with entries of their own: stem, layer2 and head.
+        "replicas={contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform}, "
+        "stages: {layer2: {contributions: {rate: 1, feedback: none}}, head: {contributions: "
+        "{codec: none}, average: {codec: none}}}}",
+        "replicas={exchange: gather, stages: {head: {contributions: {codec: topk, ratio: 0.05, "
+        "feedback: ef21}}}}"));
 
 // The embedding is [65, 64], a piece of its own.
 constexpr char kTiedText[] = R"(
@@ -164,7 +171,10 @@ TEST(TiedReplicasTest, BothCopiesStayEqual) {
        {"{count: 3, contributions: {codec: uniform, bits: 4, rounding: stochastic}, average: "
         "{codec: "
         "uniform, bits: 4, rounding: stochastic}}",
-        "{count: 3, contributions: {codec: low_rank, rank: 2, feedback: ef}}"}) {
+        "{count: 3, contributions: {codec: low_rank, rank: 2, feedback: ef}}",
+        // The copy has the entries of its original's segment, h.0.
+        "{count: 3, contributions: {codec: uniform, bits: 4, feedback: ef}, stages: {head: "
+        "{contributions: {codec: none}, average: {codec: fp16}}}}"}) {
     SCOPED_TRACE(replicas);
     const std::string section = absl::StrCat("replicas=", replicas);
     Stages one(kTiedText, {section, "pipeline.stages=1"}), two(kTiedText, {section});
@@ -213,6 +223,25 @@ TEST(ReplicasTest, EachReplicaSendsWhatOthersOwnAndGetsTheSum) {
   EXPECT_EQ(all.contributions().elements, steps * 3 * 2 * (all.trained() + all.statistics()));
   EXPECT_EQ(all.average().messages, 0u);
   EXPECT_THAT(all.Values(), ElementsAreArray(three.Values()));  // both add exactly
+}
+
+TEST(ReplicasTest, ASegmentWithCodecNoneIsExchangedExactly) {
+  const std::string general = "replicas.contributions={codec: uniform, bits: 8}";
+  const std::string average = "replicas.average={codec: uniform, bits: 8}";
+  const std::string own =
+      "replicas.stages={head: {contributions: {codec: none}, average: {codec: none}}}";
+  Replicas all({general, average}), exact({}), some({general, average, own});
+  for (Replicas* replicas : {&all, &exact, &some}) replicas->Train();
+  const auto sent = [](Replicas* replicas, size_t stage) {
+    const ExchangeCounts& counts = replicas->stage(stage).averager()->counts();
+    return std::make_pair(counts.Of(PHASE_CONTRIBUTION).train.wire_bytes,
+                          counts.Of(PHASE_AVERAGE).train.wire_bytes);
+  };
+  ASSERT_EQ(some.size(), 3u);
+  EXPECT_EQ(sent(&some, 1), sent(&all, 1));
+  EXPECT_EQ(sent(&some, 2), sent(&exact, 2));
+  EXPECT_NE(sent(&all, 1), sent(&exact, 1));
+  EXPECT_NE(sent(&all, 2), sent(&exact, 2));
 }
 
 TEST(ReplicasTest, FeedbackMakesUpForWhatContributionsLose) {
