@@ -65,12 +65,11 @@ class BytesWriter {
       : device_(device),
         bytes_(bytes),
         coded_(bytes),
+        head_(HeadWithoutNeighbours(n)),
         rows_(device),
         sums_(device),
         counts_(device),
-        writer_(device) {
-    head_.num_bytes = head_.count = n;
-  }
+        writer_(device) {}
 
   Error UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
     cudaStream_t stream;

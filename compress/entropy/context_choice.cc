@@ -275,7 +275,7 @@ ContextChoice ChooseInParts(size_t num_codes, absl::Span<const uint32_t> distanc
   double of_width[std::size(kWidths)];
   for (size_t i = 0; i < std::size(kWidths); ++i) {
     Sample with = sample;
-    choices[i].layout = {std::clamp<size_t>(num_codes / kCodesOfPart, 1, kMostParts), kWidths[i]};
+    choices[i].layout = {NumPartsOfCodes(num_codes), kWidths[i]};
     of_width[i] = ChooseAmong(distances, kWidths[i], &with, &choices[i].neighbours);
   }
   const size_t best =

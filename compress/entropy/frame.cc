@@ -25,9 +25,8 @@ namespace {
 // memory.
 class BytesFrameWriter {
  public:
-  explicit BytesFrameWriter(absl::Span<const uint8_t> bytes) : bytes_(bytes), coded_(bytes) {
-    head_.num_bytes = head_.count = bytes.size();
-  }
+  explicit BytesFrameWriter(absl::Span<const uint8_t> bytes)
+      : bytes_(bytes), head_(HeadWithoutNeighbours(bytes.size())), coded_(bytes) {}
 
   // Codes the codes at `place` with these neighbours, in these rows.
   void UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
@@ -69,8 +68,7 @@ class BytesFrameWriter {
     uint8_t* length = to;
     to += head_.lengths_bytes();
     for (size_t part = 0; part < head_.layout.num_parts; ++part) {
-      const size_t first = sums_ == nullptr ? 0 : head_.PartBegin(part);
-      const size_t last = sums_ == nullptr ? coded_.size() : head_.PartBegin(part + 1);
+      const size_t first = head_.PartBegin(part), last = head_.PartBegin(part + 1);
       uint8_t* const end = begin + room;
       uint8_t* const states = RansEncode(coded_.data() + first, last - first,
                                          sums_ == nullptr ? nullptr : sums_ + first,
@@ -200,8 +198,7 @@ absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint
   uint8_t* const coded = head.has_neighbours() ? rows_memory.Get(head.coded_bytes()) : bytes;
   std::vector<RansPart> parts;
   for (const absl::Span<const uint8_t> part : view.parts) {
-    const size_t begin = head.has_neighbours() ? head.PartBegin(parts.size()) : 0;
-    const size_t end = head.has_neighbours() ? head.PartBegin(parts.size() + 1) : head.num_bytes;
+    const size_t begin = head.PartBegin(parts.size()), end = head.PartBegin(parts.size() + 1);
     parts.push_back({part.begin(), part.end(), coded + begin, end - begin});
   }
   const char* const wrong = RansDecode(model, parts.data(), parts.size());
