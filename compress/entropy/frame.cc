@@ -90,18 +90,6 @@ class BytesFrameWriter {
   const uint8_t* sums_ = nullptr;  // one per byte of coded_; null without neighbours
 };
 
-void Add(const Frequencies& more, Frequencies* counts) {
-  for (int s = 0; s < kSymbols; ++s) (*counts)[s] += more[s];
-}
-
-// Returns how often each code occurs, from the counts with neighbours.
-Frequencies CountsOfCodes(const SumCounts& of_sum, size_t count) {
-  Frequencies counts = {};
-  for (const Frequencies& of_one : of_sum) Add(of_one, &counts);
-  counts[0] -= static_cast<uint32_t>(NumRows(count) * kStates - count);  // padding
-  return counts;
-}
-
 // A string in all forms that its frame may have.
 class Forms {
  public:
@@ -114,7 +102,7 @@ class Forms {
       with_neighbours_.UseNeighbours(place, choice);
       const SumCounts of_sum = with_neighbours_.Counts();
       expected_.neighbours = with_neighbours_.Plan(of_sum);
-      counts = CountsOfCodes(of_sum, place.count);
+      counts = CodesOfSums(of_sum, place.count);
     }
     if (!codes.empty() && choice.may_pay_in_pairs && MayPayInPairs(codes)) {
       pairs_.emplace(bytes, place);
@@ -122,8 +110,8 @@ class Forms {
       if (!counts.has_value()) counts = pairs_->CountsOfCodes();
     }
     SumCounts of_all = {counts.has_value() ? *counts : CountsOf(codes)};
-    Add(CountsOf(bytes.subspan(0, place.begin)), &of_all[0]);
-    Add(CountsOf(bytes.subspan(place.begin + place.count)), &of_all[0]);
+    AddCounts(CountsOf(bytes.subspan(0, place.begin)), &of_all[0]);
+    AddCounts(CountsOf(bytes.subspan(place.begin + place.count)), &of_all[0]);
     expected_.plain = plain_.Plan(of_all);
   }
 

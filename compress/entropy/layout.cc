@@ -170,12 +170,18 @@ Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead
   return head->has_neighbours() ? ReadNeighbours(&reader, head) : Error{};
 }
 
+Frequencies CodesOfSums(const SumCounts& of_rows, size_t count) {
+  Frequencies counts = {};
+  for (const Frequencies& of_sum : of_rows) AddCounts(of_sum, &counts);
+  counts[0] -= static_cast<uint32_t>(NumRows(count) * kStates - count);  // padding
+  return counts;
+}
+
 double ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables) {
   if (head->has_neighbours()) head->boundaries = ChooseBoundaries(counts);
   std::array<Frequencies, kSums> of_context = {};
   for (int sum = 0; sum < kSums; ++sum) {
-    Frequencies& context = of_context[head->ContextOf(sum)];
-    for (int s = 0; s < kSymbols; ++s) context[s] += counts[sum][s];
+    AddCounts(counts[sum], &of_context[head->ContextOf(sum)]);
   }
   double bits = 0;
   size_t plain_bytes = head->head_bytes() + head->uncoded_bytes() + head->lengths_bytes();

@@ -66,6 +66,9 @@ uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to);
 // as a string of more than `most` bytes.
 Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead* head);
 
+// Returns how often each of `count` codes occurs, from the histogram of the bytes of their rows.
+Frequencies CodesOfSums(const SumCounts& of_rows, size_t count);
+
 // Frequency tables by which a string is coded.
 struct EntropyTables {
   std::array<Frequencies, kSums> of_context;
