@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -37,9 +38,14 @@ Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
   const size_t num_pieces = where.size(), num_distances = place.distances.size();
   const size_t sample_bytes = (1 + num_distances) * num_pieces * kSampledRows * kStates;
   // The sample, and behind it the number of large codes.
-  std::vector<uint8_t> seen(sample_bytes + sizeof(uint32_t));
+  const size_t seen_bytes = sample_bytes + sizeof(uint32_t);
+  Device* const host = device->host();
+  void* locked = nullptr;
+  RETURN_ERROR(host->Allocate(seen_bytes, &locked));
+  const auto free = [host](uint8_t* memory) { host->Free(memory); };
+  const std::unique_ptr<uint8_t, decltype(free)> seen(static_cast<uint8_t*>(locked), free);
   CudaScratch on_device(device), where_memory(device);
-  RETURN_ERROR(on_device.Reserve(seen.size()));
+  RETURN_ERROR(on_device.Reserve(seen_bytes));
   auto* const sample = on_device.as<uint8_t>();
   RETURN_ERROR(
       SubmitLargeLooks(stream, codes, n, reinterpret_cast<uint32_t*>(sample + sample_bytes)));
@@ -52,11 +58,11 @@ Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
                               static_cast<int64_t>(num_pieces), static_cast<int64_t>(num_distances),
                               sample));
   }
-  RETURN_ERROR(device->CopyToHost(seen.data(), sample, seen.size()));
+  RETURN_ERROR(device->CopyToHost(seen.get(), sample, seen_bytes));
   if (num_pieces > 0) {
-    *choice = ChooseNeighboursOf(place.count, place.distances, {seen.data(), sample_bytes});
+    *choice = ChooseNeighboursOf(place.count, place.distances, {seen.get(), sample_bytes});
   }
-  const auto large_looks = LoadAs<uint32_t>(seen.data() + sample_bytes);
+  const auto large_looks = LoadAs<uint32_t>(seen.get() + sample_bytes);
   choice->may_pay_in_pairs &= MayPayInPairs(place.count, large_looks);
   return Error{};
 }
