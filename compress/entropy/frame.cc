@@ -14,6 +14,7 @@
 #include "compress/entropy/layout.h"
 #include "compress/entropy/pairs_frame.h"
 #include "compress/entropy/pairs_layout.h"
+#include "compress/entropy/parts.h"
 #include "compress/entropy/rans.h"
 #include "compress/entropy/stretches.h"
 #include "compress/scratch.h"
@@ -59,26 +60,16 @@ class BytesFrameWriter {
     static thread_local Scratch<uint8_t> plain_memory, neighbours_memory;
     const size_t room = kMostEntropyHeadBytes + head_.uncoded_bytes() +
                         head_.num_contexts() * kMaxTableBytes + head_.lengths_bytes() +
-                        head_.layout.num_parts * RansBytes(0) + RansBytes(coded_.size());
+                        PartsBytes(coded_.size(), head_.layout.num_parts);
     uint8_t* const begin = (sums_ == nullptr ? plain_memory : neighbours_memory).Get(room);
     uint8_t* to = WriteEntropyHead(head_, begin);
     to = std::copy_n(bytes_.data(), head_.begin, to);
     to = std::copy(bytes_.begin() + head_.begin + head_.count, bytes_.end(), to);
     to = WriteTables(head_, tables_, to);
-    uint8_t* length = to;
-    to += head_.lengths_bytes();
-    for (size_t part = 0; part < head_.layout.num_parts; ++part) {
-      const size_t first = head_.PartBegin(part), last = head_.PartBegin(part + 1);
-      uint8_t* const end = begin + room;
-      uint8_t* const states = RansEncode(coded_.data() + first, last - first,
-                                         sums_ == nullptr ? nullptr : sums_ + first,
-                                         tables_.of_sum.data(), sums_ == nullptr ? 1 : kSums, end);
-      if (head_.is_in_parts) {
-        StoreAs(static_cast<uint32_t>(end - states), length);
-        length += sizeof(uint32_t);
-      }
-      to = std::copy(states, end, to);
-    }
+    uint8_t* const parts = to + head_.lengths_bytes();
+    const StringInParts string = {coded_, sums_, tables_.of_sum.data(),
+                                  sums_ == nullptr ? 1 : kSums, head_.layout.num_parts};
+    to = WriteParts(string, head_.is_in_parts ? to : nullptr, parts);
     return {begin, static_cast<size_t>(to - begin)};
   }
 

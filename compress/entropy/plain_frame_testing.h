@@ -25,14 +25,16 @@ inline std::vector<uint8_t> PlainFrameInParts(const std::vector<uint8_t>& bytes,
   std::vector<uint8_t> strings, room(RansBytes(bytes.size()));
   for (size_t part = 0; part < head.layout.num_parts; ++part) {
     const size_t begin = head.PartBegin(part);
-    uint8_t* const end = room.data() + room.size();
-    const uint8_t* const from = RansEncode(bytes.data() + begin, head.PartBegin(part + 1) - begin,
-                                           nullptr, tables.of_context.data(), 1, end);
+    const RansSource source = {bytes.data() + begin, head.PartBegin(part + 1) - begin, nullptr,
+                               room.data() + room.size()};
+    uint8_t* from = nullptr;
+    RansEncode(&source, 1, tables.of_context.data(), 1, &from);
+    const uint8_t* const end = source.end;
     const auto length = static_cast<uint32_t>(end - from);
     for (int bits = 0; head.is_in_parts && bits < 32; bits += 8) {
       frame.push_back(static_cast<uint8_t>(length >> bits));
     }
-    strings.insert(strings.end(), from, static_cast<const uint8_t*>(end));
+    strings.insert(strings.end(), static_cast<const uint8_t*>(from), end);
   }
   frame.insert(frame.end(), strings.begin(), strings.end());
   return frame;
