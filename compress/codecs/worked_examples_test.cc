@@ -21,7 +21,8 @@ struct Example {
   std::vector<uint8_t> bytes;
 };
 
-// Lines are a key and its numbers; a key may come several times, and "#" begins a remark.
+// Lines are a key and its numbers; a key may come several times, and "#" begins a remark. Without
+// values an example is of what no encoder here makes.
 void AddLine(const std::string& line, Example* example) {
   std::istringstream text(line.substr(0, line.find('#')));
   std::string key, word;
@@ -63,11 +64,13 @@ TEST(WorkedExamplesTest, AreWhatTheCodecsWriteAndRead) {
   for (const Example& example : examples) {
     const auto spec = ParseCodec(example.codec);
     ASSERT_TRUE(spec.ok()) << spec.status();
-    const Tensor x = TensorOf(example.shape, example.values);
     const SupportMap support = SupportOfValues(example.support);
-    const auto bytes = EncodeToBytes(*spec, x, /*random_key=*/1, &support);
-    ASSERT_TRUE(bytes.ok()) << example.codec << bytes.status();
-    EXPECT_EQ(*bytes, example.bytes) << example.codec;
+    if (!example.values.empty()) {
+      const Tensor x = TensorOf(example.shape, example.values);
+      const auto bytes = EncodeToBytes(*spec, x, /*random_key=*/1, &support);
+      ASSERT_TRUE(bytes.ok()) << example.codec << bytes.status();
+      EXPECT_EQ(*bytes, example.bytes) << example.codec;
+    }
     const auto decoded =
         DecodeFromBytes(*spec, example.bytes, example.shape, DType::kF32, &support);
     ASSERT_TRUE(decoded.ok()) << example.codec << decoded.status();

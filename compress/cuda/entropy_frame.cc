@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -26,37 +28,53 @@ Error Refused() {
   return MakeError(absl::StatusCode::kInvalidArgument, "entropy: a malformed frame");
 }
 
-// Finds, before all codes are read, the neighbours and whether codes may pay in pairs.
+// Finds, before all codes are read, the neighbours and whether codes may pay in pairs. Waits.
 Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
            ContextChoice* choice) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const auto n = static_cast<int64_t>(place.count);
-  CudaScratch large(device), where_memory(device), sample_memory(device);
-  RETURN_ERROR(large.Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(SubmitLargeLooks(stream, codes, n, large.as<uint32_t>()));
   std::vector<uint32_t> where = SampledPieces(place.count, place.distances);
   const size_t num_pieces = where.size(), num_distances = place.distances.size();
-  std::vector<uint8_t> sample;
+  const size_t sample_bytes = (1 + num_distances) * num_pieces * kSampledRows * kStates;
+  // The sample, and behind it the number of large codes.
+  const size_t seen_bytes = sample_bytes + sizeof(uint32_t);
+  Device* const host = device->host();
+  void* locked = nullptr;
+  RETURN_ERROR(host->Allocate(seen_bytes, &locked));
+  const auto free = [host](uint8_t* memory) { host->Free(memory); };
+  const std::unique_ptr<uint8_t, decltype(free)> seen(static_cast<uint8_t*>(locked), free);
+  CudaScratch on_device(device), where_memory(device);
+  RETURN_ERROR(on_device.Reserve(seen_bytes));
+  auto* const sample = on_device.as<uint8_t>();
+  RETURN_ERROR(
+      SubmitLargeLooks(stream, codes, n, reinterpret_cast<uint32_t*>(sample + sample_bytes)));
   if (num_pieces > 0) {
     where.insert(where.end(), place.distances.begin(), place.distances.end());
-    sample.resize((1 + num_distances) * num_pieces * kSampledRows * kStates);
     const size_t where_bytes = where.size() * sizeof(uint32_t);
     RETURN_ERROR(where_memory.Reserve(where_bytes));
-    RETURN_ERROR(sample_memory.Reserve(sample.size()));
     RETURN_ERROR(device->SubmitCopyFromHost(where_memory.as<void>(), where.data(), where_bytes));
     RETURN_ERROR(SubmitSample(stream, codes, n, where_memory.as<const uint32_t>(),
                               static_cast<int64_t>(num_pieces), static_cast<int64_t>(num_distances),
-                              sample_memory.as<uint8_t>()));
-    RETURN_ERROR(
-        device->SubmitCopyToHost(sample.data(), sample_memory.as<const void>(), sample.size()));
+                              sample));
   }
-  uint32_t large_looks = 0;
-  RETURN_ERROR(device->CopyToHost(&large_looks, large.as<const void>(), sizeof(large_looks)));
-  if (num_pieces > 0) *choice = ChooseNeighboursOf(place.count, place.distances, sample);
+  RETURN_ERROR(device->CopyToHost(seen.get(), sample, seen_bytes));
+  if (num_pieces > 0) {
+    *choice = ChooseNeighboursOf(place.count, place.distances, {seen.get(), sample_bytes});
+  }
+  const auto large_looks = LoadAs<uint32_t>(seen.get() + sample_bytes);
   choice->may_pay_in_pairs &= MayPayInPairs(place.count, large_looks);
   return Error{};
 }
+
+// Histograms from which the forms are planned; zeros for forms that are not considered. They lie so
+// in device memory.
+struct Counts {
+  Frequencies outside;       // of bytes that none of the others counts
+  Frequencies pairs, large;  // of codes in pairs, see CudaPairsWriter
+  SumCounts of_rows;         // of codes with neighbours
+};
+static_assert(sizeof(Counts) == (3 + kSums) * sizeof(Frequencies), "one behind the other");
 
 // Writer of a string as a frame that codes one byte at a time.
 class BytesWriter {
@@ -65,12 +83,10 @@ class BytesWriter {
       : device_(device),
         bytes_(bytes),
         coded_(bytes),
+        head_(HeadWithoutNeighbours(n)),
         rows_(device),
         sums_(device),
-        counts_(device),
-        writer_(device) {
-    head_.num_bytes = head_.count = n;
-  }
+        writer_(device) {}
 
   Error UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
     cudaStream_t stream;
@@ -90,13 +106,16 @@ class BytesWriter {
                                   sums_.as<uint8_t>());
   }
 
-  // Sets *expected_bytes to the expected size of the frame. Waits.
-  Error Plan(double* expected_bytes) {
-    SumCounts counts = {};
-    RETURN_ERROR(Count(&counts));
-    *expected_bytes = ChooseTables(counts, &head_, &tables_);
-    return Error{};
+  // Adds the histogram of the rows for each sum of neighbours to `of_rows`, in device memory.
+  Error SubmitCounts(uint32_t* of_rows) const {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    return SubmitByteCounts(stream, coded_, sums(), static_cast<int64_t>(head_.coded_bytes()),
+                            of_rows);
   }
+
+  // Chooses the tables from the histogram. Returns the expected size of the frame.
+  double Plan(const SumCounts& counts) { return ChooseTables(counts, &head_, &tables_); }
 
   // Appends the frame to *made, whose pieces in device memory belong to this writer. Call Plan
   // before.
@@ -129,24 +148,12 @@ class BytesWriter {
     return head_.has_neighbours() ? sums_.as<const uint8_t>() : nullptr;
   }
 
-  Error Count(SumCounts* counts) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    const size_t count_bytes =
-        head_.has_neighbours() ? sizeof(SumCounts) : sizeof(SumCounts::value_type);
-    RETURN_ERROR(counts_.Reserve(count_bytes));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(counts_.as<void>(), 0, count_bytes, stream));
-    RETURN_ERROR(SubmitByteCounts(stream, coded_, sums(), static_cast<int64_t>(head_.coded_bytes()),
-                                  counts_.as<uint32_t>()));
-    return device_->CopyToHost(counts->data(), counts_.as<const void>(), count_bytes);
-  }
-
   CudaDevice* const device_;
   const uint8_t* const bytes_;
   const uint8_t* coded_;
   EntropyHead head_;
   EntropyTables tables_;
-  CudaScratch rows_, sums_, counts_;
+  CudaScratch rows_, sums_;
   RansWriter writer_;
 };
 
@@ -154,19 +161,30 @@ class BytesWriter {
 class Forms {
  public:
   Forms(CudaDevice* device, const uint8_t* bytes, size_t n, const CodesPlace& place)
-      : n_(n),
+      : device_(device),
+        bytes_(bytes),
+        n_(n),
         plain_(device, bytes, n),
         with_neighbours_(device, bytes, n),
         pairs_(device, bytes, n, place) {}
 
-  // Plans each form. Waits, as Best does.
+  // Plans each form, from one look at all bytes. Waits, as Best does.
   Error Plan(const CodesPlace& place, const ContextChoice& choice) {
-    if (choice.neighbours.count > 0) {
-      RETURN_ERROR(with_neighbours_.UseNeighbours(place, choice));
-      RETURN_ERROR(with_neighbours_.Plan(&expected_.neighbours));
+    const bool has_neighbours = choice.neighbours.count > 0;
+    const bool has_pairs = place.count > 0 && choice.may_pay_in_pairs;
+    if (has_neighbours) RETURN_ERROR(with_neighbours_.UseNeighbours(place, choice));
+    Counts counts = {};
+    RETURN_ERROR(Count(place, has_neighbours, has_pairs, &counts));
+    SumCounts of_all = {counts.outside};
+    if (has_pairs) expected_.pairs = pairs_.Plan(counts.pairs, counts.large);
+    if (has_neighbours) {
+      expected_.neighbours = with_neighbours_.Plan(counts.of_rows);
+      AddCounts(CodesOfSums(counts.of_rows, place.count), &of_all[0]);
+    } else if (has_pairs) {
+      AddCounts(pairs_.CountsOfCodes(counts.pairs, counts.large), &of_all[0]);
     }
-    if (place.count > 0 && choice.may_pay_in_pairs) RETURN_ERROR(pairs_.Plan(&expected_.pairs));
-    return plain_.Plan(&expected_.plain);
+    expected_.plain = plain_.Plan(of_all);
+    return Error{};
   }
 
   // Makes the frame of the form that costs least; empty if that is not shorter than the string.
@@ -184,6 +202,32 @@ class Forms {
   }
 
  private:
+  // Waits.
+  Error Count(const CodesPlace& place, bool has_neighbours, bool has_pairs, Counts* counts) {
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    CudaScratch memory(device_);
+    const size_t count_bytes = has_neighbours ? sizeof(Counts) : offsetof(Counts, of_rows);
+    RETURN_ERROR(memory.Reserve(count_bytes));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(memory.as<void>(), 0, count_bytes, stream));
+    auto* const on_device = memory.as<Counts>();
+    const auto count_outside = [&](size_t begin, size_t end) {
+      if (begin == end) return Error{};
+      return SubmitByteCounts(stream, bytes_ + begin, /*sums=*/nullptr,
+                              static_cast<int64_t>(end - begin), on_device->outside.data());
+    };
+    if (has_neighbours) {
+      RETURN_ERROR(with_neighbours_.SubmitCounts(on_device->of_rows.data()->data()));
+    }
+    if (has_pairs) {
+      RETURN_ERROR(pairs_.SubmitCounts(on_device->pairs.data(), on_device->large.data()));
+    }
+    const bool has_codes = has_neighbours || has_pairs;
+    RETURN_ERROR(count_outside(0, has_codes ? place.begin : n_));
+    if (has_codes) RETURN_ERROR(count_outside(place.begin + place.count, n_));
+    return device_->CopyToHost(counts, on_device, count_bytes);
+  }
+
   Error Write(EntropyForm form, FrameBytes* made) {
     switch (form) {
       case EntropyForm::kPlain:
@@ -196,6 +240,8 @@ class Forms {
     return Error{};
   }
 
+  CudaDevice* const device_;
+  const uint8_t* const bytes_;
   const size_t n_;
   BytesWriter plain_, with_neighbours_;
   CudaPairsWriter pairs_;

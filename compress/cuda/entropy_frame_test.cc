@@ -14,6 +14,7 @@
 #include "compress/entropy/frame.h"
 #include "compress/entropy/layout.h"
 #include "compress/entropy/pairs_layout.h"
+#include "compress/entropy/plain_frame_testing.h"
 
 namespace thinwire {
 namespace {
@@ -137,6 +138,10 @@ std::vector<Case> Cases() {
     for (const size_t n : {131072, 131073, 200001}) cases.push_back(ImageCase(n, channels));
   }
   cases.push_back(PeriodicCase(60000, 600));
+  for (const size_t n : {131071, 131072, 131073, 300001}) {
+    cases.push_back({absl::StrCat(n, " bytes"), Codes(n, 2, false, n), {}});
+  }
+  cases.push_back({"many equal bytes", Bytes(200001, 9), {}});
   Bytes noise(5000);
   RandomStream random(3);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random.Next());
@@ -188,20 +193,26 @@ void ExpectSameVerdict(const Bytes& frame, size_t most) {
 }
 
 TEST(CudaEntropyFrameTest, HasTheCpusBytesAndReadsThem) {
-  int pairs = 0, parts = 0, neighbours = 0, plain = 0;
+  int pairs = 0, parts = 0, plain_parts = 0, neighbours = 0, plain = 0;
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
     const Bytes expected = FrameOf(c);
     ASSERT_TRUE(FrameOnDevice(c) == expected) << "of " << expected.size() << " bytes";
     if (expected.empty()) continue;
     const int form = expected[kFormAt];
-    ++(form == kPairsForm ? pairs : form == kPartsForm ? parts : form == 0 ? plain : neighbours);
+    const bool is_plain = form == kPartsForm && expected[kFormAt + 1] == 0;
+    ++(form == kPairsForm   ? pairs
+       : is_plain           ? plain_parts
+       : form == kPartsForm ? parts
+       : form == 0          ? plain
+                            : neighbours);
     const Read read = ReadOnDevice(expected, c.bytes.size());
     EXPECT_TRUE(read.ok);
     EXPECT_TRUE(read.bytes == c.bytes);
   }
   EXPECT_GE(pairs, 5);
   EXPECT_GE(parts, 5);
+  EXPECT_GE(plain_parts, 4);
   EXPECT_GE(neighbours, 5);
   EXPECT_GE(plain, 5);
 }
@@ -251,6 +262,7 @@ std::vector<Short> ShortFrames() {
   return {{large.name, kPairsForm, large.bytes, FrameOf(large)},
           {codes.name, 1, codes.bytes, FrameOf(codes)},
           {bytes.name, 0, bytes.bytes, FrameOf(bytes)},
+          {"bytes in parts", kPartsForm, bytes.bytes, PlainFrameInParts(bytes.bytes, 3)},
           {"in parts", kPartsForm, codes.bytes, InOnePart(FrameOf(codes))}};
 }
 
@@ -262,6 +274,13 @@ TEST(CudaEntropyFrameTest, ReadsAShortFrameOfEachForm) {
     EXPECT_TRUE(read.ok);
     EXPECT_TRUE(read.bytes == c.bytes);
   }
+}
+
+TEST(CudaEntropyFrameTest, ReadsManyBytesInASingleString) {
+  const Bytes bytes = Codes(200001, 2, false, 1);
+  const Read read = ReadOnDevice(PlainFrameInParts(bytes, 0), bytes.size());
+  EXPECT_TRUE(read.ok);
+  EXPECT_TRUE(read.bytes == bytes);
 }
 
 // Tests lengths of parts that do not add up, and distances beyond a part.

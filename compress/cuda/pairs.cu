@@ -3,6 +3,7 @@
 #include "compress/cuda/pairs.h"
 #include "compress/entropy/pairs.h"
 #include "compress/entropy/pairs_layout.h"
+#include "compress/entropy/rans.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kCodesEach = kLargeEach;  // codes per thread
+constexpr int64_t kMostBlocks = 1 << 11;    // of those that count, so that few add their counts
 
 // Counts large codes in the sample, with one block.
 __global__ void LooksKernel(const uint8_t* codes, int64_t n, int64_t stride, uint32_t* large) {
@@ -21,35 +23,38 @@ __global__ void LooksKernel(const uint8_t* codes, int64_t n, int64_t stride, uin
   if (threadIdx.x == 0) *large = all;
 }
 
-// Replaces codes above kLargeCode by it in a word of four. Returns how many are kLargeCode or more.
-__device__ inline uint32_t ClampLarge(uint32_t* word) {
+// Replaces codes above kLargeCode by it in a word of four. Counts those of kLargeCode or more.
+__device__ inline void ClampLarge(uint32_t* word, uint32_t* counts) {
   static_assert(kLargeCode == 15, "a nibble");
   // Test for four small codes at once. A byte of 15 has its fifth bit set when one is added; larger
   // ones have one of the upper bits. A carry out of 255 may flag its neighbour too, which the slow
   // path sorts out.
-  if (((*word & 0xF0F0F0F0u) | ((*word + 0x01010101u) & 0x10101010u)) == 0) return 0;
-  uint32_t count = 0, clamped = 0;
+  if (((*word & 0xF0F0F0F0u) | ((*word + 0x01010101u) & 0x10101010u)) == 0) return;
+  uint32_t clamped = 0;
   for (int shift = 0; shift < 32; shift += 8) {
     const uint32_t code = *word >> shift & 0xFFu;
-    count += code >= kLargeCode;
+    if (code >= kLargeCode) atomicAdd(&counts[code], 1u);
     clamped |= min(code, uint32_t{kLargeCode}) << shift;
   }
   *word = clamped;
-  return count;
 }
 
-// Makes pairs: eight of sixteen codes in each thread. `pairs` is aligned to 8 bytes, `size` a
-// multiple of that.
+// Makes pairs: eight of sixteen codes at a time. `pairs` is aligned to 8 bytes, `size` a multiple
+// of that.
 __global__ void ToPairsKernel(const uint8_t* codes, int64_t n, uint8_t* pairs, int64_t size,
-                              uint32_t* num_large) {
-  const int64_t i = kCodesEach * (int64_t{blockIdx.x} * kThreads + threadIdx.x);
-  uint32_t large = 0;
-  if (i < 2 * size) {
+                              uint32_t* large) {
+  static_assert(kThreads == kSymbols, "a thread has a counter");
+  __shared__ uint32_t counts[kSymbols];
+  counts[threadIdx.x] = 0;
+  __syncthreads();
+  const int64_t stride = kCodesEach * int64_t{gridDim.x} * kThreads;
+  int64_t i = kCodesEach * (int64_t{blockIdx.x} * kThreads + threadIdx.x);
+  for (; i < 2 * size; i += stride) {
     uint32_t words[4], halves[4];
     LoadSixteen(codes + i, n - i, words);
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-      large += ClampLarge(&words[w]);
+      ClampLarge(&words[w], counts);
       // The odd codes move into the upper halves of the bytes before them.
       const uint32_t both = words[w] | words[w] >> 4;
       halves[w] = (both & 0xFFu) | (both >> 8 & 0xFF00u);
@@ -59,8 +64,9 @@ __global__ void ToPairsKernel(const uint8_t* codes, int64_t n, uint8_t* pairs, i
     eight.y = halves[2] | halves[3] << 16;
     *reinterpret_cast<uint2*>(pairs + i / 2) = eight;
   }
-  large = BlockReduce<Sum>(large);
-  if (threadIdx.x == 0 && large != 0) atomicAdd(num_large, large);
+  __syncthreads();
+  const uint32_t count = counts[threadIdx.x];
+  if (count != 0) atomicAdd(&large[threadIdx.x], count);
 }
 
 // Splits pairs, which are a stream of codes of four bits, the first in the lowest. A thread writes
@@ -111,9 +117,9 @@ Error SubmitLargeLooks(cudaStream_t stream, const uint8_t* codes, int64_t n, uin
 }
 
 Error SubmitToPairs(cudaStream_t stream, const uint8_t* codes, int64_t n, uint8_t* pairs,
-                    int64_t size, uint32_t* num_large) {
-  return Launch(stream, BlocksFor(2 * size, kCodesEach * kThreads), dim3(kThreads), ToPairsKernel,
-                codes, n, pairs, size, num_large);
+                    int64_t size, uint32_t* large) {
+  return Launch(stream, BlocksFor(2 * size, kCodesEach * kThreads, kMostBlocks), dim3(kThreads),
+                ToPairsKernel, codes, n, pairs, size, large);
 }
 
 Error SubmitFromPairs(cudaStream_t stream, const uint8_t* pairs, int64_t n, const uint8_t* large,

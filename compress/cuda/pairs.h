@@ -14,9 +14,10 @@ namespace thinwire {
 Error SubmitLargeLooks(cudaStream_t stream, const uint8_t* codes, int64_t n, uint32_t* large);
 
 // Makes pairs of n codes. Bytes behind the last pair, up to `size`, are 0; `size` and the address
-// are multiples of 8. The large codes are not written; their number is added to *num_large.
+// are multiples of 8. The large codes are not written, but counted: 1 is added to large[c] for each
+// that is c. `large` has kSymbols counts of 32 bits.
 Error SubmitToPairs(cudaStream_t stream, const uint8_t* codes, int64_t n, uint8_t* pairs,
-                    int64_t size, uint32_t* num_large);
+                    int64_t size, uint32_t* large);
 
 // Inverts this. Sets *fault to 1 if there are not `num_large` large codes, or one is not large.
 // `pairs` is aligned to 4 bytes. `offsets` is memory of LargeOffsetsBytes(n) (large_bytes.h).

@@ -1,6 +1,7 @@
 #include "compress/cuda/pairs_frame.h"
 
 #include <array>
+#include <numeric>
 #include <vector>
 
 #include "compress/bytes.h"
@@ -36,7 +37,6 @@ CudaPairsWriter::CudaPairsWriter(CudaDevice* device, const uint8_t* bytes, size_
       bytes_(bytes),
       n_(n),
       codes_(bytes + place.begin),
-      counts_(device),
       pairs_(device),
       offsets_(device),
       large_(device),
@@ -46,11 +46,20 @@ CudaPairsWriter::CudaPairsWriter(CudaDevice* device, const uint8_t* bytes, size_
   head_.num_parts = NumPartsOf(head_.num_rows());
 }
 
-Error CudaPairsWriter::Plan(double* expected_bytes) {
-  RETURN_ERROR(Count());
-  plan_ = PlanPairs(n_, head_, pair_counts_);
-  *expected_bytes = plan_.frame_bytes;
-  return Error{};
+Error CudaPairsWriter::SubmitCounts(uint32_t* pairs, uint32_t* large) {
+  cudaStream_t stream;
+  RETURN_ERROR(device_->Stream(&stream));
+  const RansStrings parts = PartsOf(head_);
+  RETURN_ERROR(pairs_.Reserve(static_cast<size_t>(parts.bytes)));
+  RETURN_ERROR(SubmitToPairs(stream, codes_, static_cast<int64_t>(head_.count),
+                             pairs_.as<uint8_t>(), parts.bytes, large));
+  return SubmitByteCounts(stream, pairs_.as<const uint8_t>(), /*sums=*/nullptr, parts.bytes, pairs);
+}
+
+double CudaPairsWriter::Plan(const Frequencies& pairs, const Frequencies& large) {
+  head_.num_large = std::accumulate(large.begin(), large.end(), size_t{0});
+  plan_ = PlanPairs(n_, head_, pairs);
+  return plan_.frame_bytes;
 }
 
 Error CudaPairsWriter::Write(FrameBytes* made) {
@@ -58,29 +67,6 @@ Error CudaPairsWriter::Write(FrameBytes* made) {
   RETURN_ERROR(ListLarge());
   AddFront(made);
   made->AddOnDevice(writer_.packed(), writer_.offsets().back());
-  return Error{};
-}
-
-Error CudaPairsWriter::Count() {
-  struct Counts {
-    Frequencies pairs;
-    uint32_t large;
-  } counts;
-  cudaStream_t stream;
-  RETURN_ERROR(device_->Stream(&stream));
-  const RansStrings parts = PartsOf(head_);
-  const auto count = static_cast<int64_t>(head_.count);
-  RETURN_ERROR(pairs_.Reserve(static_cast<size_t>(parts.bytes)));
-  RETURN_ERROR(counts_.Reserve(sizeof(Counts)));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(counts_.as<void>(), 0, sizeof(Counts), stream));
-  auto* const on_device = counts_.as<uint32_t>();
-  RETURN_ERROR(SubmitToPairs(stream, codes_, count, pairs_.as<uint8_t>(), parts.bytes,
-                             on_device + kSymbols));
-  RETURN_ERROR(SubmitByteCounts(stream, pairs_.as<const uint8_t>(), /*sums=*/nullptr, parts.bytes,
-                                on_device));
-  RETURN_ERROR(device_->CopyToHost(&counts, on_device, sizeof(counts)));
-  pair_counts_ = counts.pairs;
-  head_.num_large = counts.large;
   return Error{};
 }
 

@@ -21,14 +21,20 @@ class CudaPairsWriter {
   // of them are codes.
   CudaPairsWriter(CudaDevice* device, const uint8_t* bytes, size_t n, const CodesPlace& codes);
 
-  // Sets *expected_bytes to the expected size of the frame. Waits.
-  Error Plan(double* expected_bytes);
+  // Makes the pairs. Adds the histogram of all their rows to `pairs` and that of the large codes to
+  // `large`, kSymbols counts each in device memory.
+  Error SubmitCounts(uint32_t* pairs, uint32_t* large);
+  // Chooses the table from these. Returns the expected size of the frame.
+  double Plan(const Frequencies& pairs, const Frequencies& large);
+  // Returns how often each code occurs, from the same histograms.
+  Frequencies CountsOfCodes(const Frequencies& pairs, const Frequencies& large) const {
+    return CodesOfPairs(head_, pairs, large);
+  }
   // Appends the frame to *made, whose pieces in device memory belong to this writer. Call Plan
   // before.
   Error Write(FrameBytes* made);
 
  private:
-  Error Count();
   Error ListLarge();
   void AddFront(FrameBytes* made) const;
 
@@ -37,9 +43,8 @@ class CudaPairsWriter {
   const size_t n_;
   const uint8_t* const codes_;
   PairsHead head_;
-  Frequencies pair_counts_ = {};
   PairsPlan plan_ = {};
-  CudaScratch counts_, pairs_, offsets_, large_;
+  CudaScratch pairs_, offsets_, large_;
   RansWriter writer_;
 };
 

@@ -1,8 +1,10 @@
 #include "compress/entropy/context_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -41,19 +43,19 @@ struct Cost {
 double TimesLog(double count) { return count * std::log2(count); }
 
 // Returns TimesLog(count), from a table for small counts, as samples have them.
-double TimesLogOfCount(uint32_t count) {
-  constexpr uint32_t kEntries = 1 << 13;
+double TimesLogOfCount(uint64_t count) {
+  constexpr uint64_t kEntries = 1 << 14;
   static const std::vector<double>& table = *[] {
     auto* const made = new std::vector<double>(kEntries);
-    for (uint32_t i = 1; i < kEntries; ++i) (*made)[i] = TimesLog(i);
+    for (uint64_t i = 1; i < kEntries; ++i) (*made)[i] = TimesLog(static_cast<double>(i));
     return made;
   }();
-  return count < kEntries ? table[count] : TimesLog(count);
+  return count < kEntries ? table[count] : TimesLog(static_cast<double>(count));
 }
 
 // Returns the cost of bytes that have a table of their own: their entropy, sum of log2(total /
 // count).
-Cost CostOf(const Frequencies& counts) {
+Cost CostOf(absl::Span<const uint32_t> counts) {
   Cost cost;
   uint64_t total = 0;
   for (const uint32_t count : counts) {
@@ -64,7 +66,7 @@ Cost CostOf(const Frequencies& counts) {
   }
   if (cost.entries == 0) return cost;
   cost.tables = 1;
-  cost.code_bits += TimesLog(static_cast<double>(total));
+  cost.code_bits += TimesLogOfCount(total);
   return cost;
 }
 
@@ -90,6 +92,13 @@ void AppendPiece(absl::Span<const uint8_t> codes, int64_t begin, int64_t distanc
 constexpr double kMoreBits = 1.01;
 constexpr size_t kWidths[] = {32, 16, 1};
 
+// Neighbours that are chosen: the numbers of their distances, ascending, and the sum of each code's
+// neighbours.
+struct Chosen {
+  std::vector<size_t> distances;
+  std::vector<uint8_t> sums;
+};
+
 // Estimates of the bits per code, from a sample of a string.
 class Sample {
  public:
@@ -98,61 +107,112 @@ class Sample {
       : num_rows_(NumRows(num_codes)), magnitudes_(num_distances) {
     const size_t size = rows.size() / (1 + num_distances);
     bytes_.assign(rows.begin(), rows.begin() + size);
+    for (const uint8_t byte : bytes_) num_symbols_ = std::max<size_t>(num_symbols_, byte + 1);
     for (auto& of_distance : magnitudes_) {
       rows.remove_prefix(size);
-      for (const uint8_t code : absl::MakeConstSpan(rows.data(), size)) {
-        of_distance.push_back(static_cast<uint8_t>(std::min((code + 1) / 2, kSums - 1)));
+      of_distance.resize(size);
+      for (size_t i = 0; i < size; ++i) {
+        of_distance[i] = static_cast<uint8_t>(std::min((rows[i] + 1) / 2, kSums - 1));
       }
     }
-    sums_.resize(size);
   }
 
-  // Adds the neighbours at distance number k to the chosen ones.
-  void Choose(size_t k) { sums_ = SumsWith(k); }
+  Chosen None() const { return {{}, std::vector<uint8_t>(bytes_.size())}; }
+  // Returns the chosen neighbours and those at distance number k.
+  static std::vector<size_t> DistancesWith(const Chosen& chosen, size_t k) {
+    std::vector<size_t> distances = chosen.distances;
+    distances.insert(std::upper_bound(distances.begin(), distances.end(), k), k);
+    return distances;
+  }
+  Chosen With(const Chosen& chosen, size_t k) const {
+    return {DistancesWith(chosen, k), SumsWith(chosen.sums, k)};
+  }
 
-  // Returns the bits per code with the chosen neighbours.
-  double Bits() const { return BitsWith(sums_); }
+  // Returns the bits per code with the chosen neighbours, and with those at distance number k as
+  // well.
+  double Bits(const Chosen& chosen) {
+    return Known(chosen.distances, [&] { return BitsWith(chosen.sums); });
+  }
+  double BitsWith(const Chosen& chosen, size_t k) {
+    return Known(DistancesWith(chosen, k), [&] { return BitsWith(SumsWith(chosen.sums, k)); });
+  }
   // Returns the bits per code if codes were taken in pairs, with one table.
   double BitsOfPairs() const {
-    Frequencies pairs = {};
-    double large = 0;
-    const auto small = [&large](uint8_t code) {
-      large += code >= kLargeCode;
-      return std::min(code, kLargeCode);
-    };
     static_assert(kSampledRows % 2 == 0, "the rows of a piece are pairs");
-    for (size_t row = 0; row < bytes_.size(); row += 2 * kStates) {
-      for (size_t i = row; i < row + kStates; ++i) {
-        ++pairs[small(bytes_[i]) | small(bytes_[i + kStates]) << 4];
+    std::vector<uint16_t> pairs(bytes_.size() / 2);
+    size_t large = 0;
+    for (const uint8_t code : bytes_) large += code >= kLargeCode;
+    for (size_t row = 0; row < pairs.size(); row += kStates) {
+      const uint8_t *const first = &bytes_[2 * row], *const second = first + kStates;
+      for (size_t i = 0; i < kStates; ++i) {
+        pairs[row + i] = static_cast<uint16_t>(std::min(first[i], kLargeCode) |
+                                               std::min(second[i], kLargeCode) << 4);
       }
     }
-    return BitsPerCode(CostOf(pairs)) + 8 * large / static_cast<double>(bytes_.size());
+    std::array<uint32_t, kTables * kSymbols> counts;
+    Count(pairs.data(), pairs.size(), kSymbols, counts.data());
+    return BitsPerCode(CostOf(absl::MakeConstSpan(counts).subspan(0, kSymbols))) +
+           8 * static_cast<double>(large) / static_cast<double>(bytes_.size());
   }
-  // Returns the bits per code with the neighbours at distance number k as well.
-  double BitsWith(size_t k) const { return BitsWith(SumsWith(k)); }
 
  private:
-  // Returns the chosen sums plus the magnitudes at distance number k, capped at 15, eight at a time
-  // in a word. Bytes hold numbers of four bits. Bit 4 of a byte's sum says that it exceeds 15;
-  // times 15 it sets the four lower bits.
-  std::vector<uint8_t> SumsWith(size_t k) const {
+  static constexpr size_t kTables = 4;
+
+  // Returns what the sums of these neighbours cost, which is computed once: layouts have the same
+  // ones in common.
+  template <typename Compute>
+  double Known(const std::vector<size_t>& distances, const Compute& compute) {
+    const auto found = known_.find(distances);
+    return found != known_.end() ? found->second : known_[distances] = compute();
+  }
+
+  // Returns `sums` plus the magnitudes at distance number k, capped at 15, eight at a time in a
+  // word. Bytes hold numbers of four bits. Bit 4 of a byte's sum says that it exceeds 15; times 15
+  // it sets the four lower bits.
+  std::vector<uint8_t> SumsWith(const std::vector<uint8_t>& sums, size_t k) const {
     static_assert(kSums == 16, "sums are numbers of four bits");
     constexpr uint64_t kOnes = 0x0101010101010101;
-    std::vector<uint8_t> sums(sums_.size());
-    for (size_t i = 0; i < sums.size(); i += 8) {
-      const uint64_t both = LoadAs<uint64_t>(&sums_[i]) + LoadAs<uint64_t>(&magnitudes_[k][i]);
+    std::vector<uint8_t> with(sums.size());
+    for (size_t i = 0; i < with.size(); i += 8) {
+      const uint64_t both = LoadAs<uint64_t>(&sums[i]) + LoadAs<uint64_t>(&magnitudes_[k][i]);
       const uint64_t too_large = (both >> 4 & kOnes) * 15;
-      StoreAs((both | too_large) & 15 * kOnes, &sums[i]);
+      StoreAs((both | too_large) & 15 * kOnes, &with[i]);
     }
-    return sums;
+    return with;
   }
 
   double BitsWith(const std::vector<uint8_t>& sums) const {
-    SumCounter counter;
-    counter.Add(bytes_, sums.data());
+    static thread_local Scratch<uint16_t> places_memory;
+    static thread_local Scratch<uint32_t> counts_memory;
+    // There is room for bytes up to the largest of the sample, which is small.
+    const size_t n = num_symbols_, size = kSums * n;
+    uint16_t* const places = places_memory.Get(sums.size());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      places[i] = static_cast<uint16_t>(sums[i] * n + bytes_[i]);
+    }
+    uint32_t* const counts = counts_memory.Get(kTables * size);
+    Count(places, sums.size(), size, counts);
     double bits = 0;
-    for (const Frequencies& of_sum : counter.Total()) bits += BitsPerCode(CostOf(of_sum));
+    for (size_t sum = 0; sum < kSums; ++sum) {
+      bits += BitsPerCode(CostOf(absl::MakeConstSpan(counts + sum * n, n)));
+    }
     return bits;
+  }
+
+  // Sets counts[p] to the number of places that are p, for all p below `size`. Counts in kTables
+  // tables in turn, so that a run of equal places need not wait for the increment just before.
+  static void Count(const uint16_t* places, size_t n, size_t size, uint32_t* counts) {
+    static_assert(kSampledRows * kStates % (2 * kTables) == 0, "also half a sample is whole fours");
+    std::fill_n(counts, kTables * size, 0);
+    uint32_t *const second = counts + size, *const third = second + size,
+                    *const last = third + size;
+    for (size_t i = 0; i < n; i += 4) {
+      ++counts[places[i]];
+      ++second[places[i + 1]];
+      ++third[places[i + 2]];
+      ++last[places[i + 3]];
+    }
+    for (size_t p = 0; p < size; ++p) counts[p] += second[p] + third[p] + last[p];
   }
 
   // Returns the bits per code, including its share of the tables.
@@ -162,9 +222,10 @@ class Sample {
   }
 
   const size_t num_rows_;
+  size_t num_symbols_ = 1;  // one more than the largest byte
   std::vector<uint8_t> bytes_;
   std::vector<std::vector<uint8_t>> magnitudes_;  // for each distance, at most kSums - 1
-  std::vector<uint8_t> sums_;                     // of the chosen neighbours
+  std::map<std::vector<size_t>, double> known_;   // bits per code with the neighbours so far asked
 };
 
 // Context: consecutive sums, from `first` on, that share a table.
@@ -249,19 +310,20 @@ namespace {
 // addition to it, and so on. Returns the bits per code.
 double ChooseAmong(absl::Span<const uint32_t> distances, size_t width, Sample* sample,
                    Neighbours* neighbours) {
-  double fewest = sample->Bits();
+  Chosen chosen = sample->None();
+  double fewest = sample->Bits(chosen);
   while (neighbours->count < Neighbours::kMost) {
     const double before = fewest;
     size_t best = 0;
     for (size_t k = 0; k < distances.size(); ++k) {
       if (distances[k] % width != 0) continue;
-      const double bits = sample->BitsWith(k);
+      const double bits = sample->BitsWith(chosen, k);
       if (bits >= fewest || bits > (1 - kLeastSaved) * before) continue;
       fewest = bits;
       best = k;
     }
     if (fewest == before) break;
-    sample->Choose(best);
+    chosen = sample->With(chosen, best);
     neighbours->rows[neighbours->count++] = static_cast<uint32_t>(distances[best] / width);
   }
   return fewest;
@@ -269,14 +331,13 @@ double ChooseAmong(absl::Span<const uint32_t> distances, size_t width, Sample* s
 
 // Returns the first layout whose neighbours are nearly as good as the best of any layout; one
 // without neighbours only if no layout does better.
-ContextChoice ChooseInParts(size_t num_codes, absl::Span<const uint32_t> distances,
-                            const Sample& sample, double* bits) {
+ContextChoice ChooseInParts(size_t num_codes, absl::Span<const uint32_t> distances, Sample* sample,
+                            double* bits) {
   ContextChoice choices[std::size(kWidths)];
   double of_width[std::size(kWidths)];
   for (size_t i = 0; i < std::size(kWidths); ++i) {
-    Sample with = sample;
-    choices[i].layout = {std::clamp<size_t>(num_codes / kCodesOfPart, 1, kMostParts), kWidths[i]};
-    of_width[i] = ChooseAmong(distances, kWidths[i], &with, &choices[i].neighbours);
+    choices[i].layout = {NumPartsOfCodes(num_codes), kWidths[i]};
+    of_width[i] = ChooseAmong(distances, kWidths[i], sample, &choices[i].neighbours);
   }
   const size_t best =
       std::min_element(std::begin(of_width), std::end(of_width)) - std::begin(of_width);
@@ -297,7 +358,7 @@ ContextChoice ChooseNeighboursOf(size_t num_codes, absl::Span<const uint32_t> di
   double fewest = 0;
   ContextChoice choice;
   if (num_codes >= kLeastInParts) {
-    choice = ChooseInParts(num_codes, distances, sample, &fewest);
+    choice = ChooseInParts(num_codes, distances, &sample, &fewest);
   } else {
     fewest = ChooseAmong(distances, /*width=*/1, &sample, &choice.neighbours);
   }
@@ -320,22 +381,24 @@ ContextChoice ChooseNeighbours(absl::Span<const uint8_t> codes,
 }
 
 uint16_t ChooseBoundaries(const SumCounts& counts) {
-  std::vector<Context> contexts;
+  std::vector<Context> contexts, pairs;  // pairs[c] joins contexts c and c + 1
   for (int sum = 0; sum < kSums; ++sum) {
     contexts.push_back({sum, counts[sum], BitsOf(CostOf(counts[sum]))});
+    if (sum > 0) pairs.push_back(Joined(contexts[sum - 1], contexts[sum]));
   }
   // Join two neighbouring contexts as long as this saves bits, each time the two that save most.
-  while (contexts.size() > 1) {
-    std::vector<Context> pairs;
+  while (!pairs.empty()) {
     std::vector<double> saved;
-    for (size_t c = 0; c + 1 < contexts.size(); ++c) {
-      pairs.push_back(Joined(contexts[c], contexts[c + 1]));
+    for (size_t c = 0; c < pairs.size(); ++c) {
       saved.push_back(contexts[c].bits + contexts[c + 1].bits - pairs[c].bits);
     }
-    const auto best = absl::c_max_element(saved) - saved.begin();
+    const auto best = static_cast<size_t>(absl::c_max_element(saved) - saved.begin());
     if (saved[best] < 0) break;
     contexts[best] = pairs[best];
     contexts.erase(contexts.begin() + best + 1);
+    pairs.erase(pairs.begin() + best);
+    if (best > 0) pairs[best - 1] = Joined(contexts[best - 1], contexts[best]);
+    if (best < pairs.size()) pairs[best] = Joined(contexts[best], contexts[best + 1]);
   }
   uint16_t boundaries = 0;
   for (const Context& context : contexts) boundaries |= 1u << context.first;

@@ -3,6 +3,7 @@
 // by the bits that they save.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +38,11 @@ class SumCounter {
 
 // Strings of at least kLeastInParts codes are divided into parts, which can be coded at once.
 constexpr size_t kLeastInParts = 1 << 17;
-constexpr size_t kCodesOfPart = 1 << 16, kMostParts = UINT16_MAX;
+// Returns how many parts the encoder makes of `num_codes` codes.
+constexpr size_t NumPartsOfCodes(size_t num_codes) {
+  constexpr size_t kCodesOfPart = 1 << 16, kMostParts = UINT16_MAX;
+  return num_codes < kLeastInParts ? 1 : std::min(num_codes / kCodesOfPart, kMostParts);
+}
 
 // Result of ChooseNeighbours.
 struct ContextChoice {

@@ -14,6 +14,7 @@
 #include "compress/entropy/layout.h"
 #include "compress/entropy/pairs_frame.h"
 #include "compress/entropy/pairs_layout.h"
+#include "compress/entropy/parts.h"
 #include "compress/entropy/rans.h"
 #include "compress/entropy/stretches.h"
 #include "compress/scratch.h"
@@ -25,9 +26,8 @@ namespace {
 // memory.
 class BytesFrameWriter {
  public:
-  explicit BytesFrameWriter(absl::Span<const uint8_t> bytes) : bytes_(bytes), coded_(bytes) {
-    head_.num_bytes = head_.count = bytes.size();
-  }
+  explicit BytesFrameWriter(absl::Span<const uint8_t> bytes)
+      : bytes_(bytes), head_(HeadWithoutNeighbours(bytes.size())), coded_(bytes) {}
 
   // Codes the codes at `place` with these neighbours, in these rows.
   void UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
@@ -60,27 +60,16 @@ class BytesFrameWriter {
     static thread_local Scratch<uint8_t> plain_memory, neighbours_memory;
     const size_t room = kMostEntropyHeadBytes + head_.uncoded_bytes() +
                         head_.num_contexts() * kMaxTableBytes + head_.lengths_bytes() +
-                        head_.layout.num_parts * RansBytes(0) + RansBytes(coded_.size());
+                        PartsBytes(coded_.size(), head_.layout.num_parts);
     uint8_t* const begin = (sums_ == nullptr ? plain_memory : neighbours_memory).Get(room);
     uint8_t* to = WriteEntropyHead(head_, begin);
     to = std::copy_n(bytes_.data(), head_.begin, to);
     to = std::copy(bytes_.begin() + head_.begin + head_.count, bytes_.end(), to);
     to = WriteTables(head_, tables_, to);
-    uint8_t* length = to;
-    to += head_.lengths_bytes();
-    for (size_t part = 0; part < head_.layout.num_parts; ++part) {
-      const size_t first = sums_ == nullptr ? 0 : head_.PartBegin(part);
-      const size_t last = sums_ == nullptr ? coded_.size() : head_.PartBegin(part + 1);
-      uint8_t* const end = begin + room;
-      uint8_t* const states = RansEncode(coded_.data() + first, last - first,
-                                         sums_ == nullptr ? nullptr : sums_ + first,
-                                         tables_.of_sum.data(), sums_ == nullptr ? 1 : kSums, end);
-      if (head_.is_in_parts) {
-        StoreAs(static_cast<uint32_t>(end - states), length);
-        length += sizeof(uint32_t);
-      }
-      to = std::copy(states, end, to);
-    }
+    uint8_t* const parts = to + head_.lengths_bytes();
+    const StringInParts string = {coded_, sums_, tables_.of_sum.data(),
+                                  sums_ == nullptr ? 1 : kSums, head_.layout.num_parts};
+    to = WriteParts(string, head_.is_in_parts ? to : nullptr, parts);
     return {begin, static_cast<size_t>(to - begin)};
   }
 
@@ -91,18 +80,6 @@ class BytesFrameWriter {
   absl::Span<const uint8_t> coded_;
   const uint8_t* sums_ = nullptr;  // one per byte of coded_; null without neighbours
 };
-
-void Add(const Frequencies& more, Frequencies* counts) {
-  for (int s = 0; s < kSymbols; ++s) (*counts)[s] += more[s];
-}
-
-// Returns how often each code occurs, from the counts with neighbours.
-Frequencies CountsOfCodes(const SumCounts& of_sum, size_t count) {
-  Frequencies counts = {};
-  for (const Frequencies& of_one : of_sum) Add(of_one, &counts);
-  counts[0] -= static_cast<uint32_t>(NumRows(count) * kStates - count);  // padding
-  return counts;
-}
 
 // A string in all forms that its frame may have.
 class Forms {
@@ -116,7 +93,7 @@ class Forms {
       with_neighbours_.UseNeighbours(place, choice);
       const SumCounts of_sum = with_neighbours_.Counts();
       expected_.neighbours = with_neighbours_.Plan(of_sum);
-      counts = CountsOfCodes(of_sum, place.count);
+      counts = CodesOfSums(of_sum, place.count);
     }
     if (!codes.empty() && choice.may_pay_in_pairs && MayPayInPairs(codes)) {
       pairs_.emplace(bytes, place);
@@ -124,8 +101,8 @@ class Forms {
       if (!counts.has_value()) counts = pairs_->CountsOfCodes();
     }
     SumCounts of_all = {counts.has_value() ? *counts : CountsOf(codes)};
-    Add(CountsOf(bytes.subspan(0, place.begin)), &of_all[0]);
-    Add(CountsOf(bytes.subspan(place.begin + place.count)), &of_all[0]);
+    AddCounts(CountsOf(bytes.subspan(0, place.begin)), &of_all[0]);
+    AddCounts(CountsOf(bytes.subspan(place.begin + place.count)), &of_all[0]);
     expected_.plain = plain_.Plan(of_all);
   }
 
@@ -200,8 +177,7 @@ absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint
   uint8_t* const coded = head.has_neighbours() ? rows_memory.Get(head.coded_bytes()) : bytes;
   std::vector<RansPart> parts;
   for (const absl::Span<const uint8_t> part : view.parts) {
-    const size_t begin = head.has_neighbours() ? head.PartBegin(parts.size()) : 0;
-    const size_t end = head.has_neighbours() ? head.PartBegin(parts.size() + 1) : head.num_bytes;
+    const size_t begin = head.PartBegin(parts.size()), end = head.PartBegin(parts.size() + 1);
     parts.push_back({part.begin(), part.end(), coded + begin, end - begin});
   }
   const char* const wrong = RansDecode(model, parts.data(), parts.size());

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "compress/entropy/layout.h"
 #include "compress/entropy/pairs_layout.h"
+#include "compress/entropy/plain_frame_testing.h"
 #include "hwy/highway.h"
 
 namespace thinwire {
@@ -86,9 +87,10 @@ TEST(EntropyFrameTest, GivesBackEveryString) {
 }
 
 TEST(EntropyFrameTest, IsAsLongAsTheEntropySays) {
-  constexpr size_t kMostOfAllElse = 4 + 1 + 2 * 256 + 32 * 4;
+  constexpr size_t kBytes = 400000, kParts = kBytes >> 16;
+  constexpr size_t kMostOfAllElse = 4 + 1 + 1 + 2 + 2 * 256 + kParts * (4 + 32 * 4);
   for (const double decay : {0.001, 0.05, 0.3, 0.6, 0.9}) {
-    const Bytes bytes = Geometric(400000, decay, 7);
+    const Bytes bytes = Geometric(kBytes, decay, 7);
     EXPECT_LE(static_cast<double>(FrameOf(bytes).size()),
               1.005 * Entropy(bytes) / 8 + kMostOfAllElse)
         << decay;
@@ -106,6 +108,79 @@ TEST(EntropyFrameTest, AByteThatIsThereOnceCanBeSaid) {
   Bytes bytes(1 << 20, 0);
   bytes[12345] = 255;
   EXPECT_EQ(*Read(FrameOf(bytes), bytes.size()), bytes);
+}
+
+// Returns the number of parts that a frame without neighbours says it has.
+int PlainParts(const Bytes& frame) {
+  EXPECT_EQ(frame[4], kPartsForm);
+  EXPECT_EQ(frame[5], 0) << "neighbours";
+  return frame[6] + 256 * frame[7];
+}
+
+TEST(EntropyFrameTest, ManyBytesAreInParts) {
+  EXPECT_EQ(FrameOf(Geometric(131071, 0.5, 1))[4], 0) << "a single string";
+  for (const size_t n : {size_t{131072}, size_t{131073}, size_t{200001}, (size_t{1} << 20) - 1}) {
+    const Bytes bytes = Geometric(n, 0.5, n);
+    const Bytes frame = FrameOf(bytes);
+    EXPECT_EQ(PlainParts(frame), n / 65536) << n;
+    EXPECT_EQ(frame, PlainFrameInParts(bytes, n / 65536)) << n;
+    EXPECT_EQ(*Read(frame, n), bytes) << n;
+  }
+}
+
+TEST(EntropyFrameTest, ReadsAStringInAsManyPartsAsItHasRows) {
+  for (const size_t n : {1u, 32u, 33u, 1000u, 1024u}) {
+    const Bytes bytes = Geometric(n, 0.5, n);
+    for (size_t parts = 1; parts <= (n + 31) / 32; ++parts) {
+      EXPECT_EQ(*Read(PlainFrameInParts(bytes, parts), n), bytes) << n << " " << parts;
+    }
+  }
+}
+
+TEST(EntropyFrameTest, ReadsManyBytesInASingleString) {
+  const Bytes bytes = Geometric(300001, 0.5, 1);
+  EXPECT_EQ(*Read(PlainFrameInParts(bytes, 0), bytes.size()), bytes);
+}
+
+TEST(EntropyFrameTest, ExpectsThePartsOfManyBytes) {
+  for (const double decay : {0.05, 0.5, 0.9}) {
+    const Bytes bytes = Geometric(600001, decay, 3);
+    EntropyHead head = HeadWithoutNeighbours(bytes.size());
+    EntropyTables tables;
+    const double expected = ChooseTables({CountsOf(bytes)}, &head, &tables);
+    const auto length = static_cast<double>(FrameOf(bytes).size());
+    EXPECT_NEAR(expected, length, 0.002 * length + 16) << decay;
+  }
+}
+
+TEST(EntropyFrameTest, RefusesPartsOfBytesThatCannotBe) {
+  const size_t n = 1000;
+  const Bytes frame = PlainFrameInParts(Geometric(n, 0.5, 1), 3);
+  for (size_t length = 0; length < frame.size(); ++length) {
+    RefusalOf(Bytes(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length)), n);
+  }
+  const auto with = [&](size_t at, uint8_t byte) {
+    Bytes changed = frame;
+    changed[at] = byte;
+    return RefusalOf(changed, n);
+  };
+  EXPECT_THAT(with(5, 9), HasSubstr("9 neighbours, want at most 8"));
+  EXPECT_THAT(with(6, 0), HasSubstr("0 parts of 32 rows, want 1 to 32"));
+  EXPECT_THAT(with(6, 33), HasSubstr("33 parts of 32 rows, want 1 to 32"));
+  EXPECT_THAT(with(7, 1), HasSubstr("259 parts of 32 rows"));
+  EXPECT_THAT(with(0, 0xE9), HasSubstr("want at most 1000"));
+  EXPECT_THAT(RefusalOf({0, 0, 0, 0, kPartsForm, 0, 1, 0}, n), HasSubstr("1 parts of 0 rows"));
+  Bytes longer = frame;
+  longer.push_back(0);
+  EXPECT_THAT(RefusalOf(longer, n), HasSubstr("bytes behind the last part"));
+  absl::Span<const uint8_t> rest = absl::MakeConstSpan(frame).subspan(8);
+  Frequencies frequencies;
+  ASSERT_TRUE(ReadTable(&rest, &frequencies).ok());
+  const size_t lengths = frame.size() - rest.size();
+  ASSERT_EQ(frame[lengths + 1], 0) << "a part of fewer than 256 bytes";
+  EXPECT_THAT(with(lengths, 127), HasSubstr("a part of 127 bytes, want 128 to"));
+  EXPECT_THAT(with(lengths, frame[lengths] - 1), HasSubstr("bytes behind the last part"));
+  EXPECT_THAT(with(lengths + 3, 1), HasSubstr("a part of 16777"));
 }
 
 // Tests 256 different bytes: their frequencies of 16 are rounded up and down before they add up.
@@ -189,9 +264,10 @@ TEST(EntropyFrameTest, IsWithinAPercentOfTheShortestForm) {
               << n << " " << num_steps << " " << scale << " " << has_volume;
           if (frame.empty()) continue;
           EXPECT_EQ(*Read(frame, string.bytes.size()), string.bytes);
+          const bool is_plain = frame[4] == 0 || (frame[4] == kPartsForm && frame[5] == 0);
           of_pairs += frame[4] == kPairsForm;
-          of_neighbours += frame[4] > 0 && frame[4] != kPairsForm;
-          plain += frame[4] == 0;
+          of_neighbours += frame[4] != kPairsForm && !is_plain;
+          plain += is_plain;
         }
       }
     }
@@ -300,8 +376,7 @@ TEST(EntropyFrameTest, RefusesPartsThatCannotBe) {
     changed[at] = byte;
     return RefusalOf(changed, n);
   };
-  EXPECT_THAT(with(5, 0), HasSubstr("0 neighbours in parts, want 1 to 8"));
-  EXPECT_THAT(with(5, 9), HasSubstr("9 neighbours in parts, want 1 to 8"));
+  EXPECT_THAT(with(5, 9), HasSubstr("9 neighbours, want at most 8"));
   EXPECT_THAT(with(6, 6), HasSubstr("2^6 stretches, want at most 32"));
   EXPECT_THAT(with(13, 3), HasSubstr("codes up to byte"));
   EXPECT_THAT(with(16, 0x7F), HasSubstr("parts of 4097 rows"));
@@ -337,9 +412,10 @@ TEST(EntropyFrameTest, WithNeighboursIsAsLongAsTheEntropyOfTheContextsSays) {
 }
 
 TEST(EntropyFrameTest, IsTheSameOnEverySimdTarget) {
-  const Bytes codes = Following(50007, 7, 1);
+  const Bytes codes = Following(50007, 7, 1), many = Geometric(400001, 0.6, 1);
   const CodesPlace places[] = {{}, {0, codes.size(), {1, 7}}};
   const Bytes frames[] = {FrameOf(codes, places[0]), FrameOf(codes, places[1])};
+  const Bytes in_parts = FrameOf(many);
   EXPECT_LT(frames[1].size(), frames[0].size());
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
@@ -348,6 +424,8 @@ TEST(EntropyFrameTest, IsTheSameOnEverySimdTarget) {
       EXPECT_EQ(FrameOf(codes, places[i]), frames[i]) << hwy::TargetName(target);
       EXPECT_EQ(*Read(frames[i], codes.size()), codes) << hwy::TargetName(target);
     }
+    EXPECT_EQ(FrameOf(many), in_parts) << hwy::TargetName(target);
+    EXPECT_EQ(*Read(in_parts, many.size()), many) << hwy::TargetName(target);
   }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -385,7 +463,8 @@ TEST(EntropyFrameTest, RefusesNeighboursThatCannotBe) {
 // sanitizers look).
 TEST(EntropyFrameTest, AChangedBitDoesNoHarm) {
   const Bytes bytes = Following(4096, 1, 1);
-  for (Bytes frame : {FrameOf(bytes), FrameOf(bytes, {0, bytes.size(), {1}})}) {
+  for (Bytes frame :
+       {FrameOf(bytes), FrameOf(bytes, {0, bytes.size(), {1}}), PlainFrameInParts(bytes, 3)}) {
     for (size_t bit = 0; bit < 8 * frame.size(); ++bit) {
       frame[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
       const auto read = Read(frame, 100000);

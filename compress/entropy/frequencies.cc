@@ -58,6 +58,10 @@ Frequencies CountsOf(absl::Span<const uint8_t> bytes) {
   return counts;
 }
 
+void AddCounts(const Frequencies& more, Frequencies* counts) {
+  for (int s = 0; s < kSymbols; ++s) (*counts)[s] += more[s];
+}
+
 // Rounds each frequency to nearest, then moves single frequencies by one where it costs the fewest
 // bits, until the sum is 2^12.
 Frequencies Scaled(const Frequencies& counts) {

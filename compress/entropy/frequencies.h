@@ -16,6 +16,8 @@ constexpr size_t kMaxTableBytes = 2 * kSymbols;
 
 // Returns how often each byte occurs.
 Frequencies CountsOf(absl::Span<const uint8_t> bytes);
+// Adds `more` to the counts.
+void AddCounts(const Frequencies& more, Frequencies* counts);
 
 // Returns frequencies that add up to 2^12, are not 0 where the count is not 0, and follow the
 // counts so that the fewest bits are lost. If all counts are 0, byte 0 gets all of it.

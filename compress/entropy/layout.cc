@@ -30,16 +30,33 @@ class Reader {
   absl::Span<const uint8_t>* const frame_;
 };
 
-// Reads the number of neighbours and of stretches, which follow kPartsForm.
+Error CheckNeighbours(int count) {
+  if (count <= Neighbours::kMost) return {};
+  return MakeError(kRefused, "entropy: %d neighbours, want at most %d", count, Neighbours::kMost);
+}
+
+// Sets the number of parts of the codes that the head has.
+Error SetParts(uint16_t num_parts, EntropyHead* head) {
+  const size_t num_rows = NumRows(head->count);
+  head->layout.num_parts = num_parts;
+  if (num_parts > 0 && num_parts <= num_rows) return {};
+  return MakeError(kRefused, "entropy: %d parts of %zu rows, want 1 to %zu", num_parts, num_rows,
+                   num_rows);
+}
+
+// Reads what follows kPartsForm: the number of neighbours, then that of stretches or, without
+// neighbours, of parts.
 Error ReadParts(Reader* reader, EntropyHead* head) {
   uint8_t num_neighbours = 0, stretches_log2 = 0;
   RETURN_ERROR(reader->Next(&num_neighbours));
-  RETURN_ERROR(reader->Next(&stretches_log2));
+  RETURN_ERROR(CheckNeighbours(num_neighbours));
   head->neighbours.count = num_neighbours;
-  if (num_neighbours == 0 || num_neighbours > Neighbours::kMost) {
-    return MakeError(kRefused, "entropy: %d neighbours in parts, want 1 to %d", num_neighbours,
-                     Neighbours::kMost);
+  if (num_neighbours == 0) {
+    uint16_t num_parts = 0;
+    RETURN_ERROR(reader->Next(&num_parts));
+    return SetParts(num_parts, head);
   }
+  RETURN_ERROR(reader->Next(&stretches_log2));
   if (stretches_log2 > kStatesLog2) {
     return MakeError(kRefused, "entropy: 2^%d stretches, want at most %zu", stretches_log2,
                      kStates);
@@ -60,11 +77,7 @@ Error ReadNeighbours(Reader* reader, EntropyHead* head) {
                      head->num_bytes);
   }
   if (head->is_in_parts) RETURN_ERROR(reader->Next(&num_parts));
-  head->layout.num_parts = num_parts;
-  if (num_parts == 0 || num_parts > NumRows(head->count)) {
-    return MakeError(kRefused, "entropy: %d parts of %zu rows, want 1 to %zu", num_parts,
-                     NumRows(head->count), NumRows(head->count));
-  }
+  RETURN_ERROR(SetParts(num_parts, head));
   RETURN_ERROR(reader->Next(&head->boundaries));
   if (head->boundaries & 1) return MakeError(kRefused, "entropy: a boundary before the first sum");
   for (int k = 0; k < head->neighbours.count; ++k) {
@@ -105,6 +118,14 @@ Error ViewParts(const EntropyHead& head, absl::Span<const uint8_t> frame,
 
 }  // namespace
 
+EntropyHead HeadWithoutNeighbours(size_t num_bytes) {
+  EntropyHead head;
+  head.num_bytes = head.count = num_bytes;
+  head.is_in_parts = num_bytes >= kLeastInParts;
+  head.layout.num_parts = NumPartsOfCodes(num_bytes);
+  return head;
+}
+
 uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to) {
   const auto write = [&to](auto value) {
     StoreAs(value, to);
@@ -113,7 +134,11 @@ uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to) {
   write(static_cast<uint32_t>(head.num_bytes));
   if (head.is_in_parts) write(kPartsForm);
   write(static_cast<uint8_t>(head.neighbours.count));
-  if (!head.has_neighbours()) return to;
+  const auto num_parts = static_cast<uint16_t>(head.layout.num_parts);
+  if (!head.has_neighbours()) {
+    if (head.is_in_parts) write(num_parts);
+    return to;
+  }
   if (head.is_in_parts) {
     uint8_t stretches_log2 = 0;
     while (head.layout.width << stretches_log2 < kStates) ++stretches_log2;
@@ -121,7 +146,7 @@ uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to) {
   }
   write(static_cast<uint32_t>(head.begin));
   write(static_cast<uint32_t>(head.count));
-  if (head.is_in_parts) write(static_cast<uint16_t>(head.layout.num_parts));
+  if (head.is_in_parts) write(num_parts);
   write(head.boundaries);
   for (int k = 0; k < head.neighbours.count; ++k) write(head.neighbours.rows[k]);
   return to;
@@ -141,21 +166,22 @@ Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead
   head->neighbours.count = num_neighbours;
   if (num_neighbours == kPairsForm) return {};
   head->is_in_parts = num_neighbours == kPartsForm;
-  if (head->is_in_parts) {
-    RETURN_ERROR(ReadParts(&reader, head));
-  } else if (num_neighbours > Neighbours::kMost) {
-    return MakeError(kRefused, "entropy: %d neighbours, want at most %d", num_neighbours,
-                     Neighbours::kMost);
-  }
+  RETURN_ERROR(head->is_in_parts ? ReadParts(&reader, head) : CheckNeighbours(num_neighbours));
   return head->has_neighbours() ? ReadNeighbours(&reader, head) : Error{};
+}
+
+Frequencies CodesOfSums(const SumCounts& of_rows, size_t count) {
+  Frequencies counts = {};
+  for (const Frequencies& of_sum : of_rows) AddCounts(of_sum, &counts);
+  counts[0] -= static_cast<uint32_t>(NumRows(count) * kStates - count);  // padding
+  return counts;
 }
 
 double ChooseTables(const SumCounts& counts, EntropyHead* head, EntropyTables* tables) {
   if (head->has_neighbours()) head->boundaries = ChooseBoundaries(counts);
   std::array<Frequencies, kSums> of_context = {};
   for (int sum = 0; sum < kSums; ++sum) {
-    Frequencies& context = of_context[head->ContextOf(sum)];
-    for (int s = 0; s < kSymbols; ++s) context[s] += counts[sum][s];
+    AddCounts(counts[sum], &of_context[head->ContextOf(sum)]);
   }
   double bits = 0;
   size_t plain_bytes = head->head_bytes() + head->uncoded_bytes() + head->lengths_bytes();

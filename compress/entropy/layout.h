@@ -2,6 +2,7 @@
 // The format is in docs/compression.md; entropy_frame.h writes and reads whole frames.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,7 @@ struct EntropyHead {
   size_t num_bytes = 0;
   // A count of kPairsForm marks a frame of pairs, for which only num_bytes means anything.
   Neighbours neighbours;
-  RowLayout layout;          // of codes with neighbours
+  RowLayout layout;          // of codes with neighbours; other bytes stand as in memory
   bool is_in_parts = false;  // form kPartsForm; otherwise the layout is one part of width 1
   // Bytes coded with neighbours: `count` from `begin` on. Without neighbours all bytes are coded,
   // with one table.
@@ -35,13 +36,15 @@ struct EntropyHead {
   size_t uncoded_bytes() const { return num_bytes - count; }
   // Returns the number of bytes that WriteEntropyHead writes.
   size_t head_bytes() const {
-    if (!has_neighbours()) return 5;
+    if (!has_neighbours()) return is_in_parts ? 8 : 5;
     return (is_in_parts ? 19 : 15) + 4 * neighbours.count;
   }
   // Returns the number of bytes of the parts' lengths, which follow the tables.
   size_t lengths_bytes() const { return is_in_parts ? 4 * layout.num_parts : 0; }
   // Returns the index of a part's first byte among the coded bytes.
-  size_t PartBegin(size_t part) const { return layout.PartBegin(NumRows(count), part) * kStates; }
+  size_t PartBegin(size_t part) const {
+    return std::min(layout.PartBegin(NumRows(count), part) * kStates, coded_bytes());
+  }
   // Returns the number of contexts; ContextOf returns a sum's, the number of boundaries up to it.
   int num_contexts() const { return 1 + __builtin_popcount(boundaries); }
   uint8_t ContextOf(int sum) const {
@@ -53,12 +56,18 @@ struct EntropyHead {
 constexpr size_t kMostEntropyBytes = UINT32_MAX - kStates;
 constexpr size_t kMostEntropyHeadBytes = 19 + 4 * Neighbours::kMost;
 
+// Returns the head of a string that is coded without neighbours: in parts if it is long.
+EntropyHead HeadWithoutNeighbours(size_t num_bytes);
+
 // Writes the head to `to` and returns the end of what it wrote.
 uint8_t* WriteEntropyHead(const EntropyHead& head, uint8_t* to);
 
 // Reads a head and removes it from the front of `frame`. InvalidArgument names what is wrong, such
 // as a string of more than `most` bytes.
 Error ReadEntropyHead(absl::Span<const uint8_t>* frame, size_t most, EntropyHead* head);
+
+// Returns how often each of `count` codes occurs, from the histogram of the bytes of their rows.
+Frequencies CodesOfSums(const SumCounts& of_rows, size_t count);
 
 // Frequency tables by which a string is coded.
 struct EntropyTables {

@@ -8,6 +8,7 @@
 #include "compress/entropy/frequencies.h"
 #include "compress/entropy/pairs.h"
 #include "compress/entropy/pairs_layout.h"
+#include "compress/entropy/parts.h"
 #include "compress/entropy/rans.h"
 #include "compress/scratch.h"
 
@@ -30,26 +31,9 @@ Pairs PairsOf(absl::Span<const uint8_t> codes) {
   return {{pairs, in_rows}, {large, num_large}};
 }
 
-// Codes all parts, writes their lengths to `lengths` and the parts behind them. Returns the end.
-uint8_t* WriteParts(const PairsHead& head, absl::Span<const uint8_t> rows, const Frequencies& table,
-                    uint8_t* lengths) {
-  static thread_local Scratch<uint8_t> memory;
-  const size_t room = RansBytes(head.longest_part());
-  uint8_t* const end = memory.Get(room) + room;
-  uint8_t* to = lengths + head.num_parts * kPartLengthBytes;
-  for (size_t part = 0; part < head.num_parts; ++part, lengths += kPartLengthBytes) {
-    const size_t begin = head.part_begin(part);
-    const uint8_t* const from =
-        RansEncode(rows.data() + begin, head.part_begin(part + 1) - begin, nullptr, &table, 1, end);
-    StoreAs(static_cast<uint32_t>(end - from), lengths);
-    to = std::copy(from, static_cast<const uint8_t*>(end), to);
-  }
-  return to;
-}
-
 size_t MostFrameBytes(size_t num_bytes, const PairsHead& head) {
   return kPairsHeadBytes + num_bytes - head.count + head.num_large + kMaxTableBytes +
-         head.num_parts * (kPartLengthBytes + RansBytes(head.longest_part()));
+         head.num_parts * kPartLengthBytes + PartsBytes(head.num_rows() * kStates, head.num_parts);
 }
 
 const char* DecodeParts(const PairsFrameView& view, uint8_t* pairs) {
@@ -99,7 +83,9 @@ absl::Span<const uint8_t> PairsFrameWriter::Write() const {
   to = std::copy_n(bytes_.data(), head_.begin, to);
   to = std::copy(bytes_.begin() + head_.begin + head_.count, bytes_.end(), to);
   to = std::copy(large_.begin(), large_.end(), to);
-  to = WriteParts(head_, rows_, plan_.table, WriteTable(plan_.table, to));
+  uint8_t* const lengths = WriteTable(plan_.table, to);
+  to = WriteParts({rows_, nullptr, &plan_.table, 1, head_.num_parts}, lengths,
+                  lengths + head_.num_parts * kPartLengthBytes);
   return {frame, static_cast<size_t>(to - frame)};
 }
 

@@ -28,8 +28,6 @@ struct PairsHead {
   size_t num_rows() const { return NumRows(NumPairs(count)); }
   // Returns the index of a part's first byte among the bytes of all rows.
   size_t part_begin(size_t part) const { return part * num_rows() / num_parts * kStates; }
-  // Returns an upper bound of a part's bytes.
-  size_t longest_part() const { return (num_rows() / num_parts + 1) * kStates; }
 };
 
 // First about kPairLooks codes are sampled, evenly. If more than kMostLargeLooks of these are

@@ -125,121 +125,110 @@ struct RowEntries {
   Words frequencies[kVectors], starts[kVectors];
 };
 
-// Tables of several contexts, in memory. Look gathers the entries of a row.
-class Contexts {
- public:
-  Contexts(const EncoderEntry* entries, const uint8_t* contexts)
-      : entries_(entries), contexts_(contexts) {}
-
-  HWY_INLINE void Look(const uint8_t* bytes, size_t row, RowEntries* found) const {
-    const U32 d;
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) {
-      const size_t at = row + v * kLanes;
-      auto place = hn::PromoteTo(I32(), hn::LoadU(U8(), bytes + at));
-      if (contexts_ != nullptr) {
-        const auto context = hn::PromoteTo(I32(), hn::LoadU(U8(), contexts_ + at));
-        place = hn::Add(place, hn::ShiftLeft<8>(context));
-      }
-      const auto entry = hn::GatherIndex(d, entries_, place);
-      found->frequencies[v] = hn::And(entry, hn::Set(d, 0xFFFF));
-      found->starts[v] = hn::ShiftRight<16>(entry);
-    }
-  }
-
- private:
-  const EncoderEntry* const entries_;
-  const uint8_t* const contexts_;
-};
-
-#if HWY_TARGET <= HWY_AVX3
-// Table of a single context, held in registers.
-class OneContext {
- public:
-  explicit OneContext(const EncoderEntry* entries) {
-    HWY_ALIGN uint16_t frequencies[kSymbols], starts[kSymbols];
-    for (int s = 0; s < kSymbols; ++s) {
-      frequencies[s] = static_cast<uint16_t>(entries[s]);
-      starts[s] = static_cast<uint16_t>(entries[s] >> 16);
-    }
-    for (int i = 0; i < kParts; ++i) {
-      frequencies_[i] = hn::Load(Part(), frequencies + i * hn::MaxLanes(Part()));
-      starts_[i] = hn::Load(Part(), starts + i * hn::MaxLanes(Part()));
-    }
-  }
-
-  HWY_INLINE void Look(const uint8_t* bytes, size_t row, RowEntries* found) const {
-    const auto places = hn::PromoteTo(Part(), hn::LoadU(hn::Rebind<uint8_t, Part>(), bytes + row));
-    Split(Find(frequencies_, places), found->frequencies);
-    Split(Find(starts_, places), found->starts);
-  }
-
- private:
-  using Part = hn::CappedTag<uint16_t, kStates>;
-  static constexpr int kParts = kSymbols / kStates;
-
-  // Looks up 32 words in 256. Each of four permutes looks in 64 entries by the lower six bits of a
-  // place; the upper two bits choose among the four.
-  static HWY_INLINE hn::Vec<Part> Find(const hn::Vec<Part>* parts, hn::Vec<Part> places) {
-    const auto of_two = [&](int i) HWY_ATTR {
-      return _mm512_permutex2var_epi16(parts[i].raw, places.raw, parts[i + 1].raw);
-    };
-    const auto odd = _mm512_test_epi16_mask(places.raw, _mm512_set1_epi16(64));
-    const auto upper = _mm512_test_epi16_mask(places.raw, _mm512_set1_epi16(128));
-    const auto a = _mm512_mask_mov_epi16(of_two(0), odd, of_two(2));
-    const auto b = _mm512_mask_mov_epi16(of_two(4), odd, of_two(6));
-    return hn::Vec<Part>{_mm512_mask_mov_epi16(a, upper, b)};
-  }
-  static HWY_INLINE void Split(hn::Vec<Part> v, Words* halves) {
-    static_assert(kVectors == 2, "a row is two vectors of states");
-    const hn::Half<Part> half;
-    halves[0] = hn::PromoteTo(U32(), hn::LowerHalf(half, v));
-    halves[1] = hn::PromoteTo(U32(), hn::UpperHalf(half, v));
-  }
-
-  hn::Vec<Part> frequencies_[kParts], starts_[kParts];
-};
-#endif
-
-// Codes bytes from the last row to the first and, within a row, from the first to the last. So
-// words come out in the reverse of the order in which they are read; they are written before `end`.
-template <class Model>
-HWY_INLINE uint8_t* EncodeRows(const uint8_t* bytes, size_t n, const Model& model,
-                               const EncoderEntry* entries, uint8_t* end) {
+// Gathers the entries of the row that begins at byte `row`.
+HWY_INLINE void Look(const EncoderEntry* entries, const RansSource& source, size_t row,
+                     RowEntries* found) {
   const U32 d;
-  uint8_t* word = end;
-  HWY_ALIGN uint32_t states[kStates];
-  std::fill_n(states, kStates, kLeastState);
-  const size_t whole = n / kStates * kStates;
-  for (size_t i = whole; i < n; ++i) {
-    states[i - whole] = WithByte(states[i - whole], entries[bytes[i]], &word);
-  }
-  Words x[kVectors];
-  for (size_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, states + v * kLanes);
-  RowEntries found;
-  for (size_t row = whole; row > 0;) {
-    row -= kStates;
-    model.Look(bytes, row, &found);
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) {
-      const auto f = found.frequencies[v];
-      x[v] = WithByte(WithoutWords(x[v], f, &word), f, found.starts[v]);
+  HWY_UNROLL(4)
+  for (size_t v = 0; v < kVectors; ++v) {
+    const size_t at = row + v * kLanes;
+    auto place = hn::PromoteTo(I32(), hn::LoadU(U8(), source.bytes + at));
+    if (source.contexts != nullptr) {
+      const auto context = hn::PromoteTo(I32(), hn::LoadU(U8(), source.contexts + at));
+      place = hn::Add(place, hn::ShiftLeft<8>(context));
     }
+    const auto entry = hn::GatherIndex(d, entries, place);
+    found->frequencies[v] = hn::And(entry, hn::Set(d, 0xFFFF));
+    found->starts[v] = hn::ShiftRight<16>(entry);
   }
-  for (size_t v = 0; v < kVectors; ++v) hn::Store(x[v], d, states + v * kLanes);
-  uint8_t* const begin = word - kStatesBytes;
-  for (size_t lane = 0; lane < kStates; ++lane) {
-    StoreAs(states[lane], begin + lane * kStateBytes);
-  }
-  return begin;
 }
 
-uint8_t* EncodeImpl(const uint8_t* bytes, size_t n, const uint8_t* contexts,
-                    const EncoderEntry* entries, uint8_t* end) {
-#if HWY_TARGET <= HWY_AVX3
-  if (contexts == nullptr) return EncodeRows(bytes, n, OneContext(entries), entries, end);
-#endif
-  return EncodeRows(bytes, n, Contexts(entries, contexts), entries, end);
+// Encoder of one string: its states, and where its words begin. It codes bytes from the last row to
+// the first and, within a row, from the first to the last. So words come out in the reverse of the
+// order in which they are read; they are written before the end.
+class Encoder {
+ public:
+  // Codes the incomplete row, if there is one.
+  void Begin(const RansSource& source, const EncoderEntry* entries) {
+    source_ = source;
+    word_ = source.end;
+    rows_ = source.n / kStates;
+    std::fill_n(states_, kStates, kLeastState);
+    for (size_t i = rows_ * kStates; i < source.n; ++i) {
+      uint32_t& state = states_[i % kStates];
+      const size_t context = source.contexts == nullptr ? 0 : source.contexts[i];
+      state = WithByte(state, entries[context * kSymbols + source.bytes[i]], &word_);
+    }
+  }
+
+  size_t rows() const { return rows_; }
+
+  // Codes the last `rows` of the rows that are left, of kTogether strings. The strings' chains of
+  // dependent operations are interleaved, so their latencies overlap.
+  template <size_t kTogether>
+  static void EncodeRows(const EncoderEntry* HWY_RESTRICT entries, size_t rows,
+                         Encoder* HWY_RESTRICT encoders) {
+    const U32 d;
+    Words x[kTogether][kVectors];
+    uint8_t* word[kTogether];
+    for (size_t k = 0; k < kTogether; ++k) {
+      for (size_t v = 0; v < kVectors; ++v) x[k][v] = hn::Load(d, encoders[k].states_ + v * kLanes);
+      word[k] = encoders[k].word_;
+    }
+    RowEntries found[kTogether];
+    for (size_t row = 1; row <= rows; ++row) {
+      HWY_UNROLL(4)
+      for (size_t k = 0; k < kTogether; ++k) {
+        Look(entries, encoders[k].source_, (encoders[k].rows_ - row) * kStates, &found[k]);
+      }
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        HWY_UNROLL(4)
+        for (size_t k = 0; k < kTogether; ++k) {
+          const auto f = found[k].frequencies[v];
+          x[k][v] = WithByte(WithoutWords(x[k][v], f, &word[k]), f, found[k].starts[v]);
+        }
+      }
+    }
+    for (size_t k = 0; k < kTogether; ++k) {
+      for (size_t v = 0; v < kVectors; ++v) hn::Store(x[k][v], d, encoders[k].states_ + v * kLanes);
+      encoders[k].word_ = word[k];
+      encoders[k].rows_ -= rows;
+    }
+  }
+
+  // Writes the states before the words. Returns where they begin.
+  uint8_t* Finish() const {
+    uint8_t* const begin = word_ - kStatesBytes;
+    for (size_t lane = 0; lane < kStates; ++lane) {
+      StoreAs(states_[lane], begin + lane * kStateBytes);
+    }
+    return begin;
+  }
+
+ private:
+  RansSource source_;
+  HWY_ALIGN uint32_t states_[kStates];
+  uint8_t* word_ = nullptr;
+  size_t rows_ = 0;  // whole rows that are left
+};
+
+void EncodeImpl(const RansSource* sources, size_t count, const EncoderEntry* entries,
+                uint8_t** begins) {
+  Encoder encoders[kRansTogether];
+  for (size_t first = 0; first < count; first += kRansTogether) {
+    const size_t n = std::min(kRansTogether, count - first);
+    size_t in_common = n < kRansTogether ? 0 : SIZE_MAX;
+    for (size_t k = 0; k < n; ++k) {
+      encoders[k].Begin(sources[first + k], entries);
+      in_common = std::min(in_common, encoders[k].rows());
+    }
+    for (size_t k = 0; k < n; ++k) {
+      Encoder::EncodeRows<1>(entries, encoders[k].rows() - in_common, &encoders[k]);
+    }
+    if (in_common > 0) Encoder::EncodeRows<kRansTogether>(entries, in_common, encoders);
+    for (size_t k = 0; k < n; ++k) begins[first + k] = encoders[k].Finish();
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -269,12 +258,12 @@ void SumsOfNeighbours(const Neighbours& neighbours, const uint8_t* bytes, size_t
   HWY_DYNAMIC_DISPATCH(SumsImpl)(neighbours, bytes, row, num_rows, sums);
 }
 
-uint8_t* RansEncode(const uint8_t* bytes, size_t n, const uint8_t* contexts,
-                    const Frequencies* tables, int num_tables, uint8_t* end) {
+void RansEncode(const RansSource* sources, size_t count, const Frequencies* tables, int num_tables,
+                uint8_t** begins) {
   static thread_local Scratch<EncoderEntry> memory;
   EncoderEntry* const entries = memory.Get(static_cast<size_t>(num_tables) * kSymbols);
   for (int t = 0; t < num_tables; ++t) FillEncoder(tables[t], entries + t * kSymbols);
-  return HWY_DYNAMIC_DISPATCH(EncodeImpl)(bytes, n, contexts, entries, end);
+  HWY_DYNAMIC_DISPATCH(EncodeImpl)(sources, count, entries, begins);
 }
 
 }  // namespace thinwire

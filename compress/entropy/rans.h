@@ -40,11 +40,23 @@ constexpr int kSums = 16;
 void SumsOfNeighbours(const Neighbours& neighbours, const uint8_t* bytes, size_t row,
                       size_t num_rows, uint8_t* sums);
 
-// Codes `n` bytes from the last to the first, so that the decoder goes forward. Byte i uses
-// tables[contexts[i]], or the only table if `contexts` is null. `end` is the end of memory of at
-// least RansBytes(n). Returns where the states begin; the words follow them.
-uint8_t* RansEncode(const uint8_t* bytes, size_t n, const uint8_t* contexts,
-                    const Frequencies* tables, int num_tables, uint8_t* end);
+// String to code: its n bytes, the numbers of their tables (null: the first table), and the end of
+// memory of at least RansBytes(n) for it.
+struct RansSource {
+  const uint8_t* bytes = nullptr;
+  size_t n = 0;
+  const uint8_t* contexts = nullptr;
+  uint8_t* end = nullptr;
+};
+// Number of strings that are coded together. That is faster, because the processor need not wait
+// for the bytes of any one.
+constexpr size_t kRansTogether = 2;
+
+// Codes `count` strings, each from its last byte to the first, so that the decoder goes forward.
+// Sets begins[i] to where the states of string i begin; the words follow them up to the string's
+// end.
+void RansEncode(const RansSource* sources, size_t count, const Frequencies* tables, int num_tables,
+                uint8_t** begins);
 // Returns an upper bound of the coded bytes: a byte takes at most 12 bits, and each state one word
 // more than the bytes are worth.
 constexpr size_t RansBytes(size_t n) {

@@ -21,7 +21,7 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kFewBytes = 4096;
+constexpr size_t kFewBytes = 1 << 15;
 
 class Gpu final : public CudaDevice {
  public:

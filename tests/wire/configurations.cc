@@ -241,6 +241,23 @@ absl::Status AddWhatGoesExact(Runs* runs) {
   return absl::OkStatus();
 }
 
+// Adds runs whose messages are long strings to the entropy coder. With 17 images a message has more
+// than 2^17 codes, which are coded in parts.
+absl::Status AddLong(Runs* runs) {
+  const auto add = [&](const char* name, std::vector<std::string> overrides, int images) {
+    overrides.push_back(absl::StrCat("data.batch_size=", images));
+    overrides.push_back(absl::StrCat("data.limit=", images));
+    return runs->Add(name, overrides, kTwoChunks);
+  };
+  const std::vector<std::string> neighbours =
+      Both("codec: ecsq, step: 0.2", "codec: ecsq, step: 0.5, rounding: dither");
+  RETURN_IF_ERROR(add("ecsq_neighbours", neighbours, 4));
+  RETURN_IF_ERROR(add("ecsq_parts", neighbours, 17));
+  return add("plain_parts",
+             Both("codec: uniform, bits: 8, lossless: entropy", "codec: fp8, lossless: entropy"),
+             17);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<RecordedRun>> AllRecordedRuns() {
@@ -256,14 +273,7 @@ absl::StatusOr<std::vector<RecordedRun>> AllRecordedRuns() {
   two_cuts.push_back("compression.boundaries.b.gradients.codec=fp8");
   RETURN_IF_ERROR(runs.Add("two_cuts", two_cuts));
   RETURN_IF_ERROR(runs.Add("two_chunks", {}, kTwoChunks));
-  // With 17 images a message has more than 2^17 codes, which are coded in parts.
-  for (const auto& [name, images] : {std::pair("ecsq_neighbours", 4), {"ecsq_parts", 17}}) {
-    std::vector<std::string> neighbours =
-        Both("codec: ecsq, step: 0.2", "codec: ecsq, step: 0.5, rounding: dither");
-    neighbours.push_back(absl::StrCat("data.batch_size=", images));
-    neighbours.push_back(absl::StrCat("data.limit=", images));
-    RETURN_IF_ERROR(runs.Add(name, neighbours, kTwoChunks));
-  }
+  RETURN_IF_ERROR(AddLong(&runs));
   return runs.Take();
 }
 

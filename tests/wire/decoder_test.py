@@ -56,6 +56,7 @@ def main():
     assert entropy.frames_with_neighbours > 0, "no message has codes with neighbours"
     assert entropy.frames_of_pairs > 0, "no message has codes in pairs"
     assert entropy.frames_in_parts > 0, "no message has codes with neighbours in parts"
+    assert entropy.plain_frames_in_parts > 0, "no message has bytes without neighbours in parts"
     print(f"{failed} runs are not what the pages say")
     return failed > 0
 

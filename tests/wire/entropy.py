@@ -6,7 +6,8 @@ SCALE = 1 << SCALE_BITS
 
 PAIRS_FORM, PARTS_FORM, LARGE = 16, 17, 15
 
-frames_with_neighbours = frames_of_pairs = frames_in_parts = 0  # of those that were decoded
+# Of those that were decoded.
+frames_with_neighbours = frames_of_pairs = frames_in_parts = plain_frames_in_parts = 0
 
 
 class Choice:
@@ -25,7 +26,9 @@ class Choice:
     def head(self):
         """What a frame says of it."""
         head = bytes([len(self.neighbours)])
-        if self.stretches:
+        if self.stretches and not self.neighbours:
+            head = struct.pack("<BBH", PARTS_FORM, 0, self.parts)
+        elif self.stretches:
             head = bytes([PARTS_FORM, len(self.neighbours), self.stretches.bit_length() - 1])
             head += struct.pack("<IIHH", self.begin, self.count, self.parts, self.boundaries)
             head += struct.pack(f"<{len(self.neighbours)}I", *self.neighbours)
@@ -102,14 +105,19 @@ def _from_rows(rows, count):
     return bytes(rows[j * STATES + s] for s in range(STATES) for j in range(length))[:count]
 
 
-def _arranged(count, parts, stretches):
-    """For each part the places of its codes in the order of its rows; None behind the last code."""
-    rows, width = _num_rows(count), STATES // stretches
+def _arranged(choice):
+    """For each part the places of its codes in the order of its rows; None behind the last code. Without
+    neighbours the last row may be incomplete instead."""
+    count, parts = choice.count, choice.parts
+    rows, width = _num_rows(count), STATES // choice.stretches
     bounds = [part * rows // parts for part in range(parts + 1)]
     places = []
     for first, end in zip(bounds, bounds[1:]):
+        if not choice.neighbours:
+            places.append(range(first * STATES, min(end * STATES, count)))
+            continue
         of_part = [first * STATES + (t * (end - first) + j) * width + i
-                   for j in range(end - first) for t in range(stretches) for i in range(width)]
+                   for j in range(end - first) for t in range(choice.stretches) for i in range(width)]
         places.append([place if place < count else None for place in of_part])
     return places
 
@@ -152,11 +160,11 @@ def _encode_pairs(data, choice):
 
 
 def _encode_parts(data, choice):
-    """The frame of codes with neighbours in parts."""
+    """The frame in parts, of codes with neighbours or of all bytes."""
     end = choice.begin + choice.count
     codes = data[choice.begin : end]
     parts = [bytes(0 if place is None else codes[place] for place in places)
-             for places in _arranged(choice.count, choice.parts, choice.stretches)]
+             for places in _arranged(choice)]
     contexts = [[choice.context(part, *divmod(i, STATES)) for i in range(len(part))] for part in parts]
     counts = [256 * [0] for _ in range(choice.num_contexts)]
     for part, of_part in zip(parts, contexts):
@@ -253,16 +261,22 @@ def _decode_pairs(reader, length):
 
 def _decode_parts(reader, length):
     """What a frame of parts holds behind its form."""
-    global frames_in_parts
-    frames_in_parts += 1
-    num_neighbours, stretches_log2, begin, count, num_parts, boundaries = reader.next("BBIIHH")
-    neighbours = reader.next(f"{num_neighbours}I")
-    choice = Choice(neighbours, begin, count, boundaries, num_parts, 1 << stretches_log2)
+    global frames_in_parts, plain_frames_in_parts
+    (num_neighbours,) = reader.next("B")
+    begin, count = 0, length
+    if num_neighbours:
+        frames_in_parts += 1
+        stretches_log2, begin, count, num_parts, boundaries = reader.next("BIIHH")
+        neighbours = reader.next(f"{num_neighbours}I")
+        choice = Choice(neighbours, begin, count, boundaries, num_parts, 1 << stretches_log2)
+    else:
+        plain_frames_in_parts += 1
+        (num_parts,) = reader.next("H")
+        choice = Choice((), begin, count, 0, num_parts, stretches=1)
     uncoded = bytes(reader.next(f"{length - count}B"))
     tables = [reader.table() for _ in range(choice.num_contexts)]
     codes = bytearray(count)
-    arranged = _arranged(count, num_parts, choice.stretches)
-    for size, places in zip(reader.next(f"{num_parts}I"), arranged):
+    for size, places in zip(reader.next(f"{num_parts}I"), _arranged(choice)):
         part = _decoded(bytes(reader.next(f"{size}B")), len(places), tables, choice)
         for place, code in zip(places, part):
             if place is not None:
