@@ -197,8 +197,8 @@ __device__ void Unmark(const Scope& scope, uint32_t* kept) {
   __syncthreads();
 }
 
-// Returns a range that the K-th largest of `n` uniform draws misses by chance in no more than one
-// of a billion scopes: six standard deviations on both sides of its expected place.
+// Returns a range in which the K-th largest of `n` uniform draws lies but for a rare chance: six
+// standard deviations on both sides of its expected place, and some draws for a K near 1 or n.
 __device__ Range GuessOfDraws(int64_t n, uint64_t k) {
   const double share = static_cast<double>(k) / static_cast<double>(n);
   const double deviation = sqrt(share * (1 - share) / static_cast<double>(n));

@@ -52,9 +52,10 @@ TypedKeys<T> As(const Keys& keys) {
   return {static_cast<const T*>(keys.data), keys.support, keys.total, keys.elements};
 }
 
+constexpr double kMostDraw = 0x1p30;
+
 // Computes the draws of four elements from i on. A draw is the upper 30 bits of a random number,
 // plus one: so none is zero, which is never kept, and all are the bits of finite floats.
-constexpr double kMostDraw = 0x1p30;
 __device__ inline void DrawFour(uint64_t seed, int64_t i, uint32_t (&draws)[4]) {
   PhiloxNumbers(seed, static_cast<uint64_t>(i / 4), draws);
 #pragma unroll

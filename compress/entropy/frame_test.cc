@@ -36,6 +36,19 @@ std::string RefusalOf(const Bytes& frame, size_t most) {
   return std::string(bytes.status().message());
 }
 
+// The refusals of a frame's first bytes, of one with another byte, and of one with a byte too many.
+std::string RefusalOfBegin(const Bytes& frame, size_t length, size_t most) {
+  return RefusalOf(Bytes(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length)), most);
+}
+std::string RefusalWith(Bytes frame, size_t at, uint8_t byte, size_t most) {
+  frame[at] = byte;
+  return RefusalOf(frame, most);
+}
+std::string RefusalOfLonger(Bytes frame, size_t most) {
+  frame.push_back(0);
+  return RefusalOf(frame, most);
+}
+
 // Returns bytes that are distributed as a quantiser's codes: two-sided geometric around 128, with
 // the factor `decay` from one to the next.
 Bytes Geometric(size_t n, double decay, uint64_t seed) {
@@ -157,22 +170,16 @@ TEST(EntropyFrameTest, RefusesPartsOfBytesThatCannotBe) {
   const size_t n = 1000;
   const Bytes frame = PlainFrameInParts(Geometric(n, 0.5, 1), 3);
   for (size_t length = 0; length < frame.size(); ++length) {
-    RefusalOf(Bytes(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length)), n);
+    RefusalOfBegin(frame, length, n);
   }
-  const auto with = [&](size_t at, uint8_t byte) {
-    Bytes changed = frame;
-    changed[at] = byte;
-    return RefusalOf(changed, n);
-  };
+  const auto with = [&](size_t at, uint8_t byte) { return RefusalWith(frame, at, byte, n); };
   EXPECT_THAT(with(5, 9), HasSubstr("9 neighbours, want at most 8"));
   EXPECT_THAT(with(6, 0), HasSubstr("0 parts of 32 rows, want 1 to 32"));
   EXPECT_THAT(with(6, 33), HasSubstr("33 parts of 32 rows, want 1 to 32"));
   EXPECT_THAT(with(7, 1), HasSubstr("259 parts of 32 rows"));
   EXPECT_THAT(with(0, 0xE9), HasSubstr("want at most 1000"));
   EXPECT_THAT(RefusalOf({0, 0, 0, 0, kPartsForm, 0, 1, 0}, n), HasSubstr("1 parts of 0 rows"));
-  Bytes longer = frame;
-  longer.push_back(0);
-  EXPECT_THAT(RefusalOf(longer, n), HasSubstr("bytes behind the last part"));
+  EXPECT_THAT(RefusalOfLonger(frame, n), HasSubstr("bytes behind the last part"));
   absl::Span<const uint8_t> rest = absl::MakeConstSpan(frame).subspan(8);
   Frequencies frequencies;
   ASSERT_TRUE(ReadTable(&rest, &frequencies).ok());
@@ -369,22 +376,16 @@ TEST(EntropyFrameTest, RefusesPartsThatCannotBe) {
   const Bytes frame = FrameOf(bytes, {0, n, {16, 480}});
   ASSERT_EQ(frame[4], kPartsForm);
   for (size_t length = 0; length < frame.size(); length += length < 2000 ? 1 : 997) {
-    RefusalOf(Bytes(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length)), n);
+    RefusalOfBegin(frame, length, n);
   }
-  const auto with = [&](size_t at, uint8_t byte) {
-    Bytes changed = frame;
-    changed[at] = byte;
-    return RefusalOf(changed, n);
-  };
+  const auto with = [&](size_t at, uint8_t byte) { return RefusalWith(frame, at, byte, n); };
   EXPECT_THAT(with(5, 9), HasSubstr("9 neighbours, want at most 8"));
   EXPECT_THAT(with(6, 6), HasSubstr("2^6 stretches, want at most 32"));
   EXPECT_THAT(with(13, 3), HasSubstr("codes up to byte"));
   EXPECT_THAT(with(16, 0x7F), HasSubstr("parts of 4097 rows"));
   EXPECT_THAT(with(17, frame[17] | 1), HasSubstr("a boundary before the first sum"));
   EXPECT_THAT(with(19, 0), HasSubstr("a neighbour 0 rows before a code"));
-  Bytes longer = frame;
-  longer.push_back(0);
-  EXPECT_THAT(RefusalOf(longer, n), HasSubstr("bytes behind the last part"));
+  EXPECT_THAT(RefusalOfLonger(frame, n), HasSubstr("bytes behind the last part"));
   Bytes none = frame;
   none[15] = none[16] = 0;
   EXPECT_THAT(RefusalOf(none, n), HasSubstr("0 parts of 4097 rows"));
