@@ -69,7 +69,7 @@ run_deploy() {
 }
 
 # Each target that exists with --config=cuda only, and what depends on one; and the plugin as a
-# bundle has it, whose libraries are linked in another way.
+# bundle has it, whose libraries are linked in another way. (--config=bundle would compile it anew.)
 run_cuda() {
   local started=$SECONDS toolkit=${CUDA_HOME:-/usr/local/cuda}
   if [[ ! -x $toolkit/bin/nvcc ]]; then
