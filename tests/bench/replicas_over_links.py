@@ -12,6 +12,7 @@ steps on, as a round's last step has its exchange.
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -35,6 +36,11 @@ MODES = ["step | none | none", "step | ecsq(rate=2, rounding=dither) | uniform(b
 def every(mode):
     """Steps between two exchanges."""
     return int(mode.split("|")[0].strip().partition(":")[2] or 1)
+
+
+def steps_of(args, mode):
+    """--steps, in whole rounds of local steps, and at least the round that is skipped and another."""
+    return max(2, math.ceil(args.steps / every(mode))) * every(mode)
 
 
 def settings(args, mode, steps):
@@ -69,7 +75,7 @@ def over_links(args, mode):
                 servers.append(subprocess.Popen(inside(i, *words)))
         stages = ",".join(f"{address(i)}:{PROXY_PORT if args.rtt_ms else PORT}" for i in range(args.replicas * args.stages))
         steps = run(args, lambda *words: inside("c", *words), args.work / "links", "--stages", stages,
-                    *settings(args, mode, args.steps))
+                    *settings(args, mode, steps_of(args, mode)))
     finally:
         for server in servers:
             server.terminate()
@@ -82,7 +88,7 @@ def planned(args, mode):
     """The step that the plan promises, with the compute of a run on this machine."""
     here = args.work / "here"
     run(args, lambda *words: ["chrt", "--other", "0", *words], here, "--stage_server", args.stage_server, *settings(args, mode, 30))
-    words = [args.thinwire, "plan", EXPERIMENT, *settings(args, mode, args.steps), "--link_mbit", args.rate, "--rtt_ms", args.rtt_ms,
+    words = [args.thinwire, "plan", EXPERIMENT, *settings(args, mode, steps_of(args, mode)), "--link_mbit", args.rate, "--rtt_ms", args.rtt_ms,
              "--cores", os.cpu_count(), "--from", here, "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
     return next(choice["step_seconds"] for choice in report["choices"] if choice["own"])
@@ -97,7 +103,7 @@ def main():
     parser.add_argument("--rtt_ms", type=float, default=0, help="what a round trip takes besides")
     parser.add_argument("--replicas", type=int, default=4)
     parser.add_argument("--stages", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=48)
+    parser.add_argument("--steps", type=int, default=48, help="at least; of local steps two rounds or more")
     parser.add_argument("--set", action="append", default=[], help="a field of the experiment; may stand often")
     parser.add_argument("--mode", action="append", help="may stand often")
     args = parser.parse_args()
