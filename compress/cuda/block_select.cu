@@ -1,37 +1,15 @@
 #include <type_traits>
 
 #include "compress/cuda/block_select.h"
-#include "compress/cuda/keys.cuh"
+#include "compress/cuda/key_guess.cuh"
 #include "compress/cuda/word_votes.cuh"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {
 namespace {
 
-constexpr int kAtOnce = 4;  // vectors that a lane loads at a time
-constexpr int kKeyBits = 63, kDigitBits = 11;
-constexpr int kBins = 1 << kDigitBits;
+constexpr int kAtOnce = 4;     // vectors that a lane loads at a time
 constexpr int kListed = 4096;  // most keys listed in shared memory
-constexpr int kFirstNonFiniteBin = kNonFiniteMagnitude >> (31 - kDigitBits);
-
-// Digit of a key: up to kDigitBits bits, the highest just below bit `top`.
-struct Digit {
-  __device__ explicit Digit(int top)
-      : shift(top > kDigitBits ? top - kDigitBits : 0), bits(top - shift) {}
-  __device__ uint32_t Of(uint64_t key) const {
-    return static_cast<uint32_t>(key >> shift) & ((1u << bits) - 1);
-  }
-  int shift, bits;
-};
-
-// Range of keys: those from `upper` on are kept, and so are the `wanted` largest of the `inside`
-// ones in [lower, upper).
-struct Range {
-  __device__ bool is_open() const { return lower < upper; }
-  __device__ bool Has(uint64_t key) const { return key >= lower && key < upper; }
-  uint64_t lower, upper, wanted;
-  uint32_t inside;
-};
 
 // Scope of a block. Its elements are counted from a multiple of 32, so that bitmap words are whole.
 struct Scope {
@@ -40,6 +18,7 @@ struct Scope {
         head(static_cast<int>(elements * blockIdx.x - base)),
         tail(static_cast<int>(min(head + elements, total - base))) {}
   __device__ bool Has(int at) const { return at >= head && at < tail; }
+  __device__ int elements() const { return tail - head; }
   __device__ uint64_t KeyOf(int at, uint32_t magnitude) const {
     return uint64_t{magnitude} << 32 | static_cast<uint32_t>(tail - 1 - at);
   }
@@ -52,19 +31,27 @@ struct Scope {
 
 // Calls visit(first, vector, magnitudes) for each group of kAtOnce vectors of the warp. `first` is
 // the first of the warp's elements, magnitudes[j] are those of vector `vector` + j. Calls
-// done(first) after the last group. Elements of neighbouring scopes are among them.
+// done(first) after the last group. Elements of neighbouring scopes are among them, as zeros.
 template <typename K, typename Visit, typename Done>
 __device__ void VisitScope(const K& keys, const Scope& scope, const Visit& visit,
                            const Done& done) {
   const int warp = static_cast<int>(threadIdx.x / kWarpThreads);
   const int step = 32 * static_cast<int>(blockDim.x);
   for (int first = warp * kElementsOfWarp; first < scope.tail; first += step) {
+    const bool is_whole = first >= scope.head && first + kElementsOfWarp <= scope.tail;
 #pragma unroll 1
     for (int vector = 0; vector < kVectorsOfLane; vector += kAtOnce) {
       uint32_t magnitudes[kAtOnce][4];
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         keys.Magnitudes(scope.base + first + VectorBegin(vector + j), magnitudes[j]);
+      }
+      if (!is_whole) {
+#pragma unroll
+        for (int j = 0; j < 4 * kAtOnce; ++j) {
+          const int at = first + VectorBegin(vector + j / 4) + j % 4;
+          if (!scope.Has(at)) magnitudes[j / 4][j % 4] = 0;
+        }
       }
       visit(first, vector, magnitudes);
     }
@@ -80,87 +67,86 @@ __device__ void Clear(uint32_t (&bins)[kBins]) {
 }
 
 template <typename K>
-__device__ void CountScope(const K& keys, const Scope& scope, const Range& range,
-                           const Digit& digit, uint32_t (&bins)[kBins]) {
+__device__ void CountScope(const K& keys, const Scope& scope, const KeyRange& range,
+                           uint32_t (&bins)[kBins]) {
   Clear(bins);
+  const Digits digits = DigitsOf(range);
   const auto count = [&](int first, int vector, const uint32_t(&magnitudes)[kAtOnce][4]) {
 #pragma unroll
     for (int j = 0; j < 4 * kAtOnce; ++j) {
       const int at = first + VectorBegin(vector + j / 4) + j % 4;
       const uint64_t key = scope.KeyOf(at, magnitudes[j / 4][j % 4]);
-      if (scope.Has(at) && range.Has(key)) atomicAdd(&bins[digit.Of(key)], 1u);
+      if (scope.Has(at) && range.Has(key)) atomicAdd(&bins[digits.Of(key)], 1u);
     }
   };
   VisitScope(keys, scope, count, [](int) {});
   __syncthreads();
 }
 
-__device__ void CountListed(const uint64_t (&listed)[kListed], uint32_t count, const Range& range,
-                            const Digit& digit, uint32_t (&bins)[kBins]) {
+__device__ void CountListed(const uint64_t (&listed)[kListed], uint32_t count,
+                            const KeyRange& range, uint32_t (&bins)[kBins]) {
   Clear(bins);
+  const Digits digits = DigitsOf(range);
   for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-    if (range.Has(listed[i])) atomicAdd(&bins[digit.Of(listed[i])], 1u);
+    if (range.Has(listed[i])) atomicAdd(&bins[digits.Of(listed[i])], 1u);
   }
   __syncthreads();
 }
 
-// Returns the range of the digit where the K-th largest falls. Each thread sums some bins from the
-// top; the prefix sum over threads tells which one passes `wanted`.
-template <int kThreads>
-__device__ Range Pick(const uint32_t (&bins)[kBins], const Range& range, const Digit& digit) {
-  constexpr int kEach = kBins / kThreads;
-  __shared__ Range next;
-  const int top = kBins - 1 - static_cast<int>(threadIdx.x) * kEach;
-  uint32_t counts[kEach], sum = 0, total;
-#pragma unroll
-  for (int j = 0; j < kEach; ++j) sum += counts[j] = bins[top - j];
-  uint32_t above = BlockExclusiveSum(sum, &total);
-  if (total < range.wanted) {  // without zeros there are fewer: all are kept
-    if (threadIdx.x == 0) next = {range.lower, range.lower, 0, 0};
-  } else if (range.wanted > above && range.wanted <= uint64_t{above} + sum) {
-    const int higher = digit.shift + digit.bits;
-    const uint64_t prefix = range.lower >> higher << higher;
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      if (range.wanted > above && range.wanted <= uint64_t{above} + counts[j]) {
-        const uint64_t begin = prefix + (static_cast<uint64_t>(top - j) << digit.shift);
-        next.lower = max(range.lower, begin);
-        next.wanted = range.wanted - above;
-        next.upper = next.wanted == counts[j] ? next.lower : begin + (uint64_t{1} << digit.shift);
-        next.inside = counts[j];
-      }
-      above += counts[j];
-    }
+// Range of a scope's elements by their keys.
+struct OfKeys {
+  __device__ OfKeys(const Scope& scope, const KeyRange& range) : scope(scope), range(range) {}
+  __device__ bool is_open() const { return range.is_open(); }
+  __device__ bool IsAbove(int at, uint32_t magnitude) const {
+    return scope.Has(at) && scope.KeyOf(at, magnitude) >= range.upper;
   }
-  __syncthreads();
-  const Range picked = next;
-  __syncthreads();
-  return picked;
-}
+  __device__ bool Has(int at, uint32_t magnitude) const {
+    return scope.Has(at) && range.Has(scope.KeyOf(at, magnitude));
+  }
+  const Scope& scope;
+  const KeyRange& range;
+};
+
+// The same of a range whose ends have the first key of a magnitude above zero.
+struct OfMagnitudes {
+  __device__ OfMagnitudes(const Scope&, const KeyRange& range)
+      : lower(static_cast<uint32_t>(range.lower >> 32)),
+        upper(static_cast<uint32_t>(range.upper >> 32)) {}
+  __device__ bool is_open() const { return true; }
+  __device__ bool IsAbove(int, uint32_t magnitude) const { return magnitude >= upper; }
+  __device__ bool Has(int, uint32_t magnitude) const {
+    return magnitude >= lower && magnitude < upper;
+  }
+  uint32_t lower, upper;
+};
 
 // Numbers of a scope's keys above a range and inside it.
 struct RangeCounts {
   uint32_t above, inside;
 };
 
-// Marks the elements above the range and lists the keys in it, of which kListed have room.
-template <typename K>
-__device__ void MarkAndList(const K& keys, const Scope& scope, const Range& range,
-                            uint64_t (&listed)[kListed], RangeCounts* counts, uint32_t* kept) {
+// Marks the elements above the range and lists the keys in it, of which kListed have room. Sets
+// *nonfinite to 1 if there is a NaN or infinity; `nonfinite` may be null.
+template <typename Elements, typename K>
+__device__ void MarkAndList(const K& keys, const Scope& scope, const KeyRange& range,
+                            uint64_t (&listed)[kListed], RangeCounts* counts, uint32_t* kept,
+                            uint32_t* nonfinite) {
   if (threadIdx.x == 0) *counts = {0, 0};
   __syncthreads();
-  uint32_t above = 0, num_above = 0;
+  const Elements elements(scope, range);
+  uint32_t above = 0, num_above = 0, largest = 0;
   const auto mark = [&](int first, int vector, const uint32_t(&magnitudes)[kAtOnce][4]) {
     uint32_t own_above = 0, inside = 0;
 #pragma unroll
     for (int j = 0; j < 4 * kAtOnce; ++j) {
       const int at = first + VectorBegin(vector + j / 4) + j % 4;
-      const uint64_t key = scope.KeyOf(at, magnitudes[j / 4][j % 4]);
-      if (scope.Has(at) && key >= range.upper) own_above |= 1u << j;
-      if (scope.Has(at) && range.Has(key)) inside |= 1u << j;
+      const uint32_t magnitude = magnitudes[j / 4][j % 4];
+      if (elements.IsAbove(at, magnitude)) own_above |= 1u << j;
+      if (elements.Has(at, magnitude)) inside |= 1u << j;
+      largest = max(largest, magnitude);
     }
     above |= own_above << (4 * vector);
-    if (!range.is_open()) return;
+    if (!elements.is_open()) return;
     // One atomic addition serves a warp: the last lane knows how many keys all lanes have.
     const uint32_t own = __popc(inside), through = WarpInclusiveSum(own);
     uint32_t begin = 0;
@@ -181,6 +167,7 @@ __device__ void MarkAndList(const K& keys, const Scope& scope, const Range& rang
     num_above += __popc(above);
     above = 0;
   });
+  if (nonfinite != nullptr && largest >= kNonFiniteMagnitude) atomicOr(nonfinite, 1u);
   num_above = WarpReduce<Sum>(num_above);
   if (threadIdx.x % kWarpThreads == 0) atomicAdd(&counts->above, num_above);
   __syncthreads();
@@ -197,26 +184,37 @@ __device__ void Unmark(const Scope& scope, uint32_t* kept) {
   __syncthreads();
 }
 
-// Returns a range in which the K-th largest of `n` uniform draws lies but for a rare chance: six
-// standard deviations on both sides of its expected place, and some draws for a K near 1 or n.
-__device__ Range GuessOfDraws(int64_t n, uint64_t k) {
-  const double share = static_cast<double>(k) / static_cast<double>(n);
-  const double deviation = sqrt(share * (1 - share) / static_cast<double>(n));
-  const double middle = 1 - share, reach = 6 * deviation + 16.0 / static_cast<double>(n);
-  const auto key_at = [](double place) {
-    return static_cast<uint64_t>(fmin(fmax(place, 0.0), 1.0) * kMostDraw) + 1;
-  };
-  const uint64_t lower = key_at(middle - reach), upper = key_at(middle + reach) + 1;
-  return {lower << 32, upper << 32, k, 0};
+// Returns how many of a scope's keys a sample should have: so many that the guessed range has about
+// three quarters of what the list has room for. A rank's deviation is sqrt(share (1 - share) /
+// size) of the elements.
+template <int kThreads>
+__device__ int SampleSize(int elements, uint64_t k) {
+  const float share = static_cast<float>(k) / static_cast<float>(elements);
+  const float most = 2 * kReachDeviations * static_cast<float>(elements) / (0.75f * kListed);
+  const float wanted = share * (1 - share) * most * most;
+  constexpr int kRound = 4 * kThreads;  // a vector of each thread
+  return min((static_cast<int>(wanted) / kRound + 1) * kRound, elements / 4);
 }
 
-// Marks and lists by a guess of where the K-th largest lies, in one look at all draws. Returns
+template <int kThreads, typename K>
+__device__ KeyRange Guess(const K& keys, const Scope& scope, uint64_t k, uint32_t (&bins)[kBins]) {
+  if constexpr (std::is_same_v<K, DrawnKeys>) {
+    if (keys.support == nullptr) return GuessOfDraws(scope.elements(), k);
+  }
+  const Sample sample(scope.base + scope.head, scope.base + scope.tail,
+                      SampleSize<kThreads>(scope.elements(), k));
+  return GuessOfSample<kThreads>(keys, sample, scope.elements(), k, bins);
+}
+
+// Marks and lists by a guess of where the K-th largest lies, in one look at all keys. Returns
 // whether it lies there; *range then has what is wanted of the list. The range of a wrong guess is
 // as it was, and nothing is marked.
-__device__ bool MarkByGuess(const DrawnKeys& keys, const Scope& scope, Range* range,
-                            uint64_t (&listed)[kListed], RangeCounts* counts, uint32_t* kept) {
-  Range guess = GuessOfDraws(scope.tail - scope.head, range->wanted);
-  MarkAndList(keys, scope, guess, listed, counts, kept);
+template <typename K>
+__device__ bool MarkByGuess(const K& keys, const Scope& scope, KeyRange guess, KeyRange* range,
+                            uint64_t (&listed)[kListed], RangeCounts* counts, uint32_t* kept,
+                            uint32_t* nonfinite) {
+  if (guess.inside > kListed) return false;
+  MarkAndList<OfMagnitudes>(keys, scope, guess, listed, counts, kept, nonfinite);
   if (counts->above > range->wanted || counts->above + counts->inside < range->wanted ||
       counts->inside > kListed) {
     Unmark(scope, kept);
@@ -230,42 +228,24 @@ __device__ bool MarkByGuess(const DrawnKeys& keys, const Scope& scope, Range* ra
 }
 
 template <int kThreads, typename K>
-__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+__global__ void __launch_bounds__(kThreads, kThreads == 1024 ? 1 : 3)
     SelectInScopeKernel(K keys, KeepRule rule, uint32_t* kept, uint32_t* nonfinite) {
   __shared__ uint32_t bins[kBins];
   __shared__ uint64_t listed[kListed];
   __shared__ RangeCounts counts;
   const Scope scope(keys.elements, keys.total);
-  const auto k = static_cast<uint64_t>(rule.k_of(blockIdx.x, gridDim.x));
-  constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // of a magnitude of 1
-  Range range = {rule.zeros ? 0 : kLeastNonZero, uint64_t{1} << kKeyBits, k, 0};
-  int top = kKeyBits;
-  bool is_marked = false;
-  if constexpr (std::is_same_v<K, DrawnKeys>) {
-    if (keys.support == nullptr) {
-      is_marked = MarkByGuess(keys, scope, &range, listed, &counts, kept);
-    }
-    // The range's keys have equal bits from `top` on.
-    if (is_marked && range.is_open()) top = 64 - __clzll(range.lower ^ (range.upper - 1));
-  }
-  if (!is_marked) {
+  KeyRange range = WholeRange(rule, blockIdx.x, gridDim.x);
+  const KeyRange guess = Guess<kThreads>(keys, scope, range.wanted, bins);
+  if (!MarkByGuess(keys, scope, guess, &range, listed, &counts, kept, nonfinite)) {
     do {
-      const Digit digit(top);
-      CountScope(keys, scope, range, digit, bins);
-      const int bin = kFirstNonFiniteBin + static_cast<int>(threadIdx.x);
-      if (top == kKeyBits && nonfinite != nullptr && bin < kBins && bins[bin] != 0) {
-        atomicOr(nonfinite, 1u);
-      }
-      range = Pick<kThreads>(bins, range, digit);
-      top = digit.shift;
+      CountScope(keys, scope, range, bins);
+      range = Pick<kThreads>(bins, range);
     } while (range.is_open() && range.inside > kListed);
-    MarkAndList(keys, scope, range, listed, &counts, kept);
+    MarkAndList<OfKeys>(keys, scope, range, listed, &counts, kept, nonfinite);
   }
   while (range.is_open()) {
-    const Digit digit(top);
-    CountListed(listed, counts.inside, range, digit, bins);
-    range = Pick<kThreads>(bins, range, digit);
-    top = digit.shift;
+    CountListed(listed, counts.inside, range, bins);
+    range = Pick<kThreads>(bins, range);
   }
   for (uint32_t i = threadIdx.x; i < counts.inside; i += kThreads) {
     if (listed[i] < range.upper) continue;

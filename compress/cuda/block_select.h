@@ -1,11 +1,10 @@
 // Selection of the K largest of scopes, a block per scope, if there are enough scopes for their
 // blocks to fill the card.
 //
-// Keys and the search are those of radix_select.h: a histogram of the next 11 bits of the keys
-// within the range that holds the K-th largest, then a narrower range. One block counts, chooses
-// and goes on alone, until shared memory can hold the keys of the range; for most data that is
-// after one pass over x. A second pass, which finds most of x in the cache, marks what lies above
-// the range and lists what lies in it. The list decides the rest.
+// A guess (key_guess.cuh) says about where the K-th largest lies. One look at all keys marks what
+// lies above that range and lists, in shared memory, what lies in it; the list decides the rest
+// (key_range.cuh). If the guess was wrong, or the list has no room, the block counts the digits of
+// all keys, until it knows a range that the list can hold, and then marks and lists by that.
 #pragma once
 
 #include <cuda_runtime.h>

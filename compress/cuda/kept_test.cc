@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "compress/cuda/draws.h"
@@ -107,6 +109,98 @@ TEST_P(KeptTest, NonFiniteKeysAreSaid) {
 INSTANTIATE_TEST_SUITE_P(Scopes, KeptTest,
                          testing::Values(ScopesOfTest{2, 100}, ScopesOfTest{2, 3000},
                                          ScopesOfTest{2, 20000}, ScopesOfTest{300, 9001}));
+
+// Keeps the k largest of each scope, the first among equal ones.
+std::vector<bool> LargestOf(const std::vector<float>& values, int64_t elements, int64_t k) {
+  const auto total = static_cast<int64_t>(values.size());
+  std::vector<bool> kept(values.size());
+  for (int64_t begin = 0; begin < total; begin += elements) {
+    std::vector<int64_t> order(std::min(elements, total - begin));
+    std::iota(order.begin(), order.end(), begin);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return std::fabs(values[a]) > std::fabs(values[b]);
+    });
+    for (int64_t i = 0; i < std::min<int64_t>(k, order.size()) && values[order[i]] != 0; ++i) {
+      kept[order[i]] = true;
+    }
+  }
+  return kept;
+}
+
+// Scopes of many blocks and, if the count is zero, so many that each has a block.
+class KeptOfSampleTest : public testing::TestWithParam<ScopesOfTest> {
+ protected:
+  int64_t count() const {
+    return GetParam().count == 0 ? OwnDevice()->multiprocessors() : GetParam().count;
+  }
+  void ExpectLargest(const std::vector<float>& values) {
+    Scopes scopes;
+    scopes.total = static_cast<int64_t>(values.size());
+    scopes.count = count();
+    scopes.elements = GetParam().elements;
+    cudaStream_t stream;
+    ASSERT_TRUE(OwnDevice()->Stream(&stream).ok());
+    CudaScratch memory(OwnDevice()), kept(OwnDevice());
+    ASSERT_TRUE(memory.Reserve(4 * values.size()).ok());
+    ASSERT_TRUE(kept.Reserve(BitmapBytes(scopes.total)).ok());
+    ASSERT_TRUE(
+        OwnDevice()->CopyFromHost(memory.as<void>(), values.data(), 4 * values.size()).ok());
+    Keys keys;
+    keys.data = memory.as<void>();
+    keys.total = keys.elements = scopes.total;
+    for (const double ratio : {0.0001, 0.01, 0.3, 0.9, 1.0}) {
+      const auto k = static_cast<int64_t>(std::ceil(ratio * scopes.elements));
+      ASSERT_TRUE(SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {k, k}, kept.as<uint32_t>(),
+                                    /*nonfinite=*/nullptr)
+                      .ok());
+      std::vector<uint32_t> words((scopes.total + 31) / 32);
+      ASSERT_TRUE(OwnDevice()->CopyToHost(words.data(), kept.as<void>(), 4 * words.size()).ok());
+      std::vector<bool> found(values.size());
+      for (int64_t i = 0; i < scopes.total; ++i) found[i] = (words[i / 32] >> (i % 32) & 1) != 0;
+      EXPECT_EQ(found, LargestOf(values, scopes.elements, k)) << ratio;
+    }
+  }
+  std::vector<float> Normal() {
+    std::vector<float> values(count() * GetParam().elements - 100);
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (float& value : values) value = normal(random);
+    return values;
+  }
+};
+
+TEST_P(KeptOfSampleTest, Normal) { ExpectLargest(Normal()); }
+
+TEST_P(KeptOfSampleTest, HalfZeros) {
+  std::vector<float> values = Normal();
+  for (float& value : values) value = std::max(value, 0.0f);
+  ExpectLargest(values);
+}
+
+TEST_P(KeptOfSampleTest, FewDifferentOnes) {
+  std::vector<float> values = Normal();
+  for (float& value : values) value = std::round(2 * value);
+  ExpectLargest(values);
+  ExpectLargest(std::vector<float>(values.size(), -1.5f));
+}
+
+// What the sample has says nothing of the rest.
+TEST_P(KeptOfSampleTest, VectorsThatDiffer) {
+  for (const size_t distance : {2, 3}) {
+    for (size_t which = 0; which < distance; ++which) {
+      std::vector<float> values = Normal();
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (i / 4 % distance == which) values[i] += 100;
+      }
+      ExpectLargest(values);
+    }
+  }
+}
+
+// One scope begins at no whole word, and one is too large for the list of a block.
+INSTANTIATE_TEST_SUITE_P(Scopes, KeptOfSampleTest,
+                         testing::Values(ScopesOfTest{2, 66000}, ScopesOfTest{3, 33333},
+                                         ScopesOfTest{0, 9001}, ScopesOfTest{0, 66000}));
 
 // Draws are chosen by a guess of where the K-th largest lies. Here they are also chosen as numbers
 // in memory. In the last scope the guess is wrong: there are fewer than K.

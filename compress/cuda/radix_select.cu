@@ -1,4 +1,4 @@
-#include "compress/cuda/keys.cuh"
+#include "compress/cuda/key_guess.cuh"
 #include "compress/cuda/radix_select.h"
 #include "compress/cuda/word_votes.cuh"
 #include "tensor/cuda/launch.h"
@@ -7,32 +7,14 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kAtOnce = 4;  // loads of a thread at a time
-constexpr int kFirstBits = 12;
-constexpr int kBins = 1 << kFirstBits;
+constexpr int kGuessThreads = 1024;
+constexpr int kSampled = 1 << 15;                  // most keys of a sample
+constexpr int kAtOnce = 2;                         // loads of a thread at a time
 constexpr int64_t kLeastElements = kTileBits / 2;  // least elements of a scope
-constexpr uint32_t kFirstNonFiniteBin = kNonFiniteMagnitude >> (31 - kFirstBits);
-constexpr uint64_t kLeastNonZero = uint64_t{1} << 32;  // least key of magnitude bits 1
 
-// Level of the search: the bits of a key that are its digit.
-struct Level {
-  int shift;
-  int bits;
-  __device__ uint32_t Digit(uint64_t key) const {
-    return static_cast<uint32_t>(key >> shift) & ((1u << bits) - 1);
-  }
-  // Returns the digit of a level whose bits are all in the magnitude.
-  __device__ uint32_t DigitOfMagnitude(uint32_t magnitude) const {
-    return (magnitude >> (shift - 32)) & ((1u << bits) - 1);
-  }
-};
-constexpr Level kNoLevel = {0, 0};
-
-// Range of keys: those from `upper` on are kept, and so are the `wanted` largest of those in
-// [lower, upper).
-struct Range {
-  uint64_t lower, upper, wanted;
-};
+// Rounds behind the first pick. A digit takes 11 of a key's 63 bits, so six picks tell all keys
+// apart.
+constexpr int kRounds = 5;
 
 // Elements of a block of threads, no more than a scope has, so that they lie in one scope or two.
 struct Span {
@@ -75,121 +57,117 @@ struct Histograms {
   int num;
 };
 
-// Makes the first level's histograms. `most` is the number of elements per block.
+// Guesses the ranges of scopes, a block each.
 template <typename K>
-__global__ void CountAllKernel(K keys, int64_t most, bool zeros, Level level, uint32_t* tables) {
-  __shared__ uint32_t bins[2 * kBins];
-  const Span span(keys, most);
-  Histograms histograms(bins, span.num_scopes());
-  for (int first = 4 * threadIdx.x; first < span.length; first += 4 * kAtOnce * kThreads) {
-    uint32_t magnitudes[kAtOnce][4];
+__global__ void __launch_bounds__(kGuessThreads)
+    GuessKernel(K keys, KeepRule rule, KeyRange* ranges) {
+  __shared__ uint32_t bins[kBins];
+  const int64_t begin = keys.elements * blockIdx.x, end = min(begin + keys.elements, keys.total);
+  const auto k = static_cast<uint64_t>(rule.k_of(blockIdx.x, gridDim.x));
+  const Sample sample(begin, end, kSampled);
+  const KeyRange guess = GuessOfSample<kGuessThreads>(keys, sample, end - begin, k, bins);
+  if (threadIdx.x == 0) ranges[blockIdx.x] = guess;
+}
+
+// Numbers of elements above their range, in the scopes of a span.
+struct NumsAbove {
+  // `above` has a bit for each of four neighbours from `at` on.
+  __device__ void Add(const Span& span, int at, uint32_t above) {
+    uint32_t of_first = 15;
+    if (span.num_scopes() == 2) {
 #pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      keys.Magnitudes(span.begin + first + 4 * j * kThreads, magnitudes[j]);
+      for (int j = 0; j < 4; ++j) {
+        if (span.ScopeOf(at + j) != 0) of_first &= ~(1u << j);
+      }
     }
-#pragma unroll
-    for (int j = 0; j < 4 * kAtOnce; ++j) {
-      const int at = first + 4 * (j / 4) * kThreads + j % 4;
-      const uint32_t magnitude = magnitudes[j / 4][j % 4];
-      if (at >= span.length || (magnitude == 0 && !zeros)) continue;
-      histograms.Add(span.ScopeOf(at), level.DigitOfMagnitude(magnitude));
-    }
+    first += __popc(above & of_first);
+    second += __popc(above & ~of_first);
   }
-  histograms.AddTo(tables + span.scope * kBins);
-}
+  // Adds what the block's threads have to the numbers of the span's scopes. Whole warps call it.
+  __device__ void AddTo(uint32_t* num_above) const {
+    const uint32_t of_first = WarpReduce<Sum>(first), of_second = WarpReduce<Sum>(second);
+    if (threadIdx.x % kWarpThreads != 0) return;
+    if (of_first > 0) atomicAdd(&num_above[0], of_first);
+    if (of_second > 0) atomicAdd(&num_above[1], of_second);
+  }
+  uint32_t first = 0, second = 0;
+};
 
-// Finds the digit of the K-th largest, with a block per scope, and clears the histogram for the
-// next level. *undecided becomes 1 if candidates are left. Each thread sums some bins from the top;
-// the prefix sum over threads tells which one passes `wanted`.
-__global__ void PickKernel(uint32_t* tables, Range* ranges, Level level, uint32_t* undecided) {
-  constexpr int kEach = kBins / kThreads;
-  const Range range = ranges[blockIdx.x];
-  if (range.lower == range.upper) return;
-  uint32_t* const table = tables + int64_t{blockIdx.x} * kBins;
-  const int top = kBins - 1 - static_cast<int>(threadIdx.x) * kEach;
-  uint32_t counts[kEach], sum = 0, total;
-  for (int j = 0; j < kEach; ++j) {
-    counts[j] = table[top - j];
-    table[top - j] = 0;
-    sum += counts[j];
-  }
-  uint32_t above = BlockExclusiveSum(sum, &total);
-  if (total < range.wanted) {  // without zeros there are fewer: all are kept
-    if (threadIdx.x == 0) ranges[blockIdx.x] = {range.lower, range.lower, 0};
-    return;
-  }
-  if (range.wanted <= above || range.wanted > uint64_t{above} + sum) return;
-  int j = 0;
-  for (; uint64_t{above} + counts[j] < range.wanted; ++j) above += counts[j];
-  const int higher = level.shift + level.bits;
-  const uint64_t prefix = range.lower >> higher << higher;
-  const uint64_t digit = static_cast<uint64_t>(top - j);
-  Range next;
-  next.lower = max(range.lower, prefix + (digit << level.shift));
-  next.upper = prefix + ((digit + 1) << level.shift);
-  next.wanted = range.wanted - above;
-  if (next.wanted == counts[j]) next.upper = next.lower;
-  if (next.lower < next.upper) atomicOr(undecided, 1u);
-  ranges[blockIdx.x] = next;
-}
+// What is known of scopes, in device memory.
+struct ScopeWork {
+  KeyRange* ranges;
+  uint32_t* num_above;  // elements above the guessed range
+  uint32_t* tables;     // kBins numbers of keys by digit; zeros between picks
+};
 
-// Sets the ranges before the first level, and looks for NaN and infinity in its histogram.
-__global__ void StartKernel(const uint32_t* tables, Range* ranges, int64_t scopes, KeepRule rule,
-                            uint32_t* nonfinite) {
-  const int64_t scope = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (scope >= scopes) return;
-  ranges[scope] = {rule.zeros ? 0 : kLeastNonZero, uint64_t{1} << 63,
-                   static_cast<uint64_t>(rule.k_of(scope, scopes))};
-  if (nonfinite == nullptr) return;
-  for (uint32_t bin = kFirstNonFiniteBin; bin < kBins; ++bin) {
-    if (tables[scope * kBins + bin] != 0) atomicOr(nonfinite, 1u);
+// Ranges of a span's scopes, in shared memory.
+struct RangesOfSpan {
+  // The whole block calls it, and then synchronises.
+  __device__ void Load(const KeyRange* of_scopes, const Span& span) {
+    const int i = static_cast<int>(threadIdx.x);
+    if (i >= span.num_scopes()) return;
+    ranges[i] = of_scopes[span.scope + i];
+    digits[i] = DigitsOf(ranges[i]);
   }
-}
+  KeyRange ranges[2];
+  Digits digits[2];
+};
 
-// Range of a scope after the first level, which does not distinguish indices.
+// Ends of a range that have the first key of a magnitude.
 struct MagnitudeRange {
-  __device__ explicit MagnitudeRange(const Range& range)
+  __device__ explicit MagnitudeRange(const KeyRange& range)
       : lower(static_cast<uint32_t>(range.lower >> 32)),
         upper(static_cast<uint32_t>(range.upper >> 32)) {}
   uint32_t lower, upper;
 };
 
-// Looks at all elements after the first level: keeps those above their scope's range, makes
-// candidates of those in it and counts their digits. Unless kSplits, four neighbours from a
-// multiple of four on never lie in two scopes.
+// Looks at all elements: keeps those above their scope's range, makes candidates of those in it and
+// counts their digits. Unless kSplits, four neighbours from a multiple of four on never lie in two
+// scopes. Does nothing if *wanted is 0; `wanted` may be null.
 template <bool kSplits, typename K>
 __global__ void __launch_bounds__(kThreads, 4)
-    FindCandidatesKernel(K keys, int64_t most, const Range* ranges, Level level, uint32_t* tables,
-                         uint32_t* candidates, uint32_t* kept) {
+    FindCandidatesKernel(K keys, int64_t most, const uint32_t* wanted, ScopeWork work,
+                         uint32_t* candidates, uint32_t* kept, uint32_t* nonfinite) {
   __shared__ uint32_t bins[2 * kBins];
+  __shared__ RangesOfSpan own;
+  if (wanted != nullptr && *wanted == 0) return;
   const Span span(keys, most);
-  const MagnitudeRange low(ranges[span.scope]), high(ranges[span.scope + span.num_scopes() - 1]);
+  own.Load(work.ranges, span);
   Histograms histograms(bins, span.num_scopes());
+  const MagnitudeRange low(own.ranges[0]), high(own.ranges[span.num_scopes() - 1]);
+  NumsAbove num_above;
+  uint32_t largest = 0;
   const int warp = static_cast<int>(threadIdx.x / kWarpThreads);
   for (int first = warp * kElementsOfWarp; first < span.length; first += 32 * kThreads) {
     uint32_t above = 0, inside = 0;
 #pragma unroll 1
     for (int vector = 0; vector < kVectorsOfLane; vector += kAtOnce) {
-      uint32_t magnitudes[kAtOnce][4], own_above = 0, own_inside = 0;
+      uint32_t magnitudes[kAtOnce][4];
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j) {
         keys.Magnitudes(span.begin + first + VectorBegin(vector + j), magnitudes[j]);
       }
 #pragma unroll
-      for (int j = 0; j < 4 * kAtOnce; ++j) {
-        const int of_vector = first + VectorBegin(vector + j / 4), at = of_vector + j % 4;
-        const int scope = span.ScopeOf(kSplits ? at : of_vector);
-        const uint32_t lower = scope == 0 ? low.lower : high.lower;
-        const uint32_t upper = scope == 0 ? low.upper : high.upper;
-        const uint32_t magnitude = magnitudes[j / 4][j % 4];
-        const bool is_above = at < span.length && magnitude >= upper;
-        const bool is_inside = at < span.length && magnitude >= lower && magnitude < upper;
-        if (is_above) own_above |= 1u << j;
-        if (is_inside) own_inside |= 1u << j;
-        if (is_inside) histograms.Add(scope, level.DigitOfMagnitude(magnitude));
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int of_vector = first + VectorBegin(vector + j);
+        uint32_t own_above = 0, own_inside = 0;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int at = of_vector + k, scope = span.ScopeOf(kSplits ? at : of_vector);
+          const uint32_t lower = scope == 0 ? low.lower : high.lower;
+          const uint32_t upper = scope == 0 ? low.upper : high.upper;
+          const uint32_t magnitude = magnitudes[j][k];
+          largest = max(largest, magnitude);
+          if (magnitude >= upper) own_above |= 1u << k;
+          if (magnitude < lower || magnitude >= upper || at >= span.length) continue;
+          own_inside |= 1u << k;
+          const uint64_t key = span.KeyOf(at, magnitude);
+          histograms.Add(scope, own.digits[scope].Of(key));
+        }
+        num_above.Add(span, of_vector, own_above);
+        above |= own_above << (4 * (vector + j));
+        inside |= own_inside << (4 * (vector + j));
       }
-      above |= own_above << (4 * vector);
-      inside |= own_inside << (4 * vector);
     }
     const uint32_t own_kept = WordOfVotes(above), own_candidates = WordOfVotes(inside);
     const int word = first / 32 + WordOfLane();
@@ -197,20 +175,89 @@ __global__ void __launch_bounds__(kThreads, 4)
     kept[span.begin / 32 + word] = own_kept;
     candidates[span.begin / 32 + word] = own_candidates;
   }
-  histograms.AddTo(tables + span.scope * kBins);
+  if (nonfinite != nullptr && largest >= kNonFiniteMagnitude) atomicOr(nonfinite, 1u);
+  num_above.AddTo(work.num_above + span.scope);
+  histograms.AddTo(work.tables + span.scope * kBins);
+}
+
+// Sets the range of the block's scope, and its table to zeros. *is_open becomes 1 if it has
+// candidates.
+__device__ void SetRange(const KeyRange& range, const ScopeWork& work, uint32_t* is_open) {
+  uint32_t* const table = work.tables + int64_t{blockIdx.x} * kBins;
+  for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kThreads) table[i] = 0;
+  if (threadIdx.x != 0) return;
+  if (range.is_open()) atomicOr(is_open, 1u);
+  work.ranges[blockIdx.x] = range;
+}
+
+// Picks in open ranges, with a block per scope. Does nothing if *wanted is 0.
+__global__ void PickKernel(ScopeWork work, const uint32_t* wanted, uint32_t* is_open) {
+  if (*wanted == 0) return;
+  const KeyRange range = work.ranges[blockIdx.x];
+  if (!range.is_open()) return;
+  SetRange(Pick<kThreads>(work.tables + int64_t{blockIdx.x} * kBins, range), work, is_open);
+}
+
+// Picks in guessed ranges. *is_wrong becomes 1 if the K-th largest of some scope is not in its
+// range.
+__global__ void PickGuessedKernel(ScopeWork work, uint32_t* is_wrong, uint32_t* is_open) {
+  const uint32_t* const table = work.tables + int64_t{blockIdx.x} * kBins;
+  KeyRange guess = work.ranges[blockIdx.x];
+  const uint64_t above = work.num_above[blockIdx.x];
+  const uint64_t inside = OwnBins<kThreads>(table).total;
+  if (above > guess.wanted || above + inside < guess.wanted) {
+    if (threadIdx.x == 0) atomicOr(is_wrong, 1u);
+  }
+  KeyRange picked = {guess.upper, guess.upper, 0, 0};
+  if (above < guess.wanted) {
+    guess.wanted -= above;
+    picked = Pick<kThreads>(table, guess);
+  }
+  SetRange(picked, work, is_open);
+}
+
+// Sets the ranges to all keys if some guess is wrong.
+__global__ void StartOverKernel(ScopeWork work, int64_t scopes, KeepRule rule,
+                                const uint32_t* is_wrong) {
+  const int64_t scope = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (*is_wrong == 0 || scope >= scopes) return;
+  work.ranges[scope] = WholeRange(rule, scope, scopes);
+}
+
+// Counts the digits of all elements. Does nothing if *wanted is 0.
+template <typename K>
+__global__ void CountAllKernel(K keys, int64_t most, const uint32_t* wanted, ScopeWork work) {
+  __shared__ uint32_t bins[2 * kBins];
+  __shared__ RangesOfSpan own;
+  if (*wanted == 0) return;
+  const Span span(keys, most);
+  own.Load(work.ranges, span);
+  Histograms histograms(bins, span.num_scopes());
+  for (int first = 4 * threadIdx.x; first < span.length; first += 4 * kThreads) {
+    uint32_t magnitudes[4];
+    keys.Magnitudes(span.begin + first, magnitudes);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int at = first + j, scope = span.ScopeOf(at);
+      const uint64_t key = span.KeyOf(at, magnitudes[j]);
+      if (at >= span.length || !own.ranges[scope].Has(key)) continue;
+      histograms.Add(scope, own.digits[scope].Of(key));
+    }
+  }
+  histograms.AddTo(work.tables + span.scope * kBins);
 }
 
 // Narrows the candidates, a word of them per thread. Those above the range are kept, those below it
-// are candidates no more. Does nothing if *wanted is 0, because there are none. A `level` without
-// bits is the end: nothing is counted for a next one.
+// are candidates no more. Does nothing if *wanted is 0; `wanted` may be null. After the last pick
+// nothing is counted.
 template <typename K>
-__global__ void NarrowKernel(K keys, int64_t most, const Range* ranges, Level level,
-                             const uint32_t* wanted, uint32_t* tables, uint32_t* candidates,
-                             uint32_t* kept) {
+__global__ void NarrowKernel(K keys, int64_t most, bool is_last, const uint32_t* wanted,
+                             ScopeWork work, uint32_t* candidates, uint32_t* kept) {
   __shared__ uint32_t bins[2 * kBins];
-  if (*wanted == 0) return;
+  __shared__ RangesOfSpan own;
+  if (wanted != nullptr && *wanted == 0) return;
   const Span span(keys, most);
-  const Range low = ranges[span.scope], high = ranges[span.scope + span.num_scopes() - 1];
+  own.Load(work.ranges, span);
   Histograms histograms(bins, span.num_scopes());
   for (int first = threadIdx.x; first * 32 < span.length; first += kThreads) {
     const int64_t word = span.begin / 32 + first;
@@ -223,30 +270,17 @@ __global__ void NarrowKernel(K keys, int64_t most, const Range* ranges, Level le
       const uint32_t bit = left & (~left + 1);
       const int scope = span.ScopeOf(at);
       const uint64_t key = span.KeyOf(at, keys.Magnitude(span.begin + at));
-      if (key >= (scope == 0 ? low.upper : high.upper)) {
+      if (key >= own.ranges[scope].upper) {
         own_kept |= bit;
-      } else if (key >= (scope == 0 ? low.lower : high.lower)) {
+      } else if (key >= own.ranges[scope].lower) {
         own_candidates |= bit;
-        if (level.bits > 0) histograms.Add(scope, level.Digit(key));
+        if (!is_last) histograms.Add(scope, own.digits[scope].Of(key));
       }
     }
     if (own_kept != 0) kept[word] |= own_kept;
     if (own_candidates != before) candidates[word] = own_candidates;
   }
-  if (level.bits > 0) histograms.AddTo(tables + span.scope * kBins);
-}
-
-// Writes the levels that distinguish keys and returns their number: indices within a scope have
-// ceil(log2 elements) bits, and bf16 magnitudes end in 16 zeros.
-int LevelsOf(const Keys& keys, Level* levels) {
-  int count = 0;
-  levels[count++] = {63 - kFirstBits, kFirstBits};
-  levels[count++] = {41, 10};
-  if (keys.dtype == DType::kF32) levels[count++] = {32, 9};
-  if (keys.elements > int64_t{1} << 21) levels[count++] = {21, 11};
-  levels[count++] = {10, 11};
-  levels[count++] = {0, 10};
-  return count;
+  if (!is_last) histograms.AddTo(work.tables + span.scope * kBins);
 }
 
 // Returns the most elements of a block: whole rounds of its threads, no more than a scope has, and
@@ -261,54 +295,78 @@ int64_t SpanOf(const Keys& keys, const CudaDevice& device) {
 }
 
 // Memory of one selection.
-struct Work {
-  explicit Work(CudaDevice* device)
-      : table_memory(device), range_memory(device), candidate_memory(device), flag_memory(device) {}
-  Error Reserve(const Keys& keys, int levels, cudaStream_t stream) {
-    const int64_t scopes = keys.scopes();
-    const size_t table_bytes = 4 * static_cast<size_t>(scopes) * kBins;
-    RETURN_ERROR(table_memory.Reserve(table_bytes));
-    RETURN_ERROR(range_memory.Reserve(sizeof(Range) * scopes));
-    RETURN_ERROR(candidate_memory.Reserve(BitmapBytes(keys.total)));
-    RETURN_ERROR(flag_memory.Reserve(4 * levels));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(tables(), 0, table_bytes, stream));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(undecided(), 0, 4 * levels, stream));
-    return Error{};
+class Selection {
+ public:
+  explicit Selection(CudaDevice* device)
+      : ranges_(device),
+        nums_above_(device),
+        tables_(device),
+        candidates_(device),
+        flags_(device) {}
+  Error Reserve(const Keys& keys, cudaStream_t stream) {
+    const auto scopes = static_cast<size_t>(keys.scopes());
+    RETURN_ERROR(ranges_.Reserve(sizeof(KeyRange) * scopes));
+    RETURN_ERROR(candidates_.Reserve(BitmapBytes(keys.total)));
+    RETURN_ERROR(ReserveZeros(stream, 4 * scopes, &nums_above_));
+    RETURN_ERROR(ReserveZeros(stream, 4 * scopes * kBins, &tables_));
+    return ReserveZeros(stream, 4 * (kRounds + 2), &flags_);
   }
-  uint32_t* tables() const { return table_memory.as<uint32_t>(); }
-  Range* ranges() const { return range_memory.as<Range>(); }
-  uint32_t* candidates() const { return candidate_memory.as<uint32_t>(); }
-  uint32_t* undecided() const { return flag_memory.as<uint32_t>(); }
+  ScopeWork work() const {
+    return {ranges_.as<KeyRange>(), nums_above_.as<uint32_t>(), tables_.as<uint32_t>()};
+  }
+  uint32_t* candidates() const { return candidates_.as<uint32_t>(); }
+  uint32_t* is_wrong() const { return flags_.as<uint32_t>(); }
+  // Whether candidates are left before the round.
+  uint32_t* is_open(int round) const { return flags_.as<uint32_t>() + 1 + round; }
 
-  CudaScratch table_memory, range_memory, candidate_memory, flag_memory;
+ private:
+  static Error ReserveZeros(cudaStream_t stream, size_t bytes, CudaScratch* memory) {
+    RETURN_ERROR(memory->Reserve(bytes));
+    return CudaError(cudaMemsetAsync(memory->as<void>(), 0, bytes, stream), "memset");
+  }
+  CudaScratch ranges_, nums_above_, tables_, candidates_, flags_;
 };
 
 template <typename K>
 Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K& keys,
                const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite) {
-  Level levels[6];
-  const int num_levels = LevelsOf(all, levels);
-  Work work(device);
-  RETURN_ERROR(work.Reserve(all, num_levels, stream));
+  Selection own(device);
+  RETURN_ERROR(own.Reserve(all, stream));
+  const ScopeWork work = own.work();
   const int64_t scopes = all.scopes(), span = SpanOf(all, *device);
-  const dim3 blocks = BlocksFor(all.total, span), threads(kThreads);
+  const dim3 blocks = BlocksFor(all.total, span), threads(kThreads),
+             of_scopes = BlocksFor(scopes, 1);
   const auto find =
       all.elements % 4 == 0 ? FindCandidatesKernel<false, K> : FindCandidatesKernel<true, K>;
-  RETURN_ERROR(Launch(stream, blocks, threads, CountAllKernel<K>, keys, span, rule.zeros, levels[0],
-                      work.tables()));
-  RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartKernel, work.tables(),
-                      work.ranges(), scopes, rule, nonfinite));
-  for (int i = 0; i < num_levels; ++i) {
-    RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(scopes)), threads, PickKernel,
-                        work.tables(), work.ranges(), levels[i], work.undecided() + i));
-    const Level next = i + 1 < num_levels ? levels[i + 1] : kNoLevel;
-    if (i == 0) {
-      RETURN_ERROR(Launch(stream, blocks, threads, find, keys, span, work.ranges(), next,
-                          work.tables(), work.candidates(), kept));
-    } else {
-      RETURN_ERROR(Launch(stream, blocks, threads, NarrowKernel<K>, keys, span, work.ranges(), next,
-                          work.undecided() + i - 1, work.tables(), work.candidates(), kept));
-    }
+  const auto submit_find = [&](const uint32_t* wanted) {
+    return Launch(stream, blocks, threads, find, keys, span, wanted, work, own.candidates(), kept,
+                  nonfinite);
+  };
+  const auto submit_pick = [&](const uint32_t* wanted, int round) {
+    return Launch(stream, of_scopes, threads, PickKernel, work, wanted, own.is_open(round));
+  };
+  const auto submit_narrow = [&](const uint32_t* wanted, bool is_last) {
+    return Launch(stream, blocks, threads, NarrowKernel<K>, keys, span, is_last, wanted, work,
+                  own.candidates(), kept);
+  };
+  RETURN_ERROR(
+      Launch(stream, of_scopes, dim3(kGuessThreads), GuessKernel<K>, keys, rule, work.ranges));
+  RETURN_ERROR(submit_find(nullptr));
+  RETURN_ERROR(
+      Launch(stream, of_scopes, threads, PickGuessedKernel, work, own.is_wrong(), own.is_open(0)));
+
+  RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartOverKernel, work, scopes,
+                      rule, own.is_wrong()));
+  RETURN_ERROR(
+      Launch(stream, blocks, threads, CountAllKernel<K>, keys, span, own.is_wrong(), work));
+  RETURN_ERROR(submit_pick(own.is_wrong(), 0));
+  RETURN_ERROR(submit_find(own.is_wrong()));
+  RETURN_ERROR(submit_pick(own.is_wrong(), 0));
+
+  RETURN_ERROR(submit_narrow(nullptr, /*is_last=*/false));
+  for (int round = 1; round <= kRounds; ++round) {
+    RETURN_ERROR(submit_pick(own.is_open(round - 1), round));
+    RETURN_ERROR(submit_narrow(own.is_open(round - 1), round == kRounds));
   }
   return Error{};
 }
