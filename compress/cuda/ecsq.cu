@@ -26,6 +26,7 @@ namespace {
 
 constexpr int kLanes = static_cast<int>(kSquareLanes);
 constexpr int kThreads = 256;
+constexpr int64_t kFewStretches = 32;  // that one thread adds up
 
 // Counts and fractions of the magnitudes 1 to kMeans; they may wrap.
 struct Cells {
@@ -69,16 +70,33 @@ __global__ void SumStretchesKernel(const T* x, ScopeStretches scopes, int64_t al
   if (lane == 0 && index < all) sums[index] = sum;
 }
 
+// Steps of scopes, and what is found of them.
+struct Steps {
+  __device__ void Write(int64_t scope, int64_t elements, double sum_of_squares) const {
+    const bool is_finite = sum_of_squares <= DBL_MAX;
+    if (!is_finite) found->nonfinite = 1;
+    steps[scope] = is_finite ? StepBits(sum_of_squares, elements, step) : 0;
+  }
+  double step;
+  uint16_t* steps;
+  Found* found;
+};
+
 // Adds up a scope's stretches and writes its step, a block per scope.
 __global__ void __launch_bounds__(kSumThreads)
-    StepKernel(const double* sums, ScopeStretches scopes, double step, uint16_t* steps,
-               Found* found) {
+    StepKernel(const double* sums, ScopeStretches scopes, Steps steps) {
   const int64_t scope = blockIdx.x;
   const double sum = SumInOrder(sums + scope * scopes.stretches, scopes.stretches);
-  if (threadIdx.x != 0) return;
-  const bool is_finite = sum <= DBL_MAX;
-  if (!is_finite) found->nonfinite = 1;
-  steps[scope] = is_finite ? StepBits(sum, scopes.ElementsOf(scope), step) : 0;
+  if (threadIdx.x == 0) steps.Write(scope, scopes.ElementsOf(scope), sum);
+}
+
+// Does the same of scopes of few stretches, a thread per scope.
+__global__ void StepsKernel(const double* sums, ScopeStretches scopes, int64_t count, Steps steps) {
+  const int64_t scope = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (scope >= count) return;
+  double sum = 0;
+  for (int64_t i = 0; i < scopes.stretches; ++i) sum += sums[scope * scopes.stretches + i];
+  steps.Write(scope, scopes.ElementsOf(scope), sum);
 }
 
 // Returns rintf(y) as an integer; small ones have magnitudes below 2^22. The sum with 1.5 * 2^23
@@ -281,8 +299,13 @@ Error SubmitSteps(CudaDevice* device, const TensorView& x, const CodecSpec& spec
   RETURN_ERROR(Launch(stream, BlocksFor(all, kThreads / kLanes), dim3(kThreads),
                       SumStretchesKernel<T>, static_cast<const T*>(x.data), stretches, all,
                       sums->as<double>()));
+  const Steps to = {spec.step, steps, found};
+  if (stretches.stretches <= kFewStretches) {
+    return Launch(stream, BlocksFor(scopes.count, kThreads), dim3(kThreads), StepsKernel,
+                  sums->as<double>(), stretches, scopes.count, to);
+  }
   return Launch(stream, dim3(static_cast<unsigned>(scopes.count)), dim3(kSumThreads), StepKernel,
-                sums->as<double>(), stretches, spec.step, steps, found);
+                sums->as<double>(), stretches, to);
 }
 
 // Encoder for one element type and rounding.

@@ -331,7 +331,7 @@ TEST(CudaEntropyFrameTest, HasTheCpusVerdictOnEveryDamagedByte) {
   }
 }
 
-// Tests what other encoders may send: as many parts as rows, and neighbours before all rows.
+// Tests frames that are noise from some byte on.
 TEST(CudaEntropyFrameTest, ReadsNoisyTails) {
   RandomStream random(5);
   for (const Short& c : ShortFrames()) {

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tensor/error.h"
@@ -19,8 +20,10 @@ Error SubmitLargeLooks(cudaStream_t stream, const uint8_t* codes, int64_t n, uin
 Error SubmitToPairs(cudaStream_t stream, const uint8_t* codes, int64_t n, uint8_t* pairs,
                     int64_t size, uint32_t* large);
 
-// Inverts this. Sets *fault to 1 if there are not `num_large` large codes, or one is not large.
-// `pairs` is aligned to 4 bytes. `offsets` is memory of LargeOffsetsBytes(n) (large_bytes.h).
+// Inverts this. Sets *fault to 1 if there are not `num_large` large codes, or one is not large;
+// `codes` then mean nothing. `pairs` is aligned to 4 bytes. `offsets` is memory of
+// PairOffsetsBytes(n).
+size_t PairOffsetsBytes(int64_t n);
 Error SubmitFromPairs(cudaStream_t stream, const uint8_t* pairs, int64_t n, const uint8_t* large,
                       int64_t num_large, uint64_t* offsets, uint8_t* codes, uint32_t* fault);
 

@@ -116,7 +116,7 @@ Error CudaReadPairsFrame(CudaDevice* device, const PairsFrameView& view, uint8_t
   CudaScratch pairs(device), large(device), large_offsets(device), fault(device);
   RETURN_ERROR(pairs.Reserve(static_cast<size_t>(parts.bytes)));
   RETURN_ERROR(large.Reserve(head.num_large + 1));
-  RETURN_ERROR(large_offsets.Reserve(LargeOffsetsBytes(count)));
+  RETURN_ERROR(large_offsets.Reserve(PairOffsetsBytes(count)));
   RETURN_ERROR(fault.Reserve(sizeof(uint32_t)));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, sizeof(uint32_t), stream));
   RETURN_ERROR(reader.Submit(view.parts.data(), offsets, {{}, {}, &view.table, 1}, parts,

@@ -27,8 +27,8 @@ class Divisor {
   template <int kCorrections>
   __device__ float Divide(float x) const {
     const float q = x * inverse_;
-    // If q is very small or large, products may not be exact, so a true division follows. q is 0 if
-    // d is so itself.
+    // If q is very small or large, a remainder may have bits below the least float, so a true
+    // division follows. q is 0 if d is so itself.
     if (!(fabsf(q) >= kLeast && fabsf(q) <= kMost)) return x == 0 && inverse_ > 0 ? x : x / d_;
     float quotient = q;
 #pragma unroll
@@ -39,7 +39,7 @@ class Divisor {
   }
 
  private:
-  static constexpr float kLeast = 0x1p-60f, kMost = 0x1p60f;
+  static constexpr float kLeast = 0x1p-50f, kMost = 0x1p60f;
   float d_, inverse_;  // 0: only division will do
 };
 
@@ -49,13 +49,13 @@ class OrdinaryDivisor {
  public:
   __device__ explicit OrdinaryDivisor(float d)
       : scale_(d == 0         ? 0
-               : d < 0x1p-60f ? 0x1p100f
+               : d < 0x1p-50f ? 0x1p100f
                : d > 0x1p60f  ? 0x1p-100f
                               : 1),
         d_(d * scale_),
         inverse_(d == 0 ? 0 : 1.0f / d_) {}
 
-  // Returns x / d if its magnitude lies between 2^-60 and 2^60. Otherwise the result lies beyond
+  // Returns x / d if its magnitude lies between 2^-50 and 2^60. Otherwise the result lies beyond
   // the same bound, or is NaN. By d = 0 it is 0. kCorrections is as above.
   template <int kCorrections>
   __device__ float Divide(float x) const {

@@ -57,6 +57,28 @@ void ExpectRandomQuotients(uint32_t mask_of_divisor, int corrections) {
   }
 }
 
+// Tries divisors and quotients about the least that are not left to a true division.
+void ExpectSmallQuotients(uint32_t mask_of_divisor, int corrections) {
+  std::mt19937 random(corrections);
+  Floats x, d;
+  for (int i = 0; i < 1 << 20; ++i) {
+    const auto draw = [&] {
+      return OfBits((0x3F800000 | (random() & 0x007FFFFF)) - ((49 + random() % 13) << 23));
+    };
+    const float divisor = draw();
+    uint32_t bits;
+    std::memcpy(&bits, &divisor, sizeof(bits));
+    d.push_back(OfBits(bits & mask_of_divisor));
+    x.push_back(draw() * d.back());
+  }
+  ExpectQuotients(x, d, corrections);
+}
+
+TEST(QuotientTest, OfSmallNumbers) {
+  ExpectSmallQuotients(0xFFFFFFFF, 2);
+  ExpectSmallQuotients(kBFloat, 1);
+}
+
 TEST(QuotientTest, IsWhatADivisionGives) { ExpectRandomQuotients(0xFFFFFFFF, 2); }
 
 TEST(QuotientTest, ByABFloatOneCorrectionSuffices) { ExpectRandomQuotients(kBFloat, 1); }
@@ -76,10 +98,10 @@ void ExpectOrdinaryQuotients(uint32_t mask_of_divisor, int corrections) {
   size_t wrong = 0, ordinary = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const float want = x[i] / d[i], size = std::fabs(want);
-    const bool is_ordinary = size >= 0x1p-60f && size <= 0x1p60f;
+    const bool is_ordinary = size >= 0x1p-50f && size <= 0x1p60f;
     ordinary += is_ordinary;
     const bool is_right = is_ordinary       ? got[i] == want
-                          : size < 0x1p-60f ? std::fabs(got[i]) <= 0x1p-60f
+                          : size < 0x1p-50f ? std::fabs(got[i]) <= 0x1p-50f
                                             : !(std::fabs(got[i]) < 0x1p60f);
     if (!is_right && ++wrong <= 5) ADD_FAILURE() << x[i] << " / " << d[i] << ": " << got[i];
   }

@@ -161,7 +161,6 @@ Error RansWriter::Encode(const uint8_t* bytes, const RansStrings& strings, const
   RETURN_ERROR(entries_.Reserve(entries_bytes));
   RETURN_ERROR(room_.Reserve(count * room_bytes));
   RETURN_ERROR(offsets_.Reserve((count + 1) * sizeof(uint64_t)));
-  RETURN_ERROR(packed_.Reserve(count * room_bytes));
   RETURN_ERROR(device_->SubmitCopyFromHost(entries_.as<void>(), entries.data(), entries_bytes));
   auto* const offsets = offsets_.as<uint64_t>();
   RETURN_ERROR(Launch(stream, BlocksFor(strings.count, kWarps), dim3(kThreads),
@@ -169,11 +168,12 @@ Error RansWriter::Encode(const uint8_t* bytes, const RansStrings& strings, const
                       entries_.as<const EncoderEntry>(), room_.as<uint8_t>(),
                       static_cast<int64_t>(room_bytes), offsets));
   RETURN_ERROR(SubmitPrefixSums(stream, offsets, strings.count));
-  RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(count * kPackBlocks)), dim3(kPackThreads),
-                      PackKernel, room_.as<const uint8_t>(), static_cast<int64_t>(room_bytes),
-                      offsets, packed_.as<uint8_t>()));
   on_host_.resize(count + 1);
-  return device_->CopyToHost(on_host_.data(), offsets, (count + 1) * sizeof(uint64_t));
+  RETURN_ERROR(device_->CopyToHost(on_host_.data(), offsets, (count + 1) * sizeof(uint64_t)));
+  RETURN_ERROR(packed_.Reserve(on_host_.back()));
+  return Launch(stream, dim3(static_cast<unsigned>(count * kPackBlocks)), dim3(kPackThreads),
+                PackKernel, room_.as<const uint8_t>(), static_cast<int64_t>(room_bytes), offsets,
+                packed_.as<uint8_t>());
 }
 
 }  // namespace thinwire

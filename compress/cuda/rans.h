@@ -49,8 +49,8 @@ class RansWriter {
 };
 
 // Reader of coded strings. The states and words of string p lie in `packed`, from offsets[p] to
-// before offsets[p + 1]: at least kStatesBytes, an even number. Both arrays are in host memory and
-// stay until the stream is done.
+// before offsets[p + 1]: at least kStatesBytes, an even number. Both arrays and the model's tables
+// are in host memory and stay until the stream is done.
 class RansReader {
  public:
   explicit RansReader(CudaDevice* device)

@@ -54,7 +54,7 @@ struct ContextChoice {
 };
 
 // Chooses which of the codes at `distances` before a code foretell it, and the rows
-// (cpu/stretches.h) in which those codes stand in the same place as it. Looks at a sample if there
+// (stretches.h) in which those codes stand in the same place as it. Looks at a sample if there
 // are many codes.
 ContextChoice ChooseNeighbours(absl::Span<const uint8_t> codes,
                                absl::Span<const uint32_t> distances);

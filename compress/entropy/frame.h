@@ -24,7 +24,7 @@ absl::Span<const uint8_t> EntropyFrameOfForm(EntropyForm form, absl::Span<const 
 
 // Returns the string that a frame holds, in memory of this thread that is valid until its next
 // call. InvalidArgument unless `frame` is exactly one valid frame of at most `most` bytes. It takes
-// no more memory than `most` bytes, whatever the frame says.
+// memory of a small multiple of `most` bytes, whatever the frame says.
 absl::StatusOr<absl::Span<const uint8_t>> ReadEntropyFrame(absl::Span<const uint8_t> frame,
                                                            size_t most);
 

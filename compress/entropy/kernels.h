@@ -23,7 +23,7 @@ class EntropyKernels {
  public:
   virtual ~EntropyKernels() = default;
 
-  // Writes the payload of CodecKernels::Encode, as a frame of EntropyFrame (entropy_frame.h) if
+  // Writes the payload of CodecKernels::Encode, as a frame of EntropyFrame (frame.h) if
   // that is shorter, else as it is. *is_frame says which. Returns the errors of
   // CodecKernels::Encode.
   virtual Error EncodeFrame(const CodecSpec& spec, const TensorView& x,

@@ -1,5 +1,5 @@
 // Layout of the entropy coder's frames that code one byte at a time: their head and their tables.
-// The format is in docs/compression.md; entropy_frame.h writes and reads whole frames.
+// The format is in docs/compression.md; frame.h writes and reads whole frames.
 #pragma once
 
 #include <algorithm>
