@@ -13,40 +13,12 @@ namespace thinwire {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBatch = 4;           // vectors that a thread loads at a time
 constexpr int64_t kShort = 2048;    // most elements of a scope that part of a warp reads
 constexpr int64_t kColumns = 1024;  // columns of a block over strided scopes, four per thread
 // Blocks per multiprocessor, if a tensor has enough elements: many, so that the last ones end
 // together; fewer where each block ends with an atomic operation per column.
 constexpr int64_t kLongBlocksEach = 32, kStridedBlocksEach = 8;
 constexpr int64_t kLeastChunk = 4096;  // least elements worth a block
-
-// Returns the extremes of this thread's share, among `threads` (4 at least), of x[begin, end).
-template <typename T>
-__device__ Extremes OfShare(const T* x, int64_t begin, int64_t end, unsigned thread,
-                            unsigned threads, Counted counted) {
-  Extremes e = {};
-  // Vectors begin at multiples of four, wherever the scope does; up to three elements are left at
-  // either end.
-  const int64_t first = min((begin + 3) / 4 * 4, end), last = max(end / 4 * 4, first);
-  if (thread < first - begin) AddValue(Load(x + begin + thread), counted, &e);
-  if (thread < end - last) AddValue(Load(x + last + thread), counted, &e);
-  const int64_t stride = 4 * static_cast<int64_t>(threads);
-  int64_t i = first + 4 * static_cast<int64_t>(thread);
-  for (; i + (kBatch - 1) * stride < last; i += kBatch * stride) {
-    float v[kBatch][4];
-    LoadVectors(x + i, stride, v);
-    for (int j = 0; j < kBatch; ++j) {
-      for (int k = 0; k < 4; ++k) AddValue(v[j][k], counted, &e);
-    }
-  }
-  for (; i < last; i += stride) {
-    float v[4];
-    LoadVector(x + i, 4, v);
-    for (int k = 0; k < 4; ++k) AddValue(v[k], counted, &e);
-  }
-  return e;
-}
 
 __device__ int64_t EndOf(const Scopes& scopes, int64_t scope) {
   return min((scope + 1) * scopes.elements, scopes.total);
@@ -61,7 +33,7 @@ __global__ void ShortKernel(const T* x, Scopes scopes, unsigned lanes, Counted c
       static_cast<int64_t>(blockIdx.x) * (blockDim.x / lanes) + threadIdx.x / lanes;
   Extremes e = {};
   if (scope < scopes.count) {
-    e = OfShare(x, scope * scopes.elements, EndOf(scopes, scope), lane, lanes, counted);
+    e = ExtremesOfShare(x, scope * scopes.elements, EndOf(scopes, scope), lane, lanes, counted);
   }
   for (unsigned distance = lanes / 2; distance > 0; distance /= 2) {
     e.greatest = max(e.greatest, __shfl_xor_sync(kWholeWarp, e.greatest, distance));
@@ -78,7 +50,7 @@ __global__ void LongKernel(const T* x, Scopes scopes, int64_t chunk, int64_t chu
   const int64_t begin = scope * scopes.elements + (blockIdx.x - scope * chunks_each) * chunk;
   const int64_t end = min(begin + chunk, EndOf(scopes, scope));
   Extremes e = {};
-  if (begin < end) e = OfShare(x, begin, end, threadIdx.x, blockDim.x, counted);
+  if (begin < end) e = ExtremesOfShare(x, begin, end, threadIdx.x, blockDim.x, counted);
   e.greatest = BlockReduce<Greatest>(e.greatest);
   e.least = BlockReduce<Greatest>(e.least);
   if (threadIdx.x == 0) AddShared(e, &extremes[scope]);
@@ -92,17 +64,17 @@ struct Columns {
   int64_t rows = 0, rows_each = 0;
 };
 
-// Adds rows [row, end) of the four columns from `column` on to e, kBatch rows at a time.
+// Adds rows [row, end) of the four columns from `column` on to e, kExtremesBatch rows at a time.
 template <typename T>
 __device__ void AddColumns(const T* x, const Scopes& scopes, const Columns& columns, int64_t column,
                            int64_t row, int64_t end, Counted counted, Extremes (&e)[4]) {
   const int64_t period = columns.period;
   int64_t i = row * period + column;
-  for (; row + kBatch <= end && i + (kBatch - 1) * period + 4 <= scopes.total;
-       row += kBatch, i += kBatch * period) {
-    float v[kBatch][4];
+  for (; row + kExtremesBatch <= end && i + (kExtremesBatch - 1) * period + 4 <= scopes.total;
+       row += kExtremesBatch, i += kExtremesBatch * period) {
+    float v[kExtremesBatch][4];
     LoadVectors(x + i, period, v);
-    for (int j = 0; j < kBatch; ++j) {
+    for (int j = 0; j < kExtremesBatch; ++j) {
       for (int k = 0; k < 4; ++k) AddValue(v[j][k], counted, &e[k]);
     }
   }
@@ -150,7 +122,7 @@ template <typename T>
 Error SubmitShort(cudaStream_t stream, const T* x, const Scopes& scopes, Counted counted,
                   Extremes* extremes) {
   unsigned lanes = 4;
-  while (lanes < kWarpThreads && 4 * kBatch * lanes < scopes.elements) lanes *= 2;
+  while (lanes < kWarpThreads && 4 * kExtremesBatch * lanes < scopes.elements) lanes *= 2;
   return Launch(stream, BlocksFor(scopes.count, kThreads / lanes), dim3(kThreads), ShortKernel<T>,
                 x, scopes, lanes, counted, extremes);
 }
@@ -176,7 +148,7 @@ Error SubmitStrided(cudaStream_t stream, int64_t blocks, const T* x, const Scope
   columns.tiles = CeilDiv(columns.period, kColumns);
   columns.rows = CeilDiv(scopes.total, columns.period);
   const int64_t row_blocks = std::clamp<int64_t>(blocks / columns.tiles, 1, columns.rows);
-  columns.rows_each = std::max<int64_t>(CeilDiv(columns.rows, row_blocks), kBatch);
+  columns.rows_each = std::max<int64_t>(CeilDiv(columns.rows, row_blocks), kExtremesBatch);
   const int64_t all = columns.tiles * CeilDiv(columns.rows, columns.rows_each);
   return Launch(stream, BlocksFor(all, 1), dim3(kThreads), StridedKernel<T>, x, scopes, columns,
                 counted, extremes);

@@ -9,6 +9,7 @@
 #include "compress/cpu/range_line.h"
 #include "compress/cuda/extremes.h"
 #include "compress/half.h"
+#include "tensor/cuda/bf16.cuh"
 
 namespace thinwire {
 
@@ -30,6 +31,35 @@ __device__ inline void AddValue(float x, Counted counted, Extremes* e) {
   e->greatest = key > e->greatest ? key : e->greatest;
   // The complement turns the least key into the greatest number, so that both start from zero.
   e->least = ~key > e->least ? ~key : e->least;
+}
+
+constexpr int kExtremesBatch = 4;  // vectors that a thread loads at a time
+
+// Returns the extremes of this thread's share, among `threads` (4 at least), of x[begin, end).
+template <typename T>
+__device__ Extremes ExtremesOfShare(const T* x, int64_t begin, int64_t end, unsigned thread,
+                                    unsigned threads, Counted counted) {
+  Extremes e = {};
+  // Vectors begin at multiples of four, wherever the scope does; up to three elements are left at
+  // either end.
+  const int64_t first = min((begin + 3) / 4 * 4, end), last = max(end / 4 * 4, first);
+  if (thread < first - begin) AddValue(Load(x + begin + thread), counted, &e);
+  if (thread < end - last) AddValue(Load(x + last + thread), counted, &e);
+  const int64_t stride = 4 * static_cast<int64_t>(threads);
+  int64_t i = first + 4 * static_cast<int64_t>(thread);
+  for (; i + (kExtremesBatch - 1) * stride < last; i += kExtremesBatch * stride) {
+    float v[kExtremesBatch][4];
+    LoadVectors(x + i, stride, v);
+    for (int j = 0; j < kExtremesBatch; ++j) {
+      for (int k = 0; k < 4; ++k) AddValue(v[j][k], counted, &e);
+    }
+  }
+  for (; i < last; i += stride) {
+    float v[4];
+    LoadVector(x + i, 4, v);
+    for (int k = 0; k < 4; ++k) AddValue(v[k], counted, &e);
+  }
+  return e;
 }
 
 // Adds to extremes that other threads add to as well.

@@ -10,10 +10,11 @@
 #include "compress/cuda/lines.cuh"
 #include "compress/cuda/nonfinite.h"
 #include "compress/cuda/pack.cuh"
-#include "compress/cuda/philox.cuh"
 #include "compress/cuda/ranges.h"
 #include "compress/cuda/tile.cuh"
 #include "compress/cuda/uniform.h"
+#include "compress/cuda/uniform_codes.cuh"
+#include "compress/cuda/uniform_scopes.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/error.h"
@@ -21,68 +22,15 @@
 namespace thinwire {
 namespace {
 
-struct Grid {
-  uint32_t bits;
-  UniformGrid codes;
-};
-
-// Rounds values y from -255 to 255 to codes (compress/cpu/quantize.h), without adding the zero
-// code.
-struct ToNearest {
-  struct Numbers {};
-  __device__ Numbers Of(int64_t) const { return {}; }
-  // From 2^23 on, floats are integers, and a sum rounds to nearest, ties to even: what y adds to
-  // the bits is its integer.
-  __device__ uint32_t operator()(float y, const Numbers&, int) const {
-    return __float_as_uint(y + 0x1.8p23f) - __float_as_uint(0x1.8p23f);
-  }
-};
-struct ByChance {
-  uint64_t key;
-  struct Numbers {
-    uint32_t of[4];
-  };
-  // Returns the random numbers of the four elements at i.
-  __device__ Numbers Of(int64_t i) const {
-    Numbers numbers;
-    PhiloxNumbers(key, i / 4, numbers.of);
-    return numbers;
-  }
-  __device__ uint32_t operator()(float y, const Numbers& numbers, int k) const {
-    const float whole = floorf(y);
-    const float chance = static_cast<float>(numbers.of[k] >> 8) * 0x1p-24f;
-    return static_cast<uint32_t>(static_cast<int32_t>(chance < y - whole ? whole + 1.0f : whole));
-  }
-};
-
-// Returns an element on the grid, before it is rounded.
-__device__ float OnGrid(float x, const EncodeLine& line, const Grid& grid) {
-  const float least = static_cast<float>(-grid.codes.zero_code);
-  const float most = static_cast<float>(grid.codes.max_code - grid.codes.zero_code);
-  const float mapped = ((x - line.offset) * line.lift) * line.inverse;
-  return fminf(fmaxf(mapped, least), most);
-}
-
 // Encodes tiles, the last ones first, because the pass for the ranges has left these in the cache.
 template <typename T, typename Lines, typename Round>
 __global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, Round round,
-                             uint32_t* words, int64_t num_words) {
+                             CodeWords words) {
   const int64_t tile = gridDim.x - 1 - blockIdx.x;
   typename Lines::Cursor cursor(lines, TileBegin(tile));
   const WarpPacker packer(grid.bits);
   VisitTile(tile, x, n, [&](int64_t i, const float(&v)[4]) {
-    const auto numbers = round.Of(i);
-    uint32_t piece = 0;
-    const int left = LeftOf(n, i);
-    cursor.ForEach(left, [&](int k, const EncodeLine& line) {
-      const uint32_t code = round(OnGrid(v[k], line, grid), numbers, k) + grid.codes.zero_code;
-      piece |= code << (k * grid.bits);
-    });
-    if (left < 4) piece &= (1u << (left * grid.bits)) - 1;
-    cursor.Advance();
-    const uint32_t word = packer.Pack(piece);
-    const int64_t index = packer.WordIndex(i);
-    if (packer.HasWord() && index < num_words) words[index] = word;
+    StoreCodes(words, packer, i, EncodedFour(v, i, LeftOf(n, i), grid, round, &cursor));
   });
 }
 
@@ -136,10 +84,6 @@ __global__ void FillKernel(float value, T* x, int64_t n) {
   }
 }
 
-int64_t NumWords(const CodecSpec& spec, const Scopes& scopes) {
-  return (spec.bits * scopes.total + 31) / 32;
-}
-
 // Makes a table of lines of `numbers` floats each, from the header.
 template <typename ToLine>
 Error SubmitTable(CudaDevice* device, const RangeHeader& header, const Scopes& scopes,
@@ -178,12 +122,11 @@ Error SubmitRounded(CudaDevice* device, const TensorView& x, const CodecSpec& sp
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const Grid grid = {spec.bits, GridOf(spec)};
-  auto* const words = reinterpret_cast<uint32_t*>(payload + UniformHeaderBytes(spec, scopes));
+  const CodeWords words = CodeWordsOf(spec, scopes, payload);
   const auto submit = [&](const auto& lines) {
     using Lines = std::decay_t<decltype(lines)>;
     return LaunchTiles(stream, scopes.total, EncodeKernel<T, Lines, Round>,
-                       static_cast<const T*>(x.data), scopes.total, lines, grid, round, words,
-                       NumWords(spec, scopes));
+                       static_cast<const T*>(x.data), scopes.total, lines, grid, round, words);
   };
   return WithLines(device, RangeHeader{payload, spec.range}, scopes,
                    ToEncodeLine{grid.codes.divisor}, /*numbers=*/3, submit);
@@ -206,10 +149,11 @@ Error SubmitValues(CudaDevice* device, const uint8_t* payload, const CodecSpec& 
   const float reciprocal = 1.0f / static_cast<float>(grid.codes.divisor);
   const auto* const words =
       reinterpret_cast<const uint32_t*>(payload + UniformHeaderBytes(spec, scopes));
+  const int64_t num_words = NumCodeWords(spec, scopes);
   const auto submit = [&](const auto& lines) {
     return LaunchTiles(stream, scopes.total, DecodeKernel<T, std::decay_t<decltype(lines)>>, words,
-                       NumWords(spec, scopes), lines, grid, reciprocal, static_cast<T*>(x.data),
-                       scopes.total, found);
+                       num_words, lines, grid, reciprocal, static_cast<T*>(x.data), scopes.total,
+                       found);
   };
   return WithLines(device, RangeHeader{payload, spec.range}, scopes, ToDecodeLine{},
                    /*numbers=*/2, submit);
@@ -238,6 +182,11 @@ Error SubmitUniformEncode(CudaDevice* device, const TensorView& x, const CodecSp
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(scopes.count * sizeof(Extremes)));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
+  if (AreScopesOfBlocks(x, spec, scopes, device->multiprocessors())) {
+    RETURN_ERROR(SubmitUniformScopes(stream, x, spec, random_key, scopes, extremes.as<Extremes>(),
+                                     CodeWordsOf(spec, scopes, payload)));
+    return SubmitRanges(device, extremes.as<const Extremes>(), spec, scopes, payload, found);
+  }
   RETURN_ERROR(SubmitExtremes(device, x, scopes, Counted::kAll, extremes.as<Extremes>()));
   RETURN_ERROR(SubmitRanges(device, extremes.as<const Extremes>(), spec, scopes, payload, found));
   return x.dtype == DType::kF32

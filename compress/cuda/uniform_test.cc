@@ -99,6 +99,27 @@ TEST(CudaUniformTest, LargeTensorsHaveTheCpusBytes) {
   }
 }
 
+// Tests scopes that have a block each: there are more of them than any card has multiprocessors.
+TEST(CudaUniformTest, ScopesOfBlocksHaveTheCpusBytes) {
+  const Shape samples = {160, 16384}, groups = {160 * 20480 - 4097};
+  NamedValues values{"normal", NormalValues(groups.elements())};
+  values.values[7] = INFINITY;
+  CodecSpec spec = SpecOf(Range::kMaxAbs, 4);
+  spec.scope = Scope::kGroup;
+  spec.group = 20480;
+  ExpectTwins(spec, groups, DType::kF32, values);
+  values.values[7] = 7;
+  ExpectTwins(spec, groups, DType::kBF16, values);
+  spec.rounding = Rounding::kStochastic;
+  ExpectTwins(spec, groups, DType::kF32, values);
+  values.values.resize(samples.elements());
+  spec = SpecOf(Range::kMinMax, 3);
+  spec.scope = Scope::kSample;
+  ExpectTwins(spec, samples, DType::kF32, values);
+  spec.zero = Zero::kOnGrid;
+  ExpectTwins(spec, samples, DType::kF32, values);
+}
+
 TEST(CudaUniformTest, UnalignedTensorsAreFine) {
   const int64_t n = 5000;
   const Tensor x = HostTensor({n + 3}, DType::kF32, NormalValues(n + 3));

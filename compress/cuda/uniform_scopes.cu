@@ -1,0 +1,98 @@
+#include <cuda_runtime.h>
+
+#include "compress/cuda/extremes.cuh"
+#include "compress/cuda/tile.cuh"
+#include "compress/cuda/uniform_codes.cuh"
+#include "compress/cuda/uniform_scopes.h"
+#include "tensor/cuda/launch.h"
+#include "tensor/cuda/reduce.cuh"
+
+namespace thinwire {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int kAtOnce = 4;                 // vectors that a thread loads at a time
+constexpr int64_t kStride = 4 * kThreads;  // between a thread's vectors
+constexpr int64_t kMostBytes = 1 << 18;    // of a scope: a block on each multiprocessor has one
+
+// Line of a scope, for all its elements (lines.cuh).
+struct LineOfBlock {
+  __device__ void Advance() {}
+  template <typename Apply>
+  __device__ void ForEach(int, const Apply& apply) const {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) apply(k, line);
+  }
+  EncodeLine line;
+};
+
+// How a range follows from extremes.
+struct RangeRule {
+  __device__ DecodeLine LineOf(const Extremes& e, int32_t divisor) const {
+    const MinMax m = MinMaxOf(e);
+    return range == Range::kMinMax ? MinMaxLine(m, zero, divisor) : DecodeLine{0, LargestOf(m)};
+  }
+  Range range;
+  Zero zero;
+};
+
+template <typename T, typename Round>
+__global__ void __launch_bounds__(kThreads, 1)
+    EncodeScopesKernel(const T* x, int64_t n, int64_t elements, RangeRule rule, Grid grid,
+                       Round round, Extremes* extremes, CodeWords words) {
+  const int64_t begin = elements * blockIdx.x, end = min(begin + elements, n);
+  Extremes e = ExtremesOfShare(x, begin, end, threadIdx.x, kThreads, Counted::kAll);
+  e.greatest = BlockReduce<Greatest>(e.greatest);
+  e.least = BlockReduce<Greatest>(e.least);
+  if (threadIdx.x == 0) extremes[blockIdx.x] = e;
+  LineOfBlock line = {EncodeLineOf(rule.LineOf(e, grid.codes.divisor), grid.codes.divisor)};
+  const WarpPacker packer(grid.bits);
+  const int64_t lane = threadIdx.x % kWarpThreads;
+  for (int64_t i = begin + 4 * threadIdx.x; i - 4 * lane < end; i += kAtOnce * kStride) {
+    float v[kAtOnce][4];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) LoadVector(x + i + j * kStride, end - i - j * kStride, v[j]);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t at = i + j * kStride;
+      const uint32_t piece = EncodedFour(v[j], at, LeftOf(end, at), grid, round, &line);
+      if (at - 4 * lane < end) StoreCodes(words, packer, at, piece);
+    }
+  }
+}
+
+template <typename T, typename Round>
+Error SubmitOf(cudaStream_t stream, const TensorView& x, const CodecSpec& spec, const Round& round,
+               const Scopes& scopes, Extremes* extremes, const CodeWords& words) {
+  return Launch(stream, BlocksFor(scopes.count, 1), dim3(kThreads), EncodeScopesKernel<T, Round>,
+                static_cast<const T*>(x.data), scopes.total, scopes.elements,
+                RangeRule{spec.range, spec.zero}, Grid{spec.bits, GridOf(spec)}, round, extremes,
+                words);
+}
+
+template <typename T>
+Error SubmitOf(cudaStream_t stream, const TensorView& x, const CodecSpec& spec, uint64_t random_key,
+               const Scopes& scopes, Extremes* extremes, const CodeWords& words) {
+  return spec.rounding == Rounding::kStochastic
+             ? SubmitOf<T>(stream, x, spec, ByChance{random_key}, scopes, extremes, words)
+             : SubmitOf<T>(stream, x, spec, ToNearest{}, scopes, extremes, words);
+}
+
+}  // namespace
+
+bool AreScopesOfBlocks(const TensorView& x, const CodecSpec& spec, const Scopes& scopes,
+                       int multiprocessors) {
+  return !scopes.strided && spec.range != Range::kFixedPoint && scopes.count >= multiprocessors &&
+         scopes.elements % kTile == 0 && scopes.elements >= kAtOnce * kStride &&
+         scopes.elements * static_cast<int64_t>(SizeOf(x.dtype)) <= kMostBytes;
+}
+
+Error SubmitUniformScopes(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
+                          uint64_t random_key, const Scopes& scopes, Extremes* extremes,
+                          const CodeWords& words) {
+  return x.dtype == DType::kF32
+             ? SubmitOf<float>(stream, x, spec, random_key, scopes, extremes, words)
+             : SubmitOf<uint16_t>(stream, x, spec, random_key, scopes, extremes, words);
+}
+
+}  // namespace thinwire
