@@ -74,6 +74,7 @@ absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
     exchanged.number = PieceNumber(segment.number, place);
     exchanged.owner = owners[place];
+    exchanged.is_early = pieces[place].coded && !IsOfTied(pieces[place], options_.tied);
     const auto fragment =
         options_.fragments.find(specs[pieces[place].parts.front().parameter].name);
     const bool has_turn = pieces[place].coded && fragment != options_.fragments.end();
@@ -177,9 +178,18 @@ absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
   return digest.value() != 0 ? digest.value() : 1;
 }
 
+absl::Status ReplicaAverager::ContributeEarly(const ExchangeStep& step, int replica, int segment) {
+  for (Exchanged& piece : pieces_) {
+    if (!piece.is_early || SegmentOfPiece(piece.number) != segment) continue;
+    RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
+    piece.is_contributed = true;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReplicaAverager::Contribute(const ExchangeStep& step, int replica) {
   for (Exchanged& piece : pieces_) {
-    if (piece.fragment != step.fragment) continue;
+    if (piece.fragment != step.fragment || std::exchange(piece.is_contributed, false)) continue;
     RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
   }
   const bool has_statistics = step.fragment == 0 && replica < step.with_samples;

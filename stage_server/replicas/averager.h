@@ -82,6 +82,11 @@ class ReplicaAverager {
   // Sets the running statistics to those of the step's begin, for the next replica.
   absl::Status StartReplica() const { return statistics_.Restore(); }
 
+  // Takes what it can of a replica's contribution before its last backward pass has ended: the
+  // gradients of a segment's pieces to which the segment's own backward passes alone add.
+  // Contribute then takes the rest. So messages travel while the segments before it are at work.
+  absl::Status ContributeEarly(const ExchangeStep& step, int replica, int segment);
+
   // Takes the parameters' gradients, which are those of one replica's microbatches, as that
   // replica's contribution to the step, and what its samples left of running statistics. The
   // carried replicas come in ascending order. OutOfRange names piece and replica where a gradient
@@ -116,7 +121,9 @@ class ReplicaAverager {
     PieceMemory memory;
     uint32_t number = 0;  // PieceNumber
     int fragment = 0;
-    int owner = 0;  // replica that adds it up
+    int owner = 0;                // replica that adds it up
+    bool is_early = false;        // may be contributed early: a whole piece that is not tied
+    bool is_contributed = false;  // already, by the replica at work
     // By replica: encoders of the carried ones, decoders of the others where this carrier adds.
     std::vector<std::unique_ptr<MessageEncoder>> contributors;
     std::vector<std::unique_ptr<MessageDecoder>> others;

@@ -55,6 +55,16 @@ absl::StatusOr<std::vector<std::unique_ptr<Recalibration>>> StartRecalibrations(
   return all;
 }
 
+// Returns whether no action behind number `i` adds to the gradients of its chunk.
+bool EndsGradients(const std::vector<Action>& actions, size_t i) {
+  if (actions[i].kind == Action::Kind::kForward) return false;
+  return std::none_of(actions.begin() + static_cast<std::ptrdiff_t>(i) + 1, actions.end(),
+                      [&](const Action& later) {
+                        return later.chunk == actions[i].chunk &&
+                               later.kind != Action::Kind::kForward;
+                      });
+}
+
 }  // namespace
 
 absl::Status Executor::Train(const TrainRequest& request,
@@ -218,9 +228,11 @@ absl::StatusOr<LossSums> Executor::AccumulateReplica(Work work, const SampleRang
     actions = StageActions(spec.schedule, spec.stage, spec.stages(), work.microbatches,
                            spec.chunks(), spec.slices());
   }
-  for (const Action& action : actions) {
+  for (size_t i = 0; i < actions.size(); ++i) {
+    const Action& action = actions[i];
     RETURN_IF_ERROR(Stopped());
     work.chunk = action.chunk;
+    work.ends_gradients = EndsGradients(actions, i);
     const int microbatch = first + action.microbatch / spec.slices();
     const SampleRange part = MicrobatchRange(work.batch_size, count, microbatch);
     work.microbatch = first * spec.slices() + action.microbatch;

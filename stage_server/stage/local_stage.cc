@@ -100,6 +100,13 @@ absl::Status LocalStage::BuildAverager() {
     }
   }
   ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
+  if (spec_.replicas.trains_locally()) return absl::OkStatus();
+  for (const auto& chunk : chunks_) {
+    chunk->OnGradients([this](const Work& work, int segment) {
+      const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
+      return averager_->ContributeEarly(ExchangeOf(spec_, work), work.replica, segment);
+    });
+  }
   return absl::OkStatus();
 }
 

@@ -266,6 +266,7 @@ absl::Status ModelChunk::Backward(const Work& work) {
       const bool leaves = i > 0 || !begins_model_;
       RETURN_IF_ERROR(leaves ? FinishCompute(work) : FinishTraced(work, slice));
     }
+    if (!splits) RETURN_IF_ERROR(GiveGradients(work, i));
     if (i == 0) break;
     const InnerCut& cut = inner_cuts_[i - 1];
     ASSIGN_OR_RETURN(
@@ -284,12 +285,20 @@ absl::Status ModelChunk::Backward(const Work& work) {
 absl::Status ModelChunk::BackwardWeights(const Work& work) {
   const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
   for (size_t i = segments_.size(); i-- > 0;) {
-    const PlannedSlice slice = SliceOf(work, i, "backward weight");
-    DeviceClock::Timer timer(&clock_, &SecondsOf(i).backward, &activity_.core_wait, slice);
-    RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
-    RETURN_IF_ERROR(FinishTraced(work, slice));
+    {
+      const PlannedSlice slice = SliceOf(work, i, "backward weight");
+      DeviceClock::Timer timer(&clock_, &SecondsOf(i).backward, &activity_.core_wait, slice);
+      RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
+      RETURN_IF_ERROR(FinishTraced(work, slice));
+    }
+    RETURN_IF_ERROR(GiveGradients(work, i));
   }
   return absl::OkStatus();
+}
+
+absl::Status ModelChunk::GiveGradients(const Work& work, size_t segment) const {
+  const bool gives = take_gradients_ && begins_model_ && work.ends_gradients;
+  return gives ? take_gradients_(work, range_.first + static_cast<int>(segment)) : absl::OkStatus();
 }
 
 absl::Status ModelChunk::Update(const Work& work, double lr, GradientScale gradient_scale) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -44,6 +45,12 @@ class ModelChunk {
     DeviceClock* clock;  // adds to that activity
   };
   static absl::StatusOr<std::unique_ptr<ModelChunk>> Build(const Stage& stage, int index);
+
+  // Has `take` called where the backward passes of a training step have left a segment's gradients
+  // whole, except for what its neighbours add: at the chunk that begins the model, whose backward
+  // passes nobody waits for. `segment` is its number in the model.
+  using TakeGradients = std::function<absl::Status(const Work& work, int segment)>;
+  void OnGradients(TakeGradients take) { take_gradients_ = std::move(take); }
 
   // Returns the place of a cut's end to another stage, which holds null until the end is attached.
   // Returns null if the chunk has no such end.
@@ -125,6 +132,7 @@ class ModelChunk {
   }
   absl::StatusOr<BoundaryReceiver::Received> Input(const Work& work,
                                                    const std::optional<Samples>& samples);
+  absl::Status GiveGradients(const Work& work, size_t segment) const;
   absl::Status SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
                           InFlight* in_flight);
   // Adds up the pending losses; called after a Finish, when all are known.
@@ -145,6 +153,7 @@ class ModelChunk {
   DeviceClock& clock_;
   const SegmentRange range_;
   const bool begins_model_, ends_model_, reads_inputs_;
+  TakeGradients take_gradients_;  // null: nobody takes them
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::unique_ptr<DeviceClip> clip_;  // null: the host computes the factor

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "models/pieces.h"
@@ -114,6 +116,33 @@ TEST_P(ReplicasTest, CarriersTrainLikeOneAndCountTheSameBytes) {
       EXPECT_EQ(several.average(), one.average());
       EXPECT_EQ(several.Evaluate(/*compressed=*/true).loss(),
                 one.Evaluate(/*compressed=*/true).loss());
+    }
+  }
+}
+
+// Each of three replicas contributes once a segment, the last segment first, and what is left at
+// the end.
+TEST_P(ReplicasTest, ContributionsLeaveWhileTheSegmentsBeforeAreAtWork) {
+  for (const char* schedule : {"1f1b", "zero_bubble"}) {
+    SCOPED_TRACE(schedule);
+    const auto trace = std::make_shared<StepTrace>(2, 2, 1000);
+    std::vector<std::string> overrides = With("pipeline.stages=1");
+    overrides.push_back(absl::StrCat("pipeline.schedule=", schedule));
+    Stages stages(kExperiment, overrides, CpuBackend,
+                  [&](StageSpec* spec) { spec->trace = trace; });
+    stages.Train();
+    std::vector<std::string> order;
+    for (const Slice& slice : trace->Take().slices) {
+      const std::string name = slice.name;
+      if (name == "encode contribution") order.push_back("contribute");
+      if (absl::StartsWith(name, "backward") && name != "backward input") order.push_back("back");
+    }
+    // Four microbatches of three segments each, of which the last microbatch's are shown.
+    const std::vector<std::string> end = {"back", "contribute", "back",      "contribute",
+                                          "back", "contribute", "contribute"};
+    ASSERT_THAT(order, SizeIs(3 * (12 + 4)));
+    for (auto replica = order.begin(); replica != order.end(); replica += 16) {
+      EXPECT_THAT(std::vector<std::string>(replica + 9, replica + 16), ElementsAreArray(end));
     }
   }
 }

@@ -147,16 +147,17 @@ struct Work {
   int chunk = 0;  // index of the acting chunk in the stage
   Phase phase = PHASE_TRAIN;
   uint32_t epoch = 0;
-  uint64_t step = 0;         // as in FrameHeader
-  uint32_t microbatch = 0;   // index of the unit in training where the stage has slices
-  int replica = 0;           // to which it belongs
-  int microbatches = 1;      // of the replica
-  int fragment = 0;          // of the parameters, where replicas exchange what they learned
-  int64_t batch_size = 0;    // of the whole batch
-  int64_t samples = 0;       // of this microbatch
-  int64_t first_sample = 0;  // index in the batch
-  int64_t loss_samples = 0;  // over which the loss that is trained is a mean; 0: the batch_size
-  bool compress = false;     // false in warm-up and when evaluating without codecs
+  uint64_t step = 0;            // as in FrameHeader
+  uint32_t microbatch = 0;      // index of the unit in training where the stage has slices
+  int replica = 0;              // to which it belongs
+  int microbatches = 1;         // of the replica
+  bool ends_gradients = false;  // no later action adds to the gradients of the chunk's weights
+  int fragment = 0;             // of the parameters, where replicas exchange what they learned
+  int64_t batch_size = 0;       // of the whole batch
+  int64_t samples = 0;          // of this microbatch
+  int64_t first_sample = 0;     // index in the batch
+  int64_t loss_samples = 0;     // over which the loss that is trained is a mean; 0: the batch_size
+  bool compress = false;        // false in warm-up and when evaluating without codecs
   SteadyTime deadline;
 
   MessageKey key() const { return {phase, DIRECTION_UNSPECIFIED, 0, epoch, step, microbatch}; }
