@@ -34,14 +34,21 @@ size_t PayloadBytes(const PayloadChunk& chunk) {
 
 }  // namespace
 
+// An exact payload becomes a tensor where it lies. A codec's is decoded from there, never from a
+// slot: the peer could still change what was checked.
+bool Assembler::GathersOnDevice(const PayloadChunk& first) const {
+  if (options_.copies == nullptr) return false;
+  if (first.message->codec.is_exact()) return true;
+  return first.message_bytes >= kLeastCodedOnDevice && options_.decodes_on_device &&
+         options_.decodes_on_device(first.message->codec);
+}
+
 absl::Status Assembler::Begin(const PayloadChunk& first) {
   message_ = Message{*first.message, {}};
   filled_ = 0;
   buffer_ = nullptr;
   if (first.message_bytes == 0) return absl::OkStatus();
-  // An exact payload becomes a tensor where it lies; codecs read theirs in the host's memory.
-  const bool on_device =
-      options_.copies != nullptr && first.place != PayloadPlace::kHost && message_.codec.is_exact();
+  const bool on_device = first.place != PayloadPlace::kHost && GathersOnDevice(first);
   Device* const host = options_.host != nullptr ? options_.host : CpuDevice();
   ASSIGN_OR_RETURN(buffer_,
                    Buffer::Allocate(on_device ? options_.device : host, first.message_bytes));

@@ -140,13 +140,18 @@ TEST_P(DirectInboxTest, AChunkIsHeldUntilItIsCopiedAndNoLonger) {
   for (const auto& slot : slots_) EXPECT_EQ(slot.use_count(), 1);
 }
 
-TEST_P(DirectInboxTest, WhatACodecMadeIsGatheredOnTheHost) {
-  const Message sent = TestMessage(DIRECTION_ACTIVATION, 1000);
-  ASSERT_TRUE(Push(sent).ok());
-  const absl::StatusOr<Message> received = Receive();
-  ASSERT_TRUE(received.ok()) << received.status();
-  EXPECT_EQ(received->payload.device, nullptr);
-  EXPECT_TRUE(SameMessage(*received, sent));
+TEST_P(DirectInboxTest, WhatACodecMadeIsGatheredWhereItIsDecoded) {
+  for (const bool on_device : {false, true}) {
+    LinkOptions options = WithDevice(&copies_);
+    options.decodes_on_device = [&](const CodecSpec&) { return on_device; };
+    Inbox inbox(options);
+    const Message sent = TestMessage(DIRECTION_ACTIVATION, 2 * kMaxChunkBytes + 5);
+    ASSERT_TRUE(PushTo(&inbox, sent, GetParam(), /*within_prefix=*/0).ok());
+    const absl::StatusOr<Message> received = inbox.Receive(SteadyTime(), "");
+    ASSERT_TRUE(received.ok()) << received.status();
+    EXPECT_EQ(received->payload.device, on_device ? CpuDevice() : nullptr);
+    EXPECT_TRUE(SameMessage(*received, sent));
+  }
 }
 
 TEST_P(DirectInboxTest, WhatThePeerChangesBeforeItIsCopiedIsRefused) {
