@@ -26,6 +26,13 @@ uint32_t SumAndCopy(const PayloadChunk& chunk, uint8_t* to) {
   return crc;
 }
 
+// Returns whether the device copies the chunk itself. Locks its pages if it has to, which is never
+// done for what the host copies: it takes as long as copying them a few times.
+bool IsCopiedByDevice(const PayloadChunk& chunk) {
+  return chunk.place == PayloadPlace::kDevice ||
+         (chunk.place == PayloadPlace::kLocked && chunk.lock_pages());
+}
+
 size_t PayloadBytes(const PayloadChunk& chunk) {
   size_t bytes = 0;
   for (const ByteSpan part : chunk.payload) bytes += part.size();
@@ -48,7 +55,7 @@ absl::Status Assembler::Begin(const PayloadChunk& first) {
   filled_ = 0;
   buffer_ = nullptr;
   if (first.message_bytes == 0) return absl::OkStatus();
-  const bool on_device = first.place != PayloadPlace::kHost && GathersOnDevice(first);
+  const bool on_device = GathersOnDevice(first) && IsCopiedByDevice(first);
   Device* const host = options_.host != nullptr ? options_.host : CpuDevice();
   ASSIGN_OR_RETURN(buffer_,
                    Buffer::Allocate(on_device ? options_.device : host, first.message_bytes));
@@ -112,7 +119,7 @@ absl::Status Assembler::Gather(PayloadChunk chunk) {
   uint8_t* const to = static_cast<uint8_t*>(buffer_->data()) + filled_;
   filled_ += PayloadBytes(chunk);
   if (message_.payload.device == nullptr) return GatherOnHost(chunk, to);
-  return chunk.place == PayloadPlace::kHost ? CopyByHost(chunk, to) : Submit(std::move(chunk), to);
+  return IsCopiedByDevice(chunk) ? Submit(std::move(chunk), to) : CopyByHost(chunk, to);
 }
 
 absl::StatusOr<std::optional<Message>> Assembler::Add(PayloadChunk chunk) {
