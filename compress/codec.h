@@ -51,6 +51,9 @@ struct MessageContext {
   // Out: what this end keeps from now on. It begins as what `carry` points to, and stays so if the
   // message changes nothing. Null if neither end keeps anything of the message (evaluation).
   std::shared_ptr<const Carry>* next_carry = nullptr;
+  // True if the payload is in memory of the tensor's device, aligned to 16, which is not the host.
+  // Only for codecs of which CodesOnDevice says that they take it there (codecs/new_codec.h).
+  bool payload_is_on_device = false;
 };
 
 class Codec {
@@ -64,8 +67,9 @@ class Codec {
   virtual size_t MaxPayloadBytes(const Shape& shape, DType dtype) const = 0;
 
   // Writes the payload of `x` ([batch, ...], fp32 or bf16, which widens exactly) to `payload`
-  // (host memory of at least MaxPayloadBytes) and returns its length. OutOfRange if `x` holds NaN
-  // or infinity and the codec cannot carry them; `payload` is then unspecified.
+  // (at least MaxPayloadBytes, in host memory unless `context` says otherwise) and returns its
+  // length. OutOfRange if `x` holds NaN or infinity and the codec cannot carry them; `payload` is
+  // then unspecified.
   virtual absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                         absl::Span<uint8_t> payload) const = 0;
 

@@ -31,23 +31,26 @@ struct KernelContext {
   const float* warm_start = nullptr;
 };
 
-// Host memory that an encoder writes its payload to.
+// Memory that an encoder writes its payload to.
 struct PayloadBuffer {
   uint8_t* data = nullptr;
   size_t capacity = 0;
   size_t* bytes = nullptr;  // set to the payload's length
+  // True of memory of the tensor's device, aligned to 16, where the host cannot read it.
+  bool is_on_device = false;
 
   // Returns the memory behind the first n bytes. Whoever wrote those n bytes adds them to *bytes.
-  PayloadBuffer behind(size_t n) const { return {data + n, capacity - n, bytes}; }
+  PayloadBuffer behind(size_t n) const { return {data + n, capacity - n, bytes, is_on_device}; }
 };
 
-// Payload in host memory. Its bytes may come from anywhere and are not trusted.
+// Payload in memory. Its bytes may come from anywhere and are not trusted.
 struct PayloadView {
   const uint8_t* data = nullptr;
   size_t bytes = 0;
+  bool is_on_device = false;  // as of PayloadBuffer
 
   // Returns the bytes behind the first n.
-  PayloadView behind(size_t n) const { return {data + n, bytes - n}; }
+  PayloadView behind(size_t n) const { return {data + n, bytes - n, is_on_device}; }
 };
 
 // Rows of a message, one per sample, all of one length and type (fp32 or bf16). They lie one after
@@ -88,12 +91,18 @@ class CodecKernels {
   // always does), OutOfRange if x holds NaN or infinity and the codec is no cast. Kernels ignore
   // what `spec` says of the lossless stage and, except for codecs that take context.support, of a
   // support: other codecs that wrap these see to it.
+  //
+  // Payloads are in host memory, or on the device where codes_on_device() says so.
   virtual Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                        const PayloadBuffer& payload) = 0;
   // Decodes `payload` and overwrites all of x. Treats the payload as hostile: InvalidArgument if it
-  // is malformed or not for x; x is then unspecified.
+  // is malformed or not for x; x is then unspecified. What is said of a payload on the device is
+  // not for people: who wants to know decodes a copy on the host.
   virtual Error Decode(const PayloadView& payload, const CodecSpec& spec,
                        const KernelContext& context, const TensorView& x) = 0;
+  // Returns whether Encode and Decode take payloads in the device's memory, of every kind but
+  // low_rank.
+  virtual bool codes_on_device() const { return false; }
 
   // Write and read the payloads of the codecs none, fp16 and bf16: x as type `wire`, rounded to
   // nearest even.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run whose stages, in processes of their own, are on one emulated GPU: exact messages stay in its
-# memory, and numbers are those of a run that cannot share it.
+# A run whose stages, in processes of their own, are on one emulated GPU: exact messages and those of
+# its codecs stay in its memory, and numbers are those of a run that cannot share it.
 # usage: device_slots_test.sh THINWIRE STAGE_SERVER PLUGIN EXPERIMENT
 set -uo pipefail
 here=$(realpath "$(dirname "$0")")
@@ -53,5 +53,22 @@ check 'with the same numbers' same shared unwanted
 echo '== TCP'
 train tcp --set pipeline.transport=tcp
 check 'has the same numbers' same shared tcp
+
+echo '== coded messages of 64 KiB and more'
+settings=(epochs=1 data.limit=512 data.test_limit=20 data.batch_size=256 model.width=16
+          'pipeline={cuts: [layer1, layer2], microbatches: 2, threads: 1}' device=cuda
+          'compression.activations={codec: uniform, bits: 8}'
+          'compression.gradients={codec: topk, ratio: 0.4, feedback: ef21}')
+train coded
+check 'trains' equals $? 0
+check 'they stay in its memory' contains "$work/coded/trace.json" 'send device_slots'
+check 'and none goes through the host' lacks "$work/coded/trace.json" 'send (host|device)_copies'
+THINWIRE_EMULATED_IPC=0 train coded_apart
+check 'otherwise the GPU copies them to the host' contains "$work/coded_apart/trace.json" 'send device_copies'
+check 'with the same numbers' same coded coded_apart
+train coded_tcp --set pipeline.transport=tcp
+check 'so has TCP' same coded coded_tcp
+train coded_alone --set pipeline.stages=1
+check 'and so has one stage' same coded coded_alone
 
 exit "$failures"

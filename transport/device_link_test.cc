@@ -77,6 +77,12 @@ Message SentFrom(Device* device, Message message) {
   return message;
 }
 
+// Returns options of an end that decodes every codec's payloads on the device.
+LinkOptions Decoding(LinkOptions options) {
+  options.decodes_on_device = [](const CodecSpec&) { return true; };
+  return options;
+}
+
 // The device's memory for peers, which the process that has it opens, too. With `lies` blocks are
 // smaller than what was asked for. Any thread.
 class LoopedMemory final : public PeerMemory {
@@ -185,12 +191,40 @@ TEST_F(DeviceLinkTest, EitherEndMayHaveNoDevice) {
   ExpectArrives(&links, message, /*on_device=*/true);
 }
 
-TEST_F(DeviceLinkTest, WhatACodecMadeStaysOnTheHost) {
+TEST_F(DeviceLinkTest, WhatACodecMadeGoesFromDeviceToDevice) {
   ConnectedLinks links(Transport::kUnix, OnDevice(UpstreamOptions()),
-                       OnDevice(DownstreamOptions()));
+                       Decoding(OnDevice(DownstreamOptions())));
+  for (const size_t bytes : {kLeastCodedOnDevice, 2 * kMaxChunkBytes + 99999}) {
+    const Message message = TestMessage(DIRECTION_ACTIVATION, bytes);
+    EXPECT_EQ(links.upstream->Send(SentFrom(TheDevice(), message)),
+              WireBytes(message, bytes, /*run=*/77, /*generation=*/5));
+    EXPECT_EQ(links.upstream->last_way(), Way::kDeviceCopies);
+    ExpectArrives(&links, message, /*on_device=*/true);
+  }
+}
+
+TEST_F(DeviceLinkTest, TheHostGathersWhatIsDecodedThereAndWhatIsShort) {
   const Message message = TestMessage(DIRECTION_ACTIVATION, 1 << 20);
+  {
+    ConnectedLinks links(Transport::kUnix, OnDevice(UpstreamOptions()),
+                         OnDevice(DownstreamOptions()));
+    links.upstream->Send(SentFrom(TheDevice(), message));
+    ExpectArrives(&links, message, /*on_device=*/false);
+  }
+  ConnectedLinks links(Transport::kUnix, OnDevice(UpstreamOptions()),
+                       Decoding(OnDevice(DownstreamOptions())));
+  const Message little = TestMessage(DIRECTION_ACTIVATION, kLeastCodedOnDevice - 1);
+  links.upstream->Send(SentFrom(TheDevice(), little));
+  ExpectArrives(&links, little, /*on_device=*/false);
+}
+
+TEST_F(DeviceLinkTest, ADeviceTakesWhatACodecMadeOnTheHost) {
+  ConnectedLinks links(Transport::kUnix, UpstreamOptions(),
+                       Decoding(OnDevice(DownstreamOptions())));
+  const Message message = TestMessage(DIRECTION_ACTIVATION, 5 << 20);
   links.upstream->Send(message);
-  ExpectArrives(&links, message, /*on_device=*/false);
+  EXPECT_EQ(links.upstream->last_way(), Way::kHostCopies);
+  ExpectArrives(&links, message, /*on_device=*/true);
 }
 
 TEST_F(DeviceLinkTest, OverTcpTheHostGathers) {
@@ -380,12 +414,45 @@ TEST_F(DeviceSlotsLinkTest, AnExactMessageNeverLeavesTheDevice) {
   EXPECT_EQ(copies_.opened(), 0);
 }
 
-TEST_F(DeviceSlotsLinkTest, WhatACodecMadeGoesByTheHost) {
+TEST_F(DeviceSlotsLinkTest, WhatACodecMadeNeverLeavesTheDevice) {
+  ConnectedLinks links(Transport::kUnix, upstream_, Decoding(downstream_));
+  for (const size_t bytes : {kLeastCodedOnDevice, 2 * kMaxChunkBytes + 99999}) {
+    const Message message = TestMessage(DIRECTION_ACTIVATION, bytes);
+    links.upstream->Send(SentFrom(TheDevice(), message));
+    EXPECT_EQ(links.upstream->last_way(), Way::kDeviceSlots);
+    ExpectArrives(&links, message, /*on_device=*/true);
+  }
+}
+
+TEST_F(DeviceSlotsLinkTest, AReceiverThatDecodesOnTheHostCopiesItThere) {
   ConnectedLinks links(Transport::kUnix, upstream_, downstream_);
-  const Message message = TestMessage(DIRECTION_ACTIVATION, 1 << 20);
-  links.upstream->Send(message);
-  EXPECT_EQ(links.upstream->last_way(), Way::kHostCopies);
+  const Message message = TestMessage(DIRECTION_ACTIVATION, 5 << 20);
+  links.upstream->Send(SentFrom(TheDevice(), message));
+  EXPECT_EQ(links.upstream->last_way(), Way::kDeviceSlots);
   ExpectArrives(&links, message, /*on_device=*/false);
+}
+
+TEST_F(DeviceSlotsLinkTest, ChunksOfOneMessageMayTakeEveryWay) {
+  constexpr int kDeviceSlots = 16, kHostSlots = 32;
+  for (LinkOptions* options : {&upstream_, &downstream_}) {
+    options->queue_capacity = kDeviceSlots + kHostSlots;
+  }
+  // One slot of each kind is left: the third of three chunks takes the socket.
+  ConnectedLinks links(Transport::kUnix, upstream_, Decoding(downstream_));
+  const auto coded = [](int microbatch, size_t bytes) {
+    return TestMessage(DIRECTION_ACTIVATION, bytes, static_cast<uint32_t>(microbatch));
+  };
+  constexpr int kBefore = kDeviceSlots - 1 + kHostSlots - 1;
+  for (int i = 0; i < kHostSlots - 1; ++i) links.upstream->Send(coded(i, 64 << 10));
+  for (int i = kHostSlots - 1; i < kBefore; ++i) {
+    links.upstream->Send(SentFrom(TheDevice(), coded(i, 64 << 10)));
+    EXPECT_EQ(links.upstream->last_way(), Way::kDeviceSlots) << i;
+  }
+  const Message last = coded(kBefore, 2 * kMaxChunkBytes + 99999);
+  links.upstream->Send(SentFrom(TheDevice(), last));
+  EXPECT_EQ(links.upstream->last_way(), Way::kSocket);
+  for (int i = 0; i < kBefore; ++i) ExpectArrives(&links, coded(i, 64 << 10), /*on_device=*/true);
+  ExpectArrives(&links, last, /*on_device=*/true);
 }
 
 TEST_F(DeviceSlotsLinkTest, WithoutAFreeSlotItGoesByTheHostInItsPlace) {

@@ -215,7 +215,7 @@ uint32_t SharedMemory::Put(uint32_t slot, ByteSpan bytes) {
   return ExtendCrc32cAndCopy(/*crc=*/0, Slot(dials(), slot), bytes.data(), bytes.size());
 }
 
-absl::StatusOr<SharedMemory::Taken> SharedMemory::Take(uint32_t slot, size_t bytes) {
+absl::StatusOr<Payload> SharedMemory::Take(uint32_t slot, size_t bytes) {
   if (slot >= kSlots || bytes > slot_bytes_) {
     return absl::InvalidArgumentError(absl::StrCat("shared memory: ", bytes, " bytes in slot ",
                                                    slot, ", want up to ", slot_bytes_,
@@ -230,8 +230,7 @@ absl::StatusOr<SharedMemory::Taken> SharedMemory::Take(uint32_t slot, size_t byt
     WakeWaiters(freed);
   };
   const uint8_t* const memory = Slot(of_dialling, slot);
-  return Taken{{std::shared_ptr<const void>(memory, free), ByteSpan(memory, bytes)},
-               Lock(of_dialling, slot)};
+  return Payload{std::shared_ptr<const void>(memory, free), ByteSpan(memory, bytes)};
 }
 
 }  // namespace thinwire

@@ -3,7 +3,7 @@
 //
 // It has kSlots slots for each direction. The sender reserves a free slot, copies a payload there
 // and names the slot in a frame. The receiver frees it when the payload has been read. A device
-// that copies by itself gets a slot's pages locked when the slot is first used. The memory has no
+// that copies by itself gets a slot's pages locked when it first uses the slot. The memory has no
 // name in any file system. The dialling end creates it, and the other end opens it by the file
 // descriptor that /proc shows. It is gone with the last of the two processes.
 #pragma once
@@ -65,15 +65,13 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   std::atomic<uint32_t>* read_device_words() const { return device_words(!dials()); }
   size_t slot_bytes() const { return slot_bytes_; }
 
-  // Returns bytes that the peer has put into a slot, and whether their pages are locked. The slot
-  // becomes free when the last owner of the payload goes. The peer can still write there, so the
-  // bytes must be checked as they are read. InvalidArgument if the slot does not exist or has fewer
-  // bytes. One thread at a time.
-  struct Taken {
-    Payload payload;
-    bool is_locked = false;
-  };
-  absl::StatusOr<Taken> Take(uint32_t slot, size_t bytes);
+  // Returns bytes that the peer has put into a slot, which becomes free when the last owner of the
+  // payload goes. The peer can still write there, so the bytes must be checked as they are read.
+  // InvalidArgument if the slot does not exist or has fewer bytes. One thread at a time.
+  absl::StatusOr<Payload> Take(uint32_t slot, size_t bytes);
+  // Locks the pages of a slot that Take has found, for a device; false if that cannot be. One
+  // thread at a time, which may be another.
+  bool LockTaken(uint32_t slot) { return Lock(!dials(), slot); }
 
  private:
   // Slots in each direction. The largest exact messages take some eight, more than a schedule lets
@@ -99,8 +97,8 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   DirectCopies* copies_ = nullptr;
   std::function<void(const std::string&)> on_note_;
   std::atomic<bool> may_lock_{false};  // no lock has failed yet
-  // By direction, as Header::taken. One row belongs to the reserving thread, the other to the
-  // taking one.
+  // By direction, as Header::taken. One row belongs to the reserving thread, the other to that of
+  // LockTaken.
   bool locked_[2][kSlots] = {};
 };
 

@@ -83,17 +83,17 @@ std::string SlotText(char mark, uint32_t slot, size_t bytes, const std::string& 
   return text + frame_prefix;
 }
 
-// Returns where the payload is, and sets *payload.
-absl::StatusOr<PayloadPlace> TakePayload(const std::string& text, const LocalMemory& memory,
-                                         Payload* payload) {
+// Returns the payload, and sets in *to where it is.
+absl::StatusOr<Payload> TakePayload(const std::string& text, const LocalMemory& memory,
+                                    IncomingFrame* to) {
   const uint32_t slot = NumberAt(text, 1), bytes = NumberAt(text, 5);
   if (text[0] == kDeviceMark) {
-    ASSIGN_OR_RETURN(*payload, memory.device->Take(slot, bytes));
-    return PayloadPlace::kDevice;
+    to->place = PayloadPlace::kDevice;
+    return memory.device->Take(slot, bytes);
   }
-  ASSIGN_OR_RETURN(SharedMemory::Taken taken, memory.host->Take(slot, bytes));
-  *payload = std::move(taken.payload);
-  return taken.is_locked ? PayloadPlace::kLocked : PayloadPlace::kHost;
+  to->place = PayloadPlace::kLocked;
+  to->lock_pages = [host = memory.host, slot] { return host->LockTaken(slot); };
+  return memory.host->Take(slot, bytes);
 }
 
 absl::Status TakeSlot(const std::string& text, const LocalMemory& memory, IncomingFrame* to) {
@@ -107,7 +107,7 @@ absl::Status TakeSlot(const std::string& text, const LocalMemory& memory, Incomi
   }
   const auto frame = std::make_shared<SlotFrame>();
   frame->prefix = text.substr(kSlotHeadBytes);
-  ASSIGN_OR_RETURN(to->place, TakePayload(text, memory, &frame->payload));
+  ASSIGN_OR_RETURN(frame->payload, TakePayload(text, memory, to));
   to->parts = {BytesOf(frame->prefix), frame->payload.bytes};
   to->owner = frame;
   to->came_by = in_device ? "a slot in device memory" : "a slot in host memory";

@@ -26,6 +26,13 @@ uint32_t SumAndCopy(const PayloadChunk& chunk, uint8_t* to) {
   return crc;
 }
 
+// Returns whether the device copies the chunk itself. Locks its pages if it has to, which is never
+// done for what the host copies: it takes as long as copying them a few times.
+bool IsCopiedByDevice(const PayloadChunk& chunk) {
+  return chunk.place == PayloadPlace::kDevice ||
+         (chunk.place == PayloadPlace::kLocked && chunk.lock_pages());
+}
+
 size_t PayloadBytes(const PayloadChunk& chunk) {
   size_t bytes = 0;
   for (const ByteSpan part : chunk.payload) bytes += part.size();
@@ -34,14 +41,21 @@ size_t PayloadBytes(const PayloadChunk& chunk) {
 
 }  // namespace
 
+// An exact payload becomes a tensor where it lies. A codec's is decoded from there, never from a
+// slot: the peer could still change what was checked.
+bool Assembler::GathersOnDevice(const PayloadChunk& first) const {
+  if (options_.copies == nullptr) return false;
+  if (first.message->codec.is_exact()) return true;
+  return first.message_bytes >= kLeastCodedOnDevice && options_.decodes_on_device &&
+         options_.decodes_on_device(first.message->codec);
+}
+
 absl::Status Assembler::Begin(const PayloadChunk& first) {
   message_ = Message{*first.message, {}};
   filled_ = 0;
   buffer_ = nullptr;
   if (first.message_bytes == 0) return absl::OkStatus();
-  // An exact payload becomes a tensor where it lies; codecs read theirs in the host's memory.
-  const bool on_device =
-      options_.copies != nullptr && first.place != PayloadPlace::kHost && message_.codec.is_exact();
+  const bool on_device = GathersOnDevice(first) && IsCopiedByDevice(first);
   Device* const host = options_.host != nullptr ? options_.host : CpuDevice();
   ASSIGN_OR_RETURN(buffer_,
                    Buffer::Allocate(on_device ? options_.device : host, first.message_bytes));
@@ -105,7 +119,7 @@ absl::Status Assembler::Gather(PayloadChunk chunk) {
   uint8_t* const to = static_cast<uint8_t*>(buffer_->data()) + filled_;
   filled_ += PayloadBytes(chunk);
   if (message_.payload.device == nullptr) return GatherOnHost(chunk, to);
-  return chunk.place == PayloadPlace::kHost ? CopyByHost(chunk, to) : Submit(std::move(chunk), to);
+  return IsCopiedByDevice(chunk) ? Submit(std::move(chunk), to) : CopyByHost(chunk, to);
 }
 
 absl::StatusOr<std::optional<Message>> Assembler::Add(PayloadChunk chunk) {

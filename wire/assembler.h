@@ -23,8 +23,8 @@ class Assembler {
 
   // Takes the next chunk, in the order in which the link's FrameChecker gave them. Returns the
   // message with its last chunk. Its payload is one buffer of options.host, aligned to 64 bytes. If
-  // the message is exact and the device copies its first chunk, the buffer is of options.device
-  // instead.
+  // the device copies its first chunk, and `options` have such messages gathered there, the buffer
+  // is of options.device instead.
   // DataLoss if a payload's checksum differs, ResourceExhausted if there is no memory, or an error
   // of the device. After an error the link is lost.
   absl::StatusOr<std::optional<Message>> Add(PayloadChunk chunk);
@@ -33,6 +33,7 @@ class Assembler {
   uint32_t chunks() const { return chunks_; }
 
  private:
+  bool GathersOnDevice(const PayloadChunk& first) const;
   absl::Status Begin(const PayloadChunk& first);
   absl::Status Gather(PayloadChunk chunk);
   absl::Status Submit(PayloadChunk chunk, uint8_t* to);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +24,7 @@ std::string LinkAndPeer(const LinkOptions& options);
 // Places where the bytes of a payload can be.
 enum class PayloadPlace {
   kHost,    // in memory that the host copies
-  kLocked,  // in pages of the host that the device of LinkOptions copies itself
+  kLocked,  // in pages of the host that the device of LinkOptions copies itself, once locked
   kDevice,  // in memory that this device reads, and the host cannot
 };
 
@@ -34,10 +35,11 @@ struct PayloadChunk {
   uint32_t index = 0, count = 1;         // among the message's chunks
   ByteSpans payload;                     // as in ParsedFrame
   uint32_t payload_crc32c = 0;           // the checksum that it should have
-  // All are filled in by the transport: the owner that keeps the payload alive, where it is, and by
-  // what it came, for errors.
+  // All are filled in by the transport: the owner that keeps the payload alive, where it is, what
+  // locks pages of place kLocked (false: they cannot be), and by what it came, for errors.
   std::shared_ptr<const void> owner;
   PayloadPlace place = PayloadPlace::kHost;
+  std::function<bool()> lock_pages;
   const char* came_by = "the socket";
 
   bool is_last() const { return index + 1 == count; }

@@ -21,6 +21,7 @@ absl::StatusOr<PayloadChunk> Inbox::Check(const IncomingFrame& frame) {
   ASSIGN_OR_RETURN(PayloadChunk chunk, checker_.Check(*parsed));
   chunk.owner = frame.owner;
   chunk.came_by = frame.came_by;
+  chunk.lock_pages = frame.lock_pages;
   ASSIGN_OR_RETURN(chunk.place, PlaceOf(chunk, frame));
   return chunk;
 }

@@ -30,6 +30,7 @@ struct IncomingFrame {
   ByteSpans parts;
   std::shared_ptr<const void> owner;         // keeps `parts` alive
   PayloadPlace place = PayloadPlace::kHost;  // of the last part; the others are the host's
+  std::function<bool()> lock_pages;          // as of PayloadChunk, on the receiving thread
   const char* came_by = "the socket";        // by what that part came, for errors
 };
 

@@ -105,6 +105,7 @@ class DirectInboxTest : public testing::TestWithParam<PayloadPlace> {
           std::pair<std::shared_ptr<std::string>, std::shared_ptr<std::vector<uint8_t>>>>(
           prefix, slots_.back());
       incoming.place = place;
+      incoming.lock_pages = [this] { return ++locks_ <= most_locks_; };
       incoming.came_by = "a slot";
       RETURN_IF_ERROR(inbox->Push(incoming));
     }
@@ -116,6 +117,7 @@ class DirectInboxTest : public testing::TestWithParam<PayloadPlace> {
   absl::StatusOr<Message> Receive() { return inbox_.Receive(SteadyTime(), ""); }
 
   LateCopies copies_;
+  int locks_ = 0, most_locks_ = 100;  // asked for, and given
   Inbox inbox_;
   std::vector<std::shared_ptr<std::vector<uint8_t>>> slots_;
 };
@@ -140,13 +142,18 @@ TEST_P(DirectInboxTest, AChunkIsHeldUntilItIsCopiedAndNoLonger) {
   for (const auto& slot : slots_) EXPECT_EQ(slot.use_count(), 1);
 }
 
-TEST_P(DirectInboxTest, WhatACodecMadeIsGatheredOnTheHost) {
-  const Message sent = TestMessage(DIRECTION_ACTIVATION, 1000);
-  ASSERT_TRUE(Push(sent).ok());
-  const absl::StatusOr<Message> received = Receive();
-  ASSERT_TRUE(received.ok()) << received.status();
-  EXPECT_EQ(received->payload.device, nullptr);
-  EXPECT_TRUE(SameMessage(*received, sent));
+TEST_P(DirectInboxTest, WhatACodecMadeIsGatheredWhereItIsDecoded) {
+  for (const bool on_device : {false, true}) {
+    LinkOptions options = WithDevice(&copies_);
+    options.decodes_on_device = [&](const CodecSpec&) { return on_device; };
+    Inbox inbox(options);
+    const Message sent = TestMessage(DIRECTION_ACTIVATION, 2 * kMaxChunkBytes + 5);
+    ASSERT_TRUE(PushTo(&inbox, sent, GetParam(), /*within_prefix=*/0).ok());
+    const absl::StatusOr<Message> received = inbox.Receive(SteadyTime(), "");
+    ASSERT_TRUE(received.ok()) << received.status();
+    EXPECT_EQ(received->payload.device, on_device ? CpuDevice() : nullptr);
+    EXPECT_TRUE(SameMessage(*received, sent));
+  }
 }
 
 TEST_P(DirectInboxTest, WhatThePeerChangesBeforeItIsCopiedIsRefused) {
@@ -163,6 +170,29 @@ TEST_P(DirectInboxTest, WhatThePeerChangesBeforeItIsCopiedIsRefused) {
 
 class LockedInboxTest : public DirectInboxTest {};
 INSTANTIATE_TEST_SUITE_P(Locked, LockedInboxTest, testing::Values(PayloadPlace::kLocked));
+
+TEST_P(LockedInboxTest, PagesAreLockedWhereTheDeviceCopiesOnly) {
+  ASSERT_TRUE(Push(TestMessage(DIRECTION_ACTIVATION, 1000)).ok());
+  ASSERT_TRUE(Receive().ok());
+  EXPECT_EQ(locks_, 0);
+  ASSERT_TRUE(Push(Exact(1000)).ok());
+  ASSERT_TRUE(Receive().ok());
+  EXPECT_GT(locks_, 0);
+}
+
+// The first chunk asks twice: where the message is gathered depends on it.
+TEST_P(LockedInboxTest, TheHostCopiesFromPagesThatCannotBeLocked) {
+  for (const int locks : {0, 2}) {
+    locks_ = 0;
+    most_locks_ = locks;
+    const Message sent = Exact(2 * kMaxChunkBytes);
+    ASSERT_TRUE(Push(sent).ok());
+    const absl::StatusOr<Message> received = Receive();
+    ASSERT_TRUE(received.ok()) << received.status();
+    EXPECT_EQ(received->payload.device, locks == 0 ? nullptr : CpuDevice());
+    EXPECT_TRUE(SameMessage(*received, sent));
+  }
+}
 
 // A device reads aligned, from where a payload should begin, whatever the peer's frame says.
 TEST_P(LockedInboxTest, APayloadThatBeginsElsewhereIsGatheredOnTheHost) {

@@ -19,6 +19,10 @@ namespace thinwire {
 // Numbers of links from here on are among carriers of replicas: this plus the dialling one's.
 inline constexpr uint32_t kPeerCuts = uint32_t{1} << 31;
 
+// Fewest bytes of a payload, except an exact one, that is better left to a device's copies: they
+// and the small reads of a decoder's checks take some microseconds, whatever the length.
+inline constexpr size_t kLeastCodedOnDevice = 64 << 10;
+
 // Terms that both ends must agree on, and what this end accepts.
 struct LinkOptions {
   std::string name;         // of the cut, in messages: "layer1"
@@ -44,11 +48,13 @@ struct LinkOptions {
   bool stamps_arrivals = false;  // received messages say when their last byte came
   // Allocates the host memory in which received payloads are gathered; null: CpuDevice() does.
   Device* host = nullptr;
-  // The device of the tensors and its copies to shared memory, if it has such. Exact messages may
-  // then be sent from its memory, and those received through memory of both ends are gathered
-  // there. If both are null, all is done on the host.
+  // The device of the tensors and its copies to shared memory, if it has such. Messages may then be
+  // sent from its memory. Those received through memory of both ends are gathered there if they are
+  // exact, or are of a codec of which `decodes_on_device` says that it takes them there (empty:
+  // none does) and not short. If both are null, all is done on the host.
   Device* device = nullptr;
   DirectCopies* copies = nullptr;
+  std::function<bool(const CodecSpec&)> decodes_on_device;
   // Offers memory of the device to a peer that can open it, and opens what such a peer offers.
   bool device_slots = true;
   // Longest time that Send may wait for room in shared memory. What finds no room goes through the

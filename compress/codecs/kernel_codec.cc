@@ -19,8 +19,9 @@ class KernelCodec final : public Codec {
     ASSIGN_OR_RETURN(const KernelContext kernel_context,
                      KernelContextOf(spec(), context, x.elements(), &support));
     size_t bytes = 0;
-    RETURN_IF_ERROR(ToStatus(kernels_->Encode(spec(), x.view(), kernel_context,
-                                              {payload.data(), payload.size(), &bytes})));
+    const PayloadBuffer buffer = {payload.data(), payload.size(), &bytes,
+                                  context.payload_is_on_device};
+    RETURN_IF_ERROR(ToStatus(kernels_->Encode(spec(), x.view(), kernel_context, buffer)));
     return bytes;
   }
 
@@ -29,11 +30,22 @@ class KernelCodec final : public Codec {
     SupportView support;
     ASSIGN_OR_RETURN(const KernelContext kernel_context,
                      KernelContextOf(spec(), context, x->elements(), &support));
-    return ToStatus(
-        kernels_->Decode({payload.data(), payload.size()}, spec(), kernel_context, x->view()));
+    const PayloadView view = {payload.data(), payload.size(), context.payload_is_on_device};
+    const absl::Status status = ToStatus(kernels_->Decode(view, spec(), kernel_context, x->view()));
+    const bool is_refused = absl::IsInvalidArgument(status);
+    return is_refused && view.is_on_device ? DecodeCopy(view, kernel_context, *x) : status;
   }
 
  private:
+  // Decodes a refused payload of the device once more, on the host, which says what is wrong.
+  absl::Status DecodeCopy(const PayloadView& payload, const KernelContext& context,
+                          const Tensor& x) const {
+    ASSIGN_OR_RETURN(const auto copy, Buffer::Allocate(x.device()->host(), payload.bytes));
+    RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(copy->data(), payload.data, payload.bytes)));
+    const auto* const data = static_cast<const uint8_t*>(copy->data());
+    return ToStatus(kernels_->Decode({data, payload.bytes}, spec(), context, x.view()));
+  }
+
   CodecKernels* kernels_;
 };
 

@@ -38,12 +38,15 @@ CodecSpec WithoutLossless(CodecSpec spec) {
 // True for low_rank, whose payload the host reads for the next message's start.
 bool LeavesFactor(const CodecSpec& spec) { return CodecRowOf(spec.kind).has(CodecRow::kRank); }
 
-// Returns the kernels' own lossless stage, where NewKernelCodec makes the codec before it.
+// Returns whether NewKernelCodec makes the codec, before what goes around it.
+bool IsOfKernels(const CodecSpec& spec) {
+  return !CodecRowOf(spec.kind).is_plugin && !LeavesFactor(spec) && !IsSupportedFromOutside(spec);
+}
+
+// Returns the kernels' own lossless stage, where the codec before it is theirs.
 EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
-  const bool is_kernels =
-      !CodecRowOf(spec.kind).is_plugin && !LeavesFactor(spec) && !IsSupportedFromOutside(spec);
-  if (kernels == nullptr || spec.lossless != Lossless::kEntropy || !is_kernels) return nullptr;
-  return kernels->entropy();
+  const bool has_stage = spec.lossless == Lossless::kEntropy && IsOfKernels(spec);
+  return kernels == nullptr || !has_stage ? nullptr : kernels->entropy();
 }
 
 }  // namespace
@@ -66,6 +69,12 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
   if (CodecRowOf(spec.kind).is_plugin) return NewPluginCodec(spec, kernels);
   if (LeavesFactor(spec)) return NewLowRankCodec(spec, kernels);
   return NewKernelCodec(spec, kernels);
+}
+
+bool CodesOnDevice(const CodecSpec& spec, const CodecKernels& kernels) {
+  const bool is_alone =
+      spec.rotation != Rotation::kPrincipal && spec.rate == 0 && spec.lossless == Lossless::kNone;
+  return kernels.codes_on_device() && is_alone && IsOfKernels(spec);
 }
 
 }  // namespace thinwire

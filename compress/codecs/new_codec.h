@@ -15,4 +15,8 @@ namespace thinwire {
 // specification is out of range (see CheckSpec).
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels);
 
+// Returns whether the codec of a valid specification takes payloads in memory of the tensors'
+// device (MessageContext::payload_is_on_device).
+bool CodesOnDevice(const CodecSpec& spec, const CodecKernels& kernels);
+
 }  // namespace thinwire

@@ -11,8 +11,8 @@ Error CudaEncodeFrame(CudaDevice* device, CudaEncode* encode, const CodecSpec& s
   RETURN_ERROR(memory.Reserve(payload.capacity + 1));
   auto* const bytes = memory.as<uint8_t>();
   size_t n = 0, length = 0;
-  RETURN_ERROR(
-      encode(device, spec, x, context, PayloadTarget::OnDevice(bytes, payload.capacity, &n)));
+  const PayloadBuffer coded = {bytes, payload.capacity, &n, /*is_on_device=*/true};
+  RETURN_ERROR(encode(device, spec, x, context, coded));
   const CodesPlace place = {
       codes.begin, codes.count, {codes.distances, codes.distances + codes.num_distances}};
   RETURN_ERROR(CudaEntropyFrame(device, bytes, n, place, payload.data, &length));
@@ -26,7 +26,8 @@ Error CudaDecodeFrame(CudaDevice* device, CudaDecode* decode, const PayloadView&
   CudaScratch memory(device);
   size_t n = 0;
   RETURN_ERROR(CudaReadEntropyFrame(device, {frame.data, frame.bytes}, most, &memory, &n));
-  return decode(device, PayloadSource::OnDevice(memory.as<const uint8_t>(), n), spec, context, x);
+  const PayloadView coded = {memory.as<const uint8_t>(), n, /*is_on_device=*/true};
+  return decode(device, coded, spec, context, x);
 }
 
 }  // namespace thinwire

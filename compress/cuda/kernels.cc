@@ -74,12 +74,15 @@ class CudaKernels final : public CodecKernels {
 
   Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                const PayloadBuffer& payload) override {
-    return CodecOf(spec).encode(device_, spec, x, context, payload);
+    const Error error = CodecOf(spec).encode(device_, spec, x, context, payload);
+    // Encoders wait for what the host reads, but a header may still be on its way to the device.
+    return error.ok() && payload.is_on_device ? device_->Finish() : error;
   }
   Error Decode(const PayloadView& payload, const CodecSpec& spec, const KernelContext& context,
                const TensorView& x) override {
     return CodecOf(spec).decode(device_, payload, spec, context, x);
   }
+  bool codes_on_device() const override { return true; }
   Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override {
     return CudaCastTo(device_, wire, x, payload);
   }

@@ -1,5 +1,5 @@
-// Source and target of a codec's payload on a GPU: memory of the host or, next to the entropy coder
-// (entropy_codec.h), of the device.
+// Source and target of a codec's payload on a GPU: memory of the host or of the device, next to the
+// entropy coder (entropy_codec.h) and where a link copies by itself.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,13 +25,11 @@ Error SubmitFewBytes(cudaStream_t stream, const FewBytes& bytes, uint8_t* to);
 // Memory to which an encoder writes its payload.
 class PayloadTarget {
  public:
-  PayloadTarget(const PayloadBuffer& host)  // NOLINT: wherever a target is wanted
-      : capacity(host.capacity), bytes(host.bytes), data_(host.data) {}
-  static PayloadTarget OnDevice(uint8_t* memory, size_t capacity, size_t* bytes) {
-    PayloadTarget target({memory, capacity, bytes});
-    target.is_on_device_ = true;
-    return target;
-  }
+  PayloadTarget(const PayloadBuffer& buffer)  // NOLINT: wherever a target is wanted
+      : capacity(buffer.capacity),
+        bytes(buffer.bytes),
+        data_(buffer.data),
+        is_on_device_(buffer.is_on_device) {}
 
   // Returns the memory behind the first n bytes. Whoever wrote those n bytes adds them to *bytes.
   PayloadTarget behind(size_t n) const {
@@ -76,19 +74,14 @@ class PayloadTarget {
 
  private:
   uint8_t* data_;
-  bool is_on_device_ = false;
+  bool is_on_device_;
 };
 
 // Memory from which a decoder reads its payload.
 class PayloadSource {
  public:
-  PayloadSource(const PayloadView& host = {})  // NOLINT: wherever a source is wanted
-      : bytes(host.bytes), data_(host.data) {}
-  static PayloadSource OnDevice(const uint8_t* memory, size_t bytes) {
-    PayloadSource source({memory, bytes});
-    source.is_on_device_ = true;
-    return source;
-  }
+  PayloadSource(const PayloadView& view = {})  // NOLINT: wherever a source is wanted
+      : bytes(view.bytes), data_(view.data), is_on_device_(view.is_on_device) {}
 
   PayloadSource behind(size_t n) const {
     PayloadSource source = *this;
@@ -122,7 +115,7 @@ class PayloadSource {
   // Returns the payload of a source on the host.
   PayloadView on_host() const { return {data_, bytes}; }
   // Returns the error for a malformed payload on the device. The host finds out what is wrong, from
-  // the frame in which it came.
+  // the frame in which it came or from a copy.
   static Error Refused() {
     return MakeError(absl::StatusCode::kInvalidArgument, "a malformed payload in device memory");
   }
@@ -131,7 +124,7 @@ class PayloadSource {
 
  private:
   const uint8_t* data_;
-  bool is_on_device_ = false;
+  bool is_on_device_;
 };
 
 }  // namespace thinwire

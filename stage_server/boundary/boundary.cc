@@ -28,6 +28,11 @@ absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec) {
                             FeedbackMaxPayloadBytes(spec.feedback, *codec, largest, spec.compute));
 }
 
+// Both halves of a split message are in one payload, whose header the host reads and writes.
+bool CodesOnDevice(const BoundarySpec& spec, const CodecSpec& codec) {
+  return spec.feedback.kind != FeedbackKind::kSplit && CodesOnDevice(codec, *spec.kernels);
+}
+
 FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec) {
   return {spec.feedback, spec.sample, spec.compute, spec.device, spec.kernels};
 }

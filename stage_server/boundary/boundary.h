@@ -61,6 +61,9 @@ int ReplicaOf(const BoundarySpec& spec, const MessageKey& key);
 // every level of the codec and what feedback sends.
 absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec);
 
+// Returns whether both ends of the direction can have payloads of `codec` in the device's memory.
+bool CodesOnDevice(const BoundarySpec& spec, const CodecSpec& codec);
+
 // Returns what both ends of feedback are made from.
 FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec);
 

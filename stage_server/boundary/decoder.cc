@@ -69,9 +69,8 @@ bool MessageDecoder::NeedsRows(const Message& message) const {
   return IsTrainingPass(message.key.phase) && spec_.feedback.kind == FeedbackKind::kEf21;
 }
 
-// Copies to the host what the link gathered on the device but feedback needs on the host.
+// Copies to the host what the link gathered on the device but is decoded on the host.
 absl::StatusOr<Payload> MessageDecoder::OnHost(const Payload& payload) const {
-  if (payload.device == nullptr) return payload;
   const size_t bytes = payload.bytes.size();
   ASSIGN_OR_RETURN(auto copy, Buffer::Allocate(spec_.device->host(), bytes));
   RETURN_IF_ERROR(ToStatus(spec_.device->CopyToHost(copy->data(), payload.bytes.data(), bytes)));
@@ -117,7 +116,12 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
           absl::StrCat(message.shape[0], " samples, want ", row_keys.size()));
     }
   }
-  ASSIGN_OR_RETURN(const Payload payload, OnHost(message.payload));
+  Payload payload = message.payload;
+  const bool is_on_device = payload.device != nullptr;
+  incoming.context.payload_is_on_device = is_on_device && CodesOnDevice(spec_, message.codec);
+  if (is_on_device && !incoming.context.payload_is_on_device) {
+    ASSIGN_OR_RETURN(payload, OnHost(message.payload));
+  }
   incoming.payload = payload.bytes;
   incoming.shape = message.shape;
   incoming.rows = row_keys;

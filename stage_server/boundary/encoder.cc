@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/checks/distortion.h"
+#include "wire/link.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -31,20 +32,20 @@ absl::StatusOr<bool> IsFinite(const Tensor& x, CodecKernels* kernels) {
 
 absl::StatusOr<std::unique_ptr<MessageEncoder>> MessageEncoder::New(const BoundarySpec& spec,
                                                                     SupportMaps* support,
-                                                                    const Device* sends_from) {
+                                                                    LeftOnDevice left) {
   ASSIGN_OR_RETURN(auto feedback, FeedbackSender::New(FeedbackOptionsOf(spec)));
   std::unique_ptr<MessageEncoder> encoder(
-      new MessageEncoder(spec, support, sends_from, std::move(feedback)));
+      new MessageEncoder(spec, support, left, std::move(feedback)));
   // Refuses a bad spec now, not at the first message.
   RETURN_IF_ERROR(encoder->codecs_.Get(spec.codec).status());
   return encoder;
 }
 
-MessageEncoder::MessageEncoder(const BoundarySpec& spec, SupportMaps* support,
-                               const Device* sends_from, std::unique_ptr<FeedbackSender> feedback)
+MessageEncoder::MessageEncoder(const BoundarySpec& spec, SupportMaps* support, LeftOnDevice left,
+                               std::unique_ptr<FeedbackSender> feedback)
     : spec_(spec),
       support_(support),
-      sends_from_(sends_from),
+      left_(left),
       feedback_(std::move(feedback)),
       codecs_(spec.kernels),
       level_(spec.codec, spec.level) {}
@@ -52,14 +53,21 @@ MessageEncoder::MessageEncoder(const BoundarySpec& spec, SupportMaps* support,
 // Returns the tensor's own bytes: its memory, or a copy where neither the host nor the link can
 // read that.
 absl::StatusOr<Payload> MessageEncoder::RawBytes(const Tensor& x) const {
-  const bool stays = !x.device()->is_host() && x.device() == sends_from_;
+  const bool stays = !x.device()->is_host() && left_ != LeftOnDevice::kNone;
   std::shared_ptr<Buffer> buffer = x.buffer();
   if (!x.device()->is_host() && !stays) {
     ASSIGN_OR_RETURN(buffer, Buffer::Allocate(x.device()->host(), x.bytes()));
     RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(buffer->data(), x.data(), x.bytes())));
   }
   const auto* data = static_cast<const uint8_t*>(buffer->data());
-  return Payload{std::move(buffer), {data, x.bytes()}, stays ? sends_from_ : nullptr};
+  return Payload{std::move(buffer), {data, x.bytes()}, stays ? x.device() : nullptr};
+}
+
+// Returns whether the codec writes to the device. Of payloads that are surely short it does not:
+// the receiver would decode them on the host.
+bool MessageEncoder::StaysOnDevice(const Codec& codec, const Tensor& x) const {
+  return left_ == LeftOnDevice::kAll && CodesOnDevice(spec_, codec.spec()) &&
+         codec.MaxPayloadBytes(x.shape(), x.dtype()) >= kLeastCodedOnDevice;
 }
 
 bool MessageEncoder::IsMeasured(const Outgoing& outgoing) const {
@@ -119,6 +127,10 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
     ASSIGN_OR_RETURN(encoded->message.payload, RawBytes(x));
     return absl::OkStatus();
   }
+  const size_t capacity =
+      FeedbackMaxPayloadBytes(spec_.feedback, *encoded->codec, x.shape(), x.dtype());
+  const bool stays = StaysOnDevice(*encoded->codec, x);
+  encoded->context.payload_is_on_device = stays;
   FeedbackSender::Outgoing out;
   out.x = &x;
   out.rows = rows;
@@ -129,14 +141,13 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
   // Without feedback, Measure decodes the payload itself, so that encoding is not timed with it.
   out.want_received = outgoing.want_received ||
                       (training && (spec_.keeps_support || (remembers && IsMeasured(outgoing))));
-  const size_t capacity =
-      FeedbackMaxPayloadBytes(spec_.feedback, *encoded->codec, x.shape(), x.dtype());
-  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(spec_.device->host(), capacity));
+  Device* const holder = stays ? spec_.device : spec_.device->host();
+  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(holder, capacity));
   auto* data = static_cast<uint8_t*>(buffer->data());
   ASSIGN_OR_RETURN(encoded->feedback,
                    EncodeOrPass(*encoded->codec, out, absl::MakeSpan(data, capacity)));
-  encoded->message.payload = {std::move(buffer),
-                              absl::MakeConstSpan(data, encoded->feedback.bytes)};
+  encoded->message.payload = {
+      std::move(buffer), {data, encoded->feedback.bytes}, stays ? spec_.device : nullptr};
   encoded->context.carry = feedback_->carry().get();  // the receiver has what it decodes by
   return absl::OkStatus();
 }

@@ -21,15 +21,18 @@
 
 namespace thinwire {
 
+// Payloads that an encoder leaves in the memory of the tensors' device, where that is not the host:
+// none, those of exact tensors, or also those of codecs that can write there.
+enum class LeftOnDevice { kNone, kExact, kAll };
+
 // Not thread-safe. Messages are encoded in the order in which they are sent.
 class MessageEncoder {
  public:
-  // Makes an encoder. `support` outlives it; null where no codec needs it. Payloads of exact
-  // tensors that lie on `sends_from` stay in its memory; if it is null, all payloads are host
-  // memory.
+  // Makes an encoder. `support` outlives it; null where no codec needs it. Payloads that are not
+  // `left` on the device are in host memory.
   static absl::StatusOr<std::unique_ptr<MessageEncoder>> New(const BoundarySpec& spec,
                                                              SupportMaps* support,
-                                                             const Device* sends_from);
+                                                             LeftOnDevice left);
 
   struct Outgoing {
     MessageKey key;
@@ -66,9 +69,10 @@ class MessageEncoder {
   LevelController& level() { return level_; }
 
  private:
-  MessageEncoder(const BoundarySpec& spec, SupportMaps* support, const Device* sends_from,
+  MessageEncoder(const BoundarySpec& spec, SupportMaps* support, LeftOnDevice left,
                  std::unique_ptr<FeedbackSender> feedback);
   absl::StatusOr<Payload> RawBytes(const Tensor& x) const;
+  bool StaysOnDevice(const Codec& codec, const Tensor& x) const;
   absl::StatusOr<Encoded> Prepare(const Outgoing& outgoing);
   absl::StatusOr<FeedbackSender::Encoded> EncodeOrPass(const Codec& codec,
                                                        FeedbackSender::Outgoing outgoing,
@@ -77,7 +81,7 @@ class MessageEncoder {
 
   const BoundarySpec spec_;
   SupportMaps* const support_;
-  const Device* const sends_from_;
+  const LeftOnDevice left_;
   const std::unique_ptr<FeedbackSender> feedback_;
   CodecInForce codecs_;
   LevelController level_;

@@ -48,9 +48,11 @@ Message WithoutTensor(const MessageEncoder::Outgoing& outgoing, const BoundarySp
 absl::StatusOr<std::unique_ptr<BoundarySender>> BoundarySender::New(const BoundarySpec& spec,
                                                                     Link* link, Worker worker,
                                                                     SupportMaps* support) {
+  const bool sends_from_device = link->sends_from() == spec.device;
+  const LeftOnDevice left = sends_from_device ? LeftOnDevice::kAll : LeftOnDevice::kNone;
   Encoders encoders(spec.replicas);
   for (auto& encoder : encoders) {
-    ASSIGN_OR_RETURN(encoder, MessageEncoder::New(spec, support, link->sends_from()));
+    ASSIGN_OR_RETURN(encoder, MessageEncoder::New(spec, support, left));
   }
   // Hands the device memory on to the encoding thread.
   RETURN_IF_ERROR(ToStatus(spec.device->Finish()));

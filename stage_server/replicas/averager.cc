@@ -22,12 +22,14 @@ std::vector<Parameter*> TrainedOf(absl::Span<Parameter> parameters) {
   return trained;
 }
 
-// Returns the payload in memory of its own, which nobody changes while it is being sent.
+// Returns a payload of the device's memory in host memory of its own, which nobody changes while it
+// is being sent.
 absl::StatusOr<Payload> Copied(const Payload& payload, Device* device) {
-  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(device->host(), payload.bytes.size()));
-  auto* const bytes = static_cast<uint8_t*>(buffer->data());
-  std::memcpy(bytes, payload.bytes.data(), payload.bytes.size());
-  return Payload{std::move(buffer), {bytes, payload.bytes.size()}};
+  const size_t size = payload.bytes.size();
+  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(device->host(), size));
+  RETURN_IF_ERROR(ToStatus(device->CopyToHost(buffer->data(), payload.bytes.data(), size)));
+  const auto* const bytes = static_cast<const uint8_t*>(buffer->data());
+  return Payload{std::move(buffer), {bytes, size}};
 }
 
 Payload PayloadOf(std::vector<float> values) {

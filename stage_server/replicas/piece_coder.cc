@@ -32,7 +32,7 @@ absl::Status CheckWhole(const Message& message, bool compress, const BoundarySpe
 absl::StatusOr<std::unique_ptr<MessageEncoder>> PieceCoder::NewEncoder(const Piece& piece,
                                                                        const DirectionSpec& does) {
   const BoundarySpec spec = SpecOf(piece, does);
-  auto encoder = MessageEncoder::New(spec, /*support=*/nullptr, /*sends_from=*/options_.device);
+  auto encoder = MessageEncoder::New(spec, /*support=*/nullptr, LeftOnDevice::kExact);
   if (!encoder.ok()) {
     return Annotated(encoder.status(), absl::StrCat("replicas, piece ", spec.name, " of ",
                                                     spec.max_batch, " x ", spec.sample.elements()));

@@ -69,7 +69,12 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
   options.host = received.device->host();
   options.copies = backend.copies;
   options.device_slots = backend.device_slots;
-  if (backend.copies != nullptr) options.device = received.device;
+  if (backend.copies != nullptr) {
+    options.device = received.device;
+    options.decodes_on_device = [received](const CodecSpec& codec) {
+      return CodesOnDevice(received, codec);
+    };
+  }
   // Two ends that work on their executors' threads may both send before either receives, so these
   // must not wait for room.
   if (end.worker == Worker::kOwnThread) options.room_patience = kRoomPatience;
