@@ -20,6 +20,8 @@ NATS = 0.02
 MORE_LOSS = Region(NATS, math.inf)
 NO_MORE_LOSS = Region(-math.inf, NATS)
 WITHIN_3_PERCENT = Region(-math.inf, 0.05)  # of about 1.63 nats
+WITHIN_1_PERCENT = Region(-math.inf, 0.0164)  # of about 1.64 nats
+ABOVE_ZERO = Region(0, math.inf)
 WANTED = {
     MORE: "more than 1",
     NO_MORE: "no more than 1",
@@ -28,6 +30,8 @@ WANTED = {
     MORE_LOSS: "more than 0.02",
     NO_MORE_LOSS: "no more than 0.02",
     WITHIN_3_PERCENT: "no more than 0.05",
+    WITHIN_1_PERCENT: "no more than 0.0164",
+    ABOVE_ZERO: "more than 0",
 }
 
 
@@ -43,7 +47,8 @@ class Measure(NamedTuple):
 
 ACCURACY = Measure("accuracy", 100, "points", " %", 2)
 LOSS = Measure("loss", 1, "nats", "", 3)
-MEASURES = {"paper1": ACCURACY, "paper2": ACCURACY, "language": LOSS, "frontier": ACCURACY}
+MEASURES = {"paper1": ACCURACY, "paper2": ACCURACY, "language": LOSS, "frontier": ACCURACY,
+            "replicas": LOSS}
 
 SUITES = {  # by paper, in the order of their tables; of paper2's nothing is claimed in numbers
     "paper1": {
@@ -62,6 +67,9 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
     "frontier": {
         "held_out": "width 16, 40,000 images, 5 epochs, judged by 10,000 held out",
         "narrow": "width 16, 5 epochs",
+    },
+    "replicas": {
+        "shakespeare": "four replicas, from scratch, characters, 2000 steps of 48 windows",
     },
 }
 
@@ -95,6 +103,7 @@ FRONTIER = ("frontier/narrow",)
 FULL_AND_NARROW = ("paper1/full", "paper1/narrow")
 FINE_TUNE = ("language/fine_tune",)
 SUBSPACES = ("language/subspaces",)
+REPLICAS = ("replicas/shakespeare",)
 RATIOS = (4, 8, 16, 32, 64, 128)
 FEEDBACKS = ("topk10-ef", "topk10-ef21", "topk10-ef21-exact")
 
@@ -143,6 +152,20 @@ CLAIMS = [
     Claim("xii", "a residual bottleneck (arXiv 2604.11947) takes 128 times fewer bytes without significant loss",
           SUBSPACES,
           [Comparison(("residual-128", ON), ("none", ON), NO_MORE_LOSS)]),
+    Claim("xiii", "local steps lose at most 1 % of the loss of an exchange every step, at equal tokens (DiLoCo, arXiv 2311.08105)",
+          REPLICAS, [Comparison((name, ON), ("none", ON), WITHIN_1_PERCENT) for name in ("local-16", "local-64")]),
+    Claim("xiv", "the 64 largest of each 4096 in two bits lose no more than exact local steps (SparseLoCo, arXiv 2508.15706)",
+          REPLICAS, [Comparison((f"local-{every}-sparse", ON), (f"local-{every}", ON), NO_MORE_LOSS) for every in (16, 64)]),
+    Claim("xv", "two bits with error feedback cost local steps of AdamW something (MuLoCo, arXiv 2505.23725)",
+          REPLICAS, [Comparison((f"local-{every}-ecsq-2", ON), (f"local-{every}", ON), MORE_LOSS) for every in (16, 64)]),
+    Claim("xvi", "compressed cuts and compressed replicas together lose no more than the sum of both", REPLICAS,
+          [Comparison((f"cuts-4-8-{name}", ON), ("cuts-4-8", ON), NO_MORE_LOSS, ((name, ON), ("none", ON)))
+           for name in ("ecsq-2", "local-16-ecsq-2")]),
+    Claim("xvii", "exact contributions of the last stages lose less than compressed ones (Optimus-CC, arXiv 2301.09830)",
+          REPLICAS, [Comparison(("gather-ecsq-1", ON), ("gather-ecsq-1-selected", ON), ABOVE_ZERO)]),
+    Claim("xviii", "at equal bytes ecsq loses less than topk and low_rank with error feedback, every step", REPLICAS,
+          [Comparison((name, ON), ("gather-ecsq-1", ON), ABOVE_ZERO)
+           for name in ("gather-topk3-ef", "gather-low_rank4-ef")]),
     Claim("ix", "1.25 bits, the mean of both directions, stay near the baseline", FRONTIER,
           [Comparison(("none", ON), ("ecsq-1.25", ON), NO_MORE)]),
 ]
@@ -174,6 +197,10 @@ FURTHER = {
     "frontier/narrow": [
         Comparison((name, how), ("none", how)) for how in (ON, OFF)
         for name in ("ecsq-2", "ecsq-1.5", "ecsq-1.25", "ecsq-1", "uniform-2")],
+    "replicas/shakespeare": [
+        Comparison((name, ON), ("none", ON))
+        for name in ("uniform-8", "ecsq-2", "gather-ecsq-1", "gather-ecsq-1-ef", "local-16-ecsq-2", "local-64-ecsq-2",
+                     "cuts-4-8")],
     "language/subspaces": [
         Comparison((f"{kind}-{ratio}", ON), ("none", ON)) for ratio in RATIOS
         for kind in ("ecsq", "principal", "residual", "learned_subspace", "subspace")

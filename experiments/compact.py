@@ -49,6 +49,12 @@ def direction(record):
     }
 
 
+def replicas(record):
+    """What replicas exchanged: contributions and sums, of all segments together."""
+    return {"count": record["count"],
+            **{kind: direction(record[kind]) for kind in ("contributions", "average") if record[kind]["raw_bytes"]}}
+
+
 def compact(summary, suite, configuration):
     tested = [epoch for epoch in summary["epochs"] if epoch["test"]]
     measure = measure_of(tested[-1])
@@ -71,6 +77,7 @@ def compact(summary, suite, configuration):
             }
             for boundary in summary["boundaries"]
         ],
+        **({"replicas": replicas(summary["replicas"])} if summary.get("replicas") else {}),
         "stages": summary["stages"],
         "provenance": {
             key: provenance[key]

@@ -164,10 +164,22 @@ def error(results: List[dict], direction: str) -> str:
     return f"{sum(errors) / len(errors):.3f}" if errors else ""
 
 
+def exchanged(runs: Runs, name: str) -> str:
+    """What replicas sent: bits of a contribution and of a sum, per element, and all bytes of a run."""
+    results = [result["replicas"] for result in runs[name].values()]
+    sent = [[result[kind] for result in results if kind in result] for kind in ("contributions", "average")]
+    bits_each = [f"{sum(r['wire_bits_per_element'] for r in of) / len(of):.3f}" for of in sent if of]
+    megabytes = sum(r["wire_bytes"] for of in sent for r in of) / len(results) / 1e6
+    return f"{' / '.join(bits_each)} | {megabytes:,.1f}"
+
+
 def final_table(runs: Runs, measure: Measure) -> List[str]:
     recalibrated = [RECALIBRATED] if is_recalibrated(runs) else []
     heads = ["configuration", "seeds", "on", "off", *["recalibrated" for _ in recalibrated], "best on",
              "best off", "bits per element", "relative error"]
+    with_replicas = all("replicas" in result for by_seed in runs.values() for result in by_seed.values())
+    if with_replicas:
+        heads += ["bits of contributions / sums", "exchanged, MB"]
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, by_seed in runs.items():
         results = [by_seed[seed] for seed in sorted(by_seed)]
@@ -176,6 +188,8 @@ def final_table(runs: Runs, measure: Measure) -> List[str]:
         cells += [spread([r["best"][inference] for r in results], measure) for inference in (ON, OFF)]
         cells.append(f"{bits(runs, name, 'activations')} / {bits(runs, name, 'gradients')}")
         cells.append(f"{error(results, 'activations')} / {error(results, 'gradients')}")
+        if with_replicas:
+            cells.append(exchanged(runs, name))
         seeds = ", ".join(str(seed) for seed in sorted(by_seed))
         rows.append(f"| {name} | {seeds} | " + " | ".join(cells) + " |")
     return rows + [""]

@@ -171,6 +171,17 @@ class PageTest(unittest.TestCase):
                       "| 3 | +0.200 [−0.048, +0.448] |", page)
         self.assertIn("| none | 1, 2, 3 | 1.502 ± 0.001 | 1.500 ± 0.000 | 1.500 ± 0.000 |", page)
 
+    def test_what_replicas_sent_stands_beside_their_losses(self):
+        self.narrow = self.results / "replicas" / "shakespeare"
+        self.narrow.mkdir(parents=True)
+        self.write("gather-ecsq-1", 1, 1.7)
+        path = self.narrow / "gather-ecsq-1-seed1.json"
+        found = json.loads(path.read_text())
+        found["replicas"] = {"count": 4, "contributions": {"wire_bits_per_element": 1.25, "wire_bytes": 2_500_000}}
+        path.write_text(json.dumps(found))
+        page = judge.report(self.results, EXPERIMENTS, "replicas", [1])
+        self.assertRegex(page, r"\| gather-ecsq-1 \| 1 \| 1\.700 .* \| 1\.250 \| 2\.5 \|")
+
     def test_the_same_setting_need_not_be_run_again(self):
         for seed in (1, 2, 3):
             self.write("topk10", seed, 0.52 + 0.01 * seed)
