@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kAtOnce = 4;     // vectors that a lane loads at a time
 constexpr int kListed = 4096;  // most keys listed in shared memory
+constexpr float kReachDeviations = 4;
 
 // Scope of a block. Its elements are counted from a multiple of 32, so that bitmap words are whole.
 struct Scope {
@@ -59,7 +60,7 @@ __device__ void VisitScope(const K& keys, const Scope& scope, const Visit& visit
   }
 }
 
-// The whole block calls the next functions, which begin and end like a __syncthreads().
+// The whole block calls the next functions, which end like a __syncthreads().
 
 __device__ void Clear(uint32_t (&bins)[kBins]) {
   for (int i = threadIdx.x; i < kBins; i += blockDim.x) bins[i] = 0;
@@ -107,17 +108,15 @@ struct OfKeys {
   const KeyRange& range;
 };
 
-// The same of a range whose ends have the first key of a magnitude above zero.
+// The same of a range of magnitudes above zero.
 struct OfMagnitudes {
-  __device__ OfMagnitudes(const Scope&, const KeyRange& range)
-      : lower(static_cast<uint32_t>(range.lower >> 32)),
-        upper(static_cast<uint32_t>(range.upper >> 32)) {}
+  __device__ OfMagnitudes(const Scope&, const KeyRange& range) : range(range) {}
   __device__ bool is_open() const { return true; }
-  __device__ bool IsAbove(int, uint32_t magnitude) const { return magnitude >= upper; }
+  __device__ bool IsAbove(int, uint32_t magnitude) const { return magnitude >= range.upper; }
   __device__ bool Has(int, uint32_t magnitude) const {
-    return magnitude >= lower && magnitude < upper;
+    return magnitude >= range.lower && magnitude < range.upper;
   }
-  uint32_t lower, upper;
+  MagnitudeRange range;
 };
 
 // Numbers of a scope's keys above a range and inside it.
@@ -184,26 +183,29 @@ __device__ void Unmark(const Scope& scope, uint32_t* kept) {
   __syncthreads();
 }
 
-// Returns how many of a scope's keys a sample should have: so many that the guessed range has about
-// three quarters of what the list has room for. A rank's deviation is sqrt(share (1 - share) /
-// size) of the elements.
-template <int kThreads>
-__device__ int SampleSize(int elements, uint64_t k) {
-  const float share = static_cast<float>(k) / static_cast<float>(elements);
-  const float most = 2 * kReachDeviations * static_cast<float>(elements) / (0.75f * kListed);
-  const float wanted = share * (1 - share) * most * most;
-  constexpr int kRound = 4 * kThreads;  // a vector of each thread
-  return min((static_cast<int>(wanted) / kRound + 1) * kRound, elements / 4);
-}
-
+// Guesses where the K-th largest of a scope lies. Returns false if the list could not hold the
+// range. A sample has so many keys that the list would be about three quarters full, or a quarter
+// of the scope's.
 template <int kThreads, typename K>
-__device__ KeyRange Guess(const K& keys, const Scope& scope, uint64_t k, uint32_t (&bins)[kBins]) {
+__device__ bool Guess(const K& keys, const Scope& scope, uint64_t k, uint32_t (&bins)[kBins],
+                      KeyRange* guess) {
   if constexpr (std::is_same_v<K, DrawnKeys>) {
-    if (keys.support == nullptr) return GuessOfDraws(scope.elements(), k);
+    if (keys.support == nullptr) {
+      *guess = GuessOfDraws(scope.elements(), k);
+      return true;
+    }
   }
+  constexpr int kRound = 4 * kThreads;  // a vector of each thread
+  const auto n = static_cast<float>(scope.elements());
+  const float share = static_cast<float>(k) / n;
+  const float most = 2 * kReachDeviations * n / (0.75f * kListed);
+  const int wanted = static_cast<int>(share * (1 - share) * most * most) / kRound * kRound + kRound;
   const Sample sample(scope.base + scope.head, scope.base + scope.tail,
-                      SampleSize<kThreads>(scope.elements(), k));
-  return GuessOfSample<kThreads>(keys, sample, scope.elements(), k, bins);
+                      min(wanted, scope.elements() / 4));
+  const Reach reach(kReachDeviations, scope.elements(), k, sample.elements());
+  if (2 * reach.reach * n > 0.92f * kListed * static_cast<float>(sample.elements())) return false;
+  *guess = GuessOfSample<kThreads>(keys, sample, reach, k, bins);
+  return true;
 }
 
 // Marks and lists by a guess of where the K-th largest lies, in one look at all keys. Returns
@@ -213,10 +215,8 @@ template <typename K>
 __device__ bool MarkByGuess(const K& keys, const Scope& scope, KeyRange guess, KeyRange* range,
                             uint64_t (&listed)[kListed], RangeCounts* counts, uint32_t* kept,
                             uint32_t* nonfinite) {
-  if (guess.inside > kListed) return false;
   MarkAndList<OfMagnitudes>(keys, scope, guess, listed, counts, kept, nonfinite);
-  if (counts->above > range->wanted || counts->above + counts->inside < range->wanted ||
-      counts->inside > kListed) {
+  if (!HasKth(guess, *range, counts->above, counts->inside) || counts->inside > kListed) {
     Unmark(scope, kept);
     return false;
   }
@@ -235,8 +235,9 @@ __global__ void __launch_bounds__(kThreads, kThreads == 1024 ? 1 : 3)
   __shared__ RangeCounts counts;
   const Scope scope(keys.elements, keys.total);
   KeyRange range = WholeRange(rule, blockIdx.x, gridDim.x);
-  const KeyRange guess = Guess<kThreads>(keys, scope, range.wanted, bins);
-  if (!MarkByGuess(keys, scope, guess, &range, listed, &counts, kept, nonfinite)) {
+  KeyRange guess;
+  if (!Guess<kThreads>(keys, scope, range.wanted, bins, &guess) ||
+      !MarkByGuess(keys, scope, guess, &range, listed, &counts, kept, nonfinite)) {
     do {
       CountScope(keys, scope, range, bins);
       range = Pick<kThreads>(bins, range);

@@ -110,8 +110,9 @@ INSTANTIATE_TEST_SUITE_P(Scopes, KeptTest,
                          testing::Values(ScopesOfTest{2, 100}, ScopesOfTest{2, 3000},
                                          ScopesOfTest{2, 20000}, ScopesOfTest{300, 9001}));
 
-// Keeps the k largest of each scope, the first among equal ones.
-std::vector<bool> LargestOf(const std::vector<float>& values, int64_t elements, int64_t k) {
+// Keeps the k largest of each scope, the first among equal ones, and no zeros unless `zeros`.
+std::vector<bool> LargestOf(const std::vector<float>& values, int64_t elements, int64_t k,
+                            bool zeros) {
   const auto total = static_cast<int64_t>(values.size());
   std::vector<bool> kept(values.size());
   for (int64_t begin = 0; begin < total; begin += elements) {
@@ -120,7 +121,8 @@ std::vector<bool> LargestOf(const std::vector<float>& values, int64_t elements, 
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       return std::fabs(values[a]) > std::fabs(values[b]);
     });
-    for (int64_t i = 0; i < std::min<int64_t>(k, order.size()) && values[order[i]] != 0; ++i) {
+    for (int64_t i = 0; i < std::min<int64_t>(k, order.size()) && (zeros || values[order[i]] != 0);
+         ++i) {
       kept[order[i]] = true;
     }
   }
@@ -134,6 +136,10 @@ class KeptOfSampleTest : public testing::TestWithParam<ScopesOfTest> {
     return GetParam().count == 0 ? OwnDevice()->multiprocessors() : GetParam().count;
   }
   void ExpectLargest(const std::vector<float>& values) {
+    for (const bool zeros : {false, true}) ExpectLargest(values, zeros);
+  }
+  void ExpectLargest(const std::vector<float>& values, bool zeros) {
+    SCOPED_TRACE(zeros);
     Scopes scopes;
     scopes.total = static_cast<int64_t>(values.size());
     scopes.count = count();
@@ -150,14 +156,18 @@ class KeptOfSampleTest : public testing::TestWithParam<ScopesOfTest> {
     keys.total = keys.elements = scopes.total;
     for (const double ratio : {0.0001, 0.01, 0.3, 0.9, 1.0}) {
       const auto k = static_cast<int64_t>(std::ceil(ratio * scopes.elements));
-      ASSERT_TRUE(SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {k, k}, kept.as<uint32_t>(),
-                                    /*nonfinite=*/nullptr)
+      const int64_t k_of_last = std::min(k, scopes.elements - 100);
+      ASSERT_TRUE(SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {k, k_of_last, zeros},
+                                    kept.as<uint32_t>(), /*nonfinite=*/nullptr)
                       .ok());
-      std::vector<uint32_t> words((scopes.total + 31) / 32);
+      std::vector<uint32_t> words(BitmapBytes(scopes.total) / 4);
       ASSERT_TRUE(OwnDevice()->CopyToHost(words.data(), kept.as<void>(), 4 * words.size()).ok());
       std::vector<bool> found(values.size());
       for (int64_t i = 0; i < scopes.total; ++i) found[i] = (words[i / 32] >> (i % 32) & 1) != 0;
-      EXPECT_EQ(found, LargestOf(values, scopes.elements, k)) << ratio;
+      EXPECT_EQ(found, LargestOf(values, scopes.elements, k, zeros)) << ratio;
+      for (int64_t i = scopes.total; i < 32 * static_cast<int64_t>(words.size()); ++i) {
+        EXPECT_EQ(words[i / 32] >> (i % 32) & 1, 0u) << ratio;
+      }
     }
   }
   std::vector<float> Normal() {
@@ -182,6 +192,12 @@ TEST_P(KeptOfSampleTest, FewDifferentOnes) {
   for (float& value : values) value = std::round(2 * value);
   ExpectLargest(values);
   ExpectLargest(std::vector<float>(values.size(), -1.5f));
+}
+
+TEST_P(KeptOfSampleTest, EqualNeighbours) {
+  std::vector<float> values = Normal();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = values[i / 8 * 8];
+  ExpectLargest(values);
 }
 
 // What the sample has says nothing of the rest.

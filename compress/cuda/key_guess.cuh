@@ -10,8 +10,6 @@
 
 namespace thinwire {
 
-constexpr float kReachDeviations = 4;  // of a sample's rank from its expected one
-
 // Returns a range in which the K-th largest of `n` uniform draws lies but for a rare chance: six
 // standard deviations on both sides of its expected place, and some draws for a K near 1 or n.
 __device__ inline KeyRange GuessOfDraws(int64_t n, uint64_t k) {
@@ -65,35 +63,60 @@ __device__ uint32_t MagnitudeOfRank(const OwnBins<kThreads>& own, float rank) {
   return found;
 }
 
-// Returns a range of magnitudes above zero in which the K-th largest lies but for a rare chance, by
-// a sample: kReachDeviations on both sides. `inside` is how many of the scope's `elements` keys it
-// should have. The whole block calls it; it begins and ends like a __syncthreads().
+// How far a range reaches to both sides of a sample's expected rank, in standard deviations of a
+// rank. Neighbours are alike, so a sample says less than as many independent keys would.
+struct Reach {
+  __device__ Reach(float deviations, int64_t elements, uint64_t k, int sampled)
+      : share(static_cast<float>(k) / static_cast<float>(elements)),
+        rank(share * static_cast<float>(sampled)),
+        reach(deviations * sqrtf(rank * (1 - share)) + 2) {}
+  __device__ float least() const { return rank - reach; }
+  __device__ float most() const { return rank + reach; }
+  float share, rank, reach;
+};
+
+// Counts a sample's magnitudes by their upper kDigitBits bits. The whole block calls it; it ends
+// like a __syncthreads().
 template <int kThreads, typename K>
-__device__ KeyRange GuessOfSample(const K& keys, const Sample& sample, int64_t elements, uint64_t k,
-                                  uint32_t (&bins)[kBins]) {
-  __shared__ uint32_t edges[2];
+__device__ void CountSample(const K& keys, const Sample& sample, uint32_t (&bins)[kBins]) {
+  constexpr int kAtOnce = 4;  // loads of a thread at a time
   for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kThreads) bins[i] = 0;
-  if (threadIdx.x < 2) edges[threadIdx.x] = threadIdx.x == 0 ? 1 : kMagnitudesEnd;
   __syncthreads();
-  for (int vector = static_cast<int>(threadIdx.x); vector < sample.vectors; vector += kThreads) {
-    uint32_t magnitudes[4];
-    keys.Magnitudes(sample.BeginOf(vector), magnitudes);
+  for (int first = static_cast<int>(threadIdx.x); first < sample.vectors;
+       first += kAtOnce * kThreads) {
+    uint32_t magnitudes[kAtOnce][4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) atomicAdd(&bins[magnitudes[j] >> (31 - kDigitBits)], 1u);
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int vector = first + j * kThreads;
+      if (vector < sample.vectors) keys.Magnitudes(sample.BeginOf(vector), magnitudes[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < 4 * kAtOnce; ++j) {
+      if (first + j / 4 * kThreads >= sample.vectors) continue;
+      atomicAdd(&bins[magnitudes[j / 4][j % 4] >> (31 - kDigitBits)], 1u);
+    }
   }
   __syncthreads();
+}
+
+// Returns a range of magnitudes above zero in which the K-th largest lies but for a rare chance, by
+// a sample. The first bin has zeros and denormal numbers: a range that reaches it has all of them
+// but zeros. The whole block calls it; it ends like a __syncthreads().
+template <int kThreads, typename K>
+__device__ KeyRange GuessOfSample(const K& keys, const Sample& sample, const Reach& reach,
+                                  uint64_t k, uint32_t (&bins)[kBins]) {
+  __shared__ uint32_t edges[2];
+  if (threadIdx.x < 2) edges[threadIdx.x] = threadIdx.x == 0 ? 1 : kMagnitudesEnd;
+  CountSample<kThreads>(keys, sample, bins);
   const OwnBins<kThreads> own(bins);
-  const auto n = static_cast<float>(sample.elements());
-  const float share = static_cast<float>(k) / static_cast<float>(elements);
-  const float reach = kReachDeviations * sqrtf(share * (1 - share) * n) + 2;
-  const float least = share * n - reach, most = share * n + reach;
-  if (const uint32_t upper = MagnitudeOfRank(own, least)) edges[1] = upper;
-  if (const uint32_t lower = MagnitudeOfRank(own, most)) edges[0] = lower;
+  const uint32_t first_upper = MagnitudeOfRank(own, reach.least());
+  const uint32_t first_lower = MagnitudeOfRank(own, reach.most());
+  if (first_upper != 0) edges[1] = first_upper;
+  if (first_lower > 1u << (31 - kDigitBits)) edges[0] = first_lower;
   __syncthreads();
   const uint64_t lower = edges[0], upper = max(edges[1], edges[0] + 1);
-  const float inside = (fminf(most, n) - fmaxf(least, 0)) / n * static_cast<float>(elements);
   __syncthreads();
-  return {lower << 32, upper << 32, k, static_cast<uint32_t>(inside)};
+  return {lower << 32, upper << 32, k, 0};
 }
 
 }  // namespace thinwire

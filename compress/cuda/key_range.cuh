@@ -29,6 +29,21 @@ struct KeyRange {
   uint32_t inside;
 };
 
+// Ends of a range that have the first key of a magnitude.
+struct MagnitudeRange {
+  __device__ explicit MagnitudeRange(const KeyRange& range)
+      : lower(static_cast<uint32_t>(range.lower >> 32)),
+        upper(static_cast<uint32_t>(range.upper >> 32)) {}
+  uint32_t lower, upper;
+};
+
+// Returns whether a guessed range has the K-th largest, given how many keys are above it and inside
+// it. It is right, too, if it has all of fewer than K keys that may be kept.
+__device__ inline bool HasKth(const KeyRange& guess, const KeyRange& whole, uint64_t above,
+                              uint64_t inside) {
+  return above <= whole.wanted && (above + inside >= whole.wanted || guess.lower == whole.lower);
+}
+
 // Returns the range of all keys that may be kept of a scope.
 __device__ inline KeyRange WholeRange(const KeepRule& rule, int64_t scope, int64_t scopes) {
   return {rule.zeros ? 0 : kLeastNonZero, uint64_t{kMagnitudesEnd} << 32,
@@ -58,7 +73,8 @@ __device__ inline Digits DigitsOf(const KeyRange& range) {
 template <int kThreads>
 struct OwnBins {
   static constexpr int kEach = kBins / kThreads;
-  // The whole block calls it. It acts as a __syncthreads().
+  // The whole block calls it, and all threads' counts are in `bins`. It ends like a
+  // __syncthreads().
   __device__ explicit OwnBins(const uint32_t* bins)
       : top(kBins - 1 - static_cast<int>(threadIdx.x) * kEach) {
 #pragma unroll
@@ -70,7 +86,7 @@ struct OwnBins {
 };
 
 // Returns the part of an open range that has the K-th largest, by the numbers of its keys with each
-// digit. The whole block calls it. It begins and ends like a __syncthreads().
+// digit. The whole block calls it, as OwnBins.
 template <int kThreads>
 __device__ KeyRange Pick(const uint32_t* bins, const KeyRange& range) {
   __shared__ KeyRange next;

@@ -77,9 +77,10 @@ class SplitPairs {
  public:
   __device__ SplitPairs(const uint8_t* pairs, int64_t n, const uint8_t* codes)
       : begin_(kCodesEach * (int64_t{blockIdx.x} * kThreads + threadIdx.x) -
-               static_cast<int64_t>(reinterpret_cast<uintptr_t>(codes) % 4)),
+               static_cast<int64_t>(reinterpret_cast<uintptr_t>(codes) % kCodesEach)),
         n_(n) {
     if (begin_ < 0 || begin_ + kCodesEach + 16 > n) {  // 16 more codes are in the words read
+#pragma unroll
       for (int k = 0; k < kCodesEach; ++k) {
         const int64_t j = begin_ + k;
         if (j >= 0 && j < n) Set(k, pairs[j / 2] >> (j % 2 * 4) & kLargeCode);
@@ -101,8 +102,7 @@ class SplitPairs {
 
   __device__ void Store(uint8_t* codes) const {
     if (begin_ >= 0 && begin_ + kCodesEach <= n_) {
-#pragma unroll
-      for (int w = 0; w < 4; ++w) reinterpret_cast<uint32_t*>(codes + begin_)[w] = words_[w];
+      *reinterpret_cast<uint4*>(codes + begin_) = {words_[0], words_[1], words_[2], words_[3]};
       return;
     }
 #pragma unroll
@@ -163,7 +163,7 @@ __global__ void FromPairsKernel(const uint8_t* pairs, int64_t n, const uint8_t* 
 }
 
 // Returns the tiles of n codes from any address on.
-int64_t NumPairTiles(int64_t n) { return (n + 3 + kTile - 1) / kTile; }
+int64_t NumPairTiles(int64_t n) { return (n + kCodesEach - 1 + kTile - 1) / kTile; }
 
 }  // namespace
 

@@ -9,6 +9,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kGuessThreads = 1024;
 constexpr int kSampled = 1 << 15;                  // most keys of a sample
+constexpr float kReachDeviations = 8;              // a wrong guess costs all scopes a look
 constexpr int kAtOnce = 2;                         // loads of a thread at a time
 constexpr int64_t kLeastElements = kTileBits / 2;  // least elements of a scope
 
@@ -65,7 +66,8 @@ __global__ void __launch_bounds__(kGuessThreads)
   const int64_t begin = keys.elements * blockIdx.x, end = min(begin + keys.elements, keys.total);
   const auto k = static_cast<uint64_t>(rule.k_of(blockIdx.x, gridDim.x));
   const Sample sample(begin, end, kSampled);
-  const KeyRange guess = GuessOfSample<kGuessThreads>(keys, sample, end - begin, k, bins);
+  const Reach reach(kReachDeviations, end - begin, k, sample.elements());
+  const KeyRange guess = GuessOfSample<kGuessThreads>(keys, sample, reach, k, bins);
   if (threadIdx.x == 0) ranges[blockIdx.x] = guess;
 }
 
@@ -113,14 +115,6 @@ struct RangesOfSpan {
   Digits digits[2];
 };
 
-// Ends of a range that have the first key of a magnitude.
-struct MagnitudeRange {
-  __device__ explicit MagnitudeRange(const KeyRange& range)
-      : lower(static_cast<uint32_t>(range.lower >> 32)),
-        upper(static_cast<uint32_t>(range.upper >> 32)) {}
-  uint32_t lower, upper;
-};
-
 // Looks at all elements: keeps those above their scope's range, makes candidates of those in it and
 // counts their digits. Unless kSplits, four neighbours from a multiple of four on never lie in two
 // scopes. Does nothing if *wanted is 0; `wanted` may be null.
@@ -158,8 +152,9 @@ __global__ void __launch_bounds__(kThreads, 4)
           const uint32_t upper = scope == 0 ? low.upper : high.upper;
           const uint32_t magnitude = magnitudes[j][k];
           largest = max(largest, magnitude);
+          if (at >= span.length) continue;
           if (magnitude >= upper) own_above |= 1u << k;
-          if (magnitude < lower || magnitude >= upper || at >= span.length) continue;
+          if (magnitude < lower || magnitude >= upper) continue;
           own_inside |= 1u << k;
           const uint64_t key = span.KeyOf(at, magnitude);
           histograms.Add(scope, own.digits[scope].Of(key));
@@ -200,14 +195,14 @@ __global__ void PickKernel(ScopeWork work, const uint32_t* wanted, uint32_t* is_
 
 // Picks in guessed ranges. *is_wrong becomes 1 if the K-th largest of some scope is not in its
 // range.
-__global__ void PickGuessedKernel(ScopeWork work, uint32_t* is_wrong, uint32_t* is_open) {
+__global__ void PickGuessedKernel(ScopeWork work, KeepRule rule, uint32_t* is_wrong,
+                                  uint32_t* is_open) {
   const uint32_t* const table = work.tables + int64_t{blockIdx.x} * kBins;
+  const KeyRange whole = WholeRange(rule, blockIdx.x, gridDim.x);
   KeyRange guess = work.ranges[blockIdx.x];
   const uint64_t above = work.num_above[blockIdx.x];
   const uint64_t inside = OwnBins<kThreads>(table).total;
-  if (above > guess.wanted || above + inside < guess.wanted) {
-    if (threadIdx.x == 0) atomicOr(is_wrong, 1u);
-  }
+  if (!HasKth(guess, whole, above, inside) && threadIdx.x == 0) atomicOr(is_wrong, 1u);
   KeyRange picked = {guess.upper, guess.upper, 0, 0};
   if (above < guess.wanted) {
     guess.wanted -= above;
@@ -352,8 +347,8 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K
   RETURN_ERROR(
       Launch(stream, of_scopes, dim3(kGuessThreads), GuessKernel<K>, keys, rule, work.ranges));
   RETURN_ERROR(submit_find(nullptr));
-  RETURN_ERROR(
-      Launch(stream, of_scopes, threads, PickGuessedKernel, work, own.is_wrong(), own.is_open(0)));
+  RETURN_ERROR(Launch(stream, of_scopes, threads, PickGuessedKernel, work, rule, own.is_wrong(),
+                      own.is_open(0)));
 
   RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartOverKernel, work, scopes,
                       rule, own.is_wrong()));

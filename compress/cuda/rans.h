@@ -33,7 +33,8 @@ class RansWriter {
       : device_(device), entries_(device), room_(device), offsets_(device), packed_(device) {}
 
   // Codes strings, see RansEncode. sums[i] chooses among kSums tables for byte i; if `sums` is null
-  // there is one table. `tables` are in host memory. Waits. Results stay until the next call.
+  // there is one table. `tables` are in host memory. Waits for the offsets;
+  // what comes behind in the stream may read packed(). Results stay until the next call.
   Error Encode(const uint8_t* bytes, const RansStrings& strings, const uint8_t* sums,
                const Frequencies* tables);
 

@@ -158,6 +158,19 @@ TEST(CudaTopKTest, ExactKSendsTheCpusZeros) {
   }
 }
 
+// Tests scopes that keep all, zeros too, and end within a word.
+TEST(CudaTopKTest, ExactKOfWholeScopesSendsTheCpusZeros) {
+  CodecSpec spec = TopK(1, Scope::kTensor);
+  spec.pad = Pad::kExactK;
+  for (const NamedValues& c : FiniteCases(30011)) ExpectTwins(spec, {30011}, c);
+  spec = TopKOfGroups(0, 9001);
+  spec.k = 1;
+  spec.pad = Pad::kExactK;
+  NamedValues last{"a zero in the last group", NormalValues(18003)};
+  last.values.back() = 0;
+  ExpectTwins(spec, {18003}, last);
+}
+
 TEST(CudaTopKTest, KOfEitherKindIsTheCpus) {
   const Shape shape = {6, 500};
   const NamedValues normal{"normal", NormalValues(shape.elements())};

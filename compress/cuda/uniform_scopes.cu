@@ -78,12 +78,20 @@ Error SubmitOf(cudaStream_t stream, const TensorView& x, const CodecSpec& spec, 
              : SubmitOf<T>(stream, x, spec, ToNearest{}, scopes, extremes, words);
 }
 
+// Returns whether blocks, one on each multiprocessor at a time, leave few of these idle at the end.
+bool FillCard(int64_t blocks, int multiprocessors) {
+  const int64_t rest = blocks % multiprocessors;
+  return blocks >= multiprocessors &&
+         (rest == 0 || 2 * rest >= multiprocessors || blocks >= 4 * multiprocessors);
+}
+
 }  // namespace
 
 bool AreScopesOfBlocks(const TensorView& x, const CodecSpec& spec, const Scopes& scopes,
                        int multiprocessors) {
-  return !scopes.strided && spec.range != Range::kFixedPoint && scopes.count >= multiprocessors &&
-         scopes.elements % kTile == 0 && scopes.elements >= kAtOnce * kStride &&
+  return !scopes.strided && spec.range != Range::kFixedPoint &&
+         FillCard(scopes.count, multiprocessors) && scopes.elements % kTile == 0 &&
+         scopes.elements >= kAtOnce * kStride &&
          scopes.elements * static_cast<int64_t>(SizeOf(x.dtype)) <= kMostBytes;
 }
 
