@@ -152,6 +152,7 @@ MessageEncoder::Outgoing ReplicaAverager::OutgoingOf(const ExchangeStep& step, P
 }
 
 absl::Status ReplicaAverager::StartStep(const ExchangeStep& step) {
+  for (Exchanged& piece : pieces_) piece.is_contributed = false;
   const ReplicasSpec& replicas = options_.replicas;
   const auto every = static_cast<uint64_t>(replicas.digest_every);
   digest_ = 0;
@@ -180,9 +181,11 @@ absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
   return digest.value() != 0 ? digest.value() : 1;
 }
 
-absl::Status ReplicaAverager::ContributeEarly(const ExchangeStep& step, int replica, int segment) {
+absl::Status ReplicaAverager::ContributeEarly(const ExchangeStep& step, int replica,
+                                              std::optional<int> segment) {
   for (Exchanged& piece : pieces_) {
-    if (!piece.is_early || SegmentOfPiece(piece.number) != segment) continue;
+    const bool is_meant = !segment || SegmentOfPiece(piece.number) == *segment;
+    if (!is_meant || !piece.is_early || piece.is_contributed) continue;
     RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
     piece.is_contributed = true;
   }

@@ -100,12 +100,10 @@ absl::Status LocalStage::BuildAverager() {
     }
   }
   ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
-  if (spec_.replicas.trains_locally()) return absl::OkStatus();
+  if (!ContributesEarly()) return absl::OkStatus();
   for (const auto& chunk : chunks_) {
-    chunk->OnGradients([this](const Work& work, int segment) {
-      const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
-      return averager_->ContributeEarly(ExchangeOf(spec_, work), work.replica, segment);
-    });
+    chunk->OnGradients(
+        [this](const Work& work, int segment) { return ContributeEarly(work, segment); });
   }
   return absl::OkStatus();
 }
@@ -288,6 +286,7 @@ absl::Status LocalStage::SumTiedGradients(const Work& work) {
   // wait for a message that its own thread has yet to send.
   if (embedding_) RETURN_IF_ERROR(embedding_->Send(work));
   if (head_) RETURN_IF_ERROR(head_->Send(work));
+  RETURN_IF_ERROR(ContributeEarly(work, std::nullopt));
   ScopedTimer timer(&activity_.waits[spec_.tied_cut()].receive,
                     StepSlice(spec_, work, "receive_wait"));
   if (embedding_) RETURN_IF_ERROR(embedding_->Receive(work));
@@ -302,6 +301,7 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
   }
   // All send before any receives, as both copies of a basis may be in this process.
   for (const BasisCopy& copy : copies) RETURN_IF_ERROR(copy.Send(work));
+  if (!copies.empty()) RETURN_IF_ERROR(ContributeEarly(work, std::nullopt));
   for (const BasisCopy& copy : copies) {
     const CutEnd& end = *copy.end();
     ScopedTimer timer(&activity_.waits[end.cut()].receive, end.StepWaitSlice(work));
@@ -312,6 +312,16 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
 
 absl::Status LocalStage::StartStep(const Work& work) {
   return averager_->StartStep(ExchangeOf(spec_, work));
+}
+
+bool LocalStage::ContributesEarly() const {
+  return averager_ != nullptr && spec_.carriers > 1 && !spec_.replicas.trains_locally();
+}
+
+absl::Status LocalStage::ContributeEarly(const Work& work, std::optional<int> segment) {
+  if (!ContributesEarly()) return absl::OkStatus();
+  const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
+  return averager_->ContributeEarly(ExchangeOf(spec_, work), work.replica, segment);
 }
 
 absl::Status LocalStage::Contribute(const Work& work) {

@@ -164,6 +164,9 @@ class LocalStage {
       : spec_(spec), backend_(backend), capture_(spec.capture), clock_(backend.ops.get()) {}
   absl::Status BuildInnerTies();
   absl::Status BuildAverager();
+  // Returns whether contributions leave as soon as they can: where there is another machine.
+  bool ContributesEarly() const;
+  absl::Status ContributeEarly(const Work& work, std::optional<int> segment);
   absl::Status BuildLocalReplicas();
   absl::StatusOr<std::unique_ptr<TiedCopy>> NewTiedCopy(const CutEndSpec& end,
                                                         std::unique_ptr<Link> link);

@@ -297,7 +297,7 @@ absl::Status ModelChunk::BackwardWeights(const Work& work) {
 }
 
 absl::Status ModelChunk::GiveGradients(const Work& work, size_t segment) const {
-  const bool gives = take_gradients_ && begins_model_ && work.ends_gradients;
+  const bool gives = take_gradients_ && begins_model_ && segment > 0 && work.ends_gradients;
   return gives ? take_gradients_(work, range_.first + static_cast<int>(segment)) : absl::OkStatus();
 }
 

@@ -46,9 +46,9 @@ class ModelChunk {
   };
   static absl::StatusOr<std::unique_ptr<ModelChunk>> Build(const Stage& stage, int index);
 
-  // Has `take` called where the backward passes of a training step have left a segment's gradients
-  // whole, except for what its neighbours add: at the chunk that begins the model, whose backward
-  // passes nobody waits for. `segment` is its number in the model.
+  // Has `take` called after a segment's last backward pass of a training step, while the segments
+  // before it still have theirs: at the chunk that begins the model, as no chunk before waits for
+  // it. `segment` is its number in the model.
   using TakeGradients = std::function<absl::Status(const Work& work, int segment)>;
   void OnGradients(TakeGradients take) { take_gradients_ = std::move(take); }
 
