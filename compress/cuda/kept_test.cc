@@ -200,7 +200,7 @@ TEST_P(KeptOfSampleTest, EqualNeighbours) {
   ExpectLargest(values);
 }
 
-// What the sample has says nothing of the rest.
+// Tests data of which a sample is no picture: its vectors differ from those between them.
 TEST_P(KeptOfSampleTest, VectorsThatDiffer) {
   for (const size_t distance : {2, 3}) {
     for (size_t which = 0; which < distance; ++which) {

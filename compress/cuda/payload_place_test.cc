@@ -143,7 +143,7 @@ TEST_P(PayloadPlaceTest, MalformedPayloadsHaveTheSameErrors) {
 INSTANTIATE_TEST_SUITE_P(Types, PayloadPlaceTest, testing::Values(DType::kF32, DType::kBF16),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
-// What goes around the kernels reads and writes payloads on the host.
+// Tests codecs that the host has a part in: their payloads stay on the host.
 TEST(CodesOnDeviceTest, IsOfTheKernelsAlone) {
   const CodecKernels& gpu = *GpuTwin().kernels;
   CodecSpec topk = DefaultSpec(CodecKind::kTopK);

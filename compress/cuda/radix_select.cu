@@ -95,7 +95,7 @@ struct NumsAbove {
   uint32_t first = 0, second = 0;
 };
 
-// What is known of scopes, in device memory.
+// Findings of scopes, in device memory.
 struct ScopeWork {
   KeyRange* ranges;
   uint32_t* num_above;  // elements above the guessed range
