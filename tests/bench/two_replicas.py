@@ -70,8 +70,8 @@ def by_thinwire(args):
     """The median step of two carriers of one stage."""
     settings = {"data.dir": args.cifar10, "data.verify": "false", "data.limit": args.batch * args.steps, "data.batch_size": args.batch,
                 "data.test_limit": 10, "data.augment": "none", "model.width": args.width, "pipeline.cuts": "[]", "pipeline.stages": 1,
-                "pipeline.threads": 1,
-                "pipeline.microbatches": 1, "pipeline.transport": "tcp", "replicas": "{count: 2, digest_every: 0}", "epochs": 1,
+                "pipeline.threads": 1, "pipeline.microbatches": 1, "pipeline.transport": "tcp",
+                "replicas": "{count: 2, digest_every: 0}", "epochs": 1,
                 "evaluation.compressed": "false", "evaluation.uncompressed": "false", "metrics.error_every": 0,
                 "checkpoint.every_epochs": 0}
     words = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
