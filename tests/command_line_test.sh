@@ -83,6 +83,11 @@ plan 'a price without machines' '--price_hour: want --machines too' --link_mbit 
 plan 'machines for which there is no layout' '--machines: 1021: left out: 1 x 1021' --link_mbit 50 --machines 1021
 plan 'a schedule of layouts' '--schedule with --machines: want only one of them' --link_mbit 50 --machines 4 --schedule gpipe
 plan 'a memory below 0' '--memory_gb: -1, want a finite number of at least 0' --link_mbit 50 --machines 4 --memory_gb=-1
+plan 'a place for a layout without machines' '--save: want --machines too' --link_mbit 50 --save "$work/first.yaml"
+"$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 50 --machines 2 --save "$work/first.yaml" >"$work/log"
+check 'the first layout can be saved' contains "$work/log" \
+  "^Saved: thinwire run $work/first.yaml --carriers 2 --stages 'machine-{0..1}:4700'"
+check '  as an experiment of these replicas' contains "$work/first.yaml" '^  count: 2'
 plan 'more carriers than replicas' '--carriers: 3, want 1 to 1, the replicas' "${given[@]}" --carriers 3
 plan 'an interface that is none' '--nic: unknown "mine", nearest is' --nic mine
 mkdir "$work/empty"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/commands/commands.h"
@@ -42,6 +43,7 @@ struct PlanFlags {
   // Number of machines on which to lay the experiment out; wants a link.
   std::optional<int> machines;
   std::optional<double> memory_gb, price_hour, price_gb;
+  std::string save;  // path to which the first layout's experiment goes
   SpeedFlags speeds;
   std::string format = "text";  // text, json
   SessionOptions session;       // of the stage whose speed is measured
@@ -60,6 +62,7 @@ Examples:
       --codec 'uniform(bits=4) | uniform(bits=8)' --microbatches 1,2,4,8
   thinwire plan my.yaml --link_mbit 100 --from runs/short --format json
   thinwire plan my.yaml --link_mbit 100 --machines 8 --price_hour 0.40 --price_gb 0.09
+  thinwire plan my.yaml --link_mbit 100 --machines 8 --save first.yaml
 A pair 'A | G' has A on activations and G on gradients.
 Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.
 )";
@@ -90,7 +93,8 @@ absl::Status CheckLinkIsGiven(const PlanFlags& flags) {
 absl::Status CheckMachines(const PlanFlags& flags) {
   const std::pair<const char*, bool> wanting[] = {{"--memory_gb", flags.memory_gb.has_value()},
                                                   {"--price_hour", flags.price_hour.has_value()},
-                                                  {"--price_gb", flags.price_gb.has_value()}};
+                                                  {"--price_gb", flags.price_gb.has_value()},
+                                                  {"--save", !flags.save.empty()}};
   for (const auto& [flag, is_given] : wanting) {
     if (!is_given || flags.machines) continue;
     return absl::InvalidArgumentError(absl::StrCat(flag, ": want --machines too"));
@@ -175,6 +179,14 @@ absl::StatusOr<Speeds> SpeedsFor(const PlanFlags& flags, const Question& questio
   return speeds;
 }
 
+// Writes the first layout's experiment; returns how to run it.
+absl::StatusOr<std::string> Save(const LayoutEstimate& first, const std::string& path) {
+  RETURN_IF_ERROR(ReplaceFile(path, first.experiment()));
+  return absl::StrCat("Saved: thinwire run ", path, " --carriers ", first.replicas(),
+                      " --stages 'machine-{0..", first.replicas() * first.stages() - 1,
+                      "}:4700'\n");
+}
+
 int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   const absl::StatusOr<Question> question = Ask(flags);
   if (!question.ok()) return Complain(question.status(), kExitUsage);
@@ -196,13 +208,19 @@ int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   }
   const std::vector<std::string>& left_out =
       flags.machines ? question->layouts.left_out : question->candidates.left_out;
+  std::string saved;
+  if (!flags.save.empty()) {
+    absl::StatusOr<std::string> how = Save(layouts->front(), flags.save);
+    if (!how.ok()) return Complain(how.status(), kExitUsage);
+    saved = *std::move(how);
+  }
   std::string text;
   if (flags.format == "json") {
     const PlanReport report =
         ReportOf(question->experiment.name(), *plan, *choices, *layouts, left_out, selected);
     text = JsonText(ToJson(report), 2) + "\n";
   } else if (flags.machines) {
-    text = FormatLayouts(*layouts, question->layout, left_out, *plan);
+    text = FormatLayouts(*layouts, question->layout, left_out, *plan) + saved;
   } else {
     text = FormatPlan(*plan);
     if (selected) {
@@ -242,6 +260,7 @@ void AddMachines(CLI::App* plan, PlanFlags* flags) {
       ->check(CLI::Range(1, 1 << 10));
   plan->add_option("--memory_gb", flags->memory_gb,
                    "memory of each machine, 10^9 bytes (default: that of this one)");
+  plan->add_option("--save", flags->save, "file to which the first layout's experiment goes");
   plan->add_option("--price_hour", flags->price_hour,
                    "price of a machine and hour: layouts are ranked by what an epoch costs");
   plan->add_option("--price_gb", flags->price_gb,

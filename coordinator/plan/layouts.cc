@@ -13,6 +13,7 @@
 #include "config/codec_pair.h"
 #include "config/derived.h"
 #include "config/differences.h"
+#include "config/experiment.h"
 #include "config/replicas_spec.h"
 #include "config/resolve.h"
 #include "config/specs.h"
@@ -104,6 +105,13 @@ void SetSync(uint32_t every, ReplicasConfig* replicas) {
   replicas->clear_mix();
   replicas->set_sync(Name(every > 0 ? ReplicaSync::kLocal : ReplicaSync::kStep));
   if (every > 0) replicas->set_every(every);
+}
+
+// Returns the local steps to try: the experiment's own, if it has any.
+std::vector<uint32_t> LocalStepsToTry(const Experiment& experiment) {
+  const ReplicasConfig& replicas = experiment.replicas();
+  if (replicas.sync() == Name(ReplicaSync::kLocal)) return {replicas.every()};
+  return {std::begin(kLocalSteps), std::end(kLocalSteps)};
 }
 
 // Returns the experiment in this layout; it must be resolved again.
@@ -238,6 +246,7 @@ absl::StatusOr<LayoutEstimate> EstimateOf(const Layout& layout, const Plan& plan
   row.set_limit(row.fits() ? LimitOf(plan) : "memory");
   row.set_epoch_seconds(steps * step.seconds());
   if (options.prices) row.set_epoch_cost(CostOf(row, steps, *options.prices));
+  row.set_experiment(ToYaml(layout.experiment));
   return row;
 }
 
@@ -262,8 +271,10 @@ absl::StatusOr<Layouts> LayoutsFor(const Experiment& experiment, const LayoutOpt
     shape.stages = static_cast<uint32_t>(options.machines / replicas);
     RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, &layouts));
     if (replicas == 1) continue;
-    shape.every = kLocalSteps;
-    RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, &layouts));
+    for (const uint32_t every : LocalStepsToTry(experiment)) {
+      shape.every = every;
+      RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, &layouts));
+    }
   }
   if (!layouts.all.empty()) return layouts;
   return absl::InvalidArgumentError(

@@ -15,8 +15,9 @@
 
 namespace thinwire {
 
-// Steps between exchanges of replicas that train locally, unless the experiment says how many.
-inline constexpr uint32_t kLocalSteps = 64;
+// Steps between exchanges that are tried, unless the experiment has local steps of its own. Rarer
+// exchanges lose more (docs/results.md).
+inline constexpr uint32_t kLocalSteps[] = {16, 64};
 
 // Prices of machines.
 struct Prices {

@@ -86,9 +86,10 @@ TEST(LayoutsTest, AreAllProductsThatMakeTheMachines) {
                                 row.has_every() ? absl::StrCat(row.every()) : ""));
     codecs.insert(row.codec());
   }
-  EXPECT_THAT(layouts, ElementsAre("1x8", "2x4/1", "2x4/64", "4x2/1", "4x2/64", "8x1/1", "8x1/64"));
+  EXPECT_THAT(layouts, ElementsAre("1x8", "2x4/1", "2x4/16", "2x4/64", "4x2/1", "4x2/16", "4x2/64",
+                                   "8x1/1", "8x1/16", "8x1/64"));
   EXPECT_THAT(codecs, ElementsAre("ecsq(rate=2)", "none", "the file's", "uniform(bits=8)"));
-  EXPECT_THAT(rows, SizeIs(7 * 4));
+  EXPECT_THAT(rows, SizeIs(10 * 4));
 }
 
 TEST(LayoutsTest, AreRankedByTime) {
@@ -101,6 +102,18 @@ TEST(LayoutsTest, AreRankedByTime) {
     EXPECT_DOUBLE_EQ(row.epoch_seconds(), 10 * row.step_seconds());
     EXPECT_LE(row.machine_wire_bytes(), row.wire_bytes());
     EXPECT_FALSE(row.has_epoch_cost());
+  }
+}
+
+TEST(LayoutsTest, EachIsAnExperimentFile) {
+  for (const LayoutEstimate& row : Ranked(With(), Eight())) {
+    const auto experiment = ParseExperiment(row.experiment(), "row", {});
+    ASSERT_TRUE(experiment.ok()) << experiment.status();
+    EXPECT_EQ(ReplicasOf(*experiment), row.replicas());
+    EXPECT_EQ(experiment->pipeline().stages(), row.stages());
+    EXPECT_EQ(experiment->pipeline().microbatches(), row.microbatches());
+    if (!row.has_every()) continue;
+    EXPECT_EQ(ReplicasFrom(*experiment)->every, row.every());
   }
 }
 

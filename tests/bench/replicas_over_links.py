@@ -54,40 +54,51 @@ def settings(args, mode, steps):
     return [part for word in words for part in ("--set", word)]
 
 
-def run(args, place, folder, *words):
+def run(args, place, folder, experiment, *words):
     """A run: the seconds of its steps."""
-    subprocess.run([str(w) for w in place(args.thinwire, "run", EXPERIMENT, "--quiet", "--overwrite", "--out", folder,
-                                          "--allow_other_build", "--carriers", args.replicas, *words)],
+    subprocess.run([str(w) for w in place(args.thinwire, "run", experiment, "--quiet", "--overwrite", "--out", folder,
+                                          "--allow_other_build", *words)],
                    check=True, timeout=PATIENCE_SECONDS)
     lines = map(json.loads, (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines())
     return [line["seconds"] for line in lines if line["type"] == "step"]
 
 
-def over_links(args, mode):
-    """The mean step over the namespaces' links."""
+def over_links(args, experiment, machines, *words):
+    """The seconds of a run's steps over the namespaces' links, on the first `machines` of them."""
     servers = []
     try:
-        for i in range(args.replicas * args.stages):
-            words = [args.stage_server, "--listen", f"{address(i)}:{PORT}", "--insecure"]
-            servers.append(subprocess.Popen(inside(i, *words), stderr=subprocess.DEVNULL))
+        for i in range(machines):
+            listening = [args.stage_server, "--listen", f"{address(i)}:{PORT}", "--insecure"]
+            servers.append(subprocess.Popen(inside(i, *listening), stderr=subprocess.DEVNULL))
             if args.rtt_ms:
-                words = [sys.executable, HERE / "delay_proxy.py", f"{address(i)}:{PROXY_PORT}", f"{address(i)}:{PORT}", args.rtt_ms / 2]
-                servers.append(subprocess.Popen(inside(i, *words)))
-        stages = ",".join(f"{address(i)}:{PROXY_PORT if args.rtt_ms else PORT}" for i in range(args.replicas * args.stages))
-        steps = run(args, lambda *words: inside("c", *words), args.work / "links", "--stages", stages,
-                    *settings(args, mode, steps_of(args, mode)))
+                proxy = [sys.executable, HERE / "delay_proxy.py", f"{address(i)}:{PROXY_PORT}", f"{address(i)}:{PORT}", args.rtt_ms / 2]
+                servers.append(subprocess.Popen(inside(i, *proxy)))
+        stages = ",".join(f"{address(i)}:{PROXY_PORT if args.rtt_ms else PORT}" for i in range(machines))
+        return run(args, lambda *command: inside("c", *command), args.work / "links", experiment, "--stages", stages, *words)
     finally:
         for server in servers:
             server.terminate()
             server.wait(timeout=60)
-    skipped = max(SKIPPED_STEPS, every(mode)) if every(mode) > 1 else SKIPPED_STEPS
+
+
+def mean_step(steps, rounds):
+    """The mean of steps without the first ones, where `rounds` steps go from one exchange to the next."""
+    skipped = max(SKIPPED_STEPS, rounds) if rounds > 1 else SKIPPED_STEPS
     return sum(steps[skipped:]) / len(steps[skipped:])
+
+
+def measured(args, mode):
+    """The mean step over the namespaces' links."""
+    steps = over_links(args, EXPERIMENT, args.replicas * args.stages, "--carriers", args.replicas,
+                       *settings(args, mode, steps_of(args, mode)))
+    return mean_step(steps, every(mode))
 
 
 def planned(args, mode):
     """The step that the plan promises, with the compute of a run on this machine."""
     here = args.work / "here"
-    run(args, lambda *words: ["chrt", "--other", "0", *words], here, "--stage_server", args.stage_server, *settings(args, mode, 30))
+    run(args, lambda *words: ["chrt", "--other", "0", *words], here, EXPERIMENT, "--stage_server", args.stage_server, "--carriers",
+        args.replicas, *settings(args, mode, 30))
     words = [args.thinwire, "plan", EXPERIMENT, *settings(args, mode, steps_of(args, mode)), "--link_mbit", args.rate, "--rtt_ms", args.rtt_ms,
              "--cores", os.cpu_count(), "--from", here, "--format", "json"]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
@@ -121,9 +132,9 @@ def main():
             slow(name, args.rate)
         first = None
         for mode in args.mode or MODES:
-            measured, promised = over_links(args, mode), planned(args, mode)
-            first = first or measured
-            print(f"| {mode.replace('|', '&#124;')} | {measured:.3f} | {promised:.3f} | {promised / measured:.2f} | {first / measured:.2f} |",
+            seconds, promised = measured(args, mode), planned(args, mode)
+            first = first or seconds
+            print(f"| {mode.replace('|', '&#124;')} | {seconds:.3f} | {promised:.3f} | {promised / seconds:.2f} | {first / seconds:.2f} |",
                   flush=True)
     print(f"load {os.getloadavg()[0]:.1f}")
     return 0
