@@ -74,7 +74,13 @@ security: {tls_cert: $work/ours/coordinator.pem, tls_key: $work/ours/coordinator
 YAML
 trains --stages "$stages"
 check 'the experiment may name them' equals $? 0
+replicas=(--set 'replicas={count: 2, contributions: {codec: uniform, bits: 8}}' --set pipeline.stages=1)
+trains --stages "$stages" --carriers 2 "${replicas[@]}"
+check 'carriers of replicas exchange with certificates' equals $? 0
+carried=$(losses)
 sed -i '/^security:/d' "$work/short.yaml"
+trains "${replicas[@]}"
+check '  as one without does' equals "$(losses)" "$carried"
 mapfile -t theirs < <(tls "$work/theirs" coordinator)
 mapfile -t late < <(tls "$work/late" coordinator)
 foreign=("${theirs[@]:0:4}" --tls_ca "$work/ours/ca.pem")

@@ -82,6 +82,9 @@ INSTANTIATE_TEST_SUITE_P(
         "replicas.exchange=reduce",
         "replicas={contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform}}",
         "replicas={contributions: {codec: topk, ratio: 0.05, feedback: ef}, exchange: gather}",
+        "replicas={contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform}, "
+        "stages: {layer2: {contributions: {codec: topk, ratio: 0.1}}, "
+        "head: {contributions: {codec: none}, average: {codec: none}}}}",
         "replicas={fragments: 2}",
         "replicas={every: 4, fragments: 2, overlap: 1, contributions: {codec: ecsq, rate: 2, "
         "feedback: ef}}"));
