@@ -286,7 +286,6 @@ absl::Status LocalStage::SumTiedGradients(const Work& work) {
   // wait for a message that its own thread has yet to send.
   if (embedding_) RETURN_IF_ERROR(embedding_->Send(work));
   if (head_) RETURN_IF_ERROR(head_->Send(work));
-  RETURN_IF_ERROR(ContributeEarly(work, std::nullopt));
   ScopedTimer timer(&activity_.waits[spec_.tied_cut()].receive,
                     StepSlice(spec_, work, "receive_wait"));
   if (embedding_) RETURN_IF_ERROR(embedding_->Receive(work));
@@ -301,7 +300,6 @@ absl::Status LocalStage::SumBasisGradients(const Work& work) {
   }
   // All send before any receives, as both copies of a basis may be in this process.
   for (const BasisCopy& copy : copies) RETURN_IF_ERROR(copy.Send(work));
-  if (!copies.empty()) RETURN_IF_ERROR(ContributeEarly(work, std::nullopt));
   for (const BasisCopy& copy : copies) {
     const CutEnd& end = *copy.end();
     ScopedTimer timer(&activity_.waits[end.cut()].receive, end.StepWaitSlice(work));
@@ -315,11 +313,10 @@ absl::Status LocalStage::StartStep(const Work& work) {
 }
 
 bool LocalStage::ContributesEarly() const {
-  return averager_ != nullptr && spec_.carriers > 1 && !spec_.replicas.trains_locally();
+  return spec_.stages() == 1 && spec_.carriers > 1 && !spec_.replicas.trains_locally();
 }
 
-absl::Status LocalStage::ContributeEarly(const Work& work, std::optional<int> segment) {
-  if (!ContributesEarly()) return absl::OkStatus();
+absl::Status LocalStage::ContributeEarly(const Work& work, int segment) {
   const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
   return averager_->ContributeEarly(ExchangeOf(spec_, work), work.replica, segment);
 }

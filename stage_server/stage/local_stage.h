@@ -164,9 +164,11 @@ class LocalStage {
       : spec_(spec), backend_(backend), capture_(spec.capture), clock_(backend.ops.get()) {}
   absl::Status BuildInnerTies();
   absl::Status BuildAverager();
-  // Returns whether contributions leave as soon as they can: where there is another machine.
+  // Returns whether a segment's contributions leave before the step's last backward passes end:
+  // where other machines wait for nothing else. Between stages they would delay messages at cuts,
+  // for which a carrier that is behind still waits.
   bool ContributesEarly() const;
-  absl::Status ContributeEarly(const Work& work, std::optional<int> segment);
+  absl::Status ContributeEarly(const Work& work, int segment);
   absl::Status BuildLocalReplicas();
   absl::StatusOr<std::unique_ptr<TiedCopy>> NewTiedCopy(const CutEndSpec& end,
                                                         std::unique_ptr<Link> link);

@@ -2,10 +2,10 @@
 """Layouts of replicas and stages over slow links: each measured beside what `thinwire plan --machines` promises. Wants root.
 
 usage: layouts_over_links.py THINWIRE STAGE_SERVER [--machines N] [--rate MBIT] [--every N,...] [--codec CODEC]... [--steps N]
-       [--experiment FILE]
+       [--experiment FILE [--batch N] [--carriers N]]
 
 Each machine, of one thread, stands in a network namespace of its own, whose line has that rate in each direction. The plan takes
-the compute of a run on this machine. A table for each number of steps between exchanges, as what is learned depends on it: all
+the compute of a run on this machine, whose carriers keep all cores busy, as the machines will. A table for each number of steps between exchanges, as what is learned depends on it: all
 layouts of that number with one of the codecs, in the plan's order. Of steps the mean counts, from the first whole round of local
 steps on. The last column is how much longer the plan's first layout takes than this one: at most 1.05 is wanted.
 """
@@ -30,8 +30,8 @@ SHORT = [word for field in ("data.test_limit=10", "epochs=1", "pipeline.threads=
 def rows(args):
     """The plan's layouts, best first."""
     here = args.work / "here"
-    run(args, lambda *words: list(words), here, args.experiment, "--stage_server", args.stage_server, *SHORT, "--set",
-        f"data.windows={30 * args.batch}")
+    run(args, lambda *words: list(words), here, args.experiment, "--stage_server", args.stage_server, "--carriers", args.carriers, *SHORT,
+        "--set", f"data.windows={30 * args.batch}")
     words = [args.thinwire, "plan", args.experiment, "--machines", args.machines, "--link_mbit", args.rate, "--cores", os.cpu_count(),
              "--from", here, "--format", "json", *(word for codec in args.codec for word in ("--codec", codec))]
     report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
@@ -71,6 +71,7 @@ def main():
     parser.add_argument("--codec", action="append", help="of cuts and exchanges, as the plan has them; may stand often")
     parser.add_argument("--steps", type=int, default=24, help="at least; of local steps two rounds or more")
     parser.add_argument("--experiment", type=pathlib.Path, default=EXPERIMENT)
+    parser.add_argument("--carriers", type=int, default=4, help="of the run on this machine, at most the experiment's replicas")
     parser.add_argument("--batch", type=int, default=48, help="the experiment's batch size")
     args = parser.parse_args()
     args.codec, args.rtt_ms = args.codec or ["ecsq(rate=2)", "uniform(bits=8)"], 0
