@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
-#include "base/enum_names.h"
 #include "base/status.h"
 #include "models/zoo.h"
 
@@ -275,13 +274,7 @@ class Subspaces {
 
 }  // namespace
 
-const char* Name(BottleneckKind kind) { return NameIn(kKindNames, kind); }
-
-absl::Status FromName(const std::string& name, BottleneckKind* to) {
-  return FindName("bottleneck", name, kKindNames, to);
-}
-
-std::vector<BottleneckKind> AllBottleneckKinds() { return ValuesIn(kKindNames); }
+NameTable<BottleneckKind> TableOf(BottleneckKind) { return {"bottleneck", kKindNames}; }
 
 std::string CutOfBottleneck(const std::string& parameter) {
   constexpr size_t kBegin = sizeof(kPrefix) - 1;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/enum_names.h"
-
 namespace thinwire {
 namespace {
 
@@ -96,13 +94,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
 
 }  // namespace
 
-const char* Name(Recompute recompute) { return NameIn(kRecomputeNames, recompute); }
-
-absl::Status FromName(const std::string& name, Recompute* to) {
-  return FindName("recompute", name, kRecomputeNames, to);
-}
-
-std::vector<Recompute> AllRecomputes() { return ValuesIn(kRecomputeNames); }
+NameTable<Recompute> TableOf(Recompute) { return {"recompute", kRecomputeNames}; }
 
 bool WorthRecomputing(const BlockSpec& block) {
   return KeptBesidesInput(block) > block.in.elements();

@@ -4,8 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/enum_names.h"
-
 namespace thinwire {
 namespace {
 
@@ -204,16 +202,12 @@ int64_t LayersOfAll(const std::vector<LayerSpec>& layers) {
 const char* Name(LayerKind kind) { return RowOf(kind).name; }
 
 absl::Status FromName(const std::string& name, LayerKind* to) {
-  return FindName("layer", name, kKinds, to);
+  return FindNameIn("layer", name, kKinds, to);
 }
 
-std::vector<LayerKind> AllLayerKinds() { return ValuesIn(kKinds); }
+std::vector<LayerKind> AllLayerKinds() { return AllIn(kKinds); }
 
-const char* Name(GeluForm form) { return NameIn(kGeluNames, form); }
-
-absl::Status FromName(const std::string& name, GeluForm* to) {
-  return FindName("gelu", name, kGeluNames, to);
-}
+NameTable<GeluForm> TableOf(GeluForm) { return {"gelu", kGeluNames}; }
 
 bool HasWaitingWeight(const LayerSpec& layer) {
   switch (layer.kind) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "base/parameters.h"
 #include "tensor/shape.h"
 
@@ -168,10 +169,8 @@ const char* Name(LayerKind kind);
 absl::Status FromName(const std::string& name, LayerKind* to);
 std::vector<LayerKind> AllLayerKinds();
 
-// Returns the spelling in experiment files: "tanh". FromName is its inverse; InvalidArgument names
-// both.
-const char* Name(GeluForm form);
-absl::Status FromName(const std::string& name, GeluForm* to);
+// Returns the names in experiment files: "tanh" (base/enum_names.h).
+NameTable<GeluForm> TableOf(GeluForm);
 
 // Returns whether such a layer has a name, for its parameters or its random numbers.
 bool HasName(LayerKind kind);
