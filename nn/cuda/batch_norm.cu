@@ -149,10 +149,10 @@ ApplyArguments<T> ApplyOf(const Arguments& a) {
 }
 
 template <typename T, int kN>
-Error LaunchApply(cudaStream_t stream, const ApplyArguments<T>& apply, const ColumnGrid& grid) {
+Error LaunchApply(CudaDevice* device, const ApplyArguments<T>& apply, const ColumnGrid& grid) {
   return apply.residual != nullptr
-             ? Launch(stream, grid.blocks(), dim3(kThreads), Apply<T, kN, true>, apply, grid)
-             : Launch(stream, grid.blocks(), dim3(kThreads), Apply<T, kN, false>, apply, grid);
+             ? Launch(device, grid.blocks(), dim3(kThreads), Apply<T, kN, true>, apply, grid)
+             : Launch(device, grid.blocks(), dim3(kThreads), Apply<T, kN, false>, apply, grid);
 }
 
 }  // namespace
@@ -165,8 +165,6 @@ Error NormalizeBatch(CudaDevice* device, const BatchNormForward& a) {
                      "batch norm: %lld value(s) a channel, want at least 2 to train",
                      static_cast<long long>(grid.rows));
   }
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   CudaScratch tile_sums(device);
   RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid)));
   return WithElements(a.x.dtype, wide, [&](auto elements) {
@@ -181,25 +179,23 @@ Error NormalizeBatch(CudaDevice* device, const BatchNormForward& a) {
                                 a.rstd,
                                 static_cast<double>(a.momentum),
                                 static_cast<double>(a.epsilon)};
-    RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumStatistics<T, kN>, apply.x, grid,
+    RETURN_ERROR(Launch(device, grid.blocks(), dim3(kThreads), SumStatistics<T, kN>, apply.x, grid,
                         tile_sums.as<double>()));
-    RETURN_ERROR(Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
+    RETURN_ERROR(Launch(device, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
                         FinishStatistics<T>, apply.x, grid, tile_sums.as<double>(), statistics));
-    return LaunchApply<T, kN>(stream, apply, grid);
+    return LaunchApply<T, kN>(device, apply, grid);
   });
 }
 
 Error NormalizeByRunning(CudaDevice* device, const BatchNormInference& a) {
   const bool wide = IsWide(a);
   const ColumnGrid grid = GridOf(a.x, wide);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     ApplyArguments<T> apply = ApplyOf<T>(a);
     apply.mean = a.running_mean;
     apply.variance = a.running_var;
-    return LaunchApply<T, decltype(elements)::kVector>(stream, apply, grid);
+    return LaunchApply<T, decltype(elements)::kVector>(device, apply, grid);
   });
 }
 

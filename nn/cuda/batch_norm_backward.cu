@@ -166,14 +166,14 @@ Arguments<T> ArgumentsOf(const BatchNormBackward& a, float* coefficients, int64_
 
 // Launches the three kernels. kLeft is the masking that the third one still has to do.
 template <typename T, int kN, Mask kMask, Mask kLeft>
-Error LaunchAll(cudaStream_t stream, const BatchNormBackward& views, const Arguments<T>& a,
+Error LaunchAll(CudaDevice* device, const BatchNormBackward& views, const Arguments<T>& a,
                 const ColumnGrid& grid, double* tile_sums) {
-  RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumGradients<T, kN, kMask>, a, grid,
+  RETURN_ERROR(Launch(device, grid.blocks(), dim3(kThreads), SumGradients<T, kN, kMask>, a, grid,
                       tile_sums));
-  RETURN_ERROR(Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
+  RETURN_ERROR(Launch(device, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
                       FinishGradients<T>, a, grid, tile_sums, views.dscale, views.dbias));
   const T* const dy = kMask == Mask::kStored ? a.dresidual : a.dy;
-  return Launch(stream, grid.blocks(), dim3(kThreads), ApplyGradients<T, kN, kLeft>, a, dy, grid);
+  return Launch(device, grid.blocks(), dim3(kThreads), ApplyGradients<T, kN, kLeft>, a, dy, grid);
 }
 
 }  // namespace
@@ -185,13 +185,9 @@ Error NormalizeBatchBackward(CudaDevice* device, const BatchNormBackward& a) {
       channels % WideOf(a.x.dtype) == 0 &&
       AreAligned(a.x.data, a.y.data, a.dy.data, a.dx.data, a.dresidual.data, a.addend.data);
   const ColumnGrid grid(a.x.elements() / channels, channels, wide ? WideOf(a.x.dtype) : 1);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const bool residual = a.dresidual.data != nullptr;
   if (residual && !a.relu) {
-    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(a.dresidual.data, a.dy.data,
-                                         static_cast<size_t>(a.dy.elements()) * SizeOf(a.dy.dtype),
-                                         cudaMemcpyDeviceToDevice, stream));
+    RETURN_ERROR(Convert(device, a.dy, a.dresidual));
   }
   CudaScratch tile_sums(device), coefficients(device);
   RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid)));
@@ -202,10 +198,10 @@ Error NormalizeBatchBackward(CudaDevice* device, const BatchNormBackward& a) {
     const Arguments<T> arguments = ArgumentsOf<T>(a, coefficients.as<float>(), channels);
     double* const sums = tile_sums.as<double>();
     if (!a.relu) {
-      return LaunchAll<T, kN, Mask::kNone, Mask::kNone>(stream, a, arguments, grid, sums);
+      return LaunchAll<T, kN, Mask::kNone, Mask::kNone>(device, a, arguments, grid, sums);
     }
-    return residual ? LaunchAll<T, kN, Mask::kStored, Mask::kNone>(stream, a, arguments, grid, sums)
-                    : LaunchAll<T, kN, Mask::kRecomputed, Mask::kRecomputed>(stream, a, arguments,
+    return residual ? LaunchAll<T, kN, Mask::kStored, Mask::kNone>(device, a, arguments, grid, sums)
+                    : LaunchAll<T, kN, Mask::kRecomputed, Mask::kRecomputed>(device, a, arguments,
                                                                              grid, sums);
   });
 }

@@ -161,22 +161,20 @@ constexpr int kWarpsOfHuge = 12;
 constexpr size_t kHugeRowBytes = size_t{1} << 15;
 
 template <typename T, int kN>
-Error LaunchRows(cudaStream_t stream, const Arguments<T>& a) {
+Error LaunchRows(CudaDevice* device, const Arguments<T>& a) {
   if (static_cast<size_t>(a.classes) * sizeof(T) >= kHugeRowBytes) {
-    return Launch(stream, BlocksWith(1, a.rows), dim3(kWarpsOfHuge * kWarpThreads),
+    return Launch(device, BlocksWith(1, a.rows), dim3(kWarpsOfHuge * kWarpThreads),
                   LossOfRow<T, kN, kWarpsOfHuge>, a);
   }
   return IsLongRow(a.classes)
-             ? Launch(stream, BlocksWith(1, a.rows), dim3(kThreads), LossOfRow<T, kN, kWarps>, a)
-             : Launch(stream, BlocksWith(kWarps, a.rows), dim3(kThreads), LossOfRow<T, kN, 1>, a);
+             ? Launch(device, BlocksWith(1, a.rows), dim3(kThreads), LossOfRow<T, kN, kWarps>, a)
+             : Launch(device, BlocksWith(kWarps, a.rows), dim3(kThreads), LossOfRow<T, kN, 1>, a);
 }
 
 }  // namespace
 
 Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, LossSums* sums) {
   const int64_t rows = a.logits.dims[0], elements = a.logits.dims[1];
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   CudaScratch labels(device), of_rows(device);
   RETURN_ERROR(labels.Reserve(static_cast<size_t>(rows) * sizeof(int32_t)));
   RETURN_ERROR(of_rows.Reserve(static_cast<size_t>(rows) * sizeof(LossSums)));
@@ -194,9 +192,9 @@ Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, LossSums* s
                                  elements,
                                  a.classes,
                                  static_cast<double>(a.batch_size)};
-    return LaunchRows<T, decltype(type)::kVector>(stream, arguments);
+    return LaunchRows<T, decltype(type)::kVector>(device, arguments);
   }));
-  return Launch(stream, dim3(1), dim3(kThreads), AddUpLosses, of_rows.as<LossSums>(), rows, sums);
+  return Launch(device, dim3(1), dim3(kThreads), AddUpLosses, of_rows.as<LossSums>(), rows, sums);
 }
 
 }  // namespace thinwire::cuda

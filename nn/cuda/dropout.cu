@@ -45,15 +45,13 @@ Error Drop(CudaDevice* device, const Dropout& a) {
                      "dropout: %lld elements a sample, want fewer than 2^32",
                      static_cast<long long>(features));
   }
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const bool wide = features % WideOf(a.x.dtype) == 0 && AreAligned(a.x.data, a.y.data);
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     constexpr int64_t kBlock = kVectorsEach * kThreads * kN;
     const int64_t blocks_of_sample = (features + kBlock - 1) / kBlock;
-    return Launch(stream, BlocksWith(1, samples * blocks_of_sample), dim3(kThreads),
+    return Launch(device, BlocksWith(1, samples * blocks_of_sample), dim3(kThreads),
                   DropElements<T, kN>, static_cast<const T*>(a.x.data), static_cast<T*>(a.y.data),
                   MasksOf(a.key, a.first_sample, a.rate), features, blocks_of_sample);
   });

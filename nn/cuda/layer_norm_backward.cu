@@ -228,26 +228,26 @@ Arguments<T> ArgumentsOf(const LayerNormBackward& a) {
 // Launches the kernels. add_sums(tiles, launch) calls launch(tile_sums) with memory for so many
 // tiles, and adds what it leaves there to dscale and dbias.
 template <typename T, int kN, typename AddSums>
-Error LaunchAll(cudaStream_t stream, const Arguments<T>& a, const ColumnGrid& grid,
+Error LaunchAll(CudaDevice* device, const Arguments<T>& a, const ColumnGrid& grid,
                 const AddSums& add_sums) {
   if constexpr (kN > 1) {
     if (AtOnce<T, kN>::Suits(grid.columns)) {
       const int64_t blocks = AtOnce<T, kN>::Blocks(grid.rows);
       return add_sums(blocks, [&](double* tile_sums) {
-        return Launch(stream, BlocksWith(1, blocks), dim3(kThreads),
+        return Launch(device, BlocksWith(1, blocks), dim3(kThreads),
                       AtOnce<T, kN>::KernelFor(grid.columns), a, grid.rows, grid.columns,
                       tile_sums);
       });
     }
   }
   RETURN_ERROR(add_sums(grid.tiles, [&](double* tile_sums) {
-    return Launch(stream, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
+    return Launch(device, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
                   tile_sums);
   }));
   return IsLongRow(grid.columns)
-             ? Launch(stream, BlocksWith(1, grid.rows), dim3(kThreads),
+             ? Launch(device, BlocksWith(1, grid.rows), dim3(kThreads),
                       DifferentiateRow<T, kN, kWarps>, a, grid.rows, grid.columns)
-             : Launch(stream, BlocksWith(kWarps, grid.rows), dim3(kThreads),
+             : Launch(device, BlocksWith(kWarps, grid.rows), dim3(kThreads),
                       DifferentiateRow<T, kN, 1>, a, grid.rows, grid.columns);
 }
 
@@ -259,8 +259,6 @@ Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& a, Colu
   const bool wide = features % WideOf(a.x.dtype) == 0 &&
                     AreAligned(a.x.data, a.dy.data, a.dx.data, a.addend.data, a.scale);
   const ColumnGrid grid(a.x.elements() / features, features, wide ? WideOf(a.x.dtype) : 1);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const auto add_sums = [&](int64_t tiles, const auto& launch) {
     const TileSumsShape shape{tiles, /*sums=*/2, features};
     auto tile_sums = std::make_unique<CudaScratch>(device);
@@ -270,7 +268,7 @@ Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& a, Colu
   };
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return LaunchAll<T, decltype(elements)::kVector>(stream, ArgumentsOf<T>(a), grid, add_sums);
+    return LaunchAll<T, decltype(elements)::kVector>(device, ArgumentsOf<T>(a), grid, add_sums);
   });
 }
 

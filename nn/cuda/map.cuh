@@ -96,12 +96,10 @@ __global__ void Map(Operation operation, int64_t n) {
 // Launches Map; kN is the number of elements of a vector if memory is `wide`.
 template <int kN, typename Operation>
 Error LaunchMap(CudaDevice* device, bool wide, int64_t n, const Operation& operation) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   constexpr int64_t kBlock = kVectorsEach * kThreads;
-  return wide ? Launch(stream, BlocksWith(kBlock * kN, n), dim3(kThreads), Map<kN, Operation>,
+  return wide ? Launch(device, BlocksWith(kBlock * kN, n), dim3(kThreads), Map<kN, Operation>,
                        operation, n)
-              : Launch(stream, BlocksWith(kBlock, n), dim3(kThreads), Map<1, Operation>, operation,
+              : Launch(device, BlocksWith(kBlock, n), dim3(kThreads), Map<1, Operation>, operation,
                        n);
 }
 

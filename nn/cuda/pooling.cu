@@ -121,11 +121,9 @@ bool IsWide(const TensorView& x, const TensorView& y, const TensorView& z) {
 }  // namespace
 
 Error MaxPool(CudaDevice* device, const PoolSpec& spec, const TensorView& x, const TensorView& y) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   return WithElements(x.dtype, IsWide(x, y, y), [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksWith(1, y.dims[0] * y.dims[1]), dim3(kThreads),
+    return Launch(device, BlocksWith(1, y.dims[0] * y.dims[1]), dim3(kThreads),
                   MaxPoolRow<T, decltype(elements)::kVector>, static_cast<const T*>(x.data),
                   static_cast<T*>(y.data), Windows(spec, x, y));
   });
@@ -133,11 +131,9 @@ Error MaxPool(CudaDevice* device, const PoolSpec& spec, const TensorView& x, con
 
 Error MaxPoolBackward(CudaDevice* device, const PoolSpec& spec, const TensorView& x,
                       const TensorView& dy, const TensorView& dx) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   return WithElements(x.dtype, IsWide(x, dy, dx), [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksWith(1, x.dims[0] * x.dims[1]), dim3(kThreads),
+    return Launch(device, BlocksWith(1, x.dims[0] * x.dims[1]), dim3(kThreads),
                   MaxPoolBackwardRow<T, decltype(elements)::kVector>, static_cast<const T*>(x.data),
                   static_cast<const T*>(dy.data), static_cast<T*>(dx.data), Windows(spec, x, dy));
   });

@@ -74,26 +74,22 @@ bool IsWide(const TensorView& x, const TensorView& y) {
 }  // namespace
 
 Error GlobalAvgPool(CudaDevice* device, const TensorView& x, const TensorView& y) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   return WithElements(x.dtype, IsWide(x, y), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const Images images(x, kN);
-    return Launch(stream, BlocksWith(1, x.dims[0] * images.groups), dim3(kThreads),
+    return Launch(device, BlocksWith(1, x.dims[0] * images.groups), dim3(kThreads),
                   MeanOverPixels<T, kN>, static_cast<const T*>(x.data), static_cast<T*>(y.data),
                   images);
   });
 }
 
 Error GlobalAvgPoolBackward(CudaDevice* device, const TensorView& dy, const TensorView& dx) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   return WithElements(dx.dtype, IsWide(dx, dy), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const Images images(dx, kN);
-    return Launch(stream, BlocksWith(1, dx.dims[0] * images.groups), dim3(kThreads),
+    return Launch(device, BlocksWith(1, dx.dims[0] * images.groups), dim3(kThreads),
                   SpreadOverPixels<T, kN>, static_cast<const T*>(dy.data), static_cast<T*>(dx.data),
                   images);
   });
