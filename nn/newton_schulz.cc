@@ -8,13 +8,7 @@ namespace thinwire {
 namespace {
 
 TensorView ViewOf(const Matrix& matrix) {
-  TensorView view;
-  view.data = matrix.data;
-  view.dtype = DType::kF32;
-  view.rank = 2;
-  view.dims[0] = matrix.rows;
-  view.dims[1] = matrix.columns;
-  return view;
+  return thinwire::ViewOf(matrix.data, DType::kF32, {matrix.rows, matrix.columns});
 }
 
 }  // namespace

@@ -73,23 +73,14 @@ bool TakeFactor(Update* update) {
   return update->clip_factor == nullptr || !std::isnan(*update->clip_factor);
 }
 
-TensorView Flat(void* data, DType type, int64_t n) {
-  TensorView view;
-  view.data = data;
-  view.dtype = type;
-  view.rank = 1;
-  view.dims[0] = n;
-  return view;
-}
-
 // Writes the copies that an update wants.
 template <typename Update>
 void WriteNarrow(int threads, const Update& update) {
   for (int64_t i = 0; i < update.count; ++i) {
     const auto& parameter = update.parameters[i];
     if (parameter.narrow == nullptr) continue;
-    cpu::Convert(threads, Flat(parameter.value, DType::kF32, parameter.n),
-                 Flat(parameter.narrow, DType::kBF16, parameter.n));
+    cpu::Convert(threads, ViewOf(parameter.value, DType::kF32, {parameter.n}),
+                 ViewOf(parameter.narrow, DType::kBF16, {parameter.n}));
   }
 }
 

@@ -103,15 +103,10 @@ Error LaunchMap(CudaDevice* device, bool wide, int64_t n, const Operation& opera
                        n);
 }
 
-template <typename T>
-T* As(const TensorView& view) {
-  return static_cast<T*>(view.data);
-}
-
 template <int kN, typename Function, typename From, typename To>
 Error MapOne(CudaDevice* device, const TensorView& from, const TensorView& to) {
   return LaunchMap<kN>(device, AreAligned(from.data, to.data), from.elements(),
-                       Unary<Function, From, To>{As<From>(from), As<To>(to)});
+                       Unary<Function, From, To>{from.as<From>(), to.as<To>()});
 }
 template <typename Function>
 Error MapOne(CudaDevice* device, const TensorView& from, const TensorView& to) {
@@ -122,7 +117,7 @@ Error MapOne(CudaDevice* device, const TensorView& from, const TensorView& to) {
 template <typename Function, typename T>
 Error MapTwo(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& to) {
   return LaunchMap<kWide<T>>(device, AreAligned(a.data, b.data, to.data), a.elements(),
-                             Binary<Function, T>{As<T>(a), As<T>(b), As<T>(to)});
+                             Binary<Function, T>{a.as<T>(), b.as<T>(), to.as<T>()});
 }
 template <typename Function>
 Error MapTwo(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& to) {
