@@ -35,7 +35,7 @@ __global__ void Reduce(const float* values, Reduced* reduced) {
   mine.least = BlockReduce<Least>(value);
   mine.greatest = BlockReduce<Greatest>(value);
   mine.long_least = BlockReduce<Least>(static_cast<int64_t>(value * 1e9f));
-  mine.bits = BlockReduce<Union>(threadIdx.x == 5 ? 0x80000001u : threadIdx.x);
+  mine.int_greatest = BlockReduce<Greatest>(threadIdx.x == 5 ? 0x80000001u : threadIdx.x);
 }
 
 __global__ void Scan(const uint32_t* values, Scanned* scanned) {
