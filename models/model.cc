@@ -182,19 +182,10 @@ double FlopsOf(const LayerSpec& layer) {
 template <typename Counts>
 double FlopsOfAll(const std::vector<LayerSpec>& layers, const Counts& counts) {
   double flops = 0;
-  for (const LayerSpec& layer : layers) {
+  ForEachLayer(layers, [&](const LayerSpec& layer) {
     if (counts(layer)) flops += FlopsOf(layer);
-    flops += FlopsOfAll(layer.body, counts) + FlopsOfAll(layer.shortcut, counts);
-  }
+  });
   return flops;
-}
-
-int64_t LayersOfAll(const std::vector<LayerSpec>& layers) {
-  int64_t count = 0;
-  for (const LayerSpec& layer : layers) {
-    count += 1 + LayersOfAll(layer.body) + LayersOfAll(layer.shortcut);
-  }
-  return count;
 }
 
 }  // namespace
@@ -247,9 +238,15 @@ int64_t HeadSize(const LayerSpec& attention) {
   return attention.in[attention.in.rank() - 1] / (attention.heads + 2 * kv_heads);
 }
 
-LayerSpec DefaultLayer(LayerKind kind) {
+LayerSpec NewLayer(LayerKind kind, std::string name) {
   LayerSpec layer;
   layer.kind = kind;
+  layer.name = std::move(name);
+  return layer;
+}
+
+LayerSpec DefaultLayer(LayerKind kind) {
+  LayerSpec layer = NewLayer(kind);
   layer.bias =
       kind == LayerKind::kConv2d || kind == LayerKind::kLinear || kind == LayerKind::kLayerNorm;
   if (kind == LayerKind::kMaxPool) layer.stride = 0;
@@ -324,7 +321,11 @@ double AttentionFlops(const BlockSpec& block) {
                     [](const LayerSpec& layer) { return layer.kind == LayerKind::kAttention; });
 }
 
-int64_t CountLayers(const BlockSpec& block) { return LayersOfAll(block.layers); }
+int64_t CountLayers(const BlockSpec& block) {
+  int64_t count = 0;
+  ForEachLayer(block.layers, [&](const LayerSpec&) { ++count; });
+  return count;
+}
 
 double WeightFlops(const BlockSpec& block) { return FlopsOfAll(block.layers, HasWaitingWeight); }
 
