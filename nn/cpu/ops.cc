@@ -144,9 +144,6 @@ class CpuOps final : public Ops {
   Error NormalizeBatch(const BatchNormForward& arguments) override {
     return cpu::NormalizeBatch(threads(), arguments);
   }
-  Error NormalizeByRunning(const BatchNormInference& arguments) override {
-    return cpu::NormalizeByRunning(threads(), arguments);
-  }
   Error NormalizeBatchBackward(const BatchNormBackward& arguments) override {
     BatchNormBackward a = arguments;
     if (a.addend.data != nullptr) {

@@ -59,8 +59,8 @@ TEST_P(BatchNormTest, ForwardIsTheCpus) {
 // Each element is rounded alike, so all bits are equal.
 TEST_P(BatchNormTest, InferenceIsTheCpusToTheBit) {
   ExpectTwins(kSameBits, [&](Side* side) -> Outputs {
-    const auto a = Inputs<BatchNormInference>(side);
-    EXPECT_TRUE((*side)->NormalizeByRunning(a).ok());
+    const auto a = Inputs<BatchNormForward>(side);
+    EXPECT_TRUE((*side)->NormalizeBatch(a).ok());
     return {{"y", side->Read(a.y)}};
   });
 }

@@ -56,9 +56,8 @@ __global__ void SumRows(const T* dy, ColumnGrid grid, double* tile_sums) {
 Error AddBias(CudaDevice* device, const float* bias, const TensorView& y) {
   const int64_t channels = y.dims[y.rank - 1];
   if (y.elements() == 0) return Error{};
-  const bool wide = channels % WideOf(y.dtype) == 0 && AreAligned(y.data);
   const int64_t most_blocks = int64_t{8} * device->multiprocessors();
-  return WithElements(y.dtype, wide, [&](auto elements) {
+  return WithElements(y.dtype, IsWide(y), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const int64_t vectors = y.elements() / kN;
@@ -69,11 +68,10 @@ Error AddBias(CudaDevice* device, const float* bias, const TensorView& y) {
 
 Error AddColumnSums(CudaDevice* device, const TensorView& dy, int64_t channels, ColumnSums* sums,
                     float* gradient) {
-  const int64_t columns = dy.dims[dy.rank - 1];
   if (dy.elements() == 0) return Error{};
-  const bool wide = columns % WideOf(dy.dtype) == 0 && AreAligned(dy.data);
-  const ColumnGrid grid(dy.elements() / columns, columns, wide ? WideOf(dy.dtype) : 1);
-  const TileSumsShape shape{grid.tiles, /*sums=*/1, columns};
+  const bool wide = IsWide(dy);
+  const ColumnGrid grid = GridOf(dy, wide);
+  const TileSumsShape shape{grid.tiles, /*sums=*/1, grid.columns};
   auto tile_sums = std::make_unique<CudaScratch>(device);
   RETURN_ERROR(tile_sums->Reserve(shape.bytes()));
   RETURN_ERROR(WithElements(dy.dtype, wide, [&](auto elements) {

@@ -137,8 +137,7 @@ Error Embed(CudaDevice* device, const Embedding& a) {
   }
   if (a.y.elements() == 0) return Error{};
   const float* const positions = FirstPosition(a.positions, a.first_position, a.features);
-  const bool wide = a.features % WideOf(a.y.dtype) == 0 && AreAligned(a.table, positions) &&
-                    AreAligned(a.x.data, a.y.data);
+  const bool wide = IsWide(a.y, a.x.data, a.table, positions);
   return WithElements(a.y.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     const Arguments<T> arguments{static_cast<const int32_t*>(a.ids.data),
@@ -160,8 +159,7 @@ Error EmbedBackward(CudaDevice* device, const EmbeddingBackward& a) {
   const int64_t rows = a.dy.elements() / a.features, of_sample = a.dy.dims[1] * a.features;
   float* const dpositions =
       a.dpositions == nullptr ? nullptr : a.dpositions + a.first_position * a.features;
-  const bool wide = a.features % WideOf(a.dy.dtype) == 0 && AreAligned(a.dtable, dpositions) &&
-                    AreAligned(a.dy.data);
+  const bool wide = IsWide(a.dy, a.dtable, dpositions);
   return WithElements(a.dy.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;

@@ -74,8 +74,7 @@ __global__ void NormalizeRow(ForwardArguments<T> a) {
 Error NormalizeRows(CudaDevice* device, const LayerNormForward& a) {
   const int64_t features = a.x.dims[a.x.rank - 1];
   const int64_t rows = features == 0 ? 0 : a.x.elements() / features;
-  const bool wide = features % WideOf(a.x.dtype) == 0 &&
-                    AreAligned(a.x.data, a.addend.data, a.sum.data, a.y.data, a.scale, a.bias);
+  const bool wide = IsWide(a.x, a.addend.data, a.sum.data, a.y.data, a.scale, a.bias);
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;

@@ -83,9 +83,6 @@ class CudaOps final : public Ops {
   Error NormalizeBatch(const BatchNormForward& arguments) override {
     return cuda::NormalizeBatch(device_, arguments);
   }
-  Error NormalizeByRunning(const BatchNormInference& arguments) override {
-    return cuda::NormalizeByRunning(device_, arguments);
-  }
   Error NormalizeBatchBackward(const BatchNormBackward& arguments) override {
     return cuda::NormalizeBatchBackward(device_, arguments);
   }

@@ -114,14 +114,10 @@ __global__ void MaxPoolBackwardRow(const T* x, const T* dy, T* dx, Windows w) {
   }
 }
 
-bool IsWide(const TensorView& x, const TensorView& y, const TensorView& z) {
-  return x.dims[3] % WideOf(x.dtype) == 0 && AreAligned(x.data, y.data, z.data);
-}
-
 }  // namespace
 
 Error MaxPool(CudaDevice* device, const PoolSpec& spec, const TensorView& x, const TensorView& y) {
-  return WithElements(x.dtype, IsWide(x, y, y), [&](auto elements) {
+  return WithElements(x.dtype, IsWide(x, y.data), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     return Launch(device, BlocksWith(1, y.dims[0] * y.dims[1]), dim3(kThreads),
                   MaxPoolRow<T, decltype(elements)::kVector>, static_cast<const T*>(x.data),
@@ -131,7 +127,7 @@ Error MaxPool(CudaDevice* device, const PoolSpec& spec, const TensorView& x, con
 
 Error MaxPoolBackward(CudaDevice* device, const PoolSpec& spec, const TensorView& x,
                       const TensorView& dy, const TensorView& dx) {
-  return WithElements(x.dtype, IsWide(x, dy, dx), [&](auto elements) {
+  return WithElements(x.dtype, IsWide(x, dy.data, dx.data), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     return Launch(device, BlocksWith(1, x.dims[0] * x.dims[1]), dim3(kThreads),
                   MaxPoolBackwardRow<T, decltype(elements)::kVector>, static_cast<const T*>(x.data),

@@ -67,14 +67,10 @@ __global__ void SpreadOverPixels(const T* dy, T* dx, Images images) {
   }
 }
 
-bool IsWide(const TensorView& x, const TensorView& y) {
-  return x.dims[3] % WideOf(x.dtype) == 0 && AreAligned(x.data, y.data);
-}
-
 }  // namespace
 
 Error GlobalAvgPool(CudaDevice* device, const TensorView& x, const TensorView& y) {
-  return WithElements(x.dtype, IsWide(x, y), [&](auto elements) {
+  return WithElements(x.dtype, IsWide(x, y.data), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const Images images(x, kN);
@@ -85,7 +81,7 @@ Error GlobalAvgPool(CudaDevice* device, const TensorView& x, const TensorView& y
 }
 
 Error GlobalAvgPoolBackward(CudaDevice* device, const TensorView& dy, const TensorView& dx) {
-  return WithElements(dx.dtype, IsWide(dx, dy), [&](auto elements) {
+  return WithElements(dx.dtype, IsWide(dx, dy.data), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const Images images(dx, kN);
