@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
+#include "nn/adamw_factors.h"
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
@@ -77,6 +80,58 @@ void SgdRange(const SgdUpdate& u, const SgdParameter& parameter, int64_t begin, 
   });
 }
 
+// Multiplies and adds without fusing, too, and nn/cuda/adamw.cu gives the same bits.
+void AdamWRange(const AdamWUpdate& u, const AdamWFactors& f, const AdamWParameter& parameter,
+                int64_t begin, int64_t end) {
+  const FloatTag d;
+  const FloatVec scale = hn::Set(d, u.gradient_scale), shrink = hn::Set(d, ShrinkOf(u, parameter));
+  const FloatVec beta1 = hn::Set(d, f.beta1), gain1 = hn::Set(d, f.gain1);
+  const FloatVec beta2 = hn::Set(d, f.beta2), gain2 = hn::Set(d, f.gain2);
+  const FloatVec rate = hn::Set(d, f.rate), epsilon = hn::Set(d, f.epsilon);
+  const FloatVec deviation_scale = hn::Set(d, f.deviation_scale);
+  ForEachVector(end - begin, [&](const auto& access, int64_t at) HWY_ATTR {
+    const int64_t i = begin + at;
+    const FloatVec g = hn::Mul(scale, access.Load(d, parameter.gradient + i));
+    const FloatVec m =
+        hn::Add(hn::Mul(beta1, access.Load(d, parameter.mean + i)), hn::Mul(gain1, g));
+    const FloatVec v = hn::Add(hn::Mul(beta2, access.Load(d, parameter.square + i)),
+                               hn::Mul(gain2, hn::Mul(g, g)));
+    const FloatVec deviation = hn::Mul(hn::Sqrt(v), deviation_scale);
+    const FloatVec step = hn::Div(hn::Mul(rate, m), hn::Add(deviation, epsilon));
+    const FloatVec p = hn::Mul(shrink, access.Load(d, parameter.value + i));
+    access.Store(hn::Sub(p, step), d, parameter.value + i);
+    access.Store(m, d, parameter.mean + i);
+    access.Store(v, d, parameter.square + i);
+    access.Store(hn::Zero(d), d, parameter.gradient + i);
+  });
+}
+
+constexpr size_t kSums = 32;
+
+// Keeps 32 sums, whatever the vector length, so that all instruction sets add in the same order.
+double SumOfBlock(const float* values, int64_t n) {
+  constexpr hn::CappedTag<double, kSums> d;
+  const hn::Rebind<float, decltype(d)> d32;
+  constexpr size_t kLanes = hn::MaxLanes(d), kVectors = kSums / kLanes;
+  hn::Vec<decltype(d)> sums[kVectors];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + static_cast<int64_t>(kSums) <= n; i += kSums) {
+    for (size_t k = 0; k < kVectors; ++k) {
+      const auto v = hn::PromoteTo(d, hn::LoadU(d32, values + i + k * kLanes));
+      sums[k] = hn::Add(sums[k], hn::Mul(v, v));
+    }
+  }
+  HWY_ALIGN double of_lane[kSums];
+  for (size_t k = 0; k < kVectors; ++k) hn::Store(sums[k], d, of_lane + k * kLanes);
+  for (size_t k = 0; i < n; ++i, ++k) {
+    of_lane[k] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  }
+  double sum = 0;
+  for (double s : of_lane) sum += s;
+  return sum;
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace thinwire
@@ -91,11 +146,15 @@ HWY_EXPORT(Widen);
 HWY_EXPORT(Narrow);
 HWY_EXPORT(CombineRange);
 HWY_EXPORT(SgdRange);
+HWY_EXPORT(AdamWRange);
+HWY_EXPORT(SumOfBlock);
 
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 16 * 1024;  // elements; with fewer, one thread is faster
+// Elements; with fewer, one thread is faster.
+constexpr int64_t kGrain = 16 * 1024, kAdamWGrain = 8 * 1024;
+constexpr int64_t kBlock = 8192;  // elements of a sum of squares that one thread adds up
 
 }  // namespace
 
@@ -141,6 +200,16 @@ void Sgd(int threads, const SgdUpdate& arguments) {
   }
 }
 
+void AdamW(int threads, const AdamWUpdate& arguments) {
+  const AdamWFactors factors = FactorsOf(arguments);
+  for (int64_t p = 0; p < arguments.count; ++p) {
+    const AdamWParameter& parameter = arguments.parameters[p];
+    ParallelRange(threads, parameter.n, kAdamWGrain, [&](int64_t i, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(AdamWRange)(arguments, factors, parameter, i, end);
+    });
+  }
+}
+
 void Combine(int threads, const Combination& arguments) {
   ParallelRange(threads, arguments.n, kGrain, [&](int64_t i, int64_t end) {
     HWY_DYNAMIC_DISPATCH(CombineRange)(arguments, i, end);
@@ -150,6 +219,17 @@ void Combine(int threads, const Combination& arguments) {
 void Accumulate(int threads, const float* source, int64_t n, float* target) {
   const TensorView sum = ViewOf(target, DType::kF32, {n});
   Add(threads, sum, ViewOf(source, DType::kF32, {n}), sum);
+}
+
+double SumOfSquares(int threads, const float* values, int64_t n) {
+  std::vector<double> of_blocks((n + kBlock - 1) / kBlock);
+  ParallelFor(threads, static_cast<int64_t>(of_blocks.size()), [&](int64_t b) {
+    of_blocks[b] =
+        HWY_DYNAMIC_DISPATCH(SumOfBlock)(values + b * kBlock, std::min(kBlock, n - b * kBlock));
+  });
+  double sum = 0;
+  for (double of_block : of_blocks) sum += of_block;
+  return sum;
 }
 
 }  // namespace cpu
