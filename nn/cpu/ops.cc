@@ -19,36 +19,10 @@
 namespace thinwire {
 namespace {
 
-// Implements Conv2d or the functions of Linear that are the same.
-template <typename Interface>
-class WeightedOp : public Interface {
- public:
-  WeightedOp(cpu::OneDnn* onednn, std::unique_ptr<cpu::WeightedKind> kind)
-      : weighted_(onednn, std::move(kind)) {}
-
-  Error LoadWeights(const float* weights, const float* bias) override {
-    return weighted_.LoadWeights(weights, bias);
-  }
-  NarrowCopies narrow_copies() const override { return {}; }
-  Error Forward(const TensorView& x, const TensorView& y) override {
-    return weighted_.Forward(x, y);
-  }
-  Error BackwardData(const TensorView& dy, const TensorView& dx) override {
-    return weighted_.BackwardData(dy, dx);
-  }
-  Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
-                        float* bias_gradient) override {
-    return weighted_.BackwardWeights(x, dy, weights_gradient, bias_gradient);
-  }
-
- private:
-  cpu::Weighted weighted_;
-};
-
-class LinearOp final : public WeightedOp<Linear> {
+class LinearOp final : public cpu::Weighted<Linear> {
  public:
   LinearOp(cpu::OneDnn* onednn, const LinearSpec& spec)
-      : WeightedOp(onednn, cpu::NewLinearKind(onednn, spec)), threads_(onednn->threads) {}
+      : Weighted(onednn, cpu::NewLinearKind(onednn, spec)), threads_(onednn->threads) {}
 
   Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) override {
     const TensorView& product = u.data != nullptr ? u : y;
@@ -118,7 +92,7 @@ class CpuOps final : public Ops {
     if (cpu::WinogradPays(spec)) {
       *conv = cpu::NewWinogradConv2d(&onednn_, spec).release();
     } else {
-      *conv = new WeightedOp<Conv2d>(&onednn_, cpu::NewConv2dKind(&onednn_, spec));
+      *conv = new cpu::Weighted<Conv2d>(&onednn_, cpu::NewConv2dKind(&onednn_, spec));
     }
     return Error{};
   }
