@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nn/checks.h"
 #include "nn/cpu/channel_spans.h"
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
@@ -194,11 +195,7 @@ void TakeStatistics(int threads, const ChannelSpans& spans, const BatchNormForwa
 Error NormalizeBatch(int threads, const BatchNormForward& a) {
   const ChannelSpans spans(a.x);
   const bool trains = a.mean != nullptr;
-  if (trains && spans.pixels() < 2) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "batch norm: %lld value(s) a channel, want at least 2 to train",
-                     static_cast<long long>(spans.pixels()));
-  }
+  RETURN_ERROR(CheckBatch(a, spans.pixels()));
   if (trains) TakeStatistics(threads, spans, a);
   const std::vector<float> mean = spans.Repeat(trains ? a.mean : a.running_mean);
   const std::vector<float> bias = spans.Repeat(a.bias);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "nn/attention_checks.h"
+#include "nn/checks.h"
 #include "nn/clip_scale.h"
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/onednn.h"
@@ -78,17 +79,7 @@ class CpuOps final : public Ops {
 
   Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) override {
     RETURN_ERROR(CheckComputeType(spec.compute));
-    const int64_t extent = std::min(spec.height, spec.width) + 2 * spec.padding;
-    if (spec.in_channels < 1 || spec.out_channels < 1 || spec.kernel < 1 || spec.stride < 1 ||
-        spec.padding < 0 || spec.kernel > extent) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "conv2d: kernel %lld, stride %lld, padding %lld do not fit [%lld, %lld, "
-                       "%lld] -> %lld channels",
-                       static_cast<long long>(spec.kernel), static_cast<long long>(spec.stride),
-                       static_cast<long long>(spec.padding), static_cast<long long>(spec.height),
-                       static_cast<long long>(spec.width), static_cast<long long>(spec.in_channels),
-                       static_cast<long long>(spec.out_channels));
-    }
+    RETURN_ERROR(CheckSpec(spec));
     if (cpu::WinogradPays(spec)) {
       *conv = cpu::NewWinogradConv2d(&onednn_, spec).release();
     } else {
@@ -99,11 +90,7 @@ class CpuOps final : public Ops {
 
   Error NewLinear(const LinearSpec& spec, Linear** linear) override {
     RETURN_ERROR(CheckComputeType(spec.compute));
-    if (spec.in_features < 1 || spec.out_features < 1) {
-      return MakeError(
-          absl::StatusCode::kInvalidArgument, "linear: %lld -> %lld features, want at least 1",
-          static_cast<long long>(spec.in_features), static_cast<long long>(spec.out_features));
-    }
+    RETURN_ERROR(CheckSpec(spec));
     *linear = new LinearOp(&onednn_, spec);
     return Error{};
   }

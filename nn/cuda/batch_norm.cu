@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "nn/checks.h"
 #include "nn/cuda/columns.cuh"
 #include "nn/cuda/kernels.h"
 #include "tensor/cuda/error.h"
@@ -115,15 +116,11 @@ Error Submit(CudaDevice* device, const BatchNormForward& a, const ColumnGrid& gr
 }  // namespace
 
 Error NormalizeBatch(CudaDevice* device, const BatchNormForward& a) {
-  const bool wide = IsWide(a.x, a.residual.data, a.y.data), trains = a.mean != nullptr;
+  const bool wide = IsWide(a.x, a.residual.data, a.y.data);
   const ColumnGrid grid = GridOf(a.x, wide);
-  if (trains && grid.rows < 2) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "batch norm: %lld value(s) a channel, want at least 2 to train",
-                     static_cast<long long>(grid.rows));
-  }
+  RETURN_ERROR(CheckBatch(a, grid.rows));
   CudaScratch tile_sums(device);
-  if (trains) RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid)));
+  if (a.mean != nullptr) RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid)));
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     return Submit<typename decltype(elements)::Type, decltype(elements)::kVector>(
         device, a, grid, tile_sums.as<double>());
