@@ -1,48 +1,43 @@
-// Conversion of an enum's values to names and back, by one table per enum. Errors and lists use the
-// table's order. An entry has a `value` and a `name`, and may have more.
+// Conversion of an enum's values to names and back. An enum with names has a table, which a
+// function beside it returns:
+//   NameTable<Color> TableOf(Color);
+// Name, FromName and AllOf find that function. Errors and lists use the table's order.
 #pragma once
 
-#include <cstddef>
+#include <iterator>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "base/text.h"
 
 namespace thinwire {
 
-// Entry of such a table.
+// Entry of a table. Entries of another type serve the functions ending in In too, if they have a
+// `value` and a `name`.
 template <typename Enum>
 struct Named {
   Enum value;
   const char* name;
 };
 
-// Returns the name of `value`; "unknown" if the table lacks it.
-template <typename Entry, size_t kNumEntries, typename Enum>
-const char* NameIn(const Entry (&entries)[kNumEntries], Enum value) {
-  for (const Entry& entry : entries) {
-    if (entry.value == value) return entry.name;
-  }
-  return "unknown";
-}
-
-// Returns all values of the table.
-template <typename Entry, size_t kNumEntries>
-auto ValuesIn(const Entry (&entries)[kNumEntries]) {
-  std::vector<decltype(Entry::value)> values;
-  for (const Entry& entry : entries) values.push_back(entry.value);
-  return values;
-}
-
-// Returns the names of `values` as errors and lists show them.
+// Names of an enum's values.
 template <typename Enum>
-std::vector<std::string> NamesOf(const std::vector<Enum>& values) {
-  std::vector<std::string> names;
-  for (const Enum value : values) names.push_back(Name(value));
-  return names;
+struct NameTable {
+  const char* what;  // beginning of errors
+  absl::Span<const Named<Enum>> entries;
+};
+
+// Returns all values of the entries.
+template <typename Entries>
+auto AllIn(const Entries& entries) {
+  std::vector<std::decay_t<decltype(std::begin(entries)->value)>> values;
+  for (const auto& entry : entries) values.push_back(entry.value);
+  return values;
 }
 
 // Returns InvalidArgument, beginning with `what`, with the most similar and all known names.
@@ -54,11 +49,11 @@ inline absl::Status UnknownName(const char* what, const std::string& name,
 }
 
 // Stores the value of that name in *to; UnknownName if there is none.
-template <typename Entry, size_t kNumEntries, typename Enum>
-absl::Status FindName(const char* what, const std::string& name,
-                      const Entry (&entries)[kNumEntries], Enum* to) {
+template <typename Entries, typename Enum>
+absl::Status FindNameIn(const char* what, const std::string& name, const Entries& entries,
+                        Enum* to) {
   std::vector<std::string> known;
-  for (const Entry& entry : entries) {
+  for (const auto& entry : entries) {
     if (name == entry.name) {
       *to = entry.value;
       return absl::OkStatus();
@@ -66,6 +61,36 @@ absl::Status FindName(const char* what, const std::string& name,
     known.push_back(entry.name);
   }
   return UnknownName(what, name, known);
+}
+
+// Returns the name of `value`; "unknown" if its table lacks it.
+template <typename Enum, typename = decltype(TableOf(Enum()))>
+const char* Name(Enum value) {
+  for (const Named<Enum>& entry : TableOf(value).entries) {
+    if (entry.value == value) return entry.name;
+  }
+  return "unknown";
+}
+
+// Stores the value of that name in *to; UnknownName if there is none.
+template <typename Enum, typename = decltype(TableOf(Enum()))>
+absl::Status FromName(const std::string& name, Enum* to) {
+  const NameTable<Enum> table = TableOf(Enum());
+  return FindNameIn(table.what, name, table.entries, to);
+}
+
+// Returns all values of an enum's table.
+template <typename Enum>
+std::vector<Enum> AllOf() {
+  return AllIn(TableOf(Enum()).entries);
+}
+
+// Returns the names of `values` as errors and lists show them.
+template <typename Enum>
+std::vector<std::string> NamesOf(const std::vector<Enum>& values) {
+  std::vector<std::string> names;
+  for (const Enum value : values) names.push_back(Name(value));
+  return names;
 }
 
 }  // namespace thinwire

@@ -246,7 +246,7 @@ const CodecRow& CodecRowOf(CodecKind kind) {
 const char* Name(CodecKind kind) { return CodecRowOf(kind).name; }
 
 absl::Status FromName(const std::string& name, CodecKind* to) {
-  return FindName("codec", name, kRows, to);
+  return FindNameIn("codec", name, kRows, to);
 }
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/enum_names.h"
 
 namespace thinwire {
 
@@ -189,40 +190,24 @@ struct CodecSpec {
   std::string ToString() const;
 };
 
-// Names as experiment files spell them.
-const char* Name(CodecKind kind);  // "topk"
-const char* Name(Scope);
-const char* Name(Range);
-const char* Name(Rounding);
-const char* Name(Reconstruction);
-const char* Name(Zero);
-const char* Name(Rotation);
-const char* Name(Count);
-const char* Name(Pad);
-const char* Name(Values);
-const char* Name(Indices);
-const char* Name(Support);
-const char* Name(RelativeTo);
-const char* Name(Fp8Format);
-const char* Name(Lossless);
-
-// Set *to to the value with this name. InvalidArgument gives the name met, the nearest valid one
-// and all valid ones.
+// Return the names as experiment files spell them (base/enum_names.h).
+NameTable<Scope> TableOf(Scope);
+NameTable<Range> TableOf(Range);
+NameTable<Rounding> TableOf(Rounding);
+NameTable<Reconstruction> TableOf(Reconstruction);
+NameTable<Zero> TableOf(Zero);
+NameTable<Rotation> TableOf(Rotation);
+NameTable<Count> TableOf(Count);
+NameTable<Pad> TableOf(Pad);
+NameTable<Values> TableOf(Values);
+NameTable<Indices> TableOf(Indices);
+NameTable<Support> TableOf(Support);
+NameTable<RelativeTo> TableOf(RelativeTo);
+NameTable<Fp8Format> TableOf(Fp8Format);
+NameTable<Lossless> TableOf(Lossless);
+// Convert a kind of codec to its name, "topk", and back, as these functions do for all other enums.
+const char* Name(CodecKind kind);
 absl::Status FromName(const std::string& name, CodecKind* to);
-absl::Status FromName(const std::string& name, Scope* to);
-absl::Status FromName(const std::string& name, Range* to);
-absl::Status FromName(const std::string& name, Rounding* to);
-absl::Status FromName(const std::string& name, Reconstruction* to);
-absl::Status FromName(const std::string& name, Zero* to);
-absl::Status FromName(const std::string& name, Rotation* to);
-absl::Status FromName(const std::string& name, Count* to);
-absl::Status FromName(const std::string& name, Pad* to);
-absl::Status FromName(const std::string& name, Values* to);
-absl::Status FromName(const std::string& name, Indices* to);
-absl::Status FromName(const std::string& name, Support* to);
-absl::Status FromName(const std::string& name, RelativeTo* to);
-absl::Status FromName(const std::string& name, Fp8Format* to);
-absl::Status FromName(const std::string& name, Lossless* to);
 
 // Returns `kind` with the default of every parameter. This need not be a valid specification: topk
 // needs a ratio or k.

@@ -1,4 +1,3 @@
-#include "base/enum_names.h"
 #include "compress/spec.h"
 
 namespace thinwire {
@@ -42,62 +41,21 @@ constexpr Named<Lossless> kLosslessNames[] = {
 
 }  // namespace
 
-const char* Name(Scope value) { return NameIn(kScopeNames, value); }
-const char* Name(Range value) { return NameIn(kRangeNames, value); }
-const char* Name(Rounding value) { return NameIn(kRoundingNames, value); }
-const char* Name(Reconstruction value) { return NameIn(kReconstructionNames, value); }
-const char* Name(Zero value) { return NameIn(kZeroNames, value); }
-const char* Name(Rotation value) { return NameIn(kRotationNames, value); }
-const char* Name(Count value) { return NameIn(kCountNames, value); }
-const char* Name(Pad value) { return NameIn(kPadNames, value); }
-const char* Name(Values value) { return NameIn(kValuesNames, value); }
-const char* Name(Indices value) { return NameIn(kIndicesNames, value); }
-const char* Name(Support value) { return NameIn(kSupportNames, value); }
-const char* Name(RelativeTo value) { return NameIn(kRelativeToNames, value); }
-const char* Name(Fp8Format value) { return NameIn(kFp8FormatNames, value); }
-const char* Name(Lossless value) { return NameIn(kLosslessNames, value); }
-
-absl::Status FromName(const std::string& name, Scope* to) {
-  return FindName("scope", name, kScopeNames, to);
+NameTable<Scope> TableOf(Scope) { return {"scope", kScopeNames}; }
+NameTable<Range> TableOf(Range) { return {"range", kRangeNames}; }
+NameTable<Rounding> TableOf(Rounding) { return {"rounding", kRoundingNames}; }
+NameTable<Reconstruction> TableOf(Reconstruction) {
+  return {"reconstruction", kReconstructionNames};
 }
-absl::Status FromName(const std::string& name, Range* to) {
-  return FindName("range", name, kRangeNames, to);
-}
-absl::Status FromName(const std::string& name, Rounding* to) {
-  return FindName("rounding", name, kRoundingNames, to);
-}
-absl::Status FromName(const std::string& name, Reconstruction* to) {
-  return FindName("reconstruction", name, kReconstructionNames, to);
-}
-absl::Status FromName(const std::string& name, Zero* to) {
-  return FindName("zero", name, kZeroNames, to);
-}
-absl::Status FromName(const std::string& name, Rotation* to) {
-  return FindName("rotation", name, kRotationNames, to);
-}
-absl::Status FromName(const std::string& name, Count* to) {
-  return FindName("count", name, kCountNames, to);
-}
-absl::Status FromName(const std::string& name, Pad* to) {
-  return FindName("pad", name, kPadNames, to);
-}
-absl::Status FromName(const std::string& name, Values* to) {
-  return FindName("values", name, kValuesNames, to);
-}
-absl::Status FromName(const std::string& name, Indices* to) {
-  return FindName("indices", name, kIndicesNames, to);
-}
-absl::Status FromName(const std::string& name, Support* to) {
-  return FindName("support", name, kSupportNames, to);
-}
-absl::Status FromName(const std::string& name, RelativeTo* to) {
-  return FindName("relative_to", name, kRelativeToNames, to);
-}
-absl::Status FromName(const std::string& name, Fp8Format* to) {
-  return FindName("format", name, kFp8FormatNames, to);
-}
-absl::Status FromName(const std::string& name, Lossless* to) {
-  return FindName("lossless", name, kLosslessNames, to);
-}
+NameTable<Zero> TableOf(Zero) { return {"zero", kZeroNames}; }
+NameTable<Rotation> TableOf(Rotation) { return {"rotation", kRotationNames}; }
+NameTable<Count> TableOf(Count) { return {"count", kCountNames}; }
+NameTable<Pad> TableOf(Pad) { return {"pad", kPadNames}; }
+NameTable<Values> TableOf(Values) { return {"values", kValuesNames}; }
+NameTable<Indices> TableOf(Indices) { return {"indices", kIndicesNames}; }
+NameTable<Support> TableOf(Support) { return {"support", kSupportNames}; }
+NameTable<RelativeTo> TableOf(RelativeTo) { return {"relative_to", kRelativeToNames}; }
+NameTable<Fp8Format> TableOf(Fp8Format) { return {"format", kFp8FormatNames}; }
+NameTable<Lossless> TableOf(Lossless) { return {"lossless", kLosslessNames}; }
 
 }  // namespace thinwire

@@ -82,7 +82,7 @@ void ExpectNamesInvert() {
   for (int i = 0; i <= UINT8_MAX; ++i) {
     const auto value = static_cast<Enum>(i);
     if (std::string(Name(value)) == "unknown") continue;
-    Enum back;
+    Enum back{};
     ASSERT_TRUE(FromName(Name(value), &back).ok());
     EXPECT_EQ(back, value) << Name(value);
   }

@@ -26,7 +26,7 @@ absl::Status CheckLimit(const std::string& path, uint64_t limit, int64_t samples
 absl::Status ResolveAugment(DataConfig* data) {
   if (data->augment() == "true") data->set_augment(Name(AugmentKind::kPerEpoch));
   if (data->augment() == "false") data->set_augment(Name(AugmentKind::kNone));
-  std::vector<std::string> augmentations = NamesOf(AllAugmentations());
+  std::vector<std::string> augmentations = NamesOf(AllOf<AugmentKind>());
   augmentations.insert(augmentations.end(), {"true", "false"});
   return CheckName("data.augment", "augmentation", data->augment(), augmentations);
 }
@@ -38,13 +38,13 @@ absl::Status ResolveEndOfText(DataConfig* data) {
     data->set_end_of_text(Name(data->has_corpus() ? EndOfText::kCharacters : EndOfText::kToken));
   }
   return CheckName("data.end_of_text", "end of text", data->end_of_text(),
-                   NamesOf(AllEndsOfText()));
+                   NamesOf(AllOf<EndOfText>()));
 }
 
 absl::Status ResolveVocabulary(DataConfig* data) {
-  TokenKind tokens;
+  TokenKind tokens{};
   RETURN_IF_ERROR(
-      CheckName("data.tokens", "kind of tokens", data->tokens(), NamesOf(AllTokenKinds())));
+      CheckName("data.tokens", "kind of tokens", data->tokens(), NamesOf(AllOf<TokenKind>())));
   RETURN_IF_ERROR(FromName(data->tokens(), &tokens));
   if (tokens == TokenKind::kBpe) {
     if (!data->has_vocabulary()) data->set_vocabulary(kVocabulary);
@@ -112,7 +112,8 @@ absl::Status ResolveData(DataConfig* data) {
   RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
                              "data.batch_size", data->batch_size(),
                              absl::StrCat("1 to ", kMaxBatchSize)));
-  RETURN_IF_ERROR(CheckName("data.shuffle", "shuffle", data->shuffle(), NamesOf(AllShuffles())));
+  RETURN_IF_ERROR(
+      CheckName("data.shuffle", "shuffle", data->shuffle(), NamesOf(AllOf<ShuffleKind>())));
   ASSIGN_OR_RETURN(const DatasetInfo info, DatasetOf(*data));
   RETURN_IF_ERROR(CheckLimit("data.limit", data->limit(), info.train_samples));
   return CheckLimit("data.test_limit", data->test_limit(), info.test_samples);

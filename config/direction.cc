@@ -53,7 +53,7 @@ absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionC
   if (!gradient) RETURN_IF_ERROR(CheckGradientOnly(path, *direction));
   if (direction->has_on_nonfinite()) {
     RETURN_IF_ERROR(CheckName(path + ".on_nonfinite", "policy", direction->on_nonfinite(),
-                              NamesOf(AllOnNonfinite())));
+                              NamesOf(AllOf<OnNonfinite>())));
   }
   const absl::Status codec = CodecFrom(*direction).status();
   if (!codec.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", codec.message()));

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "base/enum_names.h"
 
 namespace thinwire {
 namespace {
@@ -35,12 +34,6 @@ absl::Status CheckOuter(const OuterSpec& spec) {
                                                  " and less than 1"));
 }
 
-const char* Name(OuterKind kind) { return NameIn(kOuterNames, kind); }
-
-absl::Status FromName(const std::string& name, OuterKind* to) {
-  return FindName("outer", name, kOuterNames, to);
-}
-
-std::vector<OuterKind> AllOuters() { return ValuesIn(kOuterNames); }
+NameTable<OuterKind> TableOf(OuterKind) { return {"outer", kOuterNames}; }
 
 }  // namespace thinwire

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "base/parameters.h"
 #include "compress/feedback/direction_spec.h"
 
@@ -60,11 +61,8 @@ OuterSpec DefaultOuter(OuterKind kind);
 // Checks the ranges. InvalidArgument names the parameter, its value and what is wanted.
 absl::Status CheckOuter(const OuterSpec& spec);
 
-// Name returns the name in experiment files; FromName does the inverse, with InvalidArgument that
-// lists the known names.
-const char* Name(OuterKind kind);
-absl::Status FromName(const std::string& name, OuterKind* to);
-std::vector<OuterKind> AllOuters();
+// Returns the names in experiment files (base/enum_names.h).
+NameTable<OuterKind> TableOf(OuterKind);
 
 // What becomes of what replicas exchange of a segment.
 struct ExchangedSpec {

@@ -89,12 +89,12 @@ absl::Status CheckPipeline(const Experiment& e) {
       CheckValue(pipeline.microbatches() >= 1 && pipeline.microbatches() <= e.data().batch_size(),
                  "pipeline.microbatches", pipeline.microbatches(),
                  absl::StrCat("1 to ", e.data().batch_size(), ", the batch size")));
-  RETURN_IF_ERROR(
-      CheckName("pipeline.schedule", "schedule", pipeline.schedule(), NamesOf(AllSchedules())));
+  RETURN_IF_ERROR(CheckName("pipeline.schedule", "schedule", pipeline.schedule(),
+                            NamesOf(AllOf<ScheduleKind>())));
   RETURN_IF_ERROR(
       CheckName("pipeline.transport", "transport", pipeline.transport(), {"unix", "tcp"}));
-  RETURN_IF_ERROR(
-      CheckName("pipeline.recompute", "recompute", pipeline.recompute(), NamesOf(AllRecomputes())));
+  RETURN_IF_ERROR(CheckName("pipeline.recompute", "recompute", pipeline.recompute(),
+                            NamesOf(AllOf<Recompute>())));
   const double deadline = pipeline.deadline_seconds();
   RETURN_IF_ERROR(CheckValue(deadline > 0 && deadline <= kMaxDeadlineSeconds,
                              "pipeline.deadline_seconds", deadline,
@@ -109,7 +109,7 @@ absl::Status CheckPipeline(const Experiment& e) {
 }
 
 bool TakesTurns(const PipelineConfig& pipeline) {
-  ScheduleKind schedule;
+  ScheduleKind schedule{};
   return FromName(pipeline.schedule(), &schedule).ok() && Interleaves(schedule);
 }
 

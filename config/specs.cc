@@ -29,7 +29,7 @@ namespace {
 // Returns the value of that name.
 template <typename Enum>
 absl::StatusOr<Enum> ValueOf(const std::string& name) {
-  Enum value;
+  Enum value{};
   RETURN_IF_ERROR(FromName(name, &value));
   return value;
 }

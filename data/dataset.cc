@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/enum_names.h"
 #include "base/status.h"
 #include "data/cifar10.h"
 #include "data/held_out.h"
@@ -91,17 +90,8 @@ constexpr Named<EndOfText> kEndNames[] = {{EndOfText::kToken, "token"},
 
 }  // namespace
 
-const char* Name(TokenKind kind) { return NameIn(kTokenNames, kind); }
-absl::Status FromName(const std::string& name, TokenKind* to) {
-  return FindName("tokens", name, kTokenNames, to);
-}
-std::vector<TokenKind> AllTokenKinds() { return ValuesIn(kTokenNames); }
-
-const char* Name(EndOfText end_of_text) { return NameIn(kEndNames, end_of_text); }
-absl::Status FromName(const std::string& name, EndOfText* to) {
-  return FindName("end_of_text", name, kEndNames, to);
-}
-std::vector<EndOfText> AllEndsOfText() { return ValuesIn(kEndNames); }
+NameTable<TokenKind> TableOf(TokenKind) { return {"tokens", kTokenNames}; }
+NameTable<EndOfText> TableOf(EndOfText) { return {"end_of_text", kEndNames}; }
 
 std::vector<KnownDataset> AllDatasets() {
   std::vector<KnownDataset> all;

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/enum_names.h"
 #include "base/parameters.h"
 #include "data/tokenizer.h"
 #include "tensor/shape.h"
@@ -74,16 +75,11 @@ enum class TokenKind : uint8_t {
   kBpe,         // GPT-2's byte pair encoding (bpe.h)
 };
 
-// Returns "characters", "bytes" or "bpe". FromName is its inverse; InvalidArgument lists the known
-// names.
-const char* Name(TokenKind kind);
-absl::Status FromName(const std::string& name, TokenKind* to);
-std::vector<TokenKind> AllTokenKinds();
+// Returns the names "characters", "bytes" and "bpe" (base/enum_names.h).
+NameTable<TokenKind> TableOf(TokenKind);
 
-// Returns "token" or "characters". FromName is its inverse; InvalidArgument lists the known names.
-const char* Name(EndOfText end_of_text);
-absl::Status FromName(const std::string& name, EndOfText* to);
-std::vector<EndOfText> AllEndsOfText();
+// Returns the names "token" and "characters".
+NameTable<EndOfText> TableOf(EndOfText);
 
 // Numbers of a text's tokens, which may be known without the tokens.
 struct CorpusSize {

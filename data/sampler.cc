@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/digest.h"
-#include "base/enum_names.h"
 #include "base/random.h"
 
 namespace thinwire {
@@ -31,18 +30,8 @@ void Permute(RandomStream random, absl::Span<int64_t> items) {  // Fisher-Yates
 
 }  // namespace
 
-const char* Name(ShuffleKind kind) { return NameIn(kShuffleNames, kind); }
-const char* Name(AugmentKind kind) { return NameIn(kAugmentNames, kind); }
-
-absl::Status FromName(const std::string& name, ShuffleKind* to) {
-  return FindName("shuffle", name, kShuffleNames, to);
-}
-absl::Status FromName(const std::string& name, AugmentKind* to) {
-  return FindName("augment", name, kAugmentNames, to);
-}
-
-std::vector<ShuffleKind> AllShuffles() { return ValuesIn(kShuffleNames); }
-std::vector<AugmentKind> AllAugmentations() { return ValuesIn(kAugmentNames); }
+NameTable<ShuffleKind> TableOf(ShuffleKind) { return {"shuffle", kShuffleNames}; }
+NameTable<AugmentKind> TableOf(AugmentKind) { return {"augment", kAugmentNames}; }
 
 std::vector<int64_t> EpochOrder(uint64_t seed, int64_t epoch, int64_t size) {
   assert(0 <= size && size <= std::numeric_limits<uint32_t>::max());

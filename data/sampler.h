@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "base/enum_names.h"
 #include "data/dataset.h"
 
 namespace thinwire {
@@ -22,10 +21,8 @@ enum class ShuffleKind : uint8_t {
   kBatches,
 };
 
-// Returns "samples" or "batches". FromName is its inverse; InvalidArgument lists the known names.
-const char* Name(ShuffleKind kind);
-absl::Status FromName(const std::string& name, ShuffleKind* to);
-std::vector<ShuffleKind> AllShuffles();
+// Returns the names "samples" and "batches" (base/enum_names.h).
+NameTable<ShuffleKind> TableOf(ShuffleKind);
 
 // Shuffling of an epoch.
 struct Shuffle {
@@ -64,11 +61,8 @@ uint64_t SampleDigest(absl::Span<const int64_t> samples);
 // each epoch.
 enum class AugmentKind { kNone, kFixed, kPerEpoch };
 
-// Returns "none", "fixed" or "per_epoch". FromName is its inverse; InvalidArgument lists the known
-// names.
-const char* Name(AugmentKind kind);
-absl::Status FromName(const std::string& name, AugmentKind* to);
-std::vector<AugmentKind> AllAugmentations();
+// Returns the names "none", "fixed" and "per_epoch".
+NameTable<AugmentKind> TableOf(AugmentKind);
 
 // Returns how a sample is augmented in an epoch.
 Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint64_t seed,

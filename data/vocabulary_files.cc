@@ -42,7 +42,7 @@ std::string TextAt(const Json& json, const char* key) {
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenBpe(const std::string& dir, const Json& about) {
-  EndOfText end_of_text;
+  EndOfText end_of_text{};
   const absl::Status known = FromName(TextAt(about, "end_of_text"), &end_of_text);
   if (!known.ok()) return Annotated(known, absl::StrCat(dir, "/", kVocabularyFile));
   return Bpe::Load(dir, /*verify=*/false, end_of_text);
@@ -147,7 +147,7 @@ absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOpt
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir) {
   const std::string path = absl::StrCat(dir, "/", kVocabularyFile);
   ASSIGN_OR_RETURN(const Json about, ReadJson(path));
-  TokenKind kind;
+  TokenKind kind{};
   const absl::Status known = FromName(TextAt(about, "tokens"), &kind);
   if (!known.ok()) return Annotated(known, path);
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();

@@ -61,7 +61,7 @@ class VocabularyFilesTest : public ::testing::Test {
 };
 
 TEST_F(VocabularyFilesTest, GiveTheIdsOfTheTextWithoutTheText) {
-  for (const TokenKind tokens : AllTokenKinds()) {
+  for (const TokenKind tokens : thinwire::AllOf<TokenKind>()) {
     SCOPED_TRACE(Name(tokens));
     Write(With(tokens));
     const auto wanted = *LoadTokenizer(With(tokens));
@@ -101,7 +101,7 @@ TEST_F(VocabularyFilesTest, AFolderWithoutThemOrWithOthersIsRefused) {
 }
 
 TEST_F(VocabularyFilesTest, IdsThatStandForSomethingElseAreRefused) {
-  for (const TokenKind tokens : AllTokenKinds()) {
+  for (const TokenKind tokens : thinwire::AllOf<TokenKind>()) {
     Write(With(tokens));
     EXPECT_EQ(CheckVocabulary(dir_, With(tokens)), absl::OkStatus()) << Name(tokens);
   }

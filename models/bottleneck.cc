@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
-#include "base/enum_names.h"
 #include "base/status.h"
 #include "models/zoo.h"
 
@@ -31,24 +30,19 @@ constexpr Named<BottleneckKind> kKindNames[] = {
     {BottleneckKind::kSubspace, "subspace"}};
 
 LayerSpec Norm(std::string name) {
-  LayerSpec layer;
-  layer.kind = LayerKind::kLayerNorm;
-  layer.name = std::move(name);
+  LayerSpec layer = NewLayer(LayerKind::kLayerNorm, std::move(name));
   layer.bias = true;
   return layer;
 }
 
 LayerSpec Maxout(int64_t group) {
-  LayerSpec layer;
-  layer.kind = LayerKind::kMaxout;
+  LayerSpec layer = NewLayer(LayerKind::kMaxout);
   layer.group = group;
   return layer;
 }
 
 LayerSpec Map(std::string name, int64_t out_features, bool image) {
-  LayerSpec layer;
-  layer.kind = image ? LayerKind::kConv2d : LayerKind::kLinear;
-  layer.name = std::move(name);
+  LayerSpec layer = NewLayer(image ? LayerKind::kConv2d : LayerKind::kLinear, std::move(name));
   layer.out_features = out_features;
   layer.kernel = 1;
   layer.init = ParameterSpec::Init::kXavierUniform;
@@ -58,14 +52,11 @@ LayerSpec Map(std::string name, int64_t out_features, bool image) {
 // Returns I + B; `norm` and `map` name its norm and its maps.
 LayerSpec Residual(const std::string& norm, const std::string& map, int64_t hidden,
                    int64_t out_features, bool image) {
-  LayerSpec rms_norm, gelu, identity, residual;
-  rms_norm.kind = LayerKind::kRmsNorm;
-  rms_norm.name = norm;
-  gelu.kind = LayerKind::kGelu;
-  identity.kind = LayerKind::kResize;
+  LayerSpec identity = NewLayer(LayerKind::kResize);
   identity.out_features = out_features;
-  residual.kind = LayerKind::kResidual;
-  residual.body = {rms_norm, Map(map + "_in", hidden, image), gelu, Map(map, out_features, image)};
+  LayerSpec residual = NewLayer(LayerKind::kResidual);
+  residual.body = {NewLayer(LayerKind::kRmsNorm, norm), Map(map + "_in", hidden, image),
+                   NewLayer(LayerKind::kGelu), Map(map, out_features, image)};
   residual.shortcut = {identity};
   return residual;
 }
@@ -174,9 +165,7 @@ class Subspaces {
   bool IsLearned(size_t cut) const { return specs_[cut].kind == BottleneckKind::kLearnedSubspace; }
 
   LayerSpec Anchor(size_t cut, std::string name) const {
-    LayerSpec layer;
-    layer.kind = LayerKind::kAnchor;
-    layer.name = std::move(name);
+    LayerSpec layer = NewLayer(LayerKind::kAnchor, std::move(name));
     layer.vocabulary = model_.blocks.front().layers.front().vocabulary;
     layer.trained = IsLearned(cut);
     layer.rank = specs_[cut].anchor_rank > 0 ? specs_[cut].anchor_rank : specs_[cut].width;
@@ -185,9 +174,7 @@ class Subspaces {
   }
 
   LayerSpec Basis(LayerKind kind, size_t cut, std::string name, int64_t out_features) const {
-    LayerSpec layer;
-    layer.kind = kind;
-    layer.name = std::move(name);
+    LayerSpec layer = NewLayer(kind, std::move(name));
     layer.out_features = out_features;
     layer.trained = IsLearned(cut);
     layer.rate = specs_[cut].basis_rate;
@@ -275,13 +262,7 @@ class Subspaces {
 
 }  // namespace
 
-const char* Name(BottleneckKind kind) { return NameIn(kKindNames, kind); }
-
-absl::Status FromName(const std::string& name, BottleneckKind* to) {
-  return FindName("bottleneck", name, kKindNames, to);
-}
-
-std::vector<BottleneckKind> AllBottleneckKinds() { return ValuesIn(kKindNames); }
+NameTable<BottleneckKind> TableOf(BottleneckKind) { return {"bottleneck", kKindNames}; }
 
 std::string CutOfBottleneck(const std::string& parameter) {
   constexpr size_t kBegin = sizeof(kPrefix) - 1;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/enum_names.h"
 #include "base/parameters.h"
 #include "models/model.h"
 #include "models/partition.h"
@@ -39,11 +40,8 @@ enum class BottleneckKind {
   kSubspace,
 };
 
-// Returns the spelling in experiment files: "layer_norm". FromName is its inverse; InvalidArgument
-// lists the known names.
-const char* Name(BottleneckKind kind);
-absl::Status FromName(const std::string& name, BottleneckKind* to);
-std::vector<BottleneckKind> AllBottleneckKinds();
+// Returns the names in experiment files: "layer_norm" (base/enum_names.h).
+NameTable<BottleneckKind> TableOf(BottleneckKind);
 
 // Parameters of a bottleneck.
 struct BottleneckSpec {

@@ -292,7 +292,7 @@ TEST(BottleneckTest, AModelsOwnLayerOfThatNameIsRefused) {
 }
 
 TEST(BottleneckKindTest, AnUnknownNameGetsTheNearest) {
-  BottleneckKind kind;
+  BottleneckKind kind{};
   ASSERT_TRUE(FromName("layer_norm", &kind).ok());
   EXPECT_EQ(kind, BottleneckKind::kLayerNorm);
   EXPECT_THAT(std::string(FromName("layernorm", &kind).message()),

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/enum_names.h"
-
 namespace thinwire {
 namespace {
 
@@ -34,20 +32,18 @@ int64_t KeptElements(const std::vector<LayerSpec>& layers, bool* input_counted) 
 
 int64_t WaitingElements(const std::vector<LayerSpec>& layers) {
   int64_t elements = 0;
-  for (const LayerSpec& layer : layers) {
+  ForEachLayer(layers, [&](const LayerSpec& layer) {
     if (HasWaitingWeight(layer)) elements += layer.in.elements() + layer.out.elements();
-    elements += WaitingElements(layer.body) + WaitingElements(layer.shortcut);
-  }
+  });
   return elements;
 }
 
 int64_t CachedElements(const std::vector<LayerSpec>& layers) {
   int64_t elements = 0;
-  for (const LayerSpec& layer : layers) {
+  ForEachLayer(layers, [&](const LayerSpec& layer) {
     // The input holds queries, keys and values; the output is as large as the queries.
     if (layer.kind == LayerKind::kAttention) elements += layer.in.elements() - layer.out.elements();
-    elements += CachedElements(layer.body) + CachedElements(layer.shortcut);
-  }
+  });
   return elements;
 }
 
@@ -96,13 +92,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
 
 }  // namespace
 
-const char* Name(Recompute recompute) { return NameIn(kRecomputeNames, recompute); }
-
-absl::Status FromName(const std::string& name, Recompute* to) {
-  return FindName("recompute", name, kRecomputeNames, to);
-}
-
-std::vector<Recompute> AllRecomputes() { return ValuesIn(kRecomputeNames); }
+NameTable<Recompute> TableOf(Recompute) { return {"recompute", kRecomputeNames}; }
 
 bool WorthRecomputing(const BlockSpec& block) {
   return KeptBesidesInput(block) > block.in.elements();

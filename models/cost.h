@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "models/model.h"
 #include "models/partition.h"
 
@@ -50,11 +49,8 @@ enum class Recompute {
   kBlocks,  // blocks that are WorthRecomputing keep only their input, and run forward twice
 };
 
-// Returns the spelling in experiment files: "blocks". FromName is its inverse; InvalidArgument
-// lists the known names.
-const char* Name(Recompute recompute);
-absl::Status FromName(const std::string& name, Recompute* to);
-std::vector<Recompute> AllRecomputes();
+// Returns the names in experiment files: "blocks" (base/enum_names.h).
+NameTable<Recompute> TableOf(Recompute);
 
 // Returns true for a block that keeps more elements besides its input than the input has. An
 // embedding and a head keep less.

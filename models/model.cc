@@ -4,8 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/enum_names.h"
-
 namespace thinwire {
 namespace {
 
@@ -184,19 +182,10 @@ double FlopsOf(const LayerSpec& layer) {
 template <typename Counts>
 double FlopsOfAll(const std::vector<LayerSpec>& layers, const Counts& counts) {
   double flops = 0;
-  for (const LayerSpec& layer : layers) {
+  ForEachLayer(layers, [&](const LayerSpec& layer) {
     if (counts(layer)) flops += FlopsOf(layer);
-    flops += FlopsOfAll(layer.body, counts) + FlopsOfAll(layer.shortcut, counts);
-  }
+  });
   return flops;
-}
-
-int64_t LayersOfAll(const std::vector<LayerSpec>& layers) {
-  int64_t count = 0;
-  for (const LayerSpec& layer : layers) {
-    count += 1 + LayersOfAll(layer.body) + LayersOfAll(layer.shortcut);
-  }
-  return count;
 }
 
 }  // namespace
@@ -204,16 +193,12 @@ int64_t LayersOfAll(const std::vector<LayerSpec>& layers) {
 const char* Name(LayerKind kind) { return RowOf(kind).name; }
 
 absl::Status FromName(const std::string& name, LayerKind* to) {
-  return FindName("layer", name, kKinds, to);
+  return FindNameIn("layer", name, kKinds, to);
 }
 
-std::vector<LayerKind> AllLayerKinds() { return ValuesIn(kKinds); }
+std::vector<LayerKind> AllLayerKinds() { return AllIn(kKinds); }
 
-const char* Name(GeluForm form) { return NameIn(kGeluNames, form); }
-
-absl::Status FromName(const std::string& name, GeluForm* to) {
-  return FindName("gelu", name, kGeluNames, to);
-}
+NameTable<GeluForm> TableOf(GeluForm) { return {"gelu", kGeluNames}; }
 
 bool HasWaitingWeight(const LayerSpec& layer) {
   switch (layer.kind) {
@@ -253,9 +238,15 @@ int64_t HeadSize(const LayerSpec& attention) {
   return attention.in[attention.in.rank() - 1] / (attention.heads + 2 * kv_heads);
 }
 
-LayerSpec DefaultLayer(LayerKind kind) {
+LayerSpec NewLayer(LayerKind kind, std::string name) {
   LayerSpec layer;
   layer.kind = kind;
+  layer.name = std::move(name);
+  return layer;
+}
+
+LayerSpec DefaultLayer(LayerKind kind) {
+  LayerSpec layer = NewLayer(kind);
   layer.bias =
       kind == LayerKind::kConv2d || kind == LayerKind::kLinear || kind == LayerKind::kLayerNorm;
   if (kind == LayerKind::kMaxPool) layer.stride = 0;
@@ -330,7 +321,11 @@ double AttentionFlops(const BlockSpec& block) {
                     [](const LayerSpec& layer) { return layer.kind == LayerKind::kAttention; });
 }
 
-int64_t CountLayers(const BlockSpec& block) { return LayersOfAll(block.layers); }
+int64_t CountLayers(const BlockSpec& block) {
+  int64_t count = 0;
+  ForEachLayer(block.layers, [&](const LayerSpec&) { ++count; });
+  return count;
+}
 
 double WeightFlops(const BlockSpec& block) { return FlopsOfAll(block.layers, HasWaitingWeight); }
 

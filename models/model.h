@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "base/parameters.h"
 #include "tensor/shape.h"
 
@@ -168,10 +169,18 @@ const char* Name(LayerKind kind);
 absl::Status FromName(const std::string& name, LayerKind* to);
 std::vector<LayerKind> AllLayerKinds();
 
-// Returns the spelling in experiment files: "tanh". FromName is its inverse; InvalidArgument names
-// both.
-const char* Name(GeluForm form);
-absl::Status FromName(const std::string& name, GeluForm* to);
+// Returns the names in experiment files: "tanh" (base/enum_names.h).
+NameTable<GeluForm> TableOf(GeluForm);
+
+// Calls visit(layer) for the layers, each before those inside it.
+template <typename Layers, typename Visit>
+void ForEachLayer(Layers& layers, const Visit& visit) {
+  for (auto& layer : layers) {
+    visit(layer);
+    ForEachLayer(layer.body, visit);
+    ForEachLayer(layer.shortcut, visit);
+  }
+}
 
 // Returns whether such a layer has a name, for its parameters or its random numbers.
 bool HasName(LayerKind kind);
@@ -189,6 +198,9 @@ bool ReadsIds(const std::vector<LayerSpec>& layers);
 // Returns the size of a head, from the shape of kAttention's input. Heads of queries, keys and
 // values are equal.
 int64_t HeadSize(const LayerSpec& attention);
+
+// Returns a layer of that kind without parameters.
+LayerSpec NewLayer(LayerKind kind, std::string name = "");
 
 // Returns a layer of that kind with the defaults for everything that an experiment may leave out.
 LayerSpec DefaultLayer(LayerKind kind);

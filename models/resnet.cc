@@ -27,9 +27,7 @@ const std::vector<ResNetForm>& ResNetForms() {
 
 // FillShapes sets the input features.
 LayerSpec Conv(std::string name, int64_t out_features, int64_t kernel, int64_t stride) {
-  LayerSpec layer;
-  layer.kind = LayerKind::kConv2d;
-  layer.name = std::move(name);
+  LayerSpec layer = NewLayer(LayerKind::kConv2d, std::move(name));
   layer.out_features = out_features;
   layer.kernel = kernel;
   layer.stride = stride;
@@ -37,44 +35,38 @@ LayerSpec Conv(std::string name, int64_t out_features, int64_t kernel, int64_t s
   return layer;
 }
 
-LayerSpec Plain(LayerKind kind, std::string name = "") {
-  LayerSpec layer;
-  layer.kind = kind;
-  layer.name = std::move(name);
-  return layer;
-}
-
 // Returns two 3x3 convolutions with a shortcut around them (He et al., CVPR 2016, figure 2).
 BlockSpec BasicBlock(const std::string& name, int64_t width, int64_t stride, bool project) {
-  LayerSpec residual = Plain(LayerKind::kResidual);
+  LayerSpec residual = NewLayer(LayerKind::kResidual);
   residual.body = {Conv(name + ".conv1", width, 3, stride),
-                   Plain(LayerKind::kBatchNorm, name + ".bn1"), Plain(LayerKind::kReLU),
-                   Conv(name + ".conv2", width, 3, 1), Plain(LayerKind::kBatchNorm, name + ".bn2")};
+                   NewLayer(LayerKind::kBatchNorm, name + ".bn1"), NewLayer(LayerKind::kReLU),
+                   Conv(name + ".conv2", width, 3, 1),
+                   NewLayer(LayerKind::kBatchNorm, name + ".bn2")};
   if (project) {
     residual.shortcut = {Conv(name + ".downsample.0", width, 1, stride),
-                         Plain(LayerKind::kBatchNorm, name + ".downsample.1")};
+                         NewLayer(LayerKind::kBatchNorm, name + ".downsample.1")};
   }
   BlockSpec block;
   block.name = name;
-  block.layers = {std::move(residual), Plain(LayerKind::kReLU)};
+  block.layers = {std::move(residual), NewLayer(LayerKind::kReLU)};
   return block;
 }
 
 BlockSpec Stem(int64_t width) {
   BlockSpec block;
   block.name = "stem";
-  block.layers = {Conv("conv1", width, 3, 1), Plain(LayerKind::kBatchNorm, "bn1"),
-                  Plain(LayerKind::kReLU)};
+  block.layers = {Conv("conv1", width, 3, 1), NewLayer(LayerKind::kBatchNorm, "bn1"),
+                  NewLayer(LayerKind::kReLU)};
   return block;
 }
 
 BlockSpec Head(int64_t classes) {
-  LayerSpec fc = Plain(LayerKind::kLinear, "fc");
+  LayerSpec fc = NewLayer(LayerKind::kLinear, "fc");
   fc.out_features = classes;
   fc.bias = true;
   BlockSpec block;
   block.name = "head";
-  block.layers = {Plain(LayerKind::kGlobalAvgPool), std::move(fc)};
+  block.layers = {NewLayer(LayerKind::kGlobalAvgPool), std::move(fc)};
   return block;
 }
 

@@ -85,12 +85,12 @@ class Transformer {
   }
 
   BlockSpec Embedding() const {
-    LayerSpec tokens = Of(LayerKind::kEmbedding, embedding_name());
+    LayerSpec tokens = NewLayer(LayerKind::kEmbedding, embedding_name());
     tokens.out_features = options_.width;
     tokens.deviation = kDeviation;
     BlockSpec block{"embedding", {std::move(tokens)}, {}, {}};
     if (!is_llama_) {
-      LayerSpec positions = Of(LayerKind::kPositionEmbedding, "transformer.wpe");
+      LayerSpec positions = NewLayer(LayerKind::kPositionEmbedding, "transformer.wpe");
       positions.context = options_.context;
       positions.deviation = kDeviation;
       block.layers.push_back(std::move(positions));
@@ -105,7 +105,7 @@ class Transformer {
                                         Linear(at + ".attn.c_attn", 3 * options_.width),
                                         Attention(at + ".attn"), EndOfBranch(at + ".attn.c_proj")};
     AddDropout(at + ".attn.resid_dropout", &attention);
-    LayerSpec gelu = Of(LayerKind::kGelu, "");
+    LayerSpec gelu = NewLayer(LayerKind::kGelu);
     gelu.gelu = options_.gelu;
     std::vector<LayerSpec> mlp = {Norm(at + ".ln_2"), Linear(at + ".mlp.c_fc", options_.hidden),
                                   gelu, EndOfBranch(at + ".mlp.c_proj")};
@@ -128,13 +128,13 @@ class Transformer {
         Norm(at + ".post_attention_layernorm"),
         Fused(at + ".mlp.gate_up_proj",
               {{at + ".mlp.gate_proj", options_.hidden}, {at + ".mlp.up_proj", options_.hidden}}),
-        Of(LayerKind::kSwiglu, ""), EndOfBranch(at + ".mlp.down_proj")};
+        NewLayer(LayerKind::kSwiglu), EndOfBranch(at + ".mlp.down_proj")};
     AddDropout(at + ".mlp.dropout", &mlp);
     return {name, {Residual(std::move(attention)), Residual(std::move(mlp))}, {}, {}};
   }
 
   BlockSpec Head() const {
-    LayerSpec logits = Of(LayerKind::kLinear, "lm_head");
+    LayerSpec logits = NewLayer(LayerKind::kLinear, "lm_head");
     logits.out_features = options_.classes;
     logits.deviation = kDeviation;
     if (options_.tied) logits.tied_to = embedding_name();
@@ -142,28 +142,22 @@ class Transformer {
         "head", {Norm(is_llama_ ? "model.norm" : "transformer.ln_f"), std::move(logits)}, {}, {}};
   }
 
-  static LayerSpec Of(LayerKind kind, std::string name) {
-    LayerSpec layer;
-    layer.kind = kind;
-    layer.name = std::move(name);
-    return layer;
-  }
-
   static LayerSpec Residual(std::vector<LayerSpec> body) {
-    LayerSpec residual = Of(LayerKind::kResidual, "");
+    LayerSpec residual = NewLayer(LayerKind::kResidual);
     residual.body = std::move(body);
     return residual;
   }
 
   LayerSpec Norm(std::string name) const {
-    LayerSpec norm = Of(is_llama_ ? LayerKind::kRmsNorm : LayerKind::kLayerNorm, std::move(name));
+    LayerSpec norm =
+        NewLayer(is_llama_ ? LayerKind::kRmsNorm : LayerKind::kLayerNorm, std::move(name));
     norm.epsilon = options_.epsilon;
     norm.bias = has_bias_;
     return norm;
   }
 
   LayerSpec Linear(std::string name, int64_t out_features) const {
-    LayerSpec linear = Of(LayerKind::kLinear, std::move(name));
+    LayerSpec linear = NewLayer(LayerKind::kLinear, std::move(name));
     linear.out_features = out_features;
     linear.bias = has_bias_;
     linear.transposed = !is_llama_;
@@ -186,7 +180,7 @@ class Transformer {
   }
 
   LayerSpec Attention(std::string name) const {
-    LayerSpec attention = Of(LayerKind::kAttention, std::move(name));
+    LayerSpec attention = NewLayer(LayerKind::kAttention, std::move(name));
     attention.heads = options_.heads;
     attention.kv_heads = options_.kv_heads;
     attention.rope_theta = is_llama_ ? options_.rope_theta : 0;
@@ -196,7 +190,7 @@ class Transformer {
 
   void AddDropout(std::string name, std::vector<LayerSpec>* layers) const {
     if (options_.dropout == 0) return;
-    layers->push_back(Of(LayerKind::kDropout, std::move(name)));
+    layers->push_back(NewLayer(LayerKind::kDropout, std::move(name)));
     layers->back().dropout = options_.dropout;
   }
 

@@ -93,26 +93,17 @@ absl::Status TieLayers(const Model& model, bool is_last_block, std::vector<Layer
   return absl::OkStatus();
 }
 
-void FindWeighted(std::vector<LayerSpec>* layers, std::vector<LayerSpec*>* weighted) {
-  for (LayerSpec& layer : *layers) {
-    switch (layer.kind) {
-      case LayerKind::kConv2d:
-      case LayerKind::kLinear:
-      case LayerKind::kEmbedding:
-        weighted->push_back(&layer);
-        break;
-      default:
-        break;
-    }
-    FindWeighted(&layer.body, weighted);
-    FindWeighted(&layer.shortcut, weighted);
-  }
-}
-
 // Marks the layer that takes the model's input and the one that makes its logits.
 void MarkEnds(Model* model) {
   std::vector<LayerSpec*> weighted;
-  for (BlockSpec& block : model->blocks) FindWeighted(&block.layers, &weighted);
+  for (BlockSpec& block : model->blocks) {
+    ForEachLayer(block.layers, [&](LayerSpec& layer) {
+      const bool has_weight = layer.kind == LayerKind::kConv2d ||
+                              layer.kind == LayerKind::kLinear ||
+                              layer.kind == LayerKind::kEmbedding;
+      if (has_weight) weighted.push_back(&layer);
+    });
+  }
   if (weighted.empty()) return;
   weighted.front()->is_end = weighted.back()->is_end = true;
 }

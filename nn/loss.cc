@@ -10,12 +10,6 @@ namespace thinwire {
 
 namespace {
 
-// Returns the tensor as rows of its last axis.
-TensorView Rows(const Tensor& tensor) {
-  const int64_t row = tensor.shape()[tensor.shape().rank() - 1];
-  return Tensor(tensor.buffer(), tensor.dtype(), {tensor.elements() / row, row}).view();
-}
-
 absl::Status CheckRows(const Shape& logits, int64_t classes, absl::Span<const int32_t> labels) {
   const int64_t row = logits.rank() < 2 ? 0 : logits[logits.rank() - 1];
   if (row < classes || logits.elements() != static_cast<int64_t>(labels.size()) * row) {
@@ -49,7 +43,7 @@ absl::StatusOr<PendingLoss> SubmitSoftmaxCrossEntropy(Tensor logits, int64_t cla
   auto* const kept_labels = static_cast<int32_t*>(memory.data()) + kSumsWords;
   std::copy(labels.begin(), labels.end(), kept_labels);
   CrossEntropy arguments;
-  arguments.logits = Rows(logits);
+  arguments.logits = RowsOf(logits);
   arguments.classes = classes;
   arguments.labels = kept_labels;
   arguments.batch_size = batch_rows;
@@ -59,7 +53,7 @@ absl::StatusOr<PendingLoss> SubmitSoftmaxCrossEntropy(Tensor logits, int64_t cla
     } else {
       ASSIGN_OR_RETURN(*dlogits, Tensor::Allocate(device, logits.dtype(), shape));
     }
-    arguments.dlogits = Rows(*dlogits);
+    arguments.dlogits = RowsOf(*dlogits);
   }
   RETURN_IF_ERROR(
       ToStatus(ops->SoftmaxCrossEntropy(arguments, static_cast<LossSums*>(memory.data()))));

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/enum_names.h"
-
 namespace thinwire {
 namespace {
 
@@ -53,18 +51,10 @@ LrScheduleSpec DefaultLrSchedule(LrScheduleSpec::Kind kind) {
   return spec;
 }
 
-const char* Name(LrScheduleSpec::Kind kind) { return NameIn(kLrScheduleNames, kind); }
-const char* Name(LrChange change) { return NameIn(kLrChangeNames, change); }
-
-absl::Status FromName(const std::string& name, LrScheduleSpec::Kind* to) {
-  return FindName("lr_schedule", name, kLrScheduleNames, to);
+NameTable<LrScheduleSpec::Kind> TableOf(LrScheduleSpec::Kind) {
+  return {"lr_schedule", kLrScheduleNames};
 }
-
-absl::Status FromName(const std::string& name, LrChange* to) {
-  return FindName("by", name, kLrChangeNames, to);
-}
-
-std::vector<LrScheduleSpec::Kind> AllLrSchedules() { return ValuesIn(kLrScheduleNames); }
+NameTable<LrChange> TableOf(LrChange) { return {"by", kLrChangeNames}; }
 
 double LearningRate(const LrScheduleSpec& spec, int64_t epoch, int64_t step,
                     int64_t steps_per_epoch) {

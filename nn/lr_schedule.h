@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "base/parameters.h"
 
 namespace thinwire {
@@ -55,13 +53,9 @@ void VisitParameters(Spec& spec, Visit&& visit) {
 // schedules change every epoch, linear ones every step.
 LrScheduleSpec DefaultLrSchedule(LrScheduleSpec::Kind kind);
 
-// Name returns the name in experiment files; FromName does the inverse, with InvalidArgument that
-// lists the known names.
-const char* Name(LrScheduleSpec::Kind kind);
-const char* Name(LrChange change);
-absl::Status FromName(const std::string& name, LrScheduleSpec::Kind* to);
-absl::Status FromName(const std::string& name, LrChange* to);
-std::vector<LrScheduleSpec::Kind> AllLrSchedules();
+// Return the names in experiment files (base/enum_names.h).
+NameTable<LrScheduleSpec::Kind> TableOf(LrScheduleSpec::Kind);
+NameTable<LrChange> TableOf(LrChange);
 
 // Returns the rate of a step. `epoch` and `step`, which counts the run's optimizer steps, begin at
 // 1; `steps_per_epoch` > 0.

@@ -83,7 +83,7 @@ TEST(LrScheduleTest, WarmUpGrowsLinearlyFromTheFirstStep) {
 }
 
 TEST(LrScheduleTest, NamesAreThoseOfExperimentFiles) {
-  LrScheduleSpec::Kind kind;
+  LrScheduleSpec::Kind kind{};
   ASSERT_TRUE(FromName("cosine", &kind).ok());
   EXPECT_EQ(kind, LrScheduleSpec::Kind::kCosine);
   const absl::Status unknown = FromName("cosin", &kind);

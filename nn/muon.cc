@@ -10,9 +10,6 @@
 namespace thinwire {
 namespace {
 
-constexpr int kSteps = 5;
-constexpr double kEpsilon = 1e-7;
-
 // Returns the matrices that a weight consists of; their values are in `data`.
 std::vector<Matrix> MatricesOf(const ParameterSpec& spec, float* data) {
   const int64_t columns = spec.shape.elements() / spec.shape[0];
@@ -26,16 +23,6 @@ std::vector<Matrix> MatricesOf(const ParameterSpec& spec, float* data) {
 }
 
 }  // namespace
-
-absl::Status Muon::Orthogonalise(const Matrix& matrix) {
-  const FloatRange range = {matrix.data, matrix.elements()};
-  double squares = 0;
-  RETURN_IF_ERROR(ToStatus(ops_->SumsOfSquares(&range, 1, &squares)));
-  const auto scale = static_cast<float>(1 / (std::sqrt(squares) + kEpsilon));
-  RETURN_IF_ERROR(
-      ToStatus(ops_->Combine({scale, matrix.data, 0, nullptr, matrix.data, matrix.elements()})));
-  return newton_schulz_.Apply(kSteepQuintic, kSteps, matrix);
-}
 
 absl::Status Muon::Step(const MuonRates& rates, const Parameter& parameter,
                         const Tensor& momentum) {
@@ -54,7 +41,7 @@ absl::Status Muon::Step(const MuonRates& rates, const Parameter& parameter,
   const std::vector<Matrix> values = MatricesOf(parameter.spec, Floats(parameter.value));
   const std::vector<Matrix> updates = MatricesOf(parameter.spec, u);
   for (size_t i = 0; i < values.size(); ++i) {
-    RETURN_IF_ERROR(Orthogonalise(updates[i]));
+    RETURN_IF_ERROR(newton_schulz_.Orthogonalise(updates[i], updates[i]));
     const double ratio =
         static_cast<double>(values[i].rows) / static_cast<double>(values[i].columns);
     const auto rate = static_cast<float>(-rates.lr * std::sqrt(std::max(1.0, ratio)));

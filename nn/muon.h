@@ -32,8 +32,6 @@ class Muon {
   absl::Status Step(const MuonRates& rates, const Parameter& parameter, const Tensor& momentum);
 
  private:
-  absl::Status Orthogonalise(const Matrix& matrix);
-
   Device* const device_;
   Ops* const ops_;
   NewtonSchulz newton_schulz_;

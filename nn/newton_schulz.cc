@@ -1,20 +1,18 @@
 #include "nn/newton_schulz.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/status.h"
 
 namespace thinwire {
 namespace {
 
+constexpr int kSteepSteps = 5;
+constexpr double kEpsilon = 1e-7;
+
 TensorView ViewOf(const Matrix& matrix) {
-  TensorView view;
-  view.data = matrix.data;
-  view.dtype = DType::kF32;
-  view.rank = 2;
-  view.dims[0] = matrix.rows;
-  view.dims[1] = matrix.columns;
-  return view;
+  return thinwire::ViewOf(matrix.data, DType::kF32, {matrix.rows, matrix.columns});
 }
 
 }  // namespace
@@ -55,6 +53,15 @@ absl::Status NewtonSchulz::TransposedTimes(const Matrix& a, const Matrix& b,
 // Computes x x^T, or x^T x if x has more rows than columns: the smaller of the two.
 absl::Status NewtonSchulz::Gram(const Matrix& x, const Matrix& gram) {
   return x.rows <= x.columns ? TimesTransposed(x, x, gram) : TransposedTimes(x, x, gram);
+}
+
+absl::Status NewtonSchulz::Orthogonalise(const Matrix& from, const Matrix& to) {
+  const FloatRange range = {from.data, from.elements()};
+  double squares = 0;
+  RETURN_IF_ERROR(ToStatus(ops_->SumsOfSquares(&range, 1, &squares)));
+  const auto scale = static_cast<float>(1 / (std::sqrt(squares) + kEpsilon));
+  RETURN_IF_ERROR(ToStatus(ops_->Combine({scale, from.data, 0, nullptr, to.data, to.elements()})));
+  return Apply(kSteepQuintic, kSteepSteps, to);
 }
 
 absl::Status NewtonSchulz::Apply(const OddQuintic& p, int steps, const Matrix& x) {

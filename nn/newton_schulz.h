@@ -49,6 +49,9 @@ class NewtonSchulz {
   // Sets x = p(x), `steps` times. The Gram matrices are those of the shorter side.
   absl::Status Apply(const OddQuintic& p, int steps, const Matrix& x);
 
+  // Sets `to` to from / |from|, then applies kSteepQuintic five times. They may be the same.
+  absl::Status Orthogonalise(const Matrix& from, const Matrix& to);
+
   // Computes product = a b^T; a: [n, k], b: [m, k].
   absl::Status TimesTransposed(const Matrix& a, const Matrix& b, const Matrix& product);
   // Computes product = a b; a: [n, k], b: [k, m].

@@ -97,20 +97,10 @@ struct BatchNormForward {
   const float* bias = nullptr;
   float* running_mean = nullptr;  // r = (1 - momentum) r + momentum (batch statistic);
   float* running_var = nullptr;   // the variance in it divides by count - 1, as PyTorch's
-  float* mean = nullptr;          // out: mean of this batch
-  float* rstd = nullptr;          // out: 1 / sqrt(biased variance + epsilon)
+  // Out: mean of this batch. Null: the running statistics are used instead, and only y is written.
+  float* mean = nullptr;
+  float* rstd = nullptr;  // out, with mean: 1 / sqrt(biased variance + epsilon)
   float momentum = 0.1f;
-  float epsilon = 1e-5f;
-  bool relu = false;
-};
-
-// The same function with running statistics instead of the batch's; writes y only.
-struct BatchNormInference {
-  TensorView x, residual, y;
-  const float* scale = nullptr;
-  const float* bias = nullptr;
-  const float* running_mean = nullptr;
-  const float* running_var = nullptr;
   float epsilon = 1e-5f;
   bool relu = false;
 };
@@ -391,10 +381,9 @@ class Ops {
   virtual Error NewLinear(const LinearSpec& spec, Linear** linear) = 0;
   virtual Error NewAttention(const AttentionSpec& spec, Attention** attention) = 0;
 
-  // Normalizes each channel. Returns InvalidArgument if a channel has only one value, whose
-  // variance says nothing.
+  // Normalizes each channel. Returns InvalidArgument if a batch's statistics are wanted and a
+  // channel has only one value, whose variance says nothing.
   virtual Error NormalizeBatch(const BatchNormForward& arguments) = 0;
-  virtual Error NormalizeByRunning(const BatchNormInference& arguments) = 0;
   virtual Error NormalizeBatchBackward(const BatchNormBackward& arguments) = 0;
 
   virtual Error NormalizeRows(const LayerNormForward& arguments) = 0;

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "base/enum_names.h"
 
 namespace thinwire {
 namespace {
@@ -91,17 +90,7 @@ int OptimizerBuffers(const OptimizerSpec& spec, bool hidden) {
   return static_cast<int>(BufferNames(spec, parameter).size());
 }
 
-const char* Name(OptimizerKind kind) { return NameIn(kOptimizerNames, kind); }
-const char* Name(DecayKind kind) { return NameIn(kDecayNames, kind); }
-
-absl::Status FromName(const std::string& name, OptimizerKind* to) {
-  return FindName("optimizer", name, kOptimizerNames, to);
-}
-
-absl::Status FromName(const std::string& name, DecayKind* to) {
-  return FindName("decay", name, kDecayNames, to);
-}
-
-std::vector<OptimizerKind> AllOptimizers() { return ValuesIn(kOptimizerNames); }
+NameTable<OptimizerKind> TableOf(OptimizerKind) { return {"optimizer", kOptimizerNames}; }
+NameTable<DecayKind> TableOf(DecayKind) { return {"decay", kDecayNames}; }
 
 }  // namespace thinwire

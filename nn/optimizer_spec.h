@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "base/parameters.h"
 #include "models/model.h"
 
@@ -93,12 +94,8 @@ std::vector<const char*> BufferNames(const OptimizerSpec& spec, const ParameterS
 // Returns the number of fp32 values kept per element of a parameter that is `hidden` or is not.
 int OptimizerBuffers(const OptimizerSpec& spec, bool hidden);
 
-// Name returns the name in experiment files; FromName does the inverse, with InvalidArgument that
-// lists the known names.
-const char* Name(OptimizerKind kind);
-const char* Name(DecayKind kind);
-absl::Status FromName(const std::string& name, OptimizerKind* to);
-absl::Status FromName(const std::string& name, DecayKind* to);
-std::vector<OptimizerKind> AllOptimizers();
+// Return the names in experiment files (base/enum_names.h).
+NameTable<OptimizerKind> TableOf(OptimizerKind);
+NameTable<DecayKind> TableOf(DecayKind);
 
 }  // namespace thinwire

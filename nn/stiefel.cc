@@ -1,7 +1,6 @@
 #include "nn/stiefel.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/status.h"
 #include "nn/parameters.h"
@@ -11,8 +10,7 @@ namespace {
 
 constexpr float kMomentum = 0.95f;
 constexpr double kGreatestRate = 0.5;
-constexpr int kDirectionSteps = 5, kRetractionSteps = 8;
-constexpr double kEpsilon = 1e-7;
+constexpr int kRetractionSteps = 8;
 
 }  // namespace
 
@@ -39,15 +37,10 @@ absl::Status StiefelDescent::Step(double rate, double gradient_scale, const Para
   const auto gain = static_cast<float>((1 - static_cast<double>(kMomentum)) * gradient_scale);
   RETURN_IF_ERROR(ToStatus(ops_->Combine({kMomentum, m.data, gain, g.data, m.data, n})));
   RETURN_IF_ERROR(ToStatus(ops_->Zero(g.data, n)));
-  const FloatRange range = {m.data, n};
-  double squares = 0;
-  RETURN_IF_ERROR(ToStatus(ops_->SumsOfSquares(&range, 1, &squares)));
   ASSIGN_OR_RETURN(const Tensor direction,
                    Tensor::Allocate(device_, DType::kF32, parameter.value.shape()));
   const Matrix d = MatrixOf(direction);
-  const auto scale = static_cast<float>(1 / (std::sqrt(squares) + kEpsilon));
-  RETURN_IF_ERROR(ToStatus(ops_->Combine({scale, m.data, 0, nullptr, d.data, n})));
-  RETURN_IF_ERROR(newton_schulz_.Apply(kSteepQuintic, kDirectionSteps, d));
+  RETURN_IF_ERROR(newton_schulz_.Orthogonalise(m, d));
   const auto step = static_cast<float>(-std::min(rate, kGreatestRate));
   RETURN_IF_ERROR(ToStatus(ops_->Combine({1, w.data, step, d.data, w.data, n})));
   return newton_schulz_.Apply(kNewtonsCubic, kRetractionSteps, w);

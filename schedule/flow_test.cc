@@ -133,7 +133,7 @@ int MostParts(ScheduleKind kind) { return Interleaves(kind) ? 4 : Slices(kind) ?
 
 void ForEverySize(int most_stages, int most_microbatches,
                   const std::function<void(const Size& size)>& check) {
-  for (ScheduleKind kind : AllSchedules()) {
+  for (ScheduleKind kind : AllOf<ScheduleKind>()) {
     for (int parts = 1; parts <= MostParts(kind); ++parts) {
       const int chunks = Interleaves(kind) ? parts : 1, slices = Slices(kind) ? parts : 1;
       for (int stages = 1; stages <= most_stages; ++stages) {

@@ -4,7 +4,6 @@
 #include <cassert>
 
 #include "absl/strings/str_cat.h"
-#include "base/enum_names.h"
 
 namespace thinwire {
 namespace {
@@ -80,15 +79,8 @@ bool HoldsNoMore(const std::vector<Held>& a, const std::vector<Held>& b) {
 
 }  // namespace
 
-const char* Name(ScheduleKind kind) { return NameIn(kScheduleNames, kind); }
-
-absl::Status FromName(const std::string& name, ScheduleKind* to) {
-  return FindName("schedule", name, kScheduleNames, to);
-}
-
-std::vector<ScheduleKind> AllSchedules() { return ValuesIn(kScheduleNames); }
-
-const char* Name(Action::Kind kind) { return NameIn(kActionNames, kind); }
+NameTable<ScheduleKind> TableOf(ScheduleKind) { return {"schedule", kScheduleNames}; }
+NameTable<Action::Kind> TableOf(Action::Kind) { return {"action", kActionNames}; }
 
 bool SplitsBackward(ScheduleKind kind) { return kind == ScheduleKind::kZeroBubble; }
 

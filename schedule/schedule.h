@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "base/enum_names.h"
 
 namespace thinwire {
 
@@ -48,14 +48,12 @@ struct Action {
   }
 };
 
-// Returns "gpipe", "1f1b", "zero_bubble", "interleaved" or "terapipe". FromName is its inverse;
-// InvalidArgument lists the known names.
-const char* Name(ScheduleKind kind);
-absl::Status FromName(const std::string& name, ScheduleKind* to);
-std::vector<ScheduleKind> AllSchedules();
+// Returns the names "gpipe", "1f1b", "zero_bubble", "interleaved" and "terapipe"
+// (base/enum_names.h).
+NameTable<ScheduleKind> TableOf(ScheduleKind);
 
-// Returns "forward", "backward", "backward_input" or "backward_weight".
-const char* Name(Action::Kind kind);
+// Returns the names "forward", "backward", "backward_input" and "backward_weight".
+NameTable<Action::Kind> TableOf(Action::Kind);
 
 // Returns whether backwards are split into kBackwardInput and kBackwardWeight; otherwise they are
 // kBackward.

@@ -127,7 +127,7 @@ struct Size {
 
 template <typename Check>
 void ForEveryStage(const Check& check) {
-  for (ScheduleKind kind : AllSchedules()) {
+  for (ScheduleKind kind : AllOf<ScheduleKind>()) {
     // A schedule has chunks or slices or neither.
     const int most_parts = Interleaves(kind) || Slices(kind) ? 4 : 1;
     for (int parts = 1; parts <= most_parts; ++parts) {
@@ -295,8 +295,8 @@ TEST(CoolDownTest, NoForwardIsLeftInIt) {
 }
 
 TEST(ScheduleNamesTest, KnowsItsNamesAndRefusesOthers) {
-  ScheduleKind back;
-  for (ScheduleKind kind : AllSchedules()) {
+  ScheduleKind back{};
+  for (ScheduleKind kind : AllOf<ScheduleKind>()) {
     ASSERT_TRUE(FromName(Name(kind), &back).ok());
     EXPECT_EQ(back, kind);
   }

@@ -12,7 +12,7 @@ namespace thinwire {
 // several chunks of a stage and without slices of sequences.
 inline std::vector<std::string> PlainSchedulesForTests() {
   std::vector<std::string> names;
-  for (const ScheduleKind kind : AllSchedules()) {
+  for (const ScheduleKind kind : AllOf<ScheduleKind>()) {
     if (!Interleaves(kind) && !Slices(kind)) names.emplace_back(Name(kind));
   }
   return names;

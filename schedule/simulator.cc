@@ -4,7 +4,6 @@
 #include <cassert>
 #include <utility>
 
-#include "base/enum_names.h"
 #include "schedule/connection.h"
 #include "schedule/slicing.h"
 #include "schedule/stage_exchange.h"
@@ -235,11 +234,7 @@ Makespan Step::Run() {
 
 }  // namespace
 
-const char* Name(Nic nic) { return NameIn(kNics, nic); }
-
-absl::Status FromName(const std::string& name, Nic* to) { return FindName("nic", name, kNics, to); }
-
-std::vector<Nic> AllNics() { return ValuesIn(kNics); }
+NameTable<Nic> TableOf(Nic) { return {"nic", kNics}; }
 
 Makespan Simulate(const Simulation& simulation) {
   assert(simulation.stages() >= 1 && simulation.microbatches >= 1 && simulation.cores >= 0);

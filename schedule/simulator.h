@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "schedule/schedule.h"
 
 namespace thinwire {
@@ -42,10 +42,8 @@ enum class Nic {
   kPrivate,  // nobody: every boundary and direction has the full rate
 };
 
-// Returns "shared" or "private". FromName is its inverse; InvalidArgument names both.
-const char* Name(Nic nic);
-absl::Status FromName(const std::string& name, Nic* to);
-std::vector<Nic> AllNics();
+// Returns the names "shared" and "private" (base/enum_names.h).
+NameTable<Nic> TableOf(Nic);
 
 // Properties of a link.
 struct LinkRate {

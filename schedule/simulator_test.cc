@@ -35,7 +35,7 @@ void SetTransfers(const TransferCost& cost, Simulation* simulation) {
 }
 
 TEST(SimulateTest, EqualStagesTakeOneSlotPerMicrobatchAndOnePerFurtherStage) {
-  for (ScheduleKind kind : AllSchedules()) {
+  for (ScheduleKind kind : AllOf<ScheduleKind>()) {
     for (int stages = 1; stages <= 8; ++stages) {
       for (int microbatches = 1; microbatches <= 16; ++microbatches) {
         const Makespan makespan = Simulate(Pipeline(kind, stages, microbatches));
@@ -116,7 +116,7 @@ TEST(SimulateTest, InterleavedStagesAreARing) {
   TransferCost cost;
   cost.wire_bytes = 10;
   SetTransfers(cost, &simulation);
-  for (const Nic nic : AllNics()) {
+  for (const Nic nic : AllOf<Nic>()) {
     simulation.link.nic = nic;
     EXPECT_EQ(Simulate(simulation).seconds, 4 * (kForward + kBackward) + 6 * 10);
   }
@@ -176,7 +176,7 @@ TEST(SimulateTest, AnUpdateRunsBesideTheBackwardsOfTheOtherStages) {
 }
 
 TEST(SimulateTest, OneMicrobatchPaysEveryPartOfEveryTransfer) {
-  for (ScheduleKind kind : AllSchedules()) {
+  for (ScheduleKind kind : AllOf<ScheduleKind>()) {
     Simulation simulation = Pipeline(kind, 3, 1);
     SetTransfers({/*encode_seconds=*/0.5, /*decode_seconds=*/0.25, /*wire_bytes=*/7}, &simulation);
     simulation.link.latency_seconds = 11;
@@ -215,7 +215,7 @@ TEST(SimulateTest, ACodecSlowerThanComputeSetsThePace) {
 }
 
 TEST(SimulateTest, OneCoreDoesAllWorkOneAfterAnother) {
-  for (ScheduleKind kind : AllSchedules()) {
+  for (ScheduleKind kind : AllOf<ScheduleKind>()) {
     Simulation simulation = Pipeline(kind, 4, 6);
     SetTransfers({/*encode_seconds=*/1, /*decode_seconds=*/0.5, /*wire_bytes=*/0}, &simulation);
     simulation.chunks[2].update_seconds = 8;
@@ -236,7 +236,7 @@ TEST(SimulateTest, OneCoreIsFreeWhileMessagesAreOnTheLink) {
 }
 
 TEST(SimulateTest, AsManyCoresAsTasksAreNoLimit) {
-  for (ScheduleKind kind : AllSchedules()) {
+  for (ScheduleKind kind : AllOf<ScheduleKind>()) {
     Simulation simulation = Pipeline(kind, 3, 7);
     SetTransfers({1, 0.5, 4}, &simulation);
     const double free = Simulate(simulation).seconds;
@@ -288,7 +288,7 @@ TEST(SharedNicTest, OneMicrobatchHasTheLinkToItself) {
 Simulation RandomSimulation(RandomStream* random, int stages) {
   const auto draw = [&](uint32_t below) { return static_cast<double>(random->Below(below)); };
   Simulation simulation;
-  const std::vector<ScheduleKind> kinds = AllSchedules();
+  const std::vector<ScheduleKind> kinds = AllOf<ScheduleKind>();
   simulation.schedule = kinds[random->Below(static_cast<uint32_t>(kinds.size()))];
   simulation.microbatches = 1 + static_cast<int>(random->Below(8));
   for (int s = 0; s < stages; ++s) {
@@ -361,7 +361,7 @@ TEST(SharedNicTest, TheStepIsBetweenTheBusiestInterfaceAndEverythingOneAfterAnot
 }
 
 TEST(SharedNicTest, NamesAreThoseOfTheFlag) {
-  for (const Nic nic : AllNics()) {
+  for (const Nic nic : AllOf<Nic>()) {
     Nic read = Nic::kPrivate;
     EXPECT_TRUE(FromName(Name(nic), &read).ok());
     EXPECT_EQ(read, nic);
@@ -385,7 +385,7 @@ TEST(SimulateTest, EndsOfMessagesTakeTheirProcessors) {
 }
 
 TEST(SimulateTest, ACostThatIsNoNumberEndsToo) {
-  for (ScheduleKind kind : AllSchedules()) {
+  for (ScheduleKind kind : AllOf<ScheduleKind>()) {
     Simulation simulation = Pipeline(kind, 3, 4);
     simulation.chunks[1].forward_seconds = std::nan("");
     simulation.cores = 2;

@@ -59,7 +59,7 @@ TEST(ExchangeTest, APieceGoesToItsOwnerAndTheSumComesBack) {
 }
 
 TEST(ExchangeTest, OwnersShareTheWork) {
-  for (const Nic nic : AllNics()) {
+  for (const Nic nic : AllOf<Nic>()) {
     Simulation simulation = Replicas(4, 4, 1);
     simulation.link.nic = nic;
     SetPieces({0, 1, 2, 3}, &simulation);

@@ -1,5 +1,6 @@
 #include "tensor/tensor.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "base/status.h"
@@ -32,14 +33,21 @@ Tensor::Tensor(std::shared_ptr<Buffer> buffer, DType dtype, const Shape& shape)
   assert(buffer_->bytes() >= bytes());
 }
 
-TensorView Tensor::view() const {
+TensorView ViewOf(const void* data, DType dtype, const Shape& shape) {
   TensorView view;
-  view.data = data();
-  view.dtype = dtype_;
-  view.rank = shape_.rank();
-  for (int i = 0; i < view.rank; ++i) view.dims[i] = shape_[i];
+  view.data = const_cast<void*>(data);
+  view.dtype = dtype;
+  view.rank = shape.rank();
+  std::copy(shape.begin(), shape.end(), view.dims);
   return view;
 }
+
+TensorView RowsOf(const Tensor& tensor) {
+  const int64_t features = tensor.shape()[tensor.shape().rank() - 1];
+  return ViewOf(tensor.data(), tensor.dtype(), {tensor.elements() / features, features});
+}
+
+TensorView Tensor::view() const { return ViewOf(data(), dtype_, shape_); }
 
 absl::Span<float> Tensor::floats() const {
   assert(dtype_ == DType::kF32 && (empty() || device()->is_host()));

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/host_device.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
@@ -51,7 +52,15 @@ struct TensorView {
     for (int i = 0; i < rank; ++i) n *= dims[i];
     return n;
   }
+  // Returns the memory as elements of type T.
+  template <typename T>
+  HOST_DEVICE T* as() const {
+    return static_cast<T*>(data);
+  }
 };
+
+// Returns a view of memory; views do not tell readers from writers.
+TensorView ViewOf(const void* data, DType dtype, const Shape& shape);
 
 // A dense tensor; copies share its memory. Who writes to it must be its only user: stages do not
 // write to tensors that they have handed on.
@@ -81,5 +90,8 @@ class Tensor {
   Shape shape_;
   DType dtype_ = DType::kF32;
 };
+
+// Returns the view that a linear operation has of a tensor: all leading axes are rows.
+TensorView RowsOf(const Tensor& tensor);
 
 }  // namespace thinwire

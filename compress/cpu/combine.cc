@@ -49,16 +49,11 @@ namespace {
 
 // Returns row i, flat, without data if it has no memory.
 TensorView RowAt(const RowsView& rows, int64_t i, int64_t elements) {
-  TensorView row;
-  row.rank = 1;
-  row.dims[0] = elements;
-  row.dtype = rows.dtype;
+  const void* data = rows.each == nullptr ? nullptr : rows.each[i];
   if (rows.data != nullptr) {
-    row.data = static_cast<uint8_t*>(rows.data) + i * elements * SizeOf(rows.dtype);
-  } else if (rows.each != nullptr) {
-    row.data = rows.each[i];
+    data = static_cast<uint8_t*>(rows.data) + i * elements * SizeOf(rows.dtype);
   }
-  return row;
+  return ViewOf(data, rows.dtype, {elements});
 }
 
 // Returns elements of a row as floats; zeros if the row has no memory.

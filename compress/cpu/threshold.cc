@@ -17,14 +17,6 @@
 namespace thinwire {
 namespace {
 
-TensorView FloatsView(const float* x, int64_t n) {
-  TensorView view;
-  view.data = const_cast<float*>(x);
-  view.rank = 1;
-  view.dims[0] = n;
-  return view;
-}
-
 // Returns the number of which the threshold is a multiple. `count` is the number of elements of
 // x[0, n) that are not just zeros for lack of support.
 double UnitOf(const float* x, int64_t n, int64_t count, uint32_t largest, RelativeTo relative_to,
@@ -33,7 +25,8 @@ double UnitOf(const float* x, int64_t n, int64_t count, uint32_t largest, Relati
     case RelativeTo::kAbsolute:
       return 1;
     case RelativeTo::kRms:
-      return std::sqrt(SumOfSquares(FloatsView(x, n), 0, n, threads) / static_cast<double>(count));
+      return std::sqrt(SumOfSquares(ViewOf(x, DType::kF32, {n}), 0, n, threads) /
+                       static_cast<double>(count));
     case RelativeTo::kMax:
       return FloatOf(largest);
   }

@@ -17,11 +17,7 @@ namespace thinwire {
 namespace {
 
 TensorView FlatView(const float* values, size_t n) {
-  TensorView view;
-  view.data = const_cast<float*>(values);  // views do not tell readers from writers
-  view.dims[0] = static_cast<int64_t>(n);
-  view.rank = 1;
-  return view;
+  return ViewOf(values, DType::kF32, {static_cast<int64_t>(n)});
 }
 
 // Writes values as fixed-width numbers.

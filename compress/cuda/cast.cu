@@ -75,31 +75,25 @@ __global__ void WidenHalf(const uint16_t* from, int64_t n, float scale, T* x) {
 
 template <typename From, typename To>
 Error SubmitConvert(CudaDevice* device, const void* from, int64_t n, void* to) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return LaunchTiles(stream, n, ConvertKernel<From, To>, static_cast<const From*>(from), n,
+  return LaunchTiles(device, n, ConvertKernel<From, To>, static_cast<const From*>(from), n,
                      static_cast<To*>(to));
 }
 
 template <typename T>
 Error SubmitNarrowToHalf(CudaDevice* device, const TensorView& x, int16_t* exponent,
                          uint8_t* body) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(sizeof(Extremes)));
   const Scopes all = ScopesOf(x, Scope::kTensor, /*group=*/0);
   RETURN_ERROR(SubmitExtremes(device, x, all, Counted::kFinite, extremes.as<Extremes>()));
-  return LaunchTiles(stream, x.elements(), NarrowToHalf<T>, static_cast<const T*>(x.data),
+  return LaunchTiles(device, x.elements(), NarrowToHalf<T>, static_cast<const T*>(x.data),
                      x.elements(), extremes.as<const Extremes>(), exponent,
                      reinterpret_cast<uint16_t*>(body));
 }
 
 template <typename T>
 Error SubmitWidenHalf(CudaDevice* device, const uint8_t* body, int exponent, const TensorView& x) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return LaunchTiles(stream, x.elements(), WidenHalf<T>, reinterpret_cast<const uint16_t*>(body),
+  return LaunchTiles(device, x.elements(), WidenHalf<T>, reinterpret_cast<const uint16_t*>(body),
                      x.elements(), PowerOfTwo(-exponent), static_cast<T*>(x.data));
 }
 

@@ -91,8 +91,6 @@ Rows RowsOf(const RowsView& view, int64_t first, int64_t count, int64_t elements
 }  // namespace
 
 Error CudaCombineRows(CudaDevice* device, const RowSums& sums) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const int64_t tiles = (sums.elements + kTile - 1) / kTile;
   for (int64_t first = 0; first < sums.count; first += kMostRows) {
     const int64_t count = sums.count - first < kMostRows ? sums.count - first : kMostRows;
@@ -102,7 +100,7 @@ Error CudaCombineRows(CudaDevice* device, const RowSums& sums) {
     const Sums part = {rows(sums.x),    rows(sums.y),  rows(sums.out),
                        rows(sums.also), sums.elements, tiles,
                        sums.a,          sums.b,        sums.zero_nonfinite};
-    RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(count * tiles)), dim3(kThreads),
+    RETURN_ERROR(Launch(device, dim3(static_cast<unsigned>(count * tiles)), dim3(kThreads),
                         CombineKernel, part));
   }
   return Error{};

@@ -71,18 +71,18 @@ __global__ void __launch_bounds__(kThreadsOfTotal)
 }
 
 template <typename X, typename Y>
-Error LaunchCompare(cudaStream_t stream, const TensorView& x, const TensorView& y, int64_t tiles,
+Error LaunchCompare(CudaDevice* device, const TensorView& x, const TensorView& y, int64_t tiles,
                     Share* of_tiles) {
-  return Launch(stream, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), CompareKernel<X, Y>,
+  return Launch(device, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), CompareKernel<X, Y>,
                 static_cast<const X*>(x.data), static_cast<const Y*>(y.data), x.elements(),
                 of_tiles);
 }
 
 template <typename X>
-Error LaunchCompare(cudaStream_t stream, const TensorView& x, const TensorView& y, int64_t tiles,
+Error LaunchCompare(CudaDevice* device, const TensorView& x, const TensorView& y, int64_t tiles,
                     Share* of_tiles) {
-  return y.dtype == DType::kF32 ? LaunchCompare<X, float>(stream, x, y, tiles, of_tiles)
-                                : LaunchCompare<X, uint16_t>(stream, x, y, tiles, of_tiles);
+  return y.dtype == DType::kF32 ? LaunchCompare<X, float>(device, x, y, tiles, of_tiles)
+                                : LaunchCompare<X, uint16_t>(device, x, y, tiles, of_tiles);
 }
 
 }  // namespace
@@ -90,14 +90,12 @@ Error LaunchCompare(cudaStream_t stream, const TensorView& x, const TensorView& 
 Error CudaCompare(CudaDevice* device, const TensorView& x, const TensorView& y, Sums* sums) {
   RETURN_ERROR(CheckCompared(x.elements(), y.elements()));
   const int64_t tiles = (x.elements() + kTile - 1) / kTile;
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   CudaScratch shares(device);  // sums of the tiles, then the total
   RETURN_ERROR(shares.Reserve((tiles + 1) * sizeof(Share)));
   Share* const of_tiles = shares.as<Share>();
-  RETURN_ERROR(x.dtype == DType::kF32 ? LaunchCompare<float>(stream, x, y, tiles, of_tiles)
-                                      : LaunchCompare<uint16_t>(stream, x, y, tiles, of_tiles));
-  RETURN_ERROR(Launch(stream, dim3(1), dim3(kThreadsOfTotal), TotalKernel, of_tiles, tiles,
+  RETURN_ERROR(x.dtype == DType::kF32 ? LaunchCompare<float>(device, x, y, tiles, of_tiles)
+                                      : LaunchCompare<uint16_t>(device, x, y, tiles, of_tiles));
+  RETURN_ERROR(Launch(device, dim3(1), dim3(kThreadsOfTotal), TotalKernel, of_tiles, tiles,
                       of_tiles + tiles));
   Share total;
   RETURN_ERROR(device->CopyToHost(&total, of_tiles + tiles, sizeof(total)));

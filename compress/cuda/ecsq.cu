@@ -290,21 +290,19 @@ __global__ void EscapesKernel(const T* x, const int64_t* where, int64_t count,
 template <typename T>
 Error SubmitSteps(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                   const Scopes& scopes, CudaScratch* sums, uint16_t* steps, Found* found) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const ScopeStretches stretches = {scopes.total, scopes.elements,
                                     (scopes.elements + kSquareStretch - 1) / kSquareStretch};
   const int64_t all = stretches.stretches * scopes.count;
   RETURN_ERROR(sums->Reserve(all * sizeof(double)));
-  RETURN_ERROR(Launch(stream, BlocksFor(all, kThreads / kLanes), dim3(kThreads),
+  RETURN_ERROR(Launch(device, BlocksFor(all, kThreads / kLanes), dim3(kThreads),
                       SumStretchesKernel<T>, static_cast<const T*>(x.data), stretches, all,
                       sums->as<double>()));
   const Steps to = {spec.step, steps, found};
   if (stretches.stretches <= kFewStretches) {
-    return Launch(stream, BlocksFor(scopes.count, kThreads), dim3(kThreads), StepsKernel,
+    return Launch(device, BlocksFor(scopes.count, kThreads), dim3(kThreads), StepsKernel,
                   sums->as<double>(), stretches, scopes.count, to);
   }
-  return Launch(stream, dim3(static_cast<unsigned>(scopes.count)), dim3(kSumThreads), StepKernel,
+  return Launch(device, dim3(static_cast<unsigned>(scopes.count)), dim3(kSumThreads), StepKernel,
                 sums->as<double>(), stretches, to);
 }
 
@@ -375,12 +373,10 @@ class Encoder {
   }
 
   Error AppendEscapes(const PayloadTarget& payload, const Escapes& escapes, const uint16_t* steps) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
     const size_t code_bytes = sizeof(int32_t) * escapes.count();
     CudaScratch codes(device_);
     RETURN_ERROR(codes.Reserve(code_bytes));
-    RETURN_ERROR(Launch(stream, BlocksFor(escapes.count(), kThreads), dim3(kThreads),
+    RETURN_ERROR(Launch(device_, BlocksFor(escapes.count(), kThreads), dim3(kThreads),
                         EscapesKernel<T, Round>, data(), escapes.places(), escapes.count(), steps,
                         scopes_.elements, key_, codes.as<int32_t>()));
     RETURN_ERROR(payload.SubmitCopy(device_, *payload.bytes, codes.as<const void>(), code_bytes));

@@ -187,12 +187,10 @@ class Decoder {
   Error SubmitEscapes(const PayloadSource& behind_bytes, Escapes* escapes) {
     const int64_t count = escapes->count();
     if (count == 0) return Error{};
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
     RETURN_ERROR(escapes->SubmitPlaces(bytes(), scopes_.total));
     RETURN_ERROR(codes_.Reserve(4 * count));
     RETURN_ERROR(behind_bytes.SubmitCopy(device_, 0, 4 * count, codes_.as<void>()));
-    return Launch(stream, BlocksFor(count, kThreads), dim3(kThreads), PatchKernel<T>,
+    return Launch(device_, BlocksFor(count, kThreads), dim3(kThreads), PatchKernel<T>,
                   escapes->places(), codes_.as<const int32_t>(), count, steps(), scopes_.elements,
                   dithers(), key_, x_, met_.as<Met>());
   }

@@ -91,13 +91,11 @@ __global__ void WidenKernel(const uint8_t* codes, int64_t n, float scale, uint32
 template <typename Number, typename T>
 Error SubmitNarrow(CudaDevice* device, const TensorView& x, Fp8Format format, int16_t* exponent,
                    uint8_t* codes, uint32_t* largest) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(sizeof(Extremes)));
   const Scopes all = ScopesOf(x, Scope::kTensor, /*group=*/0);
   RETURN_ERROR(SubmitExtremes(device, x, all, Counted::kAll, extremes.as<Extremes>()));
-  return LaunchTiles(stream, x.elements(), NarrowKernel<Number, T>, static_cast<const T*>(x.data),
+  return LaunchTiles(device, x.elements(), NarrowKernel<Number, T>, static_cast<const T*>(x.data),
                      x.elements(), extremes.as<const Extremes>(), format, exponent, codes, largest);
 }
 

@@ -191,11 +191,11 @@ __global__ void LastSteps(const float* from, To* to, int64_t begin, Signs signs)
 }
 
 template <int kParts, typename To>
-Error SubmitLastSteps(cudaStream_t stream, const float* from, To* to, int64_t begin, int64_t end,
+Error SubmitLastSteps(CudaDevice* device, const float* from, To* to, int64_t begin, int64_t end,
                       const Signs& signs) {
   constexpr int kLastThreads = 256;
   static_assert(kTile / 4 % kLastThreads == 0, "a block of threads stays within a stretch");
-  return Launch(stream, BlocksFor((end - begin) / kParts / 4, kLastThreads), dim3(kLastThreads),
+  return Launch(device, BlocksFor((end - begin) / kParts / 4, kLastThreads), dim3(kLastThreads),
                 LastSteps<kParts, To>, from, to, begin, signs);
 }
 
@@ -203,8 +203,6 @@ Error SubmitLastSteps(cudaStream_t stream, const float* from, To* to, int64_t be
 template <typename From, typename To>
 Error Submit(CudaDevice* device, const From* from, float* between, To* to, int64_t n,
              uint32_t block, const Signs& signs, const RotationLimit& limit) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const int64_t step = std::min<int64_t>(block, 2 * kTile);
   Plan plan;
   plan.total = n;
@@ -213,15 +211,15 @@ Error Submit(CudaDevice* device, const From* from, float* between, To* to, int64
   plan.size = std::min<int>(block, kTile);
   plan.main_is_whole = block <= kTile;
   const int64_t tiles = plan.main_tiles + __builtin_popcountll(n - plan.main);
-  RETURN_ERROR(Launch(stream, BlocksFor(tiles, 1), dim3(kThreads), TileKernel<From, To>, from,
+  RETURN_ERROR(Launch(device, BlocksFor(tiles, 1), dim3(kThreads), TileKernel<From, To>, from,
                       between, to, plan, signs,
                       Limit{BitsOf(limit.most), limit.piece, limit.refused}));
   if (plan.main_is_whole) return Error{};
   // Submits the last steps of the longest stretches, and then those of a rest of two tiles, if any.
   const int64_t longest = n / block * block;
-  RETURN_ERROR(block == 4 * kTile ? SubmitLastSteps<4>(stream, between, to, 0, longest, signs)
-                                  : SubmitLastSteps<2>(stream, between, to, 0, longest, signs));
-  return SubmitLastSteps<2>(stream, between, to, longest, plan.main, signs);
+  RETURN_ERROR(block == 4 * kTile ? SubmitLastSteps<4>(device, between, to, 0, longest, signs)
+                                  : SubmitLastSteps<2>(device, between, to, 0, longest, signs));
+  return SubmitLastSteps<2>(device, between, to, longest, plan.main, signs);
 }
 
 }  // namespace

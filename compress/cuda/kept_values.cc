@@ -16,14 +16,6 @@ bool IsNarrow(const CodecSpec& spec) {
   return spec.values == Values::kBF16 || spec.values == Values::kF16;
 }
 
-TensorView FlatView(float* values, int64_t n) {
-  TensorView view;
-  view.data = values;
-  view.dims[0] = n;
-  view.rank = 1;
-  return view;
-}
-
 }  // namespace
 
 Error KeptValues::Reserve(const CodecSpec& spec, int64_t most) {
@@ -59,8 +51,8 @@ Error KeptValues::SubmitCopy(int64_t count, uint64_t random_key, const PayloadTa
     PayloadTarget codes = out;
     codes.capacity = bytes;
     codes.bytes = &written;
-    return CudaUniformEncode(device_, CodecOfValues(spec_), FlatView(data(), count), context,
-                             codes);
+    return CudaUniformEncode(device_, CodecOfValues(spec_), ViewOf(data(), DType::kF32, {count}),
+                             context, codes);
   }
   if (bytes == 0) return Error{};
   if (spec_.values == Values::kMeans) return SubmitMeans(count, out);
@@ -81,7 +73,7 @@ Error PayloadValues::Submit(cudaStream_t stream, const PayloadSource& bytes, int
     PayloadSource codes = bytes;
     codes.bytes = ValueBytes(spec, count);
     return CudaUniformDecode(device_, codes, CodecOfValues(spec), KernelContext{},
-                             FlatView(memory_.as<float>(), count));
+                             ViewOf(memory_.as<void>(), DType::kF32, {count}));
   }
   const size_t value_bytes = ValueBytes(spec, count);
   if (spec.values == Values::kMeans && count > 0) {

@@ -38,36 +38,34 @@ __global__ void MultiplyKernel(const X* x, const float* factor, Extents extents,
 }
 
 template <typename X, typename Out>
-Error LaunchMultiply(cudaStream_t stream, const X* x, const float* factor, const Extents& extents,
+Error LaunchMultiply(CudaDevice* device, const X* x, const float* factor, const Extents& extents,
                      Out* out) {
   const int64_t tiles =
       ((extents.rows + kRows - 1) / kRows) * ((extents.n + kColumns - 1) / kColumns);
-  return Launch(stream, BlocksFor(tiles, kThreads), dim3(kThreads), MultiplyKernel<X, Out>, x,
+  return Launch(device, BlocksFor(tiles, kThreads), dim3(kThreads), MultiplyKernel<X, Out>, x,
                 factor, extents, out);
 }
 
 template <typename X>
-Error MultiplyInto(cudaStream_t stream, const X* x, const float* factor, const Extents& extents,
+Error MultiplyInto(CudaDevice* device, const X* x, const float* factor, const Extents& extents,
                    const TensorView& out) {
   if (out.dtype == DType::kF32) {
-    return LaunchMultiply(stream, x, factor, extents, static_cast<float*>(out.data));
+    return LaunchMultiply(device, x, factor, extents, static_cast<float*>(out.data));
   }
-  return LaunchMultiply(stream, x, factor, extents, static_cast<uint16_t*>(out.data));
+  return LaunchMultiply(device, x, factor, extents, static_cast<uint16_t*>(out.data));
 }
 
 }  // namespace
 
 Error CudaMultiply(CudaDevice* device, const TensorView& x, const TensorView& factor,
                    const TensorView& out) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   if (out.elements() == 0) return Error{};
   const Extents extents = {out.elements() / factor.dims[1], factor.dims[0], factor.dims[1]};
   const auto* const of_factor = static_cast<const float*>(factor.data);
   if (x.dtype == DType::kF32) {
-    return MultiplyInto(stream, static_cast<const float*>(x.data), of_factor, extents, out);
+    return MultiplyInto(device, static_cast<const float*>(x.data), of_factor, extents, out);
   }
-  return MultiplyInto(stream, static_cast<const uint16_t*>(x.data), of_factor, extents, out);
+  return MultiplyInto(device, static_cast<const uint16_t*>(x.data), of_factor, extents, out);
 }
 
 }  // namespace thinwire

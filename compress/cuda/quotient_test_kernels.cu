@@ -22,8 +22,6 @@ auto KernelFor(int corrections) {
 
 Error Quotients(CudaDevice* device, const std::vector<float>& x, const std::vector<float>& d,
                 int corrections, bool is_ordinary, std::vector<float>* quotients) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   CudaScratch x_memory(device), d_memory(device), out(device);
   const size_t bytes = x.size() * sizeof(float);
   quotients->resize(x.size());
@@ -34,7 +32,7 @@ Error Quotients(CudaDevice* device, const std::vector<float>& x, const std::vect
   RETURN_ERROR(device->CopyFromHost(d_memory.as<void>(), d.data(), bytes));
   const auto n = static_cast<int64_t>(x.size());
   RETURN_ERROR(Launch(
-      stream, BlocksFor(n, kThreads), dim3(kThreads),
+      device, BlocksFor(n, kThreads), dim3(kThreads),
       is_ordinary ? KernelFor<OrdinaryDivisor>(corrections) : KernelFor<Divisor>(corrections),
       x_memory.as<float>(), d_memory.as<float>(), n, out.as<float>()));
   return device->CopyToHost(quotients->data(), out.as<void>(), bytes);

@@ -81,21 +81,19 @@ __global__ void CheckKernel(RangeHeader header, int64_t count, UniformDecoded* f
 
 Error SubmitRanges(CudaDevice* device, const Extremes* extremes, const CodecSpec& spec,
                    const Scopes& scopes, uint8_t* header, UniformEncoded* found) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const int64_t count = scopes.count;
   const dim3 grid = BlocksFor(count, kThreads), block(kThreads);
   switch (spec.range) {
     case Range::kMinMax:
-      return Launch(stream, grid, block, MinMaxKernel, extremes, count, spec.zero,
+      return Launch(device, grid, block, MinMaxKernel, extremes, count, spec.zero,
                     GridOf(spec).divisor, reinterpret_cast<float*>(header), found);
     case Range::kMaxAbs:
-      return Launch(stream, grid, block, MaxAbsKernel, extremes, count,
+      return Launch(device, grid, block, MaxAbsKernel, extremes, count,
                     reinterpret_cast<float*>(header), found);
     case Range::kFixedPoint:
-      RETURN_ERROR(Launch(stream, BlocksFor(count, kThreads, kMostBlocks), block,
+      RETURN_ERROR(Launch(device, BlocksFor(count, kThreads, kMostBlocks), block,
                           FixedPointFindings, extremes, count, found));
-      return Launch(stream, grid, block, FixedPointKernel, extremes, count,
+      return Launch(device, grid, block, FixedPointKernel, extremes, count,
                     reinterpret_cast<uint16_t*>(header), found);
   }
   return Error{};
@@ -103,9 +101,7 @@ Error SubmitRanges(CudaDevice* device, const Extremes* extremes, const CodecSpec
 
 Error SubmitCheckRanges(CudaDevice* device, const uint8_t* header, const CodecSpec& spec,
                         const Scopes& scopes, UniformDecoded* found) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return Launch(stream, BlocksFor(scopes.count, kThreads), dim3(kThreads), CheckKernel,
+  return Launch(device, BlocksFor(scopes.count, kThreads), dim3(kThreads), CheckKernel,
                 RangeHeader{header, spec.range}, scopes.count, found);
 }
 

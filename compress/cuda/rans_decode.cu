@@ -262,8 +262,6 @@ NearAndFar NearFirst(const Neighbours& neighbours) {
 Error RansReader::Submit(const uint8_t* packed, const std::vector<uint64_t>& offsets,
                          const RansModel& model, const RansStrings& strings, uint8_t* bytes,
                          uint32_t* fault) {
-  cudaStream_t stream;
-  RETURN_ERROR(device_->Stream(&stream));
   const auto num_tables = static_cast<size_t>(model.num_tables);
   const size_t offsets_bytes = offsets.size() * sizeof(uint64_t);
   RETURN_ERROR(entries_.Reserve(num_tables * kScale * sizeof(DecoderEntry)));
@@ -274,17 +272,17 @@ Error RansReader::Submit(const uint8_t* packed, const std::vector<uint64_t>& off
                                            num_tables * sizeof(Frequencies)));
   RETURN_ERROR(device_->SubmitCopyFromHost(offsets_.as<void>(), offsets.data(), offsets_bytes));
   RETURN_ERROR(device_->SubmitCopyFromHost(packed_.as<void>(), packed, offsets.back()));
-  RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(num_tables)), dim3(kSymbols),
+  RETURN_ERROR(Launch(device_, dim3(static_cast<unsigned>(num_tables)), dim3(kSymbols),
                       FillDecoderKernel, frequencies_.as<const uint32_t>(),
                       entries_.as<DecoderEntry>()));
   if (model.neighbours.count == 0) {
-    return Launch(stream, BlocksFor(strings.count, kWarps), dim3(kThreads), DecodeKernel,
+    return Launch(device_, BlocksFor(strings.count, kWarps), dim3(kThreads), DecodeKernel,
                   packed_.as<const uint8_t>(), offsets_.as<const uint64_t>(), strings,
                   entries_.as<const DecoderEntry>(), bytes, fault);
   }
   ContextOfSum contexts;
   for (int sum = 0; sum < kSums; ++sum) contexts.of[sum] = model.context_of_sum[sum];
-  return Launch(stream, dim3(static_cast<unsigned>(strings.count)), dim3(kLanes),
+  return Launch(device_, dim3(static_cast<unsigned>(strings.count)), dim3(kLanes),
                 DecodeInContextsKernel, packed_.as<const uint8_t>(), offsets_.as<const uint64_t>(),
                 strings, entries_.as<const DecoderEntry>(), NearFirst(model.neighbours), contexts,
                 bytes, fault);

@@ -88,14 +88,12 @@ __global__ void FillKernel(float value, T* x, int64_t n) {
 template <typename ToLine>
 Error SubmitTable(CudaDevice* device, const RangeHeader& header, const Scopes& scopes,
                   ToLine to_line, int numbers, CudaScratch* memory, LineTable* table) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   table->period = scopes.count;
   while (table->period % 4 != 0) table->period += scopes.count;
   table->step = kTileStride % table->period;
   RETURN_ERROR(memory->Reserve(numbers * table->period * sizeof(float)));
   table->floats = memory->as<float>();
-  return Launch(stream, BlocksFor(table->period, kTileThreads), dim3(kTileThreads),
+  return Launch(device, BlocksFor(table->period, kTileThreads), dim3(kTileThreads),
                 TableKernel<ToLine>, header, scopes.count, to_line, *table);
 }
 
@@ -119,13 +117,11 @@ Error WithLines(CudaDevice* device, const RangeHeader& header, const Scopes& sco
 template <typename T, typename Round>
 Error SubmitRounded(CudaDevice* device, const TensorView& x, const CodecSpec& spec, Round round,
                     const Scopes& scopes, uint8_t* payload) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const Grid grid = {spec.bits, GridOf(spec)};
   const CodeWords words = CodeWordsOf(spec, scopes, payload);
   const auto submit = [&](const auto& lines) {
     using Lines = std::decay_t<decltype(lines)>;
-    return LaunchTiles(stream, scopes.total, EncodeKernel<T, Lines, Round>,
+    return LaunchTiles(device, scopes.total, EncodeKernel<T, Lines, Round>,
                        static_cast<const T*>(x.data), scopes.total, lines, grid, round, words);
   };
   return WithLines(device, RangeHeader{payload, spec.range}, scopes,
@@ -143,15 +139,13 @@ Error SubmitCodes(CudaDevice* device, const TensorView& x, const CodecSpec& spec
 template <typename T>
 Error SubmitValues(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
                    const Scopes& scopes, const TensorView& x, UniformDecoded* found) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const Grid grid = {spec.bits, GridOf(spec)};
   const float reciprocal = 1.0f / static_cast<float>(grid.codes.divisor);
   const auto* const words =
       reinterpret_cast<const uint32_t*>(payload + UniformHeaderBytes(spec, scopes));
   const int64_t num_words = NumCodeWords(spec, scopes);
   const auto submit = [&](const auto& lines) {
-    return LaunchTiles(stream, scopes.total, DecodeKernel<T, std::decay_t<decltype(lines)>>, words,
+    return LaunchTiles(device, scopes.total, DecodeKernel<T, std::decay_t<decltype(lines)>>, words,
                        num_words, lines, grid, reciprocal, static_cast<T*>(x.data), scopes.total,
                        found);
   };
@@ -162,13 +156,11 @@ Error SubmitValues(CudaDevice* device, const uint8_t* payload, const CodecSpec& 
 Error DecodeConstant(CudaDevice* device, const uint8_t* payload, const TensorView& x) {
   float value;
   RETURN_ERROR(ReadConstant(payload, &value));
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const int64_t n = x.elements();
   RETURN_ERROR(
       x.dtype == DType::kF32
-          ? LaunchTiles(stream, n, FillKernel<float>, value, static_cast<float*>(x.data), n)
-          : LaunchTiles(stream, n, FillKernel<uint16_t>, value, static_cast<uint16_t*>(x.data), n));
+          ? LaunchTiles(device, n, FillKernel<float>, value, static_cast<float*>(x.data), n)
+          : LaunchTiles(device, n, FillKernel<uint16_t>, value, static_cast<uint16_t*>(x.data), n));
   return device->Finish();
 }
 

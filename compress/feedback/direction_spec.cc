@@ -1,7 +1,5 @@
 #include "compress/feedback/direction_spec.h"
 
-#include "base/enum_names.h"
-
 namespace thinwire {
 namespace {
 
@@ -10,12 +8,6 @@ constexpr Named<OnNonfinite> kOnNonfiniteNames[] = {{OnNonfinite::kError, "error
 
 }  // namespace
 
-const char* Name(OnNonfinite value) { return NameIn(kOnNonfiniteNames, value); }
-
-absl::Status FromName(const std::string& name, OnNonfinite* to) {
-  return FindName("on_nonfinite", name, kOnNonfiniteNames, to);
-}
-
-std::vector<OnNonfinite> AllOnNonfinite() { return ValuesIn(kOnNonfiniteNames); }
+NameTable<OnNonfinite> TableOf(OnNonfinite) { return {"on_nonfinite", kOnNonfiniteNames}; }
 
 }  // namespace thinwire

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "absl/status/status.h"
+#include "base/enum_names.h"
 #include "compress/feedback/spec.h"
 #include "compress/level.h"
 #include "compress/spec.h"
@@ -19,10 +17,8 @@ enum class OnNonfinite : uint8_t {
   kPass = 1,   // the message is sent exactly
 };
 
-// Names as experiment files spell them; FromName and the list of all, as in spec.h.
-const char* Name(OnNonfinite value);
-absl::Status FromName(const std::string& name, OnNonfinite* to);
-std::vector<OnNonfinite> AllOnNonfinite();
+// Returns the names as experiment files spell them (base/enum_names.h).
+NameTable<OnNonfinite> TableOf(OnNonfinite);
 
 // Everything that one direction does to its messages.
 struct DirectionSpec {

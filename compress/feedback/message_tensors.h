@@ -13,12 +13,8 @@ namespace thinwire {
 
 // Returns sample i of x, flat.
 inline TensorView RowOf(const Tensor& x, size_t i) {
-  TensorView row;
-  row.rank = 1;
-  row.dims[0] = x.elements() / x.shape()[0];
-  row.dtype = x.dtype();
-  row.data = static_cast<uint8_t*>(x.data()) + i * row.dims[0] * SizeOf(x.dtype());
-  return row;
+  const int64_t n = x.elements() / x.shape()[0];
+  return ViewOf(static_cast<uint8_t*>(x.data()) + i * n * SizeOf(x.dtype()), x.dtype(), {n});
 }
 
 // Returns the samples of x from `first` on.

@@ -1,7 +1,6 @@
 #include "compress/feedback/spec.h"
 
 #include "absl/strings/str_cat.h"
-#include "base/enum_names.h"
 
 namespace thinwire {
 namespace {
@@ -46,24 +45,11 @@ FeedbackSpec Split() {
 
 }  // namespace
 
-const char* Name(FeedbackKind kind) { return NameIn(kFeedbackKindNames, kind); }
-const char* Name(StateKey key) { return NameIn(kStateKeyNames, key); }
-const char* Name(StateInit init) { return NameIn(kStateInitNames, init); }
-const char* Name(StateStorage store) { return NameIn(kStateStorageNames, store); }
-const char* Name(OnFull on_full) { return NameIn(kOnFullNames, on_full); }
-
-absl::Status FromName(const std::string& name, StateKey* to) {
-  return FindName("key", name, kStateKeyNames, to);
-}
-absl::Status FromName(const std::string& name, StateInit* to) {
-  return FindName("init", name, kStateInitNames, to);
-}
-absl::Status FromName(const std::string& name, StateStorage* to) {
-  return FindName("store", name, kStateStorageNames, to);
-}
-absl::Status FromName(const std::string& name, OnFull* to) {
-  return FindName("on_full", name, kOnFullNames, to);
-}
+NameTable<FeedbackKind> TableOf(FeedbackKind) { return {"feedback", kFeedbackKindNames}; }
+NameTable<StateKey> TableOf(StateKey) { return {"key", kStateKeyNames}; }
+NameTable<StateInit> TableOf(StateInit) { return {"init", kStateInitNames}; }
+NameTable<StateStorage> TableOf(StateStorage) { return {"store", kStateStorageNames}; }
+NameTable<OnFull> TableOf(OnFull) { return {"on_full", kOnFullNames}; }
 
 const std::vector<FeedbackPreset>& FeedbackPresets() {
   static const auto* const presets = new std::vector<FeedbackPreset>{

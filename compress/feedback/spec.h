@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/enum_names.h"
 #include "base/parameters.h"
 
 namespace thinwire {
@@ -89,18 +90,12 @@ const std::vector<FeedbackPreset>& FeedbackPresets();
 // Finds a preset. InvalidArgument for an unknown name.
 absl::StatusOr<FeedbackPreset> FindFeedbackPreset(const std::string& name);
 
-// Names as experiment files spell them.
-const char* Name(FeedbackKind kind);  // "ef21"; kSplit: "ef_mixed_b"
-const char* Name(StateKey key);
-const char* Name(StateInit init);
-const char* Name(StateStorage store);
-const char* Name(OnFull on_full);
-
-// Invert Name, as in spec.h.
-absl::Status FromName(const std::string& name, StateKey* to);
-absl::Status FromName(const std::string& name, StateInit* to);
-absl::Status FromName(const std::string& name, StateStorage* to);
-absl::Status FromName(const std::string& name, OnFull* to);
+// Return the names as experiment files spell them (base/enum_names.h).
+NameTable<FeedbackKind> TableOf(FeedbackKind);  // "ef21"; kSplit: "ef_mixed_b"
+NameTable<StateKey> TableOf(StateKey);
+NameTable<StateInit> TableOf(StateInit);
+NameTable<StateStorage> TableOf(StateStorage);
+NameTable<OnFull> TableOf(OnFull);
 
 // Checks a specification. InvalidArgument names the parameter, the value met and the values wanted.
 absl::Status CheckFeedback(const FeedbackSpec& spec);

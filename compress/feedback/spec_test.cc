@@ -20,7 +20,7 @@ TEST(FeedbackSpecTest, SpellsWhatMatters) {
 }
 
 TEST(FeedbackSpecTest, NamesInvert) {
-  StateStorage store;
+  StateStorage store{};
   ASSERT_TRUE(FromName("q4", &store).ok());
   EXPECT_EQ(store, StateStorage::kQ4);
   EXPECT_THAT(std::string(FromName("q5", &store).message()), HasSubstr("nearest is \"q8"));

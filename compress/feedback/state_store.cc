@@ -91,11 +91,7 @@ absl::Status StateStore::Clear() {
 }
 
 TensorView StateStore::RowView(void* data) const {
-  TensorView view;
-  view.data = data;
-  view.rank = 1;
-  view.dims[0] = options_.elements;
-  return view;
+  return ViewOf(data, DType::kF32, {options_.elements});
 }
 
 absl::StatusOr<TensorView> StateStore::Load(size_t row) {

@@ -98,7 +98,7 @@ void SetSchedule(const TriedSchedule& tried, Experiment* experiment) {
 // sliced ones need a model and a training that can use slices.
 std::vector<TriedSchedule> SchedulesOf(const Experiment& experiment) {
   std::vector<TriedSchedule> had;
-  for (const ScheduleKind schedule : AllSchedules()) {
+  for (const ScheduleKind schedule : AllOf<ScheduleKind>()) {
     Experiment other = experiment;
     SetSchedule({schedule}, &other);
     if (Slices(schedule) && !Resolve(&other).ok()) continue;

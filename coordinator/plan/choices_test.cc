@@ -73,7 +73,7 @@ TEST(CandidatesTest, AreAllCombinationsWithNoneAndTheOwnCodec) {
   }
   EXPECT_THAT(microbatches, ElementsAre(2, 4, 8));
   // interleaved needs two segments a stage, terapipe needs sequences.
-  const size_t had = AllSchedules().size() - 2;
+  const size_t had = thinwire::AllOf<ScheduleKind>().size() - 2;
   EXPECT_EQ(schedules.size(), had);
   EXPECT_EQ(candidates->all.size(), 4 * 3 * had);
   EXPECT_EQ(own, 1);
@@ -152,7 +152,7 @@ TEST(CandidatesTest, StagesTakeTurnsWhereTheCutsAllowIt) {
   };
   EXPECT_EQ(schedules({}).count("interleaved"), 0u);
   EXPECT_EQ(schedules({"pipeline.stages=1"}).count("interleaved"), 0u);
-  EXPECT_EQ(schedules({"pipeline.stages=2"}).size(), AllSchedules().size() - 1);
+  EXPECT_EQ(schedules({"pipeline.stages=2"}).size(), thinwire::AllOf<ScheduleKind>().size() - 1);
   ChoiceOptions options;
   options.schedules = {{ScheduleKind::kInterleaved}};
   EXPECT_THAT(ErrorOf(options), HasSubstr("stages is 4, but 3 cuts make 4 segments"));

@@ -178,7 +178,7 @@ class Timeline {
 
   // With several segments a stage, later segments are paler.
   std::string Shade(const TraceSlice& slice) const {
-    ScheduleKind schedule;
+    ScheduleKind schedule{};
     const bool takes_turns =
         FromName(trace_.schedule, &schedule).ok() && Interleaves(schedule) && slice.has_segment();
     const size_t chunk = takes_turns ? slice.segment() / trace_.stages.size() : 0;

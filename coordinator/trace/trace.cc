@@ -33,7 +33,7 @@ std::vector<TracedMessage> MessagesOf(const RunTrace& trace) {
 }
 
 std::string UnitsText(const RunTrace& trace) {
-  ScheduleKind schedule;
+  ScheduleKind schedule{};
   const bool slices = FromName(trace.schedule, &schedule).ok() && Slices(schedule);
   const char* const one = slices ? " unit" : " microbatch";
   const char* const several = slices ? " units" : " microbatches";

@@ -61,45 +61,21 @@ struct ExactGelu {
   }
 };
 
-template <typename Function, typename T>
-struct ForwardKernel {
-  const T* x;
-  T* y;
-
-  template <typename Access>
-  HWY_INLINE void operator()(const Access& access, int64_t i) const {
-    const FloatTag d;
-    access.Store(Function()(d, access.Load(d, x + i)).value, d, y + i);
-  }
+template <typename Function>
+struct ValueOf {
+  HWY_INLINE FloatVec operator()(FloatTag d, FloatVec x) const { return Function()(d, x).value; }
 };
-
-template <typename Function, typename T>
-struct BackwardKernel {
-  const T* x;
-  const T* dy;
-  T* dx;
-
-  template <typename Access>
-  HWY_INLINE void operator()(const Access& access, int64_t i) const {
-    const FloatTag d;
-    const FloatVec slope = Function()(d, access.Load(d, x + i)).slope;
-    access.Store(hn::Mul(access.Load(d, dy + i), slope), d, dx + i);
+template <typename Function>
+struct GradientOf {
+  HWY_INLINE FloatVec operator()(FloatTag d, FloatVec x, FloatVec dy) const {
+    return hn::Mul(dy, Function()(d, x).slope);
   }
 };
 
 // Computes silu(g) up with silu(g) = g s and s = sigmoid(g).
-template <typename T>
-struct SwigluKernel {
-  const T* gate;
-  const T* up;
-  T* y;
-
-  template <typename Access>
-  HWY_INLINE void operator()(const Access& access, int64_t i) const {
-    const FloatTag d;
-    const FloatVec g = access.Load(d, gate + i);
-    const FloatVec silu = hn::Mul(g, Sigmoid(d, g));
-    access.Store(hn::Mul(silu, access.Load(d, up + i)), d, y + i);
+struct SwigluOf {
+  HWY_INLINE FloatVec operator()(FloatTag d, FloatVec g, FloatVec up) const {
+    return hn::Mul(hn::Mul(g, Sigmoid(d, g)), up);
   }
 };
 
@@ -135,72 +111,37 @@ void With(Pointwise function, const Use& use) {
   }
 }
 
-template <typename T>
-T* At(const TensorView& x, int64_t i) {
-  return static_cast<T*>(x.data) + i;
-}
-
-template <typename T>
-void ApplyTyped(Pointwise function, const TensorView& x, const TensorView& y, int64_t begin,
-                int64_t end) {
-  With(function, [&](auto f) HWY_ATTR {
-    ForEachVector(end - begin, ForwardKernel<decltype(f), T>{At<T>(x, begin), At<T>(y, begin)});
-  });
-}
-
-template <typename T>
-void ApplyBackwardTyped(Pointwise function, const TensorView& x, const TensorView& dy,
-                        const TensorView& dx, int64_t begin, int64_t end) {
-  With(function, [&](auto f) HWY_ATTR {
-    ForEachVector(end - begin, BackwardKernel<decltype(f), T>{At<T>(x, begin), At<T>(dy, begin),
-                                                              At<T>(dx, begin)});
-  });
-}
-
-template <typename T>
-void SwigluRowsTyped(const T* x, int64_t features, int64_t begin, int64_t end, T* y) {
-  for (int64_t row = begin; row < end; ++row) {
-    const T* const gate = x + row * 2 * features;
-    ForEachVector(features, SwigluKernel<T>{gate, gate + features, y + row * features});
-  }
-}
-
-template <typename T>
-void SwigluBackwardRowsTyped(const T* x, const T* dy, int64_t features, int64_t begin, int64_t end,
-                             T* dx) {
-  for (int64_t row = begin; row < end; ++row) {
-    const T* const gate = x + row * 2 * features;
-    T* const dgate = dx + row * 2 * features;
-    ForEachVector(features, SwigluBackwardKernel<T>{gate, gate + features, dy + row * features,
-                                                    dgate, dgate + features});
-  }
-}
-
 void ApplyRange(Pointwise function, const TensorView& x, const TensorView& y, int64_t begin,
                 int64_t end) {
-  x.dtype == DType::kF32 ? ApplyTyped<float>(function, x, y, begin, end)
-                         : ApplyTyped<uint16_t>(function, x, y, begin, end);
+  With(function, [&](auto f) HWY_ATTR { MapRange(begin, end, ValueOf<decltype(f)>(), y, x); });
 }
 void ApplyBackwardRange(Pointwise function, const TensorView& x, const TensorView& dy,
                         const TensorView& dx, int64_t begin, int64_t end) {
-  x.dtype == DType::kF32 ? ApplyBackwardTyped<float>(function, x, dy, dx, begin, end)
-                         : ApplyBackwardTyped<uint16_t>(function, x, dy, dx, begin, end);
+  With(function,
+       [&](auto f) HWY_ATTR { MapRange(begin, end, GradientOf<decltype(f)>(), dx, x, dy); });
 }
 void SwigluRows(const TensorView& x, const TensorView& y, int64_t features, int64_t begin,
                 int64_t end) {
-  x.dtype == DType::kF32 ? SwigluRowsTyped(static_cast<const float*>(x.data), features, begin, end,
-                                           static_cast<float*>(y.data))
-                         : SwigluRowsTyped(static_cast<const uint16_t*>(x.data), features, begin,
-                                           end, static_cast<uint16_t*>(y.data));
+  WithType(x.dtype, [&](auto type) HWY_ATTR {
+    using T = decltype(type);
+    for (int64_t row = begin; row < end; ++row) {
+      const T* const gate = x.as<const T>() + row * 2 * features;
+      Map(features, SwigluOf(), y.as<T>() + row * features, gate, gate + features);
+    }
+  });
 }
 void SwigluBackwardRows(const TensorView& x, const TensorView& dy, const TensorView& dx,
                         int64_t features, int64_t begin, int64_t end) {
-  x.dtype == DType::kF32 ? SwigluBackwardRowsTyped(static_cast<const float*>(x.data),
-                                                   static_cast<const float*>(dy.data), features,
-                                                   begin, end, static_cast<float*>(dx.data))
-                         : SwigluBackwardRowsTyped(static_cast<const uint16_t*>(x.data),
-                                                   static_cast<const uint16_t*>(dy.data), features,
-                                                   begin, end, static_cast<uint16_t*>(dx.data));
+  WithType(x.dtype, [&](auto type) HWY_ATTR {
+    using T = decltype(type);
+    for (int64_t row = begin; row < end; ++row) {
+      const T* const gate = x.as<const T>() + row * 2 * features;
+      T* const dgate = dx.as<T>() + row * 2 * features;
+      ForEachVector(features,
+                    SwigluBackwardKernel<T>{gate, gate + features, dy.as<T>() + row * features,
+                                            dgate, dgate + features});
+    }
+  });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nn/checks.h"
 #include "nn/cpu/channel_spans.h"
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
@@ -193,25 +194,14 @@ void TakeStatistics(int threads, const ChannelSpans& spans, const BatchNormForwa
 
 Error NormalizeBatch(int threads, const BatchNormForward& a) {
   const ChannelSpans spans(a.x);
-  if (spans.pixels() < 2) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "batch norm: %lld value(s) a channel, want at least 2 to train",
-                     static_cast<long long>(spans.pixels()));
-  }
-  TakeStatistics(threads, spans, a);
-  const std::vector<float> mean = spans.Repeat(a.mean), bias = spans.Repeat(a.bias);
-  const std::vector<float> slope =
-      spans.RepeatEach([&](int64_t c) { return a.scale[c] * a.rstd[c]; });
-  ApplyEverywhere(threads, spans, a.x.dtype, a.relu,
-                  {a.x.data, a.residual.data, a.y.data, mean.data(), slope.data(), bias.data()});
-  return Error{};
-}
-
-Error NormalizeByRunning(int threads, const BatchNormInference& a) {
-  const ChannelSpans spans(a.x);
-  const std::vector<float> mean = spans.Repeat(a.running_mean), bias = spans.Repeat(a.bias);
-  const std::vector<float> slope = spans.RepeatEach(
-      [&](int64_t c) { return a.scale[c] / std::sqrt(a.running_var[c] + a.epsilon); });
+  const bool trains = a.mean != nullptr;
+  RETURN_ERROR(CheckBatch(a, spans.pixels()));
+  if (trains) TakeStatistics(threads, spans, a);
+  const std::vector<float> mean = spans.Repeat(trains ? a.mean : a.running_mean);
+  const std::vector<float> bias = spans.Repeat(a.bias);
+  const std::vector<float> slope = spans.RepeatEach([&](int64_t c) {
+    return trains ? a.scale[c] * a.rstd[c] : a.scale[c] / std::sqrt(a.running_var[c] + a.epsilon);
+  });
   ApplyEverywhere(threads, spans, a.x.dtype, a.relu,
                   {a.x.data, a.residual.data, a.y.data, mean.data(), slope.data(), bias.data()});
   return Error{};

@@ -37,9 +37,7 @@ struct Passes {
   double forward, backward_data, backward_weights;
 };
 
-// Conv is Weighted or Conv2d, whose functions are the same.
-template <typename Conv>
-Passes Measure(const Conv2dSpec& spec, int64_t n, Conv* conv) {
+Passes Measure(const Conv2dSpec& spec, int64_t n, Conv2d* conv) {
   const Shape in{n, spec.height, spec.width, spec.in_channels},
       out{n, spec.height, spec.width, spec.out_channels};
   const Floats weights = RandomFloats(spec.out_channels * spec.in_channels * 9, 1);
@@ -72,7 +70,7 @@ void Run(int64_t width, int64_t n, int threads, DType compute) {
     spec.padding = 1;
     spec.compute = compute;
     OneDnn onednn(threads);
-    Weighted direct(&onednn, NewConv2dKind(&onednn, spec));
+    Weighted<Conv2d> direct(&onednn, NewConv2dKind(&onednn, spec));
     const double operations =
         2.0 * 9 *
         static_cast<double>(n * spec.height * spec.width * spec.in_channels * spec.out_channels);

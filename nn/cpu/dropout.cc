@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "nn/checks.h"
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
@@ -68,18 +69,10 @@ constexpr int64_t kGrain = 8 * 1024;  // elements; with fewer, one thread is fas
 }  // namespace
 
 Error Drop(int threads, const Dropout& a) {
-  if (!(a.rate >= 0 && a.rate < 1)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "dropout: rate %g, want one in [0, 1)",
-                     static_cast<double>(a.rate));
-  }
+  RETURN_ERROR(CheckDropout(a));
   const int64_t elements = a.x.elements();
   if (elements == 0) return Error{};
   const int64_t features = elements / a.x.dims[0];
-  if (features >> 32 != 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "dropout: %lld elements a sample, want fewer than 2^32",
-                     static_cast<long long>(features));
-  }
   ParallelRange(threads, elements, kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(DropRange)(a, features, begin, end);
   });

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
+#include "nn/adamw_factors.h"
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
@@ -14,110 +17,119 @@ HWY_BEFORE_NAMESPACE();
 namespace thinwire {
 namespace HWY_NAMESPACE {
 
-template <typename T>
-void ReluTyped(const T* x, int64_t n, T* y) {
-  const FloatTag d;
-  const int64_t lanes = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    // Written as a comparison so that NaN passes.
-    const FloatVec v = LoadFloats(d, x + i);
-    StoreFloats(hn::IfThenZeroElse(hn::Lt(v, hn::Zero(d)), v), d, y + i);
+// Written as a comparison so that NaN passes.
+struct ReluOf {
+  HWY_INLINE FloatVec operator()(FloatTag d, FloatVec x) const {
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
   }
-  for (; i < n; ++i) StoreOne(LoadOne(x + i) < 0 ? 0 : LoadOne(x + i), y + i);
-}
-
-template <typename T>
-void ReluBackwardTyped(const T* y, const T* dy, int64_t n, T* dx) {
-  const FloatTag d;
-  const int64_t lanes = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto open = hn::Gt(LoadFloats(d, y + i), hn::Zero(d));
-    StoreFloats(hn::IfThenElseZero(open, LoadFloats(d, dy + i)), d, dx + i);
+};
+struct Masked {
+  HWY_INLINE FloatVec operator()(FloatTag d, FloatVec y, FloatVec dy) const {
+    return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy);
   }
-  for (; i < n; ++i) StoreOne(LoadOne(y + i) > 0 ? LoadOne(dy + i) : 0, dx + i);
-}
-
-template <typename A, typename B, typename S>
-void AddTyped(const A* a, const B* b, int64_t n, S* sum) {
-  const FloatTag d;
-  const int64_t lanes = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    StoreFloats(hn::Add(LoadFloats(d, a + i), LoadFloats(d, b + i)), d, sum + i);
-  }
-  for (; i < n; ++i) StoreOne(LoadOne(a + i) + LoadOne(b + i), sum + i);
-}
-
-template <typename From, typename To>
-void ConvertTyped(const From* from, int64_t n, To* to) {
-  const FloatTag d;
-  const int64_t lanes = hn::Lanes(d);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) StoreFloats(LoadFloats(d, from + i), d, to + i);
-  for (; i < n; ++i) StoreOne(LoadOne(from + i), to + i);
-}
+};
+struct Plus {
+  HWY_INLINE FloatVec operator()(FloatTag, FloatVec a, FloatVec b) const { return hn::Add(a, b); }
+};
+struct Same {
+  HWY_INLINE FloatVec operator()(FloatTag, FloatVec x) const { return x; }
+};
 
 // Each multiplication and addition is rounded by itself, so all instruction sets agree.
 void CombineRange(const Combination& c, int64_t begin, int64_t end) {
   const FloatTag d;
-  const int64_t lanes = hn::Lanes(d);
   const FloatVec alpha = hn::Set(d, c.alpha), beta = hn::Set(d, c.beta);
-  int64_t i = begin;
-  for (; i + lanes <= end; i += lanes) {
-    FloatVec sum = hn::Mul(alpha, hn::LoadU(d, c.a + i));
-    if (c.b != nullptr) sum = hn::Add(sum, hn::Mul(beta, hn::LoadU(d, c.b + i)));
-    hn::StoreU(sum, d, c.sum + i);
-  }
-  for (; i < end; ++i) {
-    c.sum[i] = c.b == nullptr ? c.alpha * c.a[i] : c.alpha * c.a[i] + c.beta * c.b[i];
-  }
+  ForEachVector(end - begin, [&](const auto& access, int64_t at) HWY_ATTR {
+    const int64_t i = begin + at;
+    FloatVec sum = hn::Mul(alpha, access.Load(d, c.a + i));
+    if (c.b != nullptr) sum = hn::Add(sum, hn::Mul(beta, access.Load(d, c.b + i)));
+    access.Store(sum, d, c.sum + i);
+  });
 }
 
-void ReluF32(const float* x, int64_t n, float* y) { ReluTyped(x, n, y); }
-void ReluBF16(const uint16_t* x, int64_t n, uint16_t* y) { ReluTyped(x, n, y); }
-void ReluBackwardF32(const float* y, const float* dy, int64_t n, float* dx) {
-  ReluBackwardTyped(y, dy, n, dx);
+void ReluRange(const TensorView& x, const TensorView& y, int64_t begin, int64_t end) {
+  MapRange(begin, end, ReluOf(), y, x);
 }
-void ReluBackwardBF16(const uint16_t* y, const uint16_t* dy, int64_t n, uint16_t* dx) {
-  ReluBackwardTyped(y, dy, n, dx);
+void ReluBackwardRange(const TensorView& y, const TensorView& dy, const TensorView& dx,
+                       int64_t begin, int64_t end) {
+  MapRange(begin, end, Masked(), dx, y, dy);
 }
-void AddF32(const float* a, const float* b, int64_t n, float* sum) { AddTyped(a, b, n, sum); }
-void AddBF16(const uint16_t* a, const uint16_t* b, int64_t n, uint16_t* sum) {
-  AddTyped(a, b, n, sum);
+void AddRange(const TensorView& a, const TensorView& b, const TensorView& sum, int64_t begin,
+              int64_t end) {
+  MapRange(begin, end, Plus(), sum, a, b);
 }
-void Widen(const uint16_t* from, int64_t n, float* to) { ConvertTyped(from, n, to); }
-void Narrow(const float* from, int64_t n, uint16_t* to) { ConvertTyped(from, n, to); }
+void Widen(const uint16_t* from, int64_t n, float* to) { Map(n, Same(), to, from); }
+void Narrow(const float* from, int64_t n, uint16_t* to) { Map(n, Same(), to, from); }
 
 // Each multiplication and addition is rounded by itself here, too.
 void SgdRange(const SgdUpdate& u, const SgdParameter& parameter, int64_t begin, int64_t end) {
   const FloatTag d;
-  const int64_t lanes = hn::Lanes(d);
   const FloatVec decay = hn::Set(d, u.weight_decay), momentum = hn::Set(d, u.momentum);
   const FloatVec lr = hn::Set(d, u.lr), scale = hn::Set(d, u.gradient_scale);
-  int64_t i = begin;
-  for (; i + lanes <= end; i += lanes) {
-    const FloatVec p = hn::LoadU(d, parameter.value + i);
-    FloatVec g = hn::Add(hn::Mul(scale, hn::LoadU(d, parameter.gradient + i)), hn::Mul(decay, p));
+  ForEachVector(end - begin, [&](const auto& access, int64_t at) HWY_ATTR {
+    const int64_t i = begin + at;
+    const FloatVec p = access.Load(d, parameter.value + i);
+    FloatVec g = hn::Add(hn::Mul(scale, access.Load(d, parameter.gradient + i)), hn::Mul(decay, p));
     if (parameter.velocity != nullptr) {
-      const FloatVec v = hn::Add(hn::Mul(momentum, hn::LoadU(d, parameter.velocity + i)), g);
-      hn::StoreU(v, d, parameter.velocity + i);
+      const FloatVec v = hn::Add(hn::Mul(momentum, access.Load(d, parameter.velocity + i)), g);
+      access.Store(v, d, parameter.velocity + i);
       g = u.nesterov ? hn::Add(g, hn::Mul(momentum, v)) : v;
     }
-    hn::StoreU(hn::Sub(p, hn::Mul(lr, g)), d, parameter.value + i);
-    hn::StoreU(hn::Zero(d), d, parameter.gradient + i);
-  }
-  for (; i < end; ++i) {
-    float g = u.gradient_scale * parameter.gradient[i] + u.weight_decay * parameter.value[i];
-    if (parameter.velocity != nullptr) {
-      const float v = u.momentum * parameter.velocity[i] + g;
-      parameter.velocity[i] = v;
-      g = u.nesterov ? g + u.momentum * v : v;
+    access.Store(hn::Sub(p, hn::Mul(lr, g)), d, parameter.value + i);
+    access.Store(hn::Zero(d), d, parameter.gradient + i);
+  });
+}
+
+// Multiplies and adds without fusing, too, and nn/cuda/adamw.cu gives the same bits.
+void AdamWRange(const AdamWUpdate& u, const AdamWFactors& f, const AdamWParameter& parameter,
+                int64_t begin, int64_t end) {
+  const FloatTag d;
+  const FloatVec scale = hn::Set(d, u.gradient_scale), shrink = hn::Set(d, ShrinkOf(u, parameter));
+  const FloatVec beta1 = hn::Set(d, f.beta1), gain1 = hn::Set(d, f.gain1);
+  const FloatVec beta2 = hn::Set(d, f.beta2), gain2 = hn::Set(d, f.gain2);
+  const FloatVec rate = hn::Set(d, f.rate), epsilon = hn::Set(d, f.epsilon);
+  const FloatVec deviation_scale = hn::Set(d, f.deviation_scale);
+  ForEachVector(end - begin, [&](const auto& access, int64_t at) HWY_ATTR {
+    const int64_t i = begin + at;
+    const FloatVec g = hn::Mul(scale, access.Load(d, parameter.gradient + i));
+    const FloatVec m =
+        hn::Add(hn::Mul(beta1, access.Load(d, parameter.mean + i)), hn::Mul(gain1, g));
+    const FloatVec v = hn::Add(hn::Mul(beta2, access.Load(d, parameter.square + i)),
+                               hn::Mul(gain2, hn::Mul(g, g)));
+    const FloatVec deviation = hn::Mul(hn::Sqrt(v), deviation_scale);
+    const FloatVec step = hn::Div(hn::Mul(rate, m), hn::Add(deviation, epsilon));
+    const FloatVec p = hn::Mul(shrink, access.Load(d, parameter.value + i));
+    access.Store(hn::Sub(p, step), d, parameter.value + i);
+    access.Store(m, d, parameter.mean + i);
+    access.Store(v, d, parameter.square + i);
+    access.Store(hn::Zero(d), d, parameter.gradient + i);
+  });
+}
+
+constexpr size_t kSums = 32;
+
+// Keeps 32 sums, whatever the vector length, so that all instruction sets add in the same order.
+double SumOfBlock(const float* values, int64_t n) {
+  constexpr hn::CappedTag<double, kSums> d;
+  const hn::Rebind<float, decltype(d)> d32;
+  constexpr size_t kLanes = hn::MaxLanes(d), kVectors = kSums / kLanes;
+  hn::Vec<decltype(d)> sums[kVectors];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + static_cast<int64_t>(kSums) <= n; i += kSums) {
+    for (size_t k = 0; k < kVectors; ++k) {
+      const auto v = hn::PromoteTo(d, hn::LoadU(d32, values + i + k * kLanes));
+      sums[k] = hn::Add(sums[k], hn::Mul(v, v));
     }
-    parameter.value[i] -= u.lr * g;
-    parameter.gradient[i] = 0;
   }
+  HWY_ALIGN double of_lane[kSums];
+  for (size_t k = 0; k < kVectors; ++k) hn::Store(sums[k], d, of_lane + k * kLanes);
+  for (size_t k = 0; i < n; ++i, ++k) {
+    of_lane[k] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  }
+  double sum = 0;
+  for (double s : of_lane) sum += s;
+  return sum;
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -127,56 +139,40 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace thinwire {
-HWY_EXPORT(ReluF32);
-HWY_EXPORT(ReluBF16);
-HWY_EXPORT(ReluBackwardF32);
-HWY_EXPORT(ReluBackwardBF16);
-HWY_EXPORT(AddF32);
-HWY_EXPORT(AddBF16);
+HWY_EXPORT(ReluRange);
+HWY_EXPORT(ReluBackwardRange);
+HWY_EXPORT(AddRange);
 HWY_EXPORT(Widen);
 HWY_EXPORT(Narrow);
 HWY_EXPORT(CombineRange);
 HWY_EXPORT(SgdRange);
+HWY_EXPORT(AdamWRange);
+HWY_EXPORT(SumOfBlock);
 
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 16 * 1024;  // elements; with fewer, one thread is faster
-
-const float* F32(const TensorView& x) { return static_cast<const float*>(x.data); }
-float* F32Out(const TensorView& x) { return static_cast<float*>(x.data); }
-const uint16_t* BF16(const TensorView& x) { return static_cast<const uint16_t*>(x.data); }
-uint16_t* BF16Out(const TensorView& x) { return static_cast<uint16_t*>(x.data); }
+// Elements; with fewer, one thread is faster.
+constexpr int64_t kGrain = 16 * 1024, kAdamWGrain = 8 * 1024;
+constexpr int64_t kBlock = 8192;  // elements of a sum of squares that one thread adds up
 
 }  // namespace
 
 void Relu(int threads, const TensorView& x, const TensorView& y) {
   ParallelRange(threads, x.elements(), kGrain, [&](int64_t i, int64_t end) {
-    if (x.dtype == DType::kF32) {
-      HWY_DYNAMIC_DISPATCH(ReluF32)(F32(x) + i, end - i, F32Out(y) + i);
-    } else {
-      HWY_DYNAMIC_DISPATCH(ReluBF16)(BF16(x) + i, end - i, BF16Out(y) + i);
-    }
+    HWY_DYNAMIC_DISPATCH(ReluRange)(x, y, i, end);
   });
 }
 
 void ReluBackward(int threads, const TensorView& y, const TensorView& dy, const TensorView& dx) {
   ParallelRange(threads, y.elements(), kGrain, [&](int64_t i, int64_t end) {
-    if (y.dtype == DType::kF32) {
-      HWY_DYNAMIC_DISPATCH(ReluBackwardF32)(F32(y) + i, F32(dy) + i, end - i, F32Out(dx) + i);
-    } else {
-      HWY_DYNAMIC_DISPATCH(ReluBackwardBF16)(BF16(y) + i, BF16(dy) + i, end - i, BF16Out(dx) + i);
-    }
+    HWY_DYNAMIC_DISPATCH(ReluBackwardRange)(y, dy, dx, i, end);
   });
 }
 
 void Add(int threads, const TensorView& a, const TensorView& b, const TensorView& sum) {
   ParallelRange(threads, a.elements(), kGrain, [&](int64_t i, int64_t end) {
-    if (a.dtype == DType::kF32) {
-      HWY_DYNAMIC_DISPATCH(AddF32)(F32(a) + i, F32(b) + i, end - i, F32Out(sum) + i);
-    } else {
-      HWY_DYNAMIC_DISPATCH(AddBF16)(BF16(a) + i, BF16(b) + i, end - i, BF16Out(sum) + i);
-    }
+    HWY_DYNAMIC_DISPATCH(AddRange)(a, b, sum, i, end);
   });
 }
 
@@ -188,9 +184,9 @@ void Convert(int threads, const TensorView& from, const TensorView& to) {
       std::memcpy(static_cast<char*>(to.data) + i * size,
                   static_cast<const char*>(from.data) + i * size, (end - i) * size);
     } else if (from.dtype == DType::kF32) {
-      HWY_DYNAMIC_DISPATCH(Narrow)(F32(from) + i, end - i, BF16Out(to) + i);
+      HWY_DYNAMIC_DISPATCH(Narrow)(from.as<float>() + i, end - i, to.as<uint16_t>() + i);
     } else {
-      HWY_DYNAMIC_DISPATCH(Widen)(BF16(from) + i, end - i, F32Out(to) + i);
+      HWY_DYNAMIC_DISPATCH(Widen)(from.as<uint16_t>() + i, end - i, to.as<float>() + i);
     }
   });
 }
@@ -204,6 +200,16 @@ void Sgd(int threads, const SgdUpdate& arguments) {
   }
 }
 
+void AdamW(int threads, const AdamWUpdate& arguments) {
+  const AdamWFactors factors = FactorsOf(arguments);
+  for (int64_t p = 0; p < arguments.count; ++p) {
+    const AdamWParameter& parameter = arguments.parameters[p];
+    ParallelRange(threads, parameter.n, kAdamWGrain, [&](int64_t i, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(AdamWRange)(arguments, factors, parameter, i, end);
+    });
+  }
+}
+
 void Combine(int threads, const Combination& arguments) {
   ParallelRange(threads, arguments.n, kGrain, [&](int64_t i, int64_t end) {
     HWY_DYNAMIC_DISPATCH(CombineRange)(arguments, i, end);
@@ -211,9 +217,19 @@ void Combine(int threads, const Combination& arguments) {
 }
 
 void Accumulate(int threads, const float* source, int64_t n, float* target) {
-  ParallelRange(threads, n, kGrain, [&](int64_t i, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(AddF32)(target + i, source + i, end - i, target + i);
+  const TensorView sum = ViewOf(target, DType::kF32, {n});
+  Add(threads, sum, ViewOf(source, DType::kF32, {n}), sum);
+}
+
+double SumOfSquares(int threads, const float* values, int64_t n) {
+  std::vector<double> of_blocks((n + kBlock - 1) / kBlock);
+  ParallelFor(threads, static_cast<int64_t>(of_blocks.size()), [&](int64_t b) {
+    of_blocks[b] =
+        HWY_DYNAMIC_DISPATCH(SumOfBlock)(values + b * kBlock, std::min(kBlock, n - b * kBlock));
   });
+  double sum = 0;
+  for (double of_block : of_blocks) sum += of_block;
+  return sum;
 }
 
 }  // namespace cpu

@@ -46,7 +46,6 @@ std::unique_ptr<Attention> NewAttention(int threads, const AttentionSpec& spec);
 // spans of rows (channel_spans.h), in fp32 within tiles of 64 rows and in fp64 over tiles. So they
 // do not depend on the thread count.
 Error NormalizeBatch(int threads, const BatchNormForward& arguments);
-Error NormalizeByRunning(int threads, const BatchNormInference& arguments);
 Error NormalizeBatchBackward(int threads, const BatchNormBackward& arguments);
 
 // Softmax cross-entropy; contract in nn/ops.h. Exponentials and sums are fp64. A row is read from

@@ -48,22 +48,17 @@ HWY_INLINE float VarianceOf(const T* x, int64_t n, float mean) {
 template <typename T>
 HWY_INLINE void NormalizeRow(const LayerNormForward& a, int64_t n, int64_t row) {
   const FloatTag d;
-  const int64_t lanes = hn::Lanes(d);
   const T* x = static_cast<const T*>(a.x.data) + row * n;
   T* y = static_cast<T*>(a.y.data) + row * n;
   const float mean = a.centred ? MeanOf(x, n) : 0.0f;
   const float rstd = 1.0f / std::sqrt(VarianceOf(x, n, mean) + a.epsilon);
-  int64_t j = 0;
-  for (; j + lanes <= n; j += lanes) {
-    const FloatVec v = hn::Sub(LoadFloats(d, x + j), hn::Set(d, mean));
-    const FloatVec scaled = hn::Mul(hn::Mul(v, hn::Set(d, rstd)), hn::LoadU(d, a.scale + j));
-    const FloatVec bias = a.bias != nullptr ? hn::LoadU(d, a.bias + j) : hn::Zero(d);
-    StoreFloats(hn::Add(scaled, bias), d, y + j);
-  }
-  for (; j < n; ++j) {
-    const float bias = a.bias != nullptr ? a.bias[j] : 0.0f;
-    StoreOne((LoadOne(x + j) - mean) * rstd * a.scale[j] + bias, y + j);
-  }
+  const FloatVec means = hn::Set(d, mean), rstds = hn::Set(d, rstd);
+  ForEachVector(n, [&](const auto& access, int64_t j) HWY_ATTR {
+    const FloatVec v = hn::Mul(hn::Sub(access.Load(d, x + j), means), rstds);
+    const FloatVec scaled = hn::Mul(v, access.Load(d, a.scale + j));
+    const FloatVec bias = a.bias != nullptr ? access.Load(d, a.bias + j) : hn::Zero(d);
+    access.Store(hn::Add(scaled, bias), d, y + j);
+  });
   if (a.centred) a.mean[row] = mean;
   a.rstd[row] = rstd;
 }

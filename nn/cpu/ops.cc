@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "nn/attention_checks.h"
+#include "nn/checks.h"
 #include "nn/clip_scale.h"
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/onednn.h"
@@ -19,36 +20,10 @@
 namespace thinwire {
 namespace {
 
-// Implements Conv2d or the functions of Linear that are the same.
-template <typename Interface>
-class WeightedOp : public Interface {
- public:
-  WeightedOp(cpu::OneDnn* onednn, std::unique_ptr<cpu::WeightedKind> kind)
-      : weighted_(onednn, std::move(kind)) {}
-
-  Error LoadWeights(const float* weights, const float* bias) override {
-    return weighted_.LoadWeights(weights, bias);
-  }
-  NarrowCopies narrow_copies() const override { return {}; }
-  Error Forward(const TensorView& x, const TensorView& y) override {
-    return weighted_.Forward(x, y);
-  }
-  Error BackwardData(const TensorView& dy, const TensorView& dx) override {
-    return weighted_.BackwardData(dy, dx);
-  }
-  Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
-                        float* bias_gradient) override {
-    return weighted_.BackwardWeights(x, dy, weights_gradient, bias_gradient);
-  }
-
- private:
-  cpu::Weighted weighted_;
-};
-
-class LinearOp final : public WeightedOp<Linear> {
+class LinearOp final : public cpu::Weighted<Linear> {
  public:
   LinearOp(cpu::OneDnn* onednn, const LinearSpec& spec)
-      : WeightedOp(onednn, cpu::NewLinearKind(onednn, spec)), threads_(onednn->threads) {}
+      : Weighted(onednn, cpu::NewLinearKind(onednn, spec)), threads_(onednn->threads) {}
 
   Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) override {
     const TensorView& product = u.data != nullptr ? u : y;
@@ -73,23 +48,14 @@ bool TakeFactor(Update* update) {
   return update->clip_factor == nullptr || !std::isnan(*update->clip_factor);
 }
 
-TensorView Flat(void* data, DType type, int64_t n) {
-  TensorView view;
-  view.data = data;
-  view.dtype = type;
-  view.rank = 1;
-  view.dims[0] = n;
-  return view;
-}
-
 // Writes the copies that an update wants.
 template <typename Update>
 void WriteNarrow(int threads, const Update& update) {
   for (int64_t i = 0; i < update.count; ++i) {
     const auto& parameter = update.parameters[i];
     if (parameter.narrow == nullptr) continue;
-    cpu::Convert(threads, Flat(parameter.value, DType::kF32, parameter.n),
-                 Flat(parameter.narrow, DType::kBF16, parameter.n));
+    cpu::Convert(threads, ViewOf(parameter.value, DType::kF32, {parameter.n}),
+                 ViewOf(parameter.narrow, DType::kBF16, {parameter.n}));
   }
 }
 
@@ -113,32 +79,18 @@ class CpuOps final : public Ops {
 
   Error NewConv2d(const Conv2dSpec& spec, Conv2d** conv) override {
     RETURN_ERROR(CheckComputeType(spec.compute));
-    const int64_t extent = std::min(spec.height, spec.width) + 2 * spec.padding;
-    if (spec.in_channels < 1 || spec.out_channels < 1 || spec.kernel < 1 || spec.stride < 1 ||
-        spec.padding < 0 || spec.kernel > extent) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "conv2d: kernel %lld, stride %lld, padding %lld do not fit [%lld, %lld, "
-                       "%lld] -> %lld channels",
-                       static_cast<long long>(spec.kernel), static_cast<long long>(spec.stride),
-                       static_cast<long long>(spec.padding), static_cast<long long>(spec.height),
-                       static_cast<long long>(spec.width), static_cast<long long>(spec.in_channels),
-                       static_cast<long long>(spec.out_channels));
-    }
+    RETURN_ERROR(CheckSpec(spec));
     if (cpu::WinogradPays(spec)) {
       *conv = cpu::NewWinogradConv2d(&onednn_, spec).release();
     } else {
-      *conv = new WeightedOp<Conv2d>(&onednn_, cpu::NewConv2dKind(&onednn_, spec));
+      *conv = new cpu::Weighted<Conv2d>(&onednn_, cpu::NewConv2dKind(&onednn_, spec));
     }
     return Error{};
   }
 
   Error NewLinear(const LinearSpec& spec, Linear** linear) override {
     RETURN_ERROR(CheckComputeType(spec.compute));
-    if (spec.in_features < 1 || spec.out_features < 1) {
-      return MakeError(
-          absl::StatusCode::kInvalidArgument, "linear: %lld -> %lld features, want at least 1",
-          static_cast<long long>(spec.in_features), static_cast<long long>(spec.out_features));
-    }
+    RETURN_ERROR(CheckSpec(spec));
     *linear = new LinearOp(&onednn_, spec);
     return Error{};
   }
@@ -152,9 +104,6 @@ class CpuOps final : public Ops {
 
   Error NormalizeBatch(const BatchNormForward& arguments) override {
     return cpu::NormalizeBatch(threads(), arguments);
-  }
-  Error NormalizeByRunning(const BatchNormInference& arguments) override {
-    return cpu::NormalizeByRunning(threads(), arguments);
   }
   Error NormalizeBatchBackward(const BatchNormBackward& arguments) override {
     BatchNormBackward a = arguments;

@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "nn/cpu/bf16.h"
+#include "tensor/tensor.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thinwire {
@@ -82,6 +83,31 @@ HWY_INLINE void ForEachVector(int64_t n, const Kernel& kernel) {
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) kernel(WholeVector{}, i);
   if (i < n) kernel(PartOfVector{static_cast<size_t>(n - i)}, i);
+}
+
+// Calls use(T()) for the element type T of tensors.
+template <typename Use>
+HWY_INLINE void WithType(DType type, const Use& use) {
+  type == DType::kF32 ? use(float()) : use(uint16_t());
+}
+
+// Computes to[i] = f(d, from[i]...) for i in [0, n). The memory may be the same.
+template <typename Function, typename To, typename... From>
+HWY_INLINE void Map(int64_t n, const Function& f, To* to, const From*... from) {
+  ForEachVector(n, [&](const auto& access, int64_t i) HWY_ATTR {
+    const FloatTag d;
+    access.Store(f(d, access.Load(d, from + i)...), d, to + i);
+  });
+}
+
+// Does the same for elements [begin, end) of tensors of one type.
+template <typename Function, typename... Views>
+HWY_INLINE void MapRange(int64_t begin, int64_t end, const Function& f, const TensorView& to,
+                         const Views&... from) {
+  WithType(to.dtype, [&](auto type) HWY_ATTR {
+    using T = decltype(type);
+    Map(end - begin, f, to.as<T>() + begin, from.template as<const T>() + begin...);
+  });
 }
 
 // Computes sums[i] += v[i].

@@ -7,7 +7,8 @@
 
 namespace thinwire::cpu {
 
-Error Weighted::LoadWeights(const float* weights, const float* bias) {
+template <typename Interface>
+Error Weighted<Interface>::LoadWeights(const float* weights, const float* bias) {
   assert(kind_->bias() == (bias != nullptr));
   weights_ = weights;
   bias_ = bias;
@@ -19,7 +20,8 @@ Error Weighted::LoadWeights(const float* weights, const float* bias) {
   });
 }
 
-void Weighted::Pack(Packed* packed) {
+template <typename Interface>
+void Weighted<Interface>::Pack(Packed* packed) {
   dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<float*>(weights_));
   packed->pack.execute(onednn_->stream, plain, packed->memory);
   onednn_->stream.wait();
@@ -29,7 +31,8 @@ void Weighted::Pack(Packed* packed) {
 // Returns the weights in layout `layout`. Layouts that were used since the last load are packed in
 // LoadWeights, so that no pass waits for it. Others are packed here on demand: a layout that only
 // an evaluation needs costs nothing in training.
-void* Weighted::PackedWeights(const dnnl::memory::desc& layout) {
+template <typename Interface>
+void* Weighted<Interface>::PackedWeights(const dnnl::memory::desc& layout) {
   assert(weights_ != nullptr);
   const dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<float*>(weights_));
   if (layout == plain.get_desc()) return plain.get_data_handle();
@@ -45,9 +48,10 @@ void* Weighted::PackedWeights(const dnnl::memory::desc& layout) {
   return packed.memory.get_data_handle();
 }
 
-Execution* Weighted::Find(Executions* executions, int64_t n,
-                          dnnl::primitive_desc (WeightedKind::*describe)(int64_t) const,
-                          std::vector<int> arguments) {
+template <typename Interface>
+Execution* Weighted<Interface>::Find(Executions* executions, int64_t n,
+                                     dnnl::primitive_desc (WeightedKind::*describe)(int64_t) const,
+                                     std::vector<int> arguments) {
   std::unique_ptr<Execution>& execution = (*executions)[n];
   if (execution == nullptr) {
     execution = std::make_unique<Execution>(onednn_, (kind_.get()->*describe)(n), arguments);
@@ -55,7 +59,8 @@ Execution* Weighted::Find(Executions* executions, int64_t n,
   return execution.get();
 }
 
-Error Weighted::Forward(const TensorView& x, const TensorView& y) {
+template <typename Interface>
+Error Weighted<Interface>::Forward(const TensorView& x, const TensorView& y) {
   return Guarded(onednn_, kind_->name(), [&] {
     std::vector<int> arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
     if (kind_->bias()) arguments.push_back(DNNL_ARG_BIAS);
@@ -68,7 +73,8 @@ Error Weighted::Forward(const TensorView& x, const TensorView& y) {
   });
 }
 
-Error Weighted::BackwardData(const TensorView& dy, const TensorView& dx) {
+template <typename Interface>
+Error Weighted<Interface>::BackwardData(const TensorView& dy, const TensorView& dx) {
   return Guarded(onednn_, kind_->name(), [&] {
     Execution* execution = Find(&backward_data_, dy.dims[0], &WeightedKind::BackwardData,
                                 {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC});
@@ -79,8 +85,9 @@ Error Weighted::BackwardData(const TensorView& dy, const TensorView& dx) {
   });
 }
 
-Error Weighted::BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
-                                float* bias_gradient) {
+template <typename Interface>
+Error Weighted<Interface>::BackwardWeights(const TensorView& x, const TensorView& dy,
+                                           float* weights_gradient, float* bias_gradient) {
   assert(kind_->bias() == (bias_gradient != nullptr));
   return Guarded(onednn_, kind_->name(), [&] {
     std::vector<int> arguments = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS};
@@ -104,7 +111,9 @@ Error Weighted::BackwardWeights(const TensorView& x, const TensorView& dy, float
   });
 }
 
-void Weighted::AddWeightsGradient(const dnnl::memory::desc& layout, const float* from, float* to) {
+template <typename Interface>
+void Weighted<Interface>::AddWeightsGradient(const dnnl::memory::desc& layout, const float* from,
+                                             float* to) {
   const dnnl::memory::desc plain = kind_->weights();
   if (layout == plain) {
     Accumulate(onednn_->threads, from, plain.get_size() / sizeof(float), to);
@@ -120,5 +129,8 @@ void Weighted::AddWeightsGradient(const dnnl::memory::desc& layout, const float*
   dnnl::reorder(source, target, attributes).execute(onednn_->stream, source, target);
   onednn_->stream.wait();
 }
+
+template class Weighted<Conv2d>;
+template class Weighted<Linear>;
 
 }  // namespace thinwire::cpu

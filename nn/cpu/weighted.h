@@ -27,18 +27,20 @@ class WeightedKind {
   virtual dnnl::primitive_desc BackwardWeights(int64_t n) const = 0;
 };
 
-// Runs the operation that a WeightedKind describes. The functions do what those of Conv2d do
-// (nn/ops.h).
-class Weighted {
+// Runs the operation that a WeightedKind describes: Conv2d, or the functions of Linear that are the
+// same.
+template <typename Interface>
+class Weighted : public Interface {
  public:
   Weighted(OneDnn* onednn, std::unique_ptr<WeightedKind> kind)
       : onednn_(onednn), kind_(std::move(kind)) {}
 
-  Error LoadWeights(const float* weights, const float* bias);
-  Error Forward(const TensorView& x, const TensorView& y);
-  Error BackwardData(const TensorView& dy, const TensorView& dx);
+  Error LoadWeights(const float* weights, const float* bias) override;
+  NarrowCopies narrow_copies() const override { return {}; }
+  Error Forward(const TensorView& x, const TensorView& y) override;
+  Error BackwardData(const TensorView& dy, const TensorView& dx) override;
   Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
-                        float* bias_gradient);
+                        float* bias_gradient) override;
 
  private:
   using Executions = std::unordered_map<int64_t, std::unique_ptr<Execution>>;  // by batch size

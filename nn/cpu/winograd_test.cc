@@ -82,14 +82,12 @@ struct Problem {
   }
   Pass<Floats> ComputedDirectly(int threads) const {
     OneDnn onednn(threads);
-    Weighted direct(&onednn, NewConv2dKind(&onednn, spec));
+    Weighted<Conv2d> direct(&onednn, NewConv2dKind(&onednn, spec));
     return By(&direct);
   }
 
  private:
-  // Conv is Conv2d or Weighted, whose functions are the same.
-  template <typename Conv>
-  Pass<Floats> By(Conv* conv) const {
+  Pass<Floats> By(Conv2d* conv) const {
     const Shape in{n, spec.height, spec.width, spec.in_channels},
         out{n, spec.height, spec.width, spec.out_channels};
     TestTensor x_tensor(spec.compute, in, x), dy_tensor(spec.compute, out, dy),

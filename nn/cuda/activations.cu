@@ -133,14 +133,14 @@ struct GatedBackward {
 template <typename T>
 Error SwigluOf(CudaDevice* device, const TensorView& x, const TensorView& y, int64_t features) {
   const bool wide = features % kWide<T> == 0 && AreAligned(x.data, y.data);
-  return LaunchMap<kWide<T>>(device, wide, y.elements(), Gated<T>{As<T>(x), As<T>(y), features});
+  return LaunchMap<kWide<T>>(device, wide, y.elements(), Gated<T>{x.as<T>(), y.as<T>(), features});
 }
 
 template <typename T>
 Error SwigluBackwardOf(CudaDevice* device, const TensorView& x, const TensorView& dy,
                        const TensorView& dx, int64_t features) {
   const bool wide = features % kWide<T> == 0 && AreAligned(x.data, dy.data, dx.data);
-  const GatedBackward<T> operation{{As<T>(x), nullptr, features}, As<T>(dy), As<T>(dx)};
+  const GatedBackward<T> operation{{x.as<T>(), nullptr, features}, dy.as<T>(), dx.as<T>()};
   return LaunchMap<kWide<T>>(device, wide, dy.elements(), operation);
 }
 

@@ -15,18 +15,7 @@ enum class Mask {
   kStored       // y > 0; dz is written to dresidual
 };
 
-template <typename T>
-struct Arguments {
-  const T* x;
-  const T* y;
-  const T* dy;
-  const T* addend;  // null: nothing is added to dy
-  T* dresidual;
-  T* dx;
-  const float* scale;
-  const float* bias;
-  const float* mean;
-  const float* rstd;
+struct Arguments : BatchNormBackward {
   float* offset;  // dx = slope dz + offset + x_slope (x - mean), each [channels]
   float* x_slope;
 };
@@ -36,8 +25,7 @@ template <int kN>
 struct Channels {
   float mean[kN] = {}, slope[kN] = {}, bias[kN] = {};  // zero in a thread without rows
 
-  template <typename T>
-  __device__ Channels(const Arguments<T>& a, const ColumnThread<kN>& thread) {
+  __device__ Channels(const Arguments& a, const ColumnThread<kN>& thread) {
     if (!thread.has_rows()) return;
 #pragma unroll
     for (int i = 0; i < kN; ++i) {
@@ -54,16 +42,16 @@ struct Row {
   float x[kN], dy[kN], y[kN];
 };
 
-template <Mask kMask, int kN, typename T>
-__device__ inline Row<kN> ReadRow(const Arguments<T>& a, const T* dy, int64_t at) {
+template <typename T, Mask kMask, int kN>
+__device__ inline Row<kN> ReadRow(const Arguments& a, const TensorView& dy, int64_t at) {
   Row<kN> row;
-  LoadAligned(a.x + at, row.x);
-  LoadAligned(dy + at, row.dy);
+  LoadAligned(a.x.as<const T>() + at, row.x);
+  LoadAligned(dy.as<const T>() + at, row.dy);
   if constexpr (kMask == Mask::kStored) {
-    LoadAligned(a.y + at, row.y);
-    if (a.addend != nullptr) {
+    LoadAligned(a.y.as<const T>() + at, row.y);
+    if (a.addend.data != nullptr) {
       float addend[kN];
-      LoadAligned(a.addend + at, addend);
+      LoadAligned(a.addend.as<const T>() + at, addend);
 #pragma unroll
       for (int i = 0; i < kN; ++i) row.dy[i] = Rounded<T>(row.dy[i] + addend[i]);
     }
@@ -82,12 +70,14 @@ __device__ inline float MaskedGradient(const Row<kN>& row, const Channels<kN>& c
 
 // Sums dz and dz (x - mean) over each tile.
 template <typename T, int kN, Mask kMask>
-__global__ void SumGradients(Arguments<T> a, ColumnGrid grid, double* tile_sums) {
+__global__ void SumGradients(Arguments a, ColumnGrid grid, double* tile_sums) {
   const ColumnThread<kN> thread(grid);
   const Channels<kN> channels(a, thread);
   float sums[2][kN] = {};
   thread.template ForEachRow<2>(
-      [&](int64_t row) { return ReadRow<kMask, kN>(a, a.dy, row * grid.columns + thread.column); },
+      [&](int64_t row) {
+        return ReadRow<T, kMask, kN>(a, a.dy, row * grid.columns + thread.column);
+      },
       [&](int64_t row, const Row<kN>& values) {
         float dz[kN];
 #pragma unroll
@@ -98,31 +88,29 @@ __global__ void SumGradients(Arguments<T> a, ColumnGrid grid, double* tile_sums)
           sums[1][i] += dz[i] * centred;
         }
         if constexpr (kMask == Mask::kStored) {
-          StoreAligned(dz, a.dresidual + row * grid.columns + thread.column);
+          StoreAligned(dz, a.dresidual.as<T>() + row * grid.columns + thread.column);
         }
       });
   StoreTileSums(grid, sums, tile_sums);
 }
 
 // Adds up a channel's tiles. Adds the totals to dscale and dbias and makes the constants of dx.
-template <typename T>
-__global__ void FinishGradients(Arguments<T> a, ColumnGrid grid, const double* tile_sums,
-                                float* dscale, float* dbias) {
+__global__ void FinishGradients(Arguments a, ColumnGrid grid, const double* tile_sums) {
   int64_t c = 0;
   double totals[2];
   const TileSums tiles{tile_sums, grid.tiles, grid.columns, 2 * grid.columns};
   if (!SumTiles(tiles, blockIdx.x, &c, totals)) return;
   const double n = static_cast<double>(grid.rows), rstd = static_cast<double>(a.rstd[c]);
   const double slope = static_cast<double>(a.scale[c] * a.rstd[c]);
-  dbias[c] += static_cast<float>(totals[0]);
-  dscale[c] += static_cast<float>(totals[1] * rstd);
+  a.dbias[c] += static_cast<float>(totals[0]);
+  a.dscale[c] += static_cast<float>(totals[1] * rstd);
   a.offset[c] = static_cast<float>(-slope * totals[0] / n);
   a.x_slope[c] = static_cast<float>(-slope * rstd * rstd * totals[1] / n);
 }
 
 // Computes dx from `dy`; kMask is the masking that `dy` still needs.
 template <typename T, int kN, Mask kMask>
-__global__ void ApplyGradients(Arguments<T> a, const T* dy, ColumnGrid grid) {
+__global__ void ApplyGradients(Arguments a, TensorView dy, ColumnGrid grid) {
   const ColumnThread<kN> thread(grid);
   if (!thread.has_rows()) return;
   const Channels<kN> channels(a, thread);
@@ -135,7 +123,7 @@ __global__ void ApplyGradients(Arguments<T> a, const T* dy, ColumnGrid grid) {
   // Goes backwards, as the ends of x and dy are still in the cache.
   const auto at = [&](int64_t row) { return (grid.rows - 1 - row) * grid.columns + thread.column; };
   thread.template ForEachRow<2>(
-      [&](int64_t row) { return ReadRow<kMask, kN>(a, dy, at(row)); },
+      [&](int64_t row) { return ReadRow<T, kMask, kN>(a, dy, at(row)); },
       [&](int64_t row, const Row<kN>& values) {
         float dx[kN];
 #pragma unroll
@@ -144,36 +132,19 @@ __global__ void ApplyGradients(Arguments<T> a, const T* dy, ColumnGrid grid) {
           const float dz = MaskedGradient<kMask>(values, channels, i, centred);
           dx[i] = dz * channels.slope[i] + (centred * x_slope[i] + offset[i]);
         }
-        StoreAligned(dx, a.dx + at(row));
+        StoreAligned(dx, a.dx.as<T>() + at(row));
       });
-}
-
-template <typename T>
-Arguments<T> ArgumentsOf(const BatchNormBackward& a, float* coefficients, int64_t channels) {
-  return {static_cast<const T*>(a.x.data),
-          static_cast<const T*>(a.y.data),
-          static_cast<const T*>(a.dy.data),
-          static_cast<const T*>(a.addend.data),
-          static_cast<T*>(a.dresidual.data),
-          static_cast<T*>(a.dx.data),
-          a.scale,
-          a.bias,
-          a.mean,
-          a.rstd,
-          coefficients,
-          coefficients + channels};
 }
 
 // Launches the three kernels. kLeft is the masking that the third one still has to do.
 template <typename T, int kN, Mask kMask, Mask kLeft>
-Error LaunchAll(cudaStream_t stream, const BatchNormBackward& views, const Arguments<T>& a,
-                const ColumnGrid& grid, double* tile_sums) {
-  RETURN_ERROR(Launch(stream, grid.blocks(), dim3(kThreads), SumGradients<T, kN, kMask>, a, grid,
+Error LaunchAll(CudaDevice* device, const Arguments& a, const ColumnGrid& grid, double* tile_sums) {
+  RETURN_ERROR(Launch(device, grid.blocks(), dim3(kThreads), SumGradients<T, kN, kMask>, a, grid,
                       tile_sums));
-  RETURN_ERROR(Launch(stream, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
-                      FinishGradients<T>, a, grid, tile_sums, views.dscale, views.dbias));
-  const T* const dy = kMask == Mask::kStored ? a.dresidual : a.dy;
-  return Launch(stream, grid.blocks(), dim3(kThreads), ApplyGradients<T, kN, kLeft>, a, dy, grid);
+  RETURN_ERROR(Launch(device, BlocksWith(kColumnsOfBlock, grid.columns), dim3(kThreads),
+                      FinishGradients, a, grid, tile_sums));
+  const TensorView& dy = kMask == Mask::kStored ? a.dresidual : a.dy;
+  return Launch(device, grid.blocks(), dim3(kThreads), ApplyGradients<T, kN, kLeft>, a, dy, grid);
 }
 
 }  // namespace
@@ -181,31 +152,23 @@ Error LaunchAll(cudaStream_t stream, const BatchNormBackward& views, const Argum
 Error NormalizeBatchBackward(CudaDevice* device, const BatchNormBackward& a) {
   const int64_t channels = a.x.dims[a.x.rank - 1];
   if (channels == 0) return Error{};
-  const bool wide =
-      channels % WideOf(a.x.dtype) == 0 &&
-      AreAligned(a.x.data, a.y.data, a.dy.data, a.dx.data, a.dresidual.data, a.addend.data);
-  const ColumnGrid grid(a.x.elements() / channels, channels, wide ? WideOf(a.x.dtype) : 1);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  const bool wide = IsWide(a.x, a.y.data, a.dy.data, a.dx.data, a.dresidual.data, a.addend.data);
+  const ColumnGrid grid = GridOf(a.x, wide);
   const bool residual = a.dresidual.data != nullptr;
-  if (residual && !a.relu) {
-    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(a.dresidual.data, a.dy.data,
-                                         static_cast<size_t>(a.dy.elements()) * SizeOf(a.dy.dtype),
-                                         cudaMemcpyDeviceToDevice, stream));
-  }
+  if (residual && !a.relu) RETURN_ERROR(Convert(device, a.dy, a.dresidual));
   CudaScratch tile_sums(device), coefficients(device);
   RETURN_ERROR(tile_sums.Reserve(TileSumsBytes(grid)));
   RETURN_ERROR(coefficients.Reserve(static_cast<size_t>(2 * channels) * sizeof(float)));
+  double* const sums = tile_sums.as<double>();
+  const Arguments arguments{a, coefficients.as<float>(), coefficients.as<float>() + channels};
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
-    const Arguments<T> arguments = ArgumentsOf<T>(a, coefficients.as<float>(), channels);
-    double* const sums = tile_sums.as<double>();
     if (!a.relu) {
-      return LaunchAll<T, kN, Mask::kNone, Mask::kNone>(stream, a, arguments, grid, sums);
+      return LaunchAll<T, kN, Mask::kNone, Mask::kNone>(device, arguments, grid, sums);
     }
-    return residual ? LaunchAll<T, kN, Mask::kStored, Mask::kNone>(stream, a, arguments, grid, sums)
-                    : LaunchAll<T, kN, Mask::kRecomputed, Mask::kRecomputed>(stream, a, arguments,
+    return residual ? LaunchAll<T, kN, Mask::kStored, Mask::kNone>(device, arguments, grid, sums)
+                    : LaunchAll<T, kN, Mask::kRecomputed, Mask::kRecomputed>(device, arguments,
                                                                              grid, sums);
   });
 }

@@ -56,34 +56,28 @@ __global__ void SumRows(const T* dy, ColumnGrid grid, double* tile_sums) {
 Error AddBias(CudaDevice* device, const float* bias, const TensorView& y) {
   const int64_t channels = y.dims[y.rank - 1];
   if (y.elements() == 0) return Error{};
-  const bool wide = channels % WideOf(y.dtype) == 0 && AreAligned(y.data);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const int64_t most_blocks = int64_t{8} * device->multiprocessors();
-  return WithElements(y.dtype, wide, [&](auto elements) {
+  return WithElements(y.dtype, IsWide(y), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const int64_t vectors = y.elements() / kN;
-    return Launch(stream, BlocksFor(vectors, kThreads, most_blocks), dim3(kThreads),
+    return Launch(device, BlocksFor(vectors, kThreads, most_blocks), dim3(kThreads),
                   AddToRows<T, kN>, bias, static_cast<T*>(y.data), vectors, channels / kN);
   });
 }
 
 Error AddColumnSums(CudaDevice* device, const TensorView& dy, int64_t channels, ColumnSums* sums,
                     float* gradient) {
-  const int64_t columns = dy.dims[dy.rank - 1];
   if (dy.elements() == 0) return Error{};
-  const bool wide = columns % WideOf(dy.dtype) == 0 && AreAligned(dy.data);
-  const ColumnGrid grid(dy.elements() / columns, columns, wide ? WideOf(dy.dtype) : 1);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  const TileSumsShape shape{grid.tiles, /*sums=*/1, columns};
+  const bool wide = IsWide(dy);
+  const ColumnGrid grid = GridOf(dy, wide);
+  const TileSumsShape shape{grid.tiles, /*sums=*/1, grid.columns};
   auto tile_sums = std::make_unique<CudaScratch>(device);
   RETURN_ERROR(tile_sums->Reserve(shape.bytes()));
   RETURN_ERROR(WithElements(dy.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
-    return Launch(stream, grid.blocks(), dim3(kThreads), SumRows<T, kN>,
+    return Launch(device, grid.blocks(), dim3(kThreads), SumRows<T, kN>,
                   static_cast<const T*>(dy.data), grid, tile_sums->as<double>());
   }));
   return sums->Add(shape, std::move(tile_sums), channels, {gradient});

@@ -69,8 +69,6 @@ Error ColumnSums::Submit() {
   const std::vector<Waiting> waiting = std::exchange(waiting_, {});
   const std::vector<std::unique_ptr<CudaScratch>> memory = std::exchange(memory_, {});
   bytes_ = 0;
-  cudaStream_t stream;
-  RETURN_ERROR(device_->Stream(&stream));
   for (size_t begin = 0; begin < waiting.size(); begin += Joined::kMost) {
     Joined joined{};
     joined.count = static_cast<int>(std::min<size_t>(waiting.size() - begin, Joined::kMost));
@@ -82,7 +80,7 @@ Error ColumnSums::Submit() {
       joined.first_block[i] = blocks;
       blocks += (sum.channels + kColumnsOfBlock - 1) / kColumnsOfBlock;
     }
-    RETURN_ERROR(Launch(stream, BlocksWith(1, blocks), dim3(kThreads), AddTotals, joined));
+    RETURN_ERROR(Launch(device_, BlocksWith(1, blocks), dim3(kThreads), AddTotals, joined));
   }
   return Error{};
 }

@@ -41,6 +41,12 @@ struct ColumnGrid {
   dim3 blocks() const { return dim3(static_cast<unsigned>(groups * tiles)); }
 };
 
+// Returns the grid of x as a matrix of rows of its last axis, accessed by vectors if it is `wide`.
+inline ColumnGrid GridOf(const TensorView& x, bool wide) {
+  const int64_t columns = x.dims[x.rank - 1];
+  return ColumnGrid(columns == 0 ? 0 : x.elements() / columns, columns, wide ? WideOf(x.dtype) : 1);
+}
+
 // The kN columns and the rows of one thread.
 template <int kN>
 struct ColumnThread {

@@ -1,6 +1,5 @@
 // convolution.h for the emulator: the CPU's convolution on one thread, in fp32 whatever the compute
 // type. bf16 is widened before and rounded after; weight gradients, too.
-#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -12,15 +11,6 @@
 
 namespace thinwire::cuda {
 namespace {
-
-TensorView View(const void* data, DType type, std::initializer_list<int64_t> dims) {
-  TensorView view;
-  view.data = const_cast<void*>(data);
-  view.dtype = type;
-  view.rank = static_cast<int32_t>(dims.size());
-  std::copy(dims.begin(), dims.end(), view.dims);
-  return view;
-}
 
 // The arithmetic, in host memory. It is shared with work that has not run yet.
 class OnCpu {
@@ -74,12 +64,12 @@ class OnCpu {
     return spec_.out_channels * spec_.in_channels * spec_.kernel * spec_.kernel;
   }
   TensorView ViewX(int64_t n) const {
-    return View(x_.data(), DType::kF32, {n, spec_.height, spec_.width, spec_.in_channels});
+    return ViewOf(x_.data(), DType::kF32, {n, spec_.height, spec_.width, spec_.in_channels});
   }
   TensorView ViewY(int64_t n) const {
-    return View(y_.data(), DType::kF32,
-                {n, OutputExtent(spec_, spec_.height), OutputExtent(spec_, spec_.width),
-                 spec_.out_channels});
+    return ViewOf(y_.data(), DType::kF32,
+                  {n, OutputExtent(spec_, spec_.height), OutputExtent(spec_, spec_.width),
+                   spec_.out_channels});
   }
 
   // Calls use(index in [out, pixels, in], index in [out, in, pixels]).
@@ -106,11 +96,12 @@ class OnCpu {
 
   Error Read(const void* from, int64_t n, std::vector<float>* values) {
     values->resize(static_cast<size_t>(n));
-    return ops_->Convert(View(from, spec_.compute, {n}), View(values->data(), DType::kF32, {n}));
+    return ops_->Convert(ViewOf(from, spec_.compute, {n}),
+                         ViewOf(values->data(), DType::kF32, {n}));
   }
   Error Write(const std::vector<float>& values, void* to) {
     const auto n = static_cast<int64_t>(values.size());
-    return ops_->Convert(View(values.data(), DType::kF32, {n}), View(to, spec_.compute, {n}));
+    return ops_->Convert(ViewOf(values.data(), DType::kF32, {n}), ViewOf(to, spec_.compute, {n}));
   }
 
   const std::shared_ptr<Ops> ops_;  // must outlive conv_

@@ -9,16 +9,6 @@
 namespace thinwire::cuda {
 namespace {
 
-template <typename T>
-struct Arguments {
-  const T* logits;
-  T* dlogits;  // null: not wanted; may be logits
-  const int32_t* labels;
-  LossSums* of_rows;
-  int64_t rows, elements, classes;  // elements: of a row, of which classes count
-  double batch_size;
-};
-
 // Returns e^(logit - origin), by the instruction for powers of two.
 __device__ inline float Exponential(float logit, float origin) {
   constexpr float kLog2E = 1.44269504f;
@@ -99,10 +89,12 @@ struct Met {
 // makes the loss NaN, and so does an infinite logit.
 template <typename T, int kN, int kRowWarps>
 __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpThreads,
-                                  kRowWarps > kWarps ? 2 : 1) LossOfRow(Arguments<T> a) {
+                                  kRowWarps > kWarps ? 2 : 1)
+    LossOfRow(CrossEntropy a, LossSums* of_rows) {
   const RowThread<kRowWarps> thread;
-  if (thread.row >= a.rows) return;
-  const T* const logits = a.logits + thread.row * a.elements;
+  if (thread.row >= a.logits.dims[0]) return;
+  const int64_t elements = a.logits.dims[1], first = thread.row * elements;
+  const T* const logits = a.logits.as<const T>() + first;
   const int64_t label = a.labels[thread.row];
   // Read before the threads meet in a sum, as dlogits may be the same memory.
   const double of_label = static_cast<double>(Load(logits + label));
@@ -115,12 +107,13 @@ __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpT
   const double sum = thread.template Reduce<Sum>(
       static_cast<double>(met.sum) * static_cast<double>(Exponential(met.origin, origin)));
   if (thread.index == 0) {
-    a.of_rows[thread.row].loss = log(sum) + static_cast<double>(greatest) - of_label;
-    a.of_rows[thread.row].correct = top == label;
+    of_rows[thread.row].loss = log(sum) + static_cast<double>(greatest) - of_label;
+    of_rows[thread.row].correct = top == label;
   }
-  if (a.dlogits == nullptr) return;
-  T* const dlogits = a.dlogits + thread.row * a.elements;
-  const auto factor = static_cast<float>(1 / (sum * a.batch_size));
+  if (a.dlogits.data == nullptr) return;
+  T* const dlogits = a.dlogits.as<T>() + first;
+  const auto batch_size = static_cast<double>(a.batch_size);
+  const auto factor = static_cast<float>(1 / (sum * batch_size));
   ForEachOfRow<kN>(thread, logits, a.classes, [&](const auto& values, int64_t c) {
     constexpr int kCount = sizeof(values) / sizeof(float);
     float gradients[kCount];
@@ -130,12 +123,12 @@ __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpT
       const double share = exp(of_label - static_cast<double>(greatest)) / sum;
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
-        if (c + i == label) gradients[i] = static_cast<float>((share - 1) / a.batch_size);
+        if (c + i == label) gradients[i] = static_cast<float>((share - 1) / batch_size);
       }
     }
     StoreAligned(gradients, dlogits + c);
   });
-  for (int64_t c = a.classes + thread.index; c < a.elements; c += thread.kCount) {
+  for (int64_t c = a.classes + thread.index; c < elements; c += thread.kCount) {
     Store(0, dlogits + c);
   }
 }
@@ -161,42 +154,34 @@ constexpr int kWarpsOfHuge = 12;
 constexpr size_t kHugeRowBytes = size_t{1} << 15;
 
 template <typename T, int kN>
-Error LaunchRows(cudaStream_t stream, const Arguments<T>& a) {
+Error LaunchRows(CudaDevice* device, const CrossEntropy& a, LossSums* of_rows) {
+  const int64_t rows = a.logits.dims[0];
   if (static_cast<size_t>(a.classes) * sizeof(T) >= kHugeRowBytes) {
-    return Launch(stream, BlocksWith(1, a.rows), dim3(kWarpsOfHuge * kWarpThreads),
-                  LossOfRow<T, kN, kWarpsOfHuge>, a);
+    return Launch(device, BlocksWith(1, rows), dim3(kWarpsOfHuge * kWarpThreads),
+                  LossOfRow<T, kN, kWarpsOfHuge>, a, of_rows);
   }
-  return IsLongRow(a.classes)
-             ? Launch(stream, BlocksWith(1, a.rows), dim3(kThreads), LossOfRow<T, kN, kWarps>, a)
-             : Launch(stream, BlocksWith(kWarps, a.rows), dim3(kThreads), LossOfRow<T, kN, 1>, a);
+  return IsLongRow(a.classes) ? Launch(device, BlocksWith(1, rows), dim3(kThreads),
+                                       LossOfRow<T, kN, kWarps>, a, of_rows)
+                              : Launch(device, BlocksWith(kWarps, rows), dim3(kThreads),
+                                       LossOfRow<T, kN, 1>, a, of_rows);
 }
 
 }  // namespace
 
 Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, LossSums* sums) {
-  const int64_t rows = a.logits.dims[0], elements = a.logits.dims[1];
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  const int64_t rows = a.logits.dims[0];
   CudaScratch labels(device), of_rows(device);
   RETURN_ERROR(labels.Reserve(static_cast<size_t>(rows) * sizeof(int32_t)));
   RETURN_ERROR(of_rows.Reserve(static_cast<size_t>(rows) * sizeof(LossSums)));
   RETURN_ERROR(device->SubmitCopyFromHost(labels.as<int32_t>(), a.labels,
                                           static_cast<size_t>(rows) * sizeof(int32_t)));
-  const bool wide =
-      elements % WideOf(a.logits.dtype) == 0 && AreAligned(a.logits.data, a.dlogits.data);
-  RETURN_ERROR(WithElements(a.logits.dtype, wide, [&](auto type) {
+  CrossEntropy there = a;
+  there.labels = labels.as<int32_t>();
+  RETURN_ERROR(WithElements(a.logits.dtype, IsWide(a.logits, a.dlogits.data), [&](auto type) {
     using T = typename decltype(type)::Type;
-    const Arguments<T> arguments{static_cast<const T*>(a.logits.data),
-                                 static_cast<T*>(a.dlogits.data),
-                                 labels.as<int32_t>(),
-                                 of_rows.as<LossSums>(),
-                                 rows,
-                                 elements,
-                                 a.classes,
-                                 static_cast<double>(a.batch_size)};
-    return LaunchRows<T, decltype(type)::kVector>(stream, arguments);
+    return LaunchRows<T, decltype(type)::kVector>(device, there, of_rows.as<LossSums>());
   }));
-  return Launch(stream, dim3(1), dim3(kThreads), AddUpLosses, of_rows.as<LossSums>(), rows, sums);
+  return Launch(device, dim3(1), dim3(kThreads), AddUpLosses, of_rows.as<LossSums>(), rows, sums);
 }
 
 }  // namespace thinwire::cuda

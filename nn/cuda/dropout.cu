@@ -1,3 +1,4 @@
+#include "nn/checks.h"
 #include "nn/cuda/dropout_mask.cuh"
 #include "nn/cuda/kernels.h"
 #include "nn/cuda/vectors.cuh"
@@ -33,27 +34,17 @@ __global__ void DropElements(const T* x, T* y, DropoutMasks masks, int64_t featu
 }  // namespace
 
 Error Drop(CudaDevice* device, const Dropout& a) {
-  if (!(a.rate >= 0 && a.rate < 1)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, "dropout: rate %g, want one in [0, 1)",
-                     static_cast<double>(a.rate));
-  }
+  RETURN_ERROR(CheckDropout(a));
   const int64_t elements = a.x.elements();
   if (elements == 0) return Error{};
   const int64_t samples = a.x.dims[0], features = elements / samples;
-  if (features >> 32 != 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "dropout: %lld elements a sample, want fewer than 2^32",
-                     static_cast<long long>(features));
-  }
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const bool wide = features % WideOf(a.x.dtype) == 0 && AreAligned(a.x.data, a.y.data);
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     constexpr int64_t kBlock = kVectorsEach * kThreads * kN;
     const int64_t blocks_of_sample = (features + kBlock - 1) / kBlock;
-    return Launch(stream, BlocksWith(1, samples * blocks_of_sample), dim3(kThreads),
+    return Launch(device, BlocksWith(1, samples * blocks_of_sample), dim3(kThreads),
                   DropElements<T, kN>, static_cast<const T*>(a.x.data), static_cast<T*>(a.y.data),
                   MasksOf(a.key, a.first_sample, a.rate), features, blocks_of_sample);
   });

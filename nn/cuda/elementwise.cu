@@ -42,15 +42,6 @@ struct Combined {
   }
 };
 
-TensorView Flat(void* data, DType type, int64_t n) {
-  TensorView view;
-  view.data = data;
-  view.dtype = type;
-  view.rank = 1;
-  view.dims[0] = n;
-  return view;
-}
-
 }  // namespace
 
 Error Relu(CudaDevice* device, const TensorView& x, const TensorView& y) {
@@ -82,11 +73,11 @@ Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to) 
 }
 
 Error Widen(CudaDevice* device, const void* values, DType type, int64_t n, float* wide) {
-  return Convert(device, Flat(const_cast<void*>(values), type, n), Flat(wide, DType::kF32, n));
+  return Convert(device, ViewOf(values, type, {n}), ViewOf(wide, DType::kF32, {n}));
 }
 
 Error Narrow(CudaDevice* device, const float* values, int64_t n, DType type, void* narrow) {
-  return Convert(device, Flat(const_cast<float*>(values), DType::kF32, n), Flat(narrow, type, n));
+  return Convert(device, ViewOf(values, DType::kF32, {n}), ViewOf(narrow, type, {n}));
 }
 
 Error Combine(CudaDevice* device, const Combination& arguments) {

@@ -137,10 +137,7 @@ Error Embed(CudaDevice* device, const Embedding& a) {
   }
   if (a.y.elements() == 0) return Error{};
   const float* const positions = FirstPosition(a.positions, a.first_position, a.features);
-  const bool wide = a.features % WideOf(a.y.dtype) == 0 && AreAligned(a.table, positions) &&
-                    AreAligned(a.x.data, a.y.data);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  const bool wide = IsWide(a.y, a.x.data, a.table, positions);
   return WithElements(a.y.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     const Arguments<T> arguments{static_cast<const int32_t*>(a.ids.data),
@@ -152,7 +149,7 @@ Error Embed(CudaDevice* device, const Embedding& a) {
                                  static_cast<T*>(a.y.data),
                                  a.y.elements() / a.features,
                                  a.y.dims[1]};
-    return Launch(stream, BlocksWith(kWarps, arguments.rows), dim3(kThreads),
+    return Launch(device, BlocksWith(kWarps, arguments.rows), dim3(kThreads),
                   EmbedRows<T, decltype(elements)::kVector>, arguments);
   });
 }
@@ -162,21 +159,18 @@ Error EmbedBackward(CudaDevice* device, const EmbeddingBackward& a) {
   const int64_t rows = a.dy.elements() / a.features, of_sample = a.dy.dims[1] * a.features;
   float* const dpositions =
       a.dpositions == nullptr ? nullptr : a.dpositions + a.first_position * a.features;
-  const bool wide = a.features % WideOf(a.dy.dtype) == 0 && AreAligned(a.dtable, dpositions) &&
-                    AreAligned(a.dy.data);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  const bool wide = IsWide(a.dy, a.dtable, dpositions);
   return WithElements(a.dy.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const auto* const dy = static_cast<const T*>(a.dy.data);
     if (a.dtable != nullptr) {
-      RETURN_ERROR(Launch(stream, BlocksWith(1, rows), dim3(kThreads), AddToTable<T, kN>,
+      RETURN_ERROR(Launch(device, BlocksWith(1, rows), dim3(kThreads), AddToTable<T, kN>,
                           static_cast<const int32_t*>(a.ids.data), dy, a.dtable, a.vocabulary,
                           a.features, rows));
     }
     if (dpositions == nullptr) return Error{};
-    return Launch(stream, BlocksWith(kThreads * kN, of_sample), dim3(kThreads),
+    return Launch(device, BlocksWith(kThreads * kN, of_sample), dim3(kThreads),
                   AddToPositions<T, kN>, dy, dpositions, a.dy.dims[0], of_sample);
   });
 }

@@ -132,8 +132,6 @@ int64_t AddBlocks(const FilterShape& shape) {
 template <typename Filter>
 Error LaunchJoined(CudaDevice* device, const std::vector<Filter>& filters, DType type,
                    int64_t (*blocks_of)(const FilterShape&), void (*kernel)(Joined)) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   Joined joined{};
   int64_t blocks = 0;
   for (size_t i = 0; i < filters.size(); ++i) {
@@ -151,7 +149,7 @@ Error LaunchJoined(CudaDevice* device, const std::vector<Filter>& filters, DType
     }
     const bool is_full = joined.count == Joined::kMost || i + 1 == filters.size();
     if (!is_full || joined.count == 0) continue;
-    RETURN_ERROR(Launch(stream, BlocksWith(1, blocks), dim3(kThreads), kernel, joined));
+    RETURN_ERROR(Launch(device, BlocksWith(1, blocks), dim3(kThreads), kernel, joined));
     joined.count = 0;
     blocks = 0;
   }

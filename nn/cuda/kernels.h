@@ -41,7 +41,6 @@ Error AdamW(CudaDevice* device, const AdamWUpdate& arguments);
 // not cancel, as they are of x - x[first pixel], which is near the mean. They are fp32 over at most
 // 64 pixels of a thread and over its warp, and fp64 beyond (columns.cuh).
 Error NormalizeBatch(CudaDevice* device, const BatchNormForward& arguments);
-Error NormalizeByRunning(CudaDevice* device, const BatchNormInference& arguments);
 Error NormalizeBatchBackward(CudaDevice* device, const BatchNormBackward& arguments);
 
 // Adds a bias to a [rows, channels] matrix of the compute type, and computes its gradient. The last

@@ -74,10 +74,7 @@ __global__ void NormalizeRow(ForwardArguments<T> a) {
 Error NormalizeRows(CudaDevice* device, const LayerNormForward& a) {
   const int64_t features = a.x.dims[a.x.rank - 1];
   const int64_t rows = features == 0 ? 0 : a.x.elements() / features;
-  const bool wide = features % WideOf(a.x.dtype) == 0 &&
-                    AreAligned(a.x.data, a.addend.data, a.sum.data, a.y.data, a.scale, a.bias);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  const bool wide = IsWide(a.x, a.addend.data, a.sum.data, a.y.data, a.scale, a.bias);
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
@@ -93,9 +90,9 @@ Error NormalizeRows(CudaDevice* device, const LayerNormForward& a) {
                                         a.centred,
                                         rows,
                                         features};
-    return IsLongRow(features) ? Launch(stream, BlocksWith(1, rows), dim3(kThreads),
+    return IsLongRow(features) ? Launch(device, BlocksWith(1, rows), dim3(kThreads),
                                         NormalizeRow<T, kN, kWarps>, arguments)
-                               : Launch(stream, BlocksWith(kWarps, rows), dim3(kThreads),
+                               : Launch(device, BlocksWith(kWarps, rows), dim3(kThreads),
                                         NormalizeRow<T, kN, 1>, arguments);
   });
 }

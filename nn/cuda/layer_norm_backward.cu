@@ -16,30 +16,22 @@
 namespace thinwire::cuda {
 namespace {
 
-template <typename T>
-struct Arguments {
-  const T* x;
-  const T* dy;
-  T* dx;
-  const T* addend;  // null: nothing is added to dx
-  const float* scale;
-  const float* mean;  // null: not centred
-  const float* rstd;
-
-  __device__ float MeanOf(int64_t row) const { return mean == nullptr ? 0.0f : mean[row]; }
-};
+// Returns the mean of a row of x; 0 if rows are not centred.
+__device__ inline float MeanOf(const LayerNormBackward& a, int64_t row) {
+  return a.centred ? a.mean[row] : 0.0f;
+}
 
 // Computes dx of rows, each with kRowWarps warps, in two passes over a row: the means of g and of
 // g xhat with g = scale dy, then dx = rstd (g - mean(g) - xhat mean(g xhat)).
 template <typename T, int kN, int kRowWarps>
-__global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features) {
+__global__ void DifferentiateRow(LayerNormBackward a, int64_t rows, int64_t features) {
   const RowThread<kRowWarps> thread;
   if (thread.row >= rows) return;
   const int64_t row = rows - 1 - thread.row;  // backwards: the end is in the cache
-  const T* const x = a.x + row * features;
-  const T* const dy = a.dy + row * features;
-  T* const dx = a.dx + row * features;
-  const float mean = a.MeanOf(row), rstd = a.rstd[row];
+  const T* const x = a.x.as<const T>() + row * features;
+  const T* const dy = a.dy.as<const T>() + row * features;
+  T* const dx = a.dx.as<T>() + row * features;
+  const float mean = MeanOf(a, row), rstd = a.rstd[row];
   float xs[kN], dys[kN], scale[kN];
   float g_sum = 0, product_sum = 0;
   for (int64_t j = thread.index * kN; j < features; j += thread.kCount * kN) {
@@ -53,7 +45,7 @@ __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features)
     }
   }
   const float g_mean =
-      a.mean == nullptr ? 0.0f : thread.template Reduce<Sum>(g_sum) / static_cast<float>(features);
+      !a.centred ? 0.0f : thread.template Reduce<Sum>(g_sum) / static_cast<float>(features);
   const float product_mean =
       thread.template Reduce<Sum>(product_sum) / static_cast<float>(features);
   for (int64_t j = thread.index * kN; j < features; j += thread.kCount * kN) {
@@ -64,8 +56,8 @@ __global__ void DifferentiateRow(Arguments<T> a, int64_t rows, int64_t features)
       const float xhat = (xs[i] - mean) * rstd;
       xs[i] = (dys[i] * scale[i] - g_mean - xhat * product_mean) * rstd;
     }
-    if (a.addend != nullptr) {
-      LoadAligned(a.addend + row * features + j, dys);
+    if (a.addend.data != nullptr) {
+      LoadAligned(a.addend.as<const T>() + row * features + j, dys);
       for (int i = 0; i < kN; ++i) xs[i] = Rounded<T>(xs[i]) + dys[i];
     }
     StoreAligned(xs, dx + j);
@@ -95,20 +87,20 @@ __device__ inline void AddTo(const T* addend, int64_t left, float (&spare)[kVect
 // adds up some rows in fp32.
 template <typename T, int kN, int kVectors>
 __global__ void __launch_bounds__(kThreads)
-    DifferentiateRows(Arguments<T> a, int64_t rows, int64_t features, double* tile_sums) {
+    DifferentiateRows(LayerNormBackward a, int64_t rows, int64_t features, double* tile_sums) {
   constexpr int kOfWarp = kWarpThreads * kN;
   const unsigned lane = threadIdx.x % kWarpThreads, warp = threadIdx.x / kWarpThreads;
   float sums[2][kVectors][kN] = {};
   const int64_t step = int64_t{gridDim.x} * kWarps;
   for (int64_t row = int64_t{blockIdx.x} * kWarps + warp; row < rows; row += step) {
     const int64_t first = row * features + lane * kN;
-    const float mean = a.MeanOf(row), rstd = a.rstd[row];
+    const float mean = MeanOf(a, row), rstd = a.rstd[row];
     float xhats[kVectors][kN] = {}, dys[kVectors][kN] = {}, scale[kN];
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       if (lane * kN + v * kOfWarp >= features) continue;
-      LoadAligned(a.x + first + v * kOfWarp, xhats[v]);
-      LoadAligned(a.dy + first + v * kOfWarp, dys[v]);
+      LoadAligned(a.x.as<const T>() + first + v * kOfWarp, xhats[v]);
+      LoadAligned(a.dy.as<const T>() + first + v * kOfWarp, dys[v]);
     }
     float g_sum = 0, product_sum = 0;
 #pragma unroll
@@ -126,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
     const auto n = static_cast<float>(features);
-    const float g_mean = a.mean == nullptr ? 0.0f : WarpReduce<Sum>(g_sum) / n;
+    const float g_mean = !a.centred ? 0.0f : WarpReduce<Sum>(g_sum) / n;
     const float product_mean = WarpReduce<Sum>(product_sum) / n;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
@@ -136,10 +128,12 @@ __global__ void __launch_bounds__(kThreads)
         dys[v][i] = (dys[v][i] - g_mean - xhats[v][i] * product_mean) * rstd;
       }
     }
-    if (a.addend != nullptr) AddTo(a.addend + first, features - lane * kN, xhats, dys);
+    if (a.addend.data != nullptr)
+      AddTo(a.addend.as<const T>() + first, features - lane * kN, xhats, dys);
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
-      if (lane * kN + v * kOfWarp < features) StoreAligned(dys[v], a.dx + first + v * kOfWarp);
+      if (lane * kN + v * kOfWarp < features)
+        StoreAligned(dys[v], a.dx.as<T>() + first + v * kOfWarp);
     }
   }
   // Adds the warps' sums in shared memory, first of dscale, then of dbias, in fp64.
@@ -168,16 +162,16 @@ struct Row {
 
 // Sums dy xhat and dy over each tile.
 template <typename T, int kN>
-__global__ void SumParameterGradients(Arguments<T> a, ColumnGrid grid, double* tile_sums) {
+__global__ void SumParameterGradients(LayerNormBackward a, ColumnGrid grid, double* tile_sums) {
   const ColumnThread<kN> thread(grid);
   float sums[2][kN] = {};
   thread.template ForEachRow<2>(
       [&](int64_t row) {
         const int64_t at = row * grid.columns + thread.column;
         Row<kN> values;
-        LoadAligned(a.x + at, values.x);
-        LoadAligned(a.dy + at, values.dy);
-        values.mean = a.MeanOf(row);
+        LoadAligned(a.x.as<const T>() + at, values.x);
+        LoadAligned(a.dy.as<const T>() + at, values.dy);
+        values.mean = MeanOf(a, row);
         values.rstd = a.rstd[row];
         return values;
       },
@@ -199,7 +193,7 @@ template <typename T, int kN>
 struct AtOnce {
   static constexpr int kEach = 8 / kN;  // vectors that make 8 elements
   static constexpr int64_t kRowsOfWarp = 4;
-  using Kernel = void (*)(Arguments<T>, int64_t, int64_t, double*);
+  using Kernel = void (*)(LayerNormBackward, int64_t, int64_t, double*);
 
   static bool Suits(int64_t features) { return kN > 1 && !IsLongRow(features); }
   static int64_t Blocks(int64_t rows) {
@@ -214,40 +208,29 @@ struct AtOnce {
   }
 };
 
-template <typename T>
-Arguments<T> ArgumentsOf(const LayerNormBackward& a) {
-  return {static_cast<const T*>(a.x.data),
-          static_cast<const T*>(a.dy.data),
-          static_cast<T*>(a.dx.data),
-          static_cast<const T*>(a.addend.data),
-          a.scale,
-          a.centred ? a.mean : nullptr,
-          a.rstd};
-}
-
 // Launches the kernels. add_sums(tiles, launch) calls launch(tile_sums) with memory for so many
 // tiles, and adds what it leaves there to dscale and dbias.
 template <typename T, int kN, typename AddSums>
-Error LaunchAll(cudaStream_t stream, const Arguments<T>& a, const ColumnGrid& grid,
+Error LaunchAll(CudaDevice* device, const LayerNormBackward& a, const ColumnGrid& grid,
                 const AddSums& add_sums) {
   if constexpr (kN > 1) {
     if (AtOnce<T, kN>::Suits(grid.columns)) {
       const int64_t blocks = AtOnce<T, kN>::Blocks(grid.rows);
       return add_sums(blocks, [&](double* tile_sums) {
-        return Launch(stream, BlocksWith(1, blocks), dim3(kThreads),
+        return Launch(device, BlocksWith(1, blocks), dim3(kThreads),
                       AtOnce<T, kN>::KernelFor(grid.columns), a, grid.rows, grid.columns,
                       tile_sums);
       });
     }
   }
   RETURN_ERROR(add_sums(grid.tiles, [&](double* tile_sums) {
-    return Launch(stream, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
+    return Launch(device, grid.blocks(), dim3(kThreads), SumParameterGradients<T, kN>, a, grid,
                   tile_sums);
   }));
   return IsLongRow(grid.columns)
-             ? Launch(stream, BlocksWith(1, grid.rows), dim3(kThreads),
+             ? Launch(device, BlocksWith(1, grid.rows), dim3(kThreads),
                       DifferentiateRow<T, kN, kWarps>, a, grid.rows, grid.columns)
-             : Launch(stream, BlocksWith(kWarps, grid.rows), dim3(kThreads),
+             : Launch(device, BlocksWith(kWarps, grid.rows), dim3(kThreads),
                       DifferentiateRow<T, kN, 1>, a, grid.rows, grid.columns);
 }
 
@@ -256,11 +239,8 @@ Error LaunchAll(cudaStream_t stream, const Arguments<T>& a, const ColumnGrid& gr
 Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& a, ColumnSums* sums) {
   const int64_t features = a.x.dims[a.x.rank - 1];
   if (features == 0) return Error{};
-  const bool wide = features % WideOf(a.x.dtype) == 0 &&
-                    AreAligned(a.x.data, a.dy.data, a.dx.data, a.addend.data, a.scale);
+  const bool wide = IsWide(a.x, a.dy.data, a.dx.data, a.addend.data, a.scale);
   const ColumnGrid grid(a.x.elements() / features, features, wide ? WideOf(a.x.dtype) : 1);
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const auto add_sums = [&](int64_t tiles, const auto& launch) {
     const TileSumsShape shape{tiles, /*sums=*/2, features};
     auto tile_sums = std::make_unique<CudaScratch>(device);
@@ -270,7 +250,7 @@ Error NormalizeRowsBackward(CudaDevice* device, const LayerNormBackward& a, Colu
   };
   return WithElements(a.x.dtype, wide, [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return LaunchAll<T, decltype(elements)::kVector>(stream, ArgumentsOf<T>(a), grid, add_sums);
+    return LaunchAll<T, decltype(elements)::kVector>(device, a, grid, add_sums);
   });
 }
 

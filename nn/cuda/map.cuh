@@ -96,24 +96,17 @@ __global__ void Map(Operation operation, int64_t n) {
 // Launches Map; kN is the number of elements of a vector if memory is `wide`.
 template <int kN, typename Operation>
 Error LaunchMap(CudaDevice* device, bool wide, int64_t n, const Operation& operation) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   constexpr int64_t kBlock = kVectorsEach * kThreads;
-  return wide ? Launch(stream, BlocksWith(kBlock * kN, n), dim3(kThreads), Map<kN, Operation>,
+  return wide ? Launch(device, BlocksWith(kBlock * kN, n), dim3(kThreads), Map<kN, Operation>,
                        operation, n)
-              : Launch(stream, BlocksWith(kBlock, n), dim3(kThreads), Map<1, Operation>, operation,
+              : Launch(device, BlocksWith(kBlock, n), dim3(kThreads), Map<1, Operation>, operation,
                        n);
-}
-
-template <typename T>
-T* As(const TensorView& view) {
-  return static_cast<T*>(view.data);
 }
 
 template <int kN, typename Function, typename From, typename To>
 Error MapOne(CudaDevice* device, const TensorView& from, const TensorView& to) {
   return LaunchMap<kN>(device, AreAligned(from.data, to.data), from.elements(),
-                       Unary<Function, From, To>{As<From>(from), As<To>(to)});
+                       Unary<Function, From, To>{from.as<From>(), to.as<To>()});
 }
 template <typename Function>
 Error MapOne(CudaDevice* device, const TensorView& from, const TensorView& to) {
@@ -124,7 +117,7 @@ Error MapOne(CudaDevice* device, const TensorView& from, const TensorView& to) {
 template <typename Function, typename T>
 Error MapTwo(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& to) {
   return LaunchMap<kWide<T>>(device, AreAligned(a.data, b.data, to.data), a.elements(),
-                             Binary<Function, T>{As<T>(a), As<T>(b), As<T>(to)});
+                             Binary<Function, T>{a.as<T>(), b.as<T>(), to.as<T>()});
 }
 template <typename Function>
 Error MapTwo(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& to) {

@@ -13,33 +13,24 @@
 namespace thinwire::cuda {
 namespace {
 
-TensorView Flat(const void* data, DType type, int64_t n) {
-  TensorView view;
-  view.data = const_cast<void*>(data);
-  view.dtype = type;
-  view.rank = 1;
-  view.dims[0] = n;
-  return view;
-}
-
 std::vector<float> Read(Ops* cpu, const void* from, DType type, int64_t n) {
   std::vector<float> values(static_cast<size_t>(n));
-  (void)cpu->Convert(Flat(from, type, n), Flat(values.data(), DType::kF32, n));
+  (void)cpu->Convert(ViewOf(from, type, {n}), ViewOf(values.data(), DType::kF32, {n}));
   return values;
 }
 
 // Applies the epilogue to n elements of a product.
 Error Finish(Ops* cpu, const MatmulShape& shape, std::vector<float>* product, void* aux) {
   const auto n = static_cast<int64_t>(product->size());
-  const TensorView wide = Flat(product->data(), DType::kF32, n);
+  const TensorView wide = ViewOf(product->data(), DType::kF32, {n});
   if (shape.epilogue == Epilogue::kNone) return Error{};
   if (shape.epilogue == Epilogue::kGelu) return cpu->Apply(Pointwise::kTanhGelu, wide, wide);
   if (shape.epilogue == Epilogue::kGeluAux) {
-    RETURN_ERROR(cpu->Convert(wide, Flat(aux, shape.product, n)));
+    RETURN_ERROR(cpu->Convert(wide, ViewOf(aux, shape.product, {n})));
     return cpu->Apply(Pointwise::kTanhGelu, wide, wide);
   }
   std::vector<float> u = Read(cpu, aux, shape.product, n);
-  return cpu->ApplyBackward(Pointwise::kTanhGelu, Flat(u.data(), DType::kF32, n), wide, wide);
+  return cpu->ApplyBackward(Pointwise::kTanhGelu, ViewOf(u.data(), DType::kF32, {n}), wide, wide);
 }
 
 Error Multiply(Ops* cpu, const MatmulShape& shape, const MatmulOperands& of) {
@@ -66,8 +57,8 @@ Error Multiply(Ops* cpu, const MatmulShape& shape, const MatmulOperands& of) {
                      static_cast<int>(status));
   }
   RETURN_ERROR(Finish(cpu, shape, &wide_c, of.aux));
-  return cpu->Convert(Flat(wide_c.data(), DType::kF32, rows * columns),
-                      Flat(of.c, shape.product, rows * columns));
+  return cpu->Convert(ViewOf(wide_c.data(), DType::kF32, {rows * columns}),
+                      ViewOf(of.c, shape.product, {rows * columns}));
 }
 
 // Returns whether the emulator has the epilogue: in bf16, in rows of a multiple of 8. As libraries

@@ -1,9 +1,9 @@
 #include "nn/cuda/ops.h"
 
-#include <algorithm>
 #include <memory>
 
 #include "nn/attention_checks.h"
+#include "nn/checks.h"
 #include "nn/cuda/attention.h"
 #include "nn/cuda/convolution.h"
 #include "nn/cuda/fused_attention.h"
@@ -23,27 +23,7 @@ Error CheckCompute(DType compute) {
                    "cuda: compute type is %s, want fp32 or bf16", Name(compute));
 }
 
-Error CheckSpec(const Conv2dSpec& spec) {
-  const int64_t extent = std::min(spec.height, spec.width) + 2 * spec.padding;
-  if (spec.in_channels < 1 || spec.out_channels < 1 || spec.kernel < 1 || spec.stride < 1 ||
-      spec.padding < 0 || spec.kernel > extent) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "conv2d: kernel %lld, stride %lld, padding %lld do not fit [%lld, %lld, "
-                     "%lld] -> %lld channels",
-                     static_cast<long long>(spec.kernel), static_cast<long long>(spec.stride),
-                     static_cast<long long>(spec.padding), static_cast<long long>(spec.height),
-                     static_cast<long long>(spec.width), static_cast<long long>(spec.in_channels),
-                     static_cast<long long>(spec.out_channels));
-  }
-  return Error{};
-}
-
-Error CheckSpec(const LinearSpec& spec) {
-  if (spec.in_features < 1 || spec.out_features < 1) {
-    return MakeError(
-        absl::StatusCode::kInvalidArgument, "linear: %lld -> %lld features, want at least 1",
-        static_cast<long long>(spec.in_features), static_cast<long long>(spec.out_features));
-  }
+Error CheckRow(const LinearSpec& spec) {
   if (spec.row != 0 && spec.row < spec.out_features) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "linear: rows of %lld elements, want at least %lld",
@@ -72,6 +52,7 @@ class CudaOps final : public Ops {
   Error NewLinear(const LinearSpec& spec, Linear** linear) override {
     RETURN_ERROR(CheckCompute(spec.compute));
     RETURN_ERROR(CheckSpec(spec));
+    RETURN_ERROR(CheckRow(spec));
     return cuda::NewLinear(device_, spec, matmul_.get(), &joined_, linear);
   }
   Error NewAttention(const AttentionSpec& spec, Attention** attention) override {
@@ -82,9 +63,6 @@ class CudaOps final : public Ops {
 
   Error NormalizeBatch(const BatchNormForward& arguments) override {
     return cuda::NormalizeBatch(device_, arguments);
-  }
-  Error NormalizeByRunning(const BatchNormInference& arguments) override {
-    return cuda::NormalizeByRunning(device_, arguments);
   }
   Error NormalizeBatchBackward(const BatchNormBackward& arguments) override {
     return cuda::NormalizeBatchBackward(device_, arguments);

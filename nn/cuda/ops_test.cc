@@ -67,10 +67,10 @@ TEST(CudaOpsTest, NoSamplesAreNoError) {
   const Shape none({0, 2, 2, 8});
   const TensorView x = side.Unwritten(DType::kF32, none), y = side.Unwritten(DType::kF32, none),
                    flat = side.Unwritten(DType::kF32, Shape({0, 8}));
-  BatchNormInference inference;
+  BatchNormForward inference;
   inference.x = x;
   inference.y = y;
-  EXPECT_TRUE(side->NormalizeByRunning(inference).ok());
+  EXPECT_TRUE(side->NormalizeBatch(inference).ok());
   BatchNormBackward batch;
   batch.x = batch.dy = x;
   batch.dx = y;

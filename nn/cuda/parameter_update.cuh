@@ -115,8 +115,6 @@ __global__ void UpdateAll(Arrays a, Rule rule) {
 // narrow, n and the rule's part.
 template <typename Arrays, typename Rule, typename Describe>
 Error UpdateParameters(CudaDevice* device, int64_t count, Rule rule, const Describe& describe) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   for (int64_t begin = 0; begin < count; begin += Arrays::kMost) {
     Arrays a{};
     a.count = static_cast<int>(std::min<int64_t>(count - begin, Arrays::kMost));
@@ -126,7 +124,7 @@ Error UpdateParameters(CudaDevice* device, int64_t count, Rule rule, const Descr
       a.first_block[p] = blocks;
       blocks += (a.n[p] + kUpdatedElements - 1) / kUpdatedElements;
     }
-    RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
+    RETURN_ERROR(Launch(device, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
                         parameter_update_internal::UpdateAll<Arrays, Rule>, a, rule));
   }
   return Error{};

@@ -114,18 +114,12 @@ __global__ void MaxPoolBackwardRow(const T* x, const T* dy, T* dx, Windows w) {
   }
 }
 
-bool IsWide(const TensorView& x, const TensorView& y, const TensorView& z) {
-  return x.dims[3] % WideOf(x.dtype) == 0 && AreAligned(x.data, y.data, z.data);
-}
-
 }  // namespace
 
 Error MaxPool(CudaDevice* device, const PoolSpec& spec, const TensorView& x, const TensorView& y) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return WithElements(x.dtype, IsWide(x, y, y), [&](auto elements) {
+  return WithElements(x.dtype, IsWide(x, y.data), [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksWith(1, y.dims[0] * y.dims[1]), dim3(kThreads),
+    return Launch(device, BlocksWith(1, y.dims[0] * y.dims[1]), dim3(kThreads),
                   MaxPoolRow<T, decltype(elements)::kVector>, static_cast<const T*>(x.data),
                   static_cast<T*>(y.data), Windows(spec, x, y));
   });
@@ -133,11 +127,9 @@ Error MaxPool(CudaDevice* device, const PoolSpec& spec, const TensorView& x, con
 
 Error MaxPoolBackward(CudaDevice* device, const PoolSpec& spec, const TensorView& x,
                       const TensorView& dy, const TensorView& dx) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return WithElements(x.dtype, IsWide(x, dy, dx), [&](auto elements) {
+  return WithElements(x.dtype, IsWide(x, dy.data, dx.data), [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksWith(1, x.dims[0] * x.dims[1]), dim3(kThreads),
+    return Launch(device, BlocksWith(1, x.dims[0] * x.dims[1]), dim3(kThreads),
                   MaxPoolBackwardRow<T, decltype(elements)::kVector>, static_cast<const T*>(x.data),
                   static_cast<const T*>(dy.data), static_cast<T*>(dx.data), Windows(spec, x, dy));
   });

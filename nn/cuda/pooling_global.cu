@@ -67,33 +67,25 @@ __global__ void SpreadOverPixels(const T* dy, T* dx, Images images) {
   }
 }
 
-bool IsWide(const TensorView& x, const TensorView& y) {
-  return x.dims[3] % WideOf(x.dtype) == 0 && AreAligned(x.data, y.data);
-}
-
 }  // namespace
 
 Error GlobalAvgPool(CudaDevice* device, const TensorView& x, const TensorView& y) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return WithElements(x.dtype, IsWide(x, y), [&](auto elements) {
+  return WithElements(x.dtype, IsWide(x, y.data), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const Images images(x, kN);
-    return Launch(stream, BlocksWith(1, x.dims[0] * images.groups), dim3(kThreads),
+    return Launch(device, BlocksWith(1, x.dims[0] * images.groups), dim3(kThreads),
                   MeanOverPixels<T, kN>, static_cast<const T*>(x.data), static_cast<T*>(y.data),
                   images);
   });
 }
 
 Error GlobalAvgPoolBackward(CudaDevice* device, const TensorView& dy, const TensorView& dx) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return WithElements(dx.dtype, IsWide(dx, dy), [&](auto elements) {
+  return WithElements(dx.dtype, IsWide(dx, dy.data), [&](auto elements) {
     using T = typename decltype(elements)::Type;
     constexpr int kN = decltype(elements)::kVector;
     const Images images(dx, kN);
-    return Launch(stream, BlocksWith(1, dx.dims[0] * images.groups), dim3(kThreads),
+    return Launch(device, BlocksWith(1, dx.dims[0] * images.groups), dim3(kThreads),
                   SpreadOverPixels<T, kN>, static_cast<const T*>(dy.data), static_cast<T*>(dx.data),
                   images);
   });

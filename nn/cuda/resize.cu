@@ -20,12 +20,10 @@ __global__ void ResizeRows(const T* x, T* y, int64_t from, int64_t to, int64_t n
 }  // namespace
 
 Error Resize(CudaDevice* device, const TensorView& x, const TensorView& y) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const int64_t n = y.elements(), from = x.dims[x.rank - 1], to = y.dims[y.rank - 1];
   return WithElements(x.dtype, /*wide=*/false, [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), ResizeRows<T>,
+    return Launch(device, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), ResizeRows<T>,
                   static_cast<const T*>(x.data), static_cast<T*>(y.data), from, to, n);
   });
 }

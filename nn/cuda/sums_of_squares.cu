@@ -47,8 +47,6 @@ __global__ void AddUpBlocks(Ranges a, const double* of_blocks, double* sums) {
 
 // Submits the sums of at most kMostRanges ranges, to device memory.
 Error SubmitSums(CudaDevice* device, const FloatRange* ranges, int count, double* sums) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   Ranges a{};
   a.count = count;
   for (int i = 0; i < count; ++i) {
@@ -60,8 +58,8 @@ Error SubmitSums(CudaDevice* device, const FloatRange* ranges, int count, double
   CudaScratch of_blocks(device);
   RETURN_ERROR(of_blocks.Reserve(static_cast<size_t>(blocks) * sizeof(double)));
   RETURN_ERROR(
-      Launch(stream, BlocksWith(1, blocks), dim3(kThreads), SumBlocks, a, of_blocks.as<double>()));
-  return Launch(stream, BlocksWith(1, count), dim3(kThreads), AddUpBlocks, a,
+      Launch(device, BlocksWith(1, blocks), dim3(kThreads), SumBlocks, a, of_blocks.as<double>()));
+  return Launch(device, BlocksWith(1, count), dim3(kThreads), AddUpBlocks, a,
                 of_blocks.as<double>(), sums);
 }
 
@@ -96,14 +94,12 @@ Error SumsOfSquares(CudaDevice* device, const FloatRange* ranges, int64_t count,
 }
 
 Error ClipByNorm(CudaDevice* device, const NormClip& a) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const size_t bytes = static_cast<size_t>(a.count) * sizeof(double);
   CudaScratch on_device(device);
   RETURN_ERROR(on_device.Reserve(bytes));
   auto* const sums = on_device.as<double>();
   RETURN_ERROR(SubmitAllSums(device, a.ranges, a.count, sums));
-  RETURN_ERROR(Launch(stream, dim3(1), dim3(kWarpThreads), MakeFactor, sums, a.count, a.clip_norm,
+  RETURN_ERROR(Launch(device, dim3(1), dim3(kWarpThreads), MakeFactor, sums, a.count, a.clip_norm,
                       a.factor));
   return device->SubmitCopyToHost(a.sums, sums, bytes);
 }

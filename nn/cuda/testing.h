@@ -78,26 +78,16 @@ class Side {
     std::memcpy(values.data(), wide.data(), wide.size());
     return values;
   }
-  Floats Read(float* values, int64_t n) const {
-    return Read(View(DType::kF32, Shape({n}), values));
-  }
+  Floats Read(float* values, int64_t n) const { return Read(ViewOf(values, DType::kF32, {n})); }
 
  private:
-  static TensorView View(DType dtype, const Shape& shape, void* data) {
-    TensorView view;
-    view.data = data;
-    view.dtype = dtype;
-    view.rank = shape.rank();
-    std::copy(shape.begin(), shape.end(), view.dims);
-    return view;
-  }
   TensorView Allocate(DType dtype, const Shape& shape) {
     const int64_t guarded = shape.elements() + misaligned_ + kGuardElements;
     const Tensor memory = *Tensor::Allocate(device_, dtype, {guarded});
     const std::vector<char> guards(memory.bytes(), kGuard);
     EXPECT_TRUE(device_->CopyFromHost(memory.data(), guards.data(), guards.size()).ok());
     char* const data = static_cast<char*>(memory.data()) + misaligned_ * SizeOf(dtype);
-    tensors_.push_back({memory, View(dtype, shape, data)});
+    tensors_.push_back({memory, ViewOf(data, dtype, shape)});
     return tensors_.back().second;
   }
   void ExpectGuardsAround(const TensorView& view, const Tensor& memory) const {
@@ -112,11 +102,8 @@ class Side {
   }
   static std::vector<char> Converted(const void* from, DType from_type, int64_t n, DType to_type) {
     std::vector<char> to(n * SizeOf(to_type));
-    const Shape shape({n});
-    EXPECT_TRUE(NewCpuOps(1)
-                    ->Convert(View(from_type, shape, const_cast<void*>(from)),
-                              View(to_type, shape, to.data()))
-                    .ok());
+    EXPECT_TRUE(
+        NewCpuOps(1)->Convert(ViewOf(from, from_type, {n}), ViewOf(to.data(), to_type, {n})).ok());
     return to;
   }
 

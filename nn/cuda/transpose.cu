@@ -37,19 +37,12 @@ __global__ void TransposeTile(const T* x, T* y, int64_t rows, int64_t columns) {
 Error TransposeEach(CudaDevice* device, const TensorView& from, const TensorView& to, int64_t rows,
                     int64_t columns) {
   const int64_t n = from.elements();
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   if (n == 0) return Error{};
-  if (rows == 1 || columns == 1) {
-    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to.data, from.data,
-                                         static_cast<size_t>(n) * SizeOf(from.dtype),
-                                         cudaMemcpyDeviceToDevice, stream));
-    return Error{};
-  }
+  if (rows == 1 || columns == 1) return Convert(device, from, to);
   const int64_t tiles = ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
   return WithElements(from.dtype, /*wide=*/false, [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(stream, BlocksWith(1, from.dims[0] * tiles), dim3(kThreads), TransposeTile<T>,
+    return Launch(device, BlocksWith(1, from.dims[0] * tiles), dim3(kThreads), TransposeTile<T>,
                   static_cast<const T*>(from.data), static_cast<T*>(to.data), rows, columns);
   });
 }

@@ -92,4 +92,11 @@ Error WithElements(DType type, bool wide, const Body& body) {
 // Returns kWide of an element type.
 inline int64_t WideOf(DType type) { return static_cast<int64_t>(16 / SizeOf(type)); }
 
+// Returns whether rows of the last axis of x consist of whole vectors and the memory, with that of
+// the pointers, is aligned to them.
+template <typename... P>
+bool IsWide(const TensorView& x, const P*... pointers) {
+  return x.dims[x.rank - 1] % WideOf(x.dtype) == 0 && AreAligned(x.data, pointers...);
+}
+
 }  // namespace thinwire::cuda

@@ -20,32 +20,18 @@ BatchNormLayer::BatchNormLayer(const LayerSpec& spec, bool relu, absl::Span<Para
 absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, const Pass& pass,
                                                      Saved* saved) {
   ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
-  if (pass.mode == Mode::kEvaluate) {
-    BatchNormInference a;
-    a.x = x.view();
-    a.residual = residual.view();
-    a.y = y.view();
-    a.scale = Floats(weight_->value);
-    a.bias = Floats(bias_->value);
-    a.running_mean = Floats(running_mean_->value);
-    a.running_var = Floats(running_var_->value);
-    a.relu = relu_;
-    RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeByRunning(a)));
-    return y;
-  }
   ASSIGN_OR_RETURN(Tensor statistics, Normalize(x, residual, y, pass));
-  if (pass.mode == Mode::kRecalibrate) return y;
+  if (pass.mode != Mode::kTrain) return y;
   saved->Push(std::move(x));
   if (relu_) saved->Push(y);
   saved->Push(std::move(statistics));
   return y;
 }
 
-// Normalises x into y; returns mean and rstd as [2, channels].
+// Normalises x into y. Returns mean and rstd as [2, channels]; an empty tensor from an evaluation.
 absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& residual,
                                                  const Tensor& y, const Pass& pass) const {
-  ASSIGN_OR_RETURN(Tensor statistics,
-                   Tensor::Allocate(context_.device, DType::kF32, {2, channels_}));
+  Tensor statistics;
   BatchNormForward a;
   a.x = x.view();
   a.residual = residual.view();
@@ -54,8 +40,11 @@ absl::StatusOr<Tensor> BatchNormLayer::Normalize(const Tensor& x, const Tensor& 
   a.bias = Floats(bias_->value);
   a.running_mean = Floats(running_mean_->value);
   a.running_var = Floats(running_var_->value);
-  a.mean = Floats(statistics);
-  a.rstd = Floats(statistics) + channels_;
+  if (pass.mode != Mode::kEvaluate) {
+    ASSIGN_OR_RETURN(statistics, Tensor::Allocate(context_.device, DType::kF32, {2, channels_}));
+    a.mean = Floats(statistics);
+    a.rstd = Floats(statistics) + channels_;
+  }
   if (pass.mode == Mode::kRecalibrate) a.momentum = 1;
   if (pass.again) a.momentum = 0;
   a.relu = relu_;

@@ -59,6 +59,34 @@ class OperationLayer final : public Layer {
   const Operation operation_;
 };
 
+// Make a layer of two of the backend's functions, whose arguments begin with `of`. Keeping keeps x
+// for the second.
+template <typename Forward, typename Backward, typename... Of>
+std::unique_ptr<Layer> Keeping(const LayerSpec& spec, const LayerContext& context, Forward forward,
+                               Backward backward, const Of&... of) {
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{[=](const TensorView& x, const TensorView& y) {
+                  return (context.ops->*forward)(of..., x, y);
+                },
+                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
+                  return (context.ops->*backward)(of..., x, dy, dx);
+                },
+                /*keeps_x=*/true});
+}
+template <typename Forward, typename Backward>
+std::unique_ptr<Layer> Plain(const LayerSpec& spec, const LayerContext& context, Forward forward,
+                             Backward backward) {
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{
+          [=](const TensorView& x, const TensorView& y) { return (context.ops->*forward)(x, y); },
+          [=](const TensorView&, const TensorView& dy, const TensorView& dx) {
+            return (context.ops->*backward)(dy, dx);
+          },
+          /*keeps_x=*/false});
+}
+
 }  // namespace
 
 std::unique_ptr<Layer> NewReluLayer(const LayerContext& context) {
@@ -67,85 +95,32 @@ std::unique_ptr<Layer> NewReluLayer(const LayerContext& context) {
 
 std::unique_ptr<Layer> NewMaxPoolLayer(const LayerSpec& spec, const LayerContext& context) {
   const PoolSpec pool{spec.kernel, spec.stride, spec.padding};
-  return std::make_unique<OperationLayer>(
-      spec, context,
-      Operation{[=](const TensorView& x, const TensorView& y) {
-                  return context.ops->MaxPool(pool, x, y);
-                },
-                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
-                  return context.ops->MaxPoolBackward(pool, x, dy, dx);
-                },
-                /*keeps_x=*/true});
+  return Keeping(spec, context, &Ops::MaxPool, &Ops::MaxPoolBackward, pool);
 }
 
 std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext& context) {
-  const int64_t group = spec.group;
-  return std::make_unique<OperationLayer>(
-      spec, context,
-      Operation{[=](const TensorView& x, const TensorView& y) {
-                  return context.ops->Maxout(group, x, y);
-                },
-                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
-                  return context.ops->MaxoutBackward(group, x, dy, dx);
-                },
-                /*keeps_x=*/true});
+  return Keeping(spec, context, &Ops::Maxout, &Ops::MaxoutBackward, spec.group);
 }
 
 std::unique_ptr<Layer> NewPointwiseLayer(Pointwise function, const LayerSpec& spec,
                                          const LayerContext& context) {
-  return std::make_unique<OperationLayer>(
-      spec, context,
-      Operation{[=](const TensorView& x, const TensorView& y) {
-                  return context.ops->Apply(function, x, y);
-                },
-                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
-                  return context.ops->ApplyBackward(function, x, dy, dx);
-                },
-                /*keeps_x=*/true});
+  return Keeping(spec, context, &Ops::Apply, &Ops::ApplyBackward, function);
 }
 
 std::unique_ptr<Layer> NewSwigluLayer(const LayerSpec& spec, const LayerContext& context) {
-  return std::make_unique<OperationLayer>(
-      spec, context,
-      Operation{[=](const TensorView& x, const TensorView& y) { return context.ops->Swiglu(x, y); },
-                [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
-                  return context.ops->SwigluBackward(x, dy, dx);
-                },
-                /*keeps_x=*/true});
+  return Keeping(spec, context, &Ops::Swiglu, &Ops::SwigluBackward);
 }
 
 std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context) {
-  return std::make_unique<OperationLayer>(
-      spec, context,
-      Operation{[=](const TensorView& x, const TensorView& y) {
-                  return context.ops->GlobalAvgPool(x, y);
-                },
-                [=](const TensorView&, const TensorView& dy, const TensorView& dx) {
-                  return context.ops->GlobalAvgPoolBackward(dy, dx);
-                },
-                /*keeps_x=*/false});
+  return Plain(spec, context, &Ops::GlobalAvgPool, &Ops::GlobalAvgPoolBackward);
 }
 
 std::unique_ptr<Layer> NewResizeLayer(const LayerSpec& spec, const LayerContext& context) {
-  return std::make_unique<OperationLayer>(
-      spec, context,
-      Operation{[=](const TensorView& x, const TensorView& y) { return context.ops->Resize(x, y); },
-                [=](const TensorView&, const TensorView& dy, const TensorView& dx) {
-                  return context.ops->Resize(dy, dx);
-                },
-                /*keeps_x=*/false});
+  return Plain(spec, context, &Ops::Resize, &Ops::Resize);
 }
 
 std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context) {
-  return std::make_unique<OperationLayer>(
-      spec, context,
-      Operation{[=](const TensorView& x, const TensorView& y) {
-                  return context.ops->ToChannelsFirst(x, y);
-                },
-                [=](const TensorView&, const TensorView& dy, const TensorView& dx) {
-                  return context.ops->ToChannelsLast(dy, dx);
-                },
-                /*keeps_x=*/false});
+  return Plain(spec, context, &Ops::ToChannelsFirst, &Ops::ToChannelsLast);
 }
 
 }  // namespace thinwire

@@ -3,7 +3,6 @@
 
 #include "base/status.h"
 #include "nn/layers/kinds.h"
-#include "nn/layers/rows.h"
 #include "nn/parameters.h"
 
 namespace thinwire {

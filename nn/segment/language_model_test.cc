@@ -169,7 +169,7 @@ TEST(LanguageModelTest, BlocksThatRunAgainGiveTheSameBitsAndKeepLess) {
 TEST(LanguageModelTest, ASplitBackwardPassHasTheBitsOfAWholeOne) {
   const auto ops = NewCpuOps(2);
   for (const char* name : {"gpt2", "llama"}) {
-    for (const Recompute recompute : AllRecomputes()) {
+    for (const Recompute recompute : AllOf<Recompute>()) {
       SCOPED_TRACE(testing::Message() << name << ", recompute " << Name(recompute));
       const Model model = TinyLanguageModel(name, /*dropout=*/0.2);
       SegmentOptions options = Options(ops.get());

@@ -103,11 +103,9 @@ __global__ void SumStretches(const uint4* all_units, int64_t all_count, int tail
 }  // namespace
 
 Error SubmitCrc32c(CudaDevice* device, const void* bytes, size_t size, Crc32cParts* parts) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const auto units = static_cast<int64_t>(size / Crc32cParts::kUnitBytes);
   const dim3 blocks = BlocksFor(units > 0 ? units : 1, kStretchUnits);
-  return Launch(stream, blocks, kThreads, SumStretches, static_cast<const uint4*>(bytes), units,
+  return Launch(device, blocks, kThreads, SumStretches, static_cast<const uint4*>(bytes), units,
                 static_cast<int>(size % Crc32cParts::kUnitBytes), parts);
 }
 

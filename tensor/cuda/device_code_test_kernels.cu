@@ -35,7 +35,7 @@ __global__ void Reduce(const float* values, Reduced* reduced) {
   mine.least = BlockReduce<Least>(value);
   mine.greatest = BlockReduce<Greatest>(value);
   mine.long_least = BlockReduce<Least>(static_cast<int64_t>(value * 1e9f));
-  mine.bits = BlockReduce<Union>(threadIdx.x == 5 ? 0x80000001u : threadIdx.x);
+  mine.int_greatest = BlockReduce<Greatest>(threadIdx.x == 5 ? 0x80000001u : threadIdx.x);
 }
 
 __global__ void Scan(const uint32_t* values, Scanned* scanned) {
@@ -84,17 +84,13 @@ __global__ void NarrowAllTwos(const float* values, int64_t n, uint32_t* words) {
 
 template <int kN, typename T>
 Error LaunchCopy(CudaDevice* device, const T* from, int64_t n, T* to) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return Launch(stream, BlocksFor(n, kThreads * kN), kThreads, Copy<kN, T>, from, n, to);
+  return Launch(device, BlocksFor(n, kThreads * kN), kThreads, Copy<kN, T>, from, n, to);
 }
 
 }  // namespace
 
 Error ConvertAll(CudaDevice* device, const float* from, int64_t n, uint16_t* to, float* wide) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return Launch(stream, BlocksFor(n, kThreads, /*most=*/8), kThreads, Convert, from, n, to, wide);
+  return Launch(device, BlocksFor(n, kThreads, /*most=*/8), kThreads, Convert, from, n, to, wide);
 }
 
 Error CopyByVectors(CudaDevice* device, int width, const float* from, int64_t n, float* to) {
@@ -105,28 +101,20 @@ Error CopyByVectors(CudaDevice* device, int width, const uint16_t* from, int64_t
 }
 
 Error ReduceAll(CudaDevice* device, int threads, const float* values, Reduced* reduced) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return Launch(stream, 1, threads, Reduce, values, reduced);
+  return Launch(device, 1, threads, Reduce, values, reduced);
 }
 
 Error ScanAll(CudaDevice* device, int threads, const uint32_t* values, Scanned* scanned) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return Launch(stream, 1, threads, Scan, values, scanned);
+  return Launch(device, 1, threads, Scan, values, scanned);
 }
 
 Error MultiplyMatrices(CudaDevice* device, const uint16_t* a, const uint16_t* b, float* product,
                        float* transposed) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return Launch(stream, 1, 32, Multiply, a, b, product, transposed);
+  return Launch(device, 1, 32, Multiply, a, b, product, transposed);
 }
 
 Error NarrowTwos(CudaDevice* device, const float* values, int64_t n, uint32_t* words) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  return Launch(stream, BlocksFor(n / 2, kThreads), kThreads, NarrowAllTwos, values, n / 2, words);
+  return Launch(device, BlocksFor(n / 2, kThreads), kThreads, NarrowAllTwos, values, n / 2, words);
 }
 
 }  // namespace thinwire

@@ -21,7 +21,7 @@ struct Reduced {
   double double_sum;
   float least, greatest;
   int64_t long_least;
-  uint32_t bits;
+  uint32_t int_greatest;
 };
 Error ReduceAll(CudaDevice* device, int threads, const float* values, Reduced* reduced);
 

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tensor/cuda/device.h"
 #include "tensor/cuda/error.h"
 
 namespace thinwire {
@@ -32,6 +33,14 @@ Error Launch(cudaStream_t stream, dim3 grid, dim3 block, void (*kernel)(P...), A
   return CudaError(
       launch_internal::Launch(stream, grid, block, kernel, values, std::index_sequence_for<P...>()),
       "kernel launch");
+}
+
+// Does the same on the calling thread's stream of a device.
+template <typename... P, typename... A>
+Error Launch(CudaDevice* device, dim3 grid, dim3 block, void (*kernel)(P...), A&&... arguments) {
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  return Launch(stream, grid, block, kernel, std::forward<A>(arguments)...);
 }
 
 // Returns the blocks of `threads` threads that cover n elements, at most `most` (kernels then

@@ -1,4 +1,4 @@
-// Sums, extremes and unions over a warp or a block. The block's size fixes the order of operations,
+// Sums and extremes over a warp or a block. The block's size fixes the order of operations,
 // so equal inputs give equal bits.
 #pragma once
 
@@ -33,17 +33,11 @@ struct Greatest {
     return b > a ? b : a;
   }
 };
-struct Union {  // bitwise
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return a | b;
-  }
-};
 
 template <typename Operation>
 constexpr bool kHasInstruction =
     std::is_same_v<Operation, Sum> || std::is_same_v<Operation, Least> ||
-    std::is_same_v<Operation, Greatest> || std::is_same_v<Operation, Union>;
+    std::is_same_v<Operation, Greatest>;
 
 // Combines integers of 32 bits of all lanes, by one instruction.
 template <typename T>
@@ -57,9 +51,6 @@ __device__ inline T WarpReduceOf(Least, T value) {
 template <typename T>
 __device__ inline T WarpReduceOf(Greatest, T value) {
   return __reduce_max_sync(kWholeWarp, value);
-}
-__device__ inline uint32_t WarpReduceOf(Union, uint32_t value) {
-  return __reduce_or_sync(kWholeWarp, value);
 }
 
 // Combines the warp's first `count` (1 to 32) values; every thread of the warp calls it and gets

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 
-#include "third_party/cuda_on_host/memory.h"
 #include "third_party/cuda_on_host/queue.h"
 #include "third_party/cuda_on_host/stream.h"
 
@@ -22,8 +21,6 @@ std::map<int, unsigned>& Flags() {  // by device; has those whose flags were set
 }
 
 constexpr int kMultiprocessors = 4;  // few, so that tests reach the end of the kernels' grids
-constexpr int kMostThreads = 1024;
-constexpr int kSharedBytes = 48 << 10;
 
 bool IsDevice(int device) { return device >= 0 && device < NumDevices(); }
 
@@ -60,8 +57,6 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 
-cudaError_t cudaPeekAtLastError() { return last_error; }
-
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
@@ -97,59 +92,19 @@ cudaError_t cudaSetDevice(int device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDevice(int* device) {
-  *device = current_device;
-  return cudaSuccess;
-}
-
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
   *properties = {};
   snprintf(properties->name, sizeof(properties->name), "emulated GPU");
-  properties->totalGlobalMem = DeviceMemoryBytes();
-  properties->sharedMemPerBlock = kSharedBytes;
-  properties->warpSize = 32;
-  properties->maxThreadsPerBlock = kMostThreads;
   properties->major = 9;
   properties->minor = 0;
-  properties->multiProcessorCount = kMultiprocessors;
-  properties->maxThreadsPerMultiProcessor = 2048;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  cudaDeviceProp of;
-  if (const cudaError_t error = cudaGetDeviceProperties(&of, device); error != cudaSuccess) {
-    return error;
-  }
-  switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      *value = of.maxThreadsPerBlock;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = kSharedBytes;
-      break;
-    case cudaDevAttrWarpSize:
-      *value = of.warpSize;
-      break;
-    case cudaDevAttrMultiProcessorCount:
-      *value = of.multiProcessorCount;
-      break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      *value = of.maxThreadsPerMultiProcessor;
-      break;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = of.major;
-      break;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = of.minor;
-      break;
-    case cudaDevAttrMemoryPoolsSupported:
-      *value = 1;
-      break;
-    default:
-      return Noted(cudaErrorInvalidValue);
-  }
+  if (!IsDevice(device)) return Noted(cudaErrorInvalidDevice);
+  if (attribute != cudaDevAttrMultiProcessorCount) return Noted(cudaErrorInvalidValue);
+  *value = kMultiprocessors;
   return cudaSuccess;
 }
 

@@ -78,7 +78,6 @@ class StreamTest : public testing::Test {
     submit();
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
-    EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &num_nodes_), cudaSuccess);
     cudaGraphExec_t executable = nullptr;
     EXPECT_EQ(cudaGraphInstantiate(&executable, graph), cudaSuccess);
     EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
@@ -86,7 +85,6 @@ class StreamTest : public testing::Test {
   }
 
   cudaStream_t stream_ = nullptr;
-  size_t num_nodes_ = 0;
 };
 
 // Tests that run in every order of threads.
@@ -120,7 +118,7 @@ TEST_P(KernelTest, LanesExchangeWithinSegments) {
   std::vector<int> host = Counting(64);
   for (int& value : host) value = value * value + 1;
   OnDevice<int> values(host);
-  OnDevice<unsigned> results(std::vector<unsigned>(10 * 64));
+  OnDevice<unsigned> results(std::vector<unsigned>(9 * 64));
   ASSERT_EQ(Exchange(values.get(), results.get(), nullptr), cudaSuccess);
   const std::vector<unsigned> found = results.Values();
   for (int i = 0; i < 64; ++i) {
@@ -135,25 +133,23 @@ TEST_P(KernelTest, LanesExchangeWithinSegments) {
     EXPECT_EQ(found[6 * 64 + i], unsigned(-std::accumulate(warp, warp + 32, 0)));
     EXPECT_EQ(found[7 * 64 + i], unsigned(-*std::max_element(warp, warp + 32)));
     EXPECT_EQ(found[8 * 64 + i], unsigned(-*std::min_element(warp, warp + 32)));
-    EXPECT_EQ(found[9 * 64 + i], 0xFFFFu);
   }
 }
 
-TEST_P(KernelTest, BarriersCount) {
-  OnDevice<int> values(Counting(96)), counts({-1, -1, -1});
-  ASSERT_EQ(CountBlock(values.get(), counts.get(), nullptr), cudaSuccess);
-  EXPECT_THAT(counts.Values(), ElementsAre(48, 1, 0));
+TEST_P(KernelTest, BarriersAskWhetherAny) {
+  OnDevice<int> values(Counting(96)), found({-1, -1});
+  ASSERT_EQ(FindInBlock(values.get(), found.get(), nullptr), cudaSuccess);
+  EXPECT_THAT(found.Values(), ElementsAre(1, 0));
 }
 
 TEST_P(KernelTest, AtomicsGatherFromAllBlocks) {
   std::vector<int> host = Counting(1000);
   host[17] = -5;
   OnDevice<int> values(host);
-  OnDevice<Totals> totals({Totals{0, 0, 0, 0}});
+  OnDevice<Totals> totals({Totals{0, 0, 0}});
   ASSERT_EQ(Total(values.get(), 1000, totals.get(), nullptr), cudaSuccess);
   const Totals total = totals.Values()[0];
   EXPECT_EQ(total.sum, 999u * 1000 / 2 - 17 - 5);
-  EXPECT_EQ(total.least, -5);
   EXPECT_EQ(total.most, 999);
   EXPECT_EQ(total.bits, static_cast<unsigned>(-5) | 1023u);
 }
@@ -241,6 +237,10 @@ TEST_F(StreamTest, EventsMeasureTime) {
   EXPECT_GT(milliseconds, 0);
   cudaEventDestroy(start);
   cudaEventDestroy(end);
+  ASSERT_EQ(cudaEventCreateWithFlags(&start, cudaEventDisableTiming), cudaSuccess);
+  cudaEventRecord(start, stream_);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, start), cudaErrorInvalidResourceHandle);
+  cudaEventDestroy(start);
   cudaGetLastError();
 }
 
@@ -260,27 +260,8 @@ TEST_F(StreamTest, AskingLetsWorkGoOn) {
   while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
   }
   EXPECT_EQ(values.Peek(0), 3);
-  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);  // not being ready is no error
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // not being ready is no error
   cudaEventDestroy(event);
-}
-
-TEST_F(StreamTest, AStreamWaitsForAnothersEvent) {
-  cudaStream_t other;
-  cudaEvent_t event;
-  ASSERT_EQ(cudaStreamCreate(&other), cudaSuccess);
-  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
-  OnDevice<int> values(Counting(64)), sum(std::vector<int>(64));
-  ASSERT_EQ(Reverse(1, values.get(), stream_), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
-  ASSERT_EQ(cudaStreamWaitEvent(other, event), cudaSuccess);
-  ASSERT_EQ(cudaMemcpyAsync(sum.get(), values.get(), sum.bytes(), cudaMemcpyDeviceToDevice, other),
-            cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(other), cudaSuccess);
-  EXPECT_EQ(sum.Peek(0), 63);
-  float milliseconds;
-  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, event, event), cudaErrorInvalidResourceHandle);
-  cudaEventDestroy(event);
-  cudaStreamDestroy(other);
 }
 
 TEST_F(StreamTest, AGraphRepeatsWhatWasCaptured) {
@@ -292,7 +273,6 @@ TEST_F(StreamTest, AGraphRepeatsWhatWasCaptured) {
     EXPECT_EQ(AddLine(values.get(), 3, pair, stream_), cudaSuccess);
     cudaMemcpyAsync(&last, values.get() + 2, 4, cudaMemcpyDeviceToHost, stream_);
   });
-  EXPECT_EQ(num_nodes_, 3u);
   pair = {0, 0};  // the arguments were copied
   ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   EXPECT_EQ(values.Peek(2), 0) << "capturing runs nothing";
@@ -324,20 +304,16 @@ TEST_F(StreamTest, WaitingForACapturingStreamLosesTheCapture) {
   cudaGetLastError();
 }
 
-TEST_F(StreamTest, EventsDoNotCrossTheBorderOfACapture) {
-  cudaEvent_t inside, outside;
-  cudaEventCreate(&inside);
-  cudaEventCreate(&outside);
-  cudaEventRecord(outside, stream_);
+TEST_F(StreamTest, NobodyWaitsForAnEventInACapture) {
+  cudaEvent_t event;
+  cudaEventCreate(&event);
   ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  EXPECT_EQ(cudaEventRecord(inside, stream_), cudaSuccess);
-  EXPECT_EQ(cudaStreamWaitEvent(stream_, inside), cudaSuccess);
-  EXPECT_EQ(cudaEventSynchronize(inside), cudaErrorCapturedEvent);
-  EXPECT_EQ(cudaStreamWaitEvent(stream_, outside), cudaErrorStreamCaptureIsolation);
+  EXPECT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(event), cudaErrorCapturedEvent);
   cudaGraph_t graph;
-  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
-  cudaEventDestroy(inside);
-  cudaEventDestroy(outside);
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  cudaEventDestroy(event);
   cudaGetLastError();
 }
 
@@ -417,23 +393,12 @@ TEST(MemoryTest, IsAlignedAndFullOfNans) {
 TEST(MemoryTest, CopiesNameTheirDirection) {
   OnDevice<int> values(Counting(4));
   int host[5];
-  EXPECT_EQ(cudaMemcpy(host, values.get(), 16, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(host, values.get(), 16, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(cudaMemcpy(host, values.get(), 16, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy(values.get(), host, 16, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy(host, values.get(), 20, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemset(values.get() + 1, 0, 16), cudaErrorInvalidValue);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
-}
-
-TEST(MemoryTest, CopiesRows) {
-  OnDevice<int> values(Counting(12));
-  std::vector<int> host(6, -1);
-  ASSERT_EQ(cudaMemcpy2DAsync(host.data(), 8, values.get() + 1, 16, 8, 3, cudaMemcpyDeviceToHost),
-            cudaSuccess);
-  EXPECT_THAT(host, ElementsAre(1, 2, 5, 6, 9, 10));
-  EXPECT_EQ(cudaMemcpy2DAsync(host.data(), 4, values.get(), 16, 8, 3, cudaMemcpyDeviceToHost),
-            cudaErrorInvalidPitchValue);
-  cudaGetLastError();
 }
 
 TEST(LaunchTest, RefusesTheHostsMemoryAndOddBlocks) {

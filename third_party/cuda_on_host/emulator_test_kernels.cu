@@ -48,26 +48,22 @@ __global__ void ExchangeKernel(const int* values, unsigned* results) {
   results[6 * 64 + i] = static_cast<unsigned>(__reduce_add_sync(kAll, -value));
   results[7 * 64 + i] = static_cast<unsigned>(__reduce_min_sync(kAll, -value));
   results[8 * 64 + i] = static_cast<unsigned>(__reduce_max_sync(kAll, -value));
-  results[9 * 64 + i] = __reduce_or_sync(kAll, 1u << i % 32 / 2);
   __syncwarp();
 }
 
-__global__ void CountBlockKernel(const int* values, int* counts) {
+__global__ void FindInBlockKernel(const int* values, int* found) {
   const int value = values[threadIdx.x];
-  const int odd = __syncthreads_count(value % 2 == 1);
   const int any = __syncthreads_or(value == 7);
-  const int all = __syncthreads_and(value == 7);
+  const int none = __syncthreads_or(value == -7);
   if (threadIdx.x != 95) return;
-  counts[0] = odd;
-  counts[1] = any != 0;
-  counts[2] = all != 0;
+  found[0] = any != 0;
+  found[1] = none != 0;
 }
 
 __global__ void TotalKernel(const int* values, int n, Totals* totals) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= n) return;
   atomicAdd(&totals->sum, static_cast<unsigned long long>(values[i]));
-  atomicMin(&totals->least, values[i]);
   atomicMax(&totals->most, values[i]);
   atomicOr(&totals->bits, static_cast<unsigned>(values[i]));
 }
@@ -141,8 +137,8 @@ cudaError_t SumBlocks(int blocks, const int* values, int* sums, cudaStream_t str
 cudaError_t Exchange(const int* values, unsigned* results, cudaStream_t stream) {
   return Launch(stream, 1, 64, ExchangeKernel, values, results);
 }
-cudaError_t CountBlock(const int* values, int* counts, cudaStream_t stream) {
-  return Launch(stream, 1, 96, CountBlockKernel, values, counts);
+cudaError_t FindInBlock(const int* values, int* found, cudaStream_t stream) {
+  return Launch(stream, 1, 96, FindInBlockKernel, values, found);
 }
 cudaError_t Total(const int* values, int n, Totals* totals, cudaStream_t stream) {
   return Launch(stream, (n + 127) / 128, 128, TotalKernel, values, n, totals);

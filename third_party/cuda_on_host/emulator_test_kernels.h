@@ -19,13 +19,11 @@ cudaError_t SumBlocks(int blocks, const int* values, int* sums, cudaStream_t str
 // For r = 4 it has a bit for each lane of the warp whose value is odd; for r = 5 it says whether
 // all values of the warp are positive.
 cudaError_t Exchange(const int* values, unsigned* results, cudaStream_t stream);
-// Launches one block of 96: counts[0] = how many values are odd, counts[1] = whether any is 7,
-// counts[2] = whether all are.
-cudaError_t CountBlock(const int* values, int* counts, cudaStream_t stream);
-// Sum, least, greatest and bitwise or of n values, over several blocks.
+// Launches one block of 96: found[0] = whether any value is 7, found[1] = whether any is -7.
+cudaError_t FindInBlock(const int* values, int* found, cudaStream_t stream);
+// Sum, greatest and bitwise or of n values, over several blocks.
 struct Totals {
   unsigned long long sum;
-  int least;
   int most;
   unsigned bits;
 };

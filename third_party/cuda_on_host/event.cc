@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One recording of an event. It is shared, because work that waits for it still needs it after the
+// One recording of an event. It is shared, because the work that makes it still needs it after the
 // event is recorded anew.
 struct Recording {
   std::shared_ptr<cuda_on_host::Queue> queue;  // null for the null stream
@@ -58,24 +58,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const auto recording = std::make_shared<Recording>();
   if (stream != nullptr) recording->queue = stream->queue;
   event->last = recording;
-  return Noted(Submit(stream, {cudaGraphNodeTypeHost, [recording] {
-                                 recording->time = Clock::now();
-                                 recording->done = true;
-                               }}));
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  cudaStreamCaptureStatus status;
-  cudaStreamIsCapturing(stream, &status);
-  if (status != cudaStreamCaptureStatusNone) {
-    if (event->captured) return cudaSuccess;
-    InvalidateCapture(stream);
-    return Noted(cudaErrorStreamCaptureIsolation);
-  }
-  if (event->captured) return Noted(cudaErrorCapturedEvent);
-  if (event->last == nullptr) return cudaSuccess;
-  return Noted(
-      Submit(stream, {cudaGraphNodeTypeHost, [recording = event->last] { recording->Wait(); }}));
+  return Noted(Submit(stream, [recording] {
+    recording->time = Clock::now();
+    recording->done = true;
+  }));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

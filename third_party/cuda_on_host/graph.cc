@@ -6,12 +6,8 @@
 #include "third_party/cuda_on_host/device.h"
 #include "third_party/cuda_on_host/stream.h"
 
-struct CUgraphNode_st {
-  cuda_on_host::Work work;
-};
-
 struct CUgraph_st {
-  std::vector<CUgraphNode_st> nodes;
+  std::vector<cuda_on_host::Work> nodes;
 };
 
 struct CUgraphExec_st {
@@ -20,31 +16,11 @@ struct CUgraphExec_st {
 
 namespace cuda_on_host {
 
-cudaGraph_t NewGraph(std::vector<Work> nodes) {
-  auto* graph = new CUgraph_st;
-  for (Work& work : nodes) graph->nodes.push_back({std::move(work)});
-  return graph;
-}
+cudaGraph_t NewGraph(std::vector<Work> nodes) { return new CUgraph_st{std::move(nodes)}; }
 
 }  // namespace cuda_on_host
 
 using namespace cuda_on_host;  // NOLINT: the functions below are CUDA's, in no namespace
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  if (graph == nullptr || count == nullptr) return Noted(cudaErrorInvalidValue);
-  const size_t room = nodes == nullptr ? 0 : *count;
-  for (size_t i = 0; i < room; ++i) {
-    nodes[i] = i < graph->nodes.size() ? &graph->nodes[i] : nullptr;
-  }
-  if (nodes == nullptr || graph->nodes.size() < room) *count = graph->nodes.size();
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
-  if (node == nullptr) return Noted(cudaErrorInvalidValue);
-  *type = node->work.type;
-  return cudaSuccess;
-}
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   if (graph == nullptr) return Noted(cudaErrorInvalidValue);
@@ -55,8 +31,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
   if (graph == nullptr) return Noted(cudaErrorInvalidValue);
-  *executable = new CUgraphExec_st;
-  for (const CUgraphNode_st& node : graph->nodes) (*executable)->nodes.push_back(node.work);
+  *executable = new CUgraphExec_st{graph->nodes};
   return cudaSuccess;
 }
 

@@ -13,14 +13,8 @@
 inline void __syncthreads(CUDA_ON_HOST_HERE) {
   cuda_on_host::MeetBlock({"__syncthreads", file, line}, false);
 }
-inline int __syncthreads_count(int predicate, CUDA_ON_HOST_HERE) {
-  return cuda_on_host::MeetBlock({"__syncthreads_count", file, line}, predicate != 0);
-}
 inline int __syncthreads_or(int predicate, CUDA_ON_HOST_HERE) {
   return cuda_on_host::MeetBlock({"__syncthreads_or", file, line}, predicate != 0) != 0;
-}
-inline int __syncthreads_and(int predicate, CUDA_ON_HOST_HERE) {
-  return cuda_on_host::MeetBlock({"__syncthreads_and", file, line}, predicate == 0) == 0;
 }
 
 inline void __syncwarp(unsigned mask = 0xffffffffu, CUDA_ON_HOST_HERE) {
@@ -28,9 +22,6 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, CUDA_ON_HOST_HERE) {
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, CUDA_ON_HOST_HERE) {
   return cuda_on_host::MeetWarp({"__ballot_sync", file, line}, mask, predicate != 0).ballot;
-}
-inline int __any_sync(unsigned mask, int predicate, CUDA_ON_HOST_HERE) {
-  return cuda_on_host::MeetWarp({"__any_sync", file, line}, mask, predicate != 0).ballot != 0;
 }
 inline int __all_sync(unsigned mask, int predicate, CUDA_ON_HOST_HERE) {
   return cuda_on_host::MeetWarp({"__all_sync", file, line}, mask, predicate == 0).ballot == 0;
@@ -123,37 +114,16 @@ T __reduce_max_sync(unsigned mask, T value, CUDA_ON_HOST_HERE) {
   const auto most = [](T a, T b) { return b > a ? b : a; };
   return cuda_on_host::ReduceWarp({"__reduce_max_sync", file, line}, mask, value, most);
 }
-inline unsigned __reduce_or_sync(unsigned mask, unsigned value, CUDA_ON_HOST_HERE) {
-  const auto either = [](unsigned a, unsigned b) { return a | b; };
-  return cuda_on_host::ReduceWarp({"__reduce_or_sync", file, line}, mask, value, either);
-}
 #undef CUDA_ON_HOST_HERE
 
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 inline int __clzll(long long x) {
   return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
 }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline unsigned __brev(unsigned x) {
-  unsigned reversed = 0;
-  for (int bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1) << (31 - bit);
-  return reversed;
-}
-inline unsigned long long __brevll(unsigned long long x) {
-  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 |
-         __brev(static_cast<unsigned>(x >> 32));
-}
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>((static_cast<uint64_t>(a) * b) >> 32);
-}
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
 }
 
 inline unsigned __float_as_uint(float x) { return cuda_on_host::BitsAs<unsigned>(x); }
@@ -161,8 +131,6 @@ inline int __float_as_int(float x) { return cuda_on_host::BitsAs<int>(x); }
 inline float __fdividef(float a, float b) { return a / b; }  // CUDA's is only approximate
 inline float __uint_as_float(unsigned x) { return cuda_on_host::BitsAs<float>(x); }
 inline float __int_as_float(int x) { return cuda_on_host::BitsAs<float>(x); }
-inline long long __double_as_longlong(double x) { return cuda_on_host::BitsAs<long long>(x); }
-inline double __longlong_as_double(long long x) { return cuda_on_host::BitsAs<double>(x); }
 
 template <typename T>
 T __ldg(const T* p) {
@@ -186,38 +154,20 @@ inline double min(double a, double b) { return fmin(a, b); }
 inline double max(double a, double b) { return fmax(a, b); }
 
 // Each returns the old value.
-#define CUDA_ON_HOST_ATOMICS(T)                                                                  \
-  inline T atomicAdd(T* p, T value) { return __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }   \
-  inline T atomicAnd(T* p, T value) { return __atomic_fetch_and(p, value, __ATOMIC_RELAXED); }   \
-  inline T atomicOr(T* p, T value) { return __atomic_fetch_or(p, value, __ATOMIC_RELAXED); }     \
-  inline T atomicXor(T* p, T value) { return __atomic_fetch_xor(p, value, __ATOMIC_RELAXED); }   \
-  inline T atomicExch(T* p, T value) { return __atomic_exchange_n(p, value, __ATOMIC_RELAXED); } \
-  inline T atomicCAS(T* p, T expected, T value) {                                                \
-    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
-    return expected;                                                                             \
-  }
+#define CUDA_ON_HOST_ATOMICS(T)                                                                \
+  inline T atomicAdd(T* p, T value) { return __atomic_fetch_add(p, value, __ATOMIC_RELAXED); } \
+  inline T atomicAnd(T* p, T value) { return __atomic_fetch_and(p, value, __ATOMIC_RELAXED); } \
+  inline T atomicOr(T* p, T value) { return __atomic_fetch_or(p, value, __ATOMIC_RELAXED); }
 CUDA_ON_HOST_ATOMICS(int)
 CUDA_ON_HOST_ATOMICS(unsigned int)
 CUDA_ON_HOST_ATOMICS(unsigned long long)
 #undef CUDA_ON_HOST_ATOMICS
 
-#define CUDA_ON_HOST_ATOMIC_MIN_MAX(T)                                                          \
-  inline T atomicMin(T* p, T value) {                                                           \
-    T old = __atomic_load_n(p, __ATOMIC_RELAXED);                                               \
-    while (value < old && !__atomic_compare_exchange_n(p, &old, value, false, __ATOMIC_RELAXED, \
-                                                       __ATOMIC_RELAXED)) {                     \
-    }                                                                                           \
-    return old;                                                                                 \
-  }                                                                                             \
-  inline T atomicMax(T* p, T value) {                                                           \
-    T old = __atomic_load_n(p, __ATOMIC_RELAXED);                                               \
-    while (old < value && !__atomic_compare_exchange_n(p, &old, value, false, __ATOMIC_RELAXED, \
-                                                       __ATOMIC_RELAXED)) {                     \
-    }                                                                                           \
-    return old;                                                                                 \
+template <typename T>
+T atomicMax(T* p, T value) {
+  T old = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (old < value &&
+         !__atomic_compare_exchange_n(p, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
-CUDA_ON_HOST_ATOMIC_MIN_MAX(int)
-CUDA_ON_HOST_ATOMIC_MIN_MAX(unsigned int)
-CUDA_ON_HOST_ATOMIC_MIN_MAX(long long)
-CUDA_ON_HOST_ATOMIC_MIN_MAX(unsigned long long)
-#undef CUDA_ON_HOST_ATOMIC_MIN_MAX
+  return old;
+}

@@ -23,9 +23,8 @@ cudaError_t SubmitKernel(dim3 grid, dim3 block, std::function<void()> thread, si
             grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes);
     return Noted(cudaErrorInvalidConfiguration);
   }
-  return Noted(Submit(stream, {cudaGraphNodeTypeKernel, [grid, block, thread = std::move(thread)] {
-                                 RunGrid(grid, block, thread);
-                               }}));
+  return Noted(
+      Submit(stream, [grid, block, thread = std::move(thread)] { RunGrid(grid, block, thread); }));
 }
 
 bool IsForeignPointer(const void* pointer) {

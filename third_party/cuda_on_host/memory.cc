@@ -13,9 +13,7 @@
 #include "third_party/cuda_on_host/queue.h"
 #include "third_party/cuda_on_host/stream.h"
 
-struct CUmemPoolHandle_st {
-  uint64_t release_threshold = 0;
-};
+struct CUmemPoolHandle_st {};
 
 namespace cuda_on_host {
 namespace {
@@ -42,7 +40,6 @@ struct Allocation {
 
 struct PerDevice {
   uint64_t used = 0;
-  uint64_t most_used = 0;
   CUmemPoolHandle_st pool;
 };
 
@@ -70,7 +67,6 @@ void* Take(size_t bytes, cudaMemoryType type, int device, Origin origin) {
   memset(memory, 0xff, bytes);  // NaNs, so that reads before writes show
   allocations[Address(memory)] = {bytes, type, device, false, origin};
   if (counted) of.used += bytes;
-  if (of.used > of.most_used) of.most_used = of.used;
   return memory;
 }
 
@@ -152,8 +148,6 @@ bool KindFits(cudaMemcpyKind kind, cudaMemoryType to, cudaMemoryType from) {
       return !to_device && from_device;
     case cudaMemcpyDeviceToDevice:
       return to_device && from_device;
-    case cudaMemcpyDefault:
-      return true;
   }
   return false;
 }
@@ -222,16 +216,12 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   if (memory == nullptr) return cudaSuccess;
   if (InvalidateCapture(stream)) return Noted(cudaErrorStreamCaptureUnsupported);
   if (!StartRelease(memory, cudaMemoryTypeDevice)) return Noted(cudaErrorInvalidValue);
-  return Noted(Submit(stream, {cudaGraphNodeTypeHost, [memory] { Release(memory); }}));
+  return Noted(Submit(stream, [memory] { Release(memory); }));
 }
 
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   if (UnsafeWhileCapturing()) return Noted(cudaErrorStreamCaptureUnsupported);
   return Noted(Allocate(memory, bytes, cudaMemoryTypeHost));
-}
-
-cudaError_t cudaMallocHost(void** memory, size_t bytes) {
-  return cudaHostAlloc(memory, bytes, cudaHostAllocDefault);
 }
 
 cudaError_t cudaFreeHost(void* memory) {
@@ -277,24 +267,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
-}
-
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream) {
-  if (width == 0 || height == 0) return cudaSuccess;
-  if (width > to_pitch || width > from_pitch) return Noted(cudaErrorInvalidPitchValue);
-  if (!KindFits(kind, TypeOf(to, to_pitch * (height - 1) + width),
-                TypeOf(from, from_pitch * (height - 1) + width))) {
-    return Noted(cudaErrorInvalidValue);
-  }
-  return Noted(Submit(stream, {cudaGraphNodeTypeMemcpy, [=] {
-                                 for (size_t row = 0; row < height; ++row) {
-                                   memcpy(static_cast<char*>(to) + row * to_pitch,
-                                          static_cast<const char*>(from) + row * from_pitch, width);
-                                 }
-                               }}));
+  if (bytes == 0) return cudaSuccess;
+  if (!KindFits(kind, TypeOf(to, bytes), TypeOf(from, bytes))) return Noted(cudaErrorInvalidValue);
+  return Noted(Submit(stream, [=] { memcpy(to, from, bytes); }));
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
@@ -304,8 +279,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   if (TypeOf(memory, bytes) == cudaMemoryTypeUnregistered) return Noted(cudaErrorInvalidValue);
-  return Noted(Submit(
-      stream, {cudaGraphNodeTypeMemset, [memory, value, bytes] { memset(memory, value, bytes); }}));
+  return Noted(Submit(stream, [memory, value, bytes] { memset(memory, value, bytes); }));
 }
 
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
@@ -318,43 +292,8 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  std::lock_guard<std::mutex> lock(mutex);
-  switch (attribute) {
-    case cudaMemPoolAttrReleaseThreshold:
-      pool->release_threshold = *static_cast<uint64_t*>(value);
-      return cudaSuccess;
-    case cudaMemPoolReuseFollowEventDependencies:
-    case cudaMemPoolReuseAllowOpportunistic:
-    case cudaMemPoolReuseAllowInternalDependencies:
-      return cudaSuccess;  // without effect, because no memory is reused
-    default:
-      return Noted(cudaErrorInvalidValue);
-  }
-}
-
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  std::lock_guard<std::mutex> lock(mutex);
-  for (const PerDevice& of : per_device) {
-    if (&of.pool != pool) continue;
-    switch (attribute) {
-      case cudaMemPoolAttrReleaseThreshold:
-        *static_cast<uint64_t*>(value) = pool->release_threshold;
-        return cudaSuccess;
-      case cudaMemPoolAttrReservedMemCurrent:
-      case cudaMemPoolAttrUsedMemCurrent:
-        *static_cast<uint64_t*>(value) = of.used;
-        return cudaSuccess;
-      case cudaMemPoolAttrReservedMemHigh:
-      case cudaMemPoolAttrUsedMemHigh:
-        *static_cast<uint64_t*>(value) = of.most_used;
-        return cudaSuccess;
-      default:
-        break;
-    }
-  }
-  return Noted(cudaErrorInvalidValue);
-}
+// Has no effect, because the pool keeps no memory and none is reused.
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 
 // Has nothing to do, because the pool keeps no memory.
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }

@@ -28,7 +28,7 @@ bool Eager() {
 
 }  // namespace
 
-void Queue::Add(std::function<void()> work) {
+void Queue::Add(Work work) {
   int64_t added;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -43,8 +43,8 @@ void Queue::Finish() {
   RunWhile([this, target] { return num_done_ < target; });
 }
 
-// Two threads may run two queues that wait for each other's events. So neither may block until it
-// can run work itself: what it waits for may have been done by the other meanwhile. It polls.
+// Another thread may run this queue's work. What this one waits for may then be done before it can
+// run work itself, so it polls.
 void Queue::RunWhile(const std::function<bool()>& wanted) {
   while (wanted()) {
     const int64_t before = num_done_;
@@ -55,7 +55,7 @@ void Queue::RunWhile(const std::function<bool()>& wanted) {
 
 void Queue::RunOne() {
   if (running_.exchange(true)) return;
-  std::function<void()> work;
+  Work work;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!pending_.empty()) {

@@ -13,16 +13,13 @@
 
 namespace cuda_on_host {
 
-struct Work {
-  cudaGraphNodeType type;
-  std::function<void()> run;
-};
+using Work = std::function<void()>;
 
 // Queue of work in order. Work runs when somebody waits for it, on the thread that waits. Any
 // thread may call.
 class Queue {
  public:
-  void Add(std::function<void()> work);
+  void Add(Work work);
   bool idle() const { return num_done_ == num_added_; }
   // Returns when all work that had been added before the call has run.
   void Finish();
@@ -34,7 +31,7 @@ class Queue {
  private:
   std::atomic<bool> running_{false};  // a thread runs work
   std::mutex mutex_;                  // guards pending_
-  std::deque<std::function<void()>> pending_;
+  std::deque<Work> pending_;
   std::atomic<int64_t> num_added_{0};
   std::atomic<int64_t> num_done_{0};
 };

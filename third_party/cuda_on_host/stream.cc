@@ -20,7 +20,7 @@ cudaError_t Submit(cudaStream_t stream, Work work) {
   if (stream == nullptr) {
     if (InvalidateCaptures()) return cudaErrorStreamCaptureImplicit;
     FinishEveryQueue();
-    work.run();
+    work();
     return cudaSuccess;
   }
   {
@@ -31,7 +31,7 @@ cudaError_t Submit(cudaStream_t stream, Work work) {
       return cudaSuccess;
     }
   }
-  stream->queue->Add(std::move(work.run));
+  stream->queue->Add(std::move(work));
   return cudaSuccess;
 }
 
@@ -80,10 +80,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaStreamCreate(stream);
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
-  return cudaStreamCreate(stream);
-}
-
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (stream == nullptr) return Noted(cudaErrorInvalidResourceHandle);
   {
@@ -117,7 +113,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  return Noted(Submit(stream, {cudaGraphNodeTypeHost, [function, data] { function(data); }}));
+  return Noted(Submit(stream, [function, data] { function(data); }));
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
