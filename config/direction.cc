@@ -1,7 +1,5 @@
 #include "config/direction.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/enum_names.h"

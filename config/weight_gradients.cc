@@ -1,7 +1,6 @@
 #include "config/weight_gradients.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/secret.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 
 namespace thinwire {
 namespace {

@@ -2,7 +2,6 @@
 // hours.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>

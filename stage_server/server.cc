@@ -17,7 +17,6 @@
 #include "stage_server/service.h"
 #include "tensor/cpu/device.h"
 #include "transport/boundary_service.h"
-#include "transport/listener.h"
 
 namespace thinwire {
 namespace {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <utility>
 

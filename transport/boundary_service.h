@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "security/security.h"
 #include "wire/link.h"

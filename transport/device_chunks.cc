@@ -1,7 +1,5 @@
 #include "transport/device_chunks.h"
 
-#include <utility>
-
 #include "base/status.h"
 #include "tensor/tensor.h"
 #include "wire/frame.h"

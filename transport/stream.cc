@@ -1,18 +1,13 @@
 #include "transport/stream.h"
 
-#include <algorithm>
 #include <array>
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/crc32c.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 #include "transport/sockets.h"
-#include "wire/frame.h"
 #include "wire/frame_checker.h"
 
 namespace thinwire {

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 
 namespace thinwire {
 

@@ -1,6 +1,5 @@
 #include "coordinator/checkpoint/export.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>

@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/annotated.h"
 #include "base/host_port.h"

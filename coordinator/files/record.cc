@@ -1,16 +1,13 @@
 #include "coordinator/files/record.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/file.h"
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "base/tensor_file.h"

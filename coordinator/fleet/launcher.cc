@@ -17,8 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "base/steady_time.h"
-#include "coordinator/files/temporary_folder.h"
 #include "coordinator/fleet/child_process.h"
 #include "nlohmann/json.hpp"
 

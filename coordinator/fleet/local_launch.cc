@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 #include <system_error>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/cores.h"

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/fleet/fleet.h"
 #include "proto/experiment.pb.h"

@@ -1,8 +1,6 @@
 #include "coordinator/probe/probe.h"
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

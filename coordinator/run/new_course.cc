@@ -1,7 +1,5 @@
 #include "coordinator/run/new_course.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"

@@ -1,7 +1,6 @@
 // Limit on the restarts of a run.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 
 #include "absl/time/time.h"

@@ -1,7 +1,6 @@
 #include "coordinator/run/resumable.h"
 
 #include <filesystem>
-#include <string>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"

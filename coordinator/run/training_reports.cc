@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "coordinator/run/boundary_totals.h"
 #include "coordinator/trace/steps.h"
 
 namespace thinwire {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

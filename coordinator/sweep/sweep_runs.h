@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/files/file_lock.h"
 #include "coordinator/results/outcome.h"

@@ -1,6 +1,5 @@
 #include "coordinator/trace/summary.h"
 
-#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>

@@ -1,7 +1,6 @@
 #include "coordinator/trace/trace.h"
 
 #include <map>
-#include <string>
 #include <tuple>
 
 #include "schedule/schedule.h"

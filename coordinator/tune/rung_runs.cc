@@ -1,7 +1,6 @@
 #include "coordinator/tune/rung_runs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "absl/strings/str_cat.h"

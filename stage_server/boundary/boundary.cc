@@ -1,7 +1,6 @@
 #include "stage_server/boundary/boundary.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "base/status.h"
 #include "compress/codec.h"

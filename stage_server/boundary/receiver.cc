@@ -6,7 +6,6 @@
 #include "absl/time/clock.h"
 #include "base/annotated.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 #include "base/stopwatch.h"
 #include "wire/message_kind.h"
 
