@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "config/fields.h"
-#include "config/suggestion.h"
 #include "google/protobuf/descriptor.h"
 
 namespace thinwire {

@@ -17,7 +17,6 @@
 #include "coordinator/serve/loop.h"
 #include "coordinator/serve/queue.h"
 #include "coordinator/serve/queue_metrics.h"
-#include "coordinator/serve/server.h"
 #include "coordinator/serve/service.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/session/session.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "coordinator/checkpoint/epoch_log.h"
 #include "coordinator/checkpoint/folder.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/run/model_files.h"

@@ -17,7 +17,7 @@
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/files/summary.h"
-#include "coordinator/fleet/metrics_target.h"
+#include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/metrics.h"

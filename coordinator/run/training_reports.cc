@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "coordinator/trace/steps.h"
+#include "coordinator/trace/trace.h"
 
 namespace thinwire {
 namespace {

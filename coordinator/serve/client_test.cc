@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "coordinator/serve/server.h"
+#include "coordinator/serve/service.h"
 
 namespace thinwire {
 namespace {

@@ -21,7 +21,6 @@
 #include "config/experiment.h"
 #include "config/local_paths.h"
 #include "config/specs.h"
-#include "coordinator/fleet/local_launch.h"
 #include "coordinator/fleet/stage_addresses.h"
 
 namespace thinwire {

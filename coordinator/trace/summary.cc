@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "coordinator/trace/steps.h"
 
 namespace thinwire {
 namespace {
