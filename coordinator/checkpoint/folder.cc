@@ -23,7 +23,7 @@
 #include "base/status.h"
 #include "coordinator/files/json.h"
 #include "coordinator/files/model_folder.h"
-#include "coordinator/files/replace_folder.h"
+#include "coordinator/files/folders.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace thinwire {
@@ -65,15 +65,10 @@ bool IsHalf(const std::string& name) {
 
 // Returns the names of the folders there; none if `path` does not exist.
 absl::StatusOr<std::vector<std::string>> FoldersIn(const std::string& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(path, error);
-  if (error == std::errc::no_such_file_or_directory) return names;
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->is_directory(ignored)) names.push_back(entry->path().filename().string());
-  }
-  if (error) return FileError(path, "cannot list the folder", error.value());
+  std::error_code ignored;
+  absl::StatusOr<std::vector<std::string>> names = NamesIn(
+      path, [&ignored](const fs::directory_entry& entry) { return entry.is_directory(ignored); });
+  if (absl::IsNotFound(names.status())) names.emplace();
   return names;
 }
 
@@ -95,10 +90,8 @@ absl::Status RemoveCheckpoint(const std::string& checkpoint) {
 }
 
 // Makes the folder and its parents, and syncs them so that they survive a crash.
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  const bool is_new = fs::create_directories(path, error);
-  if (error) return FileError(path, "cannot make the folder", error.value());
+absl::Status MakeLastingFolder(const std::string& path) {
+  ASSIGN_OR_RETURN(const bool is_new, MakeFolder(path));
   return is_new ? SyncFolder((fs::path(path) / "..").string()) : absl::OkStatus();
 }
 
@@ -293,9 +286,9 @@ CheckpointWriter::CheckpointWriter(std::string checkpoints, uint64_t step)
 absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Begin(
     const std::string& checkpoints, uint64_t step) {
   std::unique_ptr<CheckpointWriter> writer(new CheckpointWriter(checkpoints, step));
-  RETURN_IF_ERROR(MakeFolder(checkpoints));
+  RETURN_IF_ERROR(MakeLastingFolder(checkpoints));
   RETURN_IF_ERROR(RemoveFolder(writer->temporary_));
-  RETURN_IF_ERROR(MakeFolder(writer->temporary_));
+  RETURN_IF_ERROR(MakeLastingFolder(writer->temporary_));
   return writer;
 }
 

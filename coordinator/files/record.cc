@@ -16,6 +16,7 @@
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "base/tensor_file.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/json.h"
 
 namespace thinwire {
@@ -79,13 +80,6 @@ absl::Status RemoveRun(const std::string& dir) {
     fs::remove_all(path, error);
     if (error) return FileError(path, "cannot remove", error.value());
   }
-  return absl::OkStatus();
-}
-
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return FileError(path, "cannot make the folder", error.value());
   return absl::OkStatus();
 }
 
@@ -153,7 +147,7 @@ absl::Status CheckRecorded(const std::string& dir) {
 absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& dir,
                                                              bool overwrite) {
   RETURN_IF_ERROR(CheckFree(dir, overwrite));
-  RETURN_IF_ERROR(MakeFolder(dir));
+  RETURN_IF_ERROR(MakeFolder(dir).status());
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, LockFolder(dir));
   // Checks again: another process may have written a run and ended since the first check.
   RETURN_IF_ERROR(CheckFree(dir, overwrite));
@@ -175,7 +169,7 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Open(const std::string& di
 
 absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Make(const std::string& dir,
                                                            std::unique_ptr<FileLock> lock) {
-  RETURN_IF_ERROR(MakeFolder(dir + "/logs"));
+  RETURN_IF_ERROR(MakeFolder(dir + "/logs").status());
   std::unique_ptr<RunRecord> record(new RunRecord(dir, std::move(lock)));
   ASSIGN_OR_RETURN(record->metrics_, JsonLines::Open(dir + "/metrics.jsonl"));
   ASSIGN_OR_RETURN(record->traffic_, JsonLines::Open(dir + "/traffic.jsonl"));
@@ -226,7 +220,7 @@ absl::Status RunRecord::WriteCapture(uint64_t step, const std::vector<std::strin
   std::sort(all.tensors.begin(), all.tensors.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
   all.metadata["step"] = absl::StrCat(step);
-  RETURN_IF_ERROR(MakeFolder(dir_ + "/captures"));
+  RETURN_IF_ERROR(MakeFolder(dir_ + "/captures").status());
   return WriteTensorFile(absl::StrCat(dir_, "/captures/step-", step, ".safetensors"), all);
 }
 

@@ -3,7 +3,6 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <set>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/json.h"
 #include "coordinator/results/columns.h"
 #include "proto/coordinator.pb.h"
@@ -282,9 +282,7 @@ absl::Status ResultsDatabase::Insert(const RunPosition& position, const RunFiles
 }
 
 absl::Status ResultsDatabase::ExportCsv(const std::string& dir) {
-  std::error_code error;
-  std::filesystem::create_directories(dir, error);
-  if (error) return FileError(dir, "cannot make the folder", error.value());
+  RETURN_IF_ERROR(MakeFolder(dir).status());
   for (const Table& table : Tables()) {
     RETURN_IF_ERROR(
         ReplaceFile(absl::StrCat(dir, "/", table.name, ".csv"), [&](const FileSink& sink) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -17,6 +16,7 @@
 #include "coordinator/results/database.h"
 #include "coordinator/results/run_files.h"
 #include "coordinator/session/run_process.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/sweep/live_table.h"
 #include "coordinator/sweep/pool.h"
 #include "nlohmann/json.hpp"
@@ -37,12 +37,6 @@ bool IsComplete(const std::string& summary, uint32_t epochs) {
 std::string Shown(const std::string& value) { return value.empty() ? "nothing" : value; }
 
 constexpr absl::Duration kRedraw = absl::Seconds(1);
-
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  return error ? FileError(path, "cannot make the folder", error.value()) : absl::OkStatus();
-}
 
 class SweepLoop {
  public:
@@ -273,7 +267,7 @@ absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
 
 absl::StatusOr<std::unique_ptr<FileLock>> TakeSweepFolder(const std::string& dir) {
   for (const char* folder : {"/runs", "/logs", "/experiments"}) {
-    RETURN_IF_ERROR(MakeFolder(dir + folder));
+    RETURN_IF_ERROR(MakeFolder(dir + folder).status());
   }
   return FileLock::Take(dir + "/.sweep.lock");
 }
