@@ -107,18 +107,22 @@ struct ActivitySeconds {
 // are sums over the cuts to other stages.
 std::array<std::pair<const char*, double>, 7> ByName(const ActivitySeconds& seconds);
 
-// Adds its own lifetime to *seconds, and to the trace as `slice`.
+// Adds its own lifetime to *seconds, unless that is null, and to the trace as `slice`.
 class ScopedTimer {
  public:
   ScopedTimer(double* seconds, const PlannedSlice& slice)
       : seconds_(seconds), slice_(slice), start_(SteadyTime::Now()) {}
   ~ScopedTimer() {
     const SteadyTime end = SteadyTime::Now();
-    *seconds_ += absl::ToDoubleSeconds(end - start_);
+    if (seconds_ != nullptr) *seconds_ += absl::ToDoubleSeconds(end - start_);
     if (slice_.trace != nullptr) slice_.Add(start_, end);
   }
   ScopedTimer(const ScopedTimer&) = delete;
   ScopedTimer& operator=(const ScopedTimer&) = delete;
+
+  // Replace what was planned.
+  void set_name(const char* name) { slice_.slice.name = name; }
+  void set_wire_bytes(uint64_t bytes) { slice_.slice.wire_bytes = bytes; }
 
  private:
   double* seconds_;
