@@ -19,7 +19,6 @@
 #include "coordinator/serve/queue_metrics.h"
 #include "coordinator/serve/service.h"
 #include "coordinator/session/exit_code.h"
-#include "coordinator/session/session.h"
 #include "monitoring/metrics_server.h"
 
 namespace thinwire {

@@ -247,13 +247,6 @@ absl::StatusOr<CodingSpeed> Measure(const Sent& sent) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Coding>> CodingsOf(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const std::vector<Sent> all, AllSent(experiment));
-  std::vector<Coding> codings;
-  for (const Sent& sent : all) codings.push_back(CodingOf(sent));
-  return codings;
-}
-
 absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, CodingSpeed>* codings) {
   ASSIGN_OR_RETURN(const std::vector<Sent> all, AllSent(experiment));
   for (const Sent& sent : all) {

@@ -205,7 +205,7 @@ absl::StatusOr<std::unique_ptr<ResultsDatabase>> ResultsDatabase::Open(const std
   RETURN_IF_ERROR(CheckRegular(path));
   sqlite3* database = nullptr;
   const int code = sqlite3_open(path.c_str(), &database);
-  std::unique_ptr<ResultsDatabase> opened(new ResultsDatabase(path, database));
+  std::unique_ptr<ResultsDatabase> opened(new ResultsDatabase(database));
   if (code != SQLITE_OK) {
     return absl::InternalError(absl::StrCat(path, ": ", sqlite3_errstr(code)));
   }

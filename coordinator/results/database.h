@@ -43,12 +43,10 @@ class ResultsDatabase {
   absl::Status ExportCsv(const std::string& dir);
 
  private:
-  ResultsDatabase(std::string path, sqlite3* database)
-      : path_(std::move(path)), database_(database) {}
+  explicit ResultsDatabase(sqlite3* database) : database_(database) {}
   absl::Status MakeTables();
   absl::Status Insert(const RunPosition& position, const RunFiles& files);
 
-  const std::string path_;
   sqlite3* database_;  // owned
 };
 

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "base/text.h"
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/files/summary.h"
