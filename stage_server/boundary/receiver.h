@@ -16,7 +16,6 @@
 #include "stage_server/boundary/boundary.h"
 #include "stage_server/boundary/decoder.h"
 #include "stage_server/boundary/epoch_rows.h"
-#include "stage_server/boundary/message_order.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/boundary/support_maps.h"
 #include "tensor/tensor.h"

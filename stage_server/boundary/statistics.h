@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/steady_time.h"
 #include "base/stopwatch.h"
@@ -150,6 +152,18 @@ class ComputeTimer {
   double* core_wait_;
   PlannedSlice slice_;
   const Stopwatch stopwatch_;
+};
+
+// Counts of a sender in single steps of training, until somebody takes them. Not thread-safe.
+class StepCounts {
+ public:
+  // Returns the counts of `step`, which is the last step that was asked for, or a new one.
+  StepStatistics& At(uint64_t step);
+  // Removes and returns, in order, the counts of steps up to `last` that were not taken before.
+  std::vector<StepStatistics> Take(uint64_t last);
+
+ private:
+  std::deque<StepStatistics> steps_;
 };
 
 }  // namespace thinwire
