@@ -100,23 +100,21 @@ absl::StatusOr<std::unique_ptr<JsonLines>> JsonLines::Open(const std::string& pa
   return std::unique_ptr<JsonLines>(new JsonLines(path, file));
 }
 
-JsonLines::~JsonLines() { close(file_); }
-
 absl::Status JsonLines::Append(const std::string& lines) {
   struct stat ours, there;
-  const bool is_there = fstat(file_, &ours) == 0 && stat(path_.c_str(), &there) == 0 &&
+  const bool is_there = fstat(file_.get(), &ours) == 0 && stat(path_.c_str(), &there) == 0 &&
                         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
   // Writing to a file that has been removed succeeds, but the data is lost.
   if (!is_there) {
     return absl::DataLossError(
         absl::StrCat(path_, ": was removed or replaced while the run wrote to it"));
   }
-  return WriteAll(file_, path_, lines);
+  return WriteAll(file_.get(), path_, lines);
 }
 
 absl::StatusOr<uint64_t> JsonLines::Bytes() const {
   struct stat ours;
-  if (fstat(file_, &ours) == 0) return static_cast<uint64_t>(ours.st_size);
+  if (fstat(file_.get(), &ours) == 0) return static_cast<uint64_t>(ours.st_size);
   return FileError(path_, "cannot look at", errno);
 }
 
@@ -125,12 +123,12 @@ absl::Status JsonLines::Cut(uint64_t bytes) {
   size = std::min(size, bytes);
   // A crash of the machine may have cut off the end of a line.
   for (char last = 0; size > 0; --size) {
-    if (pread(file_, &last, 1, static_cast<off_t>(size - 1)) != 1) {
+    if (pread(file_.get(), &last, 1, static_cast<off_t>(size - 1)) != 1) {
       return FileError(path_, "cannot read", errno);
     }
     if (last == '\n') break;
   }
-  if (ftruncate(file_, static_cast<off_t>(size)) == 0) return absl::OkStatus();
+  if (ftruncate(file_.get(), static_cast<off_t>(size)) == 0) return absl::OkStatus();
   return FileError(path_, "cannot cut off", errno);
 }
 

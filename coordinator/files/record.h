@@ -22,20 +22,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/file.h"
+#include "base/owned_descriptor.h"
 #include "coordinator/files/file_lock.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 
 namespace thinwire {
 
-// Writer of such a file. Errors name the file and the system's message. One thread at a time.
+// Writer of a file with one JSON object a line that grows while a run goes on. Errors name the file
+// and the system's message. One thread at a time.
 class JsonLines {
  public:
   // Opens `path`; creates it if needed.
   static absl::StatusOr<std::unique_ptr<JsonLines>> Open(const std::string& path);
-  ~JsonLines();
-  JsonLines(const JsonLines&) = delete;
-  JsonLines& operator=(const JsonLines&) = delete;
 
   // Passes `lines`, which include their line ends, to the system. DataLoss if the file was removed
   // or replaced.
@@ -50,7 +49,7 @@ class JsonLines {
   JsonLines(std::string path, int file) : path_(std::move(path)), file_(file) {}
 
   const std::string path_;
-  const int file_;  // owned
+  const OwnedDescriptor file_;
 };
 
 // Returns the time now as summaries, manifests and events have it: "2026-01-31T23:59:59Z".
