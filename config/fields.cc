@@ -15,12 +15,13 @@
 namespace thinwire {
 namespace {
 
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
 std::string KeyOf(const Message& entry) {
   return entry.GetReflection()->GetString(entry, entry.GetDescriptor()->map_key());
 }
-
-using google::protobuf::Descriptor;
-using google::protobuf::FieldDescriptor;
 
 // Paths to suggest for field names that occur in several sections, if no section is known.
 constexpr const char* kUsual[] = {"compression.activations.codec", "data.context", "model.dropout",
@@ -95,9 +96,6 @@ std::string StandsElsewhere(const std::string& name) {
 }
 
 }  // namespace
-
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 
 const FieldDescriptor* FieldOf(const Message& message, const std::string& name) {
   return message.GetDescriptor()->FindFieldByName(name);
