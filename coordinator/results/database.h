@@ -13,6 +13,8 @@
 #include "google/protobuf/descriptor.h"
 #include "nlohmann/json.hpp"
 
+struct sqlite3;
+
 namespace thinwire {
 
 // One column.
