@@ -1,9 +1,13 @@
-// The entries of both directions of a cut: access, defaults and checks.
+// The entries of both directions of a cut, and of weights' gradients: access, defaults and checks.
+// Weights' gradients are those of a tied weight (models/tied_weight.h), and what replicas exchange
+// (replicas.h).
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire {
@@ -37,5 +41,17 @@ absl::Status CheckRest(const std::string& path, const Experiment& experiment,
 // Checks what both directions of a cut and the rest of the experiment must agree on. `compression`
 // must be resolved except for that. The error names the cut.
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut);
+
+// Does what ResolveDirection does. InvalidArgument also names what works only for microbatches of
+// samples.
+absl::Status ResolveOfWeight(const std::string& path, bool gradient, DirectionConfig* direction);
+
+// Returns whether a tied weight of the model has its two copies on different sides of these cuts.
+// InvalidArgument if a cut has the name of that exchange.
+absl::StatusOr<bool> HasTiedCut(const Experiment& experiment, const std::vector<std::string>& cuts);
+
+// Fills in compression.boundaries.tied. Its directions default to `none`, not to the general
+// entries.
+absl::Status ResolveTied(CompressionConfig* compression);
 
 }  // namespace thinwire

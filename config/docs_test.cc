@@ -18,7 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compress/spec_parameters.h"
-#include "config/alternatives.h"
+#include "config/choices.h"
 #include "config/resolve.h"
 #include "config/yaml_tree.h"
 #include "proto/experiment.pb.h"

@@ -17,7 +17,6 @@
 #include "config/replicas_spec.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
-#include "config/weight_gradients.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {

@@ -21,7 +21,6 @@
 #include "config/sections.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
-#include "config/weight_gradients.h"
 #include "config/yaml_message.h"
 #include "models/tied_weight.h"
 

@@ -9,7 +9,7 @@ namespace thinwire {
 
 // Values of fields that are absent, in every experiment, as YAML. Defaults that belong to one
 // codec, feedback, learning rate schedule, optimizer, model or layer are defined with those
-// (config/alternatives.h). Values that follow from other fields are filled in by Resolve.
+// (config/choices.h). Values that follow from other fields are filled in by Resolve.
 inline constexpr char kExperimentDefaults[] = R"(
 name: experiment
 seed: 1

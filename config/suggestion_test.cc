@@ -1,5 +1,3 @@
-#include "config/suggestion.h"
-
 #include <set>
 #include <string>
 #include <utility>
@@ -7,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "config/fields.h"
 #include "config/synonyms.h"
 #include "gtest/gtest.h"
 #include "proto/experiment.pb.h"

@@ -4,14 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "config/fields.h"
-#include "config/suggestion.h"
 #include "google/protobuf/descriptor.h"
 
 namespace thinwire {

@@ -1,5 +1,4 @@
 #include <charconv>
-#include <map>
 #include <string>
 #include <vector>
 

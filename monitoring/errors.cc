@@ -1,54 +1,38 @@
 #include "monitoring/errors.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace thinwire {
 
-const char* Name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kDataLoss:
-      return "data_loss";
-    case ErrorKind::kDeadline:
-      return "deadline";
-    case ErrorKind::kFailedPrecondition:
-      return "failed_precondition";
-    case ErrorKind::kInternal:
-      return "internal";
-    case ErrorKind::kInvalidArgument:
-      return "invalid_argument";
-    case ErrorKind::kLeaseExpired:
-      return "lease_expired";
-    case ErrorKind::kOutOfRange:
-      return "out_of_range";
-    case ErrorKind::kPeerGone:
-      return "peer_gone";
-    case ErrorKind::kResourceExhausted:
-      return "resource_exhausted";
-    case ErrorKind::kOther:
-      return "other";
-  }
-  return "other";
-}
+namespace {
+
+struct NamedKind {
+  const char* name;
+  absl::StatusCode code;  // kOk where no code tells the kind
+};
+// By ErrorKind.
+constexpr NamedKind kKinds[] = {{"data_loss", absl::StatusCode::kDataLoss},
+                                {"deadline", absl::StatusCode::kDeadlineExceeded},
+                                {"failed_precondition", absl::StatusCode::kFailedPrecondition},
+                                {"internal", absl::StatusCode::kInternal},
+                                {"invalid_argument", absl::StatusCode::kInvalidArgument},
+                                {"lease_expired", absl::StatusCode::kOk},
+                                {"out_of_range", absl::StatusCode::kOutOfRange},
+                                {"peer_gone", absl::StatusCode::kUnavailable},
+                                {"resource_exhausted", absl::StatusCode::kResourceExhausted},
+                                {"other", absl::StatusCode::kUnknown}};
+static_assert(std::size(kKinds) == static_cast<size_t>(ErrorKind::kOther) + 1);
+
+}  // namespace
+
+const char* Name(ErrorKind kind) { return kKinds[static_cast<size_t>(kind)].name; }
 
 ErrorKind KindOf(const absl::Status& error) {
-  switch (error.code()) {
-    case absl::StatusCode::kDataLoss:
-      return ErrorKind::kDataLoss;
-    case absl::StatusCode::kDeadlineExceeded:
-      return ErrorKind::kDeadline;
-    case absl::StatusCode::kFailedPrecondition:
-      return ErrorKind::kFailedPrecondition;
-    case absl::StatusCode::kInternal:
-      return ErrorKind::kInternal;
-    case absl::StatusCode::kInvalidArgument:
-      return ErrorKind::kInvalidArgument;
-    case absl::StatusCode::kOutOfRange:
-      return ErrorKind::kOutOfRange;
-    case absl::StatusCode::kUnavailable:
-      return ErrorKind::kPeerGone;
-    case absl::StatusCode::kResourceExhausted:
-      return ErrorKind::kResourceExhausted;
-    default:
-      return ErrorKind::kOther;
-  }
+  const auto* const kind =
+      std::find_if(std::begin(kKinds), std::end(kKinds) - 1,
+                   [&error](const NamedKind& one) { return one.code == error.code(); });
+  return error.ok() ? ErrorKind::kOther : static_cast<ErrorKind>(kind - kKinds);
 }
 
 ErrorCounter::ErrorCounter(const prometheus::Labels& labels, prometheus::Registry* registry) {

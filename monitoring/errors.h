@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <string>
 
 #include "absl/status/status.h"
 #include "prometheus/counter.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -43,53 +42,40 @@ MHD_Result Send(MHD_Connection* connection, const Page& page) {
   return queued;
 }
 
+Page Metrics(const MetricsSources& sources) {
+  std::vector<prometheus::MetricFamily> families = ProcessMetrics().Collect();
+  for (const auto& collectable : sources.collectables) {
+    std::vector<prometheus::MetricFamily> more = collectable->Collect();
+    std::move(more.begin(), more.end(), std::back_inserter(families));
+  }
+  std::string body = prometheus::TextSerializer().Serialize(families);
+  if (sources.text) body += sources.text();
+  return {MHD_HTTP_OK, kExposition, std::move(body)};
+}
+
+Page Health(const MetricsSources& sources) {
+  if (sources.is_healthy()) return {MHD_HTTP_OK, kPlainText, "ok\n"};
+  return {MHD_HTTP_SERVICE_UNAVAILABLE, kPlainText, "not serving\n"};
+}
+
+Page PageAt(std::string_view path, std::string_view method, const MetricsSources& sources) {
+  if (path != "/metrics" && path != "/healthz") {
+    return {MHD_HTTP_NOT_FOUND, kPlainText, "want /metrics or /healthz\n"};
+  }
+  if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+    return {MHD_HTTP_METHOD_NOT_ALLOWED, kPlainText, "want GET\n"};
+  }
+  return path == "/metrics" ? Metrics(sources) : Health(sources);
+}
+
+// Handles a request, as the library calls it, on any of its threads.
+MHD_Result Answer(void* sources, MHD_Connection* connection, const char* path, const char* method,
+                  const char* /*version*/, const char* /*data*/, size_t* /*data_bytes*/,
+                  void** /*request*/) {
+  return Send(connection, PageAt(path, method, *static_cast<const MetricsSources*>(sources)));
+}
+
 }  // namespace
-
-// The pages. Thread-safe.
-class MetricsServer::Pages {
- public:
-  explicit Pages(MetricsSources sources) : sources_(std::move(sources)) {}
-
-  // Handles a request, as the library calls it.
-  static MHD_Result Answer(void* pages, MHD_Connection* connection, const char* path,
-                           const char* method, const char* /*version*/, const char* /*data*/,
-                           size_t* /*data_bytes*/, void** /*request*/) {
-    return Send(connection, static_cast<const Pages*>(pages)->At(path, method));
-  }
-
- private:
-  Page At(std::string_view path, std::string_view method) const {
-    if (path != "/metrics" && path != "/healthz") {
-      return {MHD_HTTP_NOT_FOUND, kPlainText, "want /metrics or /healthz\n"};
-    }
-    if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
-      return {MHD_HTTP_METHOD_NOT_ALLOWED, kPlainText, "want GET\n"};
-    }
-    return path == "/metrics" ? Metrics() : Health();
-  }
-
-  Page Metrics() const {
-    std::vector<prometheus::MetricFamily> families = process_.Collect();
-    for (const auto& collectable : sources_.collectables) {
-      std::vector<prometheus::MetricFamily> more = collectable->Collect();
-      std::move(more.begin(), more.end(), std::back_inserter(families));
-    }
-    std::string body = prometheus::TextSerializer().Serialize(families);
-    if (sources_.text) body += sources_.text();
-    return {MHD_HTTP_OK, kExposition, std::move(body)};
-  }
-
-  Page Health() const {
-    if (sources_.is_healthy()) return {MHD_HTTP_OK, kPlainText, "ok\n"};
-    return {MHD_HTTP_SERVICE_UNAVAILABLE, kPlainText, "not serving\n"};
-  }
-
-  const MetricsSources sources_;
-  const ProcessMetrics process_;
-};
-
-MetricsServer::MetricsServer(MetricsSources sources)
-    : pages_(std::make_unique<const Pages>(std::move(sources))) {}
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& listen,
                                                                     MetricsSources sources) {
@@ -105,12 +91,11 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::s
   const auto addresses = static_cast<unsigned>(listening->sockets.size());
   for (OwnedDescriptor& socket : listening->sockets) {
     MHD_Daemon* daemon = MHD_start_daemon(
-        MHD_USE_AUTO_INTERNAL_THREAD, 0, nullptr, nullptr, &Pages::Answer,
-        const_cast<Pages*>(server->pages_.get()), MHD_OPTION_LISTEN_SOCKET, socket.get(),
-        MHD_OPTION_THREAD_POOL_SIZE, std::max(2u, kThreads / addresses),
-        MHD_OPTION_CONNECTION_LIMIT, std::max(kThreads, kConnections / addresses),
-        MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        kMostRequestBytes, MHD_OPTION_END);
+        MHD_USE_AUTO_INTERNAL_THREAD, 0, nullptr, nullptr, &Answer, &server->sources_,
+        MHD_OPTION_LISTEN_SOCKET, socket.get(), MHD_OPTION_THREAD_POOL_SIZE,
+        std::max(2u, kThreads / addresses), MHD_OPTION_CONNECTION_LIMIT,
+        std::max(kThreads, kConnections / addresses), MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMostRequestBytes, MHD_OPTION_END);
     if (daemon == nullptr) {
       return cannot(absl::StatusCode::kUnavailable, "there are no threads or descriptors for it");
     }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,11 +39,9 @@ class MetricsServer {
   const std::string& address() const { return address_; }
 
  private:
-  class Pages;
+  explicit MetricsServer(MetricsSources sources) : sources_(std::move(sources)) {}
 
-  MetricsServer(MetricsSources sources);
-
-  const std::unique_ptr<const Pages> pages_;
+  MetricsSources sources_;            // not changed
   std::vector<MHD_Daemon*> daemons_;  // owned; one for each address
   std::string address_;
 };

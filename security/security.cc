@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "stage_server/journal.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,3 @@
-#include "stage_server/lease.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/steady_time.h"
 #include "stage_server/lease_testing.h"
+#include "stage_server/leased_run.h"
 
 namespace thinwire {
 namespace {

@@ -1,5 +1,6 @@
 #include "stage_server/metrics.h"
 
+#include <deque>
 #include <limits>
 #include <utility>
 
@@ -42,12 +43,29 @@ class Family {
     metric.histogram.sample_sum = histogram.sum();
     family_.metric.push_back(std::move(metric));
   }
-  void MoveTo(std::vector<MetricFamily>* families) {
-    if (!family_.metric.empty()) families->push_back(std::move(family_));
-  }
+  const MetricFamily& get() const { return family_; }
 
  private:
   MetricFamily family_;
+};
+
+// The families of one page, in the order in which they were begun.
+class Page {
+ public:
+  Family& New(const char* name, const char* help, MetricType type) {
+    return families_.emplace_back(name, help, type);
+  }
+  // Returns those that have metrics.
+  std::vector<MetricFamily> Families() const {
+    std::vector<MetricFamily> families;
+    for (const Family& family : families_) {
+      if (!family.get().metric.empty()) families.push_back(family.get());
+    }
+    return families;
+  }
+
+ private:
+  std::deque<Family> families_;  // keeps references valid
 };
 
 Labels With(Labels labels, const char* name, const std::string& value) {
@@ -64,12 +82,14 @@ Labels LabelsOf(const StageSnapshot& snapshot, const std::string& boundary,
   return With(With(LabelsOf(snapshot), "boundary", boundary), "direction", direction);
 }
 
-void AddTraffic(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
-  Family raw("thinwire_boundary_raw_bytes_total",
-             "Bytes of sent tensors before encoding, in the compute type.", MetricType::Counter);
-  Family wire("thinwire_boundary_wire_bytes_total",
-              "Bytes of sent frames with their gRPC prefixes.", MetricType::Counter);
-  Family messages("thinwire_boundary_messages_total", "Tensors sent.", MetricType::Counter);
+void AddTraffic(const StageSnapshot& snapshot, Page* page) {
+  Family& raw =
+      page->New("thinwire_boundary_raw_bytes_total",
+                "Bytes of sent tensors before encoding, in the compute type.", MetricType::Counter);
+  Family& wire = page->New("thinwire_boundary_wire_bytes_total",
+                           "Bytes of sent frames with their gRPC prefixes.", MetricType::Counter);
+  Family& messages =
+      page->New("thinwire_boundary_messages_total", "Tensors sent.", MetricType::Counter);
   for (const StageSnapshot::End& end : snapshot.ends) {
     if (!end.sender) continue;
     const std::pair<const char*, const BoundaryStatistics::Traffic*> phases[] = {
@@ -81,25 +101,24 @@ void AddTraffic(const StageSnapshot& snapshot, std::vector<MetricFamily>* famili
       messages.Add(labels, static_cast<double>(traffic->messages));
     }
   }
-  raw.MoveTo(families);
-  wire.MoveTo(families);
-  messages.MoveTo(families);
 }
 
-void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
-  Family info("thinwire_boundary_info", "The codec and feedback in force.", MetricType::Gauge);
-  Family encode("thinwire_codec_encode_seconds", "Wall time to encode one training message.",
-                MetricType::Histogram);
-  Family decode("thinwire_codec_decode_seconds", "Wall time to decode one training message.",
-                MetricType::Histogram);
-  Family error("thinwire_codec_relative_error",
-               "||m - D(C(m))|| / ||m|| of the last measured message that did not go exact.",
-               MetricType::Gauge);
-  Family residual("thinwire_feedback_residual_norm",
-                  "||e|| / ||x|| (ef) or ||x - A|| / ||x|| (ef21) of the same message.",
-                  MetricType::Gauge);
-  Family received("thinwire_link_last_receive_timestamp_seconds",
-                  "When the last message came, Unix time.", MetricType::Gauge);
+void AddCodecs(const StageSnapshot& snapshot, Page* page) {
+  Family& info =
+      page->New("thinwire_boundary_info", "The codec and feedback in force.", MetricType::Gauge);
+  Family& encode = page->New("thinwire_codec_encode_seconds",
+                             "Wall time to encode one training message.", MetricType::Histogram);
+  Family& decode = page->New("thinwire_codec_decode_seconds",
+                             "Wall time to decode one training message.", MetricType::Histogram);
+  Family& error =
+      page->New("thinwire_codec_relative_error",
+                "||m - D(C(m))|| / ||m|| of the last measured message that did not go exact.",
+                MetricType::Gauge);
+  Family& residual = page->New(
+      "thinwire_feedback_residual_norm",
+      "||e|| / ||x|| (ef) or ||x - A|| / ||x|| (ef21) of the same message.", MetricType::Gauge);
+  Family& received = page->New("thinwire_link_last_receive_timestamp_seconds",
+                               "When the last message came, Unix time.", MetricType::Gauge);
   for (const StageSnapshot::End& end : snapshot.ends) {
     const Labels labels = LabelsOf(snapshot, end.boundary, end.direction);
     if (end.sender) {
@@ -112,26 +131,24 @@ void AddCodecs(const StageSnapshot& snapshot, std::vector<MetricFamily>* familie
       received.Add(labels, end.statistics.last_receive_unix_seconds);
     }
   }
-  info.MoveTo(families);
-  encode.MoveTo(families);
-  decode.MoveTo(families);
-  error.MoveTo(families);
-  residual.MoveTo(families);
-  received.MoveTo(families);
 }
 
-void AddReplicas(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
-  Family count("thinwire_replicas", "Replicas of the stage that share a batch.", MetricType::Gauge);
-  Family raw("thinwire_replica_raw_bytes_total",
-             "Bytes of what replicas exchanged, before encoding, once for each receiver.",
-             MetricType::Counter);
-  Family wire("thinwire_replica_wire_bytes_total", "Bytes of the frames that carry it.",
-              MetricType::Counter);
-  Family error("thinwire_replica_relative_error",
-               "Mean relative error of the measured messages among replicas.", MetricType::Gauge);
-  Family wait("thinwire_replica_wait_seconds_total",
-              "Training time that the stage waited for those that carry other replicas.",
-              MetricType::Counter);
+void AddReplicas(const StageSnapshot& snapshot, Page* page) {
+  Family& count = page->New("thinwire_replicas", "Replicas of the stage that share a batch.",
+                            MetricType::Gauge);
+  Family& raw =
+      page->New("thinwire_replica_raw_bytes_total",
+                "Bytes of what replicas exchanged, before encoding, once for each receiver.",
+                MetricType::Counter);
+  Family& wire = page->New("thinwire_replica_wire_bytes_total",
+                           "Bytes of the frames that carry it.", MetricType::Counter);
+  Family& error =
+      page->New("thinwire_replica_relative_error",
+                "Mean relative error of the measured messages among replicas.", MetricType::Gauge);
+  Family& wait =
+      page->New("thinwire_replica_wait_seconds_total",
+                "Training time that the stage waited for those that carry other replicas.",
+                MetricType::Counter);
   count.Add(LabelsOf(snapshot), snapshot.replicas);
   if (!snapshot.exchanged.empty()) wait.Add(LabelsOf(snapshot), snapshot.replica_wait_seconds);
   for (const StageSnapshot::Exchanged& exchanged : snapshot.exchanged) {
@@ -142,18 +159,18 @@ void AddReplicas(const StageSnapshot& snapshot, std::vector<MetricFamily>* famil
     if (counts.errors.messages == 0) continue;
     error.Add(labels, counts.errors.relative_error / static_cast<double>(counts.errors.messages));
   }
-  Family drift("thinwire_replica_drift",
-               "How far replicas had gone from the shared parameters at the last exchange.",
-               MetricType::Gauge);
+  Family& drift =
+      page->New("thinwire_replica_drift",
+                "How far replicas had gone from the shared parameters at the last exchange.",
+                MetricType::Gauge);
   if (snapshot.drift) drift.Add(LabelsOf(snapshot), *snapshot.drift);
-  for (Family* family : {&count, &raw, &wire, &error, &wait, &drift}) family->MoveTo(families);
 }
 
-void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* families) {
-  Family seconds("thinwire_stage_seconds_total", "Training time by what it was spent on.",
-                 MetricType::Counter);
-  Family waits("thinwire_boundary_wait_seconds_total",
-               "Training time spent waiting for a neighbour.", MetricType::Counter);
+void AddActivity(const StageSnapshot& snapshot, Page* page) {
+  Family& seconds = page->New("thinwire_stage_seconds_total",
+                              "Training time by what it was spent on.", MetricType::Counter);
+  Family& waits = page->New("thinwire_boundary_wait_seconds_total",
+                            "Training time spent waiting for a neighbour.", MetricType::Counter);
   const Labels labels = LabelsOf(snapshot);
   for (const auto& [activity, spent] : ByName(snapshot.activity)) {
     seconds.Add(With(labels, "activity", activity), spent);
@@ -169,54 +186,46 @@ void AddActivity(const StageSnapshot& snapshot, std::vector<MetricFamily>* famil
   }
   seconds.Add(With(labels, "activity", "encode"), encode);
   seconds.Add(With(labels, "activity", "decode"), decode);
-  seconds.MoveTo(families);
-  waits.MoveTo(families);
 }
 
-void AddDevice(const Labels& stage, Device* device, const std::string& model,
-               std::vector<MetricFamily>* families) {
-  Family memory("thinwire_stage_device_memory_bytes", "Device memory in use by this server.",
-                MetricType::Gauge);
-  Family utilization("thinwire_stage_device_utilization_ratio",
-                     "Share of recent time in which the device was busy, with whoever's work.",
-                     MetricType::Gauge);
-  Family info("thinwire_stage_device_info", "The device that the stage computes on.",
-              MetricType::Gauge);
+void AddDevice(const Labels& stage, Device* device, const std::string& model, Page* page) {
+  Family& memory = page->New("thinwire_stage_device_memory_bytes",
+                             "Device memory in use by this server.", MetricType::Gauge);
+  Family& utilization = page->New(
+      "thinwire_stage_device_utilization_ratio",
+      "Share of recent time in which the device was busy, with whoever's work.", MetricType::Gauge);
+  Family& info = page->New("thinwire_stage_device_info", "The device that the stage computes on.",
+                           MetricType::Gauge);
   memory.Add(stage, static_cast<double>(device->bytes_in_use()));
   DeviceUsage usage;
   if (device->Usage(&usage).ok() && usage.busy_fraction >= 0) {
     utilization.Add(stage, usage.busy_fraction);
   }
   info.Add(With(With(stage, "device", device->name()), "model", model), 1);
-  memory.MoveTo(families);
-  utilization.MoveTo(families);
-  info.MoveTo(families);
 }
 
 }  // namespace
 
 std::vector<MetricFamily> StageMetrics::Collect() const {
-  std::vector<MetricFamily> families;
+  Page page;
   const std::optional<StageSnapshot> snapshot = snapshot_();
-  Family up("thinwire_stage_up", "1 while the server runs.", MetricType::Gauge);
-  Family busy("thinwire_stage_busy", "1 while the server is leased to a run.", MetricType::Gauge);
-  Family build("thinwire_build_info", "The build that serves.", MetricType::Gauge);
+  Family& up = page.New("thinwire_stage_up", "1 while the server runs.", MetricType::Gauge);
+  Family& busy =
+      page.New("thinwire_stage_busy", "1 while the server is leased to a run.", MetricType::Gauge);
   const Labels stage = snapshot ? LabelsOf(*snapshot) : Labels();
   up.Add(stage, 1);
   busy.Add(stage, is_busy_() ? 1 : 0);
-  build.Add({{"commit", BuildCommit()}, {"build", BuildId()}}, 1);
-  up.MoveTo(&families);
-  busy.MoveTo(&families);
   AddDevice(stage, snapshot ? snapshot->device : idle_, snapshot ? snapshot->device_model : "",
-            &families);
-  build.MoveTo(&families);
+            &page);
+  Family& build = page.New("thinwire_build_info", "The build that serves.", MetricType::Gauge);
+  build.Add({{"commit", BuildCommit()}, {"build", BuildId()}}, 1);
   if (snapshot) {
-    AddTraffic(*snapshot, &families);
-    AddCodecs(*snapshot, &families);
-    AddReplicas(*snapshot, &families);
-    AddActivity(*snapshot, &families);
+    AddTraffic(*snapshot, &page);
+    AddCodecs(*snapshot, &page);
+    AddReplicas(*snapshot, &page);
+    AddActivity(*snapshot, &page);
   }
-  return families;
+  return page.Families();
 }
 
 }  // namespace thinwire

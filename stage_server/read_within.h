@@ -2,12 +2,8 @@
 // hours.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <optional>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,26 +22,15 @@ namespace thinwire {
 template <typename T>
 absl::StatusOr<T> ReadWithin(absl::Duration patience, const std::string& what,
                              std::function<absl::StatusOr<T>()> read) {
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable done;
-    std::optional<absl::StatusOr<T>> result;
-  };
-  const auto shared = std::make_shared<Shared>();
-  std::thread([shared, read = std::move(read)] {
-    absl::StatusOr<T> result = MemoryErrorsAsStatus(read);
-    const std::lock_guard<std::mutex> lock(shared->mutex);
-    shared->result = std::move(result);
-    shared->done.notify_all();
-  }).detach();
-  std::unique_lock<std::mutex> lock(shared->mutex);
-  if (!shared->done.wait_for(lock, absl::ToChronoNanoseconds(patience),
-                             [&] { return shared->result.has_value(); })) {
-    return absl::DeadlineExceededError(absl::StrCat(what, ": not read within ",
-                                                    absl::FormatDuration(patience),
-                                                    "; does its file system hang?"));
+  std::packaged_task<absl::StatusOr<T>()> task(
+      [read = std::move(read)]() mutable { return MemoryErrorsAsStatus(read); });
+  std::future<absl::StatusOr<T>> result = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (result.wait_for(absl::ToChronoNanoseconds(patience)) == std::future_status::ready) {
+    return result.get();
   }
-  return *std::move(shared->result);
+  return absl::DeadlineExceededError(absl::StrCat(
+      what, ": not read within ", absl::FormatDuration(patience), "; does its file system hang?"));
 }
 
 }  // namespace thinwire

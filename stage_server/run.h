@@ -14,7 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "proto/stage.pb.h"
 #include "stage_server/device_trace.h"
 #include "stage_server/log.h"

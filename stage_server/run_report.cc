@@ -41,8 +41,8 @@ void FillStep(const StepStatistics& step, StepTraffic* report) {
   if (step.level) report->set_level(*step.level);
 }
 
-void FillSent(const BoundaryStatistics& s, BoundaryReport* report) {
-  report->set_sender(true);
+// Fills in what the ends count; the counts of the other end are 0.
+void FillCounts(const BoundaryStatistics& s, BoundaryReport* report) {
   report->set_messages(s.train.messages);
   report->set_elements(s.train.elements);
   report->set_raw_bytes(s.train.raw_bytes);
@@ -51,6 +51,8 @@ void FillSent(const BoundaryStatistics& s, BoundaryReport* report) {
   report->set_all_wire_bytes(s.train.wire_bytes + s.evaluate.wire_bytes);
   report->set_encode_seconds(s.encode.sum());
   report->set_encode_cpu_seconds(s.encode_cpu_seconds);
+  report->set_decode_seconds(s.decode.sum());
+  report->set_decode_cpu_seconds(s.decode_cpu_seconds);
   if (s.level) report->set_level(*s.level);
   FillErrors(s.errors, report);
 }
@@ -60,15 +62,10 @@ void FillSteps(const std::vector<StepStatistics>& steps, BoundaryReport* report)
 }
 
 void FillSender(BoundarySender& sender, uint64_t last_step, BoundaryReport* report) {
-  FillSent(sender.statistics(), report);
+  report->set_sender(true);
+  FillCounts(sender.statistics(), report);
   report->set_socket_bytes(sender.SocketBytesAcked());
   FillSteps(sender.TakeSteps(last_step), report);
-}
-
-void FillReceiver(const BoundaryReceiver& receiver, BoundaryReport* report) {
-  const BoundaryStatistics s = receiver.statistics();
-  report->set_decode_seconds(s.decode.sum());
-  report->set_decode_cpu_seconds(s.decode_cpu_seconds);
 }
 
 // Spells out the general codec of contributions or of sums, then those of segments that have
@@ -89,31 +86,24 @@ std::string CodecsOfExchanged(const StageSpec& spec, bool is_sum) {
 }
 
 // Fills in contributions or sums of what replicas exchange, both ends of which are here.
-void FillExchanged(const StageSpec& spec, bool is_sum, const BoundaryStatistics& counts,
+void FillExchanged(const StageSpec& spec, Phase phase, uint64_t last_step, ExchangeCounts* counts,
                    BoundaryReport* report) {
+  const bool is_sum = phase == PHASE_AVERAGE;
   report->set_codec(CodecsOfExchanged(spec, is_sum));
   report->set_feedback(
       (is_sum ? spec.replicas.average : spec.replicas.contributions).feedback.ToString());
-  FillSent(counts, report);
-  report->set_decode_seconds(counts.decode.sum());
-  report->set_decode_cpu_seconds(counts.decode_cpu_seconds);
+  report->set_sender(true);
+  FillCounts(counts->Of(phase), report);
+  FillSteps(counts->TakeSteps(phase, last_step), report);
 }
 
-TraceSlice::Thread ThreadOf(Slice::Thread thread) {
-  switch (thread) {
-    case Slice::Thread::kExecutor:
-      return TraceSlice::EXECUTOR;
-    case Slice::Thread::kEncoder:
-      return TraceSlice::ENCODER;
-    case Slice::Thread::kDecoder:
-      return TraceSlice::DECODER;
-  }
-  return TraceSlice::EXECUTOR;
-}
+static_assert(static_cast<int>(Slice::Thread::kExecutor) == TraceSlice::EXECUTOR &&
+              static_cast<int>(Slice::Thread::kEncoder) == TraceSlice::ENCODER &&
+              static_cast<int>(Slice::Thread::kDecoder) == TraceSlice::DECODER);
 
 void FillSlice(const Slice& slice, TraceSlice* report) {
   report->set_name(slice.name);
-  report->set_thread(ThreadOf(slice.thread));
+  report->set_thread(static_cast<TraceSlice::Thread>(slice.thread));
   report->set_step(slice.step);
   if (slice.microbatch != Slice::kNone) {
     report->set_microbatch(static_cast<uint32_t>(slice.microbatch));
@@ -169,7 +159,7 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     if (end.sender) {
       FillSender(*end.sender, last_step, boundary);
     } else {
-      FillReceiver(*end.receiver, boundary);
+      FillCounts(end.receiver->statistics(), boundary);
     }
     encode += boundary->encode_seconds();
     decode += boundary->decode_seconds();
@@ -177,12 +167,9 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
   if (ReplicaAverager* const averager = stage.averager()) {
     const StageSpec& spec = stage.spec();
     ExchangeCounts& counts = averager->counts();
-    FillExchanged(spec, /*is_sum=*/false, counts.Of(PHASE_CONTRIBUTION),
-                  report.mutable_contributions());
-    FillSteps(counts.TakeSteps(PHASE_CONTRIBUTION, last_step), report.mutable_contributions());
+    FillExchanged(spec, PHASE_CONTRIBUTION, last_step, &counts, report.mutable_contributions());
     if (spec.replicas.exchange == ReplicaExchange::kReduce) {
-      FillExchanged(spec, /*is_sum=*/true, counts.Of(PHASE_AVERAGE), report.mutable_average());
-      FillSteps(counts.TakeSteps(PHASE_AVERAGE, last_step), report.mutable_average());
+      FillExchanged(spec, PHASE_AVERAGE, last_step, &counts, report.mutable_average());
     }
     encode += report.contributions().encode_seconds() + report.average().encode_seconds();
     decode += report.contributions().decode_seconds() + report.average().decode_seconds();

@@ -17,7 +17,6 @@
 #include "stage_server/service.h"
 #include "tensor/cpu/device.h"
 #include "transport/boundary_service.h"
-#include "transport/listener.h"
 
 namespace thinwire {
 namespace {
@@ -51,10 +50,10 @@ class StageServerImpl final : public StageServer {
     grpc::ServerBuilder builder;
     ASSIGN_OR_RETURN(listener_, Listener::Bind(options.listen, options.connections));
     listener_->AddTo(&builder, security_.ServerCredentials());
-    boundaries_->OnRefused([this](const std::string& peer) { listener_->Refused(peer); });
-    const auto trust = [this](const std::string& peer) { listener_->Trust(peer); };
-    boundaries_->OnAccepted(trust);
-    service_.set_on_holder(trust);
+    boundaries_->OnCall([this](const std::string& peer, bool is_accepted) {
+      is_accepted ? listener_->Trust(peer) : listener_->Refused(peer);
+    });
+    service_.set_on_holder([this](const std::string& peer) { listener_->Trust(peer); });
     boundaries_->Secure(&security_, GuardFor(Role::kStage));
     boundaries_->Configure(options.listen, &builder);
     builder.RegisterService(&service_);

@@ -1,10 +1,14 @@
 #include "stage_server/service.h"
 
+#include <google/protobuf/stubs/common.h>
+
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/build_info.h"
 #include "base/cores.h"
 #include "base/resources.h"
 #include "base/status.h"
@@ -12,10 +16,11 @@
 #include "base/steady_time.h"
 #include "config/devices.h"
 #include "config/resolve.h"
-#include "stage_server/event_queue.h"
-#include "stage_server/provenance.h"
+#include "hwy/highway.h"
+#include "hwy/targets.h"
+#include "nn/cpu/ops.h"
+#include "oneapi/dnnl/dnnl.hpp"
 #include "stage_server/read_within.h"
-#include "transport/status.h"
 
 namespace thinwire {
 namespace {
@@ -24,6 +29,31 @@ namespace {
 // client.
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
+
+// Returns the best SIMD target that this processor has. Highway numbers targets so that the lowest
+// bit is the best. x & -x isolates the lowest set bit: -x inverts x and adds one, which carries up
+// to that bit and leaves it set.
+std::string SimdTarget() {
+  const int64_t supported = hwy::SupportedTargets();
+  return hwy::TargetName(supported & -supported);
+}
+
+// Describes this server's build for the run's record.
+BuildInfo ThisBuild() {
+  BuildInfo build;
+  build.set_commit(BuildCommit());
+  build.set_build_id(BuildId());
+  build.set_cpu_model(CpuModel());
+  build.set_simd_target(SimdTarget());
+  build.set_onednn_isa(CpuInstructionSet());
+  auto& libraries = *build.mutable_libraries();
+  libraries["grpc"] = grpc::Version();
+  libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+  const dnnl_version_t* dnnl = dnnl_version();
+  libraries["onednn"] = absl::StrCat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch);
+  libraries["highway"] = absl::StrCat(HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH);
+  return build;
+}
 
 // Replaces paths by this machine's and checks the experiment again; both may read files.
 absl::StatusOr<Experiment> ResolvedHere(const Experiment& experiment, const AllowedPaths& allowed) {
@@ -41,6 +71,37 @@ bool WithClient(StageRun* run, grpc::ServerContext* context,
                 const std::function<bool()>& transfer) {
   return run->transfers().Make(transfer, [context] { context->TryCancel(); });
 }
+
+// Passes events from the executor's thread to the thread that writes them to the coordinator.
+class EventQueue {
+ public:
+  // Adds an event.
+  void Push(const StageEvent& event) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    events_.push_back(event);
+    changed_.notify_one();
+  }
+  // Sets the result of the call, after its last event.
+  void Finish(absl::Status status) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    result_ = std::move(status);
+    changed_.notify_one();
+  }
+  // Waits up to `wait` and returns the events that have come. Also returns the result if it is set;
+  // then no events follow.
+  std::pair<std::vector<StageEvent>, std::optional<absl::Status>> Take(
+      std::chrono::milliseconds wait) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, wait, [this] { return !events_.empty() || result_.has_value(); });
+    return {std::exchange(events_, {}), result_};
+  }
+
+ private:
+  std::mutex mutex_;  // absl::Mutex's timed waits follow the wall clock
+  std::condition_variable changed_;
+  std::vector<StageEvent> events_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
+};
 
 // Works on a thread of its own, and meanwhile writes the work's events to the client.
 absl::Status StreamEvents(StageRun* run, grpc::ServerContext* context,

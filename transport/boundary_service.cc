@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -19,7 +17,6 @@
 #include "transport/settings.h"
 #include "transport/status.h"
 #include "transport/stream.h"
-#include "transport/stream_link.h"
 #include "wire/frame_checker.h"
 
 namespace thinwire {
@@ -138,15 +135,9 @@ absl::Status NotOfTheRun() {
   return absl::PermissionDeniedError("the call does not show the secret of a run of this server");
 }
 
-std::string_view SecretOf(const grpc::CallbackServerContext& context) {
-  const auto found = context.client_metadata().find(kSecretMetadata);
-  if (found == context.client_metadata().end()) return {};
-  return {found->second.data(), found->second.size()};
-}
-
 absl::StatusOr<std::shared_ptr<GrpcStream>> FindListener(
     const Listeners& listeners, const grpc::CallbackServerContext& context) {
-  const std::string_view secret = SecretOf(context);
+  const std::string secret = ValueOf(context.client_metadata(), kSecretMetadata);
   if (!listeners.Know(secret)) return NotOfTheRun();
   ASSIGN_OR_RETURN(const uint64_t run, Metadata(context, kRunMetadata));
   ASSIGN_OR_RETURN(const uint64_t generation, Metadata(context, kGenerationMetadata));
@@ -173,12 +164,7 @@ class GrpcBoundaryService final
     builder->RegisterService(this);
   }
 
-  void OnRefused(std::function<void(const std::string& peer)> on_refused) override {
-    on_refused_ = std::move(on_refused);
-  }
-  void OnAccepted(std::function<void(const std::string& peer)> on_accepted) override {
-    on_accepted_ = std::move(on_accepted);
-  }
+  void OnCall(CallListener on_call) override { on_call_ = std::move(on_call); }
   void Secure(const Security* security, Guard guard) override {
     security_ = security;
     guard_ = std::move(guard);
@@ -197,11 +183,10 @@ class GrpcBoundaryService final
     const absl::Status allowed = guard_ ? guard_(*context) : absl::OkStatus();
     absl::StatusOr<std::shared_ptr<GrpcStream>> stream =
         allowed.ok() ? FindListener(listeners_, *context) : allowed;
+    if (on_call_) on_call_(context->peer(), stream.ok());
     if (stream.ok()) {
-      if (on_accepted_) on_accepted_(context->peer());
       reactor->Accept(*std::move(stream));
     } else {
-      if (on_refused_) on_refused_(context->peer());
       reactor->Refuse(stream.status());
     }
     return reactor;
@@ -211,7 +196,7 @@ class GrpcBoundaryService final
   const Security* security_ = &plaintext_;
   Guard guard_;
   Listeners listeners_;
-  std::function<void(const std::string&peer)> on_refused_, on_accepted_;
+  CallListener on_call_;
 };
 
 }  // namespace

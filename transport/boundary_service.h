@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "security/security.h"
 #include "wire/link.h"
@@ -23,11 +22,10 @@ class BoundaryService {
   // the server.
   virtual void Configure(const std::string& address, grpc::ServerBuilder* builder) = 0;
 
-  // Sets a function that is called for each refused call, on gRPC's threads, with the peer as
-  // ServerContext::peer() names it. Called before the server is built.
-  virtual void OnRefused(std::function<void(const std::string& peer)> on_refused) = 0;
-  // Sets the same for accepted calls.
-  virtual void OnAccepted(std::function<void(const std::string& peer)> on_accepted) = 0;
+  // Sets a function that is called for each call, accepted or refused, on gRPC's threads, with the
+  // peer as ServerContext::peer() names it. Called before the server is built.
+  using CallListener = std::function<void(const std::string& peer, bool is_accepted)>;
+  virtual void OnCall(CallListener on_call) = 0;
   // Decides who may dial; an error is the answer to the call.
   using Guard = std::function<absl::Status(const grpc::ServerContextBase&)>;
   // Sets how this server's stages dial (DialLink) and who may dial them. Without it anybody may, in

@@ -6,7 +6,6 @@
 // nothing of a payload here.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

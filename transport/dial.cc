@@ -3,15 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status.h"
-#include "base/steady_time.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "transport/local_memory.h"
 #include "transport/settings.h"
 #include "transport/status.h"
 #include "transport/stream.h"
-#include "transport/stream_link.h"
 #include "wire/frame_checker.h"
 
 namespace thinwire {

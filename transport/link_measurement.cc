@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -11,7 +10,6 @@
 namespace thinwire {
 namespace {
 
-constexpr uint32_t kNoCut = std::numeric_limits<uint32_t>::max();
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr int kPings = 11;
 constexpr size_t kMostFloats = size_t{1} << 18;  // 1 MiB
@@ -20,13 +18,6 @@ constexpr size_t kFirstFloats = size_t{1} << 10;
 constexpr int kInFlight = 16;
 constexpr int kRoundTripsOfMessage = 8;
 constexpr absl::Duration kLeastOfMessage = absl::Milliseconds(20);
-
-// Returns random bytes, as a network that compresses must not gain by them.
-Payload RandomPayload(size_t floats) {
-  const auto words = std::make_shared<std::vector<uint64_t>>((floats + 1) / 2);
-  for (size_t i = 0; i < words->size(); ++i) (*words)[i] = RandomKey(1, i);
-  return {words, {reinterpret_cast<const uint8_t*>(words->data()), 4 * floats}};
-}
 
 Message Asking(Direction direction, const Payload& payload, size_t floats_back) {
   Message message;
@@ -109,6 +100,12 @@ class Measurement {
 };
 
 }  // namespace
+
+Payload RandomPayload(size_t floats) {
+  const auto words = std::make_shared<std::vector<uint64_t>>((floats + 1) / 2);
+  for (size_t i = 0; i < words->size(); ++i) (*words)[i] = RandomKey(1, i);
+  return {words, {reinterpret_cast<const uint8_t*>(words->data()), 4 * floats}};
+}
 
 LinkOptions MeasuredLink(uint64_t generation, const std::string& secret, const std::string& peer,
                          Direction receives) {

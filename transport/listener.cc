@@ -20,7 +20,6 @@
 #include "base/host_port.h"
 #include "base/listening_sockets.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 #include "transport/sockets.h"
 
 namespace thinwire {

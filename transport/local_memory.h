@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
 #include "transport/device_slots.h"
 #include "transport/shared_memory.h"

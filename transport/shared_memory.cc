@@ -8,11 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"

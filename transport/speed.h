@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,6 +23,12 @@ struct LinkSpeed {
   double down_bytes_per_second = 0;  // payload, from this end to the other
   double up_bytes_per_second = 0;
 };
+
+// The cut of messages that belong to none.
+inline constexpr uint32_t kNoCut = std::numeric_limits<uint32_t>::max();
+
+// Returns random bytes, as a network that compresses must not gain by them.
+Payload RandomPayload(size_t floats);
 
 // Returns the options of such a link. It belongs to no cut, has a lease's generation, and both ends
 // show `secret`. The measuring end receives gradients, the answering end activations.

@@ -1,8 +1,6 @@
 // Converts an absl::Status to a gRPC status and back; nothing else does so.
 #pragma once
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "grpcpp/support/status.h"
 

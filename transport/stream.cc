@@ -1,18 +1,15 @@
 #include "transport/stream.h"
 
-#include <algorithm>
 #include <array>
-#include <memory>
-#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/crc32c.h"
 #include "base/status.h"
-#include "base/steady_time.h"
+#include "tensor/tensor.h"
 #include "transport/sockets.h"
-#include "wire/frame.h"
 #include "wire/frame_checker.h"
 
 namespace thinwire {
@@ -46,6 +43,8 @@ constexpr char kDeviceMark = 0x08;
 constexpr size_t kSlotHeadBytes = 1 + 4 + 4;
 // Smaller payloads are as fast through a socket.
 constexpr size_t kLeastSharedBytes = 16 << 10;
+// Chunks that a device copies at once: the one that is awaited, and the next.
+constexpr size_t kCopiesUnderWay = 2;
 
 void AppendNumber(uint32_t number, std::string* bytes) {
   for (int shift = 0; shift < 32; shift += 8) bytes->push_back(static_cast<char>(number >> shift));
@@ -114,6 +113,40 @@ absl::Status TakeSlot(const std::string& text, const LocalMemory& memory, Incomi
   return absl::OkStatus();
 }
 
+// Longest time that telling the peer why the call ends may take before the call is cancelled.
+constexpr absl::Duration kMaxTelling = absl::Seconds(1);
+// Longest time that a cancelled call may take to end. gRPC needs milliseconds; this only limits
+// what a defect could cost.
+constexpr absl::Duration kMaxEnding = absl::Seconds(10);
+
+class StreamLink final : public Link {
+ public:
+  explicit StreamLink(std::shared_ptr<GrpcStream> stream) : stream_(std::move(stream)) {}
+  ~StreamLink() override {
+    stream_->Close(absl::CancelledError("the link was destroyed"));
+    if (stream_->WaitDone(SteadyTime::Now() + kMaxTelling)) return;
+    stream_->Cancel();
+    if (stream_->WaitDone(SteadyTime::Now() + kMaxEnding)) return;
+    // Leaks, which is better than freeing what gRPC still uses.
+    new std::shared_ptr<GrpcStream>(stream_);
+  }
+
+  uint64_t Send(Message message) override { return stream_->Send(std::move(message)); }
+  absl::StatusOr<Message> Receive(SteadyTime deadline) override {
+    return stream_->Receive(deadline);
+  }
+  void Close(absl::Status reason) override { stream_->Close(reason); }
+  absl::Status Flush(SteadyTime deadline) override { return stream_->Flush(deadline); }
+  const Device* sends_from() const override {
+    return stream_->options().copies != nullptr ? stream_->options().device : nullptr;
+  }
+  Way last_way() const override { return stream_->last_way(); }
+  uint64_t SocketBytesAcked() const override { return stream_->SocketBytesAcked(); }
+
+ private:
+  const std::shared_ptr<GrpcStream> stream_;
+};
+
 }  // namespace
 
 absl::Status GrpcStream::Unpack(const grpc::ByteBuffer& buffer, IncomingFrame* to) const {
@@ -146,19 +179,27 @@ std::optional<uint32_t> GrpcStream::Reserve(size_t bytes, SteadyTime deadline) {
   return memory_.host->Reserve(bytes, deadline, [this] { return ended(); });
 }
 
-// The device copies to slots of the peer's device and to slots whose pages are locked.
-std::optional<DeviceChunks::Room> GrpcStream::FindRoom(size_t bytes, SteadyTime deadline) {
+absl::StatusOr<uint8_t*> GrpcStream::PlaceFor(size_t bytes, SteadyTime deadline,
+                                              DeviceChunk* chunk) {
   if (bytes >= kLeastSharedBytes && SharesNow() && device_slots_ != nullptr) {
     if (const auto room = device_slots_->Reserve(bytes)) {
-      return DeviceChunks::Room{PayloadPlace::kDevice, room->slot, room->memory};
+      chunk->place = PayloadPlace::kDevice;
+      chunk->slot = room->slot;
+      return room->memory;
     }
   }
-  const std::optional<uint32_t> slot = Reserve(bytes, deadline);
-  if (!slot) return std::nullopt;
-  uint8_t* const memory = memory_.host->Locked(*slot);
-  if (memory != nullptr) return DeviceChunks::Room{PayloadPlace::kLocked, *slot, memory};
-  memory_.host->Release(*slot);
-  return std::nullopt;
+  if (const std::optional<uint32_t> slot = Reserve(bytes, deadline)) {
+    if (uint8_t* const memory = memory_.host->Locked(*slot)) {
+      chunk->place = PayloadPlace::kLocked;
+      chunk->slot = *slot;
+      return memory;
+    }
+    memory_.host->Release(*slot);
+  }
+  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(options_.device->host(), bytes));
+  auto* const memory = static_cast<uint8_t*>(buffer->data());
+  chunk->on_host = {std::move(buffer), {memory, bytes}};
+  return memory;
 }
 
 void GrpcStream::SendSlot(char mark, uint32_t slot, uint64_t chunk, uint32_t payload_crc32c,
@@ -198,26 +239,48 @@ absl::StatusOr<CopyQueue*> GrpcStream::Copies() {
   return copies_.get();
 }
 
+absl::Status GrpcStream::Submit(ByteSpan from, CopyQueue* queue, DeviceChunk* chunk,
+                                SteadyTime deadline) {
+  ASSIGN_OR_RETURN(uint8_t* const to, PlaceFor(from.size(), deadline, chunk));
+  return ToStatus(chunk->place == PayloadPlace::kDevice
+                      ? queue->SubmitToShared(to, from.data(), from.size())
+                      : queue->SubmitToHost(to, from.data(), from.size()));
+}
+
+void GrpcStream::SendCopied(const DeviceChunk& chunk, uint64_t index, Sending* sending) {
+  switch (chunk.place) {
+    case PayloadPlace::kDevice:
+      sending->Take(Way::kDeviceSlots);
+      return SendSlot(kDeviceMark, chunk.slot, index, chunk.crc32c, sending);
+    case PayloadPlace::kLocked:
+      sending->Take(Way::kDeviceCopies);
+      return SendSlot(kSharedMark, chunk.slot, index, chunk.crc32c, sending);
+    case PayloadPlace::kHost:
+      return SendChunk(chunk.on_host, index, chunk.crc32c, sending);
+  }
+}
+
+// The next chunk is copied while the current one is sent. The payload's owner is released with its
+// last copy, before that is sent.
 absl::Status GrpcStream::SendFromDevice(Payload payload, Sending* sending) {
   const uint64_t chunks = NumChunks(payload.bytes.size());
   ASSIGN_OR_RETURN(CopyQueue* const queue, Copies());
-  const auto find_room = [&](size_t bytes) { return FindRoom(bytes, sending->room_deadline); };
-  DeviceChunks copied(std::move(payload), queue, options_.device->host(), find_room);
-  for (uint64_t i = 0; i < chunks; ++i) {
-    ASSIGN_OR_RETURN(const DeviceChunks::Chunk chunk, copied.Next());
-    switch (chunk.place) {
-      case PayloadPlace::kDevice:
-        sending->Take(Way::kDeviceSlots);
-        SendSlot(kDeviceMark, chunk.slot, i, chunk.crc32c, sending);
-        break;
-      case PayloadPlace::kLocked:
-        sending->Take(Way::kDeviceCopies);
-        SendSlot(kSharedMark, chunk.slot, i, chunk.crc32c, sending);
-        break;
-      case PayloadPlace::kHost:
-        SendChunk(chunk.on_host, i, chunk.crc32c, sending);
-        break;
+  std::deque<DeviceChunk> submitted;  // not awaited
+  const absl::Cleanup await_rest = [&submitted, queue] {
+    for (DeviceChunk& chunk : submitted) (void)queue->Await(&chunk.crc32c);
+  };
+  for (uint64_t i = 0, next = 0; i < chunks; ++i) {
+    for (; submitted.size() < kCopiesUnderWay && next < chunks; ++next) {
+      DeviceChunk chunk;
+      RETURN_IF_ERROR(
+          Submit(ChunkOf(sending->header, next), queue, &chunk, sending->room_deadline));
+      submitted.push_back(std::move(chunk));
     }
+    DeviceChunk chunk = std::move(submitted.front());
+    submitted.pop_front();
+    RETURN_IF_ERROR(ToStatus(queue->Await(&chunk.crc32c)));
+    if (i + 1 == chunks) payload.owner = nullptr;
+    SendCopied(chunk, i, sending);
   }
   return absl::OkStatus();
 }
@@ -447,6 +510,10 @@ void GrpcStream::FinishIfIdle() {
 std::string GrpcStream::Waiting() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return attached_ ? "" : "the peer has not connected";
+}
+
+std::unique_ptr<Link> NewStreamLink(std::shared_ptr<GrpcStream> stream) {
+  return std::make_unique<StreamLink>(std::move(stream));
 }
 
 }  // namespace thinwire

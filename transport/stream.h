@@ -17,14 +17,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
 #include "grpcpp/grpcpp.h"
-#include "transport/device_chunks.h"
 #include "transport/local_memory.h"
 #include "wire/frame.h"
 #include "wire/inbox.h"
@@ -117,8 +115,18 @@ class GrpcStream {
   // to gain by it.
   std::optional<uint32_t> Reserve(size_t bytes, SteadyTime deadline);
   OutgoingFrame FrameOf(uint64_t chunk, uint32_t payload_crc32c, Sending* sending) const;
-  // Finds where the device may copy a chunk to; nothing: by way of the host only.
-  std::optional<DeviceChunks::Room> FindRoom(size_t bytes, SteadyTime deadline);
+  // A chunk of a payload on a device after its copy: in a slot, or in host memory if its place is
+  // kHost.
+  struct DeviceChunk {
+    PayloadPlace place = PayloadPlace::kHost;
+    uint32_t slot = 0;
+    Payload on_host;
+    uint32_t crc32c = 0;
+  };
+  // Returns where the device copies a chunk to, and sets all of *chunk but its checksum.
+  absl::StatusOr<uint8_t*> PlaceFor(size_t bytes, SteadyTime deadline, DeviceChunk* chunk);
+  absl::Status Submit(ByteSpan from, CopyQueue* queue, DeviceChunk* chunk, SteadyTime deadline);
+  void SendCopied(const DeviceChunk& chunk, uint64_t index, Sending* sending);
   // Tells the peer of a chunk in a slot; `mark` says of which memory.
   void SendSlot(char mark, uint32_t slot, uint64_t chunk, uint32_t payload_crc32c,
                 Sending* sending);
@@ -151,5 +159,9 @@ class GrpcStream {
   // gRPC owns each while its operation is under way; otherwise the lock guards it.
   grpc::ByteBuffer read_buffer_, write_buffer_;
 };
+
+// Makes the link that either end of a cut between processes returns. It closes the stream and waits
+// for its end when it is destroyed. It keeps `stream` alive, and so the reactor that owns it.
+std::unique_ptr<Link> NewStreamLink(std::shared_ptr<GrpcStream> stream);
 
 }  // namespace thinwire

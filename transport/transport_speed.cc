@@ -17,7 +17,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/random.h"
 #include "base/secret.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -35,6 +34,7 @@ namespace {
 constexpr int64_t kLargeFloats = int64_t{1} << 18;
 constexpr int kSmallMessages = 60, kLargeMessages = 30;
 constexpr int kRounds = 3;
+constexpr char kPeer[] = "this process";
 // Before each message, so that the load has the caches again.
 constexpr std::chrono::milliseconds kPause(1);
 constexpr absl::Duration kPatience = absl::Seconds(20);
@@ -170,17 +170,6 @@ class End {
   std::thread encoder_, decoder_;
 };
 
-LinkOptions OptionsOf(const std::string& secret, Direction receives) {
-  LinkOptions options;
-  options.name = "that is measured";
-  options.peer = "this process";
-  options.secret = secret;
-  options.receives = receives;
-  options.max_payload_bytes = kLargeFloats * sizeof(float);
-  options.queue_capacity = 2;
-  return options;
-}
-
 // Returns the floats of the message of `step`: small messages alternate with large ones.
 int64_t FloatsIn(uint64_t step) {
   const uint64_t place = (step - 1) % (kSmallMessages + kLargeMessages);
@@ -192,7 +181,7 @@ Message MessageOf(uint64_t step, Direction direction, const Payload& payload) {
   Message message;
   message.key = {PHASE_EVALUATE_UNCOMPRESSED,
                  direction,
-                 /*cut=*/0,
+                 kNoCut,
                  /*epoch=*/1,
                  step,
                  /*microbatch=*/0};
@@ -201,14 +190,6 @@ Message MessageOf(uint64_t step, Direction direction, const Payload& payload) {
   message.shape = floats == 0 ? Shape{0} : Shape{floats, 1};
   message.payload = payload;
   return message;
-}
-
-// Returns random floats: nothing on the way gains by what they are.
-Payload RandomFloats(int64_t floats) {
-  const auto values = std::make_shared<std::vector<float>>(floats);
-  RandomStream random(RandomKey(1, "transport"));
-  for (float& value : *values) value = random.NextFloat();
-  return {values, {reinterpret_cast<const uint8_t*>(values->data()), floats * sizeof(float)}};
 }
 
 // Between two ends that a link joins. The one that dials sends numbers, the other answers each
@@ -232,7 +213,7 @@ class Pair {
   // The next exchanges, of a message and the answer to it each: what one takes of the processor in
   // the mean, seconds.
   absl::StatusOr<double> Exchange(int messages) {
-    const Payload payload = RandomFloats(FloatsIn(asked_ + 1));
+    const Payload payload = RandomPayload(FloatsIn(asked_ + 1));
     const double before = ProcessSeconds();  // before the load starts: all of it is taken off
     Load load;
     for (int i = 0; i < messages; ++i) {
@@ -255,10 +236,12 @@ class Pair {
     service_->Configure("127.0.0.1:0", &builder);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::UnavailableError("no port at 127.0.0.1 to listen at");
-    ASSIGN_OR_RETURN(auto listening, service_->Listen(OptionsOf(secret, kForth)));
+    ASSIGN_OR_RETURN(auto listening,
+                     service_->Listen(MeasuredLink(/*generation=*/0, secret, kPeer, kForth)));
     answering_ = std::make_unique<End>(std::move(listening));
     ASSIGN_OR_RETURN(auto dialled, DialLink(absl::StrCat("127.0.0.1:", port),
-                                            OptionsOf(secret, kBack), Security(), deadline_));
+                                            MeasuredLink(/*generation=*/0, secret, kPeer, kBack),
+                                            Security(), deadline_));
     asking_ = std::make_unique<End>(std::move(dialled));
     answerer_ = std::thread([this] { Answer(); });
     return absl::OkStatus();

@@ -33,12 +33,6 @@ bool IsCopiedByDevice(const PayloadChunk& chunk) {
          (chunk.place == PayloadPlace::kLocked && chunk.lock_pages());
 }
 
-size_t PayloadBytes(const PayloadChunk& chunk) {
-  size_t bytes = 0;
-  for (const ByteSpan part : chunk.payload) bytes += part.size();
-  return bytes;
-}
-
 }  // namespace
 
 // An exact payload becomes a tensor where it lies. A codec's is decoded from there, never from a
@@ -99,7 +93,7 @@ absl::Status Assembler::Submit(PayloadChunk chunk, uint8_t* to) {
 
 // Copies a chunk that came through the socket, for a message that is gathered on a device.
 absl::Status Assembler::CopyByHost(const PayloadChunk& chunk, uint8_t* to) {
-  const size_t bytes = PayloadBytes(chunk);
+  const size_t bytes = TotalBytes(chunk.payload);
   ASSIGN_OR_RETURN(const auto copy, Buffer::Allocate(options_.device->host(), bytes));
   RETURN_IF_ERROR(CheckSum(chunk, SumAndCopy(chunk, static_cast<uint8_t*>(copy->data()))));
   return ToStatus(options_.device->CopyFromHost(to, copy->data(), bytes));
@@ -117,7 +111,7 @@ absl::Status Assembler::GatherOnHost(const PayloadChunk& chunk, uint8_t* to) {
 absl::Status Assembler::Gather(PayloadChunk chunk) {
   if (buffer_ == nullptr) return CheckSum(chunk, /*crc=*/0);
   uint8_t* const to = static_cast<uint8_t*>(buffer_->data()) + filled_;
-  filled_ += PayloadBytes(chunk);
+  filled_ += TotalBytes(chunk.payload);
   if (message_.payload.device == nullptr) return GatherOnHost(chunk, to);
   return IsCopiedByDevice(chunk) ? Submit(std::move(chunk), to) : CopyByHost(chunk, to);
 }

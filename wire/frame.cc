@@ -90,9 +90,7 @@ absl::Status Truncated(const char* what, uint64_t wanted, uint64_t left) {
 class Cursor {
  public:
   Cursor(absl::Span<const ByteSpan> parts, uint64_t unreadable)
-      : parts_(parts), unreadable_(unreadable) {
-    for (ByteSpan part : parts) left_ += part.size();
-  }
+      : parts_(parts), unreadable_(unreadable), left_(TotalBytes(parts)) {}
   uint64_t left() const { return left_; }
 
   // Appends the next `size` bytes, which may be read, to *spans.
@@ -154,14 +152,8 @@ class Cursor {
   absl::Span<const ByteSpan> parts_;
   const uint64_t unreadable_;
   size_t offset_ = 0;  // within the first part
-  uint64_t left_ = 0;
+  uint64_t left_;
 };
-
-size_t TotalBytes(const ByteSpans& spans) {
-  size_t bytes = 0;
-  for (ByteSpan span : spans) bytes += span.size();
-  return bytes;
-}
 
 // Collects the fields of one frame.
 class FrameReader {

@@ -55,6 +55,11 @@ uint64_t WireBytes(const MessageHeader& message, uint64_t payload_bytes, uint64_
 using ByteSpan = absl::Span<const uint8_t>;
 using ByteSpans = absl::InlinedVector<ByteSpan, 4>;
 
+inline size_t TotalBytes(absl::Span<const ByteSpan> spans) {
+  size_t bytes = 0;
+  for (const ByteSpan span : spans) bytes += span.size();
+  return bytes;
+}
 inline ByteSpan BytesOf(const std::string& text) {
   return ByteSpan(reinterpret_cast<const uint8_t*>(text.data()), text.size());
 }

@@ -63,14 +63,8 @@ absl::Status CheckSum(const FrameHeader& header) {
 }
 
 MessageKey KeyOf(const FrameHeader& header) {
-  MessageKey key;
-  key.phase = header.phase();
-  key.direction = header.direction();
-  key.cut = header.cut();
-  key.epoch = header.epoch();
-  key.step = header.step();
-  key.microbatch = header.microbatch();
-  return key;
+  return {header.phase(), header.direction(), header.cut(),
+          header.epoch(), header.step(),      header.microbatch()};
 }
 
 }  // namespace

@@ -28,19 +28,22 @@ enum class PayloadPlace {
   kDevice,  // in memory that this device reads, and the host cannot
 };
 
+// What the transport says of a frame's payload.
+struct PayloadOrigin {
+  std::shared_ptr<const void> owner;  // keeps it alive
+  PayloadPlace place = PayloadPlace::kHost;
+  // Locks its pages, of place kLocked; false: they cannot be. Called on the receiving thread.
+  std::function<bool()> lock_pages;
+  const char* came_by = "the socket";  // for errors
+};
+
 // A checked frame in our own types; its header need not be read again.
-struct PayloadChunk {
+struct PayloadChunk : PayloadOrigin {
   std::optional<MessageHeader> message;  // set in the first chunk of a message
   uint64_t message_bytes = 0;            // payload bytes of all chunks of the message
   uint32_t index = 0, count = 1;         // among the message's chunks
   ByteSpans payload;                     // as in ParsedFrame
   uint32_t payload_crc32c = 0;           // the checksum that it should have
-  // All are filled in by the transport: the owner that keeps the payload alive, where it is, what
-  // locks pages of place kLocked (false: they cannot be), and by what it came, for errors.
-  std::shared_ptr<const void> owner;
-  PayloadPlace place = PayloadPlace::kHost;
-  std::function<bool()> lock_pages;
-  const char* came_by = "the socket";
 
   bool is_last() const { return index + 1 == count; }
 };

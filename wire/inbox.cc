@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 
 namespace thinwire {
 
@@ -19,9 +18,7 @@ absl::StatusOr<PayloadChunk> Inbox::Check(const IncomingFrame& frame) {
       ParseFrame(frame.parts, is_unreadable ? frame.parts.back().size() : 0);
   if (!parsed.ok()) return Annotated(parsed.status(), LinkAndPeer(options_));
   ASSIGN_OR_RETURN(PayloadChunk chunk, checker_.Check(*parsed));
-  chunk.owner = frame.owner;
-  chunk.came_by = frame.came_by;
-  chunk.lock_pages = frame.lock_pages;
+  static_cast<PayloadOrigin&>(chunk) = frame;
   ASSIGN_OR_RETURN(chunk.place, PlaceOf(chunk, frame));
   return chunk;
 }

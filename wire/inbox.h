@@ -10,7 +10,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <string>
 
@@ -25,13 +24,10 @@
 
 namespace thinwire {
 
-// The bytes of one frame, wherever they are.
-struct IncomingFrame {
+// The bytes of one frame, wherever they are. `place` is that of the last part; the others are the
+// host's. `owner` keeps all of them alive.
+struct IncomingFrame : PayloadOrigin {
   ByteSpans parts;
-  std::shared_ptr<const void> owner;         // keeps `parts` alive
-  PayloadPlace place = PayloadPlace::kHost;  // of the last part; the others are the host's
-  std::function<bool()> lock_pages;          // as of PayloadChunk, on the receiving thread
-  const char* came_by = "the socket";        // by what that part came, for errors
 };
 
 class Inbox {

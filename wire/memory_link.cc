@@ -1,8 +1,6 @@
 #include "wire/memory_link.h"
 
 #include <atomic>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_time.h"

@@ -1,11 +1,10 @@
-#include "coordinator/checkpoint/epoch_log.h"
-
 #include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "coordinator/checkpoint/folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,9 +1,7 @@
 #include "coordinator/checkpoint/export.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <set>
 #include <system_error>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "coordinator/checkpoint/folder.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/model_folder.h"
 
 namespace thinwire {
@@ -25,16 +24,10 @@ absl::StatusOr<std::vector<std::string>> FilesBeside(const std::string& checkpoi
                                                      const CheckpointManifest& manifest) {
   std::set<std::string> known = {kManifestFile, kModelIndex};
   for (const CheckpointFile& file : manifest.files()) known.insert(file.name());
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(checkpoint, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  return NamesIn(checkpoint, [&known](const fs::directory_entry& entry) {
     std::error_code ignored;
-    if (known.count(name) == 0 && entry->is_regular_file(ignored)) names.push_back(name);
-  }
-  if (error) return FileError(checkpoint, "cannot list the folder", error.value());
-  return names;
+    return known.count(entry.path().filename().string()) == 0 && entry.is_regular_file(ignored);
+  });
 }
 
 absl::Status Copy(const std::string& from, const std::string& to,
@@ -84,9 +77,7 @@ absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest
                          const std::string& out, const std::function<absl::Status()>& check) {
   RETURN_IF_ERROR(CheckExportFolder(out));
   const std::string temporary = out + ".tmp";
-  std::error_code error;
-  const bool is_new = fs::create_directories(temporary, error);
-  if (error) return FileError(temporary, "cannot make the folder", error.value());
+  ASSIGN_OR_RETURN(const bool is_new, MakeFolder(temporary));
   if (!is_new) {
     return absl::AlreadyExistsError(absl::StrCat(
         temporary, ": is there already, as an export leaves it that was killed; remove it"));
@@ -95,7 +86,8 @@ absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest
   if (status.ok() && std::rename(temporary.c_str(), out.c_str()) != 0) {
     status = FileError(out, "cannot make the folder", errno);
   }
-  if (!status.ok()) fs::remove_all(temporary, error);
+  std::error_code ignored;
+  if (!status.ok()) fs::remove_all(temporary, ignored);
   return status;
 }
 

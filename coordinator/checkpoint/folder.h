@@ -1,6 +1,10 @@
 // A run's checkpoints on disk: a folder RUN/checkpoints/step-N for each (docs/checkpoints.md). A
 // checkpoint is written as step-N.tmp, the manifest last, and renamed when all of it is on the
 // disk. So a folder with the final name is whole, however the process ended.
+//
+// Beside them is epochs.jsonl: the results of the run's complete epochs, one EpochRecord a line.
+// Checkpoints share the file, so that none grows with the number of epochs. The manifest of a
+// checkpoint says how much of the file's beginning belongs to it.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +19,34 @@
 #include "base/file.h"
 #include "coordinator/checkpoint/manifest.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/coordinator.pb.h"
 
 namespace thinwire {
+
+inline constexpr char kEpochLog[] = "epochs.jsonl";
+
+// Writer of the file. Errors name the file. One thread at a time.
+class EpochLog {
+ public:
+  // `kept` is the beginning of the file in the folder `checkpoints` that belongs to the run. The
+  // rest is dropped with the next Append.
+  EpochLog(const std::string& checkpoints, EpochsKept kept);
+
+  const EpochsKept& kept() const { return kept_; }
+  // Writes those of `epochs` that are not yet kept; they are on the disk when it returns. DataLoss
+  // if the file has lost some of the kept ones.
+  absl::Status Append(const std::vector<EpochRecord>& epochs);
+
+ private:
+  absl::Status Write(int file, const std::string& lines) const;
+
+  const std::string folder_, path_;
+  EpochsKept kept_;
+};
+
+// Returns the epochs that `kept` describes. DataLoss says what is missing or not what was written.
+absl::StatusOr<std::vector<EpochRecord>> ReadEpochs(const std::string& checkpoints,
+                                                    const EpochsKept& kept);
 
 // Value of StatePart.tensors for parameters and running statistics.
 inline constexpr char kModelTensors[] = "model";

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <set>
-#include <string>
 #include <system_error>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -79,10 +78,9 @@ ExitCode Ask(const QueueFlags& flags, absl::Duration patience, Interruption* int
              const std::function<grpc::Status(Queue::Stub*, grpc::ClientContext*)>& call) {
   const absl::Status address = ParseHostPort(flags.server).status();
   if (!address.ok()) return Complain(Annotated(address, "--server"), kExitUsage);
-  absl::StatusOr<Security> security = Security::Load(flags.security);
+  const absl::StatusOr<Security> security = Security::Load(flags.security);
   if (!security.ok()) return Complain(security.status(), kExitUsage);
-  QueueClient client(flags.server, *std::move(security), interruption);
-  const absl::Status status = client.Call(patience, call);
+  const absl::Status status = CallQueue(flags.server, *security, patience, interruption, call);
   if (status.ok()) return kExitDone;
   if (interruption->seen()) return Complain(absl::CancelledError("interrupted"), kExitInterrupted);
   const bool is_users = absl::IsInvalidArgument(status) || absl::IsNotFound(status);

@@ -13,8 +13,8 @@
 #include "base/status.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
+#include "coordinator/report/configurations.h"
 #include "coordinator/report/page.h"
-#include "coordinator/report/runs.h"
 #include "coordinator/session/exit_code.h"
 
 namespace thinwire {

@@ -4,9 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,14 +21,12 @@
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/model_files.h"
 #include "coordinator/run/model_shares.h"
-#include "coordinator/run/new_course.h"
-#include "coordinator/run/past.h"
 #include "coordinator/run/recorded_run.h"
 #include "coordinator/run/restore.h"
 #include "coordinator/run/resumable.h"
 #include "coordinator/run/trace_recorder.h"
 #include "coordinator/session/exit_code.h"
-#include "coordinator/trace/steps.h"
+#include "coordinator/trace/trace.h"
 
 namespace thinwire {
 namespace {

@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/annotated.h"
 #include "base/host_port.h"
@@ -19,10 +17,8 @@
 #include "coordinator/serve/loop.h"
 #include "coordinator/serve/queue.h"
 #include "coordinator/serve/queue_metrics.h"
-#include "coordinator/serve/server.h"
 #include "coordinator/serve/service.h"
 #include "coordinator/session/exit_code.h"
-#include "coordinator/session/session.h"
 #include "monitoring/metrics_server.h"
 
 namespace thinwire {

@@ -20,8 +20,6 @@
 #include "coordinator/results/outcome.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/session/session.h"
-#include "coordinator/sweep/rows.h"
-#include "coordinator/sweep/standing.h"
 #include "coordinator/sweep/sweep_file.h"
 #include "coordinator/sweep/sweep_runs.h"
 

@@ -12,9 +12,9 @@
 #include "coordinator/commands/flags.h"
 #include "coordinator/files/json.h"
 #include "coordinator/session/exit_code.h"
+#include "coordinator/trace/chrome.h"
 #include "coordinator/trace/summary.h"
 #include "coordinator/trace/timeline.h"
-#include "coordinator/trace/trace_file.h"
 
 namespace thinwire {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
 #include "coordinator/files/file_lock.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/json.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/session/session.h"
@@ -143,9 +143,7 @@ absl::StatusOr<TuneQuestion> Ask(const TuneFlags& flags) {
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> TakeFolder(const std::string& dir) {
-  std::error_code error;
-  std::filesystem::create_directories(dir, error);
-  if (error) return FileError(dir, "cannot make the folder", error.value());
+  RETURN_IF_ERROR(MakeFolder(dir).status());
   return FileLock::Take(dir + "/.tune.lock");
 }
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
-#include "config/suggestion.h"
+#include "config/fields.h"
 
 namespace thinwire {
 namespace {

@@ -1,6 +1,5 @@
 #include "coordinator/doctor/diagnosis.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"

@@ -1,10 +1,8 @@
 // Measurement of stages, of the links between them and of codecs.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "coordinator/fleet/fleet.h"

@@ -4,9 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/owned_descriptor.h"
 
 namespace thinwire {
 
@@ -18,12 +19,11 @@ class FileLock {
   // or another object of this process holds it. Other errors name the file and the system's
   // message.
   static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path);
-  ~FileLock();
 
  private:
-  explicit FileLock(int file) : file_(file) {}
+  explicit FileLock(OwnedDescriptor file) : file_(std::move(file)) {}
 
-  int file_;  // descriptor, owned; closing it frees the lock
+  const OwnedDescriptor file_;  // closing it frees the lock
 };
 
 }  // namespace thinwire

@@ -3,7 +3,6 @@
 #include <cassert>
 #include <cmath>
 #include <map>
-#include <string>
 
 #include "google/protobuf/descriptor.h"
 

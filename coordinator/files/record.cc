@@ -1,19 +1,22 @@
 #include "coordinator/files/record.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/file.h"
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "base/tensor_file.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/json.h"
 
 namespace thinwire {
@@ -80,13 +83,6 @@ absl::Status RemoveRun(const std::string& dir) {
   return absl::OkStatus();
 }
 
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) return FileError(path, "cannot make the folder", error.value());
-  return absl::OkStatus();
-}
-
 // Returns a line with {"type": type, "time": now} before `fields`.
 std::string Line(const char* type, const Json& fields) {
   const std::string now =
@@ -97,6 +93,44 @@ std::string Line(const char* type, const Json& fields) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<JsonLines>> JsonLines::Open(const std::string& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) return FileError(path, "cannot open", errno);
+  return std::unique_ptr<JsonLines>(new JsonLines(path, file));
+}
+
+absl::Status JsonLines::Append(const std::string& lines) {
+  struct stat ours, there;
+  const bool is_there = fstat(file_.get(), &ours) == 0 && stat(path_.c_str(), &there) == 0 &&
+                        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  // Writing to a file that has been removed succeeds, but the data is lost.
+  if (!is_there) {
+    return absl::DataLossError(
+        absl::StrCat(path_, ": was removed or replaced while the run wrote to it"));
+  }
+  return WriteAll(file_.get(), path_, lines);
+}
+
+absl::StatusOr<uint64_t> JsonLines::Bytes() const {
+  struct stat ours;
+  if (fstat(file_.get(), &ours) == 0) return static_cast<uint64_t>(ours.st_size);
+  return FileError(path_, "cannot look at", errno);
+}
+
+absl::Status JsonLines::Cut(uint64_t bytes) {
+  ASSIGN_OR_RETURN(uint64_t size, Bytes());
+  size = std::min(size, bytes);
+  // A crash of the machine may have cut off the end of a line.
+  for (char last = 0; size > 0; --size) {
+    if (pread(file_.get(), &last, 1, static_cast<off_t>(size - 1)) != 1) {
+      return FileError(path_, "cannot read", errno);
+    }
+    if (last == '\n') break;
+  }
+  if (ftruncate(file_.get(), static_cast<off_t>(size)) == 0) return absl::OkStatus();
+  return FileError(path_, "cannot cut off", errno);
+}
 
 std::string UtcNow() {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone());
@@ -111,7 +145,7 @@ absl::Status CheckRecorded(const std::string& dir) {
 absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Create(const std::string& dir,
                                                              bool overwrite) {
   RETURN_IF_ERROR(CheckFree(dir, overwrite));
-  RETURN_IF_ERROR(MakeFolder(dir));
+  RETURN_IF_ERROR(MakeFolder(dir).status());
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, LockFolder(dir));
   // Checks again: another process may have written a run and ended since the first check.
   RETURN_IF_ERROR(CheckFree(dir, overwrite));
@@ -133,7 +167,7 @@ absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Open(const std::string& di
 
 absl::StatusOr<std::unique_ptr<RunRecord>> RunRecord::Make(const std::string& dir,
                                                            std::unique_ptr<FileLock> lock) {
-  RETURN_IF_ERROR(MakeFolder(dir + "/logs"));
+  RETURN_IF_ERROR(MakeFolder(dir + "/logs").status());
   std::unique_ptr<RunRecord> record(new RunRecord(dir, std::move(lock)));
   ASSIGN_OR_RETURN(record->metrics_, JsonLines::Open(dir + "/metrics.jsonl"));
   ASSIGN_OR_RETURN(record->traffic_, JsonLines::Open(dir + "/traffic.jsonl"));
@@ -184,7 +218,7 @@ absl::Status RunRecord::WriteCapture(uint64_t step, const std::vector<std::strin
   std::sort(all.tensors.begin(), all.tensors.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
   all.metadata["step"] = absl::StrCat(step);
-  RETURN_IF_ERROR(MakeFolder(dir_ + "/captures"));
+  RETURN_IF_ERROR(MakeFolder(dir_ + "/captures").status());
   return WriteTensorFile(absl::StrCat(dir_, "/captures/step-", step, ".safetensors"), all);
 }
 

@@ -22,12 +22,35 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/file.h"
+#include "base/owned_descriptor.h"
 #include "coordinator/files/file_lock.h"
-#include "coordinator/files/json_lines.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 
 namespace thinwire {
+
+// Writer of a file with one JSON object a line that grows while a run goes on. Errors name the file
+// and the system's message. One thread at a time.
+class JsonLines {
+ public:
+  // Opens `path`; creates it if needed.
+  static absl::StatusOr<std::unique_ptr<JsonLines>> Open(const std::string& path);
+
+  // Passes `lines`, which include their line ends, to the system. DataLoss if the file was removed
+  // or replaced.
+  absl::Status Append(const std::string& lines);
+
+  // Returns the size of the file.
+  absl::StatusOr<uint64_t> Bytes() const;
+  // Truncates the file to `bytes`, and drops an incomplete last line before that.
+  absl::Status Cut(uint64_t bytes);
+
+ private:
+  JsonLines(std::string path, int file) : path_(std::move(path)), file_(file) {}
+
+  const std::string path_;
+  const OwnedDescriptor file_;
+};
 
 // Returns the time now as summaries, manifests and events have it: "2026-01-31T23:59:59Z".
 std::string UtcNow();

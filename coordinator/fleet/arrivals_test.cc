@@ -1,9 +1,8 @@
-#include "coordinator/fleet/arrivals.h"
-
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "coordinator/fleet/fleet.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

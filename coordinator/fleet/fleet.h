@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,14 +12,39 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/secret.h"
+#include "base/steady_time.h"
 #include "coordinator/fleet/failure.h"
 #include "coordinator/fleet/heartbeat.h"
 #include "coordinator/fleet/stage_client.h"
 #include "security/security.h"
 
 namespace thinwire {
+
+// Thread-safe.
+class Arrivals {
+ public:
+  using Say = std::function<void(const std::string&)>;
+
+  // `say` gets a line after 3 s and then every 10 s while a stage is missing; it may be null.
+  Arrivals(int stages, Say say, std::function<SteadyTime()> now = &SteadyTime::Now);
+
+  // Notes that stage `i`, called `name`, is not there yet, for the `reason` that gRPC gives.
+  void Missing(int i, const std::string& name, const std::string& reason);
+  void Arrived(int i);
+
+ private:
+  std::string Text() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const int stages_;
+  const Say say_;
+  const std::function<SteadyTime()> now_;
+  absl::Mutex mutex_;
+  SteadyTime next_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, std::string> missing_ ABSL_GUARDED_BY(mutex_);  // "NAME: REASON", by stage
+};
 
 // Leases, waiting and watching of a fleet.
 struct FleetOptions {

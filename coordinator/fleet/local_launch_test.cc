@@ -1,8 +1,7 @@
-#include "coordinator/fleet/local_launch.h"
-
 #include <filesystem>
 #include <fstream>
 
+#include "coordinator/fleet/launcher.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

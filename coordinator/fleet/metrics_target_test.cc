@@ -1,5 +1,4 @@
-#include "coordinator/fleet/metrics_target.h"
-
+#include "coordinator/fleet/stage_addresses.h"
 #include "gtest/gtest.h"
 
 namespace thinwire {

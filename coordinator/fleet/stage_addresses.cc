@@ -166,4 +166,14 @@ absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups) {
   return stages;
 }
 
+std::string MetricsTarget(const std::string& stage, const std::string& reported) {
+  const absl::StatusOr<HostPort> metrics = ParseHostPort(reported);
+  if (!metrics.ok()) return "";
+  const absl::StatusOr<HostPort> at = ParseHostPort(stage);
+  const std::string host = absl::StartsWith(stage, "unix:") || !at.ok() ? "127.0.0.1" : at->host;
+  if (IsEveryAddress(metrics->host)) return HostPort{host, metrics->port}.Text();
+  if (IsOwnMachine(metrics->host) && !IsOwnMachine(host)) return "";
+  return reported;
+}
+
 }  // namespace thinwire

@@ -60,4 +60,10 @@ class StageAddresses {
 // server that comes twice; also the errors of Parse.
 absl::StatusOr<int> StagesOfGroups(const std::vector<std::string>& groups);
 
+// Returns "host:port" of the stage's /metrics, as seen from here; empty if it serves none, or
+// serves them to its own, other machine only. `stage` is the address by which the stage was
+// reached, "host:port" or "unix:/path". `reported` is what the stage says of its /metrics
+// (AcquireResponse).
+std::string MetricsTarget(const std::string& stage, const std::string& reported);
+
 }  // namespace thinwire

@@ -1,13 +1,14 @@
 #include "coordinator/fleet/stage_setup.h"
 
 #include <algorithm>
-#include <string>
+#include <map>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "config/specs.h"
-#include "coordinator/fleet/threads.h"
 
 namespace thinwire {
 namespace {
@@ -58,6 +59,25 @@ absl::Status CheckDevices(const std::vector<ConfigureResponse>& answers, Fleet* 
 }
 
 }  // namespace
+
+std::vector<int> ThreadsPerStage(const std::string& threads, int microbatches,
+                                 const std::vector<StageHost>& stages) {
+  int fixed = 0;
+  if (absl::SimpleAtoi(threads, &fixed)) return std::vector<int>(stages.size(), fixed);
+  std::map<std::string, int> stages_on;
+  for (const StageHost& stage : stages) ++stages_on[stage.host];
+  std::vector<int> result;
+  for (const StageHost& stage : stages) {
+    const int at_once = std::min(stages_on[stage.host], microbatches);
+    result.push_back(std::max(1, stage.cores / at_once));
+  }
+  return result;
+}
+
+std::string HostOf(const std::string& address) {
+  if (absl::StartsWith(address, "unix:")) return "";
+  return address.substr(0, address.rfind(':'));
+}
 
 std::vector<int> StageThreads(const Experiment& experiment, Fleet* fleet,
                               const std::vector<AcquireResponse>& answers) {

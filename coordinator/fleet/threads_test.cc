@@ -1,5 +1,4 @@
-#include "coordinator/fleet/threads.h"
-
+#include "coordinator/fleet/stage_setup.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -247,13 +246,6 @@ absl::StatusOr<CodingSpeed> Measure(const Sent& sent) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<Coding>> CodingsOf(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const std::vector<Sent> all, AllSent(experiment));
-  std::vector<Coding> codings;
-  for (const Sent& sent : all) codings.push_back(CodingOf(sent));
-  return codings;
-}
 
 absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, CodingSpeed>* codings) {
   ASSIGN_OR_RETURN(const std::vector<Sent> all, AllSent(experiment));

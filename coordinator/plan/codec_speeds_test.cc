@@ -37,14 +37,15 @@ Codings Measured(const Experiment& experiment) {
   return codings;
 }
 
-TEST(CodingsOfTest, AreThoseOfEachCutAndDirectionThatCodes) {
-  EXPECT_THAT(*CodingsOf(With({})), IsEmpty());
-  const auto codings = *CodingsOf(With({"compression.gradients={codec: uniform, bits: 4}"}));
+TEST(MeasureCodingsTest, MeasuresThoseOfEachCutAndDirectionThatCodes) {
+  EXPECT_THAT(Measured(With({})), IsEmpty());
+  const Codings codings = Measured(With({"compression.gradients={codec: uniform, bits: 4}"}));
   ASSERT_EQ(codings.size(), 2u);
-  EXPECT_EQ(codings[0].cut, "layer1");
-  EXPECT_TRUE(codings[0].gradient);
-  EXPECT_THAT(codings[0].codec, StartsWith("uniform(bits=4"));
-  EXPECT_EQ(codings[1].cut, "layer2");
+  const Coding &first = codings.begin()->first, &second = codings.rbegin()->first;
+  EXPECT_EQ(first.cut, "layer1");
+  EXPECT_TRUE(first.gradient);
+  EXPECT_THAT(first.codec, StartsWith("uniform(bits=4"));
+  EXPECT_EQ(second.cut, "layer2");
 }
 
 TEST(MeasureCodingsTest, EveryKindOfCodecTakesTimeAndSendsSomething) {
@@ -87,9 +88,8 @@ TEST(MeasureCodingsTest, ActivationsBehindAReluAreHalfZerosAndGradientsAreNot) {
 
 TEST(MeasureCodingsTest, WhatIsKnownIsNotMeasuredAgain) {
   const Experiment experiment = With({"compression.gradients={codec: uniform, bits: 4}"});
-  Codings codings;
-  const std::vector<Coding> all = *CodingsOf(experiment);
-  for (const Coding& coding : all) codings[coding] = {1, 2, 3};
+  Codings codings = Measured(experiment);
+  for (auto& [coding, speed] : codings) speed = {1, 2, 3};
   ASSERT_TRUE(MeasureCodings(experiment, &codings).ok());
   for (const auto& [coding, speed] : codings) EXPECT_EQ(speed.encode_seconds_per_byte, 1);
 }

@@ -1,10 +1,9 @@
-#include "coordinator/plan/exchange_speeds.h"
-
 #include <string>
 #include <vector>
 
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "coordinator/plan/run_speeds.h"
 #include "gtest/gtest.h"
 #include "models/model.h"
 

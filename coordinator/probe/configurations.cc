@@ -1,7 +1,5 @@
 #include "coordinator/probe/configurations.h"
 
-#include <utility>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

@@ -1,4 +1,5 @@
-// Groups of runs that differ in their seed alone, and what they reached.
+// Runs read from their folders, in groups that differ in their seed alone; what they reached, and
+// after which time and traffic.
 #pragma once
 
 #include <optional>
@@ -6,10 +7,37 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/report/runs.h"
 #include "coordinator/run/observer.h"
+#include "proto/coordinator.pb.h"
 
 namespace thinwire {
+
+inline constexpr size_t kLossPoints = 200;  // most points of one run's loss curve
+
+// Mean loss of a stretch of steps; `step` is the last of them.
+struct LossPoint {
+  double step = 0;
+  double loss = 0;
+};
+
+// One run, read from its folder.
+struct ReportedRun {
+  std::string dir;
+  std::string experiment;  // the resolved experiment, as YAML
+  // For a run without a summary it has name, seed and complete epochs alone, and the status
+  // kUnfinished.
+  Summary summary;
+  std::vector<LossPoint> losses;  // of training; steps whose loss is not a number are left out
+};
+
+// Status of a run that still goes on, or was killed.
+inline constexpr char kUnfinished[] = "unfinished";
+
+// Reads the runs in and below `paths`, in the order of `paths` and then by path; a run that is met
+// twice is read once. NotFound names a path that does not exist or that has no run in or below it.
+// InvalidArgument names a file that no run could have written, and its line. Other files beside
+// runs are ignored.
+absl::StatusOr<std::vector<ReportedRun>> ReadRuns(const std::vector<std::string>& paths);
 
 // Runs of one experiment with several seeds.
 struct Configuration {
@@ -48,5 +76,23 @@ Traffic Sent(const ReportedRun& run, size_t epochs);
 Traffic Sent(const ReportedRun& run);
 
 double Median(std::vector<double> values);  // `values` must not be empty
+
+// Value that an evaluation has to reach.
+struct ReportTarget {
+  double value = 0;
+  Inference inference = Inference::kCompressed;
+  Measure measure = Measure::kAccuracy;
+};
+
+// Cost of training until the target was reached.
+struct Reached {
+  uint32_t epoch = 0;
+  double seconds = 0;     // of training up to that epoch's end, without evaluation and start-up
+  double wire_bytes = 0;  // sent in training until then
+};
+
+// Returns the first evaluated epoch that reaches the target and whose next evaluated epoch reaches
+// it too. The last evaluated epoch needs no confirmation. Returns nothing if there is none.
+std::optional<Reached> FirstReached(const ReportedRun& run, const ReportTarget& target);
 
 }  // namespace thinwire

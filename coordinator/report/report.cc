@@ -10,9 +10,9 @@
 #include "base/status.h"
 #include "coordinator/report/tables.h"
 #include "coordinator/results/paired.h"
+#include "coordinator/trace/chrome.h"
 #include "coordinator/trace/summary.h"
 #include "coordinator/trace/timeline.h"
-#include "coordinator/trace/trace_file.h"
 
 namespace thinwire {
 namespace {

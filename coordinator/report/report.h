@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "coordinator/report/chart.h"
 #include "coordinator/report/configurations.h"
-#include "coordinator/report/target.h"
 
 namespace thinwire {
 

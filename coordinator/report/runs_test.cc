@@ -1,8 +1,7 @@
-#include "coordinator/report/runs.h"
-
 #include <filesystem>
 
 #include "base/file.h"
+#include "coordinator/report/configurations.h"
 #include "gmock/gmock.h"
 
 namespace thinwire {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/report/runs.h"
+#include "coordinator/report/configurations.h"
 
 namespace thinwire {
 

@@ -1,5 +1,4 @@
-#include "coordinator/report/target.h"
-
+#include "coordinator/report/configurations.h"
 #include "coordinator/report/runs_testing.h"
 #include "gtest/gtest.h"
 

@@ -1,8 +1,7 @@
-#include "coordinator/results/columns.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/results/database.h"
 #include "proto/coordinator.pb.h"
 
 namespace thinwire {

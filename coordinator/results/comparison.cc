@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"

@@ -3,25 +3,52 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <set>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/json.h"
-#include "coordinator/results/columns.h"
 #include "proto/coordinator.pb.h"
 
 namespace thinwire {
 namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+std::string TypeOf(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return "REAL";
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "TEXT";
+    default:
+      return "INTEGER";
+  }
+}
+
+void Add(const Descriptor* message, const std::vector<std::string>& above,
+         std::vector<Column>* columns) {
+  for (int i = 0; i < message->field_count(); ++i) {
+    const FieldDescriptor* field = message->field(i);
+    if (field->is_repeated()) continue;  // maps too
+    std::vector<std::string> path = above;
+    path.push_back(field->name());
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      Add(field->message_type(), path, columns);
+    } else {
+      columns->push_back({absl::StrJoin(path, "_"), TypeOf(*field), path});
+    }
+  }
+}
 
 using Json = nlohmann::ordered_json;
 
@@ -202,11 +229,26 @@ class Inserter {
 
 }  // namespace
 
+std::vector<Column> ColumnsOf(const Descriptor* message) {
+  std::vector<Column> columns;
+  Add(message, {}, &columns);
+  return columns;
+}
+
+nlohmann::ordered_json ValueOf(const Column& column, const nlohmann::ordered_json& json) {
+  const nlohmann::ordered_json* at = &json;
+  for (const std::string& step : column.path) {
+    if (!at->is_object() || !at->contains(step)) return nullptr;
+    at = &(*at)[step];
+  }
+  return *at;
+}
+
 absl::StatusOr<std::unique_ptr<ResultsDatabase>> ResultsDatabase::Open(const std::string& path) {
   RETURN_IF_ERROR(CheckRegular(path));
   sqlite3* database = nullptr;
   const int code = sqlite3_open(path.c_str(), &database);
-  std::unique_ptr<ResultsDatabase> opened(new ResultsDatabase(path, database));
+  std::unique_ptr<ResultsDatabase> opened(new ResultsDatabase(database));
   if (code != SQLITE_OK) {
     return absl::InternalError(absl::StrCat(path, ": ", sqlite3_errstr(code)));
   }
@@ -283,9 +325,7 @@ absl::Status ResultsDatabase::Insert(const RunPosition& position, const RunFiles
 }
 
 absl::Status ResultsDatabase::ExportCsv(const std::string& dir) {
-  std::error_code error;
-  std::filesystem::create_directories(dir, error);
-  if (error) return FileError(dir, "cannot make the folder", error.value());
+  RETURN_IF_ERROR(MakeFolder(dir).status());
   for (const Table& table : Tables()) {
     RETURN_IF_ERROR(
         ReplaceFile(absl::StrCat(dir, "/", table.name, ".csv"), [&](const FileSink& sink) {

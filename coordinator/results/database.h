@@ -5,14 +5,32 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/results/run_files.h"
+#include "google/protobuf/descriptor.h"
+#include "nlohmann/json.hpp"
 
 struct sqlite3;
 
 namespace thinwire {
+
+// One column.
+struct Column {
+  std::string name;               // "test_compressed_loss"
+  std::string type;               // INTEGER, REAL or TEXT
+  std::vector<std::string> path;  // {"test", "compressed", "loss"}
+};
+
+// Returns a column for every scalar field, in order. Fields of a nested message have its name
+// before theirs. Lists and maps are left out.
+std::vector<Column> ColumnsOf(const google::protobuf::Descriptor* message);
+
+// Returns the value of a column in the message's JSON; null where any part of its path is null or
+// absent.
+nlohmann::ordered_json ValueOf(const Column& column, const nlohmann::ordered_json& json);
 
 // Place of a run in a sweep.
 struct RunPosition {
@@ -43,12 +61,10 @@ class ResultsDatabase {
   absl::Status ExportCsv(const std::string& dir);
 
  private:
-  ResultsDatabase(std::string path, sqlite3* database)
-      : path_(std::move(path)), database_(database) {}
+  explicit ResultsDatabase(sqlite3* database) : database_(database) {}
   absl::Status MakeTables();
   absl::Status Insert(const RunPosition& position, const RunFiles& files);
 
-  const std::string path_;
   sqlite3* database_;  // owned
 };
 

@@ -1,7 +1,7 @@
-#include "coordinator/run/carrier_reports.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "coordinator/run/training_reports.h"
 
 namespace thinwire {
 namespace {

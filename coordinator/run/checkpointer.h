@@ -3,14 +3,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "coordinator/checkpoint/epoch_log.h"
 #include "coordinator/checkpoint/folder.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/run/model_files.h"

@@ -7,7 +7,6 @@
 #include "absl/synchronization/mutex.h"
 #include "base/status.h"
 #include "base/steady_time.h"
-#include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/run/tally.h"
 

@@ -1,21 +1,44 @@
 // The generations of a run, one after another: what a loss ends, the next one continues.
 #pragma once
 
+#include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "base/steady_time.h"
 #include "coordinator/checkpoint/folder.h"
 #include "coordinator/fleet/failure.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/run/observer.h"
-#include "coordinator/run/restart_budget.h"
 #include "coordinator/run/run.h"
 #include "proto/coordinator.pb.h"
+#include "proto/experiment.pb.h"
 
 namespace thinwire {
+
+// Counts restarts within a sliding window.
+class RestartBudget {
+ public:
+  // Takes the limit of a resolved experiment.
+  explicit RestartBudget(const RestartsConfig& config)
+      : max_(config.max()), window_(absl::Seconds(config.window())) {}
+
+  // Returns whether a restart is allowed now: at most `max` within `window`. An allowed one is
+  // counted.
+  bool Allow(SteadyTime now) {
+    while (!times_.empty() && now - times_.front() > window_) times_.pop_front();
+    if (times_.size() >= max_) return false;
+    times_.push_back(now);
+    return true;
+  }
+
+ private:
+  const size_t max_;
+  const absl::Duration window_;
+  std::deque<SteadyTime> times_;
+};
 
 // State that a generation begins with.
 struct GenerationStart {

@@ -1,6 +1,5 @@
 #include "coordinator/run/metrics.h"
 
-#include <string>
 #include <utility>
 
 #include "coordinator/plan/break_even.h"

@@ -16,7 +16,7 @@
 #include "config/checkpoint_config.h"
 #include "config/specs.h"
 #include "coordinator/files/model_folder.h"
-#include "coordinator/files/replace_folder.h"
+#include "coordinator/files/folders.h"
 #include "data/vocabulary_files.h"
 
 namespace thinwire {
@@ -43,9 +43,8 @@ absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
 absl::Status MakeEmptyFolder(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
-  if (!error) fs::create_directories(path, error);
   if (error) return FileError(path, "cannot make the folder", error.value());
-  return absl::OkStatus();
+  return MakeFolder(path).status();
 }
 
 // Adds the files that define the text's token ids, as far as they are on this machine.

@@ -10,7 +10,6 @@
 #include "base/annotated.h"
 #include "base/status.h"
 #include "config/replicas_spec.h"
-#include "config/specs.h"
 #include "models/bottleneck.h"
 #include "models/file_tensors.h"
 #include "nn/optimizer_spec.h"

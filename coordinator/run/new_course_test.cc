@@ -1,6 +1,5 @@
-#include "coordinator/run/new_course.h"
-
 #include "config/experiment.h"
+#include "coordinator/run/resumable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

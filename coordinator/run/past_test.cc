@@ -1,10 +1,9 @@
-#include "coordinator/run/past.h"
-
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
 #include "coordinator/checkpoint/checkpoint_testing.h"
+#include "coordinator/run/resumable.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

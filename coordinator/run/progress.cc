@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/steady_time.h"
 #include "base/text.h"
 #include "coordinator/plan/table_text.h"
 #include "coordinator/run/boundary_totals.h"

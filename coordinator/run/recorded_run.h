@@ -9,7 +9,6 @@
 #include "coordinator/files/record.h"
 #include "coordinator/session/interruption.h"
 #include "coordinator/session/session.h"
-#include "coordinator/trace/steps.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire {

@@ -1,7 +1,6 @@
 #include "coordinator/run/restore.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 

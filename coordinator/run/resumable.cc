@@ -1,14 +1,18 @@
 #include "coordinator/run/resumable.h"
 
 #include <filesystem>
-#include <string>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "base/status.h"
+#include "config/differences.h"
 #include "config/specs.h"
+#include "coordinator/files/summary.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "nn/lr_schedule.h"
 
 namespace thinwire {
 namespace {
@@ -51,6 +55,41 @@ bool AreTheSame(const std::string& a, const std::string& b) {
 bool NameTheSame(const DataConfig& a, const DataConfig& b) {
   return AreTheSame(a.dir(), b.dir()) && AreTheSame(a.file(), b.file()) &&
          AreTheSame(a.vocabulary(), b.vocabulary()) && a.verify() == b.verify();
+}
+
+// A manifest of before there were digests in it gets those of the run's summary, where there is
+// one.
+void AddDigests(const std::string& dir, CheckpointManifest* manifest) {
+  if (!manifest->train_digest().empty()) return;
+  const absl::StatusOr<Summary> summary = ReadSummary(dir);
+  if (!summary.ok()) return;
+  manifest->set_train_digest(summary->provenance().train_digest());
+  manifest->set_test_digest(summary->provenance().test_digest());
+}
+
+// Returns the learning rate of a step, counted from 1 through all epochs.
+double RateAt(const LrScheduleSpec& schedule, uint64_t step, uint64_t steps_per_epoch) {
+  const auto epoch = static_cast<int64_t>((step - 1) / steps_per_epoch) + 1;
+  return LearningRate(schedule, epoch, static_cast<int64_t>(step),
+                      static_cast<int64_t>(steps_per_epoch));
+}
+
+std::string Shown(const std::string& value) { return value.empty() ? "absent" : value; }
+
+std::string ChangedFields(const std::vector<FieldDifference>& differences) {
+  return absl::StrCat(
+      "goes on with ",
+      absl::StrJoin(differences, ", ", [](std::string* out, const FieldDifference& field) {
+        absl::StrAppend(out, field.path, " ", Shown(field.right), " (so far ", Shown(field.left),
+                        ")");
+      }));
+}
+
+// Returns "epochs 1 to 4", or "steps 1 to 7" if `step` is within an epoch.
+std::string Past(uint64_t step, uint64_t steps_per_epoch) {
+  if (step % steps_per_epoch != 0) return absl::StrCat("steps 1 to ", step);
+  const uint64_t epochs = step / steps_per_epoch;
+  return epochs == 1 ? "epoch 1" : absl::StrCat("epochs 1 to ", epochs);
 }
 
 }  // namespace
@@ -99,6 +138,41 @@ absl::StatusOr<std::string> OtherData(const Experiment& then, const Experiment& 
       absl::StrCat(line,
                    ", though the experiment names the same: want those, or other ones by "
                    "name (--set data.file, data.dir or data.vocabulary)"));
+}
+
+absl::StatusOr<std::optional<FoundCheckpoint>> LastCheckpoint(const RunRecord& record) {
+  absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(record.checkpoints_dir());
+  if (absl::IsNotFound(found.status())) return std::nullopt;
+  RETURN_IF_ERROR(found.status());
+  AddDigests(record.dir(), &found->manifest);
+  return *std::move(found);
+}
+
+bool HasEnded(const CheckpointManifest& reached, const Experiment& now, const std::string& dir) {
+  if (reached.step() < now.epochs() * reached.steps_per_epoch()) return false;
+  const absl::StatusOr<Summary> summary = ReadSummary(dir);
+  return summary.ok() && summary->status() == "completed" &&
+         static_cast<uint32_t>(summary->epochs_size()) >= now.epochs();
+}
+
+absl::StatusOr<std::vector<std::string>> NewCourse(const Experiment& then, const Experiment& now,
+                                                   uint64_t step, uint64_t steps_per_epoch) {
+  std::vector<std::string> lines;
+  const std::vector<FieldDifference> differences = Differences(then, now);
+  if (!differences.empty()) lines.push_back(ChangedFields(differences));
+  ASSIGN_OR_RETURN(const LrScheduleSpec before, LrScheduleFrom(then));
+  ASSIGN_OR_RETURN(const LrScheduleSpec after, LrScheduleFrom(now));
+  const bool trains_on = step > 0 && step < now.epochs() * steps_per_epoch;
+  for (uint64_t i = 1; trains_on && i <= step; ++i) {
+    if (RateAt(before, i, steps_per_epoch) == RateAt(after, i, steps_per_epoch)) continue;
+    lines.push_back(
+        absl::StrCat(Past(step, steps_per_epoch), " had another learning rate schedule; step ",
+                     step + 1, ", of epoch ", step / steps_per_epoch + 1, ", trains at ",
+                     RateAt(after, step + 1, steps_per_epoch), ", the step before trained at ",
+                     RateAt(before, step, steps_per_epoch)));
+    break;
+  }
+  return lines;
 }
 
 }  // namespace thinwire

@@ -1,10 +1,16 @@
-// Check whether an experiment can continue the run of another.
+// Resuming of a run: how far it got, whether an experiment can continue it, and what is then
+// different.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/checkpoint/folder.h"
+#include "coordinator/files/record.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
 #include "proto/experiment.pb.h"
@@ -23,5 +29,21 @@ absl::Status CheckGoesOn(const Experiment& then, const Experiment& now);
 absl::StatusOr<std::string> OtherData(const Experiment& then, const Experiment& now,
                                       const CheckpointManifest& manifest,
                                       const Provenance& provenance);
+
+// The checkpoint from which a run goes on, with the digests of its data where the manifest or the
+// summary has them; none in a run that was killed before its first. Errors of NewestCheckpoint.
+absl::StatusOr<std::optional<FoundCheckpoint>> LastCheckpoint(const RunRecord& record);
+
+// Tells whether the run in `dir`, which has `reached` its last checkpoint, has trained all that
+// `now` asks for, and has said so: one that was killed between its last step and its summary is
+// still to be ended.
+bool HasEnded(const CheckpointManifest& reached, const Experiment& now, const std::string& dir);
+
+// Returns lines for the user; none if nothing differs. They name the fields with new values. If the
+// new schedule has other learning rates for steps up to `step`, they also give the rate of the next
+// step. `then` is the experiment of the checkpoint after `step`, `now` the one that continues; both
+// are resolved.
+absl::StatusOr<std::vector<std::string>> NewCourse(const Experiment& then, const Experiment& now,
+                                                   uint64_t step, uint64_t steps_per_epoch);
 
 }  // namespace thinwire

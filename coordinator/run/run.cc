@@ -1,6 +1,5 @@
 #include "coordinator/run/run.h"
 
-#include <optional>
 #include <utility>
 
 #include "coordinator/run/boundary_totals.h"

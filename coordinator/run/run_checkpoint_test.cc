@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/safetensors.h"
 #include "config/experiment.h"
-#include "coordinator/checkpoint/epoch_log.h"
+#include "coordinator/checkpoint/folder.h"
 #include "coordinator/run/run_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

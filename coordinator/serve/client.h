@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,23 +13,10 @@
 
 namespace thinwire {
 
-class QueueClient {
- public:
-  // `server`: host:port. A signal cancels the call under way; `interruption` outlives the client.
-  QueueClient(std::string server, Security security, Interruption* interruption);
-
-  // Makes a call, which is over after `patience`. Errors name the server, but for what it refuses
-  // (InvalidArgument, NotFound).
-  absl::Status Call(absl::Duration patience,
-                    const std::function<grpc::Status(Queue::Stub*, grpc::ClientContext*)>& make);
-
- private:
-  absl::Status Error(const grpc::Status& status) const;
-
-  const std::string server_;
-  const Security security_;
-  Interruption& interruption_;
-  std::unique_ptr<Queue::Stub> stub_;
-};
+// Makes a call of the queue at `server`, host:port, which is over after `patience`. A signal
+// cancels it. Errors name the server, but for what it refuses (InvalidArgument, NotFound).
+absl::Status CallQueue(const std::string& server, const Security& security, absl::Duration patience,
+                       Interruption* interruption,
+                       const std::function<grpc::Status(Queue::Stub*, grpc::ClientContext*)>& make);
 
 }  // namespace thinwire

@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -13,6 +11,7 @@
 #include "config/experiment.h"
 #include "coordinator/files/json.h"
 #include "coordinator/files/record.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/summary.h"
 #include "coordinator/sweep/live_table.h"
 
@@ -23,16 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr int kDone = 0, kInterrupted = 130;  // exit codes of `thinwire run`
 
-// Returns the runs' files. Half-written files of a killed server have another extension.
-absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-    if (i->path().extension() == ".json") files.push_back(i->path().string());
-  }
-  if (error) return FileError(folder, "cannot list", error.value());
-  return files;
-}
+// Returns whether it is a run's file. Half-written files of a killed server have another extension.
+bool IsOfRun(const fs::directory_entry& entry) { return entry.path().extension() == ".json"; }
 
 constexpr const char *kWaits = "waits", *kRuns = "runs", *kIsDone = "done", *kFailed = "failed",
                      *kCancelled = "cancelled";
@@ -48,14 +39,12 @@ const char* StateOf(const QueueEntry& entry, bool is_running) {
 
 absl::StatusOr<std::unique_ptr<RunQueue>> RunQueue::Open(const std::string& dir) {
   for (const char* folder : {"/queue", "/runs", "/logs"}) {
-    std::error_code error;
-    fs::create_directories(dir + folder, error);
-    if (error) return FileError(dir + folder, "cannot make the folder", error.value());
+    RETURN_IF_ERROR(MakeFolder(dir + folder).status());
   }
   std::unique_ptr<RunQueue> queue(new RunQueue(dir));
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(dir + "/queue"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, NamesIn(dir + "/queue", &IsOfRun));
   absl::MutexLock lock(&queue->mutex_);
-  for (const std::string& file : files) RETURN_IF_ERROR(queue->Read(file));
+  for (const std::string& file : files) RETURN_IF_ERROR(queue->Read(dir + "/queue/" + file));
   std::sort(queue->runs_.begin(), queue->runs_.end(),
             [](const Run& a, const Run& b) { return a.entry.number() < b.entry.number(); });
   for (Run& run : queue->runs_) {

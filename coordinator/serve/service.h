@@ -1,7 +1,8 @@
-// The queue as a gRPC service: checks who calls, translates, and passes calls on.
+// The queue as a gRPC service: checks who calls, translates, and passes calls on; and its server.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +54,27 @@ class QueueService final : public Queue::Service {
   RunQueue& queue_;
   const QueueLimits limits_;
   const Security security_;
+};
+
+// Serves while this object lives. The destructor cancels calls that are still in flight after a
+// second.
+class QueueServer {
+ public:
+  // Serves at `listen`, host:port; port 0 lets the system choose. `service` must outlive the
+  // server. Unavailable, with the system's message, if the address cannot be used.
+  static absl::StatusOr<std::unique_ptr<QueueServer>> Start(const std::string& listen,
+                                                            QueueService* service,
+                                                            const Security& security);
+  ~QueueServer();
+
+  // Returns host:port, with the port in use.
+  const std::string& address() const { return address_; }
+
+ private:
+  QueueServer() = default;
+
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
 };
 
 }  // namespace thinwire

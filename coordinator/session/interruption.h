@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 
 namespace thinwire {

@@ -21,11 +21,13 @@
 #include "config/experiment.h"
 #include "config/local_paths.h"
 #include "config/specs.h"
-#include "coordinator/fleet/local_launch.h"
 #include "coordinator/fleet/stage_addresses.h"
 
 namespace thinwire {
 namespace {
+
+// How long to wait for a lost stage to come back.
+constexpr absl::Duration kReturnPatience = absl::Minutes(5);
 
 constexpr int kRestartTries = 3;
 
@@ -135,7 +137,6 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   session->addresses_ = options.stages;
   session->spares_ = options.spares;
   session->fleet_options_.carriers = std::max(1, options.carriers);
-  session->return_patience_ = absl::Seconds(options.return_seconds);
   FleetOptions& fleet_options = session->fleet_options_;
   if (!options.allow_other_build) fleet_options.build = BuildId();
   fleet_options.patience = absl::Seconds(options.wait_seconds);
@@ -183,7 +184,7 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
     std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());
   }
   ++fleet_options_.generation;
-  fleet_options_.patience = return_patience_;
+  fleet_options_.patience = kReturnPatience;
   RETURN_IF_ERROR(MakeFleet());
   return fleet_.get();
 }

@@ -30,7 +30,6 @@ struct SessionOptions {
   // Longest time to wait for servers to be there and free; a little longer than a lease that nobody
   // renews.
   double wait_seconds = 20;
-  double return_seconds = 300;  // how long to wait for a lost stage to come back
   // File that keeps the lease for whoever comes back to these servers; empty: none. A lease that is
   // already there is taken over.
   std::string lease_file;
@@ -98,7 +97,6 @@ class Session {
   std::string lease_file_;
   FleetOptions fleet_options_;
   std::vector<std::string> addresses_, spares_;
-  absl::Duration return_patience_;
   std::unique_ptr<TemporaryFolder> logs_;
   std::unique_ptr<Fleet> fleet_;
   bool released_ = false;

@@ -1,11 +1,10 @@
-#include "coordinator/sweep/rows.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "config/differences.h"
+#include "coordinator/sweep/sweep_file.h"
 
 namespace thinwire {
 namespace {

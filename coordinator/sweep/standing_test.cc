@@ -1,5 +1,3 @@
-#include "coordinator/sweep/standing.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "config/experiment.h"
+#include "coordinator/sweep/sweep_runs.h"
 
 namespace thinwire {
 namespace {

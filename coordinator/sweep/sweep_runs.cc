@@ -4,31 +4,39 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "config/differences.h"
 #include "config/experiment.h"
 #include "coordinator/files/summary.h"
 #include "coordinator/results/database.h"
 #include "coordinator/results/run_files.h"
 #include "coordinator/session/run_process.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/sweep/live_table.h"
 #include "coordinator/sweep/pool.h"
+#include "nlohmann/json.hpp"
 
 namespace thinwire {
 namespace {
 
-constexpr absl::Duration kRedraw = absl::Seconds(1);
-
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  return error ? FileError(path, "cannot make the folder", error.value()) : absl::OkStatus();
+// Returns whether the summary has all epochs; one with fewer is from a run that was meant to be
+// shorter.
+bool IsComplete(const std::string& summary, uint32_t epochs) {
+  const auto json = nlohmann::json::parse(summary, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return false;
+  const auto status = json.find("status"), list = json.find("epochs");
+  return status != json.end() && *status == "completed" && list != json.end() && list->is_array() &&
+         list->size() == epochs;
 }
+
+std::string Shown(const std::string& value) { return value.empty() ? "nothing" : value; }
+
+constexpr absl::Duration kRedraw = absl::Seconds(1);
 
 class SweepLoop {
  public:
@@ -219,6 +227,28 @@ class SweepLoop {
 
 }  // namespace
 
+absl::StatusOr<Standing> StandingOf(const std::string& folder, const Experiment& wanted) {
+  const std::string path = folder + "/experiment.yaml";
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (absl::IsNotFound(text.status())) return Standing::kAbsent;
+  RETURN_IF_ERROR(text.status());
+  ASSIGN_OR_RETURN(const Experiment there, ParseResolved(*text, path));
+  const std::vector<FieldDifference> differences = Differences(there, wanted);
+  if (!differences.empty()) {
+    const FieldDifference& first = differences[0];
+    return absl::InvalidArgumentError(absl::StrCat(
+        folder, ": a run of another experiment stands here: ", first.path, " is ",
+        Shown(first.left), ", want ", Shown(first.right),
+        differences.size() == 1 ? ""
+                                : absl::StrCat(", and ", differences.size() - 1, " more differ"),
+        "; give the row another name, give another --out, or remove this folder"));
+  }
+  const absl::StatusOr<std::string> summary = ReadFile(folder + "/summary.json");
+  if (absl::IsNotFound(summary.status())) return Standing::kUnfinished;
+  RETURN_IF_ERROR(summary.status());
+  return IsComplete(*summary, wanted.epochs()) ? Standing::kFinished : Standing::kUnfinished;
+}
+
 std::string RunFolderOf(const std::string& dir, const std::string& run) {
   return absl::StrCat(dir, "/runs/", run);
 }
@@ -237,7 +267,7 @@ absl::StatusOr<std::vector<PlannedRun>> PlanRuns(const std::string& dir,
 
 absl::StatusOr<std::unique_ptr<FileLock>> TakeSweepFolder(const std::string& dir) {
   for (const char* folder : {"/runs", "/logs", "/experiments"}) {
-    RETURN_IF_ERROR(MakeFolder(dir + folder));
+    RETURN_IF_ERROR(MakeFolder(dir + folder).status());
   }
   return FileLock::Take(dir + "/.sweep.lock");
 }

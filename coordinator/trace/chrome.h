@@ -1,5 +1,5 @@
 // Files of trace events, which Perfetto and chrome://tracing open (Trace Event Format, Chromium
-// project). docs/schedules.md describes their content.
+// project), and that of a run. docs/schedules.md describes their content.
 #pragma once
 
 #include <functional>
@@ -18,5 +18,11 @@ absl::Status WriteChrome(const RunTrace& trace,
 
 // Reads such a file; the trace is aligned. InvalidArgument says what WriteChrome would not write.
 absl::StatusOr<RunTrace> ParseChrome(std::string_view text);
+
+std::string TracePath(const std::string& run);
+
+// Reads the trace of the run in that folder. NotFound if the run was not traced; InvalidArgument
+// names the file that is no trace, and why.
+absl::StatusOr<RunTrace> ReadTrace(const std::string& run);
 
 }  // namespace thinwire

@@ -1,5 +1,4 @@
-#include "coordinator/trace/steps.h"
-
+#include "coordinator/trace/trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,6 +1,5 @@
 #include "coordinator/trace/summary.h"
 
-#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -10,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "coordinator/trace/steps.h"
 
 namespace thinwire {
 namespace {

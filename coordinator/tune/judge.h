@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "coordinator/tune/cuts.h"
 #include "proto/tune.pb.h"
 

@@ -1,7 +1,6 @@
-#include "coordinator/tune/rung_runs.h"
-
 #include "config/experiment.h"
 #include "coordinator/tune/library.h"
+#include "coordinator/tune/tune.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

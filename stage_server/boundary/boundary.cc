@@ -1,8 +1,10 @@
 #include "stage_server/boundary/boundary.h"
 
 #include <algorithm>
-#include <memory>
+#include <cmath>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/codec.h"
 #include "compress/codecs/new_codec.h"
@@ -31,6 +33,28 @@ absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec) {
 // Both halves of a split message are in one payload, whose header the host reads and writes.
 bool CodesOnDevice(const BoundarySpec& spec, const CodecSpec& codec) {
   return spec.feedback.kind != FeedbackKind::kSplit && CodesOnDevice(codec, *spec.kernels);
+}
+
+absl::Status CheckExactness(const BoundarySpec& spec, bool compressed, const MessageHeader& got) {
+  const bool is_coded = compressed && !spec.codec.is_exact();
+  const bool may_be_exact = !is_coded || got.first_visit || spec.on_nonfinite == OnNonfinite::kPass;
+  if (got.codec.is_exact() ? may_be_exact : is_coded) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("codec ", got.codec.ToString(), ", want ",
+                                                 (is_coded ? spec.codec : CodecSpec()).ToString()));
+}
+
+// The sum of squares in fp64 is finite exactly if all fp32 numbers in it are.
+absl::StatusOr<bool> IsFinite(const Tensor& x, CodecKernels* kernels) {
+  CodecKernels::Sums sums;
+  RETURN_IF_ERROR(ToStatus(kernels->Compare(x.view(), x.view(), &sums)));
+  return std::isfinite(sums.x);
+}
+
+absl::StatusOr<Payload> OnHost(absl::Span<const uint8_t> bytes, Device* device) {
+  ASSIGN_OR_RETURN(auto copy, Buffer::Allocate(device->host(), bytes.size()));
+  RETURN_IF_ERROR(ToStatus(device->CopyToHost(copy->data(), bytes.data(), bytes.size())));
+  const auto* const data = static_cast<const uint8_t*>(copy->data());
+  return Payload{std::move(copy), {data, bytes.size()}};
 }
 
 FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec) {

@@ -20,7 +20,7 @@ namespace thinwire {
 
 // Settings of one direction of one cut. Both ends have the same, but for `peer` and what belongs to
 // the process: `patience` and all fields behind it.
-struct BoundarySpec {
+struct BoundarySpec : DirectionSpec {
   std::string name;  // name of the cut: "layer1"
   std::string peer;  // the other end, as error messages name it: "stage 2 (10.0.0.7:4700)"
   uint32_t cut = 0;  // index in model order
@@ -31,10 +31,6 @@ struct BoundarySpec {
   std::vector<int64_t> slice_positions;
   Shape basis;  // shape of PHASE_BASIS messages; rank 0 if there are none
   DType compute = DType::kF32;
-  CodecSpec codec;
-  LevelSpec level;
-  FeedbackSpec feedback;
-  OnNonfinite on_nonfinite = OnNonfinite::kError;
   bool keeps_support = false;  // activations: the gradients' codec needs the received non-zeros
   int64_t max_batch = 0;       // number of samples of the largest message
   uint64_t codec_seed = 0;
@@ -63,6 +59,16 @@ absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec);
 
 // Returns whether both ends of the direction can have payloads of `codec` in the device's memory.
 bool CodesOnDevice(const BoundarySpec& spec, const CodecSpec& codec);
+
+// Checks that a message is exact if it had to be, as one without compression has, and coded unless
+// something lets it go exactly. InvalidArgument names its codec and the one wanted.
+absl::Status CheckExactness(const BoundarySpec& spec, bool compressed, const MessageHeader& got);
+
+// Returns whether all fp32 numbers of the tensor are finite, or an error of the device.
+absl::StatusOr<bool> IsFinite(const Tensor& x, CodecKernels* kernels);
+
+// Returns a copy in host memory of bytes in the memory of `device`, or errors of both.
+absl::StatusOr<Payload> OnHost(absl::Span<const uint8_t> bytes, Device* device);
 
 // Returns what both ends of feedback are made from.
 FeedbackOptions FeedbackOptionsOf(const BoundarySpec& spec);

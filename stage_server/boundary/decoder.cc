@@ -69,15 +69,6 @@ bool MessageDecoder::NeedsRows(const Message& message) const {
   return IsTrainingPass(message.key.phase) && spec_.feedback.kind == FeedbackKind::kEf21;
 }
 
-// Copies to the host what the link gathered on the device but is decoded on the host.
-absl::StatusOr<Payload> MessageDecoder::OnHost(const Payload& payload) const {
-  const size_t bytes = payload.bytes.size();
-  ASSIGN_OR_RETURN(auto copy, Buffer::Allocate(spec_.device->host(), bytes));
-  RETURN_IF_ERROR(ToStatus(spec_.device->CopyToHost(copy->data(), payload.bytes.data(), bytes)));
-  const auto* const data = static_cast<const uint8_t*>(copy->data());
-  return Payload{std::move(copy), {data, bytes}};
-}
-
 // Makes the payload a tensor where it lies, or copies it to the device of the tensors.
 absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
   const DType type = message.dtype;
@@ -120,7 +111,7 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
   const bool is_on_device = payload.device != nullptr;
   incoming.context.payload_is_on_device = is_on_device && CodesOnDevice(spec_, message.codec);
   if (is_on_device && !incoming.context.payload_is_on_device) {
-    ASSIGN_OR_RETURN(payload, OnHost(message.payload));
+    ASSIGN_OR_RETURN(payload, OnHost(payload.bytes, spec_.device));
   }
   incoming.payload = payload.bytes;
   incoming.shape = message.shape;

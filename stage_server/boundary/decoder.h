@@ -44,7 +44,6 @@ class MessageDecoder {
   absl::Status CheckBasis(const Message& message) const;
   absl::StatusOr<Tensor> DecodeBytes(const Message& message, const EpochRows* rows);
   absl::StatusOr<Tensor> TakeExact(const Message& message) const;
-  absl::StatusOr<Payload> OnHost(const Payload& payload) const;
 
   const BoundarySpec spec_;
   SupportMaps* const support_;

@@ -1,6 +1,5 @@
 #include "stage_server/boundary/encoder.h"
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -19,13 +18,6 @@ uint64_t MessageRandomKey(const BoundarySpec& spec, const MessageKey& key) {
   const uint64_t stream =
       RandomKey(spec.codec_seed, absl::StrCat(spec.name, "/", direction, "/", key.phase));
   return RandomKey(stream, key.step, key.microbatch);
-}
-
-// The sum of squares in fp64 is finite exactly if all fp32 numbers in it are.
-absl::StatusOr<bool> IsFinite(const Tensor& x, CodecKernels* kernels) {
-  CodecKernels::Sums sums;
-  RETURN_IF_ERROR(ToStatus(kernels->Compare(x.view(), x.view(), &sums)));
-  return std::isfinite(sums.x);
 }
 
 }  // namespace
@@ -54,13 +46,9 @@ MessageEncoder::MessageEncoder(const BoundarySpec& spec, SupportMaps* support, L
 // read that.
 absl::StatusOr<Payload> MessageEncoder::RawBytes(const Tensor& x) const {
   const bool stays = !x.device()->is_host() && left_ != LeftOnDevice::kNone;
-  std::shared_ptr<Buffer> buffer = x.buffer();
-  if (!x.device()->is_host() && !stays) {
-    ASSIGN_OR_RETURN(buffer, Buffer::Allocate(x.device()->host(), x.bytes()));
-    RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(buffer->data(), x.data(), x.bytes())));
-  }
-  const auto* data = static_cast<const uint8_t*>(buffer->data());
-  return Payload{std::move(buffer), {data, x.bytes()}, stays ? x.device() : nullptr};
+  const absl::Span<const uint8_t> bytes(static_cast<const uint8_t*>(x.data()), x.bytes());
+  if (!x.device()->is_host() && !stays) return OnHost(bytes, x.device());
+  return Payload{x.buffer(), bytes, stays ? x.device() : nullptr};
 }
 
 // Returns whether the codec writes to the device. Of payloads that are surely short it does not:

@@ -1,8 +1,8 @@
-#include "stage_server/boundary/message_order.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "stage_server/boundary/epoch_rows.h"
 
 namespace thinwire {
 namespace {

@@ -6,7 +6,6 @@
 #include "absl/time/clock.h"
 #include "base/annotated.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 #include "base/stopwatch.h"
 #include "wire/message_kind.h"
 
@@ -83,12 +82,7 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(Ste
     const std::lock_guard<std::mutex> lock(mutex_);
     statistics_.last_receive_unix_seconds = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   }
-  Decoded decoded;
-  decoded.key = message.key;
-  decoded.codec = message.codec;
-  decoded.first_visit = message.first_visit;
-  decoded.sample_digest = message.sample_digest;
-  decoded.sum_of_squares = message.sum_of_squares;
+  Decoded decoded{message, Tensor()};
   if (!HasTensor(message.key.phase, message.key.direction)) return decoded;
   absl::Status status = decoders_[ReplicaOf(spec_, message.key)]->Check(message);
   if (status.ok()) {
@@ -207,24 +201,13 @@ absl::Status BoundaryReceiver::CheckReceived(const Expected& expected, const Dec
     return absl::InvalidArgumentError(
         absl::StrCat(got.tensor.shape()[0], " samples, want ", expected.batch));
   }
-  RETURN_IF_ERROR(CheckExactness(expected, got));
+  RETURN_IF_ERROR(CheckExactness(spec_, expected.compressed, got));
   if (expected.sample_digest && *expected.sample_digest != got.sample_digest) {
     return absl::InvalidArgumentError(absl::StrCat("sample digest ", absl::Hex(got.sample_digest),
                                                    ", want ", absl::Hex(*expected.sample_digest),
                                                    ": the stages do not read the same samples"));
   }
   return absl::OkStatus();
-}
-
-// Checks that the message is exact if it had to be, and coded unless something lets it go exactly.
-absl::Status BoundaryReceiver::CheckExactness(const Expected& expected, const Decoded& got) const {
-  const bool is_exact = got.codec.is_exact();
-  const bool may_be_exact = !expected.compressed || spec_.codec.is_exact() || got.first_visit ||
-                            spec_.on_nonfinite == OnNonfinite::kPass;
-  if (is_exact ? may_be_exact : expected.compressed) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("codec ", got.codec.ToString(), ", want ",
-                   (expected.compressed ? spec_.codec : CodecSpec()).ToString()));
 }
 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::NextWithoutTensor(MessageKey wanted,

@@ -16,7 +16,6 @@
 #include "stage_server/boundary/boundary.h"
 #include "stage_server/boundary/decoder.h"
 #include "stage_server/boundary/epoch_rows.h"
-#include "stage_server/boundary/message_order.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/boundary/support_maps.h"
 #include "tensor/tensor.h"
@@ -68,12 +67,7 @@ class BoundaryReceiver {
   FeedbackReceiver& feedback(int replica = 0) { return decoders_[replica]->feedback(); }
 
  private:
-  struct Decoded {
-    MessageKey key;
-    CodecSpec codec;
-    bool first_visit = false;
-    uint64_t sample_digest = 0;
-    std::optional<double> sum_of_squares;
+  struct Decoded : MessageHeader {
     Tensor tensor;  // empty for an acknowledgement or a sum of squares
   };
 
@@ -92,7 +86,6 @@ class BoundaryReceiver {
   absl::StatusOr<Tensor> Decode(const Message& message);
   absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(const MessageKey& key);
   absl::Status CheckReceived(const Expected& expected, const Decoded& got) const;
-  absl::Status CheckExactness(const Expected& expected, const Decoded& got) const;
   // Prefixes `status` with cut, peer and message, as every error about a message has them.
   absl::Status Named(const MessageKey& key, const absl::Status& status) const;
 

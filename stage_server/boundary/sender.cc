@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "base/annotated.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 #include "base/stopwatch.h"
 #include "wire/message_kind.h"
 
@@ -218,7 +217,7 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
 }
 
 uint64_t BoundarySender::SendTraced(Message message) {
-  ScopedSlice slice(SliceOf(message.key, "send"));
+  ScopedTimer slice(/*seconds=*/nullptr, SliceOf(message.key, "send"));
   const uint64_t wire_bytes = link_->Send(std::move(message));
   slice.set_name(SliceNameOf(link_->last_way()));
   slice.set_wire_bytes(wire_bytes);
@@ -239,7 +238,7 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
   }
   std::optional<MeasuredError> error;
   if (encoder.IsMeasured(outgoing)) {
-    const ScopedSlice measures(SliceOf(outgoing.key, "measure_error"));
+    const ScopedTimer measures(/*seconds=*/nullptr, SliceOf(outgoing.key, "measure_error"));
     ASSIGN_OR_RETURN(error, encoder.Measure(outgoing, encoded));
   }
   if (received != nullptr) *received = encoded.feedback.received;

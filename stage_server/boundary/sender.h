@@ -17,7 +17,6 @@
 #include "stage_server/boundary/encoder.h"
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/statistics.h"
-#include "stage_server/boundary/step_counts.h"
 #include "stage_server/boundary/support_maps.h"
 #include "tensor/tensor.h"
 #include "wire/link.h"

@@ -64,4 +64,17 @@ std::array<std::pair<const char*, double>, 7> ByName(const ActivitySeconds& seco
            {"receive_wait", waits.receive}}};
 }
 
+StepStatistics& StepCounts::At(uint64_t step) {
+  if (steps_.empty() || steps_.back().step != step) steps_.push_back({step, {}, {}, {}});
+  return steps_.back();
+}
+
+std::vector<StepStatistics> StepCounts::Take(uint64_t last) {
+  std::vector<StepStatistics> taken;
+  for (; !steps_.empty() && steps_.front().step <= last; steps_.pop_front()) {
+    taken.push_back(steps_.front());
+  }
+  return taken;
+}
+
 }  // namespace thinwire

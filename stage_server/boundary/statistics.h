@@ -4,10 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/steady_time.h"
 #include "base/stopwatch.h"
@@ -108,18 +109,22 @@ struct ActivitySeconds {
 // are sums over the cuts to other stages.
 std::array<std::pair<const char*, double>, 7> ByName(const ActivitySeconds& seconds);
 
-// Adds its own lifetime to *seconds, and to the trace as `slice`.
+// Adds its own lifetime to *seconds, unless that is null, and to the trace as `slice`.
 class ScopedTimer {
  public:
   ScopedTimer(double* seconds, const PlannedSlice& slice)
       : seconds_(seconds), slice_(slice), start_(SteadyTime::Now()) {}
   ~ScopedTimer() {
     const SteadyTime end = SteadyTime::Now();
-    *seconds_ += absl::ToDoubleSeconds(end - start_);
+    if (seconds_ != nullptr) *seconds_ += absl::ToDoubleSeconds(end - start_);
     if (slice_.trace != nullptr) slice_.Add(start_, end);
   }
   ScopedTimer(const ScopedTimer&) = delete;
   ScopedTimer& operator=(const ScopedTimer&) = delete;
+
+  // Replace what was planned.
+  void set_name(const char* name) { slice_.slice.name = name; }
+  void set_wire_bytes(uint64_t bytes) { slice_.slice.wire_bytes = bytes; }
 
  private:
   double* seconds_;
@@ -147,6 +152,18 @@ class ComputeTimer {
   double* core_wait_;
   PlannedSlice slice_;
   const Stopwatch stopwatch_;
+};
+
+// Counts of a sender in single steps of training, until somebody takes them. Not thread-safe.
+class StepCounts {
+ public:
+  // Returns the counts of `step`, which is the last step that was asked for, or a new one.
+  StepStatistics& At(uint64_t step);
+  // Removes and returns, in order, the counts of steps up to `last` that were not taken before.
+  std::vector<StepStatistics> Take(uint64_t last);
+
+ private:
+  std::deque<StepStatistics> steps_;
 };
 
 }  // namespace thinwire

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -87,27 +86,6 @@ struct PlannedSlice {
     slice.core_wait_seconds = took.core_wait_seconds;
     Add(took.begin, took.end);
   }
-};
-
-// Adds its own lifetime to the trace as a slice.
-class ScopedSlice {
- public:
-  explicit ScopedSlice(const PlannedSlice& planned) : planned_(planned) {
-    if (planned_.trace != nullptr) begin_ = SteadyTime::Now();
-  }
-  ~ScopedSlice() {
-    if (planned_.trace != nullptr) planned_.Add(begin_, SteadyTime::Now());
-  }
-  ScopedSlice(const ScopedSlice&) = delete;
-  ScopedSlice& operator=(const ScopedSlice&) = delete;
-
-  // Replace what was planned.
-  void set_name(const char* name) { planned_.slice.name = name; }
-  void set_wire_bytes(uint64_t bytes) { planned_.slice.wire_bytes = bytes; }
-
- private:
-  PlannedSlice planned_;
-  SteadyTime begin_;
 };
 
 }  // namespace thinwire

@@ -90,9 +90,9 @@ TEST(StepTraceTest, WhatAComputeTimerWaitedForACoreCountsElsewhere) {
 
 TEST(StepTraceTest, ASliceWithoutATraceLeavesNoMark) {
   StepTrace trace(1, 1, 1);
-  { const ScopedSlice slice({}); }
+  { const ScopedTimer slice(/*seconds=*/nullptr, {}); }
   EXPECT_THAT(trace.Take().slices, IsEmpty());
-  { const ScopedSlice slice({&trace, Named("send")}); }
+  { const ScopedTimer slice(/*seconds=*/nullptr, {&trace, Named("send")}); }
   EXPECT_THAT(trace.Take().slices, SizeIs(1));
 }
 

@@ -22,16 +22,6 @@ std::vector<Parameter*> TrainedOf(absl::Span<Parameter> parameters) {
   return trained;
 }
 
-// Returns a payload of the device's memory in host memory of its own, which nobody changes while it
-// is being sent.
-absl::StatusOr<Payload> Copied(const Payload& payload, Device* device) {
-  const size_t size = payload.bytes.size();
-  ASSIGN_OR_RETURN(auto buffer, Buffer::Allocate(device->host(), size));
-  RETURN_IF_ERROR(ToStatus(device->CopyToHost(buffer->data(), payload.bytes.data(), size)));
-  const auto* const bytes = static_cast<const uint8_t*>(buffer->data());
-  return Payload{std::move(buffer), {bytes, size}};
-}
-
 Payload PayloadOf(std::vector<float> values) {
   const auto owner = std::make_shared<const std::vector<float>>(std::move(values));
   const auto* const bytes = reinterpret_cast<const uint8_t*>(owner->data());
@@ -322,7 +312,7 @@ absl::StatusOr<PieceCoder::Coded> ReplicaAverager::Encode(const MessageEncoder::
   Message& message = coded->encoded.message;
   const bool shares_memory = message.payload.bytes.data() == outgoing.x.data();
   if (shares_memory && options_.carriers > 1) {
-    ASSIGN_OR_RETURN(message.payload, Copied(message.payload, options_.device));
+    ASSIGN_OR_RETURN(message.payload, OnHost(message.payload.bytes, options_.device));
   }
   if (!piece.memory.is_copy()) counts_.AddMessage(message, receivers, coded->level, coded->error);
   return coded;

@@ -11,7 +11,6 @@
 #include "base/stopwatch.h"
 #include "proto/boundary.pb.h"
 #include "stage_server/boundary/statistics.h"
-#include "stage_server/boundary/step_counts.h"
 #include "wire/message.h"
 
 namespace thinwire {

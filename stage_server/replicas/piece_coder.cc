@@ -1,7 +1,6 @@
 #include "stage_server/replicas/piece_coder.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
@@ -19,12 +18,7 @@ absl::Status CheckWhole(const Message& message, bool compress, const BoundarySpe
     return absl::InvalidArgumentError(
         absl::StrCat("shape ", message.shape.ToString(), ", want ", shape.ToString()));
   }
-  const bool is_coded = compress && !spec.codec.is_exact();
-  const bool may_be_exact =
-      !is_coded || message.first_visit || spec.on_nonfinite == OnNonfinite::kPass;
-  if (message.codec.is_exact() ? may_be_exact : is_coded) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("codec ", message.codec.ToString(), ", want ",
-                                                 (is_coded ? spec.codec : CodecSpec()).ToString()));
+  return CheckExactness(spec, compress, message);
 }
 
 }  // namespace
@@ -56,10 +50,7 @@ BoundarySpec PieceCoder::SpecOf(const Piece& piece, const DirectionSpec& does) c
   spec.max_batch = piece.shape[0];
   spec.codec_seed = options_.codec_seed;
   if (ActsOn(does.codec, piece, options_.tied)) {
-    spec.codec = does.codec;
-    spec.level = does.level;
-    spec.feedback = does.feedback;
-    spec.on_nonfinite = does.on_nonfinite;
+    static_cast<DirectionSpec&>(spec) = does;
     spec.error_every = options_.error_every;
   }
   spec.device = options_.device;
@@ -127,17 +118,10 @@ absl::StatusOr<Tensor> PieceCoder::Decode(const Message& message, bool compress,
   RETURN_IF_ERROR(decoder->Check(message));
   ASSIGN_OR_RETURN(Tensor decoded, decoder->Decode(message, rows));
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
-  RETURN_IF_ERROR(CheckFinite(decoded));
+  ASSIGN_OR_RETURN(const bool is_finite, IsFinite(decoded, options_.kernels));
+  if (!is_finite) return absl::OutOfRangeError("a number that is not finite");
   counts_->AddDecoding(message.key.phase, decoding.Read());
   return decoded;
-}
-
-// The sum of squares in fp64 is finite exactly if all fp32 numbers in it are.
-absl::Status PieceCoder::CheckFinite(const Tensor& tensor) const {
-  CodecKernels::Sums sums;
-  RETURN_IF_ERROR(ToStatus(options_.kernels->Compare(tensor.view(), tensor.view(), &sums)));
-  if (std::isfinite(sums.x)) return absl::OkStatus();
-  return absl::OutOfRangeError("a number that is not finite");
 }
 
 }  // namespace thinwire

@@ -71,7 +71,6 @@ class PieceCoder {
   absl::Status NotePayload(const BoundarySpec& spec);
   absl::StatusOr<Tensor> DecodeOwn(const MessageEncoder::Outgoing& outgoing,
                                    const MessageEncoder::Encoded& encoded);
-  absl::Status CheckFinite(const Tensor& tensor) const;
 
   const PieceCoderOptions options_;
   ExchangeCounts* const counts_;

@@ -317,18 +317,18 @@ bool LocalStage::ContributesEarly() const {
 }
 
 absl::Status LocalStage::ContributeEarly(const Work& work, int segment) {
-  const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
+  const ScopedTimer slice(/*seconds=*/nullptr, StepSlice(spec_, work, "encode contribution"));
   return averager_->ContributeEarly(ExchangeOf(spec_, work), work.replica, segment);
 }
 
 absl::Status LocalStage::Contribute(const Work& work) {
-  const ScopedSlice slice(StepSlice(spec_, work, "encode contribution"));
+  const ScopedTimer slice(/*seconds=*/nullptr, StepSlice(spec_, work, "encode contribution"));
   RETURN_IF_ERROR(averager_->Contribute(ExchangeOf(spec_, work), work.replica));
   return ClearGradients();
 }
 
 absl::Status LocalStage::TakeAverage(const Work& work) {
-  const ScopedSlice slice(StepSlice(spec_, work, "encode average"));
+  const ScopedTimer slice(/*seconds=*/nullptr, StepSlice(spec_, work, "encode average"));
   return averager_->Finish(ExchangeOf(spec_, work));
 }
 

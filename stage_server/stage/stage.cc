@@ -67,11 +67,8 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
     DescribeCut(spec, cut, &boundary);
   }
   const bool is_activation = direction == DIRECTION_ACTIVATION;
-  const DirectionSpec& does = is_activation ? spec.activations[cut] : spec.gradients[cut];
-  boundary.codec = does.codec;
-  boundary.level = does.level;
-  boundary.feedback = does.feedback;
-  boundary.on_nonfinite = does.on_nonfinite;
+  static_cast<DirectionSpec&>(boundary) =
+      is_activation ? spec.activations[cut] : spec.gradients[cut];
   boundary.replicas = spec.replicas.count;
   // With local steps each replica has a norm of its own.
   boundary.counts_norm = spec.carrier == 0 || spec.replicas.trains_locally();

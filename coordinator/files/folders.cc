@@ -1,10 +1,9 @@
-#include "coordinator/files/replace_folder.h"
+#include "coordinator/files/folders.h"
 
 #include <fcntl.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <system_error>
 
 #include "base/file.h"
@@ -12,6 +11,24 @@
 namespace thinwire {
 
 namespace fs = std::filesystem;
+
+absl::StatusOr<bool> MakeFolder(const std::string& path) {
+  std::error_code error;
+  const bool is_new = fs::create_directories(path, error);
+  if (error) return FileError(path, "cannot make the folder", error.value());
+  return is_new;
+}
+
+absl::StatusOr<std::vector<std::string>> NamesIn(
+    const std::string& path, const std::function<bool(const fs::directory_entry&)>& wanted) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator i(path, error), end; !error && i != end; i.increment(error)) {
+    if (wanted(*i)) names.push_back(i->path().filename().string());
+  }
+  if (error) return FileError(path, "cannot list the folder", error.value());
+  return names;
+}
 
 absl::Status ReplaceFolder(const std::string& dir, const std::string& with) {
   if (renameat2(AT_FDCWD, with.c_str(), AT_FDCWD, dir.c_str(), RENAME_EXCHANGE) == 0) {

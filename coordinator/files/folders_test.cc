@@ -1,4 +1,4 @@
-#include "coordinator/files/replace_folder.h"
+#include "coordinator/files/folders.h"
 
 #include <filesystem>
 #include <fstream>
