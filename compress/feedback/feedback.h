@@ -68,6 +68,15 @@ class FeedbackSender {
   absl::StatusOr<Encoded> Encode(const Codec& codec, const Outgoing& outgoing,
                                  absl::Span<uint8_t> payload);
 
+  // Make a training message and keep its error without a codec in between, where the receiver uses
+  // what only several messages together become. Under kNone and kEf, with the same rows.
+  //
+  // Returns x plus what earlier messages lost, fp32, in memory of this sender until its next
+  // message. ResourceExhausted as from Encode.
+  absl::StatusOr<Tensor> Compensate(const Tensor& x, absl::Span<const uint64_t> rows);
+  // Sets the rows of state to `decay` times what `sent` lost of `message`, which Compensate made.
+  absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
+
   // Returns ||e|| / ||x|| after the message just sent; under ef21, ||x - A|| / ||x|| with the A
   // before it. 0 under kNone and after exact messages. `x` is the tensor as it was sent.
   absl::StatusOr<double> RelativeResidual(const Tensor& x) const;
@@ -100,8 +109,6 @@ class FeedbackSender {
                          const Outgoing& outgoing, Tensor* decoded) const;
   // Returns x + sign * state, of type `dtype`.
   absl::StatusOr<Tensor> AddState(const Tensor& x, float sign, DType dtype);
-  // Sets the rows of state to `decay` times what `sent` lost of `message`.
-  absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
 
   const FeedbackOptions options_;
   std::unique_ptr<StateStore> state_;
