@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -69,11 +70,11 @@ class FeedbackSender {
                                  absl::Span<uint8_t> payload);
 
   // Make a training message and keep its error without a codec in between, where the receiver uses
-  // what only several messages together become. Under kNone and kEf, with the same rows.
+  // what only several messages together become. Under kNone and kEf.
   //
   // Returns x plus what earlier messages lost, fp32, in memory of this sender until its next
   // message. ResourceExhausted as from Encode.
-  absl::StatusOr<Tensor> Compensate(const Tensor& x, absl::Span<const uint64_t> rows);
+  absl::StatusOr<Tensor> Compensate(const Tensor& x, std::vector<uint64_t> rows);
   // Sets the rows of state to `decay` times what `sent` lost of `message`, which Compensate made.
   absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
 
@@ -116,6 +117,7 @@ class FeedbackSender {
   std::unique_ptr<Codec> exact_;
   SplitCodec split_;
   std::shared_ptr<const Carry> carry_;
+  std::vector<uint64_t> compensated_;  // keys of the rows of Compensate's message
   ReusedTensor message_memory_, decoded_memory_, received_memory_;
   Tensor last_message_, last_decoded_;  // empty if the last message left no residual
 };

@@ -292,7 +292,7 @@ TEST(SenderTest, AMessageInPartsLeavesTheStateOfAWholeOne) {
       FeedbackSender::Outgoing outgoing;
       outgoing.want_received = true;
       ASSERT_TRUE(whole.Send(*codec, x, rows, outgoing).ok());
-      const Tensor message = *parts.sender->Compensate(x, rows);
+      const Tensor message = *parts.sender->Compensate(x, Rows(rows));  // they need not stay
       ASSERT_NE(message.data(), x.data());
       ASSERT_EQ(BytesOf(message), BytesOf(whole.encoded.message)) << "step " << step;
       ASSERT_TRUE(parts.sender->KeepErrors(message, whole.encoded.decoded).ok());

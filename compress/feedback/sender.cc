@@ -59,8 +59,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::Encode(const Codec& code
   }
 }
 
-absl::StatusOr<Tensor> FeedbackSender::Compensate(const Tensor& x,
-                                                  absl::Span<const uint64_t> rows) {
+absl::StatusOr<Tensor> FeedbackSender::Compensate(const Tensor& x, std::vector<uint64_t> rows) {
   last_message_ = Tensor();
   if (options_.spec.kind == FeedbackKind::kNone) {
     ASSIGN_OR_RETURN(const Tensor copy,
@@ -75,8 +74,9 @@ absl::StatusOr<Tensor> FeedbackSender::Compensate(const Tensor& x,
     RETURN_IF_ERROR(ToStatus(options_.kernels->CombineRows(sums)));
     return copy;
   }
-  RETURN_IF_ERROR(CheckMessage(options_, x.shape(), rows.size()));
-  RETURN_IF_ERROR(rows_->Plan(rows, options_.spec.on_full));
+  compensated_ = std::move(rows);
+  RETURN_IF_ERROR(CheckMessage(options_, x.shape(), compensated_.size()));
+  RETURN_IF_ERROR(rows_->Plan(compensated_, options_.spec.on_full));
   return AddState(x, 1, DType::kF32);
 }
 
