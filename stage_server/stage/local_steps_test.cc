@@ -83,6 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
         "replicas={contributions: {codec: ecsq, rate: 2, feedback: ef}, average: {codec: uniform}}",
         "replicas={contributions: {codec: topk, ratio: 0.05, feedback: ef}, exchange: gather}",
         "replicas={fragments: 2}",
+        "replicas={every: 4, fragments: 2, overlap: 1, contributions: {codec: low_rank, rank: 2, "
+        "feedback: ef}}",
         "replicas={every: 4, fragments: 2, overlap: 1, contributions: {codec: ecsq, rate: 2, "
         "feedback: ef}}"));
 

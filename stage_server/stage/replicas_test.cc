@@ -178,6 +178,10 @@ INSTANTIATE_TEST_SUITE_P(
         "replicas={contributions: {codec: topk, ratio: 0.05, scope: group, group: 500, values: "
         "means, feedback: {kind: ef, decay: 0.95}}}",
         "replicas={contributions: {codec: low_rank, rank: 2, feedback: ef}}",
+        // Segments by factors of other ranks, and one whole.
+        "replicas={contributions: {codec: low_rank, rank: 3, feedback: {kind: ef, decay: 0.9}}, "
+        "average: {codec: fp16}, stages: {layer2: {contributions: {rank: 2, feedback: none}}, "
+        "head: {contributions: {codec: uniform, bits: 8}}}}",
         "replicas={contributions: {codec: uniform, bits: 4, feedback: ef21}, average: {codec: "
         "bf16}}",
         // Segments with entries of their own: stem, layer2 and head.

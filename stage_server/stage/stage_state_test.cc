@@ -111,7 +111,8 @@ std::vector<std::string> Both(const std::string& direction) {
 // message.
 TEST(ResumedReplicasTest, GoOn) {
   for (const char* contributions :
-       {"{codec: topk, ratio: 0.1, feedback: ef}", "{codec: low_rank, rank: 2}"}) {
+       {"{codec: topk, ratio: 0.1, feedback: ef}", "{codec: low_rank, rank: 2}",
+        "{codec: low_rank, rank: 2, feedback: ef}"}) {
     SCOPED_TRACE(contributions);
     ExpectResumedEqualsUninterrupted(
         kImages, {"model.width=16", "data.limit=97",
