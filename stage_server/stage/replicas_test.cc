@@ -280,6 +280,21 @@ TEST(ReplicasTest, ASegmentWithCodecNoneIsExchangedExactly) {
   EXPECT_NE(sent(&all, 2), sent(&exact, 2));
 }
 
+TEST(ReplicasTest, InStepsOfWarmUpPiecesGoWholeWhateverTheirCodec) {
+  const std::string low = "replicas.contributions={codec: low_rank, rank: 2, feedback: ef}";
+  Replicas exact({}), warm({low, "compression.warmup_steps=3"}), coded({low});
+  for (Replicas* replicas : {&exact, &warm, &coded}) replicas->Train();
+  EXPECT_EQ(warm.Values(), exact.Values());
+  EXPECT_EQ(warm.average(), exact.average());
+  EXPECT_NE(warm.Values(), coded.Values());
+  Replicas one({low, "compression.warmup_steps=1"});
+  Replicas three({low, "compression.warmup_steps=1"}, /*carriers=*/3);
+  one.Train();
+  three.Train();
+  EXPECT_EQ(three.Values(), one.Values());
+  EXPECT_NE(one.Values(), coded.Values());
+}
+
 TEST(ReplicasTest, FeedbackMakesUpForWhatContributionsLose) {
   const std::string sparse = "replicas.contributions={codec: topk, ratio: 0.02}";
   Replicas exact({}), plain({sparse}), with({sparse, "replicas.contributions.feedback=ef"});

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -119,6 +120,33 @@ TEST(ResumedReplicasTest, GoOn) {
                   absl::StrCat("replicas={count: 2, contributions: ", contributions, "}"),
                   "compression.activations={codec: topk, ratio: 0.2, feedback: ef}",
                   "compression.gradients={codec: low_rank, rank: 2}"});
+  }
+}
+
+// What is remembered of a replica goes to whoever carries it.
+TEST(ResumedReplicasTest, GoOnWithOtherCarriers) {
+  const auto with = [](int carriers) {
+    return std::make_unique<Stages>(
+        kImages,
+        std::vector<std::string>{
+            "model.width=16", "pipeline.stages=1",
+            "replicas={count: 4, contributions: {codec: low_rank, rank: 2, feedback: ef}}"},
+        CpuBackend, [](StageSpec*) {}, carriers);
+  };
+  const std::unique_ptr<Stages> whole = with(1);
+  const std::vector<double> losses = whole->Train(1);
+  for (const auto& [first, then] : {std::pair(4, 1), {1, 2}, {2, 4}}) {
+    SCOPED_TRACE(absl::StrCat(first, " carriers, then ", then));
+    const std::unique_ptr<Stages> before = with(first), after = with(then);
+    std::vector<double> resumed = before->TrainSteps(1, 1, 4);
+    std::vector<StateFile> all;
+    for (std::vector<StateFile>& files : Copied(before.get())) {
+      for (StateFile& file : files) all.push_back(std::move(file));
+    }
+    Restored(State(after->size(), all), 4, after.get());
+    for (const double loss : after->TrainSteps(1, 5, 10)) resumed.push_back(loss);
+    EXPECT_THAT(resumed, ElementsAreArray(losses));
+    EXPECT_THAT(after->Values(), ElementsAreArray(whole->Values()));
   }
 }
 
