@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compress/cuda/twins_testing.h"
+#include "compress/low_rank_matrices.h"
 
 namespace thinwire {
 namespace {

@@ -185,10 +185,12 @@ class ReplicaAverager {
   // Sends a carried replica's factor to who adds it up, and counts it.
   void ContributeFactor(const Message& message, ExchangeCounts::Counted counted,
                         const Tensor& factor, Exchanged* piece);
-  // Returns the sum of that factor of all replicas, in ascending order, and sends a sum to all.
+  // Returns the sum of a factor of all replicas, in ascending order. `phase` is of contributions.
   absl::StatusOr<Tensor> SumOfFactors(const ExchangeStep& step, Phase phase, Exchanged* piece);
+  // Sends a factor of the sum to all, and counts it.
   void SendFactorOfSum(const ExchangeStep& step, Phase phase, const Tensor& factor,
                        const Exchanged& piece);
+  // Returns the factor that a carrier sends under that key.
   absl::StatusOr<Tensor> ReceiveFactor(int carrier, const MessageKey& key, const Exchanged& piece);
 
   absl::Status AddUp(const ExchangeStep& step, Exchanged* piece);
