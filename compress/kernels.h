@@ -79,9 +79,9 @@ class EntropyKernels;
 
 // Kernels of one backend, callable from any thread, several at once.
 //
-// Encode, Decode, the casts, FindNonzeros and Compare have finished when they return. CombineRows,
-// Multiply, Compact and Expand are submitted in the thread's order and may run later
-// (tensor/device.h).
+// Encode, Decode, Project, Reproject, the casts, FindNonzeros and Compare have finished when they
+// return. CombineRows, Multiply, Compact and Expand are submitted in the thread's order and may run
+// later (tensor/device.h).
 class CodecKernels {
  public:
   virtual ~CodecKernels() = default;
@@ -103,6 +103,19 @@ class CodecKernels {
   // Returns whether Encode and Decode take payloads in the device's memory, of every kind but
   // low_rank.
   virtual bool codes_on_device() const { return false; }
+
+  // Compute the two products of low_rank's power iteration, for tensors whose factors are added up
+  // between them (codecs/power_iteration.h). x is one matrix M, whatever spec.per_sample says.
+  // Factors are fp32 in host memory.
+  //
+  // Project computes P = M Q, [rows, rank], with the columns of Q normalised. `start` is Q,
+  // [columns, rank], or null for a fresh one. *largest becomes the largest magnitude in M.
+  // OutOfRange if x holds NaN or infinity, InvalidArgument if fp32 cannot hold sums of such P.
+  virtual Error Project(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                        float* largest) = 0;
+  // Computes Q = M^T P, [columns, rank]. `largest` is what Project found. InvalidArgument as there.
+  virtual Error Reproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
+                          float* q) = 0;
 
   // Write and read the payloads of the codecs none, fp16 and bf16: x as type `wire`, rounded to
   // nearest even.

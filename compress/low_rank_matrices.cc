@@ -39,6 +39,12 @@ Error LowRankMatricesOf(const TensorView& x, const CodecSpec& spec, LowRankMatri
                    static_cast<long long>(m.rows), static_cast<long long>(m.columns));
 }
 
+Error LowRankMatrixOf(const TensorView& x, const CodecSpec& spec, LowRankMatrices* matrix) {
+  CodecSpec whole = spec;
+  whole.per_sample = false;
+  return LowRankMatricesOf(x, whole, matrix);
+}
+
 void LowRankStartColumn(const float* warm_start, int64_t columns, int64_t rank, int64_t j,
                         float* to) {
   float largest = 0;
@@ -62,6 +68,15 @@ Error CheckLowRankFactor(float largest, int64_t rank) {
   if (largest <= limit) return Error{};
   return MakeError(absl::StatusCode::kInvalidArgument, "low_rank: factor of %g, want at most %g",
                    static_cast<double>(largest), static_cast<double>(limit));
+}
+
+Error DropLowRankLift(float lift, const LowRankMatrices& matrix, float* p) {
+  float largest = 0;
+  for (int64_t i = 0; i < matrix.p_floats(); ++i) {
+    p[i] /= lift;
+    largest = std::max(largest, std::fabs(p[i]));
+  }
+  return CheckLowRankFactor(largest, matrix.rank);
 }
 
 Error LowRankNonFinitePayload() {

@@ -31,6 +31,8 @@ struct LowRankMatrices {
 LowRankMatrices LowRankMatricesOf(const Shape& shape, const CodecSpec& spec);
 // Sets *matrices to those of x. InvalidArgument unless the rank is less than rows and columns.
 Error LowRankMatricesOf(const TensorView& x, const CodecSpec& spec, LowRankMatrices* matrices);
+// Does the same for all of x as one matrix, whatever spec.per_sample says.
+Error LowRankMatrixOf(const TensorView& x, const CodecSpec& spec, LowRankMatrices* matrix);
 
 // Returns the number of rows whose products with P are added in fp32 before the sum goes to fp64.
 HOST_DEVICE inline int64_t LowRankBlockRows(int64_t columns) {
@@ -55,6 +57,9 @@ void LowRankStartColumn(const float* warm_start, int64_t columns, int64_t rank, 
 
 // Returns InvalidArgument if an entry of Q is so large that a sum over the rank could overflow.
 Error CheckLowRankFactor(float largest, int64_t rank);
+// Divides the `p_floats` of P, of a matrix that was multiplied by `lift`, by that. InvalidArgument
+// as above.
+Error DropLowRankLift(float lift, const LowRankMatrices& matrix, float* p);
 // Returns the error for a payload with NaN or infinity.
 Error LowRankNonFinitePayload();
 

@@ -8,6 +8,7 @@
 #include "compress/codec_table.h"
 #include "compress/layout.h"
 #include "compress/level.h"
+#include "compress/low_rank_matrices.h"
 #include "config/checks.h"
 #include "config/owned_pieces.h"
 #include "config/piece_codec.h"
@@ -132,6 +133,13 @@ class AssumedStep {
     }
     const auto replicas = static_cast<size_t>(replicas_.count);
     piece.coded = piece.exact;
+    if (IsFactored(replicas_, replicas_.contributions, owned.piece, tied)) {
+      const LowRankMatrices matrix = LowRankMatricesOf(shape, replicas_.contributions.codec);
+      contribution = sum = OfBytes(sizeof(float) * static_cast<double>(matrix.p_floats()));
+      const TransferCost second = OfBytes(sizeof(float) * static_cast<double>(matrix.q_floats()));
+      piece.coded.second_contributions.assign(replicas, second);
+      piece.coded.second_sum = second;
+    }
     piece.exact.contributions.assign(replicas, exact);
     piece.exact.sum = exact;
     piece.coded.contributions.assign(replicas, contribution);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compress/codec_table.h"
 #include "compress/spec.h"
+#include "config/replicas_spec.h"
 #include "models/pieces.h"
 
 namespace thinwire {
@@ -24,6 +25,15 @@ inline bool ActsOn(const CodecSpec& codec, const Piece& piece, const std::string
   const CodecRow& row = CodecRowOf(codec.kind);
   const bool differs = row.has(CodecRow::kRank) || row.is_plugin;
   return piece.coded && !(differs && IsOfTied(piece, tied));
+}
+
+// Returns whether the contributions to a piece are reduced factor by factor (PowerSGD): those
+// through low_rank, which only an owner adds up.
+inline bool IsFactored(const ReplicasSpec& replicas, const DirectionSpec& contributions,
+                       const Piece& piece, const std::string& tied) {
+  return replicas.exchange == ReplicaExchange::kReduce &&
+         CodecRowOf(contributions.codec.kind).has(CodecRow::kRank) &&
+         ActsOn(contributions.codec, piece, tied);
 }
 
 // Returns the segment whose entries hold for the piece of that number. Those of the tied weight's

@@ -70,6 +70,28 @@ absl::Status ResolveContributions(const std::string& path, const Experiment& e,
                                                  ", want none: rows are kept in memory"));
 }
 
+// Checks that what low_rank makes of contributions can be reduced factor by factor.
+absl::Status CheckFactors(const std::string& path, const ReplicasConfig& replicas,
+                          const DirectionConfig& contributions) {
+  ASSIGN_OR_RETURN(const DirectionSpec does, DirectionFrom(contributions, /*gradient=*/true));
+  const bool is_factored = replicas.exchange() == Name(ReplicaExchange::kReduce) &&
+                           CodecRowOf(does.codec.kind).has(CodecRow::kRank);
+  if (!is_factored) return absl::OkStatus();
+  constexpr char kWhy[] = ": with replicas.exchange reduce, low_rank's factors are added up";
+  const FeedbackKind feedback = does.feedback.kind;
+  if (feedback != FeedbackKind::kNone && feedback != FeedbackKind::kEf) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ".feedback: ", contributions.feedback().kind(), ", want none or ef", kWhy));
+  }
+  if (does.on_nonfinite != OnNonfinite::kError) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ".on_nonfinite: ", Name(does.on_nonfinite), ", want error", kWhy));
+  }
+  if (does.codec.lossless == Lossless::kNone) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ".lossless: ", Name(does.codec.lossless), ", want none", kWhy));
+}
+
 // Returns how many bits an element takes on its way, at most or, where the codec has a rate,
 // likely.
 absl::StatusOr<double> BitsOnTheWay(const std::string& path, const DirectionConfig& direction) {
@@ -90,7 +112,11 @@ absl::StatusOr<double> BitsOnTheWay(const std::string& path, const DirectionConf
 absl::Status ChooseExchange(ReplicasConfig* replicas) {
   if (replicas->exchange() != kAutomatic) return absl::OkStatus();
   ASSIGN_OR_RETURN(const double c, BitsOnTheWay(kContributions, replicas->contributions()));
-  ASSIGN_OR_RETURN(const double a, BitsOnTheWay(kAverage, replicas->average()));
+  ASSIGN_OR_RETURN(const DirectionSpec does, DirectionFrom(replicas->contributions(), true));
+  // With low_rank a sum takes as many as a contribution.
+  const bool is_factored = CodecRowOf(does.codec.kind).has(CodecRow::kRank);
+  ASSIGN_OR_RETURN(const double of_sum, BitsOnTheWay(kAverage, replicas->average()));
+  const double a = is_factored ? c : of_sum;
   const bool gathers = replicas->count() * c < c + a;
   replicas->set_exchange(Name(gathers ? ReplicaExchange::kGather : ReplicaExchange::kReduce));
   if (gathers) replicas->clear_average();
@@ -158,6 +184,7 @@ absl::Status ResolveOwnOfSegments(const std::vector<std::string>& names, Experim
       DirectionConfig* const direction = MutableExchangedIn(is_sum, &own);
       *direction = OverlaidExchanged(ExchangedIn(*replicas, is_sum), *direction);
       RETURN_IF_ERROR((is_sum ? ResolveAverage : ResolveContributions)(path, *e, direction));
+      if (!is_sum) RETURN_IF_ERROR(CheckFactors(path, *replicas, *direction));
     }
   }
   return absl::OkStatus();
@@ -195,9 +222,10 @@ absl::Status CheckPieces(const Experiment& e, const Partition& partition) {
     for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas.count)) {
       const int segment = SegmentOfEntries(owned.piece, owned.number, tied);
       for (const bool is_sum : {false, true}) {
-        const DirectionSpec& does =
-            is_sum ? replicas.AverageOf(segment) : replicas.ContributionsOf(segment);
+        const DirectionSpec& contributions = replicas.ContributionsOf(segment);
+        const DirectionSpec& does = is_sum ? replicas.AverageOf(segment) : contributions;
         if (!ActsOn(does.codec, owned.piece, tied)) continue;
+        if (is_sum && IsFactored(replicas, contributions, owned.piece, tied)) continue;
         const absl::Status carries = CheckCarries(does, owned.piece.shape);
         if (carries.ok()) continue;
         const auto own = e.replicas().stages().find(names[segment]);
@@ -261,6 +289,7 @@ absl::Status ResolveReplicas(Experiment* e) {
     RETURN_IF_ERROR(ResolveAverage(kAverage, *e, replicas->mutable_average()));
   }
   RETURN_IF_ERROR(ChooseExchange(replicas));
+  RETURN_IF_ERROR(CheckFactors(kContributions, *replicas, replicas->contributions()));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
   RETURN_IF_ERROR(ResolveSegments(partition, e));
   if (replicas->count() == 1 && !TrainsLocally(*e)) return absl::OkStatus();

@@ -52,6 +52,33 @@ TEST(ReplicasConfigTest, DefaultsAreFilledIn) {
             "dither");
 }
 
+// With exchange reduce its factors are added up.
+TEST(ReplicasConfigTest, LowRankWantsErrorsAtTheSenderAndItsFactorsAsTheyAre) {
+  const auto refusal = [](const std::string& more) {
+    return ErrorWith({"replicas.contributions={codec: low_rank, rank: 2, " + more + "}"});
+  };
+  EXPECT_EQ(refusal("feedback: {kind: ef, decay: 0.9}"), "");
+  EXPECT_THAT(refusal("feedback: ef21"),
+              HasSubstr("replicas.contributions.feedback: ef21, want none or ef: with "
+                        "replicas.exchange reduce, low_rank's factors are added up"));
+  EXPECT_THAT(refusal("feedback: none, on_nonfinite: pass"),
+              HasSubstr("replicas.contributions.on_nonfinite: pass, want error: with"));
+  EXPECT_THAT(refusal("feedback: ef, lossless: zstd"),
+              HasSubstr("replicas.contributions.lossless: zstd, want none: with"));
+  EXPECT_THAT(refusal("feedback: ef, per_sample: true"), HasSubstr("want less than both"));
+  EXPECT_THAT(ErrorWith({"replicas.stages={head: {contributions: {codec: low_rank, rank: 2, "
+                         "feedback: ef21}}}"}),
+              HasSubstr("replicas.stages.head.contributions.feedback: ef21, want none or ef"));
+  EXPECT_EQ(ErrorWith({"replicas={exchange: gather, contributions: {codec: low_rank, rank: 2, "
+                       "lossless: zstd, feedback: ef21, on_nonfinite: pass}}"}),
+            "");
+  // A sum takes as many bytes as a contribution, so that two replicas gain nothing from gathering.
+  EXPECT_EQ(With({"replicas={count: 2, exchange: auto, contributions: {codec: low_rank, rank: 2}}"})
+                .replicas()
+                .exchange(),
+            "reduce");
+}
+
 TEST(ReplicasConfigTest, AutoTakesTheExchangeThatSendsFewerBytes) {
   const auto chosen = [](const std::string& replicas) {
     return With({"replicas={exchange: auto, " + replicas + "}"}).replicas();

@@ -132,6 +132,12 @@ void Step::AddStage(int stage) {
     exchanged[carrier].last = among.AddUp(carrier, exchanged[carrier].last);
   }
   for (int carrier = 0; carrier < carriers(); ++carrier) {
+    exchanged[carrier].last = among.ContributeSecond(carrier, exchanged[carrier].last);
+  }
+  for (int carrier = 0; carrier < carriers(); ++carrier) {
+    exchanged[carrier].last = among.AddUpSecond(carrier, exchanged[carrier].last);
+  }
+  for (int carrier = 0; carrier < carriers(); ++carrier) {
     exchanged[carrier].last = among.TakeSums(carrier, exchanged[carrier].last);
     graph_.Add(UpdateSeconds(stage), /*needs_core=*/true, exchanged[carrier].last);
   }

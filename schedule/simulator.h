@@ -66,6 +66,13 @@ struct PieceCost {
   bool gathers = false;                     // True: contributions go to all, and nobody sends sums.
   // False: who encodes a contribution knows at once what it decodes to.
   bool decodes_own = true;
+  // Second round of a piece whose two factors are summed one after the other, else empty: a
+  // contribution of each replica, which follows from the first sum, and the second sum, of which
+  // both then are used.
+  std::vector<TransferCost> second_contributions = {};
+  TransferCost second_sum = {};
+
+  bool has_second() const { return !second_contributions.empty(); }
 };
 
 // Replicas of the pipeline, and what those of one stage exchange in a step. Each carrier is a

@@ -27,8 +27,13 @@ double SentBytes(const Exchange& exchange, int stage, int carrier) {
   for (const PieceCost& piece : exchange.pieces[stage]) {
     const bool owns = exchange.carrier_of[piece.owner] == carrier;
     const int receivers = piece.gathers ? others : (owns ? 0 : 1);
-    for (const int replica : carried) bytes += receivers * piece.contributions[replica].wire_bytes;
-    if (!piece.gathers && owns) bytes += others * piece.sum.wire_bytes;
+    for (const int replica : carried) {
+      bytes += receivers * piece.contributions[replica].wire_bytes;
+      if (piece.has_second()) bytes += receivers * piece.second_contributions[replica].wire_bytes;
+    }
+    if (piece.gathers || !owns) continue;
+    bytes += others * piece.sum.wire_bytes;
+    if (piece.has_second()) bytes += others * piece.second_sum.wire_bytes;
   }
   return bytes;
 }
@@ -46,7 +51,9 @@ StageExchange::StageExchange(const Simulation& simulation, int stage, TaskGraph*
       carriers_(simulation.exchange.carriers()),
       connections_(simulation.exchange.carriers()),
       contributions_(pieces_.size(), std::vector<std::vector<int>>(exchange_.replicas())),
-      sums_(pieces_.size()) {
+      sums_(pieces_.size()),
+      second_contributions_(contributions_),
+      second_sums_(pieces_.size()) {
   std::iota(carriers_.begin(), carriers_.end(), 0);
   const Interfaces interfaces(simulation);
   for (const int from : carriers_) {
@@ -85,15 +92,49 @@ int StageExchange::AddUp(int carrier, int last) {
     }
     if (piece.gathers) continue;
     last = Encode(piece.sum, carrier, carriers_, last, &sums_[i]);
+    if (piece.has_second()) continue;
     last = Decode(piece.sum, /*has_crossed=*/false, sums_[i][carrier], last);
+  }
+  return last;
+}
+
+int StageExchange::ContributeSecond(int carrier, int last) {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const PieceCost& piece = pieces_[i];
+    if (!piece.has_second()) continue;
+    if (!AddsAt(carrier, piece)) {
+      last = Decode(piece.sum, /*has_crossed=*/true, sums_[i][carrier], last);
+    }
+    for (const int replica : exchange_.CarriedBy(carrier)) {
+      last = Encode(piece.second_contributions[replica], carrier,
+                    {exchange_.carrier_of[piece.owner]}, last, &second_contributions_[i][replica]);
+    }
+  }
+  return last;
+}
+
+int StageExchange::AddUpSecond(int carrier, int last) {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const PieceCost& piece = pieces_[i];
+    if (!piece.has_second() || !AddsAt(carrier, piece)) continue;
+    for (int replica = 0; replica < exchange_.replicas(); ++replica) {
+      if (exchange_.carrier_of[replica] == carrier) continue;
+      last = Decode(piece.second_contributions[replica], /*has_crossed=*/true,
+                    second_contributions_[i][replica][carrier], last);
+    }
+    last = Encode(piece.second_sum, carrier, carriers_, last, &second_sums_[i]);
+    last = Decode(piece.second_sum, /*has_crossed=*/false, second_sums_[i][carrier], last);
   }
   return last;
 }
 
 int StageExchange::TakeSums(int carrier, int last) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    if (AddsAt(carrier, pieces_[i])) continue;
-    last = Decode(pieces_[i].sum, /*has_crossed=*/true, sums_[i][carrier], last);
+    const PieceCost& piece = pieces_[i];
+    if (AddsAt(carrier, piece)) continue;
+    const bool second = piece.has_second();
+    last = Decode(second ? piece.second_sum : piece.sum, /*has_crossed=*/true,
+                  (second ? second_sums_ : sums_)[i][carrier], last);
   }
   return last;
 }

@@ -12,7 +12,7 @@
 namespace thinwire {
 
 // Each method adds what one machine does, item after item, behind its task `last`, and returns the
-// last item. All contributions are added first, then all sums, and then what becomes of these.
+// last item. All carriers' tasks of one method are added before those of the next.
 class StageExchange {
  public:
   // `simulation` and `graph` must outlive the object.
@@ -22,8 +22,13 @@ class StageExchange {
   // those that are added up here.
   int Contribute(int replica, int last);
   // Decodes what others contribute to the pieces that a carrier adds up, in ascending order of
-  // replicas. Then encodes the sum, sends it to all and decodes it.
+  // replicas. Then encodes the sum, sends it to all and decodes it, unless a second one follows.
   int AddUp(int carrier, int last);
+  // For pieces with a second round: decodes the first sum where it comes from others, encodes what
+  // the carrier's replicas contribute to the second and sends it to the owner.
+  int ContributeSecond(int carrier, int last);
+  // Adds up second contributions as AddUp the first.
+  int AddUpSecond(int carrier, int last);
   // Decodes the sums of all other pieces.
   int TakeSums(int carrier, int last);
 
@@ -47,6 +52,9 @@ class StageExchange {
   // replica, and sums of each piece.
   std::vector<std::vector<std::vector<int>>> contributions_;
   std::vector<std::vector<int>> sums_;
+  // Likewise of second rounds.
+  std::vector<std::vector<std::vector<int>>> second_contributions_;
+  std::vector<std::vector<int>> second_sums_;
 };
 
 }  // namespace thinwire

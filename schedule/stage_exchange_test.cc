@@ -153,6 +153,25 @@ TEST(ExchangeTest, EveryoneDecodesWhatItUses) {
   EXPECT_EQ(Simulate(simulation).seconds, 2 * kPass + 2 * 1 + 4 + 8);
 }
 
+TEST(ExchangeTest, ASecondRoundFollowsTheFirstSum) {
+  Simulation simulation = Replicas(2, 2, 1);
+  const std::vector<TransferCost> first(2, {1, 2, 16}), second(2, {4, 8, 32});
+  PieceCost piece{/*owner=*/0, first, /*sum=*/{16, 32, 64}};
+  piece.decodes_own = false;
+  piece.second_contributions = second;
+  piece.second_sum = {64, 128, 100};
+  simulation.exchange.pieces = {{piece}};
+  const double once = 1 + 16 + 2 + 16 + 64, again = 32 + 4 + 32 + 8 + 64 + 100 + 128;
+  EXPECT_EQ(Simulate(simulation).seconds, kPass + once + again);
+  EXPECT_EQ(SentBytes(simulation.exchange, 0, 0), 64 + 100);
+  EXPECT_EQ(SentBytes(simulation.exchange, 0, 1), 16 + 32);
+  simulation.link.latency_seconds = 1000;
+  EXPECT_EQ(Simulate(simulation).seconds, kPass + once + again + 4 * 1000);
+  // One machine sends nothing and needs no sum but the last.
+  simulation.exchange.carrier_of = {0, 0};
+  EXPECT_EQ(Simulate(simulation).seconds, 2 * kPass + 2 * 1 + 16 + 2 * 4 + 64 + 128);
+}
+
 TEST(ExchangeTest, EndsOfItsMessagesTakeAProcessor) {
   Simulation simulation = Replicas(3, 3, 1);
   simulation.link.bits_per_second = 0;

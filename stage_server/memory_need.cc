@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "compress/codec_table.h"
 #include "models/cost.h"
 #include "schedule/schedule.h"
 #include "stage_server/stage/batch_parts.h"
@@ -25,24 +26,27 @@ double LocalCopies(const StageSpec& spec) {
 }
 
 // Returns what replicas take besides: the sum of their gradients, with feedback for each replica
-// that is carried here its rows and the two tensors that its encoders keep, and copies of the
-// parameters. Of several carriers one also keeps contributions that wait for those before them.
+// that is carried here its rows and the two tensors that its encoders keep, or the one that is kept
+// up to the second factor in any case, and copies of the parameters. Of several carriers one also
+// keeps contributions that wait for those before them.
 double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& costs) {
   if (spec.replicas.count == 1 && !spec.replicas.trains_locally()) return 0;
+  const bool gathers = spec.replicas.exchange == ReplicaExchange::kGather;
   double parameters = 0, remembered = 0;
   for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
     const SegmentRange& segments = spec.segments(chunk);
     for (int segment = segments.first; segment < segments.end; ++segment) {
       const auto of_segment = static_cast<double>(costs[segment].parameters);
       parameters += of_segment;
-      const FeedbackSpec& feedback = spec.replicas.ContributionsOf(segment).feedback;
-      if (feedback.kind != FeedbackKind::kNone) remembered += of_segment;
+      const DirectionSpec& contributions = spec.replicas.ContributionsOf(segment);
+      const bool remembers = contributions.feedback.kind != FeedbackKind::kNone;
+      const bool has_factors = CodecRowOf(contributions.codec.kind).has(CodecRow::kRank);
+      remembered += of_segment * (has_factors && !gathers ? 1 + remembers : 3 * remembers);
     }
   }
-  const bool gathers = spec.replicas.exchange == ReplicaExchange::kGather;
   const int waiting = spec.carrier == 0 ? 0 : gathers ? spec.carried().size() : 1;
   return sizeof(float) *
-         (parameters * (1 + waiting + LocalCopies(spec)) + remembered * 3 * spec.carried().size());
+         (parameters * (1 + waiting + LocalCopies(spec)) + remembered * spec.carried().size());
 }
 
 }  // namespace

@@ -49,6 +49,19 @@ TEST(CheckFitsTest, ReplicasThatTrainLocallyTakeCopiesOfTheParameters) {
               0.1 * sum);
 }
 
+// Up to the second factor a replica's gradient is kept, and with feedback what it lost.
+TEST(CheckFitsTest, FactorsTakeACopyOfTheParametersForEachReplica) {
+  const auto bytes = [](const std::string& replicas) {
+    return static_cast<double>(
+        TrainingBytesOf(SpecOf("64", "replicas={count: 2, " + replicas + "}")));
+  };
+  const std::string low = "contributions: {codec: low_rank, rank: 2";
+  const double exact = bytes("sync: step"), plain = bytes(low + "}");
+  EXPECT_GT(plain, exact);
+  EXPECT_EQ(bytes(low + ", feedback: ef}") - plain, plain - exact);
+  EXPECT_EQ(bytes(low + "}, exchange: gather"), exact);
+}
+
 TEST(CheckFitsTest, AReplicaThatTrainsAloneTakesNoCopyBesideTheSharedParameters) {
   const auto bytes = [](const std::string& outer) {
     StageSpec spec = SpecOf("64", "replicas={count: 2, sync: local, every: 4, " + outer + "}");

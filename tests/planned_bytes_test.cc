@@ -123,6 +123,15 @@ TEST(PlannedBytesOfReplicasTest, AreThoseThatARunSends) {
                                      exchange, "}")},
                        /*messages=*/2);
   }
+  for (const char* exchange : {"reduce", "gather"}) {
+    SCOPED_TRACE(exchange);
+    ExpectPlannedBytes(kExperiment,
+                       {"pipeline.microbatches=2", "model.width=16",
+                        absl::StrCat("replicas={count: 2, digest_every: 1, contributions: {codec: "
+                                     "low_rank, rank: 2, feedback: ef}, exchange: ",
+                                     exchange, "}")},
+                       /*messages=*/2);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, PlannedBytesTest,

@@ -85,7 +85,7 @@ absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
 absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
   if (options_.is_among_carriers) {
-    return WantBetween<int>("phase", header.phase(), PHASE_CONTRIBUTION, PHASE_AVERAGE);
+    return WantBetween<int>("phase", header.phase(), PHASE_CONTRIBUTION, PHASE_SECOND_AVERAGE);
   }
   RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
   return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_BASIS);

@@ -225,8 +225,9 @@ TEST(FrameCheckerTest, WhatReplicasExchangeHasLinksOfItsOwn) {
   };
   EXPECT_TRUE(check(among, PHASE_CONTRIBUTION, DIRECTION_GRADIENT).ok());
   EXPECT_TRUE(check(among, PHASE_AVERAGE, DIRECTION_GRADIENT).ok());
+  EXPECT_TRUE(check(among, PHASE_SECOND_AVERAGE, DIRECTION_GRADIENT).ok());
   EXPECT_THAT(std::string(check(among, PHASE_TRAIN, DIRECTION_GRADIENT).message()),
-              HasSubstr("layer3, from stage 3: phase is 1, want 9 to 10"));
+              HasSubstr("layer3, from stage 3: phase is 1, want 9 to 12"));
   EXPECT_THAT(std::string(check(among, PHASE_AVERAGE, DIRECTION_ACTIVATION).message()),
               HasSubstr("direction is 1, want 2"));
   ExpectInvalid(CheckFirst([](FrameHeader* header) { header->set_phase(PHASE_CONTRIBUTION); }),

@@ -21,6 +21,8 @@ constexpr MessageKind kKinds[] = {
     {PHASE_BASIS, Content::kBasis, Purpose::kTraining, "gradient of the basis", "before", "behind"},
     {PHASE_CONTRIBUTION, Content::kSamples, Purpose::kTraining, "contribution"},
     {PHASE_AVERAGE, Content::kSamples, Purpose::kTraining, "average"},
+    {PHASE_SECOND_CONTRIBUTION, Content::kSamples, Purpose::kTraining, "second contribution"},
+    {PHASE_SECOND_AVERAGE, Content::kSamples, Purpose::kTraining, "second average"},
 };
 static_assert(std::size(kKinds) == Phase_ARRAYSIZE, "each phase has a row");
 

@@ -46,8 +46,11 @@ inline bool IsAcknowledged(Phase phase) { return KindOf(phase).purpose == Purpos
 // True for what replicas of a stage exchange. No such message crosses a cut: its `cut` is the
 // number of a piece (models/pieces.h), its `microbatch` that of a replica.
 inline bool IsOfReplicas(Phase phase) {
-  return phase == PHASE_CONTRIBUTION || phase == PHASE_AVERAGE;
+  return phase >= PHASE_CONTRIBUTION && phase <= PHASE_SECOND_AVERAGE;
 }
+
+// True for what an owner sends to all: a sum, or a factor of it.
+inline bool IsOfSum(Phase phase) { return phase == PHASE_AVERAGE || phase == PHASE_SECOND_AVERAGE; }
 
 bool HasTensor(Phase phase, Direction direction);
 

@@ -34,10 +34,14 @@ TEST(MessageKindTest, EachPhaseHasItsRow) {
 TEST(MessageKindTest, WhatIsSentOnceInAStepBelongsToTrainingButIsNoPass) {
   EXPECT_EQ(PhasesThat(IsPartOfTraining),
             (std::set<Phase>{PHASE_TRAIN, PHASE_GRADIENT_NORM, PHASE_BASIS, PHASE_CONTRIBUTION,
-                             PHASE_AVERAGE}));
+                             PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE}));
   EXPECT_EQ(PhasesThat(IsTrainingPass),
-            (std::set<Phase>{PHASE_TRAIN, PHASE_CONTRIBUTION, PHASE_AVERAGE}));
-  EXPECT_EQ(PhasesThat(IsOfReplicas), (std::set<Phase>{PHASE_CONTRIBUTION, PHASE_AVERAGE}));
+            (std::set<Phase>{PHASE_TRAIN, PHASE_CONTRIBUTION, PHASE_AVERAGE,
+                             PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE}));
+  EXPECT_EQ(PhasesThat(IsOfReplicas),
+            (std::set<Phase>{PHASE_CONTRIBUTION, PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION,
+                             PHASE_SECOND_AVERAGE}));
+  EXPECT_EQ(PhasesThat(IsOfSum), (std::set<Phase>{PHASE_AVERAGE, PHASE_SECOND_AVERAGE}));
   EXPECT_EQ(PhasesThat([](Phase phase) { return !HasSamples(phase); }),
             (std::set<Phase>{PHASE_GRADIENT_NORM, PHASE_BASIS}));
   EXPECT_EQ(PhasesThat(HasSumOfSquares), std::set<Phase>{PHASE_GRADIENT_NORM});
@@ -47,7 +51,8 @@ TEST(MessageKindTest, AcknowledgementsAndSumsHaveNoTensor) {
   EXPECT_EQ(PhasesThat([](Phase phase) { return !HasTensor(phase, DIRECTION_ACTIVATION); }),
             std::set<Phase>{PHASE_GRADIENT_NORM});
   EXPECT_EQ(PhasesThat([](Phase phase) { return HasTensor(phase, DIRECTION_GRADIENT); }),
-            (std::set<Phase>{PHASE_TRAIN, PHASE_BASIS, PHASE_CONTRIBUTION, PHASE_AVERAGE}));
+            (std::set<Phase>{PHASE_TRAIN, PHASE_BASIS, PHASE_CONTRIBUTION, PHASE_AVERAGE,
+                             PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE}));
 }
 
 TEST(MessageKindTest, EvaluationIsAcknowledgedAndATextIsNot) {
@@ -80,6 +85,8 @@ TEST(MessageKindTest, EachIsCalledByItsOwnWords) {
             "gradient of the basis behind cut 1, epoch 2, step 17");
   EXPECT_EQ(Spelled(PHASE_CONTRIBUTION, DIRECTION_GRADIENT),
             "contribution of replica 3, piece 1, epoch 2, step 17");
+  EXPECT_EQ(Spelled(PHASE_SECOND_CONTRIBUTION, DIRECTION_GRADIENT),
+            "second contribution of replica 3, piece 1, epoch 2, step 17");
   EXPECT_EQ(Spelled(static_cast<Phase>(Phase_ARRAYSIZE), DIRECTION_UNSPECIFIED),
             "unknown phase unknown direction of cut 1, epoch 2, step 17, microbatch 3");
   std::set<std::string> words;

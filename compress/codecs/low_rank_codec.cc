@@ -6,7 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codecs/power_iteration.h"
 #include "compress/codecs/stack.h"
+#include "compress/cpu/orthonormal.h"
+#include "compress/half.h"
 #include "compress/layout.h"
 #include "compress/low_rank_matrices.h"
 #include "tensor/cpu/device.h"
@@ -134,6 +137,54 @@ class LowRankCodec final : public Codec {
 };
 
 }  // namespace
+
+PowerIteration::PowerIteration(const CodecSpec& spec, const Shape& shape, CodecKernels* kernels)
+    : spec_(spec), kernels_(kernels) {
+  const LowRankMatrices matrix = LowRankMatricesOf(shape, spec);
+  p_shape_ = {matrix.rows, matrix.rank};
+  q_shape_ = {matrix.columns, matrix.rank};
+}
+
+absl::StatusOr<Tensor> PowerIteration::Project(const Tensor& x, const Carry* carry,
+                                               float* largest) const {
+  const auto* const factor = dynamic_cast<const Factor*>(carry);
+  const bool fits = factor != nullptr && factor->q().shape() == q_shape_;
+  ASSIGN_OR_RETURN(Tensor p, Tensor::Allocate(CpuDevice(), DType::kF32, p_shape_));
+  const float* const start = fits ? factor->q().floats().data() : nullptr;
+  RETURN_IF_ERROR(ToStatus(kernels_->Project(spec_, x.view(), start, p.floats().data(), largest)));
+  return p;
+}
+
+void PowerIteration::Orthonormalise(const Tensor& p) const {
+  const auto rows = static_cast<size_t>(p_shape_[0]), rank = static_cast<size_t>(p_shape_[1]);
+  const absl::Span<float> values = p.floats();
+  float largest = 0;
+  for (const float value : values) largest = std::max(largest, std::fabs(value));
+  const float lift = LowRankLift(BitsOf(largest));
+  std::vector<float> columns(values.size());
+  for (size_t i = 0; i < values.size(); ++i) columns[i % rank * rows + i / rank] = values[i] * lift;
+  thinwire::Orthonormalise(columns.data(), rows, rank);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = columns[i % rank * rows + i / rank];
+}
+
+absl::StatusOr<Tensor> PowerIteration::Reproject(const Tensor& x, float largest,
+                                                 const Tensor& p) const {
+  ASSIGN_OR_RETURN(Tensor q, Tensor::Allocate(CpuDevice(), DType::kF32, q_shape_));
+  RETURN_IF_ERROR(ToStatus(
+      kernels_->Reproject(spec_, x.view(), largest, p.floats().data(), q.floats().data())));
+  return q;
+}
+
+absl::Status PowerIteration::Multiply(const Tensor& p, const Tensor& q, const Tensor& x) const {
+  std::vector<uint8_t> payload(p.bytes() + q.bytes());
+  std::memcpy(payload.data(), p.data(), p.bytes());
+  std::memcpy(payload.data() + p.bytes(), q.data(), q.bytes());
+  return ToStatus(kernels_->Decode({payload.data(), payload.size()}, spec_, {}, x.view()));
+}
+
+std::shared_ptr<const Carry> PowerIteration::CarryOf(Tensor q) {
+  return std::make_shared<Factor>(std::move(q));
+}
 
 std::unique_ptr<Codec> NewLowRankCodec(const CodecSpec& spec, CodecKernels* kernels) {
   return std::make_unique<LowRankCodec>(spec, kernels);

@@ -71,6 +71,12 @@ CpuDecode CpuFp8Decode;
 CpuEncode CpuLowRankEncode;
 CpuDecode CpuLowRankDecode;
 
+// See CodecKernels::Project and Reproject.
+Error CpuLowRankProject(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                        float* largest);
+Error CpuLowRankReproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
+                          float* q);
+
 // Codec randomk: keeps K entries of each scope by random draws, zeros among them too. The seed is
 // in the payload, so no index is sent. Element i draws number i of the seed's random stream; the K
 // highest draws of each scope are kept, among elements with support. `unbiased` makes the tensor

@@ -57,6 +57,14 @@ class HostCodecKernels final : public CodecKernels {
                const TensorView& x) override {
     return CodecOf(spec).decode(payload, spec, context, x, threads_);
   }
+  Error Project(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                float* largest) override {
+    return CpuLowRankProject(spec, x, start, p, largest);
+  }
+  Error Reproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
+                  float* q) override {
+    return CpuLowRankReproject(spec, x, largest, p, q);
+  }
   Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override {
     return CpuCastTo(wire, x, payload, threads_);
   }

@@ -99,22 +99,42 @@ float Reproject(const Matrix& m, float lift, const Columns& p, uint8_t* to) {
   return largest;
 }
 
-// Encodes one matrix. If its values are so small or large that fp32 would lose sums of products, it
-// is multiplied by a lift and projected again.
-Error EncodeMatrix(const Matrix& m, const float* warm_start, uint8_t* payload) {
+// Returns memory of this thread for P of a matrix, until the next call.
+Columns MemoryOfP(const Matrix& m) {
   static thread_local Scratch<float> memory;
+  return {memory.Get(m.rows * m.rank), m.rows, m.rank};
+}
+
+// Computes P = lift M Q from the start; *largest becomes the largest magnitude in M. If its values
+// are so small or large that fp32 would lose sums of products, it is multiplied by a lift and
+// projected again.
+Error ProjectFromStart(const Matrix& m, const float* warm_start, const Columns& p,
+                       uint32_t* largest) {
   const Columns q = Start(m, warm_start);
-  const Columns p{memory.Get(m.rows * m.rank), m.rows, m.rank};
-  const uint32_t largest = Project(m, 1, q, p);
-  if (largest >= kInfinityBits) return NonFiniteError("low_rank", m.x);
-  const float lift = LowRankLift(largest);
+  *largest = Project(m, 1, q, p);
+  if (*largest >= kInfinityBits) return NonFiniteError("low_rank", m.x);
+  const float lift = LowRankLift(*largest);
   if (lift != 1) Project(m, lift, q, p);
-  Orthonormalise(p.values, m.rows, m.rank);
-  for (size_t i = 0; i < m.rows; ++i) {
-    for (size_t j = 0; j < m.rank; ++j) {
-      StoreAs(p.values[j * m.rows + i], payload + 4 * (i * m.rank + j));
+  return Error{};
+}
+
+// Writes P as [rows, rank].
+void StoreP(const Columns& p, uint8_t* to) {
+  for (size_t i = 0; i < p.stride; ++i) {
+    for (size_t j = 0; j < p.count; ++j) {
+      StoreAs(p.values[j * p.stride + i], to + 4 * (i * p.count + j));
     }
   }
+}
+
+Error EncodeMatrix(const Matrix& m, const float* warm_start, uint8_t* payload) {
+  const Columns p = MemoryOfP(m);
+  uint32_t largest = 0;
+  const Error error = ProjectFromStart(m, warm_start, p, &largest);
+  if (!error.ok()) return error;
+  const float lift = LowRankLift(largest);
+  Orthonormalise(p.values, m.rows, m.rank);
+  StoreP(p, payload);
   return CheckLowRankFactor(Reproject(m, lift, p, payload + 4 * m.rows * m.rank),
                             static_cast<int64_t>(m.rank));
 }
@@ -173,6 +193,36 @@ Error CpuLowRankEncode(const CodecSpec& spec, const TensorView& x, const KernelC
     if (warm_start != nullptr) warm_start += all.q_floats();
   }
   return error;
+}
+
+Error CpuLowRankProject(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                        float* largest) {
+  *largest = 0;
+  LowRankMatrices all;
+  Error error = LowRankMatrixOf(x, spec, &all);
+  if (!error.ok() || all.count == 0) return error;
+  const Matrix m = FirstOf(all, x);
+  const Columns columns = MemoryOfP(m);
+  uint32_t bits = 0;
+  error = ProjectFromStart(m, start, columns, &bits);
+  if (!error.ok()) return error;
+  *largest = FloatOf(bits);
+  StoreP(columns, reinterpret_cast<uint8_t*>(p));
+  return DropLowRankLift(LowRankLift(bits), all, p);
+}
+
+Error CpuLowRankReproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
+                          float* q) {
+  LowRankMatrices all;
+  const Error error = LowRankMatrixOf(x, spec, &all);
+  if (!error.ok() || all.count == 0) return error;
+  const Matrix m = FirstOf(all, x);
+  const Columns columns = MemoryOfP(m);
+  for (size_t i = 0; i < m.rows * m.rank; ++i) {
+    columns.values[i % m.rank * m.rows + i / m.rank] = p[i];
+  }
+  const float lift = LowRankLift(BitsOf(largest));
+  return CheckLowRankFactor(Reproject(m, lift, columns, reinterpret_cast<uint8_t*>(q)), all.rank);
 }
 
 Error CpuLowRankDecode(const PayloadView& payload, const CodecSpec& spec,

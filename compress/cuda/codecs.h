@@ -31,6 +31,12 @@ CudaEncode CudaLowRankEncode;
 // Equal to the CPU's to the last bit.
 CudaDecode CudaLowRankDecode;
 
+// See CodecKernels::Project and Reproject.
+Error CudaLowRankProject(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                         const float* start, float* p, float* largest);
+Error CudaLowRankReproject(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                           float largest, const float* p, float* q);
+
 // Codec randomk: keeps the elements of each scope with the highest random draws of a seed's stream.
 CudaEncode CudaRandomKEncode;
 CudaDecode CudaRandomKDecode;

@@ -83,6 +83,14 @@ class CudaKernels final : public CodecKernels {
     return CodecOf(spec).decode(device_, payload, spec, context, x);
   }
   bool codes_on_device() const override { return true; }
+  Error Project(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                float* largest) override {
+    return CudaLowRankProject(device_, spec, x, start, p, largest);
+  }
+  Error Reproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
+                  float* q) override {
+    return CudaLowRankReproject(device_, spec, x, largest, p, q);
+  }
   Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override {
     return CudaCastTo(device_, wire, x, payload);
   }

@@ -40,16 +40,22 @@ struct EncodeMemory {
   CudaScratch start, p, partial, payload, extremes;
 };
 
-Error Submit(cudaStream_t stream, const TensorView& x, const LowRankMatrices& m,
-             const EncodeMemory& memory) {
+// Computes P of every matrix from where it starts.
+Error SubmitProjection(CudaDevice* device, cudaStream_t stream, const TensorView& x,
+                       const LowRankMatrices& m, const float* warm_start,
+                       const EncodeMemory& memory) {
+  const std::vector<float> start = Start(m, warm_start);
   auto* const extremes = memory.extremes.as<LowRankExtremes>();
-  float* const p = memory.p.as<float>();
-  float* const payload = memory.payload.as<float>();
+  RETURN_ERROR(device->CopyFromHost(memory.start.as<float>(), start.data(), 4 * start.size()));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(extremes, 0, m.count * sizeof(*extremes), stream));
-  RETURN_ERROR(MultiplyByFactor(stream, x, m, memory.start.as<float>(), p, extremes));
-  RETURN_ERROR(Orthonormalise(stream, p, m.count, m.rank, m.rows));
-  RETURN_ERROR(StoreFactor(stream, m, p, payload));
-  return MultiplyTransposed(stream, x, m, p, memory.partial.as<double>(), payload, extremes);
+  return MultiplyByFactor(stream, x, m, memory.start.as<float>(), memory.p.as<float>(), extremes);
+}
+
+// Computes Q from P and behind it in the payloads.
+Error SubmitReprojection(cudaStream_t stream, const TensorView& x, const LowRankMatrices& m,
+                         const EncodeMemory& memory) {
+  return MultiplyTransposed(stream, x, m, memory.p.as<float>(), memory.partial.as<double>(),
+                            memory.payload.as<float>(), memory.extremes.as<LowRankExtremes>());
 }
 
 // Returns the error that the extremes of the matrices mean, if any.
@@ -75,15 +81,59 @@ Error CudaLowRankEncode(CudaDevice* device, const CodecSpec& spec, const TensorV
   RETURN_ERROR(device->Stream(&stream));
   EncodeMemory memory(device);
   RETURN_ERROR(memory.Reserve(m));
-  const std::vector<float> start = Start(m, context.warm_start);
-  RETURN_ERROR(device->CopyFromHost(memory.start.as<float>(), start.data(), 4 * start.size()));
-  RETURN_ERROR(Submit(stream, x, m, memory));
+  RETURN_ERROR(SubmitProjection(device, stream, x, m, context.warm_start, memory));
+  float* const p = memory.p.as<float>();
+  RETURN_ERROR(Orthonormalise(stream, p, m.count, m.rank, m.rows));
+  RETURN_ERROR(StoreFactor(stream, m, p, memory.payload.as<float>()));
+  RETURN_ERROR(SubmitReprojection(stream, x, m, memory));
   std::vector<LowRankExtremes> extremes(m.count);
   RETURN_ERROR(device->CopyToHost(extremes.data(), memory.extremes.as<LowRankExtremes>(),
                                   m.count * sizeof(LowRankExtremes)));
   RETURN_ERROR(CheckExtremes(device, x, m.rank, extremes));
   RETURN_ERROR(payload.SubmitCopy(device, 0, memory.payload.as<float>(), *payload.bytes));
   return device->Finish();
+}
+
+Error CudaLowRankProject(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                         const float* start, float* p, float* largest) {
+  *largest = 0;
+  LowRankMatrices m;
+  RETURN_ERROR(LowRankMatrixOf(x, spec, &m));
+  if (m.count == 0) return Error{};
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  EncodeMemory memory(device);
+  RETURN_ERROR(memory.Reserve(m));
+  RETURN_ERROR(SubmitProjection(device, stream, x, m, start, memory));
+  RETURN_ERROR(StoreFactor(stream, m, memory.p.as<float>(), memory.payload.as<float>()));
+  std::vector<LowRankExtremes> extremes(1);
+  RETURN_ERROR(device->CopyToHost(extremes.data(), memory.extremes.as<LowRankExtremes>(),
+                                  sizeof(LowRankExtremes)));
+  RETURN_ERROR(CheckExtremes(device, x, m.rank, extremes));
+  RETURN_ERROR(device->CopyToHost(p, memory.payload.as<float>(), 4 * m.p_floats()));
+  *largest = FloatOf(extremes[0].matrix);
+  return DropLowRankLift(LowRankLift(extremes[0].matrix), m, p);
+}
+
+Error CudaLowRankReproject(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
+                           float largest, const float* p, float* q) {
+  LowRankMatrices m;
+  RETURN_ERROR(LowRankMatrixOf(x, spec, &m));
+  if (m.count == 0) return Error{};
+  std::vector<float> columns(m.p_floats());
+  for (int64_t i = 0; i < m.p_floats(); ++i) columns[i % m.rank * m.rows + i / m.rank] = p[i];
+  std::vector<LowRankExtremes> extremes = {{BitsOf(largest), 0}};
+  cudaStream_t stream;
+  RETURN_ERROR(device->Stream(&stream));
+  EncodeMemory memory(device);
+  RETURN_ERROR(memory.Reserve(m));
+  auto* const of_matrix = memory.extremes.as<LowRankExtremes>();
+  RETURN_ERROR(device->CopyFromHost(of_matrix, extremes.data(), sizeof(LowRankExtremes)));
+  RETURN_ERROR(device->CopyFromHost(memory.p.as<float>(), columns.data(), 4 * columns.size()));
+  RETURN_ERROR(SubmitReprojection(stream, x, m, memory));
+  RETURN_ERROR(device->CopyToHost(extremes.data(), of_matrix, sizeof(LowRankExtremes)));
+  RETURN_ERROR(CheckExtremes(device, x, m.rank, extremes));
+  return device->CopyToHost(q, memory.payload.as<float>() + m.p_floats(), 4 * m.q_floats());
 }
 
 Error CudaLowRankDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,

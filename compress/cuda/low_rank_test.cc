@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compress/cuda/twins_testing.h"
+#include "compress/low_rank_matrices.h"
 
 namespace thinwire {
 namespace {
@@ -107,6 +108,51 @@ TEST(CudaLowRankTest, EncodesToTheCpusFactors) {
       }
       EXPECT_NEAR(ErrorOf(spec, x, met.payload), ErrorOf(spec, x, expected.payload), 1e-6);
     }
+  }
+}
+
+// Tests the two products by themselves, as replicas take them.
+TEST(CudaLowRankTest, ProjectsAndReprojectsToTheCpusFactors) {
+  const auto near = [](const std::vector<float>& a, const std::vector<float>& b) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_NEAR(a[i], b[i], 4e-6 * (std::fabs(a[i]) + 1)) << "float " << i;
+    }
+  };
+  for (const Case& c : Cases()) {
+    if (c.per_sample) continue;
+    SCOPED_TRACE(Spelled(c, DType::kF32));
+    const CodecSpec spec = SpecOf(c.rank);
+    const LowRankMatrices m = LowRankMatricesOf(c.shape, spec);
+    const Tensor x = HostTensor(c.shape, DType::kF32, NormalValues(c.shape.elements()));
+    const Tensor there = On(GpuTwin().device, x);
+    std::vector<float> start(m.q_floats(), 0.5f), p(m.p_floats()), met_p(p), q(start), met_q(q);
+    for (size_t i = 0; i < start.size(); ++i) start[i] += static_cast<float>(i % 7);
+    float largest = 0, met = 0;
+    ASSERT_TRUE(CpuCodecKernels()->Project(spec, x.view(), start.data(), p.data(), &largest).ok());
+    ASSERT_TRUE(
+        GpuTwin().kernels->Project(spec, there.view(), start.data(), met_p.data(), &met).ok());
+    EXPECT_EQ(met, largest);
+    near(p, met_p);
+    ASSERT_TRUE(CpuCodecKernels()->Reproject(spec, x.view(), largest, p.data(), q.data()).ok());
+    ASSERT_TRUE(
+        GpuTwin().kernels->Reproject(spec, there.view(), largest, p.data(), met_q.data()).ok());
+    near(q, met_q);
+  }
+}
+
+TEST(CudaLowRankTest, ProjectingRefusesWhatTheCpuRefuses) {
+  const CodecSpec spec = SpecOf(2);
+  std::vector<NamedValues> all = ExtremeCases(360);
+  all.push_back({"large everywhere", std::vector<float>(360, 2e38f)});
+  for (const NamedValues& named : all) {
+    SCOPED_TRACE(named.name);
+    const Tensor x = HostTensor({60, 6}, DType::kF32, named.values);
+    std::vector<float> p(120), met_p(120);
+    float largest = 0;
+    const Tensor there = On(GpuTwin().device, x);
+    ExpectSameError(
+        CpuCodecKernels()->Project(spec, x.view(), nullptr, p.data(), &largest),
+        GpuTwin().kernels->Project(spec, there.view(), nullptr, met_p.data(), &largest));
   }
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,6 +69,15 @@ class FeedbackSender {
   absl::StatusOr<Encoded> Encode(const Codec& codec, const Outgoing& outgoing,
                                  absl::Span<uint8_t> payload);
 
+  // Make a training message and keep its error without a codec in between, where the receiver uses
+  // what only several messages together become. Under kNone and kEf.
+  //
+  // Returns x plus what earlier messages lost, fp32, in memory of this sender until its next
+  // message. ResourceExhausted as from Encode.
+  absl::StatusOr<Tensor> Compensate(const Tensor& x, std::vector<uint64_t> rows);
+  // Sets the rows of state to `decay` times what `sent` lost of `message`, which Compensate made.
+  absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
+
   // Returns ||e|| / ||x|| after the message just sent; under ef21, ||x - A|| / ||x|| with the A
   // before it. 0 under kNone and after exact messages. `x` is the tensor as it was sent.
   absl::StatusOr<double> RelativeResidual(const Tensor& x) const;
@@ -100,8 +110,6 @@ class FeedbackSender {
                          const Outgoing& outgoing, Tensor* decoded) const;
   // Returns x + sign * state, of type `dtype`.
   absl::StatusOr<Tensor> AddState(const Tensor& x, float sign, DType dtype);
-  // Sets the rows of state to `decay` times what `sent` lost of `message`.
-  absl::Status KeepErrors(const Tensor& message, const Tensor& sent);
 
   const FeedbackOptions options_;
   std::unique_ptr<StateStore> state_;
@@ -109,6 +117,7 @@ class FeedbackSender {
   std::unique_ptr<Codec> exact_;
   SplitCodec split_;
   std::shared_ptr<const Carry> carry_;
+  std::vector<uint64_t> compensated_;  // keys of the rows of Compensate's message
   ReusedTensor message_memory_, decoded_memory_, received_memory_;
   Tensor last_message_, last_decoded_;  // empty if the last message left no residual
 };

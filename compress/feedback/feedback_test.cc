@@ -278,5 +278,30 @@ TEST(FeedbackTest, MemoryIsTakenByTheLargestMessageOnly) {
   }
 }
 
+// Tests the parts of a message whose codec somebody else calls.
+TEST(SenderTest, AMessageInPartsLeavesTheStateOfAWholeOne) {
+  for (const FeedbackKind kind : {FeedbackKind::kNone, FeedbackKind::kEf}) {
+    FeedbackSpec spec = SpecOf(kind);
+    spec.decay = 0.5;
+    FeedbackPair whole(FeedbackOptionsOf(spec, kSampleShape, DType::kF32));
+    FeedbackPair parts(FeedbackOptionsOf(spec, kSampleShape, DType::kF32));
+    const auto codec = CodecOf(SomeCodecs()[0]);
+    for (uint64_t step = 0; step < 5; ++step) {
+      const Tensor x = RandomMessage(3, step);
+      const Rows rows = {1, 2, 3 + step / 2};
+      FeedbackSender::Outgoing outgoing;
+      outgoing.want_received = true;
+      ASSERT_TRUE(whole.Send(*codec, x, rows, outgoing).ok());
+      const Tensor message = *parts.sender->Compensate(x, Rows(rows));  // they need not stay
+      ASSERT_NE(message.data(), x.data());
+      ASSERT_EQ(BytesOf(message), BytesOf(whole.encoded.message)) << "step " << step;
+      ASSERT_TRUE(parts.sender->KeepErrors(message, whole.encoded.decoded).ok());
+      EXPECT_EQ(*parts.sender->RelativeResidual(x), *whole.sender->RelativeResidual(x));
+    }
+    if (kind == FeedbackKind::kNone) continue;
+    EXPECT_EQ(StoredRows(parts.sender->state()), StoredRows(whole.sender->state()));
+  }
+}
+
 }  // namespace
 }  // namespace thinwire

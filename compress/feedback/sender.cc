@@ -59,6 +59,27 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::Encode(const Codec& code
   }
 }
 
+absl::StatusOr<Tensor> FeedbackSender::Compensate(const Tensor& x, std::vector<uint64_t> rows) {
+  last_message_ = Tensor();
+  if (options_.spec.kind == FeedbackKind::kNone) {
+    ASSIGN_OR_RETURN(const Tensor copy,
+                     message_memory_.Get(options_.device, DType::kF32, x.shape()));
+    void* nothing = nullptr;
+    RowSums sums;
+    sums.count = 1;
+    sums.elements = x.elements();
+    sums.x = {x.data(), nullptr, x.dtype()};
+    sums.y = {nullptr, &nothing};
+    sums.out = {copy.data(), nullptr, copy.dtype()};
+    RETURN_IF_ERROR(ToStatus(options_.kernels->CombineRows(sums)));
+    return copy;
+  }
+  compensated_ = std::move(rows);
+  RETURN_IF_ERROR(CheckMessage(options_, x.shape(), compensated_.size()));
+  RETURN_IF_ERROR(rows_->Plan(compensated_, options_.spec.on_full));
+  return AddState(x, 1, DType::kF32);
+}
+
 absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodePlain(const Codec& codec,
                                                                     const Outgoing& outgoing,
                                                                     absl::Span<uint8_t> payload) {
@@ -190,6 +211,7 @@ absl::StatusOr<Tensor> FeedbackSender::AddState(const Tensor& x, float sign, DTy
 }
 
 absl::Status FeedbackSender::KeepErrors(const Tensor& message, const Tensor& sent) {
+  if (options_.spec.kind == FeedbackKind::kNone) return absl::OkStatus();
   RETURN_IF_ERROR(rows_->KeepErrors(static_cast<float>(options_.spec.decay), message, sent));
   last_message_ = message;
   last_decoded_ = sent;

@@ -6,10 +6,12 @@
 
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
+#include "compress/low_rank_matrices.h"
 #include "config/owned_pieces.h"
 #include "config/piece_codec.h"
 #include "config/replicas_spec.h"
 #include "models/tied_weight.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
@@ -29,6 +31,38 @@ class PieceCosts {
   // sender's number counts too; a sum is of replica 0.
   absl::StatusOr<MessageCost> Of(const OwnedPiece& piece, Phase phase, int replica,
                                  const DirectionSpec& does) const {
+    MessageHeader header = HeaderOf(piece, phase, replica);
+    FeedbackSpec feedback;
+    const CodecSpec codec = Target(does.codec, does.level);
+    if (ActsOn(codec, piece.piece, tied_)) {
+      header.codec = codec;
+      feedback = does.feedback;
+    }
+    if (feedback.digest_every == 1) header.state_digest = 1;
+    return CostOf(header, feedback, SpeedOfCoding(codec, feedback));
+  }
+
+  // Returns likewise the cost of a factor of a piece that is reduced by factors, of which the first
+  // one stands for the elements. Both contributions share the codec's time, and decoding is behind
+  // the second sum.
+  absl::StatusOr<MessageCost> OfFactor(const OwnedPiece& piece, Phase phase, int replica,
+                                       const DirectionSpec& does) const {
+    const bool is_first = phase == PHASE_CONTRIBUTION || phase == PHASE_AVERAGE;
+    const LowRankMatrices matrix = LowRankMatricesOf(piece.piece.shape, does.codec);
+    MessageHeader header = HeaderOf(piece, phase, replica);
+    header.shape = {is_first ? matrix.rows : matrix.columns, matrix.rank};
+    ASSIGN_OR_RETURN(MessageCost cost, CostOf(header, FeedbackSpec(), CodingSpeed()));
+    const int64_t raw_bytes = piece.piece.shape.elements() * static_cast<int64_t>(sizeof(float));
+    const CodingSpeed& speed = SpeedOfCoding(does.codec, does.feedback);
+    cost.raw_bytes = is_first ? raw_bytes : 0;
+    const auto bytes = static_cast<double>(raw_bytes);
+    if (!IsOfSum(phase)) cost.encode_seconds = bytes * speed.encode_seconds_per_byte / 2;
+    if (IsOfSum(phase) && !is_first) cost.decode_seconds = bytes * speed.decode_seconds_per_byte;
+    return cost;
+  }
+
+ private:
+  MessageHeader HeaderOf(const OwnedPiece& piece, Phase phase, int replica) const {
     MessageHeader header;
     header.key.phase = phase;
     header.key.direction = DIRECTION_GRADIENT;
@@ -38,20 +72,15 @@ class PieceCosts {
     header.key.microbatch = static_cast<uint32_t>(replica);
     header.dtype = DType::kF32;
     header.shape = piece.piece.shape;
-    FeedbackSpec feedback;
-    const CodecSpec codec = Target(does.codec, does.level);
-    if (ActsOn(codec, piece.piece, tied_)) {
-      header.codec = codec;
-      feedback = does.feedback;
-    }
-    if (feedback.digest_every == 1) header.state_digest = 1;
     const bool has_digest = phase == PHASE_CONTRIBUTION && digest_every_ > 0;
     if (has_digest && !piece.to_all) header.sample_digest = 1;
-    return CostOf(header, feedback,
-                  SpeedOf({kReplicas, true, CodecText(codec), feedback.ToString()}, speeds_));
+    return header;
   }
 
- private:
+  const CodingSpeed& SpeedOfCoding(const CodecSpec& codec, const FeedbackSpec& feedback) const {
+    return SpeedOf({kReplicas, true, CodecText(codec), feedback.ToString()}, speeds_);
+  }
+
   const Experiment& experiment_;
   const int64_t digest_every_;
   const uint64_t last_step_;
@@ -76,6 +105,47 @@ void Add(const MessageCost& cost, int64_t crossing, int encoded, int decoded,
 int Crossing(const Exchange& exchange, const PieceCost& piece, int replica) {
   if (piece.gathers) return exchange.carriers() - 1;
   return exchange.carrier_of[replica] != exchange.carrier_of[piece.owner];
+}
+
+// Adds what a piece that is reduced by factors costs: two contributions of each replica, two sums.
+absl::Status AddFactors(const PieceCosts& costs, const OwnedPiece& owned, const DirectionSpec& does,
+                        PieceCost* piece, ExchangeCosts* all) {
+  const int carriers = all->exchange.carriers();
+  piece->decodes_own = false;
+  for (const bool is_first : {true, false}) {
+    for (int replica = 0; replica < all->exchange.replicas(); ++replica) {
+      const Phase phase = is_first ? PHASE_CONTRIBUTION : PHASE_SECOND_CONTRIBUTION;
+      ASSIGN_OR_RETURN(const MessageCost cost, costs.OfFactor(owned, phase, replica, does));
+      Add(cost, Crossing(all->exchange, *piece, replica), /*encoded=*/1, /*decoded=*/1,
+          &all->contributions);
+      (is_first ? piece->contributions : piece->second_contributions).push_back(TransferOf(cost));
+    }
+    const Phase phase = is_first ? PHASE_AVERAGE : PHASE_SECOND_AVERAGE;
+    ASSIGN_OR_RETURN(const MessageCost sum, costs.OfFactor(owned, phase, /*replica=*/0, does));
+    Add(sum, carriers - 1, /*encoded=*/1, carriers, &all->sums);
+    (is_first ? piece->sum : piece->second_sum) = TransferOf(sum);
+  }
+  return absl::OkStatus();
+}
+
+// Adds what a piece that is reduced or gathered whole costs.
+absl::Status AddWhole(const PieceCosts& costs, const OwnedPiece& owned, const ExchangedSpec& does,
+                      PieceCost* piece, ExchangeCosts* all) {
+  const int carriers = all->exchange.carriers();
+  piece->decodes_own = does.contributions.feedback.kind == FeedbackKind::kNone;
+  for (int replica = 0; replica < all->exchange.replicas(); ++replica) {
+    ASSIGN_OR_RETURN(const MessageCost contribution,
+                     costs.Of(owned, PHASE_CONTRIBUTION, replica, does.contributions));
+    Add(contribution, Crossing(all->exchange, *piece, replica), /*encoded=*/1,
+        /*decoded=*/piece->gathers ? carriers : 1, &all->contributions);
+    piece->contributions.push_back(TransferOf(contribution));
+  }
+  if (piece->gathers) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const MessageCost sum,
+                   costs.Of(owned, PHASE_AVERAGE, /*replica=*/0, does.average));
+  Add(sum, carriers - 1, /*encoded=*/1, carriers, &all->sums);
+  piece->sum = TransferOf(sum);
+  return absl::OkStatus();
 }
 
 // Returns the digests of an exchange, as a mean over exchanges: none where nobody compares them.
@@ -117,19 +187,11 @@ absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int 
       PieceCost piece;
       piece.owner = owned.owner;
       piece.gathers = owned.to_all || replicas.exchange == ReplicaExchange::kGather;
-      piece.decodes_own = contributions.feedback.kind == FeedbackKind::kNone;
-      for (int replica = 0; replica < replicas.count; ++replica) {
-        ASSIGN_OR_RETURN(const MessageCost contribution,
-                         costs.Of(owned, PHASE_CONTRIBUTION, replica, contributions));
-        Add(contribution, Crossing(exchange, piece, replica), /*encoded=*/1,
-            /*decoded=*/piece.gathers ? carriers : 1, &all.contributions);
-        piece.contributions.push_back(TransferOf(contribution));
-      }
-      if (!piece.gathers) {
-        ASSIGN_OR_RETURN(const MessageCost sum, costs.Of(owned, PHASE_AVERAGE, /*replica=*/0,
-                                                         replicas.AverageOf(segment)));
-        Add(sum, carriers - 1, /*encoded=*/1, carriers, &all.sums);
-        piece.sum = TransferOf(sum);
+      if (!owned.to_all && IsFactored(replicas, contributions, owned.piece, tied)) {
+        RETURN_IF_ERROR(AddFactors(costs, owned, contributions, &piece, &all));
+      } else {
+        RETURN_IF_ERROR(
+            AddWhole(costs, owned, {contributions, replicas.AverageOf(segment)}, &piece, &all));
       }
       of_stage.push_back(piece);
     }

@@ -123,6 +123,29 @@ TEST(ExchangeCostsTest, ThroughLowRankATiedWeightGoesExactly) {
   EXPECT_GT(tied - untied, 2 * 3 * 4 * (65 * 64 - 2 * (65 + 64)));
 }
 
+TEST(ExchangeCostsTest, LowRankIsReducedByFactors) {
+  const std::vector<std::string> low = {"replicas.contributions={codec: low_rank, rank: 2}",
+                                        "replicas.average={codec: fp16}", "model.tied=false"};
+  const ExchangeCosts costs = CostsOf(low, 4);
+  const ExchangeCosts exact = CostsOf({"model.tied=false"}, 4);
+  EXPECT_EQ(costs.contributions.cost.raw_bytes, exact.contributions.cost.raw_bytes);
+  EXPECT_EQ(costs.sums.cost.raw_bytes, exact.sums.cost.raw_bytes);
+  EXPECT_EQ(costs.sums.messages, costs.contributions.messages);
+  EXPECT_LT(costs.sums.cost.wire_bytes, exact.sums.cost.wire_bytes / 5);
+  int factored = 0;
+  double sent = 0;
+  for (int stage = 0; stage < 2; ++stage) {
+    for (const PieceCost& piece : costs.exchange.pieces[stage]) factored += piece.has_second();
+    for (int carrier = 0; carrier < 4; ++carrier) {
+      sent += SentBytes(costs.exchange, stage, carrier);
+    }
+  }
+  EXPECT_EQ(costs.sums.messages, exact.sums.messages + 3 * factored);
+  EXPECT_EQ(sent, costs.contributions.cost.wire_bytes + costs.sums.cost.wire_bytes);
+  const ExchangeCosts gathered = CostsOf({low[0], low[2], "replicas.exchange=gather"}, 4);
+  EXPECT_EQ(gathered.contributions.messages, 4 * exact.contributions.messages);
+}
+
 TEST(ExchangeCostsTest, TheSpeedOfTheCodingCounts) {
   const std::vector<std::string> coded = {"replicas.contributions={codec: uniform, bits: 8}"};
   const ReplicasSpec replicas = *ReplicasFrom(With(coded));

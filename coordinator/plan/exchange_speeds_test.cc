@@ -86,6 +86,15 @@ TEST(ExchangeSpeedsTest, SecondsAreOfTheBytesThatMachinesEncodedAndDecoded) {
   ExpectSpeeds(CodingsOfRun({"replicas.contributions.feedback=ef"}, 3, 2), 2);
 }
 
+TEST(ExchangeSpeedsTest, WhatFactorsBecomeIsDecodedBehindTheirSums) {
+  for (const int carriers : {1, 3}) {
+    ExpectSpeeds(
+        CodingsOfRun({"replicas.contributions={codec: low_rank, rank: 2}", "model.tied=false"},
+                     carriers, /*decodes_of_contribution=*/0.1),
+        1);
+  }
+}
+
 TEST(ExchangeSpeedsTest, CodecsThatDecodedNothingOrOnlyOfSomeSegmentsAreLeftOut) {
   ExpectSpeeds(CodingsOfRun({"replicas.contributions.feedback=ef"}, 1, 0), 1);
   EXPECT_TRUE(

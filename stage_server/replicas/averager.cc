@@ -33,6 +33,7 @@ Payload PayloadOf(std::vector<float> values) {
 ReplicaAverager::ReplicaAverager(const AveragerOptions& options)
     : options_(options),
       carried_(CarriedBy(options.carrier, options.carriers, options.replicas.count)),
+      factored_({options.device, options.kernels, {}}),
       counts_(options.run, options.generation),
       coder_(
           {options.tied, options.codec_seed, options.error_every, options.device, options.kernels},
@@ -50,8 +51,10 @@ absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
 }
 
 size_t ReplicaAverager::messages_of_step() const {
-  // A contribution of each replica and the sum, of each piece.
-  return (pieces_.size() + statistics_.size()) * static_cast<size_t>(options_.replicas.count + 1);
+  // A contribution of each replica and the sum, of each piece, or of each of its factors.
+  size_t exchanged = pieces_.size() + statistics_.size();
+  for (const Exchanged& piece : pieces_) exchanged += piece.factored != nullptr;
+  return exchanged * static_cast<size_t>(options_.replicas.count + 1);
 }
 
 absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
@@ -86,7 +89,12 @@ absl::Status ReplicaAverager::AddCoders(Exchanged* exchanged) {
   const Piece& piece = exchanged->memory.piece();
   const int segment = SegmentOfEntries(piece, exchanged->number, options_.tied);
   const DirectionSpec& contributions = replicas.ContributionsOf(segment);
-  const DirectionSpec& average = replicas.AverageOf(segment);
+  const bool is_factored = IsFactored(replicas, contributions, piece, options_.tied);
+  const DirectionSpec average = is_factored ? DirectionSpec() : replicas.AverageOf(segment);
+  if (is_factored) {
+    exchanged->factored = std::make_unique<FactoredPiece>(contributions.codec, piece.shape,
+                                                          replicas.count, &factored_);
+  }
   exchanged->contributors.resize(static_cast<size_t>(replicas.count));
   exchanged->others.resize(exchanged->contributors.size());
   exchanged->kept.resize(exchanged->contributors.size());
@@ -193,6 +201,7 @@ absl::Status ReplicaAverager::Contribute(const ExchangeStep& step, int replica) 
 
 absl::Status ReplicaAverager::ContributePiece(const ExchangeStep& step, int replica,
                                               Exchanged* piece) {
+  if (IsReducedByFactors(step, *piece)) return ContributeFirst(step, replica, piece);
   MessageEncoder* const encoder = piece->contributors[replica].get();
   MessageEncoder::Outgoing outgoing = OutgoingOf(step, PHASE_CONTRIBUTION, replica, *piece);
   outgoing.sample_digest = digest_;
@@ -234,7 +243,7 @@ absl::Status ReplicaAverager::ContributeStatistics(const ExchangeStep& step, int
     message.shape = {1, of.elements};
     message.payload = PayloadOf(std::move(values));
     peers_->SendToAll(message);
-    counts_.AddMessage(message, options_.replicas.count - 1);
+    counts_.AddMessage(message, {options_.replicas.count - 1, of.elements});
   }
   return absl::OkStatus();
 }
@@ -263,15 +272,28 @@ absl::Status ReplicaAverager::FinishStatistics(const ExchangeStep& step) {
 
 absl::Status ReplicaAverager::Finish(const ExchangeStep& step) {
   // First what others wait for.
-  for (const bool here : {true, false}) {
-    for (Exchanged& piece : pieces_) {
-      if (piece.fragment != step.fragment || AddsHere(piece) != here) continue;
-      if (here) RETURN_IF_ERROR(AddUp(step, &piece));
-      ASSIGN_OR_RETURN(const Tensor sum, SumOf(step, &piece));
-      RETURN_IF_ERROR(piece.memory.Scatter(sum));
-    }
-  }
+  RETURN_IF_ERROR(ForEach(step, {/*here=*/true, /*by_factors=*/true}, &ReplicaAverager::SumFirst));
+  RETURN_IF_ERROR(ForEach(step, {true, false}, &ReplicaAverager::SumWhole));
+  RETURN_IF_ERROR(ForEach(step, {false, true}, &ReplicaAverager::ContributeSecond));
+  RETURN_IF_ERROR(ForEach(step, {true, true}, &ReplicaAverager::SumSecond));
+  RETURN_IF_ERROR(ForEach(step, {false, false}, &ReplicaAverager::SumWhole));
+  RETURN_IF_ERROR(ForEach(step, {false, true}, &ReplicaAverager::TakeSecond));
   return step.fragment == 0 ? FinishStatistics(step) : absl::OkStatus();
+}
+
+absl::Status ReplicaAverager::ForEach(const ExchangeStep& step, Which which, Act act) {
+  for (Exchanged& piece : pieces_) {
+    const bool is_meant = piece.fragment == step.fragment && AddsHere(piece) == which.here &&
+                          IsReducedByFactors(step, piece) == which.by_factors;
+    if (is_meant) RETURN_IF_ERROR((this->*act)(step, &piece));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplicaAverager::SumWhole(const ExchangeStep& step, Exchanged* piece) {
+  if (AddsHere(*piece)) RETURN_IF_ERROR(AddUp(step, piece));
+  ASSIGN_OR_RETURN(const Tensor sum, SumOf(step, piece));
+  return piece->memory.Scatter(sum);
 }
 
 absl::Status ReplicaAverager::AddUp(const ExchangeStep& step, Exchanged* piece) {
@@ -314,7 +336,9 @@ absl::StatusOr<PieceCoder::Coded> ReplicaAverager::Encode(const MessageEncoder::
   if (shares_memory && options_.carriers > 1) {
     ASSIGN_OR_RETURN(message.payload, OnHost(message.payload.bytes, options_.device));
   }
-  if (!piece.memory.is_copy()) counts_.AddMessage(message, receivers, coded->level, coded->error);
+  if (!piece.memory.is_copy()) {
+    counts_.AddMessage(message, {receivers, message.shape.elements(), coded->level, coded->error});
+  }
   return coded;
 }
 
@@ -331,18 +355,22 @@ absl::StatusOr<Tensor> ReplicaAverager::DecodeOfPeer(const Message& message,
                                                      const ExchangeStep& step,
                                                      const Exchanged& piece,
                                                      MessageDecoder* decoder) {
-  if (message.key.phase != PHASE_AVERAGE && message.sample_digest != digest_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "its parameters have the digest ", absl::Hex(message.sample_digest), ", those here ",
-        absl::Hex(digest_), ": the carriers of this stage are no longer equal"));
-  }
+  RETURN_IF_ERROR(CheckDigest(message));
   return coder_.Decode(message, step.compress, piece.rows.get(), decoder);
+}
+
+absl::Status ReplicaAverager::CheckDigest(const Message& message) const {
+  const bool has_digest = message.key.phase == PHASE_CONTRIBUTION;
+  if (!has_digest || message.sample_digest == digest_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "its parameters have the digest ", absl::Hex(message.sample_digest), ", those here ",
+      absl::Hex(digest_), ": the carriers of this stage are no longer equal"));
 }
 
 absl::Status ReplicaAverager::Named(const MessageKey& key, const Exchanged& piece,
                                     const absl::Status& status) {
   const std::string whose =
-      key.phase == PHASE_AVERAGE ? "sum of replicas" : absl::StrCat("replica ", key.microbatch);
+      IsOfSum(key.phase) ? "sum of replicas" : absl::StrCat("replica ", key.microbatch);
   return Annotated(status,
                    absl::StrCat(whose, ", ", piece.memory.piece().name, ": step ", key.step));
 }

@@ -25,6 +25,7 @@
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/patience.h"
 #include "stage_server/replicas/exchange_counts.h"
+#include "stage_server/replicas/factored_piece.h"
 #include "stage_server/replicas/peers.h"
 #include "stage_server/replicas/piece_coder.h"
 #include "stage_server/replicas/piece_memory.h"
@@ -135,6 +136,7 @@ class ReplicaAverager {
     Tensor sum;                             // of the first `added` replicas
     int added = 0;
     std::vector<Tensor> kept;  // by replica: contributions that wait for those before them
+    std::unique_ptr<FactoredPiece> factored;  // where a step that compresses reduces by factors
   };
 
   explicit ReplicaAverager(const AveragerOptions& options);
@@ -154,6 +156,43 @@ class ReplicaAverager {
   absl::Status ContributePiece(const ExchangeStep& step, int replica, Exchanged* piece);
   absl::Status ContributeStatistics(const ExchangeStep& step, int replica);
   absl::Status FinishStatistics(const ExchangeStep& step);
+
+  // Pieces that one phase of Finish is for: added up here or elsewhere, by factors or whole.
+  struct Which {
+    bool here = false, by_factors = false;
+  };
+  using Act = absl::Status (ReplicaAverager::*)(const ExchangeStep& step, Exchanged* piece);
+  absl::Status ForEach(const ExchangeStep& step, Which which, Act act);
+  // Sends or receives the sum of a whole piece.
+  absl::Status SumWhole(const ExchangeStep& step, Exchanged* piece);
+
+  // Steps of a piece that is reduced by factors (averager_factors.cc), in their order.
+  static bool IsReducedByFactors(const ExchangeStep& step, const Exchanged& piece) {
+    return step.compress && piece.factored != nullptr;
+  }
+  // Contributes a replica's P.
+  absl::Status ContributeFirst(const ExchangeStep& step, int replica, Exchanged* piece);
+  // Adds up all P, and sends their basis.
+  absl::Status SumFirst(const ExchangeStep& step, Exchanged* piece);
+  // Receives the basis, and contributes the Q of all carried replicas.
+  absl::Status ContributeSecond(const ExchangeStep& step, Exchanged* piece);
+  // Contributes likewise to a piece that is added up here, adds up all Q, and sends and uses them.
+  absl::Status SumSecond(const ExchangeStep& step, Exchanged* piece);
+  // Receives and uses the sum of all Q.
+  absl::Status TakeSecond(const ExchangeStep& step, Exchanged* piece);
+  absl::Status Reproject(const ExchangeStep& step, Exchanged* piece);
+  absl::Status UseFactors(const ExchangeStep& step, const Tensor& sum, Exchanged* piece);
+  // Sends a carried replica's factor to who adds it up, and counts it.
+  void ContributeFactor(const Message& message, ExchangeCounts::Counted counted,
+                        const Tensor& factor, Exchanged* piece);
+  // Returns the sum of a factor of all replicas, in ascending order. `phase` is of contributions.
+  absl::StatusOr<Tensor> SumOfFactors(const ExchangeStep& step, Phase phase, Exchanged* piece);
+  // Sends a factor of the sum to all, and counts it.
+  void SendFactorOfSum(const ExchangeStep& step, Phase phase, const Tensor& factor,
+                       const Exchanged& piece);
+  // Returns the factor that a carrier sends under that key.
+  absl::StatusOr<Tensor> ReceiveFactor(int carrier, const MessageKey& key, const Exchanged& piece);
+
   absl::Status AddUp(const ExchangeStep& step, Exchanged* piece);
   absl::Status Add(const Tensor& contribution, Exchanged* piece) const;
   absl::Status Keep(const Tensor& contribution, Tensor* kept) const;
@@ -173,6 +212,7 @@ class ReplicaAverager {
   absl::StatusOr<Tensor> DecodeOfPeer(const Message& message, const ExchangeStep& step,
                                       const Exchanged& piece, MessageDecoder* decoder);
   absl::StatusOr<uint64_t> DigestOfParameters() const;
+  absl::Status CheckDigest(const Message& message) const;
   // Names the message that `status` is about.
   static absl::Status Named(const MessageKey& key, const Exchanged& piece,
                             const absl::Status& status);
@@ -180,6 +220,7 @@ class ReplicaAverager {
   const AveragerOptions options_;
   const ReplicaRange carried_;
   std::unique_ptr<ReplicaPeers> peers_;
+  FactoredPiece::Shared factored_;  // outlives the pieces
   std::vector<Exchanged> pieces_;
   RunningStatistics statistics_;
   std::vector<Segment*> segments_;

@@ -20,11 +20,10 @@ void ExchangeCounts::AddDecoding(Phase phase, const Stopwatch::Reading& took) {
   all.decode_cpu_seconds += took.cpu_seconds;
 }
 
-void ExchangeCounts::AddMessage(const Message& message, int receivers, std::optional<double> level,
-                                const std::optional<MeasuredError>& error) {
+void ExchangeCounts::AddMessage(const Message& message, const Counted& counted) {
   const uint64_t payload_bytes = message.payload.bytes.size();
-  const auto copies = static_cast<uint64_t>(receivers);
-  const auto elements = static_cast<uint64_t>(message.shape.elements());
+  const auto copies = static_cast<uint64_t>(counted.receivers);
+  const auto elements = static_cast<uint64_t>(counted.elements);
   BoundaryStatistics::Traffic sent;
   sent.messages = copies;
   sent.elements = copies * elements;
@@ -37,15 +36,15 @@ void ExchangeCounts::AddMessage(const Message& message, int receivers, std::opti
   StepStatistics& step = counts.steps.At(message.key.step);
   counts.all.train += sent;
   step.sent += sent;
-  if (level) step.level = level;
-  if (!error) return;
-  counts.all.errors.Add(*error);
-  step.errors.Add(*error);
+  if (counted.level) step.level = counted.level;
+  if (!counted.error) return;
+  counts.all.errors.Add(*counted.error);
+  step.errors.Add(*counted.error);
 }
 
 BoundaryStatistics ExchangeCounts::Of(Phase phase) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return phase == PHASE_AVERAGE ? average_.all : contributions_.all;
+  return IsOfSum(phase) ? average_.all : contributions_.all;
 }
 
 std::vector<StepStatistics> ExchangeCounts::TakeSteps(Phase phase, uint64_t last) {

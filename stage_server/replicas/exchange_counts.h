@@ -12,6 +12,7 @@
 #include "proto/boundary.pb.h"
 #include "stage_server/boundary/statistics.h"
 #include "wire/message.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 
@@ -24,10 +25,15 @@ class ExchangeCounts {
   // Add what a codec took for a message; `level` is its codec's, where that may change.
   void AddEncoding(Phase phase, const Stopwatch::Reading& took, std::optional<double> level);
   void AddDecoding(Phase phase, const Stopwatch::Reading& took);
-  // Adds a message that goes to as many receivers, in its step too, and its loss where that was
-  // measured.
-  void AddMessage(const Message& message, int receivers, std::optional<double> level = {},
-                  const std::optional<MeasuredError>& error = {});
+  // What is counted of a message besides its bytes.
+  struct Counted {
+    int receivers = 0;     // machines to which it goes
+    int64_t elements = 0;  // of what it stands for
+    std::optional<double> level = {};
+    std::optional<MeasuredError> error = {};
+  };
+  // Adds a message, in its step too, and its loss where that was measured.
+  void AddMessage(const Message& message, const Counted& counted);
 
   // Returns the counts of all messages of a phase.
   BoundaryStatistics Of(Phase phase) const;
@@ -40,7 +46,7 @@ class ExchangeCounts {
     StepCounts steps;
   };
   Counts& CountsOf(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return phase == PHASE_AVERAGE ? average_ : contributions_;
+    return IsOfSum(phase) ? average_ : contributions_;
   }
 
   const uint64_t run_, generation_;

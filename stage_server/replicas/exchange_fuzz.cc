@@ -81,6 +81,11 @@ AveragerOptions OptionsOf(size_t mode, Ops* ops) {
   DirectionSpec& contributions = options.replicas.contributions;
   contributions.codec.kind = (mode & 2) ? CodecKind::kUniform : CodecKind::kNone;
   if (mode & 4) contributions.feedback.kind = FeedbackKind::kEf21;
+  if (mode & 16) {
+    contributions.codec.kind = CodecKind::kLowRank;
+    contributions.codec.rank = 2;
+    contributions.feedback.kind = (mode & 4) ? FeedbackKind::kEf : FeedbackKind::kNone;
+  }
   if (mode & 8) options.replicas.average.codec.kind = CodecKind::kBf16;
   return options;
 }

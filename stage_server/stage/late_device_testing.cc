@@ -156,6 +156,16 @@ class LateKernels final : public CodecKernels {
     ExpectOnDevice(context.support);
     return Now(x, payload.data, [&] { return cpu_->Decode(payload, spec, context, x); });
   }
+  Error Project(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                float* largest) override {
+    ExpectOnHost(start);
+    return Now(x, p, [&] { return cpu_->Project(spec, x, start, p, largest); });
+  }
+  Error Reproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
+                  float* q) override {
+    ExpectOnHost(p);
+    return Now(x, q, [&] { return cpu_->Reproject(spec, x, largest, p, q); });
+  }
   Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override {
     return Now(x, payload.data, [&] { return cpu_->CastTo(wire, x, payload); });
   }

@@ -86,6 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
         "stages: {layer2: {contributions: {codec: topk, ratio: 0.1}}, "
         "head: {contributions: {codec: none}, average: {codec: none}}}}",
         "replicas={fragments: 2}",
+        "replicas={every: 4, fragments: 2, overlap: 1, contributions: {codec: low_rank, rank: 2, "
+        "feedback: ef}}",
         "replicas={every: 4, fragments: 2, overlap: 1, contributions: {codec: ecsq, rate: 2, "
         "feedback: ef}}"));
 

@@ -178,6 +178,10 @@ INSTANTIATE_TEST_SUITE_P(
         "replicas={contributions: {codec: topk, ratio: 0.05, scope: group, group: 500, values: "
         "means, feedback: {kind: ef, decay: 0.95}}}",
         "replicas={contributions: {codec: low_rank, rank: 2, feedback: ef}}",
+        // Segments by factors of other ranks, and one whole.
+        "replicas={contributions: {codec: low_rank, rank: 3, feedback: {kind: ef, decay: 0.9}}, "
+        "average: {codec: fp16}, stages: {layer2: {contributions: {rank: 2, feedback: none}}, "
+        "head: {contributions: {codec: uniform, bits: 8}}}}",
         "replicas={contributions: {codec: uniform, bits: 4, feedback: ef21}, average: {codec: "
         "bf16}}",
         // Segments with entries of their own: stem, layer2 and head.
@@ -274,6 +278,21 @@ TEST(ReplicasTest, ASegmentWithCodecNoneIsExchangedExactly) {
   EXPECT_EQ(sent(&some, 2), sent(&exact, 2));
   EXPECT_NE(sent(&all, 1), sent(&exact, 1));
   EXPECT_NE(sent(&all, 2), sent(&exact, 2));
+}
+
+TEST(ReplicasTest, InStepsOfWarmUpPiecesGoWholeWhateverTheirCodec) {
+  const std::string low = "replicas.contributions={codec: low_rank, rank: 2, feedback: ef}";
+  Replicas exact({}), warm({low, "compression.warmup_steps=3"}), coded({low});
+  for (Replicas* replicas : {&exact, &warm, &coded}) replicas->Train();
+  EXPECT_EQ(warm.Values(), exact.Values());
+  EXPECT_EQ(warm.average(), exact.average());
+  EXPECT_NE(warm.Values(), coded.Values());
+  Replicas one({low, "compression.warmup_steps=1"});
+  Replicas three({low, "compression.warmup_steps=1"}, /*carriers=*/3);
+  one.Train();
+  three.Train();
+  EXPECT_EQ(three.Values(), one.Values());
+  EXPECT_NE(one.Values(), coded.Values());
 }
 
 TEST(ReplicasTest, FeedbackMakesUpForWhatContributionsLose) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -111,13 +112,41 @@ std::vector<std::string> Both(const std::string& direction) {
 // message.
 TEST(ResumedReplicasTest, GoOn) {
   for (const char* contributions :
-       {"{codec: topk, ratio: 0.1, feedback: ef}", "{codec: low_rank, rank: 2}"}) {
+       {"{codec: topk, ratio: 0.1, feedback: ef}", "{codec: low_rank, rank: 2}",
+        "{codec: low_rank, rank: 2, feedback: ef}"}) {
     SCOPED_TRACE(contributions);
     ExpectResumedEqualsUninterrupted(
         kImages, {"model.width=16", "data.limit=97",
                   absl::StrCat("replicas={count: 2, contributions: ", contributions, "}"),
                   "compression.activations={codec: topk, ratio: 0.2, feedback: ef}",
                   "compression.gradients={codec: low_rank, rank: 2}"});
+  }
+}
+
+// What is remembered of a replica goes to whoever carries it.
+TEST(ResumedReplicasTest, GoOnWithOtherCarriers) {
+  const auto with = [](int carriers) {
+    return std::make_unique<Stages>(
+        kImages,
+        std::vector<std::string>{
+            "model.width=16", "pipeline.stages=1",
+            "replicas={count: 4, contributions: {codec: low_rank, rank: 2, feedback: ef}}"},
+        CpuBackend, [](StageSpec*) {}, carriers);
+  };
+  const std::unique_ptr<Stages> whole = with(1);
+  const std::vector<double> losses = whole->Train(1);
+  for (const auto& [first, then] : {std::pair(4, 1), {1, 2}, {2, 4}}) {
+    SCOPED_TRACE(absl::StrCat(first, " carriers, then ", then));
+    const std::unique_ptr<Stages> before = with(first), after = with(then);
+    std::vector<double> resumed = before->TrainSteps(1, 1, 4);
+    std::vector<StateFile> all;
+    for (std::vector<StateFile>& files : Copied(before.get())) {
+      for (StateFile& file : files) all.push_back(std::move(file));
+    }
+    Restored(State(after->size(), all), 4, after.get());
+    for (const double loss : after->TrainSteps(1, 5, 10)) resumed.push_back(loss);
+    EXPECT_THAT(resumed, ElementsAreArray(losses));
+    EXPECT_THAT(after->Values(), ElementsAreArray(whole->Values()));
   }
 }
 
