@@ -63,6 +63,8 @@ class WordPiece final : public Tokenizer {
   const std::string& digest() const override { return digest_; }
 
   const SpecialTokens& special() const { return special_; }
+  // Returns a token as vocab.txt spells it; `id` must be in the vocabulary.
+  const std::string& token(int32_t id) const { return tokens_[static_cast<size_t>(id)]; }
 
  private:
   using Ids = absl::flat_hash_map<std::string_view, int32_t>;

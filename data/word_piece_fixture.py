@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes word_piece_testdata/: a small vocabulary and what Hugging Face's tokenizers make of some texts with it.
+"""Writes word_piece_testdata/: a small vocabulary, what Hugging Face's tokenizers make of some texts with it, and
+how much they keep of two sentences.
 usage: word_piece_fixture.py       with tokenizers from PyPI"""
 
 import json
@@ -28,6 +29,17 @@ TEXTS = [
 ]
 
 
+def truncations(tokenizer):
+    """Rows of: tokens of a sentence, of a second one, room for both with their special tokens, tokens kept of each."""
+    first, second = (tokenizer.token_to_id(token) for token in ("the", "me"))
+    for context in range(5, 13):
+        tokenizer.enable_truncation(context, strategy="longest_first")
+        for a in range(11):
+            for b in range(11):
+                ids = tokenizer.encode(" ".join(["the"] * a), " ".join(["me"] * b)).ids
+                yield [a, b, context, ids.count(first), ids.count(second)]
+
+
 def main():
     out = pathlib.Path(__file__).parent / "word_piece_testdata"
     out.mkdir(exist_ok=True)
@@ -41,6 +53,7 @@ def main():
             ids = tokenizer.encode(text, add_special_tokens=False).ids
             cases.append({"lowercase": lowercase, "text": text, "ids": ids})
     (out / "cases.json").write_text("[\n" + ",\n".join(map(json.dumps, cases)) + "\n]\n")
+    (out / "truncations.json").write_text(json.dumps(list(truncations(tokenizer))) + "\n")
 
 
 main()
