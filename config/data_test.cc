@@ -175,6 +175,14 @@ std::string With(const std::vector<std::string>& overrides) {
   return std::string(ParseExperiment(kPlanned, "f.yaml", overrides).status().message());
 }
 
+TEST(ResolveDataTest, AModelWithLogitsForEachPositionDoesNotFitLabelledSentences) {
+  EXPECT_THAT(With({"model={name: gpt2, layers: 1, heads: 1, width: 8}",
+                    "data={name: glue, task: sst2, corpus: {vocabulary: 9, train_samples: 99, "
+                    "test_samples: 99}}"}),
+              HasSubstr("model: the model has logits for 128 positions of a sample, but data glue "
+                        "has 1 label for each"));
+}
+
 TEST(ResolveDataTest, OtherTextIsCountedAnewThoughTheFileHasASize) {
   EXPECT_THAT(With({}), Not(HasSubstr("no/such"))) << "only the model does not fit";
   EXPECT_THAT(With({"data.context=9"}), Not(HasSubstr("no/such")));

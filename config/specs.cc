@@ -197,7 +197,7 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
         absl::StrCat(path, ": the model takes no token ids, which data ", data.name,
                      " is: want an embedding as the first layer"));
   }
-  if (model->positions == data.labels) return model;
+  if (model->positions <= data.labels) return model;
   return absl::InvalidArgumentError(absl::StrCat(
       path, ": the model has logits for ", model->positions, " positions of a sample, but data ",
       data.name, " has ", data.labels, data.labels == 1 ? " label" : " labels", " for each"));
