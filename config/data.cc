@@ -16,6 +16,7 @@ constexpr uint32_t kMaxBatchSize = 1 << 20;
 constexpr uint32_t kMaxContext = 1 << 20;
 constexpr uint32_t kMaxWindows = 1u << 31;
 constexpr char kVocabulary[] = "data/gpt2-bpe";
+constexpr char kWordPieces[] = "data/word-pieces";
 
 absl::Status CheckLimit(const std::string& path, uint64_t limit, int64_t samples) {
   if (limit <= static_cast<uint64_t>(samples)) return absl::OkStatus();
@@ -41,30 +42,51 @@ absl::Status ResolveEndOfText(DataConfig* data) {
                    NamesOf(AllOf<EndOfText>()));
 }
 
-absl::Status ResolveVocabulary(DataConfig* data) {
-  TokenKind tokens{};
-  RETURN_IF_ERROR(
-      CheckName("data.tokens", "kind of tokens", data->tokens(), NamesOf(AllOf<TokenKind>())));
-  RETURN_IF_ERROR(FromName(data->tokens(), &tokens));
-  if (tokens == TokenKind::kBpe) {
-    if (!data->has_vocabulary()) data->set_vocabulary(kVocabulary);
-    return ResolveEndOfText(data);
-  }
-  const auto wants_bpe = [](const char* field, const std::string& value) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.", field, ": ", value, ", want data.tokens: bpe with it"));
-  };
-  if (data->has_vocabulary()) return wants_bpe("vocabulary", data->vocabulary());
-  if (data->has_end_of_text()) return wants_bpe("end_of_text", data->end_of_text());
-  return absl::OkStatus();
+absl::Status WantsTokens(const char* field, const std::string& value, const char* tokens) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("data.", field, ": ", value, ", want data.tokens: ", tokens, " with it"));
 }
 
-absl::Status CheckCorpus(const CorpusConfig& corpus) {
-  const bool is_whole =
-      corpus.vocabulary() >= 1 && corpus.has_train_tokens() && corpus.has_test_tokens();
-  if (is_whole) return absl::OkStatus();
+absl::Status ResolveVocabulary(TokenKind tokens, DataConfig* data) {
+  const bool is_bpe = tokens == TokenKind::kBpe, is_pieces = tokens == TokenKind::kWordPiece;
+  if (!is_pieces && data->has_lowercase()) {
+    return WantsTokens("lowercase", data->lowercase() ? "true" : "false", "word_piece");
+  }
+  if (!is_bpe && data->has_end_of_text()) {
+    return WantsTokens("end_of_text", data->end_of_text(), "bpe");
+  }
+  if (!is_bpe && !is_pieces) {
+    if (!data->has_vocabulary()) return absl::OkStatus();
+    return WantsTokens("vocabulary", data->vocabulary(), "bpe or word_piece");
+  }
+  if (!data->has_vocabulary()) data->set_vocabulary(is_bpe ? kVocabulary : kWordPieces);
+  return is_bpe ? ResolveEndOfText(data) : absl::OkStatus();
+}
+
+absl::Status CheckObjective(TokenKind tokens, const DataConfig& data) {
+  if (!data.has_objective()) {
+    if (!data.has_mask_rate()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("data.mask_rate: ", data.mask_rate(),
+                                                   ", want data.objective: masked with it"));
+  }
+  RETURN_IF_ERROR(
+      CheckName("data.objective", "objective", data.objective(), NamesOf(AllOf<Objective>())));
+  if (data.objective() == Name(Objective::kNext)) return absl::OkStatus();
+  if (tokens != TokenKind::kWordPiece) {
+    return WantsTokens("objective", data.objective(), "word_piece");
+  }
+  if (!data.has_mask_rate()) return absl::OkStatus();
+  return CheckValue(data.mask_rate() > 0 && data.mask_rate() < 1, "data.mask_rate",
+                    data.mask_rate(), "more than 0 and less than 1");
+}
+
+absl::Status CheckCorpus(const CorpusConfig& corpus, bool is_labelled) {
+  const bool has_tokens = corpus.has_train_tokens() && corpus.has_test_tokens();
+  const bool has_samples = corpus.train_samples() >= 1 && corpus.test_samples() >= 1;
+  if (corpus.vocabulary() >= 1 && (is_labelled ? has_samples : has_tokens)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "data.corpus: want vocabulary (at least 1), train_tokens and test_tokens");
+      is_labelled ? "data.corpus: want vocabulary, train_samples and test_samples (at least 1)"
+                  : "data.corpus: want vocabulary (at least 1), train_tokens and test_tokens");
 }
 
 absl::Status CountCorpus(const DataOptions& options, CorpusConfig* corpus) {
@@ -74,14 +96,25 @@ absl::Status CountCorpus(const DataOptions& options, CorpusConfig* corpus) {
         absl::StrCat("data: ", size.status().message(),
                      "; to resolve this without the text, give data.corpus its size"));
   }
-  corpus->set_vocabulary(static_cast<uint32_t>(size->vocabulary));
-  corpus->set_train_tokens(static_cast<uint64_t>(size->train_tokens));
-  corpus->set_test_tokens(static_cast<uint64_t>(size->test_tokens));
+  *corpus = CorpusFrom(*size);
   return absl::OkStatus();
 }
 
-absl::Status ResolveText(DataConfig* data) {
-  RETURN_IF_ERROR(ResolveVocabulary(data));
+absl::Status ResolveTokens(const KnownDataset& known, DataConfig* data) {
+  if (known.is_labelled) {
+    RETURN_IF_ERROR(CheckName("data.task", "task", data->task(), NamesOf(AllOf<GlueTask>())));
+    return ResolveVocabulary(known.tokens, data);
+  }
+  TokenKind tokens{};
+  RETURN_IF_ERROR(
+      CheckName("data.tokens", "kind of tokens", data->tokens(), NamesOf(AllOf<TokenKind>())));
+  RETURN_IF_ERROR(FromName(data->tokens(), &tokens));
+  RETURN_IF_ERROR(ResolveVocabulary(tokens, data));
+  return CheckObjective(tokens, *data);
+}
+
+absl::Status ResolveText(const KnownDataset& known, DataConfig* data) {
+  RETURN_IF_ERROR(ResolveTokens(known, data));
   RETURN_IF_ERROR(CheckValue(data->context() >= 1 && data->context() <= kMaxContext, "data.context",
                              data->context(), absl::StrCat("1 to ", kMaxContext)));
   RETURN_IF_ERROR(CheckValue(data->windows() <= kMaxWindows, "data.windows", data->windows(),
@@ -94,7 +127,7 @@ absl::Status ResolveText(DataConfig* data) {
     RETURN_IF_ERROR(CheckValue(data->split() > 0 && data->split() < 1, "data.split", data->split(),
                                "more than 0 and less than 1"));
   }
-  if (data->has_corpus()) return CheckCorpus(data->corpus());
+  if (data->has_corpus()) return CheckCorpus(data->corpus(), known.is_labelled);
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(*data));
   if (KnownSize(options).vocabulary > 0) return absl::OkStatus();
   return CountCorpus(options, data->mutable_corpus());
@@ -108,7 +141,7 @@ absl::Status ResolveData(DataConfig* data) {
   RETURN_IF_ERROR(ResolveChoice("data", data));
   if (known.has_folder && !data->has_dir()) data->set_dir(absl::StrCat("data/", data->name()));
   RETURN_IF_ERROR(ResolveAugment(data));
-  if (known.is_text) RETURN_IF_ERROR(ResolveText(data));
+  if (known.is_text) RETURN_IF_ERROR(ResolveText(known, data));
   RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
                              "data.batch_size", data->batch_size(),
                              absl::StrCat("1 to ", kMaxBatchSize)));

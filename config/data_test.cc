@@ -45,9 +45,27 @@ TEST(ResolveDataTest, FillsWhatBelongsToTheDataSet) {
   EXPECT_EQ(Resolved("{name: shakespeare, tokens: bpe}")->vocabulary(), "data/gpt2-bpe");
 }
 
+TEST(ResolveDataTest, FillsWhatBelongsToWordPieces) {
+  const DataConfig text = *Resolved(
+      "{name: shakespeare, tokens: word_piece, objective: masked, context: 64, "
+      "vocabulary: data/word_piece_testdata}");
+  const DatasetInfo masked = *DatasetOf(text);
+  EXPECT_EQ(masked.labels, 64);
+  EXPECT_EQ(masked.vocabulary, text.corpus().vocabulary());
+  EXPECT_FALSE(text.has_end_of_text());
+  EXPECT_EQ(WriteYaml(*Resolved("{name: glue, task: cola, corpus: {vocabulary: 300, "
+                                "train_samples: 8551, test_samples: 1043}}")),
+            "name: glue\ndir: data/glue\nbatch_size: 100\naugment: per_epoch\nlimit: 0\n"
+            "test_limit: 0\nverify: true\nshuffle: samples\nvocabulary: data/word-pieces\n"
+            "context: 128\ncorpus:\n  vocabulary: 300\n  train_samples: 8551\n"
+            "  test_samples: 1043\nheld_out: 0\ntask: cola\n");
+}
+
 TEST(ResolveDataTest, WhatIsResolvedResolvesToItself) {
   for (const char* data :
-       {"{name: digits}", "{name: shakespeare, windows: 5}", "{name: wikitext2}",
+       {"{name: digits}",
+        "{name: glue, task: sst2, corpus: {vocabulary: 9, train_samples: 9, test_samples: 9}}",
+        "{name: shakespeare, windows: 5}", "{name: wikitext2}",
         "{name: text, file: a, corpus: {vocabulary: 9, train_tokens: 999, test_tokens: 999}}"}) {
     const absl::StatusOr<DataConfig> once = Resolved(data);
     ASSERT_TRUE(once.ok()) << once.status();
@@ -98,10 +116,27 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
       {"{name: text}", "data.file: is required with name text"},
       {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},
       {"{name: shakespeare, vocabulary: here}",
-       "data.vocabulary: here, want data.tokens: bpe with it"},
+       "data.vocabulary: here, want data.tokens: bpe or word_piece with it"},
       {"{name: shakespeare, end_of_text: token}",
        "data.end_of_text: token, want data.tokens: bpe with it"},
       {"{name: wikitext2, end_of_text: none}", "data.end_of_text: unknown"},
+      {"{name: wikitext2, lowercase: false}",
+       "data.lowercase: false, want data.tokens: word_piece with it"},
+      {"{name: wikitext2, objective: masked}",
+       "data.objective: masked, want data.tokens: word_piece with it"},
+      {"{name: wikitext2, objective: hidden}", "data.objective: unknown"},
+      {"{name: wikitext2, mask_rate: 0.3}",
+       "data.mask_rate: 0.3, want data.objective: masked with it"},
+      {"{name: shakespeare, tokens: word_piece, objective: masked, mask_rate: 1}",
+       "data.mask_rate: 1, want more than 0 and less than 1"},
+      {"{name: shakespeare, tokens: word_piece, vocabulary: no/such}",
+       "data: cannot read no/such/vocab.txt"},
+      {"{name: glue}", "data.task: is required with name glue"},
+      {"{name: glue, task: stsb}", "data.task: unknown"},
+      {"{name: glue, task: sst2, tokens: bpe}", "data.tokens: does not belong to name glue"},
+      {"{name: glue, task: sst2, corpus: {vocabulary: 9, train_tokens: 9, test_tokens: 9}}",
+       "data.corpus: want vocabulary, train_samples and test_samples"},
+      {"{name: glue, task: rte, dir: no/such}", "data: cannot read no/such/train.tsv"},
       {"{name: shakespeare, context: 0}", "data.context: 0, want 1 to 1048576"},
       {"{name: shakespeare, context: 200000}",
        "data: the test text of shakespeare has 111540 tokens, want at least 200001"},
@@ -138,6 +173,14 @@ constexpr char kPlanned[] =
 
 std::string With(const std::vector<std::string>& overrides) {
   return std::string(ParseExperiment(kPlanned, "f.yaml", overrides).status().message());
+}
+
+TEST(ResolveDataTest, AModelWithLogitsForEachPositionDoesNotFitLabelledSentences) {
+  EXPECT_THAT(With({"model={name: gpt2, layers: 1, heads: 1, width: 8}",
+                    "data={name: glue, task: sst2, corpus: {vocabulary: 9, train_samples: 99, "
+                    "test_samples: 99}}"}),
+              HasSubstr("model: the model has logits for 128 positions of a sample, but data glue "
+                        "has 1 label for each"));
 }
 
 TEST(ResolveDataTest, OtherTextIsCountedAnewThoughTheFileHasASize) {

@@ -138,9 +138,8 @@ absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config) {
 }
 
 absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
-  RETURN_IF_ERROR(KnownDatasetOf(config).status());
-  DataOptions options;
-  options.name = config.name();
+  ASSIGN_OR_RETURN(const KnownDataset known, KnownDatasetOf(config));
+  DataOptions options = DefaultOptions(known);
   options.limit = config.limit();
   options.test_limit = config.test_limit();
   options.held_out = config.held_out();
@@ -151,8 +150,23 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   }
   const CorpusConfig& corpus = config.corpus();
   options.text.size = {corpus.vocabulary(), static_cast<int64_t>(corpus.train_tokens()),
-                       static_cast<int64_t>(corpus.test_tokens())};
+                       static_cast<int64_t>(corpus.test_tokens()),
+                       static_cast<int64_t>(corpus.train_samples()),
+                       static_cast<int64_t>(corpus.test_samples())};
   return options;
+}
+
+CorpusConfig CorpusFrom(const CorpusSize& size) {
+  CorpusConfig corpus;
+  corpus.set_vocabulary(static_cast<uint32_t>(size.vocabulary));
+  if (size.train_samples > 0) {
+    corpus.set_train_samples(static_cast<uint64_t>(size.train_samples));
+    corpus.set_test_samples(static_cast<uint64_t>(size.test_samples));
+    return corpus;
+  }
+  corpus.set_train_tokens(static_cast<uint64_t>(size.train_tokens));
+  corpus.set_test_tokens(static_cast<uint64_t>(size.test_tokens));
+  return corpus;
 }
 
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config) {
@@ -178,10 +192,15 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   const bool is_custom = experiment.model().name() == kCustomModel;
   const char* const path = is_custom ? "model.blocks" : "model";
   if (!model.ok()) return Annotated(model.status(), path);
-  if (model->tokens || !data.is_text) return model;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": the model takes no token ids, which data ", data.name,
-                   " is: want an embedding as the first layer"));
+  if (!model->tokens && data.is_text) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the model takes no token ids, which data ", data.name,
+                     " is: want an embedding as the first layer"));
+  }
+  if (model->positions <= data.labels) return model;
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": the model has logits for ", model->positions, " positions of a sample, but data ",
+      data.name, " has ", data.labels, data.labels == 1 ? " label" : " labels", " for each"));
 }
 
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment) {
@@ -210,10 +229,7 @@ DataConfig DataInFull(const DataConfig& config) {
   if (!options.ok()) return data;
   const CorpusSize size = KnownSize(*options);
   if (size.vocabulary == 0) return data;
-  CorpusConfig* corpus = data.mutable_corpus();
-  corpus->set_vocabulary(static_cast<uint32_t>(size.vocabulary));
-  corpus->set_train_tokens(static_cast<uint64_t>(size.train_tokens));
-  corpus->set_test_tokens(static_cast<uint64_t>(size.test_tokens));
+  *data.mutable_corpus() = CorpusFrom(size);
   return data;
 }
 

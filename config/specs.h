@@ -30,6 +30,9 @@ namespace thinwire {
 absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
 absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
 
+// Returns the size of a text or of sentences for a resolved experiment.
+CorpusConfig CorpusFrom(const CorpusSize& size);
+
 // Returns the description of the data without loading them. Errors of DescribeData, and for an
 // unknown name.
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config);

@@ -63,6 +63,9 @@ inline constexpr Synonyms kSynonyms[] = {
     {"data.held_out", "validation_samples val_size"},
     {"data.tokens", "tokenizer"},
     {"data.vocabulary", "vocab vocab_file"},
+    {"data.lowercase", "do_lower_case lower_case uncased"},
+    {"data.mask_rate", "mlm_probability mask_prob mask_probability"},
+    {"data.task", "task_name"},
     {"data.split", "train_split validation_split"},
     {"data.verify", "check_integrity"},
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "data/cifar10.h"
+#include "data/glue.h"
 #include "data/held_out.h"
 #include "data/known_sets.h"
 #include "data/text.h"
@@ -14,16 +15,20 @@
 namespace thinwire {
 namespace {
 
+// Tokens of a sample of sentences, unless it is said.
+constexpr int64_t kSentenceContext = 128;
+
 CorpusSize Unknown(TokenKind) { return {}; }
 
-// A data set and its functions: `info` and `load` for images, `read` and `size` for a text; the
-// others are null.
+// A data set and its functions: `info` and `load` for images, `load` and `measure` for labelled
+// sentences, `read` and `size` for a text; the others are null.
 struct Entry {
   KnownDataset known;
   DatasetInfo (*info)();
   absl::StatusOr<DataSplits> (*load)(const DataOptions& options);
   absl::StatusOr<CorpusText> (*read)(const DataOptions& options);
   CorpusSize (*size)(TokenKind tokens);
+  absl::StatusOr<CorpusSize> (*measure)(const DataOptions& options);
 };
 
 Entry Images(const char* name, bool has_folder, DatasetInfo (*info)(),
@@ -31,19 +36,28 @@ Entry Images(const char* name, bool has_folder, DatasetInfo (*info)(),
   KnownDataset known;
   known.name = name;
   known.has_folder = has_folder;
-  return {known, info, load, nullptr, nullptr};
+  return {known, info, load, nullptr, nullptr, nullptr};
 }
 
 Entry Text(const KnownDataset& known,
            absl::StatusOr<CorpusText> (*read)(const DataOptions& options),
            CorpusSize (*size)(TokenKind tokens)) {
-  return {known, nullptr, nullptr, read, size};
+  return {known, nullptr, nullptr, read, size, nullptr};
+}
+
+Entry Glue() {
+  KnownDataset known;
+  known.name = "glue";
+  known.has_folder = known.is_text = known.is_labelled = true;
+  known.tokens = TokenKind::kWordPiece;
+  return {known, nullptr, LoadGlue, nullptr, Unknown, MeasureGlue};
 }
 
 const std::vector<Entry>& Entries() {
   static const auto* const entries = new std::vector<Entry>{
       Images("cifar10", /*has_folder=*/true, Cifar10Info, LoadCifar10),
       Images("digits", /*has_folder=*/false, DigitsInfo, LoadDigits),
+      Glue(),
       Text({"shakespeare", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/false,
             TokenKind::kCharacters},
            ReadShakespeare, ShakespeareSize),
@@ -65,25 +79,56 @@ absl::StatusOr<const Entry*> Find(const std::string& name) {
   return UnknownName("data", name, known);
 }
 
-absl::StatusOr<DatasetInfo> WithHeldOut(DatasetInfo images, const DataOptions& options) {
-  if (options.held_out == 0) return images;
-  const std::string what = absl::StrCat("the training data of ", images.name);
+absl::StatusOr<DatasetInfo> WithHeldOut(DatasetInfo info, const DataOptions& options) {
+  if (options.held_out == 0) return info;
+  const std::string what = absl::StrCat("the training data of ", info.name);
   DataOptions unlimited;
   unlimited.held_out = options.held_out;
-  RETURN_IF_ERROR(PartsOf(what, images.train_samples, unlimited).status());
-  images.train_samples -= options.held_out;
-  images.test_samples = options.held_out;
-  return images;
+  RETURN_IF_ERROR(PartsOf(what, info.train_samples, unlimited).status());
+  info.train_samples -= options.held_out;
+  info.test_samples = options.held_out;
+  return info;
+}
+
+absl::StatusOr<DatasetInfo> DescribeSentences(const DataOptions& options, const CorpusSize& size) {
+  DatasetInfo info;
+  info.name = options.name;
+  info.is_text = true;
+  info.sample = {1, options.text.context};
+  info.classes = ClassesOf(options.text.task);
+  info.vocabulary = size.vocabulary;
+  info.train_samples = size.train_samples;
+  info.test_samples = size.test_samples;
+  return WithHeldOut(info, options);
+}
+
+absl::Status CheckText(const TextOptions& text) {
+  if (text.context < 1 || text.windows < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("context is ", text.context, ", windows is ",
+                                                   text.windows,
+                                                   ": want at least 1, and 0 or more"));
+  }
+  return CheckObjective(text);
 }
 
 absl::StatusOr<CorpusText> ReadText(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
-  if (entry->known.is_text) return entry->read(options);
+  if (entry->read != nullptr) return entry->read(options);
   return absl::InvalidArgumentError(absl::StrCat("data ", options.name, " is no text"));
 }
 
-constexpr Named<TokenKind> kTokenNames[] = {
-    {TokenKind::kCharacters, "characters"}, {TokenKind::kBytes, "bytes"}, {TokenKind::kBpe, "bpe"}};
+constexpr Named<TokenKind> kTokenNames[] = {{TokenKind::kCharacters, "characters"},
+                                            {TokenKind::kBytes, "bytes"},
+                                            {TokenKind::kBpe, "bpe"},
+                                            {TokenKind::kWordPiece, "word_piece"}};
+
+constexpr Named<Objective> kObjectiveNames[] = {{Objective::kNext, "next"},
+                                                {Objective::kMasked, "masked"}};
+
+constexpr Named<GlueTask> kTaskNames[] = {{GlueTask::kCola, "cola"},
+                                          {GlueTask::kMrpc, "mrpc"},
+                                          {GlueTask::kRte, "rte"},
+                                          {GlueTask::kSst2, "sst2"}};
 
 constexpr Named<EndOfText> kEndNames[] = {{EndOfText::kToken, "token"},
                                           {EndOfText::kCharacters, "characters"}};
@@ -92,6 +137,8 @@ constexpr Named<EndOfText> kEndNames[] = {{EndOfText::kToken, "token"},
 
 NameTable<TokenKind> TableOf(TokenKind) { return {"tokens", kTokenNames}; }
 NameTable<EndOfText> TableOf(EndOfText) { return {"end_of_text", kEndNames}; }
+NameTable<Objective> TableOf(Objective) { return {"objective", kObjectiveNames}; }
+NameTable<GlueTask> TableOf(GlueTask) { return {"task", kTaskNames}; }
 
 std::vector<KnownDataset> AllDatasets() {
   std::vector<KnownDataset> all;
@@ -103,12 +150,14 @@ DataOptions DefaultOptions(const KnownDataset& known) {
   DataOptions options;
   options.name = known.name;
   options.text.tokens = known.tokens;
+  if (known.is_labelled) options.text.context = kSentenceContext;
   return options;
 }
 
 CorpusSize KnownSize(const DataOptions& options) {
   const absl::StatusOr<const Entry*> entry = Find(options.name);
   const TokenKind tokens = options.text.tokens;
+  if (tokens == TokenKind::kWordPiece) return {};  // every vocabulary is the user's own
   const bool is_official =
       options.verify || (tokens != TokenKind::kBpe && entry.ok() && !(*entry)->known.has_folder);
   return entry.ok() && (*entry)->known.is_text && is_official ? (*entry)->size(tokens)
@@ -124,23 +173,27 @@ absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
     return absl::FailedPreconditionError(
         absl::StrCat("data ", options.name, ": its size is not known before it is read"));
   }
+  if (entry->known.is_labelled) return DescribeSentences(options, size);
+  RETURN_IF_ERROR(CheckText(text));
   DatasetInfo info;
   info.name = options.name;
   info.is_text = true;
   info.sample = {1, text.context};
-  info.classes = size.vocabulary;
+  info.classes = info.vocabulary = size.vocabulary;
+  info.labels = text.context;
   const int64_t held_out = HeldOutTokens(options);
   ASSIGN_OR_RETURN(info.train_samples,
                    SamplesOf(TrainingText(info.name, options),
-                             std::max<int64_t>(0, size.train_tokens - held_out), text.context));
-  ASSIGN_OR_RETURN(info.test_samples,
-                   SamplesOf(TestText(info.name, options),
-                             held_out > 0 ? held_out : size.test_tokens, text.context));
+                             std::max<int64_t>(0, size.train_tokens - held_out), text));
+  ASSIGN_OR_RETURN(info.test_samples, SamplesOf(TestText(info.name, options),
+                                                held_out > 0 ? held_out : size.test_tokens, text));
   if (text.windows > 0) info.train_samples = text.windows;
   return info;
 }
 
 absl::StatusOr<CorpusSize> MeasureCorpus(const DataOptions& options) {
+  ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
+  if (entry->measure != nullptr) return entry->measure(options);
   ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
   return SizeOf(text, options);
 }
@@ -152,12 +205,8 @@ absl::StatusOr<DataSplits> LoadData(const DataOptions& options) {
                                                    options.held_out, ": want 0 or more"));
   }
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
-  if (!entry->known.is_text) return entry->load(options);
-  if (options.text.context < 1 || options.text.windows < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("context is ", options.text.context,
-                                                   ", windows is ", options.text.windows,
-                                                   ": want at least 1, and 0 or more"));
-  }
+  if (entry->load != nullptr) return entry->load(options);
+  RETURN_IF_ERROR(CheckText(options.text));
   ASSIGN_OR_RETURN(const CorpusText text, entry->read(options));
   return LoadText(text, options);
 }

@@ -1,5 +1,6 @@
-// Samples in memory: labelled images, or sequences of a text's tokens, where each token's label is
-// the next token. Immutable once loaded; thread-safe.
+// Samples in memory: labelled images, sequences of a text's tokens, where each token's label is the
+// next token or hidden tokens are labels, or labelled sentences. Immutable once loaded;
+// thread-safe.
 #pragma once
 
 #include <cassert>
@@ -22,11 +23,14 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  virtual int64_t classes() const = 0;  // of a text: size of the vocabulary
-  // Returns the shape with batch extent 1: [1, h, w, c] for images, [1, context] for a text.
+  // Returns the number of classes; of a text without labels of its own, the size of the vocabulary.
+  virtual int64_t classes() const = 0;
+  // Returns the shape with batch extent 1: [1, h, w, c] for images, [1, context] for token ids.
   virtual Shape sample_shape() const = 0;
-  virtual bool is_text() const { return false; }
-  // Returns 1 for an image, the number of positions for a text.
+  virtual bool is_text() const { return false; }  // whether samples are token ids
+  // Returns whether augmentation hides some tokens, which are the labels then.
+  virtual bool hides_tokens() const { return false; }
+  // Returns 1 for an image or for sentences, the number of positions for a text.
   virtual int64_t labels_per_sample() const { return 1; }
 
   // Changes of one sample.
@@ -39,8 +43,10 @@ class Dataset {
     // For a text in random windows: the token at which the window begins, below places(); -1: the
     // sample is block number `sample`, modulo the number of blocks.
     int64_t place = -1;
+    // For hidden tokens: the key of the random numbers that choose them.
+    uint64_t mask = 0;
   };
-  // Writes labels_per_sample() classes to `out`.
+  // Writes labels_per_sample() classes to `out`; a negative number stands for no label.
   virtual void Labels(int64_t sample, const Augmentation& augmentation,
                       absl::Span<int32_t> out) const = 0;
   // Writes the normalised sample, channels-last, to `out`: h w c floats. For images only.
@@ -73,42 +79,70 @@ enum class TokenKind : uint8_t {
   kCharacters,  // a character of the corpus (characters.h)
   kBytes,       // a byte (bytes.h)
   kBpe,         // GPT-2's byte pair encoding (bpe.h)
+  kWordPiece,   // BERT's word pieces (word_piece.h)
 };
 
-// Returns the names "characters", "bytes" and "bpe" (base/enum_names.h).
+// Returns the names "characters", "bytes", "bpe" and "word_piece" (base/enum_names.h).
 NameTable<TokenKind> TableOf(TokenKind);
 
 // Returns the names "token" and "characters".
 NameTable<EndOfText> TableOf(EndOfText);
 
-// Numbers of a text's tokens, which may be known without the tokens.
+// What is to be learned from a text.
+enum class Objective : uint8_t {
+  kNext,    // the next token at each position
+  kMasked,  // tokens that are hidden (masked_text.h)
+};
+
+// Returns the names "next" and "masked".
+NameTable<Objective> TableOf(Objective);
+
+// Tasks of GLUE (glue.h).
+enum class GlueTask : uint8_t { kCola, kMrpc, kRte, kSst2 };
+
+// Returns the names "cola", "mrpc", "rte" and "sst2".
+NameTable<GlueTask> TableOf(GlueTask);
+
+// Numbers of a text's tokens, or of labelled sentences, which may be known without reading them.
 struct CorpusSize {
   int64_t vocabulary = 0;
-  int64_t train_tokens = 0, test_tokens = 0;
+  int64_t train_tokens = 0, test_tokens = 0;    // of a text
+  int64_t train_samples = 0, test_samples = 0;  // of sentences
 
   friend bool operator==(const CorpusSize& a, const CorpusSize& b) {
     return a.vocabulary == b.vocabulary && a.train_tokens == b.train_tokens &&
-           a.test_tokens == b.test_tokens;
+           a.test_tokens == b.test_tokens && a.train_samples == b.train_samples &&
+           a.test_samples == b.test_samples;
   }
 };
 
 // Tokens of a text, and how samples are made of them.
 struct TextOptions {
   TokenKind tokens = TokenKind::kBpe;
-  std::string vocabulary;                     // bpe: folder with GPT-2's files
+  std::string vocabulary;  // folder; bpe: with GPT-2's files; word_piece: with vocab.txt
   EndOfText end_of_text = EndOfText::kToken;  // bpe
+  bool lowercase = true;                      // word_piece: words without case and accents
   int64_t context = 256;                      // number of tokens of a sample
   // Number of training samples at random places; 0: the text in blocks, in order.
   int64_t windows = 0;
   std::string file;    // text: the corpus
   double split = 0.9;  // text: share of the characters for training
-  CorpusSize size;     // size with which the run was planned; vocabulary 0: unknown
+  Objective objective = Objective::kNext;
+  double mask_rate = 0.15;          // masked: share of a sample's tokens
+  GlueTask task = GlueTask::kSst2;  // glue
+  CorpusSize size;                  // size with which the run was planned; vocabulary 0: unknown
 };
+
+// Returns the number of a sample's tokens that are the text's: `context`, or what special tokens
+// leave of it.
+inline int64_t TokensOfText(const TextOptions& text) {
+  return text.objective == Objective::kMasked ? text.context - 2 : text.context;
+}
 
 // A data set and how much of it is used.
 struct DataOptions {
   std::string name;   // one of AllDatasets()
-  std::string dir;    // cifar10, wikitext2: folder with the files, or its parent folder
+  std::string dir;    // cifar10, wikitext2, glue: folder with the files, or its parent folder
   int64_t limit = 0;  // number of training samples, the first ones; 0: all that are not held out
   int64_t test_limit = 0;  // number of test samples, the first ones; 0: all
   // Number of training samples, the last ones (of a text its last tokens), that are the test
@@ -125,6 +159,7 @@ struct KnownDataset {
   bool is_text = false;
   bool has_file = false;               // True if the text is a file of the user.
   TokenKind tokens = TokenKind::kBpe;  // default kind of a text's tokens
+  bool is_labelled = false;            // True of a text whose samples are sentences with a class.
 };
 
 // Returns all data sets, in the order in which errors and lists show them.
@@ -138,11 +173,18 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     if (known.name != spec.name) continue;
     if (known.has_folder) visit("dir", spec.dir, Presence::kOptional);
     if (!known.is_text) continue;
-    visit("tokens", spec.text.tokens, Presence::kSpelled);
     visit("vocabulary", spec.text.vocabulary, Presence::kOptional);
-    visit("end_of_text", spec.text.end_of_text, Presence::kOptional);
+    visit("lowercase", spec.text.lowercase, Presence::kOptional);
     visit("context", spec.text.context, Presence::kWritten);
+    if (known.is_labelled) {
+      visit("task", spec.text.task, Presence::kRequired);
+      continue;
+    }
+    visit("tokens", spec.text.tokens, Presence::kSpelled);
+    visit("end_of_text", spec.text.end_of_text, Presence::kOptional);
     visit("windows", spec.text.windows, Presence::kWritten);
+    visit("objective", spec.text.objective, Presence::kOptional);
+    visit("mask_rate", spec.text.mask_rate, Presence::kOptional);
     if (!known.has_file) continue;
     visit("file", spec.text.file, Presence::kRequired);
     visit("split", spec.text.split, Presence::kWritten);
@@ -158,16 +200,18 @@ struct DatasetInfo {
   std::string name;
   // Shape of one sample with batch extent 1: [1, 32, 32, 3], or [1, context] for a text.
   Shape sample;
-  int64_t classes = 0;  // of a text: size of the vocabulary
+  int64_t classes = 0;  // as in Dataset
   int64_t train_samples = 0;
   int64_t test_samples = 0;
   bool is_text = false;
+  int64_t vocabulary = 0;  // number of token ids; 0 for images
+  int64_t labels = 1;      // of a sample
 };
 
 // Describes a data set without loading it. InvalidArgument for an unknown name (with the most
-// similar and all known ones), and for a context or held-out samples that leave less than one
-// sample. FailedPrecondition for a text whose size is neither in options.text.size nor known to
-// this program: see MeasureCorpus.
+// similar and all known ones), for an objective that the tokens do not allow, and for a context or
+// held-out samples that leave less than one sample. FailedPrecondition for a text whose size is
+// neither in options.text.size nor known to this program: see MeasureCorpus.
 absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options);
 
 // Returns the size of a text if this program knows it: that of the embedded and the official texts,

@@ -21,7 +21,7 @@ TEST(LoadDataTest, FindsDataByItsName) {
 TEST(AllDatasetsTest, NamesThemInTheOrderOfTheAlphabet) {
   std::vector<std::string> names;
   for (const KnownDataset& known : AllDatasets()) names.push_back(known.name);
-  EXPECT_THAT(names, ElementsAre("cifar10", "digits", "shakespeare", "text", "wikitext2"));
+  EXPECT_THAT(names, ElementsAre("cifar10", "digits", "glue", "shakespeare", "text", "wikitext2"));
 }
 
 TEST(DescribeDataTest, SaysOfDigitsWhatTheLoaderSays) {
@@ -55,6 +55,53 @@ TEST(DescribeDataTest, SaysOfShakespeareWhatTheLoaderSays) {
     EXPECT_EQ(shakespeare->test_samples, splits->test->size());
     EXPECT_TRUE(shakespeare->is_text);
   }
+}
+
+TEST(DescribeDataTest, SaysOfHiddenTokensWhatTheLoaderSays) {
+  DataOptions options;
+  options.name = "shakespeare";
+  options.text.tokens = TokenKind::kWordPiece;
+  options.text.vocabulary = "data/word_piece_testdata";
+  options.text.objective = Objective::kMasked;
+  options.text.context = 64;
+  EXPECT_EQ(DescribeData(options).status().code(), absl::StatusCode::kFailedPrecondition);
+  options.text.size = *MeasureCorpus(options);
+  for (const int64_t windows : {0, 100}) {
+    options.text.windows = windows;
+    options.held_out = windows / 4;
+    const absl::StatusOr<DatasetInfo> info = DescribeData(options);
+    const absl::StatusOr<DataSplits> splits = LoadData(options);
+    ASSERT_TRUE(info.ok() && splits.ok()) << info.status() << splits.status();
+    EXPECT_EQ(info->sample, splits->train->sample_shape());
+    EXPECT_EQ(info->classes, splits->train->classes());
+    EXPECT_EQ(info->vocabulary, info->classes);
+    EXPECT_EQ(info->train_samples, splits->train->size());
+    EXPECT_EQ(info->test_samples, splits->test->size());
+    EXPECT_EQ(info->labels, splits->train->labels_per_sample());
+    EXPECT_TRUE(splits->train->hides_tokens());
+  }
+}
+
+TEST(DescribeDataTest, AnObjectiveThatDoesNotFitIsRefused) {
+  DataOptions options;
+  options.name = "shakespeare";
+  options.text.tokens = TokenKind::kBytes;
+  options.text.objective = Objective::kMasked;
+  EXPECT_THAT(std::string(DescribeData(options).status().message()),
+              HasSubstr("objective is masked with tokens bytes, want word_piece"));
+  EXPECT_THAT(std::string(LoadData(options).status().message()), HasSubstr("want word_piece"));
+  options.text.tokens = TokenKind::kWordPiece;
+  options.text.size = {200, 1000, 1000};
+  options.text.context = 2;
+  EXPECT_THAT(std::string(DescribeData(options).status().message()),
+              HasSubstr("context is 2, want at least 3 with objective masked"));
+  options.text.context = 1002;
+  EXPECT_THAT(std::string(DescribeData(options).status().message()),
+              HasSubstr("has 1000 tokens, want at least 1001, one more than data.context without "
+                        "its special tokens"));
+  options.text.mask_rate = 1;
+  EXPECT_THAT(std::string(DescribeData(options).status().message()),
+              HasSubstr("mask_rate is 1, want more than 0 and less than 1"));
 }
 
 TEST(DescribeDataTest, KnowsOfficialTextsWithoutLoadingThem) {
@@ -99,7 +146,7 @@ TEST(LoadDataTest, UnknownNameIsRefusedWithTheNamesThereAre) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             "data: unknown \"digit\", nearest is \"digits\" (want one of cifar10, digits, "
-            "shakespeare, text, wikitext2)");
+            "glue, shakespeare, text, wikitext2)");
 }
 
 TEST(LoadTokenizerTest, ImagesHaveNone) {

@@ -31,7 +31,7 @@ absl::StatusOr<ImageParts> PartsOf(const std::string& what, int64_t samples,
 }
 
 int64_t HeldOutTokens(const DataOptions& options) {
-  return options.held_out > 0 ? options.held_out * options.text.context + 1 : 0;
+  return options.held_out > 0 ? options.held_out * TokensOfText(options.text) + 1 : 0;
 }
 
 }  // namespace thinwire

@@ -90,6 +90,7 @@ Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint
   Dataset::Augmentation augmentation;
   if (data.is_text()) {
     if (data.places() > 0) augmentation.place = random.Below(static_cast<uint32_t>(data.places()));
+    if (data.hides_tokens()) augmentation.mask = RandomKey(RandomKey(seed, "mask"), of_epoch);
     return augmentation;
   }
   const int padding = data.crop_padding();

@@ -18,8 +18,10 @@
 #include "data/bytes.h"
 #include "data/characters.h"
 #include "data/held_out.h"
+#include "data/masked_text.h"
 #include "data/token_cache.h"
 #include "data/unicode.h"
+#include "data/word_piece.h"
 
 namespace thinwire {
 namespace {
@@ -112,15 +114,22 @@ bool IsMadeOfPages(const std::string& text) {
          text.find(kEnd, first + 1) != std::string::npos;
 }
 
+// Makes the samples of one part of a text.
 absl::StatusOr<std::unique_ptr<Dataset>> Split(const std::string& what, std::vector<int32_t> tokens,
-                                               int64_t vocabulary, const TextOptions& text,
+                                               const Tokenizer& tokenizer, const TextOptions& text,
                                                int64_t windows, int64_t limit) {
   ASSIGN_OR_RETURN(const int64_t blocks,
-                   SamplesOf(what, static_cast<int64_t>(tokens.size()), text.context));
+                   SamplesOf(what, static_cast<int64_t>(tokens.size()), text));
   const int64_t samples = windows > 0 ? windows : blocks;
   if (limit > samples) {
     return absl::InvalidArgumentError(
         absl::StrCat("a limit of ", limit, " samples, but ", what, " holds ", samples));
+  }
+  const int64_t vocabulary = tokenizer.vocabulary();
+  if (text.objective == Objective::kMasked) {
+    MaskedText::Options options{vocabulary, text.context, windows, limit, text.mask_rate, {}};
+    options.special = static_cast<const WordPiece&>(tokenizer).special();  // see CheckObjective
+    return std::make_unique<MaskedText>(std::move(tokens), options);
   }
   return std::make_unique<TextDataset>(std::move(tokens), vocabulary, text.context, windows, limit);
 }
@@ -171,10 +180,30 @@ std::string TestText(const std::string& name, const DataOptions& options) {
   return absl::StrCat(options.held_out > 0 ? "the text held out of " : "the test text of ", name);
 }
 
-absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64_t context) {
-  if (tokens > context) return (tokens - 1) / context;
-  return absl::InvalidArgumentError(absl::StrCat(what, " has ", tokens, " tokens, want at least ",
-                                                 context + 1, ", one more than data.context"));
+absl::Status CheckObjective(const TextOptions& text) {
+  if (text.objective == Objective::kNext) return absl::OkStatus();
+  if (text.tokens != TokenKind::kWordPiece) {
+    return absl::InvalidArgumentError(absl::StrCat("objective is masked with tokens ",
+                                                   Name(text.tokens),
+                                                   ", want word_piece, which has [MASK]"));
+  }
+  if (!(text.mask_rate > 0 && text.mask_rate < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("mask_rate is ", text.mask_rate, ", want more than 0 and less than 1"));
+  }
+  if (text.context >= 3) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("context is ", text.context, ", want at least 3 with objective masked"));
+}
+
+absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens,
+                                  const TextOptions& text) {
+  const int64_t of_sample = TokensOfText(text);
+  if (tokens > of_sample) return (tokens - 1) / of_sample;
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " has ", tokens, " tokens, want at least ", of_sample + 1,
+                   ", one more than data.context",
+                   of_sample < text.context ? " without its special tokens" : ""));
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
@@ -184,6 +213,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
     return Bpe::Load(options.text.vocabulary, options.verify, options.text.end_of_text);
   }
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
+  if (kind == TokenKind::kWordPiece) {
+    return WordPiece::Load(options.text.vocabulary, options.text.lowercase);
+  }
   auto characters = Characters::Of(absl::StrCat(text.train, text.test));
   if (!characters.ok()) return Annotated(characters.status(), text.name);
   return characters;
@@ -202,14 +234,14 @@ absl::StatusOr<CorpusSize> SizeOf(const CorpusText& text, const DataOptions& opt
 
 absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options) {
   ASSIGN_OR_RETURN(Tokens tokens, PlannedTokens(text, options));
-  const int64_t vocabulary = tokens.tokenizer->vocabulary();
+  const Tokenizer& tokenizer = *tokens.tokenizer;
   if (options.held_out > 0) HoldOut(HeldOutTokens(options), &tokens);
   DataSplits splits;
   ASSIGN_OR_RETURN(splits.train,
-                   Split(TrainingText(text.name, options), std::move(tokens.train), vocabulary,
+                   Split(TrainingText(text.name, options), std::move(tokens.train), tokenizer,
                          options.text, options.text.windows, options.limit));
   ASSIGN_OR_RETURN(splits.test, Split(TestText(text.name, options), std::move(tokens.test),
-                                      vocabulary, options.text, /*windows=*/0, options.test_limit));
+                                      tokenizer, options.text, /*windows=*/0, options.test_limit));
   return splits;
 }
 

@@ -59,11 +59,16 @@ class TextDataset final : public Dataset {
 std::string TrainingText(const std::string& name, const DataOptions& options);
 std::string TestText(const std::string& name, const DataOptions& options);
 
+// Checks that hidden tokens have a token [MASK] and room in a sample, and that `mask_rate` is more
+// than 0 and less than 1.
+absl::Status CheckObjective(const TextOptions& text);
+
 // Returns the number of samples in a text of `tokens`. InvalidArgument, naming the text by `what`,
 // if there is none.
-absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, int64_t context);
+absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, const TextOptions& text);
 
-// Returns the tokenizer that options.text asks for. Errors of Bpe::Load and Characters::Of.
+// Returns the tokenizer that options.text asks for. Errors of Bpe::Load, WordPiece::Load and
+// Characters::Of.
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
                                                        const DataOptions& options);
 

@@ -14,6 +14,7 @@
 #include "data/bpe.h"
 #include "data/bytes.h"
 #include "data/characters.h"
+#include "data/word_piece.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -48,6 +49,14 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenBpe(const std::string& dir, const
   return Bpe::Load(dir, /*verify=*/false, end_of_text);
 }
 
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenWordPiece(const std::string& dir,
+                                                         const Json& about) {
+  const Json lowercase = about.value("lowercase", Json());
+  if (lowercase.is_boolean()) return WordPiece::Load(dir, lowercase.get<bool>());
+  return absl::InvalidArgumentError(absl::StrCat(dir, "/", kVocabularyFile, ": lowercase is ",
+                                                 lowercase.dump(), ", want true or false"));
+}
+
 // Returns the ids of tokens as a published file spells them: those of vocab.json, or of
 // tokenizer.json with its added tokens. Nothing if the folder has neither.
 absl::StatusOr<std::optional<Json>> PublishedIds(const std::string& dir, std::string* path) {
@@ -76,8 +85,30 @@ absl::Status Differs(const std::string& id_here, const std::string& there,
       "the data's vocabulary is not the checkpoint's: ", id_here, ", but ", there, "; ", advice));
 }
 
+// Checks against the vocab.txt of other programs, token by token.
+absl::Status CheckPublishedPieces(const std::string& dir, const DataOptions& options) {
+  const std::string path = absl::StrCat(dir, "/", kWordPieceFile);
+  const std::string advice = "want data.vocabulary: a folder with the checkpoint's vocab.txt";
+  if (options.text.tokens != TokenKind::kWordPiece) {
+    return Differs(absl::StrCat("data.tokens is ", Name(options.text.tokens)),
+                   absl::StrCat(path, " has word pieces"), advice);
+  }
+  const bool lowercase = options.text.lowercase;
+  ASSIGN_OR_RETURN(const auto theirs, WordPiece::Load(dir, lowercase));
+  ASSIGN_OR_RETURN(const auto ours, WordPiece::Load(options.text.vocabulary, lowercase));
+  for (int32_t id = 0; id < ours->vocabulary(); ++id) {
+    const std::string there = id < theirs->vocabulary() ? Quoted(theirs->token(id)) : "none";
+    if (Quoted(ours->token(id)) == there) continue;
+    return Differs(
+        absl::StrCat("id ", id, " is ", Quoted(ours->token(id)), " in ", options.text.vocabulary),
+        absl::StrCat(there, " in ", path), advice);
+  }
+  return absl::OkStatus();
+}
+
 // Checks against files of other programs, which have byte pairs, token by token in their spelling.
 absl::Status CheckPublished(const std::string& dir, const DataOptions& options) {
+  if (IsThere(absl::StrCat(dir, "/", kWordPieceFile))) return CheckPublishedPieces(dir, options);
   std::string path;
   ASSIGN_OR_RETURN(const std::optional<Json> theirs, PublishedIds(dir, &path));
   if (!theirs) return absl::OkStatus();
@@ -131,6 +162,11 @@ absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOpt
     about["end_of_text"] = Name(options.text.end_of_text);
     files[kTokens] = std::move(bpe.vocabulary);
     files[kMerges] = std::move(bpe.merges);
+  } else if (options.text.tokens == TokenKind::kWordPiece) {
+    RETURN_IF_ERROR(LoadTokenizer(options).status());
+    ASSIGN_OR_RETURN(files[kWordPieceFile],
+                     ReadFile(absl::StrCat(options.text.vocabulary, "/", kWordPieceFile)));
+    about["lowercase"] = options.text.lowercase;
   } else if (options.text.tokens == TokenKind::kCharacters) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(options));
     std::string characters;
@@ -152,6 +188,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir
   if (!known.ok()) return Annotated(known, path);
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
   if (kind == TokenKind::kBpe) return OpenBpe(dir, about);
+  if (kind == TokenKind::kWordPiece) return OpenWordPiece(dir, about);
   auto characters = Characters::Of(TextAt(about, "characters"));
   if (!characters.ok()) return Annotated(characters.status(), path);
   if ((*characters)->vocabulary() > 0) return characters;

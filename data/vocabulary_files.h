@@ -1,10 +1,12 @@
 // The vocabulary of a text as files in a model's folder, so that the ids can be read without the
 // text.
 //
-//   vocabulary.json          {"tokens": "bpe", "end_of_text": "token"}, {"tokens": "bytes"}, or
+//   vocabulary.json          {"tokens": "bpe", "end_of_text": "token"}, {"tokens": "bytes"},
+//                            {"tokens": "word_piece", "lowercase": true}, or
 //                            {"tokens": "characters", "characters": "\n !$&',-.3:;?ABC..."}, these
 //                            in the order of their ids
 //   vocab.json, merges.txt   bpe: under the names that Hugging Face's transformers read
+//   vocab.txt                word_piece: likewise
 #pragma once
 
 #include <map>
@@ -27,7 +29,7 @@ absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOpt
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir);
 
 // Returns InvalidArgument if an id of the options' text means something else in `dir`, as far as
-// files there tell. Those are the files above, or vocab.json or tokenizer.json of other
+// files there tell. Those are the files above, or vocab.txt, vocab.json or tokenizer.json of other
 // checkpoints. The error names the id, both meanings and what to set. Errors of LoadTokenizer too.
 absl::Status CheckVocabulary(const std::string& dir, const DataOptions& options);
 

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr char kGpt2[] = "data/bpe_testdata";  // encoder.json, vocab.bpe
+constexpr char kGpt2[] = "data/bpe_testdata";         // encoder.json, vocab.bpe
+constexpr char kBert[] = "data/word_piece_testdata";  // vocab.txt
 
 class VocabularyFilesTest : public ::testing::Test {
  protected:
@@ -43,6 +44,7 @@ class VocabularyFilesTest : public ::testing::Test {
   DataOptions With(TokenKind tokens) const {
     DataOptions options = options_;
     options.text.tokens = tokens;
+    if (tokens == TokenKind::kWordPiece) options.text.vocabulary = kBert;
     return options;
   }
   std::string Refusal(const DataOptions& options) {
@@ -93,6 +95,8 @@ TEST_F(VocabularyFilesTest, AFolderWithoutThemOrWithOthersIsRefused) {
       {R"({"tokens": "characters"})", "vocabulary.json: has no characters, want at least one"},
       {R"({"tokens": "bpe", "end_of_text": "no"})", "vocabulary.json: end_of_text: unknown"},
       {R"({"tokens": "bpe", "end_of_text": "token"})", "/encoder.json"},
+      {R"({"tokens": "word_piece"})", "vocabulary.json: lowercase is null, want true or false"},
+      {R"({"tokens": "word_piece", "lowercase": true})", "/vocab.txt"},
   };
   for (const auto& [content, message] : refusals) {
     WriteFile(kVocabularyFile, content);
@@ -136,6 +140,23 @@ TEST_F(VocabularyFilesTest, APublishedVocabularyIsComparedTokenByToken) {
   ids.erase("e");
   WriteFile("vocab.json", ids.dump());
   EXPECT_THAT(Refusal(With(TokenKind::kBpe)), HasSubstr("data/bpe_testdata, but none in "));
+}
+
+TEST_F(VocabularyFilesTest, SoAreWordPieces) {
+  std::ifstream file(std::string(kBert) + "/vocab.txt");
+  std::stringstream lines;
+  lines << file.rdbuf();
+  WriteFile("vocab.txt", lines.str());
+  EXPECT_EQ(CheckVocabulary(dir_, With(TokenKind::kWordPiece)), absl::OkStatus());
+  EXPECT_THAT(Refusal(options_), AllOf(HasSubstr("data.tokens is characters, but "),
+                                       HasSubstr("/vocab.txt has word pieces")));
+  std::string other = lines.str();
+  other.replace(other.find("\na\n"), 3, "\n\xC3\xA4\n");
+  WriteFile("vocab.txt", other);
+  EXPECT_THAT(Refusal(With(TokenKind::kWordPiece)),
+              HasSubstr("id 5 is \"a\" in data/word_piece_testdata, but \"\xC3\xA4\" in "));
+  WriteFile("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
+  EXPECT_THAT(Refusal(With(TokenKind::kWordPiece)), HasSubstr("id 5 is \"a\" in data"));
 }
 
 TEST_F(VocabularyFilesTest, SoIsATokenizerInOneFileWithWhatWasAddedToIt) {

@@ -155,6 +155,12 @@ refused 'a list with names' 'data list takes no names' data list cifar10
 check 'a mirror that is not there is a failure' equals $? 1
 check '  which is named' contains "$work/log" "$work/none/encoder.json: is no file"
 check '  and leaves nothing behind' equals "$(ls -A "$work/data")" ''
+printf 'to be or not to be' >"$work/text"
+check 'a vocabulary is learned from a text' equals \
+  "$("$thinwire" data vocabulary "$work/text" --dir "$work/pieces")" "$work/pieces/vocab.txt: 19 tokens"
+check '  with what occurs twice' contains "$work/pieces/vocab.txt" '^be$'
+refused 'a vocabulary of nothing' 'want paths of texts' data vocabulary
+refused 'a size of what has none' '--size and --cased are for data vocabulary' data list --size 9
 
 echo '== folders'
 mkdir -p "$work/project/model"

@@ -25,8 +25,9 @@ epochs: 1000000
 metrics: {error_every: 1}
 device: cpu
 """
-# Series of GPUs, and of language models.
-NOT_OF_THIS_RUN = {"thinwire_stage_device_utilization_ratio", "thinwire_test_perplexity"}
+# Series of GPUs, of language models, and of tasks with measures of their own.
+NOT_OF_THIS_RUN = {"thinwire_stage_device_utilization_ratio", "thinwire_test_perplexity", "thinwire_test_f1",
+                   "thinwire_test_matthews"}
 # Absent until there is something to show.
 LATE = ("thinwire_test_loss", "thinwire_run_relative_error", "thinwire_last_checkpoint_timestamp_seconds")
 PATIENCE_SECONDS = 60

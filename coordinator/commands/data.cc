@@ -1,42 +1,59 @@
-// `thinwire data`: which data sets there are, and how to get them.
+// `thinwire data`: which data sets there are, how to get them, and a vocabulary for texts.
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/enum_names.h"
+#include "base/file.h"
+#include "base/stand_in.h"
+#include "base/status.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
 #include "coordinator/data/fetch.h"
 #include "coordinator/session/exit_code.h"
 #include "data/dataset.h"
+#include "data/learn_word_pieces.h"
 #include "data/official.h"
+#include "data/word_piece.h"
 
 namespace thinwire {
 namespace {
 
 struct DataFlags {
-  std::string action;              // list, fetch
-  std::vector<std::string> names;  // fetch: which
-  std::string dir;                 // fetch: where to; empty: data/NAME
+  std::string action;              // list, fetch, vocabulary
+  std::vector<std::string> names;  // fetch: which; vocabulary: paths of texts
+  std::string dir;                 // where to; empty: data/NAME, or data/word-pieces
   std::string from;                // fetch: a mirror, see FetchOptions
+  int64_t size = 0;                // vocabulary: number of tokens; 0: kVocabularySize
+  bool cased = false;              // vocabulary: whether words keep case and accents
 };
+
+constexpr int64_t kVocabularySize = 8192;
+constexpr char kVocabularyDir[] = "data/word-pieces";
 
 constexpr char kDataExamples[] =
     R"(Downloads by curl, unpacks by tar or unzip, and compares every file with the official
 checksum. What was interrupted goes on where it ended.
+
+`vocabulary` learns BERT's word pieces from texts and writes vocab.txt, for data.tokens: word_piece.
+Equal texts give equal files.
 
 Examples:
   thinwire data list
   thinwire data fetch cifar10
   thinwire data fetch wikitext2 gpt2-bpe
   thinwire data fetch cifar10 --dir /data/cifar10 --from https://mirror.example/datasets
+  thinwire data vocabulary data/wikitext2/wiki.train.tokens --size 8192 --dir data/word-pieces
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 )";
 
@@ -62,15 +79,18 @@ std::string Described(const OfficialData& data) {
   return text;
 }
 
+std::string HowToGet(const KnownDataset& known) {
+  if (known.has_file) return "a text of your own: data.file";
+  if (known.is_labelled) return "labelled sentences: data.task and data.dir";
+  return "part of the program: nothing to fetch";
+}
+
 std::string List() {
   std::string text;
   for (const OfficialData& data : AllOfficialData()) absl::StrAppend(&text, Described(data));
   for (const KnownDataset& known : AllDatasets()) {
     if (FindOfficial(known.name) != nullptr) continue;
-    absl::StrAppend(&text,
-                    absl::StrFormat("%-12s %s\n", known.name,
-                                    known.has_file ? "a text of your own: data.file"
-                                                   : "part of the program: nothing to fetch"));
+    absl::StrAppend(&text, absl::StrFormat("%-12s %s\n", known.name, HowToGet(known)));
   }
   return text;
 }
@@ -80,13 +100,22 @@ absl::Status CheckName(const std::string& name) {
   std::vector<std::string> known;
   for (const OfficialData& data : AllOfficialData()) known.push_back(data.name);
   for (const KnownDataset& data : AllDatasets()) {
-    if (!data.has_file && FindOfficial(data.name) == nullptr) known.push_back(data.name);
+    if (!data.has_file && !data.has_folder && FindOfficial(data.name) == nullptr)
+      known.push_back(data.name);
   }
   if (std::find(known.begin(), known.end(), name) != known.end()) return absl::OkStatus();
   return UnknownName("data fetch", name, known);
 }
 
 absl::Status CheckFlags(const DataFlags& flags) {
+  if (flags.action == "vocabulary") {
+    if (!flags.names.empty() && flags.from.empty() && flags.size >= 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "data vocabulary: want paths of texts, no --from, and a --size of at least 0");
+  }
+  if (flags.size != 0 || flags.cased) {
+    return absl::InvalidArgumentError("--size and --cased are for data vocabulary");
+  }
   if (flags.action == "list") {
     if (flags.names.empty() && flags.dir.empty() && flags.from.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError("data list takes no names, --dir or --from");
@@ -120,10 +149,35 @@ ExitCode Fetch(const std::string& name, const DataFlags& flags, Interruption* in
       absl::StrCat(name, ": ", data->files.size(), " files in ", *folder, ", verified\n"));
 }
 
+absl::StatusOr<std::string> WriteVocabulary(const DataFlags& flags) {
+  std::vector<std::string> texts;
+  for (const std::string& path : flags.names) {
+    ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+    RETURN_IF_ERROR(CheckNoStandIn(path, text));
+    texts.push_back(std::move(text));
+  }
+  const int64_t size = flags.size > 0 ? flags.size : kVocabularySize;
+  ASSIGN_OR_RETURN(const std::string lines,
+                   LearnWordPieces({texts.begin(), texts.end()}, !flags.cased, size));
+  const std::string dir = flags.dir.empty() ? kVocabularyDir : flags.dir;
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) return FileError(dir, "cannot make the folder", error.value());
+  const std::string path = absl::StrCat(dir, "/", kWordPieceFile);
+  RETURN_IF_ERROR(ReplaceFile(path, lines));
+  return absl::StrCat(path, ": ", std::count(lines.begin(), lines.end(), '\n'), " tokens\n");
+}
+
+ExitCode Vocabulary(const DataFlags& flags) {
+  const absl::StatusOr<std::string> result = WriteVocabulary(flags);
+  return result.ok() ? PrintResult(*result) : Complain(result.status(), kExitFailed);
+}
+
 int DataCommand(const DataFlags& flags, Interruption* interruption) {
   const absl::Status usage = CheckFlags(flags);
   if (!usage.ok()) return Complain(usage, kExitUsage);
   if (flags.action == "list") return PrintResult(List());
+  if (flags.action == "vocabulary") return Vocabulary(flags);
   for (const std::string& name : flags.names) {
     const ExitCode code = Fetch(name, flags, interruption);
     if (code != kExitDone) return code;
@@ -135,13 +189,19 @@ int DataCommand(const DataFlags& flags, Interruption* interruption) {
 
 Command AddData(CLI::App* app) {
   const auto flags = std::make_shared<DataFlags>();
-  CLI::App* data = app->add_subcommand("data", "list data sets, or download official ones");
+  CLI::App* data =
+      app->add_subcommand("data", "list data sets, download official ones, or learn a vocabulary");
   data->footer(kDataExamples);
-  data->add_option("ACTION", flags->action, "list or fetch")
+  data->add_option("ACTION", flags->action, "list, fetch or vocabulary")
       ->required()
-      ->check(CLI::IsMember({"list", "fetch"}));
-  data->add_option("NAMES", flags->names, "fetch: data sets, or gpt2-bpe, GPT-2's vocabulary");
-  data->add_option("--dir", flags->dir, "fetch: folder of the files (default: data/NAME)")
+      ->check(CLI::IsMember({"list", "fetch", "vocabulary"}));
+  data->add_option("NAMES", flags->names,
+                   "fetch: data sets, or gpt2-bpe, GPT-2's vocabulary; vocabulary: paths of texts");
+  data->add_option("--size", flags->size, "vocabulary: number of tokens (default: 8192)");
+  data->add_flag("--cased", flags->cased,
+                 "vocabulary: words keep case and accents (data.lowercase: false)");
+  data->add_option("--dir", flags->dir,
+                   "folder of the files (default: data/NAME, or data/word-pieces)")
       ->transform(kPath);
   data->add_option("--from", flags->from,
                    "fetch: a mirror, a folder or an address below which the archive, or the files, "

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/annotated.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "config/experiment.h"
 #include "config/owned_pieces.h"
 #include "config/piece_codec.h"
@@ -178,8 +179,18 @@ absl::Status AddExchangeSpeeds(const Summary& summary, const Experiment& ran,
   if (!carried.replicas.segments.empty()) return absl::OkStatus();
   carried.carriers =
       std::clamp(static_cast<int>(summary.replicas().carriers()), 1, carried.replicas.count);
-  AddSpeed(summary.replicas().contributions(), ElementsOf(partition, carried, /*is_sum=*/false),
-           codings);
+  DirectionRecord contributions = summary.replicas().contributions();
+  Elements elements = ElementsOf(partition, carried, /*is_sum=*/false);
+  const bool by_factors =
+      carried.replicas.exchange == ReplicaExchange::kReduce &&
+      CodecRowOf(carried.replicas.contributions.codec.kind).has(CodecRow::kRank);
+  if (by_factors) {
+    // What the factors become is decoded behind their sums, by all machines.
+    contributions.set_decode_seconds(summary.replicas().average().decode_seconds());
+    elements.decoded = elements.encoded / carried.replicas.count * carried.carriers;
+  }
+  AddSpeed(contributions, elements, codings);
+  if (by_factors) return absl::OkStatus();
   if (carried.replicas.exchange == ReplicaExchange::kReduce) {
     AddSpeed(summary.replicas().average(), ElementsOf(partition, carried, /*is_sum=*/true),
              codings);

@@ -1,6 +1,7 @@
 #include "coordinator/run/evaluation.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -8,12 +9,16 @@
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "config/specs.h"
+#include "coordinator/run/class_measures.h"
 #include "coordinator/run/tally.h"
 
 namespace thinwire {
 namespace {
 
-absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, Fleet* fleet) {
+// Evaluates in one way. Of labelled sentences it also says how well classes were told apart;
+// `sentences` is null for other data.
+absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, const GlueMeasures* sentences,
+                                      Fleet* fleet) {
   absl::Mutex mutex;
   EvaluationReport report;
   RETURN_IF_ERROR(fleet->OnFirstCarrier([&](StageClient& stage) {
@@ -32,7 +37,19 @@ absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, Fleet* fle
   measured.set_loss(report.loss());
   measured.set_accuracy(1.0 * report.correct() / Labels(report));
   if (report.has_perplexity()) measured.set_perplexity(report.perplexity());
+  if (sentences == nullptr) return measured;
+  ASSIGN_OR_RETURN(*measured.mutable_classes(),
+                   MeasureClasses({report.confusion().begin(), report.confusion().end()},
+                                  report.samples(), *sentences));
   return measured;
+}
+
+// Returns the measures of the task that the data are; nothing if they are no labelled sentences.
+absl::StatusOr<std::optional<GlueMeasures>> MeasuresOfTask(const DataConfig& data) {
+  if (!data.has_task()) return std::nullopt;
+  GlueTask task;
+  RETURN_IF_ERROR(FromName(data.task(), &task));
+  return std::make_optional(MeasuresOf(task));
 }
 
 }  // namespace
@@ -45,6 +62,7 @@ bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch) {
 absl::Status Evaluate(const Experiment& experiment, const ConfigureResponse& data, uint32_t epoch,
                       Fleet* fleet, RunObserver* observer, EpochRecord* record) {
   const EvaluationConfig& config = experiment.evaluation();
+  ASSIGN_OR_RETURN(const std::optional<GlueMeasures> sentences, MeasuresOfTask(experiment.data()));
   const SteadyTime start = SteadyTime::Now();
   TestRecord test;
   test.set_held_out(experiment.data().held_out() > 0);
@@ -58,7 +76,7 @@ absl::Status Evaluate(const Experiment& experiment, const ConfigureResponse& dat
       request.set_recalibration_samples(
           std::min<uint64_t>(config.recalibration_samples(), data.train_samples()));
     }
-    ASSIGN_OR_RETURN(*measured, EvaluateOnce(request, fleet));
+    ASSIGN_OR_RETURN(*measured, EvaluateOnce(request, sentences ? &*sentences : nullptr, fleet));
     return absl::OkStatus();
   };
   if (config.compressed()) {

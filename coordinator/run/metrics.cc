@@ -89,19 +89,30 @@ class TestSeries {
     }
     loss_->Set(measured.loss());
     accuracy_->Set(measured.accuracy());
-    if (!measured.has_perplexity()) return;
-    if (perplexity_ == nullptr) {
-      perplexity_ = &NewGauge(&registry_, "thinwire_test_perplexity", "exp(loss)", labels_);
+    const ClassMeasures& classes = measured.classes();
+    if (measured.has_perplexity()) {
+      Set(&perplexity_, "thinwire_test_perplexity", "exp(loss)", measured.perplexity());
     }
-    perplexity_->Set(measured.perplexity());
+    if (classes.has_f1()) Set(&f1_, "thinwire_test_f1", "Of class 1", classes.f1());
+    if (classes.has_matthews()) {
+      Set(&matthews_, "thinwire_test_matthews", "Matthews' correlation", classes.matthews());
+    }
   }
 
  private:
+  // Sets a gauge that exists once it has a value.
+  void Set(Gauge** gauge, const char* name, const char* help, double value) {
+    if (*gauge == nullptr) *gauge = &NewGauge(&registry_, name, help, labels_);
+    (*gauge)->Set(value);
+  }
+
   Registry& registry_;
   const Labels labels_;
   Gauge* loss_ = nullptr;
   Gauge* accuracy_ = nullptr;
   Gauge* perplexity_ = nullptr;  // of language models only
+  Gauge* f1_ = nullptr;          // these two of tasks that are judged so
+  Gauge* matthews_ = nullptr;
 };
 
 }  // namespace

@@ -83,6 +83,18 @@ TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
   EXPECT_THAT(Text(), Not(HasSubstr("perplexity")));
 }
 
+TEST_F(RunMetricsTest, ATaskHasWhatElseItIsJudgedBy) {
+  EpochRecord epoch;
+  epoch.mutable_test()->mutable_compressed()->mutable_classes()->set_f1(0.5);
+  epoch.mutable_test()->mutable_uncompressed()->mutable_classes()->set_matthews(0.25);
+  ASSERT_TRUE(metrics_.OnEpoch(epoch).ok());
+  EXPECT_THAT(Text(), HasSubstr("thinwire_test_f1{inference=\"compressed\","
+                                "run=\"digits-1a2b\"} 0.5\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_test_matthews{inference=\"uncompressed\","
+                                "run=\"digits-1a2b\"} 0.25\n"));
+  EXPECT_THAT(Text(), Not(HasSubstr("thinwire_test_f1{inference=\"uncompressed\"")));
+}
+
 TEST_F(RunMetricsTest, ALanguageModelHasAPerplexity) {
   EpochRecord epoch;
   epoch.mutable_test()->mutable_compressed()->set_perplexity(6.5);

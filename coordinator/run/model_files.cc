@@ -25,10 +25,16 @@ namespace {
 namespace fs = std::filesystem;
 
 // Files that transformers, and this program, read to tokenize and to generate.
-constexpr const char* kCopied[] = {
-    kVocabularyFile,           "vocab.json",        "merges.txt",
-    "tokenizer.json",          "tokenizer.model",   "tokenizer_config.json",
-    "special_tokens_map.json", "added_tokens.json", "generation_config.json"};
+constexpr const char* kCopied[] = {kVocabularyFile,
+                                   "vocab.json",
+                                   "merges.txt",
+                                   "vocab.txt",
+                                   "tokenizer.json",
+                                   "tokenizer.model",
+                                   "tokenizer_config.json",
+                                   "special_tokens_map.json",
+                                   "added_tokens.json",
+                                   "generation_config.json"};
 
 absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

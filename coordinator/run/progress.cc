@@ -42,10 +42,15 @@ const char* Name(Inference inference) {
   return "";
 }
 
-// Returns the result to show: a language model's perplexity, otherwise the accuracy.
+// Returns the result to show: a language model's perplexity, otherwise the accuracy and what else
+// the task is judged by.
 std::string Told(const Measured& measured) {
-  return measured.has_perplexity() ? absl::StrFormat("%.2f", measured.perplexity())
-                                   : Percent(measured.accuracy());
+  if (measured.has_perplexity()) return absl::StrFormat("%.2f", measured.perplexity());
+  std::string told = Percent(measured.accuracy());
+  const ClassMeasures& classes = measured.classes();
+  if (classes.has_f1()) absl::StrAppend(&told, " (F1 ", Percent(classes.f1()), ")");
+  if (classes.has_matthews()) absl::StrAppendFormat(&told, " (Matthews %.3f)", classes.matthews());
+  return told;
 }
 
 constexpr char kRow[] = "%-10s %-10s %10s %10s %8s %9s %9s\n";

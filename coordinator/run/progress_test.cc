@@ -87,6 +87,17 @@ TEST(EpochLineTest, TellsThePerplexityOfALanguageModel) {
               HasSubstr("; test perplexity 6.81 compressed, 6.50 uncompressed;"));
 }
 
+TEST(EpochLineTest, TellsWhatElseATaskIsJudgedBy) {
+  EpochRecord epoch = Epoch();
+  Measured* const compressed = epoch.mutable_test()->mutable_compressed();
+  compressed->set_accuracy(0.612);
+  compressed->mutable_classes()->set_f1(0.722);
+  epoch.mutable_test()->mutable_uncompressed()->mutable_classes()->set_matthews(0.0341);
+  EXPECT_THAT(EpochLine(epoch, 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
+              HasSubstr("; test accuracy 61.2 % (F1 72.2 %) compressed, "
+                        "0.0 % (Matthews 0.034) uncompressed;"));
+}
+
 TEST(EpochLineTest, TellsHeldOutSamplesFromTheTestSet) {
   EpochRecord epoch = Epoch();
   epoch.mutable_test()->set_held_out(true);

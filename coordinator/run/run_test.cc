@@ -41,6 +41,31 @@ TEST_F(RunTest, AnEpochIsTheMeanOverItsSamplesAndHasBothEvaluations) {
   EXPECT_GT(epoch.samples_per_second(), 0.0);
 }
 
+TEST_F(RunTest, OfLabelledSentencesTheCountsAndTheMeasuresOfTheTaskAreKept) {
+  std::vector<uint64_t> confusion = {1, 0, 1, 0};
+  last_.evaluate = [&confusion](const EvaluateRequest&, grpc::ServerContext*,
+                                FakeStage::Writer* writer) {
+    StageEvent event;
+    event.mutable_evaluation()->set_correct(1);
+    event.mutable_evaluation()->set_samples(2);
+    *event.mutable_evaluation()->mutable_confusion() = {confusion.begin(), confusion.end()};
+    writer->Write(event);
+    return grpc::Status::OK;
+  };
+  ASSERT_TRUE(Train().ok());
+  EXPECT_FALSE(summary_.epochs(1).test().compressed().has_classes()) << "no task";
+  summary_.Clear();
+  experiment_.mutable_data()->set_task("cola");
+  ASSERT_TRUE(Train().ok());
+  const ClassMeasures& classes = summary_.epochs(1).test().uncompressed().classes();
+  EXPECT_THAT(classes.confusion(), ElementsAre(1, 0, 1, 0));
+  EXPECT_EQ(classes.matthews(), 0);
+  EXPECT_FALSE(classes.has_f1());
+  confusion = {1, 0};
+  summary_.Clear();
+  EXPECT_THAT(std::string(Train().message()), HasSubstr("2 counts of 1 predictions, want 4 of 2"));
+}
+
 TEST_F(RunTest, ObserversSeeEveryStepAndEpochAndTheTotals) {
   ASSERT_TRUE(Train().ok());
   ASSERT_EQ(observer_.steps.size(), 4u);

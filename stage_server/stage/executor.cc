@@ -287,6 +287,7 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
           : Pass(work, samples, [](int) { return absl::OkStatus(); });
   stage_->RestoreActivity(before);  // evaluation leaves no trace in the training counters
   if (!sums.ok()) return Failed(sums.status());
+  const std::vector<uint64_t> confusion = stage_->TakeConfusion();
   const Model& model = stage_->spec().model;
   const int64_t labels = samples * model.positions;
   EvaluationReport report;
@@ -294,6 +295,7 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
   report.set_correct(sums->correct);
   report.set_samples(request.samples());
   report.set_positions(model.positions);
+  *report.mutable_confusion() = {confusion.begin(), confusion.end()};
   if (model.tokens) report.set_perplexity(std::exp(report.loss()));
   return report;
 }

@@ -54,6 +54,7 @@ TEST_P(ExecutorTest, StagesOnThreadsTrainAndEvaluateLikeOne) {
     EXPECT_EQ(got.samples(), 90u);
     EXPECT_EQ(got.loss(), want.loss());
     EXPECT_EQ(got.correct(), want.correct());
+    EXPECT_THAT(got.confusion(), ElementsAreArray(want.confusion()));
   }
   const EvaluationReport want = one.Evaluate(false, 30), got = three.Evaluate(false, 30);
   EXPECT_EQ(got.loss(), want.loss());
@@ -122,6 +123,36 @@ TEST_P(ExecutorTest, AModelMayEndInAnyLayer) {
   EXPECT_THAT(losses, SizeIs(3));
   EXPECT_THAT(two.Train(), ElementsAreArray(losses));
   EXPECT_THAT(two.Values(), ElementsAreArray(one.Values()));
+}
+
+TEST(ExecutorTest, EvaluationCountsWhichClassIsTakenForWhich) {
+  SmallStages stages({});
+  stages.Train();
+  const DataSplits digits = *LoadData([] {
+    DataOptions options;
+    options.name = "digits";
+    options.test_limit = 90;
+    return options;
+  }());
+  for (const uint64_t recalibration_samples : {0, 30}) {  // counts are not added to those before
+    const EvaluationReport report = stages.Evaluate(false, recalibration_samples);
+    ASSERT_THAT(report.confusion(), SizeIs(10 * 10));
+    std::vector<uint64_t> wanted(10), found(10);
+    uint64_t right = 0;
+    for (int64_t sample = 0; sample < 90; ++sample) {
+      int32_t label = 0;
+      digits.test->Labels(sample, {}, absl::MakeSpan(&label, 1));
+      ++wanted[static_cast<size_t>(label)];
+    }
+    for (int label = 0; label < 10; ++label) {
+      for (int prediction = 0; prediction < 10; ++prediction) {
+        found[static_cast<size_t>(label)] += report.confusion(10 * label + prediction);
+      }
+      right += report.confusion(11 * label);
+    }
+    EXPECT_EQ(found, wanted);
+    EXPECT_EQ(right, report.correct());
+  }
 }
 
 TEST_P(ExecutorTest, EvaluationChangesNothing) {

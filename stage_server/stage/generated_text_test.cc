@@ -136,6 +136,11 @@ TEST(GeneratedTextTest, EachTokenIsThatOfTheWholeTextAtOnce) {
   }
 }
 
+TEST(GeneratedTextTest, ATextWithLabelsAtAllPositionsHasNoCountsOfClasses) {
+  TextStages stages({});
+  EXPECT_THAT(stages.Evaluate(true).confusion(), IsEmpty());
+}
+
 TEST(GeneratedTextTest, TheSeedDecidesWhatIsDrawnAndCompressionWhatIsSent) {
   TextStages stages({"pipeline.stages=2"});
   Sampling& sampling = *stages.request_.mutable_sampling();

@@ -79,6 +79,9 @@ class LocalStage {
   // step's loss, summed in the order of the forward passes, where the stage has the last segment.
   // OutOfRange if a loss is not finite; a Backward may return that already.
   absl::StatusOr<LossSums> TakeLosses(const Work& work);
+  // Returns the counts of EvaluationReport::confusion, of the evaluation since the last call, where
+  // the stage has the last segment; empty elsewhere, and of a model without them.
+  std::vector<uint64_t> TakeConfusion() { return chunks_.back()->TakeConfusion(); }
   // Sets all gradients to zero. Update does so too.
   absl::Status ClearGradients();
   // Replaces all parameters except those named in `kept` by the values of a safetensors file, and

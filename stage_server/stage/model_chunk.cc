@@ -1,5 +1,6 @@
 #include "stage_server/stage/model_chunk.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -15,6 +16,9 @@
 
 namespace thinwire {
 namespace {
+
+// Most classes of which it is counted which is taken for which.
+constexpr size_t kMaxConfused = 16;
 
 Mode ModeOf(Phase phase) {
   if (IsTrainingPass(phase)) return Mode::kTrain;
@@ -213,11 +217,32 @@ absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Sampl
                                     InFlight* in_flight) {
   const int64_t of_mean = work.loss_samples > 0 ? work.loss_samples : work.batch_size;
   const int64_t batch_rows = of_mean * spec_.model.positions;
+  if (!IsTrainingPass(work.phase)) RETURN_IF_ERROR(CountPredictions(logits, samples.labels));
   ASSIGN_OR_RETURN(PendingLoss loss,
                    SubmitSoftmaxCrossEntropy(
                        std::move(logits), Classes(), samples.labels, batch_rows, backend_.ops.get(),
                        IsTrainingPass(work.phase) ? &in_flight->dlogits : nullptr));
   losses_.push_back(std::move(loss));
+  return absl::OkStatus();
+}
+
+absl::Status ModelChunk::CountPredictions(const Tensor& logits, absl::Span<const int32_t> labels) {
+  const auto classes = static_cast<size_t>(Classes());
+  if (spec_.model.positions > 1 || classes > kMaxConfused) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Tensor wide,
+                   Tensor::Allocate(backend_.device, DType::kF32, logits.shape()));
+  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(logits.view(), wide.view())));
+  std::vector<float> values(static_cast<size_t>(wide.elements()));
+  RETURN_IF_ERROR(ToStatus(backend_.device->CopyToHost(values.data(), wide.data(), wide.bytes())));
+  confusion_.resize(classes * classes);
+  const size_t row = values.size() / labels.size();  // may be longer than the classes
+  const float* logit = values.data();
+  for (const int32_t label : labels) {
+    const auto prediction = static_cast<size_t>(std::max_element(logit, logit + classes) - logit);
+    logit += row;
+    if (label < 0 || static_cast<size_t>(label) >= classes) continue;  // the loss tells of it
+    ++confusion_[static_cast<size_t>(label) * classes + prediction];
+  }
   return absl::OkStatus();
 }
 
@@ -453,6 +478,7 @@ void ModelChunk::Abandon() {
   if (!losses_.empty()) (void)backend_.device->Finish();  // the device may still write them
   losses_.clear();
   loss_sums_ = LossSums();
+  confusion_.clear();
   for (auto& in_flight : in_flight_) in_flight.reset();
   for (auto& cache : caches_) cache.reset();
   for (InnerCut& cut : inner_cuts_) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -61,6 +62,8 @@ class ModelChunk {
   absl::Status Backward(const Work& work);
   absl::Status BackwardWeights(const Work& work);
   absl::StatusOr<LossSums> TakeLosses(const Work& work);
+  // Returns the counts of EvaluationReport::confusion since the last call.
+  std::vector<uint64_t> TakeConfusion() { return std::exchange(confusion_, {}); }
   // Updates the parameters, with gradients scaled by `gradient_scale`. Waits for nothing.
   absl::Status Update(const Work& work, double lr, GradientScale gradient_scale);
   absl::Status FinishEvaluation(const Work& last_batch);
@@ -135,6 +138,8 @@ class ModelChunk {
   absl::Status GiveGradients(const Work& work, size_t segment) const;
   absl::Status SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
                           InFlight* in_flight);
+  // Counts which class each sample of an evaluation is taken for.
+  absl::Status CountPredictions(const Tensor& logits, absl::Span<const int32_t> labels);
   // Adds up the pending losses; called after a Finish, when all are known.
   absl::Status AddLosses(const Work& work);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
@@ -162,6 +167,7 @@ class ModelChunk {
   std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch, or by unit with slices
   std::vector<PendingLoss> losses_;                   // in the order of their forward passes
   LossSums loss_sums_;                                // sum of the losses before those
+  std::vector<uint64_t> confusion_;                   // as in EvaluationReport; empty: no counts
   // Keys and values by microbatch, where sequences are cut into slices; kept from the forward pass
   // of the first slice to its backward pass.
   std::vector<std::unique_ptr<KeyValueCache>> caches_;
