@@ -32,8 +32,13 @@ inline Error CheckSpec(const LinearSpec& spec) {
   return Error{};
 }
 
-// Checks that a batch's statistics are not wanted of a single value, whose variance says nothing.
+// Checks that a batch's statistics are wanted together or not at all, and not of a single value,
+// whose variance says nothing.
 inline Error CheckBatch(const BatchNormForward& a, int64_t values) {
+  if ((a.mean == nullptr) != (a.rstd == nullptr)) {
+    return MakeError(absl::StatusCode::kInvalidArgument, "batch norm: %s without %s, want both",
+                     a.mean == nullptr ? "rstd" : "mean", a.mean == nullptr ? "mean" : "rstd");
+  }
   if (a.mean != nullptr && values < 2) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "batch norm: %lld value(s) a channel, want at least 2 to train",

@@ -21,9 +21,9 @@
 #include "base/owned_descriptor.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/json.h"
 #include "coordinator/files/model_folder.h"
-#include "coordinator/files/folders.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace thinwire {
@@ -66,10 +66,11 @@ bool IsHalf(const std::string& name) {
 // Returns the names of the folders there; none if `path` does not exist.
 absl::StatusOr<std::vector<std::string>> FoldersIn(const std::string& path) {
   std::error_code ignored;
-  absl::StatusOr<std::vector<std::string>> names = NamesIn(
+  if (fs::status(path, ignored).type() == fs::file_type::not_found) {
+    return std::vector<std::string>();
+  }
+  return NamesIn(
       path, [&ignored](const fs::directory_entry& entry) { return entry.is_directory(ignored); });
-  if (absl::IsNotFound(names.status())) names.emplace();
-  return names;
 }
 
 absl::Status RemoveFolder(const std::string& path) {

@@ -69,34 +69,44 @@ template <typename T, int kN, bool kResidual>
 __global__ void Apply(BatchNormForward a, ColumnGrid grid) {
   const ColumnThread<kN> thread(grid);
   if (!thread.has_rows()) return;
+  const bool trains = a.mean != nullptr, relu = a.relu;
+  const float* const means = (trains ? a.mean : a.running_mean) + thread.column;
   float mean[kN], slope[kN], bias[kN];
 #pragma unroll
   for (int i = 0; i < kN; ++i) {
-    const int64_t c = thread.column + i;
-    const bool trains = a.mean != nullptr;
-    mean[i] = trains ? a.mean[c] : a.running_mean[c];
-    slope[i] = trains ? a.scale[c] * a.rstd[c] : a.scale[c] / sqrtf(a.running_var[c] + a.epsilon);
-    bias[i] = a.bias[c];
+    mean[i] = means[i];
+    slope[i] = a.scale[thread.column + i];
+    bias[i] = a.bias[thread.column + i];
   }
+  if (trains) {
+#pragma unroll
+    for (int i = 0; i < kN; ++i) slope[i] *= a.rstd[thread.column + i];
+  } else {
+#pragma unroll
+    for (int i = 0; i < kN; ++i) slope[i] /= sqrtf(a.running_var[thread.column + i] + a.epsilon);
+  }
+  const T* const x = a.x.as<const T>();
+  const T* const residual = a.residual.as<const T>();
+  T* const y = a.y.as<T>();
   // Goes backwards, as the end of x is still in the cache.
   const auto at = [&](int64_t row) { return (grid.rows - 1 - row) * grid.columns + thread.column; };
   thread.template ForEachRow<4>(
       [&](int64_t row) {
         RowPair<kN> values;
-        LoadAligned(a.x.as<const T>() + at(row), values.x);
-        if constexpr (kResidual) LoadAligned(a.residual.as<const T>() + at(row), values.residual);
+        LoadAligned(x + at(row), values.x);
+        if constexpr (kResidual) LoadAligned(residual + at(row), values.residual);
         return values;
       },
       [&](int64_t row, const RowPair<kN>& values) {
-        float y[kN];
+        float of_row[kN];
 #pragma unroll
         for (int i = 0; i < kN; ++i) {
           // A comparison, so that NaN passes the ReLU.
           float z = (values.x[i] - mean[i]) * slope[i] + bias[i];
           if constexpr (kResidual) z = z + values.residual[i];
-          y[i] = a.relu && z < 0 ? 0 : z;
+          of_row[i] = relu && z < 0 ? 0 : z;
         }
-        StoreAligned(y, a.y.as<T>() + at(row));
+        StoreAligned(of_row, y + at(row));
       });
 }
 

@@ -205,5 +205,16 @@ TEST(BatchNormErrorTest, OneValueAChannelIsRefusedInTheCpusWords) {
   EXPECT_EQ(normalize(DeviceSide()).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(BatchNormErrorTest, HalfOfABatchsStatisticsIsRefused) {
+  for (Side side : {CpuSide(), DeviceSide()}) {
+    BatchNormForward a;
+    a.x = side.Of(DType::kF32, Shape({2, 1, 1, 4}), Floats(8, 1));
+    a.y = side.Unwritten(DType::kF32, Shape({2, 1, 1, 4}));
+    a.rstd = side.Unwritten(4);
+    EXPECT_EQ(ToStatus(side->NormalizeBatch(a)),
+              absl::InvalidArgumentError("batch norm: rstd without mean, want both"));
+  }
+}
+
 }  // namespace
 }  // namespace thinwire

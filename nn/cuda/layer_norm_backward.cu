@@ -31,6 +31,8 @@ __global__ void DifferentiateRow(LayerNormBackward a, int64_t rows, int64_t feat
   const T* const x = a.x.as<const T>() + row * features;
   const T* const dy = a.dy.as<const T>() + row * features;
   T* const dx = a.dx.as<T>() + row * features;
+  const T* const addend =
+      a.addend.data != nullptr ? a.addend.as<const T>() + row * features : nullptr;
   const float mean = MeanOf(a, row), rstd = a.rstd[row];
   float xs[kN], dys[kN], scale[kN];
   float g_sum = 0, product_sum = 0;
@@ -56,8 +58,8 @@ __global__ void DifferentiateRow(LayerNormBackward a, int64_t rows, int64_t feat
       const float xhat = (xs[i] - mean) * rstd;
       xs[i] = (dys[i] * scale[i] - g_mean - xhat * product_mean) * rstd;
     }
-    if (a.addend.data != nullptr) {
-      LoadAligned(a.addend.as<const T>() + row * features + j, dys);
+    if (addend != nullptr) {
+      LoadAligned(addend + j, dys);
       for (int i = 0; i < kN; ++i) xs[i] = Rounded<T>(xs[i]) + dys[i];
     }
     StoreAligned(xs, dx + j);
@@ -164,15 +166,19 @@ struct Row {
 template <typename T, int kN>
 __global__ void SumParameterGradients(LayerNormBackward a, ColumnGrid grid, double* tile_sums) {
   const ColumnThread<kN> thread(grid);
+  const T* const x = a.x.as<const T>();
+  const T* const dy = a.dy.as<const T>();
+  const float* const means = a.centred ? a.mean : nullptr;
+  const float* const rstds = a.rstd;
   float sums[2][kN] = {};
   thread.template ForEachRow<2>(
       [&](int64_t row) {
         const int64_t at = row * grid.columns + thread.column;
         Row<kN> values;
-        LoadAligned(a.x.as<const T>() + at, values.x);
-        LoadAligned(a.dy.as<const T>() + at, values.dy);
-        values.mean = MeanOf(a, row);
-        values.rstd = a.rstd[row];
+        LoadAligned(x + at, values.x);
+        LoadAligned(dy + at, values.dy);
+        values.mean = means != nullptr ? means[row] : 0.0f;
+        values.rstd = rstds[row];
         return values;
       },
       [&](int64_t, const Row<kN>& values) {

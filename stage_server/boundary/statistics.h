@@ -109,12 +109,15 @@ struct ActivitySeconds {
 // are sums over the cuts to other stages.
 std::array<std::pair<const char*, double>, 7> ByName(const ActivitySeconds& seconds);
 
-// Adds its own lifetime to *seconds, unless that is null, and to the trace as `slice`.
+// Adds its own lifetime to *seconds, unless that is null, and to the trace as `slice`. Reads no
+// clock where there is neither.
 class ScopedTimer {
  public:
-  ScopedTimer(double* seconds, const PlannedSlice& slice)
-      : seconds_(seconds), slice_(slice), start_(SteadyTime::Now()) {}
+  ScopedTimer(double* seconds, const PlannedSlice& slice) : seconds_(seconds), slice_(slice) {
+    if (is_wanted()) start_ = SteadyTime::Now();
+  }
   ~ScopedTimer() {
+    if (!is_wanted()) return;
     const SteadyTime end = SteadyTime::Now();
     if (seconds_ != nullptr) *seconds_ += absl::ToDoubleSeconds(end - start_);
     if (slice_.trace != nullptr) slice_.Add(start_, end);
@@ -127,6 +130,8 @@ class ScopedTimer {
   void set_wire_bytes(uint64_t bytes) { slice_.slice.wire_bytes = bytes; }
 
  private:
+  bool is_wanted() const { return seconds_ != nullptr || slice_.trace != nullptr; }
+
   double* seconds_;
   PlannedSlice slice_;
   SteadyTime start_;
