@@ -43,7 +43,7 @@ struct ModelOptions {
   bool bias = true;                 // kGpt2: whether linear layers and layer norms have biases
   int64_t patch = 16;               // kVit: side of a patch, pixels
 
-  // kBert. `vocabulary` is the number of token ids; 0, with head kMasked only: the classes.
+  // kBert. `vocabulary` is the number of token ids; 0, not with head kClasses: the classes.
   BertHead head = BertHead::kMasked;
   int64_t vocabulary = 0;
   int64_t types = 2;  // number of token types
