@@ -39,7 +39,7 @@ class Dataset {
     // sample is block number `sample`, modulo the number of blocks.
     int64_t place = -1;
   };
-  // Writes labels_per_sample() classes to `out`.
+  // Writes labels_per_sample() classes to `out`; a negative number stands for no label.
   virtual void Labels(int64_t sample, const Augmentation& augmentation,
                       absl::Span<int32_t> out) const = 0;
   // Writes the normalised sample, channels-last, to `out`: h w c floats. For images only.

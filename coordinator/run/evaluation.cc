@@ -31,7 +31,7 @@ absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, Fleet* fle
   }
   Measured measured;
   measured.set_loss(report.loss());
-  measured.set_accuracy(1.0 * report.correct() / Labels(report));
+  measured.set_accuracy(AccuracyOf(report));
   if (report.has_perplexity()) measured.set_perplexity(report.perplexity());
   return measured;
 }
