@@ -224,8 +224,8 @@ absl::Status Fill(const Experiment& experiment, const Key& key, const Json& valu
       reflection->SetString(model, field, Name(*GeluOf(value)));
       return absl::OkStatus();
     default:
-      if (!value.is_number_unsigned() ||
-          value.get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
+      if (!value.is_number_integer() || value.get<int64_t>() < 0 ||
+          value.get<int64_t>() > std::numeric_limits<uint32_t>::max()) {
         return wants("a whole number");
       }
       reflection->SetUInt32(model, field, value.get<uint32_t>());

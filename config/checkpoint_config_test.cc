@@ -110,6 +110,15 @@ TEST_F(CheckpointConfigTest, BertsFileFillsTheModel) {
   EXPECT_FALSE(e->model().has_separator());
 }
 
+TEST_F(CheckpointConfigTest, AnAbsentKeyHasTransformersDefault) {
+  nlohmann::json given = nlohmann::json::parse(kBert);
+  given.erase("max_position_embeddings");
+  Write(given.dump());
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().context(), 512u);
+}
+
 TEST_F(CheckpointConfigTest, ABertGoesOnWithClasses) {
   nlohmann::json given = nlohmann::json::parse(kBert);
   given["id2label"] = {{"0", "no"}, {"1", "yes"}};
@@ -349,10 +358,11 @@ TEST_F(CheckpointConfigTest, AVocabularyWithoutAllOfTheTextsTokensIsRefused) {
 }
 
 TEST_F(CheckpointConfigTest, AnotherArchitectureIsNamed) {
-  WriteGpt2With("model_type", "bert");
-  EXPECT_THAT(ErrorOf(), HasSubstr("/config.json: model_type is \"bert\", want \"gpt2\" or "));
+  WriteGpt2With("model_type", "t5");
+  EXPECT_THAT(ErrorOf(), HasSubstr("/config.json: model_type is \"t5\", want one of \"gpt2\", "
+                                   "\"llama\", \"bert\", \"vit\""));
   EXPECT_THAT(ErrorOf({"model.name=gpt2"}),
-              AllOf(HasSubstr("model.name: gpt2, but init: "), HasSubstr("is \"bert\"")));
+              AllOf(HasSubstr("model.name: gpt2, but init: "), HasSubstr("is \"t5\"")));
   Write(kLlama);
   EXPECT_THAT(ErrorOf({"model.name=gpt2"}), HasSubstr("model_type is \"llama\""));
 }

@@ -44,7 +44,7 @@ std::vector<int64_t> SlicesWith(const std::vector<std::string>& overrides, const
 }
 
 TEST(SlicesTest, AModelOfWholeSequencesIsRefused) {
-  const std::string error = ErrorOf(
+  const std::string error = ErrorWith(
       {"model={name: bert, layers: 3, heads: 2, width: 16}", "pipeline.cuts=[layer.0, layer.1]"},
       kText);
   EXPECT_THAT(error, HasSubstr("pipeline.schedule: terapipe with a layer attention of whole "

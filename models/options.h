@@ -58,9 +58,6 @@ void VisitParameters(Spec& options, Visit&& visit) {
   if (options.family == ModelFamily::kResNet) return;
   visit("layers", options.layers, Presence::kWritten);
   visit("heads", options.heads, Presence::kWritten);
-  visit("hidden", options.hidden, Presence::kOptional);
-  visit("dropout", options.dropout, Presence::kWritten);
-  visit("epsilon", options.epsilon, Presence::kWritten);
   switch (options.family) {
     case ModelFamily::kResNet:
       break;
@@ -68,12 +65,10 @@ void VisitParameters(Spec& options, Visit&& visit) {
       visit("context", options.context, Presence::kOptional);
       visit("gelu", options.gelu, Presence::kWritten);
       visit("bias", options.bias, Presence::kWritten);
-      visit("tied", options.tied, Presence::kWritten);
       break;
     case ModelFamily::kLlama:
       visit("kv_heads", options.kv_heads, Presence::kOptional);
       visit("rope_theta", options.rope_theta, Presence::kWritten);
-      visit("tied", options.tied, Presence::kWritten);
       break;
     case ModelFamily::kBert:
       visit("head", options.head, Presence::kWritten);
@@ -82,12 +77,15 @@ void VisitParameters(Spec& options, Visit&& visit) {
       visit("types", options.types, Presence::kWritten);
       visit("pad", options.pad, Presence::kOptional);
       visit("separator", options.separator, Presence::kOptional);
-      visit("tied", options.tied, Presence::kWritten);
       break;
     case ModelFamily::kVit:
       visit("patch", options.patch, Presence::kWritten);
       break;
   }
+  visit("hidden", options.hidden, Presence::kOptional);
+  visit("dropout", options.dropout, Presence::kWritten);
+  if (options.family != ModelFamily::kVit) visit("tied", options.tied, Presence::kWritten);
+  visit("epsilon", options.epsilon, Presence::kWritten);
 }
 
 }  // namespace thinwire

@@ -193,7 +193,7 @@ TEST_F(ModelSharesTest, ABottleneckThatTheFolderDoesNotHaveStaysAsItIs) {
 }
 
 constexpr char kBert[] = R"(
-model: {name: bert, layers: 1, heads: 1, width: 4, hidden: 4, vocabulary: 65}
+model: {name: bert, layers: 1, heads: 1, width: 2, hidden: 2, vocabulary: 65}
 data: {name: shakespeare, context: 8}
 pipeline: {cuts: [layer.0]}
 optimizer: {lr: 0.1}
