@@ -68,8 +68,8 @@ absl::Status ResolveModel(const DataConfig& data, ModelConfig* model) {
       CheckValue(model->classes() >= known.classes && model->classes() <= kMaxClasses,
                  "model.classes", model->classes(),
                  absl::StrCat(known.classes, ", which data ", data.name(), " has, or more")));
-  const bool takes_vocabulary = model->name() == "bert" && known.is_text &&
-                                model->head() == Name(BertHead::kClasses);
+  const bool takes_vocabulary =
+      model->name() == "bert" && known.is_text && model->head() == Name(BertHead::kClasses);
   if (takes_vocabulary && !model->has_vocabulary()) {
     model->set_vocabulary(static_cast<uint32_t>(known.classes));
   }
