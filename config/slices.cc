@@ -40,9 +40,9 @@ absl::Status CheckModel(const Model& model) {
   for (const BlockSpec& block : model.blocks) {
     RETURN_IF_ERROR(CheckLayers(block.layers));
     if (const LayerSpec* const whole = NeedsWholeSequences(block.layers)) {
-      return Refuse(absl::StrCat("a layer ", Name(whole->kind), " of whole sequences in block ",
-                                 block.name),
-                    "a causal model");
+      return Refuse(
+          absl::StrCat("a layer ", Name(whole->kind), " of whole sequences in block ", block.name),
+          "a causal model");
     }
     if (&block != &model.blocks.front() && ReadsIds(block.layers)) {
       return Refuse("a bottleneck that reads token ids", "one of another kind");
