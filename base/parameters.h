@@ -54,12 +54,12 @@ std::string Spelled(const T& value) {
 }
 
 // Returns the default as lists and documents show it; empty if there is none. An optional number
-// that is 0 is off, and structured values have no text.
+// that is 0 or less is off, and structured values have no text.
 template <typename T>
 std::string DefaultText(const T& fallback, Presence presence) {
   constexpr bool kHasWords = std::is_enum_v<T> || std::is_same_v<T, bool>;
   if constexpr (kHasWords || std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
-    const bool is_off = presence == Presence::kOptional && !kHasWords && fallback == T{};
+    const bool is_off = presence == Presence::kOptional && !kHasWords && fallback <= T{};
     if (presence != Presence::kRequired && !is_off) return Spelled(fallback);
   }
   return "";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/stand_in.h"
 #include "base/status.h"
@@ -18,7 +19,7 @@
 #include "config/specs.h"
 #include "data/vocabulary_files.h"
 #include "models/options.h"
-#include "models/transformer.h"
+#include "models/transformer_layers.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -38,10 +39,12 @@ struct Key {
 // Names that transformers has for a family and its parts. `null` follows from other keys.
 struct Family {
   ModelFamily family;
-  const char* type;  // also our name of the family's model of any size
-  const char* architecture;
+  const char* type;          // also our name of the family's model of any size
+  const char* architecture;  // of BERT with head kMasked
   std::vector<Key> keys;
 };
+
+constexpr char kBertOfClasses[] = "BertForSequenceClassification";
 
 const std::vector<Family>& Families() {
   static const auto* const families =
@@ -77,7 +80,36 @@ const std::vector<Family>& Families() {
                                 {"hidden_act", nullptr, "silu"},
                                 {"rope_scaling", nullptr, nullptr},
                                 {"attention_bias", nullptr, false},
-                                {"mlp_bias", nullptr, false}}}};
+                                {"mlp_bias", nullptr, false}}},
+                              {ModelFamily::kBert,
+                               "bert",
+                               "BertForMaskedLM",
+                               {{"vocab_size", "vocabulary", 30522},
+                                {"max_position_embeddings", "context", 512},
+                                {"type_vocab_size", "types", 2},
+                                {"hidden_size", "width", 768},
+                                {"intermediate_size", "hidden", 3072},
+                                {"num_hidden_layers", "layers", 12},
+                                {"num_attention_heads", "heads", 12},
+                                {"layer_norm_eps", "epsilon", 1e-12},
+                                {"pad_token_id", "pad", 0},
+                                {"tie_word_embeddings", "tied", true},
+                                {"hidden_act", nullptr, "gelu"},
+                                {"position_embedding_type", nullptr, "absolute"},
+                                {"is_decoder", nullptr, false}}},
+                              {ModelFamily::kVit,
+                               "vit",
+                               "ViTForImageClassification",
+                               {{"hidden_size", "width", 768},
+                                {"intermediate_size", "hidden", 3072},
+                                {"num_hidden_layers", "layers", 12},
+                                {"num_attention_heads", "heads", 12},
+                                {"layer_norm_eps", "epsilon", 1e-12},
+                                {"patch_size", "patch", 16},
+                                {"image_size", nullptr, 224},
+                                {"num_channels", nullptr, 3},
+                                {"qkv_bias", nullptr, true},
+                                {"hidden_act", nullptr, "gelu"}}}};
   return *families;
 }
 
@@ -154,8 +186,10 @@ absl::StatusOr<const Family*> FamilyOf(const Experiment& experiment, const Json&
   for (const Family& family : Families()) {
     if (type == family.type) return &family;
   }
-  return Refused(experiment,
-                 absl::StrCat("model_type is ", type.dump(), ", want \"gpt2\" or \"llama\""));
+  std::vector<std::string> types;
+  for (const Family& family : Families()) types.push_back(Json(family.type).dump());
+  return Refused(experiment, absl::StrCat("model_type is ", type.dump(), ", want one of ",
+                                          absl::StrJoin(types, ", ")));
 }
 
 const Family* FamilyOf(const ModelOptions& options) {
@@ -189,8 +223,8 @@ absl::Status Fill(const Experiment& experiment, const Key& key, const Json& valu
       reflection->SetString(model, field, Name(*GeluOf(value)));
       return absl::OkStatus();
     default:
-      if (!value.is_number_unsigned() ||
-          value.get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
+      if (!value.is_number_integer() || value.get<int64_t>() < 0 ||
+          value.get<int64_t>() > std::numeric_limits<uint32_t>::max()) {
         return wants("a whole number");
       }
       reflection->SetUInt32(model, field, value.get<uint32_t>());
@@ -198,39 +232,67 @@ absl::Status Fill(const Experiment& experiment, const Key& key, const Json& valu
   }
 }
 
+// Returns the value of a key without a field.
+Json FixedValueFor(const Key& key, const ModelOptions& options) {
+  const std::string name = key.key;
+  if (name == "head_dim") return options.width / options.heads;
+  if (name == "num_channels") return options.input[3];
+  if (name != "image_size") return key.absent;
+  const int64_t height = options.input[1], width = options.input[2];
+  return height == width ? Json(height) : Json({height, width});
+}
+
 // Returns the value of a key for a model with completed options.
 Json ValueFor(const Key& key, const ModelOptions& options) {
-  if (key.field == nullptr) {
-    return key.key == std::string("head_dim") ? Json(options.width / options.heads) : key.absent;
-  }
+  if (key.field == nullptr) return FixedValueFor(key, options);
   const std::string field = key.field;
   if (field == "classes") return options.classes;
   Json value;
   VisitParameters(options, [&](const char* name, const auto& is, const auto&) {
     if (field != name) return;
     if constexpr (std::is_enum_v<std::decay_t<decltype(is)>>) {
-      value = GeluNames(is)[0];
+      if constexpr (std::is_same_v<std::decay_t<decltype(is)>, GeluForm>) value = GeluNames(is)[0];
     } else {
       value = is;
     }
   });
-  return value;
+  return value == kNoId ? Json() : value;
+}
+
+// Adds what a family has besides its keys.
+void AddOthers(const ModelOptions& options, Json* config) {
+  const auto set_all = [&](const std::vector<const char*>& keys, const Json& value) {
+    for (const char* key : keys) (*config)[key] = value;
+  };
+  switch (options.family) {
+    case ModelFamily::kResNet:
+      break;
+    case ModelFamily::kGpt2:
+      set_all({"resid_pdrop", "embd_pdrop", "attn_pdrop"}, options.dropout);
+      break;
+    case ModelFamily::kLlama:
+      set_all({"attention_dropout"}, options.dropout);
+      set_all({"max_position_embeddings"}, options.input[1]);
+      break;
+    case ModelFamily::kBert:
+      if (options.head == BertHead::kClasses) (*config)["architectures"] = {kBertOfClasses};
+      [[fallthrough]];
+    case ModelFamily::kVit:
+      set_all({"hidden_dropout_prob", "attention_probs_dropout_prob"}, options.dropout);
+      if (options.family == ModelFamily::kVit || options.head == BertHead::kClasses) {
+        set_all({"num_labels"}, options.classes);
+      }
+      return;
+  }
+  // Otherwise transformers would use the ids of its own vocabulary.
+  set_all({"bos_token_id", "eos_token_id"}, nullptr);
 }
 
 Json ConfigOf(const Family& family, const ModelOptions& given) {
   const ModelOptions options = Completed(given);
   Json config = {{"architectures", {family.architecture}}, {"model_type", family.type}};
   for (const Key& key : family.keys) config[key.key] = ValueFor(key, options);
-  if (family.family == ModelFamily::kGpt2) {
-    for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) {
-      config[key] = options.dropout;
-    }
-  } else {
-    config["attention_dropout"] = options.dropout;
-    config["max_position_embeddings"] = options.input[1];
-  }
-  // Otherwise transformers would use the ids of its own vocabulary.
-  config["bos_token_id"] = config["eos_token_id"] = nullptr;
+  AddOthers(options, &config);
   config["torch_dtype"] = "float32";
   return config;
 }
@@ -249,6 +311,30 @@ bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all
   if (key.key == std::string("head_dim") && theirs.is_null()) return true;
   if (key.key == std::string("activation_function")) return GeluOf(theirs) == GeluOf(ours);
   return theirs == ours;
+}
+
+// Keeps the names of classes, which say how many there are, if they are as many; otherwise the
+// number alone.
+void KeepNames(int64_t classes, Json* config) {
+  const Json names = config->value("id2label", Json());
+  if (static_cast<int64_t>(names.size()) == classes) {
+    config->erase("num_labels");
+  } else {
+    config->erase("id2label");
+    config->erase("label2id");
+  }
+}
+
+// Sets what is absent about a BERT's head: its kind, and the classes of a masked one.
+void FillHead(const Json& config, ModelConfig* model) {
+  const Json architectures = config.value("architectures", Json::array());
+  const bool has_classes =
+      std::find(architectures.begin(), architectures.end(), kBertOfClasses) != architectures.end();
+  if (!model->has_head()) {
+    model->set_head(Name(has_classes ? BertHead::kClasses : BertHead::kMasked));
+  }
+  const bool is_masked = model->head() == Name(BertHead::kMasked);
+  if (is_masked && !model->has_classes()) model->set_classes(model->vocabulary());
 }
 
 }  // namespace
@@ -271,6 +357,7 @@ absl::Status FillFromCheckpoint(Experiment* experiment) {
     const Json value = ValueOf(config, key);
     if (!value.is_null()) RETURN_IF_ERROR(Fill(*experiment, key, value, model));
   }
+  if (family->family == ModelFamily::kBert) FillHead(config, model);
   return absl::OkStatus();
 }
 
@@ -331,6 +418,7 @@ absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment) {
                                      std::string_view(key)) != std::end(kTheirs);
     if (!is_theirs || !config.contains(key)) config[key] = value;
   }
+  if (config.contains("num_labels")) KeepNames(options->classes, &config);
   // Newer name of torch_dtype.
   if (config.contains("dtype")) config["dtype"] = config["torch_dtype"];
   return config.dump(2) + "\n";

@@ -36,6 +36,13 @@ constexpr char kLlama[] = R"({
   "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 500000.0,
   "tie_word_embeddings": true, "vocab_size": 80})";
 
+constexpr char kBert[] = R"({
+  "architectures": ["BertForMaskedLM"], "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu",
+  "hidden_dropout_prob": 0.1, "hidden_size": 24, "initializer_range": 0.02,
+  "intermediate_size": 48, "layer_norm_eps": 1e-12, "max_position_embeddings": 32,
+  "model_type": "bert", "num_attention_heads": 3, "num_hidden_layers": 2, "pad_token_id": 0,
+  "type_vocab_size": 2, "vocab_size": 70})";
+
 class CheckpointConfigTest : public ::testing::Test {
  protected:
   CheckpointConfigTest() {
@@ -85,6 +92,80 @@ TEST_F(CheckpointConfigTest, LlamasFileFillsTheModel) {
   EXPECT_EQ(e->model().epsilon(), 1e-6);
   EXPECT_EQ(e->model().rope_theta(), 500000);
   EXPECT_TRUE(e->model().tied());
+}
+
+TEST_F(CheckpointConfigTest, BertsFileFillsTheModel) {
+  Write(kBert);
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().name(), "bert");
+  EXPECT_EQ(e->model().head(), "masked");
+  EXPECT_EQ(e->model().classes(), 70u);
+  EXPECT_EQ(e->model().vocabulary(), 70u);
+  EXPECT_EQ(e->model().context(), 32u);
+  EXPECT_EQ(e->model().hidden(), 48u);
+  EXPECT_EQ(e->model().epsilon(), 1e-12);
+  EXPECT_TRUE(e->model().has_pad());
+  EXPECT_EQ(e->model().pad(), 0u);
+  EXPECT_FALSE(e->model().has_separator());
+}
+
+TEST_F(CheckpointConfigTest, AnAbsentKeyHasTransformersDefault) {
+  nlohmann::json given = nlohmann::json::parse(kBert);
+  given.erase("max_position_embeddings");
+  Write(given.dump());
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().context(), 512u);
+}
+
+TEST_F(CheckpointConfigTest, ABertGoesOnWithClasses) {
+  nlohmann::json given = nlohmann::json::parse(kBert);
+  given["id2label"] = {{"0", "no"}, {"1", "yes"}};
+  given["label2id"] = {{"no", 0}, {"yes", 1}};
+  Write(given.dump());
+  const auto e = Resolved({"model.head=classes"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().classes(), 65u) << "those of the data";
+  EXPECT_EQ(e->model().vocabulary(), 70u);
+  const auto written = nlohmann::json::parse(CheckpointConfig(*e).value());
+  EXPECT_EQ(written["architectures"][0], "BertForSequenceClassification");
+  EXPECT_EQ(written["num_labels"], 65);
+  EXPECT_FALSE(written.contains("id2label"));
+  Write(CheckpointConfig(*e).value());
+  EXPECT_EQ(Resolved()->model().head(), "classes");
+}
+
+TEST_F(CheckpointConfigTest, WithoutPaddingNoIdIsWritten) {
+  const auto e =
+      ParseExperiment(kExperiment, "test", {"model={name: bert, layers: 2, heads: 2, width: 8}"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  const auto config = nlohmann::json::parse(CheckpointConfig(*e).value());
+  EXPECT_EQ(config["pad_token_id"], nullptr);
+  EXPECT_EQ(config["vocab_size"], 65);
+  EXPECT_EQ(config["max_position_embeddings"], 16);
+  EXPECT_FALSE(config.contains("bos_token_id"));
+}
+
+TEST_F(CheckpointConfigTest, AVitsFileSaysWhatItsImagesAre) {
+  const char kImages[] = "data: {name: digits}\noptimizer: {lr: 0.1}\nepochs: 1\n";
+  const auto e = ParseExperiment(kImages, "test",
+                                 {"model={name: vit, layers: 2, heads: 2, width: 8, patch: 2}"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  nlohmann::json config = nlohmann::json::parse(CheckpointConfig(*e).value());
+  EXPECT_EQ(config["architectures"][0], "ViTForImageClassification");
+  EXPECT_EQ(config["image_size"], 8);
+  EXPECT_EQ(config["num_channels"], 1);
+  EXPECT_EQ(config["patch_size"], 2);
+  EXPECT_EQ(config["num_labels"], 10);
+  Write(config.dump());
+  const auto again = ParseExperiment(kImages, "test", {"init=" + dir_});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(nlohmann::json::parse(CheckpointConfig(*again).value()), config);
+  config["image_size"] = 224;
+  Write(config.dump());
+  EXPECT_THAT(std::string(ParseExperiment(kImages, "test", {"init=" + dir_}).status().message()),
+              HasSubstr("image_size is 224, want 8"));
 }
 
 TEST_F(CheckpointConfigTest, AResolvedFileKeepsItsModelBesideOtherOverrides) {
@@ -182,7 +263,7 @@ TEST_F(CheckpointConfigTest, WhatOnlyStandsInItsPlaceIsNamed) {
 }
 
 TEST_F(CheckpointConfigTest, WhatIsWrittenIsReadAsTheSameModel) {
-  for (const char* given : {kGpt2, kLlama}) {
+  for (const char* given : {kGpt2, kLlama, kBert}) {
     Write(given);
     const auto e = Resolved();
     ASSERT_TRUE(e.ok()) << e.status();
@@ -277,10 +358,11 @@ TEST_F(CheckpointConfigTest, AVocabularyWithoutAllOfTheTextsTokensIsRefused) {
 }
 
 TEST_F(CheckpointConfigTest, AnotherArchitectureIsNamed) {
-  WriteGpt2With("model_type", "bert");
-  EXPECT_THAT(ErrorOf(), HasSubstr("/config.json: model_type is \"bert\", want \"gpt2\" or "));
+  WriteGpt2With("model_type", "t5");
+  EXPECT_THAT(ErrorOf(), HasSubstr("/config.json: model_type is \"t5\", want one of \"gpt2\", "
+                                   "\"llama\", \"bert\", \"vit\""));
   EXPECT_THAT(ErrorOf({"model.name=gpt2"}),
-              AllOf(HasSubstr("model.name: gpt2, but init: "), HasSubstr("is \"bert\"")));
+              AllOf(HasSubstr("model.name: gpt2, but init: "), HasSubstr("is \"t5\"")));
   Write(kLlama);
   EXPECT_THAT(ErrorOf({"model.name=gpt2"}), HasSubstr("model_type is \"llama\""));
 }

@@ -83,7 +83,7 @@ TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {
             "here.name: unknown name \"adam\"; did you mean adamw? Known: sgd, adamw, muon");
   EXPECT_EQ(Resolved<ModelConfig>("{}"),
             "here.name: is required; known: resnet8, resnet18, resnet20, resnet34, gpt2, "
-            "gpt2-medium, gpt2-large, gpt2-xl, llama, custom");
+            "gpt2-medium, gpt2-large, gpt2-xl, llama, bert, vit, custom");
 }
 
 TEST(ResolveChoiceTest, RefusesAMissingFieldThatTheChoiceRequires) {

@@ -69,7 +69,8 @@ absl::Status ReadField(const google::protobuf::Message& from, const char* name, 
   return absl::OkStatus();
 }
 
-// Sets the field to `value`; a number must fit the field.
+// Sets the field to `value`; a number must fit the field. A negative one stands for none, and
+// nothing is set.
 template <typename T>
 void WriteField(const char* name, const T& value, google::protobuf::Message* to) {
   using Field = google::protobuf::FieldDescriptor;
@@ -79,6 +80,9 @@ void WriteField(const char* name, const T& value, google::protobuf::Message* to)
     const std::string first = field->message_type()->field(0)->name();
     WriteField(first.c_str(), value, reflection->MutableMessage(to, field));
     return;
+  }
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    if (value < 0) return;
   }
   if constexpr (std::is_enum_v<T>) {
     reflection->SetString(to, field, Name(value));

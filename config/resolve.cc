@@ -22,6 +22,7 @@
 #include "config/smallest_message.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
+#include "models/options.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
@@ -66,6 +67,11 @@ absl::Status ResolveModel(const DataConfig& data, ModelConfig* model) {
       CheckValue(model->classes() >= known.classes && model->classes() <= kMaxClasses,
                  "model.classes", model->classes(),
                  absl::StrCat(known.classes, ", which data ", data.name(), " has, or more")));
+  const bool takes_vocabulary =
+      model->name() == "bert" && known.is_text && model->head() == Name(BertHead::kClasses);
+  if (takes_vocabulary && !model->has_vocabulary()) {
+    model->set_vocabulary(static_cast<uint32_t>(known.classes));
+  }
   if (model->has_width()) {
     RETURN_IF_ERROR(CheckValue(model->width() >= 1, "model.width", model->width(), "at least 1"));
   }

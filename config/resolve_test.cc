@@ -377,8 +377,7 @@ TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
             "model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
             "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, resize, global_avg_pool, "
             "flatten, linear, residual, embedding, position_embedding, rms_norm, gelu, swiglu, "
-            "attention, "
-            "dropout");
+            "attention, dropout, sequence, class_token, type_embedding, first, tanh");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: conv, name: c, out: 1}]}"),
             "model.blocks[0].layers[0].kernel: is required with kind conv");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu, kernel: 3}]}"),

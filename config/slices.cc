@@ -39,6 +39,11 @@ absl::Status CheckModel(const Model& model) {
   if (!model.tokens) return Refuse(absl::StrCat("model ", model.name), "one of sequences");
   for (const BlockSpec& block : model.blocks) {
     RETURN_IF_ERROR(CheckLayers(block.layers));
+    if (const LayerSpec* const whole = NeedsWholeSequences(block.layers)) {
+      return Refuse(
+          absl::StrCat("a layer ", Name(whole->kind), " of whole sequences in block ", block.name),
+          "a causal model");
+    }
     if (&block != &model.blocks.front() && ReadsIds(block.layers)) {
       return Refuse("a bottleneck that reads token ids", "one of another kind");
     }

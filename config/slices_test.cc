@@ -43,6 +43,14 @@ std::vector<int64_t> SlicesWith(const std::vector<std::string>& overrides, const
   return *SlicesFrom(experiment, ModelFrom(experiment)->positions);
 }
 
+TEST(SlicesTest, AModelOfWholeSequencesIsRefused) {
+  const std::string error = ErrorWith(
+      {"model={name: bert, layers: 3, heads: 2, width: 16}", "pipeline.cuts=[layer.0, layer.1]"},
+      kText);
+  EXPECT_THAT(error, HasSubstr("pipeline.schedule: terapipe with a layer attention of whole "
+                               "sequences in block layer.0, want a causal model"));
+}
+
 TEST(SlicesTest, AreAsManyOrAsLongAsTheExperimentSays) {
   EXPECT_THAT(SlicesWith({}, kText), ElementsAre(6, 6, 6, 6));
   EXPECT_THAT(SlicesWith({"pipeline.slices=[10, 14]"}, kText), ElementsAre(10, 14));

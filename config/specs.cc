@@ -20,7 +20,7 @@
 #include "config/fields.h"
 #include "config/yaml_message.h"
 #include "models/bottleneck.h"
-#include "models/transformer.h"
+#include "models/transformer_layers.h"
 #include "models/zoo.h"
 
 namespace thinwire {

@@ -9,11 +9,12 @@
 namespace thinwire {
 namespace {
 
-// The first parts of the names of GPT-2's and Llama's trunk in transformers.
-constexpr const char* kTrunks[] = {"transformer.", "model."};
+// The first parts of the names of the trunks of GPT-2, Llama, BERT and ViT in transformers.
+constexpr const char* kTrunks[] = {"transformer.", "model.", "bert.", "vit."};
 
-constexpr const char* kBuffers[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq",
-                                    ".num_batches_tracked"};
+constexpr const char* kBuffers[] = {
+    ".attn.bias",           ".attn.masked_bias",       ".rotary_emb.inv_freq",
+    ".num_batches_tracked", "embeddings.position_ids", "cls.predictions.decoder.bias"};
 
 FileTensor RowsOf(const ParameterSpec& parameter, const std::string& name, int64_t first_row,
                   int64_t rows) {

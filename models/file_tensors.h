@@ -43,7 +43,8 @@ void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl:
 std::vector<std::string> MeaningsOf(const std::string& name);
 
 // Returns true for buffers of PyTorch modules that a model here computes or does not need: GPT-2's
-// causal masks, Llama's rotary frequencies, batch norm's counts of batches.
+// causal masks, Llama's rotary frequencies, BERT's numbers of positions and its second copy of a
+// bias, batch norm's counts of batches.
 bool IsKnownBuffer(const std::string& name);
 
 }  // namespace thinwire

@@ -73,7 +73,8 @@ TEST(FileTensorsTest, ATiedCopyIsReadFromTheOtherAndNotWritten) {
 
 TEST(FileTensorsTest, ANameWithoutTheTrunkMayMeanOneWithIt) {
   EXPECT_THAT(MeaningsOf("wte.weight"),
-              ElementsAre("wte.weight", "transformer.wte.weight", "model.wte.weight"));
+              ElementsAre("wte.weight", "transformer.wte.weight", "model.wte.weight",
+                          "bert.wte.weight", "vit.wte.weight"));
 }
 
 TEST(FileTensorsTest, BuffersAreKnownByTheirNames) {

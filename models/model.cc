@@ -34,7 +34,12 @@ constexpr KindRow kKinds[] = {{LayerKind::kConv2d, "conv", true},
                               {LayerKind::kGelu, "gelu"},
                               {LayerKind::kSwiglu, "swiglu"},
                               {LayerKind::kAttention, "attention", true},
-                              {LayerKind::kDropout, "dropout", true, false}};
+                              {LayerKind::kDropout, "dropout", true, false},
+                              {LayerKind::kSequence, "sequence", false, false},
+                              {LayerKind::kClassToken, "class_token", true, false},
+                              {LayerKind::kTypeEmbedding, "type_embedding", true, false},
+                              {LayerKind::kFirst, "first", false, false},
+                              {LayerKind::kTanh, "tanh"}};
 
 // Layers that experiment files cannot have.
 constexpr KindRow kInternalKinds[] = {{LayerKind::kProject, "project", true},
@@ -56,7 +61,7 @@ const KindRow& RowOf(LayerKind kind) {
 
 constexpr Named<GeluForm> kGeluNames[] = {{GeluForm::kTanh, "tanh"}, {GeluForm::kExact, "exact"}};
 
-// Deviation of GPT-2's embeddings (Radford et al., 2019).
+// Deviation of GPT-2's embeddings (Radford et al., 2019), and of BERT's.
 constexpr double kEmbeddingDeviation = 0.02;
 
 std::vector<FilePart> PartsNamed(const std::vector<FilePart>& layers, const char* parameter) {
@@ -85,6 +90,7 @@ std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
     ParameterSpec bias = {layer.name + ".bias", Shape{layer.out_features},
                           is_normal ? Init::kZeros : Init::kUniformFanIn, fan_in};
     bias.parts = PartsNamed(layer.parts, ".bias");
+    if (!layer.bias_name.empty()) bias.parts = {{layer.bias_name, layer.out_features}};
     bias.within = WeightOf(layer.within);
     parameters.push_back(std::move(bias));
   }
@@ -126,6 +132,13 @@ std::vector<ParameterSpec> TableParameters(const LayerSpec& layer, int64_t rows)
   return {std::move(table)};
 }
 
+// Returns a table [1, rows, features] that is called as its layer.
+std::vector<ParameterSpec> BareTableParameters(const LayerSpec& layer, int64_t rows) {
+  ParameterSpec table = {layer.name, Shape{1, rows, layer.out_features}, Init::kNormal};
+  table.deviation = layer.deviation;
+  return {std::move(table)};
+}
+
 // An RMS norm never has a bias.
 std::vector<ParameterSpec> RowNormParameters(const LayerSpec& layer) {
   const Shape features = {layer.in_features};
@@ -153,10 +166,11 @@ std::vector<ParameterSpec> ParametersOfAll(const std::vector<LayerSpec>& layers)
 }
 
 // Returns the FLOPs of queries times keys and weights times values, for each pair of a position and
-// one not after it.
+// one that it sees.
 double PairFlops(const LayerSpec& layer) {
   const double positions = layer.in[1], features = layer.heads * HeadSize(layer);
-  return 2 * 2 * features * positions * (positions + 1) / 2;
+  const double pairs = layer.causal ? positions * (positions + 1) / 2 : positions * positions;
+  return 2 * 2 * features * pairs;
 }
 
 // Returns the FLOPs of the layer itself, without its body and shortcut.
@@ -229,8 +243,22 @@ bool IsRandom(const std::vector<LayerSpec>& layers) {
 }
 
 bool ReadsIds(const std::vector<LayerSpec>& layers) {
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const LayerSpec& layer) { return layer.kind == LayerKind::kAnchor; });
+  return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+    const bool reads =
+        layer.kind == LayerKind::kAnchor || layer.pad != kNoId || layer.separator != kNoId;
+    return reads || ReadsIds(layer.body) || ReadsIds(layer.shortcut);
+  });
+}
+
+const LayerSpec* NeedsWholeSequences(const std::vector<LayerSpec>& layers) {
+  for (const LayerSpec& layer : layers) {
+    if (!layer.causal || layer.separator != kNoId) return &layer;
+    if (layer.kind == LayerKind::kClassToken || layer.kind == LayerKind::kFirst) return &layer;
+    for (const auto* branch : {&layer.body, &layer.shortcut}) {
+      if (const LayerSpec* const found = NeedsWholeSequences(*branch)) return found;
+    }
+  }
+  return nullptr;
 }
 
 int64_t HeadSize(const LayerSpec& attention) {
@@ -250,9 +278,11 @@ LayerSpec DefaultLayer(LayerKind kind) {
   layer.bias =
       kind == LayerKind::kConv2d || kind == LayerKind::kLinear || kind == LayerKind::kLayerNorm;
   if (kind == LayerKind::kMaxPool) layer.stride = 0;
-  if (kind == LayerKind::kEmbedding || kind == LayerKind::kPositionEmbedding) {
+  if (kind == LayerKind::kEmbedding || kind == LayerKind::kPositionEmbedding ||
+      kind == LayerKind::kTypeEmbedding || kind == LayerKind::kClassToken) {
     layer.deviation = kEmbeddingDeviation;
   }
+  if (kind == LayerKind::kTypeEmbedding) layer.vocabulary = 2;
   return layer;
 }
 
@@ -276,7 +306,12 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
     case LayerKind::kEmbedding:
       return TableParameters(layer, layer.vocabulary);
     case LayerKind::kPositionEmbedding:
-      return TableParameters(layer, layer.context);
+      return layer.is_bare ? BareTableParameters(layer, layer.context)
+                           : TableParameters(layer, layer.context);
+    case LayerKind::kTypeEmbedding:
+      return TableParameters(layer, layer.vocabulary);
+    case LayerKind::kClassToken:
+      return BareTableParameters(layer, 1);
     case LayerKind::kProject:
     case LayerKind::kExpand:
       return BasisParameters(layer);
@@ -292,6 +327,9 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
     case LayerKind::kSwiglu:
     case LayerKind::kAttention:
     case LayerKind::kDropout:
+    case LayerKind::kSequence:
+    case LayerKind::kFirst:
+    case LayerKind::kTanh:
       break;
   }
   return {};

@@ -33,9 +33,14 @@ enum class LayerKind {
   kRmsNorm,            // over the last axis, no mean and no bias (Zhang & Sennrich, 2019)
   kGelu,               // Hendrycks & Gimpel, 2016
   kSwiglu,             // [..., 2 f] -> [..., f]: silu(first half) * second half (Shazeer, 2020)
-  // Causal, [batch, positions, (heads + 2 kv_heads) head_size] -> [..., heads head_size].
+  // [batch, positions, (heads + 2 kv_heads) head_size] -> [..., heads head_size].
   kAttention,
-  kDropout,  // in training only
+  kDropout,        // in training only
+  kSequence,       // [batch, h, w, c] -> [batch, h w, c], row by row
+  kClassToken,     // puts one row, a parameter, before the positions (Devlin et al., 2019)
+  kTypeEmbedding,  // adds the row of each position's type (TokenTypes in nn/ops.h)
+  kFirst,          // [batch, positions, features] -> [batch, features], the first position
+  kTanh,
 
   // Layers of bottlenecks (models/bottleneck.h); experiment files cannot have them. W has
   // orthonormal rows.
@@ -46,6 +51,9 @@ enum class LayerKind {
 
 // Form of GELU: x Phi(x) itself, or its approximation with a hyperbolic tangent, which GPT-2 uses.
 enum class GeluForm { kTanh, kExact };
+
+// Number that stands for no token id.
+inline constexpr int64_t kNoId = -1;
 
 // Rows of a fused weight or bias that are a tensor of their own in files.
 struct FilePart {
@@ -100,11 +108,15 @@ struct LayerSpec {
   int64_t group = 0;                                              // kMaxout: number of features
   std::vector<LayerSpec> body, shortcut;                          // kResidual
 
-  // Number of rows. kEmbedding: 0 stands for the model's classes. kPositionEmbedding: at least the
-  // number of positions; 0 stands for that number.
+  // Number of rows. kEmbedding: 0 stands for the model's classes. kTypeEmbedding: of types.
+  // kPositionEmbedding: at least the number of positions; 0 stands for that number.
   int64_t vocabulary = 0, context = 0;
-  // Deviation of the normal distribution from which a weight of kLinear, kEmbedding or
-  // kPositionEmbedding starts; a bias then starts at zero. 0, for kLinear only: `init` decides.
+  // kPositionEmbedding: whether its parameter is [1, context, features] and called as the layer.
+  bool is_bare = false;
+  // kTypeEmbedding: id of the token that ends a text; kNoId: all types are 0.
+  int64_t separator = kNoId;
+  // Deviation of the normal distribution from which a weight of kConv2d, kLinear or a table starts;
+  // a bias then starts at zero. 0, for the first two only: `init` decides.
   double deviation = 0;
   // True for the first and the last layer of the model that has a weight matrix or a table; filled
   // in when the model is built.
@@ -126,6 +138,7 @@ struct LayerSpec {
   std::string tied_to;          // kLinear: the embedding layer whose weight this one copies
   bool transposed = false;      // kLinear: see ParameterSpec
   std::vector<FilePart> parts;  // kLinear: parts of its output features, in order
+  std::string bias_name;        // kLinear: name of its bias in files; empty: NAME.bias
   double epsilon = 1e-5;        // kLayerNorm, kRmsNorm: added to the variance or the mean square
   GeluForm gelu = GeluForm::kTanh;
   // kAttention: number of heads of queries, and of heads of keys and values (0: as many), which
@@ -133,6 +146,10 @@ struct LayerSpec {
   // rotary embedding (Su et al., 2021); 0: none.
   int64_t heads = 0, kv_heads = 0;
   double rope_theta = 0;
+  // kAttention: whether a position sees only itself and those before it. Otherwise it sees all of
+  // its sample, up to the last whose id is not `pad`; kNoId: all.
+  bool causal = true;
+  int64_t pad = kNoId;
   double dropout = 0;  // kDropout, and kAttention for its weights: in [0, 1)
 
   // Shapes of one sample, with batch extent 1; filled in when the model is built.
@@ -152,8 +169,11 @@ struct Model {
   std::vector<BlockSpec> blocks;
   Shape input;  // of one sample, with batch extent 1; with `tokens` [1, positions] ids
   int64_t classes = 0;
-  bool tokens = false;    // True: the input is token ids, and each position has logits.
+  bool tokens = false;    // True: the input is token ids.
   int64_t positions = 1;  // number of labels of one sample
+
+  // Returns whether it has logits for each position of a sequence of tokens.
+  bool is_language() const { return tokens && blocks.back().out.rank() == 3; }
 };
 
 // Returns the parameters and buffers in model order, like PyTorch's state_dict (weight, bias,
@@ -195,6 +215,10 @@ bool IsRandom(const std::vector<LayerSpec>& layers);
 // Returns whether one of these layers needs the samples' token ids, wherever in the model it is.
 bool ReadsIds(const std::vector<LayerSpec>& layers);
 
+// Returns the first of these layers that works on whole sequences only, not on positions that come
+// one after another; null if there is none.
+const LayerSpec* NeedsWholeSequences(const std::vector<LayerSpec>& layers);
+
 // Returns the size of a head, from the shape of kAttention's input. Heads of queries, keys and
 // values are equal.
 int64_t HeadSize(const LayerSpec& attention);
@@ -232,6 +256,14 @@ void VisitParameters(Spec& layer, Visit&& visit) {
       visit("context", layer.context, Presence::kOptional);
       visit("deviation", layer.deviation, Presence::kWritten);
       break;
+    case LayerKind::kTypeEmbedding:
+      visit("types", layer.vocabulary, Presence::kWritten);
+      visit("separator", layer.separator, Presence::kOptional);
+      visit("deviation", layer.deviation, Presence::kWritten);
+      break;
+    case LayerKind::kClassToken:
+      visit("deviation", layer.deviation, Presence::kWritten);
+      break;
     case LayerKind::kLayerNorm:
       visit("epsilon", layer.epsilon, Presence::kOptional);
       visit("bias", layer.bias, Presence::kWritten);
@@ -246,6 +278,8 @@ void VisitParameters(Spec& layer, Visit&& visit) {
       visit("heads", layer.heads, Presence::kRequired);
       visit("kv_heads", layer.kv_heads, Presence::kOptional);
       visit("rope_theta", layer.rope_theta, Presence::kOptional);
+      visit("causal", layer.causal, Presence::kOptional);
+      visit("pad", layer.pad, Presence::kOptional);
       visit("dropout", layer.dropout, Presence::kOptional);
       break;
     case LayerKind::kDropout:
@@ -271,6 +305,9 @@ void VisitParameters(Spec& layer, Visit&& visit) {
     case LayerKind::kGlobalAvgPool:
     case LayerKind::kFlatten:
     case LayerKind::kSwiglu:
+    case LayerKind::kSequence:
+    case LayerKind::kFirst:
+    case LayerKind::kTanh:
     case LayerKind::kProject:
     case LayerKind::kExpand:
     case LayerKind::kAnchor:
@@ -279,9 +316,9 @@ void VisitParameters(Spec& layer, Visit&& visit) {
 }
 
 // Returns the FLOPs of a sample's forward pass in convolutions, linear layers and attentions; a
-// multiply-add counts as two. An attention counts each query's products with the keys and values up
-// to its own position. A backward pass is taken to be twice that. Elementwise layers and lookups
-// count nothing, as is usual.
+// multiply-add counts as two. An attention counts each query's products with the keys and values
+// that it sees, padding included. A backward pass is taken to be twice that. Elementwise layers and
+// lookups count nothing, as is usual.
 double ForwardFlops(const BlockSpec& block);
 // Returns the part of ForwardFlops in attentions.
 double AttentionFlops(const BlockSpec& block);

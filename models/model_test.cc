@@ -163,6 +163,31 @@ TEST(ForwardFlopsTest, AnAttentionCountsThePositionsThatItSees) {
   // 4 heads of 5 features; 1 + 2 + 3 pairs of positions; scores, then a weighted sum.
   EXPECT_EQ(ForwardFlops(block), 2.0 * 4 * 5 * 6 * 2);
   EXPECT_EQ(AttentionFlops(block), ForwardFlops(block));
+  block.layers[0].causal = false;  // 9 pairs
+  EXPECT_EQ(ForwardFlops(block), 2.0 * 4 * 5 * 9 * 2);
+}
+
+TEST(ReadsIdsTest, FindsPaddingAndSeparatorsInBranches) {
+  LayerSpec residual = Layer(LayerKind::kResidual, "", 0, 0);
+  residual.body = {Layer(LayerKind::kAttention, "attn", 0, 0)};
+  EXPECT_FALSE(ReadsIds({residual}));
+  residual.body[0].pad = 0;
+  EXPECT_TRUE(ReadsIds({Layer(LayerKind::kReLU, "", 0, 0), residual}));
+  LayerSpec types = Layer(LayerKind::kTypeEmbedding, "types", 0, 0);
+  EXPECT_FALSE(ReadsIds({types}));
+  types.separator = 2;
+  EXPECT_TRUE(ReadsIds({types}));
+}
+
+TEST(NeedsWholeSequencesTest, FindsAttentionThatIsNotCausalInABranch) {
+  LayerSpec residual = Layer(LayerKind::kResidual, "", 0, 0);
+  residual.body = {Layer(LayerKind::kAttention, "attn", 0, 0)};
+  EXPECT_EQ(NeedsWholeSequences({residual}), nullptr);
+  residual.body[0].causal = false;
+  const std::vector<LayerSpec> layers = {Layer(LayerKind::kReLU, "", 0, 0), residual};
+  ASSERT_NE(NeedsWholeSequences(layers), nullptr);
+  EXPECT_EQ(NeedsWholeSequences(layers)->name, "attn");
+  EXPECT_NE(NeedsWholeSequences({Layer(LayerKind::kFirst, "", 0, 0)}), nullptr);
 }
 
 TEST(ForwardFlopsTest, CountsTwoForEveryMultiplyAddOfConvolutionsAndLinears) {

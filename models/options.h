@@ -4,13 +4,20 @@
 #include <cstdint>
 #include <string>
 
+#include "base/enum_names.h"
 #include "base/parameters.h"
 #include "models/model.h"
 #include "tensor/shape.h"
 
 namespace thinwire {
 
-enum class ModelFamily { kResNet, kGpt2, kLlama };
+enum class ModelFamily { kResNet, kGpt2, kLlama, kBert, kVit };
+
+// Head of a BERT: logits of the tokens at masked positions, or of the classes of a whole sample.
+enum class BertHead { kMasked, kClasses };
+
+// Returns the names "masked" and "classes".
+NameTable<BertHead> TableOf(BertHead);
 
 // Options of one model. OptionsOf (models/zoo.h) makes them, with the defaults of a name.
 struct ModelOptions {
@@ -18,15 +25,15 @@ struct ModelOptions {
   std::string name;
   Shape input;           // one sample with batch extent 1: [1, 32, 32, 3], or [1, positions] ids
   int64_t classes = 10;  // of a language model: size of its vocabulary
-  // ResNets: channels of the first group of blocks. Language models: features of each position.
+  // ResNets: channels of the first group of blocks. Others: features of each position.
   int64_t width = 0;
 
-  // The rest is for language models.
+  // The rest is for transformers.
   int64_t layers = 0, heads = 0;
   int64_t kv_heads = 0;  // kLlama: heads of keys and values, a divisor of `heads`; 0: `heads`
   // Features inside the MLP. 0: 4 width; kLlama: 8/3 width, rounded up to a multiple of 256.
   int64_t hidden = 0;
-  int64_t context = 0;  // kGpt2: number of learned positions; 0: those of a sample
+  int64_t context = 0;  // kGpt2, kBert: number of learned positions; 0: those of a sample
   // After the embedding, of the attention's weights, and at the end of every branch.
   double dropout = 0;
   bool tied = false;                // True if the head's weight is the token embedding's.
@@ -34,6 +41,14 @@ struct ModelOptions {
   double rope_theta = 10000;        // kLlama: base of the rotary embedding
   GeluForm gelu = GeluForm::kTanh;  // kGpt2
   bool bias = true;                 // kGpt2: whether linear layers and layer norms have biases
+  int64_t patch = 16;               // kVit: side of a patch, pixels
+
+  // kBert. `vocabulary` is the number of token ids; 0, not with head kClasses: the classes.
+  BertHead head = BertHead::kMasked;
+  int64_t vocabulary = 0;
+  int64_t types = 2;  // number of token types
+  // Ids of the token that fills up samples, and of the one that ends a text; kNoId: none.
+  int64_t pad = kNoId, separator = kNoId;
 };
 
 // Calls visit(name, field, presence) for each parameter of the family (base/parameters.h).
@@ -43,17 +58,33 @@ void VisitParameters(Spec& options, Visit&& visit) {
   if (options.family == ModelFamily::kResNet) return;
   visit("layers", options.layers, Presence::kWritten);
   visit("heads", options.heads, Presence::kWritten);
-  if (options.family == ModelFamily::kLlama) {
-    visit("kv_heads", options.kv_heads, Presence::kOptional);
-    visit("rope_theta", options.rope_theta, Presence::kWritten);
-  } else {
-    visit("context", options.context, Presence::kOptional);
-    visit("gelu", options.gelu, Presence::kWritten);
-    visit("bias", options.bias, Presence::kWritten);
+  switch (options.family) {
+    case ModelFamily::kResNet:
+      break;
+    case ModelFamily::kGpt2:
+      visit("context", options.context, Presence::kOptional);
+      visit("gelu", options.gelu, Presence::kWritten);
+      visit("bias", options.bias, Presence::kWritten);
+      break;
+    case ModelFamily::kLlama:
+      visit("kv_heads", options.kv_heads, Presence::kOptional);
+      visit("rope_theta", options.rope_theta, Presence::kWritten);
+      break;
+    case ModelFamily::kBert:
+      visit("head", options.head, Presence::kWritten);
+      visit("context", options.context, Presence::kOptional);
+      visit("vocabulary", options.vocabulary, Presence::kOptional);
+      visit("types", options.types, Presence::kWritten);
+      visit("pad", options.pad, Presence::kOptional);
+      visit("separator", options.separator, Presence::kOptional);
+      break;
+    case ModelFamily::kVit:
+      visit("patch", options.patch, Presence::kWritten);
+      break;
   }
   visit("hidden", options.hidden, Presence::kOptional);
   visit("dropout", options.dropout, Presence::kWritten);
-  visit("tied", options.tied, Presence::kWritten);
+  if (options.family != ModelFamily::kVit) visit("tied", options.tied, Presence::kWritten);
   visit("epsilon", options.epsilon, Presence::kWritten);
 }
 

@@ -157,6 +157,25 @@ absl::StatusOr<Shape> PositionEmbeddingShape(LayerSpec* layer) {
   return layer->in;
 }
 
+absl::StatusOr<Shape> SequenceShape(const LayerSpec& layer) {
+  RETURN_IF_ERROR(CheckRank(layer, 4, "[1, height, width, channels]"));
+  return Shape{1, layer.in[1] * layer.in[2], layer.in[3]};
+}
+
+absl::StatusOr<Shape> ClassTokenShape(LayerSpec* layer) {
+  RETURN_IF_ERROR(CheckRank(*layer, 3, "[1, positions, features]"));
+  layer->out_features = layer->in[2];
+  return layer->in.With(1, layer->in[1] + 1);
+}
+
+absl::StatusOr<Shape> TypeEmbeddingShape(LayerSpec* layer) {
+  RETURN_IF_ERROR(CheckRank(*layer, 3, "[1, positions, features]"));
+  const int64_t least = layer->separator == kNoId ? 1 : 2;
+  RETURN_IF_ERROR(CheckRange(*layer, "types", layer->vocabulary, least, kMaxFeatures));
+  layer->out_features = layer->in[2];
+  return layer->in;
+}
+
 absl::StatusOr<Shape> SwigluShape(const LayerSpec& layer) {
   const int64_t features = layer.in[layer.in.rank() - 1];
   if (features % 2 == 0) return WithLast(layer.in, features / 2);
@@ -188,6 +207,10 @@ absl::StatusOr<Shape> AttentionShape(const LayerSpec& layer) {
                                       head_size, ", want it above 0 and an even size"));
   }
   RETURN_IF_ERROR(CheckDropout(layer, "dropout"));
+  if (layer.causal && layer.pad != kNoId) {
+    return Misfit(layer,
+                  absl::StrCat("pad is ", layer.pad, " with causal true, want causal: false"));
+  }
   return WithLast(layer.in, layer.heads * head_size);
 }
 
@@ -212,6 +235,7 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer, bool starts_model) {
       return NormShape(layer);
     case LayerKind::kReLU:
     case LayerKind::kGelu:
+    case LayerKind::kTanh:
       return layer->in;
     case LayerKind::kDropout:
       RETURN_IF_ERROR(CheckDropout(*layer, "rate"));
@@ -220,6 +244,15 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer, bool starts_model) {
       return EmbeddingShape(layer, starts_model);
     case LayerKind::kPositionEmbedding:
       return PositionEmbeddingShape(layer);
+    case LayerKind::kTypeEmbedding:
+      return TypeEmbeddingShape(layer);
+    case LayerKind::kSequence:
+      return SequenceShape(*layer);
+    case LayerKind::kClassToken:
+      return ClassTokenShape(layer);
+    case LayerKind::kFirst:
+      RETURN_IF_ERROR(CheckRank(*layer, 3, "[1, positions, features]"));
+      return Shape{1, layer->in[2]};
     case LayerKind::kSwiglu:
       return SwigluShape(*layer);
     case LayerKind::kAttention:
@@ -286,10 +319,19 @@ absl::Status CheckInput(const Shape& input) {
 void BeginWithTokens(Model* model) {
   model->tokens = !model->blocks.empty() && !model->blocks.front().layers.empty() &&
                   model->blocks.front().layers.front().kind == LayerKind::kEmbedding;
-  model->positions = model->tokens ? model->input[1] : 1;
   if (!model->tokens) return;
   LayerSpec& embedding = model->blocks.front().layers.front();
   if (embedding.vocabulary == 0) embedding.vocabulary = model->classes;
+}
+
+// Checks that layers which read token ids are in a model that takes them.
+absl::Status CheckIdsAreThere(const Model& model) {
+  for (const BlockSpec& block : model.blocks) {
+    if (!ReadsIds(block.layers) || model.tokens) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "block ", block.name, " reads token ids, want an embedding of them at the model's begin"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -305,7 +347,8 @@ absl::Status FillShapes(Model* model) {
                                       absl::StrCat("block ", block.name)));
     block.out = shape;
   }
-  return absl::OkStatus();
+  model->positions = model->tokens && shape.rank() == 3 ? shape[1] : 1;
+  return CheckIdsAreThere(*model);
 }
 
 }  // namespace thinwire

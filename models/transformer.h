@@ -14,10 +14,6 @@ namespace thinwire {
 // Returns the defaults of gpt2, gpt2-medium, gpt2-large, gpt2-xl and llama.
 std::vector<ModelOptions> KnownTransformers();
 
-// Returns `options`, which must be a language model's, with every 0 replaced by the number that it
-// stands for.
-ModelOptions Completed(ModelOptions options);
-
 // Returns the blocks: pre-norm blocks of attention and MLP, and a norm before the head. GPT-2
 // (Radford et al., 2019) has learned positions, layer norm, GELU, and biases unless `bias` is false
 // (as nanoGPT trains it); files store its weights as [in, out]. Llama (Touvron et al., 2023) has

@@ -8,6 +8,7 @@
 #include "base/annotated.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "models/encoder.h"
 #include "models/resnet.h"
 #include "models/shapes.h"
 #include "models/transformer.h"
@@ -49,7 +50,7 @@ absl::Status CheckNames(const Model& model) {
 absl::Status CheckVocabulary(const Model& model) {
   if (!model.tokens) return absl::OkStatus();
   const LayerSpec& embedding = model.blocks.front().layers.front();
-  if (embedding.vocabulary >= model.classes) return absl::OkStatus();
+  if (embedding.vocabulary >= model.classes || !model.is_language()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(embedding.name, ": vocabulary is ",
                                                  embedding.vocabulary, ", want at least the ",
                                                  model.classes, " classes"));
@@ -109,14 +110,28 @@ void MarkEnds(Model* model) {
 }
 
 absl::Status CheckEnd(const Model& model) {
-  const Shape want =
-      model.tokens ? Shape{1, model.positions, model.classes} : Shape{1, model.classes};
+  const Shape of_sample = {1, model.classes};
+  const Shape want = model.tokens ? Shape{1, model.input[1], model.classes} : of_sample;
   const Shape& out = model.blocks.back().out;
-  if (out == want) return absl::OkStatus();
+  if (out == want || out == of_sample) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("model ", model.name, ": block ", model.blocks.back().name, " gives ",
                    out.ToString(), ", want ", want.ToString(), " for its classes",
                    out.rank() == 4 ? " (flatten or pool images first)" : ""));
+}
+
+absl::StatusOr<std::vector<BlockSpec>> BlocksOf(const ModelOptions& options) {
+  switch (options.family) {
+    case ModelFamily::kResNet:
+      return ResNetBlocks(options);
+    case ModelFamily::kGpt2:
+    case ModelFamily::kLlama:
+      return TransformerBlocks(options);
+    case ModelFamily::kBert:
+    case ModelFamily::kVit:
+      break;
+  }
+  return EncoderBlocks(options);
 }
 
 }  // namespace
@@ -124,6 +139,7 @@ absl::Status CheckEnd(const Model& model) {
 std::vector<ModelOptions> KnownModels() {
   std::vector<ModelOptions> known = KnownResNets();
   for (ModelOptions& options : KnownTransformers()) known.push_back(std::move(options));
+  for (ModelOptions& options : KnownEncoders()) known.push_back(std::move(options));
   return known;
 }
 
@@ -140,9 +156,7 @@ absl::StatusOr<ModelOptions> OptionsOf(const std::string& name) {
 
 absl::StatusOr<Model> NamedModel(const ModelOptions& options) {
   RETURN_IF_ERROR(OptionsOf(options.name).status());
-  ASSIGN_OR_RETURN(std::vector<BlockSpec> blocks, options.family == ModelFamily::kResNet
-                                                      ? ResNetBlocks(options)
-                                                      : TransformerBlocks(options));
+  ASSIGN_OR_RETURN(std::vector<BlockSpec> blocks, BlocksOf(options));
   return CustomModel(options.name, std::move(blocks), options.input, options.classes);
 }
 

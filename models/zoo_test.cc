@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "models/file_tensors.h"
 #include "models/shapes.h"
 
 namespace thinwire {
@@ -363,6 +364,167 @@ TEST(NamedModelTest, LlamasFusedWeightsStandInFilesUnderHuggingFacesNames) {
   EXPECT_EQ(Parameters(model.blocks[2])[1].tied_to, "");
 }
 
+LayerSpec EmbeddingOf(int64_t features) {
+  LayerSpec embedding = DefaultLayer(LayerKind::kEmbedding);
+  embedding.name = "wte";
+  embedding.out_features = features;
+  return embedding;
+}
+
+LayerSpec AttentionOf(int64_t heads, int64_t kv_heads) {
+  LayerSpec attention = Of(LayerKind::kAttention, "attn");
+  attention.heads = heads;
+  attention.kv_heads = kv_heads;
+  return attention;
+}
+
+ModelOptions SmallBert(BertHead head) {
+  ModelOptions options = *OptionsOf("bert");
+  options.input = {1, 16};
+  options.layers = 1;
+  options.heads = 4;
+  options.width = 64;
+  options.head = head;
+  options.vocabulary = 100;
+  options.classes = head == BertHead::kMasked ? 100 : 3;
+  return options;
+}
+
+std::vector<std::string> FileNames(const BlockSpec& block) {
+  std::vector<std::string> names;
+  for (const ParameterSpec& parameter : Parameters(block)) {
+    for (const FileTensor& tensor : FileTensors(parameter)) names.push_back(tensor.name);
+  }
+  return names;
+}
+
+TEST(NamedModelTest, EncodersHaveThePublishedNumberOfParameters) {
+  ModelOptions bert = *OptionsOf("bert");
+  bert.input = {1, 128};
+  bert.context = 512;
+  bert.classes = 30522;
+  EXPECT_EQ(TrainableParameters(*NamedModel(bert)), 109514298);  // BertForMaskedLM
+  bert.head = BertHead::kClasses;
+  bert.vocabulary = 30522;
+  bert.classes = 2;
+  EXPECT_EQ(TrainableParameters(*NamedModel(bert)), 109483778);  // ...SequenceClassification
+  ModelOptions vit = *OptionsOf("vit");
+  vit.input = {1, 224, 224, 3};
+  vit.classes = 1000;
+  EXPECT_EQ(TrainableParameters(*NamedModel(vit)), 86567656);
+}
+
+TEST(NamedModelTest, BertsTensorsHaveHuggingFacesNames) {
+  const Model model = *NamedModel(SmallBert(BertHead::kMasked));
+  EXPECT_THAT(BlockNames(model), ElementsAre("embedding", "layer.0", "head"));
+  EXPECT_THAT(FileNames(model.blocks[0]),
+              ElementsAre("bert.embeddings.word_embeddings.weight",
+                          "bert.embeddings.position_embeddings.weight",
+                          "bert.embeddings.token_type_embeddings.weight",
+                          "bert.embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.bias"));
+  const std::string at = "bert.encoder.layer.0.";
+  EXPECT_THAT(
+      FileNames(model.blocks[1]),
+      ElementsAre(at + "attention.self.query.weight", at + "attention.self.key.weight",
+                  at + "attention.self.value.weight", at + "attention.self.query.bias",
+                  at + "attention.self.key.bias", at + "attention.self.value.bias",
+                  at + "attention.output.dense.weight", at + "attention.output.dense.bias",
+                  at + "attention.output.LayerNorm.weight", at + "attention.output.LayerNorm.bias",
+                  at + "intermediate.dense.weight", at + "intermediate.dense.bias",
+                  at + "output.dense.weight", at + "output.dense.bias",
+                  at + "output.LayerNorm.weight", at + "output.LayerNorm.bias"));
+  EXPECT_THAT(
+      FileNames(model.blocks[2]),
+      ElementsAre("cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias",
+                  "cls.predictions.transform.LayerNorm.weight",
+                  "cls.predictions.transform.LayerNorm.bias",
+                  "bert.embeddings.word_embeddings.weight", "cls.predictions.bias"));
+  EXPECT_THAT(FileNames(NamedModel(SmallBert(BertHead::kClasses))->blocks[2]),
+              ElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight",
+                          "classifier.bias"));
+}
+
+TEST(NamedModelTest, VitsTensorsHaveHuggingFacesNames) {
+  ModelOptions options = *OptionsOf("vit");
+  options.input = {1, 32, 32, 3};
+  options.layers = 1;
+  options.patch = 4;
+  const Model model = *NamedModel(options);
+  EXPECT_THAT(BlockNames(model), ElementsAre("embedding", "layer.0", "head"));
+  EXPECT_EQ(model.blocks[0].out, (Shape{1, 65, 768}));
+  EXPECT_THAT(FileNames(model.blocks[0]),
+              ElementsAre("vit.embeddings.patch_embeddings.projection.weight",
+                          "vit.embeddings.patch_embeddings.projection.bias",
+                          "vit.embeddings.cls_token", "vit.embeddings.position_embeddings"));
+  EXPECT_EQ(FileTensors(Parameters(model.blocks[0])[2])[0].shape,
+            (std::vector<int64_t>{1, 1, 768}));
+  EXPECT_EQ(FileTensors(Parameters(model.blocks[0])[3])[0].shape,
+            (std::vector<int64_t>{1, 65, 768}));
+  const std::string at = "vit.encoder.layer.0.";
+  EXPECT_THAT(
+      FileNames(model.blocks[1]),
+      ElementsAre(at + "layernorm_before.weight", at + "layernorm_before.bias",
+                  at + "attention.attention.query.weight", at + "attention.attention.key.weight",
+                  at + "attention.attention.value.weight", at + "attention.attention.query.bias",
+                  at + "attention.attention.key.bias", at + "attention.attention.value.bias",
+                  at + "attention.output.dense.weight", at + "attention.output.dense.bias",
+                  at + "layernorm_after.weight", at + "layernorm_after.bias",
+                  at + "intermediate.dense.weight", at + "intermediate.dense.bias",
+                  at + "output.dense.weight", at + "output.dense.bias"));
+  EXPECT_THAT(FileNames(model.blocks[2]), ElementsAre("vit.layernorm.weight", "vit.layernorm.bias",
+                                                      "classifier.weight", "classifier.bias"));
+}
+
+TEST(NamedModelTest, AnEncoderOfTokensHasOneLabelOrOneForEachPosition) {
+  const Model masked = *NamedModel(SmallBert(BertHead::kMasked));
+  EXPECT_EQ(masked.positions, 16);
+  EXPECT_TRUE(masked.is_language());
+  const Model classes = *NamedModel(SmallBert(BertHead::kClasses));
+  EXPECT_EQ(classes.positions, 1);
+  EXPECT_TRUE(classes.tokens);
+  EXPECT_FALSE(classes.is_language());
+}
+
+TEST(NamedModelTest, EncodersRefuseWhatDoesNotFit) {
+  ModelOptions bert = SmallBert(BertHead::kClasses);
+  bert.vocabulary = 0;
+  EXPECT_EQ(Refusal(NamedModel(bert)),
+            "bert: vocabulary is 0, want the number of the data's token ids, with head classes");
+  bert = SmallBert(BertHead::kMasked);
+  bert.vocabulary = 99;
+  EXPECT_EQ(Refusal(NamedModel(bert)), "bert: vocabulary is 99, want the 100 classes");
+  bert = SmallBert(BertHead::kMasked);
+  bert.pad = 100;
+  EXPECT_EQ(Refusal(NamedModel(bert)),
+            "bert: pad is 100, want one of the vocabulary's 100 token ids");
+  bert.pad = 0;
+  bert.separator = 2;
+  bert.types = 1;
+  EXPECT_THAT(Refusal(NamedModel(bert)), HasSubstr("types is 1, want 2 to "));
+  ModelOptions vit = *OptionsOf("vit");
+  vit.input = {1, 32, 32, 3};
+  vit.patch = 5;
+  EXPECT_EQ(Refusal(NamedModel(vit)),
+            "vit: patch is 5, want a divisor of the image's sides, 32 and 32 pixels");
+  vit.patch = 0;
+  EXPECT_EQ(Refusal(NamedModel(vit)), "vit: patch is 0, want at least 1");
+  vit.patch = 4;
+  vit.input = {1, 64};
+  EXPECT_THAT(Refusal(NamedModel(vit)), HasSubstr("projection: conv on [1, 64]: want an input"));
+}
+
+TEST(CustomModelTest, PaddingNeedsIdsAndNoCausality) {
+  LayerSpec attention = AttentionOf(4, 0);
+  attention.pad = 0;
+  EXPECT_THAT(Refusal(OneBlock({EmbeddingOf(24), attention, Linear("head", 10)}, {1, 16}, 10)),
+              HasSubstr("pad is 0 with causal true, want causal: false"));
+  attention.causal = false;
+  EXPECT_TRUE(OneBlock({EmbeddingOf(24), attention, Linear("head", 10)}, {1, 16}, 10).ok());
+  EXPECT_THAT(
+      Refusal(OneBlock({attention, Of(LayerKind::kFirst), Linear("head", 10)}, {1, 16, 24}, 10)),
+      HasSubstr("block only reads token ids, want an embedding"));
+}
+
 TEST(NamedModelTest, ALanguageModelTakesTokensAndGivesLogitsForEachPosition) {
   const Model model = LanguageModel("gpt2", 64, /*classes=*/65);
   EXPECT_TRUE(model.tokens);
@@ -405,20 +567,6 @@ TEST(NamedModelTest, LanguageModelsRefuseSizesThatDoNotFit) {
   options.input = {1, 16};
   options.dropout = 1;
   EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("rate is 1, want at least 0 and under 1"));
-}
-
-LayerSpec EmbeddingOf(int64_t features) {
-  LayerSpec embedding = DefaultLayer(LayerKind::kEmbedding);
-  embedding.name = "wte";
-  embedding.out_features = features;
-  return embedding;
-}
-
-LayerSpec AttentionOf(int64_t heads, int64_t kv_heads) {
-  LayerSpec attention = Of(LayerKind::kAttention, "attn");
-  attention.heads = heads;
-  attention.kv_heads = kv_heads;
-  return attention;
 }
 
 TEST(CustomModelTest, AnEmbeddingIsFirstAndHasTheVocabularyOfTheClasses) {

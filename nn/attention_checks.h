@@ -43,6 +43,20 @@ inline Error CheckDropout(const AttentionSpec& spec, int64_t positions) {
   return Error{};
 }
 
+// Checks that attention with a cache is causal: other positions would see those yet to come.
+inline Error CheckCausal(const AttentionSpec& spec) {
+  if (spec.causal) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "attention: causal is false with a cache, want true");
+}
+
+// Checks that causal attention is given no lengths.
+inline Error CheckLengths(const AttentionSpec& spec, const int32_t* lengths) {
+  if (!spec.causal || lengths == nullptr) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "attention: lengths of samples with causal true, want false");
+}
+
 // Checks that training with a cache has no dropout.
 inline Error CheckNoDropout(const AttentionSpec& spec) {
   if (spec.dropout > 0) {

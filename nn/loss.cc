@@ -18,7 +18,7 @@ absl::Status CheckRows(const Shape& logits, int64_t classes, absl::Span<const in
                                                    " classes"));
   }
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] < 0 || labels[i] >= classes) {
+    if (labels[i] >= classes) {
       return absl::InvalidArgumentError(absl::StrCat("loss: label ", labels[i], " of row ", i,
                                                      ", want one of ", classes, " classes"));
     }

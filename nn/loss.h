@@ -29,8 +29,9 @@ class PendingLoss {
 // segment that ends a model makes them (segment.h), fp32 or bf16; there is one label per row. If
 // `dlogits` is not null, it becomes (softmax(logits) - onehot(label)) / batch_rows in the type of
 // `logits`. batch_rows is the number of rows of the whole batch, so that the gradients of
-// microbatches add up. `dlogits` takes the memory of `logits` if nobody else shares it, so that a
-// language model has its logits only once. InvalidArgument for a label outside the classes.
+// microbatches add up. A row with a negative label is ignored: it adds nothing, and has no
+// gradient. `dlogits` takes the memory of `logits` if nobody else shares it, so that a
+// language model has its logits only once. InvalidArgument for a label beyond the classes.
 absl::StatusOr<PendingLoss> SubmitSoftmaxCrossEntropy(Tensor logits, int64_t classes,
                                                       absl::Span<const int32_t> labels,
                                                       int64_t batch_rows, Ops* ops,

@@ -96,11 +96,22 @@ TEST_F(LossTest, WhatStandsBehindTheClassesCountsForNothing) {
   EXPECT_FALSE(SoftmaxCrossEntropy(rows, 5, {0, 1}, 2, ops_.get(), &longer).ok());
 }
 
-TEST_F(LossTest, RefusesALabelOutsideTheClasses) {
-  for (int32_t label : {-1, 2}) {
-    const auto sums = Loss(Logits({1, 2}, {0, 0}), {label}, 1);
-    EXPECT_EQ(sums.status().code(), absl::StatusCode::kInvalidArgument) << label;
-  }
+TEST_F(LossTest, RefusesALabelBeyondTheClasses) {
+  const auto sums = Loss(Logits({1, 2}, {0, 0}), {2}, 1);
+  EXPECT_EQ(sums.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LossTest, RowsWithANegativeLabelAreIgnored) {
+  Tensor all, counted;
+  const LossSums want = *Loss(Logits({2, 2}, {0, 2, 1, 0}), {0, 0}, 2, &counted);
+  const LossSums got = *Loss(Logits({4, 2}, {5, 5, 0, 2, -5, 7, 1, 0}), {-100, 0, -1, 0}, 2, &all);
+  EXPECT_EQ(got.loss, want.loss);
+  EXPECT_EQ(got.correct, want.correct);
+  EXPECT_EQ(got.counted, 2);
+  EXPECT_EQ(want.counted, 2);
+  for (const int i : {0, 1, 4, 5}) EXPECT_EQ(all.floats()[i], 0);
+  for (const int i : {2, 3}) EXPECT_EQ(all.floats()[i], counted.floats()[i - 2]);
+  for (const int i : {6, 7}) EXPECT_EQ(all.floats()[i], counted.floats()[i - 4]);
 }
 
 TEST_F(LossTest, RefusesAsManyLabelsAsThereAreNotRows) {

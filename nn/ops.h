@@ -177,7 +177,7 @@ struct EmbeddingBackward {
 // Functions of single elements. kExactGelu is x Phi(x), where Phi is the normal distribution's
 // cumulative distribution (GELU; Hendrycks & Gimpel, 2016). kTanhGelu replaces Phi(x) by 0.5 (1 +
 // tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as in GPT-2.
-enum class Pointwise : uint8_t { kTanhGelu, kExactGelu };
+enum class Pointwise : uint8_t { kTanhGelu, kExactGelu, kTanh };
 
 // Inverted dropout (Srivastava et al., JMLR 2014). Element e of sample s is divided by 1 - rate if
 // DropoutMask (nn/dropout_mask.h) of (key, first_sample + s) keeps e; otherwise it becomes zero. So
@@ -189,9 +189,10 @@ struct Dropout {
   TensorView x, y;           // [samples, ...], under 2^32 elements a sample; may be the same
 };
 
-// Causal self-attention with `heads` queries per position (Vaswani et al., 2017). Groups of heads /
+// Self-attention with `heads` queries per position (Vaswani et al., 2017). Groups of heads /
 // kv_heads queries share a key and a value (Ainslie et al., EMNLP 2023):
-// y = softmax(q k^T / sqrt(head_size)) v, where a position sees itself and those before it.
+// y = softmax(q k^T / sqrt(head_size)) v. Where it is causal, a position sees itself and those
+// before it; otherwise it sees all positions that its sample's length counts.
 struct AttentionSpec {
   int64_t heads = 0, kv_heads = 0, head_size = 0;
   // Base of rotary positions (Su et al., 2021); 0: none. Queries and keys are rotated by the angle
@@ -202,6 +203,7 @@ struct AttentionSpec {
   // DropoutMask (dropout_key, first_sample + s), numbered like [heads, T, T] in memory.
   float dropout = 0;
   DType compute = DType::kF32;
+  bool causal = true;
 };
 
 struct AttentionForward {
@@ -212,6 +214,9 @@ struct AttentionForward {
   float* log_sum_exp = nullptr;
   uint64_t dropout_key = 0;
   int64_t first_sample = 0;  // index of the first sample of qkv in its batch
+  // [batch], each 1 to T: number of a sample's leading positions whose keys are seen. Null: T. Not
+  // for causal attention.
+  const int32_t* lengths = nullptr;
 };
 
 // Gradients of Forward, or of a Continue with log_sum_exp.
@@ -229,6 +234,7 @@ struct AttentionBackward {
   // added before, go into dqkv. Null for a Forward.
   float* dcache = nullptr;
   int64_t first_position = 0;
+  const int32_t* lengths = nullptr;  // Forward's
 };
 
 // T new positions of sequences. `cache` holds the keys and values of the earlier positions.
@@ -250,7 +256,7 @@ class Attention {
   virtual Error Forward(const AttentionForward& arguments) = 0;
   virtual Error Backward(const AttentionBackward& arguments) = 0;
   // Computes new positions of a sequence, without dropout. InvalidArgument if first_position + T
-  // exceeds the cache's context.
+  // exceeds the cache's context, or if the attention is not causal.
   virtual Error Continue(const AttentionCached& arguments) = 0;
 };
 
@@ -338,13 +344,15 @@ struct NormClip {
 struct LossSums {
   double loss = 0;      // sum over rows, with the natural logarithm
   int64_t correct = 0;  // rows whose argmax is the label; the lower class wins ties
+  int64_t counted = 0;  // rows that are not ignored
 };
 
 struct CrossEntropy {
   TensorView logits;    // [n, classes], or longer rows
   int64_t classes = 0;  // the first elements of a row; those behind are ignored
   TensorView dlogits;   // like logits, may be the same memory; absent: not wanted
-  // [n], all within classes; memory of Device::host() that must not change until Finish.
+  // [n], all below `classes`; memory of Device::host() that must not change until Finish. A row
+  // with a negative label is ignored: it adds nothing to the sums, and its gradient is zero.
   const int32_t* labels = nullptr;
   int64_t batch_size = 0;  // dlogits is divided by it
 };
@@ -394,6 +402,13 @@ class Ops {
   virtual Error Embed(const Embedding& arguments) = 0;
   virtual Error EmbedBackward(const EmbeddingBackward& arguments) = 0;
 
+  // Sets each sample's length to the number of positions up to the last whose id is not `pad`, and
+  // to 1 if there is none.   ids: int32 [batch, T]   lengths: [batch]
+  virtual Error CountPositions(const TensorView& ids, int32_t pad, int32_t* lengths) = 0;
+  // Sets types, int32 like ids, to 1 behind a sample's first `separator` up to the second one
+  // (Devlin et al., NAACL 2019). All others are 0, as they all are without a second one.
+  virtual Error TokenTypes(const TensorView& ids, int32_t separator, const TensorView& types) = 0;
+
   // These work elementwise, with equal shapes; outputs may be inputs.
   virtual Error Relu(const TensorView& x, const TensorView& y) = 0;
   virtual Error ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) = 0;
@@ -426,6 +441,10 @@ class Ops {
   // Copies the first g features of each row, with zeros where x has fewer.   x: [..., f]   y: [...,
   // g]. The same call on (dy, dx) is the backward pass.
   virtual Error Resize(const TensorView& x, const TensorView& y) = 0;
+  // Puts a row before those of each sample.   row: [features]   x: [batch, T, features]   y:
+  // [batch, T + 1, features]. Its backward pass adds to drow, sample after sample.
+  virtual Error Prepend(const float* row, const TensorView& x, const TensorView& y) = 0;
+  virtual Error PrependBackward(const TensorView& dy, const TensorView& dx, float* drow) = 0;
   // Computes the mean over pixels.   x: [n, h, w, c]   y: [n, c]
   virtual Error GlobalAvgPool(const TensorView& x, const TensorView& y) = 0;
   virtual Error GlobalAvgPoolBackward(const TensorView& dy, const TensorView& dx) = 0;

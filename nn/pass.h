@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "nn/ops.h"
 #include "tensor/tensor.h"
 
@@ -71,6 +72,15 @@ struct Pass {
   // Token ids of the samples, int32 [batch, positions], for layers that read them anywhere in the
   // model (models/model.h, ReadsIds).
   Tensor ids;
+
+  // Checks that there are ids for the first two axes of a tensor of this shape.
+  absl::Status CheckIds(const Shape& shape) const {
+    const Shape wanted = {shape[0], shape[1]};
+    if (!ids.empty() && ids.shape() == wanted) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("token ids ", ids.empty() ? "are missing" : ids.shape().ToString(), ", want ",
+                     wanted.ToString()));
+  }
 };
 
 class Layer;

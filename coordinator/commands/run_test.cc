@@ -34,6 +34,7 @@ StageEvent FourSamples() {
   StageEvent event;
   event.mutable_step()->set_step(1);
   event.mutable_step()->set_samples(4);
+  event.mutable_step()->set_labels(4);
   event.mutable_step()->set_correct(1);
   return event;
 }
@@ -59,6 +60,7 @@ class RunCommandTest : public ::testing::Test {
       StageEvent event;
       event.mutable_evaluation()->set_correct(1);
       event.mutable_evaluation()->set_samples(2);
+      event.mutable_evaluation()->set_labels(2);
       writer->Write(event);
       return grpc::Status::OK;
     };

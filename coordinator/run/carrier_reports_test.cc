@@ -10,11 +10,11 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 StepReport Step(uint64_t number, const std::vector<double>& losses, uint32_t correct,
-                double seconds) {
+                double seconds, uint64_t labels = 10) {
   StepReport step;
   step.set_step(number);
   step.set_samples(10);
-  step.set_positions(2);
+  step.set_labels(labels);
   step.set_loss(7);
   step.set_correct(correct);
   step.set_seconds(seconds);
@@ -36,7 +36,7 @@ TrafficRecord Traffic(uint64_t step, uint64_t messages, double error) {
 
 TEST(CarrierReportsTest, AStepIsWholeWhenAllCarriersHaveCome) {
   CarrierReports reports({/*stages=*/1, /*carriers=*/3});
-  EXPECT_FALSE(reports.Add(2, Step(1, {}, 0, 0.25)));
+  EXPECT_FALSE(reports.Add(2, Step(1, {}, 0, 0.25, /*labels=*/0)));
   EXPECT_FALSE(reports.Add(0, Step(1, {1, 1e-16}, 3, 0.5)));
   EXPECT_FALSE(reports.Add(0, Step(2, {1, 1}, 3, 0.5)));  // ahead of the others
   const std::optional<StepReport> whole = reports.Add(1, Step(1, {-1}, 4, 0.125));
@@ -44,6 +44,7 @@ TEST(CarrierReportsTest, AStepIsWholeWhenAllCarriersHaveCome) {
   EXPECT_EQ(whole->step(), 1u);
   EXPECT_EQ(whole->loss(), ((0.0 + 1 + 1e-16) + -1) / 20);  // added as one carrier adds
   EXPECT_EQ(whole->correct(), 7u);
+  EXPECT_EQ(whole->labels(), 20u);
   EXPECT_EQ(whole->samples(), 10u);
   EXPECT_EQ(whole->seconds(), 0.5);
   EXPECT_EQ(whole->replica_losses_size(), 0);

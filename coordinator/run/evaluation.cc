@@ -35,7 +35,7 @@ absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, const Glue
   }
   Measured measured;
   measured.set_loss(report.loss());
-  measured.set_accuracy(1.0 * report.correct() / Labels(report));
+  measured.set_accuracy(AccuracyOf(report));
   if (report.has_perplexity()) measured.set_perplexity(report.perplexity());
   if (sentences == nullptr) return measured;
   ASSIGN_OR_RETURN(*measured.mutable_classes(),

@@ -15,8 +15,8 @@
 #include "base/status.h"
 #include "config/checkpoint_config.h"
 #include "config/specs.h"
-#include "coordinator/files/model_folder.h"
 #include "coordinator/files/folders.h"
+#include "coordinator/files/model_folder.h"
 #include "data/vocabulary_files.h"
 
 namespace thinwire {

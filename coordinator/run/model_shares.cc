@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "config/replicas_spec.h"
 #include "models/bottleneck.h"
+#include "models/encoder.h"
 #include "models/file_tensors.h"
 #include "nn/optimizer_spec.h"
 
@@ -26,6 +27,7 @@ struct Wanted {
   // Tied copies, which files may also have, and the parameters that they copy.
   std::map<std::string, std::string> copies;
   std::vector<std::vector<std::string>> kept;  // by stage: parameters that no file has
+  std::set<std::string> parts;                 // parts of the model that files may lack
 };
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
@@ -34,13 +36,19 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 
 bool IsAny(const ParameterSpec&) { return true; }
 
-// Returns the cut whose bottleneck has the parameter in files; empty for a parameter of the model
-// itself.
-std::string CutOf(const ParameterSpec& parameter) {
-  return CutOfBottleneck(parameter.tied_to.empty() ? parameter.name : parameter.tied_to);
+// Returns the part of a model that files may lack as a whole: the bottleneck of the cut of that
+// name, or a part of an encoder's head. Empty for a parameter of neither.
+std::string PartOf(const Model& model, const std::string& tensor) {
+  const std::string cut = CutOfBottleneck(tensor);
+  return cut.empty() ? HeadOf(model, tensor) : cut;
 }
 
-// Returns the needed tensors, without those of the bottlenecks of the cuts in `fresh`.
+// Does the same for a parameter by its name in files.
+std::string PartOf(const Model& model, const ParameterSpec& parameter) {
+  return PartOf(model, parameter.tied_to.empty() ? parameter.name : parameter.tied_to);
+}
+
+// Returns the needed tensors, without those of the parts in `fresh`.
 Wanted WantedBy(const Partition& partition,
                 const std::function<bool(const ParameterSpec&)>& is_wanted,
                 const std::vector<std::string>& fresh) {
@@ -52,8 +60,9 @@ Wanted WantedBy(const Partition& partition,
     for (const int i : StageBlocks(partition.model, partition.cuts, partition.placement, stage)) {
       for (const ParameterSpec& parameter : Parameters(partition.model.blocks[i])) {
         if (!is_wanted(parameter)) continue;
-        const std::string cut = CutOf(parameter);
-        if (std::find(fresh.begin(), fresh.end(), cut) != fresh.end()) {
+        const std::string part = PartOf(partition.model, parameter);
+        if (!part.empty()) wanted.parts.insert(part);
+        if (std::find(fresh.begin(), fresh.end(), part) != fresh.end()) {
           kept.push_back(parameter.name);
           continue;
         }
@@ -94,15 +103,24 @@ std::string Misshape(const std::string& name, const TensorPlace& is, const FileT
 
 using Entries = std::map<std::string, ModelFolder::Entry>;
 
+// Returns whether a tensor that the model does not have may be left out: a buffer, or a part of a
+// head that is another task's.
+bool IsOther(const Model& model, const std::string& name, const Wanted& wanted) {
+  const std::string head = HeadOf(model, name);
+  return IsKnownBuffer(name) || (!head.empty() && wanted.parts.count(head) == 0);
+}
+
 // Adds the tensors of the files to `matched`, by the model's names. A tensor that does not fit goes
 // to `problems`, as does a second one for the same parameter with other values.
-absl::Status AddMatches(const ModelFolder& folder, const Wanted& wanted, Entries* matched,
-                        std::vector<std::string>* problems) {
+absl::Status AddMatches(const ModelFolder& folder, const Model& model, const Wanted& wanted,
+                        Entries* matched, std::vector<std::string>* problems) {
   std::map<std::string, std::string> names;  // name in the files by name in the model
   for (const auto& [name, entry] : folder.tensors()) {
     const std::string known = KnownAs(name, wanted);
     if (known.empty()) {
-      if (!IsKnownBuffer(name)) problems->push_back(name + " is no parameter of the model");
+      if (!IsOther(model, name, wanted)) {
+        problems->push_back(name + " is no parameter of the model");
+      }
       continue;
     }
     const std::string problem = Misshape(name, entry.place, *wanted.by_name.at(known));
@@ -121,10 +139,10 @@ absl::Status AddMatches(const ModelFolder& folder, const Wanted& wanted, Entries
 }
 
 // Does the same, and adds the parameters that are missing in the files to the problems.
-absl::StatusOr<Entries> Matched(const ModelFolder& folder, const Wanted& wanted,
+absl::StatusOr<Entries> Matched(const ModelFolder& folder, const Model& model, const Wanted& wanted,
                                 std::vector<std::string>* problems) {
   Entries matched;
-  RETURN_IF_ERROR(AddMatches(folder, wanted, &matched, problems));
+  RETURN_IF_ERROR(AddMatches(folder, model, wanted, &matched, problems));
   for (const std::vector<FileTensor>& own : wanted.stages) {
     for (const FileTensor& tensor : own) {
       if (matched.count(tensor.name) > 0) continue;
@@ -143,20 +161,18 @@ absl::Status Misfit(const std::string& dir, const std::vector<std::string>& prob
   return absl::InvalidArgumentError(absl::StrCat(dir, ": does not fit the model: ", text));
 }
 
-// Returns the cuts whose bottleneck has no tensor in the folder.
-std::vector<std::string> CutsWithoutTensors(const Partition& partition, const ModelFolder& folder) {
-  std::set<std::string> wanted, there;
-  for (const BlockSpec& block : partition.model.blocks) {
+// Returns the parts, in the model's order, that have no tensor in the folder.
+std::vector<std::string> PartsWithoutTensors(const Model& model, const ModelFolder& folder) {
+  std::set<std::string> there = {""};
+  for (const auto& [name, entry] : folder.tensors()) there.insert(PartOf(model, name));
+  std::vector<std::string> parts;
+  for (const BlockSpec& block : model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      wanted.insert(CutOf(parameter));
+      const std::string part = PartOf(model, parameter);
+      if (there.insert(part).second) parts.push_back(part);
     }
   }
-  for (const auto& [name, entry] : folder.tensors()) there.insert(CutOfBottleneck(name));
-  std::vector<std::string> cuts;
-  for (const Cut& cut : partition.cuts) {
-    if (wanted.count(cut.name) > 0 && there.count(cut.name) == 0) cuts.push_back(cut.name);
-  }
-  return cuts;
+  return parts;
 }
 
 }  // namespace
@@ -183,7 +199,7 @@ absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experime
 absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(ModelFolder folder, Annotated(ModelFolder::Open(experiment.init()), "init"));
-  std::vector<std::string> fresh = CutsWithoutTensors(partition, folder);
+  std::vector<std::string> fresh = PartsWithoutTensors(partition.model, folder);
   return Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init");
 }
 
@@ -192,7 +208,7 @@ absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
                                                std::vector<std::string> fresh, ModelFolder folder) {
   const Wanted wanted = WantedBy(partition, is_wanted, fresh);
   std::vector<std::string> problems;
-  ASSIGN_OR_RETURN(const Entries matched, Matched(folder, wanted, &problems));
+  ASSIGN_OR_RETURN(const Entries matched, Matched(folder, partition.model, wanted, &problems));
   if (!problems.empty()) return Misfit(folder.dir(), problems);
   ModelShares shares(std::move(folder));
   shares.fresh_ = std::move(fresh);

@@ -30,10 +30,12 @@ class ModelShares {
                                                   const std::string& buffer, ModelFolder folder);
 
   // Divides the tensors of the folder that the experiment starts from (`init`); errors name that
-  // field. The folder must have all tensors of a cut's bottleneck or none.
+  // field. The folder must have all tensors of a cut's bottleneck, or of a part of an encoder's
+  // head (models/encoder.h), or none. It may have parts of heads for other tasks.
   static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
 
-  // Returns the cuts, in order, whose bottlenecks are not in the folder and so keep their values.
+  // Returns the cuts whose bottlenecks, and the parts of a head, that are not in the folder and so
+  // keep their values.
   const std::vector<std::string>& fresh() const { return fresh_; }
 
   // Sends every stage of a configured fleet its tensors, piece by piece from the files. Errors as
@@ -51,7 +53,7 @@ class ModelShares {
 
   explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
   using IsWanted = std::function<bool(const ParameterSpec&)>;
-  // Matches all parameters that are wanted, without the bottlenecks in `fresh`.
+  // Matches all parameters that are wanted, without the bottlenecks and parts in `fresh`.
   static absl::StatusOr<ModelShares> Match(const Partition& partition, const IsWanted& is_wanted,
                                            std::vector<std::string> fresh, ModelFolder folder);
   absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink) const;
@@ -59,7 +61,7 @@ class ModelShares {
   ModelFolder folder_;
   std::vector<std::string> fresh_;
   std::vector<std::vector<Share>> stages_;
-  std::vector<std::vector<std::string>> kept_;  // by stage: parameters of fresh bottlenecks
+  std::vector<std::vector<std::string>> kept_;  // by stage: parameters of what is fresh
 };
 
 }  // namespace thinwire

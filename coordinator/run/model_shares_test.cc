@@ -116,7 +116,8 @@ std::vector<FileTensor> TensorsOf(const Experiment& e) {
   const Model model = *ModelFrom(e);
   for (const BlockSpec& block : model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      if (StandsInFiles(parameter)) tensors.push_back(FileTensors(parameter)[0]);
+      if (!StandsInFiles(parameter)) continue;
+      for (FileTensor& tensor : FileTensors(parameter)) tensors.push_back(std::move(tensor));
     }
   }
   return tensors;
@@ -189,6 +190,52 @@ TEST_F(ModelSharesTest, ABottleneckThatTheFolderDoesNotHaveStaysAsItIs) {
   half.push_back(Tensor("bottleneck.transformer.decode.weight", {2, 1, 1, 1}));
   Write(half);
   EXPECT_THAT(Shares({bottleneck})->fresh(), ElementsAre());
+}
+
+constexpr char kBert[] = R"(
+model: {name: bert, layers: 1, heads: 1, width: 2, hidden: 2, vocabulary: 65}
+data: {name: shakespeare, context: 8}
+pipeline: {cuts: [layer.0]}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+TEST_F(ModelSharesTest, ABertOfMaskedWordsGoesOnWithAClassifierThatStartsRandom) {
+  std::vector<StoredTensor> stored;
+  for (const FileTensor& tensor : TensorsOf(*ParseExperiment(kBert, "test", {}))) {
+    stored.push_back(Tensor(tensor.name, tensor.shape));
+  }
+  stored.push_back(Tensor("cls.seq_relationship.weight", {2, 4}));
+  stored.push_back(Tensor("bert.embeddings.position_ids", {1, 8}, "I32"));
+  Write(stored);
+  const Experiment masked = *ParseExperiment(kBert, "test", {"init=" + dir_});
+  EXPECT_THAT(ModelShares::Initial(masked)->fresh(), ElementsAre());
+  const Experiment classes =
+      *ParseExperiment(kBert, "test", {"init=" + dir_, "model.head=classes"});
+  const auto shares = ModelShares::Initial(classes);
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  EXPECT_THAT(shares->fresh(), ElementsAre("pooler", "classifier"));
+  FakeStage stages[2];
+  Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
+  ASSERT_TRUE(shares->Import(&fleet).ok());
+  EXPECT_THAT(stages[1].kept(), ElementsAre("bert.pooler.dense.weight", "bert.pooler.dense.bias",
+                                            "classifier.weight", "classifier.bias"));
+  EXPECT_THAT(Names(stages[0].imported()), Contains("bert.embeddings.word_embeddings.weight"));
+}
+
+TEST_F(ModelSharesTest, AHeadIsThereWholeOrNotAtAll) {
+  const std::vector<FileTensor> tensors = TensorsOf(*ParseExperiment(kBert, "test", {}));
+  std::vector<StoredTensor> stored;
+  for (const FileTensor& tensor : tensors) {
+    if (tensor.name != "cls.predictions.bias") stored.push_back(Tensor(tensor.name, tensor.shape));
+  }
+  stored.push_back(Tensor("cls.predictions.other", {1}));
+  Write(stored);
+  EXPECT_THAT(std::string(ModelShares::Initial(*ParseExperiment(kBert, "test", {"init=" + dir_}))
+                              .status()
+                              .message()),
+              testing::AllOf(HasSubstr("cls.predictions.other is no parameter of the model"),
+                             HasSubstr("cls.predictions.bias [65] is missing")));
 }
 
 TEST_F(ModelSharesTest, WhatDoesNotFitIsNamedAllAtOnce) {

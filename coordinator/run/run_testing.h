@@ -54,6 +54,7 @@ inline StageEvent Step(uint64_t step, double loss, uint32_t correct, uint32_t sa
   event.mutable_step()->set_loss(loss);
   event.mutable_step()->set_correct(correct);
   event.mutable_step()->set_samples(samples);
+  event.mutable_step()->set_labels(samples);
   event.mutable_step()->set_learning_rate(0.1);
   return event;
 }
@@ -93,6 +94,7 @@ class RunTest : public ::testing::Test {
       event.mutable_evaluation()->set_loss(request.compressed() ? 4 : recalibrated ? 2 : 3);
       event.mutable_evaluation()->set_correct(1);
       event.mutable_evaluation()->set_samples(2);
+      event.mutable_evaluation()->set_labels(2);
       writer->Write(event);
       return grpc::Status::OK;
     };

@@ -9,7 +9,7 @@ StepRecord RecordOf(const StepReport& step) {
   record.set_epoch(step.epoch());
   record.set_step(step.step());
   record.set_loss(step.loss());
-  record.set_accuracy(step.samples() == 0 ? 0 : 1.0 * step.correct() / Labels(step));
+  record.set_accuracy(AccuracyOf(step));
   record.set_lr(step.learning_rate());
   record.set_samples(step.samples());
   record.set_seconds(step.seconds());
@@ -34,7 +34,7 @@ void Tally::Add(const StepReport& step) {
   sums_.set_loss(sums_.loss() + step.loss() * step.samples());
   sums_.set_correct(sums_.correct() + step.correct());
   sums_.set_samples(sums_.samples() + step.samples());
-  sums_.set_labels(sums_.labels() + Labels(step));
+  sums_.set_labels(sums_.labels() + step.labels());
   sums_.set_lr(step.learning_rate());
 }
 
@@ -58,7 +58,7 @@ EpochRecord Tally::EpochOf(uint32_t epoch) const {
   record.set_epoch(epoch);
   record.set_lr(sums_.lr());
   record.mutable_train()->set_loss(sums_.loss() / static_cast<double>(sums_.samples()));
-  record.mutable_train()->set_accuracy(1.0 * sums_.correct() / sums_.labels());
+  record.mutable_train()->set_accuracy(AccuracyOf(sums_));
   record.set_seconds(sums_.seconds());
   record.set_samples_per_second(sums_.samples() / sums_.seconds());
   for (EpochBoundary& boundary : EpochBoundaries(before_epoch_, totals_.Records())) {

@@ -17,10 +17,10 @@ namespace thinwire {
 // Converts a step's report to the form of the run's record.
 StepRecord RecordOf(const StepReport& step);
 
-// Returns the number of labels: one for each sample, or one for each of its positions.
+// Returns the share of a report's labels that are correct; 0 without labels.
 template <typename Report>
-uint64_t Labels(const Report& report) {
-  return report.samples() * (report.positions() > 0 ? report.positions() : 1);
+double AccuracyOf(const Report& report) {
+  return report.labels() == 0 ? 0 : 1.0 * report.correct() / report.labels();
 }
 
 // Not thread-safe.

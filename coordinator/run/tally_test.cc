@@ -12,6 +12,7 @@ StepReport Step(uint64_t step, double loss, uint64_t samples, uint64_t correct) 
   report.set_loss(loss);
   report.set_samples(samples);
   report.set_correct(correct);
+  report.set_labels(samples);
   report.set_learning_rate(0.1 / static_cast<double>(step));
   return report;
 }
@@ -80,7 +81,7 @@ TEST(TallyTest, ComputeIsOfTheStepsWithTheseStages) {
 TEST(TallyTest, TokensAreLabels) {
   Tally tally({"cut"}, {2});
   StepReport step = Step(1, 2.0, 10, 40);
-  step.set_positions(8);
+  step.set_labels(80);
   tally.Add(step);
   EXPECT_DOUBLE_EQ(tally.EpochOf(1).train().accuracy(), 0.5);
   EXPECT_DOUBLE_EQ(RecordOf(step).accuracy(), 0.5);

@@ -43,14 +43,16 @@ TrafficRecord SumOf(const std::map<int, TrafficRecord>& parts) {
 StepReport Whole(const std::map<int, StepReport>& parts) {
   StepReport whole = parts.begin()->second;
   whole.set_correct(0);
+  whole.set_labels(0);
   whole.clear_replica_losses();
   double loss = 0;
   for (const auto& [carrier, part] : parts) {
     for (const double of_replica : part.replica_losses()) loss += of_replica;
     whole.set_correct(whole.correct() + part.correct());
+    whole.set_labels(whole.labels() + part.labels());
     whole.set_seconds(std::max(whole.seconds(), part.seconds()));
   }
-  whole.set_loss(loss / static_cast<double>(Labels(whole)));
+  whole.set_loss(whole.labels() == 0 ? 0 : loss / static_cast<double>(whole.labels()));
   return whole;
 }
 

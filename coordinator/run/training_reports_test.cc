@@ -55,6 +55,7 @@ TEST_F(TrainingReportsTest, WhatCarriersReportIsPutTogether) {
   const auto step = [](double loss, uint32_t correct) {
     StageEvent event = Step(1, /*loss=*/0, correct, /*samples=*/4);
     event.mutable_step()->add_replica_losses(loss);
+    event.mutable_step()->set_labels(2);  // of the samples that it carries
     return event;
   };
   ASSERT_TRUE(reports.Take(1, step(3, 1), &fleet_).ok());

@@ -61,6 +61,18 @@ struct ExactGelu {
   }
 };
 
+// Computes tanh(x) as 2 sigmoid(2 x) - 1. Beyond 10 in magnitude it is -1 or 1 in fp32, and its
+// slope 0.
+struct Tanh {
+  HWY_INLINE ValueAndSlope operator()(FloatTag d, FloatVec x) const {
+    const FloatVec one = hn::Set(d, 1.0f);
+    const FloatVec near = hn::Min(hn::Set(d, 10.0f), hn::Max(hn::Set(d, -10.0f), x));
+    const FloatVec s = Sigmoid(d, hn::Add(near, near));
+    const FloatVec tanh = hn::Sub(hn::Add(s, s), one);
+    return {tanh, hn::NegMulAdd(tanh, tanh, one)};
+  }
+};
+
 template <typename Function>
 struct ValueOf {
   HWY_INLINE FloatVec operator()(FloatTag d, FloatVec x) const { return Function()(d, x).value; }
@@ -108,6 +120,8 @@ void With(Pointwise function, const Use& use) {
       return use(TanhGelu());
     case Pointwise::kExactGelu:
       return use(ExactGelu());
+    case Pointwise::kTanh:
+      return use(Tanh());
   }
 }
 

@@ -12,14 +12,14 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-Floats GeluOf(Pointwise function, const Floats& x, int threads = 1) {
+Floats ResultOf(Pointwise function, const Floats& x, int threads = 1) {
   const Shape shape({static_cast<int64_t>(x.size())});
   Floats y(x.size());
   Apply(threads, function, View(DType::kF32, shape, x.data()), View(DType::kF32, shape, y.data()));
   return y;
 }
 
-Floats GeluGradientOf(Pointwise function, const Floats& x, const Floats& dy, int threads = 1) {
+Floats GradientOf(Pointwise function, const Floats& x, const Floats& dy, int threads = 1) {
   const Shape shape({static_cast<int64_t>(x.size())});
   Floats dx(x.size());
   ApplyBackward(threads, function, View(DType::kF32, shape, x.data()),
@@ -41,17 +41,17 @@ double Slope(Pointwise function, double x) {
 class GeluTest : public testing::TestWithParam<Pointwise> {};
 
 TEST(GeluTest, IsWhatPyTorchSays) {
-  EXPECT_NEAR(GeluOf(Pointwise::kTanhGelu, {1})[0], 0.8411920, 1e-6);
-  EXPECT_NEAR(GeluOf(Pointwise::kTanhGelu, {-1})[0], -0.1588080, 1e-6);
-  EXPECT_NEAR(GeluOf(Pointwise::kExactGelu, {1})[0], 0.8413447, 1e-6);
-  EXPECT_NEAR(GeluOf(Pointwise::kExactGelu, {-1})[0], -0.1586553, 1e-6);
+  EXPECT_NEAR(ResultOf(Pointwise::kTanhGelu, {1})[0], 0.8411920, 1e-6);
+  EXPECT_NEAR(ResultOf(Pointwise::kTanhGelu, {-1})[0], -0.1588080, 1e-6);
+  EXPECT_NEAR(ResultOf(Pointwise::kExactGelu, {1})[0], 0.8413447, 1e-6);
+  EXPECT_NEAR(ResultOf(Pointwise::kExactGelu, {-1})[0], -0.1586553, 1e-6);
 }
 
 TEST_P(GeluTest, ErrorsAreBounded) {
   Floats x;
   for (int i = -40000; i <= 40000; ++i) x.push_back(static_cast<float>(i) * 5e-4f);
-  const Floats y = GeluOf(GetParam(), x);
-  const Floats dx = GeluGradientOf(GetParam(), x, Floats(x.size(), 1));
+  const Floats y = ResultOf(GetParam(), x);
+  const Floats dx = GradientOf(GetParam(), x, Floats(x.size(), 1));
   for (size_t i = 0; i < x.size(); ++i) {
     const double want = x[i] * Share(GetParam(), x[i]);
     ASSERT_NEAR(y[i], want, 4e-7 * std::max(1.0, std::abs(want))) << x[i];
@@ -63,14 +63,14 @@ TEST_P(GeluTest, TheSlopeIsTheNumericOne) {
   for (double x : {-3.0, -1.0, -0.1, 0.0, 0.4, 2.0}) {
     const double h = 1e-5, above = (x + h) * Share(GetParam(), x + h);
     const double below = (x - h) * Share(GetParam(), x - h);
-    EXPECT_NEAR(GeluGradientOf(GetParam(), {static_cast<float>(x)}, {2})[0],
+    EXPECT_NEAR(GradientOf(GetParam(), {static_cast<float>(x)}, {2})[0],
                 2 * (above - below) / (2 * h), 1e-6);
   }
 }
 
 TEST_P(GeluTest, HasItsLimitsAndKeepsNan) {
   const Floats x = {1e30f, kInfinity, -1e30f, -kInfinity, std::nanf(""), 0.0f};
-  const Floats y = GeluOf(GetParam(), x), dx = GeluGradientOf(GetParam(), x, Floats(6, 1));
+  const Floats y = ResultOf(GetParam(), x), dx = GradientOf(GetParam(), x, Floats(6, 1));
   EXPECT_EQ(y[0], 1e30f);
   EXPECT_EQ(y[1], kInfinity);
   EXPECT_NEAR(y[2], 0, 1e-36);
@@ -85,12 +85,12 @@ TEST_P(GeluTest, HasItsLimitsAndKeepsNan) {
 
 TEST_P(GeluTest, AnElementsValueDependsOnNothingElse) {
   const Floats x = RandomFloats(20011, 1, 4), dy = RandomFloats(20011, 2);
-  const Floats y = GeluOf(GetParam(), x), dx = GeluGradientOf(GetParam(), x, dy);
-  EXPECT_EQ(GeluOf(GetParam(), x, 3), y);
-  EXPECT_EQ(GeluGradientOf(GetParam(), x, dy, 3), dx);
+  const Floats y = ResultOf(GetParam(), x), dx = GradientOf(GetParam(), x, dy);
+  EXPECT_EQ(ResultOf(GetParam(), x, 3), y);
+  EXPECT_EQ(GradientOf(GetParam(), x, dy, 3), dx);
   for (int i : {0, 1, 777, 20010}) {
-    EXPECT_EQ(GeluOf(GetParam(), {x[i]})[0], y[i]);
-    EXPECT_EQ(GeluGradientOf(GetParam(), {x[i]}, {dy[i]})[0], dx[i]);
+    EXPECT_EQ(ResultOf(GetParam(), {x[i]})[0], y[i]);
+    EXPECT_EQ(GradientOf(GetParam(), {x[i]}, {dy[i]})[0], dx[i]);
   }
 }
 
@@ -98,8 +98,8 @@ TEST_P(GeluTest, BF16IsTheRoundedResultAndMayStandInItsInput) {
   const Shape shape({1003});
   TestTensor x(DType::kBF16, shape, RandomFloats(1003, 1, 4));
   TestTensor dy(DType::kBF16, shape, RandomFloats(1003, 2));
-  const Floats wide_y = GeluOf(GetParam(), x.Read());
-  const Floats wide_dx = GeluGradientOf(GetParam(), x.Read(), dy.Read());
+  const Floats wide_y = ResultOf(GetParam(), x.Read());
+  const Floats wide_dx = GradientOf(GetParam(), x.Read(), dy.Read());
   ApplyBackward(1, GetParam(), x.view(), dy.view(), dy.view());
   Apply(1, GetParam(), x.view(), x.view());
   EXPECT_EQ(x.Read(), TestTensor(DType::kBF16, shape, wide_y).Read());
@@ -111,6 +111,19 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GeluTest,
                          [](const auto& info) {
                            return info.param == Pointwise::kTanhGelu ? "Tanh" : "Exact";
                          });
+
+TEST(TanhTest, ErrorsAreBounded) {
+  Floats x = {0, kInfinity, -kInfinity, 1e30f};
+  for (int i = -30000; i <= 30000; ++i) x.push_back(static_cast<float>(i) * 5e-4f);
+  const Floats y = ResultOf(Pointwise::kTanh, x);
+  const Floats dx = GradientOf(Pointwise::kTanh, x, Floats(x.size(), 1));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double want = std::tanh(double{x[i]});
+    ASSERT_NEAR(y[i], want, 4e-7) << x[i];
+    ASSERT_NEAR(dx[i], 1 - want * want, 8e-7) << x[i];
+  }
+  EXPECT_TRUE(std::isnan(ResultOf(Pointwise::kTanh, {std::nanf("")})[0]));
+}
 
 struct SwigluPass {
   Floats y, dx;

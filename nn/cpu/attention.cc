@@ -70,12 +70,13 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
   float* const scores = memory->scores.Fit(kBlock * scores_row);
   float* const y = memory->product.Fit(kBlock * width);
   LoadRows<T>(g, of, g.scale(), queries);
-  // Keys of a block that a strip of queries sees: causal, so up to its last query's position.
+  // Keys of a block that a strip of queries sees: as many as its last query does.
   const auto keys_of = [&](int64_t t, int64_t block) {
-    return std::min(kBlock, first + t + kStrip - block);
+    return std::min(kBlock, g.SeenBy(first + t + kStrip - 1) - block);
   };
+  const int64_t seen = g.SeenBy(first + kBlock - 1);
   // Scores: queries times transposed keys, a strip of four queries by a block of keys at a time.
-  for (int64_t block = 0; block <= first; block += kBlock) {
+  for (int64_t block = 0; block < seen; block += kBlock) {
     for (int64_t t = begin; t < rows; t += kStrip) {
       Strip<false>((keys_of(t, block) + 15) / 16 * 16, size, {queries + t * width, width, 1},
                    memory->keys_across.data() + block * size, kBlock,
@@ -88,7 +89,7 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
   // Softmax of each row. The division by the sum is left to StoreRows.
   for (int64_t t = begin; t < rows; ++t) {
     float greatest = 0;
-    const int64_t keys = first + t + 1;
+    const int64_t keys = g.SeenBy(first + t);
     const float sum = Exponentials(keys, scores + t * scores_row, &greatest);
     factors[t] = 1 / (drops ? sum * (1 - g.spec->dropout) : sum);
     if (t < of.place || t >= end || a.log_sum_exp == nullptr) continue;
@@ -98,7 +99,7 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
   }
   std::fill(y + begin * width, y + rows * width, 0.0f);
   // y: exponentials times values; y stays in the cache while the blocks of keys pass.
-  for (int64_t block = 0; block <= first; block += kBlock) {
+  for (int64_t block = 0; block < seen; block += kBlock) {
     for (int64_t t = begin; t < rows; t += kStrip) {
       Strip<true>(width, keys_of(t, block), {scores + t * scores_row + block, scores_row, 1},
                   memory->values.data() + block * width, width, y + t * width, width);
@@ -202,7 +203,8 @@ class CpuAttention final : public Attention {
 
   Error Forward(const AttentionForward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
-    ForEachGroup(a.qkv.dims[0], a.qkv.dims[1],
+    RETURN_ERROR(CheckLengths(spec_, a.lengths));
+    ForEachGroup(a.qkv.dims[0], a.qkv.dims[1], a.lengths,
                  [&](const HeadGroup& group, AttentionMemory* memory) {
                    HWY_DYNAMIC_DISPATCH(ForwardGroup)(a, group, memory);
                  });
@@ -211,15 +213,16 @@ class CpuAttention final : public Attention {
   Error Backward(const AttentionBackward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
     ForEachGroup(
-        a.qkv.dims[0], a.first_position + a.qkv.dims[1],
+        a.qkv.dims[0], a.first_position + a.qkv.dims[1], a.lengths,
         [&](const HeadGroup& group, AttentionMemory* memory) { BackwardGroup(a, group, memory); });
     return Error{};
   }
   Error Continue(const AttentionCached& a) override {
     const int64_t end = a.first_position + a.qkv.dims[1], context = a.cache.dims[2];
     RETURN_ERROR(CheckContext(a.first_position, end, context));
+    RETURN_ERROR(CheckCausal(spec_));
     if (a.log_sum_exp != nullptr) RETURN_ERROR(CheckNoDropout(spec_));
-    ForEachGroup(a.qkv.dims[0], end, [&](const HeadGroup& group, AttentionMemory* memory) {
+    ForEachGroup(a.qkv.dims[0], end, nullptr, [&](const HeadGroup& group, AttentionMemory* memory) {
       HWY_DYNAMIC_DISPATCH(ContinueGroup)(a, group, memory);
     });
     return Error{};
@@ -227,14 +230,15 @@ class CpuAttention final : public Attention {
 
  private:
   template <typename Body>
-  void ForEachGroup(int64_t batch, int64_t positions, const Body& body) {
+  void ForEachGroup(int64_t batch, int64_t positions, const int32_t* lengths, const Body& body) {
     const int64_t groups = batch * spec_.kv_heads;
     rotation_.Prepare(positions);
     const auto threads = static_cast<int64_t>(memory_.size());
     ParallelFor(static_cast<int>(threads), threads, [&](int64_t thread) {
       for (int64_t i = groups * thread / threads; i < groups * (thread + 1) / threads; ++i) {
-        body({&spec_, &rotation_, positions, i / spec_.kv_heads, i % spec_.kv_heads},
-             &memory_[thread]);
+        const int64_t sample = i / spec_.kv_heads;
+        const int64_t length = lengths == nullptr ? positions : lengths[sample];
+        body({&spec_, &rotation_, positions, sample, i % spec_.kv_heads, length}, &memory_[thread]);
       }
     });
   }

@@ -26,6 +26,7 @@ using cpu::kBlock;
 // by 1 - rate, and mean = sum(p dp) = dy . y for each query:
 //   dv += (k p)^T dy,  dp = k (dy v^T),  ds = p (dp - mean),  dq = ds k scale,  dk += ds^T q scale.
 struct QueryBlock {
+  const HeadGroup* group;
   int64_t head, first, count;
   const float* queries;  // [kBlock, width], multiplied by scale
   const float* dy;       // [kBlock, width]
@@ -33,7 +34,11 @@ struct QueryBlock {
 
   // Returns the number of keys in block `block` that query t sees.
   int64_t keys_of(int64_t t, int64_t block) const {
-    return std::min(kBlock, first + t + 1 - block * kBlock);
+    return std::min(kBlock, group->SeenBy(first + t) - block * kBlock);
+  }
+  // Returns the first of these queries that sees key `key` of block `block`.
+  int64_t FirstSeeing(int64_t key, int64_t block) const {
+    return group->spec->causal ? std::max<int64_t>(0, block * kBlock + key - first) : 0;
   }
   int64_t rows() const { return (count + kStrip - 1) / kStrip * kStrip; }
 };
@@ -118,9 +123,7 @@ HWY_INLINE void BackwardOfBlock(const HeadGroup& g, const QueryBlock& q, const D
   // dv += (k p)^T dy and dk += ds^T q for a strip of keys, with the transposed factors read by
   // stride.
   for (int64_t key = 0; key < q.keys_of(q.rows() - 1, block); key += kStrip) {
-    const int64_t t =
-        // The first query that sees this key.
-        std::max<int64_t>(0, block * kBlock + key - q.first);
+    const int64_t t = q.FirstSeeing(key, block);
     Strip<true>(width, q.rows() - t, {scores + t * kBlock + key, 1, kBlock}, q.dy + t * width,
                 width, memory->dvalues.data() + at + key * width, width);
     Strip<true>(width, q.rows() - t, {dscores + t * kBlock + key, 1, kBlock}, q.queries + t * width,
@@ -184,13 +187,14 @@ void BackwardGroupTyped(const AttentionBackward& a, const HeadGroup& g, Attentio
     for (int64_t first = origin, count; first < g.positions; first += count) {
       count = std::min(kBlock - first % kBlock, g.positions - first);
       QueryBlock q;
+      q.group = &g;
       q.head = head;
       q.first = first;
       q.count = count;
       LoadQueries<T>(a, g, memory, &q);
       float* const dq = memory->product.Fit(kBlock * width);
       std::fill(dq, dq + kBlock * width, 0.0f);
-      for (int64_t block = 0; block * kBlock <= first; ++block) {
+      for (int64_t block = 0; block * kBlock < g.SeenBy(first + count - 1); ++block) {
         BackwardOfBlock(g, q, mask, block, memory, dq);
       }
       StoreRows<T>(g, {&a.dqkv, head, first, q.count, true, origin}, scales, dq);

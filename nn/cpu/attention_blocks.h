@@ -65,6 +65,7 @@ struct HeadGroup {
   const AttentionSpec* spec;
   const Rotation* rotation;
   int64_t positions, sample, kv_head;  // positions: number of keys
+  int64_t length;                      // number of keys that all queries see, unless causal
 
   int64_t size() const { return spec->head_size; }
   int64_t width() const { return (size() + 15) / 16 * 16; }  // of a row in a thread's memory
@@ -74,6 +75,8 @@ struct HeadGroup {
   int64_t key_head() const { return spec->heads + kv_head; }  // index among qkv's heads
   int64_t value_head() const { return key_head() + spec->kv_heads; }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(size())); }
+  // Returns the number of keys, the first ones, that a query sees.
+  int64_t SeenBy(int64_t query) const { return spec->causal ? query + 1 : length; }
   // Returns the index, in the sample's dropout mask, of the first score of a query.
   uint32_t element(int64_t head, int64_t query) const {
     return static_cast<uint32_t>((head * positions + query) * positions);

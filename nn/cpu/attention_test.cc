@@ -38,8 +38,9 @@ Floats RandomDy(const AttentionSpec& spec, const Sizes& sizes) {
 struct Pass {
   Floats y, log_sum_exp, dqkv;
 
+  // `lengths` has one for each sample, or none.
   Pass(int threads, const AttentionSpec& spec, const Sizes& sizes, int64_t part, const Floats& qkv,
-       const Floats& dy) {
+       const Floats& dy, const std::vector<int32_t>& lengths = {}) {
     const auto attention = NewAttention(threads, spec);
     const int64_t in = sizes.positions * Row(spec);
     const int64_t out = sizes.positions * spec.heads * spec.head_size;
@@ -51,12 +52,14 @@ struct Pass {
                           Floats(&dy[first * out], &dy[(first + part) * out]));
       TestTensor result(spec.compute, narrow), dx(spec.compute, wide);
       Floats lse(part * spec.heads * sizes.positions, 99.0f);
+      const int32_t* const of_part = lengths.empty() ? nullptr : &lengths[first];
       EXPECT_TRUE(
-          attention->Forward({x.view(), result.view(), lse.data(), kDropoutKey, first}).ok());
-      EXPECT_TRUE(attention
-                      ->Backward({x.view(), result.view(), gradient.view(), dx.view(), lse.data(),
-                                  kDropoutKey, first})
-                      .ok());
+          attention->Forward({x.view(), result.view(), lse.data(), kDropoutKey, first, of_part})
+              .ok());
+      AttentionBackward backward{x.view(),    result.view(), gradient.view(), dx.view(), lse.data(),
+                                 kDropoutKey, first};
+      backward.lengths = of_part;
+      EXPECT_TRUE(attention->Backward(backward).ok());
       const auto append = [](const Floats& from, Floats* to) {
         to->insert(to->end(), from.begin(), from.end());
       };
@@ -76,7 +79,8 @@ class Reference {
  public:
   Doubles y, log_sum_exp, dqkv;
 
-  Reference(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv, const Floats& dy)
+  Reference(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv, const Floats& dy,
+            const std::vector<int32_t>& lengths = {})
       : y(dy.size()),
         log_sum_exp(sizes.batch * spec.heads * sizes.positions),
         dqkv(qkv.size()),
@@ -88,7 +92,10 @@ class Reference {
                                     1);
       Doubles gradient(turned.size());
       for (int64_t head = 0; head < spec.heads; ++head) {
-        for (int64_t t = 0; t < positions_; ++t) Query(turned, dy, sample, head, t, &gradient);
+        for (int64_t t = 0; t < positions_; ++t) {
+          const int64_t length = lengths.empty() ? positions_ : lengths[sample];
+          Query(turned, dy, sample, head, t, spec.causal ? t + 1 : length, &gradient);
+        }
       }
       gradient = Turned(gradient, -1);
       std::copy(gradient.begin(), gradient.end(), dqkv.begin() + sample * gradient.size());
@@ -116,16 +123,17 @@ class Reference {
     return x;
   }
 
+  // `seen` is the number of keys that the query sees.
   void Query(const Doubles& x, const Floats& dy, int64_t sample, int64_t head, int64_t t,
-             Doubles* gradient) {
+             int64_t seen, Doubles* gradient) {
     const int64_t size = spec_.head_size, group = spec_.heads / spec_.kv_heads;
     const int64_t key_at = (spec_.heads + head / group) * size;
     const int64_t value_at = key_at + spec_.kv_heads * size;
     const auto row = [&](int64_t s, int64_t at) { return s * Row(spec_) + at; };
     const DropoutMask mask(Pass::kDropoutKey, sample, spec_.dropout);
-    Doubles p(t + 1);
+    Doubles p(seen);
     double sum = 0;
-    for (int64_t s = 0; s <= t; ++s) {
+    for (int64_t s = 0; s < seen; ++s) {
       for (int64_t j = 0; j < size; ++j) {
         p[s] += x[row(t, head * size) + j] * x[row(s, key_at) + j] / std::sqrt(size);
       }
@@ -133,9 +141,9 @@ class Reference {
     }
     log_sum_exp[(sample * spec_.heads + head) * positions_ + t] = std::log(sum);
     const int64_t out = ((sample * positions_ + t) * spec_.heads + head) * size;
-    Doubles kept(t + 1), dp(t + 1);
+    Doubles kept(seen), dp(seen);
     double mean = 0;
-    for (int64_t s = 0; s <= t; ++s) {
+    for (int64_t s = 0; s < seen; ++s) {
       p[s] = std::exp(p[s]) / sum;
       const auto element = static_cast<uint32_t>((head * positions_ + t) * positions_ + s);
       kept[s] = spec_.dropout > 0 && !mask.Keeps(element) ? 0 : 1 / (1 - double{spec_.dropout});
@@ -146,7 +154,7 @@ class Reference {
       }
       mean += p[s] * dp[s];
     }
-    for (int64_t s = 0; s <= t; ++s) {
+    for (int64_t s = 0; s < seen; ++s) {
       const double ds = p[s] * (dp[s] - mean) / std::sqrt(size);
       for (int64_t j = 0; j < size; ++j) {
         (*gradient)[row(t, head * size) + j] += ds * x[row(s, key_at) + j];
@@ -166,7 +174,8 @@ void ExpectNear(const Floats& got, const Doubles& want, double tolerance, const 
   }
 }
 
-void ExpectIsTheFormula(const AttentionSpec& spec, const Sizes& sizes) {
+void ExpectIsTheFormula(const AttentionSpec& spec, const Sizes& sizes,
+                        const std::vector<int32_t>& lengths = {}) {
   SCOPED_TRACE(std::to_string(sizes.positions) + " positions of " + std::to_string(spec.head_size));
   const bool wide = spec.compute == DType::kF32;
   const Shape shape({sizes.batch, sizes.positions, Row(spec)});
@@ -174,8 +183,8 @@ void ExpectIsTheFormula(const AttentionSpec& spec, const Sizes& sizes) {
   const Floats dy = TestTensor(spec.compute, {static_cast<int64_t>(RandomDy(spec, sizes).size())},
                                RandomDy(spec, sizes))
                         .Read();
-  const Pass pass(2, spec, sizes, sizes.batch, qkv, dy);
-  const Reference reference(spec, sizes, qkv, dy);
+  const Pass pass(2, spec, sizes, sizes.batch, qkv, dy, lengths);
+  const Reference reference(spec, sizes, qkv, dy, lengths);
   ExpectNear(pass.y, reference.y, wide ? 4e-6 : 0x1p-7, "y");
   ExpectNear(pass.log_sum_exp, reference.log_sum_exp, 4e-6, "log_sum_exp");
   // y, from which the gradient's mean is computed, is rounded, too.
@@ -190,6 +199,68 @@ TEST(AttentionTest, IsWhatTheFormulaSays) {
   for (int64_t head_size : {1, 3, 16, 24, 64, 80, 128}) {
     ExpectIsTheFormula(Spec(2, 2, head_size), {1, 70});
   }
+}
+
+AttentionSpec WithoutCausality(AttentionSpec spec) {
+  spec.causal = false;
+  return spec;
+}
+
+TEST(AttentionTest, WithoutCausalityEveryPositionSeesTheWholeSample) {
+  for (int64_t positions : {1, 2, 15, 16, 17, 33, 63, 64, 65, 130, 257}) {
+    ExpectIsTheFormula(WithoutCausality(Spec(2, 2, 32)), {2, positions});
+  }
+  AttentionSpec rotary = WithoutCausality(Spec(4, 2, 24));
+  rotary.rope_theta = 10000;
+  rotary.dropout = 0.2f;
+  ExpectIsTheFormula(rotary, {2, 70});
+  AttentionSpec narrow = WithoutCausality(Spec(2, 2, 32));
+  narrow.compute = DType::kBF16;
+  ExpectIsTheFormula(narrow, {2, 100});
+}
+
+// Takes every length of short samples, and those around the borders of blocks of long ones.
+TEST(AttentionTest, KeysBehindASamplesLengthAreNotSeen) {
+  const AttentionSpec spec = WithoutCausality(Spec(2, 1, 16));
+  std::vector<int32_t> lengths;
+  for (int32_t length = 1; length <= 21; ++length) lengths.push_back(length);
+  ExpectIsTheFormula(spec, {21, 21}, lengths);
+  ExpectIsTheFormula(spec, {7, 130}, {1, 15, 63, 64, 65, 129, 130});
+  AttentionSpec dropping = spec;
+  dropping.dropout = 0.3f;
+  ExpectIsTheFormula(dropping, {3, 70}, {70, 1, 33});
+  AttentionSpec narrow = spec;
+  narrow.compute = DType::kBF16;
+  ExpectIsTheFormula(narrow, {2, 70}, {65, 20});
+}
+
+TEST(AttentionTest, NothingSeenDependsOnWhatPaddingHolds) {
+  const AttentionSpec spec = WithoutCausality(Spec(2, 2, 32));
+  const Sizes sizes{1, 90};
+  Floats qkv = RandomQkv(spec, sizes), dy = RandomDy(spec, sizes);
+  const int64_t out = spec.heads * spec.head_size;
+  std::fill(dy.begin() + 70 * out, dy.end(), 0.0f);  // nothing reads padding's results
+  const Pass before(1, spec, sizes, 1, qkv, dy, {70});
+  for (size_t i = 70 * Row(spec); i < qkv.size(); ++i) qkv[i] = 7;
+  const Pass after(1, spec, sizes, 1, qkv, dy, {70});
+  EXPECT_TRUE(std::equal(before.y.begin(), before.y.begin() + 70 * out, after.y.begin()));
+  EXPECT_EQ(before.dqkv, after.dqkv);
+  for (const float v : after.y) EXPECT_TRUE(std::isfinite(v));
+}
+
+TEST(AttentionTest, RefusesACacheWithoutCausalityAndLengthsWithIt) {
+  const AttentionSpec spec = WithoutCausality(Spec(1, 1, 4));
+  const Error cached = NewAttention(1, spec)->Continue(
+      {View(DType::kF32, {1, 1, 12}, nullptr), View(DType::kF32, {1, 1, 4}, nullptr),
+       View(DType::kF32, {1, 2, 8, 1, 4}, nullptr), 0});
+  EXPECT_EQ(ToStatus(cached).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(cached.message), "attention: causal is false with a cache, want true");
+  const int32_t length = 1;
+  const Error limited =
+      NewAttention(1, Spec(1, 1, 4))
+          ->Forward({View(DType::kF32, {1, 1, 12}, nullptr), View(DType::kF32, {1, 1, 4}, nullptr),
+                     nullptr, 0, 0, &length});
+  EXPECT_EQ(ToStatus(limited).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(AttentionTest, HeadsOfAGroupShareKeysAndValues) {

@@ -83,9 +83,18 @@ HWY_INLINE void Scaled(const double* exponentials, double factor, int64_t classe
 }
 
 template <typename T>
+void IgnoreRow(const CrossEntropy& a, int64_t row, double* loss, bool* correct) {
+  *loss = 0;
+  *correct = false;
+  if (a.dlogits.data == nullptr) return;
+  std::fill_n(static_cast<T*>(a.dlogits.data) + row * a.logits.dims[1], a.logits.dims[1], T{});
+}
+
+template <typename T>
 void LossOfRow(const CrossEntropy& a, int64_t row, double* exponentials, double* loss,
                bool* correct) {
   const int64_t classes = a.classes, elements = a.logits.dims[1], label = a.labels[row];
+  if (label < 0) return IgnoreRow<T>(a, row, loss, correct);
   const T* const logits = static_cast<const T*>(a.logits.data) + row * elements;
   const float greatest = Greatest(logits, classes);
   int64_t top = 0;
@@ -142,6 +151,7 @@ LossSums SoftmaxCrossEntropy(int threads, const CrossEntropy& a) {
   for (int64_t row = 0; row < rows; ++row) {
     sums.loss += losses[row];
     sums.correct += are_correct[row];
+    sums.counted += a.labels[row] >= 0;
   }
   return sums;
 }

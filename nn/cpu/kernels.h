@@ -32,7 +32,7 @@ void SwigluBackward(int threads, const TensorView& x, const TensorView& dy, cons
 // AdamW; contract in nn/ops.h. Each operation is rounded by itself, so all instruction sets agree.
 void AdamW(int threads, const AdamWUpdate& arguments);
 
-// Causal self-attention; contract in nn/ops.h. Each group of heads of a sample is computed by one
+// Self-attention; contract in nn/ops.h. Each group of heads of a sample is computed by one
 // thread. So results depend neither on the thread count nor on the batch around a sample.
 
 // Makes an attention for a valid `spec` (nn/attention_checks.h). It computes in fp32, whatever the
@@ -60,6 +60,10 @@ Error Drop(int threads, const Dropout& arguments);
 Error Embed(int threads, const Embedding& arguments);
 Error EmbedBackward(int threads, const EmbeddingBackward& arguments);
 
+// Find out about sequences of token ids; contracts in nn/ops.h.
+void CountPositions(const TensorView& ids, int32_t pad, int32_t* lengths);
+void TokenTypes(const TensorView& ids, int32_t separator, const TensorView& types);
+
 // Layer norm; contracts in nn/ops.h.
 //
 // A row is read three times: for its mean, for its variance, and to normalise. Sums along a row are
@@ -77,6 +81,8 @@ void Maxout(int threads, int64_t group, const TensorView& x, const TensorView& y
 void MaxoutBackward(int threads, int64_t group, const TensorView& x, const TensorView& dy,
                     const TensorView& dx);
 void Resize(int threads, const TensorView& x, const TensorView& y);
+void Prepend(int threads, const float* row, const TensorView& x, const TensorView& y);
+void PrependBackward(int threads, const TensorView& dy, const TensorView& dx, float* drow);
 void GlobalAvgPool(int threads, const TensorView& x, const TensorView& y);
 void GlobalAvgPoolBackward(int threads, const TensorView& dy, const TensorView& dx);
 void ToChannelsFirst(int threads, const TensorView& x, const TensorView& y);

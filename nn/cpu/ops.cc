@@ -127,6 +127,14 @@ class CpuOps final : public Ops {
   Error EmbedBackward(const EmbeddingBackward& arguments) override {
     return cpu::EmbedBackward(threads(), arguments);
   }
+  Error CountPositions(const TensorView& ids, int32_t pad, int32_t* lengths) override {
+    cpu::CountPositions(ids, pad, lengths);
+    return Error{};
+  }
+  Error TokenTypes(const TensorView& ids, int32_t separator, const TensorView& types) override {
+    cpu::TokenTypes(ids, separator, types);
+    return Error{};
+  }
 
   Error Relu(const TensorView& x, const TensorView& y) override {
     cpu::Relu(threads(), x, y);
@@ -186,6 +194,14 @@ class CpuOps final : public Ops {
   }
   Error Resize(const TensorView& x, const TensorView& y) override {
     cpu::Resize(threads(), x, y);
+    return Error{};
+  }
+  Error Prepend(const float* row, const TensorView& x, const TensorView& y) override {
+    cpu::Prepend(threads(), row, x, y);
+    return Error{};
+  }
+  Error PrependBackward(const TensorView& dy, const TensorView& dx, float* drow) override {
+    cpu::PrependBackward(threads(), dy, dx, drow);
     return Error{};
   }
   Error GlobalAvgPool(const TensorView& x, const TensorView& y) override {

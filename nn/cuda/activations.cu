@@ -45,6 +45,14 @@ struct ExactGelu {
   }
 };
 
+// Computes tanh(x). Beyond 10 in magnitude it is -1 or 1 in fp32, and its slope 0.
+struct Tanh {
+  __device__ ValueAndSlope operator()(float x) const {
+    const float tanh = tanhf(AtMost(10.0f, AtLeast(-10.0f, x)));
+    return {tanh, fmaf(-tanh, tanh, 1.0f)};
+  }
+};
+
 // Returns the result of `use` with the function.
 template <typename Use>
 Error With(Pointwise function, const Use& use) {
@@ -52,9 +60,11 @@ Error With(Pointwise function, const Use& use) {
     case Pointwise::kTanhGelu:
       return use(TanhGelu());
     case Pointwise::kExactGelu:
+      return use(ExactGelu());
+    case Pointwise::kTanh:
       break;
   }
-  return use(ExactGelu());
+  return use(Tanh());
 }
 
 template <typename Function>

@@ -101,8 +101,10 @@ class CudaAttention final : public Attention {
 
   Error Forward(const AttentionForward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
+    RETURN_ERROR(CheckLengths(spec_, a.lengths));
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
+    task.lengths = a.lengths;
     CudaScratch turned(device_);
     RETURN_ERROR(Turn(a.qkv, &task, &turned));
     task.y = RowsOf(a.y, 0, spec_.head_size);
@@ -123,6 +125,7 @@ class CudaAttention final : public Attention {
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
     task.first_position = a.first_position;
+    task.lengths = a.lengths;
     CudaScratch turned(device_);
     RETURN_ERROR(Turn(a.qkv, &task, &turned));
     if (a.dcache != nullptr) ReadCache(a.cache, a.dcache, &task);
@@ -144,6 +147,7 @@ class CudaAttention final : public Attention {
     const int64_t first = a.first_position, end = first + a.qkv.dims[1];
     const int64_t context = a.cache.dims[2];
     RETURN_ERROR(CheckContext(first, end, context));
+    RETURN_ERROR(CheckCausal(spec_));
     if (a.log_sum_exp != nullptr) RETURN_ERROR(CheckNoDropout(spec_));
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
@@ -174,8 +178,9 @@ class CudaAttention final : public Attention {
   // Returns whether the library may compute a task that suits tensor cores. Short sequences are not
   // worth a plan each.
   bool IsForLibrary(const AttentionTask& task) const {
-    return fused_ != nullptr && task.masks.dropped == 0 && task.first_position == 0 &&
-           task.cached_dk.data == nullptr && task.queries >= kLeastOfLibrary;
+    return fused_ != nullptr && task.masks.dropped == 0 && task.lengths == nullptr &&
+           task.first_position == 0 && task.cached_dk.data == nullptr &&
+           task.queries >= kLeastOfLibrary;
   }
   Error Attend(const AttentionTask& task, bool suits_tensor_cores) {
     return suits_tensor_cores ? AttendOnTensorCores(device_, task) : AttendByTiles(device_, task);
@@ -199,6 +204,7 @@ class CudaAttention final : public Attention {
     task.kv_heads = spec_.kv_heads;
     task.head_size = spec_.head_size;
     task.queries = qkv.dims[1];
+    task.causal = spec_.causal;
     task.scale = 1.0f / std::sqrt(static_cast<float>(spec_.head_size));
     task.q = RowsOf(qkv, 0, spec_.head_size);
     task.k = RowsOf(qkv, spec_.heads, spec_.head_size);

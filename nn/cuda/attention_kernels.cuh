@@ -20,13 +20,25 @@ struct AttentionTask : AttentionOperands {
   // none.
   HeadRows cached_dk, cached_dv;
   const float* means = nullptr;  // backward: dy . y, [batch, heads, queries]
+  // Unless causal, number of keys that all queries of a sample see: [batch]. Null: all.
+  const int32_t* lengths = nullptr;
   DropoutMasks masks;
 
   __host__ __device__ int64_t keys() const { return first_position + queries; }
   __device__ int64_t group() const { return heads / kv_heads; }
-  // Returns the first query that sees `key`.
+  // Returns the number of keys, the first ones, that a query sees.
+  __device__ int64_t SeenBy(int64_t sample, int64_t query) const {
+    if (causal) return first_position + query + 1;
+    return lengths == nullptr ? keys() : lengths[sample];
+  }
+  // Returns the number of keys that exist and that a query before `end` sees.
+  __device__ int64_t SeenBefore(int64_t sample, int64_t end) const {
+    const int64_t seen = SeenBy(sample, end - 1);
+    return seen < keys() ? seen : keys();
+  }
+  // Returns the first query that may see `key`.
   __device__ int64_t FirstQuery(int64_t key) const {
-    return key > first_position ? key - first_position : 0;
+    return causal && key > first_position ? key - first_position : 0;
   }
   // Adds what later queries gave to the gradient of an element of a key or value. Returns true if
   // the key is at the queries' positions, so that the gradient must be stored; otherwise writes it

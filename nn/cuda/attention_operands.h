@@ -28,6 +28,7 @@ struct AttentionOperands {
   HeadRows dy, dq, dk, dv;  // backward; dk and dv have rows for the queries' positions
   // [batch, heads, queries]: natural logarithms, for the scaled scores; null: not wanted.
   float* log_sum_exp = nullptr;
+  bool causal = true;
 };
 
 }  // namespace thinwire::cuda

@@ -245,10 +245,11 @@ struct KeyColumns {
   int last[2];
   uint32_t element[2];
 
-  __device__ KeyColumns(const AttentionTask& a, int64_t head, int64_t query, int64_t key) {
+  __device__ KeyColumns(const AttentionTask& a, int64_t sample, int64_t head, int64_t query,
+                        int64_t key) {
     for (int half = 0; half < 2; ++half) {
       const int row = RowOf(2 * half);
-      last[half] = static_cast<int>(a.first_position + query - key) + row;
+      last[half] = static_cast<int>(a.SeenBy(sample, query + row) - 1 - key);
       element[half] = a.ElementAt(head, query + row) + static_cast<uint32_t>(key);
     }
   }
@@ -257,6 +258,13 @@ struct KeyColumns {
     return element[e / 2] + static_cast<uint32_t>(ColumnOf(n, e));
   }
 };
+
+// Returns the first column that sees `key`, for scores whose columns are queries from `query` on.
+__device__ inline int FirstColumn(const AttentionTask& a, int64_t sample, int64_t key,
+                                  int64_t query) {
+  if (a.causal) return static_cast<int>(key - a.first_position - query);
+  return key < a.SeenBy(sample, query) ? 0 : kBlockRows;
+}
 
 template <int kSize>
 __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
@@ -276,7 +284,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
     StartFill<kKeys, kSize>(a.v, at.sample, kv_head, key, a.keys(), tiles.of[i][1].of);
   };
   const auto use = [&](int64_t key, int i) {
-    const KeyColumns columns(a, at.head, query, key);
+    const KeyColumns columns(a, at.sample, at.head, query, key);
     Result<kKeys> scores = {};
     // Scores of this block of keys, in powers of two, with the future masked out.
     MultiplyByRows<kKeys, kSize>(queries, tiles.of[i][0].of, scores);
@@ -306,7 +314,7 @@ __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
     }
     MultiplyShares<kKeys, kSize>(scores, tiles.of[i][1].of, y);
   };
-  ForEachPair<kKeys>(0, min(a.first_position + at.first + kBlockRows, a.keys()), start, use);
+  ForEachPair<kKeys>(0, a.SeenBefore(at.sample, at.first + kBlockRows), start, use);
   float factors[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -346,7 +354,7 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateQueries(AttentionT
     StartFill<kKeys, kSize>(a.v, at.sample, kv_head, key, a.keys(), tiles.of[i][1].of);
   };
   const auto use = [&](int64_t key, int i) {
-    const KeyColumns columns(a, at.head, query, key);
+    const KeyColumns columns(a, at.sample, at.head, query, key);
     Result<kKeys> scores = {}, ds = {};
     MultiplyByRows<kKeys, kSize>(queries, tiles.of[i][0].of, scores);
     MultiplyByRows<kKeys, kSize>(dy, tiles.of[i][1].of, ds);
@@ -361,7 +369,7 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateQueries(AttentionT
     }
     MultiplyShares<kKeys, kSize>(ds, tiles.of[i][0].of, dq);
   };
-  ForEachPair<kKeys>(0, min(a.first_position + at.first + kBlockRows, a.keys()), start, use);
+  ForEachPair<kKeys>(0, a.SeenBefore(at.sample, at.first + kBlockRows), start, use);
   StoreResult<kSize>(a.dq, at.sample, at.head, query, a.queries, {a.scale, a.scale}, dq);
 }
 
@@ -392,8 +400,9 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
       means[i][threadIdx.x] = a.means[statistic];
     };
     const auto use = [&](int64_t query, int i) {
-      // The first column, a query, that sees the warp's first key.
-      const int first = static_cast<int>(key - a.first_position - query);
+      // The first column, a query, that sees the key of each of the thread's rows.
+      const int first[2] = {FirstColumn(a, at.sample, key + RowOf(0), query),
+                            FirstColumn(a, at.sample, key + RowOf(2), query)};
       const uint32_t element = a.ElementAt(head, query) + static_cast<uint32_t>(key);
       Result<kQueries> kept = {}, ds = {};
       MultiplyByRows<kQueries, kSize>(keys, tiles.of[i][0].of, kept);
@@ -403,7 +412,7 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int column = ColumnOf(n, e), row = RowOf(e);
-          const bool sees = column >= first + row;
+          const bool sees = column >= first[e / 2];
           const float p = sees ? exp2f(kept[n][e] * scale - log_sum_exp[i][column]) : 0.0f;
           kept[n][e] = p;
           if (drops) {

@@ -14,9 +14,11 @@ namespace {
 struct Case {
   int64_t batch, positions, heads, kv_heads, head_size;
   float rope_theta = 0, dropout = 0;
+  bool causal = true;
+  std::vector<int32_t> lengths = {};  // of the samples; empty: all positions
 
   AttentionSpec Spec(DType type) const {
-    return {heads, kv_heads, head_size, rope_theta, dropout, type};
+    return {heads, kv_heads, head_size, rope_theta, dropout, type, causal};
   }
   Shape wide() const { return Shape({batch, positions, (heads + 2 * kv_heads) * head_size}); }
   Shape narrow() const { return Shape({batch, positions, heads * head_size}); }
@@ -55,6 +57,10 @@ class AttentionTest : public testing::TestWithParam<std::tuple<DType, Case>> {
     a.log_sum_exp = side->Unwritten(c.statistics());
     a.dropout_key = 11;
     a.first_sample = 3;
+    if (!c.lengths.empty()) {
+      const Shape batch({c.batch});
+      a.lengths = static_cast<const int32_t*>(side->Ints(batch, c.lengths).data);
+    }
     EXPECT_TRUE(attention->Forward(a).ok());
     AttentionBackward b;
     b.qkv = a.qkv;
@@ -64,6 +70,7 @@ class AttentionTest : public testing::TestWithParam<std::tuple<DType, Case>> {
     b.log_sum_exp = a.log_sum_exp;
     b.dropout_key = a.dropout_key;
     b.first_sample = a.first_sample;
+    b.lengths = a.lengths;
     EXPECT_TRUE(attention->Backward(b).ok());
     return {{"y", side->Read(a.y)},
             {"log_sum_exp", side->Read(a.log_sum_exp, c.statistics())},
@@ -80,7 +87,12 @@ TEST_P(AttentionTest, BothPassesAreTheCpus) {
 const auto kCases =
     testing::Values(Case{1, 1, 1, 1, 1}, Case{2, 20, 1, 1, 3, 0, 0.2f}, Case{2, 130, 1, 1, 32},
                     Case{1, 100, 4, 2, 64, 10000, 0.2f}, Case{1, 64, 1, 1, 64},
-                    Case{1, 65, 2, 1, 80, 100}, Case{1, 70, 2, 1, 128, 0, 0.1f});
+                    Case{1, 65, 2, 1, 80, 100}, Case{1, 70, 2, 1, 128, 0, 0.1f},
+                    // Without causality, with lengths at the borders of blocks and far from them.
+                    Case{2, 130, 2, 1, 32, 0, 0, false}, Case{1, 65, 1, 1, 24, 100, 0.2f, false},
+                    Case{4, 130, 2, 2, 64, 0, 0, false, {1, 64, 65, 130}},
+                    Case{3, 70, 2, 1, 24, 0, 0.2f, false, {70, 3, 33}},
+                    Case{2, 100, 1, 1, 128, 0, 0.1f, false, {31, 97}});
 
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
                          testing::Combine(testing::Values(DType::kF32, DType::kBF16), kCases));
@@ -202,6 +214,15 @@ TEST(AttentionCacheTest, RefusesDropoutInTrainingInTheCpusWords) {
   AttentionCached a = WithoutMemory(c);
   float log_sum_exp;
   a.log_sum_exp = &log_sum_exp;
+  const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Continue(a));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status, ToStatus(New(&cpu, c.Spec(DType::kF32))->Continue(a)));
+}
+
+TEST(AttentionCacheTest, RefusesOneThatIsNotCausalInTheCpusWords) {
+  Side cpu = CpuSide(), device = DeviceSide();
+  const Case c{1, 3, 1, 1, 4, 0, 0, false};
+  const AttentionCached a = WithoutMemory(c);
   const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Continue(a));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status, ToStatus(New(&cpu, c.Spec(DType::kF32))->Continue(a)));

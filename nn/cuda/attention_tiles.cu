@@ -190,12 +190,11 @@ __global__ void AttendTile(AttentionTask a) {
   __shared__ Scores shares;
   const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
   const int64_t kv_head = at.head / a.group(), keys = a.keys();
-  // The last position that any query sees.
-  const int64_t last = a.first_position + at.first + kTile - 1;
+  const int64_t end = a.SeenBefore(at.sample, at.first + kTile);
   const SampleMask mask(a.masks, at.sample);
   RunningSoftmax softmax;
   Part y = {};
-  for (int64_t key = 0; key <= last && key < keys; key += kTile) {
+  for (int64_t key = 0; key < end; key += kTile) {
     // Scores of this block of keys; then the softmax so far, y so far and the shares of values.
     Part scores = {};
     Multiply<Along::kInner, Along::kInner>(Across<T>{a.q, at.sample, at.head, at.first, a.queries},
@@ -203,9 +202,9 @@ __global__ void AttendTile(AttentionTask a) {
                                            a.head_size, &staged, scores);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const int64_t query = at.first + Row(i);
+      const int64_t query = at.first + Row(i), seen = a.SeenBy(at.sample, query);
       for (int j = 0; j < kEach; ++j) {
-        const bool sees = key + Column(j) <= a.first_position + query;
+        const bool sees = key + Column(j) < seen;
         scores[i][j] = sees ? scores[i][j] * a.scale : -INFINITY;
       }
       const float factor = softmax.Add(i, scores[i]);
@@ -251,9 +250,10 @@ __device__ inline void MakeTile(const AttentionTask& a, const SampleMask& mask, 
     const int64_t statistic = a.StatisticAt(sample, head, exists ? row : 0);
     const float log_sum_exp = a.log_sum_exp[statistic], mean = a.means[statistic];
     const uint32_t element = a.ElementAt(head, row) + static_cast<uint32_t>(key);
+    const int64_t seen = exists ? a.SeenBy(sample, row) : 0;
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      const bool sees = exists && key + Column(j) <= a.first_position + row;
+      const bool sees = key + Column(j) < seen;
       const float p = sees ? expf(kept[i][j] * a.scale - log_sum_exp) : 0.0f;
       const bool keeps = mask.Keeps(element + static_cast<uint32_t>(Column(j)));
       const float k = keeps ? a.masks.scale : 0.0f;
@@ -275,9 +275,9 @@ __global__ void DifferentiateQueries(AttentionTask a) {
   __shared__ Scores scores;
   const BlockPlace at(a, a.heads, a.queries, /*last_is_longest=*/true);
   const SampleMask mask(a.masks, at.sample);
-  const int64_t keys = a.keys(), last = a.first_position + at.first + kTile - 1;
+  const int64_t keys = a.keys(), end = a.SeenBefore(at.sample, at.first + kTile);
   Part dq = {};
-  for (int64_t key = 0; key <= last && key < keys; key += kTile) {
+  for (int64_t key = 0; key < end; key += kTile) {
     Part kept = {}, ds = {};
     MakeTile<T>(a, mask, at.sample, at.head, at.first, key, &staged, kept, ds);
     Share(ds, &scores);

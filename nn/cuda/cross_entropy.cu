@@ -83,6 +83,17 @@ struct Met {
   }
 };
 
+// Leaves a row out: no loss and no gradient.
+template <typename T, int kRowWarps>
+__device__ inline void IgnoreRow(const RowThread<kRowWarps>& thread, const CrossEntropy& a,
+                                 LossSums* of_rows) {
+  if (thread.index == 0) of_rows[thread.row] = LossSums{};
+  if (a.dlogits.data == nullptr) return;
+  const int64_t elements = a.logits.dims[1];
+  T* const dlogits = a.dlogits.as<T>() + thread.row * elements;
+  for (int64_t c = thread.index; c < elements; c += thread.kCount) Store(0, dlogits + c);
+}
+
 // Goes over a row twice; the second pass finds it in the L2 cache. A thread adds up a few hundred
 // exponentials in fp32. Sums over threads and the rest of the loss are fp64. All threads begin with
 // class 0, so a NaN there stays the greatest and others are passed over, as on the CPU. Either
@@ -96,6 +107,7 @@ __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpT
   const int64_t elements = a.logits.dims[1], first = thread.row * elements;
   const T* const logits = a.logits.as<const T>() + first;
   const int64_t label = a.labels[thread.row];
+  if (label < 0) return IgnoreRow<T>(thread, a, of_rows);
   // Read before the threads meet in a sum, as dlogits may be the same memory.
   const double of_label = static_cast<double>(Load(logits + label));
   Met met{Load(logits)};
@@ -107,8 +119,7 @@ __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpT
   const double sum = thread.template Reduce<Sum>(
       static_cast<double>(met.sum) * static_cast<double>(Exponential(met.origin, origin)));
   if (thread.index == 0) {
-    of_rows[thread.row].loss = log(sum) + static_cast<double>(greatest) - of_label;
-    of_rows[thread.row].correct = top == label;
+    of_rows[thread.row] = {log(sum) + static_cast<double>(greatest) - of_label, top == label, 1};
   }
   if (a.dlogits.data == nullptr) return;
   T* const dlogits = a.dlogits.as<T>() + first;
@@ -136,16 +147,19 @@ __global__ void __launch_bounds__(kRowWarps == 1 ? kThreads : kRowWarps * kWarpT
 // Adds up the losses of all rows, in one block. `sums` is host memory.
 __global__ void AddUpLosses(const LossSums* of_rows, int64_t rows, LossSums* sums) {
   double loss = 0;
-  int64_t correct = 0;
+  int64_t correct = 0, counted = 0;
   for (int64_t i = threadIdx.x; i < rows; i += kThreads) {
     loss += of_rows[i].loss;
     correct += of_rows[i].correct;
+    counted += of_rows[i].counted;
   }
   loss = BlockReduce<Sum>(loss);
   correct = BlockReduce<Sum>(correct);
+  counted = BlockReduce<Sum>(counted);
   if (threadIdx.x != 0) return;
   sums->loss = loss;
   sums->correct = correct;
+  sums->counted = counted;
 }
 
 // Warps for a huge row. So a device has few such rows under way, and its L2 cache holds them from

@@ -24,9 +24,10 @@ Loss LossOf(Side* side, DType type, const Size& size, const Floats& logits, Grad
   const Shape shape = {n, size.row};
   Device* const host = side->device()->host();
   const Tensor labels = *Tensor::Allocate(host, DType::kI32, {n});
-  const Tensor sums = *Tensor::Allocate(host, DType::kI32, {4});
+  const Tensor sums = *Tensor::Allocate(host, DType::kI32, {sizeof(LossSums) / 4});
   for (int64_t i = 0; i < n; ++i) {
-    static_cast<int32_t*>(labels.data())[i] = static_cast<int32_t>(i * 7 % size.classes);
+    const auto label = static_cast<int32_t>(i * 7 % size.classes);
+    static_cast<int32_t*>(labels.data())[i] = i % 5 == 3 ? -1 : label;  // some are ignored
   }
   CrossEntropy a;
   a.logits = side->Of(type, shape, logits);
@@ -53,6 +54,7 @@ class CrossEntropyTest : public testing::TestWithParam<std::tuple<DType, Size>> 
       const Loss got = LossOf(side, type, size, logits, Gradients::kApart);
       EXPECT_NEAR(got.loss, want.loss, 2e-6 * static_cast<double>(size.n));
       EXPECT_EQ(got.correct, want.correct);
+      EXPECT_EQ(got.counted, want.counted);
       ExpectNear({{"dlogits", want.dlogits}}, {{"dlogits", got.dlogits}},
                  Rounded(type, 0x1p-19, 2e-6 / static_cast<double>(size.n + 3)));
     }

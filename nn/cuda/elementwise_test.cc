@@ -76,8 +76,8 @@ TEST_P(ElementwiseTest, ConvertIsTheCpus) {
   });
 }
 
-TEST_P(ElementwiseTest, GeluIsTheCpus) {
-  for (const Pointwise function : {Pointwise::kTanhGelu, Pointwise::kExactGelu}) {
+TEST_P(ElementwiseTest, FunctionsOfElementsAreTheCpus) {
+  for (const Pointwise function : {Pointwise::kTanhGelu, Pointwise::kExactGelu, Pointwise::kTanh}) {
     ExpectTwins(Rounded(type(), 1e-6, 1e-6), [&](Side* side) -> Outputs {
       const TensorView x = side->Of(type(), shape(), Numbers(1)),
                        dy = side->Of(type(), shape(), RandomFloats(n(), 2)),

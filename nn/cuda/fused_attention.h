@@ -10,7 +10,7 @@
 
 namespace thinwire::cuda {
 
-// Causal attention of whole sequences in bf16 without dropout, on the calling thread's stream. All
+// Attention of whole sequences in bf16 without dropout, on the calling thread's stream. All
 // rows are aligned to 16 bytes. Unimplemented, with nothing submitted, if the library has no
 // kernel. The first call of a shape prepares it and cannot be recorded: FailedPrecondition. One
 // thread at a time uses it.

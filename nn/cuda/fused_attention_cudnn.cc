@@ -29,8 +29,9 @@ enum Role : int64_t { kQ = 1, kK, kV, kY, kLogSumExp, kDy, kDq, kDk, kDv };
 using Key = std::vector<int64_t>;
 
 Key KeyOf(bool backward, const AttentionOperands& a) {
-  Key key = {backward, a.log_sum_exp != nullptr, a.batch, a.heads, a.kv_heads, a.head_size,
-             a.queries};
+  Key key = {
+      backward, a.log_sum_exp != nullptr, a.causal, a.batch, a.heads, a.kv_heads, a.head_size,
+      a.queries};
   for (const HeadRows& rows : {a.q, a.k, a.v, a.y, a.dy, a.dq, a.dk, a.dv}) {
     key.insert(key.end(), {rows.sample, rows.position, rows.head});
   }
@@ -48,7 +49,7 @@ class FusedPass {
 
   void ComposeForward() {
     auto attributes = fe::graph::SDPA_attributes();
-    attributes.set_name("forward").set_causal_mask(true).set_attn_scale(a_.scale);
+    attributes.set_name("forward").set_causal_mask(a_.causal).set_attn_scale(a_.scale);
     attributes.set_generate_stats(a_.log_sum_exp != nullptr);
     const auto [y, sums] = graph_.sdpa(Read(kQ, a_.q), Read(kK, a_.k), Read(kV, a_.v), attributes);
     Write(kY, a_.y, y);
@@ -57,7 +58,7 @@ class FusedPass {
 
   void ComposeBackward(bool deterministic) {
     auto attributes = fe::graph::SDPA_backward_attributes();
-    attributes.set_name("backward").set_causal_mask(true).set_attn_scale(a_.scale);
+    attributes.set_name("backward").set_causal_mask(a_.causal).set_attn_scale(a_.scale);
     attributes.set_deterministic_algorithm(deterministic);
     const auto [dq, dk, dv] =
         graph_.sdpa_backward(Read(kQ, a_.q), Read(kK, a_.k), Read(kV, a_.v), Read(kY, a_.y),

@@ -67,6 +67,11 @@ Error Drop(CudaDevice* device, const Dropout& arguments);
 Error Embed(CudaDevice* device, const Embedding& arguments);
 Error EmbedBackward(CudaDevice* device, const EmbeddingBackward& arguments);
 
+// Find out about sequences of token ids; contracts in nn/ops.h. A warp reads a sample's ids.
+Error CountPositions(CudaDevice* device, const TensorView& ids, int32_t pad, int32_t* lengths);
+Error TokenTypes(CudaDevice* device, const TensorView& ids, int32_t separator,
+                 const TensorView& types);
+
 // Layer norm and RMS norm; contracts in nn/ops.h.
 //
 // A warp computes a row, or a block if the row has more than 1024 features. It reads the row three
@@ -93,6 +98,10 @@ Error GlobalAvgPoolBackward(CudaDevice* device, const TensorView& dy, const Tens
 
 // Changes the number of features; contract in nn/ops.h.
 Error Resize(CudaDevice* device, const TensorView& x, const TensorView& y);
+
+// Puts a row before those of each sample, with the same bits as the CPU's; contracts in nn/ops.h.
+Error Prepend(CudaDevice* device, const float* row, const TensorView& x, const TensorView& y);
+Error PrependBackward(CudaDevice* device, const TensorView& dy, const TensorView& dx, float* drow);
 
 // SGD with the same bits as the CPU's; contract in nn/ops.h.
 

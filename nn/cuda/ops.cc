@@ -79,6 +79,12 @@ class CudaOps final : public Ops {
   Error EmbedBackward(const EmbeddingBackward& arguments) override {
     return cuda::EmbedBackward(device_, arguments);
   }
+  Error CountPositions(const TensorView& ids, int32_t pad, int32_t* lengths) override {
+    return cuda::CountPositions(device_, ids, pad, lengths);
+  }
+  Error TokenTypes(const TensorView& ids, int32_t separator, const TensorView& types) override {
+    return cuda::TokenTypes(device_, ids, separator, types);
+  }
 
   Error Relu(const TensorView& x, const TensorView& y) override {
     return cuda::Relu(device_, x, y);
@@ -124,6 +130,12 @@ class CudaOps final : public Ops {
   }
   Error Resize(const TensorView& x, const TensorView& y) override {
     return cuda::Resize(device_, x, y);
+  }
+  Error Prepend(const float* row, const TensorView& x, const TensorView& y) override {
+    return cuda::Prepend(device_, row, x, y);
+  }
+  Error PrependBackward(const TensorView& dy, const TensorView& dx, float* drow) override {
+    return cuda::PrependBackward(device_, dy, dx, drow);
   }
   Error GlobalAvgPool(const TensorView& x, const TensorView& y) override {
     return cuda::GlobalAvgPool(device_, x, y);

@@ -62,6 +62,18 @@ class Side {
   TensorView Unwritten(DType dtype, const Shape& shape) {
     return Of(dtype, shape, Floats(shape.elements(), std::nanf("")));
   }
+  TensorView Ints(const Shape& shape, const std::vector<int32_t>& values) {
+    const TensorView view = Allocate(DType::kI32, shape);
+    EXPECT_TRUE(
+        device_->CopyFromHost(view.data, values.data(), values.size() * sizeof(int32_t)).ok());
+    return view;
+  }
+  std::vector<int32_t> ReadInts(const TensorView& view) const {
+    std::vector<int32_t> values(view.elements());
+    EXPECT_TRUE(
+        device_->CopyToHost(values.data(), view.data, values.size() * sizeof(int32_t)).ok());
+    return values;
+  }
   float* Of(const Floats& values) {
     const Shape shape({static_cast<int64_t>(values.size())});
     return static_cast<float*>(Of(DType::kF32, shape, values).data);

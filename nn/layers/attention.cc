@@ -16,6 +16,7 @@ class AttentionLayer final : public Layer {
         out_(spec.out),
         heads_(spec.heads),
         kv_heads_(spec.kv_heads == 0 ? spec.heads : spec.kv_heads),
+        pad_(spec.pad),
         context_(context),
         op_(std::move(op)) {}
 
@@ -53,6 +54,8 @@ class AttentionLayer final : public Layer {
     a.dropout_key = DropoutKey(context_.dropout_seed, name_, pass.step);
     a.first_sample = pass.first_sample;
     a.first_position = pass.first_position;
+    ASSIGN_OR_RETURN(const Tensor lengths, LengthsOf(qkv, pass));
+    a.lengths = Ints(lengths);
     if (pass.cache != nullptr) {
       ASSIGN_OR_RETURN(const Tensor cache, CacheOf(qkv, pass));
       ASSIGN_OR_RETURN(const Tensor gradient,
@@ -73,7 +76,22 @@ class AttentionLayer final : public Layer {
     a.log_sum_exp = log_sum_exp;
     a.dropout_key = DropoutKey(context_.dropout_seed, name_, pass.step);
     a.first_sample = pass.first_sample;
+    ASSIGN_OR_RETURN(const Tensor lengths, LengthsOf(x, pass));
+    a.lengths = Ints(lengths);
     return ToStatus(op_->Forward(a));
+  }
+  // Returns the samples' lengths; empty if all positions count.
+  absl::StatusOr<Tensor> LengthsOf(const Tensor& qkv, const Pass& pass) const {
+    if (pad_ == kNoId) return Tensor();
+    RETURN_IF_ERROR(pass.CheckIds(qkv.shape()));
+    ASSIGN_OR_RETURN(Tensor lengths,
+                     Tensor::Allocate(context_.device, DType::kI32, {qkv.shape()[0]}));
+    RETURN_IF_ERROR(ToStatus(context_.ops->CountPositions(
+        pass.ids.view(), static_cast<int32_t>(pad_), static_cast<int32_t*>(lengths.data()))));
+    return lengths;
+  }
+  static const int32_t* Ints(const Tensor& tensor) {
+    return tensor.empty() ? nullptr : static_cast<const int32_t*>(tensor.data());
   }
   absl::Status Continue(const Tensor& x, const Pass& pass, const Tensor& y, float* log_sum_exp) {
     ASSIGN_OR_RETURN(const Tensor cache, CacheOf(x, pass));
@@ -87,7 +105,7 @@ class AttentionLayer final : public Layer {
 
   const std::string name_;
   const Shape in_, out_;
-  const int64_t heads_, kv_heads_;
+  const int64_t heads_, kv_heads_, pad_;
   const LayerContext context_;
   const std::unique_ptr<Attention> op_;
 };
@@ -102,6 +120,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const LayerSpec& spec,
   attention.head_size = HeadSize(spec);
   attention.rope_theta = static_cast<float>(spec.rope_theta);
   attention.dropout = static_cast<float>(spec.dropout);
+  attention.causal = spec.causal;
   attention.compute = context.compute;
   Attention* op = nullptr;
   RETURN_IF_ERROR(ToStatus(context.ops->NewAttention(attention, &op)));

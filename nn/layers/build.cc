@@ -86,6 +86,16 @@ struct Builder {
         return NewPointwiseLayer(
             spec.gelu == GeluForm::kTanh ? Pointwise::kTanhGelu : Pointwise::kExactGelu, spec,
             context);
+      case LayerKind::kTypeEmbedding:
+        return NewTypeEmbeddingLayer(spec, parameters, context);
+      case LayerKind::kClassToken:
+        return NewClassTokenLayer(spec, parameters, context);
+      case LayerKind::kSequence:
+        return NewSequenceLayer(spec);
+      case LayerKind::kFirst:
+        return NewFirstLayer(spec, context);
+      case LayerKind::kTanh:
+        return NewPointwiseLayer(Pointwise::kTanh, spec, context);
       case LayerKind::kSwiglu:
         return NewSwigluLayer(spec, context);
       case LayerKind::kAttention:

@@ -17,9 +17,10 @@
 
 namespace thinwire {
 
-// Causal self-attention; x has the queries, keys and values (Attention in nn/ops.h).
+// Self-attention; x has the queries, keys and values (Attention in nn/ops.h).
 
-// Makes a layer that keeps x, y and one number for each head and position.
+// Makes a layer that keeps x, y and one number for each head and position. With `pad` it reads the
+// ids of the pass. InvalidArgument if these do not fit x.
 absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const LayerSpec& spec,
                                                          const LayerContext& context);
 
@@ -44,6 +45,16 @@ std::unique_ptr<Layer> NewEmbeddingLayer(const LayerSpec& spec, absl::Span<Param
 std::unique_ptr<Layer> NewPositionEmbeddingLayer(const LayerSpec& spec,
                                                  absl::Span<Parameter> parameters,
                                                  const LayerContext& context);
+
+// Makes a layer that adds to each row of x that of its position's type. It keeps nothing. With a
+// separator it reads the ids of the pass. InvalidArgument if these do not fit x.
+std::unique_ptr<Layer> NewTypeEmbeddingLayer(const LayerSpec& spec,
+                                             absl::Span<Parameter> parameters,
+                                             const LayerContext& context);
+
+// Makes a layer that puts its row before the positions of x. It keeps nothing.
+std::unique_ptr<Layer> NewClassTokenLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
+                                          const LayerContext& context);
 
 // y = body(x) + shortcut(x) (He et al., CVPR 2016); an empty shortcut is the identity.
 
@@ -76,6 +87,9 @@ std::unique_ptr<Layer> NewSwigluLayer(const LayerSpec& spec, const LayerContext&
 std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context);
 std::unique_ptr<Layer> NewResizeLayer(const LayerSpec& spec, const LayerContext& context);
 std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context);
+std::unique_ptr<Layer> NewFirstLayer(const LayerSpec& spec, const LayerContext& context);
+// Makes a layer whose result is x's memory, in another shape.
+std::unique_ptr<Layer> NewSequenceLayer(const LayerSpec& spec);
 
 // The layers of subspace bottlenecks (models/bottleneck.h): they project onto the span of a few
 // orthonormal rows, expand back out of it, and handle the part of tokens that is outside of it.

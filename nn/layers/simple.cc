@@ -87,6 +87,29 @@ std::unique_ptr<Layer> Plain(const LayerSpec& spec, const LayerContext& context,
           /*keeps_x=*/false});
 }
 
+class SequenceLayer final : public Layer {
+ public:
+  explicit SequenceLayer(const LayerSpec& spec) : in_(spec.in), out_(spec.out) {}
+
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& /*pass*/, Saved* /*saved*/) override {
+    return Tensor(x.buffer(), x.dtype(), out_.WithBatch(x.shape()[0]));
+  }
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* /*saved*/) override {
+    return Tensor(dy.buffer(), dy.dtype(), in_.WithBatch(dy.shape()[0]));
+  }
+
+ private:
+  const Shape in_, out_;
+};
+
+// Returns the tensor with all of a sample in one row.
+TensorView SamplesOf(const TensorView& x) {
+  TensorView rows = x;
+  rows.rank = 2;
+  rows.dims[1] = x.dims[0] == 0 ? 0 : x.elements() / x.dims[0];
+  return rows;
+}
+
 }  // namespace
 
 std::unique_ptr<Layer> NewReluLayer(const LayerContext& context) {
@@ -117,6 +140,23 @@ std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerC
 
 std::unique_ptr<Layer> NewResizeLayer(const LayerSpec& spec, const LayerContext& context) {
   return Plain(spec, context, &Ops::Resize, &Ops::Resize);
+}
+
+std::unique_ptr<Layer> NewSequenceLayer(const LayerSpec& spec) {
+  return std::make_unique<SequenceLayer>(spec);
+}
+
+// The first position is what a row of the whole sample begins with.
+std::unique_ptr<Layer> NewFirstLayer(const LayerSpec& spec, const LayerContext& context) {
+  return std::make_unique<OperationLayer>(
+      spec, context,
+      Operation{[=](const TensorView& x, const TensorView& y) {
+                  return context.ops->Resize(SamplesOf(x), y);
+                },
+                [=](const TensorView&, const TensorView& dy, const TensorView& dx) {
+                  return context.ops->Resize(dy, SamplesOf(dx));
+                },
+                /*keeps_x=*/false});
 }
 
 std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context) {

@@ -1,6 +1,5 @@
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "nn/layers/kinds.h"
 #include "nn/parameters.h"
@@ -75,18 +74,13 @@ class BasisLayer final : public Layer {
 // Returns the rows of a table for a pass's ids, in the compute type.
 absl::StatusOr<Tensor> RowsFor(const Tensor& x, const Pass& pass, const Tensor& table,
                                const LayerContext& context) {
-  const Shape wanted = {x.shape()[0], x.shape()[1]};
-  if (pass.ids.empty() || pass.ids.shape() != wanted) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("token ids ", pass.ids.empty() ? "are missing" : pass.ids.shape().ToString(),
-                     ", want ", wanted.ToString()));
-  }
+  RETURN_IF_ERROR(pass.CheckIds(x.shape()));
   Embedding a;
   a.ids = pass.ids.view();
   a.table = Floats(table);
   a.vocabulary = table.shape()[0];
   a.features = table.shape()[1];
-  ASSIGN_OR_RETURN(Tensor rows, context.NewTensor({wanted[0], wanted[1], a.features}));
+  ASSIGN_OR_RETURN(Tensor rows, context.NewTensor({x.shape()[0], x.shape()[1], a.features}));
   a.y = rows.view();
   RETURN_IF_ERROR(ToStatus(context.ops->Embed(a)));
   return rows;

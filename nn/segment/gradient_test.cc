@@ -23,6 +23,7 @@ struct Case {
   double tolerance = 2e-5;            // relative to the greatest element of the gradient
   std::vector<BlockSpec> model = {};  // instead of `layers`
   int64_t vocabulary = 0;             // of the input, if that is token ids
+  bool is_padded = false;             // whether the ids are PaddedIds
   // Tolerance of the result in bf16, relative to its norm.
   double bf16_tolerance = 0.01;
 
@@ -63,6 +64,18 @@ LayerSpec PositionsSpec(int64_t context) {
   return spec;
 }
 
+LayerSpec ClassTokenSpec(std::string name) {
+  LayerSpec spec = DefaultLayer(LayerKind::kClassToken);
+  spec.name = std::move(name);
+  return spec;
+}
+
+LayerSpec TypesSpec(std::string name) {
+  LayerSpec spec = DefaultLayer(LayerKind::kTypeEmbedding);
+  spec.name = std::move(name);
+  return spec;
+}
+
 Case EmbeddingCase(std::string name, std::vector<LayerSpec> behind = {}) {
   LayerSpec spec = DefaultLayer(LayerKind::kEmbedding);
   spec.name = "e";
@@ -78,6 +91,19 @@ Case LanguageCase(std::string name, const Model& model) {
   Case c{std::move(name), {}, model.input, 3};
   c.model = model.blocks;
   c.vocabulary = model.classes;
+  return c;
+}
+
+Case BertCase(std::string name, const Model& model) {
+  Case c = LanguageCase(std::move(name), model);
+  c.batch = 6;
+  c.is_padded = true;
+  return c;
+}
+
+Case ImageCase(std::string name, const Model& model) {
+  Case c{std::move(name), {}, model.input, 3};
+  c.model = model.blocks;
   return c;
 }
 
@@ -208,6 +234,21 @@ std::vector<Case> Cases() {
       Curved({"AttentionRotaryShared", {AttentionOf(4, 1, 10000)}, {1, 6, 48}}),
       Curved({"AttentionDropout", {AttentionOf(2, 0, 0, 0.4)}, {1, 7, 48}}),
       Curved({"AttentionLong", {AttentionOf(2, 1, 10000, 0.1)}, {1, 150, 32}}),
+      Curved({"AttentionWithoutCausality", {WithoutCausality(AttentionOf(3, 0))}, {1, 7, 45}}),
+      Curved({"AttentionWithoutCausalityLong",
+              {WithoutCausality(AttentionOf(2, 1, 10000, 0.1))},
+              {1, 150, 32}}),
+      {"Sequence", {LayerOf(LayerKind::kSequence), LinearLayerSpec("l", 4)}, {1, 3, 2, 5}},
+      {"ClassToken", {ClassTokenSpec("c")}, {1, 4, 7}, 3},
+      {"First", {LayerOf(LayerKind::kFirst)}, {1, 4, 7}, 3},
+      {"FirstOfOnePosition", {LayerOf(LayerKind::kFirst)}, {1, 1, 7}, 3},
+      Curved({"Tanh", {LayerOf(LayerKind::kTanh)}, {1, 5, 19}, 3}),
+      {"TypesThatAreAllZero", {TypesSpec("t")}, {1, 4, 7}, 3},
+      Curved(BertCase("BertMasked", TinyBert(BertHead::kMasked))),
+      Curved(BertCase("BertClasses", TinyBert(BertHead::kClasses))),
+      Curved(BertCase("BertDropout", TinyBert(BertHead::kClasses, /*dropout=*/0.2))),
+      Curved(ImageCase("Vit", TinyVit())),
+      Curved(ImageCase("VitDropout", TinyVit(/*dropout=*/0.2))),
       Curved(LanguageCase("Gpt2", TinyLanguageModel("gpt2"))),
       Curved(LanguageCase("Gpt2Dropout", TinyLanguageModel("gpt2", /*dropout=*/0.2))),
       Curved(BottleneckCase("LearnedSubspaces", BottleneckKind::kLearnedSubspace)),
@@ -242,6 +283,7 @@ class GradientTest : public testing::TestWithParam<Case> {
         takes_ids_(GetParam().vocabulary > 0) {
     const Shape input = GetParam().input.WithBatch(GetParam().batch);
     x_ = takes_ids_ ? RandomIds(input, GetParam().vocabulary, "x") : RandomTensor(input, "x");
+    if (GetParam().is_padded) x_ = PaddedIds(GetParam().batch);
     // Replaces scales of 1 and biases of 0, which would hide mistakes.
     for (Parameter& parameter : segment_->parameters()) {
       if (parameter.spec.init == ParameterSpec::Init::kUniformFanIn) continue;

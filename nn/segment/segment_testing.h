@@ -118,6 +118,12 @@ inline LayerSpec AttentionOf(int64_t heads, int64_t kv_heads, double rope_theta 
   return spec;
 }
 
+inline LayerSpec WithoutCausality(LayerSpec attention, int64_t pad = kNoId) {
+  attention.causal = false;
+  attention.pad = pad;
+  return attention;
+}
+
 inline LayerSpec DropoutOf(double rate, std::string name = "drop") {
   LayerSpec spec = LayerOf(LayerKind::kDropout, std::move(name));
   spec.dropout = rate;
@@ -137,6 +143,55 @@ inline Model TinyLanguageModel(const std::string& name, double dropout = 0, bool
   options.hidden = 24;
   options.dropout = dropout;
   options.tied = tied;
+  absl::StatusOr<Model> model = NamedModel(options);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
+}
+
+// Returns ids below kTinyVocabulary for a tiny BERT. Sample i ends with i of kTinyPad; the first
+// also has kTinySeparator twice.
+inline constexpr int64_t kTinyPad = 0, kTinySeparator = 1;
+inline Tensor PaddedIds(int64_t batch) {
+  Tensor tensor = RandomIds({batch, kTinyPositions}, kTinyVocabulary - 2, "ids");
+  auto* const ids = static_cast<int32_t*>(tensor.data());
+  for (int64_t i = 0; i < batch * kTinyPositions; ++i) {
+    const bool pads = i % kTinyPositions + i / kTinyPositions >= kTinyPositions;
+    ids[i] = pads ? static_cast<int32_t>(kTinyPad) : ids[i] + 2;
+  }
+  ids[1] = ids[4] = static_cast<int32_t>(kTinySeparator);
+  return tensor;
+}
+
+// Returns a BERT of two blocks, for PaddedIds; with head kClasses it has three classes.
+inline Model TinyBert(BertHead head, double dropout = 0) {
+  ModelOptions options = *OptionsOf("bert");
+  options.input = {1, kTinyPositions};
+  options.head = head;
+  options.vocabulary = kTinyVocabulary;
+  options.classes = head == BertHead::kMasked ? kTinyVocabulary : 3;
+  options.pad = kTinyPad;
+  options.separator = kTinySeparator;
+  options.layers = 2;
+  options.heads = 4;
+  options.width = 16;
+  options.hidden = 24;
+  options.dropout = dropout;
+  absl::StatusOr<Model> model = NamedModel(options);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
+}
+
+// Returns a ViT of two blocks with three classes, for images of two by three patches of 2 x 2.
+inline Model TinyVit(double dropout = 0) {
+  ModelOptions options = *OptionsOf("vit");
+  options.input = {1, 4, 6, 3};
+  options.classes = 3;
+  options.patch = 2;
+  options.layers = 2;
+  options.heads = 4;
+  options.width = 16;
+  options.hidden = 24;
+  options.dropout = dropout;
   absl::StatusOr<Model> model = NamedModel(options);
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);

@@ -45,6 +45,17 @@ absl::StatusOr<EpochSpec> StepsOf(const TrainRequest& request, const StageSpec& 
                    before + 1, " to ", before + steps, ", the steps of epoch ", request.epoch()));
 }
 
+// Returns the mean loss of the labels that are not ignored; 0 if all are.
+double MeanOf(const LossSums& sums) {
+  return sums.counted == 0 ? 0 : sums.loss / static_cast<double>(sums.counted);
+}
+
+void ReportLosses(const LossSums& sums, StepReport* report) {
+  report->set_loss(MeanOf(sums));
+  report->set_correct(sums.correct);
+  report->set_labels(sums.counted);
+}
+
 // Starts one recalibration for each chunk of the stage.
 absl::StatusOr<std::vector<std::unique_ptr<Recalibration>>> StartRecalibrations(LocalStage* stage) {
   std::vector<std::unique_ptr<Recalibration>> all;
@@ -131,7 +142,7 @@ absl::Status Executor::TrainStep(const Work& of_epoch, const SampleRange& batch,
   }
   ASSIGN_OR_RETURN(const LossSums sums,
                    replicas_.TrainLocally(work, AccumulateOf(batch), steps_per_epoch, report));
-  ReportLosses(work, sums, report);
+  ReportLosses(sums, report);
   return absl::OkStatus();
 }
 
@@ -203,15 +214,20 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   } else {
     ASSIGN_OR_RETURN(sums, replicas_.Average(work, AccumulateOf(batch), report));
   }
-  ReportLosses(work, sums, report);
+  ReportLosses(sums, report);
   return absl::OkStatus();
 }
 
-void Executor::ReportLosses(const Work& work, const LossSums& sums, StepReport* report) const {
-  const int64_t positions = stage_->spec().model.positions;
-  report->set_loss(sums.loss / static_cast<double>(work.batch_size * positions));
-  report->set_correct(sums.correct);
-  report->set_positions(positions);
+absl::StatusOr<int64_t> Executor::LossLabels(const Work& work, const SampleRange& batch) {
+  if (feed_ == nullptr || !stage_->spec().last()) return 0;
+  SampleRange of_mean = batch;
+  if (work.loss_samples > 0) {
+    for (int replica = 0; replica < work.replica; ++replica) {
+      of_mean.first += SamplesOf(stage_->spec(), work.batch_size, replica);
+    }
+    of_mean.last = of_mean.first + work.loss_samples;
+  }
+  return feed_->CountLabels({work.phase, work.epoch, of_mean});
 }
 
 ReplicaSteps::Accumulate Executor::AccumulateOf(const SampleRange& batch) {
@@ -222,6 +238,7 @@ absl::StatusOr<LossSums> Executor::AccumulateReplica(Work work, const SampleRang
   const StageSpec& spec = stage_->spec();
   const int count = MicrobatchesOf(spec, work.batch_size);
   const int first = work.replica * spec.microbatches;
+  ASSIGN_OR_RETURN(work.loss_labels, LossLabels(work, batch));
   work.microbatches = std::clamp(count - first, 0, spec.microbatches);
   std::vector<Action> actions;
   if (work.microbatches > 0) {
@@ -289,14 +306,13 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
   if (!sums.ok()) return Failed(sums.status());
   const std::vector<uint64_t> confusion = stage_->TakeConfusion();
   const Model& model = stage_->spec().model;
-  const int64_t labels = samples * model.positions;
   EvaluationReport report;
-  report.set_loss(labels > 0 ? sums->loss / static_cast<double>(labels) : 0);
+  report.set_loss(MeanOf(*sums));
   report.set_correct(sums->correct);
+  report.set_labels(sums->counted);
   report.set_samples(request.samples());
-  report.set_positions(model.positions);
   *report.mutable_confusion() = {confusion.begin(), confusion.end()};
-  if (model.tokens) report.set_perplexity(std::exp(report.loss()));
+  if (model.is_language()) report.set_perplexity(std::exp(report.loss()));
   return report;
 }
 
@@ -343,6 +359,7 @@ absl::StatusOr<LossSums> Executor::Pass(Work work, int64_t samples,
     RETURN_IF_ERROR(after_batch(work.chunk));
     sums.loss += one.loss;
     sums.correct += one.correct;
+    sums.counted += one.counted;
   }
   work.step = static_cast<uint64_t>(count);
   RETURN_IF_ERROR(stage_->FinishEvaluation(work));

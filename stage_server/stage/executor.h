@@ -77,7 +77,6 @@ class Executor {
   // Runs one step, which `of_epoch` names. Fills in the report except for its seconds.
   absl::Status TrainStep(const Work& of_epoch, const SampleRange& batch, int64_t steps_per_epoch,
                          StepReport* report);
-  void ReportLosses(const Work& work, const LossSums& sums, StepReport* report) const;
   // Ends the steps of a Train: all that was sent has left, and the stage has the shared parameters.
   absl::Status EndSteps();
   // Tells the feed which samples will be wanted. Each element of `passes` holds the ranges that go
@@ -85,6 +84,10 @@ class Executor {
   void Announce(const Work& work, const std::vector<std::vector<SampleRange>>& passes);
   // Runs forward and backward of a whole batch.
   absl::Status Accumulate(Work work, const SampleRange& batch, StepReport* report);
+  // Returns the number of labels, those that are ignored left out, over which a replica's loss is a
+  // mean: those of its own samples if it trains locally, otherwise of the whole batch. 0 at other
+  // stages than the last.
+  absl::StatusOr<int64_t> LossLabels(const Work& work, const SampleRange& batch);
   // Runs forward and backward of the microbatches of one replica, and sums what is tied.
   absl::StatusOr<LossSums> AccumulateReplica(Work work, const SampleRange& batch);
   ReplicaSteps::Accumulate AccumulateOf(const SampleRange& batch);

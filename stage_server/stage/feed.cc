@@ -1,5 +1,6 @@
 #include "stage_server/stage/feed.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -10,10 +11,19 @@ namespace {
 // Requests loaded ahead at most: the one about to be taken and the next.
 constexpr size_t kAhead = 2;
 
+FeedSpec LabelsOnly(FeedSpec spec) {
+  spec.inputs = false;
+  spec.labels = true;
+  return spec;
+}
+
 }  // namespace
 
 Feed::Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend)
-    : spec_(spec), backend_(backend), loader_(spec, data, backend.device->host()) {
+    : spec_(spec),
+      backend_(backend),
+      loader_(spec, data, backend.device->host()),
+      counting_(LabelsOnly(spec), data, backend.device->host()) {
   if (!backend.device->is_host()) thread_.emplace([this] { LoadAhead(); });
 }
 
@@ -96,6 +106,15 @@ absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
     ASSIGN_OR_RETURN(samples.inputs, Converted(std::move(loaded.inputs)));
   }
   return samples;
+}
+
+absl::StatusOr<int64_t> Feed::CountLabels(const FeedRequest& request) {
+  if (counted_ == request) return labels_;
+  ASSIGN_OR_RETURN(const LoadedSamples samples, counting_.Load(request));
+  labels_ = std::count_if(samples.labels.begin(), samples.labels.end(),
+                          [](int32_t label) { return label >= 0; });
+  counted_ = request;
+  return labels_;
 }
 
 absl::StatusOr<Tensor> Feed::Converted(Tensor inputs) const {

@@ -32,6 +32,9 @@ class Feed {
   // int32.
   absl::StatusOr<Samples> Take(const FeedRequest& request);
 
+  // Returns the number of labels of these samples that are not ignored. Called on Take's thread.
+  absl::StatusOr<int64_t> CountLabels(const FeedRequest& request);
+
  private:
   // Loads samples and moves their inputs to the backend's device.
   absl::StatusOr<LoadedSamples> Load(const FeedRequest& request);
@@ -42,7 +45,11 @@ class Feed {
 
   const FeedSpec spec_;
   const Backend backend_;
-  SampleLoader loader_;  // used by thread_, or by Take's caller without one
+  SampleLoader loader_;    // used by thread_, or by Take's caller without one
+  SampleLoader counting_;  // loads labels only
+  // Last request of CountLabels, and its result.
+  std::optional<FeedRequest> counted_;
+  int64_t labels_ = 0;
 
   std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
   std::condition_variable changed_;

@@ -69,6 +69,13 @@ TEST_F(FeedTest, LoadingAheadChangesNothing) {
   }
 }
 
+TEST_F(FeedTest, CountsTheLabelsOfARange) {
+  Feed feed(spec_, &data_, CpuBackend(0));
+  EXPECT_EQ(*feed.CountLabels({PHASE_TRAIN, 1, {3, 8}}), 5);
+  EXPECT_EQ(*feed.CountLabels({PHASE_TRAIN, 1, {3, 8}}), 5);
+  EXPECT_EQ(*feed.CountLabels({PHASE_TRAIN, 2, {0, kSamples}}), kSamples);
+}
+
 // Reads two epochs of windows of Tiny Shakespeare and the first blocks of its test text.
 class TextFeedTest : public ::testing::Test {
  protected:

@@ -349,6 +349,7 @@ absl::StatusOr<LossSums> LocalStage::TakeLosses(const Work& work) {
     ASSIGN_OR_RETURN(const LossSums of_chunk, chunk->TakeLosses(work));
     sums.loss += of_chunk.loss;
     sums.correct += of_chunk.correct;
+    sums.counted += of_chunk.counted;
   }
   return sums;
 }

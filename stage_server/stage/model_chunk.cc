@@ -215,9 +215,9 @@ absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tenso
 
 absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
                                     InFlight* in_flight) {
-  const int64_t of_mean = work.loss_samples > 0 ? work.loss_samples : work.batch_size;
-  const int64_t batch_rows = of_mean * spec_.model.positions;
   if (!IsTrainingPass(work.phase)) RETURN_IF_ERROR(CountPredictions(logits, samples.labels));
+  // A batch of which all labels are ignored has no gradient, whatever it is divided by.
+  const int64_t batch_rows = std::max<int64_t>(1, work.loss_labels);
   ASSIGN_OR_RETURN(PendingLoss loss,
                    SubmitSoftmaxCrossEntropy(
                        std::move(logits), Classes(), samples.labels, batch_rows, backend_.ops.get(),
@@ -263,6 +263,7 @@ absl::Status ModelChunk::AddLosses(const Work& work) {
     }
     loss_sums_.loss += sums.loss;
     loss_sums_.correct += sums.correct;
+    loss_sums_.counted += sums.counted;
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@ namespace {
 void AddLosses(const LossSums& of_replica, LossSums* sums, StepReport* report) {
   sums->loss += of_replica.loss;
   sums->correct += of_replica.correct;
+  sums->counted += of_replica.counted;
   report->add_replica_losses(of_replica.loss);
 }
 

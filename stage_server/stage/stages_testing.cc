@@ -53,9 +53,10 @@ Backend CpuBackend(int /*stage*/) { return {CpuDevice(), NewCpuOps(1), CpuCodecK
 
 Stages::Stages(const std::string& experiment, const std::vector<std::string>& overrides,
                const BackendOf& backend_of, const std::function<void(StageSpec*)>& change,
-               int carriers) {
+               int carriers, const std::function<void(DataSplits*)>& change_data) {
   experiment_ = *ParseExperiment(experiment, "test", overrides);
   data_ = *LoadData(*DataOptionsFrom(experiment_.data()));
+  change_data(&data_);
   per_carrier_ = experiment_.pipeline().stages();
   for (int i = 0; i < carriers * static_cast<int>(per_carrier_); ++i) {
     StageSpec spec = *StageSpecFrom(experiment_, i % static_cast<int>(per_carrier_));
@@ -120,11 +121,13 @@ std::vector<double> Stages::Train(const TrainRequest& request) {
   std::vector<double> losses;
   for (size_t step = 0; step < steps.back().size(); ++step) {
     double sum = 0;
+    uint64_t labels = 0;
     for (size_t i = per_carrier_ - 1; i < stages_.size(); i += per_carrier_) {
       if (per_carrier_ == stages_.size()) return Losses(steps[i]);
       for (const double loss : steps[i][step].replica_losses()) sum += loss;
+      labels += steps[i][step].labels();
     }
-    losses.push_back(sum / (steps.back()[step].samples() * steps.back()[step].positions()));
+    losses.push_back(sum / static_cast<double>(labels));
   }
   return losses;
 }

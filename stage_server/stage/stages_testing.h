@@ -27,11 +27,12 @@ Backend CpuBackend(int stage);
 class Stages {
  public:
   // Builds all stages of each carrier of the replicas, carrier by carrier; `change` edits the spec
-  // of each.
+  // of each, `change_data` the data.
   Stages(
       const std::string& experiment, const std::vector<std::string>& overrides,
       const BackendOf& backend_of = CpuBackend,
-      const std::function<void(StageSpec*)>& change = [](StageSpec*) {}, int carriers = 1);
+      const std::function<void(StageSpec*)>& change = [](StageSpec*) {}, int carriers = 1,
+      const std::function<void(DataSplits*)>& change_data = [](DataSplits*) {});
 
   // Runs `task` for every stage, each on its own thread.
   std::vector<absl::Status> AtEveryStage(const std::function<absl::Status(size_t)>& task);

@@ -32,6 +32,13 @@ absl::Status CheckText(const GenerateRequest& request, const Model& model, int64
     return absl::InvalidArgumentError(
         absl::StrCat("model ", model.name, " takes no tokens: there is no text to generate"));
   }
+  for (const BlockSpec& block : model.blocks) {
+    const LayerSpec* const whole = NeedsWholeSequences(block.layers);
+    if (whole == nullptr) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model ", model.name, ": block ", block.name, " has a layer ", Name(whole->kind),
+        " of whole sequences: there is no text to generate token by token"));
+  }
   const int64_t first = request.first_position(), room = model.positions - first;
   if (first != 0 && first != positions) {
     return absl::FailedPreconditionError(absl::StrCat("first_position: ", first, ", want 0 or ",

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes gpt2_tiny.safetensors and llama_tiny.safetensors (language_parity_test.cc).
+"""Writes gpt2_tiny.safetensors and llama_tiny.safetensors (transformer_parity_test.cc).
 
 What PyTorch makes of a tiny GPT-2 and a tiny Llama with all that these models have. They are
 written here in plain PyTorch, with the names and layouts that Hugging Face gives the parameters of
@@ -179,38 +179,48 @@ class Llama(nn.Module):
         return self.lm_head(self.model["norm"](x))
 
 
-def make(model):
+def perturb(model):
     for parameter in model.parameters():  # ones and zeros would hide mistakes
         parameter.data += 0.2 * torch.randn_like(parameter)
+
+
+def train(model, batches, clip_norm=CLIP_NORM):
+    """Returns what ten steps of AdamW on `batches`, used in turn, begin with, meet and leave. A batch
+    is the model's inputs and the labels."""
     state = lambda: {name: value.clone() for name, value in model.state_dict().items()}
     tensors = {"initial." + name: value for name, value in state().items()}
-    batches = [torch.randint(VOCABULARY, (BATCH, POSITIONS + 1)) for _ in range(2)]
-    for i, tokens in enumerate(batches):
-        tensors[f"tokens.{i}"] = tokens.float()
-
     matrices = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() == 1]
     optimizer = torch.optim.AdamW([{"params": matrices}, {"params": others, "weight_decay": 0}],
                                   LR, BETAS, EPSILON, WEIGHT_DECAY)
     losses, norms = [], []
     for step in range(STEPS):
-        tokens = batches[step % 2]
-        logits = model(tokens[:, :-1])
-        loss = functional.cross_entropy(logits.reshape(-1, VOCABULARY), tokens[:, 1:].reshape(-1))
+        inputs, labels = batches[step % 2]
+        logits = model(*inputs)
+        loss = functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
         optimizer.zero_grad()
         loss.backward()
         if step == 0:
             tensors["logits"] = logits.detach()
             for name, parameter in model.named_parameters():
                 tensors["gradient." + name] = parameter.grad.clone()
-        norms.append(nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM).item())
+        norms.append(nn.utils.clip_grad_norm_(model.parameters(), clip_norm).item())
         optimizer.step()
         losses.append(loss.item())
-    assert min(norms) > CLIP_NORM, norms
+    assert min(norms) > clip_norm, norms
     tensors["losses"], tensors["norms"] = torch.tensor(losses), torch.tensor(norms)
     tensors.update({"final." + name: value for name, value in state().items()})
     with torch.no_grad():
-        tensors["evaluated"] = model(batches[0][:, :-1])
+        tensors["evaluated"] = model(*batches[0][0])
+    return tensors
+
+
+def make(model):
+    perturb(model)
+    batches = [torch.randint(VOCABULARY, (BATCH, POSITIONS + 1)) for _ in range(2)]
+    tensors = train(model, [((tokens[:, :-1],), tokens[:, 1:]) for tokens in batches])
+    for i, tokens in enumerate(batches):
+        tensors[f"tokens.{i}"] = tokens.float()
     return tensors
 
 

@@ -1,6 +1,6 @@
-// Compares a tiny GPT-2 and a tiny Llama with what PyTorch made of them
-// (make_language_fixtures.py): logits, loss, every gradient, ten steps of AdamW with clipping and
-// of Muon. Runs on the CPU and on the backend under test.
+// Compares tiny models of each family with what PyTorch made of them (make_language_fixtures.py,
+// make_encoder_fixtures.py): logits, loss, every gradient, ten steps of AdamW with clipping, and of
+// Muon for language models. Runs on the CPU and on the backend under test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,24 +25,41 @@
 namespace thinwire {
 namespace {
 
-constexpr int64_t kBatch = 3, kPositions = 12, kVocabulary = 37;
+constexpr int64_t kBatch = 3, kPositions = 12, kVocabulary = 37, kClasses = 5;
+constexpr int64_t kHeight = 8, kWidth = 12, kColors = 3;
 constexpr int kSteps = 10;
 // Greatest distance, relative to a tensor's norm.
 constexpr double kTolerance = 1e-4;
 
-Model Tiny(const std::string& name) {
-  ModelOptions options = *OptionsOf(name);
+// Returns the model of a fixture: gpt2, llama, bert_masked, bert_classes or vit.
+Model Tiny(const std::string& fixture) {
+  ModelOptions options = *OptionsOf(fixture.substr(0, fixture.find('_')));
   options.input = {1, kPositions};
   options.classes = kVocabulary;
   options.width = 32;
   options.layers = 2;
   options.heads = 4;
-  if (options.family == ModelFamily::kLlama) {
-    options.kv_heads = 2;
-    options.hidden = 48;
-    options.epsilon = 1e-6;
-  } else {
-    options.context = 16;
+  options.context = options.family == ModelFamily::kLlama ? 0 : 16;
+  options.hidden = options.family == ModelFamily::kGpt2 ? 0 : 48;
+  switch (options.family) {
+    case ModelFamily::kLlama:
+      options.kv_heads = 2;
+      options.epsilon = 1e-6;
+      break;
+    case ModelFamily::kBert:
+      options.head = fixture == "bert_masked" ? BertHead::kMasked : BertHead::kClasses;
+      options.classes = fixture == "bert_masked" ? kVocabulary : kClasses;
+      options.vocabulary = kVocabulary;
+      options.pad = 0;
+      options.separator = 1;
+      break;
+    case ModelFamily::kVit:
+      options.input = {1, kHeight, kWidth, kColors};
+      options.classes = kClasses;
+      options.patch = 4;
+      break;
+    default:
+      break;
   }
   return *NamedModel(options);
 }
@@ -60,17 +77,18 @@ const Place kCpu = {"Cpu", 1e-4, &CpuDevice, [] { return NewCpuOps(2); }};
 const Place kTested = {"BackendUnderTest", 1e-3, [] { return BackendUnderTest().device; },
                        [] { return *BackendUnderTest().NewOps(); }};
 
-class LanguageParityTest : public testing::TestWithParam<std::tuple<const char*, const Place*>> {
+class TransformerParityTest : public testing::TestWithParam<std::tuple<const char*, const Place*>> {
  protected:
-  LanguageParityTest()
+  TransformerParityTest()
       : fixture_(ReadFixture("tests/parity/" + model() + "_tiny.safetensors")),
+        model_(Tiny(model())),
         device_(place().device()),
         ops_(place().new_ops()) {
     SegmentOptions options;
     options.device = device_;
     options.ops = ops_.get();
     options.needs_input_gradient = false;
-    segment_ = *BuildSegment(Tiny(model()).blocks, options);
+    segment_ = *BuildSegment(model_.blocks, options);
     for (Parameter& parameter : segment_->parameters()) {
       const std::vector<float> values = InOurLayout("initial.", parameter.spec);
       const size_t bytes = parameter.value.bytes();
@@ -118,44 +136,80 @@ class LanguageParityTest : public testing::TestWithParam<std::tuple<const char*,
     return values;
   }
 
+  // Returns the file's whole numbers of that name, for the step's batch.
+  std::vector<int32_t> Ints(const std::string& name, int step) {
+    const std::vector<float>& values = Expected(name + std::to_string(step % 2));
+    return std::vector<int32_t>(values.begin(), values.end());
+  }
+
   // Returns ids from the file's tokens [batch, positions + 1]: the input for `first` = 0, the
   // labels for `first` = 1.
   std::vector<int32_t> Tokens(int step, int64_t first) {
-    const std::vector<float>& tokens = Expected("tokens." + std::to_string(step % 2));
+    const std::vector<int32_t> tokens = Ints("tokens.", step);
     std::vector<int32_t> ids;
     for (int64_t i = 0; i < kBatch * kPositions; ++i) {
       const int64_t row = i / kPositions, position = i % kPositions;
-      ids.push_back(static_cast<int32_t>(tokens[row * (kPositions + 1) + position + first]));
+      ids.push_back(tokens[row * (kPositions + 1) + position + first]);
     }
     return ids;
   }
 
+  std::vector<int32_t> Labels(int step) {
+    return is_causal() ? Tokens(step, 1) : Ints("labels.", step);
+  }
+
   Tensor Inputs(int step) {
-    const std::vector<int32_t> ids = Tokens(step, 0);
+    if (!model_.tokens) return Images(step);
+    const std::vector<int32_t> ids = is_causal() ? Tokens(step, 0) : Ints("ids.", step);
     Tensor inputs = *Tensor::Allocate(CpuDevice(), DType::kI32, {kBatch, kPositions});
     std::copy(ids.begin(), ids.end(), static_cast<int32_t*>(inputs.data()));
     return On(device_, inputs);
   }
 
+  // Returns the file's images, which are [batch, colors, height, width], channels-last.
+  Tensor Images(int step) {
+    const std::vector<float>& planes = Expected("images." + std::to_string(step % 2));
+    Tensor images = *Tensor::Allocate(CpuDevice(), DType::kF32, {kBatch, kHeight, kWidth, kColors});
+    constexpr int64_t kPixels = kHeight * kWidth;
+    for (int64_t i = 0; i < images.elements(); ++i) {
+      const int64_t color = i % kColors, pixel = i / kColors % kPixels;
+      const int64_t sample = i / kColors / kPixels;
+      images.floats()[i] = planes[(sample * kColors + color) * kPixels + pixel];
+    }
+    return On(device_, images);
+  }
+
+  bool is_causal() const { return model() == "gpt2" || model() == "llama"; }
+
+  // Returns the result for inputs of that step.
+  Tensor Forward(Mode mode, int step, Saved* saved) {
+    Pass pass = mode;
+    const Tensor x = Inputs(step);
+    if (model_.tokens) pass.ids = x;
+    return *segment_->Forward(x, pass, saved);
+  }
+
   // Returns the mean loss and leaves the gradients; both copies of a tied weight have the sum.
   double ForwardAndBackward(int step) {
-    constexpr int64_t kRows = kBatch * kPositions;
     Saved saved;
-    logits_ = *segment_->Forward(Inputs(step), Mode::kTrain, &saved);
-    const Tensor rows(logits_.buffer(), DType::kF32, {kRows, kVocabulary});
+    logits_ = Forward(Mode::kTrain, step, &saved);
+    const std::vector<int32_t> labels = Labels(step);
+    const int64_t counted =
+        std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label >= 0; });
     Tensor dlogits;
     const LossSums sums =
-        *SoftmaxCrossEntropy(rows, kVocabulary, Tokens(step, 1), kRows, ops_.get(), &dlogits);
-    const Tensor dy(dlogits.buffer(), DType::kF32, logits_.shape());
-    EXPECT_TRUE(segment_->Backward(dy, &saved).ok());
+        *SoftmaxCrossEntropy(logits_, model_.classes, labels, counted, ops_.get(), &dlogits);
+    EXPECT_EQ(sums.counted, counted);
+    EXPECT_TRUE(segment_->Backward(dlogits, &saved).ok());
     if (copy_ != nullptr) {
       const Parameter& embedding = *FindParameter(segment_->parameters(), copy_->spec.tied_to);
       EXPECT_TRUE(AddTiedGradients(embedding, *copy_, ops_.get()).ok());
     }
-    return sums.loss / kRows;
+    return sums.loss / static_cast<double>(counted);
   }
 
   Fixture fixture_;
+  const Model model_;
   Device* const device_;
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Segment> segment_;
@@ -164,7 +218,7 @@ class LanguageParityTest : public testing::TestWithParam<std::tuple<const char*,
   double worst_ = 0;
 };
 
-TEST_P(LanguageParityTest, LogitsLossAndEveryGradientAreThoseOfPyTorch) {
+TEST_P(TransformerParityTest, LogitsLossAndEveryGradientAreThoseOfPyTorch) {
   const double loss = ForwardAndBackward(0);
   const auto expected = static_cast<double>(Expected("losses")[0]);
   EXPECT_NEAR(loss, expected, kTolerance * expected);
@@ -174,14 +228,14 @@ TEST_P(LanguageParityTest, LogitsLossAndEveryGradientAreThoseOfPyTorch) {
   }
 }
 
-TEST_P(LanguageParityTest, TenStepsOfAdamWWithClippingEndWherePyTorchEnds) {
+TEST_P(TransformerParityTest, TenStepsOfAdamWWithClippingEndWherePyTorchEnds) {
   OptimizerSpec spec;
   spec.kind = OptimizerKind::kAdamW;
   spec.beta2 = 0.999;
   spec.epsilon = 1e-6;
   spec.weight_decay = 0.1;
   spec.decay = DecayKind::kMatrices;
-  spec.clip_norm = 1;
+  spec.clip_norm = is_causal() ? 1 : 0.2;
   const auto adamw = *NewOptimizer(spec, segment_->parameters(), device_, ops_.get());
   for (int step = 0; step < kSteps; ++step) {
     const auto loss = static_cast<double>(Expected("losses")[step]);
@@ -197,9 +251,11 @@ TEST_P(LanguageParityTest, TenStepsOfAdamWWithClippingEndWherePyTorchEnds) {
     ExpectNear(parameter.spec.name, parameter.value, InOurLayout("final.", parameter.spec),
                place().tolerance);
   }
-  ExpectNear("evaluated", *segment_->Forward(Inputs(0), Mode::kEvaluate, nullptr),
-             Expected("evaluated"), place().tolerance);
+  ExpectNear("evaluated", Forward(Mode::kEvaluate, 0, nullptr), Expected("evaluated"),
+             place().tolerance);
 }
+
+using LanguageParityTest = TransformerParityTest;
 
 // Muon makes singular values near zero some hundred times as large, and with them the errors of
 // their vectors. So the bounds are ten times as wide.
@@ -224,13 +280,19 @@ TEST_P(LanguageParityTest, TenStepsOfMuonEndWherePyTorchEnds) {
   }
 }
 
+std::string NameOf(const testing::TestParamInfo<TransformerParityTest::ParamType>& info) {
+  return std::string(std::get<0>(info.param)) + std::get<1>(info.param)->name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TransformerParityTest,
+                         testing::Combine(testing::Values("gpt2", "llama", "bert_masked",
+                                                          "bert_classes", "vit"),
+                                          testing::Values(&kCpu, &kTested)),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(Models, LanguageParityTest,
                          testing::Combine(testing::Values("gpt2", "llama"),
                                           testing::Values(&kCpu, &kTested)),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) +
-                                  std::get<1>(info.param)->name;
-                         });
+                         NameOf);
 
 }  // namespace
 }  // namespace thinwire
