@@ -119,6 +119,7 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
   work.epoch = 1;
   work.step = step;
   work.batch_size = spec.batch_size;
+  work.loss_labels = spec.batch_size * spec.model.positions;
   work.deadline = SteadyTime::Never();
   for (BenchStage& stage : stages) stage.done = stage.forwards = stage.backwards = 0;
   for (bool runs = true; runs;) {
