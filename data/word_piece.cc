@@ -62,15 +62,15 @@ bool HasCharacters(std::string_view word, int more_than) {
 
 // Returns the place of the first special token at or behind `at`, and its number; nothing if there
 // is none.
-struct Named {
+struct FoundToken {
   size_t at = 0;
   size_t number = 0;
 };
-std::optional<Named> FindNamed(std::string_view text, size_t at) {
+std::optional<FoundToken> FindNamed(std::string_view text, size_t at) {
   const std::array<std::string_view, 5> names = SpecialTokenNames();
   for (at = text.find('[', at); at != text.npos; at = text.find('[', at + 1)) {
     for (size_t i = 0; i < names.size(); ++i) {
-      if (StartsWith(text.substr(at), names[i])) return Named{at, i};
+      if (StartsWith(text.substr(at), names[i])) return FoundToken{at, i};
     }
   }
   return std::nullopt;
@@ -197,7 +197,7 @@ absl::StatusOr<std::vector<int32_t>> WordPiece::Encode(std::string_view text) co
   ids.reserve(text.size() / 4);
   KnownWords known;
   for (;;) {
-    const std::optional<Named> named = FindNamed(text, 0);
+    const std::optional<FoundToken> named = FindNamed(text, 0);
     EncodeText(text.substr(0, named ? named->at : text.npos), &known, &ids);
     if (!named) return ids;
     ids.push_back(InOrder(special_)[named->number]);

@@ -47,7 +47,7 @@ absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, const Glue
 // Returns the measures of the task that the data are; nothing if they are no labelled sentences.
 absl::StatusOr<std::optional<GlueMeasures>> MeasuresOfTask(const DataConfig& data) {
   if (!data.has_task()) return std::nullopt;
-  GlueTask task;
+  GlueTask task{};
   RETURN_IF_ERROR(FromName(data.task(), &task));
   return std::make_optional(MeasuresOf(task));
 }

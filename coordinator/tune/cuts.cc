@@ -20,7 +20,7 @@ bool Dominates(const TuneCandidate& a, const TuneCandidate& b) {
 
 }  // namespace
 
-const TuneCandidate& Named(const TuneCandidates& all, const std::string& name) {
+const TuneCandidate& CandidateNamed(const TuneCandidates& all, const std::string& name) {
   return *std::find_if(all.begin(), all.end(),
                        [&](const TuneCandidate& one) { return one.name() == name; });
 }
@@ -34,7 +34,7 @@ std::vector<TuneCandidate*> StillStanding(TuneCandidates* all) {
 }
 
 void CutByPlan(TuneCandidates* all) {
-  const double plain = Named(*all, kNone).step_seconds();
+  const double plain = CandidateNamed(*all, kNone).step_seconds();
   const std::vector<TuneCandidate*> before = StillStanding(all);
   for (size_t i = 0; i < before.size(); ++i) {
     TuneCandidate* const one = before[i];

@@ -12,7 +12,7 @@ namespace thinwire {
 using TuneCandidates = google::protobuf::RepeatedPtrField<TuneCandidate>;
 
 // Returns the candidate called `name`; `all` must contain it.
-const TuneCandidate& Named(const TuneCandidates& all, const std::string& name);
+const TuneCandidate& CandidateNamed(const TuneCandidates& all, const std::string& name);
 // Returns the candidates that have not fallen, without `none`, in their order.
 std::vector<TuneCandidate*> StillStanding(TuneCandidates* all);
 

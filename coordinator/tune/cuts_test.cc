@@ -35,8 +35,9 @@ TEST(CutByPlanTest, WhatIsNoFasterThanNoneOrThanAGentlerOneFalls) {
   Add("slow", "", 100, -1, &all);
   CutByPlan(&all);
   EXPECT_THAT(Names(&all), ElementsAre("fine", "coarser", "other"));
-  EXPECT_EQ(Named(all, "coarse").fell(), "plan: no faster than fine, which is gentler");
-  EXPECT_EQ(Named(all, "slow").fell(), "plan: its step takes 100.0 ms, that of none 100.0 ms");
+  EXPECT_EQ(CandidateNamed(all, "coarse").fell(), "plan: no faster than fine, which is gentler");
+  EXPECT_EQ(CandidateNamed(all, "slow").fell(),
+            "plan: its step takes 100.0 ms, that of none 100.0 ms");
 }
 
 TEST(CutByErrorTest, OnlyTheFrontStaysAndTheFallenNameWhoBeatsThem) {
@@ -48,7 +49,8 @@ TEST(CutByErrorTest, OnlyTheFrontStaysAndTheFallenNameWhoBeatsThem) {
   Add("c", "", 40, 0.1, &all);
   CutByError(8, &all);
   EXPECT_THAT(Names(&all), ElementsAre("a", "b", "c"));
-  EXPECT_THAT(Named(all, "worse").fell(), HasSubstr("0.400 in 25.0 ms; b has 0.300 in 20.0 ms"));
+  EXPECT_THAT(CandidateNamed(all, "worse").fell(),
+              HasSubstr("0.400 in 25.0 ms; b has 0.300 in 20.0 ms"));
 }
 
 TEST(CutByErrorTest, OfALongFrontTheEndsAndEvenlySpreadOthersStay) {

@@ -200,7 +200,7 @@ Trend TrendOf(const TrainedRung& first, const TrainedRung& last) {
 namespace {
 
 void SetTimes(double steps, TuneReport* report) {
-  const double plain = steps * Named(report->candidates(), kNone).step_seconds();
+  const double plain = steps * CandidateNamed(report->candidates(), kNone).step_seconds();
   for (TuneCandidate& one : *report->mutable_candidates()) {
     const bool is_none = one.name() == kNone;
     if (!is_none && !one.has_steps_ratio()) continue;

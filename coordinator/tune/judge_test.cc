@@ -60,14 +60,14 @@ TEST(JudgeRungTest, FillsInMeansLossesAndStepsRatios) {
   AddRuns("none", {0, 0, 0}, 0, &rung);
   AddRuns("a", {-1, -2, -3}, 20, &rung);
   JudgeRung(rung, 3, 5, 1, {}, &all);
-  const TuneCandidate& a = Named(all, "a");
+  const TuneCandidate& a = CandidateNamed(all, "a");
   EXPECT_EQ(a.rung(), 3u);
   EXPECT_DOUBLE_EQ(a.compressed(), 69);
   EXPECT_DOUBLE_EQ(a.uncompressed(), 60);
   EXPECT_DOUBLE_EQ(a.loss().mean(), 2);
   EXPECT_NEAR(a.loss().high(), 2 + 4.3027 / std::sqrt(3), 1e-3);  // t of two degrees of freedom
   EXPECT_DOUBLE_EQ(a.steps_ratio(), 1.25);
-  EXPECT_FALSE(Named(all, "none").has_loss());
+  EXPECT_FALSE(CandidateNamed(all, "none").has_loss());
 }
 
 TEST(JudgeRungTest, NatsAreLostWhereThereAreMore) {
@@ -78,8 +78,8 @@ TEST(JudgeRungTest, NatsAreLostWhereThereAreMore) {
   AddRuns("none", {0}, 0, &rung);
   AddRuns("a", {0.5}, 0, &rung);
   JudgeRung(rung, 1, 5, 1, {}, &all);
-  EXPECT_DOUBLE_EQ(Named(all, "a").loss().mean(), 0.5);
-  EXPECT_FALSE(Named(all, "a").loss().has_low());
+  EXPECT_DOUBLE_EQ(CandidateNamed(all, "a").loss().mean(), 0.5);
+  EXPECT_FALSE(CandidateNamed(all, "a").loss().has_low());
 }
 
 TEST(JudgeRungTest, WhatLosesTooMuchWithItsWholeIntervalFalls) {
@@ -93,7 +93,8 @@ TEST(JudgeRungTest, WhatLosesTooMuchWithItsWholeIntervalFalls) {
   AddRuns("noisy", {2, -9, -20}, 0, &rung);
   JudgeRung(rung, 2, 1, 2, {}, &all);
   EXPECT_THAT(Names(&all), ElementsAre("noisy"));
-  EXPECT_THAT(Named(all, "bad").fell(), HasSubstr("rung 2: loses 9.10 [8.85, 9.35] points"));
+  EXPECT_THAT(CandidateNamed(all, "bad").fell(),
+              HasSubstr("rung 2: loses 9.10 [8.85, 9.35] points"));
 }
 
 TEST(JudgeRungTest, OneSeedLetsNobodyFallByItsLossAlone) {
@@ -124,7 +125,7 @@ TEST(JudgeRungTest, TheFastestWithinTheLossTakeThePlacesThenThoseThatLoseLeast) 
   AddRuns("more-steps", {0}, 20, &rung);
   JudgeRung(rung, 1, 1, 2, {}, &all);
   EXPECT_THAT(Names(&all), ElementsAre("fast", "slow"));
-  EXPECT_THAT(Named(all, "more-steps").fell(),
+  EXPECT_THAT(CandidateNamed(all, "more-steps").fell(),
               HasSubstr("rung 1: not among the best 2: 62.5 ms for a step of none"));
 }
 
@@ -139,7 +140,7 @@ TEST(JudgeRungTest, WithSeveralSeedsASlowerOneThatIsNoBetterFalls) {
   AddRuns("slow", {-1, 0}, 0, &rung);
   JudgeRung(rung, 2, 1, 2, {}, &all);
   EXPECT_THAT(Names(&all), ElementsAre("fast"));
-  EXPECT_EQ(Named(all, "slow").fell(), "rung 2: slower than fast, which loses no more");
+  EXPECT_EQ(CandidateNamed(all, "slow").fell(), "rung 2: slower than fast, which loses no more");
 }
 
 TEST(JudgeRungTest, AFailedRunAndOneThatEndsWithoutANumberFall) {
@@ -152,7 +153,7 @@ TEST(JudgeRungTest, AFailedRunAndOneThatEndsWithoutANumberFall) {
   AddRuns("diverged", {NAN}, 0, &rung);
   JudgeRung(rung, 1, 1, 2, {{"broken", "no memory"}}, &all);
   EXPECT_THAT(Names(&all), IsEmpty());
-  EXPECT_EQ(Named(all, "broken").fell(), "rung 1: its run failed: no memory");
+  EXPECT_EQ(CandidateNamed(all, "broken").fell(), "rung 1: its run failed: no memory");
 }
 
 // none has 60 per cent after 100 steps and 80 after 200.
@@ -213,8 +214,8 @@ TEST(ConcludeTest, TheSoonestAtTheTargetOfThoseWithinTheLossIsChosen) {
   EXPECT_NEAR(report.predicted(), 90, 1e-9);
   EXPECT_NEAR(report.target(), 89, 1e-9);
   const double steps = *trend.StepsTo(89);
-  EXPECT_NEAR(Named(report.candidates(), "none").seconds_to_target(), 0.1 * steps, 1e-9);
-  EXPECT_NEAR(Named(report.candidates(), "harsh").ratio_to_none(), 0.4, 1e-9);
+  EXPECT_NEAR(CandidateNamed(report.candidates(), "none").seconds_to_target(), 0.1 * steps, 1e-9);
+  EXPECT_NEAR(CandidateNamed(report.candidates(), "harsh").ratio_to_none(), 0.4, 1e-9);
 }
 
 TEST(ConcludeTest, AFasterOneThatLosesTooMuchIsNot) {

@@ -92,7 +92,7 @@ std::string TuneText(const TuneReport& report) {
     absl::StrAppend(&text, absl::StrFormat("; none is predicted to end at %.*f.\n",
                                            DigitsOf(report), report.predicted()));
   }
-  const TuneCandidate& choice = Named(report.candidates(), report.choice());
+  const TuneCandidate& choice = CandidateNamed(report.candidates(), report.choice());
   absl::StrAppend(&text, "\nChoice: ", choice.name(),
                   choice.name() == kNone ? "" : absl::StrCat(", ", choice.codecs()), "\n  ",
                   report.why(), "\n", Cost(report));

@@ -244,8 +244,9 @@ class Tune {
 
 // The experiment with the choice, as a file that gives it again.
 absl::StatusOr<std::string> TunedYaml(const TuneQuestion& question, const TuneReport& report) {
-  ASSIGN_OR_RETURN(Experiment tuned,
-                   WithCandidate(question.experiment, Named(report.candidates(), report.choice())));
+  ASSIGN_OR_RETURN(
+      Experiment tuned,
+      WithCandidate(question.experiment, CandidateNamed(report.candidates(), report.choice())));
   tuned.set_name(absl::StrCat(question.experiment.name(), "-tuned"));
   const std::string text = absl::StrCat(
       "# ", report.choice(), ", which thinwire tune chose for ", question.task.link_mbit(),
@@ -260,7 +261,7 @@ absl::StatusOr<std::string> TunedYaml(const TuneQuestion& question, const TuneRe
 
 absl::StatusOr<std::vector<SweepRun>> RunsOfRung(const Experiment& resolved, const Rung& rung,
                                                  TuneCandidates* candidates, TuneRung* record) {
-  std::vector<const TuneCandidate*> rows = {&Named(*candidates, kNone)};
+  std::vector<const TuneCandidate*> rows = {&CandidateNamed(*candidates, kNone)};
   for (const TuneCandidate* one : StillStanding(candidates)) {
     rows.push_back(one);
     record->add_candidates(one->name());
