@@ -111,9 +111,8 @@ Error DecodeEntries(size_t count, PositionReader* positions, ValueReader* values
   SparseWriter writer(x, 0, x.elements());
   for (size_t done = 0; done < count;) {
     const size_t n = std::min(kEntriesAtOnce, count - done);
-    Error error = positions->Read(n, block);
-    if (error.ok()) error = values->Read(n, floats);
-    if (!error.ok()) return error;
+    RETURN_ERROR(positions->Read(n, block));
+    RETURN_ERROR(values->Read(n, floats));
     writer.Write(block, floats, n);
     done += n;
   }
@@ -156,21 +155,18 @@ Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const Kerne
 Error CpuEntriesDecode(const PayloadView& payload, const CodecSpec& spec,
                        const KernelContext& context, const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  Error error = CheckElements(spec, scopes.total);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckElements(spec, scopes.total));
   EntriesHeader header;
-  error = ReadEntriesHeader(payload.data, payload.bytes, spec, scopes, &header);
-  if (!error.ok()) return error;
+  RETURN_ERROR(ReadEntriesHeader(payload.data, payload.bytes, spec, scopes, &header));
   const uint8_t* from = payload.data + kEntriesHeaderBytes;
   const size_t value_bytes = ValueBytes(spec, header.count);
   const IndexPlan plan = {static_cast<IndexCoding>(header.coding), header.rice_bits,
                           payload.bytes - kEntriesHeaderBytes - value_bytes};
   IndexReader indices;
-  error = indices.Open(plan, from + value_bytes, header.count, NumIndices(scopes.total, context));
-  if (!error.ok()) return error;
+  RETURN_ERROR(
+      indices.Open(plan, from + value_bytes, header.count, NumIndices(scopes.total, context)));
   ValueReader values;
-  error = values.Open(from, header.count, spec, header.exponent, threads);
-  if (!error.ok()) return error;
+  RETURN_ERROR(values.Open(from, header.count, spec, header.exponent, threads));
   PositionReader positions(&indices, spec, scopes, context.support);
   if (Parts(scopes.total, threads).count() == 1) {
     return DecodeEntries(header.count, &positions, &values, x);
