@@ -101,8 +101,7 @@ Error CpuCastTo(DType wire, const TensorView& x, const PayloadBuffer& payload, i
 
 Error CpuCastFrom(const PayloadView& payload, DType wire, const TensorView& x, int threads) {
   const int64_t elements = x.elements();
-  Error error = CheckPayloadBytes(Name(wire), payload.bytes, CastPayloadBytes(wire, elements));
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckPayloadBytes(Name(wire), payload.bytes, CastPayloadBytes(wire, elements)));
   const uint8_t* in = payload.data;
   const Parts parts(elements, threads);
   if (wire == x.dtype) {
@@ -112,8 +111,7 @@ Error CpuCastFrom(const PayloadView& payload, DType wire, const TensorView& x, i
   float scale = 1;
   if (wire == DType::kF16) {
     const int16_t exponent = LoadAs<int16_t>(in);
-    error = CheckPreScale(Name(wire), exponent, kLeastPreScale, kMostPreScale);
-    if (!error.ok()) return error;
+    RETURN_ERROR(CheckPreScale(Name(wire), exponent, kLeastPreScale, kMostPreScale));
     in += 2;
     scale = PowerOfTwo(-exponent);
   }

@@ -89,6 +89,28 @@ void KeepSupportedImpl(const uint64_t* HWY_RESTRICT words, size_t n, float* HWY_
   }
 }
 
+// Writes a bit for each element of x[0, n), unused ones zero, and returns how many are set.
+size_t FindNonzerosImpl(const float* HWY_RESTRICT x, size_t n, uint64_t* HWY_RESTRICT words) {
+  const F32 d;
+  size_t count = 0;
+  for (size_t word = 0; word < n; word += 64) {
+    uint64_t bits = 0;
+    const size_t end = n < word + 64 ? n : word + 64;
+    for (size_t i = word; i < end; i += kLanes) {
+      PrefetchPage(x + i);
+      const auto v = LoadPart(d, x + i, end - i);
+      uint64_t lanes = 0;
+      // Not Ne, which on some targets is false for a NaN.
+      const auto nonzero = hn::Not(hn::Eq(v, hn::Zero(d)));
+      hn::StoreMaskBits(d, nonzero, reinterpret_cast<uint8_t*>(&lanes));
+      bits |= lanes << (i - word);
+    }
+    words[word / 64] = bits;
+    count += __builtin_popcountll(bits);
+  }
+  return count;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace thinwire
 HWY_AFTER_NAMESPACE();
@@ -99,10 +121,11 @@ namespace thinwire {
 HWY_EXPORT(CompactImpl);
 HWY_EXPORT(ExpandImpl);
 HWY_EXPORT(KeepSupportedImpl);
+HWY_EXPORT(FindNonzerosImpl);
 
 namespace {
 
-static_assert(kBlock % 64 == 0, "a block starts at a whole word");
+static_assert(kBlock % 64 == 0, "a block is of whole words");
 constexpr size_t kSlack = 64;  // room for whole vectors at the end of a block
 
 size_t CountSetBits(const uint64_t* words, size_t n) {
@@ -194,6 +217,19 @@ void KeepSupported(const SupportView& support, int threads, float* x) {
   ForEachPart(Parts(support.elements, threads), [&](int, int64_t begin, int64_t end) {
     KeepSupportedOf(support.words + begin / 64, end - begin, x + begin);
   });
+}
+
+Error CpuFindNonzeros(const TensorView& x, uint64_t* words, int64_t* count, int threads) {
+  *count = SumOfParts(Parts(x.elements(), threads), [&](int64_t begin, int64_t end) {
+    alignas(64) float scratch[kBlock];
+    size_t nonzeros = 0;
+    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+      const float* from = ReadFloats(x, i, n, scratch);
+      nonzeros += HWY_DYNAMIC_DISPATCH(FindNonzerosImpl)(from, n, words + i / 64);
+    });
+    return nonzeros;
+  });
+  return Error{};
 }
 
 }  // namespace thinwire

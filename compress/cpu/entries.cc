@@ -6,8 +6,8 @@
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/index_coding.h"
 #include "compress/cpu/parallel.h"
+#include "compress/cpu/set_bits.h"
 #include "compress/cpu/sparse_writer.h"
-#include "compress/cpu/support_ranks.h"
 #include "compress/cpu/values.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
@@ -68,6 +68,46 @@ class ScopeGuard {
   int64_t scope_count_ = 0;
 };
 
+// Replaces ascending positions of supported entries by their ranks: the numbers of supported
+// entries before them. Both ends know the support, so ranks, which are smaller numbers, say where
+// entries stood.
+void ToRanks(const SupportView& support, uint32_t* positions, size_t n) {
+  int64_t word = 0;
+  uint32_t before = 0;  // set bits in the words before
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t position = positions[i];
+    for (; word < position / 64; ++word) before += __builtin_popcountll(support.words[word]);
+    // One less than the position's bit has all lower bits set; the rank counts those of them that
+    // have support.
+    const uint64_t lower = (uint64_t{1} << (position % 64)) - 1;
+    positions[i] = before + __builtin_popcountll(support.words[word] & lower);
+  }
+}
+
+// Inverse of ToRanks, for ascending ranks.
+class SupportedPositions {
+ public:
+  explicit SupportedPositions(const SupportView& support) {
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(support.words);
+    bits_.Open(bytes, bytes + (support.elements + 63) / 64 * 8);
+  }
+  // Replaces ranks by positions. Ranks ascend, also from one call to the next, and are below
+  // support.count.
+  void FromRanks(uint32_t* ranks, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t listed = bits_.size(); ranks[i] - rank_ >= listed; listed = bits_.size()) {
+        rank_ += listed;
+        bits_.Skip(listed);
+      }
+      ranks[i] = static_cast<uint32_t>(bits_.first()) + bits_.offsets()[ranks[i] - rank_];
+    }
+  }
+
+ private:
+  SetBits bits_;
+  uint32_t rank_ = 0;  // rank of the next bit
+};
+
 // Returns the bound of indices: they count all elements, or those with support.
 int64_t NumIndices(int64_t total, const KernelContext& context) {
   return context.support == nullptr ? total : context.support->count;
@@ -111,9 +151,8 @@ Error DecodeEntries(size_t count, PositionReader* positions, ValueReader* values
   SparseWriter writer(x, 0, x.elements());
   for (size_t done = 0; done < count;) {
     const size_t n = std::min(kEntriesAtOnce, count - done);
-    Error error = positions->Read(n, block);
-    if (error.ok()) error = values->Read(n, floats);
-    if (!error.ok()) return error;
+    RETURN_ERROR(positions->Read(n, block));
+    RETURN_ERROR(values->Read(n, floats));
     writer.Write(block, floats, n);
     done += n;
   }
@@ -156,21 +195,18 @@ Error WriteEntries(Kept* kept, int64_t total, const CodecSpec& spec, const Kerne
 Error CpuEntriesDecode(const PayloadView& payload, const CodecSpec& spec,
                        const KernelContext& context, const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  Error error = CheckElements(spec, scopes.total);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckElements(spec, scopes.total));
   EntriesHeader header;
-  error = ReadEntriesHeader(payload.data, payload.bytes, spec, scopes, &header);
-  if (!error.ok()) return error;
+  RETURN_ERROR(ReadEntriesHeader(payload.data, payload.bytes, spec, scopes, &header));
   const uint8_t* from = payload.data + kEntriesHeaderBytes;
   const size_t value_bytes = ValueBytes(spec, header.count);
   const IndexPlan plan = {static_cast<IndexCoding>(header.coding), header.rice_bits,
                           payload.bytes - kEntriesHeaderBytes - value_bytes};
   IndexReader indices;
-  error = indices.Open(plan, from + value_bytes, header.count, NumIndices(scopes.total, context));
-  if (!error.ok()) return error;
+  RETURN_ERROR(
+      indices.Open(plan, from + value_bytes, header.count, NumIndices(scopes.total, context)));
   ValueReader values;
-  error = values.Open(from, header.count, spec, header.exponent, threads);
-  if (!error.ok()) return error;
+  RETURN_ERROR(values.Open(from, header.count, spec, header.exponent, threads));
   PositionReader positions(&indices, spec, scopes, context.support);
   if (Parts(scopes.total, threads).count() == 1) {
     return DecodeEntries(header.count, &positions, &values, x);

@@ -51,11 +51,9 @@ Error CpuFp8Encode(const CodecSpec& spec, const TensorView& x, const KernelConte
 Error CpuFp8Decode(const PayloadView& payload, const CodecSpec& spec,
                    const KernelContext& /*context*/, const TensorView& x, int threads) {
   const int64_t elements = x.elements();
-  Error error = CheckPayloadBytes("fp8", payload.bytes, Fp8PayloadBytes(elements));
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckPayloadBytes("fp8", payload.bytes, Fp8PayloadBytes(elements)));
   const int16_t exponent = LoadAs<int16_t>(payload.data);
-  error = CheckPreScale("fp8", exponent, LeastPreScale(spec.format), kMostPreScale);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckPreScale("fp8", exponent, LeastPreScale(spec.format), kMostPreScale));
   const Fp8Line line = {PowerOfTwo(-exponent), LargestFp8Code(spec.format, exponent)};
   const uint8_t* codes = payload.data + kFp8HeaderBytes;
   const uint32_t largest =

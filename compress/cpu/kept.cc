@@ -117,10 +117,8 @@ void KeepContiguous(const float* x, const Scopes& scopes, const CodecSpec& spec,
   Join(found, parts.count(), kept);
 }
 
-// Cut of a channel: ties are kept up to row `last_tie_row` and dropped behind it.
-struct ChannelCut {
-  uint32_t threshold;
-  int64_t last_tie_row;  // the last row, if nothing is dropped
+// Cut of a channel, whose elements are its rows.
+struct ChannelCut : ScopeCut {
   int64_t channel;
 };
 
@@ -143,14 +141,7 @@ bool CutChannels(const float* x, const Scopes& scopes, const CodecSpec& spec, in
     Selection s = SelectLargest(column, rows, NumKept(spec, rows), /*threads=*/1);
     if (!s.finite) return false;
     LeaveOutZeros(spec, &s);
-    cuts[c] = {s.threshold, rows - 1, first + c};
-    if (s.all_ties) continue;
-    if (s.num_ties > 0) {
-      cuts[c].last_tie_row =
-          FindNthOfMagnitude(column, rows, s.threshold, s.num_ties, /*threads=*/1);
-    } else {
-      ++cuts[c].threshold;
-    }
+    cuts[c] = {CutOf(column, rows, s, /*threads=*/1), first + c};
   }
   return true;
 }
@@ -173,10 +164,10 @@ bool CutAllChannels(const float* x, const Scopes& scopes, const CodecSpec& spec,
 }
 
 // Collector of the entries of some rows, with one threshold per channel. A threshold rises by one
-// behind the channel's last tie; cuts sorted by that row give the order of these changes.
+// behind the channel's last tie; cuts sorted by `ties_end` give the order of these changes.
 class StridedCollector {
  public:
-  // Starts with `cuts` of all channels, ascending in last_tie_row.
+  // Starts with `cuts` of all channels, ascending in ties_end.
   StridedCollector(const float* x, const Scopes& scopes, const ChannelCut* cuts, const Kept& memory,
                    PartEntries* found)
       : x_(x), scopes_(scopes), cuts_(cuts), period_(PeriodOf(scopes)), found_(found) {
@@ -189,11 +180,11 @@ class StridedCollector {
   void Collect(int64_t begin, int64_t end) {
     next_ = begin;
     for (int64_t c = 0; c < scopes_.count; ++c) {
-      const int64_t ties_end = (cuts_[c].last_tie_row + 1) * scopes_.count;
+      const int64_t ties_end = static_cast<int64_t>(cuts_[c].ties_end) * scopes_.count;
       SetThreshold(cuts_[c].channel, cuts_[c].threshold + (ties_end <= begin));
     }
     for (int64_t c = 0; c < scopes_.count; ++c) {
-      const int64_t ties_end = (cuts_[c].last_tie_row + 1) * scopes_.count;
+      const int64_t ties_end = static_cast<int64_t>(cuts_[c].ties_end) * scopes_.count;
       if (ties_end <= begin) continue;
       if (ties_end >= end) break;
       CollectUpTo(ties_end);
@@ -232,9 +223,8 @@ void KeepStrided(const float* x, const Scopes& scopes, const CodecSpec& spec, in
   ChannelCut* cuts = memory.Get(scopes.count);
   kept->finite = CutAllChannels(x, scopes, spec, threads, cuts);
   if (!kept->finite) return;
-  std::sort(cuts, cuts + scopes.count, [](const ChannelCut& a, const ChannelCut& b) {
-    return a.last_tie_row < b.last_tie_row;
-  });
+  std::sort(cuts, cuts + scopes.count,
+            [](const ChannelCut& a, const ChannelCut& b) { return a.ties_end < b.ties_end; });
   const Parts parts(scopes.total, threads, scopes.count);
   PartEntries found[Parts::kMost];
   ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {

@@ -76,16 +76,14 @@ void Rescale(const Scopes& scopes, const CodecSpec& spec, const SupportView* sup
 Error CpuRandomKEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                        const PayloadBuffer& payload, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  Error error = CheckElements(spec, scopes.total);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckElements(spec, scopes.total));
   const float* values = SupportedFloats(x, context.support, threads);
   if (LargestMagnitude(values, scopes.total, threads) >= kInfinityBits) {
     return NonFiniteError(Name(spec.kind), x, context.support);
   }
   Kept kept = Draw(scopes, spec, context.random_key, context.support, threads);
   *payload.bytes = RandomKHeaderBytes(spec) + ValueBytes(spec, kept.count);
-  error = CheckCapacity(Name(spec.kind), payload.capacity, *payload.bytes);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckCapacity(Name(spec.kind), payload.capacity, *payload.bytes));
   ForEachPart(Parts(kept.count, threads), [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) kept.values[i] = values[kept.positions[i]];
   });
@@ -104,20 +102,16 @@ Error CpuRandomKEncode(const CodecSpec& spec, const TensorView& x, const KernelC
 Error CpuRandomKDecode(const PayloadView& payload, const CodecSpec& spec,
                        const KernelContext& context, const TensorView& x, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  Error error = CheckElements(spec, scopes.total);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckElements(spec, scopes.total));
   const size_t header_bytes = RandomKHeaderBytes(spec);
-  error = CheckHeaderBytes(spec, payload.bytes, header_bytes);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckHeaderBytes(spec, payload.bytes, header_bytes));
   const Kept kept = Draw(scopes, spec, LoadAs<uint64_t>(payload.data), context.support, threads);
-  error = CheckPayloadBytes(Name(spec.kind), payload.bytes,
-                            header_bytes + ValueBytes(spec, kept.count));
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckPayloadBytes(Name(spec.kind), payload.bytes,
+                                 header_bytes + ValueBytes(spec, kept.count)));
   const int exponent =
       spec.values == Values::kF16 ? LoadAs<int16_t>(payload.data + kSeedBytes) : int16_t{0};
   ValueReader values;
-  error = values.Open(payload.data + header_bytes, kept.count, spec, exponent, threads);
-  if (!error.ok()) return error;
+  RETURN_ERROR(values.Open(payload.data + header_bytes, kept.count, spec, exponent, threads));
   return WriteSparse(kept.positions, kept.count, values, threads, x);
 }
 

@@ -100,14 +100,13 @@ Error CpuRotatedUniformEncode(const CodecSpec& spec, const TensorView& x,
                      kRotationKeyBytes);
   }
   float* const rotated = ThreadsFloats(x.elements());
-  Error error = Rotate(x, spec, context.random_key, threads, rotated);
-  if (!error.ok()) return error;
+  RETURN_ERROR(Rotate(x, spec, context.random_key, threads, rotated));
   StoreAs<uint64_t>(context.random_key, payload.data);
   // Rounding must be independent of the signs.
   KernelContext rounding;
   rounding.random_key = ~context.random_key;
-  error = CpuUniformEncode(WithoutRotation(spec), FloatsLike(x, rotated), rounding,
-                           payload.behind(kRotationKeyBytes), threads);
+  const Error error = CpuUniformEncode(WithoutRotation(spec), FloatsLike(x, rotated), rounding,
+                                       payload.behind(kRotationKeyBytes), threads);
   *payload.bytes += kRotationKeyBytes;
   return error;
 }

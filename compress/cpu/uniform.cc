@@ -15,59 +15,40 @@
 namespace thinwire {
 namespace {
 
-// Encoder of blocks of strided scopes, with the parameters of one period laid out in arrays.
-class StridedEncoder {
- public:
-  StridedEncoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)
-      : period_(PeriodOf(scopes)), grid_(GridOf(spec)) {
-    static thread_local Scratch<float> memory;
-    offset_ = memory.Get(3 * period_);
-    lift_ = offset_ + period_;
-    inverse_ = lift_ + period_;
-    for (int64_t i = 0; i < period_; ++i) {
-      const EncodeLine line =
-          EncodeLineOf(ReadRange(spec, header, i % scopes.count), grid_.divisor);
-      offset_[i] = line.offset;
-      lift_[i] = line.lift;
-      inverse_[i] = line.inverse;
-    }
+// Returns an encoder of blocks of strided scopes, with the parameters of one period laid out in
+// arrays of the thread.
+auto StridedEncoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header) {
+  const int64_t period = PeriodOf(scopes);
+  const UniformGrid grid = GridOf(spec);
+  static thread_local Scratch<float> memory;
+  float* const offset = memory.Get(3 * period);
+  float* const lift = offset + period;
+  float* const inverse = lift + period;
+  for (int64_t i = 0; i < period; ++i) {
+    const EncodeLine line = EncodeLineOf(ReadRange(spec, header, i % scopes.count), grid.divisor);
+    offset[i] = line.offset;
+    lift[i] = line.lift;
+    inverse[i] = line.inverse;
   }
-
-  void operator()(const float* x, int64_t begin, size_t n, const uint32_t* random,
-                  uint8_t* codes) const {
-    ForEachSegment(begin, n, period_, [&](size_t at, size_t length, int64_t, int64_t phase) {
-      QuantizeEach(x + at, length, {offset_ + phase, lift_ + phase, inverse_ + phase},
-                   grid_.zero_code, grid_.max_code, random ? random + at : nullptr, codes + at);
+  return [=](const float* x, int64_t begin, size_t n, const uint32_t* random, uint8_t* codes) {
+    ForEachSegment(begin, n, period, [&](size_t at, size_t length, int64_t, int64_t phase) {
+      QuantizeEach(x + at, length, {offset + phase, lift + phase, inverse + phase}, grid.zero_code,
+                   grid.max_code, random ? random + at : nullptr, codes + at);
     });
-  }
+  };
+}
 
- private:
-  int64_t period_;
-  UniformGrid grid_;
-  float *offset_, *lift_, *inverse_;
-};
-
-class ContiguousEncoder {
- public:
-  ContiguousEncoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)
-      : spec_(spec), scopes_(scopes), header_(header), grid_(GridOf(spec)) {}
-
-  void operator()(const float* x, int64_t begin, size_t n, const uint32_t* random,
-                  uint8_t* codes) const {
-    ForEachSegment(
-        begin, n, scopes_.elements, [&](size_t at, size_t length, int64_t scope, int64_t) {
-          const EncodeLine line = EncodeLineOf(ReadRange(spec_, header_, scope), grid_.divisor);
-          Quantize(x + at, length, line, grid_.zero_code, grid_.max_code,
-                   random ? random + at : nullptr, codes + at);
-        });
-  }
-
- private:
-  const CodecSpec& spec_;
-  const Scopes& scopes_;
-  const uint8_t* header_;
-  UniformGrid grid_;
-};
+// Returns an encoder of blocks of other scopes. It uses the arguments.
+auto ContiguousEncoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header) {
+  return [&spec, header, elements = scopes.elements, grid = GridOf(spec)](
+             const float* x, int64_t begin, size_t n, const uint32_t* random, uint8_t* codes) {
+    ForEachSegment(begin, n, elements, [&](size_t at, size_t length, int64_t scope, int64_t) {
+      const EncodeLine line = EncodeLineOf(ReadRange(spec, header, scope), grid.divisor);
+      Quantize(x + at, length, line, grid.zero_code, grid.max_code, random ? random + at : nullptr,
+               codes + at);
+    });
+  };
+}
 
 template <typename Encoder>
 void EncodeCodes(const TensorView& x, const CodecSpec& spec, uint64_t random_key,
@@ -85,54 +66,36 @@ void EncodeCodes(const TensorView& x, const CodecSpec& spec, uint64_t random_key
   });
 }
 
-class StridedDecoder {
- public:
-  StridedDecoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)
-      : period_(PeriodOf(scopes)), grid_(GridOf(spec)) {
-    static thread_local Scratch<float> memory;
-    offset_ = memory.Get(2 * period_);
-    range_ = offset_ + period_;
-    for (int64_t i = 0; i < period_; ++i) {
-      const DecodeLine line = ReadRange(spec, header, i % scopes.count);
-      offset_[i] = line.offset;
-      range_[i] = line.range;
-    }
+auto StridedDecoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header) {
+  const int64_t period = PeriodOf(scopes);
+  const UniformGrid grid = GridOf(spec);
+  static thread_local Scratch<float> memory;
+  float* const offset = memory.Get(2 * period);
+  float* const range = offset + period;
+  for (int64_t i = 0; i < period; ++i) {
+    const DecodeLine line = ReadRange(spec, header, i % scopes.count);
+    offset[i] = line.offset;
+    range[i] = line.range;
   }
-
-  void operator()(const uint8_t* codes, int64_t begin, size_t n, float* x) const {
-    const float reciprocal = 1.0f / static_cast<float>(grid_.divisor);
-    ForEachSegment(begin, n, period_, [&](size_t at, size_t length, int64_t, int64_t phase) {
-      DequantizeEach(codes + at, length, {offset_ + phase, range_ + phase}, grid_.zero_code,
+  return [=](const uint8_t* codes, int64_t begin, size_t n, float* x) {
+    const float reciprocal = 1.0f / static_cast<float>(grid.divisor);
+    ForEachSegment(begin, n, period, [&](size_t at, size_t length, int64_t, int64_t phase) {
+      DequantizeEach(codes + at, length, {offset + phase, range + phase}, grid.zero_code,
                      reciprocal, x + at);
     });
-  }
+  };
+}
 
- private:
-  int64_t period_;
-  UniformGrid grid_;
-  float *offset_, *range_;
-};
-
-class ContiguousDecoder {
- public:
-  ContiguousDecoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header)
-      : spec_(spec), scopes_(scopes), header_(header), grid_(GridOf(spec)) {}
-
-  void operator()(const uint8_t* codes, int64_t begin, size_t n, float* x) const {
-    const float reciprocal = 1.0f / static_cast<float>(grid_.divisor);
-    ForEachSegment(begin, n, scopes_.elements,
-                   [&](size_t at, size_t length, int64_t scope, int64_t) {
-                     Dequantize(codes + at, length, ReadRange(spec_, header_, scope),
-                                grid_.zero_code, reciprocal, x + at);
-                   });
-  }
-
- private:
-  const CodecSpec& spec_;
-  const Scopes& scopes_;
-  const uint8_t* header_;
-  UniformGrid grid_;
-};
+auto ContiguousDecoder(const CodecSpec& spec, const Scopes& scopes, const uint8_t* header) {
+  return [&spec, header, elements = scopes.elements, grid = GridOf(spec)](
+             const uint8_t* codes, int64_t begin, size_t n, float* x) {
+    const float reciprocal = 1.0f / static_cast<float>(grid.divisor);
+    ForEachSegment(begin, n, elements, [&](size_t at, size_t length, int64_t scope, int64_t) {
+      Dequantize(codes + at, length, ReadRange(spec, header, scope), grid.zero_code, reciprocal,
+                 x + at);
+    });
+  };
+}
 
 uint8_t LargestCode(const uint8_t* codes, size_t n) {
   uint8_t largest = 0;
@@ -185,11 +148,9 @@ Error CpuUniformEncode(const CodecSpec& spec, const TensorView& x, const KernelC
                        const PayloadBuffer& payload, int threads) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   *payload.bytes = UniformPayloadBytes(spec, scopes);
-  Error error = CheckCapacity("uniform", payload.capacity, UniformMaxPayloadBytes(spec, scopes));
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckCapacity("uniform", payload.capacity, UniformMaxPayloadBytes(spec, scopes)));
   bool constant = false;
-  error = WriteRanges(x, spec, scopes, payload.data, &constant, threads);
-  if (!error.ok()) return error;
+  RETURN_ERROR(WriteRanges(x, spec, scopes, payload.data, &constant, threads));
   if (constant) {
     *payload.bytes = kConstantTensorBytes;
     return Error{};
@@ -210,14 +171,11 @@ Error CpuUniformDecode(const PayloadView& payload, const CodecSpec& spec,
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   if (IsConstant(spec, scopes, payload.data, payload.bytes))
     return DecodeConstant(payload.data, x, threads);
-  Error error = CheckPayloadBytes("uniform", payload.bytes, UniformPayloadBytes(spec, scopes));
-  if (!error.ok()) return error;
-  error = CheckRanges(spec, scopes, payload.data);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckPayloadBytes("uniform", payload.bytes, UniformPayloadBytes(spec, scopes)));
+  RETURN_ERROR(CheckRanges(spec, scopes, payload.data));
   const uint8_t* codes = payload.data + UniformHeaderBytes(spec, scopes);
   if (scopes.count == 0) return Error{};
-  error = CheckLastByte(payload.data[payload.bytes - 1], spec, scopes.total);
-  if (!error.ok()) return error;
+  RETURN_ERROR(CheckLastByte(payload.data[payload.bytes - 1], spec, scopes.total));
   if (scopes.strided) {
     return DecodeCodes(codes, spec, StridedDecoder(spec, scopes, payload.data), threads, x);
   }

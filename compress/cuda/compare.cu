@@ -71,18 +71,10 @@ __global__ void __launch_bounds__(kThreadsOfTotal)
 }
 
 template <typename X, typename Y>
-Error LaunchCompare(CudaDevice* device, const TensorView& x, const TensorView& y, int64_t tiles,
+Error LaunchCompare(CudaDevice* device, const X* x, const Y* y, int64_t total, int64_t tiles,
                     Share* of_tiles) {
-  return Launch(device, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), CompareKernel<X, Y>,
-                static_cast<const X*>(x.data), static_cast<const Y*>(y.data), x.elements(),
-                of_tiles);
-}
-
-template <typename X>
-Error LaunchCompare(CudaDevice* device, const TensorView& x, const TensorView& y, int64_t tiles,
-                    Share* of_tiles) {
-  return y.dtype == DType::kF32 ? LaunchCompare<X, float>(device, x, y, tiles, of_tiles)
-                                : LaunchCompare<X, uint16_t>(device, x, y, tiles, of_tiles);
+  return Launch(device, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), CompareKernel<X, Y>, x,
+                y, total, of_tiles);
 }
 
 }  // namespace
@@ -93,8 +85,11 @@ Error CudaCompare(CudaDevice* device, const TensorView& x, const TensorView& y, 
   CudaScratch shares(device);  // sums of the tiles, then the total
   RETURN_ERROR(shares.Reserve((tiles + 1) * sizeof(Share)));
   Share* const of_tiles = shares.as<Share>();
-  RETURN_ERROR(x.dtype == DType::kF32 ? LaunchCompare<float>(device, x, y, tiles, of_tiles)
-                                      : LaunchCompare<uint16_t>(device, x, y, tiles, of_tiles));
+  RETURN_ERROR(WithTypedData(x, [&](const auto* of_x) {
+    return WithTypedData(y, [&](const auto* of_y) {
+      return LaunchCompare(device, of_x, of_y, x.elements(), tiles, of_tiles);
+    });
+  }));
   RETURN_ERROR(Launch(device, dim3(1), dim3(kThreadsOfTotal), TotalKernel, of_tiles, tiles,
                       of_tiles + tiles));
   Share total;

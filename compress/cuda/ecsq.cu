@@ -18,7 +18,6 @@
 #include "compress/layout.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
-#include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {
@@ -323,9 +322,8 @@ class Encoder {
     const size_t header_bytes = EcsqHeaderBytes(spec_, scopes_);
     CudaScratch sums(device_), found_memory(device_);
     DevicePayload copied(device_);
-    RETURN_ERROR(found_memory.Reserve(sizeof(Found)));
+    RETURN_ERROR(found_memory.ReserveZeros(sizeof(Found)));
     auto* const on_device = found_memory.as<Found>();
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(on_device, 0, sizeof(Found), stream));
     // A payload in device memory is written in place.
     if (payload.on_device() == nullptr) {
       RETURN_ERROR(copied.Reserve(header_bytes, header_bytes + scopes_.total));

@@ -13,7 +13,6 @@
 #include "compress/layout.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
-#include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {
@@ -131,11 +130,7 @@ class Decoder {
       : device_(device),
         spec_(spec),
         scopes_(ScopesOf(x, spec.scope, spec.group)),
-        x_(static_cast<T*>(x.data)),
-        steps_(device),
-        bytes_(device),
-        codes_(device),
-        met_(device) {}
+        x_(static_cast<T*>(x.data)) {}
 
   // Decodes a payload that has a header and a byte for each element. Sets *is_refused if it is
   // malformed. Waits.
@@ -146,8 +141,7 @@ class Decoder {
     RETURN_ERROR(ReadHeader(payload.behind(2 * scopes_.count)));
     RETURN_ERROR(steps_.Reserve(2 * scopes_.count));
     RETURN_ERROR(bytes_.Reserve(scopes_.total + 4));
-    RETURN_ERROR(met_.Reserve(sizeof(Met)));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(met_.as<void>(), 0, sizeof(Met), stream));
+    RETURN_ERROR(met_.ReserveZeros(sizeof(Met)));
     RETURN_ERROR(payload.SubmitCopy(device_, 0, 2 * scopes_.count, steps_.as<void>()));
     RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, scopes_.total, bytes_.as<void>()));
     RETURN_ERROR(Launch(stream, BlocksFor(scopes_.count, kThreads), dim3(kThreads),
@@ -201,7 +195,7 @@ class Decoder {
   T* const x_;
   uint64_t key_ = 0;
   Means means_;
-  CudaScratch steps_, bytes_, codes_, met_;
+  CudaScratch steps_{device_}, bytes_{device_}, codes_{device_}, met_{device_};
 };
 
 }  // namespace
@@ -218,8 +212,7 @@ Error CudaEcsqDecode(CudaDevice* device, const PayloadSource& payload, const Cod
                    ? Decoder<float>(device, spec, x).Decode(payload, &is_refused)
                    : Decoder<uint16_t>(device, spec, x).Decode(payload, &is_refused));
   if (!is_refused) return Error{};
-  return payload.is_on_device() ? PayloadSource::Refused()
-                                : RefusalOf(payload.on_host(), spec, scopes);
+  return payload.is_on_device ? PayloadSource::Refused() : RefusalOf(payload, spec, scopes);
 }
 
 }  // namespace thinwire

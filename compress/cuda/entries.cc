@@ -7,11 +7,10 @@
 #include "compress/cuda/nonfinite.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
-#include "tensor/cuda/error.h"
 
 namespace thinwire {
 
-Error EntriesOnDevice::Reserve(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
+Error EntriesOnDevice::Reserve(const TensorView& x, const CodecSpec& spec,
                                const KernelContext& context, int64_t most) {
   x_ = x;
   spec_ = spec;
@@ -19,13 +18,11 @@ Error EntriesOnDevice::Reserve(cudaStream_t stream, const TensorView& x, const C
   const int64_t n = x.elements();
   RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
   RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
-  RETURN_ERROR(plan_.Reserve(sizeof(EntriesPlan)));
+  RETURN_ERROR(plan_.ReserveZeros(sizeof(EntriesPlan)));
   RETURN_ERROR(values_.Reserve(spec, most));
   const bool has_support = context.support != nullptr;
   if (has_support) RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(n)));
-  RETURN_ERROR(indices_.Reserve(most, has_support ? context.support->count : n, has_support));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(plan(), 0, sizeof(EntriesPlan), stream));
-  return Error{};
+  return indices_.Reserve(most, has_support ? context.support->count : n, has_support);
 }
 
 Error EntriesOnDevice::Submit(cudaStream_t stream) {

@@ -16,19 +16,12 @@ namespace thinwire {
 // Parts of an encoder's payload in device memory, until its length is known.
 class EntriesOnDevice {
  public:
-  explicit EntriesOnDevice(CudaDevice* device)
-      : device_(device),
-        kept_(device),
-        offsets_(device),
-        support_offsets_(device),
-        plan_(device),
-        values_(device),
-        indices_(device) {}
+  explicit EntriesOnDevice(CudaDevice* device) : device_(device) {}
 
   // Reserves memory for at most `most` entries of x, and zeroes *plan(). What `context` refers to
   // outlives this.
-  Error Reserve(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
-                const KernelContext& context, int64_t most);
+  Error Reserve(const TensorView& x, const CodecSpec& spec, const KernelContext& context,
+                int64_t most);
 
   // Returns the bitmap of the elements to keep, all of them supported (BitmapBytes(x.elements())).
   // The caller sets it.
@@ -52,17 +45,15 @@ class EntriesOnDevice {
   TensorView x_;
   CodecSpec spec_;
   KernelContext context_;
-  CudaScratch kept_, offsets_, support_offsets_;
-  CudaScratch plan_;
-  KeptValues values_;
-  IndexBytes indices_;
+  CudaScratch kept_{device_}, offsets_{device_}, support_offsets_{device_}, plan_{device_};
+  KeptValues values_{device_};
+  IndexBytes indices_{device_};
 };
 
 // Payload that is decoded into a tensor.
 class EntriesToDecode {
  public:
-  explicit EntriesToDecode(CudaDevice* device)
-      : device_(device), support_offsets_(device), indices_(device), values_(device) {}
+  explicit EntriesToDecode(CudaDevice* device) : device_(device) {}
 
   // Copies the payload to the device. `payload` stays until the stream is done; what `context`
   // refers to outlives this. InvalidArgument if the host sees that it is impossible for x. Decodes
@@ -79,9 +70,9 @@ class EntriesToDecode {
   CodecSpec spec_;
   KernelContext context_;
   int64_t count_ = 0;
-  CudaScratch support_offsets_;
-  GpuIndexReader indices_;
-  PayloadValues values_;
+  CudaScratch support_offsets_{device_};
+  GpuIndexReader indices_{device_};
+  PayloadValues values_{device_};
 };
 
 CudaDecode CudaEntriesDecode;

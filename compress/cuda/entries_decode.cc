@@ -11,7 +11,6 @@
 #include "compress/cuda/scope_counts.h"
 #include "compress/cuda/sparse_writer.h"
 #include "compress/layout.h"
-#include "tensor/cuda/error.h"
 
 namespace thinwire {
 namespace {
@@ -120,8 +119,7 @@ Error CudaEntriesDecode(CudaDevice* device, const PayloadSource& payload, const 
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch fault(device);
-  RETURN_ERROR(fault.Reserve(4));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, 4, stream));
+  RETURN_ERROR(fault.ReserveZeros(4));
   EntriesToDecode entries(device);
   Error error = entries.SubmitCopy(stream, payload, spec, context, x);
   if (error.ok()) error = entries.Submit(stream, x, fault.as<uint32_t>());
@@ -131,8 +129,8 @@ Error CudaEntriesDecode(CudaDevice* device, const PayloadSource& payload, const 
   constexpr int kInvalidArgument = static_cast<int>(absl::StatusCode::kInvalidArgument);
   const bool is_refused = is_faulty != 0 || error.code == kInvalidArgument;
   if (!is_refused) return error;
-  return payload.is_on_device() ? PayloadSource::Refused()
-                                : RefusalOf(device, payload.on_host(), spec, context, x);
+  return payload.is_on_device ? PayloadSource::Refused()
+                              : RefusalOf(device, payload, spec, context, x);
 }
 
 }  // namespace thinwire

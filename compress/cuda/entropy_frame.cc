@@ -19,7 +19,6 @@
 #include "compress/entropy/frequencies.h"
 #include "compress/entropy/layout.h"
 #include "compress/entropy/pairs_layout.h"
-#include "tensor/cuda/error.h"
 
 namespace thinwire {
 namespace {
@@ -80,13 +79,7 @@ static_assert(sizeof(Counts) == (3 + kSums) * sizeof(Frequencies), "one behind t
 class BytesWriter {
  public:
   BytesWriter(CudaDevice* device, const uint8_t* bytes, size_t n)
-      : device_(device),
-        bytes_(bytes),
-        coded_(bytes),
-        head_(HeadWithoutNeighbours(n)),
-        rows_(device),
-        sums_(device),
-        writer_(device) {}
+      : device_(device), bytes_(bytes), coded_(bytes), head_(HeadWithoutNeighbours(n)) {}
 
   Error UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
     cudaStream_t stream;
@@ -153,8 +146,8 @@ class BytesWriter {
   const uint8_t* coded_;
   EntropyHead head_;
   EntropyTables tables_;
-  CudaScratch rows_, sums_;
-  RansWriter writer_;
+  CudaScratch rows_{device_}, sums_{device_};
+  RansWriter writer_{device_};
 };
 
 // A string in all forms that its frame may have.
@@ -208,8 +201,7 @@ class Forms {
     RETURN_ERROR(device_->Stream(&stream));
     CudaScratch memory(device_);
     const size_t count_bytes = has_neighbours ? sizeof(Counts) : offsetof(Counts, of_rows);
-    RETURN_ERROR(memory.Reserve(count_bytes));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(memory.as<void>(), 0, count_bytes, stream));
+    RETURN_ERROR(memory.ReserveZeros(count_bytes));
     auto* const on_device = memory.as<Counts>();
     const auto count_outside = [&](size_t begin, size_t end) {
       if (begin == end) return Error{};
@@ -257,8 +249,7 @@ Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFram
   CudaScratch rows(device), fault(device);
   RansReader reader(device);
   if (has_rows) RETURN_ERROR(rows.Reserve(head.coded_bytes()));
-  RETURN_ERROR(fault.Reserve(sizeof(uint32_t)));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, sizeof(uint32_t), stream));
+  RETURN_ERROR(fault.ReserveZeros(sizeof(uint32_t)));
   uint8_t* const coded = has_rows ? rows.as<uint8_t>() : bytes;
   RansModel model{head.neighbours, {}, view.of_context.data(), head.num_contexts()};
   std::copy_n(view.context_of_sum, kSums, model.context_of_sum);

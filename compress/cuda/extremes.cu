@@ -175,10 +175,8 @@ Error Submit(CudaDevice* device, const T* x, const Scopes& scopes, Counted count
 Error SubmitExtremes(CudaDevice* device, const TensorView& x, const Scopes& scopes, Counted counted,
                      Extremes* extremes) {
   if (scopes.count == 0) return Error{};
-  if (x.dtype == DType::kF32) {
-    return Submit(device, static_cast<const float*>(x.data), scopes, counted, extremes);
-  }
-  return Submit(device, static_cast<const uint16_t*>(x.data), scopes, counted, extremes);
+  return WithTypedData(
+      x, [&](const auto* elements) { return Submit(device, elements, scopes, counted, extremes); });
 }
 
 }  // namespace thinwire

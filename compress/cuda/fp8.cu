@@ -1,5 +1,7 @@
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "compress/bytes.h"
 #include "compress/cpu/fp8_line.h"
 #include "compress/cuda/device_payload.h"
@@ -88,49 +90,45 @@ __global__ void WidenKernel(const uint8_t* codes, int64_t n, float scale, uint32
   }
 }
 
-template <typename Number, typename T>
+template <typename Number>
 Error SubmitNarrow(CudaDevice* device, const TensorView& x, Fp8Format format, int16_t* exponent,
                    uint8_t* codes, uint32_t* largest) {
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(sizeof(Extremes)));
   const Scopes all = ScopesOf(x, Scope::kTensor, /*group=*/0);
   RETURN_ERROR(SubmitExtremes(device, x, all, Counted::kAll, extremes.as<Extremes>()));
-  return LaunchTiles(device, x.elements(), NarrowKernel<Number, T>, static_cast<const T*>(x.data),
-                     x.elements(), extremes.as<const Extremes>(), format, exponent, codes, largest);
+  return WithTypedData(x, [&](const auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return LaunchTiles(device, x.elements(), NarrowKernel<Number, T>, elements, x.elements(),
+                       extremes.as<const Extremes>(), format, exponent, codes, largest);
+  });
 }
 
-template <typename Number, typename T>
+template <typename Number>
 Error SubmitWiden(CudaDevice* device, const uint8_t* codes, int exponent, Fp8Format format,
                   const TensorView& x, uint32_t* largest) {
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(largest, 0, sizeof(*largest), stream));
-  return LaunchTiles(stream, x.elements(), WidenKernel<Number, T>, codes, x.elements(),
-                     PowerOfTwo(-exponent), LargestFp8Code(format, exponent),
-                     static_cast<T*>(x.data), largest);
+  return WithTypedData(x, [&](auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return LaunchTiles(stream, x.elements(), WidenKernel<Number, T>, codes, x.elements(),
+                       PowerOfTwo(-exponent), LargestFp8Code(format, exponent), elements, largest);
+  });
 }
 
 }  // namespace
 
 Error SubmitFp8Encode(CudaDevice* device, const TensorView& x, Fp8Format format, int16_t* exponent,
                       uint8_t* codes, uint32_t* largest) {
-  const auto submit = [&](auto narrow_floats, auto narrow_bfloats) {
-    return x.dtype == DType::kF32 ? narrow_floats(device, x, format, exponent, codes, largest)
-                                  : narrow_bfloats(device, x, format, exponent, codes, largest);
-  };
-  return format == Fp8Format::kE4M3
-             ? submit(SubmitNarrow<E4M3, float>, SubmitNarrow<E4M3, uint16_t>)
-             : submit(SubmitNarrow<E5M2, float>, SubmitNarrow<E5M2, uint16_t>);
+  const auto submit = format == Fp8Format::kE4M3 ? SubmitNarrow<E4M3> : SubmitNarrow<E5M2>;
+  return submit(device, x, format, exponent, codes, largest);
 }
 
 Error SubmitFp8Decode(CudaDevice* device, const uint8_t* codes, int exponent, Fp8Format format,
                       const TensorView& x, uint32_t* largest) {
-  const auto submit = [&](auto widen_to_floats, auto widen_to_bfloats) {
-    return x.dtype == DType::kF32 ? widen_to_floats(device, codes, exponent, format, x, largest)
-                                  : widen_to_bfloats(device, codes, exponent, format, x, largest);
-  };
-  return format == Fp8Format::kE4M3 ? submit(SubmitWiden<E4M3, float>, SubmitWiden<E4M3, uint16_t>)
-                                    : submit(SubmitWiden<E5M2, float>, SubmitWiden<E5M2, uint16_t>);
+  const auto submit = format == Fp8Format::kE4M3 ? SubmitWiden<E4M3> : SubmitWiden<E5M2>;
+  return submit(device, codes, exponent, format, x, largest);
 }
 
 Error CudaFp8Encode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,

@@ -231,23 +231,17 @@ float RefusedMagnitude(unsigned long long refused) {
 Error SubmitRotate(CudaDevice* device, const TensorView& x, uint32_t block, uint64_t key,
                    const RotationLimit& limit, float* to) {
   const Signs signs = {key, /*before=*/true, /*after=*/false};
-  if (x.dtype == DType::kF32) {
-    return Submit(device, static_cast<const float*>(x.data), to, to, x.elements(), block, signs,
-                  limit);
-  }
-  return Submit(device, static_cast<const uint16_t*>(x.data), to, to, x.elements(), block, signs,
-                limit);
+  return WithTypedData(x, [&](const auto* elements) {
+    return Submit(device, elements, to, to, x.elements(), block, signs, limit);
+  });
 }
 
 Error SubmitRotateBack(CudaDevice* device, float* from, uint32_t block, uint64_t key,
                        const RotationLimit& limit, const TensorView& x) {
   const Signs signs = {key, /*before=*/false, /*after=*/true};
-  if (x.dtype == DType::kF32) {
-    return Submit(device, from, from, static_cast<float*>(x.data), x.elements(), block, signs,
-                  limit);
-  }
-  return Submit(device, from, from, static_cast<uint16_t*>(x.data), x.elements(), block, signs,
-                limit);
+  return WithTypedData(x, [&](auto* elements) {
+    return Submit(device, from, from, elements, x.elements(), block, signs, limit);
+  });
 }
 
 }  // namespace thinwire

@@ -107,12 +107,6 @@ __global__ void SpreadKernel(const uint32_t* listed, RankedBits support, int64_t
   bits[word] = spread;
 }
 
-Error ReserveZeros(cudaStream_t stream, size_t bytes, CudaScratch* memory) {
-  RETURN_ERROR(memory->Reserve(bytes));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(memory->as<void>(), 0, bytes, stream));
-  return Error{};
-}
-
 }  // namespace
 
 // Returns the bytes of packed indices, or of Rice's remainders; the flags are behind them.
@@ -137,7 +131,7 @@ Error GpuIndexReader::SubmitCopy(cudaStream_t stream, const EntryIndices& indice
 }
 
 Error GpuIndexReader::SubmitPacked(cudaStream_t stream, uint32_t* fault) {
-  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices_.size) + 8, &listed_));
+  RETURN_ERROR(listed_.ReserveZeros(BitmapBytes(indices_.size) + 8));
   return Launch(stream, BlocksFor(indices_.count, kEntryTile), dim3(kEntryThreads),
                 ReadPackedKernel, fields_.as<uint32_t>(), PackedIndexBits(indices_.size),
                 indices_.count, static_cast<uint64_t>(indices_.size), listed_.as<uint32_t>(),
@@ -151,7 +145,7 @@ Error GpuIndexReader::SubmitRice(cudaStream_t stream, uint32_t* fault) {
   RETURN_ERROR(flag_offsets_.Reserve(TileOffsetsBytes(num_flags)));
   RETURN_ERROR(quotients_.Reserve(8 * (count + 1)));
   RETURN_ERROR(sums_.Reserve(8 * (tiles + 1)));
-  RETURN_ERROR(ReserveZeros(stream, BitmapBytes(indices_.size) + 8, &listed_));
+  RETURN_ERROR(listed_.ReserveZeros(BitmapBytes(indices_.size) + 8));
 
   const dim3 threads(kEntryThreads);
   uint64_t* const offsets = flag_offsets_.as<uint64_t>();

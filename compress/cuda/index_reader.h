@@ -25,16 +25,7 @@ struct EntryIndices {
 // Reader of one payload's indices, and its memory on the device.
 class GpuIndexReader {
  public:
-  explicit GpuIndexReader(CudaDevice* device)
-      : device_(device),
-        fields_(device),
-        flags_(device),
-        flag_offsets_(device),
-        quotients_(device),
-        sums_(device),
-        listed_(device),
-        bits_(device),
-        offsets_(device) {}
+  explicit GpuIndexReader(CudaDevice* device) : device_(device) {}
 
   // Copies indices.bytes, which stay until the stream is done.
   Error SubmitCopy(cudaStream_t stream, const EntryIndices& indices);
@@ -55,11 +46,12 @@ class GpuIndexReader {
 
   CudaDevice* const device_;
   EntryIndices indices_;
-  CudaScratch fields_, flags_;            // as they came
-  CudaScratch flag_offsets_, quotients_;  // before each tile of flags; before each entry
-  CudaScratch sums_;                      // of remainders, before each tile of entries
-  CudaScratch listed_, bits_;             // bitmaps over indices and over elements
-  CudaScratch offsets_;
+  CudaScratch fields_{device_}, flags_{device_};  // as they came
+  CudaScratch flag_offsets_{device_};             // before each tile of flags
+  CudaScratch quotients_{device_};                // before each entry
+  CudaScratch sums_{device_};                     // of remainders, before each tile of entries
+  CudaScratch listed_{device_}, bits_{device_};   // bitmaps over indices and over elements
+  CudaScratch offsets_{device_};
   RankedBits result_;
 };
 

@@ -28,8 +28,7 @@ Error SubmitSelectInChannels(CudaDevice* device, cudaStream_t stream, const Keys
                              uint32_t* nonfinite) {
   CudaScratch copy(device), of_copy(device);
   RETURN_ERROR(copy.Reserve(keys.total * SizeOf(keys.dtype)));
-  RETURN_ERROR(of_copy.Reserve(BitmapBytes(keys.total)));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(of_copy.as<void>(), 0, BitmapBytes(keys.total), stream));
+  RETURN_ERROR(of_copy.ReserveZeros(BitmapBytes(keys.total)));
   RETURN_ERROR(SubmitTranspose(stream, keys, channels, copy.as<void>()));
   Keys columns = keys;
   columns.data = copy.as<void>();

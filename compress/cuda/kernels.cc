@@ -6,11 +6,12 @@
 #include "compress/cuda/cast.h"
 #include "compress/cuda/codecs.h"
 #include "compress/cuda/entries.h"
-#include "compress/cuda/entropy_codec.h"
+#include "compress/cuda/entropy_frame.h"
 #include "compress/cuda/fp8.h"
 #include "compress/cuda/operations.h"
 #include "compress/cuda/topk.h"
 #include "compress/cuda/uniform.h"
+#include "compress/entropy/kernels.h"
 
 namespace thinwire {
 namespace {
@@ -50,18 +51,34 @@ CudaCodec CodecOf(const CodecSpec& spec) {
   return {};
 }
 
+// Codecs with the entropy coder behind them. A payload stays on the device and only its frame
+// leaves it, unless the frame would not be shorter.
 class CudaEntropyKernels final : public EntropyKernels {
  public:
   explicit CudaEntropyKernels(CudaDevice* device) : device_(device) {}
 
   Error EncodeFrame(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                     const CodesView& codes, const PayloadBuffer& payload, bool* is_frame) override {
-    return CudaEncodeFrame(device_, CodecOf(spec).encode, spec, x, context, codes, payload,
-                           is_frame);
+    CudaScratch memory(device_);
+    RETURN_ERROR(memory.Reserve(payload.capacity + 1));
+    auto* const bytes = memory.as<uint8_t>();
+    size_t n = 0, length = 0;
+    const PayloadBuffer coded = {bytes, payload.capacity, &n, /*is_on_device=*/true};
+    RETURN_ERROR(CodecOf(spec).encode(device_, spec, x, context, coded));
+    const CodesPlace place = {
+        codes.begin, codes.count, {codes.distances, codes.distances + codes.num_distances}};
+    RETURN_ERROR(CudaEntropyFrame(device_, bytes, n, place, payload.data, &length));
+    *is_frame = length > 0;
+    *payload.bytes = *is_frame ? length : n;
+    return *is_frame ? Error{} : device_->CopyToHost(payload.data, bytes, n);
   }
   Error DecodeFrame(const PayloadView& frame, size_t most, const CodecSpec& spec,
                     const KernelContext& context, const TensorView& x) override {
-    return CudaDecodeFrame(device_, CodecOf(spec).decode, frame, most, spec, context, x);
+    CudaScratch memory(device_);
+    size_t n = 0;
+    RETURN_ERROR(CudaReadEntropyFrame(device_, {frame.data, frame.bytes}, most, &memory, &n));
+    const PayloadView coded = {memory.as<const uint8_t>(), n, /*is_on_device=*/true};
+    return CodecOf(spec).decode(device_, coded, spec, context, x);
   }
 
  private:

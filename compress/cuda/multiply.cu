@@ -46,15 +46,6 @@ Error LaunchMultiply(CudaDevice* device, const X* x, const float* factor, const 
                 factor, extents, out);
 }
 
-template <typename X>
-Error MultiplyInto(CudaDevice* device, const X* x, const float* factor, const Extents& extents,
-                   const TensorView& out) {
-  if (out.dtype == DType::kF32) {
-    return LaunchMultiply(device, x, factor, extents, static_cast<float*>(out.data));
-  }
-  return LaunchMultiply(device, x, factor, extents, static_cast<uint16_t*>(out.data));
-}
-
 }  // namespace
 
 Error CudaMultiply(CudaDevice* device, const TensorView& x, const TensorView& factor,
@@ -62,10 +53,11 @@ Error CudaMultiply(CudaDevice* device, const TensorView& x, const TensorView& fa
   if (out.elements() == 0) return Error{};
   const Extents extents = {out.elements() / factor.dims[1], factor.dims[0], factor.dims[1]};
   const auto* const of_factor = static_cast<const float*>(factor.data);
-  if (x.dtype == DType::kF32) {
-    return MultiplyInto(device, static_cast<const float*>(x.data), of_factor, extents, out);
-  }
-  return MultiplyInto(device, static_cast<const uint16_t*>(x.data), of_factor, extents, out);
+  return WithTypedData(x, [&](const auto* of_x) {
+    return WithTypedData(out, [&](auto* of_out) {
+      return LaunchMultiply(device, of_x, of_factor, extents, of_out);
+    });
+  });
 }
 
 }  // namespace thinwire

@@ -6,7 +6,6 @@
 #include "compress/half.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
-#include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"
 
 namespace thinwire {
@@ -38,9 +37,8 @@ Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n,
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch scratch(device);
-  RETURN_ERROR(scratch.Reserve(sizeof(unsigned long long)));
+  RETURN_ERROR(scratch.ReserveZeros(sizeof(unsigned long long)));
   auto* const found = scratch.as<unsigned long long>();
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
   RETURN_ERROR(Launch(stream, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), FindFirst<T>, x,
                       n, support, found));
   unsigned long long complement = 0;
@@ -59,10 +57,9 @@ Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n,
 Error CudaNonFiniteError(CudaDevice* device, const char* codec, const TensorView& x,
                          const SupportView* support) {
   const uint64_t* const words = support == nullptr ? nullptr : support->words;
-  if (x.dtype == DType::kF32) {
-    return ErrorOf(device, codec, static_cast<const float*>(x.data), x.elements(), words);
-  }
-  return ErrorOf(device, codec, static_cast<const uint16_t*>(x.data), x.elements(), words);
+  return WithTypedData(x, [&](const auto* elements) {
+    return ErrorOf(device, codec, elements, x.elements(), words);
+  });
 }
 
 }  // namespace thinwire

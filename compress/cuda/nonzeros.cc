@@ -1,7 +1,6 @@
 #include "compress/cuda/keys.h"
 #include "compress/cuda/mark.h"
 #include "compress/cuda/operations.h"
-#include "tensor/cuda/error.h"
 
 namespace thinwire {
 
@@ -9,8 +8,7 @@ Error CudaFindNonzeros(CudaDevice* device, const TensorView& x, uint64_t* words,
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   CudaScratch found(device);
-  RETURN_ERROR(found.Reserve(sizeof(uint64_t)));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found.as<void>(), 0, sizeof(uint64_t), stream));
+  RETURN_ERROR(found.ReserveZeros(sizeof(uint64_t)));
   const LeastMarked nonzero = {1, nullptr};
   RETURN_ERROR(SubmitMark(stream, KeysOf(x, nullptr), nonzero, reinterpret_cast<uint32_t*>(words),
                           found.as<uint64_t>(), /*nonfinite=*/nullptr));

@@ -9,7 +9,6 @@
 #include "compress/cuda/large_bytes.h"
 #include "compress/cuda/pairs.h"
 #include "compress/entropy/frequencies.h"
-#include "tensor/cuda/error.h"
 
 namespace thinwire {
 namespace {
@@ -33,14 +32,7 @@ std::vector<uint64_t> OffsetsOf(const PairsFrameView& view) {
 
 CudaPairsWriter::CudaPairsWriter(CudaDevice* device, const uint8_t* bytes, size_t n,
                                  const CodesPlace& place)
-    : device_(device),
-      bytes_(bytes),
-      n_(n),
-      codes_(bytes + place.begin),
-      pairs_(device),
-      offsets_(device),
-      large_(device),
-      writer_(device) {
+    : device_(device), bytes_(bytes), n_(n), codes_(bytes + place.begin) {
   head_.begin = place.begin;
   head_.count = place.count;
   head_.num_parts = NumPartsOf(head_.num_rows());
@@ -117,8 +109,7 @@ Error CudaReadPairsFrame(CudaDevice* device, const PairsFrameView& view, uint8_t
   RETURN_ERROR(pairs.Reserve(static_cast<size_t>(parts.bytes)));
   RETURN_ERROR(large.Reserve(head.num_large + 1));
   RETURN_ERROR(large_offsets.Reserve(PairOffsetsBytes(count)));
-  RETURN_ERROR(fault.Reserve(sizeof(uint32_t)));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, sizeof(uint32_t), stream));
+  RETURN_ERROR(fault.ReserveZeros(sizeof(uint32_t)));
   RETURN_ERROR(reader.Submit(view.parts.data(), offsets, {{}, {}, &view.table, 1}, parts,
                              pairs.as<uint8_t>(), fault.as<uint32_t>()));
   RETURN_ERROR(device->SubmitCopyFromHost(large.as<void>(), view.large.data(), view.large.size()));

@@ -44,8 +44,8 @@ class CudaPairsWriter {
   const uint8_t* const codes_;
   PairsHead head_;
   PairsPlan plan_ = {};
-  CudaScratch pairs_, offsets_, large_;
-  RansWriter writer_;
+  CudaScratch pairs_{device_}, offsets_{device_}, large_{device_};
+  RansWriter writer_{device_};
 };
 
 // Decodes a frame in host memory to device memory. InvalidArgument if it is refused, also if it has

@@ -1,5 +1,5 @@
 // Source and target of a codec's payload on a GPU: memory of the host or of the device, next to the
-// entropy coder (entropy_codec.h) and where a link copies by itself.
+// entropy coder (entropy_frame.h) and where a link copies by itself.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,33 +23,20 @@ struct FewBytes {
 Error SubmitFewBytes(cudaStream_t stream, const FewBytes& bytes, uint8_t* to);
 
 // Memory to which an encoder writes its payload.
-class PayloadTarget {
- public:
-  PayloadTarget(const PayloadBuffer& buffer)  // NOLINT: wherever a target is wanted
-      : capacity(buffer.capacity),
-        bytes(buffer.bytes),
-        data_(buffer.data),
-        is_on_device_(buffer.is_on_device) {}
-
-  // Returns the memory behind the first n bytes. Whoever wrote those n bytes adds them to *bytes.
-  PayloadTarget behind(size_t n) const {
-    PayloadTarget target = *this;
-    target.data_ += n;
-    target.capacity -= n;
-    return target;
-  }
+struct PayloadTarget : PayloadBuffer {
+  PayloadTarget(const PayloadBuffer& buffer) : PayloadBuffer(buffer) {}  // NOLINT: as it is wanted
 
   // Returns the target's memory on the device: at least `capacity` bytes, at a multiple of 2. Null
   // if the target is on the host.
-  uint8_t* on_device() const { return is_on_device_ ? data_ : nullptr; }
+  uint8_t* on_device() const { return is_on_device ? data : nullptr; }
 
   // Copies n bytes of device memory to byte `at`, perhaps only at the stream's end.
   Error SubmitCopy(CudaDevice* device, size_t at, const void* from, size_t n) const {
-    if (!is_on_device_) return device->SubmitCopyToHost(data_ + at, from, n);
+    if (!is_on_device) return device->SubmitCopyToHost(data + at, from, n);
     if (n == 0) return Error{};
     cudaStream_t stream;
     RETURN_ERROR(device->Stream(&stream));
-    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(data_ + at, from, n, cudaMemcpyDeviceToDevice, stream));
+    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(data + at, from, n, cudaMemcpyDeviceToDevice, stream));
     return Error{};
   }
 
@@ -58,52 +45,36 @@ class PayloadTarget {
   Error Put(CudaDevice* device, size_t at, const T& number) const {
     FewBytes few;
     static_assert(sizeof(T) <= sizeof(few.of));
-    if (!is_on_device_) {
-      std::memcpy(data_ + at, &number, sizeof(number));
+    if (!is_on_device) {
+      std::memcpy(data + at, &number, sizeof(number));
       return Error{};
     }
     std::memcpy(few.of, &number, sizeof(number));
     few.count = sizeof(number);
     cudaStream_t stream;
     RETURN_ERROR(device->Stream(&stream));
-    return SubmitFewBytes(stream, few, data_ + at);
+    return SubmitFewBytes(stream, few, data + at);
   }
-
-  size_t capacity;
-  size_t* bytes;  // set to the payload's length
-
- private:
-  uint8_t* data_;
-  bool is_on_device_;
 };
 
 // Memory from which a decoder reads its payload.
-class PayloadSource {
- public:
-  PayloadSource(const PayloadView& view = {})  // NOLINT: wherever a source is wanted
-      : bytes(view.bytes), data_(view.data), is_on_device_(view.is_on_device) {}
-
-  PayloadSource behind(size_t n) const {
-    PayloadSource source = *this;
-    source.data_ += n;
-    source.bytes -= n;
-    return source;
-  }
+struct PayloadSource : PayloadView {
+  PayloadSource(const PayloadView& view = {}) : PayloadView(view) {}  // NOLINT: as it is wanted
 
   // Copies n bytes from byte `at` on to device memory. They stay until the stream is done.
   Error SubmitCopy(CudaDevice* device, size_t at, size_t n, void* to) const {
-    if (!is_on_device_) return device->SubmitCopyFromHost(to, data_ + at, n);
+    if (!is_on_device) return device->SubmitCopyFromHost(to, data + at, n);
     if (n == 0) return Error{};
     cudaStream_t stream;
     RETURN_ERROR(device->Stream(&stream));
-    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to, data_ + at, n, cudaMemcpyDeviceToDevice, stream));
+    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to, data + at, n, cudaMemcpyDeviceToDevice, stream));
     return Error{};
   }
 
   // Reads n bytes from byte `at` on to the host, for headers. Waits if they are on the device.
   Error Read(CudaDevice* device, size_t at, size_t n, void* to) const {
-    if (is_on_device_) return device->CopyToHost(to, data_ + at, n);
-    if (n > 0) std::memcpy(to, data_ + at, n);
+    if (is_on_device) return device->CopyToHost(to, data + at, n);
+    if (n > 0) std::memcpy(to, data + at, n);
     return Error{};
   }
   template <typename T>
@@ -111,20 +82,11 @@ class PayloadSource {
     return Read(device, at, sizeof(*number), number);
   }
 
-  bool is_on_device() const { return is_on_device_; }
-  // Returns the payload of a source on the host.
-  PayloadView on_host() const { return {data_, bytes}; }
   // Returns the error for a malformed payload on the device. The host finds out what is wrong, from
   // the frame in which it came or from a copy.
   static Error Refused() {
     return MakeError(absl::StatusCode::kInvalidArgument, "a malformed payload in device memory");
   }
-
-  size_t bytes;
-
- private:
-  const uint8_t* data_;
-  bool is_on_device_;
 };
 
 }  // namespace thinwire

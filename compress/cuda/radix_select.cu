@@ -298,13 +298,13 @@ class Selection {
         tables_(device),
         candidates_(device),
         flags_(device) {}
-  Error Reserve(const Keys& keys, cudaStream_t stream) {
+  Error Reserve(const Keys& keys) {
     const auto scopes = static_cast<size_t>(keys.scopes());
     RETURN_ERROR(ranges_.Reserve(sizeof(KeyRange) * scopes));
     RETURN_ERROR(candidates_.Reserve(BitmapBytes(keys.total)));
-    RETURN_ERROR(ReserveZeros(stream, 4 * scopes, &nums_above_));
-    RETURN_ERROR(ReserveZeros(stream, 4 * scopes * kBins, &tables_));
-    return ReserveZeros(stream, 4 * (kRounds + 2), &flags_);
+    RETURN_ERROR(nums_above_.ReserveZeros(4 * scopes));
+    RETURN_ERROR(tables_.ReserveZeros(4 * scopes * kBins));
+    return flags_.ReserveZeros(4 * (kRounds + 2));
   }
   ScopeWork work() const {
     return {ranges_.as<KeyRange>(), nums_above_.as<uint32_t>(), tables_.as<uint32_t>()};
@@ -315,10 +315,6 @@ class Selection {
   uint32_t* is_open(int round) const { return flags_.as<uint32_t>() + 1 + round; }
 
  private:
-  static Error ReserveZeros(cudaStream_t stream, size_t bytes, CudaScratch* memory) {
-    RETURN_ERROR(memory->Reserve(bytes));
-    return CudaError(cudaMemsetAsync(memory->as<void>(), 0, bytes, stream), "memset");
-  }
   CudaScratch ranges_, nums_above_, tables_, candidates_, flags_;
 };
 
@@ -326,7 +322,7 @@ template <typename K>
 Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K& keys,
                const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite) {
   Selection own(device);
-  RETURN_ERROR(own.Reserve(all, stream));
+  RETURN_ERROR(own.Reserve(all));
   const ScopeWork work = own.work();
   const int64_t scopes = all.scopes(), span = SpanOf(all, *device);
   const dim3 blocks = BlocksFor(all.total, span), threads(kThreads),

@@ -27,14 +27,7 @@ struct Found {
 // Memory and launches of one payload.
 class Encoding {
  public:
-  explicit Encoding(CudaDevice* device)
-      : device_(device),
-        chosen_(device),
-        support_offsets_(device),
-        support_counts_(device),
-        indices_(device),
-        found_(device),
-        values_(device) {}
+  explicit Encoding(CudaDevice* device) : device_(device) {}
 
   Error Submit(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
                const KernelContext& context) {
@@ -43,8 +36,7 @@ class Encoding {
     const bool has_counts = spec.unbiased && context.support != nullptr;
     if (has_counts) RETURN_ERROR(indices_.Reserve(4 * (most + 1)));
     RETURN_ERROR(values_.Reserve(spec, most));
-    RETURN_ERROR(found_.Reserve(sizeof(Found)));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found(), 0, sizeof(Found), stream));
+    RETURN_ERROR(found_.ReserveZeros(sizeof(Found)));
     RETURN_ERROR(chosen_.Submit(stream, scopes, spec, context.random_key, context.support));
     EntryList list;
     list.values = values_.data();
@@ -85,10 +77,10 @@ class Encoding {
   }
 
   CudaDevice* const device_;
-  ChosenByDraw chosen_;
-  CudaScratch support_offsets_, support_counts_;
-  CudaScratch indices_, found_;
-  KeptValues values_;
+  ChosenByDraw chosen_{device_};
+  CudaScratch support_offsets_{device_}, support_counts_{device_};
+  CudaScratch indices_{device_}, found_{device_};
+  KeptValues values_{device_};
 };
 
 }  // namespace
@@ -140,8 +132,7 @@ Error CudaRandomKDecode(CudaDevice* device, const PayloadSource& payload, const 
   int16_t exponent = 0;
   if (spec.values == Values::kF16) RETURN_ERROR(payload.Read(device, kSeedBytes, &exponent));
   CudaScratch fault(device);
-  RETURN_ERROR(fault.Reserve(4));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fault.as<void>(), 0, 4, stream));
+  RETURN_ERROR(fault.ReserveZeros(4));
   PayloadValues values(device);
   RETURN_ERROR(values.Submit(stream, payload.behind(header_bytes), count, spec, exponent));
   const Error submitted =

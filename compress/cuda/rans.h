@@ -29,8 +29,7 @@ struct RansStrings {
 // Writer that codes strings and packs the results, states and words, one string after the other.
 class RansWriter {
  public:
-  explicit RansWriter(CudaDevice* device)
-      : device_(device), entries_(device), room_(device), offsets_(device), packed_(device) {}
+  explicit RansWriter(CudaDevice* device) : device_(device) {}
 
   // Codes strings, see RansEncode. sums[i] chooses among kSums tables for byte i; if `sums` is null
   // there is one table. `tables` are in host memory. Waits for the offsets;
@@ -45,7 +44,7 @@ class RansWriter {
 
  private:
   CudaDevice* const device_;
-  CudaScratch entries_, room_, offsets_, packed_;
+  CudaScratch entries_{device_}, room_{device_}, offsets_{device_}, packed_{device_};
   std::vector<uint64_t> on_host_;
 };
 
@@ -54,12 +53,7 @@ class RansWriter {
 // are in host memory and stay until the stream is done.
 class RansReader {
  public:
-  explicit RansReader(CudaDevice* device)
-      : device_(device),
-        entries_(device),
-        frequencies_(device),
-        offsets_(device),
-        packed_(device) {}
+  explicit RansReader(CudaDevice* device) : device_(device) {}
 
   // Decodes strings, see RansDecode. Sets *fault, in device memory, to 1 if one of the strings is
   // refused; the bytes are then unspecified.
@@ -68,7 +62,7 @@ class RansReader {
 
  private:
   CudaDevice* const device_;
-  CudaScratch entries_, frequencies_, offsets_, packed_;
+  CudaScratch entries_{device_}, frequencies_{device_}, offsets_{device_}, packed_{device_};
 };
 
 }  // namespace thinwire

@@ -8,36 +8,8 @@
 #include "compress/cuda/nonfinite.h"
 #include "compress/cuda/uniform.h"
 #include "compress/layout.h"
-#include "tensor/cuda/error.h"
 
 namespace thinwire {
-namespace {
-
-// Place where a rotation reports what it refuses.
-class Refusals {
- public:
-  explicit Refusals(CudaDevice* device) : device_(device), memory_(device) {}
-
-  Error Open() {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    RETURN_ERROR(memory_.Reserve(sizeof(unsigned long long)));
-    CUDA_RETURN_IF_ERROR(
-        cudaMemsetAsync(memory_.as<void>(), 0, sizeof(unsigned long long), stream));
-    return Error{};
-  }
-  unsigned long long* on_device() const { return memory_.as<unsigned long long>(); }
-  // Reads the report. Waits.
-  Error Read(unsigned long long* refused) const {
-    return device_->CopyToHost(refused, on_device(), sizeof(*refused));
-  }
-
- private:
-  CudaDevice* const device_;
-  CudaScratch memory_;
-};
-
-}  // namespace
 
 Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                                const KernelContext& context, const PayloadTarget& payload) {
@@ -48,14 +20,13 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const 
   }
   const int64_t elements = x.elements();
   const uint32_t block = spec.rotation_block;
-  CudaScratch rotated(device);
-  Refusals refusals(device);
-  RETURN_ERROR(refusals.Open());
+  CudaScratch rotated(device), report(device);  // the rotation reports what it refuses
+  RETURN_ERROR(report.ReserveZeros(sizeof(unsigned long long)));
   if (elements > 0) {
     RETURN_ERROR(rotated.Reserve(elements * sizeof(float)));
     // The tensor is one piece, so the error names its largest value.
     const RotationLimit limit = {static_cast<float>(MostToRotate(block)), elements,
-                                 refusals.on_device()};
+                                 report.as<unsigned long long>()};
     RETURN_ERROR(SubmitRotate(device, x, block, context.random_key, limit, rotated.as<float>()));
   }
   RETURN_ERROR(payload.Put(device, 0, context.random_key));
@@ -67,7 +38,7 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const 
                         payload.behind(kRotationKeyBytes));
   *payload.bytes += kRotationKeyBytes;
   unsigned long long refused = 0;
-  RETURN_ERROR(refusals.Read(&refused));
+  RETURN_ERROR(device->CopyToHost(&refused, report.as<void>(), sizeof(refused)));
   if (refused == 0) return error;
   const float magnitude = RefusedMagnitude(refused);
   return IsFinite(magnitude) ? TooLargeToRotate(magnitude, block)
@@ -92,14 +63,15 @@ Error CudaRotatedUniformDecode(CudaDevice* device, const PayloadSource& payload,
   RETURN_ERROR(CudaUniformDecode(device, payload.behind(kRotationKeyBytes), WithoutRotation(spec),
                                  context, FloatsLike(x, rotated)));
   if (x.elements() == 0) return Error{};
-  Refusals refusals(device);
-  RETURN_ERROR(refusals.Open());
-  const RotationLimit limit = {MostRotated(block), PieceOfRotation(block), refusals.on_device()};
+  CudaScratch report(device);
+  RETURN_ERROR(report.ReserveZeros(sizeof(unsigned long long)));
+  const RotationLimit limit = {MostRotated(block), PieceOfRotation(block),
+                               report.as<unsigned long long>()};
   uint64_t key = 0;
   RETURN_ERROR(payload.Read(device, 0, &key));
   RETURN_ERROR(SubmitRotateBack(device, rotated, block, key, limit, x));
   unsigned long long refused = 0;
-  RETURN_ERROR(refusals.Read(&refused));
+  RETURN_ERROR(device->CopyToHost(&refused, report.as<void>(), sizeof(refused)));
   return refused == 0 ? Error{} : TooLargeRotated(RefusedMagnitude(refused), block);
 }
 

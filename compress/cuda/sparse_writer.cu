@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "compress/cuda/bitmap.cuh"
 #include "compress/cuda/sparse_writer.h"
 #include "compress/cuda/values.cuh"
@@ -29,12 +31,11 @@ Error SubmitSparse(cudaStream_t stream, const RankedBits& bits, const WireValues
                    int64_t count, const TensorView& x, uint32_t* fault) {
   const int64_t n = x.elements();
   const dim3 blocks = BlocksFor(NumTiles(n), 1);
-  if (x.dtype == DType::kF32) {
-    return Launch(stream, blocks, dim3(kTileWords), SparseKernel<float>, bits, values, count, n,
-                  static_cast<float*>(x.data), fault);
-  }
-  return Launch(stream, blocks, dim3(kTileWords), SparseKernel<uint16_t>, bits, values, count, n,
-                static_cast<uint16_t*>(x.data), fault);
+  return WithTypedData(x, [&](auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return Launch(stream, blocks, dim3(kTileWords), SparseKernel<T>, bits, values, count, n,
+                  elements, fault);
+  });
 }
 
 }  // namespace thinwire

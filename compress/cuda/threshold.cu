@@ -68,8 +68,7 @@ Error SubmitRms(cudaStream_t stream, const Keys& keys, int64_t count, double thr
 
 Error SubmitMax(CudaDevice* device, cudaStream_t stream, const Keys& keys, double threshold,
                 Unit* unit) {
-  RETURN_ERROR(unit->largest.Reserve(4));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(unit->largest.as<void>(), 0, 4, stream));
+  RETURN_ERROR(unit->largest.ReserveZeros(4));
   RETURN_ERROR(SubmitLargestMagnitude(device, stream, keys, unit->largest.as<uint32_t>()));
   return Launch(stream, dim3(1), dim3(32), MaxThresholdKernel, unit->largest.as<uint32_t>(),
                 threshold, unit->least.as<uint32_t>());
@@ -102,7 +101,7 @@ Error SubmitThresholdEncode(CudaDevice* device, const TensorView& x, const Codec
   RETURN_ERROR(device->Stream(&stream));
   const Keys keys = KeysOf(x, context.support);
   const int64_t count = context.support == nullptr ? keys.total : context.support->count;
-  RETURN_ERROR(payload->Reserve(stream, x, spec, context, count));
+  RETURN_ERROR(payload->Reserve(x, spec, context, count));
   Unit unit(device);
   LeastMarked least;
   RETURN_ERROR(SubmitLeast(device, stream, keys, count, spec, &unit, &least));

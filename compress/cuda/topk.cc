@@ -14,7 +14,7 @@ Error SubmitTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec&
   cudaStream_t stream;
   RETURN_ERROR(device->Stream(&stream));
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  RETURN_ERROR(payload->Reserve(stream, x, spec, context, MostEntries(spec, scopes)));
+  RETURN_ERROR(payload->Reserve(x, spec, context, MostEntries(spec, scopes)));
   const KeepRule rule = {NumKept(spec, scopes.elements), NumKept(spec, scopes.of_last()),
                          spec.pad == Pad::kExactK};
   RETURN_ERROR(SubmitKeepLargest(device, stream, KeysOf(x, context.support), scopes, rule,

@@ -265,8 +265,8 @@ Error CudaUniformDecode(CudaDevice* device, const PayloadSource& payload, const 
   UniformDecoded found;
   RETURN_ERROR(device->CopyToHost(&found, found_on_device, sizeof(found)));
   if (found.bad_ranges != 0) {
-    return payload.is_on_device() ? PayloadSource::Refused()
-                                  : CheckRanges(spec, scopes, payload.on_host().data);
+    return payload.is_on_device ? PayloadSource::Refused()
+                                : CheckRanges(spec, scopes, payload.data);
   }
   uint8_t last_byte = 0;
   RETURN_ERROR(payload.Read(device, payload.bytes - 1, &last_byte));

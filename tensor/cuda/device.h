@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "tensor/cuda/error.h"
 #include "tensor/device.h"
 
 namespace thinwire {
@@ -44,6 +45,14 @@ class CudaScratch {
   Error Reserve(size_t bytes) {
     Release();
     return device_->Allocate(bytes, &memory_);
+  }
+  // Does the same and submits zeros for all of it.
+  Error ReserveZeros(size_t bytes) {
+    RETURN_ERROR(Reserve(bytes));
+    cudaStream_t stream;
+    RETURN_ERROR(device_->Stream(&stream));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(memory_, 0, bytes, stream));
+    return Error{};
   }
   template <typename T>
   T* as() const {

@@ -10,6 +10,7 @@
 
 #include "tensor/cuda/device.h"
 #include "tensor/cuda/error.h"
+#include "tensor/tensor.h"
 
 namespace thinwire {
 namespace launch_internal {
@@ -48,6 +49,14 @@ Error Launch(CudaDevice* device, dim3 grid, dim3 block, void (*kernel)(P...), A&
 inline dim3 BlocksFor(int64_t n, int64_t threads, int64_t most = 1 << 30) {
   const int64_t blocks = (n + threads - 1) / threads;
   return dim3(static_cast<unsigned>(blocks < most ? blocks : most));
+}
+
+// Calls call(data) with a tensor's memory in the type that kernels take: float or, for bf16,
+// uint16_t.
+template <typename Call>
+Error WithTypedData(const TensorView& x, const Call& call) {
+  if (x.dtype == DType::kF32) return call(static_cast<float*>(x.data));
+  return call(static_cast<uint16_t*>(x.data));
 }
 
 }  // namespace thinwire
