@@ -309,6 +309,7 @@ bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all
   // transformers has no such key: only the tensors tell.
   if (key.key == std::string("bias") && theirs.is_null()) return true;
   if (key.key == std::string("head_dim") && theirs.is_null()) return true;
+  if (key.key == std::string("pad_token_id")) return true;  // no parameter depends on it
   if (key.key == std::string("activation_function")) return GeluOf(theirs) == GeluOf(ours);
   return theirs == ours;
 }
@@ -395,15 +396,20 @@ absl::Status CheckIdsOfCheckpoint(const Experiment& experiment) {
   if (fs::exists(absl::StrCat(experiment.init(), "/", kVocabularyFile), error)) {
     return absl::OkStatus();
   }
-  const int64_t more = static_cast<int64_t>(experiment.model().classes()) - data.classes;
-  if (more < std::min(data.classes, kPaddedBelow)) return absl::OkStatus();
-  return Refused(
-      experiment,
-      absl::StrCat("vocab_size is ", experiment.model().classes(), ", but data.tokens: ",
-                   experiment.data().tokens(), " of ", data.name, " makes ", data.classes,
-                   " ids: want the tokens that the checkpoint was trained on (data.tokens, "
-                   "data.vocabulary), or, if the others are padding, model.classes: ",
-                   experiment.model().classes()));
+  const ModelConfig& model = experiment.model();
+  const char* const field = model.has_vocabulary() ? "vocabulary" : "classes";
+  const int64_t ids = model.has_vocabulary() ? model.vocabulary() : model.classes();
+  if (ids - data.vocabulary < std::min(data.vocabulary, kPaddedBelow)) return absl::OkStatus();
+  const std::string tokens =
+      experiment.data().has_tokens()
+          ? absl::StrCat("data.tokens: ", experiment.data().tokens(), " of ", data.name)
+          : absl::StrCat("data ", data.name);
+  return Refused(experiment,
+                 absl::StrCat("vocab_size is ", ids, ", but ", tokens, " makes ", data.vocabulary,
+                              " ids: want the tokens that the checkpoint was trained on "
+                              "(data.tokens, data.vocabulary), or, if the others are padding, "
+                              "model.",
+                              field, ": ", ids));
 }
 
 absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment) {

@@ -22,9 +22,9 @@ absl::Status CheckAgainstCheckpoint(const Experiment& experiment);
 
 // Returns InvalidArgument if the model of a resolved experiment has more token ids than its text,
 // and by more than padding explains: then the text does not use the checkpoint's vocabulary. The
-// model's `classes` must be those of the config.json in `init`. If that folder has a vocabulary of
-// its own, nothing is checked here, as comparing the vocabularies tells more
-// (data/vocabulary_files.h).
+// model's `vocabulary`, or its `classes` without one, must be that of the config.json in `init`. If
+// that folder has a vocabulary of its own, nothing is checked here, as comparing the vocabularies
+// tells more (data/vocabulary_files.h).
 absl::Status CheckIdsOfCheckpoint(const Experiment& experiment);
 
 // Returns the config.json with which transformers loads the model of a resolved experiment. It

@@ -23,6 +23,13 @@ optimizer: {lr: 0.1}
 epochs: 1
 )";
 
+constexpr char kMaskedText[] =
+    "data={name: shakespeare, tokens: word_piece, objective: masked, context: 16, batch_size: 4, "
+    "corpus: {vocabulary: 65, train_tokens: 999, test_tokens: 999}}";
+constexpr char kSentences[] =
+    "data={name: glue, task: sst2, context: 16, batch_size: 4, "
+    "corpus: {vocabulary: 65, train_samples: 999, test_samples: 999}}";
+
 // Copied from GPT-2's and a Llama's own files, except for the sizes.
 constexpr char kGpt2[] = R"({
   "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
@@ -96,7 +103,7 @@ TEST_F(CheckpointConfigTest, LlamasFileFillsTheModel) {
 
 TEST_F(CheckpointConfigTest, BertsFileFillsTheModel) {
   Write(kBert);
-  const auto e = Resolved();
+  const auto e = Resolved({kMaskedText});
   ASSERT_TRUE(e.ok()) << e.status();
   EXPECT_EQ(e->model().name(), "bert");
   EXPECT_EQ(e->model().head(), "masked");
@@ -114,31 +121,53 @@ TEST_F(CheckpointConfigTest, AnAbsentKeyHasTransformersDefault) {
   nlohmann::json given = nlohmann::json::parse(kBert);
   given.erase("max_position_embeddings");
   Write(given.dump());
-  const auto e = Resolved();
+  const auto e = Resolved({kMaskedText});
   ASSERT_TRUE(e.ok()) << e.status();
   EXPECT_EQ(e->model().context(), 512u);
 }
 
+TEST_F(CheckpointConfigTest, ABertsPaddingIsTheExperimentsOwn) {
+  Write(kBert);
+  const auto e = Resolved({kMaskedText, "model.pad=3"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().pad(), 3u);
+  nlohmann::json config = nlohmann::json::parse(kBert);
+  config["pad_token_id"] = nullptr;
+  Write(config.dump());
+  EXPECT_TRUE(Resolved({kMaskedText, "model.pad=3"}).ok());
+}
+
+TEST_F(CheckpointConfigTest, ABertsVocabularyIsComparedWithTheDatasIdsWhateverItsHead) {
+  nlohmann::json config = nlohmann::json::parse(kBert);
+  config["vocab_size"] = 130;
+  Write(config.dump());
+  EXPECT_THAT(ErrorOf({kMaskedText}), HasSubstr("vocab_size is 130, but data.tokens: word_piece of "
+                                                "shakespeare makes 65 ids"));
+  const std::vector<std::string> classes = {kSentences, "model.head=classes", "model.classes=2"};
+  EXPECT_THAT(ErrorOf(classes), HasSubstr("vocab_size is 130, but data glue makes 65 ids"));
+  EXPECT_TRUE(Resolved({kSentences, "model.head=classes", "model.vocabulary=130"}).ok());
+}
+
 TEST_F(CheckpointConfigTest, ABertGoesOnWithClasses) {
   nlohmann::json given = nlohmann::json::parse(kBert);
-  given["id2label"] = {{"0", "no"}, {"1", "yes"}};
-  given["label2id"] = {{"no", 0}, {"yes", 1}};
+  given["id2label"] = {{"0", "no"}, {"1", "yes"}, {"2", "both"}};
+  given["label2id"] = {{"no", 0}, {"yes", 1}, {"both", 2}};
   Write(given.dump());
-  const auto e = Resolved({"model.head=classes"});
+  const auto e = Resolved({kSentences, "model.head=classes"});
   ASSERT_TRUE(e.ok()) << e.status();
-  EXPECT_EQ(e->model().classes(), 65u) << "those of the data";
+  EXPECT_EQ(e->model().classes(), 2u) << "those of the data";
   EXPECT_EQ(e->model().vocabulary(), 70u);
   const auto written = nlohmann::json::parse(CheckpointConfig(*e).value());
   EXPECT_EQ(written["architectures"][0], "BertForSequenceClassification");
-  EXPECT_EQ(written["num_labels"], 65);
+  EXPECT_EQ(written["num_labels"], 2);
   EXPECT_FALSE(written.contains("id2label"));
   Write(CheckpointConfig(*e).value());
-  EXPECT_EQ(Resolved()->model().head(), "classes");
+  EXPECT_EQ(Resolved({kSentences})->model().head(), "classes");
 }
 
 TEST_F(CheckpointConfigTest, WithoutPaddingNoIdIsWritten) {
-  const auto e =
-      ParseExperiment(kExperiment, "test", {"model={name: bert, layers: 2, heads: 2, width: 8}"});
+  const auto e = ParseExperiment(
+      kExperiment, "test", {kMaskedText, "model={name: bert, layers: 2, heads: 2, width: 8}"});
   ASSERT_TRUE(e.ok()) << e.status();
   const auto config = nlohmann::json::parse(CheckpointConfig(*e).value());
   EXPECT_EQ(config["pad_token_id"], nullptr);

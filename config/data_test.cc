@@ -183,6 +183,33 @@ TEST(ResolveDataTest, AModelWithLogitsForEachPositionDoesNotFitLabelledSentences
                         "has 1 label for each"));
 }
 
+TEST(ResolveDataTest, AModelThatSeesWholeSequencesDoesNotFitTheirNextTokens) {
+  const std::string bert = "model={name: bert, layers: 1, heads: 1, width: 8}";
+  EXPECT_THAT(With({bert}),
+              HasSubstr("model: a layer attention of whole sequences in block layer.0 "
+                        "sees the tokens that it is to predict: data.objective is "
+                        "next, want masked"));
+  EXPECT_EQ(With({bert, "data.tokens=word_piece", "data.objective=masked",
+                  "data.corpus={vocabulary: 9, train_tokens: 99, test_tokens: 99}"}),
+            "");
+}
+
+TEST(ResolveDataTest, AModelWithLogitsForASampleDoesNotFitLabelsOfPositions) {
+  EXPECT_THAT(With({"model={name: bert, layers: 1, heads: 1, width: 8, head: classes}"}),
+              HasSubstr("model: the model has logits for 1 position of a sample, but data text has "
+                        "8 labels for each"));
+}
+
+TEST(ResolveDataTest, AModelHasAllIdsOfItsData) {
+  const std::string glue =
+      "data={name: glue, task: sst2, context: 8, corpus: {vocabulary: 9, train_samples: 99, "
+      "test_samples: 99}}";
+  const std::string bert = "model={name: bert, layers: 1, heads: 1, width: 8, head: classes}";
+  EXPECT_EQ(ParseExperiment(kPlanned, "f.yaml", {glue, bert})->model().vocabulary(), 9u);
+  EXPECT_THAT(With({glue, bert, "model.vocabulary=8"}),
+              HasSubstr("model: vocabulary is 8, want at least 9, the token ids of data glue"));
+}
+
 TEST(ResolveDataTest, OtherTextIsCountedAnewThoughTheFileHasASize) {
   EXPECT_THAT(With({}), Not(HasSubstr("no/such"))) << "only the model does not fit";
   EXPECT_THAT(With({"data.context=9"}), Not(HasSubstr("no/such")));

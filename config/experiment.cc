@@ -188,10 +188,12 @@ absl::Status Complete(const Experiment* past, Experiment* e, Origins* origins) {
     return Resolve(e);
   }
   const bool says_classes = e->model().has_classes() && !IsDerived(*e, "model.classes");
+  const bool says_vocabulary = e->model().has_vocabulary() && !IsDerived(*e, "model.vocabulary");
   RETURN_IF_ERROR(FillModel(e, origins));
   RETURN_IF_ERROR(Resolve(e));
   RETURN_IF_ERROR(CheckAgainstCheckpoint(*e));
-  return says_classes ? absl::OkStatus() : CheckIdsOfCheckpoint(*e);
+  const bool says_ids = e->model().has_vocabulary() ? says_vocabulary : says_classes;
+  return says_ids ? absl::OkStatus() : CheckIdsOfCheckpoint(*e);
 }
 
 }  // namespace

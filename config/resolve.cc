@@ -70,7 +70,7 @@ absl::Status ResolveModel(const DataConfig& data, ModelConfig* model) {
   const bool takes_vocabulary =
       model->name() == "bert" && known.is_text && model->head() == Name(BertHead::kClasses);
   if (takes_vocabulary && !model->has_vocabulary()) {
-    model->set_vocabulary(static_cast<uint32_t>(known.classes));
+    model->set_vocabulary(static_cast<uint32_t>(known.vocabulary));
   }
   if (model->has_width()) {
     RETURN_IF_ERROR(CheckValue(model->width() >= 1, "model.width", model->width(), "at least 1"));

@@ -45,7 +45,9 @@ std::vector<int64_t> SlicesWith(const std::vector<std::string>& overrides, const
 
 TEST(SlicesTest, AModelOfWholeSequencesIsRefused) {
   const std::string error = ErrorWith(
-      {"model={name: bert, layers: 3, heads: 2, width: 16}", "pipeline.cuts=[layer.0, layer.1]"},
+      {"model={name: bert, layers: 3, heads: 2, width: 16}", "pipeline.cuts=[layer.0, layer.1]",
+       "data.tokens=word_piece", "data.objective=masked",
+       "data.corpus={vocabulary: 65, train_tokens: 999, test_tokens: 999}"},
       kText);
   EXPECT_THAT(error, HasSubstr("pipeline.schedule: terapipe with a layer attention of whole "
                                "sequences in block layer.0, want a causal model"));

@@ -126,6 +126,42 @@ absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* par
   return absl::OkStatus();
 }
 
+// Checks that a model of token ids has each of the data's, and does not see what it is to predict.
+absl::Status CheckTokens(const Model& model, const DatasetInfo& data) {
+  const LayerSpec& embedding = model.blocks.front().layers.front();
+  if (embedding.vocabulary < data.vocabulary) {
+    return absl::InvalidArgumentError(absl::StrCat("vocabulary is ", embedding.vocabulary,
+                                                   ", want at least ", data.vocabulary,
+                                                   ", the token ids of data ", data.name));
+  }
+  if (!model.is_language() || data.hides_tokens) return absl::OkStatus();
+  for (const BlockSpec& block : model.blocks) {
+    const LayerSpec* const whole = NeedsWholeSequences(block.layers);
+    if (whole == nullptr) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a layer ", Name(whole->kind), " of whole sequences in block ", block.name,
+                     " sees the tokens that it is to predict: data.objective is ",
+                     Name(Objective::kNext), ", want ", Name(Objective::kMasked)));
+  }
+  return absl::OkStatus();
+}
+
+// Checks that the model takes the data's samples and makes of each what has labels.
+absl::Status CheckSamples(const Model& model, const DatasetInfo& data) {
+  if (!model.tokens && data.is_text) {
+    return absl::InvalidArgumentError(absl::StrCat("the model takes no token ids, which data ",
+                                                   data.name,
+                                                   " is: want an embedding as the first layer"));
+  }
+  if (model.positions != data.labels) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has logits for ", model.positions,
+        model.positions == 1 ? " position" : " positions", " of a sample, but data ", data.name,
+        " has ", data.labels, data.labels == 1 ? " label" : " labels", " for each"));
+  }
+  return data.is_text ? CheckTokens(model, data) : absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config) {
@@ -192,15 +228,8 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   const bool is_custom = experiment.model().name() == kCustomModel;
   const char* const path = is_custom ? "model.blocks" : "model";
   if (!model.ok()) return Annotated(model.status(), path);
-  if (!model->tokens && data.is_text) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": the model takes no token ids, which data ", data.name,
-                     " is: want an embedding as the first layer"));
-  }
-  if (model->positions <= data.labels) return model;
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": the model has logits for ", model->positions, " positions of a sample, but data ",
-      data.name, " has ", data.labels, data.labels == 1 ? " label" : " labels", " for each"));
+  RETURN_IF_ERROR(Annotated(CheckSamples(*model, data), path));
+  return model;
 }
 
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment) {

@@ -181,6 +181,7 @@ absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
   info.sample = {1, text.context};
   info.classes = info.vocabulary = size.vocabulary;
   info.labels = text.context;
+  info.hides_tokens = text.objective == Objective::kMasked;
   const int64_t held_out = HeldOutTokens(options);
   ASSIGN_OR_RETURN(info.train_samples,
                    SamplesOf(TrainingText(info.name, options),

@@ -204,8 +204,9 @@ struct DatasetInfo {
   int64_t train_samples = 0;
   int64_t test_samples = 0;
   bool is_text = false;
-  int64_t vocabulary = 0;  // number of token ids; 0 for images
-  int64_t labels = 1;      // of a sample
+  int64_t vocabulary = 0;     // number of token ids; 0 for images
+  int64_t labels = 1;         // of a sample
+  bool hides_tokens = false;  // as in Dataset
 };
 
 // Describes a data set without loading it. InvalidArgument for an unknown name (with the most

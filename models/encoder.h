@@ -20,11 +20,11 @@ std::vector<ModelOptions> KnownEncoders();
 // zero.
 //
 // BERT (Devlin et al., NAACL 2019) has a layer norm behind the sum of its three embeddings and
-// behind each residual addition. Its head is BertHead's: a layer and the decoder, which may be tied
-// to the token embedding, or the pooler, a layer with tanh on the first position, and the
-// classifier. ViT (Dosovitskiy et al., ICLR 2021) embeds square patches, puts a class token before
-// them, and has the norms at the begin of its branches. Its head reads the class token behind a
-// last norm.
+// behind each residual addition. Its head is BertHead's. With kMasked it is a layer and the
+// decoder, which may be tied to the token embedding. With kClasses it is the pooler, a layer with
+// tanh on the first position, and the classifier. ViT (Dosovitskiy et al., ICLR 2021) embeds square
+// patches, puts a class token before them, and has the norms at the begin of its branches. Its head
+// reads the class token behind a last norm.
 //
 // InvalidArgument names the option, the value met and those wanted.
 absl::StatusOr<std::vector<BlockSpec>> EncoderBlocks(const ModelOptions& options);

@@ -2,15 +2,21 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace thinwire {
 namespace {
 
 // The first parts of the names of the trunks of GPT-2, Llama, BERT and ViT in transformers.
 constexpr const char* kTrunks[] = {"transformer.", "model.", "bert.", "vit."};
+
+// Ends of names in older files, and what they are now: BERT's first norms came from TensorFlow.
+constexpr std::pair<const char*, const char*> kOldSuffixes[] = {
+    {".LayerNorm.gamma", ".LayerNorm.weight"}, {".LayerNorm.beta", ".LayerNorm.bias"}};
 
 constexpr const char* kBuffers[] = {
     ".attn.bias",           ".attn.masked_bias",       ".rotary_emb.inv_freq",
@@ -79,7 +85,13 @@ void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl:
 
 std::vector<std::string> MeaningsOf(const std::string& name) {
   std::vector<std::string> meanings = {name};
-  for (const char* trunk : kTrunks) meanings.push_back(absl::StrCat(trunk, name));
+  for (const auto& [old, now] : kOldSuffixes) {
+    if (!absl::EndsWith(name, old)) continue;
+    meanings.push_back(absl::StrCat(absl::StripSuffix(name, old), now));
+  }
+  for (size_t i = 0, own = meanings.size(); i < own; ++i) {
+    for (const char* trunk : kTrunks) meanings.push_back(absl::StrCat(trunk, meanings[i]));
+  }
   return meanings;
 }
 

@@ -39,7 +39,8 @@ void ToFileOrder(const FileTensor& tensor, absl::Span<const float> rows, absl::S
 void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl::Span<float> rows);
 
 // Returns the full names that `name` may stand for, itself first. Published files may hold only the
-// trunk of a model, whose names then lack the first part ("h.0.ln_1.weight").
+// trunk of a model, whose names then lack the first part ("h.0.ln_1.weight"); older ones of BERT
+// call a norm's weight and bias gamma and beta.
 std::vector<std::string> MeaningsOf(const std::string& name);
 
 // Returns true for buffers of PyTorch modules that a model here computes or does not need: GPT-2's

@@ -6,7 +6,9 @@
 namespace thinwire {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 ParameterSpec Weight(const Shape& shape) {
@@ -75,6 +77,13 @@ TEST(FileTensorsTest, ANameWithoutTheTrunkMayMeanOneWithIt) {
   EXPECT_THAT(MeaningsOf("wte.weight"),
               ElementsAre("wte.weight", "transformer.wte.weight", "model.wte.weight",
                           "bert.wte.weight", "vit.wte.weight"));
+}
+
+TEST(FileTensorsTest, GammaAndBetaOfANormAreItsWeightAndBias) {
+  EXPECT_THAT(MeaningsOf("bert.embeddings.LayerNorm.gamma"),
+              Contains("bert.embeddings.LayerNorm.weight"));
+  EXPECT_THAT(MeaningsOf("embeddings.LayerNorm.beta"), Contains("bert.embeddings.LayerNorm.bias"));
+  EXPECT_THAT(MeaningsOf("block.bn.gamma"), Not(Contains("block.bn.weight")));
 }
 
 TEST(FileTensorsTest, BuffersAreKnownByTheirNames) {

@@ -324,12 +324,32 @@ void BeginWithTokens(Model* model) {
   if (embedding.vocabulary == 0) embedding.vocabulary = model->classes;
 }
 
-// Checks that layers which read token ids are in a model that takes them.
+// Checks a layer that reads a model's token ids: it has a position for each, and pad and separator
+// are such ids.
+absl::Status CheckReader(const LayerSpec& layer, const Model& model) {
+  RETURN_IF_ERROR(CheckRange(layer, "positions", layer.in[1], model.input[1], model.input[1]));
+  const int64_t last = model.blocks.front().layers.front().vocabulary - 1;
+  if (layer.pad != kNoId) RETURN_IF_ERROR(CheckRange(layer, "pad", layer.pad, 0, last));
+  if (layer.separator == kNoId) return absl::OkStatus();
+  return CheckRange(layer, "separator", layer.separator, 0, last);
+}
+
+// Checks that layers which read token ids are in a model that takes them, and fit them.
 absl::Status CheckIdsAreThere(const Model& model) {
   for (const BlockSpec& block : model.blocks) {
-    if (!ReadsIds(block.layers) || model.tokens) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "block ", block.name, " reads token ids, want an embedding of them at the model's begin"));
+    if (!ReadsIds(block.layers)) continue;
+    if (!model.tokens) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("block ", block.name,
+                       " reads token ids, want an embedding of them at the model's begin"));
+    }
+    absl::Status status;
+    ForEachLayer(block.layers, [&](const LayerSpec& layer) {
+      const bool reads =
+          layer.kind == LayerKind::kAnchor || layer.pad != kNoId || layer.separator != kNoId;
+      if (reads) status.Update(CheckReader(layer, model));
+    });
+    RETURN_IF_ERROR(Annotated(status, absl::StrCat("block ", block.name)));
   }
   return absl::OkStatus();
 }

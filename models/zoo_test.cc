@@ -523,6 +523,16 @@ TEST(CustomModelTest, PaddingNeedsIdsAndNoCausality) {
   EXPECT_THAT(
       Refusal(OneBlock({attention, Of(LayerKind::kFirst), Linear("head", 10)}, {1, 16, 24}, 10)),
       HasSubstr("block only reads token ids, want an embedding"));
+  attention.pad = 10;
+  EXPECT_THAT(Refusal(OneBlock({EmbeddingOf(24), attention, Linear("head", 10)}, {1, 16}, 10)),
+              HasSubstr("pad is 10, want 0 to 9"));
+  attention.pad = 0;
+  LayerSpec token = Of(LayerKind::kClassToken);
+  token.name = "token";
+  EXPECT_THAT(Refusal(OneBlock(
+                  {EmbeddingOf(24), token, attention, Of(LayerKind::kFirst), Linear("head", 10)},
+                  {1, 16}, 10)),
+              HasSubstr("positions is 17, want 16 to 16"));
 }
 
 TEST(NamedModelTest, ALanguageModelTakesTokensAndGivesLogitsForEachPosition) {

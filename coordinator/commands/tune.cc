@@ -124,8 +124,8 @@ absl::StatusOr<TuneQuestion> Ask(const TuneFlags& flags) {
                      ", want 1: tune compares codecs at the cuts of one pipeline"));
   }
   ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
-  question.tokens = model.tokens;
-  RETURN_IF_ERROR(CheckNumbers(flags, model.tokens));
+  question.tokens = model.is_language();
+  RETURN_IF_ERROR(CheckNumbers(flags, question.tokens));
   RETURN_IF_ERROR(CheckCuts(experiment));
   for (const int64_t count : flags.microbatches) {
     if (count >= 1 && count <= experiment.data().batch_size()) continue;
@@ -133,7 +133,7 @@ absl::StatusOr<TuneQuestion> Ask(const TuneFlags& flags) {
                                                    experiment.data().batch_size(),
                                                    ", the batch size"));
   }
-  question.task = TaskOf(flags, experiment, model.tokens);
+  question.task = TaskOf(flags, experiment, question.tokens);
   question.dir = flags.out.empty() ? absl::StrCat("runs/", experiment.name(), "-tune") : flags.out;
   ASSIGN_OR_RETURN(question.given, GivenSpeeds(flags.speeds, experiment));
   question.speeds = flags.speeds;

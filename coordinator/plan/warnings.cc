@@ -146,12 +146,20 @@ absl::Status AddRates(const Experiment& experiment, std::vector<std::string>* wa
   return absl::OkStatus();
 }
 
+// Returns whether the model predicts each token from those before it.
+bool IsCausalLanguage(const Model& model) {
+  return model.is_language() &&
+         std::none_of(model.blocks.begin(), model.blocks.end(), [](const BlockSpec& block) {
+           return NeedsWholeSequences(block.layers) != nullptr;
+         });
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   std::vector<Causality> cuts;
-  if (!partition.model.tokens) return cuts;
+  if (!IsCausalLanguage(partition.model)) return cuts;
   for (const Cut& cut : partition.cuts) {
     ASSIGN_OR_RETURN(const CodecSpec codec,
                      CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));

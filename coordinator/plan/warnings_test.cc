@@ -53,6 +53,17 @@ TEST(PlanWarningsTest, AreOfCodecsThatExpandUnderFeedbackOnly) {
   }
 }
 
+TEST(PlanWarningsTest, AreNotOfTextThatAnEncoderCannotGenerate) {
+  const std::vector<std::string> overrides = {
+      "model={name: bert, layers: 2, heads: 2, width: 16}",
+      "data={name: shakespeare, tokens: word_piece, objective: masked, context: 16, "
+      "corpus: {vocabulary: 65, train_tokens: 999, test_tokens: 999}}",
+      "pipeline.cuts=[layer.0]",
+      "compression.activations={codec: topk, ratio: 0.1, scope: sample}"};
+  EXPECT_THAT(WarningsWith(overrides), IsEmpty());
+  EXPECT_THAT(*CausalityOf(*ParseExperiment(kExperiment, "test", overrides)), IsEmpty());
+}
+
 TEST(PlanWarningsTest, TellWhereActivationsOfTokensAreNotCausal) {
   const auto with = [](const std::vector<std::string>& more) {
     std::vector<std::string> overrides = {"model={name: gpt2, layers: 4, heads: 2, width: 16}",

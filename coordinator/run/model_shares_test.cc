@@ -194,7 +194,17 @@ TEST_F(ModelSharesTest, ABottleneckThatTheFolderDoesNotHaveStaysAsItIs) {
 
 constexpr char kBert[] = R"(
 model: {name: bert, layers: 1, heads: 1, width: 2, hidden: 2, vocabulary: 65}
-data: {name: shakespeare, context: 8}
+data: {name: shakespeare, context: 8, tokens: word_piece, objective: masked,
+       corpus: {vocabulary: 65, train_tokens: 999, test_tokens: 999}}
+pipeline: {cuts: [layer.0]}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+constexpr char kBertOfClasses[] = R"(
+model: {name: bert, layers: 1, heads: 1, width: 2, hidden: 2, head: classes}
+data: {name: glue, task: sst2, context: 8,
+       corpus: {vocabulary: 65, train_samples: 999, test_samples: 999}}
 pipeline: {cuts: [layer.0]}
 optimizer: {lr: 0.1}
 epochs: 1
@@ -210,8 +220,7 @@ TEST_F(ModelSharesTest, ABertOfMaskedWordsGoesOnWithAClassifierThatStartsRandom)
   Write(stored);
   const Experiment masked = *ParseExperiment(kBert, "test", {"init=" + dir_});
   EXPECT_THAT(ModelShares::Initial(masked)->fresh(), ElementsAre());
-  const Experiment classes =
-      *ParseExperiment(kBert, "test", {"init=" + dir_, "model.head=classes"});
+  const Experiment classes = *ParseExperiment(kBertOfClasses, "test", {"init=" + dir_});
   const auto shares = ModelShares::Initial(classes);
   ASSERT_TRUE(shares.ok()) << shares.status();
   EXPECT_THAT(shares->fresh(), ElementsAre("pooler", "classifier"));

@@ -73,6 +73,17 @@ double ForwardFlopsOf(const Model& model) {
   return flops;
 }
 
+// Returns whether the model is made of attention, like one of tokens, or of convolutions.
+bool Attends(const Model& model) {
+  bool attends = false;
+  for (const BlockSpec& block : model.blocks) {
+    ForEachLayer(block.layers, [&](const LayerSpec& layer) {
+      attends = attends || layer.kind == LayerKind::kAttention;
+    });
+  }
+  return attends;
+}
+
 // Returns the experiment's width, or the nearest with which training takes about a second. A model
 // given by its own blocks has no width and gets a usual one.
 uint32_t WidthFor(const Experiment& experiment, bool tokens) {
@@ -84,20 +95,21 @@ uint32_t WidthFor(const Experiment& experiment, bool tokens) {
 absl::StatusOr<Experiment> Resembling(const Experiment& experiment, const std::string& threads,
                                       Size size) {
   ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
+  const bool is_transformer = Attends(model);
   ASSIGN_OR_RETURN(const std::string device, DeviceOf(experiment, /*stage=*/0));
   std::vector<std::string> overrides = {
-      absl::StrCat("model.width=", WidthFor(experiment, model.tokens)),
+      absl::StrCat("model.width=", WidthFor(experiment, is_transformer)),
       absl::StrCat("precision=", experiment.precision()), absl::StrCat("device=", device),
       absl::StrCat("pipeline.threads=", threads)};
-  for (std::string& of_batch : BatchOf(size, model.tokens))
+  for (std::string& of_batch : BatchOf(size, is_transformer))
     overrides.push_back(std::move(of_batch));
-  const std::string text = absl::StrCat(kCommon, model.tokens ? kTokens : kImages);
+  const std::string text = absl::StrCat(kCommon, is_transformer ? kTokens : kImages);
   ASSIGN_OR_RETURN(const Experiment one, ParseExperiment(text, "plan.yaml", overrides));
   ASSIGN_OR_RETURN(const Model small, ModelFrom(one));
   const int64_t batch = one.data().batch_size();
   const double step = kPasses * ForwardFlopsOf(small) * static_cast<double>(batch);
   const int64_t steps = std::max<int64_t>(kLeastSteps, static_cast<int64_t>(kFlops / step));
-  if (model.tokens) {
+  if (is_transformer) {
     overrides.push_back(absl::StrCat("data.windows=", steps * batch));
   } else {
     constexpr int64_t kStepsPerEpoch = 8;  // limits the samples, as there are 3823 digits

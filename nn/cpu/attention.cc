@@ -212,6 +212,7 @@ class CpuAttention final : public Attention {
   }
   Error Backward(const AttentionBackward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
+    RETURN_ERROR(CheckLengths(spec_, a.lengths));
     ForEachGroup(
         a.qkv.dims[0], a.first_position + a.qkv.dims[1], a.lengths,
         [&](const HeadGroup& group, AttentionMemory* memory) { BackwardGroup(a, group, memory); });

@@ -122,6 +122,7 @@ class CudaAttention final : public Attention {
 
   Error Backward(const AttentionBackward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
+    RETURN_ERROR(CheckLengths(spec_, a.lengths));
     if (a.qkv.elements() == 0) return Error{};
     AttentionTask task = TaskOf(a.qkv);
     task.first_position = a.first_position;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,8 +23,7 @@ using ::testing::Gt;
 // An experiment whose last batch of an epoch has four of six samples.
 constexpr char kBert[] = R"(
 name: bert
-model: {name: bert, layers: 3, heads: 2, width: 16, vocabulary: 65, pad: 0, separator: 1}
-data: {name: shakespeare, context: 24, batch_size: 6, limit: 16, test_limit: 8}
+model: {name: bert, layers: 3, heads: 2, width: 16, pad: 0, separator: 1}
 pipeline: {cuts: [layer.0, layer.1], microbatches: 2, threads: 1}
 optimizer: {name: sgd, lr: 0.2, momentum: 0.9, clip_norm: 1}
 epochs: 2
@@ -37,27 +38,25 @@ optimizer: {name: sgd, lr: 0.2, momentum: 0.9, clip_norm: 1}
 epochs: 2
 )";
 
-// A text whose samples end with padding. Most positions have no label, the others their own token;
-// or a sample has one label, its first token.
+// A text whose samples end with padding. Most positions have no label, the others their own token.
 class PaddedText final : public Dataset {
  public:
-  PaddedText(std::unique_ptr<Dataset> text, bool has_classes)
-      : text_(std::move(text)), has_classes_(has_classes) {}
+  explicit PaddedText(std::unique_ptr<Dataset> text) : text_(std::move(text)) {}
 
   int64_t size() const override { return text_->size(); }
   int64_t classes() const override { return text_->classes(); }
   Shape sample_shape() const override { return text_->sample_shape(); }
   bool is_text() const override { return true; }
-  int64_t labels_per_sample() const override { return has_classes_ ? 1 : positions(); }
+  bool hides_tokens() const override { return true; }
+  int64_t labels_per_sample() const override { return sample_shape()[1]; }
   uint64_t digest() const override { return text_->digest(); }
 
   void Labels(int64_t sample, const Augmentation& augmentation,
               absl::Span<int32_t> out) const override {
-    std::vector<int32_t> ids(positions());
-    LoadTokens(sample, augmentation, absl::MakeSpan(ids));
+    LoadTokens(sample, augmentation, out);
     for (size_t t = 0; t < out.size(); ++t) {
       // Samples have unlike numbers of labels, so that means over parts of a batch differ.
-      out[t] = has_classes_ || t % (2 + sample % 5) == 1 ? ids[t] : -100;
+      if (t % (2 + sample % 5) != 1) out[t] = -100;
     }
   }
   void LoadTokens(int64_t sample, const Augmentation& augmentation,
@@ -68,11 +67,38 @@ class PaddedText final : public Dataset {
   }
 
  private:
-  int64_t positions() const { return text_->sample_shape()[1]; }
-
   const std::unique_ptr<Dataset> text_;
-  const bool has_classes_;
 };
+
+// Writes word pieces of letters, a text of them, and sentences with a class. Returns the folder.
+std::string Folder() {
+  const std::string dir = testing::TempDir() + "/encoder_test";
+  std::filesystem::create_directories(dir);
+  std::ofstream vocabulary(dir + "/vocab.txt"), text(dir + "/text");
+  std::ofstream train(dir + "/train.tsv"), test(dir + "/dev.tsv");
+  vocabulary << "[PAD]\n[SEP]\n[UNK]\n[CLS]\n[MASK]\n";
+  for (char letter = 'a'; letter <= 'z'; ++letter) vocabulary << letter << "\n";
+  for (int i = 0; i < 1200; ++i) text << static_cast<char>('a' + i * i % 23 + i % 3) << " ";
+  train << "sentence\tlabel\n";
+  test << "sentence\tlabel\n";
+  for (int i = 0; i < 20; ++i) {
+    std::string sentence;
+    for (int t = 0; t <= i % 9; ++t) sentence += {static_cast<char>('a' + (5 * i + t) % 26), ' '};
+    for (std::ofstream* part : {&train, &test}) *part << sentence << "\t" << i * i % 3 % 2 << "\n";
+  }
+  return dir;
+}
+
+// Returns an override with the text, or with the sentences.
+std::string DataOf(bool has_classes) {
+  static const auto* const dir = new std::string(Folder());
+  const std::string samples =
+      has_classes ? "name: glue, task: sst2, verify: false, dir: " + *dir
+                  : "name: text, tokens: word_piece, objective: masked, split: 0.6, file: " + *dir +
+                        "/text";
+  return "data={" + samples + ", vocabulary: " + *dir +
+         ", context: 24, batch_size: 6, limit: 16, test_limit: 8}";
+}
 
 struct Case {
   const char* experiment;
@@ -81,10 +107,11 @@ struct Case {
 
   std::unique_ptr<Stages> Run(std::vector<std::string> more, int carriers = 1) const {
     more.insert(more.end(), overrides.begin(), overrides.end());
+    if (experiment == kBert) more.insert(more.begin(), DataOf(has_classes));
     const auto change_data = [this](DataSplits* data) {
-      if (!data->train->is_text()) return;
-      data->train = std::make_unique<PaddedText>(std::move(data->train), has_classes);
-      data->test = std::make_unique<PaddedText>(std::move(data->test), has_classes);
+      if (has_classes) return;
+      data->train = std::make_unique<PaddedText>(std::move(data->train));
+      data->test = std::make_unique<PaddedText>(std::move(data->test));
     };
     return std::make_unique<Stages>(
         experiment, more, CpuBackend, [](StageSpec*) {}, carriers, change_data);

@@ -21,6 +21,7 @@ FeedSpec LabelsOnly(FeedSpec spec) {
 
 Feed::Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend)
     : spec_(spec),
+      data_(data),
       backend_(backend),
       loader_(spec, data, backend.device->host()),
       counting_(LabelsOnly(spec), data, backend.device->host()) {
@@ -109,6 +110,10 @@ absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
 }
 
 absl::StatusOr<int64_t> Feed::CountLabels(const FeedRequest& request) {
+  const Dataset& data = ReadsTrainingData(request.phase) ? *data_->train : *data_->test;
+  if (!data.hides_tokens()) {
+    return (request.range.last - request.range.first) * data.labels_per_sample();
+  }
   if (counted_ == request) return labels_;
   ASSIGN_OR_RETURN(const LoadedSamples samples, counting_.Load(request));
   labels_ = std::count_if(samples.labels.begin(), samples.labels.end(),

@@ -32,7 +32,8 @@ class Feed {
   // int32.
   absl::StatusOr<Samples> Take(const FeedRequest& request);
 
-  // Returns the number of labels of these samples that are not ignored. Called on Take's thread.
+  // Returns the number of labels of these samples that are not ignored. Reads them only where some
+  // may be. Called on Take's thread.
   absl::StatusOr<int64_t> CountLabels(const FeedRequest& request);
 
  private:
@@ -44,6 +45,7 @@ class Feed {
   void LoadAhead();
 
   const FeedSpec spec_;
+  const DataSplits* const data_;
   const Backend backend_;
   SampleLoader loader_;    // used by thread_, or by Take's caller without one
   SampleLoader counting_;  // loads labels only

@@ -51,7 +51,7 @@ struct BenchStage {
     }
     ++forwards;
     std::optional<Samples> samples;
-    if (stage->spec().first() || stage->spec().last()) {
+    if (ReadsSamples(stage->spec())) {
       ASSIGN_OR_RETURN(samples, feed->Take({work.phase, work.epoch, part}));
     }
     return stage->Forward(work, samples).status();
@@ -119,7 +119,8 @@ absl::Status RunStep(std::vector<BenchStage>& stages, uint64_t step) {
   work.epoch = 1;
   work.step = step;
   work.batch_size = spec.batch_size;
-  work.loss_labels = spec.batch_size * spec.model.positions;
+  ASSIGN_OR_RETURN(work.loss_labels,
+                   stages.back().feed->CountLabels({work.phase, work.epoch, {0, spec.batch_size}}));
   work.deadline = SteadyTime::Never();
   for (BenchStage& stage : stages) stage.done = stage.forwards = stage.backwards = 0;
   for (bool runs = true; runs;) {
