@@ -42,4 +42,15 @@ inline int SegmentOfEntries(const Piece& piece, uint32_t number, const std::stri
   return IsOfTied(piece, tied) ? 0 : SegmentOfPiece(number);
 }
 
+// Returns how many tensors of the size of a segment's parameters a machine keeps of each replica's
+// contributions: of factors the compensated gradient, up to the second one; with feedback its rows,
+// and of other codecs the two tensors of the encoders.
+inline int CopiesOfReplica(const ReplicasSpec& replicas, int segment) {
+  const DirectionSpec& contributions = replicas.ContributionsOf(segment);
+  const bool remembers = contributions.feedback.kind != FeedbackKind::kNone;
+  const bool has_factors = replicas.exchange == ReplicaExchange::kReduce &&
+                           CodecRowOf(contributions.codec.kind).has(CodecRow::kRank);
+  return has_factors ? 1 + remembers : 3 * remembers;
+}
+
 }  // namespace thinwire

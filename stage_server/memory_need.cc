@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "compress/codec_table.h"
+#include "config/piece_codec.h"
 #include "models/cost.h"
 #include "schedule/schedule.h"
 #include "stage_server/stage/batch_parts.h"
@@ -25,9 +25,8 @@ double LocalCopies(const StageSpec& spec) {
   return 1 + (replicas.outer.momentum > 0) + (carried > 1 ? carried * (1 + remembered) : 0);
 }
 
-// Returns what replicas take besides: the sum of their gradients, with feedback for each replica
-// that is carried here its rows and the two tensors that its encoders keep, or the one that is kept
-// up to the second factor in any case, and copies of the parameters. Of several carriers one also
+// Returns what replicas take besides: the sum of their gradients, what is kept of each replica that
+// is carried here (CopiesOfReplica), and copies of the parameters. Of several carriers one also
 // keeps contributions that wait for those before them.
 double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& costs) {
   if (spec.replicas.count == 1 && !spec.replicas.trains_locally()) return 0;
@@ -38,10 +37,7 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
     for (int segment = segments.first; segment < segments.end; ++segment) {
       const auto of_segment = static_cast<double>(costs[segment].parameters);
       parameters += of_segment;
-      const DirectionSpec& contributions = spec.replicas.ContributionsOf(segment);
-      const bool remembers = contributions.feedback.kind != FeedbackKind::kNone;
-      const bool has_factors = CodecRowOf(contributions.codec.kind).has(CodecRow::kRank);
-      remembered += of_segment * (has_factors && !gathers ? 1 + remembers : 3 * remembers);
+      remembered += of_segment * CopiesOfReplica(spec.replicas, segment);
     }
   }
   const int waiting = spec.carrier == 0 ? 0 : gathers ? spec.carried().size() : 1;

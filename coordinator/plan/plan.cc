@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "compress/feedback/direction_spec.h"
 #include "config/devices.h"
+#include "config/piece_codec.h"
 #include "config/specs.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/exchange_costs.h"
@@ -154,13 +155,12 @@ class Planner {
     return direction;
   }
 
-  // Returns what a machine keeps of an exchange: the sum of gradients and, of parameters whose
-  // contributions have feedback, for each replica that it carries its rows and the two tensors of
-  // its encoders.
+  // Returns what a machine keeps of an exchange: the sum of gradients, and `remembered` elements of
+  // each replica that it carries.
   int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered) const {
     if (replicas_.count == 1 && !replicas_.trains_locally()) return 0;
     return static_cast<int64_t>(sizeof(float)) *
-           (parameters * (1 + LocalCopies()) + remembered * 3 * plan_.exchange.carried());
+           (parameters * (1 + LocalCopies()) + remembered * plan_.exchange.carried());
   }
 
   // Returns how many copies of its parameters a machine keeps for local steps: the shared values,
@@ -195,15 +195,13 @@ class Planner {
 
   absl::Status AddStage(int stage) {
     PlannedStage planned;
-    int64_t remembered = 0;  // parameters whose contributions have feedback
+    int64_t remembered = 0;  // elements that are kept of each replica
     ASSIGN_OR_RETURN(planned.device, DeviceOf(experiment_, stage));
     for (int chunk = 0; chunk < partition_.placement.chunks_per_stage(); ++chunk) {
       const SegmentRange& segments = partition_.placement.At(stage, chunk);
       for (int segment = segments.first; segment < segments.end; ++segment) {
         planned.parameters += segments_[segment].parameters;
-        const bool remembers =
-            replicas_.ContributionsOf(segment).feedback.kind != FeedbackKind::kNone;
-        if (remembers) remembered += segments_[segment].parameters;
+        remembered += segments_[segment].parameters * CopiesOfReplica(replicas_, segment);
         planned.forward_flops += segments_[segment].forward_flops;
         planned.recomputed_flops += segments_[segment].recomputed_flops;
       }

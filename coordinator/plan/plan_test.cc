@@ -519,10 +519,16 @@ TEST(ReplicasPlanTest, WhatIsExchangedTakesMemory) {
   const Plan none = ReplicatedPlan({"replicas.count=1", "data.batch_size=4"});
   const Plan plain = ReplicatedPlan({});
   const Plan feedback = ReplicatedPlan({"replicas.contributions.feedback=ef"});
+  const std::string low_rank = "replicas.contributions={codec: low_rank, rank: 2, feedback: ";
+  const Plan factors = ReplicatedPlan({low_rank + "none}"});
+  const Plan factors_with_feedback = ReplicatedPlan({low_rank + "ef}"});
   for (size_t i = 0; i < none.stages.size(); ++i) {
     const int64_t bytes = 4 * none.stages[i].parameters;
     EXPECT_EQ(plain.stages[i].memory_bytes, none.stages[i].memory_bytes + bytes);
     EXPECT_EQ(feedback.stages[i].memory_bytes, none.stages[i].memory_bytes + 4 * bytes);
+    EXPECT_EQ(factors.stages[i].memory_bytes, none.stages[i].memory_bytes + 2 * bytes);
+    EXPECT_EQ(factors_with_feedback.stages[i].memory_bytes,
+              none.stages[i].memory_bytes + 3 * bytes);
   }
 }
 

@@ -182,9 +182,11 @@ class ReplicaAverager {
   absl::Status TakeSecond(const ExchangeStep& step, Exchanged* piece);
   absl::Status Reproject(const ExchangeStep& step, Exchanged* piece);
   absl::Status UseFactors(const ExchangeStep& step, const Tensor& sum, Exchanged* piece);
-  // Sends a carried replica's factor to who adds it up, and counts it.
-  void ContributeFactor(const Message& message, ExchangeCounts::Counted counted,
-                        const Tensor& factor, Exchanged* piece);
+  // Sends a carried replica's factor to who adds it up, or keeps it.
+  void ContributeFactor(const Message& message, const Tensor& factor, Exchanged* piece);
+  // Counts both of a replica's factors.
+  void CountFactors(const ExchangeStep& step, int replica, const Message& second,
+                    ExchangeCounts::Counted counted, const Exchanged& piece);
   // Returns the sum of a factor of all replicas, in ascending order. `phase` is of contributions.
   absl::StatusOr<Tensor> SumOfFactors(const ExchangeStep& step, Phase phase, Exchanged* piece);
   // Sends a factor of the sum to all, and counts it.

@@ -26,15 +26,13 @@ absl::Status ReplicaAverager::ContributeFirst(const ExchangeStep& step, int repl
   counts_.AddEncoding(key.phase, encoding.Read(), /*level=*/{});
   Message message = FactorMessage(key, *factor);
   message.sample_digest = digest_;
-  ContributeFactor(message, {/*receivers=*/0, gradient.elements()}, *factor, piece);
+  ContributeFactor(message, *factor, piece);
   return absl::OkStatus();
 }
 
-void ReplicaAverager::ContributeFactor(const Message& message, ExchangeCounts::Counted counted,
-                                       const Tensor& factor, Exchanged* piece) {
+void ReplicaAverager::ContributeFactor(const Message& message, const Tensor& factor,
+                                       Exchanged* piece) {
   const auto replica = static_cast<int>(message.key.microbatch);
-  counted.receivers = piece->owner != replica;
-  counts_.AddMessage(message, counted);
   if (AddsHere(*piece)) {
     piece->factored->Keep(replica, factor);
   } else {
@@ -105,15 +103,30 @@ absl::Status ReplicaAverager::Reproject(const ExchangeStep& step, Exchanged* pie
   for (int replica = carried_.first; replica < carried_.end; ++replica) {
     const MessageKey key = KeyOf(step, PHASE_SECOND_CONTRIBUTION, piece->number, replica);
     const Stopwatch encoding;
-    const absl::StatusOr<FactoredPiece::Second> second =
-        piece->factored->Reproject(replica, is_measured);
-    if (!second.ok()) return Named(key, *piece, second.status());
+    const absl::StatusOr<Tensor> factor = piece->factored->Reproject(replica);
+    if (!factor.ok()) return Named(key, *piece, factor.status());
     counts_.AddEncoding(key.phase, encoding.Read(), /*level=*/{});
-    ExchangeCounts::Counted counted;  // the first factor stands for the elements
-    counted.error = second->error;
-    ContributeFactor(FactorMessage(key, second->q), counted, second->q, piece);
+    const Message message = FactorMessage(key, *factor);
+    ExchangeCounts::Counted counted;
+    if (is_measured) {
+      ASSIGN_OR_RETURN(counted.error, piece->factored->Measure(replica, *factor));
+    }
+    CountFactors(step, replica, message, counted, *piece);
+    ContributeFactor(message, *factor, piece);
   }
   return absl::OkStatus();
+}
+
+// Both are counted at once, as the step's counts may be reported between them where training goes
+// on while factors travel. The first one, of the basis' shape, stands for the elements.
+void ReplicaAverager::CountFactors(const ExchangeStep& step, int replica, const Message& second,
+                                   ExchangeCounts::Counted counted, const Exchanged& piece) {
+  Message first = FactorMessage(KeyOf(step, PHASE_CONTRIBUTION, piece.number, replica),
+                                piece.factored->basis());
+  first.sample_digest = digest_;
+  counted.receivers = piece.owner != replica;
+  counts_.AddMessage(first, {counted.receivers, piece.memory.piece().shape.elements()});
+  counts_.AddMessage(second, counted);
 }
 
 absl::Status ReplicaAverager::SumSecond(const ExchangeStep& step, Exchanged* piece) {

@@ -38,20 +38,24 @@ absl::Status FactoredPiece::MakeBasis(Tensor sum) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<FactoredPiece::Second> FactoredPiece::Reproject(int replica, bool is_measured) {
-  Own& own = own_[replica];
-  Second second;
-  ASSIGN_OR_RETURN(second.q, steps_.Reproject(own.message, own.largest, basis_));
-  if (own.sender->state() == nullptr && !is_measured) return second;
+absl::StatusOr<Tensor> FactoredPiece::ProductWith(const Tensor& q) {
   ASSIGN_OR_RETURN(const Tensor used, shared_->product.Get(shared_->device, DType::kF32, shape_));
-  RETURN_IF_ERROR(steps_.Multiply(basis_, second.q, used));
-  RETURN_IF_ERROR(own.sender->KeepErrors(own.message, used));
-  if (!is_measured) return second;
-  ASSIGN_OR_RETURN(second.error, Measure(own, used));
-  return second;
+  RETURN_IF_ERROR(steps_.Multiply(basis_, q, used));
+  return used;
 }
 
-absl::StatusOr<MeasuredError> FactoredPiece::Measure(const Own& own, const Tensor& used) const {
+absl::StatusOr<Tensor> FactoredPiece::Reproject(int replica) {
+  Own& own = own_[replica];
+  ASSIGN_OR_RETURN(Tensor q, steps_.Reproject(own.message, own.largest, basis_));
+  if (own.sender->state() == nullptr) return q;
+  ASSIGN_OR_RETURN(const Tensor used, ProductWith(q));
+  RETURN_IF_ERROR(own.sender->KeepErrors(own.message, used));
+  return q;
+}
+
+absl::StatusOr<MeasuredError> FactoredPiece::Measure(int replica, const Tensor& q) {
+  const Own& own = own_[replica];
+  ASSIGN_OR_RETURN(const Tensor used, ProductWith(q));
   MeasuredError error;
   ASSIGN_OR_RETURN(error.received, MeasureDistortion(own.message, used, shared_->kernels));
   CodecError& of_codec = error.codec.emplace();
@@ -65,9 +69,7 @@ absl::StatusOr<Tensor> FactoredPiece::Finish(const Tensor& sum) {
   for (Own& own : own_) {
     if (own.sender != nullptr) own.sender->set_carry(carry);
   }
-  ASSIGN_OR_RETURN(const Tensor used, shared_->product.Get(shared_->device, DType::kF32, shape_));
-  RETURN_IF_ERROR(steps_.Multiply(basis_, sum, used));
-  return used;
+  return ProductWith(sum);
 }
 
 Message FactorMessage(const MessageKey& key, const Tensor& factor) {

@@ -47,13 +47,10 @@ class FactoredPiece {
   // Return that basis, and take it from who made it.
   const Tensor& basis() const { return basis_; }
   void SetBasis(Tensor basis) { basis_ = std::move(basis); }
-  // A replica's Q, with what P^ Q^T loses of the compensated gradient, where that is measured.
-  struct Second {
-    Tensor q;
-    std::optional<MeasuredError> error;
-  };
   // Returns a carried replica's Q. With feedback its loss is kept.
-  absl::StatusOr<Second> Reproject(int replica, bool is_measured);
+  absl::StatusOr<Tensor> Reproject(int replica);
+  // Returns what P^ Q^T loses of the compensated gradient of the replica whose Q was the last one.
+  absl::StatusOr<MeasuredError> Measure(int replica, const Tensor& q);
   // Returns what all use, from the sum of all Q, which also is where the next exchange starts. The
   // tensor is valid until the next call for any piece.
   absl::StatusOr<Tensor> Finish(const Tensor& sum);
@@ -75,7 +72,8 @@ class FactoredPiece {
     Tensor factor;
   };
 
-  absl::StatusOr<MeasuredError> Measure(const Own& own, const Tensor& used) const;
+  // Returns P^ Q^T, valid until the next call for any piece.
+  absl::StatusOr<Tensor> ProductWith(const Tensor& q);
 
   const Shape shape_;
   const PowerIteration steps_;

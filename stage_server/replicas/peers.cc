@@ -64,7 +64,13 @@ absl::StatusOr<Message> ReplicaPeers::Receive(int carrier, const MessageKey& wan
     peer.link->Close(kept);
     return About(carrier, wanted, kept);
   }
-  return std::move(peer.early.extract(place).mapped());
+  Message message = std::move(peer.early.extract(place).mapped());
+  if (message.key == wanted) return message;
+  // Nobody wanted it in its step.
+  const absl::Status met =
+      absl::InvalidArgumentError(absl::StrCat("got the ", message.key.ToString()));
+  peer.link->Close(met);
+  return About(carrier, wanted, met);
 }
 
 absl::Status ReplicaPeers::Flush() const {
