@@ -260,6 +260,11 @@ TEST(AttentionTest, RefusesACacheWithoutCausalityAndLengthsWithIt) {
       NewAttention(1, Spec(1, 1, 4))
           ->Forward({View(DType::kF32, {1, 1, 12}, nullptr), View(DType::kF32, {1, 1, 4}, nullptr),
                      nullptr, 0, 0, &length});
+  AttentionBackward backward;
+  backward.qkv = View(DType::kF32, {1, 1, 12}, nullptr);
+  backward.lengths = &length;
+  EXPECT_EQ(ToStatus(NewAttention(1, Spec(1, 1, 4))->Backward(backward)).message(),
+            std::string("attention: lengths of samples with causal true, want false"));
   EXPECT_EQ(ToStatus(limited).code(), absl::StatusCode::kInvalidArgument);
 }
 

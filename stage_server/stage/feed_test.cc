@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 #include "stage_server/stage/late_device_testing.h"
@@ -74,6 +75,39 @@ TEST_F(FeedTest, CountsTheLabelsOfARange) {
   EXPECT_EQ(*feed.CountLabels({PHASE_TRAIN, 1, {3, 8}}), 5);
   EXPECT_EQ(*feed.CountLabels({PHASE_TRAIN, 1, {3, 8}}), 5);
   EXPECT_EQ(*feed.CountLabels({PHASE_TRAIN, 2, {0, kSamples}}), kSamples);
+}
+
+// Digits whose labels are counted: of odd samples they are ignored.
+class CountedLabels final : public Dataset {
+ public:
+  CountedLabels(const Dataset* digits, bool hides, int* reads)
+      : digits_(digits), hides_(hides), reads_(reads) {}
+  int64_t size() const override { return digits_->size(); }
+  int64_t classes() const override { return digits_->classes(); }
+  Shape sample_shape() const override { return digits_->sample_shape(); }
+  bool hides_tokens() const override { return hides_; }
+  uint64_t digest() const override { return digits_->digest(); }
+  void Labels(int64_t sample, const Augmentation& /*augmentation*/,
+              absl::Span<int32_t> out) const override {
+    ++*reads_;
+    out[0] = sample % 2 == 1 ? -1 : 0;
+  }
+
+ private:
+  const Dataset* const digits_;
+  const bool hides_;
+  int* const reads_;
+};
+
+TEST_F(FeedTest, ReadsTheLabelsThatItCountsOnlyWhereSomeMayBeIgnored) {
+  for (const bool hides : {false, true}) {
+    int reads = 0;
+    DataSplits data;
+    data.train = std::make_unique<CountedLabels>(data_.train.get(), hides, &reads);
+    Feed feed(spec_, &data, CpuBackend(0));
+    EXPECT_EQ(*feed.CountLabels({PHASE_TRAIN, 1, {0, kSamples}}), hides ? kSamples / 2 : kSamples);
+    EXPECT_EQ(reads, hides ? kSamples : 0);
+  }
 }
 
 // Reads two epochs of windows of Tiny Shakespeare and the first blocks of its test text.
