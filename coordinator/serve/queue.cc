@@ -9,9 +9,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "config/experiment.h"
+#include "coordinator/files/folders.h"
 #include "coordinator/files/json.h"
 #include "coordinator/files/record.h"
-#include "coordinator/files/folders.h"
 #include "coordinator/files/summary.h"
 #include "coordinator/sweep/live_table.h"
 
