@@ -1,4 +1,4 @@
-// What BERT's tokenizer does with characters before it looks for words (Devlin et al., 2019). The
+// Characters as BERT's tokenizer cleans them before it looks for words (Devlin et al., 2019). The
 // tables are those of Hugging Face's tokenizers.
 #pragma once
 

@@ -88,7 +88,7 @@ NameTable<TokenKind> TableOf(TokenKind);
 // Returns the names "token" and "characters".
 NameTable<EndOfText> TableOf(EndOfText);
 
-// What is to be learned from a text.
+// Tokens of a text that a model learns to predict.
 enum class Objective : uint8_t {
   kNext,    // the next token at each position
   kMasked,  // tokens that are hidden (masked_text.h)

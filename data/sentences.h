@@ -17,8 +17,8 @@ struct Sentences {
 };
 
 // Returns [CLS] first [SEP] or [CLS] first [SEP] second [SEP], filled up to `context` with [PAD].
-// What is too long loses tokens at the end: of a pair the longer sentence does, as Hugging Face's
-// `longest_first`. `context` has room for the special tokens (SpecialIn).
+// Sentences that are too long lose tokens at their end; of a pair the longer one does, as in
+// Hugging Face's `longest_first`. `context` has room for the special tokens (SpecialIn).
 std::vector<int32_t> Framed(const Sentences& sentences, bool is_pair, int64_t context,
                             const SpecialTokens& special);
 

@@ -28,7 +28,7 @@ enum class PayloadPlace {
   kDevice,  // in memory that this device reads, and the host cannot
 };
 
-// What the transport says of a frame's payload.
+// Place and owner of a frame's payload, which the transport fills in.
 struct PayloadOrigin {
   std::shared_ptr<const void> owner;  // keeps it alive
   PayloadPlace place = PayloadPlace::kHost;

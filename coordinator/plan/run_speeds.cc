@@ -185,7 +185,7 @@ absl::Status AddExchangeSpeeds(const Summary& summary, const Experiment& ran,
       carried.replicas.exchange == ReplicaExchange::kReduce &&
       CodecRowOf(carried.replicas.contributions.codec.kind).has(CodecRow::kRank);
   if (by_factors) {
-    // What the factors become is decoded behind their sums, by all machines.
+    // The product of the factors is decoded behind their sums, by all machines.
     contributions.set_decode_seconds(summary.replicas().average().decode_seconds());
     elements.decoded = elements.encoded / carried.replicas.count * carried.carriers;
   }

@@ -96,7 +96,7 @@ void MessageOrder::GoTo(uint64_t step) {
 absl::Status MessageOrder::Check(const MessageKey& key) const {
   if (rows_ == nullptr) return absl::OkStatus();
   const std::optional<uint32_t> epoch = rows_->EpochOf(step_);
-  // What follows is not known, so nothing can be wanted.
+  // The message that follows is not known, so none is wanted.
   if (!epoch) return absl::OkStatus();
   if (key.epoch == *epoch && key.step == step_ && key.microbatch == microbatch_) {
     return absl::OkStatus();

@@ -25,7 +25,7 @@ class ExchangeCounts {
   // Add what a codec took for a message; `level` is its codec's, where that may change.
   void AddEncoding(Phase phase, const Stopwatch::Reading& took, std::optional<double> level);
   void AddDecoding(Phase phase, const Stopwatch::Reading& took);
-  // What is counted of a message besides its bytes.
+  // Numbers that are counted of a message besides its bytes.
   struct Counted {
     int receivers = 0;     // machines to which it goes
     int64_t elements = 0;  // of what it stands for

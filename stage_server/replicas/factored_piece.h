@@ -23,7 +23,7 @@ namespace thinwire {
 // Not thread-safe. Factors are fp32 in host memory, which nobody changes after they were returned.
 class FactoredPiece {
  public:
-  // What pieces share: where tensors lie, and memory for what a replica's factors become.
+  // Resources of all pieces: where tensors lie, and memory for the product of a replica's factors.
   struct Shared {
     Device* device = nullptr;
     CodecKernels* kernels = nullptr;
@@ -64,7 +64,7 @@ class FactoredPiece {
   const Shape& second_shape() const { return steps_.q_shape(); }
 
  private:
-  // What a carried replica has of the exchange.
+  // State of a carried replica during an exchange.
   struct Own {
     FeedbackSender* sender = nullptr;
     Tensor message;     // its compensated gradient, in memory of the sender

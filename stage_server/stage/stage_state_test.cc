@@ -123,7 +123,7 @@ TEST(ResumedReplicasTest, GoOn) {
   }
 }
 
-// What is remembered of a replica goes to whoever carries it.
+// State of a replica goes to whoever carries it.
 TEST(ResumedReplicasTest, GoOnWithOtherCarriers) {
   const auto with = [](int carriers) {
     return std::make_unique<Stages>(
