@@ -179,11 +179,9 @@ absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
   return digest.value() != 0 ? digest.value() : 1;
 }
 
-absl::Status ReplicaAverager::ContributeEarly(const ExchangeStep& step, int replica,
-                                              std::optional<int> segment) {
+absl::Status ReplicaAverager::ContributeEarly(const ExchangeStep& step, int replica, int segment) {
   for (Exchanged& piece : pieces_) {
-    const bool is_meant = !segment || SegmentOfPiece(piece.number) == *segment;
-    if (!is_meant || !piece.is_early || piece.is_contributed) continue;
+    if (!piece.is_early || SegmentOfPiece(piece.number) != segment) continue;
     RETURN_IF_ERROR(ContributePiece(step, replica, &piece));
     piece.is_contributed = true;
   }

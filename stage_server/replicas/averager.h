@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,10 +83,10 @@ class ReplicaAverager {
   // Sets the running statistics to those of the step's begin, for the next replica.
   absl::Status StartReplica() const { return statistics_.Restore(); }
 
-  // Takes what it can of a replica's contribution after the last backward pass of a segment, or of
-  // all: the gradients of pieces to which neighbours do not add. Contribute then takes the rest. So
-  // messages travel while segments before it are at work, or while neighbours' sums arrive.
-  absl::Status ContributeEarly(const ExchangeStep& step, int replica, std::optional<int> segment);
+  // Takes what it can of a replica's contribution after the last backward pass of a segment: the
+  // gradients of pieces to which neighbours do not add. Contribute then takes the rest. So messages
+  // travel while segments before it are at work.
+  absl::Status ContributeEarly(const ExchangeStep& step, int replica, int segment);
 
   // Takes the parameters' gradients, which are those of one replica's microbatches, as that
   // replica's contribution to the step, and what its samples left of running statistics. The
