@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -34,9 +35,8 @@ LowRankMatrices LowRankMatricesOf(const Shape& shape, const CodecSpec& spec) {
 Error LowRankMatricesOf(const TensorView& x, const CodecSpec& spec, LowRankMatrices* matrices) {
   const LowRankMatrices m = *matrices = LowRankMatricesOf(ShapeOf(x), spec);
   if (m.count == 0 || m.rank < std::min(m.rows, m.columns)) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "low_rank: rank %u of a matrix of %lld x %lld, want less than both", spec.rank,
-                   static_cast<long long>(m.rows), static_cast<long long>(m.columns));
+  return MakeError(kRefused, "low_rank: rank %u of a matrix of %lld x %lld, want less than both",
+                   spec.rank, static_cast<long long>(m.rows), static_cast<long long>(m.columns));
 }
 
 Error LowRankMatrixOf(const TensorView& x, const CodecSpec& spec, LowRankMatrices* matrix) {
@@ -66,7 +66,7 @@ Error CheckLowRankFactor(float largest, int64_t rank) {
   // Entries of P are at most 1, so that no sum over the rank can overflow.
   const float limit = FLT_MAX / static_cast<float>(2 * rank);
   if (largest <= limit) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument, "low_rank: factor of %g, want at most %g",
+  return MakeError(kRefused, "low_rank: factor of %g, want at most %g",
                    static_cast<double>(largest), static_cast<double>(limit));
 }
 
@@ -77,11 +77,6 @@ Error DropLowRankLift(float lift, const LowRankMatrices& matrix, float* p) {
     largest = std::max(largest, std::fabs(p[i]));
   }
   return CheckLowRankFactor(largest, matrix.rank);
-}
-
-Error LowRankNonFinitePayload() {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "low_rank: the payload's factors or their product are not finite");
 }
 
 }  // namespace thinwire

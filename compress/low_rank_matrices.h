@@ -60,7 +60,5 @@ Error CheckLowRankFactor(float largest, int64_t rank);
 // Divides the `p_floats` of P, of a matrix that was multiplied by `lift`, by that. InvalidArgument
 // as above.
 Error DropLowRankLift(float lift, const LowRankMatrices& matrix, float* p);
-// Returns the error for a payload with NaN or infinity.
-Error LowRankNonFinitePayload();
 
 }  // namespace thinwire

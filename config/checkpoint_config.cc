@@ -15,6 +15,8 @@
 #include "base/file.h"
 #include "base/stand_in.h"
 #include "base/status.h"
+#include "config/checkpoint_families.h"
+#include "config/checkpoint_rotary.h"
 #include "config/fields.h"
 #include "config/specs.h"
 #include "data/vocabulary_files.h"
@@ -29,89 +31,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Field = google::protobuf::FieldDescriptor;
 
-// A key of config.json and the matching field of `model`.
-struct Key {
-  const char* key;
-  const char* field;  // null: none, as models here have no other value than `absent`
-  Json absent;        // value that transformers assumes if the key is absent
-};
-
-// Names that transformers has for a family and its parts. `null` follows from other keys.
-struct Family {
-  ModelFamily family;
-  const char* type;          // also our name of the family's model of any size
-  const char* architecture;  // of BERT with head kMasked
-  std::vector<Key> keys;
-};
-
 constexpr char kBertOfClasses[] = "BertForSequenceClassification";
-
-const std::vector<Family>& Families() {
-  static const auto* const families =
-      new std::vector<Family>{{ModelFamily::kGpt2,
-                               "gpt2",
-                               "GPT2LMHeadModel",
-                               {{"vocab_size", "classes", 50257},
-                                {"n_positions", "context", 1024},
-                                {"n_embd", "width", 768},
-                                {"n_layer", "layers", 12},
-                                {"n_head", "heads", 12},
-                                {"n_inner", "hidden", nullptr},
-                                {"activation_function", "gelu", "gelu_new"},
-                                {"layer_norm_epsilon", "epsilon", 1e-5},
-                                {"tie_word_embeddings", "tied", true},
-                                {"bias", "bias", nullptr},
-                                {"scale_attn_weights", nullptr, true},
-                                {"scale_attn_by_inverse_layer_idx", nullptr, false},
-                                {"add_cross_attention", nullptr, false}}},
-                              {ModelFamily::kLlama,
-                               "llama",
-                               "LlamaForCausalLM",
-                               {{"vocab_size", "classes", 32000},
-                                {"hidden_size", "width", 4096},
-                                {"intermediate_size", "hidden", 11008},
-                                {"num_hidden_layers", "layers", 32},
-                                {"num_attention_heads", "heads", 32},
-                                {"num_key_value_heads", "kv_heads", nullptr},
-                                {"head_dim", nullptr, nullptr},
-                                {"rms_norm_eps", "epsilon", 1e-6},
-                                {"rope_theta", "rope_theta", 10000.0},
-                                {"tie_word_embeddings", "tied", false},
-                                {"hidden_act", nullptr, "silu"},
-                                {"rope_scaling", nullptr, nullptr},
-                                {"attention_bias", nullptr, false},
-                                {"mlp_bias", nullptr, false}}},
-                              {ModelFamily::kBert,
-                               "bert",
-                               "BertForMaskedLM",
-                               {{"vocab_size", "vocabulary", 30522},
-                                {"max_position_embeddings", "context", 512},
-                                {"type_vocab_size", "types", 2},
-                                {"hidden_size", "width", 768},
-                                {"intermediate_size", "hidden", 3072},
-                                {"num_hidden_layers", "layers", 12},
-                                {"num_attention_heads", "heads", 12},
-                                {"layer_norm_eps", "epsilon", 1e-12},
-                                {"pad_token_id", "pad", 0},
-                                {"tie_word_embeddings", "tied", true},
-                                {"hidden_act", nullptr, "gelu"},
-                                {"position_embedding_type", nullptr, "absolute"},
-                                {"is_decoder", nullptr, false}}},
-                              {ModelFamily::kVit,
-                               "vit",
-                               "ViTForImageClassification",
-                               {{"hidden_size", "width", 768},
-                                {"intermediate_size", "hidden", 3072},
-                                {"num_hidden_layers", "layers", 12},
-                                {"num_attention_heads", "heads", 12},
-                                {"layer_norm_eps", "epsilon", 1e-12},
-                                {"patch_size", "patch", 16},
-                                {"image_size", nullptr, 224},
-                                {"num_channels", nullptr, 3},
-                                {"qkv_bias", nullptr, true},
-                                {"hidden_act", nullptr, "gelu"}}}};
-  return *families;
-}
 
 // Returns the names that transformers has for a form of GELU; the first one is written.
 const std::vector<const char*>& GeluNames(GeluForm form) {
@@ -131,8 +51,10 @@ std::optional<GeluForm> GeluOf(const Json& name) {
   return std::nullopt;
 }
 
-// Keys that do not concern the parameters, so the checkpoint's values are kept.
-constexpr const char* kTheirs[] = {"bos_token_id", "eos_token_id", "max_position_embeddings"};
+// Keys that do not concern the parameters. The checkpoint's values are kept, unless the key is one
+// of the family's.
+constexpr const char* kTheirs[] = {"bos_token_id", "eos_token_id", "pad_token_id",
+                                   "max_position_embeddings", "sliding_window"};
 
 // Padding of a vocabulary is at most what rounding up to a multiple of this number adds, and for
 // small vocabularies less than their size.
@@ -149,22 +71,6 @@ absl::Status Refused(const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat("init: ", status.message()));
 }
 
-// Copies the map of that key to `rope_theta` and `rope_scaling`. In transformers 5 it has all about
-// the rotary embedding. In version 4 it has only the scaling, which is null if there is none.
-void TakeRope(const char* key, Json* config) {
-  const Json rope = config->value(key, Json());
-  if (!rope.is_object()) return;
-  const Json kind = rope.value("rope_type", rope.value("type", Json("default")));
-  const bool is_by_layer =
-      std::any_of(rope.begin(), rope.end(), [](const Json& value) { return value.is_object(); });
-  if (rope.contains("rope_theta")) (*config)["rope_theta"] = rope["rope_theta"];
-  if (kind != "default" || is_by_layer) {
-    (*config)["rope_scaling"] = rope;
-  } else if (key == std::string_view("rope_scaling")) {
-    (*config)[key] = nullptr;
-  }
-}
-
 // Reads the config.json of `init`; null if there is none.
 absl::StatusOr<Json> ReadConfig(const Experiment& experiment) {
   std::error_code error;
@@ -177,32 +83,28 @@ absl::StatusOr<Json> ReadConfig(const Experiment& experiment) {
     const absl::Status stands_in = CheckNoStandIn(path, *text);
     return stands_in.ok() ? Refused(experiment, "is no JSON map") : Refused(stands_in);
   }
-  for (const char* key : {"rope_parameters", "rope_scaling"}) TakeRope(key, &config);
+  const absl::Status status = UniteRotaryKeys(&config);
+  if (!status.ok()) return Refused(experiment, std::string(status.message()));
   return config;
 }
 
-absl::StatusOr<const Family*> FamilyOf(const Experiment& experiment, const Json& config) {
+absl::StatusOr<const CheckpointFamily*> FamilyOf(const Experiment& experiment, const Json& config) {
   const Json type = config.value("model_type", Json());
-  for (const Family& family : Families()) {
-    if (type == family.type) return &family;
-  }
   std::vector<std::string> types;
-  for (const Family& family : Families()) types.push_back(Json(family.type).dump());
+  for (const CheckpointFamily& family : CheckpointFamilies()) {
+    if (type == family.type) return &family;
+    types.push_back(Json(family.type).dump());
+  }
   return Refused(experiment, absl::StrCat("model_type is ", type.dump(), ", want one of ",
                                           absl::StrJoin(types, ", ")));
 }
 
-const Family* FamilyOf(const ModelOptions& options) {
-  for (const Family& family : Families()) {
-    if (family.family == options.family) return &family;
-  }
-  return nullptr;
+Json ValueOf(const Json& config, const CheckpointKey& key) {
+  return config.value(key.key, key.absent);
 }
 
-Json ValueOf(const Json& config, const Key& key) { return config.value(key.key, key.absent); }
-
 // Sets one absent field to the value in config.json.
-absl::Status Fill(const Experiment& experiment, const Key& key, const Json& value,
+absl::Status Fill(const Experiment& experiment, const CheckpointKey& key, const Json& value,
                   ModelConfig* model) {
   const Field* field = FieldOf(*model, key.field);
   const google::protobuf::Reflection* reflection = model->GetReflection();
@@ -218,7 +120,16 @@ absl::Status Fill(const Experiment& experiment, const Key& key, const Json& valu
       if (!value.is_number()) return wants("a number");
       reflection->SetDouble(model, field, value.get<double>());
       return absl::OkStatus();
+    case Field::CPPTYPE_MESSAGE:
+      FillScaling(value, model);
+      return absl::OkStatus();
     case Field::CPPTYPE_STRING:
+      if (key.field == std::string_view("attention_bias")) {
+        if (!value.is_boolean()) return wants("true or false");
+        model->set_attention_bias(
+            Name(value.get<bool>() ? AttentionBias::kAll : AttentionBias::kNone));
+        return absl::OkStatus();
+      }
       if (!GeluOf(value)) return wants("\"gelu_new\" or \"gelu\"");
       reflection->SetString(model, field, Name(*GeluOf(value)));
       return absl::OkStatus();
@@ -233,28 +144,38 @@ absl::Status Fill(const Experiment& experiment, const Key& key, const Json& valu
 }
 
 // Returns the value of a key without a field.
-Json FixedValueFor(const Key& key, const ModelOptions& options) {
+Json FixedValueFor(const CheckpointKey& key, const ModelOptions& options) {
   const std::string name = key.key;
-  if (name == "head_dim") return options.width / options.heads;
   if (name == "num_channels") return options.input[3];
   if (name != "image_size") return key.absent;
   const int64_t height = options.input[1], width = options.input[2];
   return height == width ? Json(height) : Json({height, width});
 }
 
+// Returns an option's value as config.json has it.
+template <typename T>
+Json JsonOf(const T& option) {
+  if constexpr (std::is_same_v<T, GeluForm>) {
+    return GeluNames(option)[0];
+  } else if constexpr (std::is_same_v<T, AttentionBias>) {
+    return option == AttentionBias::kAll;
+  } else if constexpr (std::is_same_v<T, RopeScaling>) {
+    return RopeScalingKey(option);
+  } else if constexpr (std::is_enum_v<T>) {
+    return Json();
+  } else {
+    return option;
+  }
+}
+
 // Returns the value of a key for a model with completed options.
-Json ValueFor(const Key& key, const ModelOptions& options) {
+Json ValueFor(const CheckpointKey& key, const ModelOptions& options) {
   if (key.field == nullptr) return FixedValueFor(key, options);
   const std::string field = key.field;
   if (field == "classes") return options.classes;
   Json value;
   VisitParameters(options, [&](const char* name, const auto& is, const auto&) {
-    if (field != name) return;
-    if constexpr (std::is_enum_v<std::decay_t<decltype(is)>>) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(is)>, GeluForm>) value = GeluNames(is)[0];
-    } else {
-      value = is;
-    }
+    if (field == name) value = JsonOf(is);
   });
   return value == kNoId ? Json() : value;
 }
@@ -273,6 +194,9 @@ void AddOthers(const ModelOptions& options, Json* config) {
     case ModelFamily::kLlama:
       set_all({"attention_dropout"}, options.dropout);
       set_all({"max_position_embeddings"}, options.input[1]);
+      // Otherwise some types have windows, or an id for padding that the vocabulary lacks.
+      set_all({"pad_token_id", "sliding_window"}, nullptr);
+      AddRotaryKeys(options, config);
       break;
     case ModelFamily::kBert:
       if (options.head == BertHead::kClasses) (*config)["architectures"] = {kBertOfClasses};
@@ -288,10 +212,12 @@ void AddOthers(const ModelOptions& options, Json* config) {
   set_all({"bos_token_id", "eos_token_id"}, nullptr);
 }
 
-Json ConfigOf(const Family& family, const ModelOptions& given) {
+Json ConfigOf(const CheckpointFamily& family, const ModelOptions& given) {
   const ModelOptions options = Completed(given);
   Json config = {{"architectures", {family.architecture}}, {"model_type", family.type}};
-  for (const Key& key : family.keys) config[key.key] = ValueFor(key, options);
+  for (const CheckpointKey& key : family.keys) {
+    if (key.is_written) config[key.key] = ValueFor(key, options);
+  }
   AddOthers(options, &config);
   config["torch_dtype"] = "float32";
   return config;
@@ -299,7 +225,7 @@ Json ConfigOf(const Family& family, const ModelOptions& given) {
 
 // Returns whether both have the same value of a key; null follows from other keys, which `ours`
 // spells out.
-bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all_ours) {
+bool Agree(const CheckpointKey& key, const Json& theirs, const Json& ours, const Json& all_ours) {
   if (key.key == std::string("n_inner") && theirs.is_null()) {
     return ours == 4 * all_ours["n_embd"].get<int64_t>();
   }
@@ -308,10 +234,23 @@ bool Agree(const Key& key, const Json& theirs, const Json& ours, const Json& all
   }
   // transformers has no such key: only the tensors tell.
   if (key.key == std::string("bias") && theirs.is_null()) return true;
-  if (key.key == std::string("head_dim") && theirs.is_null()) return true;
+  if (key.key == std::string("head_dim") && theirs.is_null()) {
+    const int64_t heads = all_ours["num_attention_heads"].get<int64_t>();
+    return ours == all_ours["hidden_size"].get<int64_t>() / heads;
+  }
   if (key.key == std::string("pad_token_id")) return true;  // no parameter depends on it
   if (key.key == std::string("activation_function")) return GeluOf(theirs) == GeluOf(ours);
   return theirs == ours;
+}
+
+// Checks that no query has more positions before it than it sees.
+absl::Status CheckWindow(const Experiment& experiment, const Json& config, int64_t positions) {
+  const std::optional<int64_t> window = WindowOf(config);
+  if (!window || *window >= positions) return absl::OkStatus();
+  return Refused(experiment,
+                 absl::StrCat("sliding_window is ", *window, ", want at least ", positions,
+                              ", the data's context: models here have no "
+                              "windows"));
 }
 
 // Keeps the names of classes, which say how many there are, if they are as many; otherwise the
@@ -351,9 +290,9 @@ absl::Status FillFromCheckpoint(Experiment* experiment) {
     // The user has named another model; CheckAgainstCheckpoint reports a contradiction.
     if (config.value("model_type", Json()) != model->name()) return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const Family* const family, FamilyOf(*experiment, config));
+  ASSIGN_OR_RETURN(const CheckpointFamily* const family, FamilyOf(*experiment, config));
   model->set_name(family->type);
-  for (const Key& key : family->keys) {
+  for (const CheckpointKey& key : family->keys) {
     if (key.field == nullptr || IsSet(*model, key.field)) continue;
     const Json value = ValueOf(config, key);
     if (!value.is_null()) RETURN_IF_ERROR(Fill(*experiment, key, value, model));
@@ -366,7 +305,7 @@ absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Json theirs, ReadConfig(experiment));
   if (theirs.is_null()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::optional<ModelOptions> options, ModelOptionsFrom(experiment));
-  const Family* const family = options ? FamilyOf(*options) : nullptr;
+  const CheckpointFamily* const family = options ? CheckpointFamilyOf(*options) : nullptr;
   if (family == nullptr) return absl::OkStatus();  // only its tensors can tell whether it fits
   if (theirs.value("model_type", Json()) != family->type) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -374,8 +313,8 @@ absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
         ": model_type is ", theirs.value("model_type", Json()).dump()));
   }
   const Json ours = ConfigOf(*family, *options);
-  for (const Key& key : family->keys) {
-    const Json value = ValueOf(theirs, key), own = ours[key.key];
+  for (const CheckpointKey& key : family->keys) {
+    const Json value = ValueOf(theirs, key), own = key.is_written ? ours[key.key] : key.absent;
     if (Agree(key, value, own, ours)) continue;
     if (key.field == nullptr) {
       return Refused(experiment, absl::StrCat(key.key, " is ", value.dump(), ", want ", own.dump(),
@@ -385,7 +324,7 @@ absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
                                                    ", but init: ", ConfigPath(experiment), ": ",
                                                    key.key, " is ", value.dump()));
   }
-  return absl::OkStatus();
+  return CheckWindow(experiment, theirs, options->input[1]);
 }
 
 absl::Status CheckIdsOfCheckpoint(const Experiment& experiment) {
@@ -414,14 +353,16 @@ absl::Status CheckIdsOfCheckpoint(const Experiment& experiment) {
 
 absl::StatusOr<std::string> CheckpointConfig(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::optional<ModelOptions> options, ModelOptionsFrom(experiment));
-  const Family* const family = options ? FamilyOf(*options) : nullptr;
+  const CheckpointFamily* const family = options ? CheckpointFamilyOf(*options) : nullptr;
   if (family == nullptr) return std::string();
   ASSIGN_OR_RETURN(Json config, ReadConfig(experiment));
   if (config.is_null()) config = Json::object();
   const Json ours = ConfigOf(*family, *options);
   for (const auto& [key, value] : ours.items()) {
-    const bool is_theirs = std::find(std::begin(kTheirs), std::end(kTheirs),
-                                     std::string_view(key)) != std::end(kTheirs);
+    const auto is_key = [&name = key](const char* other) { return name == other; };
+    const bool is_theirs = std::any_of(std::begin(kTheirs), std::end(kTheirs), is_key) &&
+                           std::none_of(family->keys.begin(), family->keys.end(),
+                                        [&](const CheckpointKey& own) { return is_key(own.key); });
     if (!is_theirs || !config.contains(key)) config[key] = value;
   }
   if (config.contains("num_labels")) KeepNames(options->classes, &config);

@@ -217,7 +217,8 @@ TEST_F(CheckpointConfigTest, TheNewerPlaceOfTheRotaryBaseIsKnown) {
   EXPECT_EQ(e->model().rope_theta(), 20000);
   config["rope_parameters"]["rope_type"] = "yarn";
   Write(config.dump());
-  EXPECT_THAT(ErrorOf(), AllOf(HasSubstr("rope_scaling is {"), HasSubstr("want null")));
+  EXPECT_THAT(ErrorOf(), HasSubstr("/config.json: rope_parameters.rope_type is \"yarn\", want "
+                                   "default, linear or llama3"));
 }
 
 TEST_F(CheckpointConfigTest, AScalingThatSaysNothingIsNone) {
@@ -236,20 +237,82 @@ TEST_F(CheckpointConfigTest, AScalingThatSaysNothingIsNone) {
   EXPECT_EQ(Resolved()->model().rope_theta(), 20000) << "transformers 5 takes it from there";
 }
 
-TEST_F(CheckpointConfigTest, AScalingIsSeenHoweverItIsSpelt) {
+TEST_F(CheckpointConfigTest, AScalingIsReadHoweverItIsSpelt) {
   for (const char* place : {"rope_parameters", "rope_scaling"}) {
     for (const char* kind : {"rope_type", "type"}) {
       nlohmann::json config = nlohmann::json::parse(kLlama);
-      config[place] = {{kind, "linear"}, {"factor", 2.0}};
+      config[place] = {{kind, "linear"}, {"factor", 2}};
       Write(config.dump());
-      EXPECT_THAT(ErrorOf(), AllOf(HasSubstr("rope_scaling is {"), HasSubstr("want null")))
-          << place << " " << kind;
+      const auto e = Resolved();
+      ASSERT_TRUE(e.ok()) << e.status();
+      EXPECT_EQ(e->model().rope_scaling().type(), "linear") << place << " " << kind;
+      EXPECT_EQ(e->model().rope_scaling().factor(), 2);
     }
   }
   nlohmann::json config = nlohmann::json::parse(kLlama);
   config["rope_parameters"] = {{"full_attention", {{"rope_type", "default"}}}};
   Write(config.dump());
-  EXPECT_THAT(ErrorOf(), HasSubstr("rope_scaling is {")) << "layers that differ";
+  EXPECT_THAT(ErrorOf(), HasSubstr("rope_parameters.full_attention is {\"rope_type\":\"default\"}, "
+                                   "want the same for all layers"));
+}
+
+// Returns a Llama's config.json as versions 4 and 5 of transformers write it.
+std::vector<nlohmann::json> WithLlama3Scaling() {
+  const nlohmann::json scaling = {{"rope_type", "llama3"},
+                                  {"factor", 8.0},
+                                  {"low_freq_factor", 1.0},
+                                  {"high_freq_factor", 4.0},
+                                  {"original_max_position_embeddings", 16}};
+  nlohmann::json of_4 = nlohmann::json::parse(kLlama), of_5 = of_4;
+  of_4["rope_scaling"] = scaling;
+  of_5.erase("rope_theta");
+  of_5.erase("rope_scaling");
+  of_5["rope_parameters"] = scaling;
+  of_5["rope_parameters"]["rope_theta"] = 500000.0;
+  return {of_4, of_5};
+}
+
+TEST_F(CheckpointConfigTest, Llama3sScalingIsReadFromBothVersionsAndWrittenForBoth) {
+  for (const nlohmann::json& given : WithLlama3Scaling()) {
+    Write(given.dump());
+    const auto e = Resolved();
+    ASSERT_TRUE(e.ok()) << e.status();
+    const RopeScalingConfig& scaling = e->model().rope_scaling();
+    EXPECT_EQ(scaling.type(), "llama3");
+    EXPECT_EQ(scaling.factor(), 8);
+    EXPECT_EQ(scaling.low(), 1);
+    EXPECT_EQ(scaling.high(), 4);
+    EXPECT_EQ(scaling.original(), 16u);
+    const auto written = nlohmann::json::parse(*CheckpointConfig(*e));
+    for (nlohmann::json form : WithLlama3Scaling()) {
+      for (const auto& [key, value] : form.items()) EXPECT_EQ(written[key], value) << key;
+    }
+    Write(written.dump());
+    EXPECT_EQ(nlohmann::json::parse(*CheckpointConfig(*Resolved())), written);
+  }
+}
+
+TEST_F(CheckpointConfigTest, AScalingWithoutAllItsNumbersIsRefused) {
+  nlohmann::json config = WithLlama3Scaling()[0];
+  config["rope_scaling"].erase("low_freq_factor");
+  Write(config.dump());
+  EXPECT_THAT(ErrorOf(), HasSubstr("rope_scaling.low_freq_factor is null, want a number"));
+  config["rope_scaling"]["low_freq_factor"] = 1;
+  for (const nlohmann::json& bad : std::vector<nlohmann::json>{"16", -1, 1.5, 1e20}) {
+    config["rope_scaling"]["original_max_position_embeddings"] = bad;
+    Write(config.dump());
+    EXPECT_THAT(ErrorOf(), HasSubstr("original_max_position_embeddings is " + bad.dump() +
+                                     ", want a whole number"));
+  }
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 0.5}};
+  Write(config.dump());
+  EXPECT_THAT(ErrorOf(), HasSubstr("model: llama: rope_scaling.factor is 0.5, want 1 to"));
+}
+
+TEST_F(CheckpointConfigTest, AScalingThatContradictsTheFileIsRefused) {
+  Write(WithLlama3Scaling()[0].dump());
+  EXPECT_THAT(ErrorOf({"model.rope_scaling={type: linear, factor: 8}"}),
+              AllOf(HasSubstr("model.rope_scaling: {"), HasSubstr("but init: ")));
 }
 
 TEST_F(CheckpointConfigTest, IdsThatTheTextDoesNotHaveArePaddingOrAnotherVocabularys) {
@@ -292,7 +355,17 @@ TEST_F(CheckpointConfigTest, WhatOnlyStandsInItsPlaceIsNamed) {
 }
 
 TEST_F(CheckpointConfigTest, WhatIsWrittenIsReadAsTheSameModel) {
-  for (const char* given : {kGpt2, kLlama, kBert}) {
+  std::vector<std::string> all = {kBert, kGpt2, kLlama};
+  for (const char* type : {"mistral", "qwen2", "qwen3", "smollm3", "phi3"}) {
+    all.push_back(nlohmann::json({{"model_type", type},
+                                  {"vocab_size", 80},
+                                  {"hidden_size", 32},
+                                  {"num_attention_heads", 4},
+                                  {"num_key_value_heads", 2}})
+                      .dump());
+  }
+  for (const std::string& given : all) {
+    SCOPED_TRACE(given);
     std::vector<std::string> data;
     if (given == kBert) data.push_back(kMaskedText);
     Write(given);
@@ -390,8 +463,10 @@ TEST_F(CheckpointConfigTest, AVocabularyWithoutAllOfTheTextsTokensIsRefused) {
 
 TEST_F(CheckpointConfigTest, AnotherArchitectureIsNamed) {
   WriteGpt2With("model_type", "t5");
-  EXPECT_THAT(ErrorOf(), HasSubstr("/config.json: model_type is \"t5\", want one of \"gpt2\", "
-                                   "\"llama\", \"bert\", \"vit\""));
+  EXPECT_THAT(ErrorOf(),
+              HasSubstr("/config.json: model_type is \"t5\", want one of \"gpt2\", "
+                        "\"llama\", \"mistral\", \"qwen2\", \"qwen3\", \"smollm3\", \"phi3\", "
+                        "\"bert\", \"vit\""));
   EXPECT_THAT(ErrorOf({"model.name=gpt2"}),
               AllOf(HasSubstr("model.name: gpt2, but init: "), HasSubstr("is \"t5\"")));
   Write(kLlama);
@@ -401,6 +476,150 @@ TEST_F(CheckpointConfigTest, AnotherArchitectureIsNamed) {
 TEST_F(CheckpointConfigTest, WhatNoModelHereHasIsNamed) {
   WriteGpt2With("scale_attn_by_inverse_layer_idx", true);
   EXPECT_THAT(ErrorOf(), HasSubstr("scale_attn_by_inverse_layer_idx is true, want false"));
+}
+
+// Returns the Llama's file as one of another type, with those keys replaced; null removes a key.
+nlohmann::json LlamaLike(const std::string& type,
+                         const nlohmann::json& keys = nlohmann::json::object()) {
+  nlohmann::json config = nlohmann::json::parse(kLlama);
+  config["model_type"] = type;
+  config["attention_bias"] = nullptr;
+  config.update(keys);
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    if (config.value(key, nlohmann::json()).is_null()) config.erase(key);
+  }
+  return config;
+}
+
+TEST_F(CheckpointConfigTest, KeysOfLlamasThatChangeNothingAreNoHindrance) {
+  Write(LlamaLike("llama", {{"is_llama_config", true},
+                            {"rope_interleaved", false},
+                            {"pretraining_tp", 1},
+                            {"attention_bias", false},
+                            {"mlp_bias", false},
+                            {"sliding_window", 4}})
+            .dump());
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().attention_bias(), "none");
+  EXPECT_EQ(nlohmann::json::parse(*CheckpointConfig(*e))["is_llama_config"], true);
+}
+
+TEST_F(CheckpointConfigTest, ALlamaMayHaveBiasesAndHeadsOfAnySize) {
+  Write(
+      LlamaLike("llama", {{"attention_bias", true}, {"mlp_bias", true}, {"head_dim", 24}}).dump());
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().attention_bias(), "all");
+  EXPECT_TRUE(e->model().mlp_bias());
+  EXPECT_EQ(e->model().head_size(), 24u);
+  const auto written = nlohmann::json::parse(*CheckpointConfig(*e));
+  EXPECT_EQ(written["attention_bias"], true);
+  EXPECT_EQ(written["mlp_bias"], true);
+  EXPECT_EQ(written["head_dim"], 24);
+  EXPECT_THAT(ErrorOf({"model.head_size=8"}), HasSubstr("head_dim is 24"));
+  Write(LlamaLike("llama", {{"head_dim", nullptr}}).dump());
+  EXPECT_TRUE(Resolved({"model.head_size=8"}).ok());
+  EXPECT_THAT(ErrorOf({"model.head_size=16"}), HasSubstr("model.head_size: 16, but init: "));
+}
+
+TEST_F(CheckpointConfigTest, EachTypeHasItsBiasesAndItsDefaults) {
+  Write(LlamaLike("qwen2").dump());
+  const auto qwen2 = Resolved();
+  ASSERT_TRUE(qwen2.ok()) << qwen2.status();
+  EXPECT_EQ(qwen2->model().name(), "qwen2");
+  EXPECT_EQ(qwen2->model().attention_bias(), "qkv");
+  const auto written = nlohmann::json::parse(*CheckpointConfig(*qwen2));
+  EXPECT_EQ(written["architectures"][0], "Qwen2ForCausalLM");
+  EXPECT_FALSE(written.contains("attention_bias"));
+  EXPECT_THAT(ErrorOf({"model.attention_bias=none"}),
+              HasSubstr("qwen2: attention_bias is none, want qkv"));
+  Write(LlamaLike("qwen3").dump());
+  EXPECT_EQ(Resolved()->model().head_size(), 128u);
+  nlohmann::json mistral = LlamaLike("mistral");
+  mistral.erase("num_key_value_heads");
+  mistral["num_attention_heads"] = 16;
+  Write(mistral.dump());
+  EXPECT_EQ(Resolved()->model().kv_heads(), 8u);
+  nlohmann::json smollm3 = LlamaLike("smollm3");
+  smollm3.erase("tie_word_embeddings");
+  smollm3.erase("rope_theta");
+  Write(smollm3.dump());
+  EXPECT_TRUE(Resolved()->model().tied());
+  EXPECT_EQ(Resolved()->model().rope_theta(), 2e6);
+  EXPECT_EQ(Resolved()->model().no_rope_every(), 4u);
+}
+
+TEST_F(CheckpointConfigTest, LayersWithoutRopeAreEveryNth) {
+  Write(LlamaLike("smollm3", {{"no_rope_layers", {1, 0, 1}}}).dump());
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_EQ(e->model().no_rope_every(), 2u);
+  const auto written = nlohmann::json::parse(*CheckpointConfig(*e));
+  EXPECT_EQ(written["no_rope_layers"], nlohmann::json({1, 0, 1}));
+  EXPECT_EQ(written["no_rope_layer_interval"], 2);
+  Write(LlamaLike("smollm3", {{"no_rope_layers", {1, 1, 1}}}).dump());
+  EXPECT_EQ(Resolved()->model().no_rope_every(), 0u);
+  Write(LlamaLike("smollm3", {{"no_rope_layers", {0, 1, 1}}}).dump());
+  EXPECT_THAT(ErrorOf(), HasSubstr("no_rope_layers is [0,1,1], want 1 for all layers, or 0 for"));
+}
+
+// The context is 16.
+TEST_F(CheckpointConfigTest, AWindowIsNoneWhileItHoldsTheContext) {
+  const auto is_refused = [&](const std::string& type, const nlohmann::json& keys) {
+    Write(LlamaLike(type, keys).dump());
+    const std::string error = ErrorOf();
+    EXPECT_TRUE(error.empty() ||
+                error.find("sliding_window is 15, want at least 16") != std::string::npos)
+        << error;
+    return !error.empty();
+  };
+  for (const char* type : {"mistral", "phi3"}) {
+    EXPECT_FALSE(is_refused(type, {{"sliding_window", 16}})) << type;
+    EXPECT_FALSE(is_refused(type, {{"sliding_window", nullptr}})) << type;
+    EXPECT_TRUE(is_refused(type, {{"sliding_window", 15}})) << type;
+  }
+  EXPECT_FALSE(is_refused("mistral", nlohmann::json::object()));
+  nlohmann::json used = {{"sliding_window", 15}, {"use_sliding_window", true}};
+  EXPECT_FALSE(is_refused("qwen2", {{"sliding_window", 15}}));
+  EXPECT_FALSE(is_refused("qwen2", used)) << "28 layers have none";
+  used["max_window_layers"] = 2;
+  EXPECT_TRUE(is_refused("qwen2", used));
+  used["layer_types"] = {"full_attention", "full_attention", "full_attention"};
+  EXPECT_FALSE(is_refused("qwen2", used));
+  used["layer_types"][1] = "sliding_attention";
+  EXPECT_TRUE(is_refused("qwen2", used));
+  used.erase("layer_types");
+  EXPECT_TRUE(is_refused("smollm3", used));
+  used["no_rope_layers"] = {1, 1, 1};
+  EXPECT_FALSE(is_refused("smollm3", used));
+}
+
+TEST_F(CheckpointConfigTest, WithoutACheckpointNoWindowIsWritten) {
+  const auto e = ParseExperiment(kExperiment, "test",
+                                 {"model={name: mistral, layers: 2, heads: 2, width: 8}"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  const auto written = nlohmann::json::parse(*CheckpointConfig(*e));
+  EXPECT_TRUE(written.contains("sliding_window"));
+  EXPECT_EQ(written["sliding_window"], nullptr);
+}
+
+TEST_F(CheckpointConfigTest, WhatOtherLlamaLikeModelsHaveIsNamed) {
+  const std::pair<const char*, nlohmann::json> others[] = {{"num_experts", 8},
+                                                           {"final_logit_softcapping", 30.0},
+                                                           {"rope_interleaved", true},
+                                                           {"partial_rotary_factor", 0.5}};
+  for (const auto& [key, value] : others) {
+    Write(LlamaLike("phi3", {{key, value}}).dump());
+    EXPECT_THAT(ErrorOf(), AllOf(HasSubstr(std::string(key) + " is " + value.dump() + ", want "),
+                                 HasSubstr("which is all that models here know")));
+  }
+  Write(LlamaLike("phi3", {{"rope_parameters",
+                            {{"rope_type", "default"}, {"partial_rotary_factor", 0.75}}}})
+            .dump());
+  EXPECT_THAT(ErrorOf(), HasSubstr("partial_rotary_factor is 0.75, want 1.0"));
+  Write(LlamaLike("phi3", {{"rope_scaling", {{"type", "longrope"}}}}).dump());
+  EXPECT_THAT(ErrorOf(), HasSubstr("rope_scaling.rope_type is \"longrope\", want default, "));
 }
 
 TEST_F(CheckpointConfigTest, ValuesOfAnotherTypeAndFilesThatAreNoneAreNamed) {

@@ -19,6 +19,7 @@
 #include "data/dataset.h"
 #include "models/bottleneck.h"
 #include "models/model.h"
+#include "models/rotary.h"
 #include "models/zoo.h"
 #include "nn/lr_schedule.h"
 #include "nn/optimizer_spec.h"
@@ -236,6 +237,7 @@ const Choice* ChoiceOf(const google::protobuf::Message& message) {
       {"ReplicasConfig", Replicas()},
       {"DataConfig", DataSets()},
       {"ModelConfig", Models()},
+      {"RopeScalingConfig", {"type", "", {}, FromKinds<RopeScaling>(AllOf<RopeScalingKind>())}},
       {"LayerConfig", Layers()},
   };
   const auto found = choices->find(message.GetDescriptor()->name());

@@ -39,9 +39,9 @@ struct Choice {
 };
 
 // Returns the choice of a DirectionConfig, FeedbackConfig, BottleneckConfig, LrScheduleConfig,
-// OptimizerConfig, OuterConfig, ReplicasConfig, DataConfig, ModelConfig or LayerConfig; null for
-// other messages. Which defaults
-// of a codec are filled in depends on the direction's other fields: see FillCodec (codec_config.h).
+// OptimizerConfig, OuterConfig, ReplicasConfig, DataConfig, ModelConfig, RopeScalingConfig or
+// LayerConfig; null for other messages. Which defaults of a codec are filled in depends on the
+// direction's other fields: see FillCodec (codec_config.h).
 const Choice* ChoiceOf(const google::protobuf::Message& message);
 
 // Fills in the choice, and the fields that belong to it, where they are absent and have a default.

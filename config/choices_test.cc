@@ -56,7 +56,8 @@ TEST(ResolveChoiceTest, FillsOnlyWhatBelongsToTheChoice) {
             "epsilon: 1.0e-05\ngelu: tanh\nbias: true\n");
   EXPECT_EQ(Resolved<ModelConfig>("{name: llama, kv_heads: 4}"),
             "name: llama\nwidth: 512\nlayers: 8\nheads: 8\nkv_heads: 4\ndropout: 0\n"
-            "tied: false\nepsilon: 1.0e-05\nrope_theta: 10000\n");
+            "tied: false\nepsilon: 1.0e-05\nrope_theta: 10000\n"
+            "attention_bias: none\nmlp_bias: false\n");
 }
 
 TEST(ResolveChoiceTest, RefusesAFieldOfAnotherChoice) {
@@ -83,7 +84,8 @@ TEST(ResolveChoiceTest, RefusesUnknownAndMissingChoices) {
             "here.name: unknown name \"adam\"; did you mean adamw? Known: sgd, adamw, muon");
   EXPECT_EQ(Resolved<ModelConfig>("{}"),
             "here.name: is required; known: resnet8, resnet18, resnet20, resnet34, gpt2, "
-            "gpt2-medium, gpt2-large, gpt2-xl, llama, bert, vit, custom");
+            "gpt2-medium, gpt2-large, gpt2-xl, llama, mistral, qwen2, qwen3, smollm3, phi3, bert, "
+            "vit, custom");
 }
 
 TEST(ResolveChoiceTest, RefusesAMissingFieldThatTheChoiceRequires) {

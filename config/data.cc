@@ -1,13 +1,17 @@
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/enum_names.h"
+#include "base/path.h"
 #include "base/status.h"
 #include "config/checks.h"
 #include "config/choices.h"
 #include "config/sections.h"
 #include "config/specs.h"
+#include "data/hf_files.h"
 
 namespace thinwire {
 namespace {
@@ -47,17 +51,30 @@ absl::Status WantsTokens(const char* field, const std::string& value, const char
       absl::StrCat("data.", field, ": ", value, ", want data.tokens: ", tokens, " with it"));
 }
 
+absl::Status ResolveSpecials(DataConfig* data) {
+  if (!data->has_specials()) data->set_specials(Name(Specials::kText));
+  RETURN_IF_ERROR(CheckName("data.specials", "meaning of special tokens", data->specials(),
+                            NamesOf(AllOf<Specials>())));
+  if (data->has_vocabulary()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "data.vocabulary: is required with data.tokens: hf, a folder with tokenizer.json, unless "
+      "that of init has one");
+}
+
 absl::Status ResolveVocabulary(TokenKind tokens, DataConfig* data) {
   const bool is_bpe = tokens == TokenKind::kBpe, is_pieces = tokens == TokenKind::kWordPiece;
+  const bool is_hf = tokens == TokenKind::kHf;
   if (!is_pieces && data->has_lowercase()) {
     return WantsTokens("lowercase", data->lowercase() ? "true" : "false", "word_piece");
   }
   if (!is_bpe && data->has_end_of_text()) {
     return WantsTokens("end_of_text", data->end_of_text(), "bpe");
   }
+  if (!is_hf && data->has_specials()) return WantsTokens("specials", data->specials(), "hf");
+  if (is_hf) return ResolveSpecials(data);
   if (!is_bpe && !is_pieces) {
     if (!data->has_vocabulary()) return absl::OkStatus();
-    return WantsTokens("vocabulary", data->vocabulary(), "bpe or word_piece");
+    return WantsTokens("vocabulary", data->vocabulary(), "bpe, word_piece or hf");
   }
   if (!data->has_vocabulary()) data->set_vocabulary(is_bpe ? kVocabulary : kWordPieces);
   return is_bpe ? ResolveEndOfText(data) : absl::OkStatus();
@@ -134,6 +151,20 @@ absl::Status ResolveText(const KnownDataset& known, DataConfig* data) {
 }
 
 }  // namespace
+
+void TakeTokensOfInit(Experiment* experiment) {
+  DataConfig& data = *experiment->mutable_data();
+  const absl::StatusOr<KnownDataset> known = KnownDatasetOf(data);
+  const bool is_text = known.ok() && known->is_text && !known->is_labelled;
+  if (!is_text || !experiment->has_init() || data.has_vocabulary()) return;
+  const bool is_open = !data.has_tokens() && !data.has_end_of_text() && !data.has_lowercase();
+  if (!is_open && data.tokens() != Name(TokenKind::kHf)) return;
+  std::error_code ignored;  // whoever reads the folder reports it
+  const std::string folder = WithHome(experiment->init());
+  if (!std::filesystem::exists(absl::StrCat(folder, "/", kTokenizerFile), ignored)) return;
+  data.set_tokens(Name(TokenKind::kHf));
+  data.set_vocabulary(experiment->init());
+}
 
 absl::Status ResolveData(DataConfig* data) {
   if (!data->has_name()) return absl::InvalidArgumentError("data.name: is required");

@@ -116,7 +116,7 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
       {"{name: text}", "data.file: is required with name text"},
       {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},
       {"{name: shakespeare, vocabulary: here}",
-       "data.vocabulary: here, want data.tokens: bpe or word_piece with it"},
+       "data.vocabulary: here, want data.tokens: bpe, word_piece or hf with it"},
       {"{name: shakespeare, end_of_text: token}",
        "data.end_of_text: token, want data.tokens: bpe with it"},
       {"{name: wikitext2, end_of_text: none}", "data.end_of_text: unknown"},
@@ -131,8 +131,14 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
        "data.mask_rate: 1, want more than 0 and less than 1"},
       {"{name: shakespeare, tokens: word_piece, vocabulary: no/such}",
        "data: cannot read no/such/vocab.txt"},
+      {"{name: shakespeare, specials: ids}", "data.specials: ids, want data.tokens: hf with it"},
+      {"{name: shakespeare, tokens: hf}", "data.vocabulary: is required with data.tokens: hf"},
+      {"{name: shakespeare, tokens: hf, vocabulary: no/such}",
+       "data: no/such has no tokenizer.json, want one of Hugging Face's tokenizers"},
+      {"{name: shakespeare, tokens: hf, vocabulary: here, specials: none}",
+       "data.specials: unknown"},
       {"{name: glue}", "data.task: is required with name glue"},
-      {"{name: glue, task: stsb}", "data.task: unknown"},
+      {"{name: glue, task: qqp}", "data.task: unknown"},
       {"{name: glue, task: sst2, tokens: bpe}", "data.tokens: does not belong to name glue"},
       {"{name: glue, task: sst2, corpus: {vocabulary: 9, train_tokens: 9, test_tokens: 9}}",
        "data.corpus: want vocabulary, train_samples and test_samples"},
@@ -200,6 +206,18 @@ TEST(ResolveDataTest, AModelWithLogitsForASampleDoesNotFitLabelsOfPositions) {
                         "8 labels for each"));
 }
 
+TEST(ResolveDataTest, AModelOfScoresHasOneOutput) {
+  const std::string glue =
+      "data={name: glue, task: stsb, context: 8, corpus: {vocabulary: 9, train_samples: 99, "
+      "test_samples: 99}}";
+  const std::string bert = "model={name: bert, layers: 1, heads: 1, width: 8, head: classes}";
+  EXPECT_EQ(ParseExperiment(kPlanned, "f.yaml", {glue, bert})->model().classes(), 1u);
+  EXPECT_THAT(With({glue, bert, "model.classes=2"}),
+              HasSubstr("model.classes: 2, want 1, the score that data glue has with task stsb"));
+  EXPECT_THAT(With({glue, "model={name: bert, layers: 1, heads: 1, width: 8, head: masked}"}),
+              HasSubstr("model"));
+}
+
 TEST(ResolveDataTest, AModelHasAllIdsOfItsData) {
   const std::string glue =
       "data={name: glue, task: sst2, context: 8, corpus: {vocabulary: 9, train_samples: 99, "
@@ -208,6 +226,36 @@ TEST(ResolveDataTest, AModelHasAllIdsOfItsData) {
   EXPECT_EQ(ParseExperiment(kPlanned, "f.yaml", {glue, bert})->model().vocabulary(), 9u);
   EXPECT_THAT(With({glue, bert, "model.vocabulary=8"}),
               HasSubstr("model: vocabulary is 8, want at least 9, the token ids of data glue"));
+}
+
+TEST(ResolveDataTest, TokensThatNobodySaidAreThoseOfInit) {
+  const std::string init = "data/hf_testdata/characters";
+  const std::string small =
+      "model: {name: gpt2, layers: 1, heads: 1, width: 8, classes: 705}\noptimizer: {lr: 0.1}\n"
+      "epochs: 1\ninit: " +
+      init + "\ndata: {name: shakespeare, context: 8}\n";
+  const auto with = [&](const std::vector<std::string>& overrides) {
+    const auto experiment = ParseExperiment(small, "f.yaml", overrides);
+    EXPECT_TRUE(experiment.ok()) << experiment.status();
+    return experiment.ok() ? experiment->data() : DataConfig();
+  };
+  const DataConfig taken = with({});
+  EXPECT_EQ(taken.tokens(), "hf");
+  EXPECT_EQ(taken.specials(), "text");
+  EXPECT_EQ(taken.vocabulary(), std::filesystem::absolute(init));
+  EXPECT_EQ(taken.corpus().vocabulary(), 705u);
+  EXPECT_EQ(with({"data.tokens=hf"}).vocabulary(), taken.vocabulary());
+  EXPECT_EQ(with({"data.tokens=characters"}).tokens(), "characters");
+  const std::string other = "data/hf_testdata/bytes";
+  EXPECT_EQ(with({"data.tokens=hf", "data.vocabulary=" + other}).vocabulary(), other);
+}
+
+TEST(ResolveDataTest, ATokenizerWithMoreIdsThanTheModelHasRowsIsRefused) {
+  EXPECT_THAT(
+      With(
+          {"model={name: gpt2, layers: 1, heads: 1, width: 8, classes: 600}",
+           "data={name: shakespeare, tokens: hf, vocabulary: data/hf_testdata/bytes, context: 8}"}),
+      HasSubstr("model.classes: 600, want 605, which data shakespeare has, or more"));
 }
 
 TEST(ResolveDataTest, OtherTextIsCountedAnewThoughTheFileHasASize) {

@@ -157,6 +157,7 @@ TEST(ExperimentFileTest, HasEveryFieldThatBelongsToAChoice) {
   expect_rows(OuterConfig(), "replicas.outer.");
   expect_rows(DataConfig(), "data.");
   expect_rows(ModelConfig(), "model.");
+  expect_rows(RopeScalingConfig(), "rope_scaling.");
 }
 
 TEST(ExperimentFileTest, HasEveryLayer) {

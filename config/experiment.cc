@@ -16,6 +16,7 @@
 #include "config/replicas_spec.h"
 #include "config/resolve.h"
 #include "config/run_name.h"
+#include "config/specs.h"
 #include "config/yaml_message.h"
 #include "config/yaml_tree.h"
 #include "data/dataset.h"
@@ -27,7 +28,8 @@ namespace {
 void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
   const bool is_other = overlay.has_file() || overlay.has_split() || overlay.has_tokens() ||
                         overlay.has_vocabulary() || overlay.has_dir() || overlay.has_verify() ||
-                        overlay.has_end_of_text() || overlay.has_lowercase() || overlay.has_task();
+                        overlay.has_end_of_text() || overlay.has_lowercase() ||
+                        overlay.has_task() || overlay.has_specials();
   if (!is_other || !data->has_corpus()) return;
   // It was counted before end_of_text existed, and so it stays (data.cc).
   const bool keeps_ids = data->tokens() == Name(TokenKind::kBpe) && !overlay.has_tokens();
@@ -60,6 +62,11 @@ void ForgetSilencedBy(const CompressionConfig& before, const CompressionConfig& 
   for (const bool gradient : {false, true}) {
     ForgetSilenced(DirectionIn(before, gradient), DirectionIn(overlay, gradient),
                    DirectionIn(whole, gradient), MutableDirectionIn(gradient, after));
+    if (after->has_sums()) {
+      ForgetSilenced(DirectionIn(before.sums(), gradient), DirectionIn(overlay.sums(), gradient),
+                     DirectionIn(whole.sums(), gradient),
+                     MutableDirectionIn(gradient, after->mutable_sums()));
+    }
     for (auto& [cut, boundary] : *after->mutable_boundaries()) {
       if (!HasDirection(boundary, gradient)) continue;
       ForgetSilenced(WholeOf(before, cut, gradient), DirectionIn(OwnOf(overlay, cut), gradient),
@@ -153,7 +160,7 @@ absl::StatusOr<Experiment> Given(const std::string& text, const std::string& sou
 }
 
 int SegmentsOf(const PipelineConfig& resolved) {
-  return resolved.cuts(0) == kEmptyList ? 1 : resolved.cuts_size() + 1;
+  return static_cast<int>(GivenCuts(resolved).size()) + 1;
 }
 
 // Returns the number of stages given by the number of servers; 0: as the experiment says.

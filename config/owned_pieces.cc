@@ -47,10 +47,18 @@ std::vector<OwnedPiece> PiecesOfStage(const Partition& partition, int stage, int
   std::vector<OwnedPiece> all;
   for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {
     if (partition.placement.StageOf(segment) != stage) continue;
-    std::vector<Piece> pieces = PiecesOf(ParametersOf(partition, segment));
+    const std::vector<ParameterSpec> parameters = ParametersOf(partition, segment);
+    std::vector<Piece> pieces = PiecesOf(parameters);
     const std::vector<int> owners = OwnersOf(pieces, segment, replicas);
     for (size_t place = 0; place < pieces.size(); ++place) {
-      all.push_back({std::move(pieces[place]), PieceNumber(segment, place), owners[place]});
+      OwnedPiece owned;
+      // The parameters of a piece are all of one part, or none is.
+      const ParameterSlice& slice = parameters[pieces[place].parts.front().parameter].slice;
+      if (!slice.whole.empty()) owned.part = slice.part;
+      owned.piece = std::move(pieces[place]);
+      owned.number = PieceNumber(segment, place);
+      owned.owner = owners[place];
+      all.push_back(std::move(owned));
     }
   }
   for (int segment = 0; segment <= static_cast<int>(partition.cuts.size()); ++segment) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "config/specs.h"
@@ -16,6 +17,8 @@ struct OwnedPiece {
   uint32_t number = 0;
   int owner = 0;
   bool to_all = false;
+  // Tensor-parallel part (models/parts.h) whose parameters these are; unset: all parts have them.
+  std::optional<int> part = std::nullopt;
 };
 
 // Returns what the replicas of a stage exchange, in the order in which they send it: pieces of its

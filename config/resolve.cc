@@ -21,6 +21,7 @@
 #include "config/sections.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "config/yaml_message.h"
 #include "models/options.h"
 #include "models/tied_weight.h"
@@ -59,14 +60,24 @@ absl::Status ResolveLayers(const std::string& path,
   return absl::OkStatus();
 }
 
+absl::Status CheckClasses(const DataConfig& data, const DatasetInfo& known, uint32_t classes) {
+  if (known.score_unit > 0) {
+    return CheckValue(
+        classes == 1, "model.classes", classes,
+        absl::StrCat("1, the score that data ", data.name(), " has with task ", data.task()));
+  }
+  return CheckValue(classes >= known.classes && classes <= kMaxClasses, "model.classes", classes,
+                    absl::StrCat(known.classes, ", which data ", data.name(), " has, or more"));
+}
+
 absl::Status ResolveModel(const DataConfig& data, ModelConfig* model) {
   RETURN_IF_ERROR(ResolveChoice("model", model));
+  if (model->has_rope_scaling()) {
+    RETURN_IF_ERROR(ResolveChoice("model.rope_scaling", model->mutable_rope_scaling()));
+  }
   ASSIGN_OR_RETURN(const DatasetInfo known, DatasetOf(data));
   if (!model->has_classes()) model->set_classes(static_cast<uint32_t>(known.classes));
-  RETURN_IF_ERROR(
-      CheckValue(model->classes() >= known.classes && model->classes() <= kMaxClasses,
-                 "model.classes", model->classes(),
-                 absl::StrCat(known.classes, ", which data ", data.name(), " has, or more")));
+  RETURN_IF_ERROR(CheckClasses(data, known, model->classes()));
   const bool takes_vocabulary =
       model->name() == "bert" && known.is_text && model->head() == Name(BertHead::kClasses);
   if (takes_vocabulary && !model->has_vocabulary()) {
@@ -128,10 +139,6 @@ int NumAutoCuts(const PipelineConfig& pipeline, const Model& model) {
   return std::min(kAutoCuts, static_cast<int>(model.blocks.size()) - 1);
 }
 
-bool IsUncut(const PipelineConfig& pipeline) {
-  return pipeline.cuts_size() == 1 && pipeline.cuts(0) == kEmptyList;
-}
-
 absl::Status ResolveCuts(Experiment* e) {
   PipelineConfig* pipeline = e->mutable_pipeline();
   if (pipeline->has_stages()) {
@@ -156,8 +163,8 @@ absl::Status ResolveCuts(Experiment* e) {
       for (const Cut& cut : cuts) pipeline->add_cuts(cut.name);
     }
   }
-  const int num_cuts = IsUncut(*pipeline) ? 0 : pipeline->cuts_size();
-  if (!pipeline->has_stages()) pipeline->set_stages(static_cast<uint32_t>(num_cuts) + 1);
+  const auto segments = static_cast<uint32_t>(GivenCuts(*pipeline).size()) + 1;
+  if (!pipeline->has_stages()) pipeline->set_stages(segments);
   return absl::OkStatus();
 }
 
@@ -193,14 +200,28 @@ absl::Status ResolveOwn(const std::string& path, bool tokens, const CompressionC
   return ResolveChoice(path + ".bottleneck", own->mutable_bottleneck());
 }
 
+// Resolves both directions of sums over parts, where there are some or entries for them.
+absl::Status ResolveDirectionsOfSums(const Experiment& e, bool tokens,
+                                     CompressionConfig* compression) {
+  if (PartsOf(e) == 1 && !compression->has_sums()) return absl::OkStatus();
+  for (const bool gradient : {false, true}) {
+    RETURN_IF_ERROR(ResolveCodecs(absl::StrCat("compression.sums.", DirectionName(gradient)),
+                                  tokens, gradient,
+                                  MutableDirectionIn(gradient, compression->mutable_sums())));
+  }
+  SumsConfig* const sums = compression->mutable_sums();
+  if (!sums->has_bottleneck()) return absl::OkStatus();
+  return ResolveChoice("compression.sums.bottleneck", sums->mutable_bottleneck());
+}
+
 absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compression) {
   ASSIGN_OR_RETURN(const Model model, ModelFrom(e));
   RETURN_IF_ERROR(ResolveGeneral(model.tokens, compression));
+  RETURN_IF_ERROR(ResolveDirectionsOfSums(e, model.tokens, compression));
   RETURN_IF_ERROR(CheckValue(compression->warmup_epochs() <= e.epochs(),
                              "compression.warmup_epochs", compression->warmup_epochs(),
                              absl::StrCat("0 to ", e.epochs(), ", the epochs")));
-  std::vector<std::string> cuts(e.pipeline().cuts().begin(), e.pipeline().cuts().end());
-  if (IsUncut(e.pipeline())) cuts.clear();
+  const std::vector<std::string> cuts = GivenCuts(e.pipeline());
   ASSIGN_OR_RETURN(const bool has_tied_cut, HasTiedCut(e, cuts));
   if (has_tied_cut) RETURN_IF_ERROR(ResolveTied(compression));
   for (auto& [cut, own] : *compression->mutable_boundaries()) {
@@ -257,6 +278,11 @@ absl::Status ResolveUncompressed(const Experiment& e, EvaluationConfig* evaluati
 }
 
 absl::Status ResolveEvaluation(const Experiment& e, EvaluationConfig* evaluation) {
+  if (evaluation->every_steps() > 0 && !evaluation->compressed() && !evaluation->uncompressed()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("evaluation.every_steps: ", evaluation->every_steps(),
+                     ", want evaluation.compressed or .uncompressed: true with it"));
+  }
   if (!evaluation->recalibrated()) return absl::OkStatus();
   if (!evaluation->uncompressed()) {
     return absl::InvalidArgumentError(
@@ -280,12 +306,31 @@ absl::Status ResolveEvaluation(const Experiment& e, EvaluationConfig* evaluation
                     evaluation->recalibration_samples(), "at least 1");
 }
 
+absl::Status CheckBest(const Experiment& e) {
+  if (!e.checkpoint().has_best()) return absl::OkStatus();
+  const std::string& best = e.checkpoint().best();
+  RETURN_IF_ERROR(CheckName("checkpoint.best", "measure", best, {"loss", "accuracy"}));
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(e.data()));
+  if (best == "accuracy" && data.score_unit > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "checkpoint.best: accuracy, want loss: labels of task ", e.data().task(), " are scores"));
+  }
+  if (!e.evaluation().compressed() && !e.evaluation().uncompressed()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint.best: ", best,
+                     ", but nothing is evaluated: want evaluation.compressed or "
+                     "evaluation.uncompressed: true"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCheckpoints(const Experiment& e) {
   const CheckpointsConfig& checkpoint = e.checkpoint();
   RETURN_IF_ERROR(
       CheckValue(checkpoint.keep() >= 1, "checkpoint.keep", checkpoint.keep(), "at least 1"));
   RETURN_IF_ERROR(CheckName("checkpoint.codec_state", "codec_state", checkpoint.codec_state(),
                             {"full", "epoch_end", "none"}));
+  RETURN_IF_ERROR(CheckBest(e));
   const double window = e.restarts().window();
   return CheckValue(window > 0 && std::isfinite(window), "restarts.window", window,
                     "a finite number of seconds above 0");
@@ -307,18 +352,21 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(Required(e->has_epochs(), "epochs"));
   RETURN_IF_ERROR(CheckValue(e->epochs() >= 1, "epochs", e->epochs(), "at least 1"));
   RETURN_IF_ERROR(ComputeFrom(*e).status());
+  TakeTokensOfInit(e);
   RETURN_IF_ERROR(ResolveData(e->mutable_data()));
   RETURN_IF_ERROR(ResolveModel(e->data(), e->mutable_model()));
   RETURN_IF_ERROR(ResolveOptimizer(e));
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
   RETURN_IF_ERROR(CheckPipeline(*e));
   RETURN_IF_ERROR(CheckReplicaCount(*e));
+  RETURN_IF_ERROR(CheckParts(*e));
   RETURN_IF_ERROR(CheckCheckpoints(*e));
   RETURN_IF_ERROR(ResolveCuts(e));
   RETURN_IF_ERROR(ResolveDevices(e));
   RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
   RETURN_IF_ERROR(ResolveSlices(partition, e));
+  RETURN_IF_ERROR(ResolveSums(partition.model, e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));

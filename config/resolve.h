@@ -25,7 +25,7 @@ optimizer: {}
 lr_schedule: {warmup_steps: 0}
 precision: fp32
 deterministic: true
-evaluation: {every: 1, compressed: true, recalibrated: false}
+evaluation: {every: 1, compressed: true, recalibrated: false, every_steps: 0}
 metrics: {error_every: 20}
 checkpoint: {every_steps: 0, every_epochs: 1, keep: 2, codec_state: full}
 restarts: {max: 3, window: 3600}

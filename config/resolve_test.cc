@@ -83,6 +83,7 @@ evaluation:
   compressed: true
   uncompressed: true
   recalibrated: false
+  every_steps: 0
 metrics:
   error_every: 20
 deterministic: true
@@ -120,6 +121,14 @@ TEST(ResolveTest, AugmentTakesBooleans) {
 TEST(ResolveTest, AFolderIsFilledInOnlyForDataThatHasOne) {
   EXPECT_EQ(With({"data.name=cifar10"}).data().dir(), "data/cifar10");
   EXPECT_FALSE(With({}).data().has_dir());
+}
+
+TEST(ResolveTest, EvaluationsAfterStepsHaveAKindOfInference) {
+  EXPECT_EQ(ErrorWith({"evaluation={every_steps: 5, compressed: false, uncompressed: false}"}),
+            "--set evaluation={every_steps: 5, compressed: false, uncompressed: false}: "
+            "evaluation.every_steps: 5, want evaluation.compressed or .uncompressed: true with it");
+  EXPECT_EQ(With({"evaluation={every_steps: 5, compressed: false}"}).evaluation().every_steps(),
+            5u);
 }
 
 TEST(ResolveTest, RecalibrationNeedsTheUncompressedEvaluationAndBatchNorm) {
@@ -377,7 +386,7 @@ TEST(ResolveTest, ACustomModelsErrorsNameBlockAndLayer) {
             "model.blocks[0].layers[1].kind: unknown kind \"convv\"; did you mean conv? "
             "Known: conv, batch_norm, layer_norm, relu, max_pool, maxout, resize, global_avg_pool, "
             "flatten, linear, residual, embedding, position_embedding, rms_norm, gelu, swiglu, "
-            "attention, dropout, sequence, class_token, type_embedding, first, tanh");
+            "attention, head_norm, dropout, sequence, class_token, type_embedding, first, tanh");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: conv, name: c, out: 1}]}"),
             "model.blocks[0].layers[0].kernel: is required with kind conv");
   EXPECT_EQ(error_with_block("{name: a, layers: [{kind: relu, kernel: 3}]}"),
@@ -438,6 +447,19 @@ TEST(ResolveTest, ChecksCheckpointsAndRestarts) {
   EXPECT_THAT(ErrorWith({"checkpoint.keep=0"}), HasSubstr("checkpoint.keep: 0, want at least 1"));
   EXPECT_THAT(ErrorWith({"checkpoint.codec_state=epoch"}),
               HasSubstr("checkpoint.codec_state: unknown codec_state \"epoch\""));
+  EXPECT_FALSE(With({}).checkpoint().has_best());
+  EXPECT_EQ(With({"checkpoint.best=accuracy"}).checkpoint().best(), "accuracy");
+  EXPECT_THAT(ErrorWith({"checkpoint.best=f1"}),
+              HasSubstr("checkpoint.best: unknown measure \"f1\""));
+  EXPECT_THAT(
+      ErrorWith({"checkpoint.best=accuracy", "model={name: bert, head: classes, classes: 1}",
+                 "data={name: glue, task: stsb, corpus: {vocabulary: 99, train_samples: 200, "
+                 "test_samples: 100}}",
+                 "pipeline.cuts=none"}),
+      HasSubstr("checkpoint.best: accuracy, want loss: labels of task stsb are scores"));
+  EXPECT_THAT(ErrorWith({"checkpoint.best=loss", "evaluation.compressed=false",
+                         "evaluation.uncompressed=false"}),
+              HasSubstr("checkpoint.best: loss, but nothing is evaluated"));
   EXPECT_THAT(ErrorWith({"restarts.window=0"}), HasSubstr("restarts.window: 0"));
 }
 

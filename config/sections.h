@@ -16,6 +16,10 @@ absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture
 
 // Defaults and checks of an experiment's data.
 
+// Sets the tokens of a text that has none to those of the folder of `init`, if it has a
+// tokenizer.json.
+void TakeTokensOfInit(Experiment* experiment);
+
 // Fills in absent fields and checks every value; the general defaults must be filled in already. If
 // the size of a text is neither given nor known, the text is read and counted. So the resolved
 // experiment has it for readers without the text. Errors as in Resolve.

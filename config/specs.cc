@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -18,8 +19,11 @@
 #include "config/codec_config.h"
 #include "config/direction.h"
 #include "config/fields.h"
+#include "config/tensor_parts.h"
 #include "config/yaml_message.h"
 #include "models/bottleneck.h"
+#include "models/parts.h"
+#include "models/sliced_positions.h"
 #include "models/transformer_layers.h"
 #include "models/zoo.h"
 
@@ -66,6 +70,8 @@ absl::StatusOr<std::vector<BlockSpec>> BlocksFrom(const ModelConfig& config) {
 absl::StatusOr<ModelOptions> OptionsFrom(const ModelConfig& config, const Shape& input) {
   ASSIGN_OR_RETURN(ModelOptions options, OptionsOf(config.name()));
   RETURN_IF_ERROR(ReadParameters(config, &options));
+  RETURN_IF_ERROR(ReadField(config.rope_scaling(), "type", &options.rope_scaling.kind));
+  RETURN_IF_ERROR(ReadParameters(config.rope_scaling(), &options.rope_scaling));
   options.classes = config.classes();
   options.input = input;
   return options;
@@ -78,13 +84,6 @@ absl::StatusOr<Model> BuildModel(const ModelConfig& config, const Shape& input) 
   }
   ASSIGN_OR_RETURN(const ModelOptions options, OptionsFrom(config, input));
   return NamedModel(options);
-}
-
-std::vector<std::string> GivenCuts(const Experiment& experiment) {
-  const auto& given = experiment.pipeline().cuts();
-  std::vector<std::string> names(given.begin(), given.end());
-  if (names == std::vector<std::string>{kEmptyList}) names.clear();
-  return names;
 }
 
 // Returns the general bottleneck, or the cut's own one.
@@ -229,7 +228,7 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   const char* const path = is_custom ? "model.blocks" : "model";
   if (!model.ok()) return Annotated(model.status(), path);
   RETURN_IF_ERROR(Annotated(CheckSamples(*model, data), path));
-  return model;
+  return DividedIntoParts(*std::move(model), PartsOf(experiment));
 }
 
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment) {
@@ -247,8 +246,11 @@ absl::StatusOr<ModelConfig> ModelInFull(const Experiment& experiment) {
   model.set_name(experiment.model().name());
   model.set_classes(static_cast<uint32_t>(completed.classes));
   VisitParameters(completed, [&](const char* name, const auto& value, const auto&) {
-    WriteField(name, value, &model);
+    if constexpr (!std::is_class_v<std::decay_t<decltype(value)>>) WriteField(name, value, &model);
   });
+  if (completed.rope_scaling.kind != RopeScalingKind::kNone) {
+    *model.mutable_rope_scaling() = experiment.model().rope_scaling();
+  }
   return model;
 }
 
@@ -265,9 +267,15 @@ DataConfig DataInFull(const DataConfig& config) {
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
   Partition partition;
   ASSIGN_OR_RETURN(partition.model, ModelFrom(experiment));
-  ASSIGN_OR_RETURN(partition.cuts,
-                   Annotated(NamedCuts(partition.model, GivenCuts(experiment)), "pipeline.cuts"));
+  ASSIGN_OR_RETURN(
+      partition.cuts,
+      Annotated(NamedCuts(partition.model, GivenCuts(experiment.pipeline())), "pipeline.cuts"));
   RETURN_IF_ERROR(Annotated(AddBottlenecks(experiment.compression(), &partition), "compression"));
+  ASSIGN_OR_RETURN(partition.model, WithBottlenecksOfSums(experiment, std::move(partition.model)));
+  if (HasSlicedPositions(experiment)) {
+    ASSIGN_OR_RETURN(partition.model, WithSlicedPositions(std::move(partition.model),
+                                                          partition.cuts, PartsOf(experiment)));
+  }
   const int stages = static_cast<int>(experiment.pipeline().stages());
   ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(experiment));
   absl::StatusOr<Placement> placement =
@@ -278,6 +286,12 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
   return partition;
 }
 
+std::vector<std::string> GivenCuts(const PipelineConfig& pipeline) {
+  std::vector<std::string> names(pipeline.cuts().begin(), pipeline.cuts().end());
+  if (names == std::vector<std::string>{kEmptyList}) names.clear();
+  return names;
+}
+
 std::vector<std::string> SegmentNames(const Model& model, const std::vector<Cut>& cuts) {
   std::vector<std::string> names;
   for (const Cut& cut : cuts) names.push_back(cut.name);
@@ -286,11 +300,16 @@ std::vector<std::string> SegmentNames(const Model& model, const std::vector<Cut>
 }
 
 std::string WhyNotUncompressed(const Experiment& experiment) {
-  for (const std::string& cut : GivenCuts(experiment)) {
+  for (const std::string& cut : GivenCuts(experiment.pipeline())) {
     const absl::StatusOr<BottleneckSpec> spec = BottleneckAt(experiment.compression(), cut);
     if (!spec.ok() || spec->kind == BottleneckKind::kNone) continue;
     return absl::StrCat("cut ", cut, " has a bottleneck, which is part of the model and cannot be ",
                         "switched off");
+  }
+  const BottleneckConfig& of_sums = experiment.compression().sums().bottleneck();
+  if (PartsOf(experiment) > 1 && of_sums.has_kind() &&
+      of_sums.kind() != Name(BottleneckKind::kNone)) {
+    return "sums have a bottleneck, which is part of the model and cannot be switched off";
   }
   return "";
 }
@@ -391,7 +410,7 @@ absl::StatusOr<OuterSpec> OuterFrom(const OuterConfig& config) {
 }
 
 int SegmentOfEntry(const Experiment& experiment, const std::string& name) {
-  const std::vector<std::string> cuts = GivenCuts(experiment);
+  const std::vector<std::string> cuts = GivenCuts(experiment.pipeline());
   return static_cast<int>(std::find(cuts.begin(), cuts.end(), name) - cuts.begin());
 }
 

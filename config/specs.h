@@ -61,6 +61,9 @@ struct Partition {
 };
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 
+// Returns the names of the cuts as the pipeline has them, none where the model is not cut.
+std::vector<std::string> GivenCuts(const PipelineConfig& pipeline);
+
 // Returns the names of the segments, in model order: a segment is called as the cut that ends it,
 // and the last one as the model's last block.
 std::vector<std::string> SegmentNames(const Model& model, const std::vector<Cut>& cuts);

@@ -84,7 +84,13 @@ inline constexpr Synonyms kSynonyms[] = {
     {"model.epsilon", "eps layer_norm_epsilon layer_norm_eps rms_norm_eps norm_eps"},
     {"model.rope_theta", "rope_base rotary_emb_base"},
     {"model.gelu", "activation activation_function hidden_act"},
-    {"model.bias", "attention_bias use_bias"},
+    {"model.bias", "use_bias"},
+    {"model.head_size", "head_dim"},
+    {"model.no_rope_every", "no_rope_layer_interval"},
+    {"model.rope_scaling.type", "rope_type"},
+    {"model.rope_scaling.low", "low_freq_factor"},
+    {"model.rope_scaling.high", "high_freq_factor"},
+    {"model.rope_scaling.original", "original_max_position_embeddings"},
 
     // Pipelines.
     {"pipeline.stages",
@@ -125,8 +131,8 @@ inline constexpr Synonyms kSynonyms[] = {
     {"compression.bottleneck.width", "channels dim"},
 
     // Intervals.
-    {"evaluation.every",
-     "eval_interval eval_every eval_steps evaluation_strategy every_epochs interval"},
+    {"evaluation.every", "eval_interval eval_every evaluation_strategy every_epochs interval"},
+    {"evaluation.every_steps", "eval_steps"},
     {"checkpoint.every_epochs", "every interval save_every save_strategy"},
     {"checkpoint.every_steps", "save_steps save_interval"},
     {"checkpoint.keep", "save_total_limit max_to_keep"},

@@ -98,7 +98,7 @@ TEST(YamlMessageTest, AnEmptySectionSaysNothing) {
 TEST(YamlMessageTest, AnUnknownFieldNamesLinePathNearestAndAll) {
   EXPECT_EQ(ErrorOf("evaluation:\n  every: 2\n  compresed: true\n"),
             "f.yaml:3: evaluation.compresed: unknown field; did you mean compressed? Fields here: "
-            "every, compressed, uncompressed, recalibrated, recalibration_samples");
+            "every, compressed, uncompressed, recalibrated, recalibration_samples, every_steps");
   EXPECT_THAT(ErrorOf("model: {blocks: [{name: a}, {nam: b}]}"),
               HasSubstr("f.yaml:1: model.blocks[1].nam: unknown field; did you mean name?"));
   EXPECT_THAT(ErrorOf("compression: {boundaries: {layer1: {activation: {}}}}"),
@@ -119,7 +119,7 @@ TEST(YamlMessageTest, AWrongTypeNamesLinePathValueAndWhatIsWanted) {
             "f.yaml:1: epochs: met nothing, want a whole number from 0 to 4294967295");
   EXPECT_EQ(ErrorOf("evaluation: 3"),
             "f.yaml:1: evaluation: met 3, want a map of every, compressed, uncompressed, "
-            "recalibrated, recalibration_samples");
+            "recalibrated, recalibration_samples, every_steps");
   EXPECT_EQ(ErrorOf("pipeline: {cuts: {a: b}}"),
             "f.yaml:1: pipeline.cuts: met a map, want a list of names, [] for none");
   EXPECT_THAT(ErrorOf("pipeline:\n  cuts:\n    # - layer1\n"),

@@ -1,10 +1,7 @@
 #include "data/bpe.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <functional>
-#include <queue>
 #include <system_error>
 #include <utility>
 
@@ -14,8 +11,8 @@
 #include "base/annotated.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "data/byte_spelling.h"
 #include "data/official.h"
-#include "data/unicode.h"
 #include "data/words.h"
 #include "nlohmann/json.hpp"
 
@@ -23,59 +20,10 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kMaxVocabulary = 1 << 24;
-// Most words that one call of Encode remembers.
-constexpr size_t kMaxKnownWords = 1 << 20;
-
-// Returns whether a byte is spelled by itself in GPT-2's files, as printable characters of Latin-1
-// are. The other bytes, in order, are spelled U+0100, U+0101 and so on.
-bool IsSpelledByItself(uint32_t byte) {
-  return ('!' <= byte && byte <= '~') || (0xA1 <= byte && byte <= 0xAC) || byte >= 0xAE;
-}
-
-// Returns the byte that each character of the spelling stands for, by its code; -1: none.
-std::vector<int> BytesOfSpelling() {
-  std::vector<int> bytes(0x200, -1);
-  uint32_t next = 0x100;
-  for (uint32_t byte = 0; byte < 0x100; ++byte) {
-    bytes[IsSpelledByItself(byte) ? byte : next++] = static_cast<int>(byte);
-  }
-  return bytes;
-}
-
-// Returns the bytes of a token in the files; nothing if a character stands for no byte.
-std::optional<std::string> Unspelled(std::string_view spelled) {
-  static const std::vector<int> byte_of = BytesOfSpelling();
-  std::string bytes;
-  for (size_t at = 0; at < spelled.size();) {
-    const Character character = CharacterAt(spelled, at);
-    if (character.code >= byte_of.size() || byte_of[character.code] < 0) return std::nullopt;
-    bytes.push_back(static_cast<char>(byte_of[character.code]));
-    at += character.bytes;
-  }
-  return bytes;
-}
 
 absl::Status Bad(const std::string& problem) {
   return absl::InvalidArgumentError(absl::StrCat("vocabulary: ", problem));
 }
-
-// A token of a word during its merges. Tokens are a linked list; a merge unlinks the right token.
-struct Symbol {
-  int32_t id;
-  int32_t previous, next;  // -1: none
-  int32_t rank;            // rank of its pair with the next token; kNoRank: none
-  int32_t product;         // token that the pair becomes
-};
-constexpr int32_t kNoRank = INT32_MAX;
-
-// A pair to merge. The lowest rank comes first; of equals the leftmost.
-struct Candidate {
-  int32_t rank, left;
-  friend bool operator>(const Candidate& a, const Candidate& b) {
-    return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
-  }
-};
-using Candidates = std::priority_queue<Candidate, std::vector<Candidate>, std::greater<Candidate>>;
 
 }  // namespace
 
@@ -129,7 +77,7 @@ absl::StatusOr<Bpe::Ids> Bpe::AddTokens(std::string_view vocabulary, EndOfText e
     is_given[to] = true;
     const bool is_end = token == kEndOfText;
     if (is_end && end_of_text == EndOfText::kToken) end_of_text_ = static_cast<int32_t>(to);
-    const std::optional<std::string> bytes = is_end ? token : Unspelled(token);
+    const std::optional<std::string> bytes = is_end ? token : BytesSpelled(token);
     if (!bytes) return Bad(absl::StrCat("\"", token, "\" is not spelled by bytes"));
     bytes_[to] = *bytes;
     if (!is_end) ids.emplace(*bytes, static_cast<int32_t>(to));
@@ -160,7 +108,7 @@ absl::Status Bpe::AddMerges(std::string_view merges, const Ids& ids) {
     int32_t pair[2];
     std::string product;
     for (int i = 0; i < 2; ++i) {
-      const std::optional<std::string> bytes = Unspelled(parts[i]);
+      const std::optional<std::string> bytes = BytesSpelled(parts[i]);
       const auto found = bytes ? ids.find(*bytes) : ids.end();
       if (found == ids.end() || !is_made[found->second]) {
         return bad(absl::StrCat("\"", parts[i], "\" is no byte and no line before makes it"));
@@ -172,66 +120,24 @@ absl::Status Bpe::AddMerges(std::string_view merges, const Ids& ids) {
     if (made == ids.end()) return bad("the vocabulary has no id for what it makes");
     if (is_made[made->second]) return bad("a line before makes the same token");
     is_made[made->second] = true;
-    merges_[{pair[0], pair[1]}] = {static_cast<int32_t>(merges_.size()), made->second};
+    merges_.Add(pair[0], pair[1], made->second);
   }
   return absl::OkStatus();
 }
 
-const Bpe::Merge* Bpe::FindMerge(int32_t left, int32_t right) const {
-  const auto found = merges_.find({left, right});
-  return found == merges_.end() ? nullptr : &found->second;
-}
-
-// Encodes one word. A heap gives the next pair to merge, so n bytes take O(n log n). A pair that
-// has changed since it was pushed is recognised by its rank and skipped.
 void Bpe::EncodeWord(std::string_view word, std::vector<int32_t>* ids) const {
-  std::vector<Symbol> symbols;
-  symbols.reserve(word.size());
-  Candidates candidates;
-  const auto pair_up = [&](int32_t left) {
-    Symbol& symbol = symbols[left];
-    const Merge* merge = symbol.next < 0 ? nullptr : FindMerge(symbol.id, symbols[symbol.next].id);
-    symbol.rank = merge == nullptr ? kNoRank : merge->rank;
-    if (merge == nullptr) return;
-    symbol.product = merge->product;
-    candidates.push({merge->rank, left});
-  };
-  const auto size = static_cast<int32_t>(word.size());
-  for (int32_t i = 0; i < size; ++i) {
-    symbols.push_back(
-        {id_of_byte_[static_cast<uint8_t>(word[i])], i - 1, i + 1 < size ? i + 1 : -1, kNoRank, 0});
-  }
-  for (int32_t i = 0; i < size; ++i) pair_up(i);
-  while (!candidates.empty()) {
-    const auto [rank, left] = candidates.top();
-    candidates.pop();
-    Symbol& symbol = symbols[left];
-    if (symbol.rank != rank) continue;  // one of its tokens has been merged since
-    Symbol& unlinked = symbols[symbol.next];
-    symbol.id = symbol.product;
-    symbol.next = unlinked.next;
-    unlinked.rank = kNoRank;
-    if (symbol.next >= 0) symbols[symbol.next].previous = left;
-    pair_up(left);
-    if (symbol.previous >= 0) pair_up(symbol.previous);
-  }
-  for (int32_t i = size > 0 ? 0 : -1; i >= 0; i = symbols[i].next) ids->push_back(symbols[i].id);
+  const size_t first = ids->size();
+  for (const char byte : word) ids->push_back(id_of_byte_[static_cast<uint8_t>(byte)]);
+  merges_.Apply(first, ids);
 }
 
-// Encodes a text. The ids of a word that occurred before are copied from `ids`.
 void Bpe::EncodeText(std::string_view text, KnownWords* known, std::vector<int32_t>* ids) const {
+  const auto encode = [this](std::string_view word, std::vector<int32_t>* to) {
+    EncodeWord(word, to);
+  };
   for (size_t at = 0, end = 0; at < text.size(); at = end) {
-    end = WordEnd(text, at);
-    const std::string_view word = text.substr(at, end - at);
-    const size_t first = ids->size();
-    const auto found = known->find(word);
-    if (found != known->end()) {
-      ids->resize(first + found->second.count);
-      std::copy_n(ids->begin() + found->second.first, found->second.count, ids->begin() + first);
-      continue;
-    }
-    EncodeWord(word, ids);
-    if (known->size() < kMaxKnownWords) known->emplace(word, Place{first, ids->size() - first});
+    end = WordEnd(WordRule::kGpt2, text, at);
+    known->Append(text.substr(at, end - at), encode, ids);
   }
 }
 
@@ -246,18 +152,6 @@ absl::StatusOr<std::vector<int32_t>> Bpe::Encode(std::string_view text) const {
     ids.push_back(*end_of_text_);
     text.remove_prefix(at + std::string_view(kEndOfText).size());
   }
-}
-
-absl::StatusOr<std::string> Bpe::Decode(absl::Span<const int32_t> ids) const {
-  std::string text;
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= vocabulary()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("id ", id, ", want 0 to ", vocabulary() - 1, ", the vocabulary"));
-    }
-    text += bytes_[id];
-  }
-  return text;
 }
 
 }  // namespace thinwire

@@ -1,7 +1,6 @@
-// GPT-2's byte-level byte pair encoding (Sennrich et al., 2016; Radford et al., 2019). A text is
-// divided into words (words.h) and a word into its bytes. Then the pair of neighbouring tokens that
-// comes first in the list of merges becomes one token, the leftmost of equal pairs first, until no
-// pair is in the list. Any bytes can be encoded, and decode to the same bytes.
+// GPT-2's byte-level byte pair encoding (Radford et al., 2019), from GPT-2's own files. A text is
+// divided into words (words.h) and a word into its bytes, which are merged (merges.h). Any bytes
+// can be encoded, and decode to the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +13,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "data/known_words.h"
+#include "data/merges.h"
 #include "data/tokenizer.h"
 
 namespace thinwire {
@@ -50,44 +51,23 @@ class Bpe final : public Tokenizer {
   int32_t vocabulary() const override { return static_cast<int32_t>(bytes_.size()); }
   // Never fails.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
-  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const override;
   const std::string& digest() const override { return digest_; }
 
   std::optional<int32_t> end_of_text() const override { return end_of_text_; }
 
  private:
-  struct Merge {
-    int32_t rank, product;
-  };
-  struct Pair {
-    int32_t left, right;
-    friend bool operator==(const Pair& a, const Pair& b) {
-      return a.left == b.left && a.right == b.right;
-    }
-    template <typename H>
-    friend H AbslHashValue(H h, const Pair& pair) {
-      return H::combine(std::move(h), pair.left, pair.right);
-    }
-  };
-
   using Ids = absl::flat_hash_map<std::string, int32_t>;  // id of a token, by its bytes
 
-  // Place, among a text's ids, of those of a word that occurred before.
-  struct Place {
-    size_t first, count;
-  };
-  using KnownWords = absl::flat_hash_map<std::string_view, Place>;
-
   Bpe() = default;
+  void Append(int32_t id, std::string* text) const override { *text += bytes_[id]; }
   absl::StatusOr<Ids> AddTokens(std::string_view vocabulary, EndOfText end_of_text);
   absl::Status AddMerges(std::string_view merges, const Ids& ids);
   void EncodeWord(std::string_view word, std::vector<int32_t>* ids) const;
   void EncodeText(std::string_view text, KnownWords* known, std::vector<int32_t>* ids) const;
-  const Merge* FindMerge(int32_t left, int32_t right) const;
 
   std::vector<std::string> bytes_;  // bytes of each id
   int32_t id_of_byte_[256] = {};
-  absl::flat_hash_map<Pair, Merge> merges_;
+  Merges merges_;
   std::optional<int32_t> end_of_text_;
   std::string digest_;
 };

@@ -18,8 +18,11 @@ class Bytes final : public Tokenizer {
   int32_t vocabulary() const override { return kVocabulary; }
   // Never fails.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
-  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const override;
   const std::string& digest() const override;
+
+ private:
+  void Append(int32_t id, std::string* text) const override { *text += static_cast<char>(id); }
+  const char* kind() const override { return "a byte"; }
 };
 
 }  // namespace thinwire

@@ -56,16 +56,6 @@ absl::StatusOr<std::vector<int32_t>> Characters::Encode(std::string_view text) c
   return ids;
 }
 
-absl::StatusOr<std::string> Characters::Decode(absl::Span<const int32_t> ids) const {
-  std::string text;
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= vocabulary()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("id ", id, ", want 0 to ", vocabulary() - 1, ", the characters there are"));
-    }
-    text += Utf8(codes_[id]);
-  }
-  return text;
-}
+void Characters::Append(int32_t id, std::string* text) const { *text += Utf8(codes_[id]); }
 
 }  // namespace thinwire

@@ -20,11 +20,12 @@ class Characters final : public Tokenizer {
 
   int32_t vocabulary() const override { return static_cast<int32_t>(codes_.size()); }
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
-  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const override;
   const std::string& digest() const override { return digest_; }
 
  private:
   explicit Characters(std::vector<uint32_t> codes);
+  void Append(int32_t id, std::string* text) const override;
+  const char* kind() const override { return "the characters there are"; }
 
   const std::vector<uint32_t> codes_;  // ascending
   std::string digest_;

@@ -96,6 +96,7 @@ absl::StatusOr<DatasetInfo> DescribeSentences(const DataOptions& options, const 
   info.is_text = true;
   info.sample = {1, options.text.context};
   info.classes = ClassesOf(options.text.task);
+  info.score_unit = ScoreUnitOf(options.text.task);
   info.vocabulary = size.vocabulary;
   info.train_samples = size.train_samples;
   info.test_samples = size.test_samples;
@@ -120,7 +121,8 @@ absl::StatusOr<CorpusText> ReadText(const DataOptions& options) {
 constexpr Named<TokenKind> kTokenNames[] = {{TokenKind::kCharacters, "characters"},
                                             {TokenKind::kBytes, "bytes"},
                                             {TokenKind::kBpe, "bpe"},
-                                            {TokenKind::kWordPiece, "word_piece"}};
+                                            {TokenKind::kWordPiece, "word_piece"},
+                                            {TokenKind::kHf, "hf"}};
 
 constexpr Named<Objective> kObjectiveNames[] = {{Objective::kNext, "next"},
                                                 {Objective::kMasked, "masked"}};
@@ -128,15 +130,19 @@ constexpr Named<Objective> kObjectiveNames[] = {{Objective::kNext, "next"},
 constexpr Named<GlueTask> kTaskNames[] = {{GlueTask::kCola, "cola"},
                                           {GlueTask::kMrpc, "mrpc"},
                                           {GlueTask::kRte, "rte"},
-                                          {GlueTask::kSst2, "sst2"}};
+                                          {GlueTask::kSst2, "sst2"},
+                                          {GlueTask::kStsb, "stsb"}};
 
 constexpr Named<EndOfText> kEndNames[] = {{EndOfText::kToken, "token"},
                                           {EndOfText::kCharacters, "characters"}};
+
+constexpr Named<Specials> kSpecialsNames[] = {{Specials::kText, "text"}, {Specials::kIds, "ids"}};
 
 }  // namespace
 
 NameTable<TokenKind> TableOf(TokenKind) { return {"tokens", kTokenNames}; }
 NameTable<EndOfText> TableOf(EndOfText) { return {"end_of_text", kEndNames}; }
+NameTable<Specials> TableOf(Specials) { return {"specials", kSpecialsNames}; }
 NameTable<Objective> TableOf(Objective) { return {"objective", kObjectiveNames}; }
 NameTable<GlueTask> TableOf(GlueTask) { return {"task", kTaskNames}; }
 
@@ -157,7 +163,8 @@ DataOptions DefaultOptions(const KnownDataset& known) {
 CorpusSize KnownSize(const DataOptions& options) {
   const absl::StatusOr<const Entry*> entry = Find(options.name);
   const TokenKind tokens = options.text.tokens;
-  if (tokens == TokenKind::kWordPiece) return {};  // every vocabulary is the user's own
+  // Every vocabulary is the user's own.
+  if (tokens == TokenKind::kWordPiece || tokens == TokenKind::kHf) return {};
   const bool is_official =
       options.verify || (tokens != TokenKind::kBpe && entry.ok() && !(*entry)->known.has_folder);
   return entry.ok() && (*entry)->known.is_text && is_official ? (*entry)->size(tokens)

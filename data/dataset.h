@@ -1,6 +1,6 @@
 // Samples in memory: labelled images, sequences of a text's tokens, where each token's label is the
-// next token or hidden tokens are labels, or labelled sentences. Immutable once loaded;
-// thread-safe.
+// next token or hidden tokens are labels, or sentences with a class or a score. Immutable once
+// loaded; thread-safe.
 #pragma once
 
 #include <cassert>
@@ -23,7 +23,8 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  // Returns the number of classes; of a text without labels of its own, the size of the vocabulary.
+  // Returns the number of classes; of a text without labels of its own, the size of the vocabulary;
+  // 1 where labels are scores.
   virtual int64_t classes() const = 0;
   // Returns the shape with batch extent 1: [1, h, w, c] for images, [1, context] for token ids.
   virtual Shape sample_shape() const = 0;
@@ -46,7 +47,8 @@ class Dataset {
     // For hidden tokens: the key of the random numbers that choose them.
     uint64_t mask = 0;
   };
-  // Writes labels_per_sample() classes to `out`; a negative number stands for no label.
+  // Writes labels_per_sample() classes to `out`, or a score in units of DatasetInfo::score_unit; a
+  // negative number stands for no label.
   virtual void Labels(int64_t sample, const Augmentation& augmentation,
                       absl::Span<int32_t> out) const = 0;
   // Writes the normalised sample, channels-last, to `out`: h w c floats. For images only.
@@ -80,13 +82,17 @@ enum class TokenKind : uint8_t {
   kBytes,       // a byte (bytes.h)
   kBpe,         // GPT-2's byte pair encoding (bpe.h)
   kWordPiece,   // BERT's word pieces (word_piece.h)
+  kHf,          // those of a tokenizer.json (hf_tokenizer.h)
 };
 
-// Returns the names "characters", "bytes", "bpe" and "word_piece" (base/enum_names.h).
+// Returns the names "characters", "bytes", "bpe", "word_piece" and "hf" (base/enum_names.h).
 NameTable<TokenKind> TableOf(TokenKind);
 
 // Returns the names "token" and "characters".
 NameTable<EndOfText> TableOf(EndOfText);
+
+// Returns the names "text" and "ids".
+NameTable<Specials> TableOf(Specials);
 
 // Tokens of a text that a model learns to predict.
 enum class Objective : uint8_t {
@@ -98,9 +104,9 @@ enum class Objective : uint8_t {
 NameTable<Objective> TableOf(Objective);
 
 // Tasks of GLUE (glue.h).
-enum class GlueTask : uint8_t { kCola, kMrpc, kRte, kSst2 };
+enum class GlueTask : uint8_t { kCola, kMrpc, kRte, kSst2, kStsb };
 
-// Returns the names "cola", "mrpc", "rte" and "sst2".
+// Returns the names "cola", "mrpc", "rte", "sst2" and "stsb".
 NameTable<GlueTask> TableOf(GlueTask);
 
 // Numbers of a text's tokens, or of labelled sentences, which may be known without reading them.
@@ -119,9 +125,11 @@ struct CorpusSize {
 // Tokens of a text, and how samples are made of them.
 struct TextOptions {
   TokenKind tokens = TokenKind::kBpe;
-  std::string vocabulary;  // folder; bpe: with GPT-2's files; word_piece: with vocab.txt
+  // Folder; bpe: with GPT-2's files; word_piece: with vocab.txt; hf: with tokenizer.json.
+  std::string vocabulary;
   EndOfText end_of_text = EndOfText::kToken;  // bpe
   bool lowercase = true;                      // word_piece: words without case and accents
+  Specials specials = Specials::kText;        // hf
   int64_t context = 256;                      // number of tokens of a sample
   // Number of training samples at random places; 0: the text in blocks, in order.
   int64_t windows = 0;
@@ -159,7 +167,7 @@ struct KnownDataset {
   bool is_text = false;
   bool has_file = false;               // True if the text is a file of the user.
   TokenKind tokens = TokenKind::kBpe;  // default kind of a text's tokens
-  bool is_labelled = false;            // True of a text whose samples are sentences with a class.
+  bool is_labelled = false;  // True of a text whose samples are sentences with a class or score.
 };
 
 // Returns all data sets, in the order in which errors and lists show them.
@@ -182,6 +190,7 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     }
     visit("tokens", spec.text.tokens, Presence::kSpelled);
     visit("end_of_text", spec.text.end_of_text, Presence::kOptional);
+    visit("specials", spec.text.specials, Presence::kOptional);
     visit("windows", spec.text.windows, Presence::kWritten);
     visit("objective", spec.text.objective, Presence::kOptional);
     visit("mask_rate", spec.text.mask_rate, Presence::kOptional);
@@ -207,6 +216,7 @@ struct DatasetInfo {
   int64_t vocabulary = 0;     // number of token ids; 0 for images
   int64_t labels = 1;         // of a sample
   bool hides_tokens = false;  // as in Dataset
+  double score_unit = 0;      // score for which a label of 1 stands; 0: labels are classes
 };
 
 // Describes a data set without loading it. InvalidArgument for an unknown name (with the most

@@ -1,10 +1,12 @@
 #include "data/glue.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -21,6 +23,7 @@ namespace thinwire {
 namespace {
 
 constexpr size_t kNoColumn = SIZE_MAX;
+constexpr double kScoreUnit = 0x1p-28, kMostScore = 5;
 
 // A task as its files have it.
 struct Format {
@@ -28,51 +31,62 @@ struct Format {
   std::vector<std::string> columns;
   bool has_header;
   size_t first, second, label;           // numbers of columns
-  std::vector<std::string> labels;       // class by class
+  std::vector<std::string> labels;       // class by class; empty: scores
   std::vector<OfficialFile> files = {};  // train.tsv, dev.tsv
   GlueMeasures measures = {};
 
   bool is_pair() const { return second != kNoColumn; }
+  bool has_scores() const { return labels.empty(); }
 };
 
-Format Cola() {
-  return {"CoLA",
-          {"source", "label", "mark", "sentence"},
-          /*has_header=*/false,
-          /*first=*/3,
-          kNoColumn,
-          /*label=*/1,
-          {"0", "1"},
-          OfficialDataOf("glue-cola").files,
-          {/*f1=*/false, /*matthews=*/true}};
-}
-
-Format Mrpc() {
-  return {
-      "MRPC",
-      {"Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"},
-      /*has_header=*/true,
-      /*first=*/3,
-      /*second=*/4,
-      /*label=*/0,
-      {"0", "1"},
-      {{"train.tsv", 941471, "69abcedee3cf738c6ce58d772e43e1b7cdf5b4edee4aceda459c0d9f4e5599f3"},
-       {"dev.tsv", 105616, "9e8f284788040f7c9ecde2e1b3c07237c756f926bd9ef8548ef5d34b56f69f17"}},
-      {/*f1=*/true, /*matthews=*/false}};
-}
-
-Format Rte() {
-  return {"RTE",
-          {"index", "sentence1", "sentence2", "label"},
+Format FormatOf(GlueTask task) {
+  switch (task) {
+    case GlueTask::kCola:
+      return {"CoLA",
+              {"source", "label", "mark", "sentence"},
+              /*has_header=*/false,
+              /*first=*/3,
+              kNoColumn,
+              /*label=*/1,
+              {"0", "1"},
+              OfficialDataOf("glue-cola").files,
+              {/*f1=*/false, /*matthews=*/true}};
+    case GlueTask::kMrpc:
+      return {
+          "MRPC",
+          {"Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"},
           /*has_header=*/true,
-          /*first=*/1,
-          /*second=*/2,
-          /*label=*/3,
-          {"entailment", "not_entailment"},
-          OfficialDataOf("glue-rte").files};
-}
-
-Format Sst2() {
+          /*first=*/3,
+          /*second=*/4,
+          /*label=*/0,
+          {"0", "1"},
+          {{"train.tsv", 941471,
+            "69abcedee3cf738c6ce58d772e43e1b7cdf5b4edee4aceda459c0d9f4e5599f3"},
+           {"dev.tsv", 105616, "9e8f284788040f7c9ecde2e1b3c07237c756f926bd9ef8548ef5d34b56f69f17"}},
+          {/*f1=*/true, /*matthews=*/false}};
+    case GlueTask::kRte:
+      return {"RTE",
+              {"index", "sentence1", "sentence2", "label"},
+              /*has_header=*/true,
+              /*first=*/1,
+              /*second=*/2,
+              /*label=*/3,
+              {"entailment", "not_entailment"},
+              OfficialDataOf("glue-rte").files};
+    case GlueTask::kStsb:
+      return {"STS-B",
+              {"index", "genre", "filename", "year", "old_index", "source1", "source2", "sentence1",
+               "sentence2", "score"},
+              /*has_header=*/true,
+              /*first=*/7,
+              /*second=*/8,
+              /*label=*/9,
+              /*labels=*/{},
+              OfficialDataOf("glue-stsb").files,
+              {/*f1=*/false, /*matthews=*/false, /*correlations=*/true}};
+    case GlueTask::kSst2:
+      break;
+  }
   return {"SST-2",
           {"sentence", "label"},
           /*has_header=*/true,
@@ -81,20 +95,6 @@ Format Sst2() {
           /*label=*/1,
           {"0", "1"},
           OfficialDataOf("glue-sst2").files};
-}
-
-Format FormatOf(GlueTask task) {
-  switch (task) {
-    case GlueTask::kCola:
-      return Cola();
-    case GlueTask::kMrpc:
-      return Mrpc();
-    case GlueTask::kRte:
-      return Rte();
-    case GlueTask::kSst2:
-      break;
-  }
-  return Sst2();
 }
 
 // A row of a file as it is there.
@@ -107,6 +107,23 @@ absl::Status BadLine(const std::string& path, size_t line, const std::string& pr
   return absl::InvalidArgumentError(absl::StrCat(path, ", line ", line, ": ", problem));
 }
 
+// Returns the label that a cell spells: the number of a class, or a score in kScoreUnit.
+absl::StatusOr<int32_t> LabelOf(const std::string& spelled, const Format& format,
+                                const std::string& path, size_t line) {
+  const std::string met =
+      absl::StrCat(format.columns[format.label], " is \"", spelled, "\", want ");
+  if (format.has_scores()) {
+    double score = 0;
+    if (absl::SimpleAtod(spelled, &score) && score >= 0 && score <= kMostScore) {
+      return static_cast<int32_t>(std::lround(score / kScoreUnit));
+    }
+    return BadLine(path, line, absl::StrCat(met, "a number from 0 to ", kMostScore));
+  }
+  const auto label = std::find(format.labels.begin(), format.labels.end(), spelled);
+  if (label != format.labels.end()) return static_cast<int32_t>(label - format.labels.begin());
+  return BadLine(path, line, met + absl::StrJoin(format.labels, " or "));
+}
+
 absl::StatusOr<Row> RowOf(const std::vector<std::string>& cells, const Format& format,
                           const std::string& path, size_t line) {
   if (cells.size() != format.columns.size()) {
@@ -114,15 +131,8 @@ absl::StatusOr<Row> RowOf(const std::vector<std::string>& cells, const Format& f
                    absl::StrCat(cells.size(), " columns, want ", format.columns.size(), ": ",
                                 absl::StrJoin(format.columns, ", ")));
   }
-  const std::string& spelled = cells[format.label];
-  const auto label = std::find(format.labels.begin(), format.labels.end(), spelled);
-  if (label == format.labels.end()) {
-    return BadLine(path, line,
-                   absl::StrCat(format.columns[format.label], " is \"", spelled, "\", want ",
-                                absl::StrJoin(format.labels, " or ")));
-  }
-  return Row{cells[format.first], format.is_pair() ? cells[format.second] : "",
-             static_cast<int32_t>(label - format.labels.begin())};
+  ASSIGN_OR_RETURN(const int32_t label, LabelOf(cells[format.label], format, path, line));
+  return Row{cells[format.first], format.is_pair() ? cells[format.second] : "", label};
 }
 
 absl::StatusOr<std::vector<Row>> RowsOf(const std::string& content, const Format& format,
@@ -208,6 +218,10 @@ absl::Status CheckPlanned(const Format& format, const CorpusSize& size, const Co
       SpelledSize(wanted), ", with which the experiment was resolved (data.corpus)"));
 }
 
+int64_t ClassesIn(const Format& format) {
+  return format.has_scores() ? 1 : static_cast<int64_t>(format.labels.size());
+}
+
 // Makes the data set of some rows.
 absl::StatusOr<std::unique_ptr<Dataset>> Tokenized(const std::vector<Row>& rows,
                                                    const SampleRange& range, const Format& format,
@@ -225,14 +239,16 @@ absl::StatusOr<std::unique_ptr<Dataset>> Tokenized(const std::vector<Row>& rows,
     labels.push_back(row.label);
   }
   return std::make_unique<SentenceDataset>(std::move(ids), std::move(labels), context,
-                                           static_cast<int64_t>(format.labels.size()));
+                                           ClassesIn(format));
 }
 
 }  // namespace
 
 GlueMeasures MeasuresOf(GlueTask task) { return FormatOf(task).measures; }
 
-int64_t ClassesOf(GlueTask task) { return static_cast<int64_t>(FormatOf(task).labels.size()); }
+int64_t ClassesOf(GlueTask task) { return ClassesIn(FormatOf(task)); }
+
+double ScoreUnitOf(GlueTask task) { return FormatOf(task).has_scores() ? kScoreUnit : 0; }
 
 absl::StatusOr<CorpusSize> MeasureGlue(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Rows rows, ReadTask(FormatOf(options.text.task), options));

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+
 namespace thinwire {
 namespace {
 
@@ -101,6 +103,42 @@ TEST_F(GlueTest, EntailmentIsClassZeroAndTheFilesMayLieInTheFolderItself) {
   EXPECT_EQ(Samples(*splits->train)[1].back(), 0);
 }
 
+constexpr char kStsbHeader[] =
+    "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n";
+
+std::string StsbRow(const std::string& score) {
+  return "0\tmain\tf\t2012\t1\tnone\tnone\tme\tthe\t" + score + "\n";
+}
+
+TEST_F(GlueTest, ScoresAreLabelsInUnitsThatAreFinerThanFp32) {
+  Write(GlueTask::kStsb, "STS-B",
+        kStsbHeader + StsbRow("5.000") + StsbRow("0") + StsbRow("2.11111111111111"),
+        kStsbHeader + StsbRow("3.8"));
+  options_.text.size = *MeasureGlue(options_);
+  const absl::StatusOr<DataSplits> splits = LoadGlue(options_);
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  const DatasetInfo info = *DescribeData(options_);
+  EXPECT_EQ(info.score_unit, 0x1p-28);
+  EXPECT_EQ(info.classes, 1);
+  EXPECT_EQ(splits->train->classes(), 1);
+  const std::vector<std::vector<int32_t>> samples = Samples(*splits->train);
+  EXPECT_THAT(samples[0], ElementsAre(2, Id("me"), 3, Id("the"), 3, 0, 0, 0, 5 << 28));
+  EXPECT_EQ(samples[1].back(), 0);
+  EXPECT_EQ(static_cast<float>(samples[2].back() * info.score_unit), 2.11111111111111f);
+  EXPECT_EQ(static_cast<float>(Samples(*splits->test)[0].back() * info.score_unit), 3.8f);
+  options_.text.task = GlueTask::kSst2;
+  EXPECT_EQ(DescribeData(options_)->score_unit, 0);
+}
+
+TEST_F(GlueTest, WhatIsNoScoreIsNamed) {
+  for (const char* bad : {"5.001", "-0.1", "nan", "inf", "high", ""}) {
+    Write(GlueTask::kStsb, "STS-B", kStsbHeader + StsbRow(bad), kStsbHeader + StsbRow("3.8"));
+    EXPECT_THAT(Refused(absl::StatusCode::kInvalidArgument),
+                HasSubstr(absl::StrCat("STS-B/train.tsv, line 2: score is \"", bad,
+                                       "\", want a number from 0 to 5")));
+  }
+}
+
 TEST_F(GlueTest, LimitsAndHeldOutSamplesAreKept) {
   const std::string header = "sentence\tlabel\n";
   Write(GlueTask::kSst2, "SST-2", header + "the\t0\nme\t1\nhear\t0\n", header + "the\t1\nme\t1\n");
@@ -162,6 +200,7 @@ TEST_F(GlueTest, AContextWithoutRoomIsRefused) {
 TEST(GlueMeasuresTest, EachTaskHasItsRule) {
   EXPECT_TRUE(MeasuresOf(GlueTask::kMrpc).f1);
   EXPECT_TRUE(MeasuresOf(GlueTask::kCola).matthews);
+  EXPECT_TRUE(MeasuresOf(GlueTask::kStsb).correlations);
   EXPECT_FALSE(MeasuresOf(GlueTask::kSst2).f1 || MeasuresOf(GlueTask::kSst2).matthews);
   EXPECT_FALSE(MeasuresOf(GlueTask::kRte).f1 || MeasuresOf(GlueTask::kRte).matthews);
 }

@@ -75,32 +75,29 @@ OfficialData Glue(const char* name, const char* what, const std::string& folder,
           {{"https://dl.fbaipublicfiles.com/glue/data/" + folder + ".zip", folder, {}}}};
 }
 
-OfficialData Cola() {
-  return Glue(
-      "glue-cola", "GLUE's CoLA: sentences that are acceptable or not", "CoLA",
-      {"train.tsv", 428590, "cb368ebeb9f27d7ad03720d27ddc95687a311bdb100781a2fe59a5f5b1bc0624"},
-      {"dev.tsv", 53717, "8c013e21dc39957cac37378d87bebe225b694a0d5fe13eded66c2856628833fd"});
-}
-
-OfficialData Rte() {
-  return Glue(
-      "glue-rte", "GLUE's RTE: sentences that entail others or not", "RTE",
-      {"train.tsv", 846226, "41e3a9b063433392343fad9e962cf2f58b681c78d8f71592f4186f0837246c5c"},
-      {"dev.tsv", 90343, "80230dfa1347282e7b532b06a1004a76a710087541189bf874223ddf0e3819fb"});
-}
-
-OfficialData Sst2() {
-  return Glue(
-      "glue-sst2", "GLUE's SST-2: positive and negative sentences", "SST-2",
-      {"train.tsv", 3806081, "48eac26399f8456935f81dd9e3a745c1430adb6c62e233ccfe22db4a0d15d1d1"},
-      {"dev.tsv", 94931, "54a9c12c77e402fc14d6a66a506f24d999f596b0176eb777c972cccc2f9cc4b0"});
-}
-
 }  // namespace
 
 const std::vector<OfficialData>& AllOfficialData() {
-  static const auto* const all =
-      new std::vector<OfficialData>{Cifar10(), Wikitext2(), Gpt2Bpe(), Cola(), Rte(), Sst2()};
+  static const auto* const all = new std::vector<OfficialData>{
+      Cifar10(),
+      Wikitext2(),
+      Gpt2Bpe(),
+      Glue(
+          "glue-cola", "GLUE's CoLA: sentences that are acceptable or not", "CoLA",
+          {"train.tsv", 428590, "cb368ebeb9f27d7ad03720d27ddc95687a311bdb100781a2fe59a5f5b1bc0624"},
+          {"dev.tsv", 53717, "8c013e21dc39957cac37378d87bebe225b694a0d5fe13eded66c2856628833fd"}),
+      Glue(
+          "glue-rte", "GLUE's RTE: sentences that entail others or not", "RTE",
+          {"train.tsv", 846226, "41e3a9b063433392343fad9e962cf2f58b681c78d8f71592f4186f0837246c5c"},
+          {"dev.tsv", 90343, "80230dfa1347282e7b532b06a1004a76a710087541189bf874223ddf0e3819fb"}),
+      Glue("glue-sst2", "GLUE's SST-2: positive and negative sentences", "SST-2",
+           {"train.tsv", 3806081,
+            "48eac26399f8456935f81dd9e3a745c1430adb6c62e233ccfe22db4a0d15d1d1"},
+           {"dev.tsv", 94931, "54a9c12c77e402fc14d6a66a506f24d999f596b0176eb777c972cccc2f9cc4b0"}),
+      Glue(
+          "glue-stsb", "GLUE's STS-B: pairs of sentences and how alike they are", "STS-B",
+          {"train.tsv", 984099, "41c4d978b6162abdcada7e49a982211954cca5459c228db478af333124b257a2"},
+          {"dev.tsv", 276928, "fe7dc0632a5033562f3cadff991f6e8d9b9b6311861660e78c3c82eb7db67f59"})};
   return *all;
 }
 

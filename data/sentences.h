@@ -1,4 +1,5 @@
-// Sentences, or pairs of them, that have a class each, as sequences of equally many tokens.
+// Sentences, or pairs of them, that have a class or a score each, as sequences of equally many
+// tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace thinwire {
 
-// Tokens of a sentence and of a second one, if there are pairs, and their class.
+// Tokens of a sentence and of a second one, if there are pairs, and their label.
 struct Sentences {
   std::vector<int32_t> first, second;
   int32_t label = 0;
@@ -28,7 +29,7 @@ constexpr int64_t SpecialIn(bool is_pair) { return is_pair ? 3 : 2; }
 // The data set.
 class SentenceDataset final : public Dataset {
  public:
-  // `ids` are those of all samples, `context` each, and `labels` their classes.
+  // `ids` are those of all samples, `context` each, and `labels` their labels (Dataset::Labels).
   SentenceDataset(std::vector<int32_t> ids, std::vector<int32_t> labels, int64_t context,
                   int64_t classes);
 

@@ -18,6 +18,7 @@
 #include "data/bytes.h"
 #include "data/characters.h"
 #include "data/held_out.h"
+#include "data/hf_tokenizer.h"
 #include "data/masked_text.h"
 #include "data/token_cache.h"
 #include "data/unicode.h"
@@ -41,8 +42,9 @@ struct Tokens {
 
 absl::StatusOr<std::vector<int32_t>> IdsOf(const CorpusText& text, const std::string& part,
                                            const Tokenizer& tokenizer, TokenKind kind) {
-  const bool is_quick = kind != TokenKind::kBpe || text.folder.empty();
-  return is_quick ? tokenizer.Encode(part) : CachedTokens(text.folder, tokenizer, part);
+  const bool takes_time = kind == TokenKind::kBpe || kind == TokenKind::kHf;
+  return !takes_time || text.folder.empty() ? tokenizer.Encode(part)
+                                            : CachedTokens(text.folder, tokenizer, part);
 }
 
 absl::StatusOr<Tokens> TokensOf(const CorpusText& text, const DataOptions& options) {
@@ -215,6 +217,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
   if (kind == TokenKind::kWordPiece) {
     return WordPiece::Load(options.text.vocabulary, options.text.lowercase);
+  }
+  if (kind == TokenKind::kHf) {
+    return HfTokenizer::Load(options.text.vocabulary, options.text.specials);
   }
   auto characters = Characters::Of(absl::StrCat(text.train, text.test));
   if (!characters.ok()) return Annotated(characters.status(), text.name);

@@ -67,8 +67,8 @@ absl::Status CheckObjective(const TextOptions& text);
 // if there is none.
 absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens, const TextOptions& text);
 
-// Returns the tokenizer that options.text asks for. Errors of Bpe::Load, WordPiece::Load and
-// Characters::Of.
+// Returns the tokenizer that options.text asks for. Errors of Bpe::Load, WordPiece::Load,
+// HfTokenizer::Load and Characters::Of.
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
                                                        const DataOptions& options);
 

@@ -19,14 +19,13 @@ class CountingTokenizer final : public Tokenizer {
     ++encoded;
     return characters_->Encode(text);
   }
-  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const override {
-    return characters_->Decode(ids);
-  }
   const std::string& digest() const override { return characters_->digest(); }
 
   mutable int encoded = 0;
 
  private:
+  void Append(int32_t id, std::string* text) const override { *text += *characters_->Decode({id}); }
+
   const std::unique_ptr<Characters> characters_ = *Characters::Of("abcde");
 };
 

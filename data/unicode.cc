@@ -20,15 +20,29 @@ constexpr Range kRanges[] = {
 #include "data/unicode_ranges.inc"
 };
 
-CharacterClass Search(uint32_t code) {
-  const Range* behind =
-      std::upper_bound(std::begin(kRanges), std::end(kRanges), code,
-                       [](uint32_t wanted, const Range& range) { return wanted < range.first; });
-  if (behind == std::begin(kRanges) || code > std::prev(behind)->last) {
-    return CharacterClass::kOther;
-  }
+struct CaseRange {
+  uint32_t first, last;
+  Case kind;
+};
+
+constexpr auto kCapital = Case::kCapital;
+constexpr auto kSmall = Case::kSmall;
+constexpr auto kMark = Case::kEither;
+constexpr CaseRange kCases[] = {
+#include "data/unicode_cases.inc"
+};
+
+// Returns the kind of the range that has the code, else `otherwise`.
+template <typename AnyRange, size_t size, typename Kind>
+Kind KindIn(const AnyRange (&ranges)[size], uint32_t code, Kind otherwise) {
+  const AnyRange* behind =
+      std::upper_bound(std::begin(ranges), std::end(ranges), code,
+                       [](uint32_t wanted, const AnyRange& range) { return wanted < range.first; });
+  if (behind == std::begin(ranges) || code > std::prev(behind)->last) return otherwise;
   return std::prev(behind)->kind;
 }
+
+CharacterClass Search(uint32_t code) { return KindIn(kRanges, code, CharacterClass::kOther); }
 
 constexpr uint32_t kAsciiEnd = 0x80;
 
@@ -70,6 +84,17 @@ Character CharacterAt(std::string_view text, size_t at) {
   const bool is_surrogate = 0xD800 <= code && code <= 0xDFFF;
   if (code < lead.least_code || code > 0x10FFFF || is_surrogate) return {};
   return {code, lead.bytes, Search(code)};
+}
+
+Case CaseOf(const Character& character) {
+  const bool is_letter = character.kind == CharacterClass::kLetter;
+  return KindIn(kCases, character.code, is_letter ? Case::kEither : Case::kNone);
+}
+
+bool IsDigit(const Character& character) {
+  const uint32_t code = character.code;
+  return character.kind == CharacterClass::kNumber || (0x11DE0 <= code && code <= 0x11DE9) ||
+         (0x16FF4 <= code && code <= 0x16FF6);
 }
 
 size_t ByteOrderMarkBytes(std::string_view text) {

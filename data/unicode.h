@@ -11,6 +11,14 @@ namespace thinwire {
 // Classes: Unicode's general categories L and N, its property White_Space, and the rest.
 enum class CharacterClass : uint8_t { kLetter, kNumber, kSpace, kOther };
 
+// Case of letters and marks, for patterns that divide words where it changes.
+enum class Case : uint8_t {
+  kNone,     // neither letter nor mark
+  kCapital,  // general categories Lu and Lt
+  kSmall,    // Ll
+  kEither,   // Lm, Lo and M
+};
+
 constexpr uint32_t kNoCode = UINT32_MAX;
 constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";  // may begin a text
 
@@ -25,6 +33,12 @@ struct Character {
 // byte that begins no well-formed character is a character of its own, of one byte and class
 // kOther. Well-formed is as in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 Character CharacterAt(std::string_view text, size_t at);
+
+Case CaseOf(const Character& character);
+
+// Returns whether tokenizers that set digits apart do so with the character: it is a number, or one
+// of those that Unicode has added since.
+bool IsDigit(const Character& character);
 
 // Returns the bytes of a byte order mark at the beginning of `text`, which is not one of its
 // characters; 0 if there is none.

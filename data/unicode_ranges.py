@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""Writes unicode_ranges.inc: which characters the pattern of GPT-2's tokenizer takes for letters
-(\\p{L}), numbers (\\p{N}) and white space (\\s), as tiktoken's regular expressions have them.
-usage: unicode_ranges.py > unicode_ranges.inc        with tiktoken from PyPI"""
+"""Writes what the patterns of tokenizers take characters for, as tiktoken's regular expressions have it:
+unicode_ranges.inc, letters (\\p{L}), numbers (\\p{N}) and white space (\\s), or unicode_cases.inc, capital
+(\\p{Lu}, \\p{Lt}) and small letters (\\p{Ll}) and marks (\\p{M}).
+usage: unicode_ranges.py [cases] > unicode_ranges.inc | unicode_cases.inc       with tiktoken from PyPI"""
+
+import sys
 
 import tiktoken
 
 CHARACTERS = [chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
+CLASSES = {r"\p{L}": "kLetter", r"\p{N}": "kNumber", r"\s": "kSpace"}
+CASES = {r"[\p{Lu}\p{Lt}]": "kCapital", r"\p{Ll}": "kSmall", r"\p{M}": "kMark"}
 
 
 def members(pattern):
@@ -25,7 +30,7 @@ def ranges(pattern, name):
     return found
 
 
-rows = ranges(r"\p{L}", "kLetter") + ranges(r"\p{N}", "kNumber") + ranges(r"\s", "kSpace")
+rows = [row for pattern, name in (CASES if "cases" in sys.argv else CLASSES).items() for row in ranges(pattern, name)]
 print(f"// Made by unicode_ranges.py with tiktoken {tiktoken.__version__}: first, last, class; ascending.")
 line = ""
 for first, last, name in sorted(rows):

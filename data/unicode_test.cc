@@ -69,5 +69,17 @@ TEST(CharacterAtTest, ClassesAreThoseOfUnicode) {
   }
 }
 
+TEST(CaseOfTest, LettersWithoutCaseAndMarksAreEither) {
+  const std::map<Case, std::u32string> examples = {
+      {Case::kCapital, U"A\u00C5\u01C5\U0001E900"},
+      {Case::kSmall, U"a\u00E9\u03B1"},
+      {Case::kEither, U"\u65E5\u02B0\u00AA\u0301\u0903"},
+      {Case::kNone, U"1 !\u00BD\U0001F600"},
+  };
+  for (const auto& [kind, codes] : examples) {
+    for (const uint32_t code : codes) EXPECT_EQ(CaseOf(CharacterAt(Utf8(code), 0)), kind) << code;
+  }
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -14,6 +14,8 @@
 #include "data/bpe.h"
 #include "data/bytes.h"
 #include "data/characters.h"
+#include "data/hf_files.h"
+#include "data/hf_tokenizer.h"
 #include "data/word_piece.h"
 #include "nlohmann/json.hpp"
 
@@ -22,7 +24,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kTokens[] = "vocab.json", kMerges[] = "merges.txt", kFast[] = "tokenizer.json";
+constexpr char kTokens[] = "vocab.json", kMerges[] = "merges.txt";
 
 bool IsThere(const std::string& path) {
   std::error_code ignored;  // reading reports an unreadable file
@@ -57,12 +59,19 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenWordPiece(const std::string& dir,
                                                  lowercase.dump(), ", want true or false"));
 }
 
+absl::StatusOr<std::unique_ptr<Tokenizer>> OpenHf(const std::string& dir, const Json& about) {
+  Specials specials{};
+  const absl::Status known = FromName(TextAt(about, "specials"), &specials);
+  if (!known.ok()) return Annotated(known, absl::StrCat(dir, "/", kVocabularyFile));
+  return HfTokenizer::Load(dir, specials);
+}
+
 // Returns the ids of tokens as a published file spells them: those of vocab.json, or of
 // tokenizer.json with its added tokens. Nothing if the folder has neither.
 absl::StatusOr<std::optional<Json>> PublishedIds(const std::string& dir, std::string* path) {
   *path = absl::StrCat(dir, "/", kTokens);
   if (IsThere(*path)) return ReadJson(*path);
-  *path = absl::StrCat(dir, "/", kFast);
+  *path = absl::StrCat(dir, "/", kTokenizerFile);
   if (!IsThere(*path)) return std::nullopt;
   ASSIGN_OR_RETURN(const Json file, ReadJson(*path));
   const Json model = file.value("model", Json());
@@ -106,25 +115,44 @@ absl::Status CheckPublishedPieces(const std::string& dir, const DataOptions& opt
   return absl::OkStatus();
 }
 
+// Returns the ids of the options' tokens, which are byte pairs, as their files spell them. Nothing
+// if the file is broken; whoever reads the text reports it.
+absl::StatusOr<Json> OwnIds(const DataOptions& options) {
+  if (options.text.tokens == TokenKind::kBpe) {
+    ASSIGN_OR_RETURN(const BpeFiles files, ReadBpeFiles(options.text.vocabulary, options.verify));
+    return Json::parse(files.vocabulary, nullptr, /*allow_exceptions=*/false);
+  }
+  ASSIGN_OR_RETURN(const HfFiles files, ReadHfFiles(options.text.vocabulary));
+  Json ids = Json::object();
+  for (size_t id = 0; id < files.tokenizer.tokens.size(); ++id) {
+    ids[files.tokenizer.tokens[id]] = id;
+  }
+  return ids;
+}
+
+std::string AdviceFor(const std::string& dir) {
+  if (IsThere(absl::StrCat(dir, "/", kTokenizerFile))) {
+    return absl::StrCat("want data.tokens: hf and data.vocabulary: ", dir);
+  }
+  return absl::StrCat("want data.tokens: bpe and data.vocabulary: a folder with the checkpoint's ",
+                      kTokens, " and ", kMerges, " (data.verify: false unless it is GPT-2's own)");
+}
+
 // Checks against files of other programs, which have byte pairs, token by token in their spelling.
 absl::Status CheckPublished(const std::string& dir, const DataOptions& options) {
   if (IsThere(absl::StrCat(dir, "/", kWordPieceFile))) return CheckPublishedPieces(dir, options);
   std::string path;
   ASSIGN_OR_RETURN(const std::optional<Json> theirs, PublishedIds(dir, &path));
   if (!theirs) return absl::OkStatus();
-  const std::string advice =
-      absl::StrCat("want data.tokens: bpe and data.vocabulary: a folder with the checkpoint's ",
-                   kTokens, " and ", kMerges, " (data.verify: false unless it is GPT-2's own)");
-  if (options.text.tokens != TokenKind::kBpe) {
+  const std::string advice = AdviceFor(dir);
+  if (options.text.tokens != TokenKind::kBpe && options.text.tokens != TokenKind::kHf) {
     return Differs(absl::StrCat("data.tokens is ", Name(options.text.tokens)),
                    absl::StrCat(path, " has byte pairs"), advice);
   }
-  ASSIGN_OR_RETURN(const BpeFiles ours, ReadBpeFiles(options.text.vocabulary, options.verify));
-  const Json ids = Json::parse(ours.vocabulary, nullptr, /*allow_exceptions=*/false);
-  if (!ids.is_object()) return absl::OkStatus();  // whoever reads the text reports it
-  for (const auto& [token, id] : ids.items()) {
+  ASSIGN_OR_RETURN(const Json ours, OwnIds(options));
+  for (const auto& [token, id] : ours.items()) {
     const Json other = theirs->value(token, Json());
-    if (other == id) continue;
+    if (other == id || !ours.is_object()) continue;
     return Differs(absl::StrCat("token ", Quoted(token), " has id ", id.dump(), " in ",
                                 options.text.vocabulary),
                    absl::StrCat(other.is_null() ? "none" : other.dump(), " in ", path), advice);
@@ -167,6 +195,10 @@ absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOpt
     ASSIGN_OR_RETURN(files[kWordPieceFile],
                      ReadFile(absl::StrCat(options.text.vocabulary, "/", kWordPieceFile)));
     about["lowercase"] = options.text.lowercase;
+  } else if (options.text.tokens == TokenKind::kHf) {
+    ASSIGN_OR_RETURN(HfFiles hf, ReadHfFiles(options.text.vocabulary));
+    about["specials"] = Name(options.text.specials);
+    files = std::move(hf.contents);
   } else if (options.text.tokens == TokenKind::kCharacters) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(options));
     std::string characters;
@@ -189,6 +221,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
   if (kind == TokenKind::kBpe) return OpenBpe(dir, about);
   if (kind == TokenKind::kWordPiece) return OpenWordPiece(dir, about);
+  if (kind == TokenKind::kHf) return OpenHf(dir, about);
   auto characters = Characters::Of(TextAt(about, "characters"));
   if (!characters.ok()) return Annotated(characters.status(), path);
   if ((*characters)->vocabulary() > 0) return characters;

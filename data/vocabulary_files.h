@@ -2,11 +2,13 @@
 // text.
 //
 //   vocabulary.json          {"tokens": "bpe", "end_of_text": "token"}, {"tokens": "bytes"},
-//                            {"tokens": "word_piece", "lowercase": true}, or
+//                            {"tokens": "word_piece", "lowercase": true},
+//                            {"tokens": "hf", "specials": "text"}, or
 //                            {"tokens": "characters", "characters": "\n !$&',-.3:;?ABC..."}, these
 //                            in the order of their ids
 //   vocab.json, merges.txt   bpe: under the names that Hugging Face's transformers read
 //   vocab.txt                word_piece: likewise
+//   tokenizer.json           hf: likewise, with what hf_files.h reads beside it
 #pragma once
 
 #include <map>

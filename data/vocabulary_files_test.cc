@@ -17,6 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr char kGpt2[] = "data/bpe_testdata";         // encoder.json, vocab.bpe
+constexpr char kHf[] = "data/hf_testdata/bytes";      // tokenizer.json
 constexpr char kBert[] = "data/word_piece_testdata";  // vocab.txt
 
 class VocabularyFilesTest : public ::testing::Test {
@@ -36,7 +37,11 @@ class VocabularyFilesTest : public ::testing::Test {
   void WriteFile(const std::string& name, const std::string& content) {
     std::ofstream(dir_ + "/" + name, std::ios::binary) << content;
   }
+  // Leaves nothing of another vocabulary.
   void Write(const DataOptions& options) {
+    for (const auto& entry : fs::directory_iterator(dir_)) {
+      if (entry.path().filename() != "corpus.txt") fs::remove(entry.path());
+    }
     const auto files = VocabularyFiles(options);
     ASSERT_TRUE(files.ok()) << files.status();
     for (const auto& [name, content] : *files) WriteFile(name, content);
@@ -45,6 +50,7 @@ class VocabularyFilesTest : public ::testing::Test {
     DataOptions options = options_;
     options.text.tokens = tokens;
     if (tokens == TokenKind::kWordPiece) options.text.vocabulary = kBert;
+    if (tokens == TokenKind::kHf) options.text.vocabulary = kHf;
     return options;
   }
   std::string Refusal(const DataOptions& options) {
@@ -95,6 +101,7 @@ TEST_F(VocabularyFilesTest, AFolderWithoutThemOrWithOthersIsRefused) {
       {R"({"tokens": "characters"})", "vocabulary.json: has no characters, want at least one"},
       {R"({"tokens": "bpe", "end_of_text": "no"})", "vocabulary.json: end_of_text: unknown"},
       {R"({"tokens": "bpe", "end_of_text": "token"})", "/encoder.json"},
+      {R"({"tokens": "hf", "specials": "no"})", "vocabulary.json: specials: unknown"},
       {R"({"tokens": "word_piece"})", "vocabulary.json: lowercase is null, want true or false"},
       {R"({"tokens": "word_piece", "lowercase": true})", "/vocab.txt"},
   };
@@ -157,6 +164,15 @@ TEST_F(VocabularyFilesTest, SoAreWordPieces) {
               HasSubstr("id 5 is \"a\" in data/word_piece_testdata, but \"\xC3\xA4\" in "));
   WriteFile("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n");
   EXPECT_THAT(Refusal(With(TokenKind::kWordPiece)), HasSubstr("id 5 is \"a\" in data"));
+}
+
+TEST_F(VocabularyFilesTest, AFolderWithATokenizerIsToldToUseIt) {
+  fs::copy_file(std::string(kHf) + "/tokenizer.json", dir_ + "/tokenizer.json");
+  EXPECT_EQ(CheckVocabulary(dir_, With(TokenKind::kHf)), absl::OkStatus());
+  EXPECT_THAT(Refusal(options_), HasSubstr("want data.tokens: hf and data.vocabulary: " + dir_));
+  DataOptions other = With(TokenKind::kHf);
+  other.text.vocabulary = "data/hf_testdata/characters";
+  EXPECT_THAT(Refusal(other), HasSubstr(" in data/hf_testdata/characters, but "));
 }
 
 TEST_F(VocabularyFilesTest, SoIsATokenizerInOneFileWithWhatWasAddedToIt) {

@@ -205,21 +205,13 @@ absl::StatusOr<std::vector<int32_t>> WordPiece::Encode(std::string_view text) co
   }
 }
 
-absl::StatusOr<std::string> WordPiece::Decode(absl::Span<const int32_t> ids) const {
-  std::string text;
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= vocabulary()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("id ", id, ", want 0 to ", vocabulary() - 1, ", the vocabulary"));
-    }
-    const std::string& token = tokens_[static_cast<size_t>(id)];
-    if (StartsWith(token, kFurther)) {
-      text.append(token, kFurther.size());
-    } else {
-      absl::StrAppend(&text, text.empty() ? "" : " ", token);
-    }
+void WordPiece::Append(int32_t id, std::string* text) const {
+  const std::string& token = tokens_[static_cast<size_t>(id)];
+  if (StartsWith(token, kFurther)) {
+    text->append(token, kFurther.size());
+  } else {
+    absl::StrAppend(text, text->empty() ? "" : " ", token);
   }
-  return text;
 }
 
 }  // namespace thinwire

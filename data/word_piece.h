@@ -58,8 +58,6 @@ class WordPiece final : public Tokenizer {
   // Returns the ids of a text, without [CLS] and [SEP]. The names of special tokens in a text, as
   // "[MASK]", are these tokens. Never fails.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
-  // Returns the tokens with spaces between words.
-  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const override;
   const std::string& digest() const override { return digest_; }
 
   const SpecialTokens& special() const { return special_; }
@@ -71,6 +69,8 @@ class WordPiece final : public Tokenizer {
   using KnownWords = absl::flat_hash_map<std::string, std::vector<int32_t>>;
 
   explicit WordPiece(bool lowercase) : lowercase_(lowercase) {}
+  // Puts spaces between words.
+  void Append(int32_t id, std::string* text) const override;
   absl::Status AddTokens(const std::string& vocabulary);
   absl::Status FindSpecial();
   std::vector<int32_t> PiecesOf(std::string_view word) const;

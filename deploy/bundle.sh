@@ -55,7 +55,7 @@ if (( ${#cuda[@]} )) && [[ -n $output ]]; then
   cp tests/gpu/*.{py,sh,md} "$bundle/tests/gpu/"
   rm "$bundle"/tests/gpu/*_test.*
   cp tests/bench/{gpt2,resnet,torch_step}.py "$bundle/tests/bench/"
-  cp tests/parity/{gpt2_tiny,llama_tiny,resnet18_w4}.safetensors "$bundle/tests/parity/"
+  cp tests/parity/*.safetensors "$bundle/tests/parity/"
 fi
 
 config=bundle

@@ -48,7 +48,7 @@ class Measure(NamedTuple):
 ACCURACY = Measure("accuracy", 100, "points", " %", 2)
 LOSS = Measure("loss", 1, "nats", "", 3)
 MEASURES = {"paper1": ACCURACY, "paper2": ACCURACY, "language": LOSS, "frontier": ACCURACY,
-            "replicas": LOSS}
+            "replicas": LOSS, "tensor": ACCURACY}
 
 SUITES = {  # by paper, in the order of their tables; of paper2's nothing is claimed in numbers
     "paper1": {
@@ -71,7 +71,13 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
     "replicas": {
         "shakespeare": "four replicas, from scratch, characters, 2000 steps of 48 windows",
     },
+    "tensor": {
+        "sst2": "a BERT of four blocks of width 256, 4,800 sentences of SST-2, 2 epochs, judged by 3,000 others",
+    },
 }
+
+# By suite: a loss that its configurations are to reach, and soon.
+TARGETS = {"replicas/shakespeare": 1.8}
 
 # Results of another suite of the same setting, which need no runs of their own.
 BORROWED = {"frontier/narrow": ("paper1/narrow", ("topk10", "topk5"))}
@@ -104,6 +110,7 @@ FULL_AND_NARROW = ("paper1/full", "paper1/narrow")
 FINE_TUNE = ("language/fine_tune",)
 SUBSPACES = ("language/subspaces",)
 REPLICAS = ("replicas/shakespeare",)
+SUMS = ("tensor/sst2",)
 RATIOS = (4, 8, 16, 32, 64, 128)
 FEEDBACKS = ("topk10-ef", "topk10-ef21", "topk10-ef21-exact")
 
@@ -166,6 +173,15 @@ CLAIMS = [
     Claim("xviii", "at equal bytes ecsq loses less than topk and low_rank with error feedback, every step", REPLICAS,
           [Comparison((name, ON), ("gather-ecsq-1", ON), ABOVE_ZERO)
            for name in ("gather-topk3-ef", "gather-low_rank4-ef")]),
+    Claim("xix", "of partial sums' codecs at equal bytes learned encoders stay near the baseline (arXiv 2301.02654)", SUMS,
+          [Comparison(("none", ON), ("results-encoder", ON), NO_MORE)]),
+    Claim("xx", "TopK and random K of partial sums lose clearly at equal bytes (the same paper)", SUMS,
+          [Comparison(("none", ON), (name, ON), MORE) for name in ("results-topk", "results-randomk")]),
+    Claim("xxi", "early layers are more sensitive: compressing the sums of all layers loses more than those of the later half "
+          "(the same paper)", SUMS,
+          [Comparison(("sums-topk", ON), ("all-topk", ON), ABOVE_ZERO)]),
+    Claim("xxii", "ecsq of 2 bits in both directions of all sums stays near the baseline, TopK of as many bytes does not", SUMS,
+          [Comparison(("none", ON), ("all-ecsq-2", ON), NO_MORE), Comparison(("none", ON), ("all-topk", ON), MORE)]),
     Claim("ix", "1.25 bits, the mean of both directions, stay near the baseline", FRONTIER,
           [Comparison(("none", ON), ("ecsq-1.25", ON), NO_MORE)]),
 ]
@@ -201,6 +217,9 @@ FURTHER = {
         Comparison((name, ON), ("none", ON))
         for name in ("uniform-8", "ecsq-2", "gather-ecsq-1", "gather-ecsq-1-ef", "local-16-ecsq-2", "local-64-ecsq-2",
                      "cuts-4-8")],
+    "tensor/sst2": [
+        Comparison(("none", ON), (name, ON)) for name in ("results-ecsq-2", "sums-ecsq-2", "sums-topk", "cut-ecsq-2", "cut-topk")
+    ] + [Comparison((f"cut-{name}", ON), (f"all-{name}", ON)) for name in ("ecsq-2", "topk")],
     "language/subspaces": [
         Comparison((f"{kind}-{ratio}", ON), ("none", ON)) for ratio in RATIOS
         for kind in ("ecsq", "principal", "residual", "learned_subspace", "subspace")

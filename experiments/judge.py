@@ -10,12 +10,13 @@ claims.py.
 
 import argparse
 import json
+import math
 import pathlib
 import re
 from typing import Dict, List, Tuple
 
-from claims import (BORROWED, CLAIMS, FURTHER, MEASURES, OFF, ON, RECALIBRATED, SUITES, WANTED, Claim,
-                    Comparison, Measure)
+from claims import (BORROWED, CLAIMS, FURTHER, MEASURES, OFF, ON, RECALIBRATED, SUITES, TARGETS,
+                    WANTED, Claim, Comparison, Measure)
 from paired import deviation, estimate, overall, verdict
 from picture import Row, Series, picture
 
@@ -24,6 +25,8 @@ SERIES = [
     Series(RECALIBRATED, "without, recalibrated", "#1a7f37", "diamond"),
     Series(OFF, "without", "#cf222e", "hollow"),
 ]
+
+DIRECTIONS = ("activations", "gradients")
 
 Runs = Dict[str, Dict[int, dict]]  # configuration -> seed -> result
 
@@ -140,28 +143,40 @@ def spread(values: List[float], measure: Measure) -> str:
     return " ± ".join(written)
 
 
-def cuts(result: dict) -> List[dict]:
-    """The boundaries that have codecs: not the exchange of a tied weight's gradients."""
-    return [boundary for boundary in result["boundaries"] if boundary["name"] != "tied"]
+def boundaries(result: dict, sums: bool) -> List[dict]:
+    """The cuts, or the sums of tensor-parallel parts: never the exchange of a tied weight's gradients."""
+    return [boundary for boundary in result["boundaries"]
+            if boundary["name"] != "tied" and (boundary["name"] == "sums") == sums]
 
 
-def total(results: List[dict], direction: str, kind: str) -> int:
-    return sum(boundary[direction][kind] for result in results for boundary in cuts(result))
+def total(results: List[dict], sums: bool, direction: str, kind: str) -> int:
+    return sum(boundary[direction][kind] for result in results for boundary in boundaries(result, sums))
 
 
-def bits(runs: Runs, name: str, direction: str) -> str:
+def bits(runs: Runs, name: str, sums: bool, direction: str) -> str:
     """On the wire, per fp32 element of the network's tensor: a learned map sends fewer elements."""
     results = list(runs[name].values())
     whole = list(runs.get("none", runs[name]).values())
-    raw = total(whole, direction, "raw_bytes") / len(whole) * len(results)
-    return f"{32 * total(results, direction, 'wire_bytes') / raw:.2f}" if raw else ""
+    raw = total(whole, sums, direction, "raw_bytes") / len(whole) * len(results)
+    return f"{32 * total(results, sums, direction, 'wire_bytes') / raw:.2f}" if raw else ""
 
 
-def error(results: List[dict], direction: str) -> str:
+def error(results: List[dict], sums: bool, direction: str) -> str:
     errors = [boundary[direction]["relative_error"]
-              for result in results for boundary in cuts(result)
+              for result in results for boundary in boundaries(result, sums)
               if boundary[direction]["relative_error"] is not None]
     return f"{sum(errors) / len(errors):.3f}" if errors else ""
+
+
+def sent(runs: Runs, name: str, sums: bool) -> List[str]:
+    """Bits per element and relative error, activations / gradients."""
+    results = [runs[name][seed] for seed in sorted(runs[name])]
+    return [" / ".join(bits(runs, name, sums, direction) for direction in DIRECTIONS),
+            " / ".join(error(results, sums, direction) for direction in DIRECTIONS)]
+
+
+def has_sums(runs: Runs) -> bool:
+    return any(boundaries(result, True) for by_seed in runs.values() for result in by_seed.values())
 
 
 def exchanged(runs: Runs, name: str) -> str:
@@ -177,6 +192,9 @@ def final_table(runs: Runs, measure: Measure) -> List[str]:
     recalibrated = [RECALIBRATED] if is_recalibrated(runs) else []
     heads = ["configuration", "seeds", "on", "off", *["recalibrated" for _ in recalibrated], "best on",
              "best off", "bits per element", "relative error"]
+    kinds = [False] + ([True] if has_sums(runs) else [])
+    if has_sums(runs):
+        heads += ["bits per element of sums", "relative error of sums"]
     with_replicas = all("replicas" in result for by_seed in runs.values() for result in by_seed.values())
     if with_replicas:
         heads += ["bits of contributions / sums", "exchanged, MB"]
@@ -186,8 +204,7 @@ def final_table(runs: Runs, measure: Measure) -> List[str]:
         cells = [spread([r["final"][inference] for r in results], measure)
                  for inference in (ON, OFF, *recalibrated)]
         cells += [spread([r["best"][inference] for r in results], measure) for inference in (ON, OFF)]
-        cells.append(f"{bits(runs, name, 'activations')} / {bits(runs, name, 'gradients')}")
-        cells.append(f"{error(results, 'activations')} / {error(results, 'gradients')}")
+        cells += [cell for sums in kinds for cell in sent(runs, name, sums)]
         if with_replicas:
             cells.append(exchanged(runs, name))
         seeds = ", ".join(str(seed) for seed in sorted(by_seed))
@@ -217,6 +234,32 @@ def gap_table(runs: Runs, measure: Measure) -> List[str]:
     heads = ["on − off", "on − recalibrated"][:len(kinds)]
     return [f"| configuration | n | {' | '.join(heads)} |", "|---|---" + "|---" * len(kinds) + "|", *rows,
             ""]
+
+
+def epochs_to(result: dict, target: float) -> float:
+    """The epochs until the loss with codecs falls to the target, on straight lines between evaluations; NaN: it never does."""
+    before = None
+    for row in result["evaluated"]:
+        here = (row["epoch"], row[ON])
+        if here[1] <= target:
+            if before is None:
+                return here[0]
+            return before[0] + (here[0] - before[0]) * (before[1] - target) / (before[1] - here[1])
+        before = here
+    return math.nan
+
+
+def target_table(runs: Runs, target: float, measure: Measure) -> List[str]:
+    """How long each configuration takes to a common target."""
+    reached = {name: {seed: epochs_to(result, target) for seed, result in by_seed.items()} for name, by_seed in runs.items()}
+    base = reached.get("none", {})
+    rows = []
+    for name, by_seed in reached.items():
+        epochs, more = list(by_seed.values()), [value / base[seed] for seed, value in by_seed.items() if seed in base]
+        cells = [f"{sum(values) / len(values):.2f}" if values and not any(map(math.isnan, values)) else "–"
+                 for values in (epochs, more)]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return [f"| configuration | epochs to {target:g} {measure.unit} | times those of none |", "|---|---|---|", *rows, ""]
 
 
 def machines(runs: Runs) -> str:
@@ -252,7 +295,7 @@ def drawn(setting: str, runs: Runs, measure: Measure) -> str:
         values = {
             kind.inference: [measure.scale * r["final"][kind.inference] for r in results
                              if r["final"][kind.inference] is not None] for kind in series}
-        note = f"{bits(runs, name, 'activations')} / {bits(runs, name, 'gradients')} bits"
+        note = f"{sent(runs, name, has_sums(runs))[0]} bits"
         rows.append(Row(name, values, note))
     return picture(f"Test {measure.name} after the last epoch: {setting}", rows, series, measure.sign)
 
@@ -271,6 +314,8 @@ def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: 
         lines += [f"### {paper}/{suite}: {setting}", "", machines(runs), "",
                   f"![{measure.name.capitalize()} of each configuration](results/{paper}/{suite}.svg)", "",
                   *final_table(runs, measure), *gap_table(runs, measure)]
+        if f"{paper}/{suite}" in TARGETS:
+            lines += target_table(runs, TARGETS[f"{paper}/{suite}"], measure)
         for claim in CLAIMS:
             if f"{paper}/{suite}" in claim.suites:
                 lines += judge(runs, claim, seeds, measure)

@@ -182,6 +182,28 @@ class PageTest(unittest.TestCase):
         page = judge.report(self.results, EXPERIMENTS, "replicas", [1])
         self.assertRegex(page, r"\| gather-ecsq-1 \| 1 \| 1\.700 .* \| 1\.250 \| 2\.5 \|")
 
+    def test_epochs_to_a_target_lie_on_lines_between_evaluations(self):
+        def result(*losses):
+            return {"evaluated": [{"epoch": i + 1, judge.ON: loss} for i, loss in enumerate(losses)]}
+        self.assertAlmostEqual(judge.epochs_to(result(2.4, 2.0, 1.6), 1.8), 2.5)
+        self.assertEqual(judge.epochs_to(result(1.7), 1.8), 1)
+        runs = {"none": {1: result(2.0, 1.6)}, "slow": {1: result(2.2, 2.0, 1.6)}, "never": {1: result(1.9)}}
+        table = judge.target_table(runs, 1.8, judge.MEASURES["replicas"])
+        self.assertEqual(table[2:5], ["| none | 1.50 | 1.00 |", "| slow | 2.50 | 1.67 |", "| never | – | – |"])
+
+    def test_sums_of_parts_have_columns_of_their_own(self):
+        self.narrow = self.results / "tensor" / "sst2"
+        self.narrow.mkdir(parents=True)
+        self.write("sums-topk", 1, 0.7)
+        path = self.narrow / "sums-topk-seed1.json"
+        found = json.loads(path.read_text())
+        sent = {"raw_bytes": 3200, "wire_bytes": 170, "relative_error": 0.25}
+        found["boundaries"].append({"name": "sums", "activations": sent, "gradients": sent})
+        cuts = judge.bits({"sums-topk": {1: found}}, "sums-topk", False, "activations")
+        path.write_text(json.dumps(found))
+        page = judge.report(self.results, EXPERIMENTS, "tensor", [1])
+        self.assertRegex(page, rf"\| sums-topk \| 1 \| 70\.00 .* \| {cuts} / .* \| 1\.70 / 1\.70 \| 0\.250 / 0\.250 \|")
+
     def test_the_same_setting_need_not_be_run_again(self):
         for seed in (1, 2, 3):
             self.write("topk10", seed, 0.52 + 0.01 * seed)
@@ -300,7 +322,7 @@ class CompactTest(unittest.TestCase):
         summary["boundaries"] = [{"name": "layer1", "activations": end, "gradients": end}]
         short = compact(summary, "narrow", "fp16")
         self.assertIsNone(short["boundaries"][0]["activations"]["relative_error"])
-        self.assertEqual(judge.error([short], "activations"), "")
+        self.assertEqual(judge.error([short], False, "activations"), "")
 
     def test_runs_of_a_sweep_are_kept_once_they_are_completed(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -8,9 +8,23 @@ namespace {
 constexpr Named<Recompute> kRecomputeNames[] = {{Recompute::kNone, "none"},
                                                 {Recompute::kBlocks, "blocks"}};
 
-// Returns the attention's normalisers: one for each head and position.
+// Returns the normalisers of an attention, or of norms of heads: one for each head and position.
 int64_t NormaliserElements(const LayerSpec& layer) {
+  const bool normalises_heads = layer.kind == LayerKind::kHeadNorm;
+  if (normalises_heads) return layer.in.elements() / HeadSize(layer);
   return layer.kind == LayerKind::kAttention ? layer.heads * layer.in[1] : 0;
+}
+
+// Returns the elements of a layer's input that are here.
+int64_t InputElements(const LayerSpec& layer) {
+  const int64_t elements = layer.in.elements();
+  if (layer.slices.are_whole()) return elements;
+  return elements / layer.slices.positions * layer.slices.PositionsHere();
+}
+
+// Returns whether the layer's parts keep the samples that it makes whole.
+bool GathersInput(const LayerSpec& layer) {
+  return layer.kind == LayerKind::kSum && !layer.slices.are_whole();
 }
 
 // Returns the elements that these layers keep. *input_counted says whether their input has been
@@ -18,7 +32,13 @@ int64_t NormaliserElements(const LayerSpec& layer) {
 int64_t KeptElements(const std::vector<LayerSpec>& layers, bool* input_counted) {
   int64_t elements = 0;
   for (const LayerSpec& layer : layers) {
-    if (KeepsInput(layer) && !*input_counted) elements += layer.in.elements();
+    if (layer.kind == LayerKind::kPart) {  // all parts have the sum's input
+      bool part_input_counted = true;
+      elements += KeptElements(layer.body, &part_input_counted);
+      continue;
+    }
+    if (KeepsInput(layer) && !*input_counted) elements += InputElements(layer);
+    if (GathersInput(layer)) elements += layer.in.elements();
     for (const auto* branch : {&layer.body, &layer.shortcut}) {
       bool branch_input_counted = true;
       elements += KeptElements(*branch, &branch_input_counted);

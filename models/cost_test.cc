@@ -79,6 +79,21 @@ TEST(SegmentCostsTest, AGpt2BlockKeepsSixteenTensorsAndTheNormalisers) {
   EXPECT_EQ(costs[3].kept_elements, 2 * kTensor);
 }
 
+TEST(SegmentCostsTest, NormsOfHeadsKeepTheirInputAndAStatisticEach) {
+  ModelOptions options = *OptionsOf("llama");
+  options.input = {1, 8};
+  options.classes = 20;
+  options.layers = 1;
+  options.heads = 4;
+  options.width = 16;
+  options.head_size = 6;
+  const int64_t plain = SegmentCosts(*NamedModel(options), {})[0].kept_elements;
+  options.name = "qwen3";
+  options.head_norms = true;
+  const int64_t normed = SegmentCosts(*NamedModel(options), {})[0].kept_elements;
+  EXPECT_EQ(normed - plain, 8 * 12 * 6 + 8 * 12);
+}
+
 TEST(SegmentCostsTest, WeightPartsWaitWithInputAndGradientOfEachProduct) {
   constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
   const Model model = Gpt2(kPositions);

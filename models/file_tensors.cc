@@ -1,7 +1,9 @@
 #include "models/file_tensors.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -36,6 +38,29 @@ FileTensor RowsOf(const ParameterSpec& parameter, const std::string& name, int64
   return tensor;
 }
 
+// Returns the same of a slice: `first_row` and `rows` are of the whole parameter.
+FileTensor SliceOf(const ParameterSpec& parameter, const std::string& name, int64_t first_row,
+                   int64_t rows) {
+  const ParameterSlice& slice = parameter.slice;
+  ParameterSpec whole = parameter;
+  whole.shape = slice.shape;
+  FileTensor tensor = RowsOf(whole, name, first_row, rows);
+  tensor.first_row = tensor.rows = 0;
+  tensor.row_elements = parameter.shape.elements() / parameter.shape[0];
+  tensor.slice_columns = parameter.shape.rank() == 2 ? slice.columns : IndexRange{0, 1};
+  for (const IndexRange& range : slice.rows) {
+    const int64_t begin = std::max(range.first, first_row);
+    const int64_t end = std::min(range.first + range.count, first_row + rows);
+    if (begin < end) {
+      tensor.slice_rows.push_back({begin - first_row, end - begin});
+      tensor.rows += end - begin;
+    } else if (range.first < first_row) {
+      tensor.first_row += range.count;
+    }
+  }
+  return tensor;
+}
+
 // Transposes from [rows, columns] to [columns, rows]. It goes tile by tile: along whole columns
 // each element would miss the cache.
 void Transpose(const float* from, int64_t rows, int64_t columns, float* to) {
@@ -52,23 +77,50 @@ void Transpose(const float* from, int64_t rows, int64_t columns, float* to) {
   }
 }
 
+// Calls visit(own, at) for each element of a slice: its index in the slice and in the file.
+template <typename Visit>
+void ForEachOfSlice(const FileTensor& tensor, const Visit& visit) {
+  const IndexRange columns = tensor.slice_columns;
+  // Strides in the file of rows and columns as the parameter has them.
+  const int64_t row_stride = tensor.transposed || tensor.shape.size() == 1 ? 1 : tensor.shape[1];
+  const int64_t column_stride = tensor.transposed ? tensor.shape[1] : 1;
+  int64_t own = 0;
+  for (const IndexRange& rows : tensor.slice_rows) {
+    for (int64_t row = rows.first; row < rows.first + rows.count; ++row) {
+      for (int64_t column = columns.first; column < columns.first + columns.count; ++column) {
+        visit(own++, row * row_stride + column * column_stride);
+      }
+    }
+  }
+}
+
 }  // namespace
 
+int64_t FileTensor::file_elements() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
 std::vector<FileTensor> FileTensors(const ParameterSpec& parameter) {
-  const int64_t rows = parameter.shape[0];
-  if (!parameter.tied_to.empty()) return {RowsOf(parameter, parameter.tied_to, 0, rows)};
-  if (parameter.parts.empty()) return {RowsOf(parameter, parameter.name, 0, rows)};
+  const bool is_slice = !parameter.slice.whole.empty();
+  const auto make = is_slice ? SliceOf : RowsOf;
+  const int64_t rows = is_slice ? parameter.slice.shape[0] : parameter.shape[0];
+  if (!parameter.tied_to.empty()) return {make(parameter, parameter.tied_to, 0, rows)};
+  if (parameter.parts.empty()) {
+    return {make(parameter, is_slice ? parameter.slice.whole : parameter.name, 0, rows)};
+  }
   std::vector<FileTensor> tensors;
   int64_t first_row = 0;
   for (const FilePart& part : parameter.parts) {
-    tensors.push_back(RowsOf(parameter, part.name, first_row, part.rows));
+    tensors.push_back(make(parameter, part.name, first_row, part.rows));
     first_row += part.rows;
   }
   return tensors;
 }
 
 void ToFileOrder(const FileTensor& tensor, absl::Span<const float> rows, absl::Span<float> file) {
-  if (tensor.transposed) {
+  if (tensor.is_slice()) {
+    ForEachOfSlice(tensor, [&](int64_t own, int64_t at) { file[at] = rows[own]; });
+  } else if (tensor.transposed) {
     Transpose(rows.data(), tensor.rows, tensor.row_elements, file.data());
   } else {
     std::copy(rows.begin(), rows.end(), file.begin());
@@ -76,7 +128,9 @@ void ToFileOrder(const FileTensor& tensor, absl::Span<const float> rows, absl::S
 }
 
 void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl::Span<float> rows) {
-  if (tensor.transposed) {
+  if (tensor.is_slice()) {
+    ForEachOfSlice(tensor, [&](int64_t own, int64_t at) { rows[own] = file[at]; });
+  } else if (tensor.transposed) {
     Transpose(file.data(), tensor.row_elements, tensor.rows, rows.data());
   } else {
     std::copy(file.begin(), file.end(), rows.begin());

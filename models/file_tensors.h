@@ -16,15 +16,19 @@
 namespace thinwire {
 
 // A tensor in a file: rows [first_row, first_row + rows) of a parameter. Rows run along its first
-// axis.
+// axis. Of a slice (ParameterSlice in models/model.h) the rows are part of the tensor's.
 struct FileTensor {
   std::string name;
   std::vector<int64_t> shape;  // in the file
   int64_t first_row = 0, rows = 0;
   int64_t row_elements = 0;
   bool transposed = false;
+  std::vector<IndexRange> slice_rows;  // of the tensor, not transposed; empty: all of it
+  IndexRange slice_columns;
 
+  bool is_slice() const { return !slice_rows.empty(); }
   int64_t elements() const { return rows * row_elements; }
+  int64_t file_elements() const;
 };
 
 // Returns the tensors of a parameter in the order of its rows. For a tied copy these are the
@@ -34,7 +38,8 @@ std::vector<FileTensor> FileTensors(const ParameterSpec& parameter);
 // Returns whether the parameter is stored itself; a tied copy is not.
 inline bool StandsInFiles(const ParameterSpec& parameter) { return parameter.tied_to.empty(); }
 
-// Convert rows of a parameter to the file's order, and back. Both spans have tensor.elements().
+// Convert rows of a parameter, elements(), to the file's order, file_elements(), and back. A slice
+// writes only its own elements of the file's.
 void ToFileOrder(const FileTensor& tensor, absl::Span<const float> rows, absl::Span<float> file);
 void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl::Span<float> rows);
 

@@ -34,6 +34,7 @@ constexpr KindRow kKinds[] = {{LayerKind::kConv2d, "conv", true},
                               {LayerKind::kGelu, "gelu"},
                               {LayerKind::kSwiglu, "swiglu"},
                               {LayerKind::kAttention, "attention", true},
+                              {LayerKind::kHeadNorm, "head_norm", true},
                               {LayerKind::kDropout, "dropout", true, false},
                               {LayerKind::kSequence, "sequence", false, false},
                               {LayerKind::kClassToken, "class_token", true, false},
@@ -42,7 +43,11 @@ constexpr KindRow kKinds[] = {{LayerKind::kConv2d, "conv", true},
                               {LayerKind::kTanh, "tanh"}};
 
 // Layers that experiment files cannot have.
-constexpr KindRow kInternalKinds[] = {{LayerKind::kProject, "project", true},
+constexpr KindRow kInternalKinds[] = {{LayerKind::kSum, "sum", true, false},
+                                      {LayerKind::kPart, "part", false, false},
+                                      {LayerKind::kToSlices, "to_slices", false, false},
+                                      {LayerKind::kToWhole, "to_whole", false, false},
+                                      {LayerKind::kProject, "project", true},
                                       {LayerKind::kExpand, "expand", true},
                                       {LayerKind::kAnchor, "anchor", true, false}};
 
@@ -72,6 +77,14 @@ std::vector<FilePart> PartsNamed(const std::vector<FilePart>& layers, const char
 
 std::string WeightOf(const std::string& layer) { return layer.empty() ? "" : layer + ".weight"; }
 
+// Makes of the whole parameter `of` the part that a layer's slice has.
+void TakeSlice(const LayerSpec& layer, const std::string& name, ParameterSpec* of) {
+  of->slice = {of->name, of->shape, layer.slice.rows, layer.slice.columns};
+  of->name = layer.name + name;
+  of->shape = of->shape.With(0, layer.out_features);
+  if (of->shape.rank() == 2) of->shape = of->shape.With(1, layer.in_features);
+}
+
 // Returns the weight, of `shape`, and the bias of a convolution or linear layer. The bias starts as
 // in PyTorch unless the layer has a deviation.
 std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
@@ -94,6 +107,22 @@ std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
     bias.within = WeightOf(layer.within);
     parameters.push_back(std::move(bias));
   }
+  return parameters;
+}
+
+// Returns the same of a linear layer, or of its slice.
+std::vector<ParameterSpec> LinearParameters(const LayerSpec& layer) {
+  if (layer.slice.whole.empty()) {
+    return WeightAndBias(layer, {layer.out_features, layer.in_features});
+  }
+  LayerSpec whole = layer;
+  whole.name = layer.slice.whole;
+  whole.in_features = layer.slice.in_features;
+  whole.out_features = layer.slice.out_features;
+  std::vector<ParameterSpec> parameters =
+      WeightAndBias(whole, {whole.out_features, whole.in_features});
+  TakeSlice(layer, ".weight", &parameters[0]);
+  if (layer.bias) TakeSlice(layer, ".bias", &parameters[1]);
   return parameters;
 }
 
@@ -146,7 +175,15 @@ std::vector<ParameterSpec> RowNormParameters(const LayerSpec& layer) {
   if (layer.kind == LayerKind::kLayerNorm && layer.bias) {
     parameters.push_back({layer.name + ".bias", features, Init::kZeros});
   }
+  for (ParameterSpec& parameter : parameters) parameter.slices = layer.slices;
   return parameters;
+}
+
+// Returns the scales of a head of queries and of one of keys, one after the other.
+std::vector<ParameterSpec> HeadNormParameters(const LayerSpec& layer) {
+  ParameterSpec scale = {layer.name + ".weight", Shape{2 * HeadSize(layer)}, Init::kOnes};
+  scale.parts = PartsNamed(layer.parts, ".weight");
+  return {std::move(scale)};
 }
 
 std::vector<ParameterSpec> BatchNormParameters(const LayerSpec& layer) {
@@ -233,6 +270,8 @@ bool KeepsInput(const LayerSpec& layer) {
   const auto first_keeps = [](const std::vector<LayerSpec>& layers) {
     return !layers.empty() && KeepsInput(layers.front());
   };
+  // Parts keep the whole samples, not the slices.
+  if (layer.kind == LayerKind::kSum && !layer.slices.are_whole()) return false;
   return RowOf(layer.kind).keeps_input || first_keeps(layer.body) || first_keeps(layer.shortcut);
 }
 
@@ -292,15 +331,30 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
       return WeightAndBias(layer,
                            {layer.out_features, layer.in_features, layer.kernel, layer.kernel});
     case LayerKind::kLinear:
-      return WeightAndBias(layer, {layer.out_features, layer.in_features});
+      return LinearParameters(layer);
     case LayerKind::kBatchNorm:
       return BatchNormParameters(layer);
     case LayerKind::kLayerNorm:
     case LayerKind::kRmsNorm:
       return RowNormParameters(layer);
+    case LayerKind::kHeadNorm:
+      return HeadNormParameters(layer);
     case LayerKind::kResidual: {
       std::vector<ParameterSpec> all = ParametersOfAll(layer.body);
       for (ParameterSpec& p : ParametersOfAll(layer.shortcut)) all.push_back(std::move(p));
+      return all;
+    }
+    case LayerKind::kPart: {
+      std::vector<ParameterSpec> all = ParametersOfAll(layer.body);
+      for (ParameterSpec& parameter : all) parameter.slice.part = layer.part;
+      return all;
+    }
+    case LayerKind::kSum: {
+      std::vector<ParameterSpec> all = ParametersOfAll(layer.body);
+      if (layer.bias) {
+        all.push_back(WeightAndBias(layer, {layer.out_features, layer.in_features}).back());
+        all.back().slices = layer.slices;
+      }
       return all;
     }
     case LayerKind::kEmbedding:
@@ -330,6 +384,8 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
     case LayerKind::kSequence:
     case LayerKind::kFirst:
     case LayerKind::kTanh:
+    case LayerKind::kToSlices:
+    case LayerKind::kToWhole:
       break;
   }
   return {};

@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "base/enum_names.h"
 #include "base/parameters.h"
+#include "models/position_slices.h"
+#include "models/rotary.h"
 #include "tensor/shape.h"
 
 namespace thinwire {
@@ -35,6 +37,7 @@ enum class LayerKind {
   kSwiglu,             // [..., 2 f] -> [..., f]: silu(first half) * second half (Shazeer, 2020)
   // [batch, positions, (heads + 2 kv_heads) head_size] -> [..., heads head_size].
   kAttention,
+  kHeadNorm,       // RMS norm of each head of queries and keys, before kAttention
   kDropout,        // in training only
   kSequence,       // [batch, h, w, c] -> [batch, h w, c], row by row
   kClassToken,     // puts one row, a parameter, before the positions (Devlin et al., 2019)
@@ -42,8 +45,14 @@ enum class LayerKind {
   kFirst,          // [batch, positions, features] -> [batch, features], the first position
   kTanh,
 
-  // Layers of bottlenecks (models/bottleneck.h); experiment files cannot have them. W has
-  // orthonormal rows.
+  // The layers below cannot stand in experiment files. The first four are of tensor-parallel parts
+  // (models/parts.h, models/sliced_positions.h).
+  kSum,       // the sum of what its body's parts make of x, and a bias
+  kPart,      // its body, one layer after the other
+  kToSlices,  // takes slices of whole samples
+  kToWhole,   // makes whole samples of their slices
+
+  // Layers of bottlenecks (models/bottleneck.h). W has orthonormal rows.
   kProject,  // y = x W^T   W: [out, in]
   kExpand,   // y = x W     W: [in, out], that of the kProject layer named by `copies`
   kAnchor,   // adds to each position the row of its token id, or subtracts it
@@ -59,6 +68,18 @@ inline constexpr int64_t kNoId = -1;
 struct FilePart {
   std::string name;  // name of the tensor; in a LayerSpec without ".weight" or ".bias"
   int64_t rows = 0;
+};
+
+// Rows and columns of a whole parameter that one of its tensor-parallel parts has, or the part to
+// which a parameter belongs that is no slice.
+struct ParameterSlice {
+  std::string whole;             // name of the whole; empty: the parameter is whole itself
+  Shape shape;                   // of the whole
+  std::vector<IndexRange> rows;  // of the whole that stand in the part, in ascending order
+  IndexRange columns;            // of a matrix
+  int part = -1;                 // index of the part; -1: the parameter is of no part
+
+  bool is_of_part() const { return part >= 0; }
 };
 
 // Name, shape and initial values of one parameter or buffer of a layer.
@@ -93,6 +114,20 @@ struct ParameterSpec {
   // stays; empty: none. Of a linear layer's weight the columns stay in it, of any other parameter
   // the rows.
   std::string within = {};
+  // Part of a whole: `parts`, `transposed`, `fan_in` and `fan_out` are then of the whole, and so
+  // are initial values, of which this one has its rows and columns.
+  ParameterSlice slice = {};
+  // Slices on which its layer works. Its gradient is their sum, in ascending order, each from zero.
+  PositionSlices slices = {};
+};
+
+// Rows and columns of the weight of a whole linear layer, or heads of a whole attention.
+struct LayerSlice {
+  std::string whole;  // name of the whole layer; empty: the layer is whole itself
+  int64_t in_features = 0, out_features = 0;  // kLinear: of the whole
+  std::vector<IndexRange> rows;               // kLinear: as in ParameterSlice
+  IndexRange columns;
+  int64_t first_head = 0;  // kAttention: index of the first head in the whole
 };
 
 // One layer. A field belongs to the kinds of layer that are named with it.
@@ -106,7 +141,8 @@ struct LayerSpec {
   bool bias = false;                                              // kConv2d, kLinear, kLayerNorm
   ParameterSpec::Init init = ParameterSpec::Init::kUniformFanIn;  // kConv2d, kLinear: of the weight
   int64_t group = 0;                                              // kMaxout: number of features
-  std::vector<LayerSpec> body, shortcut;                          // kResidual
+  // kResidual. kSum: its body is layers of kPart, which have a body each.
+  std::vector<LayerSpec> body, shortcut;
 
   // Number of rows. kEmbedding: 0 stands for the model's classes. kTypeEmbedding: of types.
   // kPositionEmbedding: at least the number of positions; 0 stands for that number.
@@ -137,20 +173,25 @@ struct LayerSpec {
   std::string within;
   std::string tied_to;          // kLinear: the embedding layer whose weight this one copies
   bool transposed = false;      // kLinear: see ParameterSpec
-  std::vector<FilePart> parts;  // kLinear: parts of its output features, in order
+  std::vector<FilePart> parts;  // kLinear, kHeadNorm: parts of its output features, in order
   std::string bias_name;        // kLinear: name of its bias in files; empty: NAME.bias
-  double epsilon = 1e-5;        // kLayerNorm, kRmsNorm: added to the variance or the mean square
+  double epsilon = 1e-5;        // of a norm: added to the variance or the mean square
   GeluForm gelu = GeluForm::kTanh;
-  // kAttention: number of heads of queries, and of heads of keys and values (0: as many), which
-  // neighbouring heads of queries share (Ainslie et al., 2023). `rope_theta` is the base of the
-  // rotary embedding (Su et al., 2021); 0: none.
+  // kAttention, kHeadNorm: number of heads of queries, and of heads of keys and values (0: as
+  // many), which neighbouring heads of queries share (Ainslie et al., 2023).
   int64_t heads = 0, kv_heads = 0;
+  // kAttention: base of the rotary embedding (models/rotary.h), 0: none; and its scaling.
   double rope_theta = 0;
+  RopeScaling rope_scaling;
   // kAttention: whether a position sees only itself and those before it. Otherwise it sees all of
   // its sample, up to the last whose id is not `pad`; kNoId: all.
   bool causal = true;
   int64_t pad = kNoId;
   double dropout = 0;  // kDropout, and kAttention for its weights: in [0, 1)
+  LayerSlice slice;    // kLinear, kAttention: part of a whole
+  int part = 0;        // kPart: index among all parts, from 0
+  // Slices on which the layer works. kSum: between them its parts have whole samples.
+  PositionSlices slices;
 
   // Shapes of one sample, with batch extent 1; filled in when the model is built.
   Shape in, out;
@@ -219,8 +260,8 @@ bool ReadsIds(const std::vector<LayerSpec>& layers);
 // one after another; null if there is none.
 const LayerSpec* NeedsWholeSequences(const std::vector<LayerSpec>& layers);
 
-// Returns the size of a head, from the shape of kAttention's input. Heads of queries, keys and
-// values are equal.
+// Returns the size of a head, from the shape of the input of kAttention or kHeadNorm. Heads of
+// queries, keys and values are equal.
 int64_t HeadSize(const LayerSpec& attention);
 
 // Returns a layer of that kind without parameters.
@@ -282,6 +323,11 @@ void VisitParameters(Spec& layer, Visit&& visit) {
       visit("pad", layer.pad, Presence::kOptional);
       visit("dropout", layer.dropout, Presence::kOptional);
       break;
+    case LayerKind::kHeadNorm:
+      visit("heads", layer.heads, Presence::kRequired);
+      visit("kv_heads", layer.kv_heads, Presence::kOptional);
+      visit("epsilon", layer.epsilon, Presence::kOptional);
+      break;
     case LayerKind::kDropout:
       visit("rate", layer.dropout, Presence::kRequired);
       break;
@@ -308,6 +354,10 @@ void VisitParameters(Spec& layer, Visit&& visit) {
     case LayerKind::kSequence:
     case LayerKind::kFirst:
     case LayerKind::kTanh:
+    case LayerKind::kSum:
+    case LayerKind::kPart:
+    case LayerKind::kToSlices:
+    case LayerKind::kToWhole:
     case LayerKind::kProject:
     case LayerKind::kExpand:
     case LayerKind::kAnchor:

@@ -7,6 +7,7 @@
 #include "base/enum_names.h"
 #include "base/parameters.h"
 #include "models/model.h"
+#include "models/rotary.h"
 #include "tensor/shape.h"
 
 namespace thinwire {
@@ -19,6 +20,12 @@ enum class BertHead { kMasked, kClasses };
 // Returns the names "masked" and "classes".
 NameTable<BertHead> TableOf(BertHead);
 
+// Linear layers of an attention that have biases: none, those of queries, keys and values, or all.
+enum class AttentionBias { kNone, kQkv, kAll };
+
+// Returns the names "none", "qkv" and "all".
+NameTable<AttentionBias> TableOf(AttentionBias);
+
 // Options of one model. OptionsOf (models/zoo.h) makes them, with the defaults of a name.
 struct ModelOptions {
   ModelFamily family = ModelFamily::kResNet;
@@ -30,7 +37,8 @@ struct ModelOptions {
 
   // The rest is for transformers.
   int64_t layers = 0, heads = 0;
-  int64_t kv_heads = 0;  // kLlama: heads of keys and values, a divisor of `heads`; 0: `heads`
+  int64_t kv_heads = 0;   // kLlama: heads of keys and values, a divisor of `heads`; 0: `heads`
+  int64_t head_size = 0;  // kLlama: features of a head; 0: width / heads
   // Features inside the MLP. 0: 4 width; kLlama: 8/3 width, rounded up to a multiple of 256.
   int64_t hidden = 0;
   int64_t context = 0;  // kGpt2, kBert: number of learned positions; 0: those of a sample
@@ -39,9 +47,18 @@ struct ModelOptions {
   bool tied = false;                // True if the head's weight is the token embedding's.
   double epsilon = 1e-5;            // of the norms
   double rope_theta = 10000;        // kLlama: base of the rotary embedding
+  RopeScaling rope_scaling;         // kLlama
   GeluForm gelu = GeluForm::kTanh;  // kGpt2
   bool bias = true;                 // kGpt2: whether linear layers and layer norms have biases
   int64_t patch = 16;               // kVit: side of a patch, pixels
+
+  // kLlama. Every `no_rope_every`-th layer has no rotary embedding; 0: all have it.
+  int64_t no_rope_every = 0;
+  AttentionBias attention_bias = AttentionBias::kNone;
+  bool mlp_bias = false;
+  // The last two follow from the name: whether each head of queries and keys has a norm, and
+  // whether files have fused weights rather than parts.
+  bool head_norms = false, fused_files = false;
 
   // kBert. `vocabulary` is the number of token ids; 0, not with head kClasses: the classes.
   BertHead head = BertHead::kMasked;
@@ -68,7 +85,12 @@ void VisitParameters(Spec& options, Visit&& visit) {
       break;
     case ModelFamily::kLlama:
       visit("kv_heads", options.kv_heads, Presence::kOptional);
+      visit("head_size", options.head_size, Presence::kOptional);
+      visit("attention_bias", options.attention_bias, Presence::kWritten);
+      visit("mlp_bias", options.mlp_bias, Presence::kWritten);
       visit("rope_theta", options.rope_theta, Presence::kWritten);
+      visit("rope_scaling", options.rope_scaling, Presence::kOptional);
+      visit("no_rope_every", options.no_rope_every, Presence::kOptional);
       break;
     case ModelFamily::kBert:
       visit("head", options.head, Presence::kWritten);

@@ -32,25 +32,37 @@ void AppendRows(const ParameterSpec& parameter, size_t index, std::vector<Piece>
   }
 }
 
+// Appends the piece of whole parameters, unless there are none.
+void AppendRest(const std::vector<ParameterSpec>& parameters, const std::vector<size_t>& rest,
+                std::vector<Piece>* pieces) {
+  if (rest.empty()) return;
+  Piece& piece = pieces->emplace_back();
+  piece.name = NameOf(parameters[rest.front()]);
+  if (rest.size() > 1) absl::StrAppend(&piece.name, " and ", rest.size() - 1, " more");
+  int64_t elements = 0;
+  for (const size_t i : rest) {
+    piece.parts.push_back({i, 0, parameters[i].shape[0]});
+    elements += parameters[i].shape.elements();
+  }
+  piece.shape = {1, elements};
+}
+
 }  // namespace
 
 std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters) {
   std::vector<Piece> pieces;
-  Piece rest;
-  int64_t elements = 0;
+  std::vector<size_t> whole;
+  std::map<int, std::vector<size_t>> of_parts;
   for (size_t i = 0; i < parameters.size(); ++i) {
+    const ParameterSlice& slice = parameters[i].slice;
     if (IsCoded(parameters[i])) {
       AppendRows(parameters[i], i, &pieces);
-      continue;
+    } else {
+      (slice.is_of_part() ? of_parts[slice.part] : whole).push_back(i);
     }
-    if (rest.parts.empty()) rest.name = NameOf(parameters[i]);
-    rest.parts.push_back({i, 0, parameters[i].shape[0]});
-    elements += parameters[i].shape.elements();
   }
-  if (rest.parts.empty()) return pieces;
-  if (rest.parts.size() > 1) absl::StrAppend(&rest.name, " and ", rest.parts.size() - 1, " more");
-  rest.shape = {1, elements};
-  pieces.push_back(std::move(rest));
+  for (const auto& [part, rest] : of_parts) AppendRest(parameters, rest, &pieces);
+  AppendRest(parameters, whole, &pieces);
   return pieces;
 }
 

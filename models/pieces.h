@@ -44,8 +44,9 @@ struct Piece {
 
 // Divides parameters into pieces. A matrix of kCodedElements or more is cut at rows into pieces of
 // nearly equal numbers of rows, each of at most kPieceElements elements or of one row. All other
-// parameters together are one piece, the last, which is not coded. Nor are bases, whose rows have
-// to stay orthonormal. A copy of a tied weight is divided and named as its original.
+// parameters together are one piece, which is not coded; those of a tensor-parallel part are a
+// piece of their own. These come last. Nor are bases coded, whose rows have to stay orthonormal. A
+// copy of a tied weight is divided and named as its original.
 std::vector<Piece> PiecesOf(const std::vector<ParameterSpec>& parameters);
 
 // Returns who of `count` replicas adds up each of a segment's pieces. The largest piece is dealt

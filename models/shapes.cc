@@ -73,12 +73,7 @@ absl::StatusOr<Shape> MaxPoolShape(LayerSpec* layer) {
 }
 
 // Returns the input's shape with another last axis.
-Shape WithLast(const Shape& in, int64_t features) {
-  Shape out;
-  for (int axis = 0; axis < in.rank() - 1; ++axis) out.Append(in[axis]);
-  out.Append(features);
-  return out;
-}
+Shape WithLast(const Shape& in, int64_t features) { return in.With(in.rank() - 1, features); }
 
 absl::StatusOr<Shape> LinearShape(LayerSpec* layer) {
   RETURN_IF_ERROR(FillInFeatures(layer));
@@ -121,12 +116,14 @@ absl::StatusOr<Shape> MaxoutShape(const LayerSpec& layer) {
                                     " features"));
 }
 
+absl::Status CheckEpsilon(const LayerSpec& layer) {
+  if (layer.epsilon > 0 && layer.epsilon < 1) return absl::OkStatus();
+  return Misfit(layer, absl::StrCat("epsilon is ", layer.epsilon, ", want it above 0 and under 1"));
+}
+
 absl::StatusOr<Shape> NormShape(LayerSpec* layer) {
   RETURN_IF_ERROR(FillInFeatures(layer));
-  if (!(layer->epsilon > 0 && layer->epsilon < 1)) {
-    return Misfit(*layer,
-                  absl::StrCat("epsilon is ", layer->epsilon, ", want it above 0 and under 1"));
-  }
+  RETURN_IF_ERROR(CheckEpsilon(*layer));
   if (layer->out_features == 0) layer->out_features = layer->in_features;
   RETURN_IF_ERROR(CheckRange(*layer, "out_features", layer->out_features, layer->in_features,
                              layer->in_features));
@@ -187,7 +184,8 @@ absl::Status CheckDropout(const LayerSpec& layer, const char* field) {
   return Misfit(layer, absl::StrCat(field, " is ", layer.dropout, ", want at least 0 and under 1"));
 }
 
-absl::StatusOr<Shape> AttentionShape(const LayerSpec& layer) {
+// Checks that the features are heads of queries, keys and values of one size.
+absl::Status CheckHeads(const LayerSpec& layer) {
   RETURN_IF_ERROR(CheckRank(layer, 3, "[1, positions, features]"));
   const int64_t features = layer.in[2];
   RETURN_IF_ERROR(CheckRange(layer, "heads", layer.heads, 1, features));
@@ -201,6 +199,17 @@ absl::StatusOr<Shape> AttentionShape(const LayerSpec& layer) {
         layer, absl::StrCat("want equal heads: ", features, " features are not ", layer.heads,
                             " queries, ", kv_heads, " keys and ", kv_heads, " values of one size"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> HeadNormShape(const LayerSpec& layer) {
+  RETURN_IF_ERROR(CheckHeads(layer));
+  RETURN_IF_ERROR(CheckEpsilon(layer));
+  return layer.in;
+}
+
+absl::StatusOr<Shape> AttentionShape(const LayerSpec& layer) {
+  RETURN_IF_ERROR(CheckHeads(layer));
   const int64_t head_size = HeadSize(layer);
   if (layer.rope_theta != 0 && !(layer.rope_theta > 0 && head_size % 2 == 0)) {
     return Misfit(layer, absl::StrCat("rope_theta is ", layer.rope_theta, " with heads of ",
@@ -223,6 +232,16 @@ absl::StatusOr<Shape> ResidualShape(LayerSpec* layer) {
   if (body == shortcut) return body;
   return Misfit(*layer, absl::StrCat("the body gives ", body.ToString(), ", the shortcut ",
                                      shortcut.ToString()));
+}
+
+absl::StatusOr<Shape> SumShape(LayerSpec* layer) {
+  Shape sum;
+  for (LayerSpec& part : layer->body) {
+    part.in = layer->in;
+    ASSIGN_OR_RETURN(part.out, FillLayers(&part.body, part.in));
+    sum = part.out;
+  }
+  return sum;
 }
 
 absl::StatusOr<Shape> LayerShape(LayerSpec* layer, bool starts_model) {
@@ -257,6 +276,8 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer, bool starts_model) {
       return SwigluShape(*layer);
     case LayerKind::kAttention:
       return AttentionShape(*layer);
+    case LayerKind::kHeadNorm:
+      return HeadNormShape(*layer);
     case LayerKind::kMaxPool:
       return MaxPoolShape(layer);
     case LayerKind::kGlobalAvgPool:
@@ -279,6 +300,12 @@ absl::StatusOr<Shape> LayerShape(LayerSpec* layer, bool starts_model) {
       return AnchorShape(layer);
     case LayerKind::kResidual:
       return ResidualShape(layer);
+    case LayerKind::kSum:
+      return SumShape(layer);
+    case LayerKind::kPart:  // SumShape fills it in
+    case LayerKind::kToSlices:
+    case LayerKind::kToWhole:
+      break;
   }
   return layer->in;
 }

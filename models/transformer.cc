@@ -1,10 +1,13 @@
 #include "models/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/status.h"
 #include "models/transformer_layers.h"
 
@@ -22,11 +25,69 @@ ModelOptions Gpt2(const char* name, int64_t layers, int64_t heads, int64_t width
   return options;
 }
 
-ModelOptions Llama(const char* name, int64_t layers, int64_t heads, int64_t width) {
-  ModelOptions options = Gpt2(name, layers, heads, width);
+ModelOptions Llama(const char* name) {
+  ModelOptions options = Gpt2(name, 8, 8, 512);
   options.family = ModelFamily::kLlama;
   options.tied = false;
   return options;
+}
+
+constexpr Named<AttentionBias> kBiasNames[] = {
+    {AttentionBias::kNone, "none"}, {AttentionBias::kQkv, "qkv"}, {AttentionBias::kAll, "all"}};
+
+// Deviations from Llama that transformers' class for a name of the family has, so that a model's
+// files open there.
+struct Variant {
+  const char* name;
+  std::vector<AttentionBias> biases;  // the first is the default
+  bool has_mlp_bias = false, has_layers_without_rope = false;
+  bool has_head_norms = false, has_fused_files = false;
+};
+
+const std::vector<Variant>& Variants() {
+  using Bias = AttentionBias;
+  static const auto* const variants = new std::vector<Variant>{
+      {"llama", {Bias::kNone, Bias::kAll}, true},
+      {"mistral", {Bias::kNone}},
+      {"qwen2", {Bias::kQkv}},
+      {"qwen3", {Bias::kNone, Bias::kAll}, false, false, true},
+      {"smollm3", {Bias::kNone, Bias::kAll}, true, true},
+      {"phi3", {Bias::kNone}, false, false, false, true},
+  };
+  return *variants;
+}
+
+ModelOptions OptionsOfVariant(const Variant& variant) {
+  ModelOptions options = Llama(variant.name);
+  options.attention_bias = variant.biases.front();
+  options.head_norms = variant.has_head_norms;
+  options.fused_files = variant.has_fused_files;
+  if (variant.has_head_norms) options.head_size = 128;
+  if (variant.has_layers_without_rope) {
+    options.tied = true;
+    options.no_rope_every = 4;
+  }
+  return options;
+}
+
+// Checks what differs among the models of the family.
+absl::Status CheckVariant(const ModelOptions& options) {
+  const auto is_of_name = [&](const Variant& variant) { return options.name == variant.name; };
+  const auto variant = std::find_if(Variants().begin(), Variants().end(), is_of_name);
+  if (variant == Variants().end()) return absl::OkStatus();
+  const std::vector<AttentionBias>& biases = variant->biases;
+  if (std::find(biases.begin(), biases.end(), options.attention_bias) == biases.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(options.name, ": attention_bias is ",
+                                                   Name(options.attention_bias), ", want ",
+                                                   absl::StrJoin(NamesOf(biases), " or ")));
+  }
+  if (options.mlp_bias && !variant->has_mlp_bias) {
+    return absl::InvalidArgumentError(absl::StrCat(options.name, ": mlp_bias is true, want false"));
+  }
+  if (options.no_rope_every > 0 && !variant->has_layers_without_rope) {
+    return CheckOption(options, "no_rope_every", options.no_rope_every, false, "0");
+  }
+  return Annotated(CheckScaling(options.rope_scaling), options.name);
 }
 
 // Makes the layers of one model, from completed options.
@@ -41,7 +102,7 @@ class Transformer : private TransformerLayers {
     std::vector<BlockSpec> blocks = {Embedding()};
     for (int64_t i = 0; i < options_.layers; ++i) {
       const std::string name = absl::StrCat(is_llama_ ? "layers." : "h.", i);
-      blocks.push_back(is_llama_ ? LlamaBlock(name) : Gpt2Block(name));
+      blocks.push_back(is_llama_ ? LlamaBlock(name, HasRope(i)) : Gpt2Block(name));
     }
     blocks.push_back(Head());
     return blocks;
@@ -73,22 +134,35 @@ class Transformer : private TransformerLayers {
     return {name, {Residual(std::move(attention)), Residual(std::move(mlp))}, {}, {}};
   }
 
-  BlockSpec LlamaBlock(const std::string& name) const {
-    const std::string at = "model." + name;
-    const int64_t head_size = options_.width / options_.heads;
+  bool HasRope(int64_t layer) const {
+    return options_.no_rope_every == 0 || (layer + 1) % options_.no_rope_every != 0;
+  }
+
+  BlockSpec LlamaBlock(const std::string& name, bool has_rope) const {
+    const std::string at = "model." + name, of_attention = at + ".self_attn";
+    const int64_t queries = options_.heads * options_.head_size;
+    const int64_t keys = options_.kv_heads * options_.head_size;
+    const AttentionBias bias = options_.attention_bias;
     std::vector<LayerSpec> attention = {
         Norm(at + ".input_layernorm"),
-        Fused(at + ".self_attn.qkv_proj",
-              {{at + ".self_attn.q_proj", options_.width},
-               {at + ".self_attn.k_proj", options_.kv_heads * head_size},
-               {at + ".self_attn.v_proj", options_.kv_heads * head_size}}),
-        Attention(at + ".self_attn"), EndOfBranch(at + ".self_attn.o_proj")};
-    AddDropout(at + ".self_attn.dropout", &attention);
+        WithBias(bias != AttentionBias::kNone,
+                 Fused(of_attention + ".qkv_proj", {{of_attention + ".q_proj", queries},
+                                                    {of_attention + ".k_proj", keys},
+                                                    {of_attention + ".v_proj", keys}})),
+    };
+    if (options_.head_norms) attention.push_back(HeadNorm(of_attention));
+    attention.push_back(Attention(of_attention));
+    if (!has_rope) attention.back().rope_theta = 0;
+    attention.push_back(
+        WithBias(bias == AttentionBias::kAll, EndOfBranch(of_attention + ".o_proj")));
+    AddDropout(of_attention + ".dropout", &attention);
     std::vector<LayerSpec> mlp = {
         Norm(at + ".post_attention_layernorm"),
-        Fused(at + ".mlp.gate_up_proj",
-              {{at + ".mlp.gate_proj", options_.hidden}, {at + ".mlp.up_proj", options_.hidden}}),
-        NewLayer(LayerKind::kSwiglu), EndOfBranch(at + ".mlp.down_proj")};
+        WithBias(options_.mlp_bias,
+                 Fused(at + ".mlp.gate_up_proj", {{at + ".mlp.gate_proj", options_.hidden},
+                                                  {at + ".mlp.up_proj", options_.hidden}})),
+        NewLayer(LayerKind::kSwiglu),
+        WithBias(options_.mlp_bias, EndOfBranch(at + ".mlp.down_proj"))};
     AddDropout(at + ".mlp.dropout", &mlp);
     return {name, {Residual(std::move(attention)), Residual(std::move(mlp))}, {}, {}};
   }
@@ -100,6 +174,11 @@ class Transformer : private TransformerLayers {
     if (options_.tied) logits.tied_to = embedding_name();
     return {
         "head", {Norm(is_llama_ ? "model.norm" : "transformer.ln_f"), std::move(logits)}, {}, {}};
+  }
+
+  static LayerSpec WithBias(bool bias, LayerSpec linear) {
+    linear.bias = bias;
+    return linear;
   }
 
   LayerSpec EndOfBranch(std::string name) const {
@@ -115,14 +194,19 @@ class Transformer : private TransformerLayers {
 
 }  // namespace
 
+NameTable<AttentionBias> TableOf(AttentionBias) { return {"attention_bias", kBiasNames}; }
+
 std::vector<ModelOptions> KnownTransformers() {
-  return {Gpt2("gpt2", 12, 12, 768), Gpt2("gpt2-medium", 24, 16, 1024),
-          Gpt2("gpt2-large", 36, 20, 1280), Gpt2("gpt2-xl", 48, 25, 1600),
-          Llama("llama", 8, 8, 512)};
+  std::vector<ModelOptions> known = {Gpt2("gpt2", 12, 12, 768), Gpt2("gpt2-medium", 24, 16, 1024),
+                                     Gpt2("gpt2-large", 36, 20, 1280),
+                                     Gpt2("gpt2-xl", 48, 25, 1600)};
+  for (const Variant& variant : Variants()) known.push_back(OptionsOfVariant(variant));
+  return known;
 }
 
 absl::StatusOr<std::vector<BlockSpec>> TransformerBlocks(const ModelOptions& options) {
   RETURN_IF_ERROR(CheckSize(options));
+  RETURN_IF_ERROR(CheckVariant(options));
   const ModelOptions completed = Completed(options);
   return Transformer(completed).Blocks();
 }

@@ -34,7 +34,9 @@ absl::Status CheckSize(const ModelOptions& options) {
   RETURN_IF_ERROR(within("heads", options.heads, 1, options.width));
   RETURN_IF_ERROR(within("kv_heads", options.kv_heads, 0, options.heads));
   RETURN_IF_ERROR(within("hidden", options.hidden, 0, 16 * kMaxWidth));
-  RETURN_IF_ERROR(CheckOption(options, "heads", options.heads, options.width % options.heads == 0,
+  RETURN_IF_ERROR(within("head_size", options.head_size, 0, kMaxWidth));
+  const bool divides = options.head_size > 0 || options.width % options.heads == 0;
+  RETURN_IF_ERROR(CheckOption(options, "heads", options.heads, divides,
                               absl::StrCat("a divisor of the width ", options.width)));
   const bool shares_evenly = options.kv_heads == 0 || options.heads % options.kv_heads == 0;
   return CheckOption(options, "kv_heads", options.kv_heads, shares_evenly,
@@ -44,6 +46,9 @@ absl::Status CheckSize(const ModelOptions& options) {
 ModelOptions Completed(ModelOptions options) {
   const bool is_llama = options.family == ModelFamily::kLlama;
   if (options.kv_heads == 0) options.kv_heads = options.heads;
+  if (options.head_size == 0 && options.heads > 0) {
+    options.head_size = options.width / options.heads;
+  }
   if (options.hidden == 0) {
     options.hidden = is_llama ? LlamaHidden(options.width) : 4 * options.width;
   }
@@ -81,7 +86,7 @@ LayerSpec TransformerLayers::Fused(std::string name, std::vector<FilePart> parts
   int64_t out_features = 0;
   for (const FilePart& part : parts) out_features += part.rows;
   LayerSpec linear = Linear(std::move(name), out_features);
-  linear.parts = std::move(parts);
+  if (!options_.fused_files) linear.parts = std::move(parts);
   return linear;
 }
 
@@ -90,10 +95,21 @@ LayerSpec TransformerLayers::Attention(std::string name) const {
   attention.heads = options_.heads;
   attention.kv_heads = options_.kv_heads;
   attention.rope_theta = is_llama_ ? options_.rope_theta : 0;
+  attention.rope_scaling = options_.rope_scaling;
   attention.causal = !is_encoder_;
   attention.pad = options_.pad;
   attention.dropout = options_.dropout;
   return attention;
+}
+
+LayerSpec TransformerLayers::HeadNorm(const std::string& attention) const {
+  LayerSpec norm = NewLayer(LayerKind::kHeadNorm, attention + ".qk_norm");
+  norm.heads = options_.heads;
+  norm.kv_heads = options_.kv_heads;
+  norm.epsilon = options_.epsilon;
+  norm.parts = {{attention + ".q_norm", options_.head_size},
+                {attention + ".k_norm", options_.head_size}};
+  return norm;
 }
 
 LayerSpec TransformerLayers::Gelu() const {

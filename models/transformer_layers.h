@@ -37,9 +37,12 @@ class TransformerLayers {
 
   LayerSpec Norm(std::string name) const;
   LayerSpec Linear(std::string name, int64_t out_features) const;
-  // Makes a linear layer that files store in parts: queries, keys and values, or gate and up.
+  // Makes a linear layer that files store in parts, unless they are fused: queries, keys and
+  // values, or gate and up.
   LayerSpec Fused(std::string name, std::vector<FilePart> parts) const;
   LayerSpec Attention(std::string name) const;
+  // Makes the norms of the heads of the attention of that name.
+  LayerSpec HeadNorm(const std::string& attention) const;
   LayerSpec Gelu() const;
   LayerSpec TokenEmbedding(std::string name) const;
   LayerSpec PositionEmbedding(std::string name, int64_t context) const;

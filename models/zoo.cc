@@ -94,18 +94,21 @@ absl::Status TieLayers(const Model& model, bool is_last_block, std::vector<Layer
   return absl::OkStatus();
 }
 
-// Marks the layer that takes the model's input and the one that makes its logits.
+// Marks the layer that takes the model's input and the one that makes its logits. Where layers were
+// put in or divided since, the marks stay.
 void MarkEnds(Model* model) {
   std::vector<LayerSpec*> weighted;
+  bool is_marked = false;
   for (BlockSpec& block : model->blocks) {
     ForEachLayer(block.layers, [&](LayerSpec& layer) {
       const bool has_weight = layer.kind == LayerKind::kConv2d ||
                               layer.kind == LayerKind::kLinear ||
                               layer.kind == LayerKind::kEmbedding;
       if (has_weight) weighted.push_back(&layer);
+      is_marked = is_marked || layer.is_end;
     });
   }
-  if (weighted.empty()) return;
+  if (weighted.empty() || is_marked) return;
   weighted.front()->is_end = weighted.back()->is_end = true;
 }
 

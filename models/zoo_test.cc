@@ -275,6 +275,136 @@ TEST(NamedModelTest, Llama2And3HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(TrainableParameters(*NamedModel(options)), 8030261248);
 }
 
+ModelOptions LlamaOf(const std::string& name, int64_t layers, int64_t width, int64_t heads,
+                     int64_t kv_heads, int64_t hidden, int64_t classes, bool tied) {
+  ModelOptions options = *OptionsOf(name);
+  options.input = {1, 16};
+  options.layers = layers;
+  options.width = width;
+  options.heads = heads;
+  options.kv_heads = kv_heads;
+  options.hidden = hidden;
+  options.classes = classes;
+  options.tied = tied;
+  return options;
+}
+
+int64_t ParametersOf(const ModelOptions& options) {
+  const absl::StatusOr<Model> model = NamedModel(options);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? TrainableParameters(*model) : 0;
+}
+
+TEST(NamedModelTest, ModelsLikeLlamaHaveThePublishedNumberOfParameters) {
+  EXPECT_EQ(ParametersOf(LlamaOf("llama", 30, 576, 9, 3, 1536, 49152, true)), 134515008)
+      << "SmolLM2-135M";
+  EXPECT_EQ(ParametersOf(LlamaOf("llama", 22, 2048, 32, 4, 5632, 32000, false)), 1100048384)
+      << "TinyLlama-1.1B";
+  EXPECT_EQ(ParametersOf(LlamaOf("llama", 16, 2048, 32, 8, 8192, 128256, true)), 1235814400)
+      << "Llama-3.2-1B";
+  EXPECT_EQ(ParametersOf(LlamaOf("mistral", 32, 4096, 32, 8, 14336, 32000, false)), 7241732096)
+      << "Mistral-7B-v0.1";
+  ModelOptions nemo = LlamaOf("mistral", 40, 5120, 32, 8, 14336, 131072, false);
+  nemo.head_size = 128;
+  EXPECT_EQ(ParametersOf(nemo), 12247782400) << "Mistral Nemo";
+  EXPECT_EQ(ParametersOf(LlamaOf("qwen2", 24, 896, 14, 2, 4864, 151936, true)), 494032768)
+      << "Qwen2.5-0.5B";
+  EXPECT_EQ(ParametersOf(LlamaOf("qwen3", 28, 1024, 16, 8, 3072, 151936, true)), 596049920)
+      << "Qwen3-0.6B";
+  EXPECT_EQ(ParametersOf(LlamaOf("phi3", 32, 3072, 32, 32, 8192, 32064, false)), 3821079552)
+      << "Phi-3-mini";
+}
+
+TEST(NamedModelTest, BiasesStandInFilesPartByPart) {
+  const Model qwen2 = *NamedModel(LlamaOf("qwen2", 1, 32, 4, 2, 48, 37, true));
+  EXPECT_THAT(
+      ParameterNames(qwen2.blocks[1]),
+      ElementsAre(
+          "model.layers.0.input_layernorm.weight", "model.layers.0.self_attn.qkv_proj.weight",
+          "model.layers.0.self_attn.qkv_proj.bias", "model.layers.0.self_attn.o_proj.weight",
+          "model.layers.0.post_attention_layernorm.weight",
+          "model.layers.0.mlp.gate_up_proj.weight", "model.layers.0.mlp.down_proj.weight"));
+  const ParameterSpec bias = Parameters(qwen2.blocks[1])[2];
+  ASSERT_EQ(bias.parts.size(), 3u);
+  EXPECT_EQ(bias.parts[1].name, "model.layers.0.self_attn.k_proj.bias");
+  EXPECT_EQ(bias.parts[1].rows, 16);
+  ModelOptions all = LlamaOf("llama", 1, 32, 4, 2, 48, 37, true);
+  all.attention_bias = AttentionBias::kAll;
+  all.mlp_bias = true;
+  std::vector<std::string> biases;
+  for (const std::string& name : ParameterNames(NamedModel(all)->blocks[1])) {
+    if (name.find("bias") != std::string::npos) biases.push_back(name);
+  }
+  EXPECT_THAT(
+      biases,
+      ElementsAre("model.layers.0.self_attn.qkv_proj.bias", "model.layers.0.self_attn.o_proj.bias",
+                  "model.layers.0.mlp.gate_up_proj.bias", "model.layers.0.mlp.down_proj.bias"));
+}
+
+TEST(NamedModelTest, HeadsMayHaveASizeOfTheirOwn) {
+  ModelOptions options = LlamaOf("llama", 1, 30, 4, 2, 48, 37, true);
+  EXPECT_THAT(Refusal(NamedModel(options)),
+              HasSubstr("heads is 4, want a divisor of the width 30"));
+  options.head_size = 16;
+  const Model model = *NamedModel(options);
+  const std::vector<ParameterSpec> parameters = Parameters(model.blocks[1]);
+  EXPECT_EQ(parameters[1].shape, (Shape{(4 + 2 + 2) * 16, 30}));
+  EXPECT_EQ(parameters[2].shape, (Shape{30, 64}));
+  EXPECT_EQ(parameters[1].parts[0].rows, 64);
+  options.head_size = 15;
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("rope_theta is 10000 with heads of 15"));
+  options.head_size = -1;
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("head_size is -1, want 0 to 65536"));
+}
+
+TEST(NamedModelTest, Qwen3sHeadsHaveNormsOfTheirOwn) {
+  const Model model = *NamedModel(LlamaOf("qwen3", 1, 32, 4, 2, 48, 37, true));
+  const std::vector<LayerSpec>& attention = model.blocks[1].layers[0].body;
+  ASSERT_EQ(attention[2].kind, LayerKind::kHeadNorm);
+  EXPECT_EQ(attention[2].out, attention[2].in);
+  EXPECT_EQ(attention[3].kind, LayerKind::kAttention);
+  const ParameterSpec scale = Parameters(attention[2])[0];
+  EXPECT_EQ(scale.name, "model.layers.0.self_attn.qk_norm.weight");
+  EXPECT_EQ(scale.shape, (Shape{256}));
+  const std::vector<FileTensor> tensors = FileTensors(scale);
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].name, "model.layers.0.self_attn.q_norm.weight");
+  EXPECT_EQ(tensors[1].name, "model.layers.0.self_attn.k_norm.weight");
+  EXPECT_EQ(tensors[1].shape, std::vector<int64_t>{128});
+  EXPECT_EQ(tensors[1].first_row, 128);
+}
+
+TEST(NamedModelTest, Phi3sFilesHaveFusedWeightsAndSmollm3sLayersMayLackRope) {
+  const Model phi3 = *NamedModel(LlamaOf("phi3", 1, 32, 4, 2, 48, 37, false));
+  for (const ParameterSpec& parameter : Parameters(phi3.blocks[1])) {
+    EXPECT_TRUE(parameter.parts.empty()) << parameter.name;
+  }
+  const Model smollm3 = *NamedModel(LlamaOf("smollm3", 8, 32, 4, 2, 48, 37, false));
+  for (int i = 0; i < 8; ++i) {
+    const LayerSpec& attention = smollm3.blocks[i + 1].layers[0].body[2];
+    EXPECT_EQ(attention.rope_theta, i == 3 || i == 7 ? 0 : 10000) << i;
+  }
+}
+
+TEST(NamedModelTest, WhatAModelLikeLlamaDoesNotHaveIsRefused) {
+  ModelOptions options = LlamaOf("mistral", 1, 32, 4, 2, 48, 37, false);
+  options.attention_bias = AttentionBias::kAll;
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("mistral: attention_bias is all, want none"));
+  options.attention_bias = AttentionBias::kNone;
+  options.mlp_bias = true;
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("mistral: mlp_bias is true, want false"));
+  options.mlp_bias = false;
+  options.no_rope_every = 2;
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("mistral: no_rope_every is 2, want 0"));
+  options = LlamaOf("llama", 1, 32, 4, 2, 48, 37, false);
+  options.attention_bias = AttentionBias::kQkv;
+  EXPECT_THAT(Refusal(NamedModel(options)),
+              HasSubstr("llama: attention_bias is qkv, want none or all"));
+  options.attention_bias = AttentionBias::kNone;
+  options.rope_scaling.kind = RopeScalingKind::kLinear;
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("llama: rope_scaling.factor is 0"));
+}
+
 TEST(NamedModelTest, Gpt2BlocksAndParametersHaveHuggingFacesNames) {
   ModelOptions options = *OptionsOf("gpt2");
   options.input = {1, 16};

@@ -18,11 +18,10 @@ inline Error CheckSpec(const AttentionSpec& spec) {
         static_cast<long long>(spec.heads), static_cast<long long>(spec.head_size),
         static_cast<long long>(spec.kv_heads));
   }
-  if (spec.rope_theta < 0 || (spec.rope_theta > 0 && spec.head_size % 2 != 0)) {
+  if (spec.frequencies != nullptr && spec.head_size % 2 != 0) {
     return MakeError(absl::StatusCode::kInvalidArgument,
-                     "attention: rotary positions with theta %g and heads of %lld, want theta at "
-                     "least 0 and an even size",
-                     static_cast<double>(spec.rope_theta), static_cast<long long>(spec.head_size));
+                     "attention: rotary positions with heads of %lld, want an even size",
+                     static_cast<long long>(spec.head_size));
   }
   if (!(spec.dropout >= 0 && spec.dropout < 1)) {
     return MakeError(absl::StatusCode::kInvalidArgument,
@@ -34,11 +33,12 @@ inline Error CheckSpec(const AttentionSpec& spec) {
 
 // Checks that the mask of a sample can be counted by 32 bits (nn/dropout_mask.h).
 inline Error CheckDropout(const AttentionSpec& spec, int64_t positions) {
-  if (spec.dropout > 0 && spec.heads * positions * positions > int64_t{UINT32_MAX}) {
+  const int64_t heads = spec.first_head + spec.heads;
+  if (spec.dropout > 0 && heads * positions * positions > int64_t{UINT32_MAX}) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "attention: dropout over %lld heads and %lld positions, want fewer than "
                      "2^32 scores a sample",
-                     static_cast<long long>(spec.heads), static_cast<long long>(positions));
+                     static_cast<long long>(heads), static_cast<long long>(positions));
   }
   return Error{};
 }

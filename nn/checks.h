@@ -54,10 +54,11 @@ inline Error CheckDropout(const Dropout& a) {
                      static_cast<double>(a.rate));
   }
   const int64_t elements = a.x.elements();
-  if (elements != 0 && elements / a.x.dims[0] >> 32 != 0) {
+  const int64_t of_sample = elements == 0 ? 0 : a.first_element + elements / a.x.dims[0];
+  if (of_sample >> 32 != 0) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "dropout: %lld elements a sample, want fewer than 2^32",
-                     static_cast<long long>(elements / a.x.dims[0]));
+                     static_cast<long long>(of_sample));
   }
   return Error{};
 }

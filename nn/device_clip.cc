@@ -12,8 +12,9 @@ constexpr int64_t kWordsOfSum = sizeof(double) / sizeof(int32_t);
 }  // namespace
 
 DeviceClip::DeviceClip(absl::Span<const Parameter> parameters, double clip_norm, Ops* ops)
-    : counted_(CountedParameters(parameters)), clip_norm_(clip_norm), ops_(ops) {
-  for (const Parameter* parameter : counted_) {
+    : clip_norm_(clip_norm), ops_(ops) {
+  for (const Parameter* parameter : CountedParameters(parameters)) {
+    counted_.push_back(parameter->spec.name);
     gradients_.push_back({Floats(parameter->gradient), parameter->gradient.elements()});
   }
 }

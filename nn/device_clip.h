@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,7 +33,7 @@ class DeviceClip {
  private:
   DeviceClip(absl::Span<const Parameter> parameters, double clip_norm, Ops* ops);
 
-  const std::vector<const Parameter*> counted_;
+  std::vector<std::string> counted_;  // names of parameters
   const double clip_norm_;
   Ops* const ops_;
   std::vector<FloatRange> gradients_;

@@ -3,9 +3,11 @@
 // divided.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "nn/clip_scale.h"
 #include "nn/ops.h"
@@ -18,11 +20,18 @@ namespace thinwire {
 // OutOfRange names the parameter at which the sum stops being finite.
 absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double* sum);
 
+// Returns these sums of squares, in the order of CountedParameters.
+absl::StatusOr<std::vector<double>> SquaresOf(absl::Span<const Parameter> parameters, Ops* ops);
+
+// Returns whether the squares of such a parameter are added.
+inline bool IsCounted(const ParameterSpec& spec) { return spec.trainable && spec.tied_to.empty(); }
+
 // Returns the parameters whose squares AddSquares adds, in that order.
 std::vector<const Parameter*> CountedParameters(absl::Span<const Parameter> parameters);
 
-// Adds `squares`, the sums of squares of the `counted` gradients, as AddSquares does.
-absl::Status AddSquaresInOrder(const std::vector<const Parameter*>& counted,
+// Adds `squares`, the sums of squares of the gradients of the counted parameters with these names,
+// as AddSquares does.
+absl::Status AddSquaresInOrder(const std::vector<std::string>& counted,
                                absl::Span<const double> squares, double* sum);
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
-// Softmax cross-entropy over one microbatch. A row is a sample, or a position of a sequence if
-// there is a label for each.
+// Losses over one microbatch: softmax cross-entropy, where a row is a sample, or a position of a
+// sequence if there is a label for each; and squared errors of scores, one of each sample.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,13 @@ absl::StatusOr<PendingLoss> SubmitSoftmaxCrossEntropy(Tensor logits, int64_t cla
                                                       int64_t batch_rows, Ops* ops,
                                                       Tensor* dlogits);
 
-// Does the same and waits for the sums.
+// Does the same for outputs, [n, 1] or with longer rows likewise, and scores in `unit`: the loss is
+// the sum of (output - score)^2, and `doutputs` becomes 2 (output - score) / batch_rows.
+absl::StatusOr<PendingLoss> SubmitMeanSquaredError(Tensor outputs, absl::Span<const int32_t> scores,
+                                                   double unit, int64_t batch_rows, Ops* ops,
+                                                   Tensor* doutputs);
+
+// Does what SubmitSoftmaxCrossEntropy does, and waits for the sums.
 absl::StatusOr<LossSums> SoftmaxCrossEntropy(Tensor logits, int64_t classes,
                                              absl::Span<const int32_t> labels, int64_t batch_rows,
                                              Ops* ops, Tensor* dlogits);

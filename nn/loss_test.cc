@@ -114,6 +114,19 @@ TEST_F(LossTest, RowsWithANegativeLabelAreIgnored) {
   for (const int i : {6, 7}) EXPECT_EQ(all.floats()[i], counted.floats()[i - 4]);
 }
 
+TEST_F(LossTest, ScoresHaveSquaredErrors) {
+  const std::vector<int32_t> scores = {8, 20};
+  Tensor doutputs;
+  const auto loss = SubmitMeanSquaredError(Logits({2, 3}, {1, 9, 9, 5.5f, 9, 9}), scores, 0.25,
+                                           /*batch_rows=*/8, ops_.get(), &doutputs);
+  ASSERT_TRUE(loss.ok()) << loss.status();
+  EXPECT_EQ(loss->sums().loss, 1 + 0.25);
+  EXPECT_EQ(loss->sums().counted, 2);
+  const std::vector<float> want = {-0.25f, 0, 0, 0.125f, 0, 0};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(doutputs.floats()[i], want[i]) << i;
+  EXPECT_FALSE(SubmitMeanSquaredError(Logits({1, 1}, {1}), scores, 1, 8, ops_.get(), nullptr).ok());
+}
+
 TEST_F(LossTest, RefusesAsManyLabelsAsThereAreNotRows) {
   EXPECT_FALSE(Loss(Logits({1, 2}, {0, 0}), {0, 1}, 1).ok());
 }

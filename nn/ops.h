@@ -151,6 +151,30 @@ struct LayerNormBackward {
   bool centred = true;      // Forward's
 };
 
+// RMS norm of each head of queries and keys, in front of attention (Dehghani et al., ICML 2023):
+// y = scale x rstd, head by head. Values stay as they are.
+//   x, y: [rows, heads + 2 kv_heads, head_size] in the compute type, heads in attention's order
+struct HeadNormForward {
+  int64_t heads = 0, kv_heads = 0, head_size = 0;
+  TensorView x, y;               // any number of axes
+  const float* scale = nullptr;  // [2, head_size]: of queries, of keys
+  float* rstd = nullptr;         // out: [rows, heads + 2 kv_heads]; nothing for values
+  float epsilon = 1e-5f;
+
+  int64_t all_heads() const { return heads + 2 * kv_heads; }
+};
+
+struct HeadNormBackward {
+  int64_t heads = 0, kv_heads = 0, head_size = 0;
+  TensorView x;                  // Forward's
+  TensorView dy, dx;             // distinct memory
+  const float* scale = nullptr;  // Forward's, as rstd
+  const float* rstd = nullptr;
+  float* dscale = nullptr;  // [2, head_size], added to
+
+  int64_t all_heads() const { return heads + 2 * kv_heads; }
+};
+
 // A look-up y[i] = rows[i] + positions[first_position + i mod T]. Here rows[i] is table[ids[i]], or
 // x[i] without a table.   y: [batch, T, features] in the compute type.
 struct Embedding {
@@ -187,6 +211,15 @@ struct Dropout {
   uint64_t key = 0;
   int64_t first_sample = 0;  // index of the first sample of x in its batch
   TensorView x, y;           // [samples, ...], under 2^32 elements a sample; may be the same
+  // Index in its sample of the first element of each that x has, where x has parts of samples.
+  int64_t first_element = 0;
+};
+
+// A copy of `columns` neighbouring elements of each row: to[i, to_column + j] = from[i, from_column
+// + j].   from: [rows, a]   to: [rows, b]
+struct ColumnCopy {
+  TensorView from, to;  // of one type
+  int64_t from_column = 0, to_column = 0, columns = 0;
 };
 
 // Self-attention with `heads` queries per position (Vaswani et al., 2017). Groups of heads /
@@ -195,15 +228,17 @@ struct Dropout {
 // before it; otherwise it sees all positions that its sample's length counts.
 struct AttentionSpec {
   int64_t heads = 0, kv_heads = 0, head_size = 0;
-  // Base of rotary positions (Su et al., 2021); 0: none. Queries and keys are rotated by the angle
-  // position theta^(-2 i / head_size) in the planes (i, i + head_size / 2), as Hugging Face does
-  // for Llama.
-  float rope_theta = 0;
+  // Frequencies of rotary positions (Su et al., 2021), host [head_size / 2], read by NewAttention
+  // only; null: none. Queries and keys are rotated by the angle position frequencies[i] in the
+  // planes (i, i + head_size / 2), as Hugging Face does for Llama.
+  const double* frequencies = nullptr;
   // Rate at which results of the softmax are dropped in training. Those of sample s are elements of
-  // DropoutMask (dropout_key, first_sample + s), numbered like [heads, T, T] in memory.
+  // DropoutMask (dropout_key, first_sample + s), numbered like [first_head + heads, T, T] in
+  // memory, of which these are the last heads.
   float dropout = 0;
   DType compute = DType::kF32;
   bool causal = true;
+  int64_t first_head = 0;  // index of the first head, where other parts have those before it
 };
 
 struct AttentionForward {
@@ -340,10 +375,10 @@ struct NormClip {
   float* factor = nullptr;
 };
 
-// Results of SoftmaxCrossEntropy.
+// Results of SoftmaxCrossEntropy and MeanSquaredError.
 struct LossSums {
   double loss = 0;      // sum over rows, with the natural logarithm
-  int64_t correct = 0;  // rows whose argmax is the label; the lower class wins ties
+  int64_t correct = 0;  // rows whose argmax is the label; the lower class wins ties. Of scores: 0
   int64_t counted = 0;  // rows that are not ignored
 };
 
@@ -355,6 +390,15 @@ struct CrossEntropy {
   // with a negative label is ignored: it adds nothing to the sums, and its gradient is zero.
   const int32_t* labels = nullptr;
   int64_t batch_size = 0;  // dlogits is divided by it
+};
+
+struct SquaredErrors {
+  TensorView outputs;   // [n, 1], or longer rows, of which the first element counts
+  TensorView doutputs;  // like outputs, may be the same memory; absent: not wanted
+  // [n], in `unit`; like the labels of CrossEntropy, also as to negative ones.
+  const int32_t* scores = nullptr;
+  double unit = 0;
+  int64_t batch_size = 0;  // doutputs is divided by it
 };
 
 // Measures the time that a device takes for what a thread submits between Start and Stop. Not
@@ -396,6 +440,8 @@ class Ops {
 
   virtual Error NormalizeRows(const LayerNormForward& arguments) = 0;
   virtual Error NormalizeRowsBackward(const LayerNormBackward& arguments) = 0;
+  virtual Error NormalizeHeads(const HeadNormForward& arguments) = 0;
+  virtual Error NormalizeHeadsBackward(const HeadNormBackward& arguments) = 0;
 
   // Return InvalidArgument for an id outside the vocabulary, if device memory is the host's. On
   // other devices the id's row becomes NaN and its gradient is left out.
@@ -441,6 +487,7 @@ class Ops {
   // Copies the first g features of each row, with zeros where x has fewer.   x: [..., f]   y: [...,
   // g]. The same call on (dy, dx) is the backward pass.
   virtual Error Resize(const TensorView& x, const TensorView& y) = 0;
+  virtual Error CopyColumns(const ColumnCopy& arguments) = 0;
   // Puts a row before those of each sample.   row: [features]   x: [batch, T, features]   y:
   // [batch, T + 1, features]. Its backward pass adds to drow, sample after sample.
   virtual Error Prepend(const float* row, const TensorView& x, const TensorView& y) = 0;
@@ -459,6 +506,9 @@ class Ops {
   // zeros behind the classes. Does not wait: *sums, memory of Device::host(), is valid after
   // Finish.
   virtual Error SoftmaxCrossEntropy(const CrossEntropy& arguments, LossSums* sums) = 0;
+  // Computes squares of output - score, in fp64, and doutputs = 2 (output - score) / batch_size,
+  // with zeros behind the first element. Does not wait, likewise.
+  virtual Error MeanSquaredError(const SquaredErrors& arguments, LossSums* sums) = 0;
 
   virtual Error Sgd(const SgdUpdate& arguments) = 0;
   virtual Error AdamW(const AdamWUpdate& arguments) = 0;
@@ -470,9 +520,9 @@ class Ops {
   virtual Error Zero(float* values, int64_t n) = 0;
 
   // Between these two calls, convolutions and products may put off what LoadWeights packs and what
-  // BackwardWeights adds to gradients, to do it for many at once. So may NormalizeRowsBackward with
-  // what it adds to dscale and dbias. Nobody reads gradients before FinishWeights. JoinWeights
-  // forgets what a failed pass has put off.
+  // BackwardWeights adds to gradients, to do it for many at once. So may NormalizeRowsBackward and
+  // NormalizeHeadsBackward with what they add to dscale and dbias. Nobody reads gradients before
+  // FinishWeights. JoinWeights forgets what a failed pass has put off.
   virtual void JoinWeights() = 0;
   virtual Error FinishWeights() = 0;
 

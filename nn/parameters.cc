@@ -56,7 +56,30 @@ void MakeRowsOrthonormal(const Shape& shape, std::vector<float>* values) {
   std::copy(rows.begin(), rows.end(), values->begin());
 }
 
+std::vector<float> InitialValues(const ParameterSpec& spec, uint64_t seed);
+
+// Returns the elements of the whole parameter's initial values that a slice has.
+std::vector<float> InitialSlice(const ParameterSpec& spec, uint64_t seed) {
+  ParameterSpec whole = spec;
+  whole.name = spec.slice.whole;
+  whole.shape = spec.slice.shape;
+  whole.slice = {};
+  const std::vector<float> values = InitialValues(whole, seed);
+  const bool is_matrix = whole.shape.rank() == 2;
+  const int64_t row_elements = is_matrix ? whole.shape[1] : 1;
+  const IndexRange columns = is_matrix ? spec.slice.columns : IndexRange{0, 1};
+  std::vector<float> slice;
+  for (const IndexRange& rows : spec.slice.rows) {
+    for (int64_t row = rows.first; row < rows.first + rows.count; ++row) {
+      const auto begin = values.begin() + row * row_elements + columns.first;
+      slice.insert(slice.end(), begin, begin + columns.count);
+    }
+  }
+  return slice;
+}
+
 std::vector<float> InitialValues(const ParameterSpec& spec, uint64_t seed) {
+  if (!spec.slice.whole.empty()) return InitialSlice(spec, seed);
   std::vector<float> values(spec.shape.elements());
   const uint64_t key = RandomKey(seed, spec.tied_to.empty() ? spec.name : spec.tied_to);
   switch (spec.init) {
@@ -103,6 +126,9 @@ absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockS
       if (spec.trainable) {
         const std::vector<float> zeros(spec.shape.elements());
         ASSIGN_OR_RETURN(parameter.gradient, OnDevice(zeros, spec.shape, device));
+        for (int slice = spec.slices.first; slice < spec.slices.end; ++slice) {
+          ASSIGN_OR_RETURN(parameter.of_slices.emplace_back(), OnDevice(zeros, spec.shape, device));
+        }
       }
       parameters.push_back(std::move(parameter));
     }

@@ -20,6 +20,9 @@ struct Parameter {
   ParameterSpec spec;
   Tensor value;
   Tensor gradient;  // same shape, Backward adds to it; empty for running statistics
+  // Gradients of single slices that are here, where the layer works on slices. Backward adds to
+  // these; `gradient` is their sum over all slices when a step ends.
+  std::vector<Tensor> of_slices = {};
   // True if the value shares the memory of the parameter that it is tied to, which alone is updated
   // (ShareTiedValue).
   bool follows = false;
@@ -43,5 +46,10 @@ Parameter* FindParameter(absl::Span<Parameter> parameters, const std::string& na
 absl::Status AddTiedGradients(const Parameter& embedding, const Parameter& head, Ops* ops);
 
 inline float* Floats(const Tensor& tensor) { return static_cast<float*>(tensor.data()); }
+
+// Returns the gradient to which a group of rows adds (PositionSlices).
+inline float* GradientOf(const Parameter& parameter, int group) {
+  return Floats(parameter.of_slices.empty() ? parameter.gradient : parameter.of_slices[group]);
+}
 
 }  // namespace thinwire

@@ -24,7 +24,7 @@ data: {name: digits, batch_size: 64, limit: 320, test_limit: 100}
 pipeline: {cuts: [layer1, layer2], stages: 2, threads: 1}
 optimizer: {name: sgd, lr: 0.05}
 epochs: 2
-evaluation: {every: 2}
+evaluation: {every: 2, every_steps: 4}
 """
 SWEEP = """
 experiment: base.yaml
@@ -34,7 +34,7 @@ rows:
 seeds: [1, 2]
 """
 RUNS = ["topk-seed1", "none-seed1", "topk-seed2", "none-seed2"]
-TABLES = ("runs", "epochs", "steps", "boundaries", "epoch_boundaries", "step_boundaries")
+TABLES = ("runs", "epochs", "steps", "evaluations", "boundaries", "epoch_boundaries", "step_boundaries")
 NOT_SCALARS = ("libraries", "devices", "stages", "epochs", "boundaries", "events", "compute")
 
 
@@ -105,12 +105,13 @@ class PackageTest(unittest.TestCase):
 
     def test_steps_and_epochs_are_those_of_metrics_jsonl(self):
         for run in RUNS:
-            for table, kind in (("steps", "step"), ("epochs", "epoch")):
-                rows = self.rows(f"SELECT * FROM {table} WHERE run = ? ORDER BY {kind}", run)
+            for table, kind in (("steps", "step"), ("evaluations", "evaluation"), ("epochs", "epoch")):
+                order = "epoch" if kind == "epoch" else "step"
+                rows = self.rows(f"SELECT * FROM {table} WHERE run = ? ORDER BY {order}", run)
                 lines = self.lines(run, kind)
                 self.assertEqual(len(rows), len(lines))
                 for row, line in zip(rows, lines):
-                    if kind == "epoch":
+                    if kind != "step":
                         del line["time"]
                     self.assert_holds(row, line)
 

@@ -20,6 +20,8 @@ def write_run(folder: pathlib.Path, losses):
         "boundaries": [{"name": "layer1", "activations": DIRECTION, "gradients": DIRECTION}]}))
     lines = [{"type": "step", "time": "t", "epoch": 1, "step": i + 1, "loss": loss, "lr": None}
              for i, loss in enumerate(losses)]
+    lines.append({"type": "evaluation", "time": "t", "epoch": 1, "step": 1, "seconds": 0.5,
+                  "test": {"compressed": {"loss": 1.25}, "uncompressed": None}})
     lines.append({"type": "epoch", "time": "t", "epoch": 1, "train": {"loss": 2.5}, "test": None, "boundaries": [
         {"name": "layer1", "activations": {"wire_bytes": 3}, "gradients": {"wire_bytes": 4}}]})
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -38,7 +40,8 @@ class TensorBoardTest(unittest.TestCase):
                 events.Reload()
                 found[run] = {tag: [(e.step, float(make_ndarray(e.tensor_proto))) for e in events.Tensors(tag)]
                               for tag in events.Tags()["tensors"]}
-        rest = {"epoch/train_loss": [(1, 2.5)], "boundary/layer1/activations/wire_bytes": [(1, 3.0)],
+        rest = {"evaluation/test_compressed_loss": [(1, 1.25)], "evaluation/seconds": [(1, 0.5)],
+                "epoch/train_loss": [(1, 2.5)], "boundary/layer1/activations/wire_bytes": [(1, 3.0)],
                 "boundary/layer1/gradients/wire_bytes": [(1, 4.0)]}
         self.assertEqual(found["a-seed1"], {"step/loss": [(1, 2.0), (2, 1.5)], **rest})
         self.assertEqual(found["b-seed1"], {"step/loss": [(1, 3.0)], **rest})

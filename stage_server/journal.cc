@@ -152,18 +152,20 @@ void Journal::EpochEnds(const LogSubject& subject, const TrainRequest& request, 
 void Journal::Evaluated(const LogSubject& subject, const EvaluateRequest& request,
                         const std::optional<EvaluationReport>& report, double seconds) {
   std::string message =
-      absl::StrFormat("evaluated after epoch %d %s: %d samples in %.3f s", request.epoch(),
+      absl::StrFormat("evaluated in epoch %d %s: %d samples in %.3f s", request.epoch(),
                       InferenceOf(request), request.samples(), seconds);
   Json fields = {{"epoch", request.epoch()},
                  {"inference", InferenceOf(request)},
                  {"samples", request.samples()},
                  {"seconds", seconds}};
   if (report && report->samples() > 0) {
+    absl::StrAppendFormat(&message, ", loss %.4f", report->loss());
+    fields["loss"] = report->loss();
+  }
+  if (report && report->samples() > 0 && report->has_correct()) {
     const double accuracy =
         static_cast<double>(report->correct()) / static_cast<double>(report->samples());
-    absl::StrAppendFormat(&message, ", loss %.4f, accuracy %.1f %%", report->loss(),
-                          100 * accuracy);
-    fields["loss"] = report->loss();
+    absl::StrAppendFormat(&message, ", accuracy %.1f %%", 100 * accuracy);
     fields["accuracy"] = accuracy;
   }
   log_.Write(info, "evaluation", subject, message, fields);

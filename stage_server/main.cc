@@ -8,9 +8,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/build_info.h"
@@ -120,103 +124,125 @@ void AwaitLeaving(const StageServer& server, int signals, double seconds) {
   }
 }
 
-int Main(int argc, char** argv) {
-  KeepOpenSslToTheEnd();
+struct Flags {
   ServerOptions options;
+  bool no_device_slots = false;
   double leave_seconds = kLeaveSeconds;
   LogOptions logging;
   int ready_fd = -1, lifeline_fd = -1;
-  CLI::App app(kDescription, "stage_server");
-  app.set_version_flag("--version", "stage_server " + BuildId());
-  app.add_option("--listen", options.listen,
-                 "gRPC address: host:port or unix:/path; port 0 picks one")
+};
+
+void AddServing(Flags* flags, CLI::App* app) {
+  ServerOptions& options = flags->options;
+  app->add_option("--listen", options.listen,
+                  "gRPC address: host:port or unix:/path; port 0 picks one")
       ->capture_default_str();
-  app.add_option("--metrics_listen", options.metrics_listen,
-                 "Prometheus /metrics, and /healthz: host:port; empty for none")
+  app->add_option("--metrics_listen", options.metrics_listen,
+                  "Prometheus /metrics, and /healthz: host:port; empty for none")
       ->capture_default_str();
-  app.add_option("--cuda_plugin", options.cuda_plugin,
-                 "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
-                 "this program, in lib/ beside it, or in the build's tree)")
+  app->add_option("--cuda_plugin", options.cuda_plugin,
+                  "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
+                  "this program, in lib/ beside it, or in the build's tree)")
       ->transform(&thinwire::WithHome);
-  bool no_device_slots = false;
-  app.add_flag("--no_device_slots", no_device_slots,
-               "send exact messages to stages of this machine through the host's memory, even\n"
-               "where both GPUs reach memory of one");
-  app.add_option("--codec_plugins", options.allowed.codec_plugins,
-                 "folders, DIR[:DIR...], in which the codec plug-ins that a run names are looked\n"
-                 "for, by file name; none: no plug-in is opened")
+  app->add_flag("--no_device_slots", flags->no_device_slots,
+                "send exact messages to stages of this machine through the host's memory, even\n"
+                "where both GPUs reach memory of one");
+}
+
+// Adds flags that say what a run may read, and who may call.
+void AddPermissions(Flags* flags, CLI::App* app) {
+  ServerOptions& options = flags->options;
+  app->add_option("--codec_plugins", options.allowed.codec_plugins,
+                  "folders, DIR[:DIR...], in which the codec plug-ins that a run names are looked\n"
+                  "for, by file name; none: no plug-in is opened")
       ->delimiter(':');
-  app.add_option("--data", options.allowed.data,
-                 "folder below which data.dir, data.file and data.vocabulary of a run must lie")
+  app->add_option("--data", options.allowed.data,
+                  "folder below which data.dir, data.file and data.vocabulary of a run must lie")
       ->capture_default_str();
-  app.add_option("--state", options.allowed.state,
-                 "folder below which feedback.dir of a run must lie")
+  app->add_option("--state", options.allowed.state,
+                  "folder below which feedback.dir of a run must lie")
       ->capture_default_str();
-  app.add_option(
+  app->add_option(
       "--tls_cert", options.security.tls_cert,
       "PEM file of this server's certificate, for stage.thinwire; deploy/certs.sh makes\n"
       "it, its key and its authority's; all three are read again when they change");
-  app.add_option("--tls_key", options.security.tls_key, "PEM file of its key");
-  app.add_option("--tls_ca", options.security.tls_ca,
-                 "PEM file of the authority that has signed all certificates of the run");
-  app.add_option("--token_file", options.security.token_file,
-                 "file with a secret, at least 16 bytes, that every caller must show");
-  app.add_flag("--insecure", options.insecure,
-               "listen where others may call, with neither certificates nor a secret");
-  app.add_option(
-         "--leave_seconds", leave_seconds,
+  app->add_option("--tls_key", options.security.tls_key, "PEM file of its key");
+  app->add_option("--tls_ca", options.security.tls_ca,
+                  "PEM file of the authority that has signed all certificates of the run");
+  app->add_option("--token_file", options.security.token_file,
+                  "file with a secret, at least 16 bytes, that every caller must show");
+  app->add_flag("--insecure", options.insecure,
+                "listen where others may call, with neither certificates nor a secret");
+}
+
+void AddProcess(Flags* flags, CLI::App* app) {
+  app->add_option(
+         "--leave_seconds", flags->leave_seconds,
          "on SIGTERM: how long a run may take to end its step, write a checkpoint and leave")
       ->capture_default_str()
       ->check(CLI::Range(0.0, kMostLeaveSeconds));
-  app.add_option("--log_level", logging.level,
-                 "least level of lines on stderr: debug, info, warning, error or off")
+  app->add_option("--log_level", flags->logging.level,
+                  "least level of lines on stderr: debug, info, warning, error or off")
       ->capture_default_str();
-  app.add_option("--log_format", logging.format, "text, or json: one object a line")
+  app->add_option("--log_format", flags->logging.format, "text, or json: one object a line")
       ->capture_default_str();
-  app.add_option("--ready_fd", ready_fd,
-                 "descriptor that gets one line of JSON with both addresses once serving");
-  app.add_option("--lifeline_fd", lifeline_fd,
-                 "descriptor whose end of file ends the server; leases then last until released");
+  app->add_option("--ready_fd", flags->ready_fd,
+                  "descriptor that gets one line of JSON with both addresses once serving");
+  app->add_option("--lifeline_fd", flags->lifeline_fd,
+                  "descriptor whose end of file ends the server; leases then last until released");
+}
+
+int Failed(const absl::Status& status) {
+  process_log->Write(spdlog::level::critical, "failed", {}, std::string(status.message()));
+  return 1;
+}
+
+// Serves until a signal or the lifeline's end, and returns the exit code.
+int Serve(Flags flags) {
+  ServerOptions& options = flags.options;
+  options.device_slots = !flags.no_device_slots;
+  options.leases_last = flags.lifeline_fd >= 0;
+  gpr_set_log_function(LogOfGrpc);
+  const int signals = EndSignals();
+  const absl::StatusOr<uint64_t> descriptors = RaiseDescriptorLimit(kLeastDescriptors);
+  if (!descriptors.ok()) return Failed(descriptors.status());
+  options.connections = LimitsFor(*descriptors);
+  const absl::StatusOr<std::unique_ptr<StageServer>> server = StartStageServer(options);
+  if (!server.ok()) return Failed(server.status());
+  LogServing(**server);
+  if (flags.ready_fd >= 0 && !ReportReady(flags.ready_fd, **server)) return 1;
+  const std::string cause = WaitForEnd(signals, flags.lifeline_fd);
+  process_log->Write(spdlog::level::info, "ending", {}, "the server ends: " + cause);
+  if (cause == kTerminated && flags.lifeline_fd < 0) {
+    (*server)->AskToLeave();
+    AwaitLeaving(**server, signals, flags.leave_seconds);
+  }
+  alarm(kShutdownSeconds);
+  (*server)->Shutdown();
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  KeepOpenSslToTheEnd();
+  Flags flags;
+  CLI::App app(kDescription, "stage_server");
+  app.set_version_flag("--version", "stage_server " + BuildId());
+  AddServing(&flags, &app);
+  AddPermissions(&flags, &app);
+  AddProcess(&flags, &app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  options.device_slots = !no_device_slots;
-
-  auto log = Log::New(logging, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  absl::StatusOr<std::unique_ptr<Log>> log =
+      Log::New(flags.logging, std::make_shared<spdlog::sinks::stderr_sink_mt>());
   if (!log.ok()) {
     std::fprintf(stderr, "stage_server: %s\n", std::string(log.status().message()).c_str());
     return 2;
   }
-  options.log = process_log = log->release();
-  options.leases_last = lifeline_fd >= 0;
-  gpr_set_log_function(LogOfGrpc);
-  const int signals = EndSignals();
-  const absl::StatusOr<uint64_t> descriptors = RaiseDescriptorLimit(kLeastDescriptors);
-  if (!descriptors.ok()) {
-    process_log->Write(spdlog::level::critical, "failed", {},
-                       std::string(descriptors.status().message()));
-    return 1;
-  }
-  options.connections = LimitsFor(*descriptors);
-  absl::StatusOr<std::unique_ptr<StageServer>> server = StartStageServer(options);
-  if (!server.ok()) {
-    process_log->Write(spdlog::level::critical, "failed", {},
-                       std::string(server.status().message()));
-    return 1;
-  }
-  LogServing(**server);
-  if (ready_fd >= 0 && !ReportReady(ready_fd, **server)) return 1;
-  const std::string cause = WaitForEnd(signals, lifeline_fd);
-  process_log->Write(spdlog::level::info, "ending", {}, "the server ends: " + cause);
-  if (cause == kTerminated && lifeline_fd < 0) {
-    (*server)->AskToLeave();
-    AwaitLeaving(**server, signals, leave_seconds);
-  }
-  alarm(kShutdownSeconds);
-  (*server)->Shutdown();
-  return 0;
+  flags.options.log = process_log = log->release();
+  return Serve(std::move(flags));
 }
 
 }  // namespace

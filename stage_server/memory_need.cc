@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "config/piece_codec.h"
 #include "models/cost.h"
+#include "models/parts.h"
 #include "schedule/schedule.h"
 #include "stage_server/stage/batch_parts.h"
 #include "tensor/dtype.h"
@@ -40,7 +41,7 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
       remembered += of_segment * CopiesOfReplica(spec.replicas, segment);
     }
   }
-  const int waiting = spec.carrier == 0 ? 0 : gathers ? spec.carried().size() : 1;
+  const int waiting = spec.row() == 0 ? 0 : gathers ? spec.carried().size() : 1;
   return sizeof(float) *
          (parameters * (1 + waiting + LocalCopies(spec)) + remembered * spec.carried().size());
 }
@@ -54,7 +55,9 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
   memory.element_bytes = static_cast<int>(SizeOf(spec.compute));
   memory.optimizer_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/false);
   memory.hidden_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/true);
-  const std::vector<SegmentCost> costs = SegmentCosts(spec.model, spec.cuts, spec.recompute);
+  Model here = spec.model;
+  KeepParts(spec.carried_parts().first, spec.carried_parts().end, &here.blocks);
+  const std::vector<SegmentCost> costs = SegmentCosts(here, spec.cuts, spec.recompute);
   double most = 0;
   for (const std::vector<Held>& state :
        FullestStates(spec.schedule, spec.stage, spec.stages(), spec.microbatches, spec.chunks(),

@@ -3,7 +3,6 @@
 #include "config/experiment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "stage_server/stage/stage_spec.h"
 
 namespace thinwire {
 namespace {
@@ -65,12 +64,12 @@ TEST(CheckFitsTest, FactorsTakeACopyOfTheParametersForEachReplica) {
 TEST(CheckFitsTest, AReplicaThatTrainsAloneTakesNoCopyBesideTheSharedParameters) {
   const auto bytes = [](const std::string& outer) {
     StageSpec spec = SpecOf("64", "replicas={count: 2, sync: local, every: 4, " + outer + "}");
-    spec.carriers = 2;
+    spec.grid.replicas = 2;
     return static_cast<double>(TrainingBytesOf(spec));
   };
   const double momentum = bytes("outer: {name: nesterov}") - bytes("outer: {name: sgd}");
   StageSpec step = SpecOf("64", "replicas={count: 2}");
-  step.carriers = 2;
+  step.grid.replicas = 2;
   EXPECT_EQ(bytes("outer: {name: sgd}") - static_cast<double>(TrainingBytesOf(step)), momentum);
 }
 

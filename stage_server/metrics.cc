@@ -166,6 +166,13 @@ void AddReplicas(const StageSnapshot& snapshot, Page* page) {
   if (snapshot.drift) drift.Add(LabelsOf(snapshot), *snapshot.drift);
 }
 
+void AddParts(const StageSnapshot& snapshot, Page* page) {
+  Family& wait = page->New("thinwire_part_wait_seconds_total",
+                           "Time that the stage waited for those that carry other parts.",
+                           MetricType::Counter);
+  if (snapshot.part_wait_seconds) wait.Add(LabelsOf(snapshot), *snapshot.part_wait_seconds);
+}
+
 void AddActivity(const StageSnapshot& snapshot, Page* page) {
   Family& seconds = page->New("thinwire_stage_seconds_total",
                               "Training time by what it was spent on.", MetricType::Counter);
@@ -223,6 +230,7 @@ std::vector<MetricFamily> StageMetrics::Collect() const {
     AddTraffic(*snapshot, &page);
     AddCodecs(*snapshot, &page);
     AddReplicas(*snapshot, &page);
+    AddParts(*snapshot, &page);
     AddActivity(*snapshot, &page);
   }
   return page.Families();

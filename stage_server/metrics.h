@@ -34,10 +34,11 @@ struct StageSnapshot {
   std::string device_model;  // "NVIDIA H200"; empty for the CPU
   std::vector<End> ends;
   ActivitySeconds activity;
-  std::vector<Wait> waits;           // at cuts to neighbours
-  double replica_wait_seconds = 0;   // for the other carriers
-  std::vector<Exchanged> exchanged;  // among replicas; empty with one
-  std::optional<double> drift;       // of replicas that train locally
+  std::vector<Wait> waits;                  // at cuts to neighbours
+  double replica_wait_seconds = 0;          // for the other carriers
+  std::optional<double> part_wait_seconds;  // for carriers of other parts; none without parts
+  std::vector<Exchanged> exchanged;         // among replicas; empty with one
+  std::optional<double> drift;              // of replicas that train locally
 };
 
 class StageMetrics final : public prometheus::Collectable {

@@ -52,6 +52,14 @@ TEST(StageMetricsTest, WaitsNameTheirBoundaryAndSumUpToTheActivity) {
             HasSubstr("boundary=\"layer2\",direction=\"gradient\",end=\"receive\"} 0.5\n")));
 }
 
+TEST(StageMetricsTest, WaitsForPartsAreThereWithPartsOnly) {
+  EXPECT_THAT(Page(Snapshot(), /*busy=*/true), Not(HasSubstr("thinwire_part_wait_seconds_total{")));
+  StageSnapshot divided = Snapshot();
+  divided.part_wait_seconds = 1.5;
+  EXPECT_THAT(Page(divided, /*busy=*/true),
+              HasSubstr("thinwire_part_wait_seconds_total{run=\"digits-1a2b\",stage=\"1\"} 1.5\n"));
+}
+
 TEST(StageMetricsTest, BucketsAreDecimalsTwelvePerDecade) {
   EXPECT_THAT(Page(Snapshot(), /*busy=*/true),
               AllOf(HasSubstr("direction=\"gradient\",le=\"0.0012\"} 0\n"),

@@ -1,7 +1,6 @@
 #include "stage_server/open_backend.h"
 
 #include "absl/strings/str_cat.h"
-#include "backend/load.h"
 #include "base/status.h"
 #include "compress/cpu/kernels.h"
 #include "nn/cpu/ops.h"
@@ -18,23 +17,17 @@ absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::st
     return absl::InvalidArgumentError(
         absl::StrCat("threads: ", request.threads, ", want 1 to ", kMaxThreads));
   }
-  ASSIGN_OR_RETURN(const OpenedDevice opened, OpenDevice(request.device, cuda_plugin));
   Backend backend;
-  backend.device = opened.device;
-  backend.kernels = opened.kernels;
-  backend.copies = opened.copies;
-  backend.plugin = opened.plugin;
-  backend.description = opened.description;
-  backend.note = opened.note;
-  if (opened.plugin != nullptr) {
+  ASSIGN_OR_RETURN(static_cast<OpenedDevice&>(backend), OpenDevice(request.device, cuda_plugin));
+  if (backend.plugin != nullptr) {
     Ops* ops = nullptr;
-    RETURN_IF_ERROR(ToStatus(opened.plugin->NewOps(opened.device, request.ops, &ops)));
+    RETURN_IF_ERROR(ToStatus(backend.plugin->NewOps(backend.device, request.ops, &ops)));
     backend.ops.reset(ops);
     return backend;
   }
   if (request.ops.tf32) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "precision tf32 on device ", opened.device->name(), ", want fp32 or bf16, or a GPU"));
+        "precision tf32 on device ", backend.device->name(), ", want fp32 or bf16, or a GPU"));
   }
   backend.ops = NewCpuOps(request.threads);
   backend.threaded_kernels = NewCpuCodecKernels(request.threads);

@@ -18,7 +18,6 @@
 #include "stage_server/read_within.h"
 #include "stage_server/run_report.h"
 #include "stage_server/stage/safetensors.h"
-#include "stage_server/stage/stage_spec.h"
 #include "tensor/cpu/device.h"
 #include "transport/dial.h"
 
@@ -59,15 +58,13 @@ std::unique_ptr<DeviceTrace> NewDeviceTrace(const Backend& backend, const TraceS
 }
 
 absl::Status SetCarrier(const ConfigureRequest& request, StageSpec* spec) {
-  const uint32_t carriers = std::max(1U, request.carriers());
-  const auto replicas = static_cast<uint32_t>(spec->replicas.count);
-  if (carriers > replicas || request.carrier() >= carriers) {
+  const auto carriers = static_cast<int>(std::max(1U, request.carriers()));
+  ASSIGN_OR_RETURN(spec->grid, GridOf(request.experiment(), carriers));
+  if (request.carrier() >= static_cast<uint32_t>(carriers)) {
     return absl::InvalidArgumentError(absl::StrCat("carrier ", request.carrier(), " of ", carriers,
-                                                   ", want one of at most ", replicas,
-                                                   ", the replicas that are to be carried"));
+                                                   ", want one of them, from 0"));
   }
   spec->carrier = static_cast<int>(request.carrier());
-  spec->carriers = static_cast<int>(carriers);
   return absl::OkStatus();
 }
 
@@ -112,12 +109,12 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
       std::make_unique<Executor>(run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
   // From here on the stage before may dial and send: what takes its messages is there.
   RETURN_IF_ERROR(run->Listen(boundaries));
-  uint64_t trainable = 0;
-  for (const Parameter* parameter : run->stage_->parameters()) {
-    const bool counts = parameter->spec.trainable && parameter->spec.tied_to.empty();
-    if (counts) trainable += parameter->value.elements();
+  int64_t trainable = 0;
+  for (const ParameterSpec& parameter : run->stage_->AllParameters()) {
+    const bool counts = parameter.trainable && parameter.tied_to.empty();
+    if (counts) trainable += parameter.shape.elements();
   }
-  response->set_parameters(trainable);
+  response->set_parameters(static_cast<uint64_t>(trainable));
   return run;
 }
 
@@ -144,8 +141,7 @@ absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureRespon
                                                  [options] { return LoadData(options); }));
   ASSIGN_OR_RETURN(const AugmentKind augment, AugmentFrom(request.experiment()));
   FeedSpec feed;
-  feed.data_seed = spec_.data_seed;
-  feed.shuffle = {spec_.shuffle, spec_.data_seed, spec_.batch_size};
+  feed.shuffle = {spec_.shuffle, spec_.seeds.data, spec_.batch_size};
   feed.augment = augment;
   feed.compute = spec_.compute;
   feed.inputs = ReadsInputs(spec_);
@@ -166,6 +162,7 @@ absl::Status StageRun::Listen(BoundaryService* boundaries) {
     RETURN_IF_ERROR(stage_->Attach(neighbour.end, std::move(link)));
   }
   for (int carrier = 0; carrier < spec_.carrier; ++carrier) {
+    if (!spec_.grid.AreJoined(carrier, spec_.carrier)) continue;
     ASSIGN_OR_RETURN(const LinkOptions options, stage_->PeerLinkOptionsFor(carrier));
     ASSIGN_OR_RETURN(auto link, boundaries->Listen(options));
     RETURN_IF_ERROR(stage_->AttachPeer(carrier, std::move(link)));
@@ -190,22 +187,23 @@ absl::Status StageRun::DialPeer(int carrier, const std::string& target) {
 
 absl::Status StageRun::Connect(const ConnectRequest& request) {
   const int named = std::max(1, request.carriers_size());
-  if (named != spec_.carriers) {
-    return absl::InvalidArgumentError(absl::StrCat("stage ", spec_.stage, " is to connect with ",
-                                                   named, " carriers, want the ", spec_.carriers,
-                                                   " that it was configured for"));
+  if (named != spec_.grid.count()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage ", spec_.stage, " is to connect with ", named, " carriers, want the ",
+                     spec_.grid.count(), " that it was configured for"));
   }
   std::vector<NeighbourEnd> dialled;
   for (NeighbourEnd& neighbour : NeighbourEnds(spec_)) {
     if (neighbour.end.sends == DIRECTION_ACTIVATION) dialled.push_back(std::move(neighbour));
   }
-  const bool dials = !dialled.empty() || spec_.carrier + 1 < spec_.carriers;
+  const bool dials = !dialled.empty() || spec_.carrier + 1 < spec_.grid.count();
   if (dials && stage_->CheckConnected().ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat("stage ", spec_.stage, " is connected already"));
   }
   RETURN_IF_ERROR(DialDownstream(request, std::move(dialled)));
-  for (int carrier = spec_.carrier + 1; carrier < spec_.carriers; ++carrier) {
+  for (int carrier = spec_.carrier + 1; carrier < spec_.grid.count(); ++carrier) {
+    if (!spec_.grid.AreJoined(carrier, spec_.carrier)) continue;
     RETURN_IF_ERROR(DialPeer(carrier, request.carriers(carrier)));
   }
   return absl::OkStatus();
@@ -373,7 +371,14 @@ absl::Status StageRun::ImportParameters(const std::vector<std::string>& kept,
 }
 
 absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {
-  return OnExecutor([&] { return WriteParameters(stage_->parameters(), kPieceBytes, sink); });
+  return OnExecutor([&]() -> absl::Status {
+    std::vector<Parameter> all;
+    for (const Parameter* parameter : stage_->parameters()) all.push_back(*parameter);
+    RETURN_IF_ERROR(stage_->GatherParts(&all));
+    std::vector<const Parameter*> pointers;
+    for (const Parameter& parameter : all) pointers.push_back(&parameter);
+    return WriteParameters(pointers, kPieceBytes, sink);
+  });
 }
 
 absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {

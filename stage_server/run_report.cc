@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compress/codecs/plugin.h"
 #include "config/specs.h"
+#include "models/parts.h"
 
 namespace thinwire {
 namespace {
@@ -93,8 +94,8 @@ void FillExchanged(const StageSpec& spec, Phase phase, uint64_t last_step, Excha
   report->set_feedback(
       (is_sum ? spec.replicas.average : spec.replicas.contributions).feedback.ToString());
   report->set_sender(true);
-  FillCounts(counts->Of(phase), report);
-  FillSteps(counts->TakeSteps(phase, last_step), report);
+  FillCounts(counts->Of(phase).all(), report);
+  FillSteps(counts->Of(phase).TakeSteps(last_step), report);
 }
 
 static_assert(static_cast<int>(Slice::Thread::kExecutor) == TraceSlice::EXECUTOR &&
@@ -116,6 +117,25 @@ void FillSlice(const Slice& slice, TraceSlice* report) {
   if (slice.ready > SteadyTime()) report->set_ready(slice.ready.nanoseconds());
   report->set_core_wait(std::llround(1e9 * slice.core_wait_seconds));
   report->set_wire_bytes(slice.wire_bytes);
+}
+
+// Fills in one direction of the sums over parts, whose messages are counted where they are sent.
+void FillSums(const SumsSpec& sums, Direction direction, uint64_t last_step, MessageCounts* counts,
+              BoundaryReport* report) {
+  const bool is_gradient = direction == DIRECTION_GRADIENT;
+  report->set_boundary(kSums);
+  report->set_gradient(is_gradient);
+  report->set_codec(CodecText((is_gradient ? sums.gradients : sums.activations).codec));
+  report->set_feedback(FeedbackSpec().ToString());
+  report->set_sender(true);
+  FillCounts(counts->all(), report);
+  FillSteps(counts->TakeSteps(last_step), report);
+}
+
+// Returns the ends whose messages count: of carriers of a replica's parts, which send the same at
+// cuts, those of the first one.
+std::vector<LocalStage::End> CountedEnds(const LocalStage& stage) {
+  return stage.spec().place() == 0 ? stage.ends() : std::vector<LocalStage::End>();
 }
 
 // Adds the waits at neighbours and at the other copy of a tied weight: to send what flows away from
@@ -149,7 +169,7 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     of_segment->set_optimizer(segment.optimizer);
   }
   double encode = 0, decode = 0;
-  for (const LocalStage::End& end : stage.ends()) {
+  for (const LocalStage::End& end : CountedEnds(stage)) {
     const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
     BoundaryReport* boundary = report.add_boundaries();
     boundary->set_boundary(spec.name);
@@ -163,6 +183,14 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     }
     encode += boundary->encode_seconds();
     decode += boundary->decode_seconds();
+  }
+  if (SumExchange* const sums = stage.sums()) {
+    for (const Direction direction : {DIRECTION_ACTIVATION, DIRECTION_GRADIENT}) {
+      BoundaryReport* const boundary = report.add_boundaries();
+      FillSums(stage.spec().sums, direction, last_step, &sums->counts(direction), boundary);
+      encode += boundary->encode_seconds();
+      decode += boundary->decode_seconds();
+    }
   }
   if (ReplicaAverager* const averager = stage.averager()) {
     const StageSpec& spec = stage.spec();
@@ -195,18 +223,29 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
   snapshot.device_model = backend.description.name;
   snapshot.activity = executor.activity();
   AddWaits(stage.spec(), &snapshot);
-  for (const LocalStage::End& end : stage.ends()) {
+  for (const LocalStage::End& end : CountedEnds(stage)) {
     const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
     snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),
                              Name(spec.feedback.kind), end.sender != nullptr,
                              end.sender ? end.sender->statistics() : end.receiver->statistics()});
   }
+  if (SumExchange* const sums = stage.sums()) {
+    snapshot.part_wait_seconds = sums->peers().wait_seconds();
+    for (const Direction direction : {DIRECTION_ACTIVATION, DIRECTION_GRADIENT}) {
+      const bool is_gradient = direction == DIRECTION_GRADIENT;
+      const SumsSpec& does = stage.spec().sums;
+      const CodecSpec& codec = (is_gradient ? does.gradients : does.activations).codec;
+      snapshot.ends.push_back({kSums, NameOf(direction), CodecName(codec),
+                               Name(FeedbackKind::kNone), /*is_sender=*/true,
+                               sums->counts(direction).all()});
+    }
+  }
   if (ReplicaAverager* const averager = stage.averager()) {
     snapshot.replicas = stage.spec().replicas.count;
     snapshot.replica_wait_seconds = averager->peers().wait_seconds();
-    snapshot.exchanged.push_back({"contribution", averager->counts().Of(PHASE_CONTRIBUTION)});
+    snapshot.exchanged.push_back({"contribution", averager->counts().Of(PHASE_CONTRIBUTION).all()});
     if (stage.spec().replicas.exchange == ReplicaExchange::kReduce) {
-      snapshot.exchanged.push_back({"average", averager->counts().Of(PHASE_AVERAGE)});
+      snapshot.exchanged.push_back({"average", averager->counts().Of(PHASE_AVERAGE).all()});
     }
   }
   if (stage.local() != nullptr) snapshot.drift = stage.local()->drift();

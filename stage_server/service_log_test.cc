@@ -95,7 +95,7 @@ TEST_F(ServiceLogTest, TheLogTellsARunFromItsLeaseToItsRelease) {
           "info    run one, stage 0: epoch 1 begins: 40 samples",
           MatchesRegex("info    run one, stage 0: epoch 1 is trained: 40 samples in [0-9.]+ s, "
                        "[0-9]+ samples/s"),
-          MatchesRegex("info    run one, stage 0: evaluated after epoch 1 without codecs: 20 "
+          MatchesRegex("info    run one, stage 0: evaluated in epoch 1 without codecs: 20 "
                        "samples in [0-9.]+ s, loss [0-9.]+, accuracy [0-9.]+ %"),
           "info    run one, stage 0: released by its coordinator; the server is free"));
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # What people bring, as they bring it: texts of documents, other vocabularies, checkpoints with more than a model
 # has, files that are none; and what a run keeps of it, so that it goes on and speaks without.
-# usage: bring_test.sh THINWIRE STAGE_SERVER BPE_FOLDER
+# usage: bring_test.sh THINWIRE STAGE_SERVER BPE_FOLDER HF_FOLDER
 set -uo pipefail
 source "$(dirname "$0")/checks.sh"
-thinwire=$1 stage_server=$2 bpe=$3
+thinwire=$1 stage_server=$2 bpe=$3 hf=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 pointer=$'version https://git-lfs.github.com/spec/v1\noid sha256:24\nsize 1115394'
@@ -50,6 +50,30 @@ check 'it speaks without its text and its vocabulary' equals $? 0
 check '  the same each time' equals "$(generate "$work/documents_run" --tokens 20)" "$text"
 "$thinwire" checkpoint export "$work/documents_run" --out "$work/exported" >"$work/out"
 check 'its vocabulary is exported with the model, by names that transformers know' test -s "$work/exported/vocab.json" -a -s "$work/exported/merges.txt"
+
+echo '== a published tokenizer'
+cp -rL "$hf" "$work/hf"
+run "$work/tiny.yaml" --out "$work/hf_run" --set data.tokens=hf --set data.vocabulary="$work/hf"
+check 'it trains' equals $? 0
+check '  with the ids of the file' contains <(resolved vocabulary hf_run) '^705$'
+rm -r "$work/hf"
+text=$(generate "$work/hf_run" --prompt 'To be' --tokens 20)
+check 'it speaks without its vocabulary' equals $? 0
+check '  behind the prompt' equals "${text::5}" 'To be'
+run "$work/tiny.yaml" --out "$work/hf_again" --set data.tokens= --set init="$work/hf_run/model"
+check 'with init its tokens are those of that folder' equals $? 0
+check '  by name' equals "$(resolved tokens hf_again)" hf
+run "$work/tiny.yaml" --out "$work/refused" --set init="$work/hf_run/model"
+check 'other tokens are refused' contains "$work/log" 'want the tokens that the checkpoint was trained with'
+cp -r "$work/hf_run/model" "$work/hf"
+rm "$work/hf/vocabulary.json"
+refused 'a checkpoint of other tokens' 'vocab_size is 705, but data.tokens: characters of text makes' \
+  "$work/tiny.yaml" --set init="$work/hf"
+refused 'a tokenizer with more ids than the model has rows' 'model.classes: 700, want 705' \
+  "$work/tiny.yaml" --set data.tokens=hf --set data.vocabulary="$work/hf" --set model.classes=700
+echo "$pointer" >"$work/hf/tokenizer.json"
+refused 'a pointer of Git LFS for it' 'tokenizer.json: is a pointer of Git LFS to 1115394 bytes' \
+  "$work/tiny.yaml" --set data.tokens=hf --set data.vocabulary="$work/hf"
 
 echo '== a padded vocabulary'
 run "$work/tiny.yaml" --out "$work/run" --set model.classes=5000

@@ -57,7 +57,8 @@ TYPES = {
         "replicas": (dict,), "replicas_before_epoch": (dict,)},
     "EpochsKept": {"epochs": int, "bytes": int, "crc32c": int},
     "EpochSums": {
-        "loss": float, "correct": int, "samples": int, "labels": int, "lr": float, "seconds": float},
+        "loss": float, "correct": int, "samples": int, "labels": int, "lr": float, "seconds": float,
+        "evaluations": [dict]},
 }
 # Bytes of an element.
 WIDTHS = {"F32": 4, "U64": 8, "U8": 1}

@@ -81,6 +81,8 @@ plan 'a schedule that the cuts do not allow' 'pipeline.stages: stages is 4, but 
 plan 'machines without a link' '--machines is for a given link: want --link_mbit too' --machines 4
 plan 'a price without machines' '--price_hour: want --machines too' --link_mbit 50 --price_hour 1
 plan 'machines for which there is no layout' '--machines: 1021: left out: 1 x 1021' --link_mbit 50 --machines 1021
+plan 'parts without machines' '--parts: want --machines too' --link_mbit 50 --parts 2
+plan 'parts that do not divide the machines' '--parts: 3, want divisors of 4, the machines' --link_mbit 50 --machines 4 --parts 1,3
 plan 'a schedule of layouts' '--schedule with --machines: want only one of them' --link_mbit 50 --machines 4 --schedule gpipe
 plan 'a memory below 0' '--memory_gb: -1, want a finite number of at least 0' --link_mbit 50 --machines 4 --memory_gb=-1
 plan 'a place for a layout without machines' '--save: want --machines too' --link_mbit 50 --save "$work/first.yaml"
@@ -88,7 +90,12 @@ plan 'a place for a layout without machines' '--save: want --machines too' --lin
 check 'the first layout can be saved' contains "$work/log" \
   "^Saved: thinwire run $work/first.yaml --carriers 2 --stages 'machine-{0..1}:4700'"
 check '  as an experiment of these replicas' contains "$work/first.yaml" '^  count: 2'
-plan 'more carriers than replicas' '--carriers: 3, want 1 to 1, the replicas' "${given[@]}" --carriers 3
+echo '{model: {name: gpt2, layers: 1, heads: 2, width: 16}, data: {name: shakespeare, context: 16, batch_size: 4},
+  optimizer: {lr: 0.1}, epochs: 1}' >"$work/text.yaml"
+"$thinwire" plan "$work/text.yaml" "${given[@]}" --link_mbit 50 --machines 2 --parts 2 --save "$work/parts.yaml" >"$work/log"
+check 'so can one of parts' contains "$work/log" "^Saved: thinwire run $work/parts.yaml --carriers 2 --stages"
+check '  as an experiment of these parts' contains "$work/parts.yaml" '^  parts: 2'
+plan 'more carriers than replicas' '--carriers 3: want at most 1, the experiment.s replicas.count' "${given[@]}" --carriers 3
 plan 'an interface that is none' '--nic: unknown "mine", nearest is' --nic mine
 mkdir "$work/empty"
 plan 'a folder that holds no run' "--from: $work/empty: no run is recorded here" --from "$work/empty"
@@ -160,6 +167,14 @@ check 'a vocabulary is learned from a text' equals \
   "$("$thinwire" data vocabulary "$work/text" --dir "$work/pieces")" "$work/pieces/vocab.txt: 19 tokens"
 check '  with what occurs twice' contains "$work/pieces/vocab.txt" '^be$'
 refused 'a vocabulary of nothing' 'want paths of texts' data vocabulary
+small=data/hf_testdata/bytes
+printf 'the art <s>' >"$work/art"
+check 'a text becomes ids' contains <("$thinwire" data encode "$work/art" --vocabulary $small --out "$work/ids") 'ids of 16 bits'
+check '  and comes back' equals "$("$thinwire" data decode "$work/ids" --vocabulary $small)" 'the art <s>'
+check 'a tokenizer is described' contains <("$thinwire" data list --vocabulary $small) '^rules of GPT-2, merges of bytes$'
+refused 'ids without a tokenizer' 'data encode: want the path of a text, --vocabulary and --out' data encode "$work/art"
+refused 'a tokenizer of a fetch' '--vocabulary is for data list, encode and decode' data fetch cifar10 --vocabulary $small
+refused 'a file of a list' '--out and --specials are for data encode and decode' data list --out "$work/ids"
 refused 'a size of what has none' '--size and --cased are for data vocabulary' data list --size 9
 
 echo '== folders'

@@ -248,11 +248,15 @@ const Codec kLanguageModelCodecs[] = {
       "compression.boundaries.tied={activations: {codec: topk, ratio: 0.1, feedback: {kind: ef21, "
       "digest_every: 1}}, gradients: {codec: uniform, bits: 4, feedback: ef}}"}},
 };
-// This model has no tied weight, heads that share keys and values, and error feedback at its cuts.
-TEST(LlamaTest, StagesAndScheduleChangeNothing) {
+class LlamaTest : public testing::TestWithParam<const char*> {};
+
+// These models have no tied weight, heads that share keys and values, and error feedback at their
+// cuts.
+TEST_P(LlamaTest, StagesAndScheduleChangeNothing) {
   const auto train = [](std::vector<std::string> more) {
     more.insert(more.end(),
-                {"model={name: llama, layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 24}",
+                {absl::StrCat("model={layers: 2, heads: 4, kv_heads: 2, width: 16, hidden: 24, ",
+                              GetParam(), "}"),
                  "pipeline.cuts=[embedding, layers.0, layers.1]",
                  "compression.activations={codec: topk, ratio: 0.5, scope: token, feedback: ef21}",
                  "compression.gradients={codec: uniform, bits: 6, feedback: ef}"});
@@ -268,6 +272,11 @@ TEST(LlamaTest, StagesAndScheduleChangeNothing) {
   }
   ExpectSame(one, train({"pipeline.stages=2", "pipeline.schedule=interleaved"}));
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, LlamaTest,
+                         testing::Values("name: llama",
+                                         "name: qwen3, head_size: 8, attention_bias: all, "
+                                         "rope_scaling: {type: llama3, factor: 8, original: 16}"));
 
 // Covers links between stages of this process; recovery_test.sh covers links between processes.
 TEST(TeraPipeTest, StagesAndTransportChangeNothing) {

@@ -9,8 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "coordinator/plan/plan.h"
 #include "coordinator/plan/speeds.h"
+#include "models/part_rounds.h"
+#include "models/parts.h"
 #include "models/tied_weight.h"
 #include "tests/pipeline_testing.h"
 
@@ -27,6 +30,20 @@ optimizer: {lr: 0.1}
 epochs: 2
 )";
 constexpr uint64_t kSteps = 4;
+
+// Returns the messages of all parts of a step of a replica in one direction.
+uint64_t PartMessages(const Experiment& experiment, const Partition& partition, bool gradient) {
+  uint64_t of_microbatch = 0, of_step = 0;
+  for (const BlockSpec& block : partition.model.blocks) {
+    for (const LayerSpec* layer : LayersWithRounds(block)) {
+      of_microbatch += RoundsOf(*layer, gradient).size();
+      // Where slices end there are gradients that they add up.
+      of_step += gradient && layer->kind == LayerKind::kToWhole;
+    }
+  }
+  const auto parts = static_cast<uint64_t>(PartsOf(experiment));
+  return (of_microbatch * experiment.pipeline().microbatches() + of_step) * parts * (parts - 1);
+}
 
 // Expects a run to send what is planned. Every direction of every cut has `messages` messages a
 // step and replica; the tied cut has one.
@@ -47,8 +64,11 @@ void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overri
   const auto exchanged = static_cast<uint64_t>(plan->exchange.contributions.wire_bytes +
                                                plan->exchange.average.wire_bytes);
   EXPECT_EQ(outcome.exchanged_bytes, kSteps * exchanged);
-  for (const PlannedBoundary& planned : plan->boundaries) {
+  std::vector<PlannedBoundary> boundaries = plan->boundaries;
+  if (plan->sums) boundaries.push_back(*plan->sums);
+  for (const PlannedBoundary& planned : boundaries) {
     for (const bool gradient : {false, true}) {
+      if (planned.name == kSums) messages = PartMessages(*experiment, *partition, gradient);
       const PlannedDirection& direction = gradient ? planned.gradients : planned.activations;
       const std::string name = planned.name + (gradient ? "/gradient" : "/activation");
       const BoundaryReport& sent = outcome.boundaries.at(name);
@@ -107,6 +127,29 @@ TEST(PlannedBytesOfTiedWeightsTest, AreThoseThatARunSends) {
                                      "}, gradients: {", codec, "}}")},
                        /*messages=*/3);
   }
+}
+
+// One stage counts all sums of the model, as if each part had a machine.
+TEST(PlannedBytesOfSumsTest, AreThoseThatARunSends) {
+  for (const char* sums : {"from_layer: 0",
+                           "from_layer: 1, activations: {codec: uniform, bits: 8}, "
+                           "gradients: {codec: fp16}"}) {
+    SCOPED_TRACE(sums);
+    ExpectPlannedBytes(kLanguageModel,
+                       {"pipeline.stages=1", "optimizer.clip_norm=null", "tensor.parts=2",
+                        absl::StrCat("compression.sums={", sums, "}")},
+                       /*messages=*/2);
+  }
+}
+
+// Two of three segments begin and end slices, and add up their gradients in each step.
+TEST(PlannedBytesOfSlicedPositionsTest, AreThoseThatARunSends) {
+  ExpectPlannedBytes(
+      kLanguageModel,
+      {"pipeline.stages=1", "optimizer.clip_norm=null", "tensor={parts: 2, sequence: true}",
+       "compression.sums={from_layer: 1, activations: {codec: uniform, bits: 8}, "
+       "gradients: {codec: fp16}}"},
+      /*messages=*/2);
 }
 
 // What is counted are the messages of a machine for each replica.

@@ -23,7 +23,7 @@ pipeline: {cuts: [stem, layer1, layer2], threads: 1, microbatches: 2}
 compression: {activations: {codec: topk, ratio: 0.2, feedback: ef21}, gradients: {codec: topk, ratio: 0.2, feedback: ef21}}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 checkpoint: {every_steps: 10}
-epochs: 6
+epochs: 3
 YAML
 cat >"$work/text.yaml" <<'YAML'
 name: text
@@ -33,7 +33,7 @@ pipeline: {cuts: [h.0, h.1], threads: 1, microbatches: 2}
 compression: {activations: {codec: topk, ratio: 0.3, feedback: ef21}, gradients: {codec: uniform, bits: 4, feedback: ef}}
 optimizer: {name: adamw, lr: 0.003, clip_norm: 1}
 checkpoint: {every_steps: 8}
-epochs: 4
+epochs: 3
 YAML
 
 sed -e 's/^name: text/name: narrow/' -e 's/^compression:.*/compression: {bottleneck: {kind: learned_subspace, width: 6}, activations: {codec: uniform, bits: 6}}/' \
@@ -70,7 +70,7 @@ for experiment in images text narrow; do
   finish
   check "$experiment: a run that nothing befalls" equals $? 0
 done
-check 'it keeps its last two checkpoints, and what it knows of its epochs' equals "$(ls "$work/images/checkpoints" | sort)" $'epochs.jsonl\nstep-460\nstep-462'
+check 'it keeps its last two checkpoints, and what it knows of its epochs' equals "$(ls "$work/images/checkpoints" | sort)" $'epochs.jsonl\nstep-230\nstep-231'
 "$thinwire" checkpoint verify "$work/images" >"$work/verify.log"
 check 'which are whole' equals $? 0
 
@@ -187,7 +187,7 @@ last=$(grep '"type":"step"' "$work/interrupted/metrics.jsonl" | tail -n 1 | grep
 check 'with a checkpoint of its last step' test -e "$work/interrupted/checkpoints/step-$last/manifest.json"
 "$thinwire" run --resume "$work/interrupted" --set pipeline.stages=1 --set epochs=2 >"$work/interrupted.log" 2>&1
 check 'resumed in one process' equals $? 0
-"$thinwire" run --resume "$work/interrupted" --set pipeline.stages=3 --set epochs=4 >"$work/interrupted.log" 2>&1
+"$thinwire" run --resume "$work/interrupted" --set pipeline.stages=3 --set epochs=3 >"$work/interrupted.log" 2>&1
 check 'and in three, with more epochs' equals $? 0
 check 'with the same numbers' same interrupted text
 
@@ -201,13 +201,13 @@ check 'it names what begins anew' equals "$(grep -c '^warning: cut ' "$work/recu
 check 'and what goes on is not named' equals "$(grep -c '^warning: cut layer2' "$work/recut.log")" 0
 
 cp -r "$work/coordinator" "$work/damaged"
-newest=$work/damaged/checkpoints/step-462
+newest=$work/damaged/checkpoints/step-231
 truncate -s -1 "$newest/model-00002-of-00004.safetensors"
 "$thinwire" checkpoint verify "$work/damaged" >"$work/verify.log" 2>&1
 check 'a truncated file is found' equals $? 1
 "$thinwire" run --resume "$work/damaged" >"$work/damaged.log" 2>&1
-check 'the checkpoint before is taken' contains "$work/damaged.log" '^going on from step 460$'
-check 'and the broken one is named' contains "$work/damaged.log" 'step-462.*model-00002'
+check 'the checkpoint before is taken' contains "$work/damaged.log" '^going on from step 230$'
+check 'and the broken one is named' contains "$work/damaged.log" 'step-231.*model-00002'
 check 'with the same numbers' same damaged images
 for file in "$work"/damaged/checkpoints/*/model-00001-of-00004.safetensors; do truncate -s -1 "$file"; done
 "$thinwire" run --resume "$work/damaged" >"$work/damaged.log" 2>&1

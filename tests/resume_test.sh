@@ -33,6 +33,7 @@ data: {name: digits, batch_size: 64, limit: 256, test_limit: 128}
 optimizer: {lr: 0.05, momentum: 0.9}
 lr_schedule: {name: cosine}
 pipeline: {cuts: [layer2], threads: 1}
+evaluation: {every_steps: 3}
 epochs: 4
 YAML
 
@@ -52,6 +53,43 @@ check 'the past of a resumed run is told' contains longer.log \
 check 'and what changes' contains longer.log 'goes on with lr_schedule\.t_max 8 \(so far 4\), epochs 8 \(so far 4\)'
 check 'nothing is told of a run that goes on as it was' \
   bash -c '"$0" run --resume runs/eight 2>&1 | grep -c "so far\|another learning rate" | grep -qx 0' "$thinwire"
+
+# --- From an earlier step: the same numbers again, and nothing of what came later is lost.
+cp -r runs/eight runs/again
+run again --resume runs/again@28
+check 'from an earlier step a run ends as it did' same runs/again runs/eight
+check 'its checkpoints are whole' "$thinwire" checkpoint verify runs/again
+check 'and a later one stands aside' test -e runs/again/checkpoints/left-28/step-32/manifest.json
+check 'the run says where' contains again.log 'later checkpoints stand in .*/checkpoints/left-28 now'
+for wrong in 27 soon; do "$thinwire" run --resume runs/again@$wrong >wrong-$wrong.log 2>&1; done
+check 'a step without a checkpoint is named' contains wrong-27.log 'has no step-27, but step-28, step-32'
+check 'and no step as well' contains wrong-soon.log '"soon" behind the @, want the step of a checkpoint'
+
+# --- The best checkpoint is that of the first evaluation with the least loss, whatever was pruned or begun again.
+# best_of DIR MEASURE: the step with the best value in metrics.jsonl
+best_of() {
+  python3 - "$@" <<'PYTHON'
+import json, sys
+found, measure = [], sys.argv[2]
+for line in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")):
+    if line["type"] in ("evaluation", "epoch") and line["test"]:
+        value = line["test"]["compressed"][measure]
+        found.append((value if measure == "loss" else -value, line.get("step", 4 * line["epoch"])))
+print(min(found)[1])
+PYTHON
+}
+for measure in loss accuracy; do
+  run best_$measure cos.yaml --set checkpoint.best=$measure --set checkpoint.keep=1 --set optimizer.lr=0.2 --out runs/best_$measure
+  check "the best checkpoint by $measure is that of the record" \
+    equals "$(readlink runs/best_$measure/checkpoints/best)" "step-$(best_of runs/best_$measure $measure)"
+done
+cp -r runs/best_loss runs/best_longer
+run best_longer --resume runs/best_longer --set epochs=7
+check 'and of a longer run' \
+  equals "$(readlink runs/best_longer/checkpoints/best)" "step-$(best_of runs/best_longer loss)"
+"$thinwire" checkpoint list runs/best_longer >list.log 2>&1
+check 'a list says which it is' contains list.log ' best$'
+run from_best cos.yaml --set init=runs/best_loss/checkpoints/best --out runs/from_best
 
 # --- Cuts are the experiment's, machines are not: those that the program chose stay.
 sed -e '/^pipeline/d' cos.yaml >auto.yaml

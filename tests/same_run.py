@@ -3,7 +3,8 @@
 
 usage: same_run.py DIR DIR
 
-Compares parameters, losses, learning rates, accuracies and what each step sent; not times, nor means over messages.
+Compares parameters, losses, learning rates, accuracies, evaluations and what each step sent; not times, nor means over
+messages.
 """
 import json
 import pathlib
@@ -27,7 +28,7 @@ def tensors(run):
 def numbers(run):
     summary = json.load(open(run + "/summary.json"))
     assert summary["status"] == "completed", summary["error"]
-    epochs = [(e["epoch"], e["lr"], e["train"], e["test"], [
+    epochs = [(e["epoch"], e["lr"], e["train"], e["test"], [(v["step"], v["test"]) for v in e["evaluations"]], [
         {k: v for k, v in b[d].items() if k != "relative_error"} for b in e["boundaries"]
         for d in ("activations", "gradients")]) for e in summary["epochs"]]
     sent = [(b["name"], d, b[d]["messages"], b[d]["wire_bytes"], b[d]["wire_bits_per_element"])
@@ -41,15 +42,22 @@ def steps(run):
             for e in map(json.loads, open(run + "/metrics.jsonl")) if e["type"] == "step"]
 
 
+def evaluations(run):
+    return [(e["epoch"], e["step"], e["test"])
+            for e in map(json.loads, open(run + "/metrics.jsonl")) if e["type"] == "evaluation"]
+
+
 def traffic(run):
     lines = map(json.loads, open(run + "/traffic.jsonl"))
-    # Of replicas the error is a mean over all servers' messages.
-    return sorted((tuple((k, v) for k, v in line.items() if k != "relative_error" or line["boundary"] != "replicas")
+    # What carriers exchange has as its error a mean over all servers' messages.
+    exchanged = ("replicas", "sums")
+    return sorted((tuple((k, v) for k, v in line.items() if k != "relative_error" or line["boundary"] not in exchanged)
                    for line in lines), key=lambda line: line[:3])
 
 
 a, b = sys.argv[1:]
 assert steps(a) == steps(b), "steps differ"
+assert evaluations(a) == evaluations(b), "evaluations after steps differ"
 assert traffic(a) == traffic(b), "what steps sent differs"
 assert tensors(a) == tensors(b), "parameters differ"
 assert numbers(a) == numbers(b), (numbers(a), numbers(b))

@@ -83,6 +83,12 @@ absl::Status FrameChecker::CheckFence(const FrameHeader& header) const {
 }
 
 absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
+  if (options_.is_among_parts) {
+    RETURN_IF_ERROR(WantBetween<int>("direction", header.direction(), DIRECTION_ACTIVATION,
+                                     DIRECTION_GRADIENT));
+    if (header.phase() == PHASE_PART) return absl::OkStatus();
+    return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_GENERATE);
+  }
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
   if (options_.is_among_carriers) {
     return WantBetween<int>("phase", header.phase(), PHASE_CONTRIBUTION, PHASE_SECOND_AVERAGE);
@@ -114,6 +120,7 @@ absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header)
 absl::Status FrameChecker::CheckContinues(const FrameHeader& header) const {
   RETURN_IF_ERROR(Want("chunk", header.chunk(), next_chunk_));
   RETURN_IF_ERROR(Want("chunks", header.chunks(), first_.chunks()));
+  RETURN_IF_ERROR(Want<int>("direction", header.direction(), first_.direction()));
   RETURN_IF_ERROR(Want("cut", header.cut(), first_.cut()));
   RETURN_IF_ERROR(Want("epoch", header.epoch(), first_.epoch()));
   RETURN_IF_ERROR(Want("step", header.step(), first_.step()));

@@ -36,6 +36,9 @@ struct LinkOptions {
   // True of a link to the machine that has the same stage of another carrier. It carries what
   // replicas exchange and nothing else.
   bool is_among_carriers = false;
+  // True of such a link whose ends carry tensor-parallel parts of the same replicas. It carries
+  // their partial sums, in both directions, and PHASE_PART.
+  bool is_among_parts = false;
   Direction receives = DIRECTION_UNSPECIFIED;  // direction of what the peer sends
   // Most payload bytes of a received message. A header that claims more is refused before anything
   // is allocated.

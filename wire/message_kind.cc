@@ -23,6 +23,7 @@ constexpr MessageKind kKinds[] = {
     {PHASE_AVERAGE, Content::kSamples, Purpose::kTraining, "average"},
     {PHASE_SECOND_CONTRIBUTION, Content::kSamples, Purpose::kTraining, "second contribution"},
     {PHASE_SECOND_AVERAGE, Content::kSamples, Purpose::kTraining, "second average"},
+    {PHASE_PART, Content::kSamples, Purpose::kTraining, "numbers of a part"},
 };
 static_assert(std::size(kKinds) == Phase_ARRAYSIZE, "each phase has a row");
 

@@ -34,10 +34,11 @@ TEST(MessageKindTest, EachPhaseHasItsRow) {
 TEST(MessageKindTest, WhatIsSentOnceInAStepBelongsToTrainingButIsNoPass) {
   EXPECT_EQ(PhasesThat(IsPartOfTraining),
             (std::set<Phase>{PHASE_TRAIN, PHASE_GRADIENT_NORM, PHASE_BASIS, PHASE_CONTRIBUTION,
-                             PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE}));
+                             PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE,
+                             PHASE_PART}));
   EXPECT_EQ(PhasesThat(IsTrainingPass),
             (std::set<Phase>{PHASE_TRAIN, PHASE_CONTRIBUTION, PHASE_AVERAGE,
-                             PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE}));
+                             PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE, PHASE_PART}));
   EXPECT_EQ(PhasesThat(IsOfReplicas),
             (std::set<Phase>{PHASE_CONTRIBUTION, PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION,
                              PHASE_SECOND_AVERAGE}));
@@ -52,7 +53,7 @@ TEST(MessageKindTest, AcknowledgementsAndSumsHaveNoTensor) {
             std::set<Phase>{PHASE_GRADIENT_NORM});
   EXPECT_EQ(PhasesThat([](Phase phase) { return HasTensor(phase, DIRECTION_GRADIENT); }),
             (std::set<Phase>{PHASE_TRAIN, PHASE_BASIS, PHASE_CONTRIBUTION, PHASE_AVERAGE,
-                             PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE}));
+                             PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE, PHASE_PART}));
 }
 
 TEST(MessageKindTest, EvaluationIsAcknowledgedAndATextIsNot) {

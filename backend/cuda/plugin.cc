@@ -80,7 +80,7 @@ class CudaBackend final : public BackendPlugin {
     Opened& opened = opened_[index];
     if (opened.device == nullptr) {
       RETURN_ERROR(NewCudaDevice(index, &opened.device));
-      opened.kernels = NewCudaCodecKernels(opened.device);
+      opened.kernels = std::make_unique<CudaKernels>(opened.device);
       opened.copies = NewCudaDirectCopies(opened.device);
     }
     *device = opened.device;

@@ -181,6 +181,14 @@ absl::StatusOr<std::vector<TrialMessage>> Ordinary(const Subject& s) {
   return all;
 }
 
+// Checks that no finite value of a message arrives as NaN or infinity.
+absl::Status Survives(const Subject& s, const TrialMessage& m) {
+  ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
+  ASSIGN_OR_RETURN(const Tensor y, s.DecodeOverAnything(payload, m));
+  if (!IsFinite(y)) return Broken(m.name, ": finite values arrive as NaN or infinity");
+  return absl::OkStatus();
+}
+
 Result BoundHolds(const Subject& s) {
   ASSIGN_OR_RETURN(const std::vector<TrialMessage> messages, Ordinary(s));
   size_t bytes = 0, bounds = 0;
@@ -194,11 +202,7 @@ Result BoundHolds(const Subject& s) {
 
 Result DecodeOverwrites(const Subject& s) {
   ASSIGN_OR_RETURN(const std::vector<TrialMessage> messages, Ordinary(s));
-  for (const TrialMessage& m : messages) {
-    ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
-    ASSIGN_OR_RETURN(const Tensor y, s.DecodeOverAnything(payload, m));
-    if (!IsFinite(y)) return Broken(m.name, ": finite values arrive as NaN or infinity");
-  }
+  for (const TrialMessage& m : messages) RETURN_IF_ERROR(Survives(s, m));
   return std::string();
 }
 
@@ -252,14 +256,6 @@ Result DamageIsHarmless(const Subject& s) {
     accepted += y.ok();
   }
   return absl::StrCat(kTries - accepted, " of ", kTries, " damaged payloads refused");
-}
-
-// Checks that no finite value of a message arrives as NaN or infinity.
-absl::Status Survives(const Subject& s, const TrialMessage& m) {
-  ASSIGN_OR_RETURN(const std::vector<uint8_t> payload, s.Encode(m));
-  ASSIGN_OR_RETURN(const Tensor y, s.DecodeOverAnything(payload, m));
-  if (!IsFinite(y)) return Broken(m.name, ": finite values arrive as NaN or infinity");
-  return absl::OkStatus();
 }
 
 Result ZerosArrive(const Subject& s) {

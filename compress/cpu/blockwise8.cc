@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "compress/bytes.h"
-#include "compress/cpu/blocks.h"
 #include "compress/cpu/codecs.h"
 #include "compress/cpu/loops.h"
 #include "compress/cpu/nonfinite.h"
@@ -16,25 +15,18 @@ namespace {
 
 // Encodes x[begin, end) into `codes` and returns the bits of its largest magnitude.
 uint32_t EncodeBlock(const TensorView& x, int64_t begin, int64_t end, uint8_t* codes) {
-  alignas(64) float scratch[kBlock];
-  uint32_t largest = 0;
-  ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-    largest = std::max(largest, LargestMagnitude(ReadFloats(x, i, n, scratch), n));
-  });
+  const uint32_t largest = LargestMagnitude(x, begin, end);
   if (largest >= kInfinityBits) return largest;
-  ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-    NearestCodes(ReadFloats(x, i, n, scratch), n, FloatOf(largest), codes + (i - begin));
+  ReadBlocks(x, begin, end, [&](int64_t i, size_t n, const float* values) {
+    NearestCodes(values, n, FloatOf(largest), codes + (i - begin));
   });
   return largest;
 }
 
 void DecodeBlock(const uint8_t* codes, int64_t begin, int64_t end, float absmax,
                  const TensorView& x) {
-  alignas(64) float scratch[kBlock];
-  ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-    ValuesOfCodes(codes + i, n, absmax, FloatsToWrite(x, i, scratch));
-    FinishFloats(x, i, n, scratch);
-  });
+  WriteBlocks(x, begin, end,
+              [&](int64_t i, size_t n, float* to) { ValuesOfCodes(codes + i, n, absmax, to); });
 }
 
 }  // namespace
@@ -71,7 +63,11 @@ Error CpuBlockwise8Decode(const PayloadView& payload, const CodecSpec& spec,
   return TryEachPart(Parts(elements, threads, block), [&](int, int64_t first, int64_t last) {
     for (int64_t begin = first; begin < last; begin += block) {
       const uint32_t largest = LoadAs<uint32_t>(payload.data + 4 * (begin / block));
-      if (largest >= kInfinityBits) return AbsmaxError(begin / block, FloatOf(largest));
+      if (largest >= kInfinityBits) {
+        return MakeError(
+            kRefused, "blockwise8: absmax of block %lld is %g, want a finite number, not negative",
+            static_cast<long long>(begin / block), static_cast<double>(FloatOf(largest)));
+      }
       DecodeBlock(codes, begin, std::min<int64_t>(begin + block, last), FloatOf(largest), x);
     }
     return Error{};

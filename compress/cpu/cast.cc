@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "compress/bytes.h"
-#include "compress/cpu/blocks.h"
 #include "compress/cpu/codecs.h"
 #include "compress/cpu/loops.h"
+#include "compress/cpu/operations.h"
 #include "compress/cpu/parallel.h"
 #include "compress/cpu/scan.h"
 #include "compress/half.h"
@@ -18,10 +18,9 @@ namespace {
 // Returns fp16's pre-scale exponent for the largest finite value of x.
 int16_t PreScaleOf(const TensorView& x, const Parts& parts) {
   const uint32_t largest = LargestOfParts(parts, [&](int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
     uint32_t of_part = 0;
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      of_part = std::max(of_part, LargestFiniteMagnitude(ReadFloats(x, i, n, scratch), n));
+    ReadBlocks(x, begin, end, [&](int64_t, size_t n, const float* values) {
+      of_part = std::max(of_part, LargestFiniteMagnitude(values, n));
     });
     return of_part;
   });
@@ -73,12 +72,12 @@ void Widen(const uint8_t* from, size_t n, DType type, float scale, float* out) {
 
 }  // namespace
 
-Error CpuCastTo(DType wire, const TensorView& x, const PayloadBuffer& payload, int threads) {
+Error CpuKernels::CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) {
   const int64_t elements = x.elements();
   *payload.bytes = CastPayloadBytes(wire, elements);
   RETURN_ERROR(CheckCapacity(Name(wire), payload.capacity, *payload.bytes));
   uint8_t* out = payload.data;
-  const Parts parts(elements, threads);
+  const Parts parts(elements, threads_);
   if (wire == x.dtype) {
     CopyBytes(x.data, SizeOf(wire), parts, out);
     return Error{};
@@ -91,19 +90,18 @@ Error CpuCastTo(DType wire, const TensorView& x, const PayloadBuffer& payload, i
     scale = PowerOfTwo(exponent);
   }
   ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      Narrow(ReadFloats(x, i, n, scratch), n, wire, scale, out + i * SizeOf(wire));
+    ReadBlocks(x, begin, end, [&](int64_t i, size_t n, const float* values) {
+      Narrow(values, n, wire, scale, out + i * SizeOf(wire));
     });
   });
   return Error{};
 }
 
-Error CpuCastFrom(const PayloadView& payload, DType wire, const TensorView& x, int threads) {
+Error CpuKernels::CastFrom(const PayloadView& payload, DType wire, const TensorView& x) {
   const int64_t elements = x.elements();
   RETURN_ERROR(CheckPayloadBytes(Name(wire), payload.bytes, CastPayloadBytes(wire, elements)));
   const uint8_t* in = payload.data;
-  const Parts parts(elements, threads);
+  const Parts parts(elements, threads_);
   if (wire == x.dtype) {
     CopyBytes(in, SizeOf(wire), parts, x.data);
     return Error{};
@@ -116,10 +114,8 @@ Error CpuCastFrom(const PayloadView& payload, DType wire, const TensorView& x, i
     scale = PowerOfTwo(-exponent);
   }
   ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      Widen(in + i * SizeOf(wire), n, wire, scale, FloatsToWrite(x, i, scratch));
-      FinishFloats(x, i, n, scratch);
+    WriteBlocks(x, begin, end, [&](int64_t i, size_t n, float* to) {
+      Widen(in + i * SizeOf(wire), n, wire, scale, to);
     });
   });
   return Error{};
@@ -127,12 +123,12 @@ Error CpuCastFrom(const PayloadView& payload, DType wire, const TensorView& x, i
 
 Error CpuCastEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& /*context*/,
                     const PayloadBuffer& payload, int threads) {
-  return CpuCastTo(WireType(spec, x.dtype), x, payload, threads);
+  return CpuKernels(threads).CastTo(WireType(spec, x.dtype), x, payload);
 }
 
 Error CpuCastDecode(const PayloadView& payload, const CodecSpec& spec,
                     const KernelContext& /*context*/, const TensorView& x, int threads) {
-  return CpuCastFrom(payload, WireType(spec, x.dtype), x, threads);
+  return CpuKernels(threads).CastFrom(payload, WireType(spec, x.dtype), x);
 }
 
 }  // namespace thinwire

@@ -32,10 +32,6 @@ CpuDecode CpuBlockwise8Decode;
 CpuEncode CpuCastEncode;
 CpuDecode CpuCastDecode;
 
-// See CodecKernels::CastTo and CastFrom.
-Error CpuCastTo(DType wire, const TensorView& x, const PayloadBuffer& payload, int threads);
-Error CpuCastFrom(const PayloadView& payload, DType wire, const TensorView& x, int threads);
-
 // Codec ecsq: entropy-coded scalar quantisation. Every element becomes an unbounded whole number of
 // steps; a step is a multiple of the root mean square of its scope. The entropy coder
 // (compress/entropy/frame.h) makes frequent numbers cheap. Here each number is a byte, and the few
@@ -65,17 +61,9 @@ CpuDecode CpuFp8Decode;
 //
 // If each step starts from Q' of the message before, repeated steps on similar tensors come near
 // the best approximation of that rank. InvalidArgument unless the rank is below rows and columns of
-// every message (LowRankMatricesOf).
-
-// These run on the calling thread, whatever `threads` says.
+// every message (LowRankMatricesOf). Runs on the calling thread, whatever `threads` says.
 CpuEncode CpuLowRankEncode;
 CpuDecode CpuLowRankDecode;
-
-// See CodecKernels::Project and Reproject.
-Error CpuLowRankProject(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
-                        float* largest);
-Error CpuLowRankReproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
-                          float* q);
 
 // Codec randomk: keeps K entries of each scope by random draws, zeros among them too. The seed is
 // in the payload, so no index is sent. Element i draws number i of the seed's random stream; the K

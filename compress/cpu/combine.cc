@@ -85,9 +85,9 @@ void CombineRow(const RowSums& sums, int64_t row, int64_t begin, int64_t end) {
 
 }  // namespace
 
-Error CpuCombineRows(const RowSums& sums, int threads) {
+Error CpuKernels::CombineRows(const RowSums& sums) {
   const int64_t total = sums.count * sums.elements;
-  ForEachPart(Parts(total, threads), [&](int, int64_t begin, int64_t end) {
+  ForEachPart(Parts(total, threads_), [&](int, int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t row = begin / sums.elements, first = row * sums.elements;
       const int64_t row_end = std::min(end, first + sums.elements);

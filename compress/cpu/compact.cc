@@ -161,15 +161,14 @@ void KeepSupportedOf(const uint64_t* words, size_t n, float* x) {
 
 }  // namespace
 
-Error CpuCompact(const TensorView& x, const SupportView& support, const TensorView& compact,
-                 int threads) {
-  const Parts parts(support.elements, threads);
+Error CpuKernels::Compact(const TensorView& x, const SupportView& support,
+                          const TensorView& compact) {
+  const Parts parts(support.elements, threads_);
   const PartOffsets offsets(support.words, parts);
   ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock], block[kBlock + kSlack];
+    alignas(64) float block[kBlock + kSlack];
     int64_t count = offsets.at[part];
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      const float* from = ReadFloats(x, i, n, scratch);
+    ReadBlocks(x, begin, end, [&](int64_t i, size_t n, const float* from) {
       const size_t kept = HWY_DYNAMIC_DISPATCH(CompactImpl)(from, n, support.words + i / 64, block);
       if (kept > 0) WriteFloats(block, kept, count, compact);
       count += kept;
@@ -178,9 +177,9 @@ Error CpuCompact(const TensorView& x, const SupportView& support, const TensorVi
   return Error{};
 }
 
-Error CpuExpand(const TensorView& compact, const SupportView& support, const TensorView& x,
-                int threads) {
-  const Parts parts(support.elements, threads);
+Error CpuKernels::Expand(const TensorView& compact, const SupportView& support,
+                         const TensorView& x) {
+  const Parts parts(support.elements, threads_);
   const PartOffsets offsets(support.words, parts);
   ForEachPart(parts, [&](int part, int64_t begin, int64_t end) {
     alignas(64) float block[kBlock + kSlack], out[kBlock], scratch[kBlock];
@@ -219,12 +218,10 @@ void KeepSupported(const SupportView& support, int threads, float* x) {
   });
 }
 
-Error CpuFindNonzeros(const TensorView& x, uint64_t* words, int64_t* count, int threads) {
-  *count = SumOfParts(Parts(x.elements(), threads), [&](int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
+Error CpuKernels::FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) {
+  *count = SumOfParts(Parts(x.elements(), threads_), [&](int64_t begin, int64_t end) {
     size_t nonzeros = 0;
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      const float* from = ReadFloats(x, i, n, scratch);
+    ReadBlocks(x, begin, end, [&](int64_t i, size_t n, const float* from) {
       nonzeros += HWY_DYNAMIC_DISPATCH(FindNonzerosImpl)(from, n, words + i / 64);
     });
     return nonzeros;

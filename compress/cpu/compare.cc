@@ -67,14 +67,14 @@ void Add(const Sums& stretch, Sums* sums) {
 
 }  // namespace
 
-Error CpuCompare(const TensorView& x, const TensorView& y, Sums* sums, int threads) {
+Error CpuKernels::Compare(const TensorView& x, const TensorView& y, Sums* sums) {
   const int64_t total = x.elements();
   RETURN_ERROR(CheckCompared(total, y.elements()));
   constexpr int64_t kStretch = kMostOfOneThread;
   static thread_local Scratch<Sums> memory;
   const int64_t num_stretches = (total + kStretch - 1) / kStretch;
   Sums* const stretches = memory.Get(num_stretches);
-  ForEachPart(Parts(total, threads, kStretch), [&](int, int64_t begin, int64_t end) {
+  ForEachPart(Parts(total, threads_, kStretch), [&](int, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i += kStretch) {
       stretches[i / kStretch] = SumsOfStretch(x, y, i, std::min(i + kStretch, end));
     }

@@ -68,12 +68,10 @@ class Encoder {
   // Encodes elements [begin, end).
   void Encode(const TensorView& x, int64_t begin, int64_t end, uint8_t* bytes,
               PartResult* result) const {
-    alignas(64) float scratch[kBlock];
     alignas(64) uint32_t random[kBlock];
     alignas(64) int32_t codes[kBlock];
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+    ReadBlocks(x, begin, end, [&](int64_t i, size_t n, const float* values) {
       if (NeedsChance(spec_)) PhiloxNumbers(random_key_, i, n, random);
-      const float* const values = ReadFloats(x, i, n, scratch);
       ForEachSegment(i, n, scopes_.elements, [&](size_t at, size_t m, int64_t scope, int64_t) {
         const float step = StepAt(payload_, scope);
         uint8_t* const to = bytes + i + at;
@@ -132,13 +130,11 @@ struct Decoder {
   // Decodes elements [begin, end), the first of whose escapes is at `escapes`.
   Error Decode(int64_t begin, int64_t end, const uint8_t* bytes, const uint8_t* escapes,
                const TensorView& x) const {
-    alignas(64) float scratch[kBlock];
     alignas(64) uint32_t random[kBlock];
     const bool dithers = spec.rounding == Rounding::kDither;
     Error error;
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+    WriteBlocks(x, begin, end, [&](int64_t i, size_t n, float* to) {
       if (dithers) PhiloxNumbers(key, i, n, random);
-      float* const to = FloatsToWrite(x, i, scratch);
       ForEachSegment(i, n, scopes.elements, [&](size_t at, size_t m, int64_t scope, int64_t) {
         const float step = StepAt(payload, scope);
         const uint8_t largest = FromWholeSteps(bytes + i + at, m, step, means,
@@ -148,11 +144,15 @@ struct Decoder {
           if (bytes[i + j] != kEscape) continue;
           const auto code = LoadAs<int32_t>(escapes);
           escapes += 4;
-          if (ZigZag(code) < kEscape) error = EscapeError(i + static_cast<int64_t>(j), code);
+          if (ZigZag(code) < kEscape) {
+            error = MakeError(
+                kRefused,
+                "ecsq: code %d of element %lld behind the bytes, want one that has no byte", code,
+                static_cast<long long>(i + static_cast<int64_t>(j)));
+          }
           to[j] = ValueOfSteps(static_cast<float>(code) - (dithers ? Dither(random[j]) : 0), step);
         }
       });
-      FinishFloats(x, i, n, scratch);
     });
     return error;
   }
@@ -161,7 +161,9 @@ struct Decoder {
 Error CheckSteps(const Scopes& scopes, const uint8_t* payload) {
   for (int64_t scope = 0; scope < scopes.count; ++scope) {
     const auto bits = LoadAs<uint16_t>(payload + 2 * scope);
-    if (!IsStep(bits)) return StepError(scope, FromBFloat(bits));
+    if (IsStep(bits)) continue;
+    return MakeError(kRefused, "ecsq: step of scope %lld is %g, want 0 or a normal number",
+                     static_cast<long long>(scope), static_cast<double>(FromBFloat(bits)));
   }
   return Error{};
 }

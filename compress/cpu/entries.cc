@@ -130,8 +130,8 @@ class PositionReader {
     RETURN_ERROR(indices_->Read(n, positions));
     if (has_support_) supported_.FromRanks(positions, n);
     if (guard_.Accept(positions, n)) return Error{};
-    return MakeError(absl::StatusCode::kInvalidArgument, "%s: more than %lld entries in one %s",
-                     Name(spec_.kind), static_cast<long long>(most_), Name(spec_.scope));
+    return MakeError(kRefused, "%s: more than %lld entries in one %s", Name(spec_.kind),
+                     static_cast<long long>(most_), Name(spec_.scope));
   }
 
  private:

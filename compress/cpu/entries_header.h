@@ -33,9 +33,6 @@ Error ReadEntriesHeader(const uint8_t* payload, size_t bytes, const CodecSpec& s
 // Returns InvalidArgument unless values can have this pre-scale exponent: 0 if they are not fp16.
 Error CheckValueExponent(const CodecSpec& spec, int exponent);
 
-// Returns the error of a decoder that met NaN or infinity.
-Error NonFiniteValue(const CodecSpec& spec);
-
 // Returns the error of randomk with `unbiased` if a value times n / K is not finite.
 Error OverflowOfProduct();
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "compress/bytes.h"
-#include "compress/cpu/blocks.h"
 #include "compress/cpu/codecs.h"
 #include "compress/cpu/loops.h"
 #include "compress/cpu/nonfinite.h"
@@ -12,20 +11,6 @@
 #include "compress/refusals.h"
 
 namespace thinwire {
-namespace {
-
-uint32_t LargestMagnitudeOf(const TensorView& x, const Parts& parts) {
-  return LargestOfParts(parts, [&](int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
-    uint32_t largest = 0;
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      largest = std::max(largest, LargestMagnitude(ReadFloats(x, i, n, scratch), n));
-    });
-    return largest;
-  });
-}
-
-}  // namespace
 
 Error CpuFp8Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& /*context*/,
                    const PayloadBuffer& payload, int threads) {
@@ -33,16 +18,16 @@ Error CpuFp8Encode(const CodecSpec& spec, const TensorView& x, const KernelConte
   *payload.bytes = Fp8PayloadBytes(elements);
   RETURN_ERROR(CheckCapacity("fp8", payload.capacity, *payload.bytes));
   const Parts parts(elements, threads);
-  const uint32_t largest = LargestMagnitudeOf(x, parts);
+  const uint32_t largest = LargestOfParts(
+      parts, [&](int64_t begin, int64_t end) { return LargestMagnitude(x, begin, end); });
   if (largest >= kInfinityBits) return NonFiniteError("fp8", x);
   const int16_t exponent = PreScaleFor(FloatOf(largest), LargestFp8(spec.format));
   StoreAs<int16_t>(exponent, payload.data);
   uint8_t* const codes = payload.data + kFp8HeaderBytes;
   const Fp8Line line = {PowerOfTwo(exponent), LargestFp8Code(spec.format, exponent)};
   ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      NarrowToFp8(ReadFloats(x, i, n, scratch), n, spec.format, line, codes + i);
+    ReadBlocks(x, begin, end, [&](int64_t i, size_t n, const float* values) {
+      NarrowToFp8(values, n, spec.format, line, codes + i);
     });
   });
   return Error{};
@@ -58,16 +43,15 @@ Error CpuFp8Decode(const PayloadView& payload, const CodecSpec& spec,
   const uint8_t* codes = payload.data + kFp8HeaderBytes;
   const uint32_t largest =
       LargestOfParts(Parts(elements, threads), [&](int64_t begin, int64_t end) {
-        alignas(64) float scratch[kBlock];
         uint8_t of_part = 0;
-        ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-          float* to = FloatsToWrite(x, i, scratch);
+        WriteBlocks(x, begin, end, [&](int64_t i, size_t n, float* to) {
           of_part = std::max(of_part, WidenFp8(codes + i, n, spec.format, line.scale, to));
-          FinishFloats(x, i, n, scratch);
         });
         return of_part;
       });
-  return CheckLargestFp8(largest, exponent, line.largest_code);
+  if (largest <= line.largest_code) return Error{};
+  return MakeError(kRefused, "fp8: magnitude code 0x%02x with exponent %d, want at most 0x%02x",
+                   largest, exponent, line.largest_code);
 }
 
 }  // namespace thinwire

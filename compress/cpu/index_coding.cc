@@ -6,6 +6,7 @@
 #include "compress/bytes.h"
 #include "compress/cpu/loops.h"
 #include "compress/cpu/parallel.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -159,7 +160,7 @@ bool UnusedBitsAreZero(absl::FunctionRef<uint8_t(size_t)> byte_at, uint64_t bits
 }
 
 Error Malformed(const char* what, uint64_t met, uint64_t wanted) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "indices: %s %llu, want %llu", what,
+  return MakeError(kRefused, "indices: %s %llu, want %llu", what,
                    static_cast<unsigned long long>(met), static_cast<unsigned long long>(wanted));
 }
 
@@ -259,8 +260,7 @@ Error IndexReader::Read(size_t num, uint32_t* positions) {
       break;
   }
   if (ascending && last < static_cast<uint64_t>(n_)) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "indices: one up to %llu is out of order or outside %lld elements",
+  return MakeError(kRefused, "indices: one up to %llu is out of order or outside %lld elements",
                    static_cast<unsigned long long>(last), static_cast<long long>(n_));
 }
 

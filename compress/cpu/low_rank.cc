@@ -7,6 +7,7 @@
 #include "compress/cpu/factors.h"
 #include "compress/cpu/loops.h"
 #include "compress/cpu/nonfinite.h"
+#include "compress/cpu/operations.h"
 #include "compress/cpu/orthonormal.h"
 #include "compress/cpu/scan.h"
 #include "compress/half.h"
@@ -77,7 +78,7 @@ uint32_t Project(const Matrix& m, float lift, const Columns& q, const Columns& p
 }
 
 // Computes Q = (lift M)^T P / lift as [columns, rank] at `to`. Blocks are summed in fp64, in order.
-float Reproject(const Matrix& m, float lift, const Columns& p, uint8_t* to) {
+float ProjectBack(const Matrix& m, float lift, const Columns& p, uint8_t* to) {
   static thread_local Scratch<double> sums_memory;
   static thread_local Scratch<float> block_memory;
   const size_t n = m.rank * m.columns;
@@ -130,12 +131,11 @@ void StoreP(const Columns& p, uint8_t* to) {
 Error EncodeMatrix(const Matrix& m, const float* warm_start, uint8_t* payload) {
   const Columns p = MemoryOfP(m);
   uint32_t largest = 0;
-  const Error error = ProjectFromStart(m, warm_start, p, &largest);
-  if (!error.ok()) return error;
+  RETURN_ERROR(ProjectFromStart(m, warm_start, p, &largest));
   const float lift = LowRankLift(largest);
   Orthonormalise(p.values, m.rows, m.rank);
   StoreP(p, payload);
-  return CheckLowRankFactor(Reproject(m, lift, p, payload + 4 * m.rows * m.rank),
+  return CheckLowRankFactor(ProjectBack(m, lift, p, payload + 4 * m.rows * m.rank),
                             static_cast<int64_t>(m.rank));
 }
 
@@ -168,7 +168,8 @@ Error DecodeMatrix(const Matrix& m, const uint8_t* payload) {
     largest = std::max({largest, LargestMagnitude(p, rows * m.rank), LargestMagnitude(to, n)});
     FinishFloats(m.x, begin, n, scratch);
   }
-  return largest < kInfinityBits ? Error{} : LowRankNonFinitePayload();
+  if (largest < kInfinityBits) return Error{};
+  return MakeError(kRefused, "low_rank: the payload's factors or their product are not finite");
 }
 
 Matrix FirstOf(const LowRankMatrices& all, const TensorView& x) {
@@ -181,62 +182,59 @@ Matrix FirstOf(const LowRankMatrices& all, const TensorView& x) {
 Error CpuLowRankEncode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
                        const PayloadBuffer& payload, int /*threads*/) {
   LowRankMatrices all;
-  Error error = LowRankMatricesOf(x, spec, &all);
-  if (!error.ok()) return error;
+  RETURN_ERROR(LowRankMatricesOf(x, spec, &all));
   *payload.bytes = all.count * all.payload_bytes();
-  error = CheckCapacity("low_rank", payload.capacity, *payload.bytes);
+  RETURN_ERROR(CheckCapacity("low_rank", payload.capacity, *payload.bytes));
   const float* warm_start = context.warm_start;
   Matrix m = FirstOf(all, x);
-  for (int64_t i = 0; i < all.count && error.ok(); ++i) {
-    error = EncodeMatrix(m, warm_start, payload.data + i * all.payload_bytes());
+  for (int64_t i = 0; i < all.count; ++i) {
+    RETURN_ERROR(EncodeMatrix(m, warm_start, payload.data + i * all.payload_bytes()));
     m.begin += m.rows * m.columns;
     if (warm_start != nullptr) warm_start += all.q_floats();
   }
-  return error;
+  return Error{};
 }
 
-Error CpuLowRankProject(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
-                        float* largest) {
+Error CpuKernels::Project(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                          float* largest) {
   *largest = 0;
   LowRankMatrices all;
-  Error error = LowRankMatrixOf(x, spec, &all);
-  if (!error.ok() || all.count == 0) return error;
+  RETURN_ERROR(LowRankMatrixOf(x, spec, &all));
+  if (all.count == 0) return Error{};
   const Matrix m = FirstOf(all, x);
   const Columns columns = MemoryOfP(m);
   uint32_t bits = 0;
-  error = ProjectFromStart(m, start, columns, &bits);
-  if (!error.ok()) return error;
+  RETURN_ERROR(ProjectFromStart(m, start, columns, &bits));
   *largest = FloatOf(bits);
   StoreP(columns, reinterpret_cast<uint8_t*>(p));
   return DropLowRankLift(LowRankLift(bits), all, p);
 }
 
-Error CpuLowRankReproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
-                          float* q) {
+Error CpuKernels::Reproject(const CodecSpec& spec, const TensorView& x, float largest,
+                            const float* p, float* q) {
   LowRankMatrices all;
-  const Error error = LowRankMatrixOf(x, spec, &all);
-  if (!error.ok() || all.count == 0) return error;
+  RETURN_ERROR(LowRankMatrixOf(x, spec, &all));
+  if (all.count == 0) return Error{};
   const Matrix m = FirstOf(all, x);
   const Columns columns = MemoryOfP(m);
   for (size_t i = 0; i < m.rows * m.rank; ++i) {
     columns.values[i % m.rank * m.rows + i / m.rank] = p[i];
   }
   const float lift = LowRankLift(BitsOf(largest));
-  return CheckLowRankFactor(Reproject(m, lift, columns, reinterpret_cast<uint8_t*>(q)), all.rank);
+  return CheckLowRankFactor(ProjectBack(m, lift, columns, reinterpret_cast<uint8_t*>(q)), all.rank);
 }
 
 Error CpuLowRankDecode(const PayloadView& payload, const CodecSpec& spec,
                        const KernelContext& /*context*/, const TensorView& x, int /*threads*/) {
   LowRankMatrices all;
-  Error error = LowRankMatricesOf(x, spec, &all);
-  if (!error.ok()) return error;
-  error = CheckPayloadBytes("low_rank", payload.bytes, all.count * all.payload_bytes());
+  RETURN_ERROR(LowRankMatricesOf(x, spec, &all));
+  RETURN_ERROR(CheckPayloadBytes("low_rank", payload.bytes, all.count * all.payload_bytes()));
   Matrix m = FirstOf(all, x);
-  for (int64_t i = 0; i < all.count && error.ok(); ++i) {
-    error = DecodeMatrix(m, payload.data + i * all.payload_bytes());
+  for (int64_t i = 0; i < all.count; ++i) {
+    RETURN_ERROR(DecodeMatrix(m, payload.data + i * all.payload_bytes()));
     m.begin += m.rows * m.columns;
   }
-  return error;
+  return Error{};
 }
 
 }  // namespace thinwire

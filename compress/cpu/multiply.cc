@@ -154,11 +154,10 @@ void MultiplyChunk(Chunk chunk) {
 
 }  // namespace
 
-Error CpuMultiply(const TensorView& x, const TensorView& factor, const TensorView& out,
-                  int threads) {
+Error CpuKernels::Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) {
   const int64_t k = factor.dims[0], n = factor.dims[1];
   if (out.elements() == 0) return Error{};
-  const Parts parts(out.elements(), threads, n);
+  const Parts parts(out.elements(), threads_, n);
   ForEachPart(parts, [&](int, int64_t begin, int64_t end) {
     static thread_local Scratch<float> x_memory, out_memory;
     float* const x_scratch = x_memory.Get(kChunkRows * k);

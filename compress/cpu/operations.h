@@ -1,4 +1,4 @@
-// Operations on tensors that the CPU has beside codecs.
+// Operations of the CPU's kernels, and what other codecs need of them.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,36 @@
 
 namespace thinwire {
 
-// Weighted sums of a message's rows.
+// Kernels of the CPU. Encode and Decode are in kernels.cc, every other operation in a file of its
+// name or its codec's.
+class CpuKernels final : public CodecKernels {
+ public:
+  explicit CpuKernels(int threads) : threads_(threads) {}
 
-// See CodecKernels::CombineRows.
-Error CpuCombineRows(const RowSums& sums, int threads);
+  Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+               const PayloadBuffer& payload) override;
+  Error Decode(const PayloadView& payload, const CodecSpec& spec, const KernelContext& context,
+               const TensorView& x) override;
+  // Project and Reproject run on the calling thread, however many threads there are.
+  Error Project(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                float* largest) override;
+  Error Reproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
+                  float* q) override;
+  Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override;
+  Error CastFrom(const PayloadView& payload, DType wire, const TensorView& x) override;
+  Error Compact(const TensorView& x, const SupportView& support,
+                const TensorView& compact) override;
+  Error Expand(const TensorView& compact, const SupportView& support, const TensorView& x) override;
+  Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override;
+  Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) override;
+  Error CombineRows(const RowSums& sums) override;
+  // Takes sums in eight interleaved lanes over each stretch of kMostOfOneThread elements, one
+  // stretch after the other, so they are the same on every machine.
+  Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override;
 
-// Gathering of the entries of a tensor that have support, and the way back.
-
-// See CodecKernels::Compact and Expand.
-Error CpuCompact(const TensorView& x, const SupportView& support, const TensorView& compact,
-                 int threads);
-Error CpuExpand(const TensorView& compact, const SupportView& support, const TensorView& x,
-                int threads);
+ private:
+  const int threads_;
+};
 
 // Returns all of x as fp32, with zeros where there is no support. A null `support` means that all
 // entries have it. The result is x's own memory, or memory of this thread that is valid until its
@@ -30,22 +48,5 @@ const float* SupportedFloats(const TensorView& x, const SupportView* support, in
 
 // Overwrites x[0, support.elements) with zeros where no bit is set.
 void KeepSupported(const SupportView& support, int threads, float* x);
-
-// Comparison of two tensors, for distortion.
-
-// See CodecKernels::Compare. Sums are taken in eight interleaved lanes over each stretch of
-// kMostOfOneThread elements, one stretch after the other, so they are the same on every machine.
-Error CpuCompare(const TensorView& x, const TensorView& y, CodecKernels::Sums* sums, int threads);
-
-// Product of a tensor's rows with a matrix.
-
-// See CodecKernels::Multiply.
-Error CpuMultiply(const TensorView& x, const TensorView& factor, const TensorView& out,
-                  int threads);
-
-// Bitmap of a tensor's non-zeros, as a SupportView has it.
-
-// See CodecKernels::FindNonzeros.
-Error CpuFindNonzeros(const TensorView& x, uint64_t* words, int64_t* count, int threads);
 
 }  // namespace thinwire

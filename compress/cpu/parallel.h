@@ -87,4 +87,20 @@ void ForEachBlock(int64_t begin, int64_t end, const Visit& visit) {
   }
 }
 
+// Do so with memory of the block's floats as a third argument: ReadBlocks has the block's elements
+// there, WriteBlocks takes them from there.
+template <typename Visit>
+void ReadBlocks(const TensorView& x, int64_t begin, int64_t end, const Visit& visit) {
+  alignas(64) float scratch[kBlock];
+  ForEachBlock(begin, end, [&](int64_t i, size_t n) { visit(i, n, ReadFloats(x, i, n, scratch)); });
+}
+template <typename Visit>
+void WriteBlocks(const TensorView& x, int64_t begin, int64_t end, const Visit& visit) {
+  alignas(64) float scratch[kBlock];
+  ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+    visit(i, n, FloatsToWrite(x, i, scratch));
+    FinishFloats(x, i, n, scratch);
+  });
+}
+
 }  // namespace thinwire

@@ -6,8 +6,7 @@
 namespace thinwire {
 
 Error RangeOverflow(const MinMax& m) {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "uniform: values from %g to %g, want a range that fp32 holds",
+  return MakeError(kRefused, "uniform: values from %g to %g, want a range that fp32 holds",
                    static_cast<double>(m.min), static_cast<double>(m.max));
 }
 
@@ -35,8 +34,7 @@ Error CheckRanges(const CodecSpec& spec, const Scopes& scopes, const uint8_t* he
     const bool is_half = spec.range != Range::kFixedPoint ||
                          LoadAs<uint16_t>(header + 2 + 2 * s) < 0x7C00;  // finite, no sign
     if (!is_half || !IsUsable(ReadRange(spec, header, s))) {
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       "uniform: scope %lld has no finite range of at least 0",
+      return MakeError(kRefused, "uniform: scope %lld has no finite range of at least 0",
                        static_cast<long long>(s));
     }
   }
@@ -46,14 +44,8 @@ Error CheckRanges(const CodecSpec& spec, const Scopes& scopes, const uint8_t* he
 Error CheckLastByte(uint8_t last_byte, const CodecSpec& spec, int64_t total) {
   const uint64_t bits = uint64_t{spec.bits} * total;
   if (bits % 8 == 0 || (last_byte >> (bits % 8)) == 0) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "%s: unused bits of the last byte 0x%02x are set", Name(spec.kind), last_byte);
-}
-
-Error CheckLargestCode(uint32_t largest, uint32_t max_code) {
-  if (largest <= max_code) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument, "uniform: code %u, want at most %u", largest,
-                   max_code);
+  return MakeError(kRefused, "%s: unused bits of the last byte 0x%02x are set", Name(spec.kind),
+                   last_byte);
 }
 
 bool IsConstant(const CodecSpec& spec, const Scopes& scopes, const uint8_t* payload, size_t bytes) {
@@ -64,7 +56,7 @@ bool IsConstant(const CodecSpec& spec, const Scopes& scopes, const uint8_t* payl
 Error ReadConstant(const uint8_t* payload, float* value) {
   *value = LoadAs<float>(payload + 2);
   if (IsFinite(*value)) return Error{};
-  return MakeError(absl::StatusCode::kInvalidArgument, "uniform: constant %g, want a finite value",
+  return MakeError(kRefused, "uniform: constant %g, want a finite value",
                    static_cast<double>(*value));
 }
 

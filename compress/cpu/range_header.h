@@ -26,8 +26,6 @@ Error CheckRanges(const CodecSpec& spec, const Scopes& scopes, const uint8_t* he
 // Returns InvalidArgument if bits behind the last of `total` codes are set in the payload's last
 // byte.
 Error CheckLastByte(uint8_t last_byte, const CodecSpec& spec, int64_t total);
-// Returns InvalidArgument if the largest code met has no value.
-Error CheckLargestCode(uint32_t largest, uint32_t max_code);
 
 // For fixed_point: say whether the payload is that of a constant tensor; read the constant
 // (InvalidArgument unless it is finite); write it.

@@ -68,10 +68,8 @@ uint32_t AddPeriods(const TensorView& x, int64_t begin, int64_t end, int64_t per
                     float* max) {
   std::fill(min, min + period, ValueRange().min);
   std::fill(max, max + period, ValueRange().max);
-  alignas(64) float scratch[kBlock];
   uint32_t magnitude = 0;
-  ForEachBlock(begin, end, [&](int64_t block, size_t n) {
-    const float* values = ReadFloats(x, block, n, scratch);
+  ReadBlocks(x, begin, end, [&](int64_t block, size_t n, const float* values) {
     ForEachSegment(block, n, period, [&](size_t offset, size_t length, int64_t, int64_t phase) {
       magnitude =
           std::max(magnitude, AddToRanges(values + offset, length, min + phase, max + phase));

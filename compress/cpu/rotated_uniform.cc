@@ -10,6 +10,7 @@
 #include "compress/cpu/scan.h"
 #include "compress/half.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 #include "compress/scratch.h"
 
 namespace thinwire {
@@ -72,7 +73,9 @@ Error RotateBack(float* y, const CodecSpec& spec, uint64_t key, int threads, con
       const int64_t end = std::min(begin + chunk, last);
       const float largest = FloatOf(LargestMagnitude(y + begin, end - begin));
       if (!(largest <= MostRotated(spec.rotation_block))) {
-        return TooLargeRotated(largest, spec.rotation_block);
+        return MakeError(kRefused, "uniform: a rotated value of magnitude %g, want at most %g",
+                         static_cast<double>(largest),
+                         static_cast<double>(MostRotated(spec.rotation_block)));
       }
       TransformAll(y + begin, end - begin, spec.rotation_block);
       ForEachBlock(begin, end, [&](int64_t i, size_t n) {
@@ -95,9 +98,8 @@ Error CpuRotatedUniformEncode(const CodecSpec& spec, const TensorView& x,
                               const KernelContext& context, const PayloadBuffer& payload,
                               int threads) {
   if (payload.capacity < kRotationKeyBytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload memory of %zu bytes, want at least %zu", payload.capacity,
-                     kRotationKeyBytes);
+    return MakeError(kRefused, "uniform: payload memory of %zu bytes, want at least %zu",
+                     payload.capacity, kRotationKeyBytes);
   }
   float* const rotated = ThreadsFloats(x.elements());
   RETURN_ERROR(Rotate(x, spec, context.random_key, threads, rotated));
@@ -114,8 +116,7 @@ Error CpuRotatedUniformEncode(const CodecSpec& spec, const TensorView& x,
 Error CpuRotatedUniformDecode(const PayloadView& payload, const CodecSpec& spec,
                               const KernelContext& context, const TensorView& x, int threads) {
   if (payload.bytes < kRotationKeyBytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload of %zu bytes, want at least %zu", payload.bytes,
+    return MakeError(kRefused, "uniform: payload of %zu bytes, want at least %zu", payload.bytes,
                      kRotationKeyBytes);
   }
   float* const rotated =

@@ -30,11 +30,6 @@ inline Error TooLargeToRotate(float magnitude, uint32_t block) {
 
 // Returns the largest magnitude of a rotated value that a decoder accepts.
 inline float MostRotated(uint32_t block) { return 0x1p127f / static_cast<float>(block); }
-inline Error TooLargeRotated(float magnitude, uint32_t block) {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "uniform: a rotated value of magnitude %g, want at most %g",
-                   static_cast<double>(magnitude), static_cast<double>(MostRotated(block)));
-}
 
 // Returns the size of the pieces, of whole blocks, in which large values are looked for: the
 // decoder names the largest value of the first piece that has one too large.

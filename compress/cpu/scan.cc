@@ -120,6 +120,13 @@ uint32_t LargestMagnitude(const float* x, size_t n, int threads) {
     return LargestMagnitude(x + begin, end - begin);
   });
 }
+uint32_t LargestMagnitude(const TensorView& x, int64_t begin, int64_t end) {
+  uint32_t largest = 0;
+  ReadBlocks(x, begin, end, [&](int64_t, size_t n, const float* values) {
+    largest = std::max(largest, LargestMagnitude(values, n));
+  });
+  return largest;
+}
 uint32_t LargestFiniteMagnitude(const float* x, size_t n) {
   return HWY_DYNAMIC_DISPATCH(LargestFiniteMagnitudeImpl)(x, n);
 }

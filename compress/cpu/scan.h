@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/tensor.h"
+
 namespace thinwire {
 
 // Extremes of some values; min > max if there are none. If `magnitude` is not finite, the other two
@@ -25,7 +27,8 @@ uint32_t AddToRanges(const float* x, size_t n, float* min, float* max);
 uint32_t LargestMagnitude(const float* x, size_t n);
 uint32_t LargestFiniteMagnitude(const float* x, size_t n);
 
-// Returns LargestMagnitude, found by `threads` threads.
+// Return LargestMagnitude, found by `threads` threads, and that of x[begin, end).
 uint32_t LargestMagnitude(const float* x, size_t n, int threads);
+uint32_t LargestMagnitude(const TensorView& x, int64_t begin, int64_t end);
 
 }  // namespace thinwire

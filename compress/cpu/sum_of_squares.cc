@@ -59,10 +59,8 @@ double SumOfSquares(const TensorView& x, int64_t begin, int64_t n, int threads) 
   const int64_t num_stretches = (n + kSquareStretch - 1) / kSquareStretch;
   double* const stretches = memory.Get(num_stretches);
   ForEachPart(Parts(n, threads, kSquareStretch), [&](int, int64_t first, int64_t last) {
-    alignas(64) float scratch[kBlock];
-    ForEachBlock(first, last, [&](int64_t i, size_t length) {
-      const float* const values = ReadFloats(x, begin + i, length, scratch);
-      stretches[i / kSquareStretch] =
+    ReadBlocks(x, begin + first, begin + last, [&](int64_t i, size_t length, const float* values) {
+      stretches[(i - begin) / kSquareStretch] =
           HWY_DYNAMIC_DISPATCH(SumOfStretchImpl)(values, static_cast<int64_t>(length));
     });
   });

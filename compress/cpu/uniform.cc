@@ -55,12 +55,11 @@ void EncodeCodes(const TensorView& x, const CodecSpec& spec, uint64_t random_key
                  const Encoder& encoder, int threads, uint8_t* out) {
   const bool by_chance = spec.rounding == Rounding::kStochastic;
   ForEachPart(Parts(x.elements(), threads), [&](int, int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
     alignas(64) uint32_t random[kBlock];
     alignas(64) uint8_t codes[kBlock];
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+    ReadBlocks(x, begin, end, [&](int64_t i, size_t n, const float* values) {
       if (by_chance) PhiloxNumbers(random_key, i, n, random);
-      encoder(ReadFloats(x, i, n, scratch), i, n, by_chance ? random : nullptr, codes);
+      encoder(values, i, n, by_chance ? random : nullptr, codes);
       PackCodes(codes, n, spec.bits, out + i / 8 * spec.bits);
     });
   });
@@ -110,28 +109,22 @@ Error DecodeCodes(const uint8_t* in, const CodecSpec& spec, const Decoder& decod
   const bool has_unused_code = max_code != (1u << spec.bits) - 1;
   const Parts parts(x.elements(), threads);
   const uint32_t largest = LargestOfParts(parts, [&](int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
     alignas(64) uint8_t codes[kBlock];
     uint8_t of_part = 0;
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
+    WriteBlocks(x, begin, end, [&](int64_t i, size_t n, float* to) {
       UnpackCodes(in + i / 8 * spec.bits, n, spec.bits, codes);
       if (has_unused_code) of_part = std::max(of_part, LargestCode(codes, n));
-      decoder(codes, i, n, FloatsToWrite(x, i, scratch));
-      FinishFloats(x, i, n, scratch);
+      decoder(codes, i, n, to);
     });
     return of_part;
   });
-  return CheckLargestCode(largest, max_code);
+  if (largest <= max_code) return Error{};
+  return MakeError(kRefused, "uniform: code %u, want at most %u", largest, max_code);
 }
 
 void Fill(const TensorView& x, float value, int threads) {
   ForEachPart(Parts(x.elements(), threads), [&](int, int64_t begin, int64_t end) {
-    alignas(64) float scratch[kBlock];
-    ForEachBlock(begin, end, [&](int64_t i, size_t n) {
-      float* to = FloatsToWrite(x, i, scratch);
-      std::fill(to, to + n, value);
-      FinishFloats(x, i, n, scratch);
-    });
+    WriteBlocks(x, begin, end, [&](int64_t, size_t n, float* to) { std::fill(to, to + n, value); });
   });
 }
 

@@ -11,6 +11,7 @@
 #include "compress/cpu/scan.h"
 #include "compress/half.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 #include "compress/scratch.h"
 
 namespace thinwire {
@@ -116,7 +117,8 @@ Error ValueReader::Read(size_t n, float* values) {
   }
   Skip(n);
   if (LargestMagnitude(values, n) < kInfinityBits) return Error{};
-  return NonFiniteValue(spec_);
+  return MakeError(kRefused, "%s: a value is NaN or infinite, want finite values",
+                   Name(spec_.kind));
 }
 
 }  // namespace thinwire

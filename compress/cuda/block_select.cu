@@ -1,7 +1,13 @@
+// Selection with a block per scope.
+//
+// A guess (key_guess.cuh) says about where the K-th largest lies. One look at all keys marks what
+// lies above that range and lists, in shared memory, what lies in it; the list decides the rest
+// (key_range.cuh). If the guess was wrong, or the list has no room, the block counts the digits of
+// all keys, until it knows a range that the list can hold, and then marks and lists by that.
 #include <type_traits>
 
-#include "compress/cuda/block_select.h"
 #include "compress/cuda/key_guess.cuh"
+#include "compress/cuda/select.h"
 #include "compress/cuda/word_votes.cuh"
 #include "tensor/cuda/launch.h"
 
@@ -257,7 +263,7 @@ __global__ void __launch_bounds__(kThreads, kThreads == 1024 ? 1 : 3)
 
 }  // namespace
 
-Error SubmitSelectInScopesOfBlocks(cudaStream_t stream, const Keys& keys, const KeepRule& rule,
+Error SubmitSelectInScopesOfBlocks(CudaDevice* device, const Keys& keys, const KeepRule& rule,
                                    uint32_t* kept, uint32_t* nonfinite) {
   constexpr int kMost = 1024, kLeast = 256;
   // A short scope takes two rounds of the smaller block.
@@ -266,7 +272,7 @@ Error SubmitSelectInScopesOfBlocks(cudaStream_t stream, const Keys& keys, const 
   return WithTypedKeys(keys, [&](const auto& typed) {
     using K = std::decay_t<decltype(typed)>;
     const auto kernel = is_short ? SelectInScopeKernel<kLeast, K> : SelectInScopeKernel<kMost, K>;
-    return Launch(stream, blocks, dim3(is_short ? kLeast : kMost), kernel, typed, rule, kept,
+    return Launch(device, blocks, dim3(is_short ? kLeast : kMost), kernel, typed, rule, kept,
                   nonfinite);
   });
 }

@@ -1,12 +1,11 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "compress/cpu/codebook_table.h"
-#include "compress/cuda/blockwise8.h"
-#include "compress/cuda/device_payload.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/extremes.cuh"
-#include "compress/cuda/nonfinite.h"
 #include "compress/cuda/quotient.cuh"
 #include "compress/cuda/scope_cursor.cuh"
 #include "compress/cuda/tile.cuh"
@@ -127,8 +126,7 @@ struct Values {
 // codes index it at run time.
 template <typename T>
 __global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t n,
-                             ContiguousScopes blocks, Values values, T* x,
-                             unsigned long long* refused) {
+                             ContiguousScopes blocks, Values values, T* x, uint32_t* refused) {
   __shared__ float of_code[256];
   of_code[threadIdx.x] = values.of_code[threadIdx.x];
   __syncthreads();
@@ -140,10 +138,7 @@ __global__ void DecodeKernel(const uint8_t* codes, const float* absmax, int64_t 
     float v[4] = {};
     const auto unit_of = [&](int64_t block) {
       const float unit = absmax[block];
-      if (__float_as_uint(unit) >= kInfinityBits) {
-        // The complement of the first block is the largest; zero means that none is refused.
-        atomicMax(refused, ~static_cast<unsigned long long>(block));
-      }
+      if (__float_as_uint(unit) >= kInfinityBits) *refused = 1;
       return unit;
     };
     cursor.ForEach(LeftOf(n, i), unit_of,
@@ -163,46 +158,6 @@ Values ValuesOfCodes() {
 
 Scopes BlocksOf(const TensorView& x, uint32_t block) { return ScopesOf(x, Scope::kGroup, block); }
 
-template <typename T>
-Error SubmitEncode(CudaDevice* device, const TensorView& x, uint32_t block, uint8_t* payload,
-                   uint32_t* nonfinite) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  const Scopes blocks = BlocksOf(x, block);
-  CudaScratch extremes(device), table(device);
-  RETURN_ERROR(table.Reserve(sizeof(CodebookTable)));
-  const CodebookTable& host_table = TheCodebookTable();
-  RETURN_ERROR(device->SubmitCopyFromHost(table.as<void>(), &host_table, sizeof(host_table)));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(nonfinite, 0, sizeof(*nonfinite), stream));
-  float* const absmax = reinterpret_cast<float*>(payload);
-  const dim3 grid = BlocksFor(blocks.total, kTile, kBlocksEach * device->multiprocessors());
-  if (block == kTile) {
-    return Launch(stream, grid, dim3(kTileThreads), EncodeTilesKernel<T>,
-                  static_cast<const T*>(x.data), blocks.total, table.as<const CodebookTable>(),
-                  absmax, payload + 4 * blocks.count, nonfinite);
-  }
-  RETURN_ERROR(extremes.Reserve(blocks.count * sizeof(Extremes)));
-  RETURN_ERROR(SubmitExtremes(device, x, blocks, Counted::kAll, extremes.as<Extremes>()));
-  RETURN_ERROR(Launch(stream, BlocksFor(blocks.count, kTileThreads), dim3(kTileThreads),
-                      AbsmaxKernel, extremes.as<const Extremes>(), blocks.count, absmax,
-                      nonfinite));
-  return Launch(stream, grid, dim3(kTileThreads), EncodeKernel<T>, static_cast<const T*>(x.data),
-                blocks.total, ContiguousScopesOf(blocks), absmax, table.as<const CodebookTable>(),
-                payload + 4 * blocks.count);
-}
-
-template <typename T>
-Error SubmitDecode(CudaDevice* device, const uint8_t* payload, uint32_t block, const TensorView& x,
-                   unsigned long long* refused) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  const Scopes blocks = BlocksOf(x, block);
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(refused, 0, sizeof(*refused), stream));
-  return LaunchTiles(stream, blocks.total, DecodeKernel<T>, payload + 4 * blocks.count,
-                     reinterpret_cast<const float*>(payload), blocks.total,
-                     ContiguousScopesOf(blocks), ValuesOfCodes(), static_cast<T*>(x.data), refused);
-}
-
 size_t HeaderBytes(const TensorView& x, uint32_t block) {
   return Blockwise8PayloadBytes(block, x.elements()) - x.elements();
 }
@@ -211,14 +166,40 @@ size_t HeaderBytes(const TensorView& x, uint32_t block) {
 
 Error SubmitBlockwise8Encode(CudaDevice* device, const TensorView& x, uint32_t block,
                              uint8_t* payload, uint32_t* nonfinite) {
-  return x.dtype == DType::kF32 ? SubmitEncode<float>(device, x, block, payload, nonfinite)
-                                : SubmitEncode<uint16_t>(device, x, block, payload, nonfinite);
+  const Scopes blocks = BlocksOf(x, block);
+  CudaScratch extremes(device), table(device);
+  RETURN_ERROR(table.Reserve(sizeof(CodebookTable)));
+  const CodebookTable& host_table = TheCodebookTable();
+  RETURN_ERROR(device->SubmitCopyFromHost(table.as<void>(), &host_table, sizeof(host_table)));
+  float* const absmax = reinterpret_cast<float*>(payload);
+  uint8_t* const codes = payload + 4 * blocks.count;
+  if (block != kTile) {
+    RETURN_ERROR(extremes.Reserve(blocks.count * sizeof(Extremes)));
+    RETURN_ERROR(SubmitExtremes(device, x, blocks, Counted::kAll, extremes.as<Extremes>()));
+    RETURN_ERROR(Launch(device, BlocksFor(blocks.count, kTileThreads), dim3(kTileThreads),
+                        AbsmaxKernel, extremes.as<const Extremes>(), blocks.count, absmax,
+                        nonfinite));
+  }
+  const dim3 grid = BlocksFor(blocks.total, kTile, kBlocksEach * device->multiprocessors());
+  return WithTypedData(x, [&](const auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return block == kTile
+               ? Launch(device, grid, dim3(kTileThreads), EncodeTilesKernel<T>, elements,
+                        blocks.total, table.as<const CodebookTable>(), absmax, codes, nonfinite)
+               : Launch(device, grid, dim3(kTileThreads), EncodeKernel<T>, elements, blocks.total,
+                        ContiguousScopesOf(blocks), absmax, table.as<const CodebookTable>(), codes);
+  });
 }
 
 Error SubmitBlockwise8Decode(CudaDevice* device, const uint8_t* payload, uint32_t block,
-                             const TensorView& x, unsigned long long* refused) {
-  return x.dtype == DType::kF32 ? SubmitDecode<float>(device, payload, block, x, refused)
-                                : SubmitDecode<uint16_t>(device, payload, block, x, refused);
+                             const TensorView& x, uint32_t* refused) {
+  const Scopes blocks = BlocksOf(x, block);
+  return WithTypedData(x, [&](auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return LaunchTiles(device, blocks.total, DecodeKernel<T>, payload + 4 * blocks.count,
+                       reinterpret_cast<const float*>(payload), blocks.total,
+                       ContiguousScopesOf(blocks), ValuesOfCodes(), elements, refused);
+  });
 }
 
 Error CudaBlockwise8Encode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
@@ -230,7 +211,7 @@ Error CudaBlockwise8Encode(CudaDevice* device, const CodecSpec& spec, const Tens
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), *payload.bytes));
   CudaScratch found(device);
-  RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
+  RETURN_ERROR(found.ReserveZeros(sizeof(uint32_t)));
   RETURN_ERROR(SubmitBlockwise8Encode(device, x, block, on_device.bytes(), found.as<uint32_t>()));
   uint32_t nonfinite = 0;
   RETURN_ERROR(payload.SubmitCopy(device, 0, on_device.bytes(), *payload.bytes));
@@ -247,17 +228,12 @@ Error CudaBlockwise8Decode(CudaDevice* device, const PayloadSource& payload, con
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(HeaderBytes(x, block), payload.bytes));
   CudaScratch found(device);
-  RETURN_ERROR(found.Reserve(sizeof(unsigned long long)));
+  RETURN_ERROR(found.ReserveZeros(sizeof(uint32_t)));
   RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, on_device.bytes()));
-  RETURN_ERROR(
-      SubmitBlockwise8Decode(device, on_device.bytes(), block, x, found.as<unsigned long long>()));
-  unsigned long long refused = 0;
+  RETURN_ERROR(SubmitBlockwise8Decode(device, on_device.bytes(), block, x, found.as<uint32_t>()));
+  uint32_t refused = 0;
   RETURN_ERROR(device->CopyToHost(&refused, found.as<void>(), sizeof(refused)));
-  if (refused == 0) return Error{};
-  const int64_t first = static_cast<int64_t>(~refused);
-  float absmax;
-  RETURN_ERROR(payload.Read(device, 4 * first, &absmax));
-  return AbsmaxError(first, absmax);
+  return refused == 0 ? Error{} : PayloadSource::Refused();
 }
 
 }  // namespace thinwire

@@ -1,5 +1,5 @@
-#include "compress/cuda/byte_counts.h"
 #include "compress/cuda/large_bytes.cuh"
+#include "compress/cuda/rans.h"
 #include "compress/entropy/rans.h"
 #include "tensor/cuda/launch.h"
 
@@ -44,10 +44,10 @@ __global__ void CountKernel(const uint8_t* bytes, const uint8_t* sums, int64_t n
 
 }  // namespace
 
-Error SubmitByteCounts(cudaStream_t stream, const uint8_t* bytes, const uint8_t* sums, int64_t n,
+Error SubmitByteCounts(CudaDevice* device, const uint8_t* bytes, const uint8_t* sums, int64_t n,
                        uint32_t* counts) {
   return Launch(
-      stream, BlocksFor(n, kBytesOfBlock, kMostBlocks), dim3(kThreads),
+      device, BlocksFor(n, kBytesOfBlock, kMostBlocks), dim3(kThreads),
       sums == nullptr ? CountKernel<kSymbols, kThreads / 32> : CountKernel<kSums * kSymbols, 1>,
       bytes, sums, n, counts);
 }

@@ -1,10 +1,12 @@
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "compress/bytes.h"
-#include "compress/cuda/cast.h"
-#include "compress/cuda/device_payload.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/extremes.cuh"
 #include "compress/cuda/half.cuh"
+#include "compress/cuda/kernels.h"
 #include "compress/cuda/tile.cuh"
 #include "compress/half.h"
 #include "compress/layout.h"
@@ -79,99 +81,91 @@ Error SubmitConvert(CudaDevice* device, const void* from, int64_t n, void* to) {
                      static_cast<To*>(to));
 }
 
-template <typename T>
-Error SubmitNarrowToHalf(CudaDevice* device, const TensorView& x, int16_t* exponent,
-                         uint8_t* body) {
-  CudaScratch extremes(device);
-  RETURN_ERROR(extremes.Reserve(sizeof(Extremes)));
-  const Scopes all = ScopesOf(x, Scope::kTensor, /*group=*/0);
-  RETURN_ERROR(SubmitExtremes(device, x, all, Counted::kFinite, extremes.as<Extremes>()));
-  return LaunchTiles(device, x.elements(), NarrowToHalf<T>, static_cast<const T*>(x.data),
-                     x.elements(), extremes.as<const Extremes>(), exponent,
-                     reinterpret_cast<uint16_t*>(body));
-}
-
-template <typename T>
-Error SubmitWidenHalf(CudaDevice* device, const uint8_t* body, int exponent, const TensorView& x) {
-  return LaunchTiles(device, x.elements(), WidenHalf<T>, reinterpret_cast<const uint16_t*>(body),
-                     x.elements(), PowerOfTwo(-exponent), static_cast<T*>(x.data));
-}
-
 size_t HeaderBytes(DType type) { return CastPayloadBytes(type, 0); }
 
 }  // namespace
 
 Error SubmitCastEncode(CudaDevice* device, const TensorView& x, DType to, int16_t* exponent,
                        uint8_t* body) {
-  const bool is_wide = x.dtype == DType::kF32;
-  if (to == DType::kF16) {
-    return is_wide ? SubmitNarrowToHalf<float>(device, x, exponent, body)
-                   : SubmitNarrowToHalf<uint16_t>(device, x, exponent, body);
+  const int64_t n = x.elements();
+  if (to != DType::kF16) {
+    return x.dtype == DType::kF32 ? SubmitConvert<float, uint16_t>(device, x.data, n, body)
+                                  : SubmitConvert<uint16_t, float>(device, x.data, n, body);
   }
-  return is_wide ? SubmitConvert<float, uint16_t>(device, x.data, x.elements(), body)
-                 : SubmitConvert<uint16_t, float>(device, x.data, x.elements(), body);
+  CudaScratch extremes(device);
+  RETURN_ERROR(extremes.Reserve(sizeof(Extremes)));
+  const Scopes all = ScopesOf(x, Scope::kTensor, /*group=*/0);
+  RETURN_ERROR(SubmitExtremes(device, x, all, Counted::kFinite, extremes.as<Extremes>()));
+  return WithTypedData(x, [&](const auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return LaunchTiles(device, n, NarrowToHalf<T>, elements, n, extremes.as<const Extremes>(),
+                       exponent, reinterpret_cast<uint16_t*>(body));
+  });
 }
 
 Error SubmitCastDecode(CudaDevice* device, const uint8_t* body, DType from, int exponent,
                        const TensorView& x) {
-  const bool is_wide = x.dtype == DType::kF32;
-  if (from == DType::kF16) {
-    return is_wide ? SubmitWidenHalf<float>(device, body, exponent, x)
-                   : SubmitWidenHalf<uint16_t>(device, body, exponent, x);
+  const int64_t n = x.elements();
+  if (from != DType::kF16) {
+    return x.dtype == DType::kF32 ? SubmitConvert<uint16_t, float>(device, body, n, x.data)
+                                  : SubmitConvert<float, uint16_t>(device, body, n, x.data);
   }
-  return is_wide ? SubmitConvert<uint16_t, float>(device, body, x.elements(), x.data)
-                 : SubmitConvert<float, uint16_t>(device, body, x.elements(), x.data);
+  return WithTypedData(x, [&](auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return LaunchTiles(device, n, WidenHalf<T>, reinterpret_cast<const uint16_t*>(body), n,
+                       PowerOfTwo(-exponent), elements);
+  });
 }
 
-Error CudaCastTo(CudaDevice* device, DType wire, const TensorView& x,
-                 const PayloadTarget& payload) {
+Error CudaKernels::CastTo(DType wire, const TensorView& x, const PayloadBuffer& buffer) {
+  const PayloadTarget payload = buffer;
   const int64_t elements = x.elements();
   *payload.bytes = CastPayloadBytes(wire, elements);
   RETURN_ERROR(CheckCapacity(Name(wire), payload.capacity, *payload.bytes));
   if (elements == 0) {
-    return wire == DType::kF16 ? payload.Put(device, 0, int16_t{0}) : Error{};
+    return wire == DType::kF16 ? payload.Put(device_, 0, int16_t{0}) : Error{};
   }
   if (wire == x.dtype) {
-    RETURN_ERROR(payload.SubmitCopy(device, 0, x.data, *payload.bytes));
-    return device->Finish();
+    RETURN_ERROR(payload.SubmitCopy(device_, 0, x.data, *payload.bytes));
+    return device_->Finish();
   }
-  DevicePayload on_device(device);
+  DevicePayload on_device(device_);
   RETURN_ERROR(on_device.Reserve(HeaderBytes(wire), *payload.bytes));
-  RETURN_ERROR(SubmitCastEncode(device, x, wire, reinterpret_cast<int16_t*>(on_device.bytes()),
+  RETURN_ERROR(SubmitCastEncode(device_, x, wire, reinterpret_cast<int16_t*>(on_device.bytes()),
                                 on_device.body()));
-  RETURN_ERROR(payload.SubmitCopy(device, 0, on_device.bytes(), *payload.bytes));
-  return device->Finish();
+  RETURN_ERROR(payload.SubmitCopy(device_, 0, on_device.bytes(), *payload.bytes));
+  return device_->Finish();
 }
 
-Error CudaCastFrom(CudaDevice* device, const PayloadSource& payload, DType wire,
-                   const TensorView& x) {
+Error CudaKernels::CastFrom(const PayloadView& view, DType wire, const TensorView& x) {
+  const PayloadSource payload = view;
   const int64_t elements = x.elements();
   RETURN_ERROR(CheckPayloadBytes(Name(wire), payload.bytes, CastPayloadBytes(wire, elements)));
   int16_t exponent = 0;
   if (wire == DType::kF16 && wire != x.dtype) {
-    RETURN_ERROR(payload.Read(device, 0, &exponent));
+    RETURN_ERROR(payload.Read(device_, 0, &exponent));
     RETURN_ERROR(CheckPreScale(Name(wire), exponent, kLeastPreScale, kMostPreScale));
   }
   if (elements == 0) return Error{};
   if (wire == x.dtype) {
-    RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, x.data));
-    return device->Finish();
+    RETURN_ERROR(payload.SubmitCopy(device_, 0, payload.bytes, x.data));
+    return device_->Finish();
   }
-  DevicePayload on_device(device);
+  DevicePayload on_device(device_);
   RETURN_ERROR(on_device.Reserve(HeaderBytes(wire), payload.bytes));
-  RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, on_device.bytes()));
-  RETURN_ERROR(SubmitCastDecode(device, on_device.body(), wire, exponent, x));
-  return device->Finish();
+  RETURN_ERROR(payload.SubmitCopy(device_, 0, payload.bytes, on_device.bytes()));
+  RETURN_ERROR(SubmitCastDecode(device_, on_device.body(), wire, exponent, x));
+  return device_->Finish();
 }
 
 Error CudaCastEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                      const KernelContext& /*context*/, const PayloadTarget& payload) {
-  return CudaCastTo(device, WireType(spec, x.dtype), x, payload);
+  return CudaKernels(device).CastTo(WireType(spec, x.dtype), x, payload);
 }
 
 Error CudaCastDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
                      const KernelContext& /*context*/, const TensorView& x) {
-  return CudaCastFrom(device, payload, WireType(spec, x.dtype), x);
+  return CudaKernels(device).CastFrom(payload, WireType(spec, x.dtype), x);
 }
 
 }  // namespace thinwire

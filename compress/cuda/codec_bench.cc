@@ -171,7 +171,7 @@ class Bench {
   Bench(const BenchOptions& options, CudaDevice* device, std::unique_ptr<Stopwatch> stopwatch)
       : options_(options),
         device_(device),
-        kernels_(NewCudaCodecKernels(device)),
+        kernels_(std::make_unique<CudaKernels>(device)),
         stopwatch_(std::move(stopwatch)) {}
 
   absl::Status Run() {

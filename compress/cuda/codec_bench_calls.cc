@@ -3,13 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "compress/cuda/blockwise8.h"
-#include "compress/cuda/cast.h"
 #include "compress/cuda/codecs.h"
-#include "compress/cuda/device_payload.h"
 #include "compress/cuda/entries.h"
-#include "compress/cuda/fp8.h"
-#include "compress/cuda/topk.h"
 #include "compress/cuda/uniform.h"
 #include "compress/layout.h"
 #include "tensor/cuda/error.h"
@@ -23,7 +18,7 @@ struct Memory {
 
   Error Reserve(size_t header_bytes, size_t bytes) {
     RETURN_ERROR(payload.Reserve(header_bytes, bytes));
-    return found.Reserve(64);
+    return found.ReserveZeros(64);
   }
 
   DevicePayload payload;
@@ -72,7 +67,7 @@ Error MakeBlockwise8(CudaDevice* device, uint32_t block, const TensorView& x, co
   };
   calls->decode = [=] {
     return SubmitBlockwise8Decode(device, memory->payload.bytes(), block, y,
-                                  memory->found.as<unsigned long long>());
+                                  memory->found.as<uint32_t>());
   };
   return calls->encode();
 }
@@ -83,14 +78,14 @@ Error MakeUniform(CudaDevice* device, const CodecSpec& spec, const TensorView& x
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   RETURN_ERROR(
       memory->Reserve(UniformHeaderBytes(spec, scopes), UniformMaxPayloadBytes(spec, scopes)));
-  static_assert(sizeof(UniformEncoded) <= 64 && sizeof(UniformDecoded) <= 64);
+  static_assert(sizeof(UniformEncoded) <= 64);
   calls->encode = [=] {
     return SubmitUniformEncode(device, x, spec, /*random_key=*/1, memory->payload.bytes(),
                                memory->found.as<UniformEncoded>());
   };
   calls->decode = [=] {
     return SubmitUniformDecode(device, memory->payload.bytes(), spec, y,
-                               memory->found.as<UniformDecoded>());
+                               memory->found.as<uint32_t>());
   };
   return calls->encode();
 }
@@ -112,15 +107,12 @@ Error MakeEntries(CudaDevice* device, const CodecSpec& spec, const TensorView& x
   size_t bytes = 0;
   RETURN_ERROR(encoded.CopyTo(PayloadBuffer{payload.data(), payload.size(), &bytes}));
 
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const auto decoding = std::make_shared<EntriesToDecode>(device);
   const auto fault = std::make_shared<CudaScratch>(device);
   RETURN_ERROR(fault->Reserve(sizeof(uint32_t)));
-  RETURN_ERROR(
-      decoding->SubmitCopy(stream, PayloadView{payload.data(), bytes}, spec, KernelContext{}, y));
+  RETURN_ERROR(decoding->SubmitCopy(PayloadView{payload.data(), bytes}, spec, KernelContext{}, y));
   RETURN_ERROR(device->Finish());
-  calls->decode = [=] { return decoding->Submit(stream, y, fault->as<uint32_t>()); };
+  calls->decode = [=] { return decoding->Submit(y, fault->as<uint32_t>()); };
   return Error{};
 }
 

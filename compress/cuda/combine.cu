@@ -1,4 +1,4 @@
-#include "compress/cuda/operations.h"
+#include "compress/cuda/kernels.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/launch.h"
 
@@ -17,7 +17,7 @@ struct Rows {
   bool is_bfloat;
 };
 
-struct Sums {
+struct Part {
   Rows x, y, out, also;
   int64_t elements, tiles;  // per row
   float a, b;
@@ -51,7 +51,7 @@ __device__ bool IsFinite(float x) { return (__float_as_uint(x) & 0x7FFFFFFFu) < 
 
 // Combines rows, a block per tile of a row. `out` may be x or y: a thread reads its elements before
 // it writes them.
-__global__ void CombineKernel(Sums sums) {
+__global__ void CombineKernel(Part sums) {
   const int row = static_cast<int>(blockIdx.x / sums.tiles);
   const int64_t tile = blockIdx.x % sums.tiles;
   const void* const x_row = sums.x.each[row];
@@ -90,17 +90,17 @@ Rows RowsOf(const RowsView& view, int64_t first, int64_t count, int64_t elements
 
 }  // namespace
 
-Error CudaCombineRows(CudaDevice* device, const RowSums& sums) {
+Error CudaKernels::CombineRows(const RowSums& sums) {
   const int64_t tiles = (sums.elements + kTile - 1) / kTile;
   for (int64_t first = 0; first < sums.count; first += kMostRows) {
     const int64_t count = sums.count - first < kMostRows ? sums.count - first : kMostRows;
     const auto rows = [&](const RowsView& view) {
       return RowsOf(view, first, count, sums.elements);
     };
-    const Sums part = {rows(sums.x),    rows(sums.y),  rows(sums.out),
+    const Part part = {rows(sums.x),    rows(sums.y),  rows(sums.out),
                        rows(sums.also), sums.elements, tiles,
                        sums.a,          sums.b,        sums.zero_nonfinite};
-    RETURN_ERROR(Launch(device, dim3(static_cast<unsigned>(count * tiles)), dim3(kThreads),
+    RETURN_ERROR(Launch(device_, dim3(static_cast<unsigned>(count * tiles)), dim3(kThreads),
                         CombineKernel, part));
   }
   return Error{};

@@ -1,4 +1,4 @@
-#include "compress/cuda/operations.h"
+#include "compress/cuda/kernels.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/launch.h"
@@ -79,21 +79,21 @@ Error LaunchCompare(CudaDevice* device, const X* x, const Y* y, int64_t total, i
 
 }  // namespace
 
-Error CudaCompare(CudaDevice* device, const TensorView& x, const TensorView& y, Sums* sums) {
+Error CudaKernels::Compare(const TensorView& x, const TensorView& y, Sums* sums) {
   RETURN_ERROR(CheckCompared(x.elements(), y.elements()));
   const int64_t tiles = (x.elements() + kTile - 1) / kTile;
-  CudaScratch shares(device);  // sums of the tiles, then the total
+  CudaScratch shares(device_);  // sums of the tiles, then the total
   RETURN_ERROR(shares.Reserve((tiles + 1) * sizeof(Share)));
   Share* const of_tiles = shares.as<Share>();
   RETURN_ERROR(WithTypedData(x, [&](const auto* of_x) {
     return WithTypedData(y, [&](const auto* of_y) {
-      return LaunchCompare(device, of_x, of_y, x.elements(), tiles, of_tiles);
+      return LaunchCompare(device_, of_x, of_y, x.elements(), tiles, of_tiles);
     });
   }));
-  RETURN_ERROR(Launch(device, dim3(1), dim3(kThreadsOfTotal), TotalKernel, of_tiles, tiles,
+  RETURN_ERROR(Launch(device_, dim3(1), dim3(kThreadsOfTotal), TotalKernel, of_tiles, tiles,
                       of_tiles + tiles));
   Share total;
-  RETURN_ERROR(device->CopyToHost(&total, of_tiles + tiles, sizeof(total)));
+  RETURN_ERROR(device_->CopyToHost(&total, of_tiles + tiles, sizeof(total)));
   *sums = {total.difference, total.x, total.y, total.product, total.nonzeros_x, total.nonzeros_y};
   return Error{};
 }

@@ -7,10 +7,7 @@
 #include "compress/cpu/ecsq_header.h"
 #include "compress/cpu/sum_of_squares.h"
 #include "compress/cuda/codecs.h"
-#include "compress/cuda/device_payload.h"
 #include "compress/cuda/ecsq_codes.cuh"
-#include "compress/cuda/escapes.h"
-#include "compress/cuda/nonfinite.h"
 #include "compress/cuda/quotient.cuh"
 #include "compress/cuda/scope_cursor.cuh"
 #include "compress/cuda/sum_in_order.cuh"
@@ -317,8 +314,6 @@ class Encoder {
         x_(x) {}
 
   Error Encode(const PayloadTarget& payload) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
     const size_t header_bytes = EcsqHeaderBytes(spec_, scopes_);
     CudaScratch sums(device_), found_memory(device_);
     DevicePayload copied(device_);
@@ -332,7 +327,7 @@ class Encoder {
     auto* const steps = reinterpret_cast<uint16_t*>(room);
     uint8_t* const bytes = room + header_bytes;
     RETURN_ERROR(SubmitSteps<T>(device_, x_, spec_, scopes_, &sums, steps, on_device));
-    RETURN_ERROR(LaunchTiles(stream, scopes_.total, EncodeKernel<T, Round>, data(), scopes_.total,
+    RETURN_ERROR(LaunchTiles(device_, scopes_.total, EncodeKernel<T, Round>, data(), scopes_.total,
                              steps, ContiguousScopesOf(scopes_), key_, spec_.has_means(), bytes,
                              on_device));
     if (payload.on_device() == nullptr) {

@@ -1,13 +1,10 @@
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <array>
 
-#include "compress/bytes.h"
 #include "compress/cpu/ecsq_header.h"
 #include "compress/cuda/codecs.h"
 #include "compress/cuda/ecsq_codes.cuh"
-#include "compress/cuda/escapes.h"
 #include "compress/cuda/scope_cursor.cuh"
 #include "compress/cuda/tile.cuh"
 #include "compress/layout.h"
@@ -101,27 +98,6 @@ __global__ void PatchKernel(const int64_t* where, const int32_t* codes, int64_t 
   StoreVector(v, 1, x + i);
 }
 
-// Returns the error for a refused payload.
-Error RefusalOf(const PayloadView& payload, const CodecSpec& spec, const Scopes& scopes) {
-  const size_t header_bytes = EcsqHeaderBytes(spec, scopes);
-  const size_t least = header_bytes + static_cast<size_t>(scopes.total);
-  const uint8_t* const bytes = payload.data + header_bytes;
-  const auto escapes = static_cast<size_t>(std::count(bytes, payload.data + least, kEscape));
-  RETURN_ERROR(CheckPayloadBytes("ecsq", payload.bytes, least + 4 * escapes));
-  for (int64_t scope = 0; scope < scopes.count; ++scope) {
-    const auto bits = LoadAs<uint16_t>(payload.data + 2 * scope);
-    if (!IsStep(bits)) return StepError(scope, FromBFloat(bits));
-  }
-  const uint8_t* next = payload.data + least;
-  for (int64_t i = 0; i < scopes.total; ++i) {
-    if (bytes[i] != kEscape) continue;
-    const auto code = LoadAs<int32_t>(next);
-    if (ZigZag(code) < kEscape) return EscapeError(i, code);
-    next += 4;
-  }
-  return MakeError(absl::StatusCode::kInternal, "ecsq: the GPU refuses what the CPU decodes");
-}
-
 // Decoder of a payload into a tensor of one element type.
 template <typename T>
 class Decoder {
@@ -132,11 +108,8 @@ class Decoder {
         scopes_(ScopesOf(x, spec.scope, spec.group)),
         x_(static_cast<T*>(x.data)) {}
 
-  // Decodes a payload that has a header and a byte for each element. Sets *is_refused if it is
-  // malformed. Waits.
-  Error Decode(const PayloadSource& payload, bool* is_refused) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
+  // Decodes a payload that has a header and a byte for each element. Waits.
+  Error Decode(const PayloadSource& payload) {
     const size_t header_bytes = EcsqHeaderBytes(spec_, scopes_);
     RETURN_ERROR(ReadHeader(payload.behind(2 * scopes_.count)));
     RETURN_ERROR(steps_.Reserve(2 * scopes_.count));
@@ -144,24 +117,22 @@ class Decoder {
     RETURN_ERROR(met_.ReserveZeros(sizeof(Met)));
     RETURN_ERROR(payload.SubmitCopy(device_, 0, 2 * scopes_.count, steps_.as<void>()));
     RETURN_ERROR(payload.SubmitCopy(device_, header_bytes, scopes_.total, bytes_.as<void>()));
-    RETURN_ERROR(Launch(stream, BlocksFor(scopes_.count, kThreads), dim3(kThreads),
+    RETURN_ERROR(Launch(device_, BlocksFor(scopes_.count, kThreads), dim3(kThreads),
                         CheckStepsKernel, steps(), scopes_.count, met_.as<Met>()));
     RETURN_ERROR(LaunchTiles(
-        stream, scopes_.total, dithers() ? DecodeKernel<T, true> : DecodeKernel<T, false>, bytes(),
+        device_, scopes_.total, dithers() ? DecodeKernel<T, true> : DecodeKernel<T, false>, bytes(),
         scopes_.total, steps(), ContiguousScopesOf(scopes_), key_, means_, x_, met_.as<Met>()));
     Met met;
     RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
     const size_t least = header_bytes + static_cast<size_t>(scopes_.total);
-    *is_refused = met.fault != 0 || (met.escapes == 0 && payload.bytes != least);
-    if (*is_refused || met.escapes == 0) return Error{};
+    if (met.fault != 0) return PayloadSource::Refused();
+    if (met.escapes == 0) return CheckPayloadBytes("ecsq", payload.bytes, least);
     Escapes escapes(device_);
     RETURN_ERROR(escapes.Count(bytes(), scopes_.total));
-    *is_refused = payload.bytes != least + 4 * static_cast<size_t>(escapes.count());
-    if (*is_refused) return Error{};
+    RETURN_ERROR(CheckPayloadBytes("ecsq", payload.bytes, least + 4 * escapes.count()));
     RETURN_ERROR(SubmitEscapes(payload.behind(least), &escapes));
     RETURN_ERROR(device_->CopyToHost(&met, met_.as<const void>(), sizeof(met)));
-    *is_refused = met.fault != 0;
-    return Error{};
+    return met.fault == 0 ? Error{} : PayloadSource::Refused();
   }
 
  private:
@@ -207,12 +178,8 @@ Error CudaEcsqDecode(CudaDevice* device, const PayloadSource& payload, const Cod
   if (payload.bytes < least || scopes.count == 0) {
     return CheckPayloadBytes("ecsq", payload.bytes, least);
   }
-  bool is_refused = false;
-  RETURN_ERROR(x.dtype == DType::kF32
-                   ? Decoder<float>(device, spec, x).Decode(payload, &is_refused)
-                   : Decoder<uint16_t>(device, spec, x).Decode(payload, &is_refused));
-  if (!is_refused) return Error{};
-  return payload.is_on_device ? PayloadSource::Refused() : RefusalOf(payload, spec, scopes);
+  return x.dtype == DType::kF32 ? Decoder<float>(device, spec, x).Decode(payload)
+                                : Decoder<uint16_t>(device, spec, x).Decode(payload);
 }
 
 }  // namespace thinwire

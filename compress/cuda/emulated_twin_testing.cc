@@ -10,7 +10,7 @@ Twin OpenTwin() {
   CudaDevice* device = nullptr;
   const Error error = NewCudaDevice(/*index=*/0, &device);
   if (!error.ok()) throw std::runtime_error(error.message);  // and so fails the test
-  return {device, NewCudaCodecKernels(device).release()};
+  return {device, new CudaKernels(device)};
 }
 
 }  // namespace

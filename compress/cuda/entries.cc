@@ -3,8 +3,8 @@
 #include "compress/bytes.h"
 #include "compress/cpu/entries_header.h"
 #include "compress/cuda/bitmap.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/entry_list.h"
-#include "compress/cuda/nonfinite.h"
 #include "compress/layout.h"
 #include "compress/refusals.h"
 
@@ -17,29 +17,22 @@ Error EntriesOnDevice::Reserve(const TensorView& x, const CodecSpec& spec,
   context_ = context;
   const int64_t n = x.elements();
   RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
-  RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
   RETURN_ERROR(plan_.ReserveZeros(sizeof(EntriesPlan)));
   RETURN_ERROR(values_.Reserve(spec, most));
   const bool has_support = context.support != nullptr;
-  if (has_support) RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(n)));
   return indices_.Reserve(most, has_support ? context.support->count : n, has_support);
 }
 
-Error EntriesOnDevice::Submit(cudaStream_t stream) {
+Error EntriesOnDevice::Submit() {
   const int64_t n = x_.elements();
-  const RankedBits bits = {kept(), offsets_.as<uint64_t>()};
-  RETURN_ERROR(SubmitTileOffsets(stream, kept(), n, offsets_.as<uint64_t>()));
-  RankedBits support;
-  if (context_.support != nullptr) {
-    support = {WordsOf(context_.support), support_offsets_.as<uint64_t>()};
-    RETURN_ERROR(SubmitTileOffsets(stream, support.words, n, support_offsets_.as<uint64_t>()));
-  }
+  RETURN_ERROR(ranked_.Submit(kept(), n));
+  RETURN_ERROR(support_.Submit(WordsOf(context_.support), n));
   EntryList list;
-  list.values = values_.data();
+  list.values.data = values_.data();
   list.largest = &plan()->largest;
-  RETURN_ERROR(SubmitEntryList(stream, x_, bits, list));
-  RETURN_ERROR(indices_.Submit(stream, bits, n, support, plan()));
-  return values_.Submit(stream, bits.offsets + NumTiles(n), list.largest);
+  RETURN_ERROR(SubmitEntryList(device_, x_, ranked_.bits(), list));
+  RETURN_ERROR(indices_.Submit(ranked_.bits(), n, support_.bits(), plan()));
+  return values_.Submit(ranked_.count(), list.largest);
 }
 
 Error EntriesOnDevice::CopyTo(const PayloadTarget& payload) {

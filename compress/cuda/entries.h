@@ -1,8 +1,6 @@
 // Payload of topk and threshold: the kept entries, and where they stood.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
 #include "compress/cuda/codecs.h"
@@ -31,7 +29,7 @@ class EntriesOnDevice {
 
   // Lists what is kept, chooses and writes the index coding, narrows the values. Only launches
   // kernels; the header and uniform's quantisation are still missing then.
-  Error Submit(cudaStream_t stream);
+  Error Submit();
 
   // Writes the payload; waits for its length and for the copies. OutOfRange if the tensor holds NaN
   // or infinity; InvalidArgument if the payload's memory does not suffice or values overflow
@@ -45,7 +43,8 @@ class EntriesOnDevice {
   TensorView x_;
   CodecSpec spec_;
   KernelContext context_;
-  CudaScratch kept_{device_}, offsets_{device_}, support_offsets_{device_}, plan_{device_};
+  CudaScratch kept_{device_}, plan_{device_};
+  RankedBitmap ranked_{device_}, support_{device_};
   KeptValues values_{device_};
   IndexBytes indices_{device_};
 };
@@ -58,19 +57,19 @@ class EntriesToDecode {
   // Copies the payload to the device. `payload` stays until the stream is done; what `context`
   // refers to outlives this. InvalidArgument if the host sees that it is impossible for x. Decodes
   // uniform's values, for which it waits.
-  Error SubmitCopy(cudaStream_t stream, const PayloadSource& payload, const CodecSpec& spec,
+  Error SubmitCopy(const PayloadSource& payload, const CodecSpec& spec,
                    const KernelContext& context, const TensorView& x);
 
   // Overwrites all of x. Only launches kernels. Sets *fault, in device memory, to 1 if the payload
   // is to be refused; x is then unspecified.
-  Error Submit(cudaStream_t stream, const TensorView& x, uint32_t* fault);
+  Error Submit(const TensorView& x, uint32_t* fault);
 
  private:
   CudaDevice* const device_;
   CodecSpec spec_;
   KernelContext context_;
   int64_t count_ = 0;
-  CudaScratch support_offsets_{device_};
+  RankedBitmap support_{device_};
   GpuIndexReader indices_{device_};
   PayloadValues values_{device_};
 };

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "compress/bytes.h"
-#include "compress/cuda/byte_counts.h"
 #include "compress/cuda/frame_bytes.h"
-#include "compress/cuda/pairs.h"
 #include "compress/cuda/pairs_frame.h"
 #include "compress/cuda/rans.h"
 #include "compress/cuda/stretches.h"
@@ -23,15 +21,9 @@
 namespace thinwire {
 namespace {
 
-Error Refused() {
-  return MakeError(absl::StatusCode::kInvalidArgument, "entropy: a malformed frame");
-}
-
 // Finds, before all codes are read, the neighbours and whether codes may pay in pairs. Waits.
 Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
            ContextChoice* choice) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const auto n = static_cast<int64_t>(place.count);
   std::vector<uint32_t> where = SampledPieces(place.count, place.distances);
   const size_t num_pieces = where.size(), num_distances = place.distances.size();
@@ -47,13 +39,13 @@ Error Look(CudaDevice* device, const uint8_t* codes, const CodesPlace& place,
   RETURN_ERROR(on_device.Reserve(seen_bytes));
   auto* const sample = on_device.as<uint8_t>();
   RETURN_ERROR(
-      SubmitLargeLooks(stream, codes, n, reinterpret_cast<uint32_t*>(sample + sample_bytes)));
+      SubmitLargeLooks(device, codes, n, reinterpret_cast<uint32_t*>(sample + sample_bytes)));
   if (num_pieces > 0) {
     where.insert(where.end(), place.distances.begin(), place.distances.end());
     const size_t where_bytes = where.size() * sizeof(uint32_t);
     RETURN_ERROR(where_memory.Reserve(where_bytes));
     RETURN_ERROR(device->SubmitCopyFromHost(where_memory.as<void>(), where.data(), where_bytes));
-    RETURN_ERROR(SubmitSample(stream, codes, n, where_memory.as<const uint32_t>(),
+    RETURN_ERROR(SubmitSample(device, codes, n, where_memory.as<const uint32_t>(),
                               static_cast<int64_t>(num_pieces), static_cast<int64_t>(num_distances),
                               sample));
   }
@@ -82,8 +74,6 @@ class BytesWriter {
       : device_(device), bytes_(bytes), coded_(bytes), head_(HeadWithoutNeighbours(n)) {}
 
   Error UseNeighbours(const CodesPlace& place, const ContextChoice& choice) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
     head_.neighbours = choice.neighbours;
     head_.layout = choice.layout;
     head_.is_in_parts = place.count >= kLeastInParts;
@@ -92,18 +82,16 @@ class BytesWriter {
     RETURN_ERROR(rows_.Reserve(head_.coded_bytes()));
     RETURN_ERROR(sums_.Reserve(head_.coded_bytes()));
     coded_ = rows_.as<const uint8_t>();
-    RETURN_ERROR(SubmitToRows(stream, bytes_ + place.begin, static_cast<int64_t>(place.count),
+    RETURN_ERROR(SubmitToRows(device_, bytes_ + place.begin, static_cast<int64_t>(place.count),
                               head_.layout, rows_.as<uint8_t>()));
-    return SubmitSumsOfNeighbours(stream, head_.neighbours, coded_,
+    return SubmitSumsOfNeighbours(device_, head_.neighbours, coded_,
                                   static_cast<int64_t>(NumRows(place.count)), head_.layout,
                                   sums_.as<uint8_t>());
   }
 
   // Adds the histogram of the rows for each sum of neighbours to `of_rows`, in device memory.
   Error SubmitCounts(uint32_t* of_rows) const {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    return SubmitByteCounts(stream, coded_, sums(), static_cast<int64_t>(head_.coded_bytes()),
+    return SubmitByteCounts(device_, coded_, sums(), static_cast<int64_t>(head_.coded_bytes()),
                             of_rows);
   }
 
@@ -125,13 +113,7 @@ class BytesWriter {
     made->AddOnDevice(bytes_ + behind, head_.num_bytes - behind);
     made->Add(table_bytes.data(),
               WriteTables(head_, tables_, table_bytes.data()) - table_bytes.data());
-    std::vector<uint8_t> lengths(head_.lengths_bytes());
-    const std::vector<uint64_t>& offsets = writer_.offsets();
-    for (size_t at = 0, part = 0; at < lengths.size(); at += sizeof(uint32_t), ++part) {
-      StoreAs(static_cast<uint32_t>(offsets[part + 1] - offsets[part]), &lengths[at]);
-    }
-    made->Add(lengths.data(), lengths.size());
-    made->AddOnDevice(writer_.packed(), offsets.back());
+    made->AddCoded(writer_, head_.is_in_parts);
     return Error{};
   }
 
@@ -197,15 +179,13 @@ class Forms {
  private:
   // Waits.
   Error Count(const CodesPlace& place, bool has_neighbours, bool has_pairs, Counts* counts) {
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
     CudaScratch memory(device_);
     const size_t count_bytes = has_neighbours ? sizeof(Counts) : offsetof(Counts, of_rows);
     RETURN_ERROR(memory.ReserveZeros(count_bytes));
     auto* const on_device = memory.as<Counts>();
     const auto count_outside = [&](size_t begin, size_t end) {
       if (begin == end) return Error{};
-      return SubmitByteCounts(stream, bytes_ + begin, /*sums=*/nullptr,
+      return SubmitByteCounts(device_, bytes_ + begin, /*sums=*/nullptr,
                               static_cast<int64_t>(end - begin), on_device->outside.data());
     };
     if (has_neighbours) {
@@ -243,8 +223,6 @@ class Forms {
 // Decodes a frame of bytes one at a time into `bytes` of device memory. Waits.
 Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFrameView& view,
                   uint8_t* bytes) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const bool has_rows = head.has_neighbours();
   CudaScratch rows(device), fault(device);
   RansReader reader(device);
@@ -256,13 +234,10 @@ Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFram
   const RansStrings strings = {static_cast<int64_t>(head.coded_bytes()),
                                static_cast<int64_t>(NumRows(head.coded_bytes())),
                                static_cast<int64_t>(head.layout.num_parts)};
-  std::vector<uint64_t> offsets = {0};
-  for (const auto& part : view.parts) offsets.push_back(offsets.back() + part.size());
-  RETURN_ERROR(
-      reader.Submit(view.parts[0].data(), offsets, model, strings, coded, fault.as<uint32_t>()));
+  RETURN_ERROR(reader.Submit(view.parts, model, strings, coded, fault.as<uint32_t>()));
   if (has_rows) {
     RETURN_ERROR(device->SubmitCopyFromHost(bytes, view.uncoded.data(), head.begin));
-    RETURN_ERROR(SubmitFromRows(stream, coded, static_cast<int64_t>(head.count), head.layout,
+    RETURN_ERROR(SubmitFromRows(device, coded, static_cast<int64_t>(head.count), head.layout,
                                 bytes + head.begin));
     RETURN_ERROR(device->SubmitCopyFromHost(bytes + head.begin + head.count,
                                             view.uncoded.data() + head.begin,
@@ -270,7 +245,7 @@ Error DecodeFrame(CudaDevice* device, const EntropyHead& head, const EntropyFram
   }
   uint32_t has_fault = 0;
   RETURN_ERROR(device->CopyToHost(&has_fault, fault.as<const void>(), sizeof(has_fault)));
-  return has_fault == 0 ? Error{} : Refused();
+  return has_fault == 0 ? Error{} : RansReader::Refused();
 }
 
 }  // namespace
@@ -293,7 +268,7 @@ Error CudaReadEntropyFrame(CudaDevice* device, absl::Span<const uint8_t> frame, 
                            CudaScratch* bytes, size_t* n) {
   EntropyHead head;
   RETURN_ERROR(ReadEntropyHead(&frame, most, &head));
-  if (head.count == 0) return Refused();
+  if (head.count == 0) return RansReader::Refused();
   *n = head.num_bytes;
   RETURN_ERROR(bytes->Reserve(*n));
   if (head.neighbours.count == kPairsForm) {
@@ -303,9 +278,6 @@ Error CudaReadEntropyFrame(CudaDevice* device, absl::Span<const uint8_t> frame, 
   }
   EntropyFrameView view;
   RETURN_ERROR(ViewEntropyFrame(head, frame, &view));
-  for (const auto& part : view.parts) {
-    if (part.size() % kWordBytes != 0) return Refused();
-  }
   return DecodeFrame(device, head, view, bytes->as<uint8_t>());
 }
 

@@ -9,7 +9,6 @@
 #include "absl/types/span.h"
 #include "compress/entropy/codes_place.h"
 #include "tensor/cuda/device.h"
-#include "tensor/error.h"
 
 namespace thinwire {
 

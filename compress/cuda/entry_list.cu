@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "compress/cuda/bitmap.cuh"
 #include "compress/cuda/entry_list.h"
 #include "tensor/cuda/bf16.cuh"
@@ -86,25 +88,19 @@ __global__ void EntryListKernel(const T* x, int64_t n, RankedBits kept, Value* v
   RaiseTo(of_all, largest_of_all);
 }
 
-template <typename T>
-Error SubmitOf(cudaStream_t stream, const TensorView& x, const RankedBits& kept,
-               const EntryList& list) {
-  const int64_t n = x.elements();
-  const dim3 blocks = BlocksFor(NumTiles(n), 1);
-  if (list.values_dtype == DType::kF32) {
-    return Launch(stream, blocks, dim3(kTileWords), EntryListKernel<T, float>, x.data, n, kept,
-                  list.values, list.indices, list.largest, list.largest_of_all);
-  }
-  return Launch(stream, blocks, dim3(kTileWords), EntryListKernel<T, uint16_t>, x.data, n, kept,
-                list.values, list.indices, list.largest, list.largest_of_all);
-}
-
 }  // namespace
 
-Error SubmitEntryList(cudaStream_t stream, const TensorView& x, const RankedBits& kept,
+Error SubmitEntryList(CudaDevice* device, const TensorView& x, const RankedBits& kept,
                       const EntryList& list) {
-  return x.dtype == DType::kF32 ? SubmitOf<float>(stream, x, kept, list)
-                                : SubmitOf<uint16_t>(stream, x, kept, list);
+  const int64_t n = x.elements();
+  return WithTypedData(x, [&](const auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return WithTypedData(list.values, [&](auto* values) {
+      using Value = std::decay_t<decltype(*values)>;
+      return Launch(device, BlocksFor(NumTiles(n), 1), dim3(kTileWords), EntryListKernel<T, Value>,
+                    elements, n, kept, values, list.indices, list.largest, list.largest_of_all);
+    });
+  });
 }
 
 }  // namespace thinwire

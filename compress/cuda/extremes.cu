@@ -119,26 +119,26 @@ __global__ void StridedKernel(const T* x, Scopes scopes, Columns columns, Counte
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <typename T>
-Error SubmitShort(cudaStream_t stream, const T* x, const Scopes& scopes, Counted counted,
+Error SubmitShort(CudaDevice* device, const T* x, const Scopes& scopes, Counted counted,
                   Extremes* extremes) {
   unsigned lanes = 4;
   while (lanes < kWarpThreads && 4 * kExtremesBatch * lanes < scopes.elements) lanes *= 2;
-  return Launch(stream, BlocksFor(scopes.count, kThreads / lanes), dim3(kThreads), ShortKernel<T>,
+  return Launch(device, BlocksFor(scopes.count, kThreads / lanes), dim3(kThreads), ShortKernel<T>,
                 x, scopes, lanes, counted, extremes);
 }
 
 template <typename T>
-Error SubmitLong(cudaStream_t stream, int64_t blocks, const T* x, const Scopes& scopes,
+Error SubmitLong(CudaDevice* device, int64_t blocks, const T* x, const Scopes& scopes,
                  Counted counted, Extremes* extremes) {
   // Chunks consist of whole vectors, so that only the scope's own ends are ragged.
   const int64_t chunk = std::max(CeilDiv(CeilDiv(scopes.total, blocks), 4) * 4, kLeastChunk);
   const int64_t chunks_each = CeilDiv(scopes.elements, chunk);
-  return Launch(stream, BlocksFor(scopes.count * chunks_each, 1), dim3(kThreads), LongKernel<T>, x,
+  return Launch(device, BlocksFor(scopes.count * chunks_each, 1), dim3(kThreads), LongKernel<T>, x,
                 scopes, chunk, chunks_each, counted, extremes);
 }
 
 template <typename T>
-Error SubmitStrided(cudaStream_t stream, int64_t blocks, const T* x, const Scopes& scopes,
+Error SubmitStrided(CudaDevice* device, int64_t blocks, const T* x, const Scopes& scopes,
                     Counted counted, Extremes* extremes) {
   static_assert(kColumns == 4 * kThreads);
   Columns columns;
@@ -150,24 +150,22 @@ Error SubmitStrided(cudaStream_t stream, int64_t blocks, const T* x, const Scope
   const int64_t row_blocks = std::clamp<int64_t>(blocks / columns.tiles, 1, columns.rows);
   columns.rows_each = std::max<int64_t>(CeilDiv(columns.rows, row_blocks), kExtremesBatch);
   const int64_t all = columns.tiles * CeilDiv(columns.rows, columns.rows_each);
-  return Launch(stream, BlocksFor(all, 1), dim3(kThreads), StridedKernel<T>, x, scopes, columns,
+  return Launch(device, BlocksFor(all, 1), dim3(kThreads), StridedKernel<T>, x, scopes, columns,
                 counted, extremes);
 }
 
 template <typename T>
 Error Submit(CudaDevice* device, const T* x, const Scopes& scopes, Counted counted,
              Extremes* extremes) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   if (!scopes.strided && scopes.elements <= kShort) {
-    return SubmitShort(stream, x, scopes, counted, extremes);
+    return SubmitShort(device, x, scopes, counted, extremes);
   }
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(extremes, 0, scopes.count * sizeof(Extremes), stream));
+  RETURN_ERROR(device->SubmitZeros(extremes, scopes.count * sizeof(Extremes)));
   const int64_t multiprocessors = device->multiprocessors();
   return scopes.strided
-             ? SubmitStrided(stream, kStridedBlocksEach * multiprocessors, x, scopes, counted,
+             ? SubmitStrided(device, kStridedBlocksEach * multiprocessors, x, scopes, counted,
                              extremes)
-             : SubmitLong(stream, kLongBlocksEach * multiprocessors, x, scopes, counted, extremes);
+             : SubmitLong(device, kLongBlocksEach * multiprocessors, x, scopes, counted, extremes);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "compress/cuda/factors.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/launch.h"
@@ -197,33 +199,32 @@ __global__ void FactorsKernel(LowRankMatrices m, const float* payload, const flo
 int64_t Blocks(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 template <typename T>
-Error LaunchByFactor(cudaStream_t stream, const T* x, const LowRankMatrices& m, const float* s,
+Error LaunchByFactor(CudaDevice* device, const T* x, const LowRankMatrices& m, const float* s,
                      float* p, LowRankExtremes* extremes) {
   const int64_t blocks = Blocks(m.rows, kRowsOfBlock);
   for (const bool lifted : {false, true}) {
-    RETURN_ERROR(Launch(stream, dim3(static_cast<unsigned>(m.count * blocks)), dim3(kThreads),
+    RETURN_ERROR(Launch(device, dim3(static_cast<unsigned>(m.count * blocks)), dim3(kThreads),
                         ByFactorKernel<T>, x, m, blocks, s, p, lifted, extremes));
   }
   return Error{};
 }
 
 template <typename T>
-Error LaunchTransposed(cudaStream_t stream, const T* x, const LowRankMatrices& m, const float* p,
+Error LaunchTransposed(CudaDevice* device, const T* x, const LowRankMatrices& m, const float* p,
                        const LowRankExtremes* extremes, double* partial) {
   const int64_t parts = TransposedParts(m);
   const int64_t threads = m.count * parts * Blocks(m.rank, kTile) * m.columns;
-  return Launch(stream, BlocksFor(threads, kThreads), dim3(kThreads), TransposedKernel<T>, x, m,
+  return Launch(device, BlocksFor(threads, kThreads), dim3(kThreads), TransposedKernel<T>, x, m,
                 parts, p, extremes, partial);
 }
 
 }  // namespace
 
-Error MultiplyByFactor(cudaStream_t stream, const TensorView& x, const LowRankMatrices& matrices,
+Error MultiplyByFactor(CudaDevice* device, const TensorView& x, const LowRankMatrices& matrices,
                        const float* s, float* p, LowRankExtremes* extremes) {
-  return x.dtype == DType::kF32
-             ? LaunchByFactor(stream, static_cast<const float*>(x.data), matrices, s, p, extremes)
-             : LaunchByFactor(stream, static_cast<const uint16_t*>(x.data), matrices, s, p,
-                              extremes);
+  return WithTypedData(x, [&](const auto* elements) {
+    return LaunchByFactor(device, elements, matrices, s, p, extremes);
+  });
 }
 
 // Returns a number of parts with enough threads to keep memory busy, but with partial sums that are
@@ -236,39 +237,36 @@ int64_t TransposedParts(const LowRankMatrices& matrices) {
   return wanted < blocks ? wanted : blocks;
 }
 
-Error MultiplyTransposed(cudaStream_t stream, const TensorView& x, const LowRankMatrices& matrices,
+Error MultiplyTransposed(CudaDevice* device, const TensorView& x, const LowRankMatrices& matrices,
                          const float* p, double* partial, float* payload,
                          LowRankExtremes* extremes) {
-  RETURN_ERROR(x.dtype == DType::kF32
-                   ? LaunchTransposed(stream, static_cast<const float*>(x.data), matrices, p,
-                                      extremes, partial)
-                   : LaunchTransposed(stream, static_cast<const uint16_t*>(x.data), matrices, p,
-                                      extremes, partial));
+  RETURN_ERROR(WithTypedData(x, [&](const auto* elements) {
+    return LaunchTransposed(device, elements, matrices, p, extremes, partial);
+  }));
   const int64_t blocks = Blocks(matrices.q_floats(), kThreads);
-  return Launch(stream, dim3(static_cast<unsigned>(matrices.count * blocks)), dim3(kThreads),
+  return Launch(device, dim3(static_cast<unsigned>(matrices.count * blocks)), dim3(kThreads),
                 AddPartsKernel, matrices, blocks, TransposedParts(matrices), partial, payload,
                 extremes);
 }
 
-Error StoreFactor(cudaStream_t stream, const LowRankMatrices& matrices, const float* p,
+Error StoreFactor(CudaDevice* device, const LowRankMatrices& matrices, const float* p,
                   float* payload) {
-  return Launch(stream, BlocksFor(matrices.count * matrices.p_floats(), kThreads), dim3(kThreads),
+  return Launch(device, BlocksFor(matrices.count * matrices.p_floats(), kThreads), dim3(kThreads),
                 StoreFactorKernel, matrices, p, payload);
 }
 
-Error MultiplyFactors(cudaStream_t stream, const float* payload, const LowRankMatrices& matrices,
+Error MultiplyFactors(CudaDevice* device, const float* payload, const LowRankMatrices& matrices,
                       float* q, const TensorView& x, uint32_t* nonfinite) {
-  RETURN_ERROR(Launch(stream, BlocksFor(matrices.count * matrices.q_floats(), kThreads),
+  RETURN_ERROR(Launch(device, BlocksFor(matrices.count * matrices.q_floats(), kThreads),
                       dim3(kThreads), LoadFactorKernel, matrices, payload, q));
   const int64_t tiles =
       matrices.count * Blocks(matrices.rows, kRows) * Blocks(matrices.columns, kColumns);
   const dim3 blocks = BlocksFor(tiles, kThreads);
-  if (x.dtype == DType::kF32) {
-    return Launch(stream, blocks, dim3(kThreads), FactorsKernel<float>, matrices, payload, q,
-                  static_cast<float*>(x.data), nonfinite);
-  }
-  return Launch(stream, blocks, dim3(kThreads), FactorsKernel<uint16_t>, matrices, payload, q,
-                static_cast<uint16_t*>(x.data), nonfinite);
+  return WithTypedData(x, [&](auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return Launch(device, blocks, dim3(kThreads), FactorsKernel<T>, matrices, payload, q, elements,
+                  nonfinite);
+  });
 }
 
 }  // namespace thinwire

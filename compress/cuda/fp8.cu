@@ -4,10 +4,8 @@
 
 #include "compress/bytes.h"
 #include "compress/cpu/fp8_line.h"
-#include "compress/cuda/device_payload.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/extremes.cuh"
-#include "compress/cuda/fp8.h"
-#include "compress/cuda/nonfinite.h"
 #include "compress/cuda/tile.cuh"
 #include "compress/layout.h"
 #include "compress/refusals.h"
@@ -71,10 +69,10 @@ __global__ void NarrowKernel(const T* x, int64_t n, const Extremes* extremes, Fp
   });
 }
 
-// Decodes a tile and reports the largest code that has no value.
+// Decodes a tile and reports whether a code has no value.
 template <typename Number, typename T>
 __global__ void WidenKernel(const uint8_t* codes, int64_t n, float scale, uint32_t most, T* x,
-                            uint32_t* largest) {
+                            uint32_t* refused) {
   for (int j = 0; j < kTileVectors; ++j) {
     const int64_t i = TileBegin(blockIdx.x) + j * kTileStride;
     if (i >= n) return;
@@ -82,7 +80,7 @@ __global__ void WidenKernel(const uint8_t* codes, int64_t n, float scale, uint32
     float v[4];
     for (int k = 0; k < 4; ++k) {
       const uint32_t code = (word >> (8 * k)) & 0xFFu, magnitude = code & 0x7Fu;
-      if (magnitude > most && i + k < n) atomicMax(largest, magnitude);
+      if (magnitude > most && i + k < n) *refused = 1;
       const float value = Number::Widen(magnitude);
       v[k] = __uint_as_float(__float_as_uint(value) | (code & 0x80u) << 24) * scale;
     }
@@ -106,14 +104,11 @@ Error SubmitNarrow(CudaDevice* device, const TensorView& x, Fp8Format format, in
 
 template <typename Number>
 Error SubmitWiden(CudaDevice* device, const uint8_t* codes, int exponent, Fp8Format format,
-                  const TensorView& x, uint32_t* largest) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(largest, 0, sizeof(*largest), stream));
+                  const TensorView& x, uint32_t* refused) {
   return WithTypedData(x, [&](auto* elements) {
     using T = std::decay_t<decltype(*elements)>;
-    return LaunchTiles(stream, x.elements(), WidenKernel<Number, T>, codes, x.elements(),
-                       PowerOfTwo(-exponent), LargestFp8Code(format, exponent), elements, largest);
+    return LaunchTiles(device, x.elements(), WidenKernel<Number, T>, codes, x.elements(),
+                       PowerOfTwo(-exponent), LargestFp8Code(format, exponent), elements, refused);
   });
 }
 
@@ -126,9 +121,9 @@ Error SubmitFp8Encode(CudaDevice* device, const TensorView& x, Fp8Format format,
 }
 
 Error SubmitFp8Decode(CudaDevice* device, const uint8_t* codes, int exponent, Fp8Format format,
-                      const TensorView& x, uint32_t* largest) {
+                      const TensorView& x, uint32_t* refused) {
   const auto submit = format == Fp8Format::kE4M3 ? SubmitWiden<E4M3> : SubmitWiden<E5M2>;
-  return submit(device, codes, exponent, format, x, largest);
+  return submit(device, codes, exponent, format, x, refused);
 }
 
 Error CudaFp8Encode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
@@ -159,13 +154,13 @@ Error CudaFp8Decode(CudaDevice* device, const PayloadSource& payload, const Code
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(kFp8HeaderBytes, payload.bytes));
   CudaScratch found(device);
-  RETURN_ERROR(found.Reserve(sizeof(uint32_t)));
+  RETURN_ERROR(found.ReserveZeros(sizeof(uint32_t)));
   RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, on_device.bytes()));
   RETURN_ERROR(
       SubmitFp8Decode(device, on_device.body(), exponent, spec.format, x, found.as<uint32_t>()));
-  uint32_t largest = 0;
-  RETURN_ERROR(device->CopyToHost(&largest, found.as<uint32_t>(), sizeof(largest)));
-  return CheckLargestFp8(largest, exponent, LargestFp8Code(spec.format, exponent));
+  uint32_t refused = 0;
+  RETURN_ERROR(device->CopyToHost(&refused, found.as<uint32_t>(), sizeof(refused)));
+  return refused == 0 ? Error{} : PayloadSource::Refused();
 }
 
 }  // namespace thinwire

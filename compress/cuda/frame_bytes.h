@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "compress/cuda/rans.h"
 #include "tensor/cuda/device.h"
 #include "tensor/cuda/error.h"
 
@@ -17,6 +18,17 @@ class FrameBytes {
  public:
   // Appends bytes that the host has made; copies them.
   void Add(const uint8_t* bytes, size_t n) { Add({nullptr, {bytes, bytes + n}, n}); }
+  // Appends what a writer has coded and keeps until the last call of CopyTo. If `has_lengths`, each
+  // string's length precedes all.
+  void AddCoded(const RansWriter& writer, bool has_lengths) {
+    const std::vector<uint64_t>& offsets = writer.offsets();
+    std::vector<uint32_t> lengths;
+    for (size_t part = 0; has_lengths && part + 1 < offsets.size(); ++part) {
+      lengths.push_back(static_cast<uint32_t>(offsets[part + 1] - offsets[part]));
+    }
+    Add(reinterpret_cast<const uint8_t*>(lengths.data()), sizeof(uint32_t) * lengths.size());
+    AddOnDevice(writer.packed(), offsets.back());
+  }
   // Appends bytes in device memory, which outlive the last call of CopyTo.
   void AddOnDevice(const uint8_t* bytes, size_t n) { Add({bytes, {}, n}); }
 

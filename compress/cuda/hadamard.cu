@@ -80,18 +80,12 @@ __device__ float Signed(float x, const uint32_t* numbers, int i) {
 
 struct Limit {
   uint32_t most;  // bits of the largest magnitude allowed
-  int64_t piece;
-  unsigned long long* refused;
+  uint32_t* refused;
 };
 
-// Reports a magnitude above the limit. The word holds the piece's number and below it, in 31 bits,
-// how far the magnitude lies below the largest. Its complement is greatest for the first piece and
-// its largest magnitude; zero means that none was reported.
-__device__ void Report(float x, int64_t element, const Limit& limit) {
+__device__ void Report(float x, const Limit& limit) {
   const uint32_t magnitude = __float_as_uint(x) & kMagnitudeMask;
-  if (magnitude <= limit.most) return;
-  const auto piece = static_cast<unsigned long long>(element / limit.piece);
-  atomicMax(limit.refused, ~(piece << 31 | (kMagnitudeMask - magnitude)));
+  if (magnitude > limit.most) atomicMax(limit.refused, magnitude);
 }
 
 // Does the steps h = 2^bit for `first` <= bit < min(first + 4, bits). Each thread takes the 16
@@ -132,7 +126,7 @@ __global__ void __launch_bounds__(kThreads)
     float v[4];
     LoadVector(from + stretches.begin + i, stretches.length - i, v);
     for (int k = 0; k < 4; ++k) {
-      Report(v[k], stretches.begin + i + k, limit);
+      Report(v[k], limit);
       values[Padded(i + k)] = signs.before ? Signed(v[k], numbers, first_sign + i + k) : v[k];
     }
   }
@@ -212,8 +206,7 @@ Error Submit(CudaDevice* device, const From* from, float* between, To* to, int64
   plan.main_is_whole = block <= kTile;
   const int64_t tiles = plan.main_tiles + __builtin_popcountll(n - plan.main);
   RETURN_ERROR(Launch(device, BlocksFor(tiles, 1), dim3(kThreads), TileKernel<From, To>, from,
-                      between, to, plan, signs,
-                      Limit{BitsOf(limit.most), limit.piece, limit.refused}));
+                      between, to, plan, signs, Limit{BitsOf(limit.most), limit.refused}));
   if (plan.main_is_whole) return Error{};
   // Submits the last steps of the longest stretches, and then those of a rest of two tiles, if any.
   const int64_t longest = n / block * block;
@@ -223,10 +216,6 @@ Error Submit(CudaDevice* device, const From* from, float* between, To* to, int64
 }
 
 }  // namespace
-
-float RefusedMagnitude(unsigned long long refused) {
-  return FloatOf(kMagnitudeMask - static_cast<uint32_t>(~refused & kMagnitudeMask));
-}
 
 Error SubmitRotate(CudaDevice* device, const TensorView& x, uint32_t block, uint64_t key,
                    const RotationLimit& limit, float* to) {

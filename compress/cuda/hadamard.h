@@ -13,12 +13,8 @@ namespace thinwire {
 // Limit above which magnitudes are too large to be transformed, and where such are reported.
 struct RotationLimit {
   float most;
-  int64_t piece;                // elements per piece in which they are looked for
-  unsigned long long* refused;  // in device memory; zero before and if nothing is refused
+  uint32_t* refused;  // in device memory: bits of the largest above it; zero before and if none is
 };
-// Returns the largest magnitude in the first piece that has one above the limit. Requires refused
-// != 0.
-float RefusedMagnitude(unsigned long long refused);
 
 // Writes the rotated x, fp32, to `to`: signs, then the transform. x is not empty; `block` is a
 // power of two up to 2^15.

@@ -239,34 +239,34 @@ Error IndexBytes::Reserve(int64_t most, int64_t size, bool are_ranks) {
   RETURN_ERROR(flags_.Reserve(bytes_));
   RETURN_ERROR(sums_.Reserve(4 * kRiceCandidates * (NumTiles(size) + 1)));
   RETURN_ERROR(zeros_.Reserve(TileOffsetsBytes(size)));
-  if (!are_ranks) return Error{};
-  RETURN_ERROR(listed_.Reserve(BitmapBytes(size) + 8));
-  return listed_offsets_.Reserve(TileOffsetsBytes(size));
+  return are_ranks ? listed_.Reserve(BitmapBytes(size) + 8) : Error{};
 }
 
-Error IndexBytes::SubmitRanks(cudaStream_t stream, int64_t elements, const RankedBits& support) {
+Error IndexBytes::SubmitRanks(int64_t elements, const RankedBits& support) {
   uint32_t* const listed = listed_.as<uint32_t>();
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(listed, 0, BitmapBytes(size_) + 8, stream));
-  RETURN_ERROR(Launch(stream, BlocksFor(NumTiles(elements), 1), dim3(kTileWords), SqueezeKernel,
+  RETURN_ERROR(device_->SubmitZeros(listed, BitmapBytes(size_) + 8));
+  RETURN_ERROR(Launch(device_, BlocksFor(NumTiles(elements), 1), dim3(kTileWords), SqueezeKernel,
                       bits_.words, support, elements, listed));
-  bits_ = {listed, listed_offsets_.as<uint64_t>()};
-  return SubmitTileOffsets(stream, listed, size_, listed_offsets_.as<uint64_t>());
+  RETURN_ERROR(ranked_.Submit(listed, size_));
+  bits_ = ranked_.bits();
+  return Error{};
 }
 
-Error IndexBytes::Submit(cudaStream_t stream, const RankedBits& kept, int64_t elements,
-                         const RankedBits& support, EntriesPlan* plan) {
+Error IndexBytes::Submit(const RankedBits& kept, int64_t elements, const RankedBits& support,
+                         EntriesPlan* plan) {
   bits_ = kept;
-  if (support.words != nullptr) RETURN_ERROR(SubmitRanks(stream, elements, support));
+  if (support.words != nullptr) RETURN_ERROR(SubmitRanks(elements, support));
   const int64_t tiles = NumTiles(size_);
   const uint32_t packed_bits = PackedIndexBits(size_);
   const dim3 blocks = BlocksFor(tiles, 1), threads(kTileWords);
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(fields_.as<void>(), 0, bytes_, stream));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(flags_.as<void>(), 0, bytes_, stream));
-  RETURN_ERROR(Launch(stream, blocks, threads, SumQuotientsKernel, bits_, size_, tiles,
+  RETURN_ERROR(device_->SubmitZeros(fields_.as<void>(), bytes_));
+  RETURN_ERROR(device_->SubmitZeros(flags_.as<void>(), bytes_));
+  RETURN_ERROR(Launch(device_, blocks, threads, SumQuotientsKernel, bits_, size_, tiles,
                       sums_.as<uint32_t>()));
-  RETURN_ERROR(Launch(stream, dim3(1), dim3(kPlanThreads), PlanKernel, bits_.offsets + tiles, size_,
-                      packed_bits, tiles, sums_.as<uint32_t>(), zeros_.as<uint64_t>(), plan));
-  return Launch(stream, blocks, threads, WriteIndicesKernel, plan, bits_, size_, packed_bits,
+  RETURN_ERROR(Launch(device_, dim3(1), dim3(kPlanThreads), PlanKernel, bits_.offsets + tiles,
+                      size_, packed_bits, tiles, sums_.as<uint32_t>(), zeros_.as<uint64_t>(),
+                      plan));
+  return Launch(device_, blocks, threads, WriteIndicesKernel, plan, bits_, size_, packed_bits,
                 zeros_.as<uint64_t>(), fields_.as<uint32_t>(), flags_.as<uint32_t>());
 }
 

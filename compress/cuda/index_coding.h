@@ -2,8 +2,6 @@
 // and written on the device.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -28,13 +26,7 @@ struct EntriesPlan {
 // Indices of at most `most` entries, in device memory.
 class IndexBytes {
  public:
-  explicit IndexBytes(CudaDevice* device)
-      : fields_(device),
-        flags_(device),
-        sums_(device),
-        zeros_(device),
-        listed_(device),
-        listed_offsets_(device) {}
+  explicit IndexBytes(CudaDevice* device) : device_(device) {}
 
   // Reserves memory. Indices are below `size`: indices of elements or, if `are_ranks`, ranks among
   // the elements with support.
@@ -42,8 +34,8 @@ class IndexBytes {
   // Chooses the coding with the fewest bytes for the set bits of `kept`, over `elements` elements,
   // all of which have support. Writes the indices, and *plan except its first two members. If
   // `support` has no words, all elements have support. Only launches kernels; `kept` stays.
-  Error Submit(cudaStream_t stream, const RankedBits& kept, int64_t elements,
-               const RankedBits& support, EntriesPlan* plan);
+  Error Submit(const RankedBits& kept, int64_t elements, const RankedBits& support,
+               EntriesPlan* plan);
 
   // Bytes of the payload; the plan, once it is read, says how many.
   const void* fields() const { return fields_.as<void>(); }
@@ -53,15 +45,17 @@ class IndexBytes {
 
  private:
   // Sets bits_ to the bitmap of ranks.
-  Error SubmitRanks(cudaStream_t stream, int64_t elements, const RankedBits& support);
+  Error SubmitRanks(int64_t elements, const RankedBits& support);
 
+  CudaDevice* const device_;
   int64_t size_ = 0;
   size_t bytes_ = 0;  // bytes of the longest indices, in whole words
   RankedBits bits_;   // over indices
-  CudaScratch fields_, flags_;
-  CudaScratch sums_;   // sums of quotients, per candidate for Rice's k and tile of the bitmap
-  CudaScratch zeros_;  // zeros of quotients before each tile
-  CudaScratch listed_, listed_offsets_;  // bitmap of ranks
+  CudaScratch fields_{device_}, flags_{device_};
+  CudaScratch sums_{device_};    // of quotients, per candidate for Rice's k and tile of the bitmap
+  CudaScratch zeros_{device_};   // zeros of quotients before each tile
+  CudaScratch listed_{device_};  // bitmap of ranks
+  RankedBitmap ranked_{device_};
 };
 
 }  // namespace thinwire

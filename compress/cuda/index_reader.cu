@@ -1,8 +1,8 @@
 #include "compress/cuda/bit_writers.cuh"
 #include "compress/cuda/bitmap.cuh"
-#include "compress/cuda/entry_tiles.cuh"
+#include "compress/cuda/entry_list.h"
 #include "compress/cuda/index_reader.h"
-#include "compress/cuda/payload_copy.h"
+#include "compress/cuda/payload.h"
 #include "compress/cuda/prefix_sums.h"
 #include "tensor/cuda/launch.h"
 
@@ -122,66 +122,59 @@ size_t GpuIndexReader::FieldsBytes() const {
   return 0;
 }
 
-Error GpuIndexReader::SubmitCopy(cudaStream_t stream, const EntryIndices& indices) {
+Error GpuIndexReader::SubmitCopy(const EntryIndices& indices) {
   indices_ = indices;
   const size_t fields = FieldsBytes();
-  RETURN_ERROR(SubmitPayloadCopy(device_, stream, indices.bytes, 0, fields, &fields_));
-  return SubmitPayloadCopy(device_, stream, indices.bytes, fields, indices.plan.bytes - fields,
-                           &flags_);
+  RETURN_ERROR(indices.bytes.SubmitWords(device_, 0, fields, &fields_));
+  return indices.bytes.SubmitWords(device_, fields, indices.plan.bytes - fields, &flags_);
 }
 
-Error GpuIndexReader::SubmitPacked(cudaStream_t stream, uint32_t* fault) {
+Error GpuIndexReader::SubmitPacked(uint32_t* fault) {
   RETURN_ERROR(listed_.ReserveZeros(BitmapBytes(indices_.size) + 8));
-  return Launch(stream, BlocksFor(indices_.count, kEntryTile), dim3(kEntryThreads),
+  return Launch(device_, BlocksFor(indices_.count, kEntryTile), dim3(kEntryThreads),
                 ReadPackedKernel, fields_.as<uint32_t>(), PackedIndexBits(indices_.size),
                 indices_.count, static_cast<uint64_t>(indices_.size), listed_.as<uint32_t>(),
                 fault);
 }
 
-Error GpuIndexReader::SubmitRice(cudaStream_t stream, uint32_t* fault) {
+Error GpuIndexReader::SubmitRice(uint32_t* fault) {
   const int64_t count = indices_.count, tiles = NumEntryTiles(count);
   const uint32_t width = indices_.plan.rice_bits;
   const int64_t num_flags = 8 * static_cast<int64_t>(indices_.plan.bytes - FieldsBytes());
-  RETURN_ERROR(flag_offsets_.Reserve(TileOffsetsBytes(num_flags)));
   RETURN_ERROR(quotients_.Reserve(8 * (count + 1)));
   RETURN_ERROR(sums_.Reserve(8 * (tiles + 1)));
   RETURN_ERROR(listed_.ReserveZeros(BitmapBytes(indices_.size) + 8));
 
   const dim3 threads(kEntryThreads);
-  uint64_t* const offsets = flag_offsets_.as<uint64_t>();
-  const uint64_t* const found = offsets + NumTiles(num_flags);
-  RETURN_ERROR(SubmitTileOffsets(stream, flags_.as<uint32_t>(), num_flags, offsets));
-  RETURN_ERROR(Launch(stream, dim3(1), dim3(32), CheckCountKernel, found,
+  RETURN_ERROR(ranked_flags_.Submit(flags_.as<uint32_t>(), num_flags));
+  const uint64_t* const found = ranked_flags_.count();
+  RETURN_ERROR(Launch(device_, dim3(1), dim3(32), CheckCountKernel, found,
                       static_cast<uint64_t>(count), fault));
-  RETURN_ERROR(Launch(stream, BlocksFor(NumTiles(num_flags), 1), dim3(kTileWords),
-                      ListQuotientsKernel, flags_.as<uint32_t>(), offsets, num_flags,
-                      static_cast<uint64_t>(count), quotients_.as<uint64_t>()));
-  RETURN_ERROR(Launch(stream, BlocksFor(tiles, 1), threads, SumRemaindersKernel,
+  RETURN_ERROR(Launch(device_, BlocksFor(NumTiles(num_flags), 1), dim3(kTileWords),
+                      ListQuotientsKernel, flags_.as<uint32_t>(), ranked_flags_.bits().offsets,
+                      num_flags, static_cast<uint64_t>(count), quotients_.as<uint64_t>()));
+  RETURN_ERROR(Launch(device_, BlocksFor(tiles, 1), threads, SumRemaindersKernel,
                       fields_.as<uint32_t>(), width, count, sums_.as<uint64_t>()));
-  RETURN_ERROR(SubmitPrefixSums(stream, sums_.as<uint64_t>(), tiles));
-  return Launch(stream, BlocksFor(tiles, 1), threads, ReadRiceKernel, fields_.as<uint32_t>(), width,
-                quotients_.as<uint64_t>(), found, sums_.as<uint64_t>(), count,
+  RETURN_ERROR(SubmitPrefixSums(device_, sums_.as<uint64_t>(), tiles));
+  return Launch(device_, BlocksFor(tiles, 1), threads, ReadRiceKernel, fields_.as<uint32_t>(),
+                width, quotients_.as<uint64_t>(), found, sums_.as<uint64_t>(), count,
                 static_cast<uint64_t>(indices_.size), listed_.as<uint32_t>(), fault);
 }
 
-Error GpuIndexReader::Submit(cudaStream_t stream, int64_t elements, const RankedBits& support,
-                             uint32_t* fault) {
+Error GpuIndexReader::Submit(int64_t elements, const RankedBits& support, uint32_t* fault) {
   const IndexCoding coding = indices_.plan.coding;
-  if (coding == IndexCoding::kPacked) RETURN_ERROR(SubmitPacked(stream, fault));
-  if (coding == IndexCoding::kRice) RETURN_ERROR(SubmitRice(stream, fault));
+  if (coding == IndexCoding::kPacked) RETURN_ERROR(SubmitPacked(fault));
+  if (coding == IndexCoding::kRice) RETURN_ERROR(SubmitRice(fault));
   const bool is_bitmap = coding == IndexCoding::kBitmap;
-  result_.words = is_bitmap ? flags_.as<uint32_t>() : listed_.as<uint32_t>();
+  const uint32_t* words = is_bitmap ? flags_.as<uint32_t>() : listed_.as<uint32_t>();
   if (support.words != nullptr) {
     RETURN_ERROR(bits_.Reserve(BitmapBytes(elements) + 8));
-    RETURN_ERROR(Launch(stream, BlocksFor(NumTiles(elements), 1), dim3(kTileWords), SpreadKernel,
-                        result_.words, support, elements, bits_.as<uint32_t>()));
-    result_.words = bits_.as<uint32_t>();
+    RETURN_ERROR(Launch(device_, BlocksFor(NumTiles(elements), 1), dim3(kTileWords), SpreadKernel,
+                        words, support, elements, bits_.as<uint32_t>()));
+    words = bits_.as<uint32_t>();
   }
-  RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(elements)));
-  uint64_t* const offsets = offsets_.as<uint64_t>();
-  result_.offsets = offsets;
-  RETURN_ERROR(SubmitTileOffsets(stream, result_.words, elements, offsets));
-  return Launch(stream, dim3(1), dim3(32), CheckCountKernel, offsets + NumTiles(elements),
+  RETURN_ERROR(result_.Submit(words, elements));
+  return Launch(device_, dim3(1), dim3(32), CheckCountKernel, result_.count(),
                 static_cast<uint64_t>(indices_.count), fault);
 }
 

@@ -2,8 +2,6 @@
 // tensor's elements.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -28,31 +26,30 @@ class GpuIndexReader {
   explicit GpuIndexReader(CudaDevice* device) : device_(device) {}
 
   // Copies indices.bytes, which stay until the stream is done.
-  Error SubmitCopy(cudaStream_t stream, const EntryIndices& indices);
+  Error SubmitCopy(const EntryIndices& indices);
 
   // Reads what was copied; only launches kernels. Sets *fault, in device memory, to 1 unless there
   // are exactly indices.count ascending indices. bits() is then of no use, but has no bit beyond
   // the tensor.
-  Error Submit(cudaStream_t stream, int64_t elements, const RankedBits& support, uint32_t* fault);
+  Error Submit(int64_t elements, const RankedBits& support, uint32_t* fault);
 
   // Returns the bitmap over the elements.
-  const RankedBits& bits() const { return result_; }
+  const RankedBits& bits() const { return result_.bits(); }
 
  private:
   // Make listed_, a bitmap over the indices below indices_.size.
-  Error SubmitPacked(cudaStream_t stream, uint32_t* fault);
-  Error SubmitRice(cudaStream_t stream, uint32_t* fault);
+  Error SubmitPacked(uint32_t* fault);
+  Error SubmitRice(uint32_t* fault);
   size_t FieldsBytes() const;
 
   CudaDevice* const device_;
   EntryIndices indices_;
   CudaScratch fields_{device_}, flags_{device_};  // as they came
-  CudaScratch flag_offsets_{device_};             // before each tile of flags
-  CudaScratch quotients_{device_};                // before each entry
-  CudaScratch sums_{device_};                     // of remainders, before each tile of entries
-  CudaScratch listed_{device_}, bits_{device_};   // bitmaps over indices and over elements
-  CudaScratch offsets_{device_};
-  RankedBits result_;
+  RankedBitmap ranked_flags_{device_};
+  CudaScratch quotients_{device_};               // before each entry
+  CudaScratch sums_{device_};                    // of remainders, before each tile of entries
+  CudaScratch listed_{device_}, bits_{device_};  // bitmaps over indices and over elements
+  RankedBitmap result_{device_};
 };
 
 }  // namespace thinwire

@@ -1,8 +1,6 @@
 // Choice of the entries that topk and randomk keep, as a bitmap over a tensor's elements.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
 #include "compress/cuda/keys.h"
@@ -16,12 +14,11 @@ namespace thinwire {
 // or infinite; what is kept then means nothing. `nonfinite` may be null.
 //
 // It passes over the tensor once for scopes of up to 8192 elements (select.h) and twice for larger
-// ones. If there are many of these, the second pass finds them in the cache (block_select.h); if
-// not, some percent of them are read again (radix_select.h). For channels two more passes make a
+// ones. If there are many of these, the second pass finds them in the cache (block_select.cu); if
+// not, some percent of them are read again (radix_select.cu). For channels two more passes make a
 // copy in which they lie one after the other. Draws are written to memory only for small scopes and
 // channels.
-Error SubmitKeepLargest(CudaDevice* device, cudaStream_t stream, const Keys& keys,
-                        const Scopes& scopes, const KeepRule& rule, uint32_t* kept,
-                        uint32_t* nonfinite);
+Error SubmitKeepLargest(CudaDevice* device, const Keys& keys, const Scopes& scopes,
+                        const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite);
 
 }  // namespace thinwire

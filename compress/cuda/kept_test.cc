@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "compress/cuda/draws.h"
+#include "compress/cuda/key_copies.h"
 #include "compress/layout.h"
 #include "tensor/cuda/device.h"
 
@@ -37,8 +37,6 @@ class KeptTest : public testing::TestWithParam<ScopesOfTest> {
   // Returns the elements kept, the two largest of each scope. `nonfinite` may be null.
   std::vector<int64_t> Keep(const std::vector<float>& values, uint32_t* nonfinite) {
     const auto total = static_cast<int64_t>(values.size());
-    cudaStream_t stream;
-    EXPECT_TRUE(OwnDevice()->Stream(&stream).ok());
     EXPECT_TRUE(memory_.Reserve(4 * values.size()).ok());
     EXPECT_TRUE(kept_.Reserve(BitmapBytes(total)).ok());
     EXPECT_TRUE(
@@ -50,9 +48,8 @@ class KeptTest : public testing::TestWithParam<ScopesOfTest> {
     scopes.total = total;
     scopes.count = GetParam().count;
     scopes.elements = GetParam().elements;
-    const Error error =
-        SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {/*k=*/2, /*k_of_last=*/2},
-                          kept_.as<uint32_t>(), nonfinite);
+    const Error error = SubmitKeepLargest(OwnDevice(), keys, scopes, {/*k=*/2, /*k_of_last=*/2},
+                                          kept_.as<uint32_t>(), nonfinite);
     EXPECT_TRUE(error.ok()) << error.message;
     std::vector<uint32_t> words((total + 31) / 32);
     EXPECT_TRUE(OwnDevice()->CopyToHost(words.data(), kept_.as<void>(), 4 * words.size()).ok());
@@ -144,8 +141,6 @@ class KeptOfSampleTest : public testing::TestWithParam<ScopesOfTest> {
     scopes.total = static_cast<int64_t>(values.size());
     scopes.count = count();
     scopes.elements = GetParam().elements;
-    cudaStream_t stream;
-    ASSERT_TRUE(OwnDevice()->Stream(&stream).ok());
     CudaScratch memory(OwnDevice()), kept(OwnDevice());
     ASSERT_TRUE(memory.Reserve(4 * values.size()).ok());
     ASSERT_TRUE(kept.Reserve(BitmapBytes(scopes.total)).ok());
@@ -157,7 +152,7 @@ class KeptOfSampleTest : public testing::TestWithParam<ScopesOfTest> {
     for (const double ratio : {0.0001, 0.01, 0.3, 0.9, 1.0}) {
       const auto k = static_cast<int64_t>(std::ceil(ratio * scopes.elements));
       const int64_t k_of_last = std::min(k, scopes.elements - 100);
-      ASSERT_TRUE(SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {k, k_of_last, zeros},
+      ASSERT_TRUE(SubmitKeepLargest(OwnDevice(), keys, scopes, {k, k_of_last, zeros},
                                     kept.as<uint32_t>(), /*nonfinite=*/nullptr)
                       .ok());
       std::vector<uint32_t> words(BitmapBytes(scopes.total) / 4);
@@ -225,8 +220,6 @@ TEST(KeptDrawsTest, AGuessChoosesAsALookAtAllDoes) {
   scopes.elements = 5003;
   scopes.count = 140;
   scopes.total = (scopes.count - 1) * scopes.elements + 100;
-  cudaStream_t stream;
-  ASSERT_TRUE(OwnDevice()->Stream(&stream).ok());
   CudaScratch draws(OwnDevice()), kept(OwnDevice());
   ASSERT_TRUE(draws.Reserve(DrawsBytes(scopes.total)).ok());
   ASSERT_TRUE(kept.Reserve(BitmapBytes(scopes.total)).ok());
@@ -234,11 +227,11 @@ TEST(KeptDrawsTest, AGuessChoosesAsALookAtAllDoes) {
     Keys keys;
     keys.total = keys.elements = scopes.total;
     keys.seed = static_cast<uint64_t>(k);
-    ASSERT_TRUE(SubmitDraws(stream, keys.seed, scopes.total, draws.as<void>()).ok());
+    ASSERT_TRUE(SubmitDraws(OwnDevice(), keys.seed, scopes.total, draws.as<void>()).ok());
     std::vector<uint32_t> words[2];
     for (const bool in_memory : {false, true}) {
       keys.data = in_memory ? draws.as<void>() : nullptr;
-      ASSERT_TRUE(SubmitKeepLargest(OwnDevice(), stream, keys, scopes, {k, k}, kept.as<uint32_t>(),
+      ASSERT_TRUE(SubmitKeepLargest(OwnDevice(), keys, scopes, {k, k}, kept.as<uint32_t>(),
                                     /*nonfinite=*/nullptr)
                       .ok());
       words[in_memory].resize((scopes.total + 31) / 32);

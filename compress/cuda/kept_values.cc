@@ -2,9 +2,9 @@
 
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/range_header.h"
-#include "compress/cuda/mean_values.h"
-#include "compress/cuda/payload_copy.h"
+#include "compress/cuda/payload.h"
 #include "compress/cuda/uniform.h"
+#include "compress/cuda/values.h"
 #include "compress/half.h"
 #include "compress/layout.h"
 #include "tensor/cuda/error.h"
@@ -25,20 +25,18 @@ Error KeptValues::Reserve(const CodecSpec& spec, int64_t most) {
   return IsNarrow(spec) ? narrow_.Reserve(2 * (most + 1)) : Error{};
 }
 
-Error KeptValues::Submit(cudaStream_t stream, const uint64_t* count, const uint32_t* largest) {
+Error KeptValues::Submit(const uint64_t* count, const uint32_t* largest) {
   if (!IsNarrow(spec_)) return Error{};
-  return SubmitNarrowValues(stream, data(), count, most_, spec_.values, largest,
+  return SubmitNarrowValues(device_, data(), count, most_, spec_.values, largest,
                             narrow_.as<uint16_t>());
 }
 
 Error KeptValues::SubmitMeans(int64_t count, const PayloadTarget& out) {
-  cudaStream_t stream;
-  RETURN_ERROR(device_->Stream(&stream));
   const size_t bytes = ValueBytes(spec_, count);
   RETURN_ERROR(narrow_.Reserve(bytes + 8));
   RETURN_ERROR(cells_.Reserve(count + 1));
   RETURN_ERROR(
-      SubmitMeanValues(stream, data(), count, spec_, cells_.as<uint8_t>(), narrow_.as<uint8_t>()));
+      SubmitMeanValues(device_, data(), count, spec_, cells_.as<uint8_t>(), narrow_.as<uint8_t>()));
   return out.SubmitCopy(device_, 0, narrow_.as<void>(), bytes);
 }
 
@@ -64,8 +62,8 @@ int16_t ValueExponentFor(const CodecSpec& spec, uint32_t largest) {
   return spec.values == Values::kF16 ? PreScaleFor(FloatOf(largest)) : int16_t{0};
 }
 
-Error PayloadValues::Submit(cudaStream_t stream, const PayloadSource& bytes, int64_t count,
-                            const CodecSpec& spec, int exponent) {
+Error PayloadValues::Submit(const PayloadSource& bytes, int64_t count, const CodecSpec& spec,
+                            int exponent) {
   RETURN_ERROR(CheckValueExponent(spec, exponent));
   if (spec.values == Values::kUniform) {
     RETURN_ERROR(memory_.Reserve(4 * (count + 1)));
@@ -80,12 +78,12 @@ Error PayloadValues::Submit(cudaStream_t stream, const PayloadSource& bytes, int
     uint8_t last_byte = 0;
     RETURN_ERROR(bytes.Read(device_, value_bytes - 1, &last_byte));
     RETURN_ERROR(CheckLastByte(last_byte, spec, count));
-    RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, 0, value_bytes, &codes_));
+    RETURN_ERROR(bytes.SubmitWords(device_, 0, value_bytes, &codes_));
     RETURN_ERROR(memory_.Reserve(4 * (count + 1)));
     result_ = {memory_.as<void>(), Values::kF32, 1};
-    return SubmitReadMeanValues(stream, codes_.as<uint8_t>(), count, spec, memory_.as<float>());
+    return SubmitReadMeanValues(device_, codes_.as<uint8_t>(), count, spec, memory_.as<float>());
   }
-  RETURN_ERROR(SubmitPayloadCopy(device_, stream, bytes, 0, value_bytes, &memory_));
+  RETURN_ERROR(bytes.SubmitWords(device_, 0, value_bytes, &memory_));
   result_ = {memory_.as<void>(), spec.values, PowerOfTwo(-exponent)};
   return Error{};
 }

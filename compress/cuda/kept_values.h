@@ -1,8 +1,6 @@
 // Kept values of a sparse codec on their way to the wire, in device memory.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -27,7 +25,7 @@ class KeptValues {
   // Narrows data()[0, *count) to the type that travels; codes of uniform and means are made later.
   // *largest is the largest magnitude of the values. Both numbers are in device memory. Only
   // launches kernels.
-  Error Submit(cudaStream_t stream, const uint64_t* count, const uint32_t* largest);
+  Error Submit(const uint64_t* count, const uint32_t* largest);
 
   // Writes the first ValueBytes(spec, count) bytes of `out`, perhaps only at the stream's end.
   // `random_key` is for stochastic rounding. InvalidArgument if the values' range overflows fp32
@@ -55,8 +53,7 @@ class PayloadValues {
   // Reads `count` values. The first ValueBytes(spec, count) of `bytes` stay until the stream is
   // done. InvalidArgument if the exponent or what uniform or means say is impossible; uniform
   // waits, and means do for a payload in device memory.
-  Error Submit(cudaStream_t stream, const PayloadSource& bytes, int64_t count,
-               const CodecSpec& spec, int exponent);
+  Error Submit(const PayloadSource& bytes, int64_t count, const CodecSpec& spec, int exponent);
   const WireValues& values() const { return result_; }
 
  private:

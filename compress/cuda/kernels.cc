@@ -1,17 +1,15 @@
 #include "compress/cuda/kernels.h"
 
 #include <cassert>
+#include <memory>
+#include <new>
 
-#include "compress/cuda/blockwise8.h"
-#include "compress/cuda/cast.h"
+#include "compress/cpu/kernels.h"
 #include "compress/cuda/codecs.h"
 #include "compress/cuda/entries.h"
 #include "compress/cuda/entropy_frame.h"
-#include "compress/cuda/fp8.h"
-#include "compress/cuda/operations.h"
-#include "compress/cuda/topk.h"
 #include "compress/cuda/uniform.h"
-#include "compress/entropy/kernels.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 namespace {
@@ -51,98 +49,78 @@ CudaCodec CodecOf(const CodecSpec& spec) {
   return {};
 }
 
-// Codecs with the entropy coder behind them. A payload stays on the device and only its frame
-// leaves it, unless the frame would not be shorter.
-class CudaEntropyKernels final : public EntropyKernels {
- public:
-  explicit CudaEntropyKernels(CudaDevice* device) : device_(device) {}
-
-  Error EncodeFrame(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
-                    const CodesView& codes, const PayloadBuffer& payload, bool* is_frame) override {
-    CudaScratch memory(device_);
-    RETURN_ERROR(memory.Reserve(payload.capacity + 1));
-    auto* const bytes = memory.as<uint8_t>();
-    size_t n = 0, length = 0;
-    const PayloadBuffer coded = {bytes, payload.capacity, &n, /*is_on_device=*/true};
-    RETURN_ERROR(CodecOf(spec).encode(device_, spec, x, context, coded));
-    const CodesPlace place = {
-        codes.begin, codes.count, {codes.distances, codes.distances + codes.num_distances}};
-    RETURN_ERROR(CudaEntropyFrame(device_, bytes, n, place, payload.data, &length));
-    *is_frame = length > 0;
-    *payload.bytes = *is_frame ? length : n;
-    return *is_frame ? Error{} : device_->CopyToHost(payload.data, bytes, n);
-  }
-  Error DecodeFrame(const PayloadView& frame, size_t most, const CodecSpec& spec,
-                    const KernelContext& context, const TensorView& x) override {
-    CudaScratch memory(device_);
-    size_t n = 0;
-    RETURN_ERROR(CudaReadEntropyFrame(device_, {frame.data, frame.bytes}, most, &memory, &n));
-    const PayloadView coded = {memory.as<const uint8_t>(), n, /*is_on_device=*/true};
-    return CodecOf(spec).decode(device_, coded, spec, context, x);
-  }
-
- private:
-  CudaDevice* const device_;
+// Memory that a refused payload needs on the host.
+struct HostCopy {
+  explicit HostCopy(size_t bytes) : memory(new (std::nothrow) uint8_t[bytes + 1]) {}
+  std::unique_ptr<uint8_t[]> memory;
 };
 
-class CudaKernels final : public CodecKernels {
- public:
-  explicit CudaKernels(CudaDevice* device) : device_(device), entropy_(device) {}
-
-  Error Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
-               const PayloadBuffer& payload) override {
-    const Error error = CodecOf(spec).encode(device_, spec, x, context, payload);
-    // Encoders wait for what the host reads, but a header may still be on its way to the device.
-    return error.ok() && payload.is_on_device ? device_->Finish() : error;
+// Returns the error for a payload that a decoder refused. The CPU twin reads it again, so that the
+// words are the same. Training ends with it, so time does not matter.
+Error RefusalOf(CudaDevice* device, const PayloadView& payload, const CodecSpec& spec,
+                const KernelContext& context, const TensorView& x) {
+  const int64_t n = x.elements();
+  const size_t word_bytes = 8 * static_cast<size_t>((n + 63) / 64);
+  const HostCopy host_x(n * SizeOf(x.dtype)), words(context.support == nullptr ? 0 : word_bytes);
+  if (host_x.memory == nullptr || words.memory == nullptr) {
+    return MakeError(kRefused, "%s: malformed payload of %zu bytes", Name(spec.kind),
+                     payload.bytes);
   }
-  Error Decode(const PayloadView& payload, const CodecSpec& spec, const KernelContext& context,
-               const TensorView& x) override {
-    return CodecOf(spec).decode(device_, payload, spec, context, x);
+  TensorView view = x;
+  view.data = host_x.memory.get();
+  KernelContext on_host = context;
+  SupportView support;
+  if (context.support != nullptr) {
+    support = *context.support;
+    RETURN_ERROR(device->CopyToHost(words.memory.get(), support.words, word_bytes));
+    support.words = reinterpret_cast<const uint64_t*>(words.memory.get());
+    on_host.support = &support;
   }
-  bool codes_on_device() const override { return true; }
-  Error Project(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
-                float* largest) override {
-    return CudaLowRankProject(device_, spec, x, start, p, largest);
-  }
-  Error Reproject(const CodecSpec& spec, const TensorView& x, float largest, const float* p,
-                  float* q) override {
-    return CudaLowRankReproject(device_, spec, x, largest, p, q);
-  }
-  Error CastTo(DType wire, const TensorView& x, const PayloadBuffer& payload) override {
-    return CudaCastTo(device_, wire, x, payload);
-  }
-  Error CastFrom(const PayloadView& payload, DType wire, const TensorView& x) override {
-    return CudaCastFrom(device_, payload, wire, x);
-  }
-  Error Compact(const TensorView& x, const SupportView& support,
-                const TensorView& compact) override {
-    return CudaCompact(device_, x, support, compact);
-  }
-  Error Expand(const TensorView& compact, const SupportView& support,
-               const TensorView& x) override {
-    return CudaExpand(device_, compact, support, x);
-  }
-  Error FindNonzeros(const TensorView& x, uint64_t* words, int64_t* count) override {
-    return CudaFindNonzeros(device_, x, words, count);
-  }
-  Error Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) override {
-    return CudaMultiply(device_, x, factor, out);
-  }
-  EntropyKernels* entropy() override { return &entropy_; }
-  Error CombineRows(const RowSums& sums) override { return CudaCombineRows(device_, sums); }
-  Error Compare(const TensorView& x, const TensorView& y, Sums* sums) override {
-    return CudaCompare(device_, x, y, sums);
-  }
-
- private:
-  CudaDevice* const device_;
-  CudaEntropyKernels entropy_;
-};
+  RETURN_ERROR(CpuCodecKernels()->Decode(payload, spec, on_host, view));
+  return MakeError(absl::StatusCode::kInternal, "%s: the GPU refuses what the CPU decodes",
+                   Name(spec.kind));
+}
 
 }  // namespace
 
-std::unique_ptr<CodecKernels> NewCudaCodecKernels(CudaDevice* device) {
-  return std::make_unique<CudaKernels>(device);
+Error CudaKernels::EncodeFrame(const CodecSpec& spec, const TensorView& x,
+                               const KernelContext& context, const CodesView& codes,
+                               const PayloadBuffer& payload, bool* is_frame) {
+  CudaScratch memory(device_);
+  RETURN_ERROR(memory.Reserve(payload.capacity + 1));
+  auto* const bytes = memory.as<uint8_t>();
+  size_t n = 0, length = 0;
+  const PayloadBuffer coded = {bytes, payload.capacity, &n, /*is_on_device=*/true};
+  RETURN_ERROR(CodecOf(spec).encode(device_, spec, x, context, coded));
+  const CodesPlace place = {
+      codes.begin, codes.count, {codes.distances, codes.distances + codes.num_distances}};
+  RETURN_ERROR(CudaEntropyFrame(device_, bytes, n, place, payload.data, &length));
+  *is_frame = length > 0;
+  *payload.bytes = *is_frame ? length : n;
+  return *is_frame ? Error{} : device_->CopyToHost(payload.data, bytes, n);
+}
+
+Error CudaKernels::DecodeFrame(const PayloadView& frame, size_t most, const CodecSpec& spec,
+                               const KernelContext& context, const TensorView& x) {
+  CudaScratch memory(device_);
+  size_t n = 0;
+  RETURN_ERROR(CudaReadEntropyFrame(device_, {frame.data, frame.bytes}, most, &memory, &n));
+  const PayloadView coded = {memory.as<const uint8_t>(), n, /*is_on_device=*/true};
+  return CodecOf(spec).decode(device_, coded, spec, context, x);
+}
+
+Error CudaKernels::Encode(const CodecSpec& spec, const TensorView& x, const KernelContext& context,
+                          const PayloadBuffer& payload) {
+  const Error error = CodecOf(spec).encode(device_, spec, x, context, payload);
+  // Encoders wait for what the host reads, but a header may still be on its way to the device.
+  return error.ok() && payload.is_on_device ? device_->Finish() : error;
+}
+
+Error CudaKernels::Decode(const PayloadView& payload, const CodecSpec& spec,
+                          const KernelContext& context, const TensorView& x) {
+  const Error error = CodecOf(spec).decode(device_, payload, spec, context, x);
+  const bool is_refused = error.code == static_cast<int>(kRefused) && !payload.is_on_device;
+  return is_refused ? RefusalOf(device_, payload, spec, context, x) : error;
 }
 
 }  // namespace thinwire

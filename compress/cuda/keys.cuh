@@ -86,13 +86,16 @@ struct DrawnKeys {
   }
 };
 
-// Calls call(keys) with the keys in the type that a kernel takes.
+// Call call(keys) with the keys in the type that a kernel takes. WithKeysInMemory does so for keys
+// that have data.
+template <typename Call>
+auto WithKeysInMemory(const Keys& keys, const Call& call) {
+  return keys.dtype == DType::kF32 ? call(As<float>(keys)) : call(As<uint16_t>(keys));
+}
 template <typename Call>
 auto WithTypedKeys(const Keys& keys, const Call& call) {
-  if (keys.data == nullptr) {
-    return call(DrawnKeys{keys.seed, keys.support, keys.total, keys.elements});
-  }
-  return keys.dtype == DType::kF32 ? call(As<float>(keys)) : call(As<uint16_t>(keys));
+  if (keys.data != nullptr) return WithKeysInMemory(keys, call);
+  return call(DrawnKeys{keys.seed, keys.support, keys.total, keys.elements});
 }
 
 }  // namespace thinwire

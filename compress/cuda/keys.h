@@ -15,7 +15,7 @@ namespace thinwire {
 // Elements in device memory, `total` in scopes of `elements` each, one after the other, of which
 // the last may be shorter. Elements without support count as zeros, whatever they hold.
 struct Keys {
-  const void* data = nullptr;         // null: the draws of `seed` (draws.h), none of them zero
+  const void* data = nullptr;         // null: the draws of `seed`, none of them zero
   DType dtype = DType::kF32;          // or kBF16
   const uint32_t* support = nullptr;  // a bitmap (bitmap.h), or null: all have support
   int64_t total = 0;

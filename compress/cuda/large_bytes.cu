@@ -27,16 +27,16 @@ int64_t NumLargeTiles(int64_t n) { return (n + kLargeTile - 1) / kLargeTile; }
 
 size_t LargeOffsetsBytes(int64_t n) { return sizeof(uint64_t) * (NumLargeTiles(n) + 1); }
 
-Error SubmitLargeOffsets(cudaStream_t stream, const uint8_t* bytes, int64_t n, uint8_t least,
+Error SubmitLargeOffsets(CudaDevice* device, const uint8_t* bytes, int64_t n, uint8_t least,
                          uint64_t* offsets) {
-  RETURN_ERROR(Launch(stream, BlocksFor(n, kLargeTile), dim3(kLargeThreads), CountKernel, bytes, n,
+  RETURN_ERROR(Launch(device, BlocksFor(n, kLargeTile), dim3(kLargeThreads), CountKernel, bytes, n,
                       least, offsets));
-  return SubmitPrefixSums(stream, offsets, NumLargeTiles(n));
+  return SubmitPrefixSums(device, offsets, NumLargeTiles(n));
 }
 
-Error SubmitLargeList(cudaStream_t stream, const uint8_t* bytes, int64_t n, uint8_t least,
+Error SubmitLargeList(CudaDevice* device, const uint8_t* bytes, int64_t n, uint8_t least,
                       const uint64_t* offsets, uint8_t* values, int64_t* places) {
-  return Launch(stream, BlocksFor(n, kLargeTile), dim3(kLargeThreads), ListKernel, bytes, n, least,
+  return Launch(device, BlocksFor(n, kLargeTile), dim3(kLargeThreads), ListKernel, bytes, n, least,
                 offsets, values, places);
 }
 

@@ -2,12 +2,10 @@
 // where most codes do.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/error.h"
+#include "tensor/cuda/device.h"
 
 namespace thinwire {
 
@@ -17,10 +15,10 @@ int64_t NumLargeTiles(int64_t n);
 size_t LargeOffsetsBytes(int64_t n);
 
 // Writes the offsets for the bytes that are at least `least`.
-Error SubmitLargeOffsets(cudaStream_t stream, const uint8_t* bytes, int64_t n, uint8_t least,
+Error SubmitLargeOffsets(CudaDevice* device, const uint8_t* bytes, int64_t n, uint8_t least,
                          uint64_t* offsets);
 // Lists these bytes' values and places. `values` or `places` may be null.
-Error SubmitLargeList(cudaStream_t stream, const uint8_t* bytes, int64_t n, uint8_t least,
+Error SubmitLargeList(CudaDevice* device, const uint8_t* bytes, int64_t n, uint8_t least,
                       const uint64_t* offsets, uint8_t* values, int64_t* places);
 
 }  // namespace thinwire

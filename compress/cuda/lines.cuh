@@ -24,6 +24,20 @@ struct ToDecodeLine {
   __device__ DecodeLine operator()(const DecodeLine& range) const { return range; }
 };
 
+// Cursor over elements that have one line.
+template <typename Line>
+struct SameLine {
+  __device__ void Advance() {}
+  // Calls apply(k, line) for each element of a vector; elements from `left` on, which are not in
+  // the tensor, may be left out.
+  template <typename Apply>
+  __device__ void ForEach(int /*left*/, const Apply& apply) const {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) apply(k, line);
+  }
+  Line line;
+};
+
 // Lines for tiles that lie in one scope each: the tensor is a single scope, or scopes are
 // contiguous and consist of whole tiles.
 template <typename ToLine>
@@ -36,21 +50,10 @@ struct OneLine {
     return count == 1 ? 0 : min(element / elements, count - 1);
   }
 
-  class Cursor {
-   public:
+  struct Cursor : SameLine<decltype(ToLine()(DecodeLine()))> {
     __device__ Cursor(const OneLine& one, int64_t element)
-        : line_(one.to_line(one.header.Read(one.ScopeOf(element)))) {}
-    __device__ void Advance() {}
-    // Calls apply(k, line) for each element of a vector; elements from `left` on, which are not in
-    // the tensor, may be left out.
-    template <typename Apply>
-    __device__ void ForEach(int, const Apply& apply) const {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) apply(k, line_);
-    }
-
-   private:
-    decltype(ToLine()(DecodeLine())) line_;
+        : SameLine<decltype(ToLine()(DecodeLine()))>{
+              one.to_line(one.header.Read(one.ScopeOf(element)))} {}
   };
 };
 

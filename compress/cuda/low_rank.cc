@@ -4,8 +4,7 @@
 
 #include "compress/cuda/codecs.h"
 #include "compress/cuda/factors.h"
-#include "compress/cuda/nonfinite.h"
-#include "compress/cuda/orthonormal.h"
+#include "compress/cuda/kernels.h"
 #include "compress/low_rank_matrices.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/error.h"
@@ -41,20 +40,19 @@ struct EncodeMemory {
 };
 
 // Computes P of every matrix from where it starts.
-Error SubmitProjection(CudaDevice* device, cudaStream_t stream, const TensorView& x,
-                       const LowRankMatrices& m, const float* warm_start,
-                       const EncodeMemory& memory) {
+Error SubmitProjection(CudaDevice* device, const TensorView& x, const LowRankMatrices& m,
+                       const float* warm_start, const EncodeMemory& memory) {
   const std::vector<float> start = Start(m, warm_start);
   auto* const extremes = memory.extremes.as<LowRankExtremes>();
   RETURN_ERROR(device->CopyFromHost(memory.start.as<float>(), start.data(), 4 * start.size()));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(extremes, 0, m.count * sizeof(*extremes), stream));
-  return MultiplyByFactor(stream, x, m, memory.start.as<float>(), memory.p.as<float>(), extremes);
+  RETURN_ERROR(device->SubmitZeros(extremes, m.count * sizeof(*extremes)));
+  return MultiplyByFactor(device, x, m, memory.start.as<float>(), memory.p.as<float>(), extremes);
 }
 
 // Computes Q from P and behind it in the payloads.
-Error SubmitReprojection(cudaStream_t stream, const TensorView& x, const LowRankMatrices& m,
+Error SubmitReprojection(CudaDevice* device, const TensorView& x, const LowRankMatrices& m,
                          const EncodeMemory& memory) {
-  return MultiplyTransposed(stream, x, m, memory.p.as<float>(), memory.partial.as<double>(),
+  return MultiplyTransposed(device, x, m, memory.p.as<float>(), memory.partial.as<double>(),
                             memory.payload.as<float>(), memory.extremes.as<LowRankExtremes>());
 }
 
@@ -77,15 +75,13 @@ Error CudaLowRankEncode(CudaDevice* device, const CodecSpec& spec, const TensorV
   *payload.bytes = m.count * m.payload_bytes();
   RETURN_ERROR(CheckCapacity("low_rank", payload.capacity, *payload.bytes));
   if (*payload.bytes == 0) return Error{};
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   EncodeMemory memory(device);
   RETURN_ERROR(memory.Reserve(m));
-  RETURN_ERROR(SubmitProjection(device, stream, x, m, context.warm_start, memory));
+  RETURN_ERROR(SubmitProjection(device, x, m, context.warm_start, memory));
   float* const p = memory.p.as<float>();
-  RETURN_ERROR(Orthonormalise(stream, p, m.count, m.rank, m.rows));
-  RETURN_ERROR(StoreFactor(stream, m, p, memory.payload.as<float>()));
-  RETURN_ERROR(SubmitReprojection(stream, x, m, memory));
+  RETURN_ERROR(Orthonormalise(device, p, m.count, m.rank, m.rows));
+  RETURN_ERROR(StoreFactor(device, m, p, memory.payload.as<float>()));
+  RETURN_ERROR(SubmitReprojection(device, x, m, memory));
   std::vector<LowRankExtremes> extremes(m.count);
   RETURN_ERROR(device->CopyToHost(extremes.data(), memory.extremes.as<LowRankExtremes>(),
                                   m.count * sizeof(LowRankExtremes)));
@@ -94,46 +90,42 @@ Error CudaLowRankEncode(CudaDevice* device, const CodecSpec& spec, const TensorV
   return device->Finish();
 }
 
-Error CudaLowRankProject(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                         const float* start, float* p, float* largest) {
+Error CudaKernels::Project(const CodecSpec& spec, const TensorView& x, const float* start, float* p,
+                           float* largest) {
   *largest = 0;
   LowRankMatrices m;
   RETURN_ERROR(LowRankMatrixOf(x, spec, &m));
   if (m.count == 0) return Error{};
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  EncodeMemory memory(device);
+  EncodeMemory memory(device_);
   RETURN_ERROR(memory.Reserve(m));
-  RETURN_ERROR(SubmitProjection(device, stream, x, m, start, memory));
-  RETURN_ERROR(StoreFactor(stream, m, memory.p.as<float>(), memory.payload.as<float>()));
+  RETURN_ERROR(SubmitProjection(device_, x, m, start, memory));
+  RETURN_ERROR(StoreFactor(device_, m, memory.p.as<float>(), memory.payload.as<float>()));
   std::vector<LowRankExtremes> extremes(1);
-  RETURN_ERROR(device->CopyToHost(extremes.data(), memory.extremes.as<LowRankExtremes>(),
-                                  sizeof(LowRankExtremes)));
-  RETURN_ERROR(CheckExtremes(device, x, m.rank, extremes));
-  RETURN_ERROR(device->CopyToHost(p, memory.payload.as<float>(), 4 * m.p_floats()));
+  RETURN_ERROR(device_->CopyToHost(extremes.data(), memory.extremes.as<LowRankExtremes>(),
+                                   sizeof(LowRankExtremes)));
+  RETURN_ERROR(CheckExtremes(device_, x, m.rank, extremes));
+  RETURN_ERROR(device_->CopyToHost(p, memory.payload.as<float>(), 4 * m.p_floats()));
   *largest = FloatOf(extremes[0].matrix);
   return DropLowRankLift(LowRankLift(extremes[0].matrix), m, p);
 }
 
-Error CudaLowRankReproject(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
-                           float largest, const float* p, float* q) {
+Error CudaKernels::Reproject(const CodecSpec& spec, const TensorView& x, float largest,
+                             const float* p, float* q) {
   LowRankMatrices m;
   RETURN_ERROR(LowRankMatrixOf(x, spec, &m));
   if (m.count == 0) return Error{};
   std::vector<float> columns(m.p_floats());
   for (int64_t i = 0; i < m.p_floats(); ++i) columns[i % m.rank * m.rows + i / m.rank] = p[i];
   std::vector<LowRankExtremes> extremes = {{BitsOf(largest), 0}};
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
-  EncodeMemory memory(device);
+  EncodeMemory memory(device_);
   RETURN_ERROR(memory.Reserve(m));
   auto* const of_matrix = memory.extremes.as<LowRankExtremes>();
-  RETURN_ERROR(device->CopyFromHost(of_matrix, extremes.data(), sizeof(LowRankExtremes)));
-  RETURN_ERROR(device->CopyFromHost(memory.p.as<float>(), columns.data(), 4 * columns.size()));
-  RETURN_ERROR(SubmitReprojection(stream, x, m, memory));
-  RETURN_ERROR(device->CopyToHost(extremes.data(), of_matrix, sizeof(LowRankExtremes)));
-  RETURN_ERROR(CheckExtremes(device, x, m.rank, extremes));
-  return device->CopyToHost(q, memory.payload.as<float>() + m.p_floats(), 4 * m.q_floats());
+  RETURN_ERROR(device_->CopyFromHost(of_matrix, extremes.data(), sizeof(LowRankExtremes)));
+  RETURN_ERROR(device_->CopyFromHost(memory.p.as<float>(), columns.data(), 4 * columns.size()));
+  RETURN_ERROR(SubmitReprojection(device_, x, m, memory));
+  RETURN_ERROR(device_->CopyToHost(extremes.data(), of_matrix, sizeof(LowRankExtremes)));
+  RETURN_ERROR(CheckExtremes(device_, x, m.rank, extremes));
+  return device_->CopyToHost(q, memory.payload.as<float>() + m.p_floats(), 4 * m.q_floats());
 }
 
 Error CudaLowRankDecode(CudaDevice* device, const PayloadSource& payload, const CodecSpec& spec,
@@ -142,19 +134,16 @@ Error CudaLowRankDecode(CudaDevice* device, const PayloadSource& payload, const 
   RETURN_ERROR(LowRankMatricesOf(x, spec, &m));
   RETURN_ERROR(CheckPayloadBytes("low_rank", payload.bytes, m.count * m.payload_bytes()));
   if (payload.bytes == 0) return Error{};
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   CudaScratch factors(device), q(device), nonfinite(device);
   RETURN_ERROR(factors.Reserve(payload.bytes));
   RETURN_ERROR(q.Reserve(4 * m.count * m.q_floats()));
-  RETURN_ERROR(nonfinite.Reserve(sizeof(uint32_t)));
+  RETURN_ERROR(nonfinite.ReserveZeros(sizeof(uint32_t)));
   RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, factors.as<float>()));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(nonfinite.as<uint32_t>(), 0, sizeof(uint32_t), stream));
   RETURN_ERROR(
-      MultiplyFactors(stream, factors.as<float>(), m, q.as<float>(), x, nonfinite.as<uint32_t>()));
+      MultiplyFactors(device, factors.as<float>(), m, q.as<float>(), x, nonfinite.as<uint32_t>()));
   uint32_t is_nonfinite = 0;
   RETURN_ERROR(device->CopyToHost(&is_nonfinite, nonfinite.as<uint32_t>(), sizeof(uint32_t)));
-  return is_nonfinite == 0 ? Error{} : LowRankNonFinitePayload();
+  return is_nonfinite == 0 ? Error{} : PayloadSource::Refused();
 }
 
 }  // namespace thinwire

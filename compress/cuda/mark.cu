@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/mark.h"
 #include "tensor/cuda/launch.h"
@@ -8,8 +10,8 @@ namespace {
 constexpr int kAtOnce = 8;  // loads of a thread at a time
 
 // Marks elements, a block per tile. Lanes hold neighbours, so that each vote of a warp is a word.
-template <typename T>
-__global__ void MarkKernel(TypedKeys<T> keys, LeastMarked least, uint32_t* marks, uint64_t* count,
+template <typename K>
+__global__ void MarkKernel(K keys, LeastMarked least, uint32_t* marks, uint64_t* count,
                            uint32_t* nonfinite) {
   const unsigned lane = threadIdx.x % kWarpThreads;
   const int64_t own_word = int64_t{blockIdx.x} * kTileWords + threadIdx.x;
@@ -41,8 +43,8 @@ __global__ void MarkKernel(TypedKeys<T> keys, LeastMarked least, uint32_t* marks
 }
 
 // Raises *largest, with one atomic operation per block.
-template <typename T>
-__global__ void LargestKernel(TypedKeys<T> keys, uint32_t* largest) {
+template <typename K>
+__global__ void LargestKernel(K keys, uint32_t* largest) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   uint32_t own = 0;
   int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -58,30 +60,23 @@ __global__ void LargestKernel(TypedKeys<T> keys, uint32_t* largest) {
   if (threadIdx.x == 0 && own > 0) atomicMax(largest, own);
 }
 
-template <typename T>
-Error SubmitMarkOf(cudaStream_t stream, const Keys& keys, const LeastMarked& least, uint32_t* marks,
-                   uint64_t* count, uint32_t* nonfinite) {
-  return Launch(stream, BlocksFor(NumTiles(keys.total), 1), dim3(kTileWords), MarkKernel<T>,
-                As<T>(keys), least, marks, count, nonfinite);
-}
-
 }  // namespace
 
-Error SubmitMark(cudaStream_t stream, const Keys& keys, const LeastMarked& least, uint32_t* marks,
+Error SubmitMark(CudaDevice* device, const Keys& keys, const LeastMarked& least, uint32_t* marks,
                  uint64_t* count, uint32_t* nonfinite) {
-  return keys.dtype == DType::kF32
-             ? SubmitMarkOf<float>(stream, keys, least, marks, count, nonfinite)
-             : SubmitMarkOf<uint16_t>(stream, keys, least, marks, count, nonfinite);
+  return WithKeysInMemory(keys, [&](const auto& typed) {
+    using K = std::decay_t<decltype(typed)>;
+    return Launch(device, BlocksFor(NumTiles(keys.total), 1), dim3(kTileWords), MarkKernel<K>,
+                  typed, least, marks, count, nonfinite);
+  });
 }
 
-Error SubmitLargestMagnitude(CudaDevice* device, cudaStream_t stream, const Keys& keys,
-                             uint32_t* largest) {
-  const dim3 threads(256);
+Error SubmitLargestMagnitude(CudaDevice* device, const Keys& keys, uint32_t* largest) {
   const dim3 blocks = BlocksFor(keys.total, 256 * kAtOnce, 8 * device->multiprocessors());
-  return keys.dtype == DType::kF32
-             ? Launch(stream, blocks, threads, LargestKernel<float>, As<float>(keys), largest)
-             : Launch(stream, blocks, threads, LargestKernel<uint16_t>, As<uint16_t>(keys),
-                      largest);
+  return WithKeysInMemory(keys, [&](const auto& typed) {
+    using K = std::decay_t<decltype(typed)>;
+    return Launch(device, blocks, dim3(256), LargestKernel<K>, typed, largest);
+  });
 }
 
 }  // namespace thinwire

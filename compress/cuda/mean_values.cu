@@ -1,5 +1,5 @@
 #include "compress/cpu/mean_cells.h"
-#include "compress/cuda/mean_values.h"
+#include "compress/cuda/values.h"
 #include "compress/half.h"
 #include "compress/layout.h"
 #include "tensor/cuda/launch.h"
@@ -102,18 +102,18 @@ int64_t GroupOf(const CodecSpec& spec, int64_t n) { return spec.group > 0 ? spec
 
 }  // namespace
 
-Error SubmitMeanValues(cudaStream_t stream, const float* values, int64_t n, const CodecSpec& spec,
+Error SubmitMeanValues(CudaDevice* device, const float* values, int64_t n, const CodecSpec& spec,
                        uint8_t* cells, uint8_t* out) {
   const int64_t group = GroupOf(spec, n);
-  RETURN_ERROR(Launch(stream, BlocksFor(n, group), dim3(kThreads), EncodeKernel, values, n, group,
+  RETURN_ERROR(Launch(device, BlocksFor(n, group), dim3(kThreads), EncodeKernel, values, n, group,
                       spec.bits, cells, reinterpret_cast<float*>(out)));
-  return Launch(stream, BlocksFor(n, 8 * kThreads), dim3(kThreads), PackKernel, cells, n, spec.bits,
+  return Launch(device, BlocksFor(n, 8 * kThreads), dim3(kThreads), PackKernel, cells, n, spec.bits,
                 out + MeansHeaderBytes(spec, n));
 }
 
-Error SubmitReadMeanValues(cudaStream_t stream, const uint8_t* from, int64_t n,
+Error SubmitReadMeanValues(CudaDevice* device, const uint8_t* from, int64_t n,
                            const CodecSpec& spec, float* values) {
-  return Launch(stream, BlocksFor(n, kThreads), dim3(kThreads), DecodeKernel,
+  return Launch(device, BlocksFor(n, kThreads), dim3(kThreads), DecodeKernel,
                 reinterpret_cast<const float*>(from), from + MeansHeaderBytes(spec, n), n,
                 GroupOf(spec, n), spec.bits, values);
 }

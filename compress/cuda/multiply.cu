@@ -1,4 +1,4 @@
-#include "compress/cuda/operations.h"
+#include "compress/cuda/kernels.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/launch.h"
 
@@ -48,14 +48,13 @@ Error LaunchMultiply(CudaDevice* device, const X* x, const float* factor, const 
 
 }  // namespace
 
-Error CudaMultiply(CudaDevice* device, const TensorView& x, const TensorView& factor,
-                   const TensorView& out) {
+Error CudaKernels::Multiply(const TensorView& x, const TensorView& factor, const TensorView& out) {
   if (out.elements() == 0) return Error{};
   const Extents extents = {out.elements() / factor.dims[1], factor.dims[0], factor.dims[1]};
   const auto* const of_factor = static_cast<const float*>(factor.data);
   return WithTypedData(x, [&](const auto* of_x) {
     return WithTypedData(out, [&](auto* of_out) {
-      return LaunchMultiply(device, of_x, of_factor, extents, of_out);
+      return LaunchMultiply(device_, of_x, of_factor, extents, of_out);
     });
   });
 }

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "compress/cuda/nonfinite.h"
+#include "compress/cuda/codecs.h"
 #include "compress/half.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
@@ -34,12 +34,10 @@ float ValueOf(uint16_t b) { return FromBFloat(b); }
 template <typename T>
 Error ErrorOf(CudaDevice* device, const char* codec, const T* x, int64_t n,
               const uint64_t* support) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   CudaScratch scratch(device);
   RETURN_ERROR(scratch.ReserveZeros(sizeof(unsigned long long)));
   auto* const found = scratch.as<unsigned long long>();
-  RETURN_ERROR(Launch(stream, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), FindFirst<T>, x,
+  RETURN_ERROR(Launch(device, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), FindFirst<T>, x,
                       n, support, found));
   unsigned long long complement = 0;
   RETURN_ERROR(device->CopyToHost(&complement, found, sizeof(complement)));

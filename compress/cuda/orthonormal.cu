@@ -1,4 +1,4 @@
-#include "compress/cuda/orthonormal.h"
+#include "compress/cuda/factors.h"
 #include "tensor/cuda/launch.h"
 #include "tensor/cuda/reduce.cuh"
 
@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-Error Orthonormalise(cudaStream_t stream, float* p, int64_t matrices, int64_t count, int64_t n) {
-  return Launch(stream, dim3(static_cast<unsigned>(matrices)), dim3(kThreads), OrthonormaliseKernel,
+Error Orthonormalise(CudaDevice* device, float* p, int64_t matrices, int64_t count, int64_t n) {
+  return Launch(device, dim3(static_cast<unsigned>(matrices)), dim3(kThreads), OrthonormaliseKernel,
                 p, count, n);
 }
 

@@ -1,5 +1,5 @@
 #include "compress/cuda/large_bytes.cuh"
-#include "compress/cuda/pairs.h"
+#include "compress/cuda/pairs_frame.h"
 #include "compress/cuda/prefix_sums.h"
 #include "compress/entropy/pairs.h"
 #include "compress/entropy/pairs_layout.h"
@@ -167,26 +167,26 @@ int64_t NumPairTiles(int64_t n) { return (n + kCodesEach - 1 + kTile - 1) / kTil
 
 }  // namespace
 
-Error SubmitLargeLooks(cudaStream_t stream, const uint8_t* codes, int64_t n, uint32_t* large) {
+Error SubmitLargeLooks(CudaDevice* device, const uint8_t* codes, int64_t n, uint32_t* large) {
   const auto stride = static_cast<int64_t>(PairLookStride(static_cast<size_t>(n)));
-  return Launch(stream, dim3(1), dim3(kThreads), LooksKernel, codes, n, stride, large);
+  return Launch(device, dim3(1), dim3(kThreads), LooksKernel, codes, n, stride, large);
 }
 
-Error SubmitToPairs(cudaStream_t stream, const uint8_t* codes, int64_t n, uint8_t* pairs,
+Error SubmitToPairs(CudaDevice* device, const uint8_t* codes, int64_t n, uint8_t* pairs,
                     int64_t size, uint32_t* large) {
-  return Launch(stream, BlocksFor(2 * size, kTile, kMostBlocks), dim3(kThreads), ToPairsKernel,
+  return Launch(device, BlocksFor(2 * size, kTile, kMostBlocks), dim3(kThreads), ToPairsKernel,
                 codes, n, pairs, size, large);
 }
 
 size_t PairOffsetsBytes(int64_t n) { return sizeof(uint64_t) * (NumPairTiles(n) + 1); }
 
-Error SubmitFromPairs(cudaStream_t stream, const uint8_t* pairs, int64_t n, const uint8_t* large,
+Error SubmitFromPairs(CudaDevice* device, const uint8_t* pairs, int64_t n, const uint8_t* large,
                       int64_t num_large, uint64_t* offsets, uint8_t* codes, uint32_t* fault) {
   const int64_t tiles = NumPairTiles(n);
-  RETURN_ERROR(Launch(stream, BlocksFor(tiles, 1), dim3(kThreads), CountLargeKernel, pairs, n,
+  RETURN_ERROR(Launch(device, BlocksFor(tiles, 1), dim3(kThreads), CountLargeKernel, pairs, n,
                       codes, offsets));
-  RETURN_ERROR(SubmitPrefixSums(stream, offsets, tiles));
-  return Launch(stream, BlocksFor(tiles, 1), dim3(kThreads), FromPairsKernel, pairs, n, large,
+  RETURN_ERROR(SubmitPrefixSums(device, offsets, tiles));
+  return Launch(device, BlocksFor(tiles, 1), dim3(kThreads), FromPairsKernel, pairs, n, large,
                 static_cast<uint64_t>(num_large), offsets, codes, fault);
 }
 

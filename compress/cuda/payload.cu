@@ -10,8 +10,8 @@ __global__ void FewBytesKernel(FewBytes bytes, uint8_t* to) {
 
 }  // namespace
 
-Error SubmitFewBytes(cudaStream_t stream, const FewBytes& bytes, uint8_t* to) {
-  return Launch(stream, dim3(1), dim3(32), FewBytesKernel, bytes, to);
+Error SubmitFewBytes(CudaDevice* device, const FewBytes& bytes, uint8_t* to) {
+  return Launch(device, dim3(1), dim3(32), FewBytesKernel, bytes, to);
 }
 
 }  // namespace thinwire

@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(kThreads) PrefixSumsKernel(uint64_t* sums, int
 
 }  // namespace
 
-Error SubmitPrefixSums(cudaStream_t stream, uint64_t* sums, int64_t n) {
-  return Launch(stream, dim3(1), ThreadsFor(n), PrefixSumsKernel, sums, n);
+Error SubmitPrefixSums(CudaDevice* device, uint64_t* sums, int64_t n) {
+  return Launch(device, dim3(1), ThreadsFor(n), PrefixSumsKernel, sums, n);
 }
 
 }  // namespace thinwire

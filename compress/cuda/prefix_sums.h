@@ -2,16 +2,14 @@
 // part has some.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
-#include "tensor/error.h"
+#include "tensor/cuda/device.h"
 
 namespace thinwire {
 
 // Replaces sums[i] by the sum of the entries before it, and sets sums[n] to the sum of all n. One
 // block does it: for arrays with an entry per tile of a tensor, not per element.
-Error SubmitPrefixSums(cudaStream_t stream, uint64_t* sums, int64_t n);
+Error SubmitPrefixSums(CudaDevice* device, uint64_t* sums, int64_t n);
 
 }  // namespace thinwire

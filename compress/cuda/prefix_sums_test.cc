@@ -13,8 +13,6 @@ namespace {
 TEST(PrefixSumsTest, EachIsTheSumOfThoseBefore) {
   CudaDevice* device = nullptr;
   ASSERT_TRUE(NewCudaDevice(/*index=*/0, &device).ok());
-  cudaStream_t stream;
-  ASSERT_TRUE(device->Stream(&stream).ok());
   for (int64_t n : {0, 1, 31, 33, 255, 256, 257, 513, 7936, 7937, 8191, 8192, 8193, 20000}) {
     SCOPED_TRACE(n);
     std::vector<uint64_t> values(n + 1, 0xDEAD), expected(n + 1);
@@ -26,7 +24,7 @@ TEST(PrefixSumsTest, EachIsTheSumOfThoseBefore) {
     const size_t bytes = 8 * values.size();
     ASSERT_TRUE(sums.Reserve(bytes).ok());
     ASSERT_TRUE(device->CopyFromHost(sums.as<void>(), values.data(), bytes).ok());
-    ASSERT_TRUE(SubmitPrefixSums(stream, sums.as<uint64_t>(), n).ok());
+    ASSERT_TRUE(SubmitPrefixSums(device, sums.as<uint64_t>(), n).ok());
     ASSERT_TRUE(device->CopyToHost(values.data(), sums.as<void>(), bytes).ok());
     EXPECT_EQ(values, expected);
   }

@@ -1,5 +1,13 @@
+// Selection in scopes of many blocks each, by a radix select.
+//
+// A sample of each scope's keys (key_guess.cuh) says where the K-th largest about lies. One look at
+// all elements keeps those above that range, and makes candidates of those in it: for smooth data
+// one or two percent, which a bitmap names. After that only candidates are read. Each round picks a
+// narrower range (key_range.cuh), keeps the candidates above it and drops those below. Two rounds
+// tell most magnitudes apart; further ones are needed where magnitudes that equal the K-th largest
+// are not all kept. If the guess for some scope was wrong, all begin with a count of all elements.
 #include "compress/cuda/key_guess.cuh"
-#include "compress/cuda/radix_select.h"
+#include "compress/cuda/select.h"
 #include "compress/cuda/word_votes.cuh"
 #include "tensor/cuda/launch.h"
 
@@ -292,12 +300,7 @@ int64_t SpanOf(const Keys& keys, const CudaDevice& device) {
 // Memory of one selection.
 class Selection {
  public:
-  explicit Selection(CudaDevice* device)
-      : ranges_(device),
-        nums_above_(device),
-        tables_(device),
-        candidates_(device),
-        flags_(device) {}
+  explicit Selection(CudaDevice* device) : device_(device) {}
   Error Reserve(const Keys& keys) {
     const auto scopes = static_cast<size_t>(keys.scopes());
     RETURN_ERROR(ranges_.Reserve(sizeof(KeyRange) * scopes));
@@ -315,12 +318,14 @@ class Selection {
   uint32_t* is_open(int round) const { return flags_.as<uint32_t>() + 1 + round; }
 
  private:
-  CudaScratch ranges_, nums_above_, tables_, candidates_, flags_;
+  CudaDevice* const device_;
+  CudaScratch ranges_{device_}, nums_above_{device_}, tables_{device_};
+  CudaScratch candidates_{device_}, flags_{device_};
 };
 
 template <typename K>
-Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K& keys,
-               const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite) {
+Error SubmitOf(CudaDevice* device, const Keys& all, const K& keys, const KeepRule& rule,
+               uint32_t* kept, uint32_t* nonfinite) {
   Selection own(device);
   RETURN_ERROR(own.Reserve(all));
   const ScopeWork work = own.work();
@@ -330,26 +335,26 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K
   const auto find =
       all.elements % 4 == 0 ? FindCandidatesKernel<false, K> : FindCandidatesKernel<true, K>;
   const auto submit_find = [&](const uint32_t* wanted) {
-    return Launch(stream, blocks, threads, find, keys, span, wanted, work, own.candidates(), kept,
+    return Launch(device, blocks, threads, find, keys, span, wanted, work, own.candidates(), kept,
                   nonfinite);
   };
   const auto submit_pick = [&](const uint32_t* wanted, int round) {
-    return Launch(stream, of_scopes, threads, PickKernel, work, wanted, own.is_open(round));
+    return Launch(device, of_scopes, threads, PickKernel, work, wanted, own.is_open(round));
   };
   const auto submit_narrow = [&](const uint32_t* wanted, bool is_last) {
-    return Launch(stream, blocks, threads, NarrowKernel<K>, keys, span, is_last, wanted, work,
+    return Launch(device, blocks, threads, NarrowKernel<K>, keys, span, is_last, wanted, work,
                   own.candidates(), kept);
   };
   RETURN_ERROR(
-      Launch(stream, of_scopes, dim3(kGuessThreads), GuessKernel<K>, keys, rule, work.ranges));
+      Launch(device, of_scopes, dim3(kGuessThreads), GuessKernel<K>, keys, rule, work.ranges));
   RETURN_ERROR(submit_find(nullptr));
-  RETURN_ERROR(Launch(stream, of_scopes, threads, PickGuessedKernel, work, rule, own.is_wrong(),
+  RETURN_ERROR(Launch(device, of_scopes, threads, PickGuessedKernel, work, rule, own.is_wrong(),
                       own.is_open(0)));
 
-  RETURN_ERROR(Launch(stream, BlocksFor(scopes, kThreads), threads, StartOverKernel, work, scopes,
+  RETURN_ERROR(Launch(device, BlocksFor(scopes, kThreads), threads, StartOverKernel, work, scopes,
                       rule, own.is_wrong()));
   RETURN_ERROR(
-      Launch(stream, blocks, threads, CountAllKernel<K>, keys, span, own.is_wrong(), work));
+      Launch(device, blocks, threads, CountAllKernel<K>, keys, span, own.is_wrong(), work));
   RETURN_ERROR(submit_pick(own.is_wrong(), 0));
   RETURN_ERROR(submit_find(own.is_wrong()));
   RETURN_ERROR(submit_pick(own.is_wrong(), 0));
@@ -364,10 +369,10 @@ Error SubmitOf(CudaDevice* device, cudaStream_t stream, const Keys& all, const K
 
 }  // namespace
 
-Error SubmitSelectInLargeScopes(CudaDevice* device, cudaStream_t stream, const Keys& keys,
-                                const KeepRule& rule, uint32_t* kept, uint32_t* nonfinite) {
+Error SubmitSelectInLargeScopes(CudaDevice* device, const Keys& keys, const KeepRule& rule,
+                                uint32_t* kept, uint32_t* nonfinite) {
   return WithTypedKeys(keys, [&](const auto& typed) {
-    return SubmitOf(device, stream, keys, typed, rule, kept, nonfinite);
+    return SubmitOf(device, keys, typed, rule, kept, nonfinite);
   });
 }
 

@@ -1,4 +1,4 @@
-#include "compress/cuda/entry_tiles.cuh"
+#include "compress/cuda/entry_list.h"
 #include "compress/cuda/kept.h"
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/random_draws.h"
@@ -40,23 +40,21 @@ __global__ void FactorsKernel(DrawFactors factors, const uint32_t* indices, cons
 
 }  // namespace
 
-Error ChosenByDraw::Submit(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec,
-                           uint64_t seed, const SupportView* support) {
+Error ChosenByDraw::Submit(const Scopes& scopes, const CodecSpec& spec, uint64_t seed,
+                           const SupportView* support) {
   const int64_t n = scopes.total;
   RETURN_ERROR(kept_.Reserve(BitmapBytes(n) + 8));
-  RETURN_ERROR(offsets_.Reserve(TileOffsetsBytes(n)));
   const Keys keys = {/*data=*/nullptr, DType::kF32, WordsOf(support), n, n, seed};
   const int64_t k = NumKept(spec, scopes.elements);
   const KeepRule rule = {k, k, /*zeros=*/false};
-  RETURN_ERROR(SubmitKeepLargest(device_, stream, keys, scopes, rule, kept_.as<uint32_t>(),
+  RETURN_ERROR(SubmitKeepLargest(device_, keys, scopes, rule, kept_.as<uint32_t>(),
                                  /*nonfinite=*/nullptr));
-  count_ = offsets_.as<uint64_t>() + NumTiles(n);
-  return SubmitTileOffsets(stream, kept_.as<uint32_t>(), n, offsets_.as<uint64_t>());
+  return ranked_.Submit(kept_.as<uint32_t>(), n);
 }
 
-Error SubmitDrawFactors(cudaStream_t stream, const DrawFactors& factors, const uint32_t* indices,
+Error SubmitDrawFactors(CudaDevice* device, const DrawFactors& factors, const uint32_t* indices,
                         const uint64_t* count, int64_t most, float* values, uint32_t* largest) {
-  return Launch(stream, BlocksFor(most, kEntryTile), dim3(kEntryThreads), FactorsKernel, factors,
+  return Launch(device, BlocksFor(most, kEntryTile), dim3(kEntryThreads), FactorsKernel, factors,
                 indices, count, values, largest);
 }
 

@@ -1,8 +1,6 @@
 // Elements that a seed's random draws choose (docs/compression.md, randomk).
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
 #include "compress/cuda/entry_list.h"
@@ -16,19 +14,19 @@ namespace thinwire {
 // (keys.h).
 class ChosenByDraw {
  public:
-  explicit ChosenByDraw(CudaDevice* device) : device_(device), kept_(device), offsets_(device) {}
+  explicit ChosenByDraw(CudaDevice* device) : device_(device) {}
 
   // Chooses the elements. Only launches kernels. `support` may be null.
-  Error Submit(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec, uint64_t seed,
+  Error Submit(const Scopes& scopes, const CodecSpec& spec, uint64_t seed,
                const SupportView* support);
-  RankedBits bits() const { return {kept_.as<uint32_t>(), offsets_.as<uint64_t>()}; }
+  const RankedBits& bits() const { return ranked_.bits(); }
   // Returns the number of chosen elements, in device memory.
-  const uint64_t* count() const { return count_; }
+  const uint64_t* count() const { return ranked_.count(); }
 
  private:
   CudaDevice* const device_;
-  CudaScratch kept_, offsets_;
-  const uint64_t* count_ = nullptr;
+  CudaScratch kept_{device_};
+  RankedBitmap ranked_{device_};
 };
 
 // Factors by which kept values are multiplied: fp32(n / K), where n elements of the value's scope
@@ -41,7 +39,7 @@ struct DrawFactors {
 
 // Multiplies values[0, *count), which stand at the elements `indices` (null if factors.counts is).
 // Raises *largest to at least the magnitude bits of each product. `most` is at least *count.
-Error SubmitDrawFactors(cudaStream_t stream, const DrawFactors& factors, const uint32_t* indices,
+Error SubmitDrawFactors(CudaDevice* device, const DrawFactors& factors, const uint32_t* indices,
                         const uint64_t* count, int64_t most, float* values, uint32_t* largest);
 
 }  // namespace thinwire

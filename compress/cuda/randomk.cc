@@ -5,9 +5,7 @@
 #include "compress/cuda/entry_list.h"
 #include "compress/cuda/kept_values.h"
 #include "compress/cuda/mark.h"
-#include "compress/cuda/nonfinite.h"
 #include "compress/cuda/random_draws.h"
-#include "compress/cuda/scope_counts.h"
 #include "compress/cuda/sparse_writer.h"
 #include "compress/half.h"
 #include "compress/layout.h"
@@ -29,57 +27,52 @@ class Encoding {
  public:
   explicit Encoding(CudaDevice* device) : device_(device) {}
 
-  Error Submit(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
-               const KernelContext& context) {
+  Error Submit(const TensorView& x, const CodecSpec& spec, const KernelContext& context) {
     const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
     const int64_t most = NumKept(spec, scopes.elements) * scopes.count;
     const bool has_counts = spec.unbiased && context.support != nullptr;
     if (has_counts) RETURN_ERROR(indices_.Reserve(4 * (most + 1)));
     RETURN_ERROR(values_.Reserve(spec, most));
     RETURN_ERROR(found_.ReserveZeros(sizeof(Found)));
-    RETURN_ERROR(chosen_.Submit(stream, scopes, spec, context.random_key, context.support));
+    RETURN_ERROR(chosen_.Submit(scopes, spec, context.random_key, context.support));
     EntryList list;
-    list.values = values_.data();
+    list.values.data = values_.data();
     list.indices = has_counts ? indices_.as<uint32_t>() : nullptr;
     if (context.support == nullptr) {
       list.largest_of_all = &found()->largest;
     } else {
-      RETURN_ERROR(
-          SubmitLargestMagnitude(device_, stream, KeysOf(x, context.support), &found()->largest));
+      RETURN_ERROR(SubmitLargestMagnitude(device_, KeysOf(x, context.support), &found()->largest));
     }
     list.largest = spec.unbiased ? nullptr : &found()->largest_kept;
-    RETURN_ERROR(SubmitEntryList(stream, x, chosen_.bits(), list));
-    if (spec.unbiased) RETURN_ERROR(SubmitFactors(stream, scopes, spec, context, most));
-    RETURN_ERROR(values_.Submit(stream, chosen_.count(), &found()->largest_kept));
-    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(&found()->count, chosen_.count(), sizeof(uint64_t),
-                                         cudaMemcpyDeviceToDevice, stream));
-    return Error{};
+    RETURN_ERROR(SubmitEntryList(device_, x, chosen_.bits(), list));
+    if (spec.unbiased) RETURN_ERROR(SubmitFactors(scopes, spec, context, most));
+    RETURN_ERROR(values_.Submit(chosen_.count(), &found()->largest_kept));
+    return device_->SubmitCopy(&found()->count, chosen_.count(), sizeof(uint64_t),
+                               cudaMemcpyDeviceToDevice);
   }
 
   Found* found() const { return found_.as<Found>(); }
   KeptValues* values() { return &values_; }
 
  private:
-  Error SubmitFactors(cudaStream_t stream, const Scopes& scopes, const CodecSpec& spec,
-                      const KernelContext& context, int64_t most) {
+  Error SubmitFactors(const Scopes& scopes, const CodecSpec& spec, const KernelContext& context,
+                      int64_t most) {
     DrawFactors factors = {scopes, NumKept(spec, scopes.elements), nullptr};
     if (context.support != nullptr) {
-      RETURN_ERROR(support_offsets_.Reserve(TileOffsetsBytes(scopes.total)));
       RETURN_ERROR(support_counts_.Reserve(4 * (scopes.count + 1)));
-      const RankedBits support = {WordsOf(context.support), support_offsets_.as<uint64_t>()};
+      RETURN_ERROR(support_.Submit(WordsOf(context.support), scopes.total));
       RETURN_ERROR(
-          SubmitTileOffsets(stream, support.words, scopes.total, support_offsets_.as<uint64_t>()));
-      RETURN_ERROR(SubmitScopeCounts(stream, support, scopes, support_counts_.as<uint32_t>()));
+          SubmitScopeCounts(device_, support_.bits(), scopes, support_counts_.as<uint32_t>()));
       factors.counts = support_counts_.as<uint32_t>();
     }
-    return SubmitDrawFactors(stream, factors, indices_.as<uint32_t>(), chosen_.count(), most,
+    return SubmitDrawFactors(device_, factors, indices_.as<uint32_t>(), chosen_.count(), most,
                              values_.data(), &found()->largest_kept);
   }
 
   CudaDevice* const device_;
   ChosenByDraw chosen_{device_};
-  CudaScratch support_offsets_{device_}, support_counts_{device_};
-  CudaScratch indices_{device_}, found_{device_};
+  RankedBitmap support_{device_};
+  CudaScratch support_counts_{device_}, indices_{device_}, found_{device_};
   KeptValues values_{device_};
 };
 
@@ -88,10 +81,8 @@ class Encoding {
 Error CudaRandomKEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                         const KernelContext& context, const PayloadTarget& payload) {
   RETURN_ERROR(CheckElements(spec, x.elements()));
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   Encoding encoding(device);
-  RETURN_ERROR(encoding.Submit(stream, x, spec, context));
+  RETURN_ERROR(encoding.Submit(x, spec, context));
   Found found;
   RETURN_ERROR(device->CopyToHost(&found, encoding.found(), sizeof(found)));
   if (found.largest >= kInfinityBits) {
@@ -118,12 +109,10 @@ Error CudaRandomKDecode(CudaDevice* device, const PayloadSource& payload, const 
   RETURN_ERROR(CheckElements(spec, scopes.total));
   const size_t header_bytes = RandomKHeaderBytes(spec);
   RETURN_ERROR(CheckHeaderBytes(spec, payload.bytes, header_bytes));
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   ChosenByDraw chosen(device);
   uint64_t seed = 0;
   RETURN_ERROR(payload.Read(device, 0, &seed));
-  RETURN_ERROR(chosen.Submit(stream, scopes, spec, seed, context.support));
+  RETURN_ERROR(chosen.Submit(scopes, spec, seed, context.support));
   uint64_t found = 0;
   RETURN_ERROR(device->CopyToHost(&found, chosen.count(), sizeof(found)));
   const int64_t count = static_cast<int64_t>(found);
@@ -134,13 +123,13 @@ Error CudaRandomKDecode(CudaDevice* device, const PayloadSource& payload, const 
   CudaScratch fault(device);
   RETURN_ERROR(fault.ReserveZeros(4));
   PayloadValues values(device);
-  RETURN_ERROR(values.Submit(stream, payload.behind(header_bytes), count, spec, exponent));
+  RETURN_ERROR(values.Submit(payload.behind(header_bytes), count, spec, exponent));
   const Error submitted =
-      SubmitSparse(stream, chosen.bits(), values.values(), count, x, fault.as<uint32_t>());
+      SubmitSparse(device, chosen.bits(), values.values(), count, x, fault.as<uint32_t>());
   // Waits, also after an error: until then the device reads the payload.
   uint32_t is_nonfinite = 0;
   RETURN_ERROR(device->CopyToHost(&is_nonfinite, fault.as<void>(), 4));
-  return is_nonfinite != 0 ? NonFiniteValue(spec) : submitted;
+  return is_nonfinite == 0 ? submitted : PayloadSource::Refused();
 }
 
 }  // namespace thinwire

@@ -4,7 +4,6 @@
 
 #include "compress/cuda/extremes.cuh"
 #include "compress/cuda/ranges.cuh"
-#include "compress/cuda/ranges.h"
 #include "tensor/cuda/error.h"
 #include "tensor/cuda/launch.h"
 #include "tensor/cuda/reduce.cuh"
@@ -70,11 +69,11 @@ __global__ void FixedPointKernel(const Extremes* extremes, int64_t count, uint16
   header[1 + s] = FixedPointScale(MinMaxOf(extremes[s]), exponent);
 }
 
-__global__ void CheckKernel(RangeHeader header, int64_t count, UniformDecoded* found) {
+__global__ void CheckKernel(RangeHeader header, int64_t count, uint32_t* refused) {
   const int64_t s = ThreadIndex();
   if (s >= count) return;
   const bool is_half = header.range != Range::kFixedPoint || header.half(s) < 0x7C00;
-  if (!is_half || !IsUsable(header.Read(s))) atomicMax(&found->bad_ranges, 1u);
+  if (!is_half || !IsUsable(header.Read(s))) *refused = 1;
 }
 
 }  // namespace
@@ -100,9 +99,9 @@ Error SubmitRanges(CudaDevice* device, const Extremes* extremes, const CodecSpec
 }
 
 Error SubmitCheckRanges(CudaDevice* device, const uint8_t* header, const CodecSpec& spec,
-                        const Scopes& scopes, UniformDecoded* found) {
+                        const Scopes& scopes, uint32_t* refused) {
   return Launch(device, BlocksFor(scopes.count, kThreads), dim3(kThreads), CheckKernel,
-                RangeHeader{header, spec.range}, scopes.count, found);
+                RangeHeader{header, spec.range}, scopes.count, refused);
 }
 
 }  // namespace thinwire

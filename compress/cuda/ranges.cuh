@@ -1,4 +1,4 @@
-// Ranges of uniform's scopes, read in a kernel.
+// Ranges of uniform's scopes as they travel: read in a kernel, written from extremes, and checked.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -6,7 +6,11 @@
 #include <cstdint>
 
 #include "compress/cpu/range_line.h"
+#include "compress/cuda/extremes.h"
+#include "compress/cuda/uniform.h"
+#include "compress/layout.h"
 #include "compress/spec.h"
+#include "tensor/cuda/device.h"
 
 namespace thinwire {
 
@@ -34,5 +38,14 @@ struct RangeHeader {
     return {};
   }
 };
+
+// Writes UniformHeaderBytes bytes at an even address (a multiple of 4 except under fixed_point).
+// *found is all zero before.
+Error SubmitRanges(CudaDevice* device, const Extremes* extremes, const CodecSpec& spec,
+                   const Scopes& scopes, uint8_t* header, UniformEncoded* found);
+
+// Sets *refused to 1 if a range is refused. Requires CheckExponent.
+Error SubmitCheckRanges(CudaDevice* device, const uint8_t* header, const CodecSpec& spec,
+                        const Scopes& scopes, uint32_t* refused);
 
 }  // namespace thinwire

@@ -152,8 +152,6 @@ std::vector<EncoderEntry> EntriesOf(const Frequencies* tables, int num_tables) {
 
 Error RansWriter::Encode(const uint8_t* bytes, const RansStrings& strings, const uint8_t* sums,
                          const Frequencies* tables) {
-  cudaStream_t stream;
-  RETURN_ERROR(device_->Stream(&stream));
   const std::vector<EncoderEntry> entries = EntriesOf(tables, sums == nullptr ? 1 : kSums);
   const size_t entries_bytes = entries.size() * sizeof(EncoderEntry);
   const size_t room_bytes = RansBytes(static_cast<size_t>(strings.longest())) / 4 * 4 + 4;
@@ -163,15 +161,15 @@ Error RansWriter::Encode(const uint8_t* bytes, const RansStrings& strings, const
   RETURN_ERROR(offsets_.Reserve((count + 1) * sizeof(uint64_t)));
   RETURN_ERROR(device_->SubmitCopyFromHost(entries_.as<void>(), entries.data(), entries_bytes));
   auto* const offsets = offsets_.as<uint64_t>();
-  RETURN_ERROR(Launch(stream, BlocksFor(strings.count, kWarps), dim3(kThreads),
+  RETURN_ERROR(Launch(device_, BlocksFor(strings.count, kWarps), dim3(kThreads),
                       sums == nullptr ? EncodeKernel<1> : EncodeKernel<kSums>, bytes, strings, sums,
                       entries_.as<const EncoderEntry>(), room_.as<uint8_t>(),
                       static_cast<int64_t>(room_bytes), offsets));
-  RETURN_ERROR(SubmitPrefixSums(stream, offsets, strings.count));
+  RETURN_ERROR(SubmitPrefixSums(device_, offsets, strings.count));
   on_host_.resize(count + 1);
   RETURN_ERROR(device_->CopyToHost(on_host_.data(), offsets, (count + 1) * sizeof(uint64_t)));
   RETURN_ERROR(packed_.Reserve(on_host_.back()));
-  return Launch(stream, dim3(static_cast<unsigned>(count * kPackBlocks)), dim3(kPackThreads),
+  return Launch(device_, dim3(static_cast<unsigned>(count * kPackBlocks)), dim3(kPackThreads),
                 PackKernel, room_.as<const uint8_t>(), static_cast<int64_t>(room_bytes), offsets,
                 packed_.as<uint8_t>());
 }

@@ -2,15 +2,13 @@
 // thread for each of its states.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "compress/entropy/rans.h"
 #include "tensor/cuda/device.h"
-#include "tensor/error.h"
 
 namespace thinwire {
 
@@ -48,21 +46,33 @@ class RansWriter {
   std::vector<uint64_t> on_host_;
 };
 
-// Reader of coded strings. The states and words of string p lie in `packed`, from offsets[p] to
-// before offsets[p + 1]: at least kStatesBytes, an even number. Both arrays and the model's tables
-// are in host memory and stay until the stream is done.
+// Reader of coded strings.
 class RansReader {
  public:
   explicit RansReader(CudaDevice* device) : device_(device) {}
 
-  // Decodes strings, see RansDecode. Sets *fault, in device memory, to 1 if one of the strings is
-  // refused; the bytes are then unspecified.
-  Error Submit(const uint8_t* packed, const std::vector<uint64_t>& offsets, const RansModel& model,
+  // Decodes strings, see RansDecode. The states and words of string p are parts[p], one behind the
+  // other in host memory, at least kStatesBytes each. Parts and the model's tables stay until the
+  // stream is done. Sets *fault, in device memory, to 1 if one of the strings is refused; the bytes
+  // are then unspecified. Refuses a part with half a word itself.
+  Error Submit(const std::vector<absl::Span<const uint8_t>>& parts, const RansModel& model,
                const RansStrings& strings, uint8_t* bytes, uint32_t* fault);
+
+  // Returns the error for a malformed frame, of which the host finds out what is wrong.
+  static Error Refused() {
+    return MakeError(absl::StatusCode::kInvalidArgument, "entropy: a malformed frame");
+  }
 
  private:
   CudaDevice* const device_;
   CudaScratch entries_{device_}, frequencies_{device_}, offsets_{device_}, packed_{device_};
+  std::vector<uint64_t> on_host_;
 };
+
+// Makes the histograms that tables come from: adds 1 to counts[sums[i]][bytes[i]] for n bytes, to
+// counts[0] if `sums` is null. `counts` has kSums (or one) times kSymbols counts of 32 bits. All
+// are in device memory.
+Error SubmitByteCounts(CudaDevice* device, const uint8_t* bytes, const uint8_t* sums, int64_t n,
+                       uint32_t* counts);
 
 }  // namespace thinwire

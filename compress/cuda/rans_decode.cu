@@ -259,19 +259,24 @@ NearAndFar NearFirst(const Neighbours& neighbours) {
 
 }  // namespace
 
-Error RansReader::Submit(const uint8_t* packed, const std::vector<uint64_t>& offsets,
+Error RansReader::Submit(const std::vector<absl::Span<const uint8_t>>& parts,
                          const RansModel& model, const RansStrings& strings, uint8_t* bytes,
                          uint32_t* fault) {
+  on_host_ = {0};
+  for (const absl::Span<const uint8_t> part : parts) {
+    if (part.size() % kWordBytes != 0) return Refused();
+    on_host_.push_back(on_host_.back() + part.size());
+  }
   const auto num_tables = static_cast<size_t>(model.num_tables);
-  const size_t offsets_bytes = offsets.size() * sizeof(uint64_t);
+  const size_t offsets_bytes = on_host_.size() * sizeof(uint64_t);
   RETURN_ERROR(entries_.Reserve(num_tables * kScale * sizeof(DecoderEntry)));
   RETURN_ERROR(frequencies_.Reserve(num_tables * sizeof(Frequencies)));
   RETURN_ERROR(offsets_.Reserve(offsets_bytes));
-  RETURN_ERROR(packed_.Reserve(offsets.back()));
+  RETURN_ERROR(packed_.Reserve(on_host_.back()));
   RETURN_ERROR(device_->SubmitCopyFromHost(frequencies_.as<void>(), model.tables,
                                            num_tables * sizeof(Frequencies)));
-  RETURN_ERROR(device_->SubmitCopyFromHost(offsets_.as<void>(), offsets.data(), offsets_bytes));
-  RETURN_ERROR(device_->SubmitCopyFromHost(packed_.as<void>(), packed, offsets.back()));
+  RETURN_ERROR(device_->SubmitCopyFromHost(offsets_.as<void>(), on_host_.data(), offsets_bytes));
+  RETURN_ERROR(device_->SubmitCopyFromHost(packed_.as<void>(), parts[0].data(), on_host_.back()));
   RETURN_ERROR(Launch(device_, dim3(static_cast<unsigned>(num_tables)), dim3(kSymbols),
                       FillDecoderKernel, frequencies_.as<const uint32_t>(),
                       entries_.as<DecoderEntry>()));

@@ -5,28 +5,25 @@
 #include "compress/cpu/rotation.h"
 #include "compress/cuda/codecs.h"
 #include "compress/cuda/hadamard.h"
-#include "compress/cuda/nonfinite.h"
 #include "compress/cuda/uniform.h"
 #include "compress/layout.h"
+#include "compress/refusals.h"
 
 namespace thinwire {
 
 Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
                                const KernelContext& context, const PayloadTarget& payload) {
   if (payload.capacity < kRotationKeyBytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload memory of %zu bytes, want at least %zu", payload.capacity,
-                     kRotationKeyBytes);
+    return MakeError(kRefused, "uniform: payload memory of %zu bytes, want at least %zu",
+                     payload.capacity, kRotationKeyBytes);
   }
   const int64_t elements = x.elements();
   const uint32_t block = spec.rotation_block;
   CudaScratch rotated(device), report(device);  // the rotation reports what it refuses
-  RETURN_ERROR(report.ReserveZeros(sizeof(unsigned long long)));
+  RETURN_ERROR(report.ReserveZeros(sizeof(uint32_t)));
   if (elements > 0) {
     RETURN_ERROR(rotated.Reserve(elements * sizeof(float)));
-    // The tensor is one piece, so the error names its largest value.
-    const RotationLimit limit = {static_cast<float>(MostToRotate(block)), elements,
-                                 report.as<unsigned long long>()};
+    const RotationLimit limit = {static_cast<float>(MostToRotate(block)), report.as<uint32_t>()};
     RETURN_ERROR(SubmitRotate(device, x, block, context.random_key, limit, rotated.as<float>()));
   }
   RETURN_ERROR(payload.Put(device, 0, context.random_key));
@@ -37,10 +34,10 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const 
       CudaUniformEncode(device, WithoutRotation(spec), FloatsLike(x, rotated.as<float>()), rounding,
                         payload.behind(kRotationKeyBytes));
   *payload.bytes += kRotationKeyBytes;
-  unsigned long long refused = 0;
+  uint32_t refused = 0;
   RETURN_ERROR(device->CopyToHost(&refused, report.as<void>(), sizeof(refused)));
   if (refused == 0) return error;
-  const float magnitude = RefusedMagnitude(refused);
+  const float magnitude = FloatOf(refused);
   return IsFinite(magnitude) ? TooLargeToRotate(magnitude, block)
                              : CudaNonFiniteError(device, "uniform", x);
 }
@@ -48,11 +45,7 @@ Error CudaRotatedUniformEncode(CudaDevice* device, const CodecSpec& spec, const 
 Error CudaRotatedUniformDecode(CudaDevice* device, const PayloadSource& payload,
                                const CodecSpec& spec, const KernelContext& context,
                                const TensorView& x) {
-  if (payload.bytes < kRotationKeyBytes) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "uniform: payload of %zu bytes, want at least %zu", payload.bytes,
-                     kRotationKeyBytes);
-  }
+  if (payload.bytes < kRotationKeyBytes) return PayloadSource::Refused();
   const uint32_t block = spec.rotation_block;
   CudaScratch memory(device);
   float* rotated = static_cast<float*>(x.data);
@@ -64,15 +57,14 @@ Error CudaRotatedUniformDecode(CudaDevice* device, const PayloadSource& payload,
                                  context, FloatsLike(x, rotated)));
   if (x.elements() == 0) return Error{};
   CudaScratch report(device);
-  RETURN_ERROR(report.ReserveZeros(sizeof(unsigned long long)));
-  const RotationLimit limit = {MostRotated(block), PieceOfRotation(block),
-                               report.as<unsigned long long>()};
+  RETURN_ERROR(report.ReserveZeros(sizeof(uint32_t)));
+  const RotationLimit limit = {MostRotated(block), report.as<uint32_t>()};
   uint64_t key = 0;
   RETURN_ERROR(payload.Read(device, 0, &key));
   RETURN_ERROR(SubmitRotateBack(device, rotated, block, key, limit, x));
-  unsigned long long refused = 0;
+  uint32_t refused = 0;
   RETURN_ERROR(device->CopyToHost(&refused, report.as<void>(), sizeof(refused)));
-  return refused == 0 ? Error{} : TooLargeRotated(RefusedMagnitude(refused), block);
+  return refused == 0 ? Error{} : PayloadSource::Refused();
 }
 
 }  // namespace thinwire

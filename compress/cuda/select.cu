@@ -1,3 +1,7 @@
+// Selection in scopes that one warp or one block holds in its registers.
+//
+// x is read once. The K-th largest magnitude is found bit by bit from the highest: a bit stays set
+// if at least K elements are that large. It ends when exactly K are left.
 #include "compress/cuda/keys.cuh"
 #include "compress/cuda/select.h"
 #include "tensor/cuda/launch.h"
@@ -86,8 +90,8 @@ __device__ uint32_t KeptWord(const uint32_t (&magnitudes)[kWords], uint32_t thre
 
 // Selects in scopes. Lanes hold neighbours, so that each vote of a warp is a word of the bitmap.
 // Each warp has kWords words of its scope, which need not begin or end at a word.
-template <typename T, int kWarps, int kWords>
-__global__ void SelectKernel(TypedKeys<T> keys, int64_t scopes, KeepRule rule, uint32_t* kept,
+template <typename K, int kWarps, int kWords>
+__global__ void SelectKernel(K keys, int64_t scopes, KeepRule rule, uint32_t* kept,
                              uint32_t* nonfinite) {
   __shared__ uint32_t of_warps[2][kWarps];
   ScopeSum<kWarps> sum(of_warps);
@@ -126,32 +130,27 @@ __global__ void SelectKernel(TypedKeys<T> keys, int64_t scopes, KeepRule rule, u
   if (lane < kWords) StoreWordOf(begin, end, word, first_word + lane, kept);
 }
 
-template <typename T, int kWarps, int kWords>
-Error Submit(cudaStream_t stream, const Keys& keys, const KeepRule& rule, uint32_t* kept,
-             uint32_t* nonfinite) {
+template <int kWarps, int kWords, typename K>
+Error Submit(CudaDevice* device, const Keys& keys, const K& typed, const KeepRule& rule,
+             uint32_t* kept, uint32_t* nonfinite) {
   static_assert(kThreads % (kWarps * kWarpThreads) == 0 && kWords <= 32, "warps are whole");
-  return Launch(stream, BlocksFor(keys.scopes(), kThreads / (kWarps * kWarpThreads)),
-                dim3(kThreads), SelectKernel<T, kWarps, kWords>, As<T>(keys), keys.scopes(), rule,
-                kept, nonfinite);
-}
-
-template <typename T>
-Error SubmitOf(cudaStream_t stream, const Keys& keys, const KeepRule& rule, uint32_t* kept,
-               uint32_t* nonfinite) {
-  const int64_t words = WordsOfScope(keys.elements);
-  if (words <= 4) return Submit<T, 1, 4>(stream, keys, rule, kept, nonfinite);
-  if (words <= 8) return Submit<T, 1, 8>(stream, keys, rule, kept, nonfinite);
-  if (words <= 32) return Submit<T, 1, 32>(stream, keys, rule, kept, nonfinite);
-  if (words <= 128) return Submit<T, 8, 16>(stream, keys, rule, kept, nonfinite);
-  return Submit<T, 8, 32>(stream, keys, rule, kept, nonfinite);
+  return Launch(device, BlocksFor(keys.scopes(), kThreads / (kWarps * kWarpThreads)),
+                dim3(kThreads), SelectKernel<K, kWarps, kWords>, typed, keys.scopes(), rule, kept,
+                nonfinite);
 }
 
 }  // namespace
 
-Error SubmitSelectInSmallScopes(cudaStream_t stream, const Keys& keys, const KeepRule& rule,
+Error SubmitSelectInSmallScopes(CudaDevice* device, const Keys& keys, const KeepRule& rule,
                                 uint32_t* kept, uint32_t* nonfinite) {
-  return keys.dtype == DType::kF32 ? SubmitOf<float>(stream, keys, rule, kept, nonfinite)
-                                   : SubmitOf<uint16_t>(stream, keys, rule, kept, nonfinite);
+  const int64_t words = WordsOfScope(keys.elements);
+  return WithKeysInMemory(keys, [&](const auto& typed) {
+    if (words <= 4) return Submit<1, 4>(device, keys, typed, rule, kept, nonfinite);
+    if (words <= 8) return Submit<1, 8>(device, keys, typed, rule, kept, nonfinite);
+    if (words <= 32) return Submit<1, 32>(device, keys, typed, rule, kept, nonfinite);
+    if (words <= 128) return Submit<8, 16>(device, keys, typed, rule, kept, nonfinite);
+    return Submit<8, 32>(device, keys, typed, rule, kept, nonfinite);
+  });
 }
 
 }  // namespace thinwire

@@ -1,15 +1,11 @@
-// Selection of the K largest of scopes that one warp or one block holds in its registers.
-//
-// x is read once. The K-th largest magnitude is found bit by bit from the highest: a bit stays set
-// if at least K elements are that large. It ends when exactly K are left.
+// Selection of the K largest of scopes: small ones (select.cu), those of a block each
+// (block_select.cu), and those of many blocks each (radix_select.cu).
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <cstdint>
 
 #include "compress/cuda/keys.h"
-#include "tensor/error.h"
+#include "tensor/cuda/device.h"
 
 namespace thinwire {
 
@@ -23,7 +19,22 @@ inline bool IsSmallScope(int64_t elements) { return WordsOfScope(elements) <= 25
 // Sets the bits of kept elements in `kept`, a bitmap of zeros. Sets *nonfinite to 1 if there is a
 // NaN or infinity, after which `kept` means nothing; `nonfinite` may be null. Requires
 // IsSmallScope(keys.elements).
-Error SubmitSelectInSmallScopes(cudaStream_t stream, const Keys& keys, const KeepRule& rule,
+Error SubmitSelectInSmallScopes(CudaDevice* device, const Keys& keys, const KeepRule& rule,
+                                uint32_t* kept, uint32_t* nonfinite);
+
+// Returns true if there are enough scopes to fill the card, and none is so long that its second
+// pass finds nothing in the cache.
+inline bool IsScopeOfBlock(const Keys& keys, int multiprocessors) {
+  constexpr int64_t kMostElements = int64_t{1} << 18;
+  return keys.elements <= kMostElements && keys.total / keys.elements >= multiprocessors;
+}
+
+// Like SubmitSelectInSmallScopes. Requires keys.elements >= kTileBits / 2.
+Error SubmitSelectInScopesOfBlocks(CudaDevice* device, const Keys& keys, const KeepRule& rule,
+                                   uint32_t* kept, uint32_t* nonfinite);
+
+// Like SubmitSelectInSmallScopes. Requires keys.elements >= kTileBits / 2.
+Error SubmitSelectInLargeScopes(CudaDevice* device, const Keys& keys, const KeepRule& rule,
                                 uint32_t* kept, uint32_t* nonfinite);
 
 }  // namespace thinwire

@@ -27,13 +27,13 @@ __global__ void SparseKernel(RankedBits bits, WireValues values, uint64_t count,
 
 }  // namespace
 
-Error SubmitSparse(cudaStream_t stream, const RankedBits& bits, const WireValues& values,
+Error SubmitSparse(CudaDevice* device, const RankedBits& bits, const WireValues& values,
                    int64_t count, const TensorView& x, uint32_t* fault) {
   const int64_t n = x.elements();
   const dim3 blocks = BlocksFor(NumTiles(n), 1);
   return WithTypedData(x, [&](auto* elements) {
     using T = std::decay_t<decltype(*elements)>;
-    return Launch(stream, blocks, dim3(kTileWords), SparseKernel<T>, bits, values, count, n,
+    return Launch(device, blocks, dim3(kTileWords), SparseKernel<T>, bits, values, count, n,
                   elements, fault);
   });
 }

@@ -108,31 +108,31 @@ __global__ void SampleKernel(const uint8_t* codes, int64_t n, const uint32_t* pi
 
 }  // namespace
 
-Error SubmitToRows(cudaStream_t stream, const uint8_t* bytes, int64_t n, const RowLayout& layout,
+Error SubmitToRows(CudaDevice* device, const uint8_t* bytes, int64_t n, const RowLayout& layout,
                    uint8_t* rows) {
   const PartRows parts(n, layout);
-  return Launch(stream, BlocksFor(parts.blocks(), 1), dim3(kThreads), ToRowsKernel, bytes, parts,
+  return Launch(device, BlocksFor(parts.blocks(), 1), dim3(kThreads), ToRowsKernel, bytes, parts,
                 rows);
 }
 
-Error SubmitFromRows(cudaStream_t stream, const uint8_t* rows, int64_t n, const RowLayout& layout,
+Error SubmitFromRows(CudaDevice* device, const uint8_t* rows, int64_t n, const RowLayout& layout,
                      uint8_t* bytes) {
   const PartRows parts(n, layout);
-  return Launch(stream, BlocksFor(parts.blocks(), 1), dim3(kThreads), FromRowsKernel, rows, parts,
+  return Launch(device, BlocksFor(parts.blocks(), 1), dim3(kThreads), FromRowsKernel, rows, parts,
                 bytes);
 }
 
-Error SubmitSumsOfNeighbours(cudaStream_t stream, const Neighbours& neighbours, const uint8_t* rows,
+Error SubmitSumsOfNeighbours(CudaDevice* device, const Neighbours& neighbours, const uint8_t* rows,
                              int64_t num_rows, const RowLayout& layout, uint8_t* sums) {
-  return Launch(stream, BlocksFor(num_rows * kLanes, kThreads), dim3(kThreads), SumsKernel,
+  return Launch(device, BlocksFor(num_rows * kLanes, kThreads), dim3(kThreads), SumsKernel,
                 neighbours, rows, num_rows, static_cast<int64_t>(layout.num_parts), sums);
 }
 
-Error SubmitSample(cudaStream_t stream, const uint8_t* codes, int64_t n,
+Error SubmitSample(CudaDevice* device, const uint8_t* codes, int64_t n,
                    const uint32_t* pieces_and_distances, int64_t num_pieces, int64_t num_distances,
                    uint8_t* sample) {
   const int64_t size = (1 + num_distances) * num_pieces * int64_t{kSampledRows} * kLanes;
-  return Launch(stream, BlocksFor(size, kThreads), dim3(kThreads), SampleKernel, codes, n,
+  return Launch(device, BlocksFor(size, kThreads), dim3(kThreads), SampleKernel, codes, n,
                 pieces_and_distances, num_pieces, size, sample);
 }
 

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <type_traits>
 
 #include "compress/cpu/entries_header.h"
 #include "compress/cpu/sum_of_squares.h"
@@ -17,8 +18,8 @@ constexpr int kThreads = 256;
 constexpr int kStretchesOfBlock = kThreads / static_cast<int>(kSquareLanes);
 
 // Sums squares with a thread per lane of a stretch; then all threads sum the lanes in order.
-template <typename T>
-__global__ void SumStretchesKernel(TypedKeys<T> keys, int64_t stretches, double* sums) {
+template <typename K>
+__global__ void SumStretchesKernel(K keys, int64_t stretches, double* sums) {
   constexpr int kLanes = static_cast<int>(kSquareLanes);
   const int lane = threadIdx.x % kLanes;
   const int64_t stretch = int64_t{blockIdx.x} * kStretchesOfBlock + threadIdx.x / kLanes;
@@ -55,28 +56,28 @@ struct Unit {
   CudaScratch sums, largest, least;
 };
 
-template <typename T>
-Error SubmitRms(cudaStream_t stream, const Keys& keys, int64_t count, double threshold,
-                Unit* unit) {
+Error SubmitRms(CudaDevice* device, const Keys& keys, int64_t count, double threshold, Unit* unit) {
   const int64_t stretches = (keys.total + kSquareStretch - 1) / kSquareStretch;
   RETURN_ERROR(unit->sums.Reserve(8 * (stretches + 1)));
-  RETURN_ERROR(Launch(stream, BlocksFor(stretches, kStretchesOfBlock), dim3(kThreads),
-                      SumStretchesKernel<T>, As<T>(keys), stretches, unit->sums.as<double>()));
-  return Launch(stream, dim3(1), dim3(kSumThreads), RmsThresholdKernel, unit->sums.as<double>(),
+  RETURN_ERROR(WithKeysInMemory(keys, [&](const auto& typed) {
+    using K = std::decay_t<decltype(typed)>;
+    return Launch(device, BlocksFor(stretches, kStretchesOfBlock), dim3(kThreads),
+                  SumStretchesKernel<K>, typed, stretches, unit->sums.as<double>());
+  }));
+  return Launch(device, dim3(1), dim3(kSumThreads), RmsThresholdKernel, unit->sums.as<double>(),
                 stretches, count, threshold, unit->least.as<uint32_t>());
 }
 
-Error SubmitMax(CudaDevice* device, cudaStream_t stream, const Keys& keys, double threshold,
-                Unit* unit) {
+Error SubmitMax(CudaDevice* device, const Keys& keys, double threshold, Unit* unit) {
   RETURN_ERROR(unit->largest.ReserveZeros(4));
-  RETURN_ERROR(SubmitLargestMagnitude(device, stream, keys, unit->largest.as<uint32_t>()));
-  return Launch(stream, dim3(1), dim3(32), MaxThresholdKernel, unit->largest.as<uint32_t>(),
+  RETURN_ERROR(SubmitLargestMagnitude(device, keys, unit->largest.as<uint32_t>()));
+  return Launch(device, dim3(1), dim3(32), MaxThresholdKernel, unit->largest.as<uint32_t>(),
                 threshold, unit->least.as<uint32_t>());
 }
 
 // Sets *least, either to a number or to where the device will have it.
-Error SubmitLeast(CudaDevice* device, cudaStream_t stream, const Keys& keys, int64_t count,
-                  const CodecSpec& spec, Unit* unit, LeastMarked* least) {
+Error SubmitLeast(CudaDevice* device, const Keys& keys, int64_t count, const CodecSpec& spec,
+                  Unit* unit, LeastMarked* least) {
   RETURN_ERROR(unit->least.Reserve(4));
   least->in_memory = unit->least.as<uint32_t>();
   switch (spec.relative_to) {
@@ -84,11 +85,9 @@ Error SubmitLeast(CudaDevice* device, cudaStream_t stream, const Keys& keys, int
       *least = {LeastMagnitude(spec.threshold), nullptr};
       return Error{};
     case RelativeTo::kRms:
-      return keys.dtype == DType::kF32
-                 ? SubmitRms<float>(stream, keys, count, spec.threshold, unit)
-                 : SubmitRms<uint16_t>(stream, keys, count, spec.threshold, unit);
+      return SubmitRms(device, keys, count, spec.threshold, unit);
     case RelativeTo::kMax:
-      return SubmitMax(device, stream, keys, spec.threshold, unit);
+      return SubmitMax(device, keys, spec.threshold, unit);
   }
   return Error{};
 }
@@ -97,17 +96,15 @@ Error SubmitLeast(CudaDevice* device, cudaStream_t stream, const Keys& keys, int
 
 Error SubmitThresholdEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                             const KernelContext& context, EntriesOnDevice* payload) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const Keys keys = KeysOf(x, context.support);
   const int64_t count = context.support == nullptr ? keys.total : context.support->count;
   RETURN_ERROR(payload->Reserve(x, spec, context, count));
   Unit unit(device);
   LeastMarked least;
-  RETURN_ERROR(SubmitLeast(device, stream, keys, count, spec, &unit, &least));
-  RETURN_ERROR(SubmitMark(stream, keys, least, payload->kept(), /*count=*/nullptr,
+  RETURN_ERROR(SubmitLeast(device, keys, count, spec, &unit, &least));
+  RETURN_ERROR(SubmitMark(device, keys, least, payload->kept(), /*count=*/nullptr,
                           &payload->plan()->nonfinite));
-  return payload->Submit(stream);
+  return payload->Submit();
 }
 
 Error CudaThresholdEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,

@@ -46,11 +46,11 @@ __device__ inline int LeftOf(int64_t n, int64_t i) {
   return static_cast<int>(min(max(n - i, int64_t{0}), int64_t{4}));
 }
 
-// Launches kernel(arguments...) over n elements, a block per tile. `on` is a stream or a device, as
-// Launch takes both.
-template <typename On, typename... P, typename... A>
-Error LaunchTiles(On on, int64_t n, void (*kernel)(P...), A&&... arguments) {
-  return Launch(on, BlocksFor(n, kTile), dim3(kTileThreads), kernel, std::forward<A>(arguments)...);
+// Launches kernel(arguments...) over n elements, a block per tile.
+template <typename... P, typename... A>
+Error LaunchTiles(CudaDevice* device, int64_t n, void (*kernel)(P...), A&&... arguments) {
+  return Launch(device, BlocksFor(n, kTile), dim3(kTileThreads), kernel,
+                std::forward<A>(arguments)...);
 }
 
 }  // namespace thinwire

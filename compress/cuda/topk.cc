@@ -1,6 +1,6 @@
-#include "compress/cuda/topk.h"
-
 #include "compress/cpu/entries_header.h"
+#include "compress/cuda/codecs.h"
+#include "compress/cuda/entries.h"
 #include "compress/cuda/kept.h"
 #include "compress/layout.h"
 #include "tensor/cuda/error.h"
@@ -11,15 +11,13 @@ namespace thinwire {
 // has support.
 Error SubmitTopKEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                        const KernelContext& context, EntriesOnDevice* payload) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   RETURN_ERROR(payload->Reserve(x, spec, context, MostEntries(spec, scopes)));
   const KeepRule rule = {NumKept(spec, scopes.elements), NumKept(spec, scopes.of_last()),
                          spec.pad == Pad::kExactK};
-  RETURN_ERROR(SubmitKeepLargest(device, stream, KeysOf(x, context.support), scopes, rule,
-                                 payload->kept(), &payload->plan()->nonfinite));
-  return payload->Submit(stream);
+  RETURN_ERROR(SubmitKeepLargest(device, KeysOf(x, context.support), scopes, rule, payload->kept(),
+                                 &payload->plan()->nonfinite));
+  return payload->Submit();
 }
 
 Error CudaTopKEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,

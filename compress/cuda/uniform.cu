@@ -5,16 +5,14 @@
 #include <type_traits>
 
 #include "compress/cpu/range_header.h"
-#include "compress/cuda/device_payload.h"
+#include "compress/cuda/codecs.h"
 #include "compress/cuda/extremes.cuh"
 #include "compress/cuda/lines.cuh"
-#include "compress/cuda/nonfinite.h"
 #include "compress/cuda/pack.cuh"
-#include "compress/cuda/ranges.h"
+#include "compress/cuda/ranges.cuh"
 #include "compress/cuda/tile.cuh"
 #include "compress/cuda/uniform.h"
 #include "compress/cuda/uniform_codes.cuh"
-#include "compress/cuda/uniform_scopes.h"
 #include "compress/refusals.h"
 #include "tensor/cuda/bf16.cuh"
 #include "tensor/cuda/error.h"
@@ -37,7 +35,7 @@ __global__ void EncodeKernel(const T* x, int64_t n, Lines lines, Grid grid, Roun
 // Decodes a tile. All packed words are loaded first, so that their latencies overlap.
 template <typename T, typename Lines>
 __global__ void DecodeKernel(const uint32_t* words, int64_t num_words, Lines lines, Grid grid,
-                             float reciprocal, T* x, int64_t n, UniformDecoded* found) {
+                             float reciprocal, T* x, int64_t n, uint32_t* refused) {
   const int64_t begin = TileBegin(blockIdx.x);
   typename Lines::Cursor cursor(lines, begin);
   const WarpPacker packer(grid.bits);
@@ -56,9 +54,7 @@ __global__ void DecodeKernel(const uint32_t* words, int64_t num_words, Lines lin
     float v[4] = {};
     cursor.ForEach(left, [&](int k, const DecodeLine& line) {
       const int32_t code = static_cast<int32_t>((piece >> (k * grid.bits)) & mask);
-      if (code > grid.codes.max_code && k < left) {
-        atomicMax(&found->largest_code, static_cast<uint32_t>(code));
-      }
+      if (code > grid.codes.max_code && k < left) *refused = 1;
       const float step = static_cast<float>(code - grid.codes.zero_code) * reciprocal;
       v[k] = step * line.range + line.offset;
     });
@@ -114,40 +110,37 @@ Error WithLines(CudaDevice* device, const RangeHeader& header, const Scopes& sco
   return submit(lines);
 }
 
-template <typename T, typename Round>
-Error SubmitRounded(CudaDevice* device, const TensorView& x, const CodecSpec& spec, Round round,
-                    const Scopes& scopes, uint8_t* payload) {
+template <typename Round>
+Error SubmitCodes(CudaDevice* device, const TensorView& x, const CodecSpec& spec, Round round,
+                  const Scopes& scopes, uint8_t* payload) {
   const Grid grid = {spec.bits, GridOf(spec)};
   const CodeWords words = CodeWordsOf(spec, scopes, payload);
   const auto submit = [&](const auto& lines) {
     using Lines = std::decay_t<decltype(lines)>;
-    return LaunchTiles(device, scopes.total, EncodeKernel<T, Lines, Round>,
-                       static_cast<const T*>(x.data), scopes.total, lines, grid, round, words);
+    return WithTypedData(x, [&](const auto* elements) {
+      using T = std::decay_t<decltype(*elements)>;
+      return LaunchTiles(device, scopes.total, EncodeKernel<T, Lines, Round>, elements,
+                         scopes.total, lines, grid, round, words);
+    });
   };
   return WithLines(device, RangeHeader{payload, spec.range}, scopes,
                    ToEncodeLine{grid.codes.divisor}, /*numbers=*/3, submit);
 }
 
-template <typename T>
-Error SubmitCodes(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
-                  uint64_t random_key, const Scopes& scopes, uint8_t* payload) {
-  return spec.rounding == Rounding::kStochastic
-             ? SubmitRounded<T>(device, x, spec, ByChance{random_key}, scopes, payload)
-             : SubmitRounded<T>(device, x, spec, ToNearest{}, scopes, payload);
-}
-
-template <typename T>
 Error SubmitValues(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
-                   const Scopes& scopes, const TensorView& x, UniformDecoded* found) {
+                   const Scopes& scopes, const TensorView& x, uint32_t* refused) {
   const Grid grid = {spec.bits, GridOf(spec)};
   const float reciprocal = 1.0f / static_cast<float>(grid.codes.divisor);
   const auto* const words =
       reinterpret_cast<const uint32_t*>(payload + UniformHeaderBytes(spec, scopes));
   const int64_t num_words = NumCodeWords(spec, scopes);
   const auto submit = [&](const auto& lines) {
-    return LaunchTiles(device, scopes.total, DecodeKernel<T, std::decay_t<decltype(lines)>>, words,
-                       num_words, lines, grid, reciprocal, static_cast<T*>(x.data), scopes.total,
-                       found);
+    using Lines = std::decay_t<decltype(lines)>;
+    return WithTypedData(x, [&](auto* elements) {
+      using T = std::decay_t<decltype(*elements)>;
+      return LaunchTiles(device, scopes.total, DecodeKernel<T, Lines>, words, num_words, lines,
+                         grid, reciprocal, elements, scopes.total, refused);
+    });
   };
   return WithLines(device, RangeHeader{payload, spec.range}, scopes, ToDecodeLine{},
                    /*numbers=*/2, submit);
@@ -157,10 +150,10 @@ Error DecodeConstant(CudaDevice* device, const uint8_t* payload, const TensorVie
   float value;
   RETURN_ERROR(ReadConstant(payload, &value));
   const int64_t n = x.elements();
-  RETURN_ERROR(
-      x.dtype == DType::kF32
-          ? LaunchTiles(device, n, FillKernel<float>, value, static_cast<float*>(x.data), n)
-          : LaunchTiles(device, n, FillKernel<uint16_t>, value, static_cast<uint16_t*>(x.data), n));
+  RETURN_ERROR(WithTypedData(x, [&](auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return LaunchTiles(device, n, FillKernel<T>, value, elements, n);
+  }));
   return device->Finish();
 }
 
@@ -168,22 +161,19 @@ Error DecodeConstant(CudaDevice* device, const uint8_t* payload, const TensorVie
 
 Error SubmitUniformEncode(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                           uint64_t random_key, uint8_t* payload, UniformEncoded* found) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
   CudaScratch extremes(device);
   RETURN_ERROR(extremes.Reserve(scopes.count * sizeof(Extremes)));
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
   if (AreScopesOfBlocks(x, spec, scopes, device->multiprocessors())) {
-    RETURN_ERROR(SubmitUniformScopes(stream, x, spec, random_key, scopes, extremes.as<Extremes>(),
+    RETURN_ERROR(SubmitUniformScopes(device, x, spec, random_key, scopes, extremes.as<Extremes>(),
                                      CodeWordsOf(spec, scopes, payload)));
     return SubmitRanges(device, extremes.as<const Extremes>(), spec, scopes, payload, found);
   }
   RETURN_ERROR(SubmitExtremes(device, x, scopes, Counted::kAll, extremes.as<Extremes>()));
   RETURN_ERROR(SubmitRanges(device, extremes.as<const Extremes>(), spec, scopes, payload, found));
-  return x.dtype == DType::kF32
-             ? SubmitCodes<float>(device, x, spec, random_key, scopes, payload)
-             : SubmitCodes<uint16_t>(device, x, spec, random_key, scopes, payload);
+  return spec.rounding == Rounding::kStochastic
+             ? SubmitCodes(device, x, spec, ByChance{random_key}, scopes, payload)
+             : SubmitCodes(device, x, spec, ToNearest{}, scopes, payload);
 }
 
 Error UniformEncodeError(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
@@ -202,14 +192,10 @@ Error UniformEncodeError(CudaDevice* device, const TensorView& x, const CodecSpe
 }
 
 Error SubmitUniformDecode(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
-                          const TensorView& x, UniformDecoded* found) {
-  cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+                          const TensorView& x, uint32_t* refused) {
   const Scopes scopes = ScopesOf(x, spec.scope, spec.group);
-  CUDA_RETURN_IF_ERROR(cudaMemsetAsync(found, 0, sizeof(*found), stream));
-  RETURN_ERROR(SubmitCheckRanges(device, payload, spec, scopes, found));
-  return x.dtype == DType::kF32 ? SubmitValues<float>(device, payload, spec, scopes, x, found)
-                                : SubmitValues<uint16_t>(device, payload, spec, scopes, x, found);
+  RETURN_ERROR(SubmitCheckRanges(device, payload, spec, scopes, refused));
+  return SubmitValues(device, payload, spec, scopes, x, refused);
 }
 
 Error CudaUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorView& x,
@@ -223,7 +209,7 @@ Error CudaUniformEncode(CudaDevice* device, const CodecSpec& spec, const TensorV
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), *payload.bytes));
   CudaScratch memory(device);
-  RETURN_ERROR(memory.Reserve(sizeof(UniformEncoded)));
+  RETURN_ERROR(memory.ReserveZeros(sizeof(UniformEncoded)));
   auto* const found_on_device = memory.as<UniformEncoded>();
   RETURN_ERROR(
       SubmitUniformEncode(device, x, spec, context.random_key, on_device.bytes(), found_on_device));
@@ -257,21 +243,16 @@ Error CudaUniformDecode(CudaDevice* device, const PayloadSource& payload, const 
   if (scopes.count == 0) return Error{};
   DevicePayload on_device(device);
   RETURN_ERROR(on_device.Reserve(UniformHeaderBytes(spec, scopes), payload.bytes));
-  CudaScratch memory(device);
-  RETURN_ERROR(memory.Reserve(sizeof(UniformDecoded)));
-  auto* const found_on_device = memory.as<UniformDecoded>();
+  CudaScratch found(device);
+  RETURN_ERROR(found.ReserveZeros(sizeof(uint32_t)));
   RETURN_ERROR(payload.SubmitCopy(device, 0, payload.bytes, on_device.bytes()));
-  RETURN_ERROR(SubmitUniformDecode(device, on_device.bytes(), spec, x, found_on_device));
-  UniformDecoded found;
-  RETURN_ERROR(device->CopyToHost(&found, found_on_device, sizeof(found)));
-  if (found.bad_ranges != 0) {
-    return payload.is_on_device ? PayloadSource::Refused()
-                                : CheckRanges(spec, scopes, payload.data);
-  }
+  RETURN_ERROR(SubmitUniformDecode(device, on_device.bytes(), spec, x, found.as<uint32_t>()));
+  uint32_t refused = 0;
+  RETURN_ERROR(device->CopyToHost(&refused, found.as<void>(), sizeof(refused)));
+  if (refused != 0) return PayloadSource::Refused();
   uint8_t last_byte = 0;
   RETURN_ERROR(payload.Read(device, payload.bytes - 1, &last_byte));
-  RETURN_ERROR(CheckLastByte(last_byte, spec, scopes.total));
-  return CheckLargestCode(found.largest_code, GridOf(spec).max_code);
+  return CheckLastByte(last_byte, spec, scopes.total);
 }
 
 }  // namespace thinwire

@@ -18,7 +18,7 @@ CudaDecode CudaUniformDecode;
 // kernels. `payload` has memory for UniformPayloadBytes; its codes begin at a multiple of 4 bytes,
 // with memory up to the next one behind them.
 
-// Findings of an encoder, in device memory.
+// Findings of an encoder, in device memory; zeros before.
 struct UniformEncoded {
   uint32_t nonfinite;  // 1 if x holds NaN or infinity
   uint32_t largest;    // fixed_point: bits of the largest magnitude
@@ -32,13 +32,9 @@ Error SubmitUniformEncode(CudaDevice* device, const TensorView& x, const CodecSp
 Error UniformEncodeError(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                          const UniformEncoded& found);
 
-// Findings of a decoder, in device memory. x is unspecified if anything is refused.
-struct UniformDecoded {
-  uint32_t bad_ranges;    // 1 if CheckRanges would refuse them
-  uint32_t largest_code;  // the largest code above the grid's; 0 if there is none
-};
-// Decodes a payload that is not a constant tensor's. Requires CheckExponent.
+// Decodes a payload that is not a constant tensor's. Requires CheckExponent. *refused, 0 before,
+// becomes 1 if a range is refused or a code is above the grid's.
 Error SubmitUniformDecode(CudaDevice* device, const uint8_t* payload, const CodecSpec& spec,
-                          const TensorView& x, UniformDecoded* found);
+                          const TensorView& x, uint32_t* refused);
 
 }  // namespace thinwire

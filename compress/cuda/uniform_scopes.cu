@@ -1,9 +1,11 @@
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "compress/cuda/extremes.cuh"
+#include "compress/cuda/lines.cuh"
 #include "compress/cuda/tile.cuh"
 #include "compress/cuda/uniform_codes.cuh"
-#include "compress/cuda/uniform_scopes.h"
 #include "tensor/cuda/launch.h"
 #include "tensor/cuda/reduce.cuh"
 
@@ -14,17 +16,6 @@ constexpr int kThreads = 1024;
 constexpr int kAtOnce = 4;                 // vectors that a thread loads at a time
 constexpr int64_t kStride = 4 * kThreads;  // between a thread's vectors
 constexpr int64_t kMostBytes = 1 << 18;    // of a scope: a block on each multiprocessor has one
-
-// Line of a scope, for all its elements (lines.cuh).
-struct LineOfBlock {
-  __device__ void Advance() {}
-  template <typename Apply>
-  __device__ void ForEach(int, const Apply& apply) const {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) apply(k, line);
-  }
-  EncodeLine line;
-};
 
 // How a range follows from extremes.
 struct RangeRule {
@@ -45,7 +36,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   e.greatest = BlockReduce<Greatest>(e.greatest);
   e.least = BlockReduce<Greatest>(e.least);
   if (threadIdx.x == 0) extremes[blockIdx.x] = e;
-  LineOfBlock line = {EncodeLineOf(rule.LineOf(e, grid.codes.divisor), grid.codes.divisor)};
+  SameLine<EncodeLine> line = {
+      EncodeLineOf(rule.LineOf(e, grid.codes.divisor), grid.codes.divisor)};
   const WarpPacker packer(grid.bits);
   const int64_t lane = threadIdx.x % kWarpThreads;
   for (int64_t i = begin + 4 * threadIdx.x; i - 4 * lane < end; i += kAtOnce * kStride) {
@@ -61,21 +53,15 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-template <typename T, typename Round>
-Error SubmitOf(cudaStream_t stream, const TensorView& x, const CodecSpec& spec, const Round& round,
+template <typename Round>
+Error SubmitOf(CudaDevice* device, const TensorView& x, const CodecSpec& spec, const Round& round,
                const Scopes& scopes, Extremes* extremes, const CodeWords& words) {
-  return Launch(stream, BlocksFor(scopes.count, 1), dim3(kThreads), EncodeScopesKernel<T, Round>,
-                static_cast<const T*>(x.data), scopes.total, scopes.elements,
-                RangeRule{spec.range, spec.zero}, Grid{spec.bits, GridOf(spec)}, round, extremes,
-                words);
-}
-
-template <typename T>
-Error SubmitOf(cudaStream_t stream, const TensorView& x, const CodecSpec& spec, uint64_t random_key,
-               const Scopes& scopes, Extremes* extremes, const CodeWords& words) {
-  return spec.rounding == Rounding::kStochastic
-             ? SubmitOf<T>(stream, x, spec, ByChance{random_key}, scopes, extremes, words)
-             : SubmitOf<T>(stream, x, spec, ToNearest{}, scopes, extremes, words);
+  return WithTypedData(x, [&](const auto* elements) {
+    using T = std::decay_t<decltype(*elements)>;
+    return Launch(device, BlocksFor(scopes.count, 1), dim3(kThreads), EncodeScopesKernel<T, Round>,
+                  elements, scopes.total, scopes.elements, RangeRule{spec.range, spec.zero},
+                  Grid{spec.bits, GridOf(spec)}, round, extremes, words);
+  });
 }
 
 // Returns whether blocks, one on each multiprocessor at a time, leave few of these idle at the end.
@@ -95,12 +81,12 @@ bool AreScopesOfBlocks(const TensorView& x, const CodecSpec& spec, const Scopes&
          scopes.elements * static_cast<int64_t>(SizeOf(x.dtype)) <= kMostBytes;
 }
 
-Error SubmitUniformScopes(cudaStream_t stream, const TensorView& x, const CodecSpec& spec,
+Error SubmitUniformScopes(CudaDevice* device, const TensorView& x, const CodecSpec& spec,
                           uint64_t random_key, const Scopes& scopes, Extremes* extremes,
                           const CodeWords& words) {
-  return x.dtype == DType::kF32
-             ? SubmitOf<float>(stream, x, spec, random_key, scopes, extremes, words)
-             : SubmitOf<uint16_t>(stream, x, spec, random_key, scopes, extremes, words);
+  return spec.rounding == Rounding::kStochastic
+             ? SubmitOf(device, x, spec, ByChance{random_key}, scopes, extremes, words)
+             : SubmitOf(device, x, spec, ToNearest{}, scopes, extremes, words);
 }
 
 }  // namespace thinwire

@@ -1,4 +1,4 @@
-#include "compress/cuda/entry_tiles.cuh"
+#include "compress/cuda/entry_list.h"
 #include "compress/cuda/values.cuh"
 #include "compress/cuda/values.h"
 #include "tensor/cuda/launch.h"
@@ -19,9 +19,9 @@ __global__ void NarrowKernel(const float* values, const uint64_t* count, bool is
 
 }  // namespace
 
-Error SubmitNarrowValues(cudaStream_t stream, const float* values, const uint64_t* count,
+Error SubmitNarrowValues(CudaDevice* device, const float* values, const uint64_t* count,
                          int64_t most, Values type, const uint32_t* largest, uint16_t* out) {
-  return Launch(stream, BlocksFor(most, kEntryTile), dim3(kEntryThreads), NarrowKernel, values,
+  return Launch(device, BlocksFor(most, kEntryTile), dim3(kEntryThreads), NarrowKernel, values,
                 count, type == Values::kF16, largest, out);
 }
 

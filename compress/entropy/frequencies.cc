@@ -78,23 +78,27 @@ Frequencies Scaled(const Frequencies& counts) {
     scaled[s] = static_cast<uint32_t>(std::max<uint64_t>(1, nearest));
     sum += scaled[s];
   }
-  // Raising a frequency from f to f + 1 saves about count / ((f + 1/2) ln 2) bits; `odd` is 2 f +
-  // 1.
+  // Raising a frequency from f to f + 1 saves about count / ((f + 1/2) ln 2) bits; `odd` is 2 f
+  // + 1. Each move changes one symbol's value, and only that one is divided anew.
   const auto value = [&](int s, uint32_t odd) { return (uint64_t{counts[s]} << 16) / odd; };
-  for (; sum < kScale; ++sum) {
-    int best = 0;
-    for (int s = 1; s < kSymbols; ++s) {
-      if (value(s, 2 * scaled[s] + 1) > value(best, 2 * scaled[best] + 1)) best = s;
+  std::array<uint64_t, kSymbols> values;
+  if (sum < kScale) {
+    for (int s = 0; s < kSymbols; ++s) values[s] = value(s, 2 * scaled[s] + 1);
+    for (; sum < kScale; ++sum) {
+      const auto best = std::max_element(values.begin(), values.end()) - values.begin();
+      ++scaled[best];
+      values[best] = value(best, 2 * scaled[best] + 1);
     }
-    ++scaled[best];
-  }
-  for (; sum > kScale; --sum) {
-    int best = -1;
-    for (int s = 0; s < kSymbols; ++s) {
-      if (scaled[s] < 2) continue;
-      if (best < 0 || value(s, 2 * scaled[s] - 1) < value(best, 2 * scaled[best] - 1)) best = s;
+  } else {
+    const auto lowered = [&](int s) {
+      return scaled[s] < 2 ? UINT64_MAX : value(s, 2 * scaled[s] - 1);  // none becomes 0
+    };
+    for (int s = 0; s < kSymbols; ++s) values[s] = lowered(s);
+    for (; sum > kScale; --sum) {
+      const auto best = std::min_element(values.begin(), values.end()) - values.begin();
+      --scaled[best];
+      values[best] = lowered(best);
     }
-    --scaled[best];
   }
   return scaled;
 }

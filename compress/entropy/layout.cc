@@ -89,33 +89,6 @@ Error ReadNeighbours(Reader* reader, EntropyHead* head) {
   return {};
 }
 
-// Finds the parts in what follows the tables.
-Error ViewParts(const EntropyHead& head, absl::Span<const uint8_t> frame,
-                std::vector<absl::Span<const uint8_t>>* parts) {
-  const size_t lengths_bytes = head.lengths_bytes();
-  if (frame.size() < lengths_bytes) {
-    return MakeError(kRefused, "entropy: lengths that are cut short");
-  }
-  const absl::Span<const uint8_t> lengths = frame.subspan(0, lengths_bytes);
-  frame.remove_prefix(lengths_bytes);
-  parts->clear();
-  for (size_t at = 0; at < lengths_bytes; at += sizeof(uint32_t)) {
-    const size_t length = LoadAs<uint32_t>(lengths.data() + at);
-    if (length < kStatesBytes || length > frame.size()) {
-      return MakeError(kRefused, "entropy: a part of %zu bytes, want %zu to %zu", length,
-                       kStatesBytes, frame.size());
-    }
-    parts->push_back(frame.subspan(0, length));
-    frame.remove_prefix(length);
-  }
-  if (head.is_in_parts) {
-    return frame.empty() ? Error{} : MakeError(kRefused, "entropy: bytes behind the last part");
-  }
-  if (frame.size() < kStatesBytes) return MakeError(kRefused, "entropy: states that are cut short");
-  parts->push_back(frame);
-  return {};
-}
-
 }  // namespace
 
 EntropyHead HeadWithoutNeighbours(size_t num_bytes) {
@@ -201,6 +174,27 @@ uint8_t* WriteTables(const EntropyHead& head, const EntropyTables& tables, uint8
   return to;
 }
 
+Error ViewParts(size_t num_parts, absl::Span<const uint8_t> frame,
+                std::vector<absl::Span<const uint8_t>>* parts) {
+  const size_t lengths_bytes = num_parts * kPartLengthBytes;
+  if (frame.size() < lengths_bytes) {
+    return MakeError(kRefused, "entropy: lengths that are cut short");
+  }
+  const absl::Span<const uint8_t> lengths = frame.subspan(0, lengths_bytes);
+  frame.remove_prefix(lengths_bytes);
+  parts->clear();
+  for (size_t at = 0; at < lengths_bytes; at += kPartLengthBytes) {
+    const size_t length = LoadAs<uint32_t>(lengths.data() + at);
+    if (length < kStatesBytes || length > frame.size()) {
+      return MakeError(kRefused, "entropy: a part of %zu bytes, want %zu to %zu", length,
+                       kStatesBytes, frame.size());
+    }
+    parts->push_back(frame.subspan(0, length));
+    frame.remove_prefix(length);
+  }
+  return frame.empty() ? Error{} : MakeError(kRefused, "entropy: bytes behind the last part");
+}
+
 Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> frame,
                        EntropyFrameView* view) {
   if (frame.size() < head.uncoded_bytes()) {
@@ -211,8 +205,10 @@ Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> frame,
   for (int t = 0; t < head.num_contexts(); ++t) {
     RETURN_ERROR(ReadTable(&frame, &view->of_context[t]));
   }
-  RETURN_ERROR(ViewParts(head, frame, &view->parts));
   for (int sum = 0; sum < kSums; ++sum) view->context_of_sum[sum] = head.ContextOf(sum);
+  if (head.is_in_parts) return ViewParts(head.layout.num_parts, frame, &view->parts);
+  if (frame.size() < kStatesBytes) return MakeError(kRefused, "entropy: states that are cut short");
+  view->parts = {frame};
   return {};
 }
 

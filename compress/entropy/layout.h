@@ -91,6 +91,10 @@ struct EntropyFrameView {
   uint8_t context_of_sum[kSums];
 };
 
+// Finds the parts behind their lengths. InvalidArgument names what is wrong.
+Error ViewParts(size_t num_parts, absl::Span<const uint8_t> frame,
+                std::vector<absl::Span<const uint8_t>>* parts);
+
 // Reads what follows the head of a frame, which is not one of pairs. InvalidArgument names what is
 // wrong.
 Error ViewEntropyFrame(const EntropyHead& head, absl::Span<const uint8_t> behind_head,

@@ -40,12 +40,10 @@ const char* DecodeParts(const PairsFrameView& view, uint8_t* pairs) {
   static thread_local Scratch<RansPart> memory;
   const PairsHead& head = view.head;
   RansPart* const parts = memory.Get(head.num_parts);
-  const uint8_t* from = view.parts.data();
   for (size_t part = 0; part < head.num_parts; ++part) {
-    const uint8_t* const end = from + view.length(part);
     const size_t begin = head.part_begin(part);
-    parts[part] = {from, end, pairs + begin, head.part_begin(part + 1) - begin};
-    from = end;
+    parts[part] = {view.parts[part].begin(), view.parts[part].end(), pairs + begin,
+                   head.part_begin(part + 1) - begin};
   }
   return RansDecode({{}, {}, &view.table, 1}, parts, head.num_parts);
 }

@@ -3,6 +3,7 @@
 #include "compress/bytes.h"
 #include "compress/entropy/form_choice.h"
 #include "compress/entropy/frequencies.h"
+#include "compress/entropy/layout.h"
 #include "compress/refusals.h"
 
 namespace thinwire {
@@ -16,19 +17,6 @@ static_assert(kFrontBytes + kBehindFormBytes == kPairsHeadBytes, "these are all"
 
 // Size and number of parts. A part costs about 100 bytes; four parts are decoded together.
 constexpr size_t kPairsOfPart = 1 << 16, kPartsTogether = 4, kMostPairParts = 1 << 10;
-
-Error CheckParts(const PairsFrameView& view) {
-  size_t left = view.parts.size();
-  for (size_t part = 0; part < view.head.num_parts; ++part) {
-    const size_t length = view.length(part);
-    if (length < kStatesBytes || length > left) {
-      return MakeError(kRefused, "entropy: a part of %zu bytes, want %zu to %zu", length,
-                       kStatesBytes, left);
-    }
-    left -= length;
-  }
-  return left == 0 ? Error{} : MakeError(kRefused, "entropy: bytes behind the last part");
-}
 
 }  // namespace
 
@@ -70,10 +58,6 @@ uint8_t* WritePairsHead(size_t num_bytes, const PairsHead& head, uint8_t* to) {
   return to + kBehindFormBytes;
 }
 
-size_t PairsFrameView::length(size_t part) const {
-  return LoadAs<uint32_t>(lengths.data() + part * kPartLengthBytes);
-}
-
 Error ViewPairsFrame(absl::Span<const uint8_t> frame, size_t num_bytes, PairsFrameView* view) {
   if (frame.size() < kBehindFormBytes) {
     return MakeError(kRefused, "entropy: a frame whose head is cut short");
@@ -99,14 +83,7 @@ Error ViewPairsFrame(absl::Span<const uint8_t> frame, size_t num_bytes, PairsFra
   view->large = {frame.data() + uncoded_bytes, head.num_large};
   frame.remove_prefix(uncoded_bytes + head.num_large);
   RETURN_ERROR(ReadTable(&frame, &view->table));
-  const size_t lengths_bytes = head.num_parts * kPartLengthBytes;
-  if (frame.size() < lengths_bytes) {
-    return MakeError(kRefused, "entropy: lengths that are cut short");
-  }
-  view->lengths = {frame.data(), lengths_bytes};
-  frame.remove_prefix(lengths_bytes);
-  view->parts = frame;
-  return CheckParts(*view);
+  return ViewParts(head.num_parts, frame, &view->parts);
 }
 
 }  // namespace thinwire

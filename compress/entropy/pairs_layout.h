@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "compress/entropy/pairs.h"
@@ -60,11 +61,7 @@ struct PairsFrameView {
   PairsHead head;
   absl::Span<const uint8_t> uncoded, large;
   Frequencies table;
-  absl::Span<const uint8_t> lengths;  // kPartLengthBytes of each part
-  absl::Span<const uint8_t> parts;
-
-  // Returns the number of bytes of a part.
-  size_t length(size_t part) const;
+  std::vector<absl::Span<const uint8_t>> parts;  // rANS states and words of each part
 };
 
 // Reads what follows the form in the frame of a string of `num_bytes` bytes. InvalidArgument names

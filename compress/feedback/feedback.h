@@ -105,9 +105,10 @@ class FeedbackSender {
   // Encodes with what earlier messages left, and keeps what this one leaves unless frozen.
   absl::StatusOr<size_t> EncodeNext(const Codec& codec, const Tensor& x, const Outgoing& outgoing,
                                     absl::Span<uint8_t> payload);
-  // Decodes the payload that EncodeNext just wrote as the receiver does.
+  // Sets encoded->decoded, of type `dtype`, to what the receiver decodes from the payload that
+  // EncodeNext just wrote.
   absl::Status DecodeOwn(const Codec& codec, absl::Span<const uint8_t> payload,
-                         const Outgoing& outgoing, Tensor* decoded) const;
+                         const Outgoing& outgoing, DType dtype, Encoded* encoded);
   // Returns x + sign * state, of type `dtype`.
   absl::StatusOr<Tensor> AddState(const Tensor& x, float sign, DType dtype);
 

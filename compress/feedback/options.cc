@@ -4,17 +4,6 @@
 
 namespace thinwire {
 
-absl::StatusOr<std::unique_ptr<StateStore>> NewStateStore(const FeedbackOptions& options) {
-  StateStoreOptions store;
-  store.store = options.spec.store;
-  store.elements = options.sample.elements();
-  store.limit_bytes = options.spec.limit_bytes;
-  store.dir = options.spec.dir;
-  store.device = options.device;
-  store.kernels = options.kernels;
-  return StateStore::New(store);
-}
-
 absl::Status CheckMessage(const FeedbackOptions& options, const Shape& shape, size_t num_rows) {
   if (shape.rank() == 0 || shape.WithBatch(1) != options.sample) {
     return absl::InvalidArgumentError(absl::StrCat("feedback: message of shape ", shape.ToString(),

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "compress/feedback/spec.h"
-#include "compress/feedback/state_store.h"
 #include "compress/kernels.h"
 #include "tensor/tensor.h"
 
@@ -21,9 +18,6 @@ struct FeedbackOptions {
   Device* device = nullptr;     // of tensors and state; it and the kernels outlive both ends
   CodecKernels* kernels = nullptr;
 };
-
-// Makes the store of one end's state.
-absl::StatusOr<std::unique_ptr<StateStore>> NewStateStore(const FeedbackOptions& options);
 
 // Returns InvalidArgument unless a message of this shape has such samples and `num_rows` is their
 // number.

@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<FeedbackReceiver>> FeedbackReceiver::New(
   std::unique_ptr<FeedbackReceiver> receiver(new FeedbackReceiver(options));
   ASSIGN_OR_RETURN(receiver->exact_, NewCodec(CodecSpec(), options.kernels));
   if (options.spec.kind == FeedbackKind::kEf21) {
-    ASSIGN_OR_RETURN(receiver->state_, NewStateStore(options));
+    ASSIGN_OR_RETURN(receiver->state_, StateStore::New(options));
     receiver->rows_ = std::make_unique<StateRows>(receiver->state_.get(), options.kernels);
   }
   return receiver;

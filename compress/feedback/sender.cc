@@ -13,9 +13,8 @@ namespace {
 // State would keep NaN and infinity for ever.
 absl::Status CheckFinite(const CodecSpec& codec, const Tensor& message, CodecKernels* kernels) {
   if (!CodecRowOf(codec.kind).carries_nonfinite) return absl::OkStatus();
-  CodecKernels::Sums sums;
-  RETURN_IF_ERROR(ToStatus(kernels->Compare(message.view(), message.view(), &sums)));
-  if (std::isfinite(sums.x)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool is_finite, IsFinite(message.view(), kernels));
+  if (is_finite) return absl::OkStatus();
   return absl::OutOfRangeError(absl::StrCat(
       Name(codec.kind), ": a message with NaN or infinity, want finite values under feedback"));
 }
@@ -28,7 +27,7 @@ absl::StatusOr<std::unique_ptr<FeedbackSender>> FeedbackSender::New(
   std::unique_ptr<FeedbackSender> sender(new FeedbackSender(options));
   ASSIGN_OR_RETURN(sender->exact_, NewCodec(CodecSpec(), options.kernels));
   if (options.spec.kind != FeedbackKind::kNone) {
-    ASSIGN_OR_RETURN(sender->state_, NewStateStore(options));
+    ASSIGN_OR_RETURN(sender->state_, StateStore::New(options));
     sender->rows_ = std::make_unique<StateRows>(sender->state_.get(), options.kernels);
   }
   return sender;
@@ -64,12 +63,10 @@ absl::StatusOr<Tensor> FeedbackSender::Compensate(const Tensor& x, std::vector<u
   if (options_.spec.kind == FeedbackKind::kNone) {
     ASSIGN_OR_RETURN(const Tensor copy,
                      message_memory_.Get(options_.device, DType::kF32, x.shape()));
-    void* nothing = nullptr;
     RowSums sums;
     sums.count = 1;
     sums.elements = x.elements();
     sums.x = {x.data(), nullptr, x.dtype()};
-    sums.y = {nullptr, &nothing};
     sums.out = {copy.data(), nullptr, copy.dtype()};
     RETURN_IF_ERROR(ToStatus(options_.kernels->CombineRows(sums)));
     return copy;
@@ -92,10 +89,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodePlain(const Codec&
   if (IsLossless(carrier.spec())) {
     encoded.decoded = *outgoing.x;
   } else {
-    ASSIGN_OR_RETURN(encoded.decoded,
-                     decoded_memory_.Get(options_.device, options_.compute, outgoing.x->shape()));
-    RETURN_IF_ERROR(
-        DecodeOwn(carrier, payload.subspan(0, encoded.bytes), outgoing, &encoded.decoded));
+    RETURN_IF_ERROR(DecodeOwn(carrier, payload, outgoing, options_.compute, &encoded));
   }
   encoded.received = encoded.decoded;
   return encoded;
@@ -134,9 +128,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf(const Codec& co
   ASSIGN_OR_RETURN(encoded.bytes, EncodeNext(codec, encoded.message, outgoing, payload));
   // Decodes in the type that the receiver decodes to: rounding to it is a loss too and is paid
   // back.
-  ASSIGN_OR_RETURN(encoded.decoded,
-                   decoded_memory_.Get(options_.device, options_.compute, outgoing.x->shape()));
-  RETURN_IF_ERROR(DecodeOwn(codec, payload.subspan(0, encoded.bytes), outgoing, &encoded.decoded));
+  RETURN_IF_ERROR(DecodeOwn(codec, payload, outgoing, options_.compute, &encoded));
   encoded.received = encoded.decoded;
   RETURN_IF_ERROR(KeepErrors(encoded.message, encoded.decoded));
   return encoded;
@@ -169,8 +161,7 @@ absl::StatusOr<FeedbackSender::Encoded> FeedbackSender::EncodeEf21(const Codec& 
   ASSIGN_OR_RETURN(encoded.message, AddState(x, -1, DType::kF32));
   RETURN_IF_ERROR(CheckFinite(codec.spec(), encoded.message, options_.kernels));
   ASSIGN_OR_RETURN(encoded.bytes, EncodeNext(codec, encoded.message, outgoing, payload));
-  ASSIGN_OR_RETURN(encoded.decoded, decoded_memory_.Get(options_.device, DType::kF32, x.shape()));
-  RETURN_IF_ERROR(DecodeOwn(codec, payload.subspan(0, encoded.bytes), outgoing, &encoded.decoded));
+  RETURN_IF_ERROR(DecodeOwn(codec, payload, outgoing, DType::kF32, &encoded));
   if (outgoing.want_received) {
     ASSIGN_OR_RETURN(encoded.received,
                      received_memory_.Get(options_.device, options_.compute, x.shape()));
@@ -198,10 +189,12 @@ absl::StatusOr<size_t> FeedbackSender::EncodeNext(const Codec& codec, const Tens
 }
 
 absl::Status FeedbackSender::DecodeOwn(const Codec& codec, absl::Span<const uint8_t> payload,
-                                       const Outgoing& outgoing, Tensor* decoded) const {
+                                       const Outgoing& outgoing, DType dtype, Encoded* encoded) {
+  ASSIGN_OR_RETURN(encoded->decoded,
+                   decoded_memory_.Get(options_.device, dtype, outgoing.x->shape()));
   MessageContext context = outgoing.context;
   context.carry = carry_.get();
-  return codec.Decode(payload, context, decoded);
+  return codec.Decode(payload.subspan(0, encoded->bytes), context, &encoded->decoded);
 }
 
 absl::StatusOr<Tensor> FeedbackSender::AddState(const Tensor& x, float sign, DType dtype) {

@@ -15,8 +15,9 @@ namespace {
 
 // Returns the type and shape that the rows of a store have in a file.
 StoredTensor RowsOf(const std::string& prefix, const StateStore& state, int64_t rows) {
-  const bool is_fp32 = state.options().store == StateStorage::kF32;
-  const auto width = is_fp32 ? state.options().elements : static_cast<int64_t>(state.row_bytes());
+  const bool is_fp32 = state.options().spec.store == StateStorage::kF32;
+  const auto width =
+      is_fp32 ? state.options().sample.elements() : static_cast<int64_t>(state.row_bytes());
   return {absl::StrCat(prefix, ".rows"), is_fp32 ? "F32" : "U8", {rows, width}, {}};
 }
 
@@ -53,11 +54,11 @@ absl::Status ReadRows(const std::string& prefix, const Safetensors& file, StateS
   const StoredTensor want = RowsOf(prefix, *state, keys.shape[0]);
   const auto found = file.metadata.find("store");
   const std::string store = found == file.metadata.end() ? "" : found->second;
-  if (store != Name(state->options().store) || rows.dtype != want.dtype ||
+  if (store != Name(state->options().spec.store) || rows.dtype != want.dtype ||
       rows.shape != want.shape) {
     return absl::InvalidArgumentError(absl::StrCat(
         "state: ", rows.name, " is ", Spelled(rows), " of store \"", store, "\", want ",
-        Spelled(want), " of store \"", Name(state->options().store), "\""));
+        Spelled(want), " of store \"", Name(state->options().spec.store), "\""));
   }
   RETURN_IF_ERROR(state->Clear());
   const auto* bytes = reinterpret_cast<const uint8_t*>(rows.data.data());
@@ -96,7 +97,7 @@ absl::Status WriteState(const std::string& prefix, StateStore* state,
   std::vector<uint64_t> bytes;
   if (state != nullptr) {
     const auto rows = static_cast<int64_t>(state->keys().size());
-    file.metadata["store"] = Name(state->options().store);
+    file.metadata["store"] = Name(state->options().spec.store);
     file.tensors.push_back({absl::StrCat(prefix, ".keys"), "U64", {rows}, {}});
     file.tensors.push_back(RowsOf(prefix, *state, rows));
     bytes = {8ull * rows, rows * state->row_bytes()};

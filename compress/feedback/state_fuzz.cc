@@ -19,10 +19,10 @@ namespace {
 std::unique_ptr<StateStore> StoreOf(uint8_t choice) {
   constexpr StateStorage kStorages[] = {StateStorage::kF32, StateStorage::kF16, StateStorage::kQ8,
                                         StateStorage::kQ4};
-  StateStoreOptions options;
-  options.store = kStorages[choice % 4];
-  options.elements = 5;
-  options.limit_bytes = 1000;
+  FeedbackOptions options;
+  options.spec.store = kStorages[choice % 4];
+  options.sample = {1, 5};
+  options.spec.limit_bytes = 1000;
   options.device = CpuDevice();
   options.kernels = CpuCodecKernels();
   auto store = StateStore::New(options);

@@ -9,17 +9,14 @@
 #include "compress/feedback/state_digest.h"
 
 namespace thinwire {
-namespace {
 
-// Returns whether x is finite. Squares of finite fp32 numbers have a finite sum in fp64; any other
-// value makes it infinite or NaN.
+// Squares of finite fp32 numbers have a finite sum in fp64; any other value makes it infinite or
+// NaN.
 absl::StatusOr<bool> IsFinite(const TensorView& x, CodecKernels* kernels) {
   CodecKernels::Sums sums;
   RETURN_IF_ERROR(ToStatus(kernels->Compare(x, x, &sums)));
   return std::isfinite(sums.x);
 }
-
-}  // namespace
 
 std::string ListOfKeys(absl::Span<const uint64_t> keys) {
   constexpr size_t kMost = 8;
@@ -57,7 +54,7 @@ absl::Status MessageRows::Plan(const StateStore& store, absl::Span<const uint64_
   num_new_ = std::min(wanted, room);
   if (wanted <= room || on_full == OnFull::kPlain) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "feedback: limit_bytes is ", store.options().limit_bytes, ", want ",
+      "feedback: limit_bytes is ", store.options().spec.limit_bytes, ", want ",
       (store.keys().size() + wanted) * store.row_bytes(), " bytes: ", store.keys().size(),
       " rows of ", store.row_bytes(), " bytes and now ", wanted, " more, ", NewKeys()));
 }
@@ -117,7 +114,7 @@ absl::Status StateRows::Save(const Group& group) {
 RowSums StateRows::SumsOf(const Group& group) const {
   RowSums sums;
   sums.count = static_cast<int64_t>(group.count);
-  sums.elements = store_->options().elements;
+  sums.elements = store_->options().sample.elements();
   return sums;
 }
 

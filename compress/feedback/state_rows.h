@@ -51,6 +51,9 @@ class MessageRows {
   size_t num_new_ = 0;
 };
 
+// Returns whether all numbers of x, a tensor on the kernels' device, are finite.
+absl::StatusOr<bool> IsFinite(const TensorView& x, CodecKernels* kernels);
+
 // Returns e.g. "7, 9, 4, ... (12 in all)", with at most eight keys.
 std::string ListOfKeys(absl::Span<const uint64_t> keys);
 

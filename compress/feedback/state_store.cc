@@ -44,16 +44,16 @@ uint64_t StoredRowBytes(StateStorage store, int64_t elements) {
   return CodecMaxPayloadBytes(CodecOf(store), Shape{elements}, DType::kF32);
 }
 
-StateStore::StateStore(const StateStoreOptions& options)
+StateStore::StateStore(const FeedbackOptions& options)
     : options_(options),
-      row_bytes_(StoredRowBytes(options.store, options.elements)),
-      capacity_(CapacityOf(options.limit_bytes, row_bytes_)),
-      in_place_(options.store == StateStorage::kF32 && options.dir.empty()) {}
+      row_bytes_(StoredRowBytes(options.spec.store, options.sample.elements())),
+      capacity_(CapacityOf(options.spec.limit_bytes, row_bytes_)),
+      in_place_(options.spec.store == StateStorage::kF32 && options.spec.dir.empty()) {}
 
-absl::StatusOr<std::unique_ptr<StateStore>> StateStore::New(const StateStoreOptions& options) {
+absl::StatusOr<std::unique_ptr<StateStore>> StateStore::New(const FeedbackOptions& options) {
   std::unique_ptr<StateStore> store(new StateStore(options));
   RETURN_IF_ERROR(store->MakePlace());
-  const size_t bytes = CastPayloadBytes(DType::kF32, options.elements);
+  const size_t bytes = CastPayloadBytes(DType::kF32, options.sample.elements());
   if (!store->in_place_) {
     ASSIGN_OR_RETURN(store->open_, Buffer::Allocate(options.device, bytes));
   } else if (!options.device->is_host()) {
@@ -63,8 +63,8 @@ absl::StatusOr<std::unique_ptr<StateStore>> StateStore::New(const StateStoreOpti
 }
 
 absl::Status StateStore::MakePlace() {
-  if (!options_.dir.empty()) {
-    ASSIGN_OR_RETURN(place_, NewRowFile(options_.dir, row_bytes_));
+  if (!options_.spec.dir.empty()) {
+    ASSIGN_OR_RETURN(place_, NewRowFile(options_.spec.dir, row_bytes_));
   } else {
     Device* const device = in_place_ ? options_.device : options_.device->host();
     place_ = NewRowMemory(device, row_bytes_, capacity_);
@@ -91,7 +91,7 @@ absl::Status StateStore::Clear() {
 }
 
 TensorView StateStore::RowView(void* data) const {
-  return ViewOf(data, DType::kF32, {options_.elements});
+  return ViewOf(data, DType::kF32, {options_.sample.elements()});
 }
 
 absl::StatusOr<TensorView> StateStore::Load(size_t row) {
@@ -115,7 +115,7 @@ absl::Status StateStore::Save(size_t row) {
 
 absl::Status StateStore::EncodeRow(const TensorView& values, uint8_t* to) const {
   size_t bytes = 0;
-  const CodecSpec spec = CodecOf(options_.store);
+  const CodecSpec spec = CodecOf(options_.spec.store);
   const PayloadBuffer row = {to, row_bytes_, &bytes};
   const Error error = options_.kernels->Encode(spec, values, KernelContext{}, row);
   if (error.code != static_cast<int32_t>(absl::StatusCode::kOutOfRange)) {
@@ -123,14 +123,14 @@ absl::Status StateStore::EncodeRow(const TensorView& values, uint8_t* to) const 
   }
   RowSums zeros;
   zeros.count = 1;
-  zeros.elements = options_.elements;
+  zeros.elements = options_.sample.elements();
   zeros.out.data = values.data;
   RETURN_IF_ERROR(ToStatus(options_.kernels->CombineRows(zeros)));
   return ToStatus(options_.kernels->Encode(spec, values, KernelContext{}, row));
 }
 
 absl::Status StateStore::DecodeRow(const uint8_t* from, const TensorView& values) const {
-  return ToStatus(options_.kernels->Decode({from, row_bytes_}, CodecOf(options_.store),
+  return ToStatus(options_.kernels->Decode({from, row_bytes_}, CodecOf(options_.spec.store),
                                            KernelContext{}, values));
 }
 
@@ -153,13 +153,13 @@ absl::Status StateStore::Restore(uint64_t key, absl::Span<const uint8_t> stored)
   if (stored.size() != row_bytes_) {
     return absl::InvalidArgumentError(absl::StrCat("state of row ", key, " has ", stored.size(),
                                                    " bytes, want ", row_bytes_, " as ",
-                                                   Name(options_.store)));
+                                                   Name(options_.spec.store)));
   }
   size_t row = Find(key);
   if (row == kAbsent) {
     if (keys_.size() == capacity_) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("state of row ", key, " exceeds limit_bytes ", options_.limit_bytes,
+          absl::StrCat("state of row ", key, " exceeds limit_bytes ", options_.spec.limit_bytes,
                        ", which hold ", capacity_, " rows"));
     }
     ASSIGN_OR_RETURN(row, Add(key));

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compress/feedback/options.h"
 #include "compress/feedback/row_place.h"
 #include "compress/feedback/spec.h"
 #include "compress/kernels.h"
@@ -23,26 +24,17 @@ namespace thinwire {
 // Returns the bytes of one stored row of `elements` elements.
 uint64_t StoredRowBytes(StateStorage store, int64_t elements);
 
-// Format, size and place of the rows.
-struct StateStoreOptions {
-  StateStorage store = StateStorage::kF32;
-  int64_t elements = 0;      // per row
-  uint64_t limit_bytes = 0;  // for all rows; 0: no limit
-  std::string dir;           // folder for a file of rows; empty: they lie in memory
-  Device* device = nullptr;  // where rows are read and changed; outlives the store
-  CodecKernels* kernels = nullptr;
-};
-
 // Rows by key, numbered in the order in which they were added. One thread at a time; rows on a
 // device that is not the host go to another thread after Finish.
 class StateStore {
  public:
   static constexpr size_t kAbsent = SIZE_MAX;
 
-  // Makes an empty store. An error names the folder in which no file could be made.
-  static absl::StatusOr<std::unique_ptr<StateStore>> New(const StateStoreOptions& options);
+  // Makes an empty store of rows like options.sample, which are read and changed on options.device.
+  // An error names the folder in which no file could be made.
+  static absl::StatusOr<std::unique_ptr<StateStore>> New(const FeedbackOptions& options);
 
-  const StateStoreOptions& options() const { return options_; }
+  const FeedbackOptions& options() const { return options_; }
   size_t row_bytes() const { return row_bytes_; }  // as stored
   size_t capacity() const { return capacity_; }    // rows within the limit
   // Returns the keys of all rows, by the row's number.
@@ -78,14 +70,14 @@ class StateStore {
   absl::StatusOr<uint64_t> RowDigest(size_t row);
 
  private:
-  explicit StateStore(const StateStoreOptions& options);
+  explicit StateStore(const FeedbackOptions& options);
   absl::Status MakePlace();
   TensorView RowView(void* data) const;
   absl::Status EncodeRow(const TensorView& values, uint8_t* to) const;
   absl::Status DecodeRow(const uint8_t* from, const TensorView& values) const;
   absl::StatusOr<const uint8_t*> Stored(size_t row);
 
-  const StateStoreOptions options_;
+  const FeedbackOptions options_;
   const size_t row_bytes_;
   const size_t capacity_;
   const bool in_place_;  // fp32 in memory: rows lie on the device and are changed where they are

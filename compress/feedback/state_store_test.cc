@@ -14,17 +14,17 @@ namespace {
 
 constexpr int64_t kElements = 1000;
 
-StateStoreOptions OptionsOf(StateStorage storage, const std::string& dir = "") {
-  StateStoreOptions options;
-  options.store = storage;
-  options.elements = kElements;
-  options.dir = dir;
+FeedbackOptions OptionsOf(StateStorage storage, const std::string& dir = "") {
+  FeedbackOptions options;
+  options.spec.store = storage;
+  options.sample = {1, kElements};
+  options.spec.dir = dir;
   options.device = CpuDevice();
   options.kernels = CpuCodecKernels();
   return options;
 }
 
-std::unique_ptr<StateStore> StoreOf(const StateStoreOptions& options) {
+std::unique_ptr<StateStore> StoreOf(const FeedbackOptions& options) {
   return std::move(*StateStore::New(options));
 }
 
@@ -110,8 +110,8 @@ TEST(StateStoreTest, RestoredRowsAreTheSameBytes) {
 }
 
 TEST(StateStoreTest, RestoreRefusesAnotherSizeAndARowTooMany) {
-  StateStoreOptions options = OptionsOf(StateStorage::kF16);
-  options.limit_bytes = 2 * 2002 + 2001;
+  FeedbackOptions options = OptionsOf(StateStorage::kF16);
+  options.spec.limit_bytes = 2 * 2002 + 2001;
   const auto store = StoreOf(options);
   EXPECT_EQ(store->capacity(), 2u);
   const std::vector<uint8_t> row(2002);
@@ -159,8 +159,8 @@ TEST(StateStoreTest, DigestsTellKeysAndValuesApart) {
 }
 
 TEST(StateStoreTest, MemoryGrowsBySlabsOfTwiceTheSizeBefore) {
-  StateStoreOptions options = OptionsOf(StateStorage::kF32);
-  options.elements = 1 << 13;
+  FeedbackOptions options = OptionsOf(StateStorage::kF32);
+  options.sample = {1, 1 << 13};
   const auto store = StoreOf(options);  // two rows fill the first slab
   const size_t before = CpuDevice()->bytes_in_use();
   const auto taken = [&] { return CpuDevice()->bytes_in_use() - before; };
@@ -183,9 +183,9 @@ TEST(StateStoreTest, MemoryGrowsBySlabsOfTwiceTheSizeBefore) {
 }
 
 TEST(StateStoreTest, MemoryIsForNoMoreRowsThanTheLimitAllows) {
-  StateStoreOptions options = OptionsOf(StateStorage::kF32);
-  options.elements = 1 << 13;
-  options.limit_bytes = 3 << 15;
+  FeedbackOptions options = OptionsOf(StateStorage::kF32);
+  options.sample = {1, 1 << 13};
+  options.spec.limit_bytes = 3 << 15;
   const auto store = StoreOf(options);
   const size_t before = CpuDevice()->bytes_in_use();
   for (uint64_t key = 0; key < 3; ++key) ASSERT_TRUE(store->Add(key).ok());

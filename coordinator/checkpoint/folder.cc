@@ -41,6 +41,7 @@ absl::Status TooShort(const std::string& path, uint64_t bytes, const EpochsKept&
 namespace fs = std::filesystem;
 
 constexpr char kPrefix[] = "step-";
+constexpr char kLeftPrefix[] = "left-";
 // Suffixes of folders that are half written, half replaced or half removed.
 constexpr const char* kHalfSuffixes[] = {".tmp", ".old"};
 
@@ -115,6 +116,17 @@ absl::Status VerifyFile(const std::string& path, const CheckpointFile& file) {
         absl::StrCat(path, ": has SHA-256 ", sha256, ", want ", file.sha256()));
   }
   return absl::OkStatus();
+}
+
+// Removes the link to the best checkpoint if it is of a step after `step`.
+absl::Status LeaveBestAfter(const std::string& checkpoints, uint64_t step) {
+  const std::optional<uint64_t> best = BestStep(checkpoints);
+  if (!best || *best <= step) return absl::OkStatus();
+  const std::string link = absl::StrCat(checkpoints, "/", kBest);
+  std::error_code error;
+  fs::remove(link, error);
+  if (error) return FileError(link, "cannot remove", error.value());
+  return SyncFolder(checkpoints);
 }
 
 absl::StatusOr<std::string> ReadManifestText(const std::string& path) {
@@ -225,6 +237,17 @@ absl::StatusOr<std::vector<uint64_t>> ListCheckpoints(const std::string& checkpo
   return steps;
 }
 
+absl::StatusOr<std::vector<uint64_t>> FindSteps(const std::string& checkpoints,
+                                                std::optional<uint64_t> step) {
+  ASSIGN_OR_RETURN(std::vector<uint64_t> steps, ListCheckpoints(checkpoints));
+  if (steps.empty()) return absl::NotFoundError(checkpoints + ": has no checkpoint");
+  if (!step) return steps;
+  if (std::binary_search(steps.begin(), steps.end(), *step)) return std::vector<uint64_t>{*step};
+  const auto name = [](std::string* text, uint64_t of) { absl::StrAppend(text, NameOf(of)); };
+  return absl::NotFoundError(absl::StrCat(checkpoints, ": has no ", NameOf(*step), ", but ",
+                                          absl::StrJoin(steps, ", ", name)));
+}
+
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& checkpoint) {
   const std::string path = absl::StrCat(checkpoint, "/", kManifestFile);
   ASSIGN_OR_RETURN(const std::string text, ReadManifestText(path));
@@ -259,13 +282,40 @@ absl::StatusOr<FoundCheckpoint> NewestCheckpoint(const std::string& checkpoints)
                                           absl::StrJoin(found.skipped, "\n  ")));
 }
 
+absl::StatusOr<FoundCheckpoint> CheckpointOfStep(const std::string& checkpoints, uint64_t step) {
+  RETURN_IF_ERROR(FindSteps(checkpoints, step).status());
+  FoundCheckpoint found;
+  found.path = CheckpointPath(checkpoints, step);
+  ASSIGN_OR_RETURN(found.manifest, ReadWhole(found.path));
+  found.is_chosen = true;
+  return found;
+}
+
+absl::Status SetBest(const std::string& checkpoints, uint64_t step) {
+  const std::string link = absl::StrCat(checkpoints, "/", kBest), half = link + ".tmp";
+  std::error_code error;
+  fs::remove(half, error);
+  fs::create_symlink(NameOf(step), half, error);
+  if (!error) fs::rename(half, link, error);
+  if (error) return FileError(link, "cannot make", error.value());
+  return SyncFolder(checkpoints);
+}
+
+std::optional<uint64_t> BestStep(const std::string& checkpoints) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(absl::StrCat(checkpoints, "/", kBest), error);
+  return error ? std::nullopt : StepOf(target.string());
+}
+
 absl::Status PruneCheckpoints(const std::string& checkpoints, uint32_t keep) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, FoldersIn(checkpoints));
   for (const std::string& name : names) {
     if (IsHalf(name)) RETURN_IF_ERROR(RemoveFolder(absl::StrCat(checkpoints, "/", name)));
   }
   ASSIGN_OR_RETURN(const std::vector<uint64_t> steps, ListCheckpoints(checkpoints));
+  const std::optional<uint64_t> best = BestStep(checkpoints);
   for (size_t i = 0; i + keep < steps.size(); ++i) {
+    if (steps[i] == best) continue;
     RETURN_IF_ERROR(RemoveCheckpoint(CheckpointPath(checkpoints, steps[i])));
   }
   return absl::OkStatus();
@@ -276,7 +326,32 @@ absl::Status RemoveCheckpointsAfter(const std::string& checkpoints, uint64_t ste
   for (; !steps.empty() && steps.back() > step; steps.pop_back()) {
     RETURN_IF_ERROR(RemoveCheckpoint(CheckpointPath(checkpoints, steps.back())));
   }
-  return absl::OkStatus();
+  return LeaveBestAfter(checkpoints, step);
+}
+
+absl::StatusOr<std::string> SetAsideCheckpointsAfter(const std::string& checkpoints,
+                                                     uint64_t step) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> steps, ListCheckpoints(checkpoints));
+  const auto later = std::upper_bound(steps.begin(), steps.end(), step);
+  if (later == steps.end()) return std::string();
+  std::string aside = absl::StrCat(checkpoints, "/", kLeftPrefix, step);
+  std::error_code error;
+  for (int i = 2; fs::exists(aside, error); ++i) {
+    aside = absl::StrCat(checkpoints, "/", kLeftPrefix, step, "-", i);
+  }
+  RETURN_IF_ERROR(MakeLastingFolder(aside));
+  if (fs::exists(PathIn(checkpoints), error)) {
+    fs::copy_file(PathIn(checkpoints), PathIn(aside), error);
+    if (error) return FileError(PathIn(aside), "cannot write", error.value());
+  }
+  for (auto at = later; at != steps.end(); ++at) {
+    fs::rename(CheckpointPath(checkpoints, *at), CheckpointPath(aside, *at), error);
+    if (error) return FileError(CheckpointPath(checkpoints, *at), "cannot move", error.value());
+  }
+  RETURN_IF_ERROR(LeaveBestAfter(checkpoints, step));
+  RETURN_IF_ERROR(SyncFolder(aside));
+  RETURN_IF_ERROR(SyncFolder(checkpoints));
+  return aside;
 }
 
 CheckpointWriter::CheckpointWriter(std::string checkpoints, uint64_t step)

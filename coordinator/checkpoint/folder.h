@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 namespace thinwire {
 
 inline constexpr char kEpochLog[] = "epochs.jsonl";
+inline constexpr char kBest[] = "best";
 
 // Writer of the file. Errors name the file. One thread at a time.
 class EpochLog {
@@ -60,6 +62,11 @@ std::string CheckpointPath(const std::string& checkpoints, uint64_t step);
 // exist. Entries with other names are ignored.
 absl::StatusOr<std::vector<uint64_t>> ListCheckpoints(const std::string& checkpoints);
 
+// Returns the steps of all checkpoints in that folder, at least one, or only `step` if it is given.
+// NotFound says which there are.
+absl::StatusOr<std::vector<uint64_t>> FindSteps(const std::string& checkpoints,
+                                                std::optional<uint64_t> step);
+
 // Reads the manifest of a checkpoint. Returns the errors of ParseManifest; also DataLoss if there
 // is no manifest, or if it is of another step than the folder's name says.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& checkpoint);
@@ -75,16 +82,30 @@ struct FoundCheckpoint {
   std::string path;
   CheckpointManifest manifest;
   std::vector<std::string> skipped;
+  bool is_chosen = false;  // True: a user named its step, so later ones are not to be lost.
 };
 absl::StatusOr<FoundCheckpoint> NewestCheckpoint(const std::string& checkpoints);
 
-// Removes all but the newest `keep` checkpoints, and half-written ones. Must not run while one is
-// written. A checkpoint loses its name before its first file.
+// Finds the checkpoint of that step in the same way. Errors of FindSteps; DataLoss says what is
+// wrong with it.
+absl::StatusOr<FoundCheckpoint> CheckpointOfStep(const std::string& checkpoints, uint64_t step);
+
+// Makes the link `best` lead to the checkpoint of `step`.
+absl::Status SetBest(const std::string& checkpoints, uint64_t step);
+// Returns the step that `best` leads to, if there is such a link.
+std::optional<uint64_t> BestStep(const std::string& checkpoints);
+
+// Removes all but the best and the newest `keep` checkpoints, and half-written ones. Must not run
+// while one is written. A checkpoint loses its name before its first file.
 absl::Status PruneCheckpoints(const std::string& checkpoints, uint32_t keep);
 
 // Removes the checkpoints of steps after `step`, for a run that continues from there and will write
-// its own.
+// its own, and the link to the best if it leads to one of them.
 absl::Status RemoveCheckpointsAfter(const std::string& checkpoints, uint64_t step);
+
+// Moves the checkpoints of steps after `step`, with a copy of the epochs beside them, into a folder
+// left-STEP there, or left-STEP-2 and so on. Returns its path; empty if there is none to move.
+absl::StatusOr<std::string> SetAsideCheckpointsAfter(const std::string& checkpoints, uint64_t step);
 
 // Writer of one checkpoint. Several threads may write files at once; the other functions are for
 // one thread. Unless Commit succeeds, the destructor removes everything.

@@ -215,6 +215,48 @@ TEST_F(FolderTest, WhatIsNewerThanWhereARunGoesOnIsRemoved) {
   EXPECT_THAT(Names(), ElementsAre("step-8"));
 }
 
+TEST_F(FolderTest, TheBestIsKeptUntilARunGoesOnBeforeIt) {
+  for (const uint64_t step : {8, 9, 10, 11}) Make(step);
+  EXPECT_EQ(BestStep(checkpoints_), std::nullopt);
+  ASSERT_TRUE(SetBest(checkpoints_, 8).ok());
+  ASSERT_TRUE(SetBest(checkpoints_, 9).ok());
+  EXPECT_EQ(BestStep(checkpoints_), 9u);
+  ASSERT_TRUE(PruneCheckpoints(checkpoints_, 1).ok());
+  EXPECT_THAT(Steps(), ElementsAre(9, 11));
+  EXPECT_TRUE(fs::exists(checkpoints_ + "/best/manifest.json"));
+  EXPECT_EQ(NewestCheckpoint(checkpoints_)->manifest.step(), 11u);
+  ASSERT_TRUE(RemoveCheckpointsAfter(checkpoints_, 9).ok());
+  EXPECT_EQ(BestStep(checkpoints_), 9u);
+  ASSERT_TRUE(RemoveCheckpointsAfter(checkpoints_, 8).ok());
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(FolderTest, OneOfAStepIsFoundByItsStep) {
+  for (const uint64_t step : {8, 9}) Make(step);
+  const auto found = CheckpointOfStep(checkpoints_, 8);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->manifest.step(), 8u);
+  EXPECT_TRUE(found->is_chosen);
+  EXPECT_EQ(CheckpointOfStep(checkpoints_, 7).status(),
+            absl::NotFoundError(checkpoints_ + ": has no step-7, but step-8, step-9"));
+  fs::remove(checkpoints_ + "/step-9/" + kFirst);
+  EXPECT_THAT(std::string(CheckpointOfStep(checkpoints_, 9).status().message()),
+              HasSubstr("cannot open"));
+}
+
+TEST_F(FolderTest, LaterOnesAreSetAsideAndStayWhole) {
+  for (const uint64_t step : {8, 9, 10}) Make(step);
+  const std::string aside = checkpoints_ + "/left-8";
+  EXPECT_EQ(*SetAsideCheckpointsAfter(checkpoints_, 8), aside);
+  EXPECT_THAT(Steps(), ElementsAre(8));
+  EXPECT_EQ(NewestCheckpoint(aside)->manifest.step(), 10u);
+  EXPECT_EQ(*SetAsideCheckpointsAfter(checkpoints_, 8), "");
+  Make(9);
+  EXPECT_EQ(*SetAsideCheckpointsAfter(checkpoints_, 8), aside + "-2");
+  ASSERT_TRUE(PruneCheckpoints(checkpoints_, 1).ok());
+  EXPECT_TRUE(NewestCheckpoint(aside).ok());
+}
+
 TEST_F(FolderTest, WithoutCommitNothingIsLeft) {
   {
     const auto writer = Begin(12);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -85,34 +86,27 @@ absl::StatusOr<Checkpoints> Find(const CheckpointFlags& flags) {
   }
   Checkpoints found;
   found.dir = (fs::path(flags.run) / "checkpoints").string();
-  ASSIGN_OR_RETURN(found.steps, ListCheckpoints(found.dir));
-  if (found.steps.empty()) return absl::NotFoundError(found.dir + ": has no checkpoint");
-  if (!flags.step) return found;
-  if (!std::binary_search(found.steps.begin(), found.steps.end(), *flags.step)) {
-    const auto name = [](std::string* text, uint64_t step) { absl::StrAppend(text, Name(step)); };
-    return absl::NotFoundError(absl::StrCat(found.dir, ": has no ", Name(*flags.step), ", but ",
-                                            absl::StrJoin(found.steps, ", ", name)));
-  }
-  found.steps = {*flags.step};
+  ASSIGN_OR_RETURN(found.steps, FindSteps(found.dir, flags.step));
   return found;
 }
 
 constexpr char kRow[] = "%10s %6s  %-24s  %8s %6s%s\n";
 
-std::string Row(uint64_t step, const CheckpointManifest& manifest, bool is_newest) {
+std::string Row(uint64_t step, const CheckpointManifest& manifest, const std::string& mark) {
   return absl::StrFormat(kRow, absl::StrCat(step), absl::StrCat(manifest.epoch()),
                          PrintableLine(manifest.written()), SizeOf(manifest),
-                         absl::StrCat(StagesOf(manifest)), is_newest ? "  newest" : "");
+                         absl::StrCat(StagesOf(manifest)), mark);
 }
 
 ExitCode List(const Checkpoints& checkpoints) {
   std::vector<std::string> rows, broken;
-  bool is_newest = true;  // is true for the first that can be read
+  std::string newest = "  newest";  // mark of the first that can be read
+  const std::optional<uint64_t> best = BestStep(checkpoints.dir);
   for (auto step = checkpoints.steps.rbegin(); step != checkpoints.steps.rend(); ++step) {
     const auto manifest = ReadManifest(CheckpointPath(checkpoints.dir, *step));
     if (manifest.ok()) {
-      rows.push_back(Row(*step, *manifest, is_newest));
-      is_newest = false;
+      rows.push_back(
+          Row(*step, *manifest, std::exchange(newest, "") + (*step == best ? "  best" : "")));
     } else {
       rows.push_back(absl::StrFormat(kRow, absl::StrCat(*step), "-", "-", "-", "-", "  broken"));
       broken.emplace_back(manifest.status().message());

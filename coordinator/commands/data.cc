@@ -1,4 +1,4 @@
-// `thinwire data`: which data sets there are, how to get them, and a vocabulary for texts.
+// `thinwire data`: which data sets there are, how to get them, and texts as tokens.
 
 #include <unistd.h>
 
@@ -20,6 +20,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
 #include "coordinator/data/fetch.h"
+#include "coordinator/data/token_files.h"
 #include "coordinator/session/exit_code.h"
 #include "data/dataset.h"
 #include "data/learn_word_pieces.h"
@@ -30,12 +31,15 @@ namespace thinwire {
 namespace {
 
 struct DataFlags {
-  std::string action;              // list, fetch, vocabulary
-  std::vector<std::string> names;  // fetch: which; vocabulary: paths of texts
+  std::string action;              // list, fetch, vocabulary, encode, decode
+  std::vector<std::string> names;  // fetch: which; others: paths of texts or ids
   std::string dir;                 // where to; empty: data/NAME, or data/word-pieces
   std::string from;                // fetch: a mirror, see FetchOptions
   int64_t size = 0;                // vocabulary: number of tokens; 0: kVocabularySize
   bool cased = false;              // vocabulary: whether words keep case and accents
+  std::string tokenizer;           // list, encode, decode: folder of a tokenizer
+  std::string specials;            // encode: text or ids; empty: text
+  std::string out;                 // encode, decode: file
 };
 
 constexpr int64_t kVocabularySize = 8192;
@@ -48,12 +52,19 @@ checksum. What was interrupted goes on where it ended.
 `vocabulary` learns BERT's word pieces from texts and writes vocab.txt, for data.tokens: word_piece.
 Equal texts give equal files.
 
+`encode` writes the ids of a text by the tokenizer of a model's folder, little-endian, 16 bits each,
+or 32 where there are more than 65536; `decode` writes or prints their text. `list` with
+--vocabulary says what that tokenizer is.
+
 Examples:
   thinwire data list
   thinwire data fetch cifar10
   thinwire data fetch wikitext2 gpt2-bpe
   thinwire data fetch cifar10 --dir /data/cifar10 --from https://mirror.example/datasets
   thinwire data vocabulary data/wikitext2/wiki.train.tokens --size 8192 --dir data/word-pieces
+  thinwire data list --vocabulary models/Qwen2.5-0.5B
+  thinwire data encode notes.txt --vocabulary models/Qwen2.5-0.5B --out train.bin
+  thinwire data decode train.bin --vocabulary models/Qwen2.5-0.5B
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 )";
 
@@ -107,7 +118,32 @@ absl::Status CheckName(const std::string& name) {
   return UnknownName("data fetch", name, known);
 }
 
+bool IsOfIds(const DataFlags& flags) {
+  return flags.action == "encode" || flags.action == "decode";
+}
+
+absl::Status CheckTokenizerFlags(const DataFlags& flags) {
+  if (IsOfIds(flags)) {
+    const bool has_out = !flags.out.empty() || flags.action == "decode";
+    const bool has_others = !flags.dir.empty() || !flags.from.empty();
+    if (flags.names.size() == 1 && !flags.tokenizer.empty() && has_out && !has_others) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat("data ", flags.action, ": want the path of ",
+                                                   flags.action == "encode"
+                                                       ? "a text, --vocabulary and --out"
+                                                       : "a file of ids and --vocabulary",
+                                                   ", and no --dir or --from"));
+  }
+  if (!flags.out.empty() || !flags.specials.empty()) {
+    return absl::InvalidArgumentError("--out and --specials are for data encode and decode");
+  }
+  if (flags.tokenizer.empty() || flags.action == "list") return absl::OkStatus();
+  return absl::InvalidArgumentError("--vocabulary is for data list, encode and decode");
+}
+
 absl::Status CheckFlags(const DataFlags& flags) {
+  RETURN_IF_ERROR(CheckTokenizerFlags(flags));
   if (flags.action == "vocabulary") {
     if (!flags.names.empty() && flags.from.empty() && flags.size >= 0) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -116,6 +152,7 @@ absl::Status CheckFlags(const DataFlags& flags) {
   if (flags.size != 0 || flags.cased) {
     return absl::InvalidArgumentError("--size and --cased are for data vocabulary");
   }
+  if (IsOfIds(flags)) return absl::OkStatus();
   if (flags.action == "list") {
     if (flags.names.empty() && flags.dir.empty() && flags.from.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError("data list takes no names, --dir or --from");
@@ -168,16 +205,31 @@ absl::StatusOr<std::string> WriteVocabulary(const DataFlags& flags) {
   return absl::StrCat(path, ": ", std::count(lines.begin(), lines.end(), '\n'), " tokens\n");
 }
 
-ExitCode Vocabulary(const DataFlags& flags) {
-  const absl::StatusOr<std::string> result = WriteVocabulary(flags);
+// Returns what encoding or decoding prints.
+absl::StatusOr<std::string> OfIds(const DataFlags& flags) {
+  const Specials specials =
+      flags.specials == Name(Specials::kIds) ? Specials::kIds : Specials::kText;
+  ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizer(flags.tokenizer, specials));
+  if (flags.action == "encode") return EncodeFile(flags.names[0], *tokenizer, flags.out);
+  ASSIGN_OR_RETURN(const std::string text, DecodeFile(flags.names[0], *tokenizer));
+  if (flags.out.empty()) return text;
+  RETURN_IF_ERROR(ReplaceFile(flags.out, text));
+  return absl::StrCat(flags.out, ": ", text.size(), " bytes\n");
+}
+
+ExitCode Printed(const absl::StatusOr<std::string>& result) {
   return result.ok() ? PrintResult(*result) : Complain(result.status(), kExitFailed);
 }
 
 int DataCommand(const DataFlags& flags, Interruption* interruption) {
   const absl::Status usage = CheckFlags(flags);
   if (!usage.ok()) return Complain(usage, kExitUsage);
+  if (!flags.tokenizer.empty() && flags.action == "list") {
+    return Printed(DescribeTokenizer(flags.tokenizer));
+  }
   if (flags.action == "list") return PrintResult(List());
-  if (flags.action == "vocabulary") return Vocabulary(flags);
+  if (flags.action == "vocabulary") return Printed(WriteVocabulary(flags));
+  if (IsOfIds(flags)) return Printed(OfIds(flags));
   for (const std::string& name : flags.names) {
     const ExitCode code = Fetch(name, flags, interruption);
     if (code != kExitDone) return code;
@@ -189,14 +241,15 @@ int DataCommand(const DataFlags& flags, Interruption* interruption) {
 
 Command AddData(CLI::App* app) {
   const auto flags = std::make_shared<DataFlags>();
-  CLI::App* data =
-      app->add_subcommand("data", "list data sets, download official ones, or learn a vocabulary");
+  CLI::App* data = app->add_subcommand(
+      "data", "list data sets, download official ones, or turn texts to tokens");
   data->footer(kDataExamples);
-  data->add_option("ACTION", flags->action, "list, fetch or vocabulary")
+  data->add_option("ACTION", flags->action, "list, fetch, vocabulary, encode or decode")
       ->required()
-      ->check(CLI::IsMember({"list", "fetch", "vocabulary"}));
+      ->check(CLI::IsMember({"list", "fetch", "vocabulary", "encode", "decode"}));
   data->add_option("NAMES", flags->names,
-                   "fetch: data sets, or gpt2-bpe, GPT-2's vocabulary; vocabulary: paths of texts");
+                   "fetch: data sets, or gpt2-bpe, GPT-2's vocabulary; vocabulary: paths of texts; "
+                   "encode: the path of a text; decode: that of ids");
   data->add_option("--size", flags->size, "vocabulary: number of tokens (default: 8192)");
   data->add_flag("--cased", flags->cased,
                  "vocabulary: words keep case and accents (data.lowercase: false)");
@@ -207,6 +260,13 @@ Command AddData(CLI::App* app) {
                    "fetch: a mirror, a folder or an address below which the archive, or the files, "
                    "have their official names")
       ->transform(kPath);
+  data->add_option("--vocabulary", flags->tokenizer,
+                   "list, encode, decode: folder with a tokenizer.json, or a run's model")
+      ->transform(kPath);
+  data->add_option("--specials", flags->specials,
+                   "encode: what spells a special token is text, or the token's id")
+      ->check(CLI::IsMember({"text", "ids"}));
+  data->add_option("--out", flags->out, "encode, decode: the file to write")->transform(kPath);
   return {data, [flags](Interruption* interruption) { return DataCommand(*flags, interruption); }};
 }
 

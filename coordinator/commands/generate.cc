@@ -50,7 +50,8 @@ constexpr char kGenerateExamples[] =
 token after token. Stdout gets the prompt and what follows it, stderr the speed and what
 crossed the cuts for each token, prompt included.
 
-The vocabulary is that of DIR/model: the text may be gone. An empty prompt is the token
+The vocabulary is that of DIR/model: the text may be gone. The token that begins texts, which
+Llama's tokenizers have, stands in front of the prompt. An empty prompt is that token, else
 <|endoftext|>, or a line's end where the run was taught no such token; it is not printed. When
 the model's context is full, its later half becomes the beginning of a new one. Equal flags and
 stages give equal texts. With compression on, activations cross cuts as the experiment says,
@@ -120,14 +121,21 @@ absl::StatusOr<Sampling> SamplingFrom(const GenerateFlags& flags) {
   return sampling;
 }
 
-// Encodes the prompt. An empty one becomes the separator of texts, which is not printed.
+// Encodes the prompt, behind the token that begins texts if there is one. An empty one becomes that
+// token or the separator of texts. Neither is printed.
 absl::StatusOr<std::vector<int32_t>> Encoded(const std::string& prompt,
                                              const Tokenizer& tokenizer) {
-  if (prompt.empty() && tokenizer.end_of_text()) {
-    return std::vector<int32_t>{*tokenizer.end_of_text()};
+  std::vector<int32_t> ids;
+  if (tokenizer.begin_of_text()) ids.push_back(*tokenizer.begin_of_text());
+  if (prompt.empty() && ids.empty() && tokenizer.end_of_text()) {
+    ids.push_back(*tokenizer.end_of_text());
   }
-  return Annotated(tokenizer.Encode(prompt.empty() ? "\n" : prompt),
-                   prompt.empty() ? "--prompt: none, and so a line's end" : "--prompt");
+  if (prompt.empty() && !ids.empty()) return ids;
+  auto text = Annotated(tokenizer.Encode(prompt.empty() ? "\n" : prompt),
+                        prompt.empty() ? "--prompt: none, and so a line's end" : "--prompt");
+  if (!text.ok()) return text;
+  ids.insert(ids.end(), text->begin(), text->end());
+  return ids;
 }
 
 // Returns the tokenizer that the run's model was trained with or, for a run that did not keep it,
@@ -167,7 +175,7 @@ absl::Status Generate(const GenerateFlags& flags, const PreparedText& prepared,
   Output output;
   RETURN_IF_ERROR(output.Write(flags.prompt));
   const auto on_token = [&](int32_t id) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::string text, prepared.tokenizer->Decode({id}));
+    ASSIGN_OR_RETURN(const std::string text, prepared.tokenizer->Continue({id}));
     return output.Write(text);
   };
   absl::Status status = GenerateText(prepared.task, session->fleet(), on_token, totals);

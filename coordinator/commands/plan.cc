@@ -42,6 +42,7 @@ struct PlanFlags {
   std::vector<std::string> schedules;
   // Number of machines on which to lay the experiment out; wants a link.
   std::optional<int> machines;
+  std::vector<int64_t> parts;  // numbers of tensor-parallel parts to try
   std::optional<double> memory_gb, price_hour, price_gb;
   std::string save;  // path to which the first layout's experiment goes
   SpeedFlags speeds;
@@ -53,7 +54,7 @@ constexpr char kPlanExamples[] =
     R"(Without --link_mbit: step times of the experiment at some usual link rates. With it also a
 table of codecs, microbatches and schedules on that link, fastest first, and with replicas the
 segments whose exchange need not be compressed there. With --machines instead of
-these a table of layouts: how many replicas of how many stages, with which codecs. Compute and codecs
+these a table of layouts: how many replicas of how many stages, of how many parts, with which codecs. Compute and codecs
 are measured here in some seconds, or are those of a run (--from); docs/plan.md has the rest.
 
 Examples:
@@ -63,6 +64,7 @@ Examples:
   thinwire plan my.yaml --link_mbit 100 --from runs/short --format json
   thinwire plan my.yaml --link_mbit 100 --machines 8 --price_hour 0.40 --price_gb 0.09
   thinwire plan my.yaml --link_mbit 100 --machines 8 --save first.yaml
+  thinwire plan my.yaml --link_mbit 10000 --machines 8 --parts 1,2,4
 A pair 'A | G' has A on activations and G on gradients.
 Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.
 )";
@@ -91,7 +93,8 @@ absl::Status CheckLinkIsGiven(const PlanFlags& flags) {
 }
 
 absl::Status CheckMachines(const PlanFlags& flags) {
-  const std::pair<const char*, bool> wanting[] = {{"--memory_gb", flags.memory_gb.has_value()},
+  const std::pair<const char*, bool> wanting[] = {{"--parts", !flags.parts.empty()},
+                                                  {"--memory_gb", flags.memory_gb.has_value()},
                                                   {"--price_hour", flags.price_hour.has_value()},
                                                   {"--price_gb", flags.price_gb.has_value()},
                                                   {"--save", !flags.save.empty()}};
@@ -106,7 +109,7 @@ absl::Status CheckMachines(const PlanFlags& flags) {
     return absl::InvalidArgumentError(absl::StrCat(
         flag,
         " with --machines: want only one of them; layouts have a machine for each stage of "
-        "each replica, and the experiment's schedule"));
+        "each part of each replica, and the experiment's schedule"));
   }
   return absl::OkStatus();
 }
@@ -117,6 +120,7 @@ LayoutOptions LayoutOptionsOf(const PlanFlags& flags) {
   options.codecs = flags.codecs;
   options.parameters = flags.parameters;
   options.microbatches = flags.microbatches;
+  options.parts = flags.parts;
   options.memory_bytes =
       flags.memory_gb ? 1e9 * *flags.memory_gb : static_cast<double>(MachineMemoryBytes());
   if (flags.price_hour || flags.price_gb) {
@@ -182,9 +186,9 @@ absl::StatusOr<Speeds> SpeedsFor(const PlanFlags& flags, const Question& questio
 // Writes the first layout's experiment; returns how to run it.
 absl::StatusOr<std::string> Save(const LayoutEstimate& first, const std::string& path) {
   RETURN_IF_ERROR(ReplaceFile(path, first.experiment()));
-  return absl::StrCat("Saved: thinwire run ", path, " --carriers ", first.replicas(),
-                      " --stages 'machine-{0..", first.replicas() * first.stages() - 1,
-                      "}:4700'\n");
+  const uint32_t carriers = first.replicas() * first.parts();
+  return absl::StrCat("Saved: thinwire run ", path, " --carriers ", carriers,
+                      " --stages 'machine-{0..", carriers * first.stages() - 1, "}:4700'\n");
 }
 
 int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
@@ -258,6 +262,11 @@ void AddMachines(CLI::App* plan, PlanFlags* flags) {
                    "lay the experiment out on so many machines, a replica of its pipeline on each "
                    "part of them, and rank the layouts on the link")
       ->check(CLI::Range(1, 1 << 10));
+  plan->add_option("--parts", flags->parts,
+                   "numbers of tensor-parallel parts to try, as 1,2,4 (default: 1, or all that "
+                   "divide the machines and the model if the experiment has parts)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   plan->add_option("--memory_gb", flags->memory_gb,
                    "memory of each machine, 10^9 bytes (default: that of this one)");
   plan->add_option("--save", flags->save, "file to which the first layout's experiment goes");
@@ -280,10 +289,9 @@ Command AddPlan(CLI::App* app) {
       "--link_mbit", flags->link_mbit,
       "rate of every host's interface in each direction, Mbit/s; inf: infinitely fast");
   AddNetwork(plan, &flags->network);
-  plan->add_option(
-          "--carriers", flags->carriers,
-          "machines of each stage, which carry the experiment's replicas (default: one for "
-          "each replica)")
+  plan->add_option("--carriers", flags->carriers,
+                   "machines of each stage, which carry the experiment's replicas and their parts "
+                   "(default: one for each part of each replica)")
       ->check(CLI::Range(1, 1 << 16));
   AddChoices(plan, flags.get());
   AddMachines(plan, flags.get());

@@ -1,11 +1,15 @@
 #include "coordinator/commands/run.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/annotated.h"
@@ -14,6 +18,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "config/experiment.h"
+#include "config/tensor_parts.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
 #include "coordinator/files/record.h"
@@ -31,6 +36,8 @@
 namespace thinwire {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr char kRunExamples[] = R"(Examples:
   thinwire run experiments/quickstart.yaml
   thinwire run experiments/quickstart.yaml --set compression.activations.codec=topk \
@@ -40,6 +47,7 @@ constexpr char kRunExamples[] = R"(Examples:
   thinwire run experiments/replicas/shakespeare.yaml --carriers 2
   thinwire run experiments/replicas/shakespeare.yaml --stages 'r{0..3}s{0..3}:4700'
   thinwire run --resume runs/quickstart --set epochs=20
+  thinwire run --resume runs/quickstart@1200
   thinwire run experiments/quickstart.yaml --trace steps=10..12
 Exit codes: 0 done, 1 run failed, 2 wrong usage or experiment file, 130 interrupted.
 )";
@@ -92,6 +100,24 @@ absl::Status CheckUsage(const RunFlags& flags) {
   return absl::OkStatus();
 }
 
+// Takes the step off "DIR@STEP", unless a folder has that name.
+absl::Status TakeStep(RunFlags* flags) {
+  const size_t at = flags->resume.rfind('@');
+  std::error_code error;
+  if (at == std::string::npos || fs::exists(flags->resume, error)) return absl::OkStatus();
+  uint64_t step = 0;
+  const std::string digits = flags->resume.substr(at + 1);
+  if (!absl::SimpleAtoi(digits, &step)) {
+    return absl::InvalidArgumentError(absl::StrCat("--resume ", flags->resume, ": \"", digits,
+                                                   "\" behind the @, want the step of a "
+                                                   "checkpoint, as in runs/mine@1200"));
+  }
+  flags->step = step;
+  flags->resume.resize(at);
+  if (flags->resume.empty()) flags->resume = kFolderOfName;
+  return absl::OkStatus();
+}
+
 // A folder to go on with in which no run stands is one to begin in, where there is something to
 // begin.
 absl::Status FindRun(RunFlags* flags) {
@@ -102,7 +128,9 @@ absl::Status FindRun(RunFlags* flags) {
     if (flags->experiment.empty()) flags->experiment = recorded;
     return absl::OkStatus();
   }
-  if (!absl::IsNotFound(is_there) || flags->experiment.empty()) return CheckRecorded(flags->resume);
+  if (!absl::IsNotFound(is_there) || flags->experiment.empty() || flags->step) {
+    return CheckRecorded(flags->resume);
+  }
   flags->out = std::exchange(flags->resume, "");
   flags->overwrite = true;  // what is there was broken off before it began
   return absl::OkStatus();
@@ -123,10 +151,10 @@ std::string DirOf(const RunFlags& flags, const Experiment& experiment) {
 }
 
 // The past of the run in this folder: none in one that was killed before its first checkpoint.
-absl::StatusOr<std::optional<Past>> FindPast(const RunRecord& record, bool quiet) {
-  ASSIGN_OR_RETURN(std::optional<FoundCheckpoint> found, LastCheckpoint(record));
+absl::StatusOr<std::optional<Past>> FindPast(const RunRecord& record, const RunFlags& flags) {
+  ASSIGN_OR_RETURN(std::optional<FoundCheckpoint> found, CheckpointToGoOn(record, flags.step));
   if (!found) {
-    if (!quiet) Tell(absl::StrCat(record.dir(), ": no checkpoint, beginning anew"));
+    if (!flags.quiet) Tell(absl::StrCat(record.dir(), ": no checkpoint, beginning anew"));
     return std::nullopt;
   }
   for (const std::string& line : found->skipped) Tell("warning: " + line);
@@ -157,8 +185,8 @@ absl::StatusOr<std::optional<TraceSteps>> StepsToTrace(const RunFlags& flags,
                                                        const Experiment& experiment) {
   if (flags.trace.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(const TraceSteps steps, ParseTraceSteps(flags.trace));
-  const Pipelines pipelines{static_cast<int>(experiment.pipeline().stages()),
-                            flags.session.carriers};
+  ASSIGN_OR_RETURN(const CarrierGrid grid, GridOf(experiment, std::max(1, flags.session.carriers)));
+  const Pipelines pipelines{static_cast<int>(experiment.pipeline().stages()), grid};
   RETURN_IF_ERROR(CheckTraceSize(EmptyTrace(experiment, pipelines, /*run=*/"", steps)));
   return steps;
 }
@@ -181,7 +209,8 @@ absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
 }  // namespace
 
 int RunCommand(RunFlags flags, Interruption* interruption) {
-  absl::Status usage = CheckUsage(flags);
+  absl::Status usage = TakeStep(&flags);
+  if (usage.ok()) usage = CheckUsage(flags);
   if (usage.ok()) usage = FindRun(&flags);
   if (usage.ok()) usage = FindRunOfName(&flags);
   if (!usage.ok()) return Complain(usage, kExitUsage);
@@ -190,7 +219,7 @@ int RunCommand(RunFlags flags, Interruption* interruption) {
   if (!flags.resume.empty()) {
     record = RunRecord::Open(flags.resume);
     if (!record.ok()) return Complain(record.status(), ExitOfPath(record.status()));
-    past = FindPast(**record, flags.quiet);
+    past = FindPast(**record, flags);
     if (!past.ok()) return Complain(past.status(), kExitFailed);
   }
   absl::StatusOr<Experiment> experiment = Load(*past, &flags);
@@ -223,9 +252,10 @@ Command AddRun(CLI::App* app) {
       ->transform(kPath);
   AddOverrides(run, &flags->overrides);
   run->add_option("--resume", flags->resume,
-                  "go on with the run in this folder from its last checkpoint, or begin EXPERIMENT "
-                  "there if there is none; without DIR in the folder of the experiment's name")
-      ->type_name("DIR")
+                  "go on with the run in this folder from its last checkpoint, or that of STEP, or "
+                  "begin EXPERIMENT there if there is none; without DIR in the folder of the "
+                  "experiment's name")
+      ->type_name("DIR[@STEP]")
       ->expected(0, 1)
       ->default_str(kFolderOfName)
       ->transform(kPath);

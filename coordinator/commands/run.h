@@ -1,6 +1,8 @@
 // `thinwire run`: trains one experiment, from its file to the folder of its results.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +20,10 @@ struct RunFlags {
   std::vector<std::string> overrides;  // path=value
   std::string out;                     // empty: kFolderOfName
   bool overwrite = false;
-  std::string resume;      // folder of a run to continue, or kFolderOfName; empty: none
-  SessionOptions session;  // its logs_dir is set by RunCommand
+  // Folder of a run to continue, or kFolderOfName; empty: none. "@STEP" may stand behind it.
+  std::string resume;
+  std::optional<uint64_t> step;  // of the checkpoint to continue from, taken from `resume`
+  SessionOptions session;        // its logs_dir is set by RunCommand
   std::string metrics_listen = "127.0.0.1:0";  // host:port
   double metrics_linger_seconds = 0;
   std::string trace;  // steps to trace, "steps=10..12"; empty: none

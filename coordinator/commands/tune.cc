@@ -123,6 +123,12 @@ absl::StatusOr<TuneQuestion> Ask(const TuneFlags& flags) {
         absl::StrCat("replicas.count: ", replicas,
                      ", want 1: tune compares codecs at the cuts of one pipeline"));
   }
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
+  if (data.score_unit > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.task: ", experiment.data().task(),
+                     ", want one of classes: tune judges by accuracies, or by nats of tokens"));
+  }
   ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
   question.tokens = model.is_language();
   RETURN_IF_ERROR(CheckNumbers(flags, question.tokens));

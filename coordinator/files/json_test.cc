@@ -14,6 +14,7 @@ TEST(JsonTest, FieldsStandInTheOrderOfTheProtoFileWithTheirValues) {
   step.set_epoch(1);
   step.set_step(2);
   step.set_loss(0.1);
+  step.set_accuracy(0);
   EXPECT_EQ(ToJson(step).dump(),
             R"({"epoch":1,"step":2,"loss":0.1,"accuracy":0.0,"lr":0.0,"samples":0,"seconds":0.0})");
 }

@@ -195,6 +195,10 @@ absl::Status RunRecord::Append(const StepRecord& step) {
   return metrics_->Append(Line("step", ToJson(step)));
 }
 
+absl::Status RunRecord::Append(const EvaluationRecord& evaluation) {
+  return metrics_->Append(Line("evaluation", ToJson(evaluation)));
+}
+
 absl::Status RunRecord::Append(const EpochRecord& epoch) {
   return metrics_->Append(Line("epoch", ToJson(epoch)));
 }

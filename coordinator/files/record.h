@@ -1,7 +1,8 @@
 // The folder of one run: its files, and writing them so that errors are noticed.
 //
 //   experiment.yaml  the resolved experiment       summary.json  outcome, epochs, boundaries
-//   metrics.jsonl    a line per step and epoch     targets.json  where Prometheus scrapes
+//   metrics.jsonl    a line per step, evaluation   targets.json  where Prometheus scrapes
+//                    and epoch
 //   traffic.jsonl    a line per step, cut and direction
 //   logs/            one file per local stage      model/        the trained parameters
 //   checkpoints/     from which the run can continue (coordinator/checkpoint/)
@@ -82,6 +83,7 @@ class RunRecord {
 
   // Append one line to metrics.jsonl, passed to the system before the call returns.
   absl::Status Append(const StepRecord& step);
+  absl::Status Append(const EvaluationRecord& evaluation);
   absl::Status Append(const EpochRecord& epoch);
 
   // Does the same for traffic.jsonl.

@@ -36,23 +36,29 @@ class RunRecordTest : public ::testing::Test {
   std::string dir_;
 };
 
-TEST_F(RunRecordTest, EachStepAndEpochIsOneTypedLineAtOnce) {
+TEST_F(RunRecordTest, EachStepEvaluationAndEpochIsOneTypedLineAtOnce) {
   auto record = Create();
   StepRecord step;
   step.set_step(7);
   ASSERT_TRUE(record->Append(step).ok());
+  EvaluationRecord evaluation;
+  evaluation.set_step(7);
+  ASSERT_TRUE(record->Append(evaluation).ok());
   EpochRecord epoch;
   epoch.set_epoch(1);
   ASSERT_TRUE(record->Append(epoch).ok());
   std::istringstream lines(Read("metrics.jsonl"));
-  std::string first, second, none;
+  std::string first, between, second, none;
   std::getline(lines, first);
+  std::getline(lines, between);
   std::getline(lines, second);
   EXPECT_FALSE(std::getline(lines, none));
   EXPECT_THAT(first, HasSubstr(R"(Z","epoch":0,"step":7,)"));
   EXPECT_THAT(second, HasSubstr(R"(Z","epoch":1,)"));
   const std::string day = absl::FormatTime("%Y-%m-%dT", absl::Now(), absl::UTCTimeZone());
   EXPECT_THAT(first, StartsWith(R"({"type":"step","time":")" + day));
+  EXPECT_THAT(between, StartsWith(R"({"type":"evaluation","time":")" + day));
+  EXPECT_THAT(between, HasSubstr(R"(Z","epoch":0,"step":7,"test":null,"seconds":0.0)"));
   EXPECT_THAT(second, StartsWith(R"({"type":"epoch","time":")" + day));
 }
 

@@ -76,9 +76,9 @@ Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
   lease.set_run(run);
   lease.set_generation(options.generation);
   lease.set_secret(options.lease_secret.empty() ? NewSecret() : options.lease_secret);
-  const int stages = static_cast<int>(addresses.size()) / options.carriers;
+  const int stages = static_cast<int>(addresses.size()) / options.grid.count();
   for (int i = 0; i < static_cast<int>(addresses.size()); ++i) {
-    const StagePlace place{i, i % stages, i / stages, options.carriers};
+    const StagePlace place{i, i % stages, i / stages, options.grid.count()};
     clients_.push_back(std::make_unique<StageClient>(place, addresses[static_cast<size_t>(i)],
                                                      lease, options.security));
   }
@@ -141,9 +141,9 @@ absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work)
   return failures_.empty() ? absl::OkStatus() : RootCause(failures_);
 }
 
-absl::Status Fleet::OnFirstCarrier(const std::function<absl::Status(StageClient&)>& work) {
-  return OnAll([&work](StageClient& stage) {
-    return stage.carrier() == 0 ? work(stage) : absl::OkStatus();
+absl::Status Fleet::OnFirstRow(const std::function<absl::Status(StageClient&)>& work) {
+  return OnAll([&](StageClient& stage) {
+    return grid().RowOf(stage.carrier()) == 0 ? work(stage) : absl::OkStatus();
   });
 }
 

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "base/secret.h"
 #include "base/steady_time.h"
+#include "config/tensor_parts.h"
 #include "coordinator/fleet/failure.h"
 #include "coordinator/fleet/heartbeat.h"
 #include "coordinator/fleet/stage_client.h"
@@ -53,7 +54,7 @@ struct FleetOptions {
   // generation.
   uint64_t generation = 1;
   std::string lease_secret = {};  // of the leases; empty: a new one
-  int carriers = 1;   // pipelines that carry the experiment's replicas, of equal numbers of stages
+  CarrierGrid grid;   // of the pipelines that carry the experiment, of equal numbers of stages
   std::string build;  // build that every stage must have (base/build_info.h); empty: any
   absl::Duration patience = absl::Seconds(20);  // how long to wait for stages to be there and free
   // Gets a line now and then while it waits; may be null.
@@ -78,7 +79,8 @@ class Fleet {
   ~Fleet();
 
   int size() const { return static_cast<int>(clients_.size()); }  // number of servers
-  int carriers() const { return options_.carriers; }
+  const CarrierGrid& grid() const { return options_.grid; }
+  int carriers() const { return grid().count(); }
   int stages() const { return size() / carriers(); }  // of each carrier
   StageClient& server(int i) { return *clients_[static_cast<size_t>(i)]; }
   // Returns a stage of the first carrier, or of another.
@@ -98,9 +100,9 @@ class Fleet {
   // returned. When one fails, here or through Fail, the others are cancelled after the grace and
   // the root cause is returned. Cancelled after Interrupt. One thread at a time.
   absl::Status OnAll(const std::function<absl::Status(StageClient&)>& work);
-  // Does the same for the stages of the first carrier, which has all that any carrier has but what
-  // is remembered of replicas.
-  absl::Status OnFirstCarrier(const std::function<absl::Status(StageClient&)>& work);
+  // Does the same for the stages of the first row of carriers, which have all that any carriers
+  // have but what is remembered of replicas.
+  absl::Status OnFirstRow(const std::function<absl::Status(StageClient&)>& work);
 
   // Does the same for `work` that trains: Interrupt lets all stages end the latest step that any of
   // them has begun. This returns Cancelled too, but the stages can take other calls, all after that

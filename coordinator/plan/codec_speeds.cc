@@ -24,6 +24,8 @@
 #include "compress/support.h"
 #include "config/owned_pieces.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
+#include "models/parts.h"
 #include "models/tied_weight.h"
 #include "tensor/cpu/device.h"
 
@@ -86,6 +88,28 @@ absl::Status AddExchanged(const Experiment& experiment, const Partition& partiti
   return absl::OkStatus();
 }
 
+// Adds what tensor-parallel parts add up, with the shape of the model's first sum.
+absl::Status AddSummed(const Experiment& experiment, const Model& model, int64_t samples,
+                       DType compute, std::vector<Sent>* all) {
+  ASSIGN_OR_RETURN(const SumsSpec sums, SumsFrom(experiment, model));
+  const auto has_sums = [](const BlockSpec& block) { return !SumsOf(block).empty(); };
+  const auto block = std::find_if(model.blocks.begin(), model.blocks.end(), has_sums);
+  if (block == model.blocks.end()) return absl::OkStatus();
+  const LayerSpec& first = *SumsOf(*block).front();
+  for (const bool gradient : {false, true}) {
+    const DirectionSpec& does = gradient ? sums.gradients : sums.activations;
+    Sent sent;
+    sent.cut = kSums;
+    sent.gradient = gradient;
+    sent.codec = Target(does.codec, does.level);
+    sent.feedback = does.feedback;
+    sent.message = (gradient ? first.in : first.out).WithBatch(samples);
+    sent.dtype = compute;
+    if (!sent.codec.is_exact()) all->push_back(std::move(sent));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const DType compute, ComputeFrom(experiment));
@@ -110,6 +134,7 @@ absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
     sent.message = tied->shape;
     if (!sent.codec.is_exact()) all.push_back(std::move(sent));
   }
+  RETURN_IF_ERROR(AddSummed(experiment, partition.model, samples, compute, &all));
   if (ReplicasOf(experiment) > 1) RETURN_IF_ERROR(AddExchanged(experiment, partition, &all));
   return all;
 }

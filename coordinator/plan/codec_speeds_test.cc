@@ -109,5 +109,24 @@ epochs: 2
   EXPECT_EQ(codings.begin()->first.cut, "tied");
 }
 
+TEST(MeasureCodingsTest, SumsOfPartsAreMeasuredToo) {
+  const Codings codings = Measured(*ParseExperiment(R"(
+model: {name: gpt2, layers: 2, heads: 2, width: 64}
+data: {name: shakespeare, context: 16, batch_size: 6}
+pipeline: {cuts: [h.0], microbatches: 2}
+tensor: {parts: 2}
+compression: {sums: {activations: {codec: uniform, bits: 8}, gradients: {codec: fp16}}}
+optimizer: {lr: 0.01}
+epochs: 2
+)",
+                                                    "test", {}));
+  ASSERT_EQ(codings.size(), 2u);
+  for (const auto& [coding, speed] : codings) {
+    EXPECT_EQ(coding.cut, "sums");
+    EXPECT_GT(speed.encode_seconds_per_byte, 0);
+    EXPECT_NEAR(speed.payload_per_byte, coding.gradient ? 0.5 : 0.25, 0.1);
+  }
+}
+
 }  // namespace
 }  // namespace thinwire

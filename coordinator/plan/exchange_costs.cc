@@ -9,7 +9,6 @@
 #include "compress/low_rank_matrices.h"
 #include "config/owned_pieces.h"
 #include "config/piece_codec.h"
-#include "config/replicas_spec.h"
 #include "models/tied_weight.h"
 #include "wire/message_kind.h"
 
@@ -157,7 +156,8 @@ double DigestsOf(const ReplicasSpec& replicas, int carriers) {
 }  // namespace
 
 absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int carriers,
-                                              const Speeds& speeds, bool exactly) {
+                                              const ReplicaRange& parts, const Speeds& speeds,
+                                              bool exactly) {
   ASSIGN_OR_RETURN(ReplicasSpec replicas, ReplicasFrom(experiment));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const uint64_t last_step, TrainingSteps(experiment));
@@ -181,6 +181,7 @@ absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int 
     std::vector<PieceCost>& of_stage = exchange.pieces.emplace_back();
     double bytes = 0;
     for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas.count)) {
+      if (owned.part && !parts.has(*owned.part)) continue;
       const int segment = SegmentOfEntries(owned.piece, owned.number, tied);
       const DirectionSpec& contributions = replicas.ContributionsOf(segment);
       bytes += sizeof(float) * static_cast<double>(owned.piece.shape.elements());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "config/replicas_spec.h"
 #include "coordinator/plan/message_costs.h"
 #include "coordinator/plan/speeds.h"
 #include "proto/experiment.pb.h"
@@ -25,8 +26,10 @@ struct ExchangeCosts {
 };
 
 // Returns the cost of the exchange of the resolved `experiment` among as many `carriers`, at most
-// as many as there are replicas. `exactly`: with codec none. Returns the errors of the codecs.
+// as many as there are replicas, each with these tensor-parallel `parts`. `exactly`: with codec
+// none. Returns the errors of the codecs.
 absl::StatusOr<ExchangeCosts> CostsOfExchange(const Experiment& experiment, int carriers,
-                                              const Speeds& speeds, bool exactly);
+                                              const ReplicaRange& parts, const Speeds& speeds,
+                                              bool exactly);
 
 }  // namespace thinwire

@@ -29,7 +29,7 @@ Experiment With(const std::vector<std::string>& overrides) {
 
 ExchangeCosts CostsOf(const std::vector<std::string>& overrides, int carriers,
                       const Speeds& speeds = {}) {
-  const auto costs = CostsOfExchange(With(overrides), carriers, speeds, /*exactly=*/false);
+  const auto costs = CostsOfExchange(With(overrides), carriers, {}, speeds, /*exactly=*/false);
   EXPECT_TRUE(costs.ok()) << costs.status();
   return *costs;
 }
@@ -98,7 +98,7 @@ epochs: 1
     }
   }
   EXPECT_GT(statistics, 0);
-  const auto costs = CostsOfExchange(images, 4, Speeds(), /*exactly=*/false);
+  const auto costs = CostsOfExchange(images, 4, {}, Speeds(), /*exactly=*/false);
   EXPECT_EQ(costs->contributions.cost.raw_bytes, 4 * (3 * trained + 4 * 3 * statistics));
   EXPECT_EQ(costs->sums.cost.raw_bytes, 4 * 3 * trained);
   EXPECT_TRUE(costs->exchange.pieces[0].back().gathers);
@@ -111,7 +111,7 @@ TEST(ExchangeCostsTest, CodecsActOnPiecesThatTakeThem) {
   EXPECT_GT(sent.wire_bytes, sent.raw_bytes / 2);
   EXPECT_LT(sent.wire_bytes, 0.53 * static_cast<double>(sent.raw_bytes));
   EXPECT_GT(costs.sums.cost.wire_bytes, costs.sums.cost.raw_bytes);
-  const auto exact = CostsOfExchange(With({half}), 4, Speeds(), /*exactly=*/true);
+  const auto exact = CostsOfExchange(With({half}), 4, {}, Speeds(), /*exactly=*/true);
   EXPECT_EQ(exact->contributions.cost.wire_bytes, CostsOf({}, 4).contributions.cost.wire_bytes);
 }
 

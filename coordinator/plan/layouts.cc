@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -17,7 +18,9 @@
 #include "config/replicas_spec.h"
 #include "config/resolve.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "config/yaml_message.h"
+#include "models/parts.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
@@ -27,7 +30,8 @@ constexpr char kExactly[] = "none", kOfTheFile[] = "the file's";
 // Codecs that are tried besides: one that most models bear, and one that sends few bits.
 constexpr const char* kUsual[] = {"uniform(bits=8)", "ecsq(rate=2)"};
 
-// Compression of cuts and of what replicas exchange; no codecs: the experiment's own.
+// Compression of cuts, of sums over parts and of what replicas exchange; no codecs: the
+// experiment's own.
 struct Tried {
   std::string name;
   std::optional<CodecPair> codecs;
@@ -38,6 +42,11 @@ absl::Status SetTried(const Tried& tried, Experiment* experiment) {
   if (!tried.codecs) return absl::OkStatus();
   RETURN_IF_ERROR(
       SetCodecs(tried.codecs->activations, tried.codecs->gradients, /*cut=*/"", experiment));
+  if (PartsOf(*experiment) > 1) {
+    SumsConfig* const sums = experiment->mutable_compression()->mutable_sums();
+    ASSIGN_OR_RETURN(*sums->mutable_activations(), ConfigOf(tried.codecs->activations));
+    ASSIGN_OR_RETURN(*sums->mutable_gradients(), ConfigOf(tried.codecs->gradients));
+  }
   if (!experiment->has_replicas()) return absl::OkStatus();
   ReplicasConfig* const replicas = experiment->mutable_replicas();
   ASSIGN_OR_RETURN(*replicas->mutable_contributions(), ConfigOf(tried.codecs->gradients));
@@ -114,6 +123,42 @@ std::vector<uint32_t> LocalStepsToTry(const Experiment& experiment) {
   return {std::begin(kLocalSteps), std::end(kLocalSteps)};
 }
 
+// Divides the model into so many parts, or into none.
+void SetParts(uint32_t parts, Experiment* experiment) {
+  if (parts > 1) return experiment->mutable_tensor()->set_parts(parts);
+  experiment->clear_tensor();
+  experiment->mutable_compression()->clear_sums();
+}
+
+// Returns the numbers of parts to try, without those that do not divide the model; of these
+// `left_out` gets a line each.
+absl::StatusOr<std::vector<uint32_t>> PartsToTry(const Experiment& experiment,
+                                                 const LayoutOptions& options,
+                                                 std::vector<std::string>* left_out) {
+  std::set<int64_t> asked(options.parts.begin(), options.parts.end());
+  for (int64_t count = 1; options.parts.empty() && count <= options.machines; ++count) {
+    const bool has_say = count == 1 || PartsOf(experiment) > 1;
+    if (has_say && options.machines % count == 0) asked.insert(count);
+  }
+  Experiment whole = experiment;
+  SetParts(1, &whole);
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(whole));
+  std::vector<uint32_t> parts;
+  for (const int64_t count : asked) {
+    if (count < 1 || options.machines % count != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--parts: ", count, ", want divisors of ",
+                                                     options.machines, ", the machines"));
+    }
+    const absl::Status divides = DividedIntoParts(model, count).status();
+    if (divides.ok()) {
+      parts.push_back(static_cast<uint32_t>(count));
+    } else {
+      left_out->push_back(absl::StrCat("left out: ", divides.message()));
+    }
+  }
+  return parts;
+}
+
 // Returns the experiment in this layout; it must be resolved again.
 Experiment LaidOut(const Experiment& experiment, const Layout& layout) {
   Experiment laid_out = experiment;
@@ -123,6 +168,7 @@ Experiment LaidOut(const Experiment& experiment, const Layout& layout) {
   if (are_open && !HasBottleneck(experiment.compression())) ForgetCuts(layout.stages, &laid_out);
   if (IsDerived(experiment, "pipeline.slices")) pipeline->clear_slices();
   pipeline->set_stages(layout.stages);
+  SetParts(layout.parts, &laid_out);
   if (layout.replicas == 1) {
     laid_out.clear_replicas();
     return laid_out;
@@ -157,6 +203,7 @@ bool HasOwnShape(const Layout& layout, const Experiment& own) {
   const bool has_own_sync =
       layout.replicas == 1 || layout.experiment.replicas().sync() == own.replicas().sync();
   return layout.replicas == ReplicasOf(own) && layout.stages == own.pipeline().stages() &&
+         static_cast<int>(layout.parts) == PartsOf(own) &&
          layout.experiment.pipeline().microbatches() == own.pipeline().microbatches() &&
          has_own_sync;
 }
@@ -189,10 +236,24 @@ absl::Status AddLayout(const Experiment& experiment, const Layout& shape,
       if (complete.ok()) {
         layouts->all.push_back(std::move(layout));
       } else if (refused.insert(std::string(complete.message())).second) {
-        layouts->left_out.push_back(absl::StrCat("left out: ", shape.replicas, " x ", shape.stages,
-                                                 ", ", tried.name, ": ", complete.message()));
+        layouts->left_out.push_back(
+            absl::StrCat("left out: ", shape.replicas, " x ", shape.stages,
+                         shape.parts > 1 ? absl::StrCat(" x ", shape.parts) : "", ", ", tried.name,
+                         ": ", complete.message()));
       }
     }
+  }
+  return absl::OkStatus();
+}
+
+// Adds layouts with an exchange every step, and of several replicas those with local steps.
+absl::Status AddShape(const Experiment& experiment, Layout shape, const std::vector<Tried>& codecs,
+                      const LayoutOptions& options, Layouts* layouts) {
+  RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, layouts));
+  if (shape.replicas == 1) return absl::OkStatus();
+  for (const uint32_t every : LocalStepsToTry(experiment)) {
+    shape.every = every;
+    RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, layouts));
   }
   return absl::OkStatus();
 }
@@ -213,15 +274,22 @@ absl::Status CheckOptions(const LayoutOptions& options) {
 const char* LimitOf(const Plan& plan) {
   const StepEstimate& step = plan.steps.front();
   const double exchange = plan.exchange.per_step * step.exposed_seconds();
-  const double cuts = step.seconds() - exchange - plan.compute_seconds;
-  if (exchange > std::max(cuts, plan.compute_seconds)) return "exchange";
-  return cuts > plan.compute_seconds ? "cuts" : "compute";
+  const double cuts = step.seconds() - exchange - step.sums_seconds() - plan.compute_seconds;
+  const std::pair<double, const char*> takes[] = {{plan.compute_seconds, "compute"},
+                                                  {cuts, "cuts"},
+                                                  {exchange, "exchange"},
+                                                  {step.sums_seconds(), "sums"}};
+  const auto* most =
+      std::max_element(std::begin(takes), std::end(takes),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+  return most->second;
 }
 
 double CostOf(const LayoutEstimate& row, double steps, const Prices& prices) {
   const double hours = row.epoch_seconds() / 3600;
   const double bytes = steps * static_cast<double>(row.wire_bytes()) / kPayloadShare;
-  return row.replicas() * row.stages() * hours * prices.of_hour + bytes / 1e9 * prices.of_gigabyte;
+  const double machines = double{1} * row.replicas() * row.stages() * row.parts();
+  return machines * hours * prices.of_hour + bytes / 1e9 * prices.of_gigabyte;
 }
 
 absl::StatusOr<LayoutEstimate> EstimateOf(const Layout& layout, const Plan& plan,
@@ -232,12 +300,14 @@ absl::StatusOr<LayoutEstimate> EstimateOf(const Layout& layout, const Plan& plan
   LayoutEstimate row;
   row.set_replicas(layout.replicas);
   row.set_stages(layout.stages);
+  row.set_parts(layout.parts);
   row.set_codec(layout.codec);
   if (layout.replicas > 1) row.set_every(static_cast<uint32_t>(plan.exchange.every));
   row.set_microbatches(layout.experiment.pipeline().microbatches());
   row.set_own(layout.is_own);
   row.set_learns_otherwise(plan.batch_norm && layout.other_microbatches);
   row.set_step_seconds(step.seconds());
+  row.set_sums_seconds(step.sums_seconds());
   row.set_samples_per_second(step.samples_per_second());
   row.set_wire_bytes(static_cast<uint64_t>(StepWireBytes(plan)));
   row.set_machine_wire_bytes(static_cast<uint64_t>(MachineWireBytes(plan)));
@@ -264,16 +334,17 @@ absl::StatusOr<Layouts> LayoutsFor(const Experiment& experiment, const LayoutOpt
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(const std::vector<Tried> codecs, CodecsToTry(experiment, options));
   Layouts layouts;
-  for (int replicas = 1; replicas <= options.machines; ++replicas) {
-    if (options.machines % replicas != 0) continue;
-    Layout shape;
-    shape.replicas = static_cast<uint32_t>(replicas);
-    shape.stages = static_cast<uint32_t>(options.machines / replicas);
-    RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, &layouts));
-    if (replicas == 1) continue;
-    for (const uint32_t every : LocalStepsToTry(experiment)) {
-      shape.every = every;
-      RETURN_IF_ERROR(AddLayout(experiment, shape, codecs, options, &layouts));
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> all_parts,
+                   PartsToTry(experiment, options, &layouts.left_out));
+  const auto machines = static_cast<uint32_t>(options.machines);
+  for (uint32_t replicas = 1; replicas <= machines; ++replicas) {
+    for (const uint32_t parts : all_parts) {
+      if (machines % (replicas * parts) != 0) continue;
+      Layout shape;
+      shape.replicas = replicas;
+      shape.parts = parts;
+      shape.stages = machines / (replicas * parts);
+      RETURN_IF_ERROR(AddShape(experiment, shape, codecs, options, &layouts));
     }
   }
   if (!layouts.all.empty()) return layouts;
@@ -285,7 +356,7 @@ absl::StatusOr<std::vector<LayoutEstimate>> RankedLayouts(const std::vector<Layo
                                                           const LayoutOptions& options,
                                                           const PlanAssumptions& assumptions,
                                                           const Speeds& speeds) {
-  using Key = std::tuple<uint32_t, uint32_t, std::string, uint32_t>;
+  using Key = std::tuple<uint32_t, uint32_t, uint32_t, std::string, uint32_t>;
   std::map<Key, LayoutEstimate> best;  // of all numbers of microbatches
   std::optional<LayoutEstimate> own;
   PlanAssumptions assumed = assumptions;
@@ -293,7 +364,7 @@ absl::StatusOr<std::vector<LayoutEstimate>> RankedLayouts(const std::vector<Layo
   for (const Layout& layout : layouts) {
     ASSIGN_OR_RETURN(const Plan plan, MakePlan(layout.experiment, assumed, speeds));
     ASSIGN_OR_RETURN(const LayoutEstimate row, EstimateOf(layout, plan, options));
-    const Key key{layout.replicas, layout.stages, layout.codec, layout.every};
+    const Key key{layout.replicas, layout.stages, layout.parts, layout.codec, layout.every};
     const auto [place, is_new] = best.emplace(key, row);
     if (!is_new && IsBetter(row, place->second)) place->second = row;
     if (row.own()) own = row;

@@ -1,5 +1,5 @@
-// Ways to lay an experiment out on a number of machines, as replicas of pipelines, ranked by how
-// long a step takes or by what an epoch costs.
+// Ways to lay an experiment out on a number of machines, as replicas of pipelines whose stages may
+// have tensor-parallel parts, ranked by how long a step takes or by what an epoch costs.
 #pragma once
 
 #include <cstdint>
@@ -27,20 +27,23 @@ struct Prices {
 
 struct LayoutOptions {
   int machines = 1;
-  // As ParseCodecPair reads them; that of gradients acts on what replicas exchange, too. "none",
-  // the experiment's own and two usual codecs are always tried.
+  // As ParseCodecPair reads them; both act on sums over parts, too, and that of gradients on what
+  // replicas exchange. "none", the experiment's own and two usual codecs are always tried.
   std::vector<std::string> codecs;
   std::string parameters;  // JSON parameters of the codecs
   // Numbers of microbatches of a replica, of which the fastest counts; empty: the experiment's,
   // half of it, twice it, and the one with which a batch has as many as the experiment's.
   std::vector<int64_t> microbatches;
+  // Numbers of tensor-parallel parts, divisors of the machines; empty: all if the experiment has
+  // parts, otherwise 1.
+  std::vector<int64_t> parts;
   double memory_bytes = 0;       // of a machine
   std::optional<Prices> prices;  // unset: layouts are ranked by time
 };
 
-// An experiment on as many machines as it has replicas and stages.
+// An experiment on as many machines as it has replicas, stages and parts.
 struct Layout {
-  uint32_t replicas = 1, stages = 1;
+  uint32_t replicas = 1, stages = 1, parts = 1;
   uint32_t every = 0;  // 0: replicas exchange every step; otherwise they train locally
   std::string codec;   // as the user wrote it; "none", "the file's"
   Experiment experiment;
@@ -53,12 +56,13 @@ struct Layouts {
   std::vector<std::string> left_out;  // a line for each layout that is impossible, with the reason
 };
 
-// Returns the layouts of the resolved `experiment` whose replicas and stages make
+// Returns the layouts of the resolved `experiment` whose replicas, stages and parts make
 // `options.machines`, each with every codec and number of microbatches, and where there are several
 // replicas, with an exchange every step and with local steps. Cuts stay where they are
 // if there are enough, and nobody left them to the program; otherwise they are balanced.
 // InvalidArgument names the flag and the value: of a codec that is none, of microbatches that no
-// batch has, of prices and memory below 0, and of machines for which there is no layout.
+// batch has, of parts that do not divide the machines, of prices and memory below 0, and of
+// machines for which there is no layout.
 absl::StatusOr<Layouts> LayoutsFor(const Experiment& experiment, const LayoutOptions& options);
 
 // Ranks `layouts` at the first link rate of `assumptions`, each with the best of its numbers of

@@ -31,10 +31,13 @@ struct MessageSlot {
   int microbatch = 0;  // with slices the number of the slice: microbatch x slices + slice
 };
 
+// Cost of a message, or of several.
 struct MessageCost {
   int64_t raw_bytes = 0;
-  // `wire_bytes` is the maximum, `likely_wire_bytes` what the measured speed of the codec predicts.
-  int64_t wire_bytes = 0, likely_wire_bytes = 0;
+  // The most bytes: the bounds of payloads, frame headers and gRPC prefixes. They are exact for a
+  // codec whose payloads always have one size.
+  int64_t wire_bytes = 0;
+  int64_t likely_wire_bytes = 0;  // the same, with payloads of the size that `Speeds` predicts
   double encode_seconds = 0, decode_seconds = 0;
 
   MessageCost& operator+=(const MessageCost& other);

@@ -8,16 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "compress/feedback/direction_spec.h"
 #include "config/devices.h"
 #include "config/piece_codec.h"
 #include "config/specs.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/exchange_costs.h"
-#include "coordinator/plan/message_costs.h"
 #include "coordinator/plan/step_times.h"
+#include "coordinator/plan/sum_costs.h"
 #include "coordinator/plan/warnings.h"
 #include "models/cost.h"
+#include "models/parts.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
@@ -30,9 +30,18 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
   });
 }
 
+// Returns the trainable elements of a block.
+double ElementsOf(const BlockSpec& block) {
+  int64_t elements = 0;
+  for (const ParameterSpec& parameter : Parameters(block)) {
+    if (parameter.trainable) elements += parameter.shape.elements();
+  }
+  return static_cast<double>(elements);
+}
+
 // Returns the bytes of a step.
 int64_t BytesOf(const SentByMachine& sent, const PlannedExchange& exchange) {
-  return sent.at_cuts +
+  return sent.at_cuts + sent.in_sums +
          static_cast<int64_t>(exchange.per_step * static_cast<double>(sent.in_exchange));
 }
 
@@ -64,6 +73,7 @@ class Planner {
     assert(speeds_.blocks.size() == partition_.model.blocks.size());
     ASSIGN_OR_RETURN(recompute_, RecomputeFrom(experiment_));
     segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute_);
+    RETURN_IF_ERROR(LayOut());
     plan_.model = partition_.model.name;
     plan_.batch_size = all_.data().batch_size();
     plan_.microbatches = experiment_.pipeline().microbatches();
@@ -77,6 +87,7 @@ class Planner {
     plan_.warmup_epochs = experiment_.compression().warmup_epochs();
     plan_.warmup_steps = experiment_.compression().warmup_steps();
     ASSIGN_OR_RETURN(messages_, MessageCosts::New(experiment_, partition_, slices_, speeds_));
+    ASSIGN_OR_RETURN(sums_, SumCosts::New(experiment_, partition_, plan_.grid.parts, speeds_));
     ASSIGN_OR_RETURN(plan_.state, PlanState(experiment_));
     ASSIGN_OR_RETURN(plan_.warnings, PlanWarnings(experiment_));
     RETURN_IF_ERROR(AddExchange());
@@ -86,9 +97,10 @@ class Planner {
     for (int stage = 0; stage < num_stages(); ++stage) RETURN_IF_ERROR(AddStage(stage));
     AddOuter();
     RETURN_IF_ERROR(AddBoundaries());
-    AddSent();
-    const StepTimes times({plan_, partition_, schedule_, slices_, *messages_, exchange_,
-                           exact_exchange_, speeds_.transport});
+    RETURN_IF_ERROR(AddSums());
+    RETURN_IF_ERROR(AddSent());
+    const StepTimes times({plan_, partition_, schedule_, slices_, *messages_, *sums_,
+                           exchanges_.back(), exact_exchange_, speeds_.transport});
     plan_.compute_seconds = times.ComputeSeconds();
     for (const double rate : plan_.assumptions.bits_per_second) {
       ASSIGN_OR_RETURN(const StepEstimate step, times.At(rate));
@@ -102,35 +114,60 @@ class Planner {
   int num_stages() const { return partition_.placement.stages; }
   int slices() const { return std::max(1, static_cast<int>(slices_.size())); }
 
+  // Lays the machines out, and finds what that with most parts has of the model.
+  absl::Status LayOut() {
+    plan_.parts = PartsOf(all_);
+    const int most = static_cast<int>(ReplicasOf(all_)) * plan_.parts;
+    const int carriers = plan_.assumptions.carriers;
+    ASSIGN_OR_RETURN(plan_.grid, GridOf(all_, carriers == 0 ? most : carriers));
+    here_ = partition_.model;
+    const ReplicaRange carried = CarriedParts(plan_.grid.parts - 1);
+    KeepParts(carried.first, carried.end, &here_.blocks);
+    segments_here_ = SegmentCosts(here_, partition_.cuts, recompute_);
+    return absl::OkStatus();
+  }
+
+  ReplicaRange CarriedParts(int place) const {
+    return CarriedBy(place, plan_.grid.parts, plan_.parts);
+  }
+
   absl::Status AddExchange() {
     ASSIGN_OR_RETURN(replicas_, ReplicasFrom(all_));
     PlannedExchange& planned = plan_.exchange;
     planned.replicas = replicas_.count;
     planned.way = replicas_.exchange;
-    const int carriers = plan_.assumptions.carriers;
-    if (carriers < 0 || carriers > planned.replicas) {
-      return absl::InvalidArgumentError(absl::StrCat("--carriers: ", carriers, ", want 1 to ",
-                                                     planned.replicas, ", the replicas"));
-    }
-    planned.carriers = carriers == 0 ? planned.replicas : carriers;
+    planned.carriers = plan_.grid.replicas;
     planned.every = replicas_.every;
     planned.fragments = replicas_.fragments;
     planned.overlap = replicas_.overlap;
     ASSIGN_OR_RETURN(const uint64_t all_steps, TrainingSteps(all_));
     const auto steps = static_cast<double>(all_steps / all_.epochs());
     planned.per_step = std::ceil(steps / static_cast<double>(planned.every)) / steps;
-    ASSIGN_OR_RETURN(const ExchangeCosts costs,
-                     CostsOfExchange(all_, planned.carriers, speeds_, /*exactly=*/false));
+    ASSIGN_OR_RETURN(const ExchangeCosts costs, ExchangeOf({0, plan_.parts}, /*exactly=*/false));
+    const int places = plan_.grid.parts;
+    const bool are_alike = places == 1 || planned.replicas == 1;
+    for (int place = 0; place < places; ++place) {
+      exchanges_.push_back(costs.exchange);
+      if (are_alike) continue;
+      ASSIGN_OR_RETURN(ExchangeCosts of_place, ExchangeOf(CarriedParts(place), /*exactly=*/false));
+      exchanges_.back() = std::move(of_place.exchange);
+    }
     ASSIGN_OR_RETURN(const ExchangeCosts exact,
-                     CostsOfExchange(all_, planned.carriers, speeds_, /*exactly=*/true));
-    exchange_ = costs.exchange;
+                     ExchangeOf(CarriedParts(places - 1), /*exactly=*/true));
     exact_exchange_ = exact.exchange;
-    planned.contributions = DirectionOfExchange(replicas_.contributions, costs.contributions.cost);
-    planned.average = DirectionOfExchange(replicas_.average, costs.sums.cost);
+    planned.contributions = PlannedDirection(replicas_.contributions);
+    planned.contributions += costs.contributions.cost;
+    planned.average = PlannedDirection(replicas_.average);
+    planned.average += costs.sums.cost;
     const std::vector<std::string> names = SegmentNames(partition_.model, partition_.cuts);
     for (const auto& [segment, does] : replicas_.segments) planned.own[names[segment]] = does;
     for (uint64_t& bytes : plan_.state.stage_memory_bytes) bytes *= plan_.exchange.carried();
     return absl::OkStatus();
+  }
+
+  // Returns the exchange of machines that have these parts.
+  absl::StatusOr<ExchangeCosts> ExchangeOf(const ReplicaRange& parts, bool exactly) const {
+    return CostsOfExchange(all_, plan_.grid.replicas, parts, speeds_, exactly);
   }
 
   // Takes the outer optimizer to be as fast as the optimizer.
@@ -140,19 +177,6 @@ class Planner {
     for (const PlannedStage& stage : plan_.stages) {
       seconds = std::max(seconds, stage.update_seconds);
     }
-  }
-
-  static PlannedDirection DirectionOfExchange(const DirectionSpec& does, const MessageCost& cost) {
-    PlannedDirection direction;
-    direction.codec = Target(does.codec, does.level);
-    direction.level = does.level;
-    direction.feedback = does.feedback;
-    direction.raw_bytes = cost.raw_bytes;
-    direction.wire_bytes = cost.wire_bytes;
-    direction.likely_wire_bytes = cost.likely_wire_bytes;
-    direction.encode_seconds = cost.encode_seconds;
-    direction.decode_seconds = cost.decode_seconds;
-    return direction;
   }
 
   // Returns what a machine keeps of an exchange: the sum of gradients, and `remembered` elements of
@@ -174,40 +198,72 @@ class Planner {
            (carried > 1 ? carried * (1 + remembered) : 0);
   }
 
-  // Adds what each machine sends.
-  void AddSent() {
-    std::vector<int64_t> of_replica(num_stages());
+  // Adds what each machine sends. Those of a row all have the same messages at cuts.
+  absl::Status AddSent() {
+    std::vector<int64_t> at_cuts(num_stages());
     for (const PlannedBoundary& boundary : plan_.boundaries) {
       if (boundary.in_memory) continue;
-      of_replica[boundary.upstream_stage] += boundary.activations.likely_wire_bytes;
-      of_replica[boundary.downstream_stage] += boundary.gradients.likely_wire_bytes;
+      at_cuts[boundary.upstream_stage] += boundary.activations.likely_wire_bytes;
+      at_cuts[boundary.downstream_stage] += boundary.gradients.likely_wire_bytes;
     }
-    for (int carrier = 0; carrier < plan_.exchange.carriers; ++carrier) {
-      const auto replicas = static_cast<int64_t>(exchange_.CarriedBy(carrier).size());
+    const CarrierGrid& grid = plan_.grid;
+    plan_.sent.resize(static_cast<size_t>(grid.count() * num_stages()));
+    for (int place = 0; place < grid.parts; ++place) {
+      const Exchange& exchange = exchanges_[place];
       for (int stage = 0; stage < num_stages(); ++stage) {
-        SentByMachine& sent = plan_.sent.emplace_back();
-        sent.at_cuts = replicas * of_replica[stage];
-        if (exchange_.pieces.empty()) continue;
-        sent.in_exchange = static_cast<int64_t>(SentBytes(exchange_, stage, carrier));
+        ASSIGN_OR_RETURN(const int64_t in_sums, SentInSums(place, stage));
+        for (int row = 0; row < grid.replicas; ++row) {
+          SentByMachine& sent = plan_.sent[(row * grid.parts + place) * num_stages() + stage];
+          const auto replicas = static_cast<int64_t>(exchange.CarriedBy(row).size());
+          sent.at_cuts = replicas * at_cuts[stage];
+          sent.in_sums = replicas * in_sums;
+          if (exchange.pieces.empty()) continue;
+          sent.in_exchange = static_cast<int64_t>(SentBytes(exchange, stage, row));
+        }
       }
     }
+    return absl::OkStatus();
+  }
+
+  // Returns the bytes of partial sums that a machine at that place sends for a replica.
+  absl::StatusOr<int64_t> SentInSums(int place, int stage) const {
+    if (plan_.grid.parts == 1) return 0;
+    int64_t bytes = 0;
+    for (int chunk = 0; chunk < partition_.placement.chunks_per_stage(); ++chunk) {
+      const BlockRange blocks =
+          SegmentBlocks(partition_.model, partition_.cuts, partition_.placement.At(stage, chunk));
+      for (const bool gradient : {false, true}) {
+        ASSIGN_OR_RETURN(const MessageCost cost,
+                         sums_->OfStep(blocks, CarriedParts(place), gradient, CodedSums(gradient),
+                                       plan_.grid.parts));
+        bytes += cost.likely_wire_bytes;
+      }
+    }
+    return bytes;
+  }
+
+  Coded CodedSums(bool gradient) const {
+    const PlannedDirection& direction = gradient ? plan_.sums->gradients : plan_.sums->activations;
+    return {direction.codec, direction.feedback};
   }
 
   absl::Status AddStage(int stage) {
     PlannedStage planned;
-    int64_t remembered = 0;  // elements that are kept of each replica
+    // Elements that a machine has, and those of them that are kept of each replica.
+    int64_t parameters = 0, remembered = 0;
     ASSIGN_OR_RETURN(planned.device, DeviceOf(experiment_, stage));
     for (int chunk = 0; chunk < partition_.placement.chunks_per_stage(); ++chunk) {
       const SegmentRange& segments = partition_.placement.At(stage, chunk);
       for (int segment = segments.first; segment < segments.end; ++segment) {
         planned.parameters += segments_[segment].parameters;
-        remembered += segments_[segment].parameters * CopiesOfReplica(replicas_, segment);
+        parameters += segments_here_[segment].parameters;
+        remembered += segments_here_[segment].parameters * CopiesOfReplica(replicas_, segment);
         planned.forward_flops += segments_[segment].forward_flops;
         planned.recomputed_flops += segments_[segment].recomputed_flops;
       }
       AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
-    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(planned.parameters, remembered);
+    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(parameters, remembered);
     plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }
@@ -232,7 +288,7 @@ class Planner {
         memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
         const SegmentRange& segments = partition_.placement.At(stage, chunk);
         for (int segment = segments.first; segment < segments.end; ++segment) {
-          bytes += TrainingBytes(segments_[segment], memory);
+          bytes += TrainingBytes(segments_here_[segment], memory);
         }
       }
       most = std::max(most, bytes);
@@ -246,15 +302,17 @@ class Planner {
     chunk.first_block = partition_.model.blocks[blocks.first].name;
     chunk.last_block = partition_.model.blocks[blocks.last - 1].name;
     for (int block = blocks.first; block < blocks.last; ++block) {
-      const BlockSeconds& seconds = speeds_.blocks[block];
+      const BlockSeconds seconds = SecondsHere(block);
+      const double pass =
+          speeds_.layer_seconds * static_cast<double>(CountLayers(here_.blocks[block]));
       const bool runs_again =
           recompute_ == Recompute::kBlocks && WorthRecomputing(partition_.model.blocks[block]);
-      const double forward = samples * seconds.forward + seconds.pass;
-      const double backward = samples * seconds.backward + 2 * seconds.pass;
+      const double forward = samples * seconds.forward + pass;
+      const double backward = samples * seconds.backward + 2 * pass;
       chunk.forward_seconds += forward;
       chunk.backward_seconds += backward + (runs_again ? forward : 0);
       chunk.weight_seconds += backward * WeightShare(block);
-      chunk.pass_seconds += seconds.pass;
+      chunk.pass_seconds += pass;
       stage->update_seconds += seconds.update;
     }
     stage->forward_seconds += chunk.forward_seconds;
@@ -262,10 +320,24 @@ class Planner {
     stage->chunks.push_back(std::move(chunk));
   }
 
+  // Returns what a block takes on the machine with most parts: its share of the FLOPs, and of the
+  // parameters that are updated.
+  BlockSeconds SecondsHere(int block) const {
+    BlockSeconds seconds = speeds_.blocks[block];
+    if (plan_.grid.parts == 1) return seconds;
+    const BlockSpec &all = partition_.model.blocks[block], &here = here_.blocks[block];
+    const double flops = ForwardFlops(all), elements = ElementsOf(all);
+    const double share = flops > 0 ? ForwardFlops(here) / flops : 1;
+    seconds.forward *= share;
+    seconds.backward *= share;
+    seconds.update *= elements > 0 ? ElementsOf(here) / elements : 1;
+    return seconds;
+  }
+
   // Returns the share of a block's backward pass that computes the gradients of weights, without
   // what is recomputed. It goes by FLOPs; a backward pass takes twice those of a forward pass.
   double WeightShare(int block) const {
-    const BlockSpec& spec = partition_.model.blocks[block];
+    const BlockSpec& spec = here_.blocks[block];
     const double flops = 2 * ForwardFlops(spec);
     return flops > 0 ? WeightFlops(spec) / flops : 0;
   }
@@ -290,6 +362,34 @@ class Planner {
     return AddBoundary(tied_cut(), std::move(boundary));
   }
 
+  // Adds what parts exchange.
+  absl::Status AddSums() {
+    if (plan_.parts == 1) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const SumsSpec spec, SumsFrom(experiment_, partition_.model));
+    PlannedBoundary boundary;
+    boundary.name = kSums;
+    boundary.downstream_stage = num_stages() - 1;
+    boundary.in_memory = plan_.grid.parts == 1;
+    boundary.elements = sums_->Elements();
+    const BlockRange all{0, static_cast<int>(partition_.model.blocks.size())};
+    const ReplicaRange parts{0, plan_.parts};
+    for (const bool gradient : {false, true}) {
+      PlannedDirection direction(gradient ? spec.gradients : spec.activations);
+      const Coded coded{direction.codec, direction.feedback};
+      ASSIGN_OR_RETURN(const MessageCost counted,
+                       sums_->OfStep(all, parts, gradient, coded, plan_.parts));
+      ASSIGN_OR_RETURN(const MessageCost sent,
+                       sums_->OfStep(all, parts, gradient, coded, plan_.grid.parts));
+      direction += counted;
+      direction.break_even_bits_per_second = BreakEvenBitsPerSecond(
+          static_cast<double>(sent.raw_bytes), static_cast<double>(sent.likely_wire_bytes),
+          direction.encode_seconds + direction.decode_seconds);
+      (gradient ? boundary.gradients : boundary.activations) = direction;
+    }
+    plan_.sums = std::move(boundary);
+    return absl::OkStatus();
+  }
+
   absl::Status AddBoundary(int cut, PlannedBoundary boundary) {
     for (bool gradient : {false, true}) {
       ASSIGN_OR_RETURN(const DirectionSpec does,
@@ -304,10 +404,7 @@ class Planner {
   // Sums over the messages of a full step.
   absl::StatusOr<PlannedDirection> Direction(int cut, bool gradient,
                                              const DirectionSpec& does) const {
-    PlannedDirection direction;
-    direction.codec = Target(does.codec, does.level);
-    direction.level = does.level;
-    direction.feedback = does.feedback;
+    PlannedDirection direction(does);
     const int microbatches = cut == tied_cut() ? 1 : static_cast<int>(plan_.microbatches);
     const int messages = cut == tied_cut() ? 1 : microbatches * slices();
     for (int m = 0; m < messages; ++m) {
@@ -318,11 +415,7 @@ class Planner {
       ASSIGN_OR_RETURN(const MessageCost message,
                        messages_->Of({cut, gradient, m},
                                      is_exact ? Coded() : Coded{direction.codec, does.feedback}));
-      direction.raw_bytes += message.raw_bytes;
-      direction.wire_bytes += message.wire_bytes;
-      direction.likely_wire_bytes += message.likely_wire_bytes;
-      direction.encode_seconds += message.encode_seconds;
-      direction.decode_seconds += message.decode_seconds;
+      direction += message;
     }
     if (cut != tied_cut()) {
       const int64_t sums = plan_.clip_norm > 0 ? messages_->SumBytes(cut, gradient) : 0;
@@ -348,9 +441,13 @@ class Planner {
   DType compute_ = DType::kF32;
   Recompute recompute_ = Recompute::kNone;
   std::vector<SegmentCost> segments_;
+  Model here_;  // without the parts that the machine with most of them lacks
+  std::vector<SegmentCost> segments_here_;
   ReplicasSpec replicas_;
-  Exchange exchange_, exact_exchange_;
+  std::vector<Exchange> exchanges_;  // by place in a row; the last one has most parts
+  Exchange exact_exchange_;
   std::optional<MessageCosts> messages_;
+  std::optional<SumCosts> sums_;
 };
 
 }  // namespace

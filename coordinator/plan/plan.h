@@ -5,15 +5,16 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compress/feedback/spec.h"
-#include "compress/level.h"
-#include "compress/spec.h"
+#include "compress/feedback/direction_spec.h"
 #include "config/replicas_spec.h"
+#include "config/tensor_parts.h"
+#include "coordinator/plan/message_costs.h"
 #include "coordinator/plan/speeds.h"
 #include "coordinator/plan/state_plan.h"
 #include "proto/experiment.pb.h"
@@ -32,7 +33,8 @@ struct PlanAssumptions {
   double rtt_ms = 0;  // round trip, there and back; from 0 to 1e12
   Nic nic = Nic::kShared;
   int cores = 0;  // core groups that all stages share on one host; 0: each stage has its own host
-  int carriers = 0;  // machines of each stage, at most one for each replica; 0: as many as these
+  // Machines of each stage, as GridOf lays them out; 0: one for each part of each replica.
+  int carriers = 0;
 };
 
 // Share of payload in the bytes of a full TCP packet: 1448 of 1514. The rest are headers: 14 bytes
@@ -42,7 +44,8 @@ inline constexpr double kPayloadShare = 1448.0 / 1514.0;
 // Neighbouring segments that one stage holds together (models/partition.h, Placement).
 struct PlannedChunk {
   std::string first_block, last_block;
-  double forward_seconds = 0, backward_seconds = 0;  // of the largest microbatch
+  // Seconds of the largest microbatch, without sums over tensor-parallel parts.
+  double forward_seconds = 0, backward_seconds = 0;
   // Part of backward_seconds that computes the gradients of weights, which a schedule may put off.
   double weight_seconds = 0;
   // Fixed part of forward_seconds, whatever the number of samples; a backward pass has twice as
@@ -57,26 +60,25 @@ struct PlannedStage {
   double forward_flops = 0;  // of one sample
   // FLOPs that backward computes again with pipeline.recompute, for one sample.
   double recomputed_flops = 0;
-  // Parameters, gradients, optimizer state, what backward needs and what replicas exchange.
+  // Parameters, gradients, optimizer state, what backward needs and what replicas exchange; of a
+  // machine.
   int64_t memory_bytes = 0;
   // Seconds of the largest microbatch, all chunks together.
   double forward_seconds = 0, backward_seconds = 0;
   double update_seconds = 0;  // of the optimizer, once a step
 };
 
-// One direction of one boundary.
-struct PlannedDirection {
+// One direction of one boundary, with the cost of the last step if all but the exact messages are
+// compressed.
+struct PlannedDirection : MessageCost {
+  // Costs nothing yet.
+  explicit PlannedDirection(const DirectionSpec& does = {})
+      : codec(Target(does.codec, does.level)), level(does.level), feedback(does.feedback) {}
+
   CodecSpec codec;  // with a level schedule, at its last level
   LevelSpec level;
   FeedbackSpec feedback;
   int64_t exact_messages = 0;  // per step, with epilogue_only: messages outside the epilogue
-  int64_t raw_bytes = 0;       // per step
-  // Most bytes that the last step can take, if all but the exact messages are compressed: the
-  // bounds of payloads, frame headers and gRPC prefixes. It is exact for a codec whose payloads
-  // always have one size.
-  int64_t wire_bytes = 0;
-  int64_t likely_wire_bytes = 0;  // the same, with payloads of the size that `Speeds` predicts
-  double encode_seconds = 0, decode_seconds = 0;  // per step
   // As in BreakEvenBitsPerSecond, for likely_wire_bytes; 0: nothing is saved.
   double break_even_bits_per_second = 0;
 };
@@ -92,7 +94,7 @@ struct PlannedBoundary {
 // Exchange of the replicas of all stages.
 struct PlannedExchange {
   int replicas = 1;  // 1: nothing
-  int carriers = 1;  // machines of each stage
+  int carriers = 1;  // machines of each stage that carry replicas: rows
   ReplicaExchange way = ReplicaExchange::kReduce;
   int64_t every = 1;    // steps from one exchange to the next
   double per_step = 1;  // exchanges, of which an epoch's end has one too
@@ -111,11 +113,14 @@ struct PlannedExchange {
 // Bytes that a machine probably sends.
 struct SentByMachine {
   int64_t at_cuts = 0;      // in a step
+  int64_t in_sums = 0;      // over tensor-parallel parts, in a step
   int64_t in_exchange = 0;  // in an exchange
 };
 
 struct Plan {
   std::string model;
+  int parts = 1;     // tensor-parallel ones of the model
+  CarrierGrid grid;  // machines of each stage
   // In samples; batch_size is that of all replicas, microbatch_size that of the largest microbatch.
   int64_t batch_size = 0, microbatch_size = 0;
   int64_t microbatches = 1;  // of each replica
@@ -132,6 +137,9 @@ struct Plan {
   double layer_seconds = 0;                  // from `Speeds`
   std::vector<PlannedStage> stages;
   std::vector<PlannedBoundary> boundaries;  // of a replica, in model order, the tied cut last
+  // Partial sums of the parts, once for each receiver as if each part had a machine; `elements` are
+  // those of all sums. Set if there are parts.
+  std::optional<PlannedBoundary> sums;
   PlannedExchange exchange;
   std::vector<SentByMachine> sent;  // carrier x stages + stage
   StatePlan state;                  // memory that feedback needs at the cuts, of a carrier
@@ -148,7 +156,7 @@ absl::Status CheckAssumptions(const PlanAssumptions& assumptions);
 absl::StatusOr<Experiment> ReplicaOf(const Experiment& experiment);
 
 // Plans the resolved `experiment` with `speeds` of its model. Returns the errors of
-// CheckAssumptions too, and InvalidArgument for more carriers than replicas.
+// CheckAssumptions and of GridOf, too.
 absl::StatusOr<Plan> MakePlan(const Experiment& experiment, const PlanAssumptions& assumptions,
                               const Speeds& speeds);
 

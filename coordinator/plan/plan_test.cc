@@ -248,14 +248,17 @@ TEST(PlanTest, EndsOfMessagesCount) {
 TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
   const Experiment experiment = *ParseExperiment(kExperiment, "test", {});
   Speeds speeds = SomeSpeeds(experiment);
-  for (BlockSeconds& block : speeds.blocks) block = {1, 2, 3, /*pass=*/5};
+  for (BlockSeconds& block : speeds.blocks) block = {1, 2, 3};
+  speeds.layer_seconds = 5;
   const PlannedDirection before = PlanOf({}).boundaries[0].activations;
   CodingSpeed& speed = speeds.codings[{"layer1", false, CodecText(before.codec), "none"}];
   speed = {1e-6, 2e-6, before.wire_bytes * 0.5 / before.raw_bytes};
   const Plan plan = *MakePlan(experiment, PlanAssumptions(), speeds);
   // stem and layer1.0 are two blocks; microbatches have 32 samples.
-  EXPECT_DOUBLE_EQ(plan.stages[0].forward_seconds, 2 * (32 * 1 + 5));
-  EXPECT_DOUBLE_EQ(plan.stages[0].backward_seconds, 2 * (32 * 2 + 2 * 5));
+  const std::vector<BlockSpec> blocks = PartitionFrom(experiment)->model.blocks;
+  const auto layers = static_cast<double>(CountLayers(blocks[0]) + CountLayers(blocks[1]));
+  EXPECT_DOUBLE_EQ(plan.stages[0].forward_seconds, 2 * 32 * 1 + 5 * layers);
+  EXPECT_DOUBLE_EQ(plan.stages[0].backward_seconds, 2 * 32 * 2 + 2 * 5 * layers);
   EXPECT_DOUBLE_EQ(plan.stages[0].update_seconds, 2 * 3);
   const PlannedDirection& after = plan.boundaries[0].activations;
   EXPECT_EQ(after.wire_bytes, before.wire_bytes);  // the upper bound does not change
@@ -600,7 +603,7 @@ TEST(ReplicasPlanTest, MoreCarriersThanReplicasAreRefused) {
   PlanAssumptions assumptions;
   assumptions.carriers = 4;
   EXPECT_EQ(MakePlan(experiment, assumptions, SomeSpeeds(experiment)).status().message(),
-            "--carriers: 4, want 1 to 3, the replicas");
+            "--carriers 4: want at most 3, the experiment's replicas.count");
 }
 
 TEST(ReplicasPlanTest, TheTablesTellWhatIsExchangedAndWhatItTakes) {

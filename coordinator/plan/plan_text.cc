@@ -7,6 +7,7 @@
 #include "compress/codecs/plugin.h"
 #include "coordinator/plan/plan.h"
 #include "coordinator/plan/table_text.h"
+#include "models/parts.h"
 
 namespace thinwire {
 namespace {
@@ -18,8 +19,10 @@ std::string Heading(const Plan& plan) {
       plan.exchange.replicas == 1 ? "" : absl::StrCat(plan.exchange.replicas, " replicas of ");
   return Wrapped(
       "", absl::StrFormat(
-              "%s: %d parameters, %d cuts, %d stages; batches of %d in %s%d microbatches, %s, %s%s",
-              plan.model, parameters, plan.boundaries.size(), plan.stages.size(), plan.batch_size,
+              "%s: %d parameters, %d cuts, %d stages%s; batches of %d in %s%d microbatches, %s, "
+              "%s%s",
+              plan.model, parameters, plan.boundaries.size(), plan.stages.size(),
+              plan.parts == 1 ? "" : absl::StrCat(", ", plan.parts, " parts"), plan.batch_size,
               replicas, plan.microbatches, plan.schedule, plan.precision,
               plan.deterministic ? "" : " not deterministic"));
 }
@@ -41,14 +44,6 @@ std::string WithFeedback(const PlannedDirection& direction) {
                       has_feedback ? ", feedback " + direction.feedback.ToString() : "");
 }
 
-std::string DirectionText(const DirectionSpec& does) {
-  PlannedDirection direction;
-  direction.codec = Target(does.codec, does.level);
-  direction.level = does.level;
-  direction.feedback = does.feedback;
-  return WithFeedback(direction);
-}
-
 std::string StageTable(const Plan& plan) {
   std::string text = absl::StrFormat("\n%-6s %-24s %12s %14s %10s  %s\n", "stage", "blocks",
                                      "parameters", "MFLOP/sample", "memory MB", "device");
@@ -65,16 +60,17 @@ std::string StageTable(const Plan& plan) {
          Wrapped("",
                  "FLOPs of the forward pass; the backward pass is taken as twice that. Memory: "
                  "parameters, gradients, what the optimizer remembers and what is kept for the "
-                 "backward pass, without kernel workspace.");
+                 "backward pass, of a machine, without kernel workspace.");
 }
 
 std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
                          const PlannedDirection& direction) {
   const double raw = static_cast<double>(direction.raw_bytes);
   const double wire = static_cast<double>(direction.wire_bytes);
-  const std::string link =
-      boundary.in_memory ? "memory"
-                         : absl::StrCat(boundary.upstream_stage, "-", boundary.downstream_stage);
+  const std::string link = boundary.in_memory       ? "memory"
+                           : boundary.name == kSums ? "row"
+                                                    : absl::StrCat(boundary.upstream_stage, "-",
+                                                                   boundary.downstream_stage);
   const std::string break_even =
       direction.break_even_bits_per_second > 0
           ? absl::StrFormat("%.0f", direction.break_even_bits_per_second / 1e6)
@@ -84,13 +80,29 @@ std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
                          absl::StrFormat("%.1f x", raw / wire), break_even);
 }
 
+std::string SumsNote(const Plan& plan) {
+  const int places = plan.grid.parts;
+  const std::string sent =
+      plan.exchange.replicas > 1  // the table of their exchange tells
+          ? ""
+          : absl::StrFormat(" The machine that sends most sends %.2f MB a step.",
+                            MachineWireBytes(plan) / 1e6);
+  return Wrapped("", absl::StrCat("Sums: what ", plan.parts,
+                                  " parts send to one another, as if each had a machine; ",
+                                  places == 1 ? "one machine carries"
+                                              : absl::StrCat(places, " machines of a row carry"),
+                                  " them (--carriers).", sent));
+}
+
 std::string BoundaryTable(const Plan& plan) {
-  if (plan.boundaries.empty()) return "";
+  std::vector<PlannedBoundary> boundaries = plan.boundaries;
+  if (plan.sums) boundaries.push_back(*plan.sums);
+  if (boundaries.empty()) return "";
   std::string text =
       absl::StrFormat("\n%-10s %-6s %-10s %11s %9s %9s %7s %10s\n", "boundary", "link", "direction",
                       "elem/sample", "raw kB", "wire kB", "ratio", "break-even");
   std::vector<Described> codecs;
-  for (const PlannedBoundary& boundary : plan.boundaries) {
+  for (const PlannedBoundary& boundary : boundaries) {
     codecs.push_back({boundary.name, "activation", CodecOf(boundary.activations)});
     codecs.push_back({boundary.name, "gradient", CodecOf(boundary.gradients)});
     absl::StrAppend(&text, DirectionRow(boundary, "activation", boundary.activations),
@@ -103,7 +115,8 @@ std::string BoundaryTable(const Plan& plan) {
                       "included: topk sends fewer when it finds zeros or a shorter index. "
                       "Break-even: the link rate in Mbit/s below which the codec saves time. "
                       "Codecs: %s.",
-                      plan.codec_source)));
+                      plan.codec_source)),
+      plan.sums ? SumsNote(plan) : "");
   if (plan.warmup_epochs > 0) {
     absl::StrAppendFormat(&text, "The first %d epochs travel uncompressed.\n", plan.warmup_epochs);
   }
@@ -136,7 +149,8 @@ std::string ExchangeTable(const Plan& plan) {
     if (reduces) codecs.push_back({segment, "average", average});
   };
   for (const auto& [segment, own] : exchange.own) {
-    describe(segment, DirectionText(own.contributions), DirectionText(own.average));
+    describe(segment, WithFeedback(PlannedDirection(own.contributions)),
+             WithFeedback(PlannedDirection(own.average)));
   }
   describe(exchange.own.empty() ? "" : "others", WithFeedback(exchange.contributions),
            WithFeedback(exchange.average));
@@ -151,7 +165,7 @@ std::string ExchangeTable(const Plan& plan) {
               "of one replica.",
               exchange.every == 1 ? "a step"
                                   : absl::StrCat("an exchange, every ", exchange.every, " steps"),
-              exchange.replicas, exchange.carriers, exchange.carriers == 1 ? "" : "s",
+              exchange.replicas, plan.grid.count(), plan.grid.count() == 1 ? "" : "s",
               Name(exchange.way), MachineWireBytes(plan) / 1e6, StepWireBytes(plan) / 1e6)));
   return text;
 }
@@ -184,6 +198,20 @@ std::string ExposedTable(const Plan& plan) {
                  "update. Exposed: by how much it lengthens the step.");
 }
 
+// Tells how long layers wait for sums, at each rate.
+std::string SumsTable(const Plan& plan) {
+  if (!plan.sums) return "";
+  std::string text =
+      absl::StrFormat("\n%-12s %12s %16s\n", "link rate", "sums ms", "share of step");
+  for (const StepEstimate& step : plan.steps) {
+    absl::StrAppendFormat(&text, "%-12s %12.2f %16s\n", RateName(step), 1e3 * step.sums_seconds(),
+                          absl::StrFormat("%.0f %%", 100 * step.sums_seconds() / step.seconds()));
+  }
+  return text + Wrapped("",
+                        "Sums: by how much they lengthen a step whose other messages take no time. "
+                        "Layers wait for them.");
+}
+
 std::string StepTable(const Plan& plan) {
   std::string text = absl::StrFormat("\n%-12s %12s %16s %10s %12s %8s\n", "link rate", "step ms",
                                      "uncompressed ms", "speed-up", "samples/s", "bubble");
@@ -194,7 +222,7 @@ std::string StepTable(const Plan& plan) {
                           step.samples_per_second(),
                           absl::StrFormat("%.0f %%", 100 * step.bubble_ratio()));
   }
-  return text + ExposedTable(plan) + FormatAssumptions(plan);
+  return text + ExposedTable(plan) + SumsTable(plan) + FormatAssumptions(plan);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void FillBoundary(const PlannedBoundary& boundary, BoundaryNeed* need) {
 void FillExchange(const Plan& plan, ExchangeNeed* need) {
   const PlannedExchange& exchange = plan.exchange;
   need->set_replicas(static_cast<uint32_t>(exchange.replicas));
-  need->set_carriers(static_cast<uint32_t>(exchange.carriers));
+  need->set_carriers(static_cast<uint32_t>(plan.grid.count()));
   need->set_way(Name(exchange.way));
   need->set_every(static_cast<uint32_t>(exchange.every));
   FillDirection(exchange.contributions, need->mutable_contributions());
@@ -84,6 +84,9 @@ PlanReport ReportOf(const std::string& name, const Plan& plan,
   for (const PlannedBoundary& boundary : plan.boundaries) {
     FillBoundary(boundary, report.add_boundaries());
   }
+  if (plan.sums) FillBoundary(*plan.sums, report.add_boundaries());
+  report.set_parts(static_cast<uint32_t>(plan.parts));
+  report.set_carriers(static_cast<uint32_t>(plan.grid.count()));
   if (plan.exchange.replicas > 1) FillExchange(plan, report.mutable_exchange());
   report.set_compute_seconds(plan.compute_seconds);
   *report.mutable_steps() = {plan.steps.begin(), plan.steps.end()};

@@ -102,5 +102,37 @@ epochs: 1
   EXPECT_GT(json["steps"][0]["exposed_seconds"], 0);
 }
 
+TEST(ReportTest, SaysWhatPartsAddUp) {
+  const Experiment experiment = *ParseExperiment(R"(
+model: {name: gpt2, layers: 2, heads: 4, width: 64}
+data: {name: shakespeare, context: 16, batch_size: 6}
+pipeline: {cuts: [h.0], microbatches: 2}
+tensor: {parts: 4}
+compression: {sums: {gradients: {codec: fp16}}}
+replicas: {count: 2}
+optimizer: {lr: 0.1}
+epochs: 1
+)",
+                                                 "test", {});
+  Speeds speeds;
+  speeds.blocks = *BlocksAt(PartitionFrom(experiment)->model, 10);
+  PlanAssumptions assumptions;
+  assumptions.carriers = 4;
+  const Plan plan = *MakePlan(experiment, assumptions, speeds);
+  const auto json = ToJson(ReportOf("planned", plan, {}, {}, {}));
+  EXPECT_EQ(json["parts"], 4);
+  EXPECT_EQ(json["carriers"], 4);
+  EXPECT_EQ(json["exchange"]["carriers"], 4);
+  const auto& sums = json["boundaries"].back();
+  EXPECT_EQ(sums["name"], "sums");
+  EXPECT_EQ(sums["upstream_stage"], 0);
+  EXPECT_EQ(sums["downstream_stage"], 1);
+  EXPECT_EQ(sums["in_memory"], false);
+  EXPECT_EQ(sums["gradients"]["codec"], "fp16");
+  EXPECT_EQ(sums["gradients"]["wire_bytes"], plan.sums->gradients.likely_wire_bytes);
+  EXPECT_EQ(json["steps"][0]["sums_seconds"], plan.steps[0].sums_seconds());
+  EXPECT_GT(json["steps"][0]["sums_seconds"], 0);
+}
+
 }  // namespace
 }  // namespace thinwire

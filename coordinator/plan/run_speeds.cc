@@ -18,6 +18,7 @@
 #include "coordinator/files/summary.h"
 #include "models/cost.h"
 #include "models/model.h"
+#include "models/parts.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
@@ -217,6 +218,7 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   speeds.samples_of_pass =
       segments[0].samples / (segments[0].steps * ReplicasOf(ran) * UnitsOf(ran));
   for (const BoundaryRecord& boundary : summary.boundaries()) {
+    if (boundary.name() == kSums) continue;  // tells nothing of how often they were decoded
     for (const bool gradient : {false, true}) AddCoding(boundary, gradient, &speeds);
   }
   RETURN_IF_ERROR(AddExchangeSpeeds(summary, ran, &speeds.codings));

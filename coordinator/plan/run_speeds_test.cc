@@ -64,6 +64,16 @@ Summary SomeSummary() {
   return summary;
 }
 
+TEST(SpeedsOfRunTest, WhatPartsAddedUpTellsNothingOfCodecs) {
+  Summary summary = SomeSummary();
+  *summary.add_boundaries() = summary.boundaries(0);
+  summary.mutable_boundaries(1)->set_name("sums");
+  const auto speeds = SpeedsOf(summary, With({}), With({}), "runs/a");
+  ASSERT_TRUE(speeds.ok()) << speeds.status();
+  ASSERT_EQ(speeds->codings.size(), 1u);
+  EXPECT_EQ(speeds->codings.begin()->first.cut, "layer1");
+}
+
 TEST(SpeedsOfRunTest, ASegmentsSecondsAreThoseOfItsBlocksByTheirFlops) {
   const auto speeds = SpeedsOf(SomeSummary(), With({}), With({"pipeline.stages=3"}), "runs/a");
   ASSERT_TRUE(speeds.ok()) << speeds.status();

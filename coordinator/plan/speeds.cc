@@ -35,14 +35,14 @@ absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gf
   return blocks;
 }
 
-void AddPasses(const Model& model, double layer_seconds, double samples_of_pass,
-               std::vector<BlockSeconds>* blocks) {
+void LeaveOutPasses(const Model& model, double layer_seconds, double samples_of_pass,
+                    std::vector<BlockSeconds>* blocks) {
   constexpr double kLeastRest = 0.1;  // of the measured time of a sample
+  if (samples_of_pass == 0) return;
   for (size_t i = 0; i < blocks->size(); ++i) {
     BlockSeconds& block = (*blocks)[i];
-    block.pass = layer_seconds * static_cast<double>(CountLayers(model.blocks[i]));
-    if (samples_of_pass == 0) continue;
-    const double of_sample = block.pass / samples_of_pass;
+    const double of_sample =
+        layer_seconds * static_cast<double>(CountLayers(model.blocks[i])) / samples_of_pass;
     block.forward = std::max(kLeastRest * block.forward, block.forward - of_sample);
     block.backward = std::max(kLeastRest * block.backward, block.backward - 2 * of_sample);
   }

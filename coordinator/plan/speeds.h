@@ -18,13 +18,13 @@ struct BlockSeconds {
   double forward = 0;   // of one sample
   double backward = 0;  // of one sample, without the forward pass that pipeline.recompute repeats
   double update = 0;    // of the optimizer, once a step
-  // Fixed cost of a forward pass, whatever its samples; a backward pass has twice as much.
-  double pass = 0;
 };
 
 // Coding of the messages of one direction of a cut.
 struct Coding {
-  std::string cut;  // kReplicas for what replicas exchange, as gradients
+  // Name of the cut; kReplicas for what replicas exchange, as gradients; kSums for what parts add
+  // up.
+  std::string cut;
   bool gradient = false;
   std::string codec;     // as CodecText writes it
   std::string feedback;  // as FeedbackSpec::ToString writes it
@@ -46,14 +46,16 @@ struct CodingSpeed {
 // All speeds of a plan.
 struct Speeds {
   std::vector<BlockSeconds> blocks;  // of the whole model, in order
-  // Samples per pass in the measurement of `blocks`, as AddPasses takes it.
+  // Samples per pass in the measurement of `blocks`, as LeaveOutPasses takes it.
   double samples_of_pass = 0;
   std::string machine;  // machine of the run that measured them; empty: not from a run
-  std::map<Coding, CodingSpeed> codings;     // all but those with codec none, which takes no time
-  CodingSpeed others;                        // speed of codings that are not in `codings`
-  double digest_seconds_per_byte = 0;        // of parameters; 0 unless it was measured
-  TransportCost transport;                   // 0 unless it was measured
-  double layer_seconds = 0;                  // argument of AddPasses; 0 unless it was measured
+  std::map<Coding, CodingSpeed> codings;  // all but those with codec none, which takes no time
+  CodingSpeed others;                     // speed of codings that are not in `codings`
+  double digest_seconds_per_byte = 0;     // of parameters; 0 unless it was measured
+  TransportCost transport;                // 0 unless it was measured
+  // Fixed cost of a layer in a forward pass, whatever its samples; a backward pass has twice as
+  // much. 0 unless it was measured. The times of `blocks` are without it.
+  double layer_seconds = 0;
   std::string compute_source, codec_source;  // where each comes from: "40 GFLOP/s, measured by …"
 };
 
@@ -65,12 +67,12 @@ const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds);
 // InvalidArgument for less than 1e-6 or more than 1e12; the error names the flag --gflops.
 absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gflops);
 
-// Adds a fixed cost of `layer_seconds` per layer to each forward pass, and twice that to each
-// backward pass. The times of a sample in `blocks` were measured in passes of `samples_of_pass`
-// samples, so they shrink by their share of this cost, to no less than a tenth. If
-// `samples_of_pass` is 0, the measurement did not include it and they stay as they are.
-void AddPasses(const Model& model, double layer_seconds, double samples_of_pass,
-               std::vector<BlockSeconds>* blocks);
+// Takes the fixed cost of passes, `layer_seconds` as in Speeds, out of the times of a sample in
+// `blocks`. These were measured in passes of `samples_of_pass` samples, so they shrink by their
+// share of it, to no less than a tenth. If `samples_of_pass` is 0, the measurement did not include
+// it and they stay as they are.
+void LeaveOutPasses(const Model& model, double layer_seconds, double samples_of_pass,
+                    std::vector<BlockSeconds>* blocks);
 
 // Returns the speed of a codec that encodes, and decodes, 10^9 x `gigabytes_per_second` bytes per
 // second. InvalidArgument as in BlocksAt, for the flag --codec_gbps.

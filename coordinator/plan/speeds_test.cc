@@ -29,20 +29,18 @@ TEST(BlocksAtTest, BackwardTakesTwiceTheForwardFlops) {
   }
 }
 
-TEST(AddPassesTest, EachLayerTakesThemAndWhatWasMeasuredIsLessWithout) {
+TEST(LeaveOutPassesTest, WhatWasMeasuredIsLessWithoutThoseOfEachLayer) {
   const Model model = SomeModel();
   std::vector<BlockSeconds> given(model.blocks.size(), {10, 20, 1}), measured = given;
-  AddPasses(model, /*layer_seconds=*/2, /*samples_of_pass=*/0, &given);
-  AddPasses(model, /*layer_seconds=*/2, /*samples_of_pass=*/8, &measured);
+  LeaveOutPasses(model, /*layer_seconds=*/2, /*samples_of_pass=*/0, &given);
+  LeaveOutPasses(model, /*layer_seconds=*/2, /*samples_of_pass=*/8, &measured);
   const auto layers = static_cast<double>(CountLayers(model.blocks[1]));
   EXPECT_GT(layers, 5);  // of a residual block
-  EXPECT_EQ(given[1].pass, 2 * layers);
   EXPECT_EQ(given[1].forward, 10);
-  EXPECT_EQ(measured[1].pass, 2 * layers);
   EXPECT_DOUBLE_EQ(measured[1].forward, 10 - 2 * layers / 8);
   EXPECT_DOUBLE_EQ(measured[1].backward, 20 - 4 * layers / 8);
   EXPECT_EQ(measured[1].update, 1);
-  AddPasses(model, /*layer_seconds=*/1e6, /*samples_of_pass=*/8, &given);
+  LeaveOutPasses(model, /*layer_seconds=*/1e6, /*samples_of_pass=*/8, &given);
   EXPECT_DOUBLE_EQ(given[1].forward, 1);  // a tenth is left
 }
 

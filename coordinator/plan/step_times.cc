@@ -66,11 +66,10 @@ double ExchangeSeconds(const Makespan& makespan) {
 
 }  // namespace
 
-StepTimes::StepTimes(const PlannedStep& step) : step_(step), passes_(PassesOf(step)) {}
+StepTimes::StepTimes(const PlannedStep& step)
+    : step_(step), passes_(PassesOf(step)), compute_(Simulate(passes_)) {}
 
 int StepTimes::slices() const { return std::max(1, static_cast<int>(step_.slices.size())); }
-
-double StepTimes::ComputeSeconds() const { return Simulate(passes_).seconds; }
 
 absl::StatusOr<StepEstimate> StepTimes::At(double bits_per_second) const {
   ASSIGN_OR_RETURN(const SharedStep compressed,
@@ -85,7 +84,42 @@ absl::StatusOr<StepEstimate> StepTimes::At(double bits_per_second) const {
   step.set_bubble_ratio(compressed.bubble_ratio);
   step.set_exchange_seconds(compressed.exchange_seconds);
   step.set_exposed_seconds(compressed.exposed_seconds);
+  ASSIGN_OR_RETURN(const double sums_seconds, SumsSeconds(bits_per_second));
+  step.set_sums_seconds(sums_seconds);
   return step;
+}
+
+LinkRate StepTimes::LinkAt(double bits_per_second) const {
+  LinkRate link = passes_.link;
+  link.bits_per_second = std::isinf(bits_per_second) ? 0 : bits_per_second * kPayloadShare;
+  link.latency_seconds = step_.plan.assumptions.rtt_ms / 2000;
+  return link;
+}
+
+absl::Status StepTimes::AddSums(const LinkRate& link, const CodedOf& coded_of,
+                                std::vector<ChunkCost>* chunks) const {
+  if (!step_.plan.sums) return absl::OkStatus();
+  const Partition& partition = step_.partition;
+  for (size_t i = 0; i < chunks->size(); ++i) {
+    const BlockRange blocks =
+        SegmentBlocks(partition.model, partition.cuts, partition.placement.chunks[i]);
+    for (const bool gradient : {false, true}) {
+      const PlannedBoundary& sums = *step_.plan.sums;
+      ASSIGN_OR_RETURN(const SumsOfPass pass,
+                       step_.sums.OfPass(blocks, gradient,
+                                         coded_of(gradient ? sums.gradients : sums.activations)));
+      ChunkCost& chunk = (*chunks)[i];
+      (gradient ? chunk.backward_seconds : chunk.forward_seconds) +=
+          step_.sums.Seconds(pass, link, step_.transport);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> StepTimes::SumsSeconds(double bits_per_second) const {
+  Simulation simulation = passes_;
+  RETURN_IF_ERROR(AddSums(LinkAt(bits_per_second), AsPlanned, &simulation.chunks));
+  return Simulate(simulation).seconds - ComputeSeconds();
 }
 
 absl::StatusOr<StepTimes::SharedStep> StepTimes::SharedStepAt(double bits_per_second,
@@ -108,9 +142,8 @@ absl::StatusOr<StepTimes::SharedStep> StepTimes::SharedStepAt(double bits_per_se
 absl::StatusOr<Makespan> StepTimes::StepAt(double bits_per_second, const CodedOf& coded_of,
                                            const Exchange& exchange) const {
   Simulation simulation = passes_;
-  simulation.link.bits_per_second =
-      std::isinf(bits_per_second) ? 0 : bits_per_second * kPayloadShare;
-  simulation.link.latency_seconds = step_.plan.assumptions.rtt_ms / 2000;
+  simulation.link = LinkAt(bits_per_second);
+  RETURN_IF_ERROR(AddSums(simulation.link, coded_of, &simulation.chunks));
   simulation.transport = step_.transport;
   simulation.exchange = exchange;
   size_t chunk = 0;
@@ -124,9 +157,10 @@ absl::StatusOr<Makespan> StepTimes::StepAt(double bits_per_second, const CodedOf
   }
   Makespan makespan = Simulate(simulation);
   ASSIGN_OR_RETURN(const double behind, SecondsBehindPasses(simulation.link, coded_of));
-  const double busy_seconds = (1 - makespan.bubble_ratio) * makespan.seconds;
   makespan.seconds += behind;
-  if (behind > 0) makespan.bubble_ratio = 1 - busy_seconds / makespan.seconds;
+  // Layers that wait for sums do not run.
+  const double busy_seconds = (1 - compute_.bubble_ratio) * compute_.seconds;
+  makespan.bubble_ratio = 1 - busy_seconds / makespan.seconds;
   return makespan;
 }
 

@@ -9,6 +9,7 @@
 #include "config/specs.h"
 #include "coordinator/plan/message_costs.h"
 #include "coordinator/plan/plan.h"
+#include "coordinator/plan/sum_costs.h"
 #include "proto/plan.pb.h"
 #include "schedule/schedule.h"
 #include "schedule/simulator.h"
@@ -22,6 +23,7 @@ struct PlannedStep {
   ScheduleKind schedule;
   const std::vector<int64_t>& slices;  // result of SlicesFrom
   const MessageCosts& messages;
+  const SumCosts& sums;
   // Exchanges of replicas, coded and with codec none.
   const Exchange &exchange, &exact_exchange;
   TransportCost transport;
@@ -32,7 +34,7 @@ class StepTimes {
   explicit StepTimes(const PlannedStep& step);
 
   // Returns the seconds of a step whose messages take no time.
-  double ComputeSeconds() const;
+  double ComputeSeconds() const { return compute_.seconds; }
   // Returns a step at this rate of links; infinite: infinitely fast.
   absl::StatusOr<StepEstimate> At(double bits_per_second) const;
 
@@ -49,6 +51,13 @@ class StepTimes {
   // Returns the step at this rate, with those codecs at cuts and with that exchange.
   absl::StatusOr<SharedStep> SharedStepAt(double bits_per_second, const CodedOf& coded_of,
                                           const Exchange& exchange) const;
+  // Returns the link at this rate.
+  LinkRate LinkAt(double bits_per_second) const;
+  // Lengthens the passes by the sums of tensor-parallel parts.
+  absl::Status AddSums(const LinkRate& link, const CodedOf& coded_of,
+                       std::vector<ChunkCost>* chunks) const;
+  // Returns by how much sums lengthen a step whose other messages take no time.
+  absl::StatusOr<double> SumsSeconds(double bits_per_second) const;
   // Simulates a step with all of the exchange.
   absl::StatusOr<Makespan> StepAt(double bits_per_second, const CodedOf& coded_of,
                                   const Exchange& exchange) const;
@@ -64,7 +73,8 @@ class StepTimes {
   double Alone(int64_t bytes, const LinkRate& link) const;
 
   const PlannedStep step_;
-  Simulation passes_;  // step whose messages take no time
+  const Simulation passes_;  // step whose messages take no time
+  const Makespan compute_;   // its result
 };
 
 }  // namespace thinwire

@@ -98,6 +98,9 @@ absl::StatusOr<ReportedRun> ReadRun(const std::string& dir) {
   if (absl::IsNotFound(metrics.status())) metrics = MetricsFile();
   RETURN_IF_ERROR(metrics.status());
   run.losses = Thinned(Losses(*metrics));
+  run.steps_per_epoch =
+      static_cast<uint64_t>(std::count_if(metrics->steps.begin(), metrics->steps.end(),
+                                          [](const auto& step) { return step["epoch"] == 1; }));
   auto summary = ReadSummary(dir);
   if (summary.ok()) {
     run.summary = *std::move(summary);
@@ -128,9 +131,7 @@ std::string FolderOf(const ReportedRun& run) {
   return WithoutSeed((dir.has_filename() ? dir : dir.parent_path()).filename().string());
 }
 
-const Measured* Of(const EpochRecord& epoch, Inference inference) {
-  if (!epoch.has_test()) return nullptr;
-  const TestRecord& test = epoch.test();
+const Measured* Of(const TestRecord& test, Inference inference) {
   switch (inference) {
     case Inference::kCompressed:
       return test.has_compressed() ? &test.compressed() : nullptr;
@@ -142,11 +143,11 @@ const Measured* Of(const EpochRecord& epoch, Inference inference) {
   return nullptr;
 }
 
-bool IsLanguage(const ReportedRun& run) {
+bool IsJudgedByLoss(const ReportedRun& run) {
   for (const EpochRecord& epoch : run.summary.epochs()) {
     for (const Inference inference : {Inference::kCompressed, Inference::kUncompressed}) {
-      const Measured* measured = Of(epoch, inference);
-      if (measured != nullptr) return measured->has_perplexity();
+      const Measured* measured = Of(epoch.test(), inference);
+      if (measured != nullptr) return measured->has_perplexity() || !measured->has_accuracy();
     }
   }
   return false;
@@ -202,18 +203,22 @@ absl::StatusOr<Measure> MeasureOf(const std::vector<ReportedRun>& runs) {
   for (const ReportedRun& run : runs) {
     if (!IsEvaluated(run)) continue;
     if (first == nullptr) first = &run;
-    if (IsLanguage(run) == IsLanguage(*first)) continue;
-    const ReportedRun& language = IsLanguage(run) ? run : *first;
-    const ReportedRun& other = IsLanguage(run) ? *first : run;
-    return absl::InvalidArgumentError(absl::StrCat(language.dir, " trained a language model and ",
-                                                   other.dir,
-                                                   " did not; want reports of their own for both"));
+    if (IsJudgedByLoss(run) == IsJudgedByLoss(*first)) continue;
+    const ReportedRun& by_loss = IsJudgedByLoss(run) ? run : *first;
+    const ReportedRun& other = IsJudgedByLoss(run) ? *first : run;
+    return absl::InvalidArgumentError(
+        absl::StrCat(by_loss.dir, " is judged by its loss and ", other.dir,
+                     " by its accuracy; want reports of their own for both"));
   }
-  return first != nullptr && IsLanguage(*first) ? Measure::kLoss : Measure::kAccuracy;
+  return first != nullptr && IsJudgedByLoss(*first) ? Measure::kLoss : Measure::kAccuracy;
 }
 
 std::optional<double> Evaluated(const EpochRecord& epoch, Inference inference, Measure measure) {
-  const Measured* measured = Of(epoch, inference);
+  return Evaluated(epoch.test(), inference, measure);
+}
+
+std::optional<double> Evaluated(const TestRecord& test, Inference inference, Measure measure) {
+  const Measured* measured = Of(test, inference);
   if (measured == nullptr) return std::nullopt;
   return measure == Measure::kAccuracy ? measured->accuracy() : measured->loss();
 }

@@ -28,6 +28,7 @@ struct ReportedRun {
   // kUnfinished.
   Summary summary;
   std::vector<LossPoint> losses;  // of training; steps whose loss is not a number are left out
+  uint64_t steps_per_epoch = 0;   // steps of epoch 1 so far
 };
 
 // Status of a run that still goes on, or was killed.
@@ -56,11 +57,12 @@ std::vector<Configuration> Configurations(const std::vector<ReportedRun>& runs);
 // Accuracy: a fraction, more is better; loss: nats, less is better.
 enum class Measure { kAccuracy, kLoss };
 
-// Returns the measure of the runs: loss for language models, else accuracy. InvalidArgument names
-// two runs of different kinds, which no table can hold together.
+// Returns the measure of the runs: loss for language models and scores, else accuracy.
+// InvalidArgument names two runs of different kinds, which no table can hold together.
 absl::StatusOr<Measure> MeasureOf(const std::vector<ReportedRun>& runs);
 
-// Returns the result of an epoch's evaluation with `inference`; nothing if there was none.
+// Return the result of an evaluation with `inference`, or of an epoch's; nothing if there was none.
+std::optional<double> Evaluated(const TestRecord& test, Inference inference, Measure measure);
 std::optional<double> Evaluated(const EpochRecord& epoch, Inference inference, Measure measure);
 // Return the result of the last epoch that was evaluated so, and that of the best one.
 std::optional<double> Last(const ReportedRun& run, Inference inference, Measure measure);

@@ -49,8 +49,15 @@ TEST(Configurations, LanguageModelsAreJudgedByLossAndNotBesideOthers) {
   runs[0].summary.mutable_epochs(0)->mutable_test()->mutable_compressed()->set_perplexity(9);
   EXPECT_EQ(*MeasureOf(runs), Measure::kLoss);
   runs.push_back(MadeUpRun("resnet", 1, {0.5}, 8));
-  EXPECT_THAT(MeasureOf(runs).status().message(),
-              HasSubstr("runs/gpt-seed1 trained a language model and runs/resnet-seed1 did not"));
+  EXPECT_THAT(
+      MeasureOf(runs).status().message(),
+      HasSubstr("runs/gpt-seed1 is judged by its loss and runs/resnet-seed1 by its accuracy"));
+}
+
+TEST(Configurations, ModelsOfScoresAreJudgedByLoss) {
+  std::vector<ReportedRun> runs = {MadeUpRun("stsb", 1, {0.5}, 8)};
+  runs[0].summary.mutable_epochs(0)->mutable_test()->mutable_compressed()->clear_accuracy();
+  EXPECT_EQ(*MeasureOf(runs), Measure::kLoss);
 }
 
 TEST(Configurations, Medians) {

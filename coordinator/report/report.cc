@@ -90,8 +90,15 @@ ReportedChart EvaluationChart(const std::vector<Configuration>& all, Measure mea
       MeanCurve curve;
       for (const ReportedRun* run : all[i].judged) {
         for (const EpochRecord& epoch : run->summary.epochs()) {
-          const auto value = Evaluated(epoch, inference, measure);
-          if (value) curve.Add(epoch.epoch(), Scaled(*value, measure));
+          const auto add = [&](double x, const TestRecord& test) {
+            const auto value = Evaluated(test, inference, measure);
+            if (value) curve.Add(x, Scaled(*value, measure));
+          };
+          add(epoch.epoch(), epoch.test());
+          for (const EvaluationRecord& after : epoch.evaluations()) {
+            const auto steps = static_cast<double>(std::max<uint64_t>(1, run->steps_per_epoch));
+            add(static_cast<double>(after.step()) / steps, after.test());
+          }
         }
       }
       ChartSeries series;

@@ -9,6 +9,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 std::vector<ReportedRun> Runs() {
   return {MadeUpRun("topk", 1, {0.5, 0.70}, 4), MadeUpRun("topk", 2, {0.5, 0.72}, 4),
@@ -85,6 +86,21 @@ TEST(Report, WithoutAnyEpochThereIsNoTargetAndNoError) {
   EXPECT_THAT(Table(*report, "Summary").rows[0], ElementsAre("begun", "1"))
       << "columns without a value are left out";
   EXPECT_EQ(report->tables.size(), 3u);
+}
+
+TEST(Report, EvaluationsAfterStepsAreOnTheCurve) {
+  ReportedRun run = MadeUpRun("none", 1, {0.5, 0.7}, 32);
+  run.steps_per_epoch = 4;
+  EvaluationRecord* const after = run.summary.mutable_epochs(1)->add_evaluations();
+  after->set_step(6);
+  after->mutable_test()->mutable_compressed()->set_accuracy(0.6);
+  const auto report = ReportOf({run}, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  std::vector<std::pair<double, double>> points;
+  for (const ChartPoint& point : report->charts[0].chart.series[0].points) {
+    points.emplace_back(point.x, point.y);
+  }
+  EXPECT_THAT(points, ElementsAre(Pair(1, 50), Pair(1.5, 60), Pair(2, 70)));
 }
 
 TEST(Report, AnUnknownBaselineIsRefusedWithThoseThereAre) {

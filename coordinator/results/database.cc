@@ -95,6 +95,7 @@ const std::vector<Table>& Tables() {
          {run, step},
          With({{"time", "TEXT", {"time"}}},
               Without(ColumnsOf(StepRecord::descriptor()), {"step"}))},
+        {"evaluations", {run, step}, Without(ColumnsOf(EvaluationRecord::descriptor()), {"step"})},
         {"boundaries", {run, boundary, direction}, ColumnsOf(DirectionRecord::descriptor())},
         {"epoch_boundaries",
          {run, epoch, boundary, direction},
@@ -308,6 +309,10 @@ absl::Status ResultsDatabase::Insert(const RunPosition& position, const RunFiles
     for (const char* direction : kDirections) {
       RETURN_IF_ERROR(boundaries.Add({run, boundary["name"], direction}, boundary[direction]));
     }
+  }
+  Inserter evaluations(database_, TableOf("evaluations"));
+  for (const EvaluationRecord& record : files.metrics.evaluations) {
+    RETURN_IF_ERROR(evaluations.Add({run}, ToJson(record)));
   }
   Inserter epochs(database_, TableOf("epochs"));
   Inserter epoch_boundaries(database_, TableOf("epoch_boundaries"));

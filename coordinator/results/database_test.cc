@@ -40,6 +40,10 @@ RunFiles Files(double loss) {
     "boundaries": [{"name": "layer1", "activations": {"wire_bytes": 3}, "gradients": {"wire_bytes": 4}}]})",
                "epoch", &files.metrics.epochs.emplace_back());
   EXPECT_TRUE(epoch.ok()) << epoch;
+  EvaluationRecord& evaluation = files.metrics.evaluations.emplace_back();
+  evaluation.set_epoch(1);
+  evaluation.set_step(2);
+  evaluation.mutable_test()->mutable_compressed()->set_loss(1.5);
   return files;
 }
 
@@ -73,12 +77,15 @@ class DatabaseTest : public ::testing::Test {
   const RunPosition position_ = {"a-seed1", "a", 4};
 };
 
-TEST_F(DatabaseTest, ARunIsRowsInSixTables) {
+TEST_F(DatabaseTest, ARunIsRowsInSevenTables) {
   ASSERT_TRUE(Opened()->Replace(position_, Files(0.5)).ok());
   EXPECT_EQ(Ask("SELECT run, row, position, status, error, seed, provenance_commit FROM runs"),
             "a-seed1|a|4|completed|NULL|1|abc|");
   EXPECT_EQ(Ask("SELECT run, step, epoch, loss FROM steps"), "a-seed1|1|1|0.5|a-seed1|2|1|NULL|");
   EXPECT_EQ(Ask("SELECT epoch, train_loss, test_compressed_loss FROM epochs"), "1|2.5|NULL|");
+  EXPECT_EQ(Ask("SELECT run, step, epoch, test_compressed_loss, test_uncompressed_loss FROM "
+                "evaluations"),
+            "a-seed1|2|1|1.5|NULL|");
   EXPECT_EQ(Ask("SELECT boundary, direction, codec, wire_bytes, causal FROM boundaries"),
             "layer1|activations|topk|7|1|layer1|gradients|none|8|NULL|");
   EXPECT_EQ(Ask("SELECT epoch, boundary, direction, wire_bytes FROM epoch_boundaries"),

@@ -82,7 +82,8 @@ absl::StatusOr<Outcome> OutcomeOf(const std::string& row, const Summary& summary
   for (const EpochRecord& epoch : summary.epochs()) {
     if (!epoch.has_test()) continue;
     const TestRecord& test = epoch.test();
-    outcome.is_loss = test.compressed().has_perplexity() || test.uncompressed().has_perplexity();
+    const Measured& any = test.has_compressed() ? test.compressed() : test.uncompressed();
+    outcome.is_loss = any.has_perplexity() || !any.has_accuracy();
     const auto value = [&](bool is_there, const Measured& measured) -> std::optional<double> {
       if (!is_there) return std::nullopt;
       return outcome.is_loss ? measured.loss() : measured.accuracy();

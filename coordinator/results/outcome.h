@@ -16,7 +16,8 @@ namespace thinwire {
 struct Outcome {
   std::string row;
   uint64_t seed = 0;
-  bool is_loss = false;  // True for a language model's loss; false: an accuracy, as a fraction.
+  // True for the loss of a language model or of scores; false: an accuracy, as a fraction.
+  bool is_loss = false;
   // With and without codecs in evaluation; not set where not evaluated.
   std::optional<double> compressed, uncompressed;
   double wire_bytes = 0;

@@ -48,6 +48,15 @@ TEST(OutcomeTest, OfALanguageModelIsItsLoss) {
   EXPECT_EQ(outcome->uncompressed, std::nullopt);
 }
 
+TEST(OutcomeTest, OfScoresIsTheLossToo) {
+  const auto outcome = OutcomeOf("a", Parsed(R"({"status": "completed", "seed": 3,
+    "epochs": [{"test": {"compressed": null,
+                         "uncompressed": {"loss": 2.5, "accuracy": null}}}], "boundaries": []})"));
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_TRUE(outcome->is_loss);
+  EXPECT_EQ(outcome->uncompressed, 2.5);
+}
+
 TEST(OutcomeTest, ARunThatIsNotCompletedHasNone) {
   EXPECT_FALSE(OutcomeOf("a", Parsed(R"({"status": "failed"})")).ok());
 }

@@ -33,13 +33,15 @@ bool HasText(const Json& line, const char* name) {
 }
 
 absl::Status AddMetrics(const std::string& text, const std::string& place, MetricsFile* metrics) {
-  constexpr char kWant[] = "an object of type step or epoch with that number";
+  constexpr char kWant[] = "an object of type step, evaluation or epoch with its numbers";
   Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!line.is_object() || !HasNumber(line, "epoch")) return Refused(place, text, kWant);
   const auto type = line.find("type");
   if (type == line.end()) return Refused(place, text, kWant);
   if (*type == "epoch") return FromJson(text, place, &metrics->epochs.emplace_back());
-  if (*type != "step" || !HasNumber(line, "step")) return Refused(place, text, kWant);
+  if (!HasNumber(line, "step")) return Refused(place, text, kWant);
+  if (*type == "evaluation") return FromJson(text, place, &metrics->evaluations.emplace_back());
+  if (*type != "step") return Refused(place, text, kWant);
   metrics->steps.push_back(std::move(line));
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@ namespace thinwire {
 struct MetricsFile {
   std::vector<nlohmann::ordered_json> steps;  // objects with the numbers `epoch` and `step`
   std::vector<EpochRecord> epochs;
+  std::vector<EvaluationRecord> evaluations;  // after steps
 };
 
 struct RunFiles {

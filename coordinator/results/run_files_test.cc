@@ -28,23 +28,26 @@ class RunFilesTest : public ::testing::Test {
 
 TEST_F(RunFilesTest, SortsLinesByTypeAndLeavesOutOneWithoutAnEnd) {
   Write("metrics.jsonl",
-        "{\"type\": \"step\", \"epoch\": 1, \"step\": 1}\n{\"type\": \"epoch\", \"epoch\": "
-        "1}\n{\"type\": \"st");
+        "{\"type\": \"step\", \"epoch\": 1, \"step\": 1}\n{\"type\": \"evaluation\", \"epoch\": 1, "
+        "\"step\": 1, \"seconds\": 2}\n{\"type\": \"epoch\", \"epoch\": 1}\n{\"type\": \"st");
   const auto files = ReadRunFiles(dir_);
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(files->metrics.steps.size(), 1u);
   EXPECT_EQ(files->metrics.epochs.size(), 1u);
+  ASSERT_EQ(files->metrics.evaluations.size(), 1u);
+  EXPECT_EQ(files->metrics.evaluations[0].seconds(), 2);
   EXPECT_EQ(files->experiment, "name: a\n");
 }
 
 TEST_F(RunFilesTest, WhatNoRunWritesIsNamedWithItsLine) {
   const std::string step = R"({"type": "step", "epoch": 1, "step": 1})";
-  for (const char* line : {R"({"type": "other", "epoch": 1})", "[1]", R"({"type": 3, "epoch": 1})",
-                           R"({"type": "epoch"})", R"({"type": "step", "epoch": 1})",
-                           R"({"type": "epoch", "epoch": -1})"}) {
+  for (const char* line :
+       {R"({"type": "other", "epoch": 1})", "[1]", R"({"type": 3, "epoch": 1})",
+        R"({"type": "epoch"})", R"({"type": "step", "epoch": 1})",
+        R"({"type": "evaluation", "epoch": 1})", R"({"type": "epoch", "epoch": -1})"}) {
     Write("metrics.jsonl", step + "\n" + line + "\n");
     EXPECT_EQ(Error(), dir_ + "/metrics.jsonl:2: " + line +
-                           ", want an object of type step or epoch with that number");
+                           ", want an object of type step, evaluation or epoch with its numbers");
   }
   Write("metrics.jsonl", R"({"type": "epoch", "epoch": 1, "boundaries": 3})"
                          "\n");

@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "config/tensor_parts.h"
 #include "config/yaml_message.h"
+#include "models/parts.h"
 #include "models/tied_weight.h"
 
 namespace thinwire {
@@ -179,6 +181,12 @@ std::vector<std::string> CutNames(const Experiment& experiment) {
   return names;
 }
 
+std::vector<std::string> BoundaryNames(const Experiment& experiment) {
+  std::vector<std::string> names = CutNames(experiment);
+  if (PartsOf(experiment) > 1) names.push_back(kSums);
+  return names;
+}
+
 BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, const Pipelines& pipelines,
                                std::vector<BoundaryRecord> before)
     : cuts_(std::move(cuts)),
@@ -204,13 +212,12 @@ std::vector<BoundaryRecord> BoundaryTotals::Records() const {
         if (end.boundary() != cut) continue;
         DirectionRecord* direction =
             end.gradient() ? record.mutable_gradients() : record.mutable_activations();
-        if (!end.sender()) {
-          direction->set_decode_seconds(direction->decode_seconds() + end.decode_seconds());
-        } else if (met.insert(direction).second) {
+        if (end.sender() && met.insert(direction).second) {
           MergeSender(end, direction);
-        } else {
+        } else if (end.sender()) {
           AddSender(end, direction);
         }
+        direction->set_decode_seconds(direction->decode_seconds() + end.decode_seconds());
       }
     }
     for (const BoundaryRecord& before : before_) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/tensor_parts.h"
 #include "proto/coordinator.pb.h"
 #include "proto/experiment.pb.h"
 #include "proto/stage.pb.h"
@@ -15,11 +16,16 @@ namespace thinwire {
 // cut if there is one; empty for the uncut model.
 std::vector<std::string> CutNames(const Experiment& experiment);
 
+// Returns the same, and then the name of the sums over tensor-parallel parts if there are some.
+std::vector<std::string> BoundaryNames(const Experiment& experiment);
+
 // Numbers of the pipelines of a run: one, or several that carry its replicas.
 struct Pipelines {
-  int stages = 1, carriers = 1;
+  int stages = 1;
+  CarrierGrid grid = {};
 
-  int servers() const { return stages * carriers; }
+  int carriers() const { return grid.count(); }
+  int servers() const { return stages * carriers(); }
 };
 
 // Merges the newest report of every server. Not thread-safe.

@@ -35,7 +35,7 @@ TrafficRecord Traffic(uint64_t step, uint64_t messages, double error) {
 }
 
 TEST(CarrierReportsTest, AStepIsWholeWhenAllCarriersHaveCome) {
-  CarrierReports reports({/*stages=*/1, /*carriers=*/3});
+  CarrierReports reports({/*stages=*/1, /*grid=*/{3, 1}});
   EXPECT_FALSE(reports.Add(2, Step(1, {}, 0, 0.25, /*labels=*/0)));
   EXPECT_FALSE(reports.Add(0, Step(1, {1, 1e-16}, 3, 0.5)));
   EXPECT_FALSE(reports.Add(0, Step(2, {1, 1}, 3, 0.5)));  // ahead of the others
@@ -51,14 +51,20 @@ TEST(CarrierReportsTest, AStepIsWholeWhenAllCarriersHaveCome) {
 }
 
 TEST(CarrierReportsTest, OfOneCarrierAllIsAsItCame) {
-  CarrierReports reports({/*stages=*/2, /*carriers=*/1});
+  CarrierReports reports({/*stages=*/2, /*grid=*/{1, 1}});
   EXPECT_EQ(reports.Add(0, Step(1, {1}, 3, 0.5))->loss(), 7);
   EXPECT_THAT(reports.Add(/*server=*/0, {Traffic(1, 2, 0.5)}), SizeIs(1));
   EXPECT_THAT(reports.Rest(), IsEmpty());
 }
 
+TEST(CarrierReportsTest, OnlyTheFirstCarrierOfARowTellsOfSteps) {
+  CarrierReports reports({/*stages=*/1, /*grid=*/{1, 2}});
+  EXPECT_EQ(reports.Add(0, Step(1, {1}, 3, 0.5))->loss(), 7);
+  EXPECT_FALSE(reports.Add(1, Step(1, {1}, 3, 0.5)));
+}
+
 TEST(CarrierReportsTest, TrafficIsAddedByStepAndTheLastMayBeOfSome) {
-  CarrierReports reports({/*stages=*/2, /*carriers=*/2});
+  CarrierReports reports({/*stages=*/2, /*grid=*/{2, 1}});
   EXPECT_THAT(reports.Add(/*server=*/1, {Traffic(1, 3, 0.5), Traffic(2, 3, 0.5)}), IsEmpty());
   const std::vector<TrafficRecord> whole = reports.Add(/*server=*/3, {Traffic(1, 1, 0.1)});
   ASSERT_THAT(whole, SizeIs(1));
@@ -76,7 +82,7 @@ TEST(CarrierReportsTest, TrafficIsAddedByStepAndTheLastMayBeOfSome) {
 }
 
 TEST(CarrierReportsTest, WhatReplicasExchangeIsAddedOverAllServers) {
-  CarrierReports reports({/*stages=*/3, /*carriers=*/1});
+  CarrierReports reports({/*stages=*/3, /*grid=*/{1, 1}});
   const auto exchanged = [](uint64_t messages, double error) {
     TrafficRecord traffic = Traffic(1, messages, error);
     traffic.set_boundary("replicas");

@@ -89,6 +89,17 @@ void Checkpointer::WriteHeld() {
   held_.reset();
 }
 
+absl::Status Checkpointer::WriteBest(uint64_t step) {
+  if (held_) {
+    held_->is_best = true;
+    WriteHeld();
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(Finish());
+  RETURN_IF_ERROR(SetBest(options_.folder, step));
+  return PruneCheckpoints(options_.folder, options_.keep);
+}
+
 absl::Status Checkpointer::WriteFile(const CheckpointWriter& writer, const Source& source,
                                      CheckpointFile* file) {
   StageClient& stage = fleet_.server(source.server);
@@ -125,6 +136,7 @@ absl::Status Checkpointer::Write(Held held) {
   RETURN_IF_ERROR(own(log_.Append(held.epochs)));
   *manifest.mutable_progress()->mutable_epochs_kept() = log_.kept();
   RETURN_IF_ERROR(own((*writer)->Commit(manifest, options_.beside)));
+  if (held.is_best) RETURN_IF_ERROR(own(SetBest(options_.folder, manifest.step())));
   RETURN_IF_ERROR(own(PruneCheckpoints(options_.folder, options_.keep)));
   on_written_(manifest);
   return absl::OkStatus();

@@ -52,6 +52,10 @@ class Checkpointer {
   // coordinator's own) or of a stage, fails the fleet.
   void WriteHeld();
 
+  // Makes the checkpoint of the held or the last written state, after `step`, the best one: begins
+  // to write it, if that has not begun, and keeps it until another is better.
+  absl::Status WriteBest(uint64_t step);
+
   // Waits until the last checkpoint that WriteHeld began is written.
   absl::Status Finish();
 
@@ -66,6 +70,7 @@ class Checkpointer {
     CheckpointManifest manifest;
     std::vector<Source> sources;
     std::vector<EpochRecord> epochs;
+    bool is_best = false;
   };
 
   absl::Status Write(Held held);

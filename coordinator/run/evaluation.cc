@@ -10,18 +10,19 @@
 #include "base/steady_time.h"
 #include "config/specs.h"
 #include "coordinator/run/class_measures.h"
+#include "coordinator/run/score_measures.h"
 #include "coordinator/run/tally.h"
 
 namespace thinwire {
 namespace {
 
-// Evaluates in one way. Of labelled sentences it also says how well classes were told apart;
-// `sentences` is null for other data.
+// Evaluates in one way. Of labelled sentences it also says how well classes were told apart, or
+// scores foretold; `sentences` is null for other data.
 absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, const GlueMeasures* sentences,
                                       Fleet* fleet) {
   absl::Mutex mutex;
   EvaluationReport report;
-  RETURN_IF_ERROR(fleet->OnFirstCarrier([&](StageClient& stage) {
+  RETURN_IF_ERROR(fleet->OnFirstRow([&](StageClient& stage) {
     return stage.Evaluate(request, [&](const StageEvent& event) {
       const absl::MutexLock lock(&mutex);
       if (event.has_evaluation()) report = event.evaluation();
@@ -35,9 +36,13 @@ absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, const Glue
   }
   Measured measured;
   measured.set_loss(report.loss());
-  measured.set_accuracy(AccuracyOf(report));
+  SetAccuracy(report, &measured);
   if (report.has_perplexity()) measured.set_perplexity(report.perplexity());
   if (sentences == nullptr) return measured;
+  if (sentences->correlations) {
+    ASSIGN_OR_RETURN(*measured.mutable_scores(), MeasureScores(report));
+    return measured;
+  }
   ASSIGN_OR_RETURN(*measured.mutable_classes(),
                    MeasureClasses({report.confusion().begin(), report.confusion().end()},
                                   report.samples(), *sentences));
@@ -59,8 +64,16 @@ bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch) {
   return (every > 0 && epoch % every == 0) || epoch == experiment.epochs();
 }
 
-absl::Status Evaluate(const Experiment& experiment, const ConfigureResponse& data, uint32_t epoch,
-                      Fleet* fleet, RunObserver* observer, EpochRecord* record) {
+bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, uint64_t steps_per_epoch) {
+  const uint32_t every = experiment.evaluation().every_steps();
+  if (every == 0 || step == 0 || step % every != 0) return false;
+  return step % steps_per_epoch != 0 ||
+         !IsEvaluationDue(experiment, static_cast<uint32_t>(step / steps_per_epoch));
+}
+
+absl::StatusOr<EvaluationRecord> Evaluate(const Experiment& experiment,
+                                          const ConfigureResponse& data, uint32_t epoch,
+                                          uint64_t step, Fleet* fleet, RunObserver* observer) {
   const EvaluationConfig& config = experiment.evaluation();
   ASSIGN_OR_RETURN(const std::optional<GlueMeasures> sentences, MeasuresOfTask(experiment.data()));
   const SteadyTime start = SteadyTime::Now();
@@ -92,9 +105,12 @@ absl::Status Evaluate(const Experiment& experiment, const ConfigureResponse& dat
   if (const std::string reason = WhyNotUncompressed(experiment); !reason.empty()) {
     test.set_uncompressed_reason(reason);
   }
-  record->set_evaluation_seconds(SecondsSince(start));
-  if (config.compressed() || config.uncompressed()) *record->mutable_test() = test;
-  return absl::OkStatus();
+  EvaluationRecord record;
+  record.set_epoch(epoch);
+  record.set_step(step);
+  record.set_seconds(SecondsSince(start));
+  if (config.compressed() || config.uncompressed()) *record.mutable_test() = test;
+  return record;
 }
 
 }  // namespace thinwire

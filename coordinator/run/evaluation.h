@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/run/observer.h"
 #include "proto/coordinator.pb.h"
@@ -16,11 +16,15 @@ namespace thinwire {
 // it always does.
 bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch);
 
+// Returns whether it wants one after `step` of the run, and none after an epoch that ends there.
+bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, uint64_t steps_per_epoch);
+
 // Evaluates with the codecs, without them, and without them after recalibration, as `evaluation` of
-// the experiment says. Fills in `test` of the record and the seconds. `data` comes from the first
-// stage. Errors: the fleet's, the observer's, and Internal for a stage that reports another number
-// of samples.
-absl::Status Evaluate(const Experiment& experiment, const ConfigureResponse& data, uint32_t epoch,
-                      Fleet* fleet, RunObserver* observer, EpochRecord* record);
+// the experiment says, after a `step` of `epoch`; without `test` if it says so of neither. `data`
+// comes from the first stage. Errors: the fleet's, the observer's, and Internal for a stage that
+// reports another number of samples.
+absl::StatusOr<EvaluationRecord> Evaluate(const Experiment& experiment,
+                                          const ConfigureResponse& data, uint32_t epoch,
+                                          uint64_t step, Fleet* fleet, RunObserver* observer);
 
 }  // namespace thinwire

@@ -10,10 +10,30 @@
 #include "base/steady_time.h"
 #include "compress/spec.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "coordinator/fleet/stage_setup.h"
+#include "models/parts.h"
 
 namespace thinwire {
 namespace {
+
+absl::Status NotCausal(const std::string& where, const DirectionSpec& does) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": activations: ", does.codec.ToString(),
+      " codes several positions together, want one that codes each by itself (as with scope "
+      "token), or --compression off"));
+}
+
+absl::Status CheckSumsAreCausal(const Experiment& experiment, const Model& model) {
+  ASSIGN_OR_RETURN(const SumsSpec sums, SumsFrom(experiment, model));
+  for (const BlockSpec& block : model.blocks) {
+    for (const LayerSpec* const sum : SumsOf(block)) {
+      const DirectionSpec& does = sums.activations;
+      if (!IsCausal(does.codec, sum->out[sum->out.rank() - 1])) return NotCausal(kSums, does);
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckCausal(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
@@ -23,12 +43,9 @@ absl::Status CheckCausal(const Experiment& experiment) {
                                    /*gradient=*/false));
     const Shape& out = partition.model.blocks[cut.block].out;
     if (does.feedback.evaluates_exactly() || IsCausal(does.codec, out[out.rank() - 1])) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "cut ", cut.name, ": activations: ", does.codec.ToString(),
-        " codes several positions together, want one that codes each by itself (as with scope "
-        "token), or --compression off"));
+    return NotCausal(absl::StrCat("cut ", cut.name), does);
   }
-  return absl::OkStatus();
+  return CheckSumsAreCausal(experiment, partition.model);
 }
 
 // The tokens of the model's context; the stages already know the first of them.
@@ -80,11 +97,12 @@ absl::Status Prepare(const TextTask& task, Fleet* fleet) {
 // Makes all stages draw the next token.
 absl::StatusOr<int32_t> Draw(const GenerateRequest& request, Fleet* fleet, TextTotals* totals) {
   std::atomic<uint64_t> wire_bytes{0};
-  std::optional<int32_t> drawn;  // only the last stage's thread writes it
-  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) -> absl::Status {
+  std::optional<int32_t> drawn;  // only the thread of the first carrier's last stage writes it
+  RETURN_IF_ERROR(fleet->OnFirstRow([&](StageClient& stage) -> absl::Status {
     ASSIGN_OR_RETURN(const GenerateResponse response, stage.Generate(request));
     wire_bytes += response.wire_bytes();
-    if (stage.stage() + 1 == fleet->stages() && response.has_id()) drawn = response.id();
+    const bool draws = stage.carrier() == 0 && stage.stage() + 1 == fleet->stages();
+    if (draws && response.has_id()) drawn = response.id();
     return absl::OkStatus();
   }));
   if (!drawn) return absl::InternalError("the last stage drew no token");

@@ -1,12 +1,14 @@
 #include "coordinator/run/generation.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
+#include "coordinator/run/best.h"
 #include "coordinator/run/captures.h"
 #include "coordinator/run/evaluation.h"
 #include "coordinator/run/model_shares.h"
@@ -14,6 +16,14 @@
 #include "coordinator/run/resumable.h"
 
 namespace thinwire {
+namespace {
+
+// Returns the first multiple of `every` after `step`; none for 0.
+uint64_t NextMultiple(uint64_t every, uint64_t step) {
+  return every == 0 ? std::numeric_limits<uint64_t>::max() : (step / every + 1) * every;
+}
+
+}  // namespace
 
 absl::Status Generation::Run() {
   const absl::Status status = RunEpochs();
@@ -61,8 +71,17 @@ absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
   ASSIGN_OR_RETURN(const RestorePlan plan, PlanRestore(then, experiment_, manifest));
   for (const std::string& reset : plan.resets) RETURN_IF_ERROR(observer_.OnWarning(reset));
   RETURN_IF_ERROR(Restore(experiment_, from, plan, &fleet_));
-  RETURN_IF_ERROR(RemoveCheckpointsAfter(options_.checkpoints, manifest.step()));
+  RETURN_IF_ERROR(LeaveCheckpointsAfter(from));
   return SetProgress(manifest.progress(), manifest.step());
+}
+
+// Makes room for the checkpoints that will be written after `from`.
+absl::Status Generation::LeaveCheckpointsAfter(const FoundCheckpoint& from) {
+  const uint64_t step = from.manifest.step();
+  if (!from.is_chosen) return RemoveCheckpointsAfter(options_.checkpoints, step);
+  ASSIGN_OR_RETURN(const std::string aside, SetAsideCheckpointsAfter(options_.checkpoints, step));
+  if (aside.empty()) return absl::OkStatus();
+  return observer_.OnWarning(absl::StrCat("later checkpoints stand in ", aside, " now"));
 }
 
 // Checks that the data are those that the run began with, or warns that they are others.
@@ -113,22 +132,56 @@ RunPlan Generation::Plan() const {
 
 // Does what is left of the epoch, which may have been trained in part or may lack its evaluation.
 absl::Status Generation::RunEpoch(uint32_t epoch) {
-  absl::Status status;
   fleet_.set_in_epoch(true);
-  while (status.ok() && reports_.step() < epoch * StepsPerEpoch()) status = TrainPart(epoch);
+  absl::Status status = EvaluateStep(epoch);
+  while (status.ok() && reports_.step() < epoch * StepsPerEpoch()) {
+    status = TrainPart(epoch);
+    if (status.ok()) status = EvaluateStep(epoch);
+  }
   fleet_.set_in_epoch(false);
   if (status.ok() && fleet_.ended_after_step()) status = absl::CancelledError("interrupted");
-  if (status.ok() || fleet_.ended_after_step()) {
-    const absl::Status told = observer_.OnTrained(epoch);
-    if (!told.ok()) status = told;
+  if (options_.save_model && (status.ok() || fleet_.ended_after_step())) {
+    const absl::Status saved = options_.save_model();
+    if (!saved.ok()) status = saved;
   }
   RETURN_IF_ERROR(status);
   EpochRecord record = reports_.EndEpoch(epoch);
   if (IsEvaluationDue(experiment_, epoch)) {
-    RETURN_IF_ERROR(Evaluate(experiment_, placed_.data, epoch, &fleet_, &observer_, &record));
+    ASSIGN_OR_RETURN(const EvaluationRecord after, Evaluate(experiment_, placed_.data, epoch,
+                                                            reports_.step(), &fleet_, &observer_));
+    record.set_evaluation_seconds(record.evaluation_seconds() + after.seconds());
+    if (after.has_test()) *record.mutable_test() = after.test();
+    RETURN_IF_ERROR(KeepIfBest(after, record));
   }
   *summary_.add_epochs() = record;  // counts when it is complete
   return observer_.OnEpoch(record);
+}
+
+// Evaluates after the last step, if it is one of the epoch after which that is due and has not been
+// done: a checkpoint of a step lacks its evaluation. An interruption cancels it.
+absl::Status Generation::EvaluateStep(uint32_t epoch) {
+  const uint64_t step = reports_.step();
+  const bool is_due = step > (epoch - 1) * StepsPerEpoch() && step > reports_.evaluated_step() &&
+                      IsEvaluationDueAt(experiment_, step, StepsPerEpoch());
+  if (!is_due || fleet_.ended_after_step()) return absl::OkStatus();
+  fleet_.set_in_epoch(false);
+  const absl::StatusOr<EvaluationRecord> evaluation =
+      Evaluate(experiment_, placed_.data, epoch, step, &fleet_, &observer_);
+  fleet_.set_in_epoch(true);
+  RETURN_IF_ERROR(evaluation.status());
+  RETURN_IF_ERROR(KeepIfBest(*evaluation, reports_.EpochSoFar(epoch)));
+  reports_.Add(*evaluation);
+  return observer_.OnEvaluated(*evaluation);
+}
+
+// Keeps a checkpoint of the step that was evaluated last, if the experiment wants the best and this
+// is better than all before it. `before` has those after earlier steps of its epoch.
+absl::Status Generation::KeepIfBest(const EvaluationRecord& latest, const EpochRecord& before) {
+  const CheckpointsConfig& config = experiment_.checkpoint();
+  if (!checkpointer_ || !config.has_best()) return absl::OkStatus();
+  const bool is_best =
+      IsBest(config.best(), latest.test(), summary_.epochs(), before.evaluations());
+  return is_best ? checkpointer_->WriteBest(latest.step()) : absl::OkStatus();
 }
 
 bool Generation::IsCheckpointDue(uint64_t step) const {
@@ -140,14 +193,16 @@ bool Generation::IsCheckpointDue(uint64_t step) const {
 }
 
 bool Generation::WantsCheckpoints() const {
-  return experiment_.checkpoint().every_steps() > 0 || experiment_.checkpoint().every_epochs() > 0;
+  const CheckpointsConfig& config = experiment_.checkpoint();
+  return config.every_steps() > 0 || config.every_epochs() > 0 || config.has_best();
 }
 
-// Trains the steps up to the next checkpoint or to the epoch's end.
+// Trains the steps up to the next checkpoint, the next evaluation or the epoch's end.
 absl::Status Generation::TrainPart(uint32_t epoch) {
-  const uint64_t before = reports_.step(), every = experiment_.checkpoint().every_steps();
-  uint64_t last = epoch * StepsPerEpoch();
-  if (every > 0) last = std::min(last, (before / every + 1) * every);
+  const uint64_t before = reports_.step();
+  const uint64_t last = std::min({epoch * StepsPerEpoch(),
+                                  NextMultiple(experiment_.checkpoint().every_steps(), before),
+                                  NextMultiple(experiment_.evaluation().every_steps(), before)});
   absl::Status status = TrainSteps(epoch, before + 1, last);
   if (!status.ok() && !fleet_.ended_after_step()) return status;
   const uint64_t after = reports_.step();
@@ -155,8 +210,10 @@ absl::Status Generation::TrainPart(uint32_t epoch) {
   if (kept.ok()) kept = reports_.TellTrace(before);
   const bool is_due = status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0;
   // An interrupted evaluation leaves no stage to ask, so the checkpoint is held before it.
-  const bool may_be_due =
-      WantsCheckpoints() && after == epoch * StepsPerEpoch() && IsEvaluationDue(experiment_, epoch);
+  const bool is_evaluated =
+      (after == epoch * StepsPerEpoch() && IsEvaluationDue(experiment_, epoch)) ||
+      IsEvaluationDueAt(experiment_, after, StepsPerEpoch());
+  const bool may_be_due = WantsCheckpoints() && is_evaluated;
   if (kept.ok() && (is_due || may_be_due) && checkpointer_) kept = HoldCheckpoint(epoch);
   if (kept.ok() && is_due && checkpointer_) checkpointer_->WriteHeld();
   if (kept.ok() && !status.ok() && checkpointer_) kept = checkpointer_->Finish();

@@ -49,13 +49,16 @@ class Generation {
   absl::Status RunEpochs();
   absl::Status BeginAnew();
   absl::Status RestoreFrom(const FoundCheckpoint& from);
+  absl::Status LeaveCheckpointsAfter(const FoundCheckpoint& from);
   absl::Status CheckData(const Experiment& then, const FoundCheckpoint& from);
   absl::Status SetProgress(const RunProgress& progress, uint64_t step);
   void MakeCheckpointer();
   absl::Status RunEpoch(uint32_t epoch);
+  absl::Status EvaluateStep(uint32_t epoch);
   absl::Status TrainPart(uint32_t epoch);
   absl::Status TrainSteps(uint32_t epoch, uint64_t first, uint64_t last);
   bool WantsCheckpoints() const;
+  absl::Status KeepIfBest(const EvaluationRecord& latest, const EpochRecord& before);
   bool IsCheckpointDue(uint64_t step) const;
   absl::Status HoldCheckpoint(uint32_t epoch);
   uint64_t StepsPerEpoch() const;

@@ -82,13 +82,11 @@ class TestSeries {
       : registry_(*registry), labels_(std::move(labels)) {}
 
   void Update(const Measured& measured) {
-    if (loss_ == nullptr) {
-      loss_ = &NewGauge(&registry_, "thinwire_test_loss", "Mean over the test samples", labels_);
-      accuracy_ =
-          &NewGauge(&registry_, "thinwire_test_accuracy", "Fraction of the test samples", labels_);
+    Set(&loss_, "thinwire_test_loss", "Mean over the test samples", measured.loss());
+    if (measured.has_accuracy()) {
+      Set(&accuracy_, "thinwire_test_accuracy", "Fraction of the test samples",
+          measured.accuracy());
     }
-    loss_->Set(measured.loss());
-    accuracy_->Set(measured.accuracy());
     const ClassMeasures& classes = measured.classes();
     if (measured.has_perplexity()) {
       Set(&perplexity_, "thinwire_test_perplexity", "exp(loss)", measured.perplexity());
@@ -96,6 +94,10 @@ class TestSeries {
     if (classes.has_f1()) Set(&f1_, "thinwire_test_f1", "Of class 1", classes.f1());
     if (classes.has_matthews()) {
       Set(&matthews_, "thinwire_test_matthews", "Matthews' correlation", classes.matthews());
+    }
+    if (measured.has_scores()) {
+      Set(&pearson_, "thinwire_test_pearson", "Of scores", measured.scores().pearson());
+      Set(&spearman_, "thinwire_test_spearman", "Of scores' ranks", measured.scores().spearman());
     }
   }
 
@@ -109,10 +111,12 @@ class TestSeries {
   Registry& registry_;
   const Labels labels_;
   Gauge* loss_ = nullptr;
-  Gauge* accuracy_ = nullptr;
+  Gauge* accuracy_ = nullptr;    // unless labels are scores
   Gauge* perplexity_ = nullptr;  // of language models only
   Gauge* f1_ = nullptr;          // these two of tasks that are judged so
   Gauge* matthews_ = nullptr;
+  Gauge* pearson_ = nullptr;  // these two of scores
+  Gauge* spearman_ = nullptr;
 };
 
 }  // namespace
@@ -152,6 +156,14 @@ struct RunMetrics::Series {
     return NewCounter(registry, "thinwire_restarts_total",
                       "Times that the run went on from a checkpoint, as this stage was lost",
                       With(With(run, "stage", std::to_string(stage)), "reason", reason));
+  }
+
+  void Update(const TestRecord& test) {
+    if (test.has_compressed()) compressed.Update(test.compressed());
+    if (test.has_uncompressed()) uncompressed.Update(test.uncompressed());
+    if (test.has_uncompressed_recalibrated()) {
+      uncompressed_recalibrated.Update(test.uncompressed_recalibrated());
+    }
   }
 
   Registry* const registry;
@@ -225,15 +237,15 @@ absl::Status RunMetrics::OnEvent(const RunEvent& event) {
   return absl::OkStatus();
 }
 
+absl::Status RunMetrics::OnEvaluated(const EvaluationRecord& evaluation) {
+  series_->Update(evaluation.test());
+  return absl::OkStatus();
+}
+
 absl::Status RunMetrics::OnEpoch(const EpochRecord& epoch) {
   pace_.Add(epoch);
   series_->eta_seconds.Set(pace_.EtaSeconds());
-  const TestRecord& test = epoch.test();
-  if (test.has_compressed()) series_->compressed.Update(test.compressed());
-  if (test.has_uncompressed()) series_->uncompressed.Update(test.uncompressed());
-  if (test.has_uncompressed_recalibrated()) {
-    series_->uncompressed_recalibrated.Update(test.uncompressed_recalibrated());
-  }
+  series_->Update(epoch.test());
   return absl::OkStatus();
 }
 

@@ -26,6 +26,7 @@ class RunMetrics final : public RunObserver {
   absl::Status OnStart(const RunPlan& plan) override;
   absl::Status OnStep(const StepRecord& step) override;
   absl::Status OnTotals(const RunTotals& totals) override;
+  absl::Status OnEvaluated(const EvaluationRecord& evaluation) override;
   absl::Status OnEpoch(const EpochRecord& epoch) override;
   absl::Status OnCheckpoint(const CheckpointManifest& manifest) override;
   absl::Status OnEvent(const RunEvent& event) override;

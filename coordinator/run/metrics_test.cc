@@ -83,6 +83,15 @@ TEST_F(RunMetricsTest, AnEpochSetsTheEvaluationThatWasMade) {
   EXPECT_THAT(Text(), Not(HasSubstr("perplexity")));
 }
 
+TEST_F(RunMetricsTest, AnEvaluationAfterAStepIsTheLastToo) {
+  EvaluationRecord evaluation;
+  evaluation.mutable_test()->mutable_compressed()->set_accuracy(0.5);
+  ASSERT_TRUE(metrics_.OnEvaluated(evaluation).ok());
+  EXPECT_THAT(
+      Text(),
+      HasSubstr("thinwire_test_accuracy{inference=\"compressed\",run=\"digits-1a2b\"} 0.5\n"));
+}
+
 TEST_F(RunMetricsTest, ATaskHasWhatElseItIsJudgedBy) {
   EpochRecord epoch;
   epoch.mutable_test()->mutable_compressed()->mutable_classes()->set_f1(0.5);
@@ -93,6 +102,20 @@ TEST_F(RunMetricsTest, ATaskHasWhatElseItIsJudgedBy) {
   EXPECT_THAT(Text(), HasSubstr("thinwire_test_matthews{inference=\"uncompressed\","
                                 "run=\"digits-1a2b\"} 0.25\n"));
   EXPECT_THAT(Text(), Not(HasSubstr("thinwire_test_f1{inference=\"uncompressed\"")));
+}
+
+TEST_F(RunMetricsTest, ScoresHaveCorrelationsAndNoAccuracy) {
+  EpochRecord epoch;
+  ScoreMeasures* const scores = epoch.mutable_test()->mutable_compressed()->mutable_scores();
+  scores->set_pearson(0.5);
+  scores->set_spearman(0.25);
+  ASSERT_TRUE(metrics_.OnEpoch(epoch).ok());
+  EXPECT_THAT(Text(), HasSubstr("thinwire_test_pearson{inference=\"compressed\","
+                                "run=\"digits-1a2b\"} 0.5\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_test_spearman{inference=\"compressed\","
+                                "run=\"digits-1a2b\"} 0.25\n"));
+  EXPECT_THAT(Text(), HasSubstr("thinwire_test_loss"));
+  EXPECT_THAT(Text(), Not(HasSubstr("thinwire_test_accuracy")));
 }
 
 TEST_F(RunMetricsTest, ALanguageModelHasAPerplexity) {

@@ -82,7 +82,11 @@ absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
 absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
   std::vector<std::string> shards;
   for (int i = 0; i < fleet->stages(); ++i) shards.push_back(ShardName(i, fleet->stages()));
-  RETURN_IF_ERROR(fleet->OnFirstCarrier([&](StageClient& stage) {
+  RETURN_IF_ERROR(fleet->OnFirstRow([&](StageClient& stage) -> absl::Status {
+    // Others of the row give the first one their parts.
+    if (stage.carrier() > 0) {
+      return stage.ExportParameters([](const FileChunk&) { return absl::OkStatus(); });
+    }
     return ReceiveShard(stage, dir + "/" + shards[static_cast<size_t>(stage.stage())]);
   }));
   RETURN_IF_ERROR(WriteModelIndex(dir, shards));

@@ -135,7 +135,7 @@ TEST(SideFilesTest, AreTheConfigAndWhatTokenizesInTheFolderOfInit) {
   std::ofstream(dir + "/README.md") << "not for transformers";
   const Experiment e =
       *ParseExperiment("data: {name: shakespeare, context: 16}\noptimizer: {lr: 0.1}\nepochs: 1\n",
-                       "test", {"init=" + dir});
+                       "test", {"init=" + dir, "data.tokens=characters"});
   const auto files = SideFilesOf(e);
   ASSERT_TRUE(files.ok()) << files.status();
   ASSERT_EQ(files->size(), 3u);

@@ -13,6 +13,7 @@
 #include "models/bottleneck.h"
 #include "models/encoder.h"
 #include "models/file_tensors.h"
+#include "models/parts.h"
 #include "nn/optimizer_spec.h"
 
 namespace thinwire {
@@ -37,10 +38,12 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 bool IsAny(const ParameterSpec&) { return true; }
 
 // Returns the part of a model that files may lack as a whole: the bottleneck of the cut of that
-// name, or a part of an encoder's head. Empty for a parameter of neither.
+// name, the learned code of a sum, or a part of an encoder's head. Empty for other parameters.
 std::string PartOf(const Model& model, const std::string& tensor) {
   const std::string cut = CutOfBottleneck(tensor);
-  return cut.empty() ? HeadOf(model, tensor) : cut;
+  if (!cut.empty()) return cut;
+  const std::string sum = SumOfCode(model, tensor);
+  return sum.empty() ? HeadOf(model, tensor) : sum;
 }
 
 // Does the same for a parameter by its name in files.
@@ -255,7 +258,8 @@ absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, int repl
     const auto i = static_cast<size_t>(stage.stage());
     // For example Muon's momentum, where the stage has no hidden matrix.
     if (stages_[i].empty()) return absl::OkStatus();
-    const ReplicaRange carried = CarriedBy(stage.carrier(), fleet->carriers(), replicas);
+    const CarrierGrid& grid = fleet->grid();
+    const ReplicaRange carried = CarriedBy(grid.RowOf(stage.carrier()), grid.replicas, replicas);
     if (part.has_replica() && !carried.has(static_cast<int>(part.replica()))) {
       return absl::OkStatus();
     }

@@ -210,6 +210,21 @@ optimizer: {lr: 0.1}
 epochs: 1
 )";
 
+TEST_F(ModelSharesTest, LearnedCodesOfSumsThatTheFolderDoesNotHaveStartRandom) {
+  std::vector<StoredTensor> stored;
+  for (const FileTensor& tensor : TensorsOf(*ParseExperiment(kBert, "test", {"model.heads=2"}))) {
+    stored.push_back(Tensor(tensor.name, tensor.shape));
+  }
+  Write(stored);
+  const auto shares = ModelShares::Initial(
+      *ParseExperiment(kBert, "test",
+                       {"model.heads=2", "tensor.parts=2",
+                        "compression.sums.bottleneck={kind: linear, width: 1}", "init=" + dir_}));
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  EXPECT_THAT(shares->fresh(), ElementsAre("bert.encoder.layer.0.attention.output.dense",
+                                           "bert.encoder.layer.0.output.dense"));
+}
+
 TEST_F(ModelSharesTest, ABertOfMaskedWordsGoesOnWithAClassifierThatStartsRandom) {
   std::vector<StoredTensor> stored;
   for (const FileTensor& tensor : TensorsOf(*ParseExperiment(kBert, "test", {}))) {

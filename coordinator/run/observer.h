@@ -53,11 +53,10 @@ class RunObserver {
   // Reports the bytes that steps sent, before OnTotals: one record for each step, cut and
   // direction, in no particular order.
   virtual absl::Status OnTraffic(const std::vector<TrafficRecord>&) { return absl::OkStatus(); }
-  // Tells that every stage has done the epoch's last step, or the one with which an interruption
-  // ended it.
-  virtual absl::Status OnTrained(uint32_t /*epoch*/) { return absl::OkStatus(); }
   // Tells that an evaluation begins.
   virtual absl::Status OnEvaluation(uint32_t /*epoch*/, Inference) { return absl::OkStatus(); }
+  // Reports an evaluation after a step; that after an epoch comes with OnEpoch.
+  virtual absl::Status OnEvaluated(const EvaluationRecord&) { return absl::OkStatus(); }
   // Reports the captures of one step: a safetensors file per stage (see stage.proto).
   virtual absl::Status OnCapture(uint64_t /*step*/, const std::vector<std::string>& /*files*/) {
     return absl::OkStatus();

@@ -38,7 +38,7 @@ class PastTest : public ::testing::Test {
 };
 
 TEST_F(PastTest, ARunWithoutACheckpointHasNone) {
-  const auto last = LastCheckpoint(*record_);
+  const auto last = CheckpointToGoOn(*record_, std::nullopt);
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_FALSE(last->has_value());
 }
@@ -46,7 +46,7 @@ TEST_F(PastTest, ARunWithoutACheckpointHasNone) {
 TEST_F(PastTest, TheNewestWholeCheckpointIsTheLast) {
   MakeCheckpoint(record_->checkpoints_dir(), 9);
   std::ofstream(MakeCheckpoint(record_->checkpoints_dir(), 12) + "/manifest.json") << "{";
-  const auto last = LastCheckpoint(*record_);
+  const auto last = CheckpointToGoOn(*record_, std::nullopt);
   ASSERT_TRUE(last.ok() && last->has_value()) << last.status();
   EXPECT_EQ((*last)->manifest.step(), 9u);
   EXPECT_EQ((*last)->manifest.train_digest(), "");
@@ -56,7 +56,7 @@ TEST_F(PastTest, TheNewestWholeCheckpointIsTheLast) {
 TEST_F(PastTest, AManifestWithoutDigestsHasThoseOfTheSummary) {
   MakeCheckpoint(record_->checkpoints_dir(), 9);
   WriteSummary("interrupted", 1);
-  const auto last = LastCheckpoint(*record_);
+  const auto last = CheckpointToGoOn(*record_, std::nullopt);
   ASSERT_TRUE(last.ok() && last->has_value()) << last.status();
   EXPECT_EQ((*last)->manifest.train_digest(), "abc");
   EXPECT_EQ((*last)->manifest.test_digest(), "def");

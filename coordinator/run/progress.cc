@@ -42,9 +42,16 @@ const char* Name(Inference inference) {
   return "";
 }
 
-// Returns the result to show: a language model's perplexity, otherwise the accuracy and what else
-// the task is judged by.
+// Returns ", accuracy 56.8 %", or nothing where there is none.
+std::string AccuracyText(const Measured& measured) {
+  if (!measured.has_accuracy()) return "";
+  return absl::StrCat(", accuracy ", Percent(measured.accuracy()));
+}
+
+// Returns the result to show: a language model's perplexity, the correlation of ranks of scores,
+// otherwise the accuracy and what else the task is judged by.
 std::string Told(const Measured& measured) {
+  if (measured.has_scores()) return absl::StrFormat("%.3f", measured.scores().spearman());
   if (measured.has_perplexity()) return absl::StrFormat("%.2f", measured.perplexity());
   std::string told = Percent(measured.accuracy());
   const ClassMeasures& classes = measured.classes();
@@ -104,10 +111,11 @@ std::string ProgressLine(const ProgressState& state, int columns) {
 }
 
 std::string TestText(const TestRecord& test) {
-  const bool has_perplexity =
-      test.compressed().has_perplexity() || test.uncompressed().has_perplexity();
-  std::string text = absl::StrCat(test.held_out() ? "held-out " : "test ",
-                                  has_perplexity ? "perplexity " : "accuracy ");
+  const Measured& any = test.has_compressed() ? test.compressed() : test.uncompressed();
+  std::string text =
+      absl::StrCat(test.held_out() ? "held-out " : "test ", any.has_perplexity() ? "perplexity "
+                                                            : any.has_scores()   ? "Spearman "
+                                                                                 : "accuracy ");
   if (test.has_compressed()) absl::StrAppend(&text, Told(test.compressed()), " compressed");
   if (test.has_uncompressed()) {
     absl::StrAppend(&text, test.has_compressed() ? ", " : "", Told(test.uncompressed()),
@@ -121,9 +129,8 @@ std::string TestText(const TestRecord& test) {
 
 std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_bytes,
                       double wire_bytes) {
-  std::string line =
-      absl::StrFormat("epoch %d/%d: train loss %.4f, accuracy %s", epoch.epoch(), epochs,
-                      epoch.train().loss(), Percent(epoch.train().accuracy()));
+  std::string line = absl::StrFormat("epoch %d/%d: train loss %.4f%s", epoch.epoch(), epochs,
+                                     epoch.train().loss(), AccuracyText(epoch.train()));
   if (epoch.has_test()) absl::StrAppend(&line, "; ", TestText(epoch.test()));
   if (wire_bytes > 0) {
     absl::StrAppendFormat(&line, "; sent %s, %.1f x smaller", FormatBytes(wire_bytes),
@@ -131,6 +138,11 @@ std::string EpochLine(const EpochRecord& epoch, uint32_t epochs, double raw_byte
   }
   absl::StrAppendFormat(&line, "; %.0f samples/s", epoch.samples_per_second());
   return line;
+}
+
+std::string EvaluationLine(const EvaluationRecord& evaluation, uint32_t epochs) {
+  return absl::StrFormat("epoch %d/%d, step %d: %s", evaluation.epoch(), epochs, evaluation.step(),
+                         TestText(evaluation.test()));
 }
 
 std::string Banner(const RunPlace& place, const RunPlan& plan) {
@@ -206,6 +218,8 @@ void Progress::Redraw(const std::string& line) {
 }
 
 absl::Status Progress::OnStart(const RunPlan& plan) {
+  if (place_) Line(Banner(*place_, plan));
+  place_.reset();
   state_.plan = plan;
   pace_.Start(plan);
   shown_ = rated_ = options_.now();
@@ -269,6 +283,13 @@ absl::Status Progress::OnEvaluation(uint32_t epoch, Inference inference) {
         absl::StrFormat("epoch %d/%d evaluating %s", epoch, state_.plan.epochs, Name(inference));
     Redraw(line.substr(0, static_cast<size_t>(columns - 1)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Progress::OnEvaluated(const EvaluationRecord& evaluation) {
+  Line(EvaluationLine(evaluation, state_.plan.epochs));
+  shown_ = rated_ = options_.now();  // as the link rests in an evaluation
+  wire_when_rated_ = wire_bytes_;
   return absl::OkStatus();
 }
 

@@ -71,6 +71,15 @@ TEST(EpochLineTest, TellsBothEvaluationsAndTheTraffic) {
             "60.1 % uncompressed; sent 10.0 MB, 10.0 x smaller; 1190 samples/s");
 }
 
+TEST(EvaluationLineTest, TellsTheStepAndTheResults) {
+  EvaluationRecord evaluation;
+  evaluation.set_epoch(2);
+  evaluation.set_step(150);
+  evaluation.mutable_test()->mutable_compressed()->set_accuracy(0.612);
+  EXPECT_EQ(EvaluationLine(evaluation, 10),
+            "epoch 2/10, step 150: test accuracy 61.2 % compressed");
+}
+
 TEST(EpochLineTest, TellsARecalibratedEvaluation) {
   EpochRecord epoch = Epoch();
   epoch.mutable_test()->mutable_uncompressed()->set_accuracy(0.6);
@@ -96,6 +105,14 @@ TEST(EpochLineTest, TellsWhatElseATaskIsJudgedBy) {
   EXPECT_THAT(EpochLine(epoch, 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
               HasSubstr("; test accuracy 61.2 % (F1 72.2 %) compressed, "
                         "0.0 % (Matthews 0.034) uncompressed;"));
+}
+
+TEST(EpochLineTest, TellsTheCorrelationOfScoresAndNoAccuracy) {
+  EpochRecord epoch = Epoch();
+  epoch.mutable_train()->clear_accuracy();
+  epoch.mutable_test()->mutable_uncompressed()->mutable_scores()->set_spearman(0.8531);
+  EXPECT_EQ(EpochLine(epoch, 10, /*raw_bytes=*/0, /*wire_bytes=*/0),
+            "epoch 2/10: train loss 1.2346; test Spearman 0.853 uncompressed; 1190 samples/s");
 }
 
 TEST(EpochLineTest, TellsHeldOutSamplesFromTheTestSet) {

@@ -65,6 +65,9 @@ class Recorder final : public RunObserver {
   absl::Status OnTraffic(const std::vector<TrafficRecord>& traffic) override {
     return record_.Append(traffic);
   }
+  absl::Status OnEvaluated(const EvaluationRecord& evaluation) override {
+    return record_.Append(evaluation);
+  }
   absl::Status OnEpoch(const EpochRecord& epoch) override { return record_.Append(epoch); }
   absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
     return record_.WriteCapture(step, files);
@@ -79,34 +82,6 @@ class Recorder final : public RunObserver {
   bool& has_trained_;
 };
 
-// Prints what runs where before the first step.
-class Greeter final : public RunObserver {
- public:
-  Greeter(RunPlace place, Progress* progress) : place_(std::move(place)), progress_(*progress) {}
-  absl::Status OnStart(const RunPlan& plan) override {
-    if (!std::exchange(has_greeted_, true)) progress_.Say(Banner(place_, plan));
-    return absl::OkStatus();
-  }
-
- private:
-  const RunPlace place_;
-  Progress& progress_;
-  bool has_greeted_ = false;
-};
-
-// Saves the parameters of the last epoch.
-class ModelKeeper final : public RunObserver {
- public:
-  ModelKeeper(Session* session, SideFiles beside, std::string dir)
-      : session_(*session), beside_(std::move(beside)), dir_(std::move(dir)) {}
-  absl::Status OnTrained(uint32_t) override { return SaveModel(session_.fleet(), beside_, dir_); }
-
- private:
-  Session& session_;  // its fleet may change after a loss
-  const SideFiles beside_;
-  const std::string dir_;
-};
-
 // Passes every event to several observers, in order, until one returns an error.
 class Observers final : public RunObserver {
  public:
@@ -119,9 +94,11 @@ class Observers final : public RunObserver {
   absl::Status OnTraffic(const std::vector<TrafficRecord>& traffic) override {
     return Tell(&RunObserver::OnTraffic, traffic);
   }
-  absl::Status OnTrained(uint32_t epoch) override { return Tell(&RunObserver::OnTrained, epoch); }
   absl::Status OnEvaluation(uint32_t epoch, Inference inference) override {
     return Tell(&RunObserver::OnEvaluation, epoch, inference);
+  }
+  absl::Status OnEvaluated(const EvaluationRecord& evaluation) override {
+    return Tell(&RunObserver::OnEvaluated, evaluation);
   }
   absl::Status OnEpoch(const EpochRecord& epoch) override {
     return Tell(&RunObserver::OnEpoch, epoch);
@@ -185,17 +162,15 @@ class RecordedRun {
     ASSIGN_OR_RETURN(metrics_server_, MetricsServer::Start(options_.metrics_listen, {{registry_}}));
     const std::string address = Announced(metrics_server_->address());
     Recorder recorder(record_.get(), address, &has_trained_);
-    RunMetrics metrics(session_->run(), CutNames(experiment_), registry_.get());
-    Greeter greeter({session_->run(), record_->dir(), address}, &progress_);
-    std::vector<RunObserver*> observers = {&recorder, &metrics};
-    if (!options_.quiet) observers.push_back(&greeter);
-    observers.push_back(&progress_);
+    RunMetrics metrics(session_->run(), BoundaryNames(experiment_), registry_.get());
+    progress_.set_place({session_->run(), record_->dir(), address});
+    Observers all({&recorder, &metrics, &progress_});
     RunOptions run = OptionsOfRun();
     ASSIGN_OR_RETURN(run.beside, SideFilesOf(WithOwnFiles()));
     RETURN_IF_ERROR(WarnOfNoVocabulary(run.beside));
-    ModelKeeper keeper(session_.get(), run.beside, record_->model_dir());
-    observers.push_back(&keeper);
-    Observers all(observers);
+    run.save_model = [this, beside = run.beside] {
+      return SaveModel(session_->fleet(), beside, record_->model_dir());
+    };
     const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_, run);
     if (!status.ok() && !interruption_.seen()) metrics.Failed(status);
     return status;

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/model_shares.h"
 #include "models/pieces.h"
@@ -92,6 +93,7 @@ std::string WhyDropped(const Experiment& then, const Experiment& now, const Chec
   const std::vector<std::string> cuts = CutNames(now);
   if (file.has_piece()) {
     if (CutNames(then) != cuts) return "the cuts are others, and with them the pieces";
+    if (PartsOf(then) != PartsOf(now)) return "the parts are others, and with them the pieces";
     const int segment = SegmentOfPiece(file.piece());
     // A tied weight's copy, in the last segment, has the entries of the first one.
     const bool is_last = segment == static_cast<int>(cuts.size());
@@ -248,9 +250,10 @@ absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
   for (const StatePart& part : plan.tensors) {
     RETURN_IF_ERROR(RestoreTensors(now, checkpoint, part, fleet));
   }
-  const int carriers = fleet->carriers(), replicas = static_cast<int>(ReplicasOf(now));
+  const CarrierGrid& grid = fleet->grid();
+  const int replicas = static_cast<int>(ReplicasOf(now));
   return fleet->OnAll([&](StageClient& stage) -> absl::Status {
-    const ReplicaRange carried = CarriedBy(stage.carrier(), carriers, replicas);
+    const ReplicaRange carried = CarriedBy(grid.RowOf(stage.carrier()), grid.replicas, replicas);
     for (const CheckpointFile& file : plan.ends[static_cast<size_t>(stage.stage())]) {
       // What is remembered of contributions is for all who receive them, too.
       const bool is_for_all = !file.has_replica() || file.has_piece();

@@ -140,9 +140,12 @@ absl::StatusOr<std::string> OtherData(const Experiment& then, const Experiment& 
                    "name (--set data.file, data.dir or data.vocabulary)"));
 }
 
-absl::StatusOr<std::optional<FoundCheckpoint>> LastCheckpoint(const RunRecord& record) {
-  absl::StatusOr<FoundCheckpoint> found = NewestCheckpoint(record.checkpoints_dir());
-  if (absl::IsNotFound(found.status())) return std::nullopt;
+absl::StatusOr<std::optional<FoundCheckpoint>> CheckpointToGoOn(const RunRecord& record,
+                                                                std::optional<uint64_t> step) {
+  const std::string folder = record.checkpoints_dir();
+  absl::StatusOr<FoundCheckpoint> found =
+      step ? CheckpointOfStep(folder, *step) : NewestCheckpoint(folder);
+  if (absl::IsNotFound(found.status()) && !step) return std::nullopt;
   RETURN_IF_ERROR(found.status());
   AddDigests(record.dir(), &found->manifest);
   return *std::move(found);

@@ -30,9 +30,11 @@ absl::StatusOr<std::string> OtherData(const Experiment& then, const Experiment& 
                                       const CheckpointManifest& manifest,
                                       const Provenance& provenance);
 
-// The checkpoint from which a run goes on, with the digests of its data where the manifest or the
-// summary has them; none in a run that was killed before its first. Errors of NewestCheckpoint.
-absl::StatusOr<std::optional<FoundCheckpoint>> LastCheckpoint(const RunRecord& record);
+// Returns the checkpoint from which a run goes on, that of `step` or the newest, with the digests
+// of its data where the manifest or the summary has them. None in a run that was killed before its
+// first. Errors of CheckpointOfStep and NewestCheckpoint.
+absl::StatusOr<std::optional<FoundCheckpoint>> CheckpointToGoOn(const RunRecord& record,
+                                                                std::optional<uint64_t> step);
 
 // Tells whether the run in `dir`, which has `reached` its last checkpoint, has trained all that
 // `now` asks for, and has said so: one that was killed between its last step and its summary is

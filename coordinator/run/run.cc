@@ -13,11 +13,12 @@ namespace thinwire {
 absl::Status RunExperiment(const Experiment& experiment, Fleet* fleet, RunObserver* observer,
                            Summary* summary, const RunOptions& options) {
   summary->set_seed(experiment.seed());
-  const Pipelines pipelines{fleet->stages(), fleet->carriers()};
+  const Pipelines pipelines{fleet->stages(), fleet->grid()};
   summary->set_stages(static_cast<uint32_t>(pipelines.stages));
   std::optional<RunTrace> trace;
   if (options.trace) trace = EmptyTrace(experiment, pipelines, options.run, *options.trace);
-  TrainingReports reports(CutNames(experiment), pipelines, std::move(trace), observer, summary);
+  TrainingReports reports(BoundaryNames(experiment), pipelines, std::move(trace), observer,
+                          summary);
   const CommonToGenerations run{experiment, options, reports, *observer, *summary};
   GenerationLoop generations(
       options, experiment.restarts(),

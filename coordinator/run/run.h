@@ -29,6 +29,9 @@ struct RunOptions {
   // are null if there is no record.
   std::function<absl::Status(RunProgress*)> measure_record;
   std::function<absl::Status(const RunProgress&)> cut_record;
+  // Saves the parameters, after every stage has done an epoch's last step, or the one with which an
+  // interruption ended it. Null: they are not saved.
+  std::function<absl::Status()> save_model;
   // Returns the stages again, as the next generation of the run, after one was lost; the previous
   // fleet no longer exists then. Null: a loss ends the run.
   std::function<absl::StatusOr<Fleet*>(const Failure& loss)> next_generation;

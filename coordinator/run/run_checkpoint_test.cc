@@ -157,6 +157,67 @@ TEST_F(CheckpointedRunTest, AnInterruptedEvaluationLeavesACheckpointOfTheStepBef
   EXPECT_EQ(manifest->progress().epochs_kept().epochs(), 2u);
 }
 
+// Returns the steps of evaluations.
+template <typename Evaluations>
+std::vector<uint64_t> StepsOf(const Evaluations& evaluations) {
+  std::vector<uint64_t> steps;
+  for (const EvaluationRecord& evaluation : evaluations) steps.push_back(evaluation.step());
+  return steps;
+}
+
+TEST_F(CheckpointedRunTest, AnEvaluationIsMadeAfterStepsWhereNoneOfAnEpochFollows) {
+  experiment_.mutable_evaluation()->set_every_steps(1);
+  ASSERT_TRUE(TrainOn().ok());
+  EXPECT_THAT(StepsOf(observer_.evaluations), ElementsAre(1, 3));
+  ASSERT_THAT(StepsOf(summary_.epochs(1).evaluations()), ElementsAre(3));
+  const EvaluationRecord& evaluation = summary_.epochs(1).evaluations(0);
+  EXPECT_EQ(evaluation.epoch(), 2u);
+  EXPECT_EQ(evaluation.test().compressed().loss(), 4);
+  EXPECT_EQ(evaluation.test().uncompressed().loss(), 3);
+  EXPECT_GT(summary_.epochs(1).evaluation_seconds(), evaluation.seconds());
+
+  experiment_.mutable_evaluation()->set_every(0);
+  summary_.Clear();
+  ASSERT_TRUE(TrainOn().ok());
+  EXPECT_THAT(StepsOf(summary_.epochs(0).evaluations()), ElementsAre(1, 2));
+  EXPECT_FALSE(summary_.epochs(0).has_test());
+  EXPECT_THAT(StepsOf(summary_.epochs(1).evaluations()), ElementsAre(3));
+}
+
+TEST_F(CheckpointedRunTest, AResumedRunHasEachEvaluationAfterAStepOnce) {
+  experiment_.mutable_evaluation()->set_every_steps(1);
+  ASSERT_TRUE(TrainOn().ok());
+  std::filesystem::remove_all(CheckpointPath(options_.checkpoints, 4));
+  for (const uint64_t step : {3, 2}) {
+    SCOPED_TRACE(step);
+    options_.from = *NewestCheckpoint(options_.checkpoints);
+    ASSERT_EQ(options_.from->manifest.step(), step);
+    summary_.Clear();
+    observer_.evaluations.clear();
+    const absl::Status status = TrainOn();
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_THAT(StepsOf(observer_.evaluations), ElementsAre(3)) << "the checkpoint lacks its own";
+    EXPECT_THAT(StepsOf(summary_.epochs(0).evaluations()), ElementsAre(1));
+    EXPECT_THAT(StepsOf(summary_.epochs(1).evaluations()), ElementsAre(3));
+    for (const uint64_t later : {3, 4}) {
+      std::filesystem::remove_all(CheckpointPath(options_.checkpoints, later));
+    }
+  }
+}
+
+TEST_F(CheckpointedRunTest, AnInterruptedEvaluationAfterAStepLeavesACheckpointOfIt) {
+  experiment_.mutable_evaluation()->set_every_steps(1);
+  experiment_.mutable_checkpoint()->set_every_steps(0);
+  first_.evaluate = [this](const EvaluateRequest&, grpc::ServerContext* context,
+                           FakeStage::Writer*) {
+    fleet_->Interrupt();
+    return FakeStage::Hang(context);
+  };
+  EXPECT_TRUE(absl::IsCancelled(TrainOn()));
+  EXPECT_THAT(Checkpoints(), ElementsAre(1));
+  EXPECT_TRUE(observer_.evaluations.empty());
+}
+
 TEST_F(CheckpointedRunTest, ARunOfTheFormatBeforeGoesOnInThisOne) {
   ASSERT_TRUE(TrainOn().ok());
   const Summary whole = summary_;

@@ -66,6 +66,37 @@ TEST_F(RunTest, OfLabelledSentencesTheCountsAndTheMeasuresOfTheTaskAreKept) {
   EXPECT_THAT(std::string(Train().message()), HasSubstr("2 counts of 1 predictions, want 4 of 2"));
 }
 
+TEST_F(RunTest, OfScoresCorrelationsAreKeptAndNoAccuracy) {
+  last_.train = [](const TrainRequest& request, grpc::ServerContext*, FakeStage::Writer* writer) {
+    for (const uint64_t step : {2 * request.epoch() - 1, 2 * request.epoch()}) {
+      StageEvent event = Step(step, /*loss=*/2, /*correct=*/0, /*samples=*/step % 2 == 1 ? 3 : 1);
+      event.mutable_step()->clear_correct();
+      writer->Write(event);
+    }
+    return grpc::Status::OK;
+  };
+  last_.evaluate = [](const EvaluateRequest&, grpc::ServerContext*, FakeStage::Writer* writer) {
+    StageEvent event;
+    event.mutable_evaluation()->set_samples(2);
+    for (const float prediction : {1.5f, 1.0f}) {
+      event.mutable_evaluation()->add_predictions(prediction);
+      event.mutable_evaluation()->add_scores(prediction > 1 ? 10 : 20);
+    }
+    writer->Write(event);
+    return grpc::Status::OK;
+  };
+  experiment_.mutable_data()->set_task("stsb");
+  const absl::Status status = Train();
+  ASSERT_TRUE(status.ok()) << status;
+  const Measured& measured = summary_.epochs(1).test().uncompressed();
+  EXPECT_NEAR(measured.scores().pearson(), -1, 1e-12);
+  EXPECT_NEAR(measured.scores().spearman(), -1, 1e-12);
+  EXPECT_FALSE(measured.has_accuracy());
+  EXPECT_FALSE(measured.has_classes());
+  EXPECT_FALSE(summary_.epochs(1).train().has_accuracy());
+  EXPECT_FALSE(observer_.steps[0].has_accuracy());
+}
+
 TEST_F(RunTest, ObserversSeeEveryStepAndEpochAndTheTotals) {
   ASSERT_TRUE(Train().ok());
   ASSERT_EQ(observer_.steps.size(), 4u);

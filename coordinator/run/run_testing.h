@@ -30,6 +30,10 @@ class RecordingObserver : public RunObserver {
     epochs.push_back(epoch);
     return absl::OkStatus();
   }
+  absl::Status OnEvaluated(const EvaluationRecord& evaluation) override {
+    evaluations.push_back(evaluation);
+    return absl::OkStatus();
+  }
   absl::Status OnCapture(uint64_t step, const std::vector<std::string>& files) override {
     captures.emplace_back(step, files);
     return absl::OkStatus();
@@ -42,6 +46,7 @@ class RecordingObserver : public RunObserver {
   absl::Status on_step;
   std::vector<StepRecord> steps;
   std::vector<EpochRecord> epochs;
+  std::vector<EvaluationRecord> evaluations;
   std::vector<std::pair<uint64_t, std::vector<std::string>>> captures;
   std::vector<RunTrace> traces;
   RunTotals last_totals;

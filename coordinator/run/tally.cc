@@ -9,7 +9,7 @@ StepRecord RecordOf(const StepReport& step) {
   record.set_epoch(step.epoch());
   record.set_step(step.step());
   record.set_loss(step.loss());
-  record.set_accuracy(AccuracyOf(step));
+  SetAccuracy(step, &record);
   record.set_lr(step.learning_rate());
   record.set_samples(step.samples());
   record.set_seconds(step.seconds());
@@ -32,7 +32,7 @@ void Tally::Add(const StepReport& step) {
   ++steps_here_;
   samples_here_ += step.samples();
   sums_.set_loss(sums_.loss() + step.loss() * step.samples());
-  sums_.set_correct(sums_.correct() + step.correct());
+  if (step.has_correct()) sums_.set_correct(sums_.correct() + step.correct());
   sums_.set_samples(sums_.samples() + step.samples());
   sums_.set_labels(sums_.labels() + step.labels());
   sums_.set_lr(step.learning_rate());
@@ -42,6 +42,10 @@ void Tally::AddSeconds(double seconds) {
   seconds_ += seconds;
   seconds_here_ += seconds;
   sums_.set_seconds(sums_.seconds() + seconds);
+}
+
+uint64_t Tally::evaluated_step() const {
+  return sums_.evaluations().empty() ? 0 : sums_.evaluations().rbegin()->step();
 }
 
 RunTotals Tally::Totals(double seconds) const {
@@ -58,7 +62,7 @@ EpochRecord Tally::EpochOf(uint32_t epoch) const {
   record.set_epoch(epoch);
   record.set_lr(sums_.lr());
   record.mutable_train()->set_loss(sums_.loss() / static_cast<double>(sums_.samples()));
-  record.mutable_train()->set_accuracy(AccuracyOf(sums_));
+  SetAccuracy(sums_, record.mutable_train());
   record.set_seconds(sums_.seconds());
   record.set_samples_per_second(sums_.samples() / sums_.seconds());
   for (EpochBoundary& boundary : EpochBoundaries(before_epoch_, totals_.Records())) {
@@ -67,6 +71,10 @@ EpochRecord Tally::EpochOf(uint32_t epoch) const {
   const ReplicasRecord replicas = Replicas();
   EpochReplicas exchanged = EpochOfReplicas(replicas_before_epoch_, replicas);
   if (exchanged.contributions().messages() > 0) *record.mutable_replicas() = std::move(exchanged);
+  *record.mutable_evaluations() = sums_.evaluations();
+  for (const EvaluationRecord& evaluation : sums_.evaluations()) {
+    record.set_evaluation_seconds(record.evaluation_seconds() + evaluation.seconds());
+  }
   return record;
 }
 

@@ -17,10 +17,12 @@ namespace thinwire {
 // Converts a step's report to the form of the run's record.
 StepRecord RecordOf(const StepReport& step);
 
-// Returns the share of a report's labels that are correct; 0 without labels.
-template <typename Report>
-double AccuracyOf(const Report& report) {
-  return report.labels() == 0 ? 0 : 1.0 * report.correct() / report.labels();
+// Stores the share of a report's labels that are correct, 0 without labels; nothing where labels
+// are scores.
+template <typename Report, typename Record>
+void SetAccuracy(const Report& report, Record* record) {
+  if (!report.has_correct()) return;
+  record->set_accuracy(report.labels() == 0 ? 0 : 1.0 * report.correct() / report.labels());
 }
 
 // Not thread-safe.
@@ -36,6 +38,8 @@ class Tally {
   // Add the report of a step, of all carriers, and a server's counts at its ends of the cuts.
   void Add(const StepReport& step);
   void Add(const StageReport& report) { totals_.Update(report); }
+  // Adds an evaluation after the last step, within the current epoch.
+  void Add(const EvaluationRecord& evaluation) { *sums_.add_evaluations() = evaluation; }
   // Adds time in which all stages trained.
   void AddSeconds(double seconds);
 
@@ -44,13 +48,15 @@ class Tally {
 
   uint64_t step() const { return step_; }                     // the last one, from 1; 0: none
   uint64_t epoch_samples() const { return sums_.samples(); }  // trained in the current epoch
+  // Returns the step of the current epoch's last such evaluation; 0: there was none.
+  uint64_t evaluated_step() const;
   // Returns what replicas have exchanged; without contributions if there is one replica.
   ReplicasRecord Replicas() const { return totals_.Replicas(replicas_before_); }
   // Returns the totals. `seconds` are those of training that AddSeconds has not been told of yet.
   RunTotals Totals(double seconds = 0) const;
 
-  // Returns the current epoch without its evaluation. At least one step of it must have been
-  // trained.
+  // Returns the current epoch without the evaluation after it. At least one step of it must have
+  // been trained.
   EpochRecord EpochOf(uint32_t epoch) const;
   // Ends the current epoch.
   void EndEpoch();

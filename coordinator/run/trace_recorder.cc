@@ -22,7 +22,7 @@ RunTrace EmptyTrace(const Experiment& experiment, const Pipelines& pipelines,
   trace.microbatches = ReplicasOf(experiment) * UnitsOf(experiment);
   trace.cuts = CutNames(experiment);
   trace.steps = steps;
-  trace.carriers = static_cast<uint32_t>(pipelines.carriers);
+  trace.carriers = static_cast<uint32_t>(pipelines.carriers());
   trace.stages.resize(static_cast<size_t>(pipelines.servers()));
   return trace;
 }

@@ -7,13 +7,16 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "coordinator/trace/trace.h"
+#include "models/parts.h"
 
 namespace thinwire {
 namespace {
 
-// Returns whether it is of what replicas exchange. A cut's directions have other names.
-bool IsOfReplicas(const TrafficRecord& traffic) {
-  return traffic.direction() == "contributions" || traffic.direction() == "average";
+// Returns whether it is of what crosses a cut, of which one server of a pipeline tells. All may
+// tell of what carriers exchange, whose directions have other names or which is of sums.
+bool IsAtCut(const TrafficRecord& traffic) {
+  return traffic.direction() != "contributions" && traffic.direction() != "average" &&
+         traffic.boundary() != kSums;
 }
 
 // Adds the traffic of another server. The error is the mean over messages.
@@ -42,13 +45,13 @@ TrafficRecord SumOf(const std::map<int, TrafficRecord>& parts) {
 // Returns the report of the step whose parts these are, in order of carriers.
 StepReport Whole(const std::map<int, StepReport>& parts) {
   StepReport whole = parts.begin()->second;
-  whole.set_correct(0);
+  whole.clear_correct();
   whole.set_labels(0);
   whole.clear_replica_losses();
   double loss = 0;
   for (const auto& [carrier, part] : parts) {
     for (const double of_replica : part.replica_losses()) loss += of_replica;
-    whole.set_correct(whole.correct() + part.correct());
+    if (part.has_correct()) whole.set_correct(whole.correct() + part.correct());
     whole.set_labels(whole.labels() + part.labels());
     whole.set_seconds(std::max(whole.seconds(), part.seconds()));
   }
@@ -66,10 +69,12 @@ absl::Status OwnFailure(absl::Status status, Fleet* fleet) {
 }  // namespace
 
 std::optional<StepReport> CarrierReports::Add(int carrier, const StepReport& step) {
-  if (pipelines_.carriers == 1) return step;
+  const CarrierGrid& grid = pipelines_.grid;
+  if (grid.PlaceOf(carrier) > 0) return std::nullopt;  // it tells what the first of its row does
+  if (grid.replicas == 1) return step;
   std::map<int, StepReport>& parts = steps_[step.step()];
   parts[carrier] = step;
-  if (static_cast<int>(parts.size()) < pipelines_.carriers) return std::nullopt;
+  if (static_cast<int>(parts.size()) < grid.replicas) return std::nullopt;
   StepReport whole = Whole(parts);
   steps_.erase(step.step());
   return whole;
@@ -82,7 +87,7 @@ std::vector<TrafficRecord> CarrierReports::Add(int server,
     const Place place(one.step(), one.boundary(), one.direction());
     std::map<int, TrafficRecord>& parts = traffic_[place];
     parts[server] = one;
-    const int all = IsOfReplicas(one) ? pipelines_.servers() : pipelines_.carriers;
+    const int all = IsAtCut(one) ? pipelines_.grid.replicas : pipelines_.servers();
     if (static_cast<int>(parts.size()) < all) continue;
     whole.push_back(SumOf(parts));
     traffic_.erase(place);
@@ -197,6 +202,11 @@ absl::Status TrainingReports::CheckPart(uint32_t epoch, uint64_t last_step, uint
   return TellTotals(tally_.Totals());
 }
 
+void TrainingReports::Add(const EvaluationRecord& evaluation) {
+  absl::MutexLock lock(&mutex_);
+  tally_.Add(evaluation);
+}
+
 absl::Status TrainingReports::TellTrace(uint64_t before) {
   const uint64_t now = step();
   if (!tracer_ || now < tracer_->steps().first() || before >= tracer_->steps().last()) {
@@ -224,6 +234,11 @@ EpochRecord TrainingReports::EndEpoch(uint32_t epoch) {
   return record;
 }
 
+EpochRecord TrainingReports::EpochSoFar(uint32_t epoch) const {
+  absl::MutexLock lock(&mutex_);
+  return tally_.EpochOf(epoch);
+}
+
 void TrainingReports::Save(RunProgress* progress) const {
   absl::MutexLock lock(&mutex_);
   tally_.Save(progress);
@@ -232,6 +247,11 @@ void TrainingReports::Save(RunProgress* progress) const {
 uint64_t TrainingReports::step() const {
   absl::MutexLock lock(&mutex_);
   return tally_.step();
+}
+
+uint64_t TrainingReports::evaluated_step() const {
+  absl::MutexLock lock(&mutex_);
+  return tally_.evaluated_step();
 }
 
 absl::Status TrainingReports::TellTotals(const RunTotals& totals) {

@@ -78,6 +78,8 @@ class TrainingReports {
   // far. Tells the totals and puts the compute time into the summary.
   absl::Status CheckPart(uint32_t epoch, uint64_t last_step, uint64_t samples);
 
+  // Keeps an evaluation after the last step.
+  void Add(const EvaluationRecord& evaluation);
   // Passes on the trace so far, if steps to trace may have ended since step `before`.
   absl::Status TellTrace(uint64_t before);
   // Warns if the steps to trace never came.
@@ -85,13 +87,16 @@ class TrainingReports {
   // Tells of a checkpoint on the disk. An observer's error fails the fleet.
   void OnCheckpoint(const CheckpointManifest& manifest, Fleet* fleet);
 
-  // Ends the epoch and returns its record without the evaluation. At least one step of it must have
-  // been trained.
+  // Ends the epoch and returns its record without the evaluation after it. At least one step of it
+  // must have been trained.
   EpochRecord EndEpoch(uint32_t epoch);
+  // Returns the record of the part of the epoch that has been trained, at least one step.
+  EpochRecord EpochSoFar(uint32_t epoch) const;
   // Stores what ContinueFrom takes.
   void Save(RunProgress* progress) const;
-  // Returns the last step that was trained.
+  // Return the last step that was trained, and Tally::evaluated_step.
   uint64_t step() const;
+  uint64_t evaluated_step() const;
 
  private:
   absl::Status TakeTraining(int server, const StageEvent& event, Fleet* fleet)

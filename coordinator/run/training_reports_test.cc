@@ -49,7 +49,7 @@ TEST_F(TrainingReportsTest, StepsOfTheLastStageAndBytesOfAllMakeAnEpoch) {
 
 // Two carriers of a pipeline of one stage.
 TEST_F(TrainingReportsTest, WhatCarriersReportIsPutTogether) {
-  TrainingReports reports({"layer1"}, {/*stages=*/1, /*carriers=*/2}, std::nullopt, &observer_,
+  TrainingReports reports({"layer1"}, {/*stages=*/1, /*grid=*/{2, 1}}, std::nullopt, &observer_,
                           &summary_);
   reports.BeginPart();
   const auto step = [](double loss, uint32_t correct) {

@@ -21,6 +21,7 @@
 #include "config/experiment.h"
 #include "config/local_paths.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "coordinator/fleet/stage_addresses.h"
 
 namespace thinwire {
@@ -75,13 +76,9 @@ absl::Status FindCarriers(const StageAddresses& named, SessionOptions* options) 
                                                  ", want one number"));
 }
 
-// Checks that each carrier has a replica to carry, and that it can do what the experiment wants.
+// Checks that each carrier has something to carry, and that it can do what the experiment wants.
 absl::Status CheckCarriers(const Experiment& experiment, int carriers) {
-  if (carriers > static_cast<int>(ReplicasOf(experiment))) {
-    return absl::InvalidArgumentError(absl::StrCat("--carriers ", carriers, ": want at most ",
-                                                   ReplicasOf(experiment),
-                                                   ", the experiment's replicas.count"));
-  }
+  RETURN_IF_ERROR(GridOf(experiment, carriers).status());
   if (carriers == 1 || experiment.capture().steps().empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--carriers ", carriers,
@@ -136,7 +133,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   std::unique_ptr<Session> session(new Session(NewRunId(name), interruption));
   session->addresses_ = options.stages;
   session->spares_ = options.spares;
-  session->fleet_options_.carriers = std::max(1, options.carriers);
+  const int carriers = std::max(1, options.carriers);
+  // The servers that are looked after may be those of an experiment that is not known.
+  const absl::StatusOr<CarrierGrid> grid = GridOf(experiment, carriers);
+  session->fleet_options_.grid = grid.ok() ? *grid : CarrierGrid{carriers, 1};
   FleetOptions& fleet_options = session->fleet_options_;
   if (!options.allow_other_build) fleet_options.build = BuildId();
   fleet_options.patience = absl::Seconds(options.wait_seconds);
@@ -234,7 +234,7 @@ absl::Status Session::Launch(const std::string& name, const Experiment& experime
     ASSIGN_OR_RETURN(logs_, TemporaryFolder::Make("thinwire-" + name));
     logs_dir = logs_->path();
   }
-  ASSIGN_OR_RETURN(LaunchOptions launch, LocalLaunch(experiment, fleet_options_.carriers,
+  ASSIGN_OR_RETURN(LaunchOptions launch, LocalLaunch(experiment, fleet_options_.grid.count(),
                                                      options.stage_server, options.libraries));
   launch.cuda_plugin = options.cuda_plugin;
   launch.logs_dir = logs_dir;

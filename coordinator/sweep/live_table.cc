@@ -28,20 +28,32 @@ std::string LeftIn(const std::string& line) {
   return begin == std::string::npos ? "" : line.substr(begin + 1, end - begin - 1);
 }
 
+// Returns the last line of a step or an epoch, which an evaluation's may follow.
+Json LastTrained(const std::string& path) {
+  const std::vector<std::string> lines = LastLines(path, 2);
+  for (auto text = lines.rbegin(); text != lines.rend(); ++text) {
+    Json line = Json::parse(*text, nullptr, false);
+    if (!line.is_object()) return line;
+    const auto type = line.find("type");
+    if (type == line.end() || *type != "evaluation") return line;
+  }
+  return Json();
+}
+
 std::string Cut(const std::string& line, size_t columns) { return line.substr(0, columns); }
 
 }  // namespace
 
 std::string ProgressOf(const std::string& folder, const std::string& log, unsigned epochs) {
-  const std::vector<std::string> last = LastLines(folder + "/metrics.jsonl", 1);
-  const Json line = last.empty() ? Json() : Json::parse(last[0], nullptr, false);
+  const Json line = LastTrained(folder + "/metrics.jsonl");
   if (!line.is_object()) return "";
   // Takes the training part of an epoch's line, or the line of a step itself.
   const auto train = line.find("train");
   const Json& measured = train != line.end() && train->is_object() ? *train : line;
-  std::string text = absl::StrFormat(
-      "epoch %.0f/%u  loss %.4f  accuracy %.1f %%", NumberOr(line, "epoch", 0), epochs,
-      NumberOr(measured, "loss", 0), 100 * NumberOr(measured, "accuracy", 0));
+  std::string text = absl::StrFormat("epoch %.0f/%u  loss %.4f", NumberOr(line, "epoch", 0), epochs,
+                                     NumberOr(measured, "loss", 0));
+  const double accuracy = NumberOr(measured, "accuracy", -1);  // scores have none
+  if (accuracy >= 0) absl::StrAppendFormat(&text, "  accuracy %.1f %%", 100 * accuracy);
   for (const std::string& said : LastLines(log, 1)) {
     const std::string left = LeftIn(said);
     if (!left.empty()) absl::StrAppend(&text, "  ", PrintableLine(left), " left");

@@ -39,6 +39,10 @@ TEST(LiveTableTest, ProgressIsThatOfTheLastLineAndOfTheLog) {
       << R"({"type": "step", "epoch": 1, "step": 3, "loss": 0.5, "accuracy": 0.75})"
       << "\n";
   EXPECT_EQ(ProgressOf(dir, dir + "/none", 2), "epoch 1/2  loss 0.5000  accuracy 75.0 %");
+  std::ofstream(dir + "/metrics.jsonl", std::ios::app)
+      << R"({"type": "evaluation", "epoch": 1, "step": 3, "test": {"compressed": {"loss": 9}}})"
+      << "\n";
+  EXPECT_EQ(ProgressOf(dir, dir + "/none", 2), "epoch 1/2  loss 0.5000  accuracy 75.0 %");
   std::ofstream(dir + "/log") << "epoch 1/2 3/10  loss 0.5000  9 samples/s  1 kB/s  1m05s left\n";
   EXPECT_EQ(ProgressOf(dir, dir + "/log", 2),
             "epoch 1/2  loss 0.5000  accuracy 75.0 %  1m05s left");

@@ -85,6 +85,7 @@ absl::StatusOr<Experiment> Shrunk(Experiment experiment, uint64_t steps) {
       std::llround(static_cast<double>(compression->warmup_steps()) * by_step)));
   EvaluationConfig* const evaluation = experiment.mutable_evaluation();
   evaluation->set_every(0);
+  evaluation->set_every_steps(0);
   evaluation->set_compressed(true);
   evaluation->set_recalibrated(false);
   evaluation->clear_recalibration_samples();

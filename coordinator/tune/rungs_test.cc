@@ -92,6 +92,7 @@ TEST(ShrunkTest, LessThanAnEpochIsOneOfFewerSamplesWithAScheduleOfItsOwn) {
   EXPECT_EQ(e.device_size(), 1);
   EXPECT_EQ(e.pipeline().microbatches(), 2u);
   EXPECT_EQ(e.evaluation().every(), 0u);
+  EXPECT_EQ(e.evaluation().every_steps(), 0u);
 }
 
 TEST(ShrunkTest, MoreThanAnEpochIsWholeEpochsOfEquallyManyBatches) {

@@ -260,11 +260,17 @@ def machine_graphs() -> List:
     ]
 
 
+def called(expression: str, of: str) -> str:
+    """The expression's series with a label `of`."""
+    return f'label_replace({expression}, "of", "{of}", "", "")'
+
+
 def replica_graphs() -> List:
     """What replicas exchange, what that loses, and how long they wait for each other."""
     raw, wire, error, waited, drift = (
         f"thinwire_replica_{name}{{{RUN}}}" for name in
         ("raw_bytes_total", "wire_bytes_total", "relative_error", "wait_seconds_total", "drift"))
+    parts_waited = f"thinwire_part_wait_seconds_total{{{RUN}}}"
     cuts = f'thinwire_boundary_wire_bytes_total{{{RUN}, phase="train"}}'
     return [
         graph("Wire rate", "bps", [Query(f"8 * {BY_WAY} ({rate(wire)})", "{{way}}")],
@@ -284,10 +290,11 @@ def replica_graphs() -> List:
               "‖x − x̂‖ / ‖x‖ of what all replicas use, mean of the run, of the worst stage. Bad: "
               "above 100 %, worse than zeros; or it rises."),
         graph("Waiting for other carriers", "percentunit",
-              [Query(f"max by (run, stage) ({rate(waited)})", STAGE_NAME)],
-              "Seconds per second in which a stage waited for the same stage of another pipeline; "
-              "0 with one carrier. Bad: above a few percent: links among replicas hold it up, or a "
-              "machine is slower than the others."),
+              [Query(f"max by (run, stage, of) ({called(rate(waited), 'replicas')} or "
+                     f"{called(rate(parts_waited), 'parts')})", f"{STAGE_NAME}, {{{{of}}}}")],
+              "Seconds per second in which a stage waited for its replicas or its parts on other "
+              "machines; 0 with one carrier. Bad: above a few percent: links among carriers hold "
+              "it up, or a machine is slower than the others."),
         graph("Drift of replicas", "percentunit",
               [Query(f"max by (run, stage) ({drift})", STAGE_NAME)],
               "‖θ_g − θ‖ / ‖θ‖ before the last exchange of local steps, mean over replicas. Bad: "

@@ -177,35 +177,39 @@ constexpr int64_t kGrain = 4 * 1024;  // elements; with fewer, one thread is fas
 
 }  // namespace
 
-void Apply(int threads, Pointwise function, const TensorView& x, const TensorView& y) {
-  ParallelRange(threads, x.elements(), kGrain, [&](int64_t begin, int64_t end) {
+Error Kernels::Apply(Pointwise function, const TensorView& x, const TensorView& y) {
+  ParallelRange(threads_, x.elements(), kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(ApplyRange)(function, x, y, begin, end);
   });
+  return Error{};
 }
 
-void ApplyBackward(int threads, Pointwise function, const TensorView& x, const TensorView& dy,
-                   const TensorView& dx) {
-  ParallelRange(threads, x.elements(), kGrain, [&](int64_t begin, int64_t end) {
+Error Kernels::ApplyBackward(Pointwise function, const TensorView& x, const TensorView& dy,
+                             const TensorView& dx) {
+  ParallelRange(threads_, x.elements(), kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(ApplyBackwardRange)(function, x, dy, dx, begin, end);
   });
+  return Error{};
 }
 
-void Swiglu(int threads, const TensorView& x, const TensorView& y) {
+Error Kernels::Swiglu(const TensorView& x, const TensorView& y) {
   const int64_t features = y.dims[y.rank - 1];
-  if (y.elements() == 0) return;
-  ParallelRange(threads, y.elements() / features, std::max<int64_t>(1, kGrain / features),
+  if (y.elements() == 0) return Error{};
+  ParallelRange(threads_, y.elements() / features, std::max<int64_t>(1, kGrain / features),
                 [&](int64_t begin, int64_t end) {
                   HWY_DYNAMIC_DISPATCH(SwigluRows)(x, y, features, begin, end);
                 });
+  return Error{};
 }
 
-void SwigluBackward(int threads, const TensorView& x, const TensorView& dy, const TensorView& dx) {
+Error Kernels::SwigluBackward(const TensorView& x, const TensorView& dy, const TensorView& dx) {
   const int64_t features = dy.dims[dy.rank - 1];
-  if (dy.elements() == 0) return;
-  ParallelRange(threads, dy.elements() / features, std::max<int64_t>(1, kGrain / features),
+  if (dy.elements() == 0) return Error{};
+  ParallelRange(threads_, dy.elements() / features, std::max<int64_t>(1, kGrain / features),
                 [&](int64_t begin, int64_t end) {
                   HWY_DYNAMIC_DISPATCH(SwigluBackwardRows)(x, dy, dx, features, begin, end);
                 });
+  return Error{};
 }
 
 }  // namespace cpu

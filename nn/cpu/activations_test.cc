@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "nn/cpu/kernels.h"
+#include "nn/cpu/ops.h"
 #include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
@@ -15,15 +15,21 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 Floats ResultOf(Pointwise function, const Floats& x, int threads = 1) {
   const Shape shape({static_cast<int64_t>(x.size())});
   Floats y(x.size());
-  Apply(threads, function, View(DType::kF32, shape, x.data()), View(DType::kF32, shape, y.data()));
+  EXPECT_TRUE(
+      NewCpuOps(threads)
+          ->Apply(function, View(DType::kF32, shape, x.data()), View(DType::kF32, shape, y.data()))
+          .ok());
   return y;
 }
 
 Floats GradientOf(Pointwise function, const Floats& x, const Floats& dy, int threads = 1) {
   const Shape shape({static_cast<int64_t>(x.size())});
   Floats dx(x.size());
-  ApplyBackward(threads, function, View(DType::kF32, shape, x.data()),
-                View(DType::kF32, shape, dy.data()), View(DType::kF32, shape, dx.data()));
+  EXPECT_TRUE(NewCpuOps(threads)
+                  ->ApplyBackward(function, View(DType::kF32, shape, x.data()),
+                                  View(DType::kF32, shape, dy.data()),
+                                  View(DType::kF32, shape, dx.data()))
+                  .ok());
   return dx;
 }
 
@@ -100,8 +106,9 @@ TEST_P(GeluTest, BF16IsTheRoundedResultAndMayStandInItsInput) {
   TestTensor dy(DType::kBF16, shape, RandomFloats(1003, 2));
   const Floats wide_y = ResultOf(GetParam(), x.Read());
   const Floats wide_dx = GradientOf(GetParam(), x.Read(), dy.Read());
-  ApplyBackward(1, GetParam(), x.view(), dy.view(), dy.view());
-  Apply(1, GetParam(), x.view(), x.view());
+  const auto ops = NewCpuOps(1);
+  ASSERT_TRUE(ops->ApplyBackward(GetParam(), x.view(), dy.view(), dy.view()).ok());
+  ASSERT_TRUE(ops->Apply(GetParam(), x.view(), x.view()).ok());
   EXPECT_EQ(x.Read(), TestTensor(DType::kBF16, shape, wide_y).Read());
   EXPECT_EQ(dy.Read(), TestTensor(DType::kBF16, shape, wide_dx).Read());
 }
@@ -131,9 +138,12 @@ struct SwigluPass {
   SwigluPass(int threads, int64_t rows, int64_t features, const Floats& x, const Floats& dy)
       : y(rows * features), dx(2 * rows * features) {
     const Shape wide({rows, 2 * features}), narrow({rows, features});
-    Swiglu(threads, View(DType::kF32, wide, x.data()), View(DType::kF32, narrow, y.data()));
-    SwigluBackward(threads, View(DType::kF32, wide, x.data()), View(DType::kF32, narrow, dy.data()),
-                   View(DType::kF32, wide, dx.data()));
+    const TensorView in = View(DType::kF32, wide, x.data());
+    const auto ops = NewCpuOps(threads);
+    EXPECT_TRUE(ops->Swiglu(in, View(DType::kF32, narrow, y.data())).ok());
+    EXPECT_TRUE(ops->SwigluBackward(in, View(DType::kF32, narrow, dy.data()),
+                                    View(DType::kF32, wide, dx.data()))
+                    .ok());
   }
 };
 
@@ -179,8 +189,9 @@ TEST(SwigluTest, BF16IsTheRoundedResult) {
   TestTensor x(DType::kBF16, wide, RandomFloats(2 * kRows * kFeatures, 1, 4)),
       dx(DType::kBF16, wide);
   TestTensor dy(DType::kBF16, narrow, RandomFloats(kRows * kFeatures, 2)), y(DType::kBF16, narrow);
-  Swiglu(1, x.view(), y.view());
-  SwigluBackward(1, x.view(), dy.view(), dx.view());
+  const auto ops = NewCpuOps(1);
+  ASSERT_TRUE(ops->Swiglu(x.view(), y.view()).ok());
+  ASSERT_TRUE(ops->SwigluBackward(x.view(), dy.view(), dx.view()).ok());
   const SwigluPass pass(1, kRows, kFeatures, x.Read(), dy.Read());
   EXPECT_EQ(y.Read(), TestTensor(DType::kBF16, narrow, pass.y).Read());
   EXPECT_EQ(dx.Read(), TestTensor(DType::kBF16, wide, pass.dx).Read());

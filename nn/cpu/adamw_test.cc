@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nn/cpu/kernels.h"
+#include "nn/cpu/ops.h"
 #include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
@@ -46,7 +46,7 @@ TEST(AdamWTest, IsWhatTheFormulasSay) {
     AdamWUpdate update = Update(step);
     update.parameters = &parameter;
     update.gradient_scale = 0.5f;
-    AdamW(2, update);
+    ASSERT_TRUE(NewCpuOps(2)->AdamW(update).ok());
     for (int64_t i = 0; i < kN; ++i) {
       const double g = 0.5 * gradient[i];
       p[i] -= 0.01 * double{0.1f} * p[i];
@@ -70,7 +70,7 @@ TEST(AdamWTest, TheFirstStepIsTheLearningRate) {
   const AdamWParameter parameter = state.parameter(0.5f);
   AdamWUpdate update = Update(1);
   update.parameters = &parameter;
-  AdamW(1, update);
+  ASSERT_TRUE(NewCpuOps(1)->AdamW(update).ok());
   EXPECT_NEAR(state.value[0], 1 * (1 - 0.01 * 0.5) - 0.01, 1e-7);
   EXPECT_NEAR(state.value[1], -2 * (1 - 0.01 * 0.5) + 0.01, 1e-6);
 }
@@ -83,7 +83,7 @@ TEST(AdamWTest, DoesNotDependOnTheThreads) {
       const AdamWParameter parameter = state->parameter(0.1f);
       AdamWUpdate update = Update(step);
       update.parameters = &parameter;
-      AdamW(state == &one ? 1 : 3, update);
+      ASSERT_TRUE(NewCpuOps(state == &one ? 1 : 3)->AdamW(update).ok());
     }
   }
   EXPECT_EQ(one.value, three.value);
@@ -98,7 +98,7 @@ TEST(AdamWTest, EveryParameterHasItsOwnDecay) {
   AdamWUpdate update = Update(1);
   update.parameters = parameters;
   update.count = 2;
-  AdamW(1, update);
+  ASSERT_TRUE(NewCpuOps(1)->AdamW(update).ok());
   EXPECT_EQ(keeps.value, before);
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(decays.value[i], 0.99 * before[i], 1e-7);
 }
@@ -112,7 +112,7 @@ TEST(SgdTest, ScalesTheGradientBeforeTheDecayIsAdded) {
   update.lr = 0.5f;
   update.weight_decay = 0.25f;
   update.gradient_scale = 0.125f;
-  Sgd(1, update);
+  ASSERT_TRUE(NewCpuOps(1)->Sgd(update).ok());
   EXPECT_EQ(value, Floats(19, 2 - 0.5f * (1 + 0.5f)));
   EXPECT_EQ(gradient, Floats(19, 0.0f));
 }

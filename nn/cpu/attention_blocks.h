@@ -35,28 +35,28 @@ class AlignedFloats {
 class Rotation {
  public:
   explicit Rotation(const AttentionSpec& spec)
-      : half_(spec.rope_theta > 0 ? spec.head_size / 2 : 0),
-        theta_(static_cast<double>(spec.rope_theta)) {}
+      : frequencies_(spec.frequencies,
+                     spec.frequencies + (spec.frequencies == nullptr ? 0 : spec.head_size / 2)) {}
 
   // Fills the tables for positions below `n`. Must be called before these are asked for.
   void Prepare(int64_t n) {
-    for (int64_t t = static_cast<int64_t>(half_ == 0 ? n : cosines_.size() / half_); t < n; ++t) {
-      for (int64_t i = 0; i < half_; ++i) {
-        const double angle = static_cast<double>(t) *
-                             std::pow(theta_, -static_cast<double>(i) / static_cast<double>(half_));
+    if (frequencies_.empty()) return;
+    for (auto t = static_cast<int64_t>(cosines_.size() / frequencies_.size()); t < n; ++t) {
+      for (const double frequency : frequencies_) {
+        const double angle = static_cast<double>(t) * frequency;
         cosines_.push_back(static_cast<float>(std::cos(angle)));
         sines_.push_back(static_cast<float>(std::sin(angle)));
       }
     }
   }
 
-  int64_t half() const { return half_; }  // number of planes; 0: no rotation
-  const float* cosines(int64_t t) const { return cosines_.data() + t * half_; }
-  const float* sines(int64_t t) const { return sines_.data() + t * half_; }
+  // Returns the number of planes; 0: no rotation.
+  int64_t half() const { return static_cast<int64_t>(frequencies_.size()); }
+  const float* cosines(int64_t t) const { return cosines_.data() + t * half(); }
+  const float* sines(int64_t t) const { return sines_.data() + t * half(); }
 
  private:
-  const int64_t half_;
-  const double theta_;
+  const std::vector<double> frequencies_;
   std::vector<float> cosines_, sines_;
 };
 
@@ -79,7 +79,7 @@ struct HeadGroup {
   int64_t SeenBy(int64_t query) const { return spec->causal ? query + 1 : length; }
   // Returns the index, in the sample's dropout mask, of the first score of a query.
   uint32_t element(int64_t head, int64_t query) const {
-    return static_cast<uint32_t>((head * positions + query) * positions);
+    return static_cast<uint32_t>(((spec->first_head + head) * positions + query) * positions);
   }
 };
 
@@ -99,9 +99,5 @@ struct AttentionMemory {
   AlignedFloats dkeys, dvalues;
   AlignedFloats rows, queries, dy, product, scores, dscores;  // one block
 };
-
-// Runs the backward pass of one group.
-void BackwardGroup(const AttentionBackward& arguments, const HeadGroup& group,
-                   AttentionMemory* memory);
 
 }  // namespace thinwire::cpu

@@ -7,6 +7,7 @@
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/tensors_testing.h"
 #include "nn/dropout_mask.h"
+#include "nn/rotary_testing.h"
 
 namespace thinwire::cpu {
 namespace {
@@ -105,13 +106,12 @@ class Reference {
  private:
   // Returns queries and keys rotated by their positions, forward or back.
   Doubles Turned(Doubles x, double direction) const {
-    if (spec_.rope_theta == 0) return x;
+    if (spec_.frequencies == nullptr) return x;
     const int64_t half = spec_.head_size / 2;
     for (int64_t t = 0; t < positions_; ++t) {
       for (int64_t head = 0; head < spec_.heads + spec_.kv_heads; ++head) {
         for (int64_t i = 0; i < half; ++i) {
-          const double angle = direction * static_cast<double>(t) *
-                               std::pow(spec_.rope_theta, -2.0 * i / spec_.head_size);
+          const double angle = direction * static_cast<double>(t) * spec_.frequencies[i];
           double& a = x[t * Row(spec_) + head * spec_.head_size + i];
           double& b = (&a)[half];
           const double turned = a * std::cos(angle) - b * std::sin(angle);
@@ -211,7 +211,7 @@ TEST(AttentionTest, WithoutCausalityEveryPositionSeesTheWholeSample) {
     ExpectIsTheFormula(WithoutCausality(Spec(2, 2, 32)), {2, positions});
   }
   AttentionSpec rotary = WithoutCausality(Spec(4, 2, 24));
-  rotary.rope_theta = 10000;
+  SetRopeTheta(10000, &rotary);
   rotary.dropout = 0.2f;
   ExpectIsTheFormula(rotary, {2, 70});
   AttentionSpec narrow = WithoutCausality(Spec(2, 2, 32));
@@ -275,16 +275,23 @@ TEST(AttentionTest, HeadsOfAGroupShareKeysAndValues) {
 
 TEST(AttentionTest, TurnsQueriesAndKeysByTheirPositions) {
   AttentionSpec spec = Spec(4, 2, 16);
-  spec.rope_theta = 10000;
+  SetRopeTheta(10000, &spec);
   ExpectIsTheFormula(spec, {2, 70});
-  spec.rope_theta = 100;
+  SetRopeTheta(100, &spec);
   ExpectIsTheFormula(spec, {1, 257});
+}
+
+TEST(AttentionTest, PlanesTurnByWhateverFrequenciesTheyAreGiven) {
+  AttentionSpec spec = Spec(2, 1, 8);
+  const double frequencies[] = {0.5, 0.0001, 0, 3};
+  spec.frequencies = frequencies;
+  ExpectIsTheFormula(spec, {1, 70});
 }
 
 TEST(AttentionTest, DropsWhatTheMaskDrops) {
   AttentionSpec spec = Spec(4, 2, 16);
   spec.dropout = 0.3f;
-  spec.rope_theta = 10000;
+  SetRopeTheta(10000, &spec);
   ExpectIsTheFormula(spec, {3, 70});
 }
 
@@ -292,7 +299,7 @@ TEST(AttentionTest, BF16IsRoundedOnce) {
   AttentionSpec spec = Spec(2, 2, 32);
   spec.compute = DType::kBF16;
   ExpectIsTheFormula(spec, {2, 100});
-  spec.rope_theta = 10000;
+  SetRopeTheta(10000, &spec);
   spec.dropout = 0.1f;
   ExpectIsTheFormula(spec, {1, 65});
 }
@@ -314,7 +321,7 @@ TEST(AttentionTest, EqualScoresGiveTheMeanOfWhatCameBefore) {
 
 TEST(AttentionTest, TheGradientIsTheNumericOne) {
   AttentionSpec spec = Spec(2, 1, 4);
-  spec.rope_theta = 10;
+  SetRopeTheta(10, &spec);
   spec.dropout = 0.25f;
   const Sizes sizes{1, 6};
   const Floats qkv = RandomQkv(spec, sizes), dy = RandomDy(spec, sizes);
@@ -425,7 +432,7 @@ Floats Continued(const AttentionSpec& spec, const Sizes& sizes, const Floats& qk
 
 TEST(AttentionTest, PositionsWithACacheHaveTheBitsOfTheWholeSequence) {
   AttentionSpec rotary = Spec(4, 2, 24);
-  rotary.rope_theta = 10000;
+  SetRopeTheta(10000, &rotary);
   AttentionSpec narrow = Spec(2, 2, 32);
   narrow.compute = DType::kBF16;
   const Sizes sizes{2, 150};
@@ -481,7 +488,7 @@ Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Float
 
 TEST(AttentionTest, SlicesHaveTheGradientOfTheWholeSequence) {
   AttentionSpec rotary = Spec(4, 2, 24);
-  rotary.rope_theta = 10000;
+  SetRopeTheta(10000, &rotary);
   AttentionSpec narrow = Spec(2, 2, 32);
   narrow.compute = DType::kBF16;
   const Sizes sizes{2, 150};
@@ -512,7 +519,7 @@ TEST(AttentionTest, RefusesDropoutInSlices) {
 // The cache holds rotated keys in the compute type; without a cache rotated keys are never rounded.
 TEST(AttentionTest, RotaryPositionsInBF16WithACacheAreCloseToTheWholeSequence) {
   AttentionSpec spec = Spec(4, 2, 16);
-  spec.rope_theta = 10000;
+  SetRopeTheta(10000, &spec);
   spec.compute = DType::kBF16;
   const Sizes sizes{1, 70};
   const Floats qkv = RandomQkv(spec, sizes);
@@ -549,12 +556,11 @@ TEST(AttentionTest, ABatchOfNoSamplesIsNoError) {
 
 TEST(AttentionTest, RefusesNumbersThatMakeNone) {
   EXPECT_TRUE(CheckSpec(Spec(4, 2, 16)).ok());
-  AttentionSpec odd = Spec(1, 1, 3), negative = Spec(1, 1, 4), always = Spec(1, 1, 4);
-  odd.rope_theta = 10000;
-  negative.rope_theta = -1;
+  AttentionSpec odd = Spec(1, 1, 3), always = Spec(1, 1, 4);
+  SetRopeTheta(10000, &odd);
   always.dropout = 1;
   for (const AttentionSpec& spec :
-       {Spec(3, 2, 16), Spec(0, 1, 16), Spec(1, 0, 16), Spec(1, 1, 0), odd, negative, always}) {
+       {Spec(3, 2, 16), Spec(0, 1, 16), Spec(1, 0, 16), Spec(1, 1, 0), odd, always}) {
     EXPECT_EQ(ToStatus(CheckSpec(spec)).code(), absl::StatusCode::kInvalidArgument);
   }
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "nn/checks.h"
@@ -27,6 +29,26 @@ struct ApplyArguments {
   const float* bias;
 };
 
+// Ways to make dz from dy.
+enum class Mask {
+  kNone,        // no ReLU
+  kRecomputed,  // z > 0 with z = (x - mean) slope + bias
+  kStored       // y > 0; dz is written to dresidual
+};
+
+struct BackwardArguments {
+  const void* x;
+  const void* y;
+  const void* dy;
+  void* dresidual;
+  void* dx;
+  const float* mean;
+  const float* slope;
+  const float* bias;
+  const float* offset;  // dx = slope dz + offset + x_slope (x - mean)
+  const float* x_slope;
+};
+
 }  // namespace thinwire::cpu
 #endif
 
@@ -35,7 +57,9 @@ namespace thinwire {
 namespace HWY_NAMESPACE {
 
 using cpu::ApplyArguments;
+using cpu::BackwardArguments;
 using cpu::kTileRows;
+using cpu::Mask;
 using cpu::Span;
 
 static_assert(cpu::ChannelSpans::kLanes % hn::MaxLanes(FloatTag()) == 0, "rows are whole vectors");
@@ -117,11 +141,9 @@ void ApplySpan(const ApplyArguments& a, const Span& span) {
 
 void Sum(DType type, const void* x, const Span& span, const float* shift, double* sums,
          double* squares) {
-  if (type == DType::kF32) {
-    SumSpan(static_cast<const float*>(x), span, shift, sums, squares);
-  } else {
-    SumSpan(static_cast<const uint16_t*>(x), span, shift, sums, squares);
-  }
+  WithType(type, [&](auto element) HWY_ATTR {
+    SumSpan(static_cast<const decltype(element)*>(x), span, shift, sums, squares);
+  });
 }
 
 template <typename T>
@@ -137,6 +159,140 @@ void Apply(DType type, bool relu, const ApplyArguments& a, const Span& span) {
   type == DType::kF32 ? ApplyTyped<float>(relu, a, span) : ApplyTyped<uint16_t>(relu, a, span);
 }
 
+template <Mask kMask, typename T>
+HWY_INLINE FloatVec MaskedGradient(const BackwardArguments& a, FloatTag d, int64_t j,
+                                   FloatVec centred, const T* dy, const T* y) {
+  const FloatVec g = LoadFloats(d, dy + j);
+  if (kMask == Mask::kNone) return g;
+  const FloatVec z = kMask == Mask::kStored ? LoadFloats(d, y + j)
+                                            : hn::Add(hn::Mul(centred, hn::LoadU(d, a.slope + j)),
+                                                      hn::LoadU(d, a.bias + j));
+  return hn::IfThenElseZero(hn::Gt(z, hn::Zero(d)), g);
+}
+
+template <Mask kMask, typename T>
+HWY_INLINE float MaskedGradientOne(const BackwardArguments& a, int64_t j, float centred,
+                                   const T* dy, const T* y) {
+  const float g = LoadOne(dy + j);
+  if (kMask == Mask::kNone) return g;
+  const float z = kMask == Mask::kStored ? LoadOne(y + j) : centred * a.slope[j] + a.bias[j];
+  return z > 0 ? g : 0;
+}
+
+// Adds column sums of dz to `sums`, and those of dz (x - mean) to `products`.
+template <int kVectors, Mask kMask, typename T>
+HWY_INLINE void BackwardSumTile(const BackwardArguments& a, int64_t first, int64_t j, int64_t rows,
+                                int64_t width, double* sums, double* products) {
+  const FloatTag d;
+  const int64_t lanes = hn::Lanes(d);
+  const T* x = static_cast<const T*>(a.x) + first * width;
+  const T* y = static_cast<const T*>(a.y) + (kMask == Mask::kStored ? first * width : 0);
+  const T* dy = static_cast<const T*>(a.dy) + first * width;
+  T* dz = static_cast<T*>(a.dresidual) + (kMask == Mask::kStored ? first * width : 0);
+  FloatVec s[kVectors], p[kVectors];
+  for (int k = 0; k < kVectors; ++k) s[k] = p[k] = hn::Zero(d);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int k = 0; k < kVectors; ++k) {
+      const int64_t at = j + k * lanes;
+      const FloatVec centred = hn::Sub(LoadFloats(d, x + at), hn::LoadU(d, a.mean + at));
+      const FloatVec g = MaskedGradient<kMask>(a, d, at, centred, dy, y);
+      if (kMask == Mask::kStored) StoreFloats(g, d, dz + at);
+      s[k] = hn::Add(s[k], g);
+      p[k] = hn::MulAdd(g, centred, p[k]);
+    }
+    x += width;
+    dy += width;
+    if (kMask == Mask::kStored) {
+      y += width;
+      dz += width;
+    }
+  }
+  for (int k = 0; k < kVectors; ++k) {
+    AddToDoubles(s[k], d, sums + j + k * lanes);
+    AddToDoubles(p[k], d, products + j + k * lanes);
+  }
+}
+
+template <Mask kMask, typename T>
+void BackwardSumSpan(const BackwardArguments& a, const Span& span, double* sums, double* products) {
+  const int64_t lanes = hn::Lanes(FloatTag());
+  for (int64_t row = span.begin; row < span.end; row += kTileRows) {
+    const int64_t rows = std::min(kTileRows, span.end - row);
+    int64_t j = 0;
+    for (; j + 4 * lanes <= span.width; j += 4 * lanes) {
+      BackwardSumTile<4, kMask, T>(a, row, j, rows, span.width, sums, products);
+    }
+    for (; j < span.width; j += lanes) {
+      BackwardSumTile<1, kMask, T>(a, row, j, rows, span.width, sums, products);
+    }
+  }
+  const int64_t at = span.end * span.width;
+  for (int64_t j = 0; j < span.tail; ++j) {
+    const float centred = LoadOne(static_cast<const T*>(a.x) + at + j) - a.mean[j];
+    const T* y = kMask == Mask::kStored ? static_cast<const T*>(a.y) + at : nullptr;
+    const float g = MaskedGradientOne<kMask>(a, j, centred, static_cast<const T*>(a.dy) + at, y);
+    if (kMask == Mask::kStored) StoreOne(g, static_cast<T*>(a.dresidual) + at + j);
+    sums[j] += static_cast<double>(g);
+    products[j] += static_cast<double>(g) * static_cast<double>(centred);
+  }
+}
+
+template <Mask kMask, typename T>
+void BackwardApplySpan(const BackwardArguments& a, const Span& span) {
+  const FloatTag d;
+  const int64_t lanes = hn::Lanes(d);
+  const int64_t at = span.begin * span.width;
+  const T* x = static_cast<const T*>(a.x) + at;
+  const T* dy = static_cast<const T*>(kMask == Mask::kStored ? a.dresidual : a.dy) + at;
+  T* dx = static_cast<T*>(a.dx) + at;
+  constexpr Mask kLeft = kMask == Mask::kStored ? Mask::kNone : kMask;  // dz is masked already
+  for (int64_t row = span.begin; row < span.end; ++row) {
+    for (int64_t j = 0; j < span.width; j += lanes) {
+      const FloatVec centred = hn::Sub(LoadFloats(d, x + j), hn::LoadU(d, a.mean + j));
+      const FloatVec g = MaskedGradient<kLeft, T>(a, d, j, centred, dy, nullptr);
+      FloatVec v = hn::MulAdd(centred, hn::LoadU(d, a.x_slope + j), hn::LoadU(d, a.offset + j));
+      v = hn::MulAdd(g, hn::LoadU(d, a.slope + j), v);
+      StoreFloats(v, d, dx + j);
+    }
+    x += span.width;
+    dy += span.width;
+    dx += span.width;
+  }
+  for (int64_t j = 0; j < span.tail; ++j) {
+    const float centred = LoadOne(x + j) - a.mean[j];
+    const float g = MaskedGradientOne<kLeft, T>(a, j, centred, dy, nullptr);
+    StoreOne(g * a.slope[j] + (centred * a.x_slope[j] + a.offset[j]), dx + j);
+  }
+}
+
+// Calls use(mask as a type, T()) for the element type T.
+template <typename Use>
+void WithMask(Mask mask, DType type, const Use& use) {
+  WithType(type, [&](auto element) HWY_ATTR {
+    switch (mask) {
+      case Mask::kNone:
+        return use(std::integral_constant<Mask, Mask::kNone>(), element);
+      case Mask::kRecomputed:
+        return use(std::integral_constant<Mask, Mask::kRecomputed>(), element);
+      case Mask::kStored:
+        return use(std::integral_constant<Mask, Mask::kStored>(), element);
+    }
+  });
+}
+
+void BackwardSum(DType type, Mask mask, const BackwardArguments& a, const Span& span, double* sums,
+                 double* products) {
+  WithMask(mask, type, [&](auto constant, auto element) HWY_ATTR {
+    BackwardSumSpan<constant(), decltype(element)>(a, span, sums, products);
+  });
+}
+
+void BackwardApply(DType type, Mask mask, const BackwardArguments& a, const Span& span) {
+  WithMask(mask, type, [&](auto constant, auto element) HWY_ATTR {
+    BackwardApplySpan<constant(), decltype(element)>(a, span);
+  });
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace thinwire
@@ -146,6 +302,8 @@ HWY_AFTER_NAMESPACE();
 namespace thinwire {
 HWY_EXPORT(Sum);
 HWY_EXPORT(Apply);
+HWY_EXPORT(BackwardSum);
+HWY_EXPORT(BackwardApply);
 
 namespace cpu {
 namespace {
@@ -192,18 +350,64 @@ void TakeStatistics(int threads, const ChannelSpans& spans, const BatchNormForwa
 
 }  // namespace
 
-Error NormalizeBatch(int threads, const BatchNormForward& a) {
+Error Kernels::NormalizeBatch(const BatchNormForward& a) {
   const ChannelSpans spans(a.x);
   const bool trains = a.mean != nullptr;
   RETURN_ERROR(CheckBatch(a, spans.pixels()));
-  if (trains) TakeStatistics(threads, spans, a);
+  if (trains) TakeStatistics(threads_, spans, a);
   const std::vector<float> mean = spans.Repeat(trains ? a.mean : a.running_mean);
   const std::vector<float> bias = spans.Repeat(a.bias);
   const std::vector<float> slope = spans.RepeatEach([&](int64_t c) {
     return trains ? a.scale[c] * a.rstd[c] : a.scale[c] / std::sqrt(a.running_var[c] + a.epsilon);
   });
-  ApplyEverywhere(threads, spans, a.x.dtype, a.relu,
+  ApplyEverywhere(threads_, spans, a.x.dtype, a.relu,
                   {a.x.data, a.residual.data, a.y.data, mean.data(), slope.data(), bias.data()});
+  return Error{};
+}
+
+// Computes dx = scale rstd (dz - mean(dz) - xhat mean(dz xhat)) with xhat = (x - mean) rstd. The
+// second pass computes it as slope dz + offset + x_slope (x - mean), with constants per channel.
+Error Kernels::NormalizeBatchBackward(const BatchNormBackward& arguments) {
+  BatchNormBackward a = arguments;
+  if (a.addend.data != nullptr) {
+    RETURN_ERROR(Add(a.dy, a.addend, a.dresidual));
+    a.dy = a.dresidual;  // of which each element is read before it is overwritten
+  }
+  const ChannelSpans spans(a.x);
+  const bool residual = a.dresidual.data != nullptr;
+  const Mask mask = !a.relu ? Mask::kNone : residual ? Mask::kStored : Mask::kRecomputed;
+  const std::vector<float> mean = spans.Repeat(a.mean), bias = spans.Repeat(a.bias);
+  const std::vector<float> slope =
+      spans.RepeatEach([&](int64_t c) { return a.scale[c] * a.rstd[c]; });
+  BackwardArguments of_spans{a.x.data,    a.y.data,     a.dy.data,   a.dresidual.data, a.dx.data,
+                             mean.data(), slope.data(), bias.data(), nullptr,          nullptr};
+  if (residual && !a.relu) {
+    std::memcpy(a.dresidual.data, a.dy.data, a.dy.elements() * SizeOf(a.dy.dtype));
+  }
+
+  ColumnSums sums(spans);
+  ParallelFor(threads_, spans.size(), [&](int64_t i) {
+    HWY_DYNAMIC_DISPATCH(BackwardSum)
+    (a.x.dtype, mask, of_spans, spans[i], sums.first(i), sums.second(i));
+  });
+  sums.Gather();
+  const double n = static_cast<double>(spans.pixels());
+  for (int64_t c = 0; c < spans.channels(); ++c) {
+    a.dbias[c] += static_cast<float>(sums.first_of(c));
+    a.dscale[c] += static_cast<float>(sums.second_of(c) * static_cast<double>(a.rstd[c]));
+  }
+  const std::vector<float> offset = spans.RepeatEach([&](int64_t c) {
+    return static_cast<float>(-static_cast<double>(slope[c]) * sums.first_of(c) / n);
+  });
+  const std::vector<float> x_slope = spans.RepeatEach([&](int64_t c) {
+    const double rstd = static_cast<double>(a.rstd[c]);
+    return static_cast<float>(-static_cast<double>(slope[c]) * rstd * rstd * sums.second_of(c) / n);
+  });
+  of_spans.offset = offset.data();
+  of_spans.x_slope = x_slope.data();
+  ParallelFor(threads_, spans.size(), [&](int64_t i) {
+    HWY_DYNAMIC_DISPATCH(BackwardApply)(a.x.dtype, mask, of_spans, spans[i]);
+  });
   return Error{};
 }
 

@@ -138,22 +138,22 @@ constexpr int64_t kMostLanes = 16;    // lanes of an fp32 vector: AVX-512's
 
 }  // namespace
 
-LossSums SoftmaxCrossEntropy(int threads, const CrossEntropy& a) {
+Error Kernels::SoftmaxCrossEntropy(const CrossEntropy& a, LossSums* sums) {
   const int64_t rows = a.logits.dims[0], classes = a.classes;
   std::vector<double> losses(rows);
   const auto are_correct = std::make_unique<bool[]>(rows);
-  ParallelRange(threads, rows, kGrain / classes, [&](int64_t begin, int64_t end) {
+  ParallelRange(threads_, rows, kGrain / classes, [&](int64_t begin, int64_t end) {
     std::vector<double> exponentials(classes + kMostLanes);
     HWY_DYNAMIC_DISPATCH(LossOfRows)
     (a, begin, end, exponentials.data(), losses.data(), are_correct.get());
   });
-  LossSums sums;
+  *sums = LossSums{};
   for (int64_t row = 0; row < rows; ++row) {
-    sums.loss += losses[row];
-    sums.correct += are_correct[row];
-    sums.counted += a.labels[row] >= 0;
+    sums->loss += losses[row];
+    sums->correct += are_correct[row];
+    sums->counted += a.labels[row] >= 0;
   }
-  return sums;
+  return Error{};
 }
 
 }  // namespace cpu

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nn/cpu/kernels.h"
+#include "nn/cpu/ops.h"
 #include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
@@ -27,7 +27,7 @@ struct Loss : LossSums {
     if (dlogits_tensor != nullptr) a.dlogits = dlogits_tensor->view();
     a.labels = labels.data();
     a.batch_size = batch_size;
-    static_cast<LossSums&>(*this) = SoftmaxCrossEntropy(threads, a);
+    EXPECT_TRUE(NewCpuOps(threads)->SoftmaxCrossEntropy(a, this).ok());
     if (dlogits_tensor != nullptr) dlogits = dlogits_tensor->Read();
   }
 };

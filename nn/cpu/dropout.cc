@@ -42,7 +42,7 @@ void DropTyped(const Dropout& a, int64_t features, int64_t begin, int64_t end) {
     ForEachVector(stop - i,
                   DropKernel<T>{static_cast<const T*>(a.x.data) + i, static_cast<T*>(a.y.data) + i,
                                 DropoutMask(a.key, a.first_sample + sample, a.rate), scale,
-                                i - sample * features});
+                                a.first_element + i - sample * features});
     i = stop;
   }
 }
@@ -68,12 +68,12 @@ constexpr int64_t kGrain = 8 * 1024;  // elements; with fewer, one thread is fas
 
 }  // namespace
 
-Error Drop(int threads, const Dropout& a) {
+Error Kernels::Drop(const Dropout& a) {
   RETURN_ERROR(CheckDropout(a));
   const int64_t elements = a.x.elements();
   if (elements == 0) return Error{};
   const int64_t features = elements / a.x.dims[0];
-  ParallelRange(threads, elements, kGrain, [&](int64_t begin, int64_t end) {
+  ParallelRange(threads_, elements, kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(DropRange)(a, features, begin, end);
   });
   return Error{};

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "nn/cpu/kernels.h"
+#include "nn/cpu/ops.h"
 #include "nn/cpu/tensors_testing.h"
 #include "nn/dropout_mask.h"
 
@@ -17,7 +17,7 @@ Floats Dropped(const Floats& x, int64_t samples, const Dropout& options, int thr
   Dropout a = options;
   a.x = in.view();
   a.y = out.view();
-  EXPECT_TRUE(Drop(threads, a).ok());
+  EXPECT_TRUE(NewCpuOps(threads)->Drop(a).ok());
   return out.Read();
 }
 
@@ -50,13 +50,21 @@ TEST(DropoutTest, DoesNotDependOnThreadsNorOnTheDivisionOfABatch) {
   EXPECT_EQ(parts, whole);
 }
 
+TEST(DropoutTest, APartOfASampleHasItsPlaceInTheMask) {
+  const Floats x = RandomFloats(301, 1), whole = Dropped(x, 1, Options(0.3f, 7));
+  Dropout behind = Options(0.3f, 7);
+  behind.first_element = 101;
+  EXPECT_EQ(Dropped(Floats(x.begin() + 101, x.end()), 1, behind),
+            Floats(whole.begin() + 101, whole.end()));
+}
+
 TEST(DropoutTest, MayStandInItsInputAndRoundsOnce) {
   const Shape shape({2, 501});
   TestTensor x(DType::kBF16, shape, RandomFloats(1002, 1));
   Dropout a = Options(0.3f, 5);
   const Floats wide = Dropped(x.Read(), 2, a);
   a.x = a.y = x.view();
-  ASSERT_TRUE(Drop(1, a).ok());
+  ASSERT_TRUE(NewCpuOps(1)->Drop(a).ok());
   EXPECT_EQ(x.Read(), TestTensor(DType::kBF16, shape, wide).Read());
 }
 
@@ -77,7 +85,7 @@ TEST(DropoutTest, RefusesARateThatIsNone) {
   for (float rate : {1.0f, -0.1f, std::nanf("")}) {
     Dropout a = Options(rate, 1);
     a.x = a.y = View(DType::kF32, {1, 1}, &x);
-    const Error error = Drop(1, a);
+    const Error error = NewCpuOps(1)->Drop(a);
     EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(std::string(error.message).find("rate"), std::string::npos);
   }
@@ -86,7 +94,7 @@ TEST(DropoutTest, RefusesARateThatIsNone) {
 TEST(DropoutTest, RefusesASampleOfTooManyElements) {
   Dropout a = Options(0.5f, 1);
   a.x = a.y = View(DType::kF32, {1, int64_t{1} << 32}, nullptr);
-  EXPECT_EQ(ToStatus(Drop(1, a)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ToStatus(NewCpuOps(1)->Drop(a)).code(), absl::StatusCode::kInvalidArgument);
 }
 
 constexpr uint32_t kDraws = 1 << 20;

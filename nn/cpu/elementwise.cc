@@ -1,9 +1,14 @@
 #include <algorithm>
+#include <cassert>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 #include "nn/adamw_factors.h"
+#include "nn/clip_scale.h"
 #include "nn/cpu/kernels.h"
 #include "nn/cpu/parallel.h"
 
@@ -156,30 +161,50 @@ namespace {
 constexpr int64_t kGrain = 16 * 1024, kAdamWGrain = 8 * 1024;
 constexpr int64_t kBlock = 8192;  // elements of a sum of squares that one thread adds up
 
+// Makes the clip factor the gradients' scale. Returns false if it is NaN: then there is no update.
+template <typename Update>
+bool TakeFactor(Update* update) {
+  if (update->clip_factor != nullptr) update->gradient_scale = *update->clip_factor;
+  return update->clip_factor == nullptr || !std::isnan(*update->clip_factor);
+}
+
+// Writes the copy that a parameter wants of its new value.
+template <typename Parameter>
+Error WriteNarrow(const Parameter& parameter, Kernels* kernels) {
+  if (parameter.narrow == nullptr) return Error{};
+  return kernels->Convert(ViewOf(parameter.value, DType::kF32, {parameter.n}),
+                          ViewOf(parameter.narrow, DType::kBF16, {parameter.n}));
+}
+
 }  // namespace
 
-void Relu(int threads, const TensorView& x, const TensorView& y) {
-  ParallelRange(threads, x.elements(), kGrain, [&](int64_t i, int64_t end) {
+Error Kernels::Relu(const TensorView& x, const TensorView& y) {
+  ParallelRange(threads_, x.elements(), kGrain, [&](int64_t i, int64_t end) {
     HWY_DYNAMIC_DISPATCH(ReluRange)(x, y, i, end);
   });
+  return Error{};
 }
 
-void ReluBackward(int threads, const TensorView& y, const TensorView& dy, const TensorView& dx) {
-  ParallelRange(threads, y.elements(), kGrain, [&](int64_t i, int64_t end) {
+Error Kernels::ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) {
+  ParallelRange(threads_, y.elements(), kGrain, [&](int64_t i, int64_t end) {
     HWY_DYNAMIC_DISPATCH(ReluBackwardRange)(y, dy, dx, i, end);
   });
+  return Error{};
 }
 
-void Add(int threads, const TensorView& a, const TensorView& b, const TensorView& sum) {
-  ParallelRange(threads, a.elements(), kGrain, [&](int64_t i, int64_t end) {
+Error Kernels::Add(const TensorView& a, const TensorView& b, const TensorView& sum) {
+  assert(a.dtype == b.dtype && a.elements() == b.elements());
+  ParallelRange(threads_, a.elements(), kGrain, [&](int64_t i, int64_t end) {
     HWY_DYNAMIC_DISPATCH(AddRange)(a, b, sum, i, end);
   });
+  return Error{};
 }
 
-void Convert(int threads, const TensorView& from, const TensorView& to) {
-  if (from.elements() == 0) return;  // its memory may be null
+Error Kernels::Convert(const TensorView& from, const TensorView& to) {
+  assert(from.elements() == to.elements());
+  if (from.elements() == 0) return Error{};  // its memory may be null
   const size_t size = SizeOf(from.dtype);
-  ParallelRange(threads, from.elements(), kGrain, [&](int64_t i, int64_t end) {
+  ParallelRange(threads_, from.elements(), kGrain, [&](int64_t i, int64_t end) {
     if (from.dtype == to.dtype) {
       std::memcpy(static_cast<char*>(to.data) + i * size,
                   static_cast<const char*>(from.data) + i * size, (end - i) * size);
@@ -189,47 +214,72 @@ void Convert(int threads, const TensorView& from, const TensorView& to) {
       HWY_DYNAMIC_DISPATCH(Widen)(from.as<uint16_t>() + i, end - i, to.as<float>() + i);
     }
   });
+  return Error{};
 }
 
-void Sgd(int threads, const SgdUpdate& arguments) {
-  for (int64_t p = 0; p < arguments.count; ++p) {
-    const SgdParameter& parameter = arguments.parameters[p];
-    ParallelRange(threads, parameter.n, kGrain, [&](int64_t i, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(SgdRange)(arguments, parameter, i, end);
+Error Kernels::Sgd(const SgdUpdate& arguments) {
+  SgdUpdate update = arguments;
+  if (!TakeFactor(&update)) return Error{};
+  for (int64_t p = 0; p < update.count; ++p) {
+    const SgdParameter& parameter = update.parameters[p];
+    ParallelRange(threads_, parameter.n, kGrain, [&](int64_t i, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(SgdRange)(update, parameter, i, end);
     });
+    RETURN_ERROR(WriteNarrow(parameter, this));
   }
+  return Error{};
 }
 
-void AdamW(int threads, const AdamWUpdate& arguments) {
-  const AdamWFactors factors = FactorsOf(arguments);
-  for (int64_t p = 0; p < arguments.count; ++p) {
-    const AdamWParameter& parameter = arguments.parameters[p];
-    ParallelRange(threads, parameter.n, kAdamWGrain, [&](int64_t i, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(AdamWRange)(arguments, factors, parameter, i, end);
+Error Kernels::AdamW(const AdamWUpdate& arguments) {
+  AdamWUpdate update = arguments;
+  if (!TakeFactor(&update)) return Error{};
+  const AdamWFactors factors = FactorsOf(update);
+  for (int64_t p = 0; p < update.count; ++p) {
+    const AdamWParameter& parameter = update.parameters[p];
+    ParallelRange(threads_, parameter.n, kAdamWGrain, [&](int64_t i, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(AdamWRange)(update, factors, parameter, i, end);
     });
+    RETURN_ERROR(WriteNarrow(parameter, this));
   }
+  return Error{};
 }
 
-void Combine(int threads, const Combination& arguments) {
-  ParallelRange(threads, arguments.n, kGrain, [&](int64_t i, int64_t end) {
+Error Kernels::Combine(const Combination& arguments) {
+  ParallelRange(threads_, arguments.n, kGrain, [&](int64_t i, int64_t end) {
     HWY_DYNAMIC_DISPATCH(CombineRange)(arguments, i, end);
   });
+  return Error{};
 }
 
 void Accumulate(int threads, const float* source, int64_t n, float* target) {
   const TensorView sum = ViewOf(target, DType::kF32, {n});
-  Add(threads, sum, ViewOf(source, DType::kF32, {n}), sum);
+  const TensorView more = ViewOf(source, DType::kF32, {n});
+  ParallelRange(threads, n, kGrain, [&](int64_t i, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(AddRange)(sum, more, sum, i, end);
+  });
 }
 
-double SumOfSquares(int threads, const float* values, int64_t n) {
-  std::vector<double> of_blocks((n + kBlock - 1) / kBlock);
-  ParallelFor(threads, static_cast<int64_t>(of_blocks.size()), [&](int64_t b) {
-    of_blocks[b] =
-        HWY_DYNAMIC_DISPATCH(SumOfBlock)(values + b * kBlock, std::min(kBlock, n - b * kBlock));
-  });
+Error Kernels::SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float* const values = ranges[i].values;
+    const int64_t n = ranges[i].n;
+    std::vector<double> of_blocks((n + kBlock - 1) / kBlock);
+    ParallelFor(threads_, static_cast<int64_t>(of_blocks.size()), [&](int64_t b) {
+      of_blocks[b] =
+          HWY_DYNAMIC_DISPATCH(SumOfBlock)(values + b * kBlock, std::min(kBlock, n - b * kBlock));
+    });
+    sums[i] = std::accumulate(of_blocks.begin(), of_blocks.end(), 0.0);
+  }
+  return Error{};
+}
+
+Error Kernels::ClipByNorm(const NormClip& arguments) {
+  RETURN_ERROR(SumsOfSquares(arguments.ranges, arguments.count, arguments.sums));
   double sum = 0;
-  for (double of_block : of_blocks) sum += of_block;
-  return sum;
+  for (int64_t i = 0; i < arguments.count; ++i) sum += arguments.sums[i];
+  *arguments.factor = std::isfinite(sum) ? static_cast<float>(ClipScale(sum, arguments.clip_norm))
+                                         : std::numeric_limits<float>::quiet_NaN();
+  return Error{};
 }
 
 }  // namespace cpu

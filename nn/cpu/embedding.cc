@@ -77,17 +77,17 @@ void AddColumns(const EmbeddingBackward& a, int64_t begin, int64_t end) {
 
 }  // namespace
 
-Error Embed(int threads, const Embedding& a) {
+Error Kernels::Embed(const Embedding& a) {
   if (a.table != nullptr) RETURN_ERROR(CheckIds(a.ids, a.vocabulary));
-  a.y.dtype == DType::kF32 ? Typed<float>(threads, a) : Typed<uint16_t>(threads, a);
+  a.y.dtype == DType::kF32 ? Typed<float>(threads_, a) : Typed<uint16_t>(threads_, a);
   return Error{};
 }
 
-Error EmbedBackward(int threads, const EmbeddingBackward& a) {
+Error Kernels::EmbedBackward(const EmbeddingBackward& a) {
   if (a.dtable != nullptr) RETURN_ERROR(CheckIds(a.ids, a.vocabulary));
   const int64_t groups = (a.features + kColumns - 1) / kColumns;
   const int64_t rows = a.dy.dims[0] * a.dy.dims[1];
-  ParallelRange(threads, groups, kGrain / (kColumns * std::max<int64_t>(rows, 1)),
+  ParallelRange(threads_, groups, kGrain / (kColumns * std::max<int64_t>(rows, 1)),
                 [&](int64_t begin, int64_t end) {
                   const int64_t first = begin * kColumns;
                   const int64_t last = std::min(end * kColumns, a.features);

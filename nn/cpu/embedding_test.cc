@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "nn/cpu/kernels.h"
+#include "nn/cpu/ops.h"
 #include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
@@ -26,7 +26,7 @@ Embedding Of(const Ids& ids, const Shape& shape, const TensorView& y) {
 TEST(EmbeddingTest, TakesRowsByTheirIds) {
   const Ids ids = {2, 0, 2, 1};
   TestTensor y(DType::kF32, {2, 2, 2});
-  ASSERT_TRUE(Embed(1, Of(ids, {2, 2}, y.view())).ok());
+  ASSERT_TRUE(NewCpuOps(1)->Embed(Of(ids, {2, 2}, y.view())).ok());
   EXPECT_EQ(y.Read(), (Floats{20, 21, 0, 1, 20, 21, 10, 11}));
 }
 
@@ -36,7 +36,7 @@ TEST(EmbeddingTest, AddsTheRowsOfPositions) {
   Embedding a = Of(ids, {2, 2}, y.view());
   a.positions = kPositions.data();
   a.first_position = 1;
-  ASSERT_TRUE(Embed(1, a).ok());
+  ASSERT_TRUE(NewCpuOps(1)->Embed(a).ok());
   EXPECT_EQ(y.Read(), (Floats{320, 421, 500, 601, 320, 421, 510, 611}));
 }
 
@@ -46,7 +46,7 @@ TEST(EmbeddingTest, WithoutATablePositionsAreAddedToWhatThereIs) {
   a.features = 2;
   a.positions = kPositions.data();
   a.x = a.y = x.view();
-  ASSERT_TRUE(Embed(1, a).ok());
+  ASSERT_TRUE(NewCpuOps(1)->Embed(a).ok());
   EXPECT_EQ(x.Read(), (Floats{101, 202, 103, 204}));
 }
 
@@ -54,7 +54,7 @@ TEST(EmbeddingTest, NamesAnIdOutsideTheVocabulary) {
   TestTensor y(DType::kF32, {1, 3, 2});
   for (int32_t id : {3, -1}) {
     const Ids ids = {0, id, 1};
-    const Error error = Embed(1, Of(ids, {1, 3}, y.view()));
+    const Error error = NewCpuOps(1)->Embed(Of(ids, {1, 3}, y.view()));
     EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(std::string(error.message),
               "embedding: id " + std::to_string(id) + " at position 1, want one in [0, 3)");
@@ -66,7 +66,7 @@ TEST(EmbeddingTest, RefusesIdsThatAreNone) {
   TestTensor ids(DType::kF32, {1, 1}, {0}), y(DType::kF32, {1, 1, 2});
   Embedding a = Of({0}, {1, 1}, y.view());
   a.ids = ids.view();
-  EXPECT_EQ(ToStatus(Embed(1, a)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ToStatus(NewCpuOps(1)->Embed(a)).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(EmbeddingTest, GradientsAreAddedToTheRowsThatWereRead) {
@@ -81,7 +81,7 @@ TEST(EmbeddingTest, GradientsAreAddedToTheRowsThatWereRead) {
   a.features = 2;
   a.dpositions = dpositions.data();
   a.first_position = 1;
-  ASSERT_TRUE(EmbedBackward(1, a).ok());
+  ASSERT_TRUE(NewCpuOps(1)->EmbedBackward(a).ok());
   EXPECT_EQ(dtable, (Floats{1003, 4, 7, 8, 6, 8}));
   EXPECT_EQ(dpositions, (Floats{2000, 0, 6, 8, 10, 12}));
 }
@@ -100,7 +100,7 @@ struct Gradients {
       a.dpositions = dpositions.data();
       a.vocabulary = kVocabulary;
       a.features = kFeatures;
-      EXPECT_TRUE(EmbedBackward(threads, a).ok());
+      EXPECT_TRUE(NewCpuOps(threads)->EmbedBackward(a).ok());
     }
   }
 
@@ -133,7 +133,7 @@ TEST(EmbeddingTest, RowsDoNotDependOnTheThreads) {
     a.vocabulary = 11;
     a.features = 67;
     a.y = y.view();
-    ASSERT_TRUE(Embed(threads, a).ok());
+    ASSERT_TRUE(NewCpuOps(threads)->Embed(a).ok());
     of_threads[threads == 3] = y.Read();
   }
   EXPECT_EQ(of_threads[0], of_threads[1]);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "nn/cpu/kernels.h"
@@ -132,6 +133,12 @@ HWY_INLINE void BackwardRow(const LayerNormBackward& a, int64_t n, int64_t row, 
   }
 }
 
+void CopyRow(const TensorView& from, int64_t n, int64_t row, const TensorView& to) {
+  const size_t bytes = static_cast<size_t>(n) * SizeOf(from.dtype);
+  std::memcpy(static_cast<char*>(to.data) + static_cast<size_t>(row) * bytes,
+              static_cast<const char*>(from.data) + static_cast<size_t>(row) * bytes, bytes);
+}
+
 void NormalizeRowRange(const LayerNormForward& a, int64_t features, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     a.x.dtype == DType::kF32 ? NormalizeRow<float>(a, features, row)
@@ -147,6 +154,40 @@ void BackwardRowRange(const LayerNormBackward& a, int64_t features, int64_t begi
   }
 }
 
+// Does the same for heads, of which each is a row; those of values are copied.
+void NormalizeHeadRange(const HeadNormForward& a, int64_t begin, int64_t end) {
+  LayerNormForward of_row;
+  of_row.x = a.x;
+  of_row.y = a.y;
+  of_row.rstd = a.rstd;
+  of_row.epsilon = a.epsilon;
+  of_row.centred = false;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t head = row % a.all_heads();
+    of_row.scale = a.scale + (head < a.heads ? 0 : a.head_size);
+    head < a.heads + a.kv_heads ? NormalizeRowRange(of_row, a.head_size, row, row + 1)
+                                : CopyRow(a.x, a.head_size, row, a.y);
+  }
+}
+
+// Adds to the gradients of both scales; `unused` is memory for a bias's.
+void BackwardHeadRange(const HeadNormBackward& a, int64_t begin, int64_t end, float* dscale,
+                       float* unused) {
+  LayerNormBackward of_row;
+  of_row.x = a.x;
+  of_row.dy = a.dy;
+  of_row.dx = a.dx;
+  of_row.rstd = a.rstd;
+  of_row.centred = false;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t head = row % a.all_heads(), at = head < a.heads ? 0 : a.head_size;
+    of_row.scale = a.scale + at;
+    head < a.heads + a.kv_heads
+        ? BackwardRowRange(of_row, a.head_size, row, row + 1, dscale + at, unused)
+        : CopyRow(a.dy, a.head_size, row, a.dx);
+  }
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace thinwire
@@ -156,6 +197,8 @@ HWY_AFTER_NAMESPACE();
 namespace thinwire {
 HWY_EXPORT(NormalizeRowRange);
 HWY_EXPORT(BackwardRowRange);
+HWY_EXPORT(NormalizeHeadRange);
+HWY_EXPORT(BackwardHeadRange);
 
 namespace cpu {
 namespace {
@@ -165,27 +208,39 @@ constexpr int64_t kTileRows = 64;      // summed in fp32 before their sums go to
 
 int64_t Features(const TensorView& x) { return x.dims[x.rank - 1]; }
 
+int64_t TilesOf(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+
+// Adds up tiles' sums, [tiles, step], in order.
+std::vector<double> TotalsOf(const std::vector<float>& sums, int64_t step) {
+  std::vector<double> totals(step);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    totals[i % static_cast<size_t>(step)] += static_cast<double>(sums[i]);
+  }
+  return totals;
+}
+
 }  // namespace
 
-void NormalizeRows(int threads, const LayerNormForward& arguments) {
+Error Kernels::NormalizeRows(const LayerNormForward& arguments) {
   LayerNormForward a = arguments;
   if (a.addend.data != nullptr) {
-    Add(threads, a.x, a.addend, a.sum);
+    RETURN_ERROR(Add(a.x, a.addend, a.sum));
     a.x = a.sum;
   }
   const int64_t features = Features(a.x), rows = a.x.elements() / features;
-  ParallelRange(threads, rows, kGrain / features, [&](int64_t begin, int64_t end) {
+  ParallelRange(threads_, rows, kGrain / features, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(NormalizeRowRange)(a, features, begin, end);
   });
+  return Error{};
 }
 
-void NormalizeRowsBackward(int threads, const LayerNormBackward& a) {
+Error Kernels::NormalizeRowsBackward(const LayerNormBackward& a) {
   const int64_t features = Features(a.x), rows = a.x.elements() / features;
-  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  const int64_t tiles = TilesOf(rows);
   // Tiles have a fixed number of rows and are added in order, so the sums do not depend on how many
-  // threads compute them.
+  // threads_ compute them.
   std::vector<float> sums(tiles * 2 * features);  // per tile: of dscale, of dbias
-  ParallelRange(threads, tiles, kGrain / (kTileRows * features), [&](int64_t begin, int64_t end) {
+  ParallelRange(threads_, tiles, kGrain / (kTileRows * features), [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
       float* const dscale = sums.data() + tile * 2 * features;
       HWY_DYNAMIC_DISPATCH(BackwardRowRange)
@@ -193,16 +248,38 @@ void NormalizeRowsBackward(int threads, const LayerNormBackward& a) {
        dscale + features);
     }
   });
-  std::vector<double> totals(2 * features);
-  for (int64_t tile = 0; tile < tiles; ++tile) {
-    const float* const of_tile = sums.data() + tile * 2 * features;
-    for (int64_t j = 0; j < 2 * features; ++j) totals[j] += static_cast<double>(of_tile[j]);
-  }
+  const std::vector<double> totals = TotalsOf(sums, 2 * features);
   for (int64_t j = 0; j < features; ++j) {
     a.dscale[j] += static_cast<float>(totals[j]);
     if (a.dbias != nullptr) a.dbias[j] += static_cast<float>(totals[features + j]);
   }
-  if (a.addend.data != nullptr) Add(threads, a.dx, a.addend, a.dx);
+  return a.addend.data != nullptr ? Add(a.dx, a.addend, a.dx) : Error{};
+}
+
+Error Kernels::NormalizeHeads(const HeadNormForward& a) {
+  const int64_t rows = a.x.elements() / a.head_size;
+  ParallelRange(threads_, rows, kGrain / a.head_size, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(NormalizeHeadRange)(a, begin, end);
+  });
+  return Error{};
+}
+
+Error Kernels::NormalizeHeadsBackward(const HeadNormBackward& a) {
+  const int64_t rows = a.x.elements() / a.head_size, tiles = TilesOf(rows);
+  const int64_t step = 3 * a.head_size;  // of both scales, and what nobody wants
+  std::vector<float> sums(tiles * step);
+  ParallelRange(threads_, tiles, kGrain / (kTileRows * a.head_size),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t tile = begin; tile < end; ++tile) {
+                    float* const dscale = sums.data() + tile * step;
+                    HWY_DYNAMIC_DISPATCH(BackwardHeadRange)
+                    (a, tile * kTileRows, std::min(rows, (tile + 1) * kTileRows), dscale,
+                     dscale + 2 * a.head_size);
+                  }
+                });
+  const std::vector<double> totals = TotalsOf(sums, step);
+  for (int64_t j = 0; j < 2 * a.head_size; ++j) a.dscale[j] += static_cast<float>(totals[j]);
+  return Error{};
 }
 
 }  // namespace cpu

@@ -276,6 +276,18 @@ TEST(ResizeTest, KeepsTheFirstFeaturesOfARowOrAddsZeros) {
   EXPECT_EQ(wide, (std::vector<float>{1, 2, 3, 0, 4, 5, 6, 0}));
 }
 
+TEST(CopyColumnsTest, LeavesOtherElementsAsTheyAre) {
+  std::vector<float> from = {1, 2, 3, 4, 5, 6}, to(8, 9.0f);
+  ColumnCopy a;
+  a.from = Rows(DType::kF32, from.data(), 2, 3);
+  a.to = Rows(DType::kF32, to.data(), 2, 4);
+  a.from_column = 1;
+  a.to_column = 2;
+  a.columns = 2;
+  ASSERT_TRUE(NewCpuOps(2)->CopyColumns(a).ok());
+  EXPECT_EQ(to, (std::vector<float>{9, 9, 2, 3, 9, 9, 5, 6}));
+}
+
 TEST(CombineTest, AddsMultiplesPerhapsInPlace) {
   std::vector<float> a(37, 2.0f), b(37, 3.0f);
   const auto ops = NewCpuOps(2);

@@ -103,27 +103,28 @@ void TransposeEach(int threads, const TensorView& from, const TensorView& to, in
 
 }  // namespace
 
-void MaxPool(int threads, const PoolSpec& spec, const TensorView& x, const TensorView& y) {
+Error Kernels::MaxPool(const PoolSpec& spec, const TensorView& x, const TensorView& y) {
   const Windows windows(spec, x, y);
   const int64_t n = x.dims[0], in = x.elements() / n, out = y.elements() / n;
   WithType(x, [&](auto* from) {
     auto* to = As(y, from);
-    ParallelFor(threads, n, [&](int64_t i) {
+    ParallelFor(threads_, n, [&](int64_t i) {
       windows.ForEachWinner(from + i * in, [&](int64_t at, int64_t winner) {
         to[i * out + at] = from[i * in + winner];
       });
     });
   });
+  return Error{};
 }
 
-void MaxPoolBackward(int threads, const PoolSpec& spec, const TensorView& x, const TensorView& dy,
-                     const TensorView& dx) {
+Error Kernels::MaxPoolBackward(const PoolSpec& spec, const TensorView& x, const TensorView& dy,
+                               const TensorView& dx) {
   const Windows windows(spec, x, dy);
   const int64_t n = x.dims[0], in = x.elements() / n, out = dy.elements() / n;
   WithType(x, [&](auto* from) {
     const auto* gradient = As(dy, from);
     auto* to = As(dx, from);
-    ParallelFor(threads, n, [&](int64_t i) {
+    ParallelFor(threads_, n, [&](int64_t i) {
       std::vector<float> sums(in);  // fp32, as windows overlap; rounded once at the end
       windows.ForEachWinner(from + i * in, [&](int64_t at, int64_t winner) {
         sums[winner] += LoadOne(gradient + i * out + at);
@@ -131,52 +132,68 @@ void MaxPoolBackward(int threads, const PoolSpec& spec, const TensorView& x, con
       for (int64_t j = 0; j < in; ++j) StoreOne(sums[j], to + i * in + j);
     });
   });
+  return Error{};
 }
 
-void Maxout(int threads, int64_t group, const TensorView& x, const TensorView& y) {
+Error Kernels::Maxout(int64_t group, const TensorView& x, const TensorView& y) {
   WithType(x, [&](auto* from) {
     auto* to = As(y, from);
-    ParallelRange(threads, y.elements(), kMaxoutGrain, [&](int64_t begin, int64_t end) {
+    ParallelRange(threads_, y.elements(), kMaxoutGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const auto* values = from + i * group;
         to[i] = values[FirstGreatest(values, group)];
       }
     });
   });
+  return Error{};
 }
 
-void MaxoutBackward(int threads, int64_t group, const TensorView& x, const TensorView& dy,
-                    const TensorView& dx) {
+Error Kernels::MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
+                              const TensorView& dx) {
   WithType(x, [&](auto* from) {
     const auto* gradient = As(dy, from);
     auto* to = As(dx, from);
-    ParallelRange(threads, dy.elements(), kMaxoutGrain, [&](int64_t begin, int64_t end) {
+    ParallelRange(threads_, dy.elements(), kMaxoutGrain, [&](int64_t begin, int64_t end) {
       std::fill(to + begin * group, to + end * group, 0);
       for (int64_t i = begin; i < end; ++i) {
         to[i * group + FirstGreatest(from + i * group, group)] = gradient[i];
       }
     });
   });
+  return Error{};
 }
 
-void Resize(int threads, const TensorView& x, const TensorView& y) {
+Error Kernels::Resize(const TensorView& x, const TensorView& y) {
   const int64_t from_features = x.dims[x.rank - 1], to_features = y.dims[y.rank - 1];
   const int64_t kept = std::min(from_features, to_features), rows = y.elements() / to_features;
   WithType(x, [&](auto* from) {
     auto* to = As(y, from);
-    ParallelFor(threads, rows, [&](int64_t row) {
+    ParallelFor(threads_, rows, [&](int64_t row) {
       auto* const begin = to + row * to_features;
       std::copy_n(from + row * from_features, kept, begin);
       std::fill(begin + kept, begin + to_features, 0);
     });
   });
+  return Error{};
 }
 
-void GlobalAvgPool(int threads, const TensorView& x, const TensorView& y) {
+Error Kernels::CopyColumns(const ColumnCopy& a) {
+  const int64_t rows = a.from.dims[0], from_row = a.from.dims[1], to_row = a.to.dims[1];
+  WithType(a.from, [&](auto* from) {
+    auto* to = As(a.to, from);
+    ParallelFor(threads_, rows, [&](int64_t row) {
+      std::copy_n(from + row * from_row + a.from_column, a.columns,
+                  to + row * to_row + a.to_column);
+    });
+  });
+  return Error{};
+}
+
+Error Kernels::GlobalAvgPool(const TensorView& x, const TensorView& y) {
   const int64_t n = x.dims[0], pixels = x.dims[1] * x.dims[2], channels = x.dims[3];
   WithType(x, [&](auto* from) {
     auto* to = As(y, from);
-    ParallelFor(threads, n, [&](int64_t i) {
+    ParallelFor(threads_, n, [&](int64_t i) {
       std::vector<float> sums(channels);
       const auto* image = from + i * pixels * channels;
       for (int64_t pixel = 0; pixel < pixels; ++pixel) {
@@ -187,13 +204,14 @@ void GlobalAvgPool(int threads, const TensorView& x, const TensorView& y) {
       }
     });
   });
+  return Error{};
 }
 
-void GlobalAvgPoolBackward(int threads, const TensorView& dy, const TensorView& dx) {
+Error Kernels::GlobalAvgPoolBackward(const TensorView& dy, const TensorView& dx) {
   const int64_t n = dx.dims[0], pixels = dx.dims[1] * dx.dims[2], channels = dx.dims[3];
   WithType(dy, [&](auto* from) {
     auto* to = As(dx, from);
-    ParallelFor(threads, n, [&](int64_t i) {
+    ParallelFor(threads_, n, [&](int64_t i) {
       auto* image = to + i * pixels * channels;
       for (int64_t c = 0; c < channels; ++c) {
         StoreOne(LoadOne(from + i * channels + c) / static_cast<float>(pixels), image + c);
@@ -203,14 +221,17 @@ void GlobalAvgPoolBackward(int threads, const TensorView& dy, const TensorView& 
       }
     });
   });
+  return Error{};
 }
 
-void ToChannelsFirst(int threads, const TensorView& x, const TensorView& y) {
-  TransposeEach(threads, x, y, x.dims[1] * x.dims[2], x.dims[3]);
+Error Kernels::ToChannelsFirst(const TensorView& x, const TensorView& y) {
+  TransposeEach(threads_, x, y, x.dims[1] * x.dims[2], x.dims[3]);
+  return Error{};
 }
 
-void ToChannelsLast(int threads, const TensorView& y, const TensorView& x) {
-  TransposeEach(threads, y, x, x.dims[3], x.dims[1] * x.dims[2]);
+Error Kernels::ToChannelsLast(const TensorView& y, const TensorView& x) {
+  TransposeEach(threads_, y, x, x.dims[3], x.dims[1] * x.dims[2]);
+  return Error{};
 }
 
 }  // namespace thinwire::cpu

@@ -34,14 +34,16 @@ void PrependBackwardTyped(int threads, const TensorView& dy, const TensorView& d
 
 }  // namespace
 
-void Prepend(int threads, const float* row, const TensorView& x, const TensorView& y) {
-  x.dtype == DType::kF32 ? PrependTyped<float>(threads, row, x, y)
-                         : PrependTyped<uint16_t>(threads, row, x, y);
+Error Kernels::Prepend(const float* row, const TensorView& x, const TensorView& y) {
+  x.dtype == DType::kF32 ? PrependTyped<float>(threads_, row, x, y)
+                         : PrependTyped<uint16_t>(threads_, row, x, y);
+  return Error{};
 }
 
-void PrependBackward(int threads, const TensorView& dy, const TensorView& dx, float* drow) {
-  dy.dtype == DType::kF32 ? PrependBackwardTyped<float>(threads, dy, dx, drow)
-                          : PrependBackwardTyped<uint16_t>(threads, dy, dx, drow);
+Error Kernels::PrependBackward(const TensorView& dy, const TensorView& dx, float* drow) {
+  dy.dtype == DType::kF32 ? PrependBackwardTyped<float>(threads_, dy, dx, drow)
+                          : PrependBackwardTyped<uint16_t>(threads_, dy, dx, drow);
+  return Error{};
 }
 
 }  // namespace thinwire::cpu

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 
-#include "nn/cpu/kernels.h"
+#include "nn/cpu/ops.h"
 #include "nn/cpu/tensors_testing.h"
 
 namespace thinwire::cpu {
 namespace {
 
 double Sum(const Floats& values, int threads = 1) {
-  return SumOfSquares(threads, values.data(), static_cast<int64_t>(values.size()));
+  const FloatRange range{values.data(), static_cast<int64_t>(values.size())};
+  double sum = 0;
+  EXPECT_TRUE(NewCpuOps(threads)->SumsOfSquares(&range, 1, &sum).ok());
+  return sum;
 }
 
-TEST(SumOfSquaresTest, OfNothingIsZero) { EXPECT_EQ(SumOfSquares(2, nullptr, 0), 0); }
+TEST(SumOfSquaresTest, OfNothingIsZero) { EXPECT_EQ(Sum({}, 2), 0); }
 
 TEST(SumOfSquaresTest, OfWholeNumbersIsExact) {
   Floats values(20000);

@@ -5,7 +5,7 @@
 
 namespace thinwire::cpu {
 
-void CountPositions(const TensorView& ids, int32_t pad, int32_t* lengths) {
+Error Kernels::CountPositions(const TensorView& ids, int32_t pad, int32_t* lengths) {
   const int64_t positions = ids.dims[1];
   for (int64_t sample = 0; sample < ids.dims[0]; ++sample) {
     const int32_t* const of_sample = static_cast<const int32_t*>(ids.data) + sample * positions;
@@ -13,9 +13,10 @@ void CountPositions(const TensorView& ids, int32_t pad, int32_t* lengths) {
     while (length > 1 && of_sample[length - 1] == pad) --length;
     lengths[sample] = static_cast<int32_t>(length);
   }
+  return Error{};
 }
 
-void TokenTypes(const TensorView& ids, int32_t separator, const TensorView& types) {
+Error Kernels::TokenTypes(const TensorView& ids, int32_t separator, const TensorView& types) {
   const int64_t positions = ids.dims[1];
   for (int64_t sample = 0; sample < ids.dims[0]; ++sample) {
     const int32_t* const begin = static_cast<const int32_t*>(ids.data) + sample * positions;
@@ -27,6 +28,7 @@ void TokenTypes(const TensorView& ids, int32_t separator, const TensorView& type
     if (second != end)
       std::fill(of_sample + (first + 1 - begin), of_sample + (second + 1 - begin), 1);
   }
+  return Error{};
 }
 
 }  // namespace thinwire::cpu

@@ -165,17 +165,16 @@ Error ApplyBackward(CudaDevice* device, Pointwise function, const TensorView& x,
   return With(function, [&](auto f) { return MapTwo<Chained<decltype(f)>>(device, x, dy, dx); });
 }
 
-Error Swiglu(CudaDevice* device, const TensorView& x, const TensorView& y) {
+Error Kernels::Swiglu(const TensorView& x, const TensorView& y) {
   const int64_t features = y.dims[y.rank - 1];
-  return x.dtype == DType::kF32 ? SwigluOf<float>(device, x, y, features)
-                                : SwigluOf<uint16_t>(device, x, y, features);
+  return x.dtype == DType::kF32 ? SwigluOf<float>(device_, x, y, features)
+                                : SwigluOf<uint16_t>(device_, x, y, features);
 }
 
-Error SwigluBackward(CudaDevice* device, const TensorView& x, const TensorView& dy,
-                     const TensorView& dx) {
+Error Kernels::SwigluBackward(const TensorView& x, const TensorView& dy, const TensorView& dx) {
   const int64_t features = dy.dims[dy.rank - 1];
-  return x.dtype == DType::kF32 ? SwigluBackwardOf<float>(device, x, dy, dx, features)
-                                : SwigluBackwardOf<uint16_t>(device, x, dy, dx, features);
+  return x.dtype == DType::kF32 ? SwigluBackwardOf<float>(device_, x, dy, dx, features)
+                                : SwigluBackwardOf<uint16_t>(device_, x, dy, dx, features);
 }
 
 }  // namespace thinwire::cuda

@@ -27,9 +27,9 @@ struct Rule {
 
 }  // namespace
 
-Error AdamW(CudaDevice* device, const AdamWUpdate& update) {
+Error Kernels::AdamW(const AdamWUpdate& update) {
   const Rule first{{update.gradient_scale, update.clip_factor}, FactorsOf(update), {}};
-  return UpdateParameters<Arrays>(device, update.count, first,
+  return UpdateParameters<Arrays>(device_, update.count, first,
                                   [&](int64_t i, int p, Arrays* arrays, Rule* rule) {
                                     const AdamWParameter& parameter = update.parameters[i];
                                     arrays->array[kValue][p] = parameter.value;

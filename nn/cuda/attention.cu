@@ -1,5 +1,6 @@
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "nn/attention_checks.h"
 #include "nn/cuda/attention.h"
@@ -14,11 +15,11 @@ namespace {
 constexpr int64_t kLeastOfLibrary = 64;  // shortest sequence that the library gets, positions
 
 // Sets rotation[t planes + i] to cosine and sine of the angle of position t in plane i.
-__global__ void FillRotation(double theta, int64_t planes, int64_t n, float2* rotation) {
+__global__ void FillRotation(const double* frequencies, int64_t planes, int64_t n,
+                             float2* rotation) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at >= n) return;
-  const double power = -static_cast<double>(at % planes) / static_cast<double>(planes);
-  const double angle = static_cast<double>(at / planes) * pow(theta, power);
+  const double angle = static_cast<double>(at / planes) * frequencies[at % planes];
   rotation[at].x = static_cast<float>(cos(angle));
   rotation[at].y = static_cast<float>(sin(angle));
 }
@@ -97,7 +98,12 @@ HeadRows RowsOfCache(const TensorView& cache, int64_t part, int64_t first_positi
 class CudaAttention final : public Attention {
  public:
   CudaAttention(CudaDevice* device, const AttentionSpec& spec, FusedAttention* fused)
-      : device_(device), spec_(spec), fused_(fused), rotation_(device) {}
+      : device_(device),
+        spec_(spec),
+        frequencies_(spec.frequencies,
+                     spec.frequencies + (spec.frequencies == nullptr ? 0 : spec.head_size / 2)),
+        fused_(fused),
+        rotation_(device) {}
 
   Error Forward(const AttentionForward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
@@ -166,7 +172,7 @@ class CudaAttention final : public Attention {
   }
 
  private:
-  bool is_rotary() const { return spec_.rope_theta > 0; }
+  bool is_rotary() const { return !frequencies_.empty(); }
   int64_t turned_heads() const { return spec_.heads + spec_.kv_heads; }
 
   // Returns whether the tensors have whole vectors of 16 bytes, as the tensor cores' kernels need.
@@ -202,6 +208,7 @@ class CudaAttention final : public Attention {
     task.type = spec_.compute;
     task.batch = qkv.dims[0];
     task.heads = spec_.heads;
+    task.first_head = spec_.first_head;
     task.kv_heads = spec_.kv_heads;
     task.head_size = spec_.head_size;
     task.queries = qkv.dims[1];
@@ -273,18 +280,22 @@ class CudaAttention final : public Attention {
     if (n <= rotated_) return Error{};
     cudaStream_t stream;
     RETURN_ERROR(device_->Stream(&stream));
-    const int64_t planes = spec_.head_size / 2;
+    const auto planes = static_cast<int64_t>(frequencies_.size());
+    const size_t bytes = frequencies_.size() * sizeof(double);
+    CudaScratch frequencies(device_);
+    RETURN_ERROR(frequencies.Reserve(bytes));
+    RETURN_ERROR(device_->SubmitCopyFromHost(frequencies.as<void>(), frequencies_.data(), bytes));
     rotated_ = 0;
     RETURN_ERROR(rotation_.Reserve(static_cast<size_t>(n * planes) * sizeof(float2)));
     RETURN_ERROR(Launch(stream, BlocksWith(kThreads, n * planes), dim3(kThreads), FillRotation,
-                        static_cast<double>(spec_.rope_theta), planes, n * planes,
-                        rotation_.as<float2>()));
+                        frequencies.as<double>(), planes, n * planes, rotation_.as<float2>()));
     rotated_ = n;
     return Error{};
   }
 
   CudaDevice* const device_;
   const AttentionSpec spec_;
+  const std::vector<double> frequencies_;
   FusedAttention* const fused_;  // null: no library
   CudaScratch rotation_;
   int64_t rotated_ = 0;  // positions in `rotation_`

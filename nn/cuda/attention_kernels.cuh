@@ -16,6 +16,7 @@ namespace thinwire::cuda {
 struct AttentionTask : AttentionOperands {
   DType type = DType::kF32;
   int64_t first_position = 0;  // of the queries; keys begin at position 0
+  int64_t first_head = 0;      // as in AttentionSpec
   // fp32 rows for all positions: what later queries added to gradients of keys and values. Null:
   // none.
   HeadRows cached_dk, cached_dv;
@@ -58,7 +59,7 @@ struct AttentionTask : AttentionOperands {
   }
   // Returns the index, in the sample's mask, of a query's first score.
   __device__ uint32_t ElementAt(int64_t head, int64_t query) const {
-    return static_cast<uint32_t>((head * queries + query) * queries);
+    return static_cast<uint32_t>(((first_head + head) * queries + query) * queries);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "nn/cuda/testing.h"
+#include "nn/rotary_testing.h"
 
 namespace thinwire {
 namespace {
@@ -18,7 +19,9 @@ struct Case {
   std::vector<int32_t> lengths = {};  // of the samples; empty: all positions
 
   AttentionSpec Spec(DType type) const {
-    return {heads, kv_heads, head_size, rope_theta, dropout, type, causal};
+    AttentionSpec spec = {heads, kv_heads, head_size, nullptr, dropout, type, causal};
+    SetRopeTheta(static_cast<double>(rope_theta), &spec);
+    return spec;
   }
   Shape wide() const { return Shape({batch, positions, (heads + 2 * kv_heads) * head_size}); }
   Shape narrow() const { return Shape({batch, positions, heads * head_size}); }

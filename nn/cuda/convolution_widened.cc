@@ -34,7 +34,8 @@ class WidenedConvolution final : public Convolution {
  private:
   Error Widen(const void* values, int64_t n, CudaScratch* wide) const {
     RETURN_ERROR(wide->Reserve(static_cast<size_t>(n) * sizeof(float)));
-    return cuda::Widen(device_, values, spec_.compute, n, wide->as<float>());
+    return Convert(device_, ViewOf(values, spec_.compute, {n}),
+                   ViewOf(wide->as<float>(), DType::kF32, {n}));
   }
 
   CudaDevice* const device_;

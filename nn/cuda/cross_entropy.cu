@@ -182,20 +182,20 @@ Error LaunchRows(CudaDevice* device, const CrossEntropy& a, LossSums* of_rows) {
 
 }  // namespace
 
-Error SoftmaxCrossEntropy(CudaDevice* device, const CrossEntropy& a, LossSums* sums) {
+Error Kernels::SoftmaxCrossEntropy(const CrossEntropy& a, LossSums* sums) {
   const int64_t rows = a.logits.dims[0];
-  CudaScratch labels(device), of_rows(device);
+  CudaScratch labels(device_), of_rows(device_);
   RETURN_ERROR(labels.Reserve(static_cast<size_t>(rows) * sizeof(int32_t)));
   RETURN_ERROR(of_rows.Reserve(static_cast<size_t>(rows) * sizeof(LossSums)));
-  RETURN_ERROR(device->SubmitCopyFromHost(labels.as<int32_t>(), a.labels,
-                                          static_cast<size_t>(rows) * sizeof(int32_t)));
+  RETURN_ERROR(device_->SubmitCopyFromHost(labels.as<int32_t>(), a.labels,
+                                           static_cast<size_t>(rows) * sizeof(int32_t)));
   CrossEntropy there = a;
   there.labels = labels.as<int32_t>();
   RETURN_ERROR(WithElements(a.logits.dtype, IsWide(a.logits, a.dlogits.data), [&](auto type) {
     using T = typename decltype(type)::Type;
-    return LaunchRows<T, decltype(type)::kVector>(device, there, of_rows.as<LossSums>());
+    return LaunchRows<T, decltype(type)::kVector>(device_, there, of_rows.as<LossSums>());
   }));
-  return Launch(device, dim3(1), dim3(kThreads), AddUpLosses, of_rows.as<LossSums>(), rows, sums);
+  return Launch(device_, dim3(1), dim3(kThreads), AddUpLosses, of_rows.as<LossSums>(), rows, sums);
 }
 
 }  // namespace thinwire::cuda

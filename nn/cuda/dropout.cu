@@ -12,8 +12,8 @@ constexpr int64_t kVectorsEach = 4;  // vectors of a thread
 // Each block has kVectorsEach * 256 neighbouring vectors of one sample, which consists of whole
 // vectors.
 template <typename T, int kN>
-__global__ void DropElements(const T* x, T* y, DropoutMasks masks, int64_t features,
-                             int64_t blocks_of_sample) {
+__global__ void DropElements(const T* x, T* y, DropoutMasks masks, int64_t first_element,
+                             int64_t features, int64_t blocks_of_sample) {
   const int64_t sample = blockIdx.x / blocks_of_sample;
   const SampleMask mask(masks, sample);
   const int64_t begin = blockIdx.x % blocks_of_sample * kVectorsEach * kThreads + threadIdx.x;
@@ -25,7 +25,9 @@ __global__ void DropElements(const T* x, T* y, DropoutMasks masks, int64_t featu
     LoadAligned(x + sample * features + at, values);
 #pragma unroll
     for (int i = 0; i < kN; ++i) {
-      values[i] = mask.Keeps(static_cast<uint32_t>(at + i)) ? masks.scale * values[i] : 0.0f;
+      values[i] = mask.Keeps(static_cast<uint32_t>(first_element + at + i))
+                      ? masks.scale * values[i]
+                      : 0.0f;
     }
     StoreAligned(values, y + sample * features + at);
   }
@@ -33,7 +35,7 @@ __global__ void DropElements(const T* x, T* y, DropoutMasks masks, int64_t featu
 
 }  // namespace
 
-Error Drop(CudaDevice* device, const Dropout& a) {
+Error Kernels::Drop(const Dropout& a) {
   RETURN_ERROR(CheckDropout(a));
   const int64_t elements = a.x.elements();
   if (elements == 0) return Error{};
@@ -44,9 +46,10 @@ Error Drop(CudaDevice* device, const Dropout& a) {
     constexpr int kN = decltype(elements)::kVector;
     constexpr int64_t kBlock = kVectorsEach * kThreads * kN;
     const int64_t blocks_of_sample = (features + kBlock - 1) / kBlock;
-    return Launch(device, BlocksWith(1, samples * blocks_of_sample), dim3(kThreads),
+    return Launch(device_, BlocksWith(1, samples * blocks_of_sample), dim3(kThreads),
                   DropElements<T, kN>, static_cast<const T*>(a.x.data), static_cast<T*>(a.y.data),
-                  MasksOf(a.key, a.first_sample, a.rate), features, blocks_of_sample);
+                  MasksOf(a.key, a.first_sample, a.rate), a.first_element, features,
+                  blocks_of_sample);
   });
 }
 

@@ -44,17 +44,16 @@ struct Combined {
 
 }  // namespace
 
-Error Relu(CudaDevice* device, const TensorView& x, const TensorView& y) {
-  return MapOne<ReluOf>(device, x, y);
+Error Kernels::Relu(const TensorView& x, const TensorView& y) {
+  return MapOne<ReluOf>(device_, x, y);
 }
 
-Error ReluBackward(CudaDevice* device, const TensorView& y, const TensorView& dy,
-                   const TensorView& dx) {
-  return MapTwo<Masked>(device, y, dy, dx);
+Error Kernels::ReluBackward(const TensorView& y, const TensorView& dy, const TensorView& dx) {
+  return MapTwo<Masked>(device_, y, dy, dx);
 }
 
-Error Add(CudaDevice* device, const TensorView& a, const TensorView& b, const TensorView& sum) {
-  return MapTwo<Sum>(device, a, b, sum);
+Error Kernels::Add(const TensorView& a, const TensorView& b, const TensorView& sum) {
+  return MapTwo<Sum>(device_, a, b, sum);
 }
 
 Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to) {
@@ -72,22 +71,14 @@ Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to) 
                                    : MapOne<8, Same, uint16_t, float>(device, from, to);
 }
 
-Error Widen(CudaDevice* device, const void* values, DType type, int64_t n, float* wide) {
-  return Convert(device, ViewOf(values, type, {n}), ViewOf(wide, DType::kF32, {n}));
-}
-
-Error Narrow(CudaDevice* device, const float* values, int64_t n, DType type, void* narrow) {
-  return Convert(device, ViewOf(values, DType::kF32, {n}), ViewOf(narrow, type, {n}));
-}
-
-Error Combine(CudaDevice* device, const Combination& arguments) {
+Error Kernels::Combine(const Combination& arguments) {
   const Combination& c = arguments;
-  return LaunchMap<kWide<float>>(device, AreAligned(c.a, c.b, c.sum), c.n, Combined{c});
+  return LaunchMap<kWide<float>>(device_, AreAligned(c.a, c.b, c.sum), c.n, Combined{c});
 }
 
-Error Zero(CudaDevice* device, float* values, int64_t n) {
+Error Kernels::Zero(float* values, int64_t n) {
   cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  RETURN_ERROR(device_->Stream(&stream));
   if (n == 0) return Error{};
   CUDA_RETURN_IF_ERROR(cudaMemsetAsync(values, 0, static_cast<size_t>(n) * sizeof(float), stream));
   return Error{};

@@ -118,6 +118,7 @@ TEST(DropTest, IsTheCpus) {
         a.rate = 0.3f;
         a.key = 0x123456789ABCDEFu;
         a.first_sample = 5;
+        a.first_element = 3;
         a.x = side->Of(type, shape, RandomFloats(shape.elements(), 1));
         a.y = side->Unwritten(type, shape);
         EXPECT_TRUE((*side)->Drop(a).ok());

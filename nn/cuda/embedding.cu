@@ -10,26 +10,15 @@ __device__ inline bool IsWithin(int32_t id, int64_t vocabulary) {
   return id >= 0 && id < vocabulary;
 }
 
-template <typename T>
-struct Arguments {
-  const int32_t* ids;
-  const float* table;
-  const T* x;  // used without a table
-  int64_t vocabulary, features;
-  const float* positions;  // row of the first position; may be null
-  T* y;
-  int64_t rows, positions_of_sample;
-};
-
 // Writes the rows of y, one warp for each.
 template <typename T, int kN>
-__global__ void EmbedRows(Arguments<T> a) {
+__global__ void EmbedRows(Embedding a, int64_t rows) {
   const RowThread<1> thread;
-  if (thread.row >= a.rows) return;
+  if (thread.row >= rows) return;
   const float* of_table = nullptr;
   bool known = true;
   if (a.table != nullptr) {
-    const int32_t id = a.ids[thread.row];
+    const int32_t id = a.ids.as<const int32_t>()[thread.row];
     known = IsWithin(id, a.vocabulary);
     of_table = a.table + (known ? id : 0) * a.features;
   }
@@ -38,16 +27,17 @@ __global__ void EmbedRows(Arguments<T> a) {
     if (of_table != nullptr) {
       LoadAligned(of_table + j, values);
     } else {
-      LoadAligned(a.x + thread.row * a.features + j, values);
+      LoadAligned(a.x.as<const T>() + thread.row * a.features + j, values);
     }
     if (a.positions != nullptr) {
-      LoadAligned(a.positions + thread.row % a.positions_of_sample * a.features + j, position);
+      const int64_t at = a.first_position + thread.row % a.y.dims[1];
+      LoadAligned(a.positions + at * a.features + j, position);
 #pragma unroll
       for (int i = 0; i < kN; ++i) values[i] += position[i];
     }
 #pragma unroll
     for (int i = 0; i < kN; ++i) values[i] = known ? values[i] : nanf("");
-    StoreAligned(values, a.y + thread.row * a.features + j);
+    StoreAligned(values, a.y.as<T>() + thread.row * a.features + j);
   }
 }
 
@@ -124,37 +114,23 @@ __global__ void AddToPositions(const T* dy, float* dpositions, int64_t batch, in
   StoreAligned(sum, dpositions + at);
 }
 
-const float* FirstPosition(const float* positions, int64_t first, int64_t features) {
-  return positions == nullptr ? nullptr : positions + first * features;
-}
-
 }  // namespace
 
-Error Embed(CudaDevice* device, const Embedding& a) {
+Error Kernels::Embed(const Embedding& a) {
   if (a.table != nullptr && a.ids.dtype != DType::kI32) {
     return MakeError(absl::StatusCode::kInvalidArgument, "embedding: ids are %s, want int32",
                      Name(a.ids.dtype));
   }
   if (a.y.elements() == 0) return Error{};
-  const float* const positions = FirstPosition(a.positions, a.first_position, a.features);
-  const bool wide = IsWide(a.y, a.x.data, a.table, positions);
-  return WithElements(a.y.dtype, wide, [&](auto elements) {
-    using T = typename decltype(elements)::Type;
-    const Arguments<T> arguments{static_cast<const int32_t*>(a.ids.data),
-                                 a.table,
-                                 static_cast<const T*>(a.x.data),
-                                 a.vocabulary,
-                                 a.features,
-                                 positions,
-                                 static_cast<T*>(a.y.data),
-                                 a.y.elements() / a.features,
-                                 a.y.dims[1]};
-    return Launch(device, BlocksWith(kWarps, arguments.rows), dim3(kThreads),
-                  EmbedRows<T, decltype(elements)::kVector>, arguments);
+  const int64_t rows = a.y.elements() / a.features;
+  return WithElements(a.y.dtype, IsWide(a.y, a.x.data, a.table, a.positions), [&](auto elements) {
+    return Launch(device_, BlocksWith(kWarps, rows), dim3(kThreads),
+                  EmbedRows<typename decltype(elements)::Type, decltype(elements)::kVector>, a,
+                  rows);
   });
 }
 
-Error EmbedBackward(CudaDevice* device, const EmbeddingBackward& a) {
+Error Kernels::EmbedBackward(const EmbeddingBackward& a) {
   if (a.dy.elements() == 0) return Error{};
   const int64_t rows = a.dy.elements() / a.features, of_sample = a.dy.dims[1] * a.features;
   float* const dpositions =
@@ -165,12 +141,12 @@ Error EmbedBackward(CudaDevice* device, const EmbeddingBackward& a) {
     constexpr int kN = decltype(elements)::kVector;
     const auto* const dy = static_cast<const T*>(a.dy.data);
     if (a.dtable != nullptr) {
-      RETURN_ERROR(Launch(device, BlocksWith(1, rows), dim3(kThreads), AddToTable<T, kN>,
+      RETURN_ERROR(Launch(device_, BlocksWith(1, rows), dim3(kThreads), AddToTable<T, kN>,
                           static_cast<const int32_t*>(a.ids.data), dy, a.dtable, a.vocabulary,
                           a.features, rows));
     }
     if (dpositions == nullptr) return Error{};
-    return Launch(device, BlocksWith(kThreads * kN, of_sample), dim3(kThreads),
+    return Launch(device_, BlocksWith(kThreads * kN, of_sample), dim3(kThreads),
                   AddToPositions<T, kN>, dy, dpositions, a.dy.dims[0], of_sample);
   });
 }

@@ -47,21 +47,21 @@ __global__ void GradientOfGroup(const T* x, const T* dy, T* dx, int64_t group, i
 
 }  // namespace
 
-Error Maxout(CudaDevice* device, int64_t group, const TensorView& x, const TensorView& y) {
+Error Kernels::Maxout(int64_t group, const TensorView& x, const TensorView& y) {
   const int64_t n = y.elements();
   return WithElements(x.dtype, /*wide=*/false, [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(device, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), GreatestOfGroup<T>,
+    return Launch(device_, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), GreatestOfGroup<T>,
                   static_cast<const T*>(x.data), static_cast<T*>(y.data), group, n);
   });
 }
 
-Error MaxoutBackward(CudaDevice* device, int64_t group, const TensorView& x, const TensorView& dy,
-                     const TensorView& dx) {
+Error Kernels::MaxoutBackward(int64_t group, const TensorView& x, const TensorView& dy,
+                              const TensorView& dx) {
   const int64_t n = dy.elements();
   return WithElements(x.dtype, /*wide=*/false, [&](auto elements) {
     using T = typename decltype(elements)::Type;
-    return Launch(device, BlocksFor(n * group, kThreads, kMostBlocks), dim3(kThreads),
+    return Launch(device_, BlocksFor(n * group, kThreads, kMostBlocks), dim3(kThreads),
                   GradientOfGroup<T>, static_cast<const T*>(x.data), static_cast<const T*>(dy.data),
                   static_cast<T*>(dx.data), group, n);
   });

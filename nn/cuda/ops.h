@@ -1,7 +1,6 @@
 // The CUDA backend's arithmetic: cuDNN for convolutions, cuBLASLt for matrix products, own kernels
 // for all else. Calls submit work to the calling thread's stream and return; only SumsOfSquares
-// waits. All can be recorded but that one and SoftmaxCrossEntropy, which reads its labels from host
-// memory.
+// waits. All can be recorded but that one and the losses, which read their labels from host memory.
 #pragma once
 
 #include "nn/ops.h"

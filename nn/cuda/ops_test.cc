@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "nn/cuda/testing.h"
+#include "nn/rotary_testing.h"
 
 namespace thinwire {
 namespace {
@@ -32,7 +33,7 @@ TEST(CudaOpsTest, RefusesShapesInTheCpusWords) {
   odd.heads = odd.kv_heads = always.heads = always.kv_heads = groups.kv_heads = 2;
   odd.head_size = groups.heads = 3;
   groups.head_size = always.head_size = 4;
-  odd.rope_theta = 100;
+  SetRopeTheta(100, &odd);
   always.dropout = 1;
   for (const AttentionSpec& bad : {AttentionSpec{}, odd, groups, always}) {
     Attention* attention = nullptr;
@@ -204,7 +205,7 @@ class EveryCall {
     spec.heads = 4;
     spec.kv_heads = 2;
     spec.head_size = 32;
-    spec.rope_theta = 100;
+    SetRopeTheta(100, &spec);
     spec.compute = DType::kBF16;
     Attention* attention = nullptr;
     EXPECT_TRUE((*side)->NewAttention(spec, &attention).ok());

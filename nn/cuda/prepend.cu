@@ -49,10 +49,10 @@ __global__ void AddRows(const T* dy, float* drow, int64_t features, int64_t of_s
 
 }  // namespace
 
-Error Prepend(CudaDevice* device, const float* row, const TensorView& x, const TensorView& y) {
+Error Kernels::Prepend(const float* row, const TensorView& x, const TensorView& y) {
   const int64_t features = x.dims[2], of_sample = x.dims[1] * features, n = y.elements();
   cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  RETURN_ERROR(device_->Stream(&stream));
   return WithElements(x.dtype, /*wide=*/false, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     return Launch(stream, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), PrependRow<T>, row,
@@ -60,10 +60,10 @@ Error Prepend(CudaDevice* device, const float* row, const TensorView& x, const T
   });
 }
 
-Error PrependBackward(CudaDevice* device, const TensorView& dy, const TensorView& dx, float* drow) {
+Error Kernels::PrependBackward(const TensorView& dy, const TensorView& dx, float* drow) {
   const int64_t features = dx.dims[2], of_sample = dx.dims[1] * features, n = dx.elements();
   cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  RETURN_ERROR(device_->Stream(&stream));
   return WithElements(dy.dtype, /*wide=*/false, [&](auto elements) {
     using T = typename decltype(elements)::Type;
     const auto* const from = static_cast<const T*>(dy.data);

@@ -20,6 +20,21 @@ TEST_P(ResizeTest, IsTheCpus) {
   });
 }
 
+TEST(CopyColumnsTest, IsTheCpus) {
+  for (const DType type : {DType::kF32, DType::kBF16}) {
+    ExpectTwins(kSameBits, [type](Side* side) -> Outputs {
+      ColumnCopy a;
+      a.from = side->Of(type, Shape({51, 37}), RandomFloats(51 * 37, 1));
+      a.to = side->Of(type, Shape({51, 90}), RandomFloats(51 * 90, 2));
+      a.from_column = 5;
+      a.to_column = 61;
+      a.columns = 29;
+      EXPECT_TRUE((*side)->CopyColumns(a).ok());
+      return {{"to", side->Read(a.to)}};
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, ResizeTest,
                          testing::Combine(testing::Values(DType::kF32, DType::kBF16),
                                           testing::Values(1, 16, 37), testing::Values(1, 8, 50)));

@@ -26,13 +26,13 @@ struct Rule {
 
 }  // namespace
 
-Error Sgd(CudaDevice* device, const SgdUpdate& update) {
+Error Kernels::Sgd(const SgdUpdate& update) {
   const Rule rule{update.lr,
                   update.momentum,
                   update.weight_decay,
                   {update.gradient_scale, update.clip_factor},
                   update.nesterov};
-  return UpdateParameters<Arrays>(device, update.count, rule,
+  return UpdateParameters<Arrays>(device_, update.count, rule,
                                   [&](int64_t i, int p, Arrays* arrays, Rule*) {
                                     const SgdParameter& parameter = update.parameters[i];
                                     arrays->array[kValue][p] = parameter.value;

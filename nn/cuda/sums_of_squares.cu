@@ -84,24 +84,24 @@ __global__ void MakeFactor(const double* sums, int64_t count, double clip_norm, 
 
 }  // namespace
 
-Error SumsOfSquares(CudaDevice* device, const FloatRange* ranges, int64_t count, double* sums) {
+Error Kernels::SumsOfSquares(const FloatRange* ranges, int64_t count, double* sums) {
   if (count == 0) return Error{};
   const size_t bytes = static_cast<size_t>(count) * sizeof(double);
-  CudaScratch on_device(device);
+  CudaScratch on_device(device_);
   RETURN_ERROR(on_device.Reserve(bytes));
-  RETURN_ERROR(SubmitAllSums(device, ranges, count, on_device.as<double>()));
-  return device->CopyToHost(sums, on_device.as<double>(), bytes);
+  RETURN_ERROR(SubmitAllSums(device_, ranges, count, on_device.as<double>()));
+  return device_->CopyToHost(sums, on_device.as<double>(), bytes);
 }
 
-Error ClipByNorm(CudaDevice* device, const NormClip& a) {
+Error Kernels::ClipByNorm(const NormClip& a) {
   const size_t bytes = static_cast<size_t>(a.count) * sizeof(double);
-  CudaScratch on_device(device);
+  CudaScratch on_device(device_);
   RETURN_ERROR(on_device.Reserve(bytes));
   auto* const sums = on_device.as<double>();
-  RETURN_ERROR(SubmitAllSums(device, a.ranges, a.count, sums));
-  RETURN_ERROR(Launch(device, dim3(1), dim3(kWarpThreads), MakeFactor, sums, a.count, a.clip_norm,
+  RETURN_ERROR(SubmitAllSums(device_, a.ranges, a.count, sums));
+  RETURN_ERROR(Launch(device_, dim3(1), dim3(kWarpThreads), MakeFactor, sums, a.count, a.clip_norm,
                       a.factor));
-  return device->SubmitCopyToHost(a.sums, sums, bytes);
+  return device_->SubmitCopyToHost(a.sums, sums, bytes);
 }
 
 }  // namespace thinwire::cuda

@@ -53,17 +53,16 @@ Ids IdsOf(const TensorView& ids) {
 
 }  // namespace
 
-Error CountPositions(CudaDevice* device, const TensorView& ids, int32_t pad, int32_t* lengths) {
+Error Kernels::CountPositions(const TensorView& ids, int32_t pad, int32_t* lengths) {
   cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  RETURN_ERROR(device_->Stream(&stream));
   return Launch(stream, BlocksWith(kWarps, ids.dims[0]), dim3(kThreads), CountToLastOther,
                 IdsOf(ids), pad, lengths);
 }
 
-Error TokenTypes(CudaDevice* device, const TensorView& ids, int32_t separator,
-                 const TensorView& types) {
+Error Kernels::TokenTypes(const TensorView& ids, int32_t separator, const TensorView& types) {
   cudaStream_t stream;
-  RETURN_ERROR(device->Stream(&stream));
+  RETURN_ERROR(device_->Stream(&stream));
   return Launch(stream, BlocksWith(kWarps, ids.dims[0]), dim3(kThreads), TypeBySeparators,
                 IdsOf(ids), separator, static_cast<int32_t*>(types.data));
 }

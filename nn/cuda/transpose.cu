@@ -49,12 +49,12 @@ Error TransposeEach(CudaDevice* device, const TensorView& from, const TensorView
 
 }  // namespace
 
-Error ToChannelsFirst(CudaDevice* device, const TensorView& x, const TensorView& y) {
-  return TransposeEach(device, x, y, x.dims[1] * x.dims[2], x.dims[3]);
+Error Kernels::ToChannelsFirst(const TensorView& x, const TensorView& y) {
+  return TransposeEach(device_, x, y, x.dims[1] * x.dims[2], x.dims[3]);
 }
 
-Error ToChannelsLast(CudaDevice* device, const TensorView& y, const TensorView& x) {
-  return TransposeEach(device, y, x, x.dims[3], x.dims[1] * x.dims[2]);
+Error Kernels::ToChannelsLast(const TensorView& y, const TensorView& x) {
+  return TransposeEach(device_, y, x, x.dims[3], x.dims[1] * x.dims[2]);
 }
 
 }  // namespace thinwire::cuda

@@ -1,7 +1,10 @@
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "models/rotary.h"
+#include "nn/layers/dropout.h"
 #include "nn/layers/kinds.h"
 #include "nn/parameters.h"
 
@@ -11,7 +14,7 @@ namespace {
 class AttentionLayer final : public Layer {
  public:
   AttentionLayer(const LayerSpec& spec, const LayerContext& context, std::unique_ptr<Attention> op)
-      : name_(spec.name),
+      : name_(spec.slice.whole.empty() ? spec.name : spec.slice.whole),
         in_(spec.in),
         out_(spec.out),
         heads_(spec.heads),
@@ -118,9 +121,14 @@ absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const LayerSpec& spec,
   attention.heads = spec.heads;
   attention.kv_heads = spec.kv_heads == 0 ? spec.heads : spec.kv_heads;
   attention.head_size = HeadSize(spec);
-  attention.rope_theta = static_cast<float>(spec.rope_theta);
+  std::vector<double> frequencies;
+  if (spec.rope_theta > 0) {
+    frequencies = RotaryFrequencies(spec.rope_theta, spec.rope_scaling, attention.head_size / 2);
+    attention.frequencies = frequencies.data();
+  }
   attention.dropout = static_cast<float>(spec.dropout);
   attention.causal = spec.causal;
+  attention.first_head = spec.slice.first_head;
   attention.compute = context.compute;
   Attention* op = nullptr;
   RETURN_IF_ERROR(ToStatus(context.ops->NewAttention(attention, &op)));

@@ -4,8 +4,14 @@
 
 #include "base/status.h"
 #include "nn/layers/batch_norm.h"
+#include "nn/layers/dropout.h"
+#include "nn/layers/embedding.h"
 #include "nn/layers/kinds.h"
 #include "nn/layers/layer_norm.h"
+#include "nn/layers/residual.h"
+#include "nn/layers/simple.h"
+#include "nn/layers/slices.h"
+#include "nn/layers/sum.h"
 
 namespace thinwire {
 namespace {
@@ -49,7 +55,15 @@ struct Builder {
     const bool body_needs_dx = needs_dx || parts.first != nullptr;
     ASSIGN_OR_RETURN(parts.body, BuildLayers(body, body_needs_dx, parameters, context));
     ASSIGN_OR_RETURN(parts.shortcut, BuildLayers(spec.shortcut, needs_dx, parameters, context));
-    return NewResidualLayer(std::move(parts), context);
+    return std::make_unique<ResidualLayer>(std::move(parts), context);
+  }
+
+  absl::StatusOr<std::unique_ptr<Layer>> Sum(const LayerSpec& spec, bool needs_dx) const {
+    std::vector<std::unique_ptr<Sequence>> parts;
+    for (const LayerSpec& part : spec.body) {
+      ASSIGN_OR_RETURN(parts.emplace_back(), BuildLayers(part.body, needs_dx, parameters, context));
+    }
+    return std::make_unique<SumLayer>(spec, std::move(parts), parameters, context);
   }
 
   absl::StatusOr<std::unique_ptr<Layer>> Build(const LayerSpec& spec, bool relu, bool needs_dx,
@@ -64,44 +78,54 @@ struct Builder {
       case LayerKind::kLayerNorm:
       case LayerKind::kRmsNorm:
         return std::make_unique<LayerNormLayer>(spec, parameters, context);
+      case LayerKind::kHeadNorm:
+        return std::make_unique<HeadNormLayer>(spec, parameters, context);
       case LayerKind::kResidual:
         return Residual(spec, relu, needs_dx);
+      case LayerKind::kSum:
+        return Sum(spec, needs_dx);
+      case LayerKind::kPart:  // Sum builds it
+        break;
+      case LayerKind::kToSlices:
+        return std::make_unique<ToSlicesLayer>(spec, needs_dx, context);
+      case LayerKind::kToWhole:
+        return std::make_unique<ToWholeLayer>(spec, context);
       case LayerKind::kReLU:
-        return NewReluLayer(context);
+        return std::make_unique<ReluLayer>(context);
       case LayerKind::kMaxPool:
-        return NewMaxPoolLayer(spec, context);
+        return Keeping(spec, context, &Ops::MaxPool, &Ops::MaxPoolBackward,
+                       PoolSpec{spec.kernel, spec.stride, spec.padding});
       case LayerKind::kMaxout:
-        return NewMaxoutLayer(spec, context);
+        return Keeping(spec, context, &Ops::Maxout, &Ops::MaxoutBackward, spec.group);
       case LayerKind::kResize:
-        return NewResizeLayer(spec, context);
+        return Plain(spec, context, &Ops::Resize, &Ops::Resize);
       case LayerKind::kGlobalAvgPool:
-        return NewGlobalAvgPoolLayer(spec, context);
+        return Plain(spec, context, &Ops::GlobalAvgPool, &Ops::GlobalAvgPoolBackward);
       case LayerKind::kFlatten:
-        return NewFlattenLayer(spec, context);
+        return Plain(spec, context, &Ops::ToChannelsFirst, &Ops::ToChannelsLast);
       case LayerKind::kEmbedding:
-        return NewEmbeddingLayer(spec, parameters, context);
+        return std::make_unique<EmbeddingLayer>(spec, parameters, context);
       case LayerKind::kPositionEmbedding:
-        return NewPositionEmbeddingLayer(spec, parameters, context);
+        return std::make_unique<PositionEmbeddingLayer>(spec, parameters, context);
       case LayerKind::kGelu:
-        return NewPointwiseLayer(
-            spec.gelu == GeluForm::kTanh ? Pointwise::kTanhGelu : Pointwise::kExactGelu, spec,
-            context);
+        return Keeping(spec, context, &Ops::Apply, &Ops::ApplyBackward,
+                       spec.gelu == GeluForm::kTanh ? Pointwise::kTanhGelu : Pointwise::kExactGelu);
       case LayerKind::kTypeEmbedding:
-        return NewTypeEmbeddingLayer(spec, parameters, context);
+        return std::make_unique<TypeEmbeddingLayer>(spec, parameters, context);
       case LayerKind::kClassToken:
-        return NewClassTokenLayer(spec, parameters, context);
+        return std::make_unique<ClassTokenLayer>(spec, parameters, context);
       case LayerKind::kSequence:
-        return NewSequenceLayer(spec);
+        return std::make_unique<SequenceLayer>(spec);
       case LayerKind::kFirst:
         return NewFirstLayer(spec, context);
       case LayerKind::kTanh:
-        return NewPointwiseLayer(Pointwise::kTanh, spec, context);
+        return Keeping(spec, context, &Ops::Apply, &Ops::ApplyBackward, Pointwise::kTanh);
       case LayerKind::kSwiglu:
-        return NewSwigluLayer(spec, context);
+        return Keeping(spec, context, &Ops::Swiglu, &Ops::SwigluBackward);
       case LayerKind::kAttention:
         return NewAttentionLayer(spec, context);
       case LayerKind::kDropout:
-        return NewDropoutLayer(spec, context);
+        return std::make_unique<DropoutLayer>(spec, context);
       case LayerKind::kProject:
       case LayerKind::kExpand:
         return NewBasisLayer(spec, parameters, context);

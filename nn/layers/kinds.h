@@ -1,18 +1,12 @@
-// The kinds of layers that build.cc makes.
+// Kinds of layers that build.cc makes of a backend's objects, which may refuse them.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/model.h"
-#include "nn/layers/batch_norm.h"
 #include "nn/layers/layer.h"
-#include "nn/layers/layer_norm.h"
-#include "nn/layers/sequence.h"
-#include "nn/ops.h"
 #include "nn/parameters.h"
 
 namespace thinwire {
@@ -23,73 +17,6 @@ namespace thinwire {
 // ids of the pass. InvalidArgument if these do not fit x.
 absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const LayerSpec& spec,
                                                          const LayerContext& context);
-
-// Dropout in training (Dropout in nn/ops.h); otherwise the identity.
-
-// Returns the key with which layer `name` draws in one step.
-uint64_t DropoutKey(uint64_t seed, const std::string& name, uint64_t step);
-
-// Makes a layer that works in place if nobody else holds its input. It keeps nothing: Backward
-// draws the same mask again.
-std::unique_ptr<Layer> NewDropoutLayer(const LayerSpec& spec, const LayerContext& context);
-
-// Looks up rows of a table for token ids and for positions (Embedding in nn/ops.h).
-
-// Makes a layer that keeps the ids; Backward returns an empty tensor. The parameters of both layers
-// outlive them.
-std::unique_ptr<Layer> NewEmbeddingLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
-                                         const LayerContext& context);
-
-// Makes a layer that adds the row of its position to each row of x, in place if nobody else holds
-// x. It keeps nothing.
-std::unique_ptr<Layer> NewPositionEmbeddingLayer(const LayerSpec& spec,
-                                                 absl::Span<Parameter> parameters,
-                                                 const LayerContext& context);
-
-// Makes a layer that adds to each row of x that of its position's type. It keeps nothing. With a
-// separator it reads the ids of the pass. InvalidArgument if these do not fit x.
-std::unique_ptr<Layer> NewTypeEmbeddingLayer(const LayerSpec& spec,
-                                             absl::Span<Parameter> parameters,
-                                             const LayerContext& context);
-
-// Makes a layer that puts its row before the positions of x. It keeps nothing.
-std::unique_ptr<Layer> NewClassTokenLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
-                                          const LayerContext& context);
-
-// y = body(x) + shortcut(x) (He et al., CVPR 2016); an empty shortcut is the identity.
-
-// The parts of its body and its shortcut.
-struct ResidualParts {
-  // Null, or goes before `body` and adds up x and, in the backward pass, the shortcut's gradient in
-  // its own passes. Then the shortcut is empty.
-  std::unique_ptr<LayerNormLayer> first;
-  std::unique_ptr<Sequence> body;
-  // Null, or follows `body` and adds the shortcut in its own pass, with the ReLU that it was built
-  // with.
-  std::unique_ptr<BatchNormLayer> last;
-  std::unique_ptr<Sequence> shortcut;
-};
-
-// Makes the layer. Without `last` it leaves the addition to the next layer, where that takes sums.
-std::unique_ptr<Layer> NewResidualLayer(ResidualParts parts, const LayerContext& context);
-
-// Layers without parameters.
-
-// Makes a layer y = max(x, 0). It keeps y, which is the next layer's x anyway.
-std::unique_ptr<Layer> NewReluLayer(const LayerContext& context);
-// These keep x.
-std::unique_ptr<Layer> NewMaxPoolLayer(const LayerSpec& spec, const LayerContext& context);
-std::unique_ptr<Layer> NewMaxoutLayer(const LayerSpec& spec, const LayerContext& context);
-std::unique_ptr<Layer> NewPointwiseLayer(Pointwise function, const LayerSpec& spec,
-                                         const LayerContext& context);
-std::unique_ptr<Layer> NewSwigluLayer(const LayerSpec& spec, const LayerContext& context);
-// These keep nothing.
-std::unique_ptr<Layer> NewGlobalAvgPoolLayer(const LayerSpec& spec, const LayerContext& context);
-std::unique_ptr<Layer> NewResizeLayer(const LayerSpec& spec, const LayerContext& context);
-std::unique_ptr<Layer> NewFlattenLayer(const LayerSpec& spec, const LayerContext& context);
-std::unique_ptr<Layer> NewFirstLayer(const LayerSpec& spec, const LayerContext& context);
-// Makes a layer whose result is x's memory, in another shape.
-std::unique_ptr<Layer> NewSequenceLayer(const LayerSpec& spec);
 
 // The layers of subspace bottlenecks (models/bottleneck.h): they project onto the span of a few
 // orthonormal rows, expand back out of it, and handle the part of tokens that is outside of it.

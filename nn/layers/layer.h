@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "base/status.h"
 #include "nn/ops.h"
+#include "nn/partial_sums.h"
 #include "nn/pass.h"
 #include "tensor/tensor.h"
 
@@ -26,6 +27,7 @@ struct LayerContext {
   DType compute = DType::kF32;
   uint64_t dropout_seed = 0;
   bool splits_backward = false;  // as in SegmentOptions
+  PartialSums* sums = nullptr;   // adds up what tensor-parallel parts have made
 
   // Allocates the result of a layer.
   absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {

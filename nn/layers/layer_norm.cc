@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "base/status.h"
+#include "nn/slice_copies.h"
 
 namespace thinwire {
 
 LayerNormLayer::LayerNormLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
                                const LayerContext& context)
     : features_(spec.in_features),
+      slices_(spec.slices),
       epsilon_(static_cast<float>(spec.epsilon)),
       centred_(spec.kind == LayerKind::kLayerNorm),
       context_(context),
@@ -61,18 +63,57 @@ absl::StatusOr<Tensor> LayerNormLayer::BackwardAdding(Tensor dy, Tensor addend, 
   const Tensor statistics = saved->Pop();
   const Tensor x = saved->Pop();
   ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(dy.shape()));
-  LayerNormBackward a;
+  const int64_t rows = dy.elements() / features_;
+  for (int group = 0; group < slices_.groups(); ++group) {
+    const IndexRange range = slices_.RowsOf(group, rows);
+    LayerNormBackward a;
+    a.x = RowsAt(x, range);
+    a.dy = RowsAt(dy, range);
+    a.dx = RowsAt(dx, range);
+    if (!addend.empty()) a.addend = RowsAt(addend, range);
+    a.scale = Floats(weight_->value);
+    a.rstd = Floats(statistics) + range.first;
+    a.mean = centred_ ? Floats(statistics) + rows + range.first : nullptr;
+    a.dscale = GradientOf(*weight_, group);
+    a.dbias = bias_ ? GradientOf(*bias_, group) : nullptr;
+    a.centred = centred_;
+    RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeRowsBackward(a)));
+  }
+  return dx;
+}
+
+absl::StatusOr<Tensor> HeadNormLayer::Forward(Tensor x, const Pass& pass, Saved* saved) {
+  ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
+  ASSIGN_OR_RETURN(Tensor rstd,
+                   Tensor::Allocate(context_.device, DType::kF32, {x.elements() / head_size_}));
+  HeadNormForward a;
+  SetSizes(&a);
+  a.x = x.view();
+  a.y = y.view();
+  a.scale = Floats(weight_->value);
+  a.rstd = Floats(rstd);
+  a.epsilon = static_cast<float>(spec_.epsilon);
+  RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeHeads(a)));
+  if (pass.mode == Mode::kTrain) {
+    saved->Push(std::move(x));
+    saved->Push(std::move(rstd));
+  }
+  return y;
+}
+
+absl::StatusOr<Tensor> HeadNormLayer::Backward(Tensor dy, Saved* saved) {
+  const Tensor rstd = saved->Pop();
+  const Tensor x = saved->Pop();
+  ASSIGN_OR_RETURN(Tensor dx, context_.NewTensor(dy.shape()));
+  HeadNormBackward a;
+  SetSizes(&a);
   a.x = x.view();
   a.dy = dy.view();
   a.dx = dx.view();
-  a.addend = addend.view();
   a.scale = Floats(weight_->value);
-  a.rstd = Floats(statistics);
-  a.mean = centred_ ? Floats(statistics) + statistics.shape()[1] : nullptr;
+  a.rstd = Floats(rstd);
   a.dscale = Floats(weight_->gradient);
-  a.dbias = bias_ ? Floats(bias_->gradient) : nullptr;
-  a.centred = centred_;
-  RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeRowsBackward(a)));
+  RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeHeadsBackward(a)));
   return dx;
 }
 

@@ -1,5 +1,5 @@
-// Layer norm and RMS norm over the last axis, with a residual's additions in the same passes
-// (LayerNormForward and LayerNormBackward in nn/ops.h).
+// Layer norm and RMS norm over the last axis, with a residual's additions in the same passes, and
+// RMS norm of heads (LayerNormForward, HeadNormForward and their backward passes in nn/ops.h).
 #pragma once
 
 #include <utility>
@@ -36,11 +36,41 @@ class LayerNormLayer final : public Layer {
 
  private:
   const int64_t features_;
+  const PositionSlices slices_;
   const float epsilon_;
   const bool centred_;
   const LayerContext context_;
   Parameter* const weight_;
   Parameter* const bias_;  // null: no bias
+};
+
+// A layer for kHeadNorm. It keeps x and each head's statistics for Backward. Its parameter outlives
+// it.
+class HeadNormLayer final : public Layer {
+ public:
+  HeadNormLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
+                const LayerContext& context)
+      : spec_(spec),
+        head_size_(HeadSize(spec)),
+        context_(context),
+        weight_(FindParameter(parameters, spec.name + ".weight")) {}
+
+  absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override;
+  absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override;
+
+ private:
+  // Sets the numbers of heads and their size.
+  template <typename Arguments>
+  void SetSizes(Arguments* a) const {
+    a->heads = spec_.heads;
+    a->kv_heads = spec_.kv_heads == 0 ? spec_.heads : spec_.kv_heads;
+    a->head_size = head_size_;
+  }
+
+  const LayerSpec spec_;
+  const int64_t head_size_;
+  const LayerContext context_;
+  Parameter* const weight_;
 };
 
 }  // namespace thinwire

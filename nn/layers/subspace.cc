@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "nn/layers/embedding.h"
 #include "nn/layers/kinds.h"
 #include "nn/parameters.h"
 
@@ -75,14 +76,9 @@ class BasisLayer final : public Layer {
 absl::StatusOr<Tensor> RowsFor(const Tensor& x, const Pass& pass, const Tensor& table,
                                const LayerContext& context) {
   RETURN_IF_ERROR(pass.CheckIds(x.shape()));
-  Embedding a;
-  a.ids = pass.ids.view();
-  a.table = Floats(table);
-  a.vocabulary = table.shape()[0];
-  a.features = table.shape()[1];
-  ASSIGN_OR_RETURN(Tensor rows, context.NewTensor({x.shape()[0], x.shape()[1], a.features}));
-  a.y = rows.view();
-  RETURN_IF_ERROR(ToStatus(context.ops->Embed(a)));
+  const Shape shape = {x.shape()[0], x.shape()[1], table.shape()[1]};
+  ASSIGN_OR_RETURN(Tensor rows, context.NewTensor(shape));
+  RETURN_IF_ERROR(LookUp(context, pass.ids, table, rows));
   return rows;
 }
 
@@ -109,13 +105,7 @@ class TrainedAnchorLayer final : public Layer {
     const int64_t rank = table_->value.shape()[1];
     ASSIGN_OR_RETURN(const Tensor drows, context_.NewTensor({dy.shape()[0], dy.shape()[1], rank}));
     RETURN_IF_ERROR(ToStatus(map_->Forward(RowsOf(dy), RowsOf(drows))));
-    EmbeddingBackward a;
-    a.ids = saved->pass().ids.view();
-    a.dy = drows.view();
-    a.dtable = Floats(table_->gradient);
-    a.vocabulary = table_->value.shape()[0];
-    a.features = rank;
-    RETURN_IF_ERROR(ToStatus(context_.ops->EmbedBackward(a)));
+    RETURN_IF_ERROR(LookUpBackward(context_, saved->pass().ids, drows, *table_));
     return dy;
   }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "models/bottleneck.h"
+#include "models/parts.h"
 #include "nn/segment/segment_testing.h"
 
 namespace thinwire {
@@ -41,6 +42,12 @@ LayerSpec LayerNormSpec(std::string name, bool bias = true) {
   return spec;
 }
 LayerSpec RmsNormSpec(std::string name) { return LayerOf(LayerKind::kRmsNorm, std::move(name)); }
+LayerSpec HeadNormSpec(int64_t heads, int64_t kv_heads) {
+  LayerSpec spec = LayerOf(LayerKind::kHeadNorm, "qk");
+  spec.heads = heads;
+  spec.kv_heads = kv_heads;
+  return spec;
+}
 LayerSpec ReluSpec() { return LayerOf(LayerKind::kReLU); }
 
 LayerSpec MaxPoolSpec(int64_t kernel, int64_t stride, int64_t padding) {
@@ -155,6 +162,11 @@ std::vector<Case> Cases() {
       Curved({"LayerNormOnImages", {LayerNormSpec("n")}, {1, 4, 4, 16}, 3}),
       Curved({"LayerNormOneRow", {LayerNormSpec("n")}, {1, 48}, 1}),
       Curved({"LayerNormWithoutBias", {LayerNormSpec("n", /*bias=*/false)}, {1, 40, 5}, 3}),
+      Curved({"HeadNorm", {HeadNormSpec(4, 2)}, {1, 5, 8 * 6}, 3}),
+      Curved({"HeadNormsBeforeAttention",
+              {HeadNormSpec(2, 1), AttentionOf(2, 1, /*rope_theta=*/100)},
+              {1, 5, 4 * 8},
+              3}),
       Curved({"BatchNorm", {BatchNormSpec("b")}, {1, 4, 4, 5}, 3}),
       Curved({"BatchNormOneImage", {BatchNormSpec("b")}, {1, 5, 5, 16}, 1}),
       Curved({"BatchNormRelu", {BatchNormSpec("b"), ReluSpec()}, {1, 4, 4, 16}, 3}),
@@ -250,6 +262,11 @@ std::vector<Case> Cases() {
       Curved(ImageCase("Vit", TinyVit())),
       Curved(ImageCase("VitDropout", TinyVit(/*dropout=*/0.2))),
       Curved(LanguageCase("Gpt2", TinyLanguageModel("gpt2"))),
+      Curved(LanguageCase("Gpt2InParts",
+                          *DividedIntoParts(TinyLanguageModel("gpt2", /*dropout=*/0.2), 2))),
+      Curved(LanguageCase("Gpt2InPartsWithCodes",
+                          *WithCodesOfSums(*DividedIntoParts(TinyLanguageModel("gpt2"), 2),
+                                           /*width=*/5, /*first=*/1))),
       Curved(LanguageCase("Gpt2Dropout", TinyLanguageModel("gpt2", /*dropout=*/0.2))),
       Curved(BottleneckCase("LearnedSubspaces", BottleneckKind::kLearnedSubspace)),
       Curved(BottleneckCase("Subspaces", BottleneckKind::kSubspace)),

@@ -9,6 +9,7 @@
 #include "nn/layers/sequence.h"
 #include "nn/newton_schulz.h"
 #include "nn/parameters.h"
+#include "nn/sums_in_memory.h"
 #include "nn/within.h"
 
 namespace thinwire {
@@ -34,8 +35,10 @@ class BuiltSegment final : public Segment {
         in_type_(TakesIds(blocks.front()) ? DType::kI32 : options.compute),
         out_(ResultOf(blocks.back(), options)),
         options_(options),
-        context_{options.device, options.ops, options.compute, options.dropout_seed,
-                 options.splits_backward},
+        sums_(options.ops),
+        context_{options.device,          options.ops,
+                 options.compute,         options.dropout_seed,
+                 options.splits_backward, options.sums != nullptr ? options.sums : &sums_},
         parameters_(std::move(parameters)),
         layers_(context_) {}
 
@@ -95,6 +98,9 @@ class BuiltSegment final : public Segment {
       if (!parameter.spec.trainable) continue;
       RETURN_IF_ERROR(
           ToStatus(options_.ops->Zero(Floats(parameter.gradient), parameter.gradient.elements())));
+      for (const Tensor& slice : parameter.of_slices) {
+        RETURN_IF_ERROR(ToStatus(options_.ops->Zero(Floats(slice), slice.elements())));
+      }
     }
     return absl::OkStatus();
   }
@@ -133,6 +139,7 @@ class BuiltSegment final : public Segment {
   const DType in_type_;
   const Shape out_;
   const SegmentOptions options_;
+  SumsInMemory sums_;
   const LayerContext context_;
   std::vector<Parameter> parameters_;
   Sequence layers_;

@@ -15,6 +15,7 @@
 #include "models/tied_weight.h"
 #include "nn/ops.h"
 #include "nn/parameters.h"
+#include "nn/partial_sums.h"
 #include "nn/pass.h"
 #include "tensor/tensor.h"
 
@@ -34,6 +35,9 @@ struct SegmentOptions {
   // The last layer is linear and makes the model's logits. Their rows may be longer than the number
   // of classes (Ops::RowOfLogits).
   bool ends_model = false;
+  // Adds up what tensor-parallel parts have made; outlives the segment. Null: all parts are here,
+  // and are added up as they are.
+  PartialSums* sums = nullptr;
 };
 
 // Returns whether a segment that ends in `block` may have `ends_model`. A user's own model may end

@@ -13,6 +13,7 @@ KEYS = {
     "runs": ["run"],
     "epochs": ["run", "epoch"],
     "steps": ["run", "step"],
+    "evaluations": ["run", "step"],
     "boundaries": ["run", "boundary", "direction"],
     "epoch_boundaries": ["run", "epoch", "boundary", "direction"],
     "step_boundaries": ["run", "step", "boundary", "direction"],
@@ -29,6 +30,7 @@ class Results(NamedTuple):
     runs: pandas.DataFrame
     epochs: pandas.DataFrame
     steps: pandas.DataFrame
+    evaluations: pandas.DataFrame
     boundaries: pandas.DataFrame
     epoch_boundaries: pandas.DataFrame
     step_boundaries: pandas.DataFrame
@@ -94,6 +96,9 @@ def _add(folder: pathlib.Path, position: int, rows: Dict[str, List[dict]]):
             rows["steps"].append({"run": run, **_flat(entry)})
             continue
         del entry["time"]
+        if kind == "evaluation":
+            rows["evaluations"].append({"run": run, **_flat(entry)})
+            continue
         rows["epochs"].append({"run": run, **_flat(entry)})
         rows["epoch_boundaries"] += [{"run": run, "epoch": entry["epoch"], **key, **fields}
                                      for key, fields in _directions(entry)]

@@ -6,16 +6,17 @@ import pandas
 
 from .results import load
 
-SCALARS = {"steps": "step", "epochs": "epoch"}
+SCALARS = {"steps": ("step", "step"), "evaluations": ("evaluation", "step"), "epochs": ("epoch", "epoch")}
 NOT_DRAWN = ("run", "time", "step", "epoch", "samples")
 
 
 def to_tensorboard(folder, logs) -> pathlib.Path:
     """Writes what load(folder) has as event files, logs/RUN for each run, and returns `logs`.
 
-    Scalars of steps are step/loss, step/accuracy, ...; of epochs epoch/train_loss, ...; of boundaries,
-    by epoch, boundary/NAME/DIRECTION/wire_bytes, .... What has no value is left out. ImportError
-    without the package tensorboard.
+    Scalars of steps are step/loss, step/accuracy, ...; of evaluations after steps
+    evaluation/test_compressed_loss, ...; of epochs epoch/train_loss, ...; of boundaries, by epoch,
+    boundary/NAME/DIRECTION/wire_bytes, .... What has no value is left out. ImportError without the
+    package tensorboard.
     """
     try:
         from tensorboard.summary import Writer  # pylint: disable=import-outside-toplevel
@@ -27,8 +28,8 @@ def to_tensorboard(folder, logs) -> pathlib.Path:
     for run in results.runs["run"]:
         writer = Writer(str(logs / run))
         try:
-            for table, at in SCALARS.items():
-                _add(writer, _of(getattr(results, table), run), at, at)
+            for table, (tag, at) in SCALARS.items():
+                _add(writer, _of(getattr(results, table), run), tag, at)
             boundaries = _of(results.epoch_boundaries, run)
             if not boundaries.empty:
                 for (boundary, direction), rows in boundaries.groupby(["boundary", "direction"]):

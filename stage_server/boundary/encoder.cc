@@ -144,6 +144,8 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Encode(const Outgoing& o
   ASSIGN_OR_RETURN(Encoded encoded, Prepare(outgoing));
   RETURN_IF_ERROR(EncodePayload(outgoing, &encoded));
   encoded.message.codec = encoded.feedback.exact ? CodecSpec() : encoded.codec->spec();
+  const bool has_level = spec_.level.kind != LevelKind::kFixed && !encoded.message.codec.is_exact();
+  if (has_level) encoded.level = LevelOf(encoded.message.codec);
   encoded.message.first_visit = encoded.feedback.first_visit;
   encoded.message.state_digest = encoded.feedback.state_digest;
   if (spec_.keeps_support && IsTrainingPass(outgoing.key.phase)) {

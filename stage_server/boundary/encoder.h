@@ -51,6 +51,7 @@ class MessageEncoder {
     const Codec* codec = nullptr;         // codec in force; the encoder owns it
     MessageContext context;               // what the codec was given
     std::unique_ptr<SupportMap> support;  // the map that `context` points to
+    std::optional<double> level;          // LevelOf a codec that coded it and may change
     FeedbackSender::Encoded feedback;
   };
   // Encodes `outgoing`. OutOfRange if its tensor holds NaN or infinity, is to be compressed, and

@@ -30,7 +30,7 @@ CudaDevice* EmulatedDevice() {
 }
 
 CodecKernels* EmulatedKernels() {
-  static CodecKernels* const kernels = NewCudaCodecKernels(EmulatedDevice()).release();
+  static CodecKernels* const kernels = new CudaKernels(EmulatedDevice());
   return kernels;
 }
 

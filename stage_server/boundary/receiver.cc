@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/annotated.h"
 #include "base/status.h"
 #include "base/stopwatch.h"
@@ -78,10 +77,7 @@ void BoundaryReceiver::WorkerLoop() {
 
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(SteadyTime deadline) {
   ASSIGN_OR_RETURN(Message message, link_->Receive(deadline));
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    statistics_.last_receive_unix_seconds = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
-  }
+  counts_.AddReceived();
   Decoded decoded{message, Tensor()};
   if (!HasTensor(message.key.phase, message.key.direction)) return decoded;
   absl::Status status = decoders_[ReplicaOf(spec_, message.key)]->Check(message);
@@ -115,11 +111,7 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
     slice.slice.ready = message.arrived;
     slice.Add(took);
   }
-  if (IsTrainingPass(message.key.phase)) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    statistics_.decode.Observe(took.seconds);
-    statistics_.decode_cpu_seconds += took.cpu_seconds;
-  }
+  if (IsTrainingPass(message.key.phase)) counts_.AddDecoding(took);
   return tensor;
 }
 
@@ -226,11 +218,6 @@ absl::Status BoundaryReceiver::ReceiveAcknowledgement(MessageKey key, SteadyTime
 absl::StatusOr<double> BoundaryReceiver::ReceiveSumOfSquares(MessageKey key, SteadyTime deadline) {
   ASSIGN_OR_RETURN(const Decoded got, NextWithoutTensor(key, deadline));
   return *got.sum_of_squares;  // the frame checker refuses such messages without one
-}
-
-BoundaryStatistics BoundaryReceiver::statistics() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return statistics_;
 }
 
 }  // namespace thinwire

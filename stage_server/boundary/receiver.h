@@ -59,7 +59,7 @@ class BoundaryReceiver {
   // Closes the link and ends every wait, which then returns `reason`. Thread-safe.
   void Stop(const absl::Status& reason);
 
-  BoundaryStatistics statistics() const;
+  BoundaryStatistics statistics() const { return counts_.all(); }
   const BoundarySpec& spec() const { return spec_; }
 
   // State of a replica, for checkpoints. Use it only after the last message of the steps that
@@ -99,7 +99,7 @@ class BoundaryReceiver {
   std::deque<Decoded> ready_ ABSL_GUARDED_BY(mutex_);
   MessageOrder order_ ABSL_GUARDED_BY(mutex_);   // of messages that change state
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // why nothing more is decoded
-  BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
+  MessageCounts counts_;
   std::optional<std::thread> worker_;
 };
 

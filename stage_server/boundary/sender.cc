@@ -105,9 +105,7 @@ absl::StatusOr<Tensor> BoundarySender::SendAndKeep(MessageKey key, uint64_t samp
   assert(!worker_);
   MessageEncoder::Outgoing outgoing = OutgoingOf(key, sample_digest, compress, std::move(x));
   outgoing.want_received = true;
-  Tensor received;
-  RETURN_IF_ERROR(EncodeAndSend(std::move(outgoing), &received));
-  return received;
+  return EncodeAndSend(std::move(outgoing));
 }
 
 absl::Status BoundarySender::SendAcknowledgement(MessageKey key) { return Submit(OutgoingOf(key)); }
@@ -119,7 +117,7 @@ absl::Status BoundarySender::SendSumOfSquares(MessageKey key, double sum) {
 }
 
 absl::Status BoundarySender::Submit(MessageEncoder::Outgoing outgoing) {
-  if (!worker_) return EncodeAndSend(std::move(outgoing), /*received=*/nullptr);
+  if (!worker_) return EncodeAndSend(std::move(outgoing)).status();
   const std::lock_guard<std::mutex> lock(mutex_);
   RETURN_IF_ERROR(status_);
   queue_.push_back(std::move(outgoing));
@@ -141,7 +139,7 @@ void BoundarySender::WorkerLoop() {
       outgoing = std::move(queue_.front());
       queue_.pop_front();
     }
-    const absl::Status status = EncodeAndSend(std::move(outgoing), /*received=*/nullptr);
+    const absl::Status status = EncodeAndSend(std::move(outgoing)).status();
     if (!status.ok()) {
       (void)spec_.device->Finish();  // other threads will free the memory used here
       // The peer learns of it at once, the executor with its next Send or Flush.
@@ -188,13 +186,12 @@ void BoundarySender::AwaitAcknowledgement(SteadyTime deadline) const {
   }
 }
 
-absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Tensor* received) {
+absl::StatusOr<Tensor> BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing) {
   const MessageKey key = outgoing.key;
   Tensor& x = outgoing.x;
-  absl::StatusOr<Message> message =
-      x.empty() ? WithoutTensor(outgoing, spec_) : Encode(outgoing, received);
-  if (!message.ok()) {
-    return Annotated(message.status(), absl::StrCat("cut ", spec_.name, ": ", key.ToString()));
+  absl::StatusOr<Made> made = x.empty() ? Made{WithoutTensor(outgoing, spec_)} : Encode(outgoing);
+  if (!made.ok()) {
+    return Annotated(made.status(), absl::StrCat("cut ", spec_.name, ": ", key.ToString()));
   }
   const bool is_of_samples = !x.empty() && HasSamples(key.phase);
   const uint64_t elements = is_of_samples ? x.elements() : 0;
@@ -202,18 +199,16 @@ absl::Status BoundarySender::EncodeAndSend(MessageEncoder::Outgoing outgoing, Te
   // Drops this reference before the peer can answer. Its answer lets the executor drop its own, and
   // the thread that used the memory last must be the one to free it.
   x = Tensor();
-  const uint64_t payload_bytes = message->payload.bytes.size();
-  const uint64_t wire_bytes = SendTraced(*std::move(message));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t payload_bytes = made->message.payload.bytes.size();
+  const uint64_t wire_bytes = SendTraced(std::move(made->message));
   const BoundaryStatistics::Traffic one{1, elements, raw_bytes, payload_bytes, wire_bytes};
   const bool counts = spec_.counts_norm || !HasSumOfSquares(key.phase);
   if (IsPartOfTraining(key.phase) && counts) {
-    statistics_.train += one;
-    steps_.At(key.step).sent += one;
+    counts_.AddTraining(key.step, one, made->level, made->error);
   } else {
-    statistics_.evaluate += one;
+    counts_.AddEvaluation(one);
   }
-  return absl::OkStatus();
+  return std::move(made->received);
 }
 
 uint64_t BoundarySender::SendTraced(Message message) {
@@ -224,8 +219,8 @@ uint64_t BoundarySender::SendTraced(Message message) {
   return wire_bytes;
 }
 
-absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& outgoing,
-                                               Tensor* received) {
+absl::StatusOr<BoundarySender::Made> BoundarySender::Encode(
+    const MessageEncoder::Outgoing& outgoing) {
   MessageEncoder& encoder = *encoders_[ReplicaOf(spec_, outgoing.key)];
   const Stopwatch stopwatch;
   ASSIGN_OR_RETURN(MessageEncoder::Encoded encoded, encoder.Encode(outgoing));
@@ -236,37 +231,16 @@ absl::StatusOr<Message> BoundarySender::Encode(const MessageEncoder::Outgoing& o
     slice.slice.ready = outgoing.submitted;
     slice.Add(took);
   }
-  std::optional<MeasuredError> error;
+  if (IsTrainingPass(outgoing.key.phase)) counts_.AddEncoding(took, encoded.level);
+  Made made;
   if (encoder.IsMeasured(outgoing)) {
     const ScopedTimer measures(/*seconds=*/nullptr, SliceOf(outgoing.key, "measure_error"));
-    ASSIGN_OR_RETURN(error, encoder.Measure(outgoing, encoded));
+    ASSIGN_OR_RETURN(made.error, encoder.Measure(outgoing, encoded));
   }
-  if (received != nullptr) *received = encoded.feedback.received;
-  if (IsTrainingPass(outgoing.key.phase)) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    statistics_.encode.Observe(took.seconds);
-    statistics_.encode_cpu_seconds += took.cpu_seconds;
-    StepStatistics& step = steps_.At(outgoing.key.step);
-    if (error) {
-      statistics_.errors.Add(*error);
-      step.errors.Add(*error);
-    }
-    const CodecSpec& codec = encoded.message.codec;
-    if (spec_.level.kind != LevelKind::kFixed && !codec.is_exact()) {
-      statistics_.level = step.level = LevelOf(codec);
-    }
-  }
-  return std::move(encoded.message);
-}
-
-std::vector<StepStatistics> BoundarySender::TakeSteps(uint64_t last) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return steps_.Take(last);
-}
-
-BoundaryStatistics BoundarySender::statistics() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return statistics_;
+  if (outgoing.want_received) made.received = encoded.feedback.received;
+  made.level = encoded.level;
+  made.message = std::move(encoded.message);
+  return made;
 }
 
 }  // namespace thinwire

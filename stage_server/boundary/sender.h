@@ -59,10 +59,10 @@ class BoundarySender {
   absl::Status Flush(SteadyTime deadline);
 
   // Returns a copy of the counts. Thread-safe, as TakeSteps is.
-  BoundaryStatistics statistics() const;
+  BoundaryStatistics statistics() const { return counts_.all(); }
   // Removes and returns, in order, the counts of training steps up to `last` that were not taken
   // before.
-  std::vector<StepStatistics> TakeSteps(uint64_t last);
+  std::vector<StepStatistics> TakeSteps(uint64_t last) { return counts_.TakeSteps(last); }
   uint64_t SocketBytesAcked() const { return link_->SocketBytesAcked(); }
   const BoundarySpec& spec() const { return spec_; }
 
@@ -79,9 +79,16 @@ class BoundarySender {
     return MessageSlice(spec_, thread_, key, name);
   }
   void AwaitAcknowledgement(SteadyTime deadline) const;
-  // Both fill in *received if it is not null and `outgoing` wants it.
-  absl::Status EncodeAndSend(MessageEncoder::Outgoing outgoing, Tensor* received);
-  absl::StatusOr<Message> Encode(const MessageEncoder::Outgoing& outgoing, Tensor* received);
+  // A message to be sent, and what is counted of it.
+  struct Made {
+    Message message;
+    Tensor received = {};  // what the receiver uses, if that is wanted
+    std::optional<double> level = {};
+    std::optional<MeasuredError> error = {};
+  };
+  // Returns what the receiver uses, if `outgoing` wants it.
+  absl::StatusOr<Tensor> EncodeAndSend(MessageEncoder::Outgoing outgoing);
+  absl::StatusOr<Made> Encode(const MessageEncoder::Outgoing& outgoing);
   uint64_t SendTraced(Message message);
   // Make a message without a tensor and one with a tensor.
   MessageEncoder::Outgoing OutgoingOf(MessageKey key) const;
@@ -100,8 +107,7 @@ class BoundarySender {
   bool encoding_ ABSL_GUARDED_BY(mutex_) = false;  // the worker has taken one from the queue
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  BoundaryStatistics statistics_ ABSL_GUARDED_BY(mutex_);
-  StepCounts steps_ ABSL_GUARDED_BY(mutex_);
+  MessageCounts counts_;
   std::optional<std::thread> worker_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/time/clock.h"
+
 namespace thinwire {
 
 void Histogram::Observe(double seconds) {
@@ -64,12 +66,50 @@ std::array<std::pair<const char*, double>, 7> ByName(const ActivitySeconds& seco
            {"receive_wait", waits.receive}}};
 }
 
-StepStatistics& StepCounts::At(uint64_t step) {
-  if (steps_.empty() || steps_.back().step != step) steps_.push_back({step, {}, {}, {}});
-  return steps_.back();
+void MessageCounts::AddEncoding(const Stopwatch::Reading& took, std::optional<double> level) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  all_.encode.Observe(took.seconds);
+  all_.encode_cpu_seconds += took.cpu_seconds;
+  if (level) all_.level = level;
 }
 
-std::vector<StepStatistics> StepCounts::Take(uint64_t last) {
+void MessageCounts::AddDecoding(const Stopwatch::Reading& took) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  all_.decode.Observe(took.seconds);
+  all_.decode_cpu_seconds += took.cpu_seconds;
+}
+
+void MessageCounts::AddReceived() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  all_.last_receive_unix_seconds = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
+}
+
+void MessageCounts::AddTraining(uint64_t step, const BoundaryStatistics::Traffic& sent,
+                                std::optional<double> level,
+                                const std::optional<MeasuredError>& error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (steps_.empty() || steps_.back().step != step) steps_.push_back({step, {}, {}, {}});
+  StepStatistics& of_step = steps_.back();
+  all_.train += sent;
+  of_step.sent += sent;
+  if (level) of_step.level = level;
+  if (!error) return;
+  all_.errors.Add(*error);
+  of_step.errors.Add(*error);
+}
+
+void MessageCounts::AddEvaluation(const BoundaryStatistics::Traffic& sent) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  all_.evaluate += sent;
+}
+
+BoundaryStatistics MessageCounts::all() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return all_;
+}
+
+std::vector<StepStatistics> MessageCounts::TakeSteps(uint64_t last) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<StepStatistics> taken;
   for (; !steps_.empty() && steps_.front().step <= last; steps_.pop_front()) {
     taken.push_back(steps_.front());

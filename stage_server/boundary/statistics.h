@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "base/steady_time.h"
 #include "base/stopwatch.h"
 #include "compress/checks/distortion.h"
@@ -137,38 +139,29 @@ class ScopedTimer {
   SteadyTime start_;
 };
 
-// Does the same for work that computes on the thread: waits for a core are added to *core_wait and
-// not to *seconds.
-class ComputeTimer {
+// Counts of messages, in all and, of those that are sent in training, in single steps. Thread-safe.
+class MessageCounts {
  public:
-  ComputeTimer(double* seconds, double* core_wait, const PlannedSlice& slice)
-      : seconds_(seconds), core_wait_(core_wait), slice_(slice) {}
-  ~ComputeTimer() {
-    const Stopwatch::Reading reading = stopwatch_.Read();
-    *seconds_ += reading.seconds;
-    *core_wait_ += reading.core_wait_seconds;
-    if (slice_.trace != nullptr) slice_.Add(reading);
-  }
-  ComputeTimer(const ComputeTimer&) = delete;
-  ComputeTimer& operator=(const ComputeTimer&) = delete;
+  // Add what a codec took for a training message; `level` is its codec's, where that may change.
+  void AddEncoding(const Stopwatch::Reading& took, std::optional<double> level);
+  void AddDecoding(const Stopwatch::Reading& took);
+  // Notes that a message has come now.
+  void AddReceived();
+  // Adds what is sent in a step of training, with the level and the loss of its message where there
+  // are any.
+  void AddTraining(uint64_t step, const BoundaryStatistics::Traffic& sent,
+                   std::optional<double> level, const std::optional<MeasuredError>& error);
+  void AddEvaluation(const BoundaryStatistics::Traffic& sent);
 
- private:
-  double* seconds_;
-  double* core_wait_;
-  PlannedSlice slice_;
-  const Stopwatch stopwatch_;
-};
-
-// Counts of a sender in single steps of training, until somebody takes them. Not thread-safe.
-class StepCounts {
- public:
-  // Returns the counts of `step`, which is the last step that was asked for, or a new one.
-  StepStatistics& At(uint64_t step);
+  // Returns a copy of all counts.
+  BoundaryStatistics all() const;
   // Removes and returns, in order, the counts of steps up to `last` that were not taken before.
-  std::vector<StepStatistics> Take(uint64_t last);
+  std::vector<StepStatistics> TakeSteps(uint64_t last);
 
  private:
-  std::deque<StepStatistics> steps_;
+  mutable std::mutex mutex_;  // not absl's: the thread sanitizer would not see it
+  BoundaryStatistics all_ ABSL_GUARDED_BY(mutex_);
+  std::deque<StepStatistics> steps_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire

@@ -76,18 +76,6 @@ TEST(StepTraceTest, ATimerCountsWhatItsSliceShows) {
   EXPECT_GE(seconds, absl::ToDoubleSeconds(slice.end - slice.begin));
 }
 
-TEST(StepTraceTest, WhatAComputeTimerWaitedForACoreCountsElsewhere) {
-  StepTrace trace(1, 1, 1);
-  double seconds = 1, core_wait = 2;
-  { ComputeTimer timer(&seconds, &core_wait, PlannedSlice{&trace, Named("forward")}); }
-  const StepTrace::Taken taken = trace.Take();
-  ASSERT_THAT(taken.slices, SizeIs(1));
-  const Slice& slice = taken.slices[0];
-  EXPECT_GT(seconds, 1);
-  EXPECT_NEAR(core_wait, 2 + slice.core_wait_seconds, 1e-12);
-  EXPECT_NEAR(seconds - 1 + core_wait - 2, absl::ToDoubleSeconds(slice.end - slice.begin), 1e-9);
-}
-
 TEST(StepTraceTest, ASliceWithoutATraceLeavesNoMark) {
   StepTrace trace(1, 1, 1);
   { const ScopedTimer slice(/*seconds=*/nullptr, {}); }

@@ -13,13 +13,35 @@
 namespace thinwire {
 namespace {
 
-// Returns the parameters that have a gradient of their own.
-std::vector<Parameter*> TrainedOf(absl::Span<Parameter> parameters) {
-  std::vector<Parameter*> trained;
-  for (Parameter& parameter : parameters) {
-    if (!parameter.gradient.empty() && !parameter.follows) trained.push_back(&parameter);
+// The parameters of a segment that have a gradient of their own.
+struct Trained {
+  std::vector<ParameterSpec> specs;
+  std::vector<Parameter*> here;  // null: the parameter's part is elsewhere
+};
+
+Trained TrainedOf(const ExchangedSegment& segment) {
+  std::map<std::string, Parameter*> here;
+  std::vector<ParameterSpec> specs;
+  for (Parameter& parameter : segment.segment->parameters()) {
+    here[parameter.spec.name] = &parameter;
+    specs.push_back(parameter.spec);
+  }
+  if (!segment.parameters.empty()) specs = segment.parameters;
+  Trained trained;
+  for (const ParameterSpec& spec : specs) {
+    const auto found = here.find(spec.name);
+    Parameter* const parameter = found == here.end() ? nullptr : found->second;
+    if (!spec.trainable || (parameter != nullptr && parameter->follows)) continue;
+    trained.specs.push_back(spec);
+    trained.here.push_back(parameter);
   }
   return trained;
+}
+
+bool IsHere(const Piece& piece, const Trained& trained) {
+  return std::all_of(piece.parts.begin(), piece.parts.end(), [&](const Piece::Part& part) {
+    return trained.here[part.parameter] != nullptr;
+  });
 }
 
 Payload PayloadOf(std::vector<float> values) {
@@ -30,22 +52,20 @@ Payload PayloadOf(std::vector<float> values) {
 
 }  // namespace
 
-ReplicaAverager::ReplicaAverager(const AveragerOptions& options)
+ReplicaAverager::ReplicaAverager(const ExchangeOptions& options)
     : options_(options),
-      carried_(CarriedBy(options.carrier, options.carriers, options.replicas.count)),
+      carried_(options.carried()),
       factored_({options.device, options.kernels, {}}),
       counts_(options.run, options.generation),
-      coder_(
-          {options.tied, options.codec_seed, options.error_every, options.device, options.kernels},
-          &counts_) {}
+      coder_(options_, &counts_) {}
 
 absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
-    const AveragerOptions& options, const std::vector<ExchangedSegment>& segments) {
+    const ExchangeOptions& options, const std::vector<ExchangedSegment>& segments) {
   std::unique_ptr<ReplicaAverager> averager(new ReplicaAverager(options));
   for (const ExchangedSegment& segment : segments) {
     RETURN_IF_ERROR(averager->AddSegment(segment));
   }
-  averager->peers_ = std::make_unique<ReplicaPeers>(options.carrier, options.carriers,
+  averager->peers_ = std::make_unique<CarrierPeers>(kReplicas, options.carrier, options.carriers,
                                                     averager->messages_of_step(), options.patience);
   return averager;
 }
@@ -59,19 +79,23 @@ size_t ReplicaAverager::messages_of_step() const {
 
 absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {
   segments_.push_back(segment.segment);
-  const std::vector<Parameter*> trained = TrainedOf(segment.segment->parameters());
-  std::vector<ParameterSpec> specs;
-  for (const Parameter* parameter : trained) specs.push_back(parameter->spec);
-  const std::vector<Piece> pieces = PiecesOf(specs);
+  const Trained trained = TrainedOf(segment);
+  const std::vector<Piece> pieces = PiecesOf(trained.specs);
   const std::vector<int> owners = OwnersOf(pieces, segment.number, options_.replicas.count);
   for (size_t place = 0; place < pieces.size(); ++place) {
-    PieceMemory memory(pieces[place], trained, options_.device, options_.ops);
+    if (!IsHere(pieces[place], trained)) {
+      elsewhere_.insert(PieceNumber(segment.number, place));
+      continue;
+    }
+    const ParameterSpec& first = trained.specs[pieces[place].parts.front().parameter];
+    PieceMemory memory(pieces[place], trained.here, options_.device, options_.ops);
     Exchanged& exchanged = pieces_.emplace_back(std::move(memory));
     exchanged.number = PieceNumber(segment.number, place);
     exchanged.owner = owners[place];
     exchanged.is_early = pieces[place].coded && !IsOfTied(pieces[place], options_.tied);
-    const auto fragment =
-        options_.fragments.find(specs[pieces[place].parts.front().parameter].name);
+    exchanged.is_of_part = first.slice.is_of_part();
+    exchanged.is_counted = options_.counts_all || exchanged.is_of_part;
+    const auto fragment = options_.fragments.find(first.name);
     const bool has_turn = pieces[place].coded && fragment != options_.fragments.end();
     if (has_turn) exchanged.fragment = fragment->second;
     RETURN_IF_ERROR(AddCoders(&exchanged));
@@ -241,6 +265,7 @@ absl::Status ReplicaAverager::ContributeStatistics(const ExchangeStep& step, int
     message.shape = {1, of.elements};
     message.payload = PayloadOf(std::move(values));
     peers_->SendToAll(message);
+    if (!options_.counts_all) continue;
     counts_.AddMessage(message, {options_.replicas.count - 1, of.elements});
   }
   return absl::OkStatus();
@@ -334,8 +359,9 @@ absl::StatusOr<PieceCoder::Coded> ReplicaAverager::Encode(const MessageEncoder::
   if (shares_memory && options_.carriers > 1) {
     ASSIGN_OR_RETURN(message.payload, OnHost(message.payload.bytes, options_.device));
   }
-  if (!piece.memory.is_copy()) {
-    counts_.AddMessage(message, {receivers, message.shape.elements(), coded->level, coded->error});
+  if (!piece.memory.is_copy() && piece.is_counted) {
+    counts_.AddMessage(message,
+                       {receivers, message.shape.elements(), coded->encoded.level, coded->error});
   }
   return coded;
 }
@@ -377,8 +403,12 @@ std::vector<ReplicaAverager::Contributor> ReplicaAverager::contributors() const 
   std::vector<Contributor> all;
   for (const Exchanged& piece : pieces_) {
     for (int replica = 0; replica < options_.replicas.count; ++replica) {
-      all.push_back(
-          {piece.number, replica, piece.contributors[replica].get(), piece.others[replica].get()});
+      Contributor& one = all.emplace_back();
+      one.piece = piece.number;
+      one.replica = replica;
+      one.encoder = piece.contributors[replica].get();
+      one.decoder = piece.others[replica].get();
+      one.is_of_part = piece.is_of_part;
     }
   }
   return all;

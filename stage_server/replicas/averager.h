@@ -8,43 +8,26 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "config/replicas_spec.h"
-#include "nn/ops.h"
 #include "nn/segment/segment.h"
 #include "stage_server/boundary/decoder.h"
 #include "stage_server/boundary/encoder.h"
 #include "stage_server/boundary/epoch_rows.h"
-#include "stage_server/boundary/patience.h"
+#include "stage_server/boundary/peers.h"
 #include "stage_server/replicas/exchange_counts.h"
+#include "stage_server/replicas/exchange_options.h"
 #include "stage_server/replicas/factored_piece.h"
-#include "stage_server/replicas/peers.h"
 #include "stage_server/replicas/piece_coder.h"
 #include "stage_server/replicas/piece_memory.h"
 #include "stage_server/replicas/running_statistics.h"
 
 namespace thinwire {
-
-struct AveragerOptions {
-  ReplicasSpec replicas;
-  std::map<std::string, int> fragments;  // of parameters, by name (FragmentsOf)
-  int carrier = 0, carriers = 1;
-  std::shared_ptr<Patience> patience;  // bounds waits for peers
-  uint64_t run = 0, generation = 0;    // as in frames, whose bytes are counted
-  uint64_t codec_seed = 0;
-  std::string tied;         // name of the weight that has a copy; empty: none
-  int64_t error_every = 0;  // measures distortion on every n-th step; 0: never
-  Device* device = nullptr;
-  Ops* ops = nullptr;
-  CodecKernels* kernels = nullptr;
-};
 
 // Step that a message of an exchange belongs to.
 struct ExchangeStep {
@@ -59,17 +42,20 @@ struct ExchangeStep {
 struct ExchangedSegment {
   int number = 0;  // in model order
   Segment* segment = nullptr;
+  // Parameters of the whole segment in model order, where tensor-parallel parts of it are
+  // elsewhere; empty: all are here.
+  std::vector<ParameterSpec> parameters = {};
 };
 
 class ReplicaAverager {
  public:
-  // Makes an averager of the segments' trainable parameters, which outlive it as all pointers of
-  // the options do. InvalidArgument names a piece that a codec cannot carry.
+  // Makes an averager of the segments' trainable parameters, which outlive it. InvalidArgument
+  // names a piece that a codec cannot carry.
   static absl::StatusOr<std::unique_ptr<ReplicaAverager>> New(
-      const AveragerOptions& options, const std::vector<ExchangedSegment>& segments);
+      const ExchangeOptions& options, const std::vector<ExchangedSegment>& segments);
 
   // Returns the links to the other carriers. All have to be attached before the first step.
-  ReplicaPeers& peers() const { return *peers_; }
+  CarrierPeers& peers() const { return *peers_; }
   // Return the longest payload and the most messages in a step that a peer may send.
   uint64_t max_payload_bytes() const { return max_payload_bytes_; }
   size_t messages_of_step() const;
@@ -111,8 +97,11 @@ class ReplicaAverager {
     int replica = 0;
     MessageEncoder* encoder = nullptr;
     MessageDecoder* decoder = nullptr;
+    bool is_of_part = false;  // of a tensor-parallel part's piece
   };
   std::vector<Contributor> contributors() const;
+  // Returns whether the piece of that number belongs to a tensor-parallel part elsewhere.
+  bool IsElsewhere(uint32_t piece) const { return elsewhere_.count(piece) > 0; }
 
  private:
   // One piece with what its messages need.
@@ -123,6 +112,8 @@ class ReplicaAverager {
     uint32_t number = 0;  // PieceNumber
     int fragment = 0;
     int owner = 0;                // replica that adds it up
+    bool is_of_part = false;      // of a tensor-parallel part
+    bool is_counted = true;       // here, and not by another carrier of the same replicas
     bool is_early = false;        // may be contributed early: a whole piece that is not tied
     bool is_contributed = false;  // already, by the replica at work
     // By replica: encoders of the carried ones, decoders of the others where this carrier adds.
@@ -138,7 +129,7 @@ class ReplicaAverager {
     std::unique_ptr<FactoredPiece> factored;  // where a step that compresses reduces by factors
   };
 
-  explicit ReplicaAverager(const AveragerOptions& options);
+  explicit ReplicaAverager(const ExchangeOptions& options);
   absl::Status AddSegment(const ExchangedSegment& segment);
   absl::Status AddCoders(Exchanged* exchanged);
   bool gathers() const { return options_.replicas.exchange == ReplicaExchange::kGather; }
@@ -218,11 +209,12 @@ class ReplicaAverager {
   static absl::Status Named(const MessageKey& key, const Exchanged& piece,
                             const absl::Status& status);
 
-  const AveragerOptions options_;
+  const ExchangeOptions options_;
   const ReplicaRange carried_;
-  std::unique_ptr<ReplicaPeers> peers_;
+  std::unique_ptr<CarrierPeers> peers_;
   FactoredPiece::Shared factored_;  // outlives the pieces
   std::vector<Exchanged> pieces_;
+  std::set<uint32_t> elsewhere_;  // numbers of pieces
   RunningStatistics statistics_;
   std::vector<Segment*> segments_;
   uint64_t digest_ = 0;  // of the parameters, in contributions of this step; 0: none

@@ -23,7 +23,7 @@ absl::Status ReplicaAverager::ContributeFirst(const ExchangeStep& step, int repl
   const absl::StatusOr<Tensor> factor =
       piece->factored->Project(replica, gradient, std::move(rows), &encoder->feedback());
   if (!factor.ok()) return Named(key, *piece, factor.status());
-  counts_.AddEncoding(key.phase, encoding.Read(), /*level=*/{});
+  counts_.Of(key.phase).AddEncoding(encoding.Read(), /*level=*/{});
   Message message = FactorMessage(key, *factor);
   message.sample_digest = digest_;
   ContributeFactor(message, *factor, piece);
@@ -45,7 +45,7 @@ absl::Status ReplicaAverager::SumFirst(const ExchangeStep& step, Exchanged* piec
   const Stopwatch encoding;
   const absl::Status made = piece->factored->MakeBasis(std::move(sum));
   if (!made.ok()) return Named(KeyOf(step, PHASE_AVERAGE, piece->number, 0), *piece, made);
-  counts_.AddEncoding(PHASE_AVERAGE, encoding.Read(), /*level=*/{});
+  counts_.Of(PHASE_AVERAGE).AddEncoding(encoding.Read(), /*level=*/{});
   SendFactorOfSum(step, PHASE_AVERAGE, piece->factored->basis(), *piece);
   return absl::OkStatus();
 }
@@ -63,7 +63,7 @@ absl::StatusOr<Tensor> ReplicaAverager::SumOfFactors(const ExchangeStep& step, P
     }
     const Stopwatch adding;
     RETURN_IF_ERROR(AddFactor(factor, &sum));
-    counts_.AddDecoding(phase, adding.Read());
+    counts_.Of(phase).AddDecoding(adding.Read());
   }
   return sum;
 }
@@ -86,7 +86,7 @@ void ReplicaAverager::SendFactorOfSum(const ExchangeStep& step, Phase phase, con
                                       const Exchanged& piece) {
   const Message message = FactorMessage(KeyOf(step, phase, piece.number, /*replica=*/0), factor);
   const int64_t elements = phase == PHASE_AVERAGE ? piece.memory.piece().shape.elements() : 0;
-  counts_.AddMessage(message, {options_.replicas.count - 1, elements});
+  if (piece.is_counted) counts_.AddMessage(message, {options_.replicas.count - 1, elements});
   peers_->SendToAll(message);
 }
 
@@ -105,7 +105,7 @@ absl::Status ReplicaAverager::Reproject(const ExchangeStep& step, Exchanged* pie
     const Stopwatch encoding;
     const absl::StatusOr<Tensor> factor = piece->factored->Reproject(replica);
     if (!factor.ok()) return Named(key, *piece, factor.status());
-    counts_.AddEncoding(key.phase, encoding.Read(), /*level=*/{});
+    counts_.Of(key.phase).AddEncoding(encoding.Read(), /*level=*/{});
     const Message message = FactorMessage(key, *factor);
     ExchangeCounts::Counted counted;
     if (is_measured) {
@@ -121,6 +121,7 @@ absl::Status ReplicaAverager::Reproject(const ExchangeStep& step, Exchanged* pie
 // on while factors travel. The first one, of the basis' shape, stands for the elements.
 void ReplicaAverager::CountFactors(const ExchangeStep& step, int replica, const Message& second,
                                    ExchangeCounts::Counted counted, const Exchanged& piece) {
+  if (!piece.is_counted) return;
   Message first = FactorMessage(KeyOf(step, PHASE_CONTRIBUTION, piece.number, replica),
                                 piece.factored->basis());
   first.sample_digest = digest_;
@@ -148,7 +149,7 @@ absl::Status ReplicaAverager::UseFactors(const ExchangeStep& step, const Tensor&
   const Stopwatch decoding;
   const absl::StatusOr<Tensor> used = piece->factored->Finish(sum);
   if (!used.ok()) return Named(key, *piece, used.status());
-  counts_.AddDecoding(key.phase, decoding.Read());
+  counts_.Of(key.phase).AddDecoding(decoding.Read());
   return piece->memory.Scatter(*used);
 }
 

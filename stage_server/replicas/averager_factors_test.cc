@@ -147,7 +147,7 @@ class Stage {
     for (Tensor* tensor : {&matrix.value, &matrix.gradient}) {
       *tensor = Tensor(tensor->buffer(), DType::kF32, {kRows, kColumns});
     }
-    AveragerOptions options;
+    ExchangeOptions options;
     options.replicas.count = replicas;
     options.carriers = carriers;
     options.replicas.digest_every = 0;
@@ -253,14 +253,14 @@ TEST(FactoredSumTest, ElementsCountOnceAndBytesOfBothFactors) {
   Stage stage(4, /*rank=*/2, FeedbackKind::kEf);
   stage.Exchange(1, /*compress=*/true, std::vector<Matrix>(4, RandomMatrix(1)));
   for (const Phase phase : {PHASE_CONTRIBUTION, PHASE_AVERAGE}) {
-    const BoundaryStatistics counted = stage.averager().counts().Of(phase);
+    const BoundaryStatistics counted = stage.averager().counts().Of(phase).all();
     EXPECT_EQ(counted.train.messages, 2u * 3);
     EXPECT_EQ(counted.train.elements, 3u * kRows * kColumns);
     EXPECT_EQ(counted.train.raw_bytes, 4u * 3 * kRows * kColumns);
     EXPECT_EQ(counted.train.payload_bytes, 4u * 3 * kFloats);
     EXPECT_GT(counted.train.wire_bytes, counted.train.payload_bytes);
   }
-  const MeasuredErrors errors = stage.averager().counts().Of(PHASE_CONTRIBUTION).errors;
+  const MeasuredErrors errors = stage.averager().counts().Of(PHASE_CONTRIBUTION).all().errors;
   EXPECT_EQ(errors.messages, 4u);
   // Equal gradients lose what each loses, all of which feedback keeps.
   EXPECT_NEAR(errors.last_codec.relative_error, errors.last_codec.relative_residual, 1e-6);

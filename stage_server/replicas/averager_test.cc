@@ -47,7 +47,7 @@ class CarrierOnADevice {
     for (Tensor* tensor : {&matrix.value, &matrix.gradient}) {
       *tensor = Tensor(On(far, *tensor).buffer(), DType::kF32, {64, 64});
     }
-    AveragerOptions options;
+    ExchangeOptions options;
     options.replicas.count = options.carriers = 2;
     options.replicas.exchange = ReplicaExchange::kGather;
     options.patience = std::make_shared<Patience>();

@@ -3,12 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "base/stopwatch.h"
 #include "proto/boundary.pb.h"
 #include "stage_server/boundary/statistics.h"
 #include "wire/message.h"
@@ -16,15 +12,15 @@
 
 namespace thinwire {
 
-// Any thread. The phases are those of an exchange.
+// Any thread. The phases are those of an exchange; its messages are of training.
 class ExchangeCounts {
  public:
   // Makes counts of frames with that run and generation, whose bytes are counted.
   ExchangeCounts(uint64_t run, uint64_t generation) : run_(run), generation_(generation) {}
 
-  // Add what a codec took for a message; `level` is its codec's, where that may change.
-  void AddEncoding(Phase phase, const Stopwatch::Reading& took, std::optional<double> level);
-  void AddDecoding(Phase phase, const Stopwatch::Reading& took);
+  // Returns the counts of all messages of a phase.
+  MessageCounts& Of(Phase phase) { return IsOfSum(phase) ? average_ : contributions_; }
+
   // Numbers that are counted of a message besides its bytes.
   struct Counted {
     int receivers = 0;     // machines to which it goes
@@ -35,23 +31,9 @@ class ExchangeCounts {
   // Adds a message, in its step too, and its loss where that was measured.
   void AddMessage(const Message& message, const Counted& counted);
 
-  // Returns the counts of all messages of a phase.
-  BoundaryStatistics Of(Phase phase) const;
-  // Removes and returns, in order, the counts of steps up to `last` that were not taken before.
-  std::vector<StepStatistics> TakeSteps(Phase phase, uint64_t last);
-
  private:
-  struct Counts {
-    BoundaryStatistics all;
-    StepCounts steps;
-  };
-  Counts& CountsOf(Phase phase) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return IsOfSum(phase) ? average_ : contributions_;
-  }
-
   const uint64_t run_, generation_;
-  mutable std::mutex mutex_;
-  Counts contributions_ ABSL_GUARDED_BY(mutex_), average_ ABSL_GUARDED_BY(mutex_);
+  MessageCounts contributions_, average_;
 };
 
 }  // namespace thinwire

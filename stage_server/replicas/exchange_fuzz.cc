@@ -67,8 +67,8 @@ std::unique_ptr<FakeSegment> NewSegment() {
 }
 
 // Returns what replicas exchange in that mode, of two of which the first is carried here.
-AveragerOptions OptionsOf(size_t mode, Ops* ops) {
-  AveragerOptions options;
+ExchangeOptions OptionsOf(size_t mode, Ops* ops) {
+  ExchangeOptions options;
   options.replicas.count = options.carriers = 2;
   options.patience = std::make_shared<Patience>();
   options.run = 77;

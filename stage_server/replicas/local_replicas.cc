@@ -9,9 +9,20 @@
 
 namespace thinwire {
 
-LocalReplicas::LocalReplicas(const LocalReplicasOptions& options, std::vector<Segment*> segments,
+std::vector<OptimizerState> StatesOf(const std::vector<Optimizer*>& optimizers) {
+  std::vector<OptimizerState> all;
+  for (const Optimizer* optimizer : optimizers) {
+    for (OptimizerState& state : optimizer->state()) all.push_back(std::move(state));
+  }
+  return all;
+}
+
+LocalReplicas::LocalReplicas(const ExchangeOptions& options, std::vector<Segment*> segments,
                              std::vector<Optimizer*> inner)
-    : options_(options), segments_(std::move(segments)), inner_(std::move(inner)) {
+    : options_(options),
+      carried_(options.carried()),
+      segments_(std::move(segments)),
+      inner_(std::move(inner)) {
   for (Segment* segment : segments_) {
     for (const Parameter& parameter : segment->parameters()) {
       if (parameter.follows) continue;
@@ -22,16 +33,16 @@ LocalReplicas::LocalReplicas(const LocalReplicasOptions& options, std::vector<Se
   }
 }
 
-absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(
-    const LocalReplicasOptions& options, std::vector<Segment*> segments,
-    std::vector<Optimizer*> inner) {
+absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(const ExchangeOptions& options,
+                                                                  std::vector<Segment*> segments,
+                                                                  std::vector<Optimizer*> inner) {
   std::unique_ptr<LocalReplicas> made(
       new LocalReplicas(options, std::move(segments), std::move(inner)));
   for (const Parameter* parameter : made->owned_) {
     ASSIGN_OR_RETURN(made->shared_.emplace_back(),
                      Tensor::Allocate(options.device, DType::kF32, parameter->value.shape()));
   }
-  for (int i = 0; i < options.carried.size(); ++i) RETURN_IF_ERROR(made->AddOwn());
+  for (int i = 0; i < made->carried_.size(); ++i) RETURN_IF_ERROR(made->AddOwn());
   for (int fragment = 0; fragment < options.replicas.fragments; ++fragment) {
     std::vector<const Parameter*> trained;
     for (size_t i = 0; i < made->owned_.size(); ++i) {
@@ -51,7 +62,7 @@ absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(
 
 absl::Status LocalReplicas::AddOwn() {
   Own& own = own_.emplace_back();
-  if (options_.carried.size() == 1) {
+  if (carried_.size() == 1) {
     // Its values and the shared ones change places, as the segments always have the others.
     own.values = shared_;
     return absl::OkStatus();
@@ -60,21 +71,13 @@ absl::Status LocalReplicas::AddOwn() {
     ASSIGN_OR_RETURN(own.values.emplace_back(),
                      Tensor::Allocate(options_.device, DType::kF32, shared.shape()));
   }
-  own.inner = InnerHere();
+  own.inner = StatesOf(inner_);
   for (OptimizerState& state : own.inner) {
     const Tensor here = state.tensor;  // its values at the begin are everybody's
     ASSIGN_OR_RETURN(state.tensor, Tensor::Allocate(options_.device, DType::kF32, here.shape()));
     RETURN_IF_ERROR(Copy(here, state.tensor));
   }
   return absl::OkStatus();
-}
-
-std::vector<OptimizerState> LocalReplicas::InnerHere() const {
-  std::vector<OptimizerState> all;
-  for (const Optimizer* optimizer : inner_) {
-    for (OptimizerState& state : optimizer->state()) all.push_back(std::move(state));
-  }
-  return all;
 }
 
 absl::Status LocalReplicas::Copy(const Tensor& from, const Tensor& to) const {
@@ -99,7 +102,7 @@ absl::Status LocalReplicas::SwitchTo(int replica) {
 }
 
 absl::Status LocalReplicas::SwitchInner(int replica) {
-  const std::vector<OptimizerState> here = InnerHere();
+  const std::vector<OptimizerState> here = StatesOf(inner_);
   for (size_t i = 0; i < here.size(); ++i) {
     if (loaded_ != kShared) RETURN_IF_ERROR(Copy(here[i].tensor, OwnOf(loaded_).inner[i].tensor));
     if (replica != kShared) RETURN_IF_ERROR(Copy(OwnOf(replica).inner[i].tensor, here[i].tensor));
@@ -221,7 +224,7 @@ std::vector<Parameter> LocalReplicas::Values(int replica) const {
 }
 
 std::vector<OptimizerState> LocalReplicas::Inner(int replica) const {
-  return own_.size() == 1 ? InnerHere() : OwnOf(replica).inner;
+  return own_.size() == 1 ? StatesOf(inner_) : OwnOf(replica).inner;
 }
 
 std::vector<OptimizerState> LocalReplicas::Outer() const {

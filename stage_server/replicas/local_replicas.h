@@ -8,39 +8,32 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compress/feedback/message_tensors.h"
-#include "config/replicas_spec.h"
 #include "nn/optimizer.h"
 #include "nn/segment/segment.h"
+#include "stage_server/replicas/exchange_options.h"
 #include "stage_server/replicas/outer_optimizer.h"
 
 namespace thinwire {
 
-struct LocalReplicasOptions {
-  ReplicasSpec replicas;
-  std::map<std::string, int> fragments;  // of parameters, by name (FragmentsOf)
-  ReplicaRange carried;                  // replicas that are here
-  Device* device = nullptr;
-  Ops* ops = nullptr;
-};
+// Returns what the optimizers remember, one after the other.
+std::vector<OptimizerState> StatesOf(const std::vector<Optimizer*>& optimizers);
 
 // Not thread-safe, except for drift().
 class LocalReplicas {
  public:
   // Begins with the segments' values for all. The segments, and `inner`, an optimizer for each,
-  // outlive it, as all pointers of the options do.
-  static absl::StatusOr<std::unique_ptr<LocalReplicas>> New(const LocalReplicasOptions& options,
+  // outlive it.
+  static absl::StatusOr<std::unique_ptr<LocalReplicas>> New(const ExchangeOptions& options,
                                                             std::vector<Segment*> segments,
                                                             std::vector<Optimizer*> inner);
 
-  const ReplicaRange& carried() const { return options_.carried; }
+  const ReplicaRange& carried() const { return carried_; }
 
   // Gives the segments and their optimizers the state of a replica, which trains next. The
   // optimizers count the step that it is going to take as `step`.
@@ -85,16 +78,15 @@ class LocalReplicas {
     std::vector<OptimizerState> inner;  // empty where only one replica is here
   };
 
-  LocalReplicas(const LocalReplicasOptions& options, std::vector<Segment*> segments,
+  LocalReplicas(const ExchangeOptions& options, std::vector<Segment*> segments,
                 std::vector<Optimizer*> inner);
   absl::Status AddOwn();
   const Own& OwnOf(int replica) const {
-    return own_[static_cast<size_t>(replica - options_.carried.first)];
+    return own_[static_cast<size_t>(replica - carried_.first)];
   }
   const std::vector<Tensor>& ValuesOf(int replica) const {
     return replica == kShared ? shared_ : OwnOf(replica).values;
   }
-  std::vector<OptimizerState> InnerHere() const;
   absl::Status Copy(const Tensor& from, const Tensor& to) const;
   // Puts away the state that is in the segments and their optimizers, and loads a replica's, or the
   // shared values.
@@ -109,13 +101,14 @@ class LocalReplicas {
   // Returns the norm of a fragment's gradients or shared values, either in the segments.
   absl::StatusOr<double> Norm(int fragment, bool of_gradients) const;
 
-  const LocalReplicasOptions options_;
+  const ExchangeOptions options_;
+  const ReplicaRange carried_;
   const std::vector<Segment*> segments_;
   const std::vector<Optimizer*> inner_;
   std::vector<const Parameter*> owned_;                 // all that have values of their own
   std::vector<int> fragment_of_;                        // of owned_
   std::vector<Tensor> shared_;                          // of owned_, while a replica trains
-  std::vector<Own> own_;                                // of options_.carried, in order
+  std::vector<Own> own_;                                // of carried_, in order
   ReusedTensor spare_;                                  // for Swap
   std::vector<std::unique_ptr<OuterOptimizer>> outer_;  // by fragment
   int loaded_ = kShared;                                // replica whose state the segments have

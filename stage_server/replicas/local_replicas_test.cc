@@ -47,12 +47,13 @@ struct Trained {
 
 class LocalReplicasTest : public ::testing::Test {
  protected:
-  void Begin(const ReplicaRange& carried, const OuterSpec& outer) {
-    LocalReplicasOptions options;
-    options.replicas.count = carried.end;
+  void Begin(int replicas, int carrier, int carriers, const OuterSpec& outer) {
+    ExchangeOptions options;
+    options.replicas.count = replicas;
+    options.carrier = carrier;
+    options.carriers = carriers;
     options.replicas.sync = ReplicaSync::kLocal;
     options.replicas.outer = outer;
-    options.carried = carried;
     options.fragments = fragments_;
     options.replicas.fragments = fragments_.empty() ? 1 : 2;
     options.device = CpuDevice();
@@ -79,7 +80,7 @@ class LocalReplicasTest : public ::testing::Test {
 };
 
 TEST_F(LocalReplicasTest, EachTrainsAsIfItWereAlone) {
-  Begin({0, 2}, DefaultOuter(OuterKind::kSgd));
+  Begin(/*replicas=*/2, /*carrier=*/0, /*carriers=*/1, DefaultOuter(OuterKind::kSgd));
   Trained first(ops_.get()), second(ops_.get());
   uint64_t step = 0;
   for (const float gradient : {1.0f, -0.5f, 3.0f}) {
@@ -98,7 +99,7 @@ TEST_F(LocalReplicasTest, EachTrainsAsIfItWereAlone) {
 }
 
 TEST_F(LocalReplicasTest, ARoundEndsAtTheMeanWithWhatOptimizersRemember) {
-  Begin({0, 2}, DefaultOuter(OuterKind::kSgd));
+  Begin(/*replicas=*/2, /*carrier=*/0, /*carriers=*/1, DefaultOuter(OuterKind::kSgd));
   Train(0, 1, 1);
   Train(1, 1, -1);
   ASSERT_TRUE(local_->LoadShared().ok());
@@ -126,7 +127,7 @@ TEST_F(LocalReplicasTest, ARoundEndsAtTheMeanWithWhatOptimizersRemember) {
 
 TEST_F(LocalReplicasTest, AReplicaKeepsItsShareOfOneFragment) {
   fragments_ = {{"p1", 1}};
-  Begin({0, 2}, DefaultOuter(OuterKind::kSgd));
+  Begin(/*replicas=*/2, /*carrier=*/0, /*carriers=*/1, DefaultOuter(OuterKind::kSgd));
   Train(0, 1, 1);  // to 0.9, 1.9 and 2.9
   ASSERT_TRUE(local_->LoadShared().ok());
   ASSERT_TRUE(local_->LoadDifference(/*fragment=*/1, 0).ok());
@@ -144,14 +145,14 @@ TEST_F(LocalReplicasTest, AReplicaThatIsHereAloneTakesOneCopyOfTheValues) {
   const size_t before = CpuDevice()->bytes_in_use();
   const FakeSegment values_and_gradients({{1, 2}, {3}});
   const size_t two_copies = CpuDevice()->bytes_in_use() - before;
-  Begin({2, 3}, DefaultOuter(OuterKind::kSgd));
+  Begin(/*replicas=*/3, /*carrier=*/2, /*carriers=*/3, DefaultOuter(OuterKind::kSgd));
   EXPECT_EQ(CpuDevice()->bytes_in_use() - before, two_copies + two_copies / 2);
-  Begin({1, 3}, DefaultOuter(OuterKind::kSgd));
+  Begin(/*replicas=*/3, /*carrier=*/1, /*carriers=*/2, DefaultOuter(OuterKind::kSgd));
   EXPECT_GT(CpuDevice()->bytes_in_use() - before, two_copies + two_copies);
 }
 
 TEST_F(LocalReplicasTest, AReplicaThatIsHereAloneKeepsItsOptimizer) {
-  Begin({2, 3}, DefaultOuter(OuterKind::kSgd));
+  Begin(/*replicas=*/3, /*carrier=*/2, /*carriers=*/3, DefaultOuter(OuterKind::kSgd));
   Trained alone(ops_.get());
   for (uint64_t step = 1; step <= 2; ++step) {
     Train(2, step, 1);

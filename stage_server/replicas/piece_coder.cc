@@ -84,10 +84,7 @@ absl::StatusOr<PieceCoder::Coded> PieceCoder::Encode(const MessageEncoder::Outgo
   if (encoder->IsMeasured(outgoing)) {
     ASSIGN_OR_RETURN(coded.error, encoder->Measure(outgoing, coded.encoded));
   }
-  const CodecSpec& codec = coded.encoded.message.codec;
-  const bool has_level = encoder->spec().level.kind != LevelKind::kFixed && !codec.is_exact();
-  if (has_level) coded.level = LevelOf(codec);
-  counts_->AddEncoding(outgoing.key.phase, took, coded.level);
+  counts_->Of(outgoing.key.phase).AddEncoding(took, coded.encoded.level);
   return coded;
 }
 
@@ -96,7 +93,7 @@ absl::StatusOr<Tensor> PieceCoder::Received(const MessageEncoder::Outgoing& outg
   const Stopwatch decoding;
   ASSIGN_OR_RETURN(Tensor received, DecodeOwn(outgoing, encoded));
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
-  counts_->AddDecoding(outgoing.key.phase, decoding.Read());
+  counts_->Of(outgoing.key.phase).AddDecoding(decoding.Read());
   return received;
 }
 
@@ -120,7 +117,7 @@ absl::StatusOr<Tensor> PieceCoder::Decode(const Message& message, bool compress,
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
   ASSIGN_OR_RETURN(const bool is_finite, IsFinite(decoded, options_.kernels));
   if (!is_finite) return absl::OutOfRangeError("a number that is not finite");
-  counts_->AddDecoding(message.key.phase, decoding.Read());
+  counts_->Of(message.key.phase).AddDecoding(decoding.Read());
   return decoded;
 }
 

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,24 +15,17 @@
 #include "stage_server/boundary/encoder.h"
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/replicas/exchange_counts.h"
+#include "stage_server/replicas/exchange_options.h"
 
 namespace thinwire {
-
-struct PieceCoderOptions {
-  std::string tied;  // name of the weight that has a copy; empty: none
-  uint64_t codec_seed = 0;
-  int64_t error_every = 0;  // measures distortion on every n-th step; 0: never
-  Device* device = nullptr;
-  CodecKernels* kernels = nullptr;
-};
 
 // Makes the encoders and decoders of pieces, one of each for what has a state of its own, and works
 // with them. Its messages are coded one after the other. Not thread-safe.
 class PieceCoder {
  public:
-  // Makes a coder that adds its seconds to `counts`. All pointers outlive it.
-  PieceCoder(PieceCoderOptions options, ExchangeCounts* counts)
-      : options_(std::move(options)), counts_(counts) {}
+  // Makes a coder that adds its seconds to `counts`. Both arguments outlive it.
+  PieceCoder(const ExchangeOptions& options, ExchangeCounts* counts)
+      : options_(options), counts_(counts) {}
 
   // Make an end of messages of `piece`, which are coded as `does` says. InvalidArgument names a
   // piece that the codec cannot carry.
@@ -49,11 +40,10 @@ class PieceCoder {
   static std::shared_ptr<const EpochRows> RowsOf(const Piece& piece, const EpochSpec& epoch,
                                                  int replicas);
 
-  // A message with its level, where that may change, and its loss, where that is measured. It lives
-  // as long as MessageEncoder::Encoded may.
+  // A message, and its loss, where that is measured. It lives as long as MessageEncoder::Encoded
+  // may.
   struct Coded {
     MessageEncoder::Encoded encoded;
-    std::optional<double> level;
     std::optional<MeasuredError> error;
   };
   // Encodes a message.
@@ -72,7 +62,7 @@ class PieceCoder {
   absl::StatusOr<Tensor> DecodeOwn(const MessageEncoder::Outgoing& outgoing,
                                    const MessageEncoder::Encoded& encoded);
 
-  const PieceCoderOptions options_;
+  const ExchangeOptions& options_;
   ExchangeCounts* const counts_;
   uint64_t max_payload_bytes_ = 0;
   ReusedTensor decoded_;

@@ -15,7 +15,7 @@ StageSpec Replicas(int carrier, int carriers) {
   spec.microbatches = 2;
   spec.replicas.count = 3;
   spec.carrier = carrier;
-  spec.carriers = carriers;
+  spec.grid.replicas = carriers;
   return spec;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -39,15 +40,14 @@ class Capture {
 
  private:
   struct Kept {
-    uint64_t step = 0;
-    std::string name;
-    DType dtype = DType::kF32;
-    Shape shape;
+    std::string dtype;  // the format's name
+    std::vector<int64_t> shape;
     std::string bytes;
   };
 
   const CaptureSpec spec_;
-  std::vector<Kept> kept_;
+  // By step, and then by name, so that a file is the same in whatever order they were offered.
+  std::map<uint64_t, std::multimap<std::string, Kept>> kept_;
 };
 
 }  // namespace thinwire

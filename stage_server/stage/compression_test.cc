@@ -293,7 +293,11 @@ TEST(CompressionTest, EvaluationLeavesStatesAlone) {
     const double loss = evaluated.Evaluate(true).loss();
     evaluated.Evaluate(false);
     EXPECT_EQ(evaluated.Evaluate(true).loss(), loss);
-    EXPECT_THAT(evaluated.Train(2), ElementsAreArray(plain.Train(2)));
+    std::vector<double> losses = evaluated.TrainSteps(2, 5, 6);
+    evaluated.Evaluate(true);
+    for (const double later : evaluated.TrainSteps(2, 7, 8)) losses.push_back(later);
+    EXPECT_THAT(losses, ElementsAreArray(plain.Train(2)));
+    EXPECT_THAT(evaluated.Values(), ElementsAreArray(plain.Values()));
     EXPECT_EQ(Digests(evaluated.sender("stem", DIRECTION_ACTIVATION).feedback().state()),
               Digests(plain.sender("stem", DIRECTION_ACTIVATION).feedback().state()));
   }

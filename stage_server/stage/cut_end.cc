@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "wire/memory_link.h"
 
 namespace thinwire {
 namespace {
@@ -85,7 +86,7 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
 absl::StatusOr<std::unique_ptr<CutEnd>> CutEnd::New(const StageSpec& stage, const CutEndSpec& spec,
                                                     const Backend& backend, Capture* capture,
                                                     std::unique_ptr<Link> link) {
-  std::unique_ptr<CutEnd> end(new CutEnd(stage, capture, std::move(link)));
+  std::unique_ptr<CutEnd> end(new CutEnd(stage, backend, capture, std::move(link)));
   ASSIGN_OR_RETURN(end->sender_,
                    BoundarySender::New(BoundaryAt(stage, spec, spec.sends, backend),
                                        end->link_.get(), spec.worker, &end->support_));
@@ -102,11 +103,6 @@ absl::Status CutEnd::Send(const Work& work, uint64_t sample_digest, Tensor x) {
   key.cut = boundary.cut;
   RETURN_IF_ERROR(capture_->Offer(key, boundary.name, x));
   return sender_->Send(key, sample_digest, Compresses(stage_, work, boundary), std::move(x));
-}
-
-absl::StatusOr<Tensor> CutEnd::SendAndKeep(const Work& work, uint64_t sample_digest, Tensor x) {
-  return sender_->SendAndKeep(work.key(), sample_digest, Compresses(stage_, work, sender_->spec()),
-                              std::move(x));
 }
 
 absl::StatusOr<BoundaryReceiver::Received> CutEnd::Receive(const Work& work,
@@ -134,18 +130,44 @@ absl::StatusOr<double> CutEnd::ReceiveSumOfSquares(const Work& work) {
                                         stage_.patience->Deadline());
 }
 
-absl::Status CutEnd::SendBasis(const Work& work, Tensor gradient) {
-  return sender_->Send(StepKey(work, PHASE_BASIS), /*sample_digest=*/0, /*compress=*/false,
-                       std::move(gradient));
+absl::StatusOr<Tensor> CutEnd::SendGradient(const Work& work, const Tensor& gradient) {
+  // A copy is sent, since the message may outlive the gradient's values.
+  ASSIGN_OR_RETURN(Tensor copy,
+                   Tensor::Allocate(backend_.device, gradient.dtype(), gradient.shape()));
+  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(gradient.view(), copy.view())));
+  RETURN_IF_ERROR(ToStatus(backend_.device->Finish()));  // another thread may read it
+  if (is_tied()) {
+    return sender_->SendAndKeep(StepKey(work, PHASE_TRAIN), /*sample_digest=*/0,
+                                Compresses(stage_, work, sender_->spec()), std::move(copy));
+  }
+  RETURN_IF_ERROR(sender_->Send(StepKey(work, PHASE_BASIS), /*sample_digest=*/0,
+                                /*compress=*/false, std::move(copy)));
+  return gradient;
 }
 
-absl::StatusOr<Tensor> CutEnd::ReceiveBasis(const Work& work) {
+absl::StatusOr<Tensor> CutEnd::ReceiveGradient(const Work& work) {
+  const BoundarySpec& boundary = receiver_->spec();
   BoundaryReceiver::Expected expected;
-  expected.key = StepKey(work, PHASE_BASIS);
-  expected.batch = receiver_->spec().basis[0];
+  expected.key = StepKey(work, is_tied() ? PHASE_TRAIN : PHASE_BASIS);
+  expected.batch = is_tied() ? boundary.max_batch : boundary.basis[0];
+  expected.compressed = is_tied() && Compresses(stage_, work, boundary);
   expected.sample_digest = 0;
   ASSIGN_OR_RETURN(auto received, receiver_->Receive(expected, stage_.patience->Deadline()));
   return std::move(received.tensor);
+}
+
+absl::StatusOr<InnerCut> NewInnerCut(const StageSpec& stage, int cut, const Backend& backend,
+                                     Capture* capture) {
+  const CutEndSpec up{cut, DIRECTION_ACTIVATION, "this process", Worker::kInline};
+  const CutEndSpec down{cut, DIRECTION_GRADIENT, "this process", Worker::kInline};
+  ASSIGN_OR_RETURN(const LinkOptions up_options, LinkOptionsOf(stage, up, backend));
+  ASSIGN_OR_RETURN(const LinkOptions down_options, LinkOptionsOf(stage, down, backend));
+  auto [up_link, down_link] = NewMemoryLinks(up_options, down_options);
+  InnerCut inner;
+  ASSIGN_OR_RETURN(inner.upstream, CutEnd::New(stage, up, backend, capture, std::move(up_link)));
+  ASSIGN_OR_RETURN(inner.downstream,
+                   CutEnd::New(stage, down, backend, capture, std::move(down_link)));
+  return inner;
 }
 
 }  // namespace thinwire

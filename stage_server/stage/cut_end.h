@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "nn/segment/segment.h"
 #include "stage_server/boundary/receiver.h"
 #include "stage_server/boundary/sender.h"
 #include "stage_server/boundary/support_maps.h"
@@ -55,16 +56,13 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
 
 class CutEnd {
  public:
-  // Makes an end. `stage` and `capture` outlive it; `link` was made with LinkOptionsOf.
+  // Makes an end. `stage`, `backend` and `capture` outlive it; `link` was made with LinkOptionsOf.
   static absl::StatusOr<std::unique_ptr<CutEnd>> New(const StageSpec& stage, const CutEndSpec& spec,
                                                      const Backend& backend, Capture* capture,
                                                      std::unique_ptr<Link> link);
 
   // Sends this end's tensor of `work` and offers it to the capture. See BoundarySender::Send.
   absl::Status Send(const Work& work, uint64_t sample_digest, Tensor x);
-  // Sends the tensor without a capture and returns what the peer will use. See
-  // BoundarySender::SendAndKeep.
-  absl::StatusOr<Tensor> SendAndKeep(const Work& work, uint64_t sample_digest, Tensor x);
   // Receives the peer's tensor of `work`. Without `sample_digest` the message's own is handed on.
   // See BoundaryReceiver::Receive.
   absl::StatusOr<BoundaryReceiver::Received> Receive(const Work& work,
@@ -82,10 +80,11 @@ class CutEnd {
   absl::Status SendSumOfSquares(const Work& work, double sum);
   absl::StatusOr<double> ReceiveSumOfSquares(const Work& work);
 
-  // Exchange, exactly, the two sides' gradients of a basis that the cut learns. The wait has its
-  // own deadline.
-  absl::Status SendBasis(const Work& work, Tensor gradient);
-  absl::StatusOr<Tensor> ReceiveBasis(const Work& work);
+  // Exchange the gradients of a weight that has a copy at either end (GradientCopy). The first
+  // never waits, and returns the gradient as the peer will use it, valid until the end's next
+  // message. The wait of the other has its own deadline.
+  absl::StatusOr<Tensor> SendGradient(const Work& work, const Tensor& gradient);
+  absl::StatusOr<Tensor> ReceiveGradient(const Work& work);
 
   // Return the slice of the executor's wait for the peer's message of `work`, or for one after the
   // backward passes.
@@ -101,8 +100,11 @@ class CutEnd {
   void Abandon() { support_.Clear(); }
 
  private:
-  CutEnd(const StageSpec& stage, Capture* capture, std::unique_ptr<Link> link)
-      : stage_(stage), capture_(capture), link_(std::move(link)) {}
+  CutEnd(const StageSpec& stage, const Backend& backend, Capture* capture,
+         std::unique_ptr<Link> link)
+      : stage_(stage), backend_(backend), capture_(capture), link_(std::move(link)) {}
+  // Returns whether a weight's gradients cross here, as a codec leaves them, instead of samples.
+  bool is_tied() const { return cut() == stage_.tied_cut(); }
 
   static constexpr char kWait[] = "receive_wait";
   PlannedSlice At(const PlannedSlice& slice) const {
@@ -110,12 +112,29 @@ class CutEnd {
   }
 
   const StageSpec& stage_;
+  const Backend& backend_;
   Capture* const capture_;
   // Sender and receiver use both of these, so they come first here and are destroyed last.
   const std::unique_ptr<Link> link_;
   SupportMaps support_;
   std::unique_ptr<BoundarySender> sender_;
   std::unique_ptr<BoundaryReceiver> receiver_;
+};
+
+// Both ends of a cut inside the process: `upstream` belongs to the segment before it, `downstream`
+// to the one behind.
+struct InnerCut {
+  std::unique_ptr<CutEnd> upstream, downstream;
+};
+absl::StatusOr<InnerCut> NewInnerCut(const StageSpec& stage, int cut, const Backend& backend,
+                                     Capture* capture);
+
+// One of the two copies of a weight, at its end of a cut: of a tied weight (models/tied_weight.h),
+// or of a basis that the cut's bottleneck learns (models/bottleneck.h). Once a step both copies
+// exchange their gradients, and each then has the sum.
+struct GradientCopy {
+  CutEnd* end = nullptr;
+  const Parameter* weight = nullptr;
 };
 
 }  // namespace thinwire

@@ -6,17 +6,16 @@
 
 namespace thinwire {
 
-DeviceClock::Timer::Timer(DeviceClock* clock, double* seconds, double* core_wait,
-                          const PlannedSlice& slice)
-    : clock_(clock),
-      seconds_(seconds),
-      on_device_(clock->Start()),
-      on_host_(on_device_ ? &of_host_ : seconds, core_wait, slice) {}
-
 DeviceClock::Timer::~Timer() {
-  if (on_device_ == nullptr) return;
-  clock_->Note(on_device_->Stop());
-  clock_->timed_.push_back({std::move(on_device_), seconds_});
+  if (on_device_ != nullptr) clock_->Note(on_device_->Stop());
+  const Stopwatch::Reading reading = on_host_.Read();
+  *core_wait_ += reading.core_wait_seconds;
+  if (slice_.trace != nullptr) slice_.Add(reading);
+  if (on_device_ == nullptr) {
+    *seconds_ += reading.seconds;
+  } else {
+    clock_->timed_.push_back({std::move(on_device_), seconds_});
+  }
 }
 
 std::unique_ptr<WorkTimer> DeviceClock::Start() {

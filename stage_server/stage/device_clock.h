@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/stopwatch.h"
 #include "nn/ops.h"
-#include "stage_server/boundary/statistics.h"
 #include "stage_server/boundary/step_trace.h"
 
 namespace thinwire {
@@ -19,12 +19,18 @@ class DeviceClock {
   // `ops` outlives the clock.
   explicit DeviceClock(Ops* ops) : ops_(ops) {}
 
-  // Times what its thread submits during its lifetime; without a device timer it is a ComputeTimer.
-  // Its slice shows the time on the thread, which in a traced step waits for the device. *seconds
-  // must outlive the next Settle or Forget.
+  // Times what its thread submits during its lifetime, or without a device timer the thread's own
+  // work. Waits for a core are added to *core_wait and are no part of the thread's seconds. Its
+  // slice shows the time on the thread, which in a traced step waits for the device. *seconds must
+  // outlive the next Settle or Forget.
   class Timer {
    public:
-    Timer(DeviceClock* clock, double* seconds, double* core_wait, const PlannedSlice& slice);
+    Timer(DeviceClock* clock, double* seconds, double* core_wait, const PlannedSlice& slice)
+        : clock_(clock),
+          seconds_(seconds),
+          core_wait_(core_wait),
+          slice_(slice),
+          on_device_(clock->Start()) {}
     ~Timer();
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
@@ -32,9 +38,10 @@ class DeviceClock {
    private:
     DeviceClock* const clock_;
     double* const seconds_;
+    double* const core_wait_;
+    PlannedSlice slice_;
     std::unique_ptr<WorkTimer> on_device_;  // null: the host's clock counts
-    double of_host_ = 0;                    // host seconds that are not wanted
-    const ComputeTimer on_host_;
+    const Stopwatch on_host_;
   };
 
   // Adds everything timed to its *seconds, after a Finish of the device. Returns the first error of

@@ -74,5 +74,19 @@ TEST(HostClockTest, CountsAtOnceWhereCallsEndWithTheirWork) {
   EXPECT_GT(seconds + core_wait, 0);
 }
 
+TEST(HostClockTest, WhatTheThreadWaitedForACoreCountsElsewhere) {
+  const auto ops = NewCpuOps(1);
+  DeviceClock clock(ops.get());
+  StepTrace trace(1, 1, 1);
+  double seconds = 1, core_wait = 2;
+  { const DeviceClock::Timer timer(&clock, &seconds, &core_wait, PlannedSlice{&trace}); }
+  const StepTrace::Taken taken = trace.Take();
+  ASSERT_EQ(taken.slices.size(), 1u);
+  const Slice& slice = taken.slices[0];
+  EXPECT_GT(seconds, 1);
+  EXPECT_NEAR(core_wait, 2 + slice.core_wait_seconds, 1e-12);
+  EXPECT_NEAR(seconds - 1 + core_wait - 2, absl::ToDoubleSeconds(slice.end - slice.begin), 1e-9);
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -70,32 +70,41 @@ class PaddedText final : public Dataset {
   const std::unique_ptr<Dataset> text_;
 };
 
-// Writes word pieces of letters, a text of them, and sentences with a class. Returns the folder.
+// Writes word pieces of letters, a text of them, sentences with a class and pairs of sentences with
+// a score. Returns the folder.
 std::string Folder() {
   const std::string dir = testing::TempDir() + "/encoder_test";
-  std::filesystem::create_directories(dir);
+  std::filesystem::create_directories(dir + "/STS-B");
   std::ofstream vocabulary(dir + "/vocab.txt"), text(dir + "/text");
   std::ofstream train(dir + "/train.tsv"), test(dir + "/dev.tsv");
   vocabulary << "[PAD]\n[SEP]\n[UNK]\n[CLS]\n[MASK]\n";
   for (char letter = 'a'; letter <= 'z'; ++letter) vocabulary << letter << "\n";
   for (int i = 0; i < 1200; ++i) text << static_cast<char>('a' + i * i % 23 + i % 3) << " ";
-  train << "sentence\tlabel\n";
-  test << "sentence\tlabel\n";
+  std::ofstream pairs(dir + "/STS-B/train.tsv"), test_pairs(dir + "/STS-B/dev.tsv");
+  for (std::ofstream* part : {&train, &test}) *part << "sentence\tlabel\n";
+  for (std::ofstream* part : {&pairs, &test_pairs}) {
+    *part << "index\tgenre\tfilename\tyear\told_"
+             "index\tsource1\tsource2\tsentence1\tsentence2\tscore\n";
+  }
   for (int i = 0; i < 20; ++i) {
     std::string sentence;
     for (int t = 0; t <= i % 9; ++t) sentence += {static_cast<char>('a' + (5 * i + t) % 26), ' '};
     for (std::ofstream* part : {&train, &test}) *part << sentence << "\t" << i * i % 3 % 2 << "\n";
+    for (std::ofstream* part : {&pairs, &test_pairs}) {
+      *part << i << "\t-\t-\t-\t-\t-\t-\t" << sentence << "\ta b\t" << i % 9 * 0.6 << "\n";
+    }
   }
   return dir;
 }
 
-// Returns an override with the text, or with the sentences.
-std::string DataOf(bool has_classes) {
+// Returns an override with the sentences of a task, or with the text without one.
+std::string DataOf(const std::string& task) {
   static const auto* const dir = new std::string(Folder());
   const std::string samples =
-      has_classes ? "name: glue, task: sst2, verify: false, dir: " + *dir
-                  : "name: text, tokens: word_piece, objective: masked, split: 0.6, file: " + *dir +
-                        "/text";
+      !task.empty()
+          ? "name: glue, task: " + task + ", verify: false, dir: " + *dir
+          : "name: text, tokens: word_piece, objective: masked, split: 0.6, file: " + *dir +
+                "/text";
   return "data={" + samples + ", vocabulary: " + *dir +
          ", context: 24, batch_size: 6, limit: 16, test_limit: 8}";
 }
@@ -103,13 +112,13 @@ std::string DataOf(bool has_classes) {
 struct Case {
   const char* experiment;
   std::vector<std::string> overrides;
-  bool has_classes = true;
+  std::string task = "sst2";  // empty: a text
 
   std::unique_ptr<Stages> Run(std::vector<std::string> more, int carriers = 1) const {
     more.insert(more.end(), overrides.begin(), overrides.end());
-    if (experiment == kBert) more.insert(more.begin(), DataOf(has_classes));
+    if (experiment == kBert) more.insert(more.begin(), DataOf(task));
     const auto change_data = [this](DataSplits* data) {
-      if (has_classes) return;
+      if (!task.empty()) return;
       data->train = std::make_unique<PaddedText>(std::move(data->train));
       data->test = std::make_unique<PaddedText>(std::move(data->test));
     };
@@ -119,9 +128,10 @@ struct Case {
 };
 
 std::vector<Case> Cases() {
-  return {{kBert, {}, /*has_classes=*/false},
+  return {{kBert, {}, /*task=*/""},
           {kBert, {"model.head=classes", "model.dropout=0.1"}},
-          {kBert, {"model.tied=false", "model.dropout=0.1"}, /*has_classes=*/false},
+          {kBert, {"model.head=classes", "model.dropout=0.1"}, "stsb"},
+          {kBert, {"model.tied=false", "model.dropout=0.1"}, /*task=*/""},
           {kVit, {"model.dropout=0.1"}}};
 }
 
@@ -172,7 +182,7 @@ double Distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 // Each label of the batch counts once, wherever it is.
 TEST(EncoderTest, TheMeanOverLabelsDoesNotDependOnMicrobatches) {
-  const Case masked{kBert, {}, /*has_classes=*/false};
+  const Case masked{kBert, {}, /*task=*/""};
   const std::vector<float> whole =
       masked.Run({"pipeline.microbatches=1"})->Gradients(1, /*compressed=*/false);
   for (const char* microbatches : {"2", "3", "6"}) {
@@ -182,7 +192,7 @@ TEST(EncoderTest, TheMeanOverLabelsDoesNotDependOnMicrobatches) {
 }
 
 TEST(EncoderTest, ReplicasHaveTheMeanOfTheWholeBatchOnHoweverManyMachines) {
-  const Case masked{kBert, {"optimizer.momentum=0"}, /*has_classes=*/false};
+  const Case masked{kBert, {"optimizer.momentum=0"}, /*task=*/""};
   const std::vector<std::string> two = {"replicas={count: 2}", "pipeline.microbatches=1"};
   const Trained here(masked.Run(two)), apart(masked.Run(two, /*carriers=*/2));
   EXPECT_EQ(here.losses, apart.losses);
@@ -195,7 +205,7 @@ TEST(EncoderTest, ReplicasHaveTheMeanOfTheWholeBatchOnHoweverManyMachines) {
 }
 
 TEST(EncoderTest, EvaluationCountsTheLabelsThatAreNotIgnored) {
-  const Case masked{kBert, {}, /*has_classes=*/false}, classes{kBert, {"model.head=classes"}};
+  const Case masked{kBert, {}, /*task=*/""}, classes{kBert, {"model.head=classes"}};
   const EvaluationReport of_masked = masked.Run({})->Evaluate(true);
   uint64_t labels = 0;
   for (int sample = 0; sample < 8; ++sample) {
@@ -208,8 +218,30 @@ TEST(EncoderTest, EvaluationCountsTheLabelsThatAreNotIgnored) {
   EXPECT_FALSE(of_classes.has_perplexity());
 }
 
+TEST(EncoderTest, OfScoresTheLossIsTheMeanSquaredErrorAndPredictionsAreReported) {
+  const Case scored{kBert, {"model.head=classes", "optimizer.lr=0.01"}, "stsb"};
+  const auto stages = scored.Run({});
+  const double before = stages->Evaluate(true).loss();
+  for (const uint32_t epoch : {1, 2}) stages->Train(epoch);
+  const EvaluationReport report = stages->Evaluate(true);
+  ASSERT_EQ(report.predictions_size(), 8);
+  ASSERT_EQ(report.scores_size(), 8);
+  double squares = 0;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_NEAR(report.scores(i) * 0x1p-28, i * 0.6, 2e-9);
+    const double error = static_cast<double>(report.predictions(i)) - report.scores(i) * 0x1p-28;
+    squares += error * error;
+  }
+  EXPECT_NEAR(report.loss(), squares / 8, 1e-12);
+  EXPECT_LT(report.loss(), before);
+  EXPECT_EQ(report.labels(), 8u);
+  EXPECT_FALSE(report.has_correct());
+  EXPECT_EQ(report.confusion_size(), 0);
+  EXPECT_EQ(stages->Evaluate(false).predictions_size(), 8);
+}
+
 TEST(EncoderTest, DoesNotGenerateText) {
-  const Case masked{kBert, {}, /*has_classes=*/false};
+  const Case masked{kBert, {}, /*task=*/""};
   const auto stages = masked.Run({});
   GenerateRequest request;
   request.add_ids(5);

@@ -50,10 +50,12 @@ double MeanOf(const LossSums& sums) {
   return sums.counted == 0 ? 0 : sums.loss / static_cast<double>(sums.counted);
 }
 
-void ReportLosses(const LossSums& sums, StepReport* report) {
+// Stores the sums over labels of `spec` in a StepReport or an EvaluationReport.
+template <typename Report>
+void ReportLosses(const StageSpec& spec, const LossSums& sums, Report* report) {
   report->set_loss(MeanOf(sums));
-  report->set_correct(sums.correct);
   report->set_labels(sums.counted);
+  if (spec.score_unit == 0) report->set_correct(sums.correct);
 }
 
 // Starts one recalibration for each chunk of the stage.
@@ -142,7 +144,7 @@ absl::Status Executor::TrainStep(const Work& of_epoch, const SampleRange& batch,
   }
   ASSIGN_OR_RETURN(const LossSums sums,
                    replicas_.TrainLocally(work, AccumulateOf(batch), steps_per_epoch, report));
-  ReportLosses(sums, report);
+  ReportLosses(stage_->spec(), sums, report);
   return absl::OkStatus();
 }
 
@@ -214,7 +216,7 @@ absl::Status Executor::Accumulate(Work work, const SampleRange& batch, StepRepor
   } else {
     ASSIGN_OR_RETURN(sums, replicas_.Average(work, AccumulateOf(batch), report));
   }
-  ReportLosses(sums, report);
+  ReportLosses(stage_->spec(), sums, report);
   return absl::OkStatus();
 }
 
@@ -304,15 +306,15 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
           : Pass(work, samples, [](int) { return absl::OkStatus(); });
   stage_->RestoreActivity(before);  // evaluation leaves no trace in the training counters
   if (!sums.ok()) return Failed(sums.status());
-  const std::vector<uint64_t> confusion = stage_->TakeConfusion();
-  const Model& model = stage_->spec().model;
+  const PredictedLabels found = stage_->TakePredicted();
+  const StageSpec& spec = stage_->spec();
   EvaluationReport report;
-  report.set_loss(MeanOf(*sums));
-  report.set_correct(sums->correct);
-  report.set_labels(sums->counted);
+  ReportLosses(spec, *sums, &report);
   report.set_samples(request.samples());
-  *report.mutable_confusion() = {confusion.begin(), confusion.end()};
-  if (model.is_language()) report.set_perplexity(std::exp(report.loss()));
+  *report.mutable_confusion() = {found.confusion.begin(), found.confusion.end()};
+  *report.mutable_predictions() = {found.predictions.begin(), found.predictions.end()};
+  *report.mutable_scores() = {found.scores.begin(), found.scores.end()};
+  if (spec.model.is_language()) report.set_perplexity(std::exp(report.loss()));
   return report;
 }
 

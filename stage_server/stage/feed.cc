@@ -1,9 +1,11 @@
 #include "stage_server/stage/feed.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/status.h"
+#include "wire/message_kind.h"
 
 namespace thinwire {
 namespace {
@@ -17,14 +19,105 @@ FeedSpec LabelsOnly(FeedSpec spec) {
   return spec;
 }
 
+// Returns the range of a sample's tokens or labels that the request wants.
+SampleRange WantedOf(const std::vector<int32_t>& sample, const FeedRequest& request) {
+  return request.positions.value_or(SampleRange{0, static_cast<int64_t>(sample.size())});
+}
+
 }  // namespace
+
+// Loads and augments samples into host memory. Not thread-safe.
+class SampleLoader {
+ public:
+  // Makes a loader; `data` and `host`, which allocates inputs, outlive it.
+  SampleLoader(const FeedSpec& spec, const DataSplits* data, Device* host)
+      : spec_(spec), data_(data), host_(host) {}
+
+  // Returns the samples. Images are fp32 [samples, ...], tokens int32 [samples, positions].
+  absl::StatusOr<Samples> Load(const FeedRequest& request) {
+    const bool from_train = ReadsTrainingData(request.phase);
+    const Dataset& data = from_train ? *data_->train : *data_->test;
+    FindIds(request, data);
+    Samples samples;
+    samples.digest = SampleDigest(ids_);
+    if (spec_.labels) samples.labels = Labels(request, data);
+    if (spec_.inputs) {
+      ASSIGN_OR_RETURN(samples.inputs,
+                       data.is_text() ? Tokens(request, data) : Images(request, data));
+    }
+    return samples;
+  }
+
+ private:
+  void FindIds(const FeedRequest& request, const Dataset& data) {
+    const SampleRange& range = request.range;
+    ids_.resize(range.last - range.first);
+    if (!IsTrainingPass(request.phase)) {
+      std::iota(ids_.begin(), ids_.end(), range.first);
+      return;
+    }
+    if (epoch_ != request.epoch) {
+      order_ = EpochOrder(spec_.shuffle, request.epoch, data.size());
+      epoch_ = request.epoch;
+    }
+    std::copy(order_.begin() + range.first, order_.begin() + range.last, ids_.begin());
+  }
+
+  Dataset::Augmentation AugmentationFor(const FeedRequest& request, const Dataset& data,
+                                        int64_t id) const {
+    if (!IsTrainingPass(request.phase)) return {};
+    return AugmentationOf(data, spec_.augment, spec_.shuffle.seed, request.epoch, id);
+  }
+
+  std::vector<int32_t> Labels(const FeedRequest& request, const Dataset& data) const {
+    std::vector<int32_t> labels, sample(data.labels_per_sample());
+    const SampleRange kept = WantedOf(sample, request);
+    labels.reserve(ids_.size() * (kept.last - kept.first));
+    for (const int64_t id : ids_) {
+      data.Labels(id, AugmentationFor(request, data, id), absl::MakeSpan(sample));
+      labels.insert(labels.end(), sample.begin() + kept.first, sample.begin() + kept.last);
+    }
+    return labels;
+  }
+
+  absl::StatusOr<Tensor> Images(const FeedRequest& request, const Dataset& data) const {
+    const Shape shape = data.sample_shape().WithBatch(static_cast<int64_t>(ids_.size()));
+    const int64_t each = data.sample_shape().elements();
+    ASSIGN_OR_RETURN(Tensor images, Tensor::Allocate(host_, DType::kF32, shape));
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      data.Load(ids_[i], AugmentationFor(request, data, ids_[i]),
+                images.floats().subspan(i * each, each));
+    }
+    return images;
+  }
+
+  absl::StatusOr<Tensor> Tokens(const FeedRequest& request, const Dataset& data) const {
+    std::vector<int32_t> sample(data.sample_shape().elements());
+    const SampleRange kept = WantedOf(sample, request);
+    const Shape shape = {static_cast<int64_t>(ids_.size()), kept.last - kept.first};
+    ASSIGN_OR_RETURN(Tensor tokens, Tensor::Allocate(host_, DType::kI32, shape));
+    auto* to = static_cast<int32_t*>(tokens.data());
+    for (const int64_t id : ids_) {
+      data.LoadTokens(id, AugmentationFor(request, data, id), absl::MakeSpan(sample));
+      to = std::copy(sample.begin() + kept.first, sample.begin() + kept.last, to);
+    }
+    return tokens;
+  }
+
+  const FeedSpec spec_;
+  const DataSplits* const data_;
+  Device* const host_;
+  std::optional<uint32_t> epoch_;  // epoch whose order is in `order_`
+  std::vector<int64_t> order_;
+  std::vector<int64_t> ids_;  // of the current request
+};
 
 Feed::Feed(const FeedSpec& spec, const DataSplits* data, const Backend& backend)
     : spec_(spec),
       data_(data),
       backend_(backend),
-      loader_(spec, data, backend.device->host()),
-      counting_(LabelsOnly(spec), data, backend.device->host()) {
+      loader_(std::make_unique<SampleLoader>(spec, data, backend.device->host())),
+      counting_(std::make_unique<SampleLoader>(LabelsOnly(spec), data, backend.device->host())) {
   if (!backend.device->is_host()) thread_.emplace([this] { LoadAhead(); });
 }
 
@@ -51,8 +144,8 @@ void Feed::Expect(const std::vector<FeedRequest>& requests) {
   changed_.notify_all();
 }
 
-absl::StatusOr<LoadedSamples> Feed::Load(const FeedRequest& request) {
-  ASSIGN_OR_RETURN(LoadedSamples samples, loader_.Load(request));
+absl::StatusOr<Samples> Feed::Load(const FeedRequest& request) {
+  ASSIGN_OR_RETURN(Samples samples, loader_->Load(request));
   if (backend_.device->is_host() || samples.inputs.empty()) return samples;
   const Tensor& inputs = samples.inputs;
   ASSIGN_OR_RETURN(Tensor copied,
@@ -74,7 +167,7 @@ void Feed::LoadAhead() {
     // Kept for after the load, during which others may take samples or announce anew.
     const uint64_t announcement = announcement_;
     lock.unlock();
-    absl::StatusOr<LoadedSamples> samples = Load(request);
+    absl::StatusOr<Samples> samples = Load(request);
     lock.lock();
     // Requests taken meanwhile came before this one, so the order holds. A new announcement makes
     // the samples useless.
@@ -83,29 +176,29 @@ void Feed::LoadAhead() {
   }
 }
 
-absl::StatusOr<LoadedSamples> Feed::TakeLoaded(const FeedRequest& request) {
+absl::StatusOr<Samples> Feed::TakeLoaded(const FeedRequest& request) {
   if (!thread_) return Load(request);
   std::unique_lock<std::mutex> lock(mutex_);
   if (expected_.empty() || !(expected_.front() == request)) Expect({request});
   changed_.wait(lock, [this] { return !loaded_.empty(); });
-  const absl::Status status = loaded_.front().status();
-  LoadedSamples samples;
-  if (status.ok()) samples = *std::move(loaded_.front());
+  absl::StatusOr<Samples> samples = std::move(loaded_.front());
   loaded_.pop_front();
   expected_.pop_front();
   changed_.notify_all();
-  if (!status.ok()) return status;
   return samples;
 }
 
 absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
-  ASSIGN_OR_RETURN(LoadedSamples loaded, TakeLoaded(request));
-  Samples samples;
-  samples.labels = std::move(loaded.labels);
-  samples.digest = loaded.digest;
-  if (spec_.inputs) {
-    ASSIGN_OR_RETURN(samples.inputs, Converted(std::move(loaded.inputs)));
+  ASSIGN_OR_RETURN(Samples samples, TakeLoaded(request));
+  const Tensor inputs = std::move(samples.inputs);
+  const bool is_as_wanted = inputs.dtype() == spec_.compute || inputs.dtype() == DType::kI32;
+  if (!spec_.inputs || is_as_wanted) {
+    samples.inputs = inputs;
+    return samples;
   }
+  ASSIGN_OR_RETURN(samples.inputs,
+                   Tensor::Allocate(backend_.device, spec_.compute, inputs.shape()));
+  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(inputs.view(), samples.inputs.view())));
   return samples;
 }
 
@@ -115,19 +208,11 @@ absl::StatusOr<int64_t> Feed::CountLabels(const FeedRequest& request) {
     return (request.range.last - request.range.first) * data.labels_per_sample();
   }
   if (counted_ == request) return labels_;
-  ASSIGN_OR_RETURN(const LoadedSamples samples, counting_.Load(request));
+  ASSIGN_OR_RETURN(const Samples samples, counting_->Load(request));
   labels_ = std::count_if(samples.labels.begin(), samples.labels.end(),
                           [](int32_t label) { return label >= 0; });
   counted_ = request;
   return labels_;
-}
-
-absl::StatusOr<Tensor> Feed::Converted(Tensor inputs) const {
-  if (inputs.dtype() == spec_.compute || inputs.dtype() == DType::kI32) return inputs;
-  ASSIGN_OR_RETURN(const Tensor converted,
-                   Tensor::Allocate(backend_.device, spec_.compute, inputs.shape()));
-  RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(inputs.view(), converted.view())));
-  return converted;
 }
 
 }  // namespace thinwire

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -12,10 +13,37 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "proto/boundary.pb.h"
 #include "stage_server/stage/local_stage.h"
-#include "stage_server/stage/sample_loader.h"
 
 namespace thinwire {
+
+struct FeedSpec {
+  Shuffle shuffle;
+  AugmentKind augment = AugmentKind::kPerEpoch;
+  DType compute = DType::kF32;
+  bool inputs = false;  // fill Samples::inputs (first stage)
+  bool labels = false;  // fill Samples::labels (last stage)
+};
+
+// Asks for samples [range.first, range.last) of the epoch's order. Training shuffles and augments
+// them; recalibration takes the training set as it is, evaluation the test set.
+struct FeedRequest {
+  Phase phase = PHASE_TRAIN;
+  uint32_t epoch = 0;  // for training only
+  SampleRange range;
+  // Only these positions of token sequences: a slice (schedule terapipe).
+  std::optional<SampleRange> positions = {};
+
+  friend bool operator==(const FeedRequest& a, const FeedRequest& b) {
+    return a.phase == b.phase && a.epoch == b.epoch && a.range == b.range &&
+           a.positions == b.positions;
+  }
+};
+
+class SampleLoader;
 
 // Take and Announce are called on one thread.
 class Feed {
@@ -38,17 +66,16 @@ class Feed {
 
  private:
   // Loads samples and moves their inputs to the backend's device.
-  absl::StatusOr<LoadedSamples> Load(const FeedRequest& request);
-  absl::StatusOr<LoadedSamples> TakeLoaded(const FeedRequest& request);
-  absl::StatusOr<Tensor> Converted(Tensor inputs) const;
+  absl::StatusOr<Samples> Load(const FeedRequest& request);
+  absl::StatusOr<Samples> TakeLoaded(const FeedRequest& request);
   void Expect(const std::vector<FeedRequest>& requests) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoadAhead();
 
   const FeedSpec spec_;
   const DataSplits* const data_;
   const Backend backend_;
-  SampleLoader loader_;    // used by thread_, or by Take's caller without one
-  SampleLoader counting_;  // loads labels only
+  const std::unique_ptr<SampleLoader> loader_;    // of thread_, or of Take's caller without one
+  const std::unique_ptr<SampleLoader> counting_;  // loads labels only
   // Last request of CountLabels, and its result.
   std::optional<FeedRequest> counted_;
   int64_t labels_ = 0;
@@ -57,7 +84,7 @@ class Feed {
   std::condition_variable changed_;
   std::deque<FeedRequest> expected_ ABSL_GUARDED_BY(mutex_);  // announced, not yet taken
   // Samples of the first requests in expected_.
-  std::deque<absl::StatusOr<LoadedSamples>> loaded_ ABSL_GUARDED_BY(mutex_);
+  std::deque<absl::StatusOr<Samples>> loaded_ ABSL_GUARDED_BY(mutex_);
   // Number of the announcement that these belong to.
   uint64_t announcement_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -31,7 +31,6 @@ class FeedTest : public ::testing::Test {
     options.name = "digits";
     options.limit = options.test_limit = kSamples;
     data_ = *LoadData(options);
-    spec_.data_seed = 3;
     spec_.shuffle = {ShuffleKind::kSamples, 3, 8};
     spec_.inputs = spec_.labels = true;
   }
@@ -120,7 +119,6 @@ class TextFeedTest : public ::testing::Test {
     options.text.context = kContext;
     options.text.windows = kSamples;
     data_ = *LoadData(options);
-    spec_.data_seed = 3;
     spec_.shuffle = {ShuffleKind::kSamples, 3, 8};
     spec_.compute = DType::kBF16;
   }

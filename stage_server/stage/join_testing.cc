@@ -36,6 +36,7 @@ absl::Status Join(LocalStage* upstream, LocalStage* downstream) {
 absl::Status JoinPeers(LocalStage* lower, LocalStage* higher) {
   if (lower->spec().stage != higher->spec().stage) return absl::OkStatus();
   const int of_lower = lower->spec().carrier, of_higher = higher->spec().carrier;
+  if (!lower->spec().grid.AreJoined(of_lower, of_higher)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const LinkOptions dials, lower->PeerLinkOptionsFor(of_higher));
   ASSIGN_OR_RETURN(const LinkOptions listens, higher->PeerLinkOptionsFor(of_lower));
   auto [lower_link, higher_link] = NewMemoryLinks(dials, listens);

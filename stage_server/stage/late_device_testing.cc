@@ -233,7 +233,11 @@ class LateKernels final : public CodecKernels {
 
 Backend NewLateBackend() {
   static LateKernels* const kernels = new LateKernels;
-  return Backend{TheDevice(), NewCpuOps(/*threads=*/1), kernels};
+  Backend backend;
+  backend.device = TheDevice();
+  backend.kernels = kernels;
+  backend.ops = NewCpuOps(/*threads=*/1);
+  return backend;
 }
 
 }  // namespace thinwire

@@ -9,12 +9,12 @@
 #include "base/digest.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "models/part_rounds.h"
 #include "models/pieces.h"
 #include "nn/gradient_norm.h"
 #include "nn/parameters.h"
 #include "stage_server/stage/batch_parts.h"
 #include "stage_server/stage/safetensors.h"
-#include "wire/memory_link.h"
 
 namespace thinwire {
 namespace {
@@ -33,6 +33,30 @@ std::map<std::string, int> FragmentsOf(const StageSpec& spec) {
   return FragmentsOf(all, spec.replicas.fragments);
 }
 
+// Returns the kernels of codecs for which computation waits, so that its threads are free.
+CodecKernels* KernelsOfWaiting(const Backend& backend) {
+  return backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
+}
+
+// Returns the layers in the stage's blocks at which parts exchange messages.
+std::vector<StageSum> SumsOfStage(const StageSpec& spec) {
+  std::vector<StageSum> sums;
+  uint32_t number = 0;
+  int with_sums = 0;
+  for (int segment = 0; segment <= static_cast<int>(spec.cuts.size()); ++segment) {
+    const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
+    for (int block = blocks.first; block < blocks.last; ++block) {
+      const std::vector<const LayerSpec*> of_block = LayersWithRounds(spec.model.blocks[block]);
+      for (const LayerSpec* sum : of_block) {
+        const StageSum one{*sum, number++, with_sums >= spec.sums.exact_blocks};
+        if (spec.placement.StageOf(segment) == spec.stage) sums.push_back(one);
+      }
+      with_sums += of_block.empty() ? 0 : 1;
+    }
+  }
+  return sums;
+}
+
 // Returns the exchange at the end of the step of `work`. All replicas have had samples in a round
 // of local steps.
 ExchangeStep ExchangeOf(const StageSpec& spec, const Work& work) {
@@ -48,15 +72,15 @@ ExchangeStep ExchangeOf(const StageSpec& spec, const Work& work) {
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
                                                               const Backend& backend) {
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
-  const ModelChunk::Stage common{stage->spec_, stage->backend_, &stage->capture_, &stage->activity_,
-                                 &stage->clock_};
+  RETURN_IF_ERROR(stage->BuildSums());
+  const ModelChunk::Stage common{stage->spec_,      stage->backend_, &stage->capture_,
+                                 &stage->activity_, &stage->clock_,  stage->sums_.get()};
   for (int i = 0; i < spec.chunks(); ++i) {
     ASSIGN_OR_RETURN(auto chunk, ModelChunk::Build(common, i));
     stage->chunks_.push_back(std::move(chunk));
   }
   RETURN_IF_ERROR(stage->BuildInnerTies());
-  RETURN_IF_ERROR(stage->BuildAverager());
-  RETURN_IF_ERROR(stage->BuildLocalReplicas());
+  RETURN_IF_ERROR(stage->BuildReplicas());
   return stage;
 }
 
@@ -64,42 +88,65 @@ LocalStage::~LocalStage() { CloseLinks(absl::CancelledError("the stage ends")); 
 
 absl::Status LocalStage::BuildInnerTies() {
   if (!spec_.has_tied_cut() || spec_.stages() > 1) return absl::OkStatus();
-  const CutEndSpec embedding = TiedEnd(spec_, DIRECTION_ACTIVATION, "this process");
-  const CutEndSpec head = TiedEnd(spec_, DIRECTION_GRADIENT, "this process");
-  ASSIGN_OR_RETURN(const LinkOptions embedding_options, LinkOptionsFor(embedding));
-  ASSIGN_OR_RETURN(const LinkOptions head_options, LinkOptionsFor(head));
-  auto [embedding_link, head_link] = NewMemoryLinks(embedding_options, head_options);
-  ASSIGN_OR_RETURN(embedding_, NewTiedCopy(embedding, std::move(embedding_link)));
-  ASSIGN_OR_RETURN(head_, NewTiedCopy(head, std::move(head_link)));
+  ASSIGN_OR_RETURN(InnerCut tied, NewInnerCut(spec_, spec_.tied_cut(), backend_, &capture_));
+  embedding_ = std::move(tied.upstream);
+  head_ = std::move(tied.downstream);
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::BuildAverager() {
+absl::Status LocalStage::BuildSums() {
+  if (spec_.sums.parts == 1) return absl::OkStatus();
+  SumOptions options;
+  options.sums = spec_.sums;
+  options.place = spec_.place();
+  options.places = spec_.grid.parts;
+  options.patience = spec_.patience;
+  options.max_batch = spec_.batch_size;
+  options.compute = spec_.compute;
+  options.codec_seed = spec_.seeds.codec;
+  options.error_every = spec_.error_every;
+  options.run = spec_.run;
+  options.generation = spec_.generation;
+  options.device = backend_.device;
+  options.ops = backend_.ops.get();
+  options.kernels = KernelsOfWaiting(backend_);
+  ASSIGN_OR_RETURN(sums_, SumExchange::New(options, SumsOfStage(spec_)));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::BuildReplicas() {
   if (spec_.replicas.count == 1 && !spec_.replicas.trains_locally()) return absl::OkStatus();
-  AveragerOptions options;
+  ExchangeOptions options;
   options.replicas = spec_.replicas;
   options.fragments = FragmentsOf(spec_);
-  options.carrier = spec_.carrier;
-  options.carriers = spec_.carriers;
+  options.carrier = spec_.row();
+  options.carriers = spec_.grid.replicas;
+  options.counts_all = spec_.place() == 0;
   options.patience = spec_.patience;
   options.run = spec_.run;
   options.generation = spec_.generation;
-  options.codec_seed = spec_.codec_seed;
+  options.codec_seed = spec_.seeds.codec;
   if (spec_.tied) options.tied = spec_.tied->name;
   // Local steps have few exchanges, so each is measured.
   const bool measures_all = spec_.replicas.trains_locally() && spec_.error_every > 0;
   options.error_every = measures_all ? 1 : spec_.error_every;
   options.device = backend_.device;
   options.ops = backend_.ops.get();
-  options.kernels = backend_.threaded_kernels ? backend_.threaded_kernels.get() : backend_.kernels;
+  options.kernels = KernelsOfWaiting(backend_);
   std::vector<ExchangedSegment> exchanged;
   for (int chunk = 0; chunk < spec_.chunks(); ++chunk) {
     int number = spec_.segments(chunk).first;
     for (const auto& segment : chunks_[chunk]->segments()) {
-      exchanged.push_back({number++, segment.get()});
+      ExchangedSegment& one = exchanged.emplace_back();
+      one.segment = segment.get();
+      if (spec_.grid.parts > 1) one.parameters = ParametersOfSegment(spec_, number);
+      one.number = number++;
     }
   }
   ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
+  if (spec_.replicas.trains_locally()) {
+    ASSIGN_OR_RETURN(local_, LocalReplicas::New(options, segments(), optimizers()));
+  }
   if (!ContributesEarly()) return absl::OkStatus();
   for (const auto& chunk : chunks_) {
     chunk->OnGradients(
@@ -108,62 +155,70 @@ absl::Status LocalStage::BuildAverager() {
   return absl::OkStatus();
 }
 
-absl::Status LocalStage::BuildLocalReplicas() {
-  if (!spec_.replicas.trains_locally()) return absl::OkStatus();
-  LocalReplicasOptions options;
-  options.replicas = spec_.replicas;
-  options.fragments = FragmentsOf(spec_);
-  options.carried = spec_.carried();
-  options.device = backend_.device;
-  options.ops = backend_.ops.get();
-  ASSIGN_OR_RETURN(local_, LocalReplicas::New(options, segments(), optimizers()));
+absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> link) {
+  ASSIGN_OR_RETURN(auto made, CutEnd::New(spec_, end, backend_, &capture_, std::move(link)));
+  const std::lock_guard<std::mutex> lock(neighbours_mutex_);
+  // The run may have been stopped while its link was dialled.
+  RETURN_IF_ERROR(closed_);
+  std::unique_ptr<CutEnd>* const place = PlaceOf(end);
+  if (*place != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("cut ", spec_.CutName(end.cut), ": stage ",
+                                                      spec_.stage, " is connected there already"));
+  }
+  *place = std::move(made);
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<TiedCopy>> LocalStage::NewTiedCopy(const CutEndSpec& end,
-                                                                  std::unique_ptr<Link> link) {
-  const bool is_embedding = end.sends == DIRECTION_ACTIVATION;
-  Segment& segment =
-      is_embedding ? *chunks_.front()->segments().front() : *chunks_.back()->segments().back();
-  const Parameter* const weight =
-      FindParameter(segment.parameters(), is_embedding ? spec_.tied->name : spec_.tied->copy);
-  return TiedCopy::New(spec_, end, backend_, weight, &capture_, std::move(link));
+LocalStage::PeerPlace LocalStage::PeerPlaceOf(int carrier) const {
+  const CarrierGrid& grid = spec_.grid;
+  if (grid.RowOf(carrier) == spec_.row()) return {&sums_->peers(), grid.PlaceOf(carrier)};
+  return {&averager_->peers(), grid.RowOf(carrier)};
 }
 
-absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> link) {
-  const auto put = [this, &end](auto made, auto* place) -> absl::Status {
-    const std::lock_guard<std::mutex> lock(neighbours_mutex_);
-    // The run may have been stopped while its link was dialled.
-    RETURN_IF_ERROR(closed_);
-    if (*place != nullptr) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "cut ", spec_.CutName(end.cut), ": stage ", spec_.stage, " is connected there already"));
-    }
-    *place = std::move(made);
-    return absl::OkStatus();
-  };
-  const bool sends_gradients = end.sends == DIRECTION_GRADIENT;
-  if (end.cut == spec_.tied_cut()) {
-    ASSIGN_OR_RETURN(auto made, NewTiedCopy(end, std::move(link)));
-    return put(std::move(made), sends_gradients ? &head_ : &embedding_);
+int LocalStage::MessagesOfParts() const {
+  // A machine is at most one sum behind. Then come the tensors of a checkpoint: of the model,
+  // and what optimizers and replicas remember.
+  constexpr int kMostTensors = 8;
+  int tensors = 0;
+  bool has_slices = false;
+  for (const Parameter* parameter : parameters()) {
+    tensors += parameter->spec.slice.is_of_part();
+    has_slices = has_slices || !parameter->of_slices.empty();
   }
-  ASSIGN_OR_RETURN(auto made, CutEnd::New(spec_, end, backend_, &capture_, std::move(link)));
-  return put(std::move(made), PlaceOf(end));
+  // Each part sends a slice of its sums for each part.
+  const int of_sum = has_slices ? spec_.sums.parts * spec_.sums.parts : spec_.sums.parts;
+  return 2 * of_sum + kMostTensors * (1 + spec_.carried().size()) * tensors;
 }
 
 absl::StatusOr<LinkOptions> LocalStage::PeerLinkOptionsFor(int carrier) const {
   LinkOptions options;
-  options.name = kReplicas;
   options.peer = PeerName(spec_, carrier);
   options.run = spec_.run;
   options.generation = spec_.generation;
   options.secret = spec_.link_secret;
   options.cut = kPeerCuts + static_cast<uint32_t>(std::min(carrier, spec_.carrier));
   options.is_among_carriers = true;
+  options.is_among_parts = spec_.grid.RowOf(carrier) == spec_.row();
   options.receives = DIRECTION_GRADIENT;
-  options.max_payload_bytes = averager_->max_payload_bytes();
-  // A peer may be a step ahead.
-  options.queue_capacity = 2 * static_cast<int>(averager_->messages_of_step());
+  if (options.is_among_parts) {
+    options.name = kSums;
+    options.max_payload_bytes = sums_->max_payload_bytes();
+    uint64_t of_slice = 0;
+    for (const Parameter* parameter : parameters()) {
+      const uint64_t bytes = parameter->value.bytes();
+      options.max_payload_bytes = std::max(options.max_payload_bytes, bytes);
+      of_slice += parameter->of_slices.empty() ? 0 : bytes;
+    }
+    options.max_payload_bytes = std::max(options.max_payload_bytes, of_slice);
+    const uint64_t squares = AllParameters().size() * sizeof(double);
+    options.max_payload_bytes = std::max(options.max_payload_bytes, squares);
+    options.queue_capacity = MessagesOfParts();
+  } else {
+    options.name = kReplicas;
+    options.max_payload_bytes = averager_->max_payload_bytes();
+    // A peer may be a step ahead.
+    options.queue_capacity = 2 * static_cast<int>(averager_->messages_of_step());
+  }
   options.on_frame = [patience = spec_.patience] { patience->Advance(); };
   options.host = backend_.device->host();
   options.on_note = backend_.on_note;
@@ -173,15 +228,19 @@ absl::StatusOr<LinkOptions> LocalStage::PeerLinkOptionsFor(int carrier) const {
 absl::Status LocalStage::AttachPeer(int carrier, std::unique_ptr<Link> link) {
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   RETURN_IF_ERROR(closed_);
-  if (averager_->peers().IsAttached(carrier)) {
+  const PeerPlace place = PeerPlaceOf(carrier);
+  if (place.peers->IsAttached(place.index)) {
     return absl::FailedPreconditionError(absl::StrCat("stage ", spec_.stage, " is connected to ",
                                                       PeerName(spec_, carrier), " already"));
   }
-  averager_->peers().Attach(carrier, std::move(link));
+  place.peers->Attach(place.index, std::move(link));
   return absl::OkStatus();
 }
 
-std::unique_ptr<CutEnd>* LocalStage::PlaceOf(const CutEndSpec& end) const {
+std::unique_ptr<CutEnd>* LocalStage::PlaceOf(const CutEndSpec& end) {
+  if (end.cut == spec_.tied_cut()) {
+    return end.sends == DIRECTION_ACTIVATION ? &embedding_ : &head_;
+  }
   for (const auto& chunk : chunks_) {
     if (std::unique_ptr<CutEnd>* const place = chunk->PlaceOf(end)) return place;
   }
@@ -189,30 +248,41 @@ std::unique_ptr<CutEnd>* LocalStage::PlaceOf(const CutEndSpec& end) const {
   return nullptr;
 }
 
-absl::Status LocalStage::CheckConnected() const {
+absl::Status LocalStage::CheckConnected() {
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   for (const NeighbourEnd& neighbour : NeighbourEnds(spec_)) {
+    if (*PlaceOf(neighbour.end) != nullptr) continue;
     const bool is_tied = neighbour.end.cut == spec_.tied_cut();
-    if (is_tied ? embedding_ || head_ : *PlaceOf(neighbour.end) != nullptr) continue;
     return absl::FailedPreconditionError(absl::StrCat("stage ", spec_.stage,
                                                       " is not connected to ", neighbour.end.peer,
                                                       is_tied ? " for the tied weight" : ""));
   }
-  for (int carrier = 0; carrier < spec_.carriers; ++carrier) {
-    if (spec_.carriers == 1 || averager_->peers().IsAttached(carrier)) continue;
+  for (int carrier = 0; carrier < spec_.grid.count(); ++carrier) {
+    if (!spec_.grid.AreJoined(carrier, spec_.carrier)) continue;
+    const PeerPlace place = PeerPlaceOf(carrier);
+    if (place.peers->IsAttached(place.index)) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("stage ", spec_.stage, " is not connected to ", PeerName(spec_, carrier)));
   }
   return absl::OkStatus();
 }
 
+std::vector<CutEnd*> LocalStage::OuterEnds() const {
+  std::vector<CutEnd*> ends;
+  for (const auto& chunk : chunks_) {
+    for (CutEnd* const end : chunk->outer_ends()) ends.push_back(end);
+  }
+  ends.insert(ends.end(), {embedding_.get(), head_.get()});
+  ends.erase(std::remove(ends.begin(), ends.end(), nullptr), ends.end());
+  return ends;
+}
+
 void LocalStage::CloseLinks(const absl::Status& reason) {
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   if (closed_.ok()) closed_ = reason;
-  for (const auto& chunk : chunks_) chunk->CloseLinks(reason);
-  if (embedding_) embedding_->end().receiver().Stop(reason);
-  if (head_) head_->end().receiver().Stop(reason);
+  for (CutEnd* const end : OuterEnds()) end->receiver().Stop(reason);
   if (averager_) averager_->peers().Close(reason);
+  if (sums_) sums_->peers().Close(reason);
 }
 
 absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration(int chunk) {
@@ -248,6 +318,22 @@ absl::Status LocalStage::ClearGradients() {
   return absl::OkStatus();
 }
 
+absl::Status LocalStage::GatherParts(std::vector<Parameter>* tensors) const {
+  return spec_.grid.parts == 1 ? absl::OkStatus()
+                               : sums_->gather().ToFirst(AllParameters(), tensors);
+}
+
+std::vector<ParameterSpec> LocalStage::AllParameters() const {
+  std::vector<ParameterSpec> all;
+  for (int chunk = 0; chunk < spec_.chunks(); ++chunk) {
+    for (int segment = spec_.segments(chunk).first; segment < spec_.segments(chunk).end;
+         ++segment) {
+      for (ParameterSpec& one : ParametersOfSegment(spec_, segment)) all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
+
 absl::Status LocalStage::ImportParameters(
     const std::vector<std::string>& kept,
     const std::function<bool(std::string_view* piece)>& next) {
@@ -258,7 +344,7 @@ absl::Status LocalStage::ImportParameters(
                                                    parameter->spec.name) != kept.end();
                                 }),
                  replaced.end());
-  ParameterReader reader(replaced);
+  ParameterReader reader(replaced, AllParameters());
   absl::Status status;
   for (std::string_view piece; status.ok() && next(&piece);) status = reader.Append(piece);
   if (status.ok()) status = reader.Finish();
@@ -282,28 +368,38 @@ absl::Status LocalStage::SumTiedGradients(const Work& work) {
                                      backend_.ops.get()));
     return slice.trace != nullptr ? ToStatus(backend_.device->Finish()) : absl::OkStatus();
   }
-  // Both send before either receives: where both are in this process, the first to receive would
-  // wait for a message that its own thread has yet to send.
-  if (embedding_) RETURN_IF_ERROR(embedding_->Send(work));
-  if (head_) RETURN_IF_ERROR(head_->Send(work));
-  ScopedTimer timer(&activity_.waits[spec_.tied_cut()].receive,
-                    StepSlice(spec_, work, "receive_wait"));
-  if (embedding_) RETURN_IF_ERROR(embedding_->Receive(work));
-  if (head_) RETURN_IF_ERROR(head_->Receive(work));
-  return ToStatus(backend_.device->Finish());
+  std::vector<GradientCopy> copies;
+  const auto add = [&copies](CutEnd* end, Segment* segment, const std::string& name) {
+    if (end != nullptr) copies.push_back({end, FindParameter(segment->parameters(), name)});
+  };
+  add(embedding_.get(), segments().front(), spec_.tied->name);
+  add(head_.get(), segments().back(), spec_.tied->copy);
+  return SumGradients(work, copies);
 }
 
 absl::Status LocalStage::SumBasisGradients(const Work& work) {
-  std::vector<BasisCopy> copies;
+  std::vector<GradientCopy> copies;
   for (const auto& chunk : chunks_) {
-    for (const BasisCopy& copy : chunk->BasisCopies()) copies.push_back(copy);
+    for (const GradientCopy& copy : chunk->BasisCopies()) copies.push_back(copy);
   }
-  // All send before any receives, as both copies of a basis may be in this process.
-  for (const BasisCopy& copy : copies) RETURN_IF_ERROR(copy.Send(work));
-  for (const BasisCopy& copy : copies) {
-    const CutEnd& end = *copy.end();
+  return SumGradients(work, copies);
+}
+
+absl::Status LocalStage::SumGradients(const Work& work, const std::vector<GradientCopy>& copies) {
+  // All send before any receives: where both copies are in this process, the first to receive would
+  // wait for a message that its own thread has yet to send.
+  std::vector<Tensor> sent;
+  for (const GradientCopy& copy : copies) {
+    ASSIGN_OR_RETURN(sent.emplace_back(), copy.end->SendGradient(work, copy.weight->gradient));
+  }
+  for (size_t i = 0; i < copies.size(); ++i) {
+    CutEnd& end = *copies[i].end;
     ScopedTimer timer(&activity_.waits[end.cut()].receive, end.StepWaitSlice(work));
-    RETURN_IF_ERROR(copy.Receive(work));
+    ASSIGN_OR_RETURN(const Tensor received, end.ReceiveGradient(work));
+    // Both summands are as a codec leaves them, so the sum is the same number at both ends.
+    const TensorView sum = copies[i].weight->gradient.view();
+    RETURN_IF_ERROR(ToStatus(backend_.ops->Add(sent[i].view(), received.view(), sum)));
+    RETURN_IF_ERROR(ToStatus(backend_.device->Finish()));
   }
   return absl::OkStatus();
 }
@@ -313,7 +409,7 @@ absl::Status LocalStage::StartStep(const Work& work) {
 }
 
 bool LocalStage::ContributesEarly() const {
-  return spec_.stages() == 1 && spec_.carriers > 1 && !spec_.replicas.trains_locally();
+  return spec_.stages() == 1 && spec_.grid.replicas > 1 && !spec_.replicas.trains_locally();
 }
 
 absl::Status LocalStage::ContributeEarly(const Work& work, int segment) {
@@ -344,14 +440,11 @@ absl::StatusOr<double> LocalStage::SumOfSquares(const Work& work) {
 }
 
 absl::StatusOr<LossSums> LocalStage::TakeLosses(const Work& work) {
-  LossSums sums;
+  LossSums of_last;  // no other chunk has any
   for (const auto& chunk : chunks_) {
-    ASSIGN_OR_RETURN(const LossSums of_chunk, chunk->TakeLosses(work));
-    sums.loss += of_chunk.loss;
-    sums.correct += of_chunk.correct;
-    sums.counted += of_chunk.counted;
+    ASSIGN_OR_RETURN(of_last, chunk->TakeLosses(work));
   }
-  return sums;
+  return of_last;
 }
 
 absl::StatusOr<GradientScale> LocalStage::Clip(const Work& work) {
@@ -406,6 +499,12 @@ absl::StatusOr<std::vector<float>> LocalStage::Generate(const Work& work,
 
 uint64_t LocalStage::EvaluationWireBytes() const {
   uint64_t bytes = 0;
+  if (sums_) {
+    for (const Direction direction : {DIRECTION_ACTIVATION, DIRECTION_GRADIENT}) {
+      bytes += sums_->counts(direction).all().evaluate.wire_bytes;
+    }
+  }
+  if (spec_.place() > 0) return bytes;  // the first of the row counts what crosses cuts
   for (const End& end : ends()) {
     if (end.sender) bytes += end.sender->statistics().evaluate.wire_bytes;
   }
@@ -418,12 +517,11 @@ absl::Status LocalStage::FinishEvaluation(const Work& last_batch) {
 }
 
 absl::Status LocalStage::FlushSends(SteadyTime deadline) {
-  for (const auto& chunk : chunks_) RETURN_IF_ERROR(chunk->FlushSends(deadline));
-  for (TiedCopy* copy : {embedding_.get(), head_.get()}) {
-    if (copy == nullptr) continue;
-    ScopedTimer timer(&activity_.waits[spec_.tied_cut()].send, {});
-    RETURN_IF_ERROR(copy->end().sender().Flush(deadline));
+  for (CutEnd* const end : OuterEnds()) {
+    ScopedTimer timer(&activity_.waits[end->cut()].send, {});
+    RETURN_IF_ERROR(end->sender().Flush(deadline));
   }
+  if (sums_) RETURN_IF_ERROR(sums_->peers().Flush());
   return averager_ ? averager_->peers().Flush() : absl::OkStatus();
 }
 
@@ -460,10 +558,10 @@ std::vector<LocalStage::End> LocalStage::ends() const {
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   std::vector<End> ends;
   for (const auto& chunk : chunks_) chunk->AppendEnds(&ends);
-  for (TiedCopy* copy : {embedding_.get(), head_.get()}) {
-    if (copy == nullptr) continue;
-    ends.push_back({&copy->end().sender(), nullptr});
-    ends.push_back({nullptr, &copy->end().receiver()});
+  for (CutEnd* const end : {embedding_.get(), head_.get()}) {
+    if (end == nullptr) continue;
+    ends.push_back({&end->sender(), nullptr});
+    ends.push_back({nullptr, &end->receiver()});
   }
   return ends;
 }

@@ -21,6 +21,7 @@
 #include "nn/segment/segment.h"
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/parts/sum_exchange.h"
 #include "stage_server/replicas/averager.h"
 #include "stage_server/replicas/local_replicas.h"
 #include "stage_server/stage/capture.h"
@@ -28,7 +29,6 @@
 #include "stage_server/stage/device_clock.h"
 #include "stage_server/stage/model_chunk.h"
 #include "stage_server/stage/stage.h"
-#include "stage_server/stage/tied_copy.h"
 #include "wire/link.h"
 
 namespace thinwire {
@@ -54,7 +54,7 @@ class LocalStage {
   absl::Status AttachPeer(int carrier, std::unique_ptr<Link> link);
   // Returns FailedPrecondition, naming a stage, while one is not attached: then no action may run.
   // Any thread.
-  absl::Status CheckConnected() const;
+  absl::Status CheckConnected();
   // Ends every wait for another stage, for good. Any thread.
   void CloseLinks(const absl::Status& reason);
 
@@ -79,9 +79,9 @@ class LocalStage {
   // step's loss, summed in the order of the forward passes, where the stage has the last segment.
   // OutOfRange if a loss is not finite; a Backward may return that already.
   absl::StatusOr<LossSums> TakeLosses(const Work& work);
-  // Returns the counts of EvaluationReport::confusion, of the evaluation since the last call, where
-  // the stage has the last segment; empty elsewhere, and of a model without them.
-  std::vector<uint64_t> TakeConfusion() { return chunks_.back()->TakeConfusion(); }
+  // Returns the findings about single labels, of the evaluation since the last call, where the
+  // stage has the last segment; empty elsewhere, and of a model without them.
+  PredictedLabels TakePredicted() { return chunks_.back()->TakePredicted(); }
   // Sets all gradients to zero. Update does so too.
   absl::Status ClearGradients();
   // Replaces all parameters except those named in `kept` by the values of a safetensors file, and
@@ -137,11 +137,21 @@ class LocalStage {
   // Returns what replicas exchange; null without replicas. It lives as long as the stage.
   ReplicaAverager* averager() const { return averager_.get(); }
 
+  // Returns what adds up the results of tensor-parallel parts; null if layers have none. It lives
+  // as long as the stage.
+  SumExchange* sums() const { return sums_.get(); }
+
   // Returns the replicas that train locally; null if they do not. It lives as long as the stage.
   LocalReplicas* local() const { return local_.get(); }
 
   // Returns the parameters of all segments. Safetensors files hold these, under their names.
   std::vector<const Parameter*> parameters() const;
+  // Returns those of all segments in model order, with the tensor-parallel parts elsewhere.
+  std::vector<ParameterSpec> AllParameters() const;
+  // Adds to `tensors`, parameters or what is remembered of them, those of tensor-parallel parts
+  // elsewhere. All carriers of a replica's parts call it; it empties `tensors` at all but the
+  // first.
+  absl::Status GatherParts(std::vector<Parameter>* tensors) const;
   // Returns one optimizer for each segment.
   std::vector<Optimizer*> optimizers() const;
 
@@ -166,16 +176,26 @@ class LocalStage {
   LocalStage(const StageSpec& spec, const Backend& backend)
       : spec_(spec), backend_(backend), capture_(spec.capture), clock_(backend.ops.get()) {}
   absl::Status BuildInnerTies();
-  absl::Status BuildAverager();
+  absl::Status BuildSums();
+  // Place of the link to another carrier.
+  struct PeerPlace {
+    CarrierPeers* peers = nullptr;
+    int index = 0;
+  };
+  PeerPlace PeerPlaceOf(int carrier) const;
+  // Returns the most messages of a carrier of other parts that may wait here.
+  int MessagesOfParts() const;
+  absl::Status BuildReplicas();
   // Returns whether a segment's contributions leave before the step's last backward passes end:
   // where other machines wait for nothing else. Between stages they would delay messages at cuts,
   // for which a carrier that is behind still waits.
   bool ContributesEarly() const;
   absl::Status ContributeEarly(const Work& work, int segment);
-  absl::Status BuildLocalReplicas();
-  absl::StatusOr<std::unique_ptr<TiedCopy>> NewTiedCopy(const CutEndSpec& end,
-                                                        std::unique_ptr<Link> link);
-  std::unique_ptr<CutEnd>* PlaceOf(const CutEndSpec& end) const;
+  std::unique_ptr<CutEnd>* PlaceOf(const CutEndSpec& end);
+  // Returns the attached ends of chunks, and those of the tied cut.
+  std::vector<CutEnd*> OuterEnds() const;
+  // Gives all copies, and those of other stages, the sums of their gradients.
+  absl::Status SumGradients(const Work& work, const std::vector<GradientCopy>& copies);
   std::vector<Segment*> segments() const;
   // Returns the sum of squares of the whole model's gradient. A running sum goes forward from chunk
   // to chunk, and the total comes back the same way.
@@ -189,11 +209,13 @@ class LocalStage {
   Capture capture_;  // of all cuts; they are destroyed before it
   ActivitySeconds activity_;
   DeviceClock clock_;
-  // The attached ends in chunks and the copies of a tied weight, as well as those inside the
-  // process. The lock guards the pointers; the thread that writes them may read them without it.
+  // The attached ends in chunks and those at the copies of a tied weight, as well as those inside
+  // the process. The lock guards the pointers; the thread that writes them may read them without
+  // it.
   mutable std::mutex neighbours_mutex_;
+  std::unique_ptr<SumExchange> sums_;  // outlives the chunks
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
-  std::unique_ptr<TiedCopy> embedding_, head_;
+  std::unique_ptr<CutEnd> embedding_, head_;
   std::unique_ptr<ReplicaAverager> averager_;
   std::unique_ptr<LocalReplicas> local_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/settings_testing.h"
 #include "config/experiment.h"
 #include "stage_server/stage/stages_testing.h"
 
@@ -43,7 +44,7 @@ struct LocalSteps : Stages {
   BoundaryStatistics contributions() {
     BoundaryStatistics all;
     for (size_t i = 0; i < size(); ++i) {
-      all.train += stage(i).averager()->counts().Of(PHASE_CONTRIBUTION).train;
+      all.train += stage(i).averager()->counts().Of(PHASE_CONTRIBUTION).all().train;
     }
     return all;
   }
@@ -53,8 +54,8 @@ class LocalStepsTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LocalStepsTest, StagesAndCarriersTrainLikeOneAndCountTheSameBytes) {
   for (const char* optimizer :
-       {"optimizer={name: sgd, lr: 0.1, momentum: 0.9}",
-        "optimizer={name: adamw, lr: 0.01, weight_decay: 0.1, clip_norm: 0.5}"}) {
+       Settings({"optimizer={name: sgd, lr: 0.1, momentum: 0.9}",
+                 "optimizer={name: adamw, lr: 0.01, weight_decay: 0.1, clip_norm: 0.5}"})) {
     SCOPED_TRACE(optimizer);
     std::vector<std::string> overrides = {
         GetParam(), optimizer, "compression.gradients={codec: topk, ratio: 0.3, feedback: ef}",
@@ -62,7 +63,8 @@ TEST_P(LocalStepsTest, StagesAndCarriersTrainLikeOneAndCountTheSameBytes) {
     LocalSteps one(overrides);
     const std::vector<double> losses = one.Train();
     ASSERT_THAT(losses, SizeIs(6));
-    for (const auto& [stages, carriers] : {std::pair(2, 1), {3, 1}, {1, 3}, {2, 2}}) {
+    for (const auto& [stages, carriers] :
+         Settings<std::pair<int, int>>({{2, 1}, {3, 1}, {1, 3}, {2, 2}})) {
       SCOPED_TRACE(absl::StrCat(stages, " stages, ", carriers, " carriers"));
       overrides.back() = absl::StrCat("pipeline.stages=", stages);
       LocalSteps several(overrides, carriers);
@@ -143,6 +145,25 @@ TEST(LocalStepsTest, OnlyTheLastStepOfARoundExchanges) {
   EXPECT_NE(three.Values(), start);
   three.TrainSteps(1, 5, 6);  // the epoch ends, and with it a shorter round
   EXPECT_EQ(three.contributions().train.wire_bytes, 2 * once);
+}
+
+// Fragment 1 is sent after step 2, which changes the shared values, and taken after step 3.
+TEST(LocalStepsTest, AnEvaluationWithinARoundIsOfTheSharedValuesAndChangesNothing) {
+  const std::vector<std::string> overrides = {"pipeline.stages=2",
+                                              "replicas={fragments: 2, overlap: 1}"};
+  LocalSteps plain(overrides), evaluated(overrides), apart(overrides, /*carriers=*/3);
+  const double before = evaluated.Evaluate(/*compressed=*/true).loss();
+  std::vector<double> losses;
+  for (const uint64_t step : {1, 2, 3, 4, 5, 6}) {
+    losses.push_back(evaluated.TrainSteps(1, step, step).at(0));
+    const double after = evaluated.Evaluate(/*compressed=*/true).loss();
+    EXPECT_EQ(after == before, step < 2) << step;
+    apart.TrainSteps(1, step, step);
+    EXPECT_EQ(apart.Evaluate(/*compressed=*/true).loss(), after) << step;
+  }
+  EXPECT_THAT(losses, ElementsAreArray(plain.Train()));
+  EXPECT_THAT(evaluated.Values(), ElementsAreArray(plain.Values()));
+  EXPECT_THAT(apart.Values(), ElementsAreArray(plain.Values()));
 }
 
 // Returns the values of a list of parameters, those that are trained or the others.

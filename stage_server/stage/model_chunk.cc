@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "models/parts.h"
 #include "nn/gradient_norm.h"
 #include "nn/parameters.h"
 #include "nn/segment/recorded_segment.h"
 #include "nn/segment/segment.h"
 #include "stage_server/stage/batch_parts.h"
-#include "wire/memory_link.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -57,6 +57,7 @@ ModelChunk::ModelChunk(const Stage& stage, int index)
       capture_(*stage.capture),
       activity_(*stage.activity),
       clock_(*stage.clock),
+      sums_(stage.sums),
       range_(spec_.segments(index)),
       begins_model_(spec_.begins_model(index)),
       ends_model_(spec_.ends_model(index)),
@@ -84,29 +85,31 @@ absl::Status ModelChunk::BuildSegments() {
     options.device = backend_.device;
     options.ops = backend_.ops.get();
     options.compute = spec_.compute;
-    options.init_seed = spec_.init_seed;
-    options.dropout_seed = spec_.dropout_seed;
+    options.init_seed = spec_.seeds.init;
+    options.dropout_seed = spec_.seeds.dropout;
     options.recompute = spec_.recompute;
     options.needs_input_gradient = i > 0;
     options.splits_backward = SplitsBackward(spec_.schedule);
+    options.sums = sums_;
     options.ends_model = recording.ends_model =
         ends_model_ && i + 1 == range_.end && EndsLinear(spec_.model.blocks.back());
-    ASSIGN_OR_RETURN(auto segment,
-                     BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
-                                      .subspan(blocks.first, blocks.last - blocks.first),
-                                  options));
+    std::vector<BlockSpec> carried(spec_.model.blocks.begin() + blocks.first,
+                                   spec_.model.blocks.begin() + blocks.last);
+    KeepParts(spec_.carried_parts().first, spec_.carried_parts().end, &carried);
+    ASSIGN_OR_RETURN(auto segment, BuildSegment(carried, options));
     if (spec_.tied && !spec_.has_tied_cut()) {
       RETURN_IF_ERROR(ShareTiedValue(*spec_.tied, segment.get()));
     }
     ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
                                                   backend_.device, backend_.ops.get()));
-    if (IsRecordable(spec_, blocks)) {
+    if (sums_ == nullptr && IsRecordable(spec_, blocks)) {
       segment = RecordSegment(std::move(segment), recording);
     }
     segments_.push_back(std::move(segment));
     optimizers_.push_back(std::move(optimizer));
   }
-  const bool is_one_segment = begins_model_ && ends_model_ && segments_.size() == 1;
+  const bool is_one_segment =
+      begins_model_ && ends_model_ && segments_.size() == 1 && spec_.grid.parts == 1;
   if (spec_.optimizer.clip_norm > 0 && is_one_segment && optimizers_[0]->takes_scale_on_device()) {
     ASSIGN_OR_RETURN(clip_, DeviceClip::New(segments_[0]->parameters(), spec_.optimizer.clip_norm,
                                             backend_.device, backend_.ops.get()));
@@ -116,16 +119,7 @@ absl::Status ModelChunk::BuildSegments() {
 
 absl::Status ModelChunk::BuildInnerCuts() {
   for (int cut = range_.first; cut + 1 < range_.end; ++cut) {
-    const CutEndSpec up{cut, DIRECTION_ACTIVATION, "this process", Worker::kInline};
-    const CutEndSpec down{cut, DIRECTION_GRADIENT, "this process", Worker::kInline};
-    ASSIGN_OR_RETURN(const LinkOptions up_options, LinkOptionsOf(spec_, up, backend_));
-    ASSIGN_OR_RETURN(const LinkOptions down_options, LinkOptionsOf(spec_, down, backend_));
-    auto [up_link, down_link] = NewMemoryLinks(up_options, down_options);
-    InnerCut& inner = inner_cuts_.emplace_back();
-    ASSIGN_OR_RETURN(inner.upstream,
-                     CutEnd::New(spec_, up, backend_, &capture_, std::move(up_link)));
-    ASSIGN_OR_RETURN(inner.downstream,
-                     CutEnd::New(spec_, down, backend_, &capture_, std::move(down_link)));
+    ASSIGN_OR_RETURN(inner_cuts_.emplace_back(), NewInnerCut(spec_, cut, backend_, &capture_));
   }
   return absl::OkStatus();
 }
@@ -176,6 +170,7 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
     pass.first_position = spec_.FirstPosition(slice);
   }
   Tensor x = std::move(input.tensor);
+  BeginSums(work);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
       DeviceClock::Timer timer(&clock_, &SecondsOf(i).forward, &activity_.core_wait,
@@ -185,10 +180,12 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
       if (i + 1 == segments_.size() && ends_model_) break;
       RETURN_IF_ERROR(FinishCompute(work));
     }
+    TakeSumSeconds(&SecondsOf(i).forward);
     if (i + 1 == segments_.size()) break;
     const InnerCut& cut = inner_cuts_[i];
     ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
   }
+  TakeSumSeconds(&SecondsOf(segments_.size() - 1).forward);
   if (Recalibrates(work.phase) && ends_model_) return LossSums();
   if (ends_model_) {
     const size_t last = segments_.size() - 1;
@@ -215,18 +212,27 @@ absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tenso
 
 absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
                                     InFlight* in_flight) {
-  if (!IsTrainingPass(work.phase)) RETURN_IF_ERROR(CountPredictions(logits, samples.labels));
-  // A batch of which all labels are ignored has no gradient, whatever it is divided by.
-  const int64_t batch_rows = std::max<int64_t>(1, work.loss_labels);
+  if (!IsTrainingPass(work.phase)) RETURN_IF_ERROR(KeepPredictions(logits, samples.labels));
   ASSIGN_OR_RETURN(PendingLoss loss,
-                   SubmitSoftmaxCrossEntropy(
-                       std::move(logits), Classes(), samples.labels, batch_rows, backend_.ops.get(),
-                       IsTrainingPass(work.phase) ? &in_flight->dlogits : nullptr));
+                   NewLoss(work, std::move(logits), samples.labels,
+                           IsTrainingPass(work.phase) ? &in_flight->dlogits : nullptr));
   losses_.push_back(std::move(loss));
   return absl::OkStatus();
 }
 
-absl::Status ModelChunk::CountPredictions(const Tensor& logits, absl::Span<const int32_t> labels) {
+absl::StatusOr<PendingLoss> ModelChunk::NewLoss(const Work& work, Tensor logits,
+                                                absl::Span<const int32_t> labels, Tensor* dlogits) {
+  // A batch of which all labels are ignored has no gradient, whatever it is divided by.
+  const int64_t batch_rows = std::max<int64_t>(1, work.loss_labels);
+  Ops* const ops = backend_.ops.get();
+  if (spec_.score_unit > 0) {
+    return SubmitMeanSquaredError(std::move(logits), labels, spec_.score_unit, batch_rows, ops,
+                                  dlogits);
+  }
+  return SubmitSoftmaxCrossEntropy(std::move(logits), Classes(), labels, batch_rows, ops, dlogits);
+}
+
+absl::Status ModelChunk::KeepPredictions(const Tensor& logits, absl::Span<const int32_t> labels) {
   const auto classes = static_cast<size_t>(Classes());
   if (spec_.model.positions > 1 || classes > kMaxConfused) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Tensor wide,
@@ -234,16 +240,32 @@ absl::Status ModelChunk::CountPredictions(const Tensor& logits, absl::Span<const
   RETURN_IF_ERROR(ToStatus(backend_.ops->Convert(logits.view(), wide.view())));
   std::vector<float> values(static_cast<size_t>(wide.elements()));
   RETURN_IF_ERROR(ToStatus(backend_.device->CopyToHost(values.data(), wide.data(), wide.bytes())));
-  confusion_.resize(classes * classes);
   const size_t row = values.size() / labels.size();  // may be longer than the classes
-  const float* logit = values.data();
-  for (const int32_t label : labels) {
-    const auto prediction = static_cast<size_t>(std::max_element(logit, logit + classes) - logit);
-    logit += row;
-    if (label < 0 || static_cast<size_t>(label) >= classes) continue;  // the loss tells of it
-    ++confusion_[static_cast<size_t>(label) * classes + prediction];
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (spec_.score_unit > 0) {
+      predicted_.predictions.push_back(values[i * row]);
+      predicted_.scores.push_back(labels[i]);
+    } else {
+      CountPrediction(&values[i * row], labels[i]);
+    }
   }
   return absl::OkStatus();
+}
+
+void ModelChunk::CountPrediction(const float* logits, int32_t label) {
+  const auto classes = static_cast<size_t>(Classes());
+  predicted_.confusion.resize(classes * classes);
+  if (label < 0 || static_cast<size_t>(label) >= classes) return;  // the loss tells of it
+  const auto prediction = static_cast<size_t>(std::max_element(logits, logits + classes) - logits);
+  ++predicted_.confusion[static_cast<size_t>(label) * classes + prediction];
+}
+
+void ModelChunk::BeginSums(const Work& work) {
+  if (sums_ != nullptr) sums_->Begin(work.key(), work.compress);
+}
+
+void ModelChunk::TakeSumSeconds(double* layers) {
+  if (sums_ != nullptr) *layers -= sums_->TakeSeconds();
 }
 
 absl::Status ModelChunk::FinishCompute(const Work& work) {
@@ -284,6 +306,7 @@ absl::Status ModelChunk::Backward(const Work& work) {
     dy = std::move(received.tensor);
   }
   const bool splits = SplitsBackward(spec_.schedule);
+  BeginSums(work);
   for (size_t i = segments_.size(); i-- > 0;) {
     {
       const PlannedSlice slice = SliceOf(work, i, splits ? "backward input" : "backward");
@@ -292,7 +315,8 @@ absl::Status ModelChunk::Backward(const Work& work) {
       const bool leaves = i > 0 || !begins_model_;
       RETURN_IF_ERROR(leaves ? FinishCompute(work) : FinishTraced(work, slice));
     }
-    if (!splits) RETURN_IF_ERROR(GiveGradients(work, i));
+    TakeSumSeconds(&SecondsOf(i).backward);
+    if (!splits) RETURN_IF_ERROR(EndGradients(work, i));
     if (i == 0) break;
     const InnerCut& cut = inner_cuts_[i - 1];
     ASSIGN_OR_RETURN(
@@ -317,14 +341,21 @@ absl::Status ModelChunk::BackwardWeights(const Work& work) {
       RETURN_IF_ERROR(segments_[i]->BackwardWeights(&in_flight->saved[i]));
       RETURN_IF_ERROR(FinishTraced(work, slice));
     }
-    RETURN_IF_ERROR(GiveGradients(work, i));
+    RETURN_IF_ERROR(EndGradients(work, i));
   }
   return absl::OkStatus();
 }
 
-absl::Status ModelChunk::GiveGradients(const Work& work, size_t segment) const {
-  const bool gives = take_gradients_ && begins_model_ && segment > 0 && work.ends_gradients;
-  return gives ? take_gradients_(work, range_.first + static_cast<int>(segment)) : absl::OkStatus();
+absl::Status ModelChunk::EndGradients(const Work& work, size_t segment) {
+  if (!work.ends_gradients) return absl::OkStatus();
+  const int number = range_.first + static_cast<int>(segment);
+  if (sums_ != nullptr) {
+    MessageKey key = work.key();
+    key.cut = static_cast<uint32_t>(number);
+    RETURN_IF_ERROR(sums_->AddSliceGradients(key, segments_[segment]->parameters()));
+  }
+  const bool gives = take_gradients_ && begins_model_ && segment > 0;
+  return gives ? take_gradients_(work, number) : absl::OkStatus();
 }
 
 absl::Status ModelChunk::Update(const Work& work, double lr, GradientScale gradient_scale) {
@@ -336,6 +367,29 @@ absl::Status ModelChunk::Update(const Work& work, double lr, GradientScale gradi
     RETURN_IF_ERROR(FinishTraced(work, slice));
   }
   return absl::OkStatus();
+}
+
+absl::Status ModelChunk::AddSquaresOf(const Work& work, size_t segment, double* sum) {
+  const absl::Span<const Parameter> here = segments_[segment]->parameters();
+  if (spec_.grid.parts == 1) return AddSquares(here, backend_.ops.get(), sum);
+  ASSIGN_OR_RETURN(const std::vector<double> squares, SquaresOf(here, backend_.ops.get()));
+  std::map<std::string, double> own;
+  for (const Parameter* parameter : CountedParameters(here)) {
+    own[parameter->spec.name] = squares[own.size()];
+  }
+  std::vector<ParameterSpec> counted;
+  std::vector<std::string> names;
+  const int number = range_.first + static_cast<int>(segment);
+  for (ParameterSpec& parameter : ParametersOfSegment(spec_, number)) {
+    if (!IsCounted(parameter)) continue;
+    names.push_back(parameter.name);
+    counted.push_back(std::move(parameter));
+  }
+  MessageKey key = work.key();
+  key.cut = static_cast<uint32_t>(number);
+  key.microbatch = static_cast<uint32_t>(work.replica);
+  ASSIGN_OR_RETURN(const std::vector<double> all, sums_->gather().All(key, counted, own));
+  return AddSquaresInOrder(names, all, sum);
 }
 
 absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
@@ -351,7 +405,7 @@ absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
     }
     DeviceClock::Timer timer(&clock_, &SecondsOf(i).optimizer, &activity_.core_wait,
                              StepSliceOf(work, i, "optimizer norm"));
-    RETURN_IF_ERROR(OfStep(work, AddSquares(segments_[i]->parameters(), backend_.ops.get(), &sum)));
+    RETURN_IF_ERROR(OfStep(work, AddSquaresOf(work, i, &sum)));
   }
   if (downstream_) RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));
   return sum;
@@ -390,14 +444,14 @@ absl::Status ModelChunk::OfStep(const Work& work, const absl::Status& status) co
                                                   " of epoch ", work.epoch, " ", status.message()));
 }
 
-std::vector<BasisCopy> ModelChunk::BasisCopies() const {
-  std::vector<BasisCopy> copies;
+std::vector<GradientCopy> ModelChunk::BasisCopies() const {
+  std::vector<GradientCopy> copies;
   const auto add = [&](CutEnd* end, int cut, bool is_before) {
     const std::optional<LearnedBasis> basis = LearnedBasisAt(spec_.model, spec_.cuts[cut]);
     if (!basis) return;
     const int segment = (is_before ? cut : cut + 1) - range_.first;
     const std::string& name = is_before ? basis->name : basis->copy;
-    copies.emplace_back(end, FindParameter(segments_[segment]->parameters(), name), backend_);
+    copies.push_back({end, FindParameter(segments_[segment]->parameters(), name)});
   };
   if (upstream_) add(upstream_.get(), range_.first - 1, /*is_before=*/false);
   for (size_t i = 0; i < inner_cuts_.size(); ++i) {
@@ -441,6 +495,7 @@ absl::StatusOr<std::vector<float>> ModelChunk::LastLogits(const Tensor& logits) 
 absl::StatusOr<std::vector<float>> ModelChunk::Generate(const Work& work, const Pass& pass,
                                                         int64_t positions, uint64_t digest) {
   ASSIGN_OR_RETURN(Tensor x, TextInput(work, pass, positions, digest));
+  BeginSums(work);
   for (size_t i = 0; i < segments_.size(); ++i) {
     ASSIGN_OR_RETURN(x, segments_[i]->Forward(x, pass, nullptr));
     RETURN_IF_ERROR(FinishCompute(work));
@@ -466,31 +521,17 @@ absl::Status ModelChunk::FinishEvaluation(const Work& last_batch) {
   return absl::OkStatus();
 }
 
-absl::Status ModelChunk::FlushSends(SteadyTime deadline) {
-  for (CutEnd* end : {upstream_.get(), downstream_.get()}) {
-    if (end == nullptr) continue;
-    ScopedTimer timer(&WaitsAt(*end).send, {});
-    RETURN_IF_ERROR(end->sender().Flush(deadline));
-  }
-  return absl::OkStatus();
-}
-
 void ModelChunk::Abandon() {
   if (!losses_.empty()) (void)backend_.device->Finish();  // the device may still write them
   losses_.clear();
   loss_sums_ = LossSums();
-  confusion_.clear();
+  predicted_ = {};
   for (auto& in_flight : in_flight_) in_flight.reset();
   for (auto& cache : caches_) cache.reset();
   for (InnerCut& cut : inner_cuts_) {
     cut.upstream->Abandon();
     cut.downstream->Abandon();
   }
-}
-
-void ModelChunk::CloseLinks(const absl::Status& reason) {
-  if (upstream_) upstream_->receiver().Stop(reason);
-  if (downstream_) downstream_->receiver().Stop(reason);
 }
 
 void ModelChunk::AppendEnds(std::vector<End>* ends) const {

@@ -2,6 +2,7 @@
 // before and behind. An action runs a microbatch through one chunk.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/status.h"
-#include "base/steady_time.h"
 #include "nn/device_clip.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
@@ -20,7 +20,7 @@
 #include "stage_server/boundary/receiver.h"
 #include "stage_server/boundary/sender.h"
 #include "stage_server/boundary/statistics.h"
-#include "stage_server/stage/basis_copy.h"
+#include "stage_server/parts/sum_exchange.h"
 #include "stage_server/stage/capture.h"
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/device_clock.h"
@@ -30,9 +30,18 @@ namespace thinwire {
 
 // Samples of one microbatch, at a chunk that reads data.
 struct Samples {
-  Tensor inputs;                // set where ReadsInputs
-  std::vector<int32_t> labels;  // set at the last stage
-  uint64_t digest = 0;
+  Tensor inputs;  // set where ReadsInputs
+  // Sample after sample: labels_per_sample() of each, or one for each position. Set at the last
+  // stage.
+  std::vector<int32_t> labels;
+  uint64_t digest = 0;  // of the samples' ids, whether whole or in slices
+};
+
+// Findings about single labels in an evaluation, as EvaluationReport has them; empty: none.
+struct PredictedLabels {
+  std::vector<uint64_t> confusion;
+  std::vector<float> predictions;
+  std::vector<int32_t> scores;
 };
 
 class ModelChunk {
@@ -44,6 +53,7 @@ class ModelChunk {
     Capture* capture;
     ActivitySeconds* activity;
     DeviceClock* clock;  // adds to that activity
+    SumExchange* sums;   // null: no layers are divided into parts
   };
   static absl::StatusOr<std::unique_ptr<ModelChunk>> Build(const Stage& stage, int index);
 
@@ -62,12 +72,11 @@ class ModelChunk {
   absl::Status Backward(const Work& work);
   absl::Status BackwardWeights(const Work& work);
   absl::StatusOr<LossSums> TakeLosses(const Work& work);
-  // Returns the counts of EvaluationReport::confusion since the last call.
-  std::vector<uint64_t> TakeConfusion() { return std::exchange(confusion_, {}); }
+  // Returns the findings since the last call.
+  PredictedLabels TakePredicted() { return std::exchange(predicted_, {}); }
   // Updates the parameters, with gradients scaled by `gradient_scale`. Waits for nothing.
   absl::Status Update(const Work& work, double lr, GradientScale gradient_scale);
   absl::Status FinishEvaluation(const Work& last_batch);
-  absl::Status FlushSends(SteadyTime deadline);
   void Abandon();
 
   // Runs the next positions of a text; `digest` is that of their ids. Returns logits where the
@@ -88,7 +97,7 @@ class ModelChunk {
   // Returns an error if that factor could not be computed. Called after a Finish of the device.
   absl::Status CheckClip(const Work& work) const;
   // Returns one copy for each basis that a cut here learns.
-  std::vector<BasisCopy> BasisCopies() const;
+  std::vector<GradientCopy> BasisCopies() const;
 
   const std::vector<std::unique_ptr<Segment>>& segments() const { return segments_; }
   // Returns one optimizer for each segment.
@@ -100,15 +109,10 @@ class ModelChunk {
   };
   // Appends the ends in model order, those inside the chunk included.
   void AppendEnds(std::vector<End>* ends) const;
-  // Stops the ends of cuts to other stages: they accept no message any more.
-  void CloseLinks(const absl::Status& reason);
+  // Returns the ends of cuts to other stages; null where there is none.
+  std::array<CutEnd*, 2> outer_ends() const { return {upstream_.get(), downstream_.get()}; }
 
  private:
-  // Both ends of a cut inside the chunk: `upstream` belongs to the segment before it, `downstream`
-  // to the one behind.
-  struct InnerCut {
-    std::unique_ptr<CutEnd> upstream, downstream;
-  };
   // State that a microbatch keeps between its forward pass and the last part of its backward pass.
   struct InFlight {
     std::vector<Saved> saved;  // one for each segment
@@ -126,6 +130,12 @@ class ModelChunk {
   }
   PlannedSlice SliceOf(const Work& work, size_t segment, const char* name) const;
   PlannedSlice StepSliceOf(const Work& work, size_t segment, const char* name) const;
+  // Tells the sums over parts whose pass begins, and takes the seconds that they took in it out of
+  // those of its layers.
+  void BeginSums(const Work& work);
+  void TakeSumSeconds(double* layers);
+  // Adds the squares of a segment's gradients, with those of its parts elsewhere.
+  absl::Status AddSquaresOf(const Work& work, size_t segment, double* sum);
   // Waits for the device, as is needed before a tensor goes to a codec's thread. Then collects
   // times and losses, which are known by now.
   absl::Status FinishCompute(const Work& work);
@@ -135,11 +145,15 @@ class ModelChunk {
   }
   absl::StatusOr<BoundaryReceiver::Received> Input(const Work& work,
                                                    const std::optional<Samples>& samples);
-  absl::Status GiveGradients(const Work& work, size_t segment) const;
+  // Completes a segment's gradients, to which no later action adds, and gives them away.
+  absl::Status EndGradients(const Work& work, size_t segment);
   absl::Status SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
                           InFlight* in_flight);
-  // Counts which class each sample of an evaluation is taken for.
-  absl::Status CountPredictions(const Tensor& logits, absl::Span<const int32_t> labels);
+  absl::StatusOr<PendingLoss> NewLoss(const Work& work, Tensor logits,
+                                      absl::Span<const int32_t> labels, Tensor* dlogits);
+  // Counts which class each sample of an evaluation is taken for, or keeps what score.
+  absl::Status KeepPredictions(const Tensor& logits, absl::Span<const int32_t> labels);
+  void CountPrediction(const float* logits, int32_t label);
   // Adds up the pending losses; called after a Finish, when all are known.
   absl::Status AddLosses(const Work& work);
   absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
@@ -156,6 +170,7 @@ class ModelChunk {
   Capture& capture_;
   ActivitySeconds& activity_;
   DeviceClock& clock_;
+  SumExchange* const sums_;  // null: none
   const SegmentRange range_;
   const bool begins_model_, ends_model_, reads_inputs_;
   TakeGradients take_gradients_;  // null: nobody takes them
@@ -167,7 +182,7 @@ class ModelChunk {
   std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch, or by unit with slices
   std::vector<PendingLoss> losses_;                   // in the order of their forward passes
   LossSums loss_sums_;                                // sum of the losses before those
-  std::vector<uint64_t> confusion_;                   // as in EvaluationReport; empty: no counts
+  PredictedLabels predicted_;                         // in the evaluation under way
   // Keys and values by microbatch, where sequences are cut into slices; kept from the forward pass
   // of the first slice to its backward pass.
   std::vector<std::unique_ptr<KeyValueCache>> caches_;

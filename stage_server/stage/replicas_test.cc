@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/settings_testing.h"
 #include "config/experiment.h"
 #include "models/pieces.h"
 #include "stage_server/stage/stages_testing.h"
@@ -55,12 +56,13 @@ struct Replicas : Stages {
   Counts contributions() {
     Counts all;
     for (size_t i = 0; i < size(); ++i)
-      all.Add(stage(i).averager()->counts().Of(PHASE_CONTRIBUTION));
+      all.Add(stage(i).averager()->counts().Of(PHASE_CONTRIBUTION).all());
     return all;
   }
   Counts average() {
     Counts all;
-    for (size_t i = 0; i < size(); ++i) all.Add(stage(i).averager()->counts().Of(PHASE_AVERAGE));
+    for (size_t i = 0; i < size(); ++i)
+      all.Add(stage(i).averager()->counts().Of(PHASE_AVERAGE).all());
     return all;
   }
   // Returns the number of parameters that are trained, and of running statistics.
@@ -99,7 +101,7 @@ TEST_P(ReplicasTest, StagesTrainLikeOneAndCountTheSameBytes) {
 }
 
 TEST_P(ReplicasTest, CarriersTrainLikeOneAndCountTheSameBytes) {
-  for (const int stages : {1, 2}) {
+  for (const int stages : Settings({1, 2})) {
     SCOPED_TRACE(stages);
     std::vector<std::string> overrides = With(absl::StrCat("pipeline.stages=", stages));
     // Cuts remember, in the order of their messages, and so do contributions.
@@ -107,7 +109,7 @@ TEST_P(ReplicasTest, CarriersTrainLikeOneAndCountTheSameBytes) {
     overrides.push_back("replicas.count=4");
     Replicas one(overrides);
     const std::vector<double> losses = one.Train();
-    for (const int carriers : {2, 3, 4}) {
+    for (const int carriers : Settings({2, 3, 4})) {
       SCOPED_TRACE(carriers);
       Replicas several(overrides, carriers);
       EXPECT_THAT(several.Train(), ElementsAreArray(losses));
@@ -269,9 +271,9 @@ TEST(ReplicasTest, ASegmentWithCodecNoneIsExchangedExactly) {
   Replicas all({general, average}), exact({}), some({general, average, own});
   for (Replicas* replicas : {&all, &exact, &some}) replicas->Train();
   const auto sent = [](Replicas* replicas, size_t stage) {
-    const ExchangeCounts& counts = replicas->stage(stage).averager()->counts();
-    return std::make_pair(counts.Of(PHASE_CONTRIBUTION).train.wire_bytes,
-                          counts.Of(PHASE_AVERAGE).train.wire_bytes);
+    ExchangeCounts& counts = replicas->stage(stage).averager()->counts();
+    return std::make_pair(counts.Of(PHASE_CONTRIBUTION).all().train.wire_bytes,
+                          counts.Of(PHASE_AVERAGE).all().train.wire_bytes);
   };
   ASSERT_EQ(some.size(), 3u);
   EXPECT_EQ(sent(&some, 1), sent(&all, 1));

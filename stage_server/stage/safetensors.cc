@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "compress/half.h"
 
 namespace thinwire {
 namespace {
@@ -16,11 +17,24 @@ using Sink = std::function<absl::Status(std::string_view)>;
 
 constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;  // of a file that is read
 
-// A tensor of the file to be written, and the fp32 tensor that has its rows.
+// Rows of a tensor of the file to be written, and the fp32 tensor that has them.
 struct Source {
   FileTensor tensor;
   const Tensor* values = nullptr;
 };
+
+// Returns the sources by tensor of the file, in the order of the first source of each. A tensor has
+// several where its slices are parameters of their own.
+std::vector<std::vector<Source>> ByTensor(std::vector<Source> sources) {
+  std::vector<std::vector<Source>> tensors;
+  std::map<std::string, size_t> places;
+  for (Source& source : sources) {
+    const auto [place, is_new] = places.emplace(source.tensor.name, tensors.size());
+    if (is_new) tensors.emplace_back();
+    tensors[place->second].push_back(std::move(source));
+  }
+  return tensors;
+}
 
 absl::Status InPieces(std::string_view bytes, size_t piece_bytes, const Sink& sink) {
   for (; !bytes.empty(); bytes.remove_prefix(std::min(piece_bytes, bytes.size()))) {
@@ -33,44 +47,38 @@ float* RowsOf(const Tensor& parameter, const FileTensor& tensor) {
   return static_cast<float*>(parameter.data()) + tensor.first_row * tensor.row_elements;
 }
 
-absl::Status Write(const std::vector<Source>& sources, size_t piece_bytes, const Sink& sink) {
+absl::Status Write(std::vector<Source> sources, size_t piece_bytes, const Sink& sink) {
+  const std::vector<std::vector<Source>> tensors = ByTensor(std::move(sources));
   Safetensors file;
   std::vector<uint64_t> bytes;
-  for (const Source& source : sources) {
-    file.tensors.push_back({source.tensor.name, "F32", source.tensor.shape, {}});
-    bytes.push_back(static_cast<uint64_t>(source.tensor.elements()) * sizeof(float));
+  for (const std::vector<Source>& slices : tensors) {
+    const FileTensor& tensor = slices.front().tensor;
+    file.tensors.push_back({tensor.name, "F32", tensor.shape, {}});
+    bytes.push_back(static_cast<uint64_t>(tensor.file_elements()) * sizeof(float));
   }
   RETURN_IF_ERROR(InPieces(SafetensorsPrefix(file, bytes), piece_bytes, sink));
   std::vector<float> rows, in_file;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    const auto& [tensor, values] = sources[i];
-    rows.resize(static_cast<size_t>(tensor.elements()));
-    RETURN_IF_ERROR(
-        ToStatus(values->device()->CopyToHost(rows.data(), RowsOf(*values, tensor), bytes[i])));
-    in_file.resize(rows.size());
-    ToFileOrder(tensor, rows, absl::MakeSpan(in_file));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    in_file.resize(bytes[i] / sizeof(float));
+    for (const auto& [tensor, values] : tensors[i]) {
+      rows.resize(static_cast<size_t>(tensor.elements()));
+      RETURN_IF_ERROR(ToStatus(values->device()->CopyToHost(rows.data(), RowsOf(*values, tensor),
+                                                            rows.size() * sizeof(float))));
+      ToFileOrder(tensor, rows, absl::MakeSpan(in_file));
+    }
     RETURN_IF_ERROR(
         InPieces({reinterpret_cast<const char*>(in_file.data()), bytes[i]}, piece_bytes, sink));
   }
   return absl::OkStatus();
 }
 
-// Bits: one of sign, five of exponent with bias 15, ten of mantissa m. A number is (1024 + m) units
-// of 2^(exponent - 25); without an exponent it is m units of 2^-24.
+// Bits: one of sign, five of exponent, ten of mantissa. The largest exponent is that of infinity,
+// or with a mantissa of NaN.
 float FromF16(uint16_t half) {
-  const uint32_t exponent = half >> 10 & 0x1F, mantissa = half & 0x3FF;
+  const uint32_t magnitude = half & 0x7FFF, infinity = 0x1F << 10;
   const float sign = half >> 15 != 0 ? -1.0f : 1.0f;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
-  if (exponent == 0x1F) return sign * (mantissa == 0 ? HUGE_VALF : NAN);
-  return sign * std::ldexp(static_cast<float>(mantissa + 0x400), static_cast<int>(exponent) - 25);
-}
-
-// The bits are the upper half of those of an fp32.
-float FromBf16(uint16_t half) {
-  const uint32_t bits = static_cast<uint32_t>(half) << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
+  if (magnitude >= infinity) return sign * (magnitude == infinity ? HUGE_VALF : NAN);
+  return sign * FromHalf(static_cast<uint16_t>(magnitude));
 }
 
 bool IsFloat(const std::string& dtype) {
@@ -87,7 +95,7 @@ std::vector<float> Widened(const std::string& dtype, std::string_view bytes) {
   for (size_t i = 0; i < values.size(); ++i) {
     uint16_t half;
     std::memcpy(&half, bytes.data() + i * sizeof(half), sizeof(half));
-    values[i] = dtype == "F16" ? FromF16(half) : FromBf16(half);
+    values[i] = dtype == "F16" ? FromF16(half) : FromBFloat(half);
   }
   return values;
 }
@@ -111,7 +119,7 @@ absl::Status WriteParameters(const std::vector<const Parameter*>& parameters, si
       sources.push_back({std::move(tensor), &one->value});
     }
   }
-  return Write(sources, piece_bytes, sink);
+  return Write(std::move(sources), piece_bytes, sink);
 }
 
 absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
@@ -122,12 +130,17 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
     ParameterSpec as_it_is;
     as_it_is.name = one->spec.name;
     as_it_is.shape = one->spec.shape;
+    as_it_is.slice = one->spec.slice;
     sources.push_back({FileTensors(as_it_is)[0], &one->gradient});
   }
-  return Write(sources, piece_bytes, sink);
+  return Write(std::move(sources), piece_bytes, sink);
 }
 
-ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters) {
+ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters,
+                                 const std::vector<ParameterSpec>& others) {
+  for (const ParameterSpec& other : others) {
+    for (const FileTensor& tensor : FileTensors(other)) of_others_.insert(tensor.name);
+  }
   for (const Parameter* parameter : parameters) targets_.push_back({parameter, {}});
   for (Target& target : targets_) {
     if (target.parameter->gradient.empty()) {
@@ -192,7 +205,7 @@ absl::Status ParameterReader::HeaderCame() {
     RETURN_IF_ERROR(CheckTensor(*found->second, wanted.tensor));
   }
   for (const auto& [name, tensor] : there) {
-    if (wanted_.count(std::string(name)) > 0) continue;
+    if (wanted_.count(std::string(name)) + of_others_.count(std::string(name)) > 0) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("tensor ", tensor->name, " is no parameter of this stage"));
   }
@@ -217,10 +230,11 @@ void ParameterReader::AwaitNextTensor() {
 absl::Status ParameterReader::TensorCame() {
   const TensorPlace& place = tensors_[next_tensor_];
   const std::vector<float> in_file = Widened(place.dtype, bytes_);
-  std::vector<float> rows(in_file.size());
+  std::vector<float> rows;
   const auto [first, last] = wanted_.equal_range(place.name);
   for (auto wanted = first; wanted != last; ++wanted) {
     auto& [target, tensor] = wanted->second;
+    rows.resize(static_cast<size_t>(tensor.elements()));
     FromFileOrder(tensor, in_file, absl::MakeSpan(rows));
     // The values wait in the gradient, whose memory is there anyway, or in memory of the reader. So
     // a file that breaks off changes no parameter.

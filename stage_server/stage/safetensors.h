@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +36,10 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
 class ParameterReader {
  public:
   // Makes a reader; the parameters outlive it. The first Append makes their gradients undefined,
-  // and the caller must clear them.
-  explicit ParameterReader(const std::vector<const Parameter*>& parameters);
+  // and the caller must clear them. Tensors of `others`, parameters of tensor-parallel parts
+  // elsewhere, may be in the file too.
+  explicit ParameterReader(const std::vector<const Parameter*>& parameters,
+                           const std::vector<ParameterSpec>& others = {});
 
   ParameterReader(const ParameterReader&) = delete;
   ParameterReader& operator=(const ParameterReader&) = delete;
@@ -68,6 +71,7 @@ class ParameterReader {
 
   std::vector<Target> targets_;
   std::multimap<std::string, Wanted> wanted_;  // by name in the file
+  std::set<std::string> of_others_;            // names in the file
 
   enum class Part { kLength, kHeader, kTensors, kNothing };
   Part part_ = Part::kLength;  // the part that is expected

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -45,7 +48,64 @@ void DescribeTied(const TiedWeight& tied, int replicas, BoundarySpec* boundary) 
   boundary->capacity = replicas > 1 ? 2 : 1;
 }
 
+CaptureSpec CaptureOf(const Experiment& experiment, const std::vector<Cut>& cuts) {
+  const CaptureConfig& config = experiment.capture();
+  CaptureSpec capture;
+  capture.steps.insert(config.steps().begin(), config.steps().end());
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const bool is_named = std::count(config.cuts().begin(), config.cuts().end(), cuts[i].name) > 0;
+    if (is_named) capture.cuts.insert(static_cast<uint32_t>(i));
+  }
+  for (const std::string& what : config.what()) {
+    (what == "gradients" ? capture.gradients : capture.activations) = true;
+  }
+  return capture;
+}
+
+absl::Status AddDirections(const Experiment& experiment, const std::string& cut, StageSpec* spec) {
+  ASSIGN_OR_RETURN(DirectionSpec activations,
+                   DirectionFrom(DirectionOf(experiment, cut, /*gradient=*/false), false));
+  ASSIGN_OR_RETURN(DirectionSpec gradients,
+                   DirectionFrom(DirectionOf(experiment, cut, /*gradient=*/true), true));
+  spec->activations.push_back(std::move(activations));
+  spec->gradients.push_back(std::move(gradients));
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage) {
+  StageSpec spec;
+  ASSIGN_OR_RETURN(static_cast<Partition&>(spec), PartitionFrom(experiment));
+  spec.stage = stage;
+  if (stage < 0 || stage >= spec.stages()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage ", stage, ", want 0 to ", spec.stages() - 1));
+  }
+  ASSIGN_OR_RETURN(spec.schedule, ScheduleFrom(experiment));
+  spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
+  ASSIGN_OR_RETURN(spec.replicas, ReplicasFrom(experiment));
+  ASSIGN_OR_RETURN(spec.slice_positions, SlicesFrom(experiment, spec.model.positions));
+  spec.batch_size = experiment.data().batch_size();
+  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
+  spec.score_unit = data.score_unit;
+  spec.patience =
+      std::make_shared<Patience>(absl::Seconds(experiment.pipeline().deadline_seconds()));
+  spec.tied = FindTiedWeight(spec.model);
+  ASSIGN_OR_RETURN(spec.sums, SumsFrom(experiment, spec.model));
+  for (const Cut& cut : spec.cuts) RETURN_IF_ERROR(AddDirections(experiment, cut.name, &spec));
+  if (spec.has_tied_cut()) RETURN_IF_ERROR(AddDirections(experiment, kTiedCut, &spec));
+  spec.warmup_epochs = experiment.compression().warmup_epochs();
+  spec.warmup_steps = experiment.compression().warmup_steps();
+  spec.error_every = experiment.metrics().error_every();
+  spec.capture = CaptureOf(experiment, spec.cuts);
+  ASSIGN_OR_RETURN(spec.shuffle, ShuffleFrom(experiment));
+  ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
+  ASSIGN_OR_RETURN(spec.recompute, RecomputeFrom(experiment));
+  ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
+  spec.seeds = SeedsFrom(experiment);
+  return spec;
+}
 
 int64_t StageSpec::FirstPosition(int slice) const {
   return std::accumulate(slice_positions.begin(), slice_positions.begin() + slice, int64_t{0});
@@ -53,6 +113,15 @@ int64_t StageSpec::FirstPosition(int slice) const {
 
 std::string StageSpec::CutName(int cut) const {
   return cut == tied_cut() ? kTiedCut : cuts[cut].name;
+}
+
+std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segment) {
+  std::vector<ParameterSpec> all;
+  const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
+  for (int block = blocks.first; block < blocks.last; ++block) {
+    for (ParameterSpec& one : Parameters(spec.model.blocks[block])) all.push_back(std::move(one));
+  }
+  return all;
 }
 
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
@@ -71,9 +140,9 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
       is_activation ? spec.activations[cut] : spec.gradients[cut];
   boundary.replicas = spec.replicas.count;
   // With local steps each replica has a norm of its own.
-  boundary.counts_norm = spec.carrier == 0 || spec.replicas.trains_locally();
+  boundary.counts_norm = spec.row() == 0 || spec.replicas.trains_locally();
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
-  boundary.codec_seed = spec.codec_seed;
+  boundary.codec_seed = spec.seeds.codec;
   boundary.error_every = spec.error_every;
   boundary.patience = spec.patience;
   boundary.trace = spec.trace;
@@ -84,7 +153,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
 
 EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
   EpochSpec of;
-  of.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
+  of.shuffle = {spec.shuffle, spec.seeds.data, spec.batch_size};
   of.microbatches = spec.batch_microbatches();
   of.first_carried = spec.carried().first * spec.microbatches;
   of.end_carried = spec.carried().end * spec.microbatches;

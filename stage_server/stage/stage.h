@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "backend/plugin.h"
+#include "absl/status/statusor.h"
+#include "backend/load.h"
 #include "base/steady_time.h"
 #include "compress/feedback/direction_spec.h"
 #include "compress/kernels.h"
 #include "config/replicas_spec.h"
+#include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
 #include "models/cost.h"
@@ -33,17 +36,11 @@
 namespace thinwire {
 
 // The interfaces of one device. Ops belong to one run; the device and `kernels` to the process.
-struct Backend {
-  Device* device = nullptr;
+struct Backend : OpenedDevice {
   std::shared_ptr<Ops> ops;
-  CodecKernels* kernels = nullptr;
   // Kernels of one run that use the threads of `ops`; null if these have one thread only.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
-  DirectCopies* copies = nullptr;      // null: the device has none
-  bool device_slots = true;            // of links (wire/link.h)
-  BackendPlugin* plugin = nullptr;     // that of the device; null for the CPU
-  DeviceDescription description = {};  // empty for the CPU
-  std::string note = {};               // with "auto": which device was chosen and why, in one line
+  bool device_slots = true;  // of links (wire/link.h)
   // Called with a line about anything slower than it could be; may be empty. Any thread.
   std::function<void(const std::string&)> on_note = {};
   // Called likewise with a line about what a trace lacks.
@@ -51,22 +48,21 @@ struct Backend {
 };
 
 // The checked form of an experiment, for one stage.
-struct StageSpec {
-  Model model;
-  std::vector<Cut> cuts;
+struct StageSpec : Partition {
   std::optional<TiedWeight> tied;  // the weight that has a copy, if any
-  Placement placement;
-  int stage = 0;     // index of this stage, from 0
-  uint64_t run = 0;  // digest of the run's id, as frames carry it
+  int stage = 0;                   // index of this stage, from 0
+  uint64_t run = 0;                // digest of the run's id, as frames carry it
   uint64_t generation = 0;
   std::string link_secret;  // shown by links between processes
 
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;                  // of each replica
   ReplicasSpec replicas;                 // that share a batch
-  int carrier = 0, carriers = 1;         // index of this pipeline among those that carry them
+  CarrierGrid grid;                      // of the pipelines that carry them
+  int carrier = 0;                       // index of this one
   std::vector<int64_t> slice_positions;  // slices of a training sequence, in order; empty: whole
   int64_t batch_size = 0;
+  double score_unit = 0;  // of labels, as in DatasetInfo; 0: they are classes
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // limit of every wait
   std::shared_ptr<StepTrace> trace;                                   // null: not traced
 
@@ -75,18 +71,22 @@ struct StageSpec {
   uint64_t warmup_steps = 0;
   int64_t error_every = 0;
   CaptureSpec capture;
+  SumsSpec sums;  // of tensor-parallel parts
 
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
   Recompute recompute = Recompute::kNone;
-  uint64_t init_seed = 0, data_seed = 0, codec_seed = 0, dropout_seed = 0;
+  Seeds seeds;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
   int stages() const { return placement.stages; }
   bool first() const { return stage == 0; }  // has the first segment
   bool last() const { return stage + 1 == stages(); }
-  // Returns the replicas that this pipeline carries.
-  ReplicaRange carried() const { return CarriedBy(carrier, carriers, replicas.count); }
+  int row() const { return grid.RowOf(carrier); }
+  int place() const { return grid.PlaceOf(carrier); }
+  // Return the replicas that this pipeline carries, and the parts.
+  ReplicaRange carried() const { return CarriedBy(row(), grid.replicas, replicas.count); }
+  ReplicaRange carried_parts() const { return CarriedBy(place(), grid.parts, sums.parts); }
   // Returns the number of microbatches of a whole batch.
   int batch_microbatches() const { return replicas.count * microbatches; }
   int slices() const { return std::max(1, static_cast<int>(slice_positions.size())); }
@@ -111,6 +111,13 @@ struct StageSpec {
   // Returns whether both sides of a cut of the model are at one stage, and so in one chunk.
   bool IsInner(int cut) const { return placement.ChunkOf(cut) == placement.ChunkOf(cut + 1); }
 };
+
+// Returns the parameters of a segment in model order, those of all tensor-parallel parts.
+std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segment);
+
+// Returns the spec of stage `stage` of a resolved experiment. InvalidArgument if the experiment has
+// no such stage or config/ refuses it.
+absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage);
 
 // Number of batches that may be under way at a cut in evaluation, which has no backward pass to
 // bound them.

@@ -23,7 +23,6 @@
 #include "stage_server/stage/feed.h"
 #include "stage_server/stage/join_testing.h"
 #include "stage_server/stage/local_stage.h"
-#include "stage_server/stage/stage_spec.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -75,14 +74,17 @@ absl::StatusOr<std::vector<BenchStage>> BuildStages(const Experiment& experiment
   std::vector<BenchStage> stages;
   for (uint32_t i = 0; i < experiment.pipeline().stages(); ++i) {
     ASSIGN_OR_RETURN(const StageSpec spec, StageSpecFrom(experiment, static_cast<int>(i)));
-    const Backend backend{CpuDevice(), NewCpuOps(1), CpuCodecKernels()};
+    Backend backend;
+    backend.device = CpuDevice();
+    backend.kernels = CpuCodecKernels();
+    backend.ops = NewCpuOps(1);
     BenchStage stage;
     RETURN_IF_ERROR(CheckWaits(spec));
     ASSIGN_OR_RETURN(stage.stage, LocalStage::Build(spec, backend));
     stage.actions =
         StageActions(spec.schedule, static_cast<int>(i), spec.stages(), spec.microbatches);
     FeedSpec feed;
-    feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
+    feed.shuffle = {spec.shuffle, spec.seeds.data, spec.batch_size};
     feed.compute = spec.compute;
     feed.inputs = ReadsInputs(spec);
     feed.labels = spec.last();

@@ -74,11 +74,7 @@ std::vector<Remembered> RememberedOf(const LocalStage& stage, bool with_models) 
     AddLocal(stage, with_models, &all);
     return all;
   }
-  std::vector<OptimizerState> states;
-  for (const Optimizer* optimizer : stage.optimizers()) {
-    for (OptimizerState& state : optimizer->state()) states.push_back(std::move(state));
-  }
-  AddStates(stage.parameters(), states, StatePart(), &all);
+  AddStates(stage.parameters(), StatesOf(stage.optimizers()), StatePart(), &all);
   return all;
 }
 
@@ -102,6 +98,7 @@ struct Memory {
   FeedbackSender* sender = nullptr;  // either this and `level`
   LevelController* level = nullptr;
   FeedbackReceiver* receiver = nullptr;  // or this
+  bool is_of_part = false;               // of a piece that one carrier of a replica has
 
   StateStore* store() const { return sender ? sender->state() : receiver->state(); }
   const std::shared_ptr<const Carry>& carry() const {
@@ -142,6 +139,7 @@ Memory MemoryOf(const ReplicaAverager::Contributor& contributor) {
   memory.part = PartOf(contributor);
   memory.sender = &contributor.encoder->feedback();
   memory.level = &contributor.encoder->level();
+  memory.is_of_part = contributor.is_of_part;
   return memory;
 }
 
@@ -184,23 +182,23 @@ std::string Spelled(const StatePart& part) {
                             : part.tensors();
 }
 
-// Returns what this carrier of replicas copies: what is the same at all, the first does.
+// Returns what this carrier of replicas copies, the model first: what is the same at all, the first
+// does. A stage may have no parameters.
 std::vector<Remembered> CopiedOf(const LocalStage& stage) {
   std::vector<Remembered> all = RememberedOf(stage);
+  Remembered model;
+  model.part.set_tensors(kModelPart);
+  for (const Parameter* one : stage.parameters()) model.tensors.push_back(*one);
+  if (!model.tensors.empty()) all.insert(all.begin(), std::move(model));
   const auto is_others = [&stage](const Remembered& one) {
-    return stage.spec().carrier > 0 && !one.part.has_replica();
+    return stage.spec().row() > 0 && !one.part.has_replica();
   };
   all.erase(std::remove_if(all.begin(), all.end(), is_others), all.end());
   return all;
 }
 
-std::vector<const Parameter*> CopiedParameters(const LocalStage& stage) {
-  return stage.spec().carrier == 0 ? stage.parameters() : std::vector<const Parameter*>();
-}
-
 uint64_t TensorBytes(const LocalStage& stage) {
   uint64_t bytes = 0;
-  for (const Parameter* one : CopiedParameters(stage)) bytes += one->value.bytes() + kHeaderBytes;
   for (const Remembered& remembered : CopiedOf(stage)) {
     for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
   }
@@ -236,14 +234,11 @@ absl::StatusOr<StateFile> CopyTensors(StatePart part,
   return file;
 }
 
+// The first of a row of carriers copies the tensors of all its parts.
 absl::Status CopyAllTensors(const LocalStage& stage, std::vector<StateFile>* files) {
-  const std::vector<const Parameter*> parameters = CopiedParameters(stage);
-  if (!parameters.empty()) {
-    StatePart model;
-    model.set_tensors(kModelPart);
-    ASSIGN_OR_RETURN(files->emplace_back(), CopyTensors(model, parameters));
-  }
-  for (const Remembered& remembered : CopiedOf(stage)) {
+  for (Remembered& remembered : CopiedOf(stage)) {
+    RETURN_IF_ERROR(stage.GatherParts(&remembered.tensors));
+    if (stage.spec().place() > 0) continue;
     ASSIGN_OR_RETURN(files->emplace_back(),
                      CopyTensors(remembered.part, PointersTo(remembered.tensors)));
   }
@@ -328,6 +323,9 @@ absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t avail
       }
     }
   }
+  const bool is_elsewhere = part.has_piece() && stage->averager() != nullptr &&
+                            stage->averager()->IsElsewhere(part.piece());
+  if (is_elsewhere) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("stage ", stage->spec().stage, " has no such end of a cut"));
 }
@@ -340,7 +338,7 @@ absl::Status RestoreRemembered(LocalStage* stage, const StatePart& part, const N
   if (found == all.end()) {
     return absl::InvalidArgumentError("the optimizer remembers nothing of that name");
   }
-  ParameterReader reader(PointersTo(found->tensors));
+  ParameterReader reader(PointersTo(found->tensors), stage->AllParameters());
   for (std::string_view piece; next(&piece);) RETURN_IF_ERROR(reader.Append(piece));
   RETURN_IF_ERROR(reader.Finish());
   if (part.tensors() == kReplicaModelPart) stage->local()->ValuesRestored();
@@ -363,7 +361,8 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
   RETURN_IF_ERROR(CopyAllTensors(*stage, &files));
   if (!codec_state) return files;
   for (const Memory& memory : MemoriesOf(*stage)) {
-    if (IsEmpty(memory)) continue;
+    // The first carrier of a row copies all that is the same at its others.
+    if (IsEmpty(memory) || (stage->spec().place() > 0 && !memory.is_of_part)) continue;
     ASSIGN_OR_RETURN(files.emplace_back(), CopyMemory(memory));
   }
   return files;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/settings_testing.h"
 #include "stage_server/stage/stages_testing.h"
 
 namespace thinwire {
@@ -135,7 +136,7 @@ TEST(ResumedReplicasTest, GoOnWithOtherCarriers) {
   };
   const std::unique_ptr<Stages> whole = with(1);
   const std::vector<double> losses = whole->Train(1);
-  for (const auto& [first, then] : {std::pair(4, 1), {1, 2}, {2, 4}}) {
+  for (const auto& [first, then] : Settings<std::pair<int, int>>({{4, 1}, {1, 2}, {2, 4}})) {
     SCOPED_TRACE(absl::StrCat(first, " carriers, then ", then));
     const std::unique_ptr<Stages> before = with(first), after = with(then);
     std::vector<double> resumed = before->TrainSteps(1, 1, 4);

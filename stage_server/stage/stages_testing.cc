@@ -13,7 +13,6 @@
 #include "config/specs.h"
 #include "nn/cpu/ops.h"
 #include "stage_server/stage/join_testing.h"
-#include "stage_server/stage/stage_spec.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -49,7 +48,13 @@ T& Find(const std::vector<std::unique_ptr<LocalStage>>& stages, T* LocalStage::E
 
 }  // namespace
 
-Backend CpuBackend(int /*stage*/) { return {CpuDevice(), NewCpuOps(1), CpuCodecKernels()}; }
+Backend CpuBackend(int /*stage*/) {
+  Backend backend;
+  backend.device = CpuDevice();
+  backend.kernels = CpuCodecKernels();
+  backend.ops = NewCpuOps(1);
+  return backend;
+}
 
 Stages::Stages(const std::string& experiment, const std::vector<std::string>& overrides,
                const BackendOf& backend_of, const std::function<void(StageSpec*)>& change,
@@ -61,7 +66,7 @@ Stages::Stages(const std::string& experiment, const std::vector<std::string>& ov
   for (int i = 0; i < carriers * static_cast<int>(per_carrier_); ++i) {
     StageSpec spec = *StageSpecFrom(experiment_, i % static_cast<int>(per_carrier_));
     spec.carrier = i / static_cast<int>(per_carrier_);
-    spec.carriers = carriers;
+    spec.grid = *GridOf(experiment_, carriers);
     change(&spec);
     AddStage(spec, backend_of(i));
   }
@@ -123,7 +128,9 @@ std::vector<double> Stages::Train(const TrainRequest& request) {
     double sum = 0;
     uint64_t labels = 0;
     for (size_t i = per_carrier_ - 1; i < stages_.size(); i += per_carrier_) {
-      if (per_carrier_ == stages_.size()) return Losses(steps[i]);
+      const StageSpec& spec = stages_[i]->spec();
+      if (spec.place() > 0) continue;
+      if (spec.grid.replicas == 1) return Losses(steps[i]);
       for (const double loss : steps[i][step].replica_losses()) sum += loss;
       labels += steps[i][step].labels();
     }
@@ -140,7 +147,8 @@ EvaluationReport Stages::Evaluate(bool compressed, uint64_t recalibration_sample
   request.set_recalibration_samples(recalibration_samples);
   EvaluationReport result;
   const auto statuses = AtEveryStage([&](size_t i) {
-    if (i >= per_carrier_) return absl::OkStatus();  // the first carrier evaluates for all
+    // The first carrier evaluates for all, and those of its replicas' other parts.
+    if (stages_[i]->spec().row() > 0) return absl::OkStatus();
     const auto report = executors_[i]->Evaluate(request);
     if (report.ok() && i + 1 == per_carrier_) result = *report;
     return report.status();
@@ -151,11 +159,17 @@ EvaluationReport Stages::Evaluate(bool compressed, uint64_t recalibration_sample
 
 std::vector<float> Stages::Values() const {
   std::vector<float> first;
-  for (size_t begin = 0; begin < stages_.size(); begin += per_carrier_) {
+  const size_t of_row = static_cast<size_t>(stages_[0]->spec().grid.parts) * per_carrier_;
+  for (size_t begin = 0; begin < stages_.size(); begin += of_row) {
     std::map<std::string, const Parameter*> by_name;
-    for (size_t i = begin; i < begin + per_carrier_; ++i) {
+    for (size_t i = begin; i < begin + of_row; ++i) {
       for (const Parameter* parameter : stages_[i]->parameters()) {
-        by_name[parameter->spec.name] = parameter;
+        const auto [found, is_new] = by_name.emplace(parameter->spec.name, parameter);
+        if (is_new) continue;  // otherwise both carriers of a replica's parts have it
+        std::vector<float> first_one, other;
+        AppendTo(&first_one, found->second->value);
+        AppendTo(&other, parameter->value);
+        EXPECT_EQ(first_one, other) << parameter->spec.name;
       }
     }
     std::vector<float> values;
@@ -205,8 +219,7 @@ std::vector<float> Stages::Gradients(uint64_t batch, bool compressed) {
 void Stages::AddStage(const StageSpec& spec, const Backend& backend) {
   stages_.push_back(*LocalStage::Build(spec, backend));
   FeedSpec feed;
-  feed.data_seed = spec.data_seed;
-  feed.shuffle = {spec.shuffle, spec.data_seed, spec.batch_size};
+  feed.shuffle = {spec.shuffle, spec.seeds.data, spec.batch_size};
   feed.augment = *AugmentFrom(experiment_);
   feed.compute = spec.compute;
   feed.inputs = ReadsInputs(spec);

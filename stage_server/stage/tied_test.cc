@@ -20,7 +20,6 @@
 #include "stage_server/stage/join_testing.h"
 #include "stage_server/stage/late_device_testing.h"
 #include "stage_server/stage/safetensors.h"
-#include "stage_server/stage/stage_spec.h"
 #include "stage_server/stage/stages_testing.h"
 
 namespace thinwire {

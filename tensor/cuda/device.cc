@@ -57,11 +57,12 @@ class Gpu final : public CudaDevice {
   Error Allocate(size_t bytes, void** memory) override;
   void Free(void* memory) override;
 
-  Error SubmitCopyFromHost(void* device, const void* host, size_t bytes) override {
-    return SubmitCopy(device, host, bytes, cudaMemcpyHostToDevice);
-  }
-  Error SubmitCopyToHost(void* host, const void* device, size_t bytes) override {
-    return SubmitCopy(host, device, bytes, cudaMemcpyDeviceToHost);
+  Error SubmitCopy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) override {
+    if (bytes == 0) return Error{};
+    cudaStream_t stream;
+    RETURN_ERROR(Stream(&stream));
+    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to, from, bytes, kind, stream));
+    return Error{};
   }
   Error CopyFromHost(void* device, const void* host, size_t bytes) override {
     RETURN_ERROR(CheckMayWait("copy from the host"));
@@ -111,14 +112,6 @@ class Gpu final : public CudaDevice {
   }
 
  private:
-  Error SubmitCopy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-    if (bytes == 0) return Error{};
-    cudaStream_t stream;
-    RETURN_ERROR(Stream(&stream));
-    CUDA_RETURN_IF_ERROR(cudaMemcpyAsync(to, from, bytes, kind, stream));
-    return Error{};
-  }
-
   // CUDA would refuse the call, too, but it would also invalidate the recording.
   Error CheckMayWait(const char* what) const {
     if (CudaRecorder::OfThread() == nullptr) return Error{};

@@ -23,10 +23,22 @@ class CudaDevice : public Device {
   // Counts memory of this device that is not of Allocate and is never freed as in use.
   virtual void CountAsInUse(size_t bytes) = 0;
 
-  // Copy on the thread's stream; asynchronous if `host` is memory of host(). Until Finish nobody
-  // may change the source or read the destination.
-  virtual Error SubmitCopyFromHost(void* device, const void* host, size_t bytes) = 0;
-  virtual Error SubmitCopyToHost(void* host, const void* device, size_t bytes) = 0;
+  // Copy on the thread's stream; asynchronous if what is not on the device is memory of host().
+  // Until Finish nobody may change the source or read the destination.
+  virtual Error SubmitCopy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) = 0;
+  Error SubmitCopyFromHost(void* device, const void* host, size_t bytes) {
+    return SubmitCopy(device, host, bytes, cudaMemcpyHostToDevice);
+  }
+  Error SubmitCopyToHost(void* host, const void* device, size_t bytes) {
+    return SubmitCopy(host, device, bytes, cudaMemcpyDeviceToHost);
+  }
+  // Overwrites memory of this device with zeros, on the thread's stream.
+  Error SubmitZeros(void* memory, size_t bytes) {
+    cudaStream_t stream;
+    RETURN_ERROR(Stream(&stream));
+    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(memory, 0, bytes, stream));
+    return Error{};
+  }
 };
 
 // Opens a device, which lives as long as the process and is not deleted: threads and freed memory
@@ -49,10 +61,7 @@ class CudaScratch {
   // Does the same and submits zeros for all of it.
   Error ReserveZeros(size_t bytes) {
     RETURN_ERROR(Reserve(bytes));
-    cudaStream_t stream;
-    RETURN_ERROR(device_->Stream(&stream));
-    CUDA_RETURN_IF_ERROR(cudaMemsetAsync(memory_, 0, bytes, stream));
-    return Error{};
+    return device_->SubmitZeros(memory_, bytes);
   }
   template <typename T>
   T* as() const {

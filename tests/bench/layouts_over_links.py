@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Layouts of replicas and stages over slow links: each measured beside what `thinwire plan --machines` promises. Wants root.
+"""Layouts of replicas, stages and parts over slow links: each measured beside what `thinwire plan --machines` promises. Wants root.
 
 usage: layouts_over_links.py THINWIRE STAGE_SERVER [--machines N] [--rate MBIT] [--every N,...] [--codec CODEC]... [--steps N]
-       [--experiment FILE [--batch N] [--carriers N]]
+       [--parts P,...] [--most N] [--experiment FILE [--batch N] [--carriers N]]
 
 Each machine, of one thread, stands in a network namespace of its own, whose line has that rate in each direction. The plan takes
-the compute of a run on this machine, whose carriers keep all cores busy, as the machines will. A table for each number of steps between exchanges, as what is learned depends on it: all
-layouts of that number with one of the codecs, in the plan's order. Of steps the mean counts, from the first whole round of local
-steps on. The last column is how much longer the plan's first layout takes than this one: at most 1.05 is wanted.
+the compute and the codecs of runs on this machine, whose carriers keep all cores busy, as the machines will. A table for each number
+of steps between exchanges, as what is learned depends on it: all layouts of that number with one of the codecs, in the plan's order.
+Of steps the mean counts, from the first whole round of local steps on. The last column is how much longer the plan's first layout
+takes than this one: at most 1.05 is wanted.
 """
 import argparse
 import json
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from replicas_over_links import EXPERIMENT, Network, mean_step, over_links, run, slow
+from replicas_over_links import EXPERIMENT, Network, entry, mean_step, over_links, run, slow
 
 SHORT = [word for field in ("data.test_limit=10", "epochs=1", "pipeline.threads=1", "evaluation.compressed=false",
                             "evaluation.uncompressed=false", "metrics.error_every=0", "checkpoint.every_epochs=0")
@@ -28,14 +29,20 @@ SHORT = [word for field in ("data.test_limit=10", "epochs=1", "pipeline.threads=
 
 
 def rows(args):
-    """The plan's layouts, best first."""
-    here = args.work / "here"
-    run(args, lambda *words: list(words), here, args.experiment, "--stage_server", args.stage_server, "--carriers", args.carriers, *SHORT,
-        "--set", f"data.windows={30 * args.batch}")
-    words = [args.thinwire, "plan", args.experiment, "--machines", args.machines, "--link_mbit", args.rate, "--cores", os.cpu_count(),
-             "--from", here, "--format", "json", *(word for codec in args.codec for word in ("--codec", codec))]
-    report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
-    return [row for row in report["layouts"] if row["codec"] in args.codec]
+    """The plan's layouts with one of the codecs, best first. Each codec's speed is that of a run here with it."""
+    found = []
+    for codec in args.codec:
+        here = args.work / "here"
+        fields = [f"compression.{direction}={entry(codec)}" for direction in ("activations", "gradients")]
+        if args.carriers > 1:
+            fields += [f"replicas.{direction}={entry(codec)}" for direction in ("contributions", "average")]
+        run(args, lambda *words: list(words), here, args.experiment, "--stage_server", args.stage_server, "--carriers", args.carriers, *SHORT,
+            *(word for field in [*fields, f"data.windows={30 * args.batch}"] for word in ("--set", field)))
+        words = [args.thinwire, "plan", args.experiment, "--machines", args.machines, "--link_mbit", args.rate, "--cores", os.cpu_count(),
+                 "--from", here, "--format", "json", "--codec", codec, *(("--parts", args.parts) if args.parts else ())]
+        report = json.loads(subprocess.run([str(w) for w in words], check=True, capture_output=True).stdout)
+        found += [row for row in report["layouts"] if row["codec"] == codec]
+    return sorted(found, key=lambda row: row["step_seconds"])
 
 
 def measured(args, row):
@@ -44,7 +51,7 @@ def measured(args, row):
     file = args.work / "layout.yaml"
     file.write_text(row["experiment"])
     steps = max(2, -(-args.steps // rounds)) * rounds
-    seconds = over_links(args, file, args.machines, "--carriers", row["replicas"], *SHORT, "--set", f"data.windows={steps * args.batch}")
+    seconds = over_links(args, file, args.machines, "--carriers", row["replicas"] * row["parts"], *SHORT, "--set", f"data.windows={steps * args.batch}")
     return mean_step(seconds, rounds)
 
 
@@ -56,7 +63,7 @@ def table(args, layouts):
     for row in layouts:
         seconds = measured(args, row)
         first = first or seconds
-        print(f"| {row['replicas']} x {row['stages']} | {row['microbatches']} | {row['codec']} | {1e3 * seconds:.1f} | "
+        print(f"| {row['replicas']} x {row['stages']} x {row['parts']} | {row['microbatches']} | {row['codec']} | {1e3 * seconds:.1f} | "
               f"{1e3 * row['step_seconds']:.1f} | {row['step_seconds'] / seconds:.2f} | {first / seconds:.2f} |", flush=True)
 
 
@@ -69,6 +76,8 @@ def main():
     parser.add_argument("--rate", type=float, default=100, help="of every line in each direction, Mbit/s")
     parser.add_argument("--every", type=lambda text: [int(n) for n in text.split(",")], default=[1, 64])
     parser.add_argument("--codec", action="append", help="of cuts and exchanges, as the plan has them; may stand often")
+    parser.add_argument("--parts", help="numbers of tensor-parallel parts, as `thinwire plan --parts` has them")
+    parser.add_argument("--most", type=int, default=1000, help="layouts to measure in a table, from the first on")
     parser.add_argument("--steps", type=int, default=24, help="at least; of local steps two rounds or more")
     parser.add_argument("--experiment", type=pathlib.Path, default=EXPERIMENT)
     parser.add_argument("--carriers", type=int, default=4, help="of the run on this machine, at most the experiment's replicas")
@@ -88,7 +97,7 @@ def main():
         for every in args.every:
             print(f"\n{args.machines} machines, lines of {args.rate:g} Mbit/s, an exchange every {every} steps, {os.cpu_count()} cores, "
                   f"{time.strftime('%F')}, load {os.getloadavg()[0]:.1f}\n")
-            table(args, [row for row in layouts if row["every"] in (every, None)])
+            table(args, [row for row in layouts if row["every"] in (every, None)][:args.most])
     return 0
 
 

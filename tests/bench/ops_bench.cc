@@ -19,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "base/random.h"
 #include "nn/cpu/ops.h"
+#include "nn/rotary_testing.h"
 #include "tensor/cpu/device.h"
 #include "tensor/tensor.h"
 
@@ -101,7 +102,7 @@ void AttentionOf(benchmark::State& state, const AttentionCase& of, bool backward
   AttentionSpec spec;
   spec.heads = spec.kv_heads = 12;
   spec.head_size = of.head_size;
-  spec.rope_theta = of.rope_theta;
+  SetRopeTheta(static_cast<double>(of.rope_theta), &spec);
   spec.dropout = of.dropout;
   spec.compute = compute;
   Attention* made = nullptr;

@@ -29,8 +29,17 @@ numbers() {
   python3 - "$work/$1" <<'PYTHON'
 import json, sys
 folder = sys.argv[1]
+
+
+def known(value):
+    """Leaves out what is null: fields that the other build may not have."""
+    if not isinstance(value, dict):
+        return value
+    return {key: known(one) for key, one in value.items() if one is not None}
+
+
 for line in open(f"{folder}/metrics.jsonl"):
-    print([json.loads(line).get(key) for key in ("type", "epoch", "step", "loss", "accuracy", "train", "test")])
+    print([known(json.loads(line).get(key)) for key in ("type", "epoch", "step", "loss", "accuracy", "train", "test")])
 for boundary in json.load(open(f"{folder}/summary.json"))["boundaries"]:
     for direction in ("activations", "gradients"):
         print([boundary[direction][key] for key in ("raw_bytes", "wire_bytes", "messages")])

@@ -1,6 +1,7 @@
 // Compares tiny models of each family with what PyTorch made of them (make_language_fixtures.py,
-// make_encoder_fixtures.py): logits, loss, every gradient, ten steps of AdamW with clipping, and of
-// Muon for language models. Runs on the CPU and on the backend under test.
+// make_llama_fixtures.py, make_encoder_fixtures.py): logits, loss, every gradient, ten steps of
+// AdamW with clipping, and of Muon for language models. Runs on the CPU and on the backend under
+// test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,9 +32,21 @@ constexpr int kSteps = 10;
 // Greatest distance, relative to a tensor's norm.
 constexpr double kTolerance = 1e-4;
 
-// Returns the model of a fixture: gpt2, llama, bert_masked, bert_classes or vit.
+// Gives a Llama all that newer ones have and older ones do not.
+void MakeNew(ModelOptions* options) {
+  options->head_size = 12;
+  options->attention_bias = AttentionBias::kAll;
+  options->mlp_bias = true;
+  RopeScaling& scaling = options->rope_scaling;
+  scaling.kind = RopeScalingKind::kLlama3;
+  scaling.factor = 8;
+  scaling.original = 64;
+}
+
+// Returns the model of a fixture: gpt2, llama, llama3, qwen3, bert_masked, bert_classes or vit.
 Model Tiny(const std::string& fixture) {
-  ModelOptions options = *OptionsOf(fixture.substr(0, fixture.find('_')));
+  const std::string name = fixture == "llama3" ? "llama" : fixture.substr(0, fixture.find('_'));
+  ModelOptions options = *OptionsOf(name);
   options.input = {1, kPositions};
   options.classes = kVocabulary;
   options.width = 32;
@@ -45,6 +58,9 @@ Model Tiny(const std::string& fixture) {
     case ModelFamily::kLlama:
       options.kv_heads = 2;
       options.epsilon = 1e-6;
+      if (fixture == "llama3") MakeNew(&options);
+      if (fixture == "qwen3") options.head_size = 12;
+      options.tied = fixture == "qwen3";
       break;
     case ModelFamily::kBert:
       options.head = fixture == "bert_masked" ? BertHead::kMasked : BertHead::kClasses;
@@ -179,7 +195,7 @@ class TransformerParityTest : public testing::TestWithParam<std::tuple<const cha
     return On(device_, images);
   }
 
-  bool is_causal() const { return model() == "gpt2" || model() == "llama"; }
+  bool is_causal() const { return model_.is_language() && model() != "bert_masked"; }
 
   // Returns the result for inputs of that step.
   Tensor Forward(Mode mode, int step, Saved* saved) {
@@ -285,8 +301,8 @@ std::string NameOf(const testing::TestParamInfo<TransformerParityTest::ParamType
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformerParityTest,
-                         testing::Combine(testing::Values("gpt2", "llama", "bert_masked",
-                                                          "bert_classes", "vit"),
+                         testing::Combine(testing::Values("gpt2", "llama", "llama3", "qwen3",
+                                                          "bert_masked", "bert_classes", "vit"),
                                           testing::Values(&kCpu, &kTested)),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Models, LanguageParityTest,

@@ -14,7 +14,6 @@
 #include "config/specs.h"
 #include "nn/cpu/ops.h"
 #include "nn/loss.h"
-#include "stage_server/stage/stage_spec.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -82,12 +81,13 @@ absl::Status RecordedTraining::Build() {
   run.Add(run_.name.data(), run_.name.size());
   spec_.run = run.value();
   spec_.generation = 1;
-  backend_ = {CpuDevice(), NewCpuOps(1), CpuCodecKernels()};
+  backend_.device = CpuDevice();
+  backend_.kernels = CpuCodecKernels();
+  backend_.ops = NewCpuOps(1);
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(run_.experiment.data()));
   ASSIGN_OR_RETURN(data_, LoadData(options));
   FeedSpec feed;
-  feed.data_seed = spec_.data_seed;
-  feed.shuffle = {spec_.shuffle, spec_.data_seed, spec_.batch_size};
+  feed.shuffle = {spec_.shuffle, spec_.seeds.data, spec_.batch_size};
   ASSIGN_OR_RETURN(feed.augment, AugmentFrom(run_.experiment));
   feed.inputs = feed.labels = true;
   feed_ = std::make_unique<Feed>(feed, &data_, backend_);
@@ -106,8 +106,8 @@ absl::Status RecordedTraining::BuildSegments() {
     SegmentOptions options;
     options.device = backend_.device;
     options.ops = backend_.ops.get();
-    options.init_seed = spec_.init_seed;
-    options.dropout_seed = spec_.dropout_seed;
+    options.init_seed = spec_.seeds.init;
+    options.dropout_seed = spec_.seeds.dropout;
     options.needs_input_gradient = i > 0;
     ASSIGN_OR_RETURN(auto segment,
                      BuildSegment(absl::MakeConstSpan(spec_.model.blocks)
@@ -241,7 +241,7 @@ absl::StatusOr<Tensor> RecordedTraining::Cross(size_t cut, const Work& work, Dir
   if (training) {
     const int64_t size = data_.train->size();
     const auto steps = static_cast<uint64_t>(NumBatches(size, spec_.batch_size));
-    const Shuffle shuffle{spec_.shuffle, spec_.data_seed, spec_.batch_size};
+    const Shuffle shuffle{spec_.shuffle, spec_.seeds.data, spec_.batch_size};
     samples.batch = BatchOrder(shuffle, work.epoch, size)[(work.step - 1) % steps];
   }
   ASSIGN_OR_RETURN(const Tensor used,
@@ -255,7 +255,7 @@ absl::StatusOr<Tensor> RecordedTraining::Cross(size_t cut, const Work& work, Dir
 
 std::vector<int64_t> RecordedTraining::IdsOf(const Work& work, const SampleRange& range) const {
   std::vector<int64_t> ids;
-  const Shuffle shuffle{spec_.shuffle, spec_.data_seed, spec_.batch_size};
+  const Shuffle shuffle{spec_.shuffle, spec_.seeds.data, spec_.batch_size};
   const std::vector<int64_t> order = EpochOrder(shuffle, work.epoch, data_.train->size());
   for (int64_t i = range.first; i < range.last; ++i) {
     ids.push_back(work.phase == PHASE_TRAIN ? order[i] : i);
@@ -270,7 +270,7 @@ absl::Status RecordedTraining::Write(const std::string& folder) {
   if (error) return absl::UnavailableError(absl::StrCat(to.string(), ": ", error.message()));
   json run = {{"run", run_.name},
               {"generation", spec_.generation},
-              {"codec_seed", spec_.codec_seed},
+              {"codec_seed", spec_.seeds.codec},
               {"batch_size", spec_.batch_size},
               {"warmup_epochs", spec_.warmup_epochs},
               {"warmup_steps", spec_.warmup_steps},
