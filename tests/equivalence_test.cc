@@ -8,11 +8,13 @@
 #include <iterator>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/settings_testing.h"
 #include "compress/sample_specs_testing.h"
 #include "compress/spec_parameters.h"
 #include "nn/cpu/ops.h"
@@ -177,11 +179,12 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
   for (const std::string& schedule : PlainSchedulesForTests()) {
     const std::string set = absl::StrCat("pipeline.schedule=", schedule);
     SCOPED_TRACE(set);
-    ExpectSame(one, Train(with({"pipeline.stages=2", set})));
-    ExpectSame(one, Train(with({"pipeline.stages=4", set})));
-    ExpectSame(one, Train(with({"pipeline.stages=4", set}), /*tcp=*/true));
+    for (const auto& [stages, tcp] :
+         Settings<std::pair<int, bool>>({{2, false}, {4, false}, {4, true}})) {
+      ExpectSame(one, Train(with({absl::StrCat("pipeline.stages=", stages), set}), tcp));
+    }
   }
-  for (const bool tcp : {false, true}) {
+  for (const bool tcp : Settings({false, true})) {
     SCOPED_TRACE("interleaved");
     ExpectSame(one, Train(with({"pipeline.stages=2", "pipeline.schedule=interleaved"}), tcp));
   }
