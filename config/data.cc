@@ -117,6 +117,16 @@ absl::Status CountCorpus(const DataOptions& options, CorpusConfig* corpus) {
   return absl::OkStatus();
 }
 
+// Checks that ids without a text have no tokens that need it, and that a text has its tokens.
+absl::Status CheckKind(const KnownDataset& known, TokenKind tokens) {
+  const bool fits = known.has_ids() ? tokens != TokenKind::kCharacters : tokens != TokenKind::kIds;
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("data.tokens: ", Name(tokens), ", want ",
+                   known.has_ids() ? "ids, or the tokens of which they are"
+                                   : "tokens of the text; data tokens has ids alone"));
+}
+
 absl::Status ResolveTokens(const KnownDataset& known, DataConfig* data) {
   if (known.is_labelled) {
     RETURN_IF_ERROR(CheckName("data.task", "task", data->task(), NamesOf(AllOf<GlueTask>())));
@@ -126,11 +136,31 @@ absl::Status ResolveTokens(const KnownDataset& known, DataConfig* data) {
   RETURN_IF_ERROR(
       CheckName("data.tokens", "kind of tokens", data->tokens(), NamesOf(AllOf<TokenKind>())));
   RETURN_IF_ERROR(FromName(data->tokens(), &tokens));
+  RETURN_IF_ERROR(CheckKind(known, tokens));
+  if (data->has_type()) {
+    RETURN_IF_ERROR(CheckName("data.type", "type", data->type(), NamesOf(AllOf<IdType>())));
+  }
   RETURN_IF_ERROR(ResolveVocabulary(tokens, data));
   return CheckObjective(tokens, *data);
 }
 
+// Checks that the user's files are one, or one for training and one for test.
+absl::Status CheckFiles(const DataConfig& data) {
+  if (data.has_file() && (data.has_train() || data.has_test())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.file: ", data.file(), ", want either it or data.train and data.test"));
+  }
+  if (data.has_train() != data.has_test()) {
+    return absl::InvalidArgumentError(data.has_train() ? "data.test: is required with data.train"
+                                                       : "data.train: is required with data.test");
+  }
+  if (data.has_file() || data.has_train()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("data.file: is required with name ", data.name(),
+                                                 ", or data.train and data.test"));
+}
+
 absl::Status ResolveText(const KnownDataset& known, DataConfig* data) {
+  if (known.has_file) RETURN_IF_ERROR(CheckFiles(*data));
   RETURN_IF_ERROR(ResolveTokens(known, data));
   RETURN_IF_ERROR(CheckValue(data->context() >= 1 && data->context() <= kMaxContext, "data.context",
                              data->context(), absl::StrCat("1 to ", kMaxContext)));

@@ -108,12 +108,37 @@ TEST(ResolveDataTest, ATextOfUnknownSizeIsCounted) {
   EXPECT_EQ(DatasetOf(*data)->train_samples, 89) << "the file is not there any more";
 }
 
+TEST(ResolveDataTest, FilesOfIdsAreCountedAndBelongToTheStages) {
+  const std::string path = testing::TempDir() + "/counted.bin";
+  std::ofstream(path, std::ios::binary) << std::string(1800, 'a') + std::string(200, 'b');
+  const std::string data = "{name: tokens, context: 10, type: uint16, ";
+  const absl::StatusOr<DataConfig> divided = Resolved(data + "file: " + path + "}");
+  const absl::StatusOr<DataConfig> both =
+      Resolved(data + "train: " + path + ", test: " + path + "}");
+  std::filesystem::remove(path);
+  ASSERT_TRUE(divided.ok() && both.ok()) << divided.status() << both.status();
+  EXPECT_EQ(WriteYaml(divided->corpus()),
+            "vocabulary: 25187\ntrain_tokens: 900\ntest_tokens: 100\n");
+  EXPECT_EQ(divided->tokens(), "ids");
+  EXPECT_EQ(both->corpus().test_tokens(), 1000u);
+}
+
 TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
   const std::vector<std::pair<const char*, const char*>> refusals = {
       {"{name: digits, context: 8}", "data.context: does not belong to name digits"},
       {"{name: digits, dir: here}", "data.dir: does not belong to name digits"},
       {"{name: shakespeare, file: a}", "data.file: does not belong to name shakespeare"},
-      {"{name: text}", "data.file: is required with name text"},
+      {"{name: text}", "data.file: is required with name text, or data.train and data.test"},
+      {"{name: text, file: a, train: b, test: c}",
+       "data.file: a, want either it or data.train and data.test"},
+      {"{name: text, train: b}", "data.test: is required with data.train"},
+      {"{name: tokens, test: b}", "data.train: is required with data.test"},
+      {"{name: tokens, file: a, tokens: characters}",
+       "data.tokens: characters, want ids, or the tokens of which they are"},
+      {"{name: text, file: a, tokens: ids}", "data.tokens: ids, want tokens of the text"},
+      {"{name: tokens, file: a, type: int8}", "data.type: unknown"},
+      {"{name: text, file: a, type: uint16}", "data.type: does not belong to name text"},
+      {"{name: tokens, file: no/such.bin}", "data: cannot read data.file no/such.bin"},
       {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},
       {"{name: shakespeare, vocabulary: here}",
        "data.vocabulary: here, want data.tokens: bpe, word_piece or hf with it"},

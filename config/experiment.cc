@@ -29,7 +29,8 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
   const bool is_other = overlay.has_file() || overlay.has_split() || overlay.has_tokens() ||
                         overlay.has_vocabulary() || overlay.has_dir() || overlay.has_verify() ||
                         overlay.has_end_of_text() || overlay.has_lowercase() ||
-                        overlay.has_task() || overlay.has_specials();
+                        overlay.has_task() || overlay.has_specials() || overlay.has_train() ||
+                        overlay.has_test() || overlay.has_type();
   if (!is_other || !data->has_corpus()) return;
   // It was counted before end_of_text existed, and so it stays (data.cc).
   const bool keeps_ids = data->tokens() == Name(TokenKind::kBpe) && !overlay.has_tokens();

@@ -180,14 +180,15 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   options.held_out = config.held_out();
   options.verify = config.verify();
   RETURN_IF_ERROR(Annotated(ReadParameters(config, &options), "data"));
-  for (std::string* path : {&options.dir, &options.text.file, &options.text.vocabulary}) {
+  TextOptions& text = options.text;
+  for (std::string* path : {&options.dir, &text.file, &text.train, &text.test, &text.vocabulary}) {
     *path = WithHome(*path);
   }
   const CorpusConfig& corpus = config.corpus();
-  options.text.size = {corpus.vocabulary(), static_cast<int64_t>(corpus.train_tokens()),
-                       static_cast<int64_t>(corpus.test_tokens()),
-                       static_cast<int64_t>(corpus.train_samples()),
-                       static_cast<int64_t>(corpus.test_samples())};
+  text.size = {corpus.vocabulary(), static_cast<int64_t>(corpus.train_tokens()),
+               static_cast<int64_t>(corpus.test_tokens()),
+               static_cast<int64_t>(corpus.train_samples()),
+               static_cast<int64_t>(corpus.test_samples())};
   return options;
 }
 

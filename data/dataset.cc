@@ -9,6 +9,7 @@
 #include "data/cifar10.h"
 #include "data/glue.h"
 #include "data/held_out.h"
+#include "data/id_corpus.h"
 #include "data/known_sets.h"
 #include "data/text.h"
 
@@ -21,7 +22,7 @@ constexpr int64_t kSentenceContext = 128;
 CorpusSize Unknown(TokenKind) { return {}; }
 
 // A data set and its functions: `info` and `load` for images, `load` and `measure` for labelled
-// sentences, `read` and `size` for a text; the others are null.
+// sentences and files of ids, `read` and `size` for a text; the others are null.
 struct Entry {
   KnownDataset known;
   DatasetInfo (*info)();
@@ -53,6 +54,14 @@ Entry Glue() {
   return {known, nullptr, LoadGlue, nullptr, Unknown, MeasureGlue};
 }
 
+Entry Ids() {
+  KnownDataset known;
+  known.name = "tokens";
+  known.is_text = known.has_file = true;
+  known.tokens = TokenKind::kIds;
+  return {known, nullptr, LoadIds, nullptr, Unknown, MeasureIds};
+}
+
 const std::vector<Entry>& Entries() {
   static const auto* const entries = new std::vector<Entry>{
       Images("cifar10", /*has_folder=*/true, Cifar10Info, LoadCifar10),
@@ -63,6 +72,7 @@ const std::vector<Entry>& Entries() {
            ReadShakespeare, ShakespeareSize),
       Text({"text", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/true, TokenKind::kBpe},
            ReadTextFile, Unknown),
+      Ids(),
       Text(
           {"wikitext2", /*has_folder=*/true, /*is_text=*/true, /*has_file=*/false, TokenKind::kBpe},
           ReadWikitext2, Wikitext2Size),
@@ -118,11 +128,12 @@ absl::StatusOr<CorpusText> ReadText(const DataOptions& options) {
   return absl::InvalidArgumentError(absl::StrCat("data ", options.name, " is no text"));
 }
 
-constexpr Named<TokenKind> kTokenNames[] = {{TokenKind::kCharacters, "characters"},
-                                            {TokenKind::kBytes, "bytes"},
-                                            {TokenKind::kBpe, "bpe"},
-                                            {TokenKind::kWordPiece, "word_piece"},
-                                            {TokenKind::kHf, "hf"}};
+constexpr Named<TokenKind> kTokenNames[] = {
+    {TokenKind::kCharacters, "characters"}, {TokenKind::kBytes, "bytes"}, {TokenKind::kBpe, "bpe"},
+    {TokenKind::kWordPiece, "word_piece"},  {TokenKind::kHf, "hf"},       {TokenKind::kIds, "ids"}};
+
+constexpr Named<IdType> kIdTypeNames[] = {
+    {IdType::kHeader, "header"}, {IdType::kUint16, "uint16"}, {IdType::kUint32, "uint32"}};
 
 constexpr Named<Objective> kObjectiveNames[] = {{Objective::kNext, "next"},
                                                 {Objective::kMasked, "masked"}};
@@ -144,6 +155,7 @@ NameTable<TokenKind> TableOf(TokenKind) { return {"tokens", kTokenNames}; }
 NameTable<EndOfText> TableOf(EndOfText) { return {"end_of_text", kEndNames}; }
 NameTable<Specials> TableOf(Specials) { return {"specials", kSpecialsNames}; }
 NameTable<Objective> TableOf(Objective) { return {"objective", kObjectiveNames}; }
+NameTable<IdType> TableOf(IdType) { return {"type", kIdTypeNames}; }
 NameTable<GlueTask> TableOf(GlueTask) { return {"task", kTaskNames}; }
 
 std::vector<KnownDataset> AllDatasets() {
@@ -213,13 +225,19 @@ absl::StatusOr<DataSplits> LoadData(const DataOptions& options) {
                                                    options.held_out, ": want 0 or more"));
   }
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
+  const bool is_stream = entry->known.is_text && !entry->known.is_labelled;
+  if (is_stream) RETURN_IF_ERROR(CheckText(options.text));
   if (entry->load != nullptr) return entry->load(options);
-  RETURN_IF_ERROR(CheckText(options.text));
   ASSIGN_OR_RETURN(const CorpusText text, entry->read(options));
   return LoadText(text, options);
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& options) {
+  if (options.text.tokens == TokenKind::kIds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data ", options.name, " is ids of a tokenizer that is not known: want ",
+                     "data.tokens and data.vocabulary, those of the program that made them"));
+  }
   if (options.text.tokens != TokenKind::kCharacters) return TokenizerOf(CorpusText(), options);
   ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
   return PlannedTokenizer(text, options);

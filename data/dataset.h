@@ -64,6 +64,9 @@ class Dataset {
   // Returns a digest of the data: equal on two machines iff bytes, order and size (the limit) are
   // equal.
   virtual uint64_t digest() const = 0;
+  // Returns the first error that Labels, Load or LoadTokens met, of data that stay in files; what
+  // they have written since may be anything.
+  virtual absl::Status status() const { return absl::OkStatus(); }
 
   // Return how this kind of data can be augmented: padding of crops in pixels (0: none), whether
   // flips are allowed, and the number of places where a window can begin (0: samples do not move).
@@ -83,9 +86,11 @@ enum class TokenKind : uint8_t {
   kBpe,         // GPT-2's byte pair encoding (bpe.h)
   kWordPiece,   // BERT's word pieces (word_piece.h)
   kHf,          // those of a tokenizer.json (hf_tokenizer.h)
+  kIds,         // ids whose tokenizer is not known, and which have no text
 };
 
-// Returns the names "characters", "bytes", "bpe", "word_piece" and "hf" (base/enum_names.h).
+// Returns the names "characters", "bytes", "bpe", "word_piece", "hf" and "ids"
+// (base/enum_names.h).
 NameTable<TokenKind> TableOf(TokenKind);
 
 // Returns the names "token" and "characters".
@@ -102,6 +107,12 @@ enum class Objective : uint8_t {
 
 // Returns the names "next" and "masked".
 NameTable<Objective> TableOf(Objective);
+
+// Types of the ids in files of them (id_files.h).
+enum class IdType : uint8_t { kHeader, kUint16, kUint32 };
+
+// Returns the names "header", "uint16" and "uint32".
+NameTable<IdType> TableOf(IdType);
 
 // Tasks of GLUE (glue.h).
 enum class GlueTask : uint8_t { kCola, kMrpc, kRte, kSst2, kStsb };
@@ -133,8 +144,10 @@ struct TextOptions {
   int64_t context = 256;                      // number of tokens of a sample
   // Number of training samples at random places; 0: the text in blocks, in order.
   int64_t windows = 0;
-  std::string file;    // text: the corpus
-  double split = 0.9;  // text: share of the characters for training
+  std::string file;               // text, tokens: the corpus
+  std::string train, test;        // or its parts
+  double split = 0.9;             // share of `file` for training: of its characters or ids
+  IdType type = IdType::kHeader;  // tokens: of the files' ids
   Objective objective = Objective::kNext;
   double mask_rate = 0.15;          // masked: share of a sample's tokens
   GlueTask task = GlueTask::kSst2;  // glue
@@ -165,9 +178,12 @@ struct KnownDataset {
   std::string name;
   bool has_folder = false;  // read from official files, not embedded
   bool is_text = false;
-  bool has_file = false;               // True if the text is a file of the user.
+  bool has_file = false;               // True if the text is files of the user.
   TokenKind tokens = TokenKind::kBpe;  // default kind of a text's tokens
   bool is_labelled = false;  // True of a text whose samples are sentences with a class or score.
+
+  // Returns whether the files have ids, of which no text is known.
+  bool has_ids() const { return tokens == TokenKind::kIds; }
 };
 
 // Returns all data sets, in the order in which errors and lists show them.
@@ -192,10 +208,16 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     visit("end_of_text", spec.text.end_of_text, Presence::kOptional);
     visit("specials", spec.text.specials, Presence::kOptional);
     visit("windows", spec.text.windows, Presence::kWritten);
-    visit("objective", spec.text.objective, Presence::kOptional);
-    visit("mask_rate", spec.text.mask_rate, Presence::kOptional);
+    if (known.has_ids()) {
+      visit("type", spec.text.type, Presence::kOptional);
+    } else {
+      visit("objective", spec.text.objective, Presence::kOptional);
+      visit("mask_rate", spec.text.mask_rate, Presence::kOptional);
+    }
     if (!known.has_file) continue;
-    visit("file", spec.text.file, Presence::kRequired);
+    visit("file", spec.text.file, Presence::kOptional);
+    visit("train", spec.text.train, Presence::kOptional);
+    visit("test", spec.text.test, Presence::kOptional);
     visit("split", spec.text.split, Presence::kWritten);
   }
 }
@@ -239,7 +261,7 @@ absl::StatusOr<CorpusSize> MeasureCorpus(const DataOptions& options);
 absl::StatusOr<DataSplits> LoadData(const DataOptions& options);
 
 // Returns the tokenizer of a text; reads what it needs for that. Errors as in LoadData, and
-// InvalidArgument for data that are no text.
+// InvalidArgument for data that are no text, or ids of an unknown tokenizer.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& options);
 
 }  // namespace thinwire

@@ -1,6 +1,6 @@
 // Reads any bytes as the files of a data set. They must be refused, or give samples with labels in
-// range. The first byte chooses the kind: records of CIFAR-10, a text, or a text's cached tokens;
-// the next three say how much of it is asked for.
+// range. The first byte chooses the kind: records of CIFAR-10, a text, a text's cached tokens, or
+// ids of other programs; the next three say how much of it is asked for.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -116,6 +116,22 @@ void TryTokens(const Folder& folder, std::string_view bytes) {
   }
 }
 
+// The bytes in two files.
+void TryIds(const Folder& folder, const uint8_t* asked, std::string_view bytes) {
+  const size_t cut = bytes.size() * asked[2] / 256;
+  folder.Write("a.bin", bytes.substr(0, cut));
+  folder.Write("b.bin", bytes.substr(cut));
+  DataOptions options;
+  options.name = "tokens";
+  options.text.tokens =
+      (asked[2] & 1) != 0 ? thinwire::TokenKind::kBytes : thinwire::TokenKind::kIds;
+  options.text.type = static_cast<thinwire::IdType>(asked[0] % 3);
+  options.text.file = folder.path() / (asked[2] < 128 ? "*.bin" : "b.bin");
+  options.text.context = 1 + asked[0];
+  options.text.windows = asked[1];
+  ReadSplits(options);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -124,15 +140,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const Folder folder;
   folder.Clear();
   const std::string_view bytes(reinterpret_cast<const char*>(data) + kHeader, size - kHeader);
-  switch (data[0] % 3) {
+  switch (data[0] % 4) {
     case 0:
       TryImages(folder, data + 1, bytes);
       break;
     case 1:
       TryText(folder, data + 1, bytes);
       break;
-    default:
+    case 2:
       TryTokens(folder, bytes);
+      break;
+    default:
+      TryIds(folder, data + 1, bytes);
   }
   return 0;
 }

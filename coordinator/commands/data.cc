@@ -91,7 +91,8 @@ std::string Described(const OfficialData& data) {
 }
 
 std::string HowToGet(const KnownDataset& known) {
-  if (known.has_file) return "a text of your own: data.file";
+  if (known.has_ids()) return "token ids of your own: data.file, or data.train and data.test";
+  if (known.has_file) return "a text of your own: data.file, or data.train and data.test";
   if (known.is_labelled) return "labelled sentences: data.task and data.dir";
   return "part of the program: nothing to fetch";
 }

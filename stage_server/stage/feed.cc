@@ -45,6 +45,7 @@ class SampleLoader {
       ASSIGN_OR_RETURN(samples.inputs,
                        data.is_text() ? Tokens(request, data) : Images(request, data));
     }
+    RETURN_IF_ERROR(data.status());
     return samples;
   }
 
