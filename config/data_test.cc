@@ -123,6 +123,33 @@ TEST(ResolveDataTest, FilesOfIdsAreCountedAndBelongToTheStages) {
   EXPECT_EQ(both->corpus().test_tokens(), 1000u);
 }
 
+TEST(ResolveDataTest, LinesOfExamplesAreEncodedAndTheirSamplesCounted) {
+  const std::string path = testing::TempDir() + "/counted.jsonl";
+  std::ofstream lines(path);
+  for (int i = 0; i < 20; ++i) lines << "{\"text\": \"to be or not\"}\n";
+  lines.close();
+  const auto data =
+      Resolved("{name: jsonl, tokens: bytes, context: 8, chat: chatml, file: " + path + "}");
+  std::filesystem::remove(path);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(WriteYaml(data->corpus()), "vocabulary: 256\ntrain_samples: 36\ntest_samples: 4\n");
+  EXPECT_EQ(data->packing() + " " + data->too_long() + " " + data->loss_on(), "none split answers");
+  EXPECT_EQ(data->chat().kind(), "chatml");
+  EXPECT_EQ(DataOptionsFrom(*data)->text.chat.user, "<|im_start|>user\n{}<|im_end|>\n");
+  const DatasetInfo info = *DatasetOf(*data);
+  EXPECT_EQ(info.train_samples, 36);
+  EXPECT_EQ(info.labels, 8);
+}
+
+TEST(ResolveDataTest, AFormatMayHaveOtherStrings) {
+  const DataConfig changed = *Resolved(
+      "{name: jsonl, tokens: bytes, file: a, chat: {kind: zephyr, system: '', end: x, trim: true}, "
+      "corpus: {vocabulary: 256, train_samples: 9, test_samples: 9}}");
+  const ChatFormat format = DataOptionsFrom(changed)->text.chat;
+  EXPECT_EQ(format.system + format.user + format.end, "<|user|>\n{}</s>\nx");
+  EXPECT_TRUE(format.trim);
+}
+
 TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
   const std::vector<std::pair<const char*, const char*>> refusals = {
       {"{name: digits, context: 8}", "data.context: does not belong to name digits"},
@@ -138,6 +165,18 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
       {"{name: text, file: a, tokens: ids}", "data.tokens: ids, want tokens of the text"},
       {"{name: tokens, file: a, type: int8}", "data.type: unknown"},
       {"{name: text, file: a, type: uint16}", "data.type: does not belong to name text"},
+      {"{name: jsonl, file: a, tokens: characters}",
+       "data.tokens: characters, want tokens that every document has, such as hf, bpe or bytes"},
+      {"{name: jsonl, file: a, windows: 3}", "data.windows: does not belong to name jsonl"},
+      {"{name: jsonl, file: a, tokens: bytes, packing: best}", "data.packing: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, too_long: cut}", "data.too_long: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, loss_on: none}", "data.loss_on: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, chat: chatgpt}", "data.chat.kind: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, chat: {user: '{}'}}",
+       "data.chat: assistant: \"\", want {} in it once, for the content"},
+      {"{name: jsonl, file: a, tokens: bytes, corpus: {vocabulary: 3, train_tokens: 9}}",
+       "data.corpus: want vocabulary, train_samples and test_samples"},
+      {"{name: text, file: a, chat: chatml}", "data.chat: does not belong to name text"},
       {"{name: tokens, file: no/such.bin}", "data: cannot read data.file no/such.bin"},
       {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},
       {"{name: shakespeare, vocabulary: here}",
@@ -288,6 +327,20 @@ TEST(ResolveDataTest, OtherTextIsCountedAnewThoughTheFileHasASize) {
   EXPECT_THAT(With({"data.context=9"}), Not(HasSubstr("no/such")));
   EXPECT_THAT(With({"data.split=0.5"}), HasSubstr("cannot read data.file no/such"));
   EXPECT_THAT(With({"data.file=no/more"}), HasSubstr("cannot read data.file no/more"));
+}
+
+TEST(ResolveDataTest, SamplesOfDocumentsAreCountedAnewWhereTheyBecomeOthers) {
+  const std::string jsonl =
+      "model: {name: gpt2, layers: 1, heads: 1, width: 8}\noptimizer: {lr: 0.1}\nepochs: 1\n"
+      "data: {name: jsonl, file: no/such, tokens: bytes, context: 8,\n"
+      "       corpus: {vocabulary: 256, train_samples: 999, test_samples: 99}}\n";
+  EXPECT_TRUE(ParseExperiment(jsonl, "f.yaml", {"data.batch_size=7"}).ok());
+  for (const char* change : {"data.context=9", "data.packing=stream", "data.too_long=drop",
+                             "data.loss_on=all", "data.chat=chatml"}) {
+    EXPECT_THAT(std::string(ParseExperiment(jsonl, "f.yaml", {change}).status().message()),
+                HasSubstr("cannot read data.file no/such"))
+        << change;
+  }
 }
 
 TEST(ResolveDataTest, OfACorpusOfBeforeTheMovedTextKeepsItsIds) {

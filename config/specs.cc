@@ -181,6 +181,9 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   options.verify = config.verify();
   RETURN_IF_ERROR(Annotated(ReadParameters(config, &options), "data"));
   TextOptions& text = options.text;
+  if (config.has_chat()) {
+    ASSIGN_OR_RETURN(text.chat, Annotated(ChatFrom(config.chat()), "data.chat"));
+  }
   for (std::string* path : {&options.dir, &text.file, &text.train, &text.test, &text.vocabulary}) {
     *path = WithHome(*path);
   }
@@ -190,6 +193,20 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
                static_cast<int64_t>(corpus.train_samples()),
                static_cast<int64_t>(corpus.test_samples())};
   return options;
+}
+
+absl::StatusOr<ChatFormat> ChatFrom(const ChatConfig& config) {
+  ChatKind kind = ChatKind::kOwn;
+  if (config.has_kind()) RETURN_IF_ERROR(FromName(config.kind(), &kind));
+  ChatFormat format = KnownChatFormat(kind);
+  if (config.has_begin()) format.begin = config.begin();
+  if (config.has_system()) format.system = config.system();
+  if (config.has_user()) format.user = config.user();
+  if (config.has_assistant()) format.assistant = config.assistant();
+  if (config.has_end()) format.end = config.end();
+  if (config.has_default_system()) format.default_system = config.default_system();
+  if (config.has_trim()) format.trim = config.trim();
+  return format;
 }
 
 CorpusConfig CorpusFrom(const CorpusSize& size) {

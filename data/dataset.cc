@@ -10,6 +10,7 @@
 #include "data/glue.h"
 #include "data/held_out.h"
 #include "data/id_corpus.h"
+#include "data/jsonl.h"
 #include "data/known_sets.h"
 #include "data/text.h"
 
@@ -22,7 +23,7 @@ constexpr int64_t kSentenceContext = 128;
 CorpusSize Unknown(TokenKind) { return {}; }
 
 // A data set and its functions: `info` and `load` for images, `load` and `measure` for labelled
-// sentences and files of ids, `read` and `size` for a text; the others are null.
+// sentences, files of ids and documents, `read` and `size` for a text; the others are null.
 struct Entry {
   KnownDataset known;
   DatasetInfo (*info)();
@@ -62,11 +63,19 @@ Entry Ids() {
   return {known, nullptr, LoadIds, nullptr, Unknown, MeasureIds};
 }
 
+Entry Jsonl() {
+  KnownDataset known;
+  known.name = "jsonl";
+  known.is_text = known.has_file = known.has_documents = true;
+  return {known, nullptr, LoadJsonl, nullptr, Unknown, MeasureJsonl};
+}
+
 const std::vector<Entry>& Entries() {
   static const auto* const entries = new std::vector<Entry>{
       Images("cifar10", /*has_folder=*/true, Cifar10Info, LoadCifar10),
       Images("digits", /*has_folder=*/false, DigitsInfo, LoadDigits),
       Glue(),
+      Jsonl(),
       Text({"shakespeare", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/false,
             TokenKind::kCharacters},
            ReadShakespeare, ShakespeareSize),
@@ -111,6 +120,18 @@ absl::StatusOr<DatasetInfo> DescribeSentences(const DataOptions& options, const 
   info.train_samples = size.train_samples;
   info.test_samples = size.test_samples;
   return WithHeldOut(info, options);
+}
+
+DatasetInfo DescribeDocuments(const DataOptions& options, const CorpusSize& size) {
+  DatasetInfo info;
+  info.name = options.name;
+  info.is_text = true;
+  info.sample = {1, options.text.context};
+  info.classes = info.vocabulary = size.vocabulary;
+  info.labels = options.text.context;
+  info.train_samples = size.train_samples;
+  info.test_samples = size.test_samples;
+  return info;
 }
 
 absl::Status CheckText(const TextOptions& text) {
@@ -194,6 +215,7 @@ absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
   }
   if (entry->known.is_labelled) return DescribeSentences(options, size);
   RETURN_IF_ERROR(CheckText(text));
+  if (entry->known.has_documents) return WithHeldOut(DescribeDocuments(options, size), options);
   DatasetInfo info;
   info.name = options.name;
   info.is_text = true;

@@ -13,6 +13,9 @@
 #include "absl/types/span.h"
 #include "base/enum_names.h"
 #include "base/parameters.h"
+#include "data/chat_format.h"
+#include "data/document_encoder.h"
+#include "data/packing.h"
 #include "data/tokenizer.h"
 #include "tensor/shape.h"
 
@@ -31,6 +34,8 @@ class Dataset {
   virtual bool is_text() const { return false; }  // whether samples are token ids
   // Returns whether augmentation hides some tokens, which are the labels then.
   virtual bool hides_tokens() const { return false; }
+  // Returns whether a sample may have positions without a label.
+  virtual bool may_lack_labels() const { return hides_tokens(); }
   // Returns 1 for an image or for sentences, the number of positions for a text.
   virtual int64_t labels_per_sample() const { return 1; }
 
@@ -120,11 +125,11 @@ enum class GlueTask : uint8_t { kCola, kMrpc, kRte, kSst2, kStsb };
 // Returns the names "cola", "mrpc", "rte", "sst2" and "stsb".
 NameTable<GlueTask> TableOf(GlueTask);
 
-// Numbers of a text's tokens, or of labelled sentences, which may be known without reading them.
+// Numbers of a text's tokens, or of samples, which may be known without reading them.
 struct CorpusSize {
   int64_t vocabulary = 0;
   int64_t train_tokens = 0, test_tokens = 0;    // of a text
-  int64_t train_samples = 0, test_samples = 0;  // of sentences
+  int64_t train_samples = 0, test_samples = 0;  // of sentences or documents
 
   friend bool operator==(const CorpusSize& a, const CorpusSize& b) {
     return a.vocabulary == b.vocabulary && a.train_tokens == b.train_tokens &&
@@ -144,14 +149,20 @@ struct TextOptions {
   int64_t context = 256;                      // number of tokens of a sample
   // Number of training samples at random places; 0: the text in blocks, in order.
   int64_t windows = 0;
-  std::string file;               // text, tokens: the corpus
+  std::string file;               // text, tokens, jsonl: the corpus
   std::string train, test;        // or its parts
-  double split = 0.9;             // share of `file` for training: of its characters or ids
+  double split = 0.9;             // share of `file` for training: of its characters, ids or lines
   IdType type = IdType::kHeader;  // tokens: of the files' ids
   Objective objective = Objective::kNext;
   double mask_rate = 0.15;          // masked: share of a sample's tokens
   GlueTask task = GlueTask::kSst2;  // glue
-  CorpusSize size;                  // size with which the run was planned; vocabulary 0: unknown
+  // jsonl: how conversations are written, what is learned of a document, and how documents become
+  // samples.
+  ChatFormat chat;
+  LossOn loss_on = LossOn::kAnswers;
+  Packing packing = Packing::kNone;
+  TooLong too_long = TooLong::kSplit;
+  CorpusSize size;  // size with which the run was planned; vocabulary 0: unknown
 };
 
 // Returns the number of a sample's tokens that are the text's: `context`, or what special tokens
@@ -180,7 +191,8 @@ struct KnownDataset {
   bool is_text = false;
   bool has_file = false;               // True if the text is files of the user.
   TokenKind tokens = TokenKind::kBpe;  // default kind of a text's tokens
-  bool is_labelled = false;  // True of a text whose samples are sentences with a class or score.
+  bool is_labelled = false;    // True of a text whose samples are sentences with a class or score.
+  bool has_documents = false;  // True of files whose documents are encoded one by one.
 
   // Returns whether the files have ids, of which no text is known.
   bool has_ids() const { return tokens == TokenKind::kIds; }
@@ -207,8 +219,12 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     visit("tokens", spec.text.tokens, Presence::kSpelled);
     visit("end_of_text", spec.text.end_of_text, Presence::kOptional);
     visit("specials", spec.text.specials, Presence::kOptional);
-    visit("windows", spec.text.windows, Presence::kWritten);
-    if (known.has_ids()) {
+    if (!known.has_documents) visit("windows", spec.text.windows, Presence::kWritten);
+    if (known.has_documents) {
+      visit("loss_on", spec.text.loss_on, Presence::kWritten);
+      visit("packing", spec.text.packing, Presence::kWritten);
+      visit("too_long", spec.text.too_long, Presence::kWritten);
+    } else if (known.has_ids()) {
       visit("type", spec.text.type, Presence::kOptional);
     } else {
       visit("objective", spec.text.objective, Presence::kOptional);

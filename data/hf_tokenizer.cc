@@ -221,19 +221,51 @@ void HfTokenizer::EncodeNormalized(std::string_view text, bool is_first, Encodin
   }
 }
 
+void HfTokenizer::EncodePart(const AddedTokens::Part& part, bool is_first, Encoding* to) const {
+  if (part.id != AddedTokens::kNoToken) {
+    to->ids.push_back(part.id);
+    return;
+  }
+  to->buffers.emplace_back();
+  EncodeNormalized(Normalized(part.text, &to->buffers.back()), is_first, to);
+}
+
 absl::StatusOr<std::vector<int32_t>> HfTokenizer::Encode(std::string_view text) const {
   Encoding encoding;
   encoding.ids.reserve(text.size() / 4);
   for (const AddedTokens::Part& part : added_.Split(text)) {
-    if (part.id != AddedTokens::kNoToken) {
-      encoding.ids.push_back(part.id);
-      continue;
-    }
-    encoding.buffers.emplace_back();
-    EncodeNormalized(Normalized(part.text, &encoding.buffers.back()),
-                     part.text.data() == text.data(), &encoding);
+    EncodePart(part, part.text.data() == text.data(), &encoding);
   }
   return std::move(encoding.ids);
+}
+
+absl::StatusOr<PassageIds> HfTokenizer::EncodePassages(absl::Span<const Passage> passages) const {
+  std::string whole;
+  std::vector<size_t> begins;
+  std::vector<AddedTokens::Range> formats;
+  for (const Passage& passage : passages) {
+    begins.push_back(whole.size());
+    whole += passage.text;
+    if (passage.is_format) formats.push_back({begins.back(), whole.size()});
+  }
+  PassageIds encoded;
+  Encoding encoding;
+  for (const AddedTokens::Part& part : added_.Split(whole, formats)) {
+    const auto at = static_cast<size_t>(part.text.data() - whole.data());
+    const size_t first = encoding.ids.size();
+    EncodePart(part, at == 0, &encoding);
+    for (size_t next = encoded.firsts.size();
+         next < begins.size() && begins[next] < at + part.text.size(); ++next) {
+      const size_t before = begins[next] > at ? begins[next] - at : 0;
+      Encoding prefix;
+      if (before > 0) EncodePart({part.text.substr(0, before), part.id}, at == 0, &prefix);
+      const auto ids = absl::MakeConstSpan(encoding.ids).subspan(first);
+      encoded.firsts.push_back(first + FirstBehind(prefix.ids, ids));
+    }
+  }
+  encoded.firsts.resize(begins.size(), encoding.ids.size());
+  encoded.ids = std::move(encoding.ids);
+  return encoded;
 }
 
 }  // namespace thinwire

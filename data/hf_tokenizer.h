@@ -41,6 +41,7 @@ class HfTokenizer final : public Tokenizer {
   int32_t vocabulary() const override { return static_cast<int32_t>(texts_.size()); }
   // Never fails.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
+  absl::StatusOr<PassageIds> EncodePassages(absl::Span<const Passage> passages) const override;
   std::optional<int32_t> begin_of_text() const override { return begin_of_text_; }
   std::optional<int32_t> end_of_text() const override { return end_of_text_; }
   const std::string& digest() const override { return digest_; }
@@ -71,6 +72,7 @@ class HfTokenizer final : public Tokenizer {
   std::string_view Prepared(std::string_view text, bool is_first, std::string* buffer) const;
 
   // Append the ids of what their names say to the encoding.
+  void EncodePart(const AddedTokens::Part& part, bool is_first, Encoding* to) const;
   void EncodeNormalized(std::string_view text, bool is_first, Encoding* to) const;
   void EncodeWords(std::string_view text, Encoding* to) const;
   void EncodeWord(std::string_view word, std::vector<int32_t>* ids) const;

@@ -1,8 +1,37 @@
 #include "data/tokenizer.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace thinwire {
+
+absl::StatusOr<PassageIds> Tokenizer::EncodePassages(absl::Span<const Passage> passages) const {
+  std::string whole;
+  for (const Passage& passage : passages) whole += passage.text;
+  PassageIds encoded;
+  ASSIGN_OR_RETURN(encoded.ids, Encode(whole));
+  size_t begin = 0;
+  for (const Passage& passage : passages) {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> before,
+                     Encode(std::string_view(whole).substr(0, begin)));
+    encoded.firsts.push_back(FirstBehind(before, encoded.ids));
+    begin += passage.text.size();
+  }
+  return encoded;
+}
+
+size_t Tokenizer::FirstBehind(absl::Span<const int32_t> before,
+                              absl::Span<const int32_t> ids) const {
+  std::string text;
+  for (const int32_t id : before) Append(id, &text);
+  const size_t end = text.size();
+  text.clear();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    Append(ids[i], &text);
+    if (text.size() > end) return i;
+  }
+  return ids.size();
+}
 
 absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const int32_t> ids) const {
   absl::StatusOr<std::string> text = Continue(ids);

@@ -24,6 +24,20 @@ enum class Specials : uint8_t {
   kIds,   // the token
 };
 
+// A stretch of a document.
+struct Passage {
+  std::string_view text;
+  // Written by a format and not by people: special tokens in it are these, whatever Specials says.
+  bool is_format = false;
+};
+
+// Ids of passages one behind another.
+struct PassageIds {
+  std::vector<int32_t> ids;
+  // For each passage the number of the first id that has a character of it, or of a later one.
+  std::vector<size_t> firsts;
+};
+
 // A tokenizer.
 class Tokenizer {
  public:
@@ -32,6 +46,8 @@ class Tokenizer {
   virtual int32_t vocabulary() const = 0;
   // Returns the ids of a text. InvalidArgument names the place and the character that has no id.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const = 0;
+  // Returns the ids of passages, which are encoded as one text. Errors of Encode.
+  virtual absl::StatusOr<PassageIds> EncodePassages(absl::Span<const Passage> passages) const;
   // Returns the text of ids; Decode(Encode(text)) is `text` unless the tokenizer loses characters.
   // InvalidArgument names an id outside the vocabulary.
   absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const;
@@ -43,6 +59,11 @@ class Tokenizer {
   virtual std::optional<int32_t> end_of_text() const { return std::nullopt; }
   // Returns the SHA-256 of the vocabulary in hexadecimal digits.
   virtual const std::string& digest() const = 0;
+
+ protected:
+  // Returns the number of the first of `ids` that has a character behind the text of which `before`
+  // are the ids; both are of texts that begin alike.
+  size_t FirstBehind(absl::Span<const int32_t> before, absl::Span<const int32_t> ids) const;
 
  private:
   // Adds what `id` stands for to the text of the ids before it; `id` is in the vocabulary.

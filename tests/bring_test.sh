@@ -97,6 +97,23 @@ run "${ids[@]}" --out "$work/ids_broken" --set data.tokens=hf --set data.vocabul
 check 'an id that the tokenizer lacks ends it' equals $? 1
 check '  by file and place' contains "$work/log" 'ids_2.bin: number [0-9]+ is 65535, want 0 to 704'
 
+echo '== lines of examples'
+for i in {1..40}; do
+  printf '{"messages": [{"role": "user", "content": "To be %s?"}, {"role": "assistant", "content": "Or not: %s"}]}\n' "$i" "$i"
+done >"$work/lines"
+lines=("$work/tiny.yaml" --set "data={name: jsonl, file: $work/lines, chat: zephyr, tokens: hf, vocabulary: $work/tokenizer,
+  context: 64, batch_size: 12, test_limit: 2}")
+run "${lines[@]}" --out "$work/lines_run"
+check 'it trains' equals $? 0
+check '  on a sample a line' equals "$(resolved train_samples lines_run)" 36
+loss_of() { grep -o '"loss": [0-9.]*' "$work/$1/metrics.jsonl" | head -1; }
+run "${lines[@]}" --out "$work/lines_parts" --set pipeline.microbatches=5
+check 'microbatches with unequally many answers do not change its loss' equals "$(loss_of lines_parts)" "$(loss_of lines_run)"
+run "${lines[@]}" --out "$work/lines_packed" --set data.packing=best_fit
+check 'packed it trains on fewer samples' test "$(resolved train_samples lines_packed)" -lt 36
+printf '{"messages": [{"role": "user", "content": 3}]}\n' >>"$work/lines"
+refused 'a line that is none' 'lines:41: messages\[0\].content is a number, want a text' "${lines[@]}"
+
 echo '== a padded vocabulary'
 run "$work/tiny.yaml" --out "$work/run" --set model.classes=5000
 check 'it trains' equals $? 0

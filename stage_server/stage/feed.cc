@@ -205,7 +205,7 @@ absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
 
 absl::StatusOr<int64_t> Feed::CountLabels(const FeedRequest& request) {
   const Dataset& data = ReadsTrainingData(request.phase) ? *data_->train : *data_->test;
-  if (!data.hides_tokens()) {
+  if (!data.may_lack_labels()) {
     return (request.range.last - request.range.first) * data.labels_per_sample();
   }
   if (counted_ == request) return labels_;
