@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
-#include "base/file.h"
 #include "base/stand_in.h"
 #include "base/status.h"
 #include "data/unicode.h"
+#include "data/unpacked_file.h"
 
 namespace thinwire {
 namespace {
@@ -71,7 +71,7 @@ class LineTaker {
 absl::Status ForEachLine(const std::string& path,
                          const std::function<absl::Status(std::string_view)>& take) {
   LineTaker taker(path, take);
-  RETURN_IF_ERROR(ReadFile(path, [&](std::string_view piece) { return taker.Add(piece); }));
+  RETURN_IF_ERROR(ReadUnpacked(path, [&](std::string_view piece) { return taker.Add(piece); }));
   return taker.End();
 }
 

@@ -3,25 +3,24 @@
 #include <algorithm>
 #include <cassert>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/digest.h"
-#include "base/file.h"
 #include "base/stand_in.h"
 #include "base/status.h"
 #include "data/bpe.h"
 #include "data/bytes.h"
 #include "data/characters.h"
+#include "data/file_list.h"
 #include "data/held_out.h"
 #include "data/hf_tokenizer.h"
 #include "data/masked_text.h"
 #include "data/token_cache.h"
 #include "data/unicode.h"
+#include "data/unpacked_file.h"
 #include "data/word_piece.h"
 
 namespace thinwire {
@@ -40,19 +39,26 @@ struct Tokens {
   }
 };
 
-absl::StatusOr<std::vector<int32_t>> IdsOf(const CorpusText& text, const std::string& part,
+// A part of a text, and where its documents begin.
+struct TextPart {
+  const std::string& text;
+  const std::vector<size_t>& begins;
+};
+
+absl::StatusOr<std::vector<int32_t>> IdsOf(const std::string& folder, const TextPart& part,
                                            const Tokenizer& tokenizer, TokenKind kind) {
   const bool takes_time = kind == TokenKind::kBpe || kind == TokenKind::kHf;
-  return !takes_time || text.folder.empty() ? tokenizer.Encode(part)
-                                            : CachedTokens(text.folder, tokenizer, part);
+  return !takes_time || folder.empty() ? tokenizer.EncodeDocuments(part.text, part.begins)
+                                       : CachedTokens(folder, tokenizer, part.text, part.begins);
 }
 
 absl::StatusOr<Tokens> TokensOf(const CorpusText& text, const DataOptions& options) {
   Tokens tokens;
   ASSIGN_OR_RETURN(tokens.tokenizer, TokenizerOf(text, options));
   const TokenKind kind = options.text.tokens;
-  ASSIGN_OR_RETURN(tokens.train, IdsOf(text, text.train, *tokens.tokenizer, kind));
-  ASSIGN_OR_RETURN(tokens.test, IdsOf(text, text.test, *tokens.tokenizer, kind));
+  const TextPart train = {text.train, text.train_begins}, test = {text.test, text.test_begins};
+  ASSIGN_OR_RETURN(tokens.train, IdsOf(text.folder, train, *tokens.tokenizer, kind));
+  ASSIGN_OR_RETURN(tokens.test, IdsOf(text.folder, test, *tokens.tokenizer, kind));
   return tokens;
 }
 
@@ -101,23 +107,47 @@ bool IsMadeOfPages(const std::string& text) {
          text.find(kEnd, first + 1) != std::string::npos;
 }
 
-absl::StatusOr<std::string> ReadWhole(const std::string& field, const std::string& path) {
-  RETURN_IF_ERROR(CheckRegular(path));
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) return absl::NotFoundError(absl::StrCat("cannot read ", field, " ", path));
-  if (size == 0 || size > kMaxFileBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", size, " bytes, want 1 to ", kMaxFileBytes));
-  }
-  std::string whole(size, '\0');
-  if (!file.read(whole.data(), static_cast<std::streamsize>(size))) {
-    return absl::DataLossError(absl::StrCat("cannot read all ", size, " bytes of ", path));
-  }
+// Files one behind another.
+struct TextFiles {
+  std::string text;
+  std::vector<size_t> begins;  // places where another file begins
+  bool had_mark = false;       // whether one began with a byte order mark
+  std::string folder;          // folder of the first one
+};
+
+absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t most) {
+  std::string whole;
+  RETURN_IF_ERROR(ReadUnpacked(path, [&](std::string_view piece) -> absl::Status {
+    whole += piece;
+    if (whole.size() <= most) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " makes the text longer than ", kMaxFileBytes, " bytes, want at most that many"));
+  }));
   if (!IsMadeOfPages(whole)) RETURN_IF_ERROR(CheckNoStandIn(path, whole));
   RETURN_IF_ERROR(CheckNoArchive(path, whole));
   return whole;
+}
+
+absl::StatusOr<TextFiles> ReadFiles(const std::string& field, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, FilesAt(field, path));
+  TextFiles files;
+  files.folder = std::filesystem::path(paths[0]).parent_path().string();
+  if (files.folder.empty()) files.folder = ".";
+  for (const std::string& file : paths) {
+    ASSIGN_OR_RETURN(std::string whole, ReadWhole(file, kMaxFileBytes - files.text.size()));
+    const size_t mark = ByteOrderMarkBytes(whole);
+    if (mark > 0) files.had_mark = true;
+    whole.erase(0, mark);
+    if (whole.empty()) continue;
+    if (files.text.empty()) {
+      files.text = std::move(whole);
+    } else {
+      files.begins.push_back(files.text.size());
+      files.text += whole;
+    }
+  }
+  if (!files.text.empty()) return files;
+  return absl::InvalidArgumentError(absl::StrCat(path, " has 0 bytes, want one at least"));
 }
 
 // Makes the samples of one part of a text.
@@ -284,19 +314,25 @@ absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options) {
   const TextOptions& asked = options.text;
   CorpusText text;
   text.name = asked.train.empty() ? asked.file : asked.train;
-  text.folder = std::filesystem::path(text.name).parent_path().string();
-  if (text.folder.empty()) text.folder = ".";
   if (!asked.train.empty()) {
-    ASSIGN_OR_RETURN(text.train, ReadWhole("data.train", asked.train));
-    ASSIGN_OR_RETURN(text.test, ReadWhole("data.test", asked.test));
-    for (std::string* part : {&text.train, &text.test}) part->erase(0, ByteOrderMarkBytes(*part));
+    ASSIGN_OR_RETURN(TextFiles train, ReadFiles("data.train", asked.train));
+    ASSIGN_OR_RETURN(TextFiles test, ReadFiles("data.test", asked.test));
+    text.folder = train.folder;
+    text.train = std::move(train.text);
+    text.train_begins = std::move(train.begins);
+    text.test = std::move(test.text);
+    text.test_begins = std::move(test.begins);
     return text;
   }
-  ASSIGN_OR_RETURN(std::string whole, ReadWhole("data.file", asked.file));
-  const size_t mark = ByteOrderMarkBytes(whole);
-  text.had_mark = mark > 0;
-  whole.erase(0, mark);
-  Divide(std::move(whole), asked.split, &text);
+  ASSIGN_OR_RETURN(TextFiles files, ReadFiles("data.file", asked.file));
+  text.folder = files.folder;
+  text.had_mark = files.had_mark && files.begins.empty();
+  Divide(std::move(files.text), asked.split, &text);
+  for (const size_t begin : files.begins) {
+    const size_t end = text.train.size();
+    if (begin < end) text.train_begins.push_back(begin);
+    if (begin > end) text.test_begins.push_back(begin - end);
+  }
   return text;
 }
 

@@ -21,6 +21,8 @@ struct CorpusText {
   std::string name;  // for messages: the path of a file, or a description
   std::string train, test;
   std::string folder;  // folder where its tokens may be cached; empty: none
+  // Places in either part where another file began.
+  std::vector<size_t> train_begins, test_begins;
   // True if it began with a byte order mark, which is not one of its characters.
   bool had_mark = false;
 };
@@ -103,11 +105,12 @@ absl::Status CheckPlanned(const std::string& name, const CorpusSize& size,
 // Makes the data sets of a text. Errors: see LoadData.
 absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options);
 
-// Reads the file options.text.file. The first options.text.split of its characters, rounded down,
-// are for training. Or reads options.text.train and options.text.test, if these are not empty. A
-// byte that is not UTF-8 counts as a character, a byte order mark at the beginning does not.
-// NotFound names the file; InvalidArgument one that is empty or larger than 2 GiB; DataLoss one
-// that only stands in for a text (base/stand_in.h).
+// Reads the files of options.text.file, each a document (FilesAt, ReadUnpacked). The first
+// options.text.split of their characters, rounded down, are for training. Or reads those of
+// options.text.train and options.text.test, if these are not empty. A byte that is not UTF-8 counts
+// as a character, a byte order mark at a file's beginning does not. NotFound names the path;
+// InvalidArgument files that are empty or larger than 2 GiB together; DataLoss one that only stands
+// in for a text (base/stand_in.h).
 absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options);
 
 }  // namespace thinwire

@@ -5,6 +5,20 @@
 
 namespace thinwire {
 
+absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeDocuments(
+    std::string_view text, absl::Span<const size_t> begins) const {
+  if (begins.empty()) return Encode(text);
+  std::vector<int32_t> all;
+  for (size_t i = 0, begin = 0; i <= begins.size(); ++i) {
+    const size_t end = i < begins.size() ? begins[i] : text.size();
+    if (i > 0 && end_of_text()) all.push_back(*end_of_text());
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Encode(text.substr(begin, end - begin)));
+    all.insert(all.end(), ids.begin(), ids.end());
+    begin = end;
+  }
+  return all;
+}
+
 absl::StatusOr<PassageIds> Tokenizer::EncodePassages(absl::Span<const Passage> passages) const {
   std::string whole;
   for (const Passage& passage : passages) whole += passage.text;

@@ -46,6 +46,11 @@ class Tokenizer {
   virtual int32_t vocabulary() const = 0;
   // Returns the ids of a text. InvalidArgument names the place and the character that has no id.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const = 0;
+  // Returns the ids of documents, with the token that separates texts between them, if there is
+  // one. `begins` are the places in `text`, in ascending order, where another document begins.
+  // Errors of Encode.
+  absl::StatusOr<std::vector<int32_t>> EncodeDocuments(std::string_view text,
+                                                       absl::Span<const size_t> begins) const;
   // Returns the ids of passages, which are encoded as one text. Errors of Encode.
   virtual absl::StatusOr<PassageIds> EncodePassages(absl::Span<const Passage> passages) const;
   // Returns the text of ids; Decode(Encode(text)) is `text` unless the tokenizer loses characters.
