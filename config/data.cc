@@ -202,6 +202,21 @@ absl::Status ResolveText(const KnownDataset& known, DataConfig* data) {
   return CountCorpus(options, data->mutable_corpus());
 }
 
+absl::Status ResolvePictures(DataConfig* data) {
+  RETURN_IF_ERROR(CheckName("data.crop", "crop", data->crop(), NamesOf(AllOf<PictureCrop>())));
+  RETURN_IF_ERROR(CheckName("data.normalize", "normalization", data->normalize(),
+                            NamesOf(AllOf<PictureNormalize>())));
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(*data));
+  RETURN_IF_ERROR(Annotated(CheckImageOptions(options.images), "data"));
+  if (!data->has_corpus()) return CountCorpus(options, data->mutable_corpus());
+  const CorpusConfig& corpus = data->corpus();
+  if (corpus.classes() >= 1 && corpus.train_samples() >= 1 && corpus.test_samples() >= 1) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "data.corpus: want classes, train_samples and test_samples (at least 1)");
+}
+
 }  // namespace
 
 void TakeTokensOfInit(Experiment* experiment) {
@@ -225,6 +240,7 @@ absl::Status ResolveData(DataConfig* data) {
   if (known.has_folder && !data->has_dir()) data->set_dir(absl::StrCat("data/", data->name()));
   RETURN_IF_ERROR(ResolveAugment(data));
   if (known.is_text) RETURN_IF_ERROR(ResolveText(known, data));
+  if (known.has_pictures) RETURN_IF_ERROR(ResolvePictures(data));
   RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
                              "data.batch_size", data->batch_size(),
                              absl::StrCat("1 to ", kMaxBatchSize)));

@@ -141,6 +141,23 @@ TEST(ResolveDataTest, LinesOfExamplesAreEncodedAndTheirSamplesCounted) {
   EXPECT_EQ(info.labels, 8);
 }
 
+TEST(ResolveDataTest, PicturesInFoldersAreCountedByClass) {
+  const std::string dir = testing::TempDir() + "/pictures";
+  for (const char* path :
+       {"train/a/1.jpg", "train/a/2.jpg", "train/b/1.png", "val/a/1.jpg", "val/b/1.jpg"}) {
+    const std::filesystem::path file = dir + "/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << "not decoded here";
+  }
+  const auto data = Resolved("{name: images, size: 32, resize: 32, dir: " + dir + "}");
+  std::filesystem::remove_all(dir);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(WriteYaml(data->corpus()), "train_samples: 3\ntest_samples: 2\nclasses: 2\n");
+  EXPECT_EQ(data->crop() + " " + data->normalize(), "random_resized imagenet");
+  EXPECT_EQ(DatasetOf(*data)->classes, 2);
+  EXPECT_EQ(DatasetOf(*data)->sample, (Shape{1, 32, 32, 3}));
+}
+
 TEST(ResolveDataTest, AFormatMayHaveOtherStrings) {
   const DataConfig changed = *Resolved(
       "{name: jsonl, tokens: bytes, file: a, chat: {kind: zephyr, system: '', end: x, trim: true}, "
@@ -176,6 +193,13 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
        "data.chat: assistant: \"\", want {} in it once, for the content"},
       {"{name: jsonl, file: a, tokens: bytes, corpus: {vocabulary: 3, train_tokens: 9}}",
        "data.corpus: want vocabulary, train_samples and test_samples"},
+      {"{name: images, dir: no/such}", "data: no/such/train: cannot read"},
+      {"{name: images, crop: centre}", "data.crop: unknown"},
+      {"{name: images, normalize: data}", "data.normalize: unknown"},
+      {"{name: images, size: 64, resize: 32}",
+       "data: size is 64, resize is 32: want 1 <= size <= resize <= 4096"},
+      {"{name: images, corpus: {classes: 3}}", "data.corpus: want classes, train_samples and"},
+      {"{name: digits, size: 8}", "data.size: does not belong to name digits"},
       {"{name: text, file: a, chat: chatml}", "data.chat: does not belong to name text"},
       {"{name: tokens, file: no/such.bin}", "data: cannot read data.file no/such.bin"},
       {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},

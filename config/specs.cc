@@ -188,10 +188,12 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
     *path = WithHome(*path);
   }
   const CorpusConfig& corpus = config.corpus();
-  text.size = {corpus.vocabulary(), static_cast<int64_t>(corpus.train_tokens()),
+  text.size = {corpus.vocabulary(),
+               static_cast<int64_t>(corpus.train_tokens()),
                static_cast<int64_t>(corpus.test_tokens()),
                static_cast<int64_t>(corpus.train_samples()),
-               static_cast<int64_t>(corpus.test_samples())};
+               static_cast<int64_t>(corpus.test_samples()),
+               static_cast<int64_t>(corpus.classes())};
   return options;
 }
 
@@ -211,7 +213,11 @@ absl::StatusOr<ChatFormat> ChatFrom(const ChatConfig& config) {
 
 CorpusConfig CorpusFrom(const CorpusSize& size) {
   CorpusConfig corpus;
-  corpus.set_vocabulary(static_cast<uint32_t>(size.vocabulary));
+  if (size.classes > 0) {
+    corpus.set_classes(static_cast<uint32_t>(size.classes));
+  } else {
+    corpus.set_vocabulary(static_cast<uint32_t>(size.vocabulary));
+  }
   if (size.train_samples > 0) {
     corpus.set_train_samples(static_cast<uint64_t>(size.train_samples));
     corpus.set_test_samples(static_cast<uint64_t>(size.test_samples));
@@ -277,7 +283,7 @@ DataConfig DataInFull(const DataConfig& config) {
   const absl::StatusOr<DataOptions> options = DataOptionsFrom(config);
   if (!options.ok()) return data;
   const CorpusSize size = KnownSize(*options);
-  if (size.vocabulary == 0) return data;
+  if (!size.is_known()) return data;
   *data.mutable_corpus() = CorpusFrom(size);
   return data;
 }

@@ -10,6 +10,7 @@
 #include "data/glue.h"
 #include "data/held_out.h"
 #include "data/id_corpus.h"
+#include "data/image_folder.h"
 #include "data/jsonl.h"
 #include "data/known_sets.h"
 #include "data/text.h"
@@ -22,8 +23,9 @@ constexpr int64_t kSentenceContext = 128;
 
 CorpusSize Unknown(TokenKind) { return {}; }
 
-// A data set and its functions: `info` and `load` for images, `load` and `measure` for labelled
-// sentences, files of ids and documents, `read` and `size` for a text; the others are null.
+// A data set and its functions: `info` and `load` for images, `load` and `measure` for pictures in
+// folders, labelled sentences, files of ids and documents, `read` and `size` for a text; the others
+// are null.
 struct Entry {
   KnownDataset known;
   DatasetInfo (*info)();
@@ -63,6 +65,13 @@ Entry Ids() {
   return {known, nullptr, LoadIds, nullptr, Unknown, MeasureIds};
 }
 
+Entry Pictures() {
+  KnownDataset known;
+  known.name = "images";
+  known.has_folder = known.has_pictures = true;
+  return {known, nullptr, LoadImageFolder, nullptr, Unknown, MeasureImageFolder};
+}
+
 Entry Jsonl() {
   KnownDataset known;
   known.name = "jsonl";
@@ -75,6 +84,7 @@ const std::vector<Entry>& Entries() {
       Images("cifar10", /*has_folder=*/true, Cifar10Info, LoadCifar10),
       Images("digits", /*has_folder=*/false, DigitsInfo, LoadDigits),
       Glue(),
+      Pictures(),
       Jsonl(),
       Text({"shakespeare", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/false,
             TokenKind::kCharacters},
@@ -122,6 +132,16 @@ absl::StatusOr<DatasetInfo> DescribeSentences(const DataOptions& options, const 
   return WithHeldOut(info, options);
 }
 
+DatasetInfo DescribePictures(const DataOptions& options, const CorpusSize& size) {
+  DatasetInfo info;
+  info.name = options.name;
+  info.sample = {1, options.images.size, options.images.size, 3};
+  info.classes = size.classes;
+  info.train_samples = size.train_samples;
+  info.test_samples = size.test_samples;
+  return info;
+}
+
 DatasetInfo DescribeDocuments(const DataOptions& options, const CorpusSize& size) {
   DatasetInfo info;
   info.name = options.name;
@@ -159,6 +179,12 @@ constexpr Named<IdType> kIdTypeNames[] = {
 constexpr Named<Objective> kObjectiveNames[] = {{Objective::kNext, "next"},
                                                 {Objective::kMasked, "masked"}};
 
+constexpr Named<PictureCrop> kCropNames[] = {{PictureCrop::kRandomResized, "random_resized"},
+                                             {PictureCrop::kMiddle, "middle"}};
+
+constexpr Named<PictureNormalize> kNormalizeNames[] = {{PictureNormalize::kImagenet, "imagenet"},
+                                                       {PictureNormalize::kNone, "none"}};
+
 constexpr Named<GlueTask> kTaskNames[] = {{GlueTask::kCola, "cola"},
                                           {GlueTask::kMrpc, "mrpc"},
                                           {GlueTask::kRte, "rte"},
@@ -176,8 +202,20 @@ NameTable<TokenKind> TableOf(TokenKind) { return {"tokens", kTokenNames}; }
 NameTable<EndOfText> TableOf(EndOfText) { return {"end_of_text", kEndNames}; }
 NameTable<Specials> TableOf(Specials) { return {"specials", kSpecialsNames}; }
 NameTable<Objective> TableOf(Objective) { return {"objective", kObjectiveNames}; }
+NameTable<PictureCrop> TableOf(PictureCrop) { return {"crop", kCropNames}; }
+NameTable<PictureNormalize> TableOf(PictureNormalize) { return {"normalize", kNormalizeNames}; }
 NameTable<IdType> TableOf(IdType) { return {"type", kIdTypeNames}; }
 NameTable<GlueTask> TableOf(GlueTask) { return {"task", kTaskNames}; }
+
+absl::Status CheckImageOptions(const ImageOptions& options) {
+  constexpr int64_t kMost = 4096;
+  if (options.size >= 1 && options.resize >= options.size && options.resize <= kMost) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("size is ", options.size, ", resize is ",
+                                                 options.resize,
+                                                 ": want 1 <= size <= resize <= ", kMost));
+}
 
 std::vector<KnownDataset> AllDatasets() {
   std::vector<KnownDataset> all;
@@ -206,12 +244,16 @@ CorpusSize KnownSize(const DataOptions& options) {
 
 absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
-  if (!entry->known.is_text) return WithHeldOut(entry->info(), options);
+  if (entry->info != nullptr) return WithHeldOut(entry->info(), options);
   const TextOptions& text = options.text;
-  const CorpusSize size = text.size.vocabulary > 0 ? text.size : KnownSize(options);
-  if (size.vocabulary == 0) {
+  const CorpusSize size = text.size.is_known() ? text.size : KnownSize(options);
+  if (!size.is_known()) {
     return absl::FailedPreconditionError(
         absl::StrCat("data ", options.name, ": its size is not known before it is read"));
+  }
+  if (entry->known.has_pictures) {
+    RETURN_IF_ERROR(CheckImageOptions(options.images));
+    return WithHeldOut(DescribePictures(options, size), options);
   }
   if (entry->known.is_labelled) return DescribeSentences(options, size);
   RETURN_IF_ERROR(CheckText(text));

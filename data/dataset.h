@@ -46,6 +46,9 @@ class Dataset {
     // before normalisation. Then the crop is flipped.
     int dy = 0, dx = 0;  // pixels
     bool flip = false;   // left to right
+    // For pictures that are cut anywhere: the key of the random numbers that choose the part; 0:
+    // their middle.
+    uint64_t crop = 0;
     // For a text in random windows: the token at which the window begins, below places(); -1: the
     // sample is block number `sample`, modulo the number of blocks.
     int64_t place = -1;
@@ -74,9 +77,11 @@ class Dataset {
   virtual absl::Status status() const { return absl::OkStatus(); }
 
   // Return how this kind of data can be augmented: padding of crops in pixels (0: none), whether
-  // flips are allowed, and the number of places where a window can begin (0: samples do not move).
+  // flips are allowed, whether any part of a picture may be taken, and the number of places where a
+  // window can begin (0: samples do not move).
   virtual int crop_padding() const { return 0; }
   virtual bool may_flip() const { return false; }
+  virtual bool crops_anywhere() const { return false; }
   virtual int64_t places() const { return 0; }
 };
 
@@ -125,18 +130,51 @@ enum class GlueTask : uint8_t { kCola, kMrpc, kRte, kSst2, kStsb };
 // Returns the names "cola", "mrpc", "rte", "sst2" and "stsb".
 NameTable<GlueTask> TableOf(GlueTask);
 
-// Numbers of a text's tokens, or of samples, which may be known without reading them.
+// Numbers of a text's tokens, or of samples, which may be known without reading them. All zero:
+// they are not.
 struct CorpusSize {
   int64_t vocabulary = 0;
   int64_t train_tokens = 0, test_tokens = 0;    // of a text
-  int64_t train_samples = 0, test_samples = 0;  // of sentences or documents
+  int64_t train_samples = 0, test_samples = 0;  // of sentences, documents or pictures
+  int64_t classes = 0;                          // of pictures
+
+  bool is_known() const { return vocabulary > 0 || classes > 0; }
 
   friend bool operator==(const CorpusSize& a, const CorpusSize& b) {
     return a.vocabulary == b.vocabulary && a.train_tokens == b.train_tokens &&
            a.test_tokens == b.test_tokens && a.train_samples == b.train_samples &&
-           a.test_samples == b.test_samples;
+           a.test_samples == b.test_samples && a.classes == b.classes;
   }
 };
+
+// Parts of a picture that are trained on.
+enum class PictureCrop : uint8_t {
+  kRandomResized,  // any part of 8 % to all of its area, resized
+  kMiddle,         // the middle, as in evaluation
+};
+
+// Returns the names "random_resized" and "middle".
+NameTable<PictureCrop> TableOf(PictureCrop);
+
+// What becomes of colours in [0, 1].
+enum class PictureNormalize : uint8_t {
+  kImagenet,  // they lose ImageNet's mean and are divided by its deviation
+  kNone,
+};
+
+// Returns the names "imagenet" and "none".
+NameTable<PictureNormalize> TableOf(PictureNormalize);
+
+// How pictures become samples.
+struct ImageOptions {
+  int64_t size = 224;    // side of a sample
+  int64_t resize = 256;  // shorter side of a picture before its middle is taken
+  PictureCrop crop = PictureCrop::kRandomResized;
+  PictureNormalize normalize = PictureNormalize::kImagenet;
+};
+
+// Returns InvalidArgument for sides that are none, or of which `resize` is the smaller.
+absl::Status CheckImageOptions(const ImageOptions& options);
 
 // Tokens of a text, and how samples are made of them.
 struct TextOptions {
@@ -162,7 +200,7 @@ struct TextOptions {
   LossOn loss_on = LossOn::kAnswers;
   Packing packing = Packing::kNone;
   TooLong too_long = TooLong::kSplit;
-  CorpusSize size;  // size with which the run was planned; vocabulary 0: unknown
+  CorpusSize size;  // size with which the run was planned
 };
 
 // Returns the number of a sample's tokens that are the text's: `context`, or what special tokens
@@ -173,8 +211,9 @@ inline int64_t TokensOfText(const TextOptions& text) {
 
 // A data set and how much of it is used.
 struct DataOptions {
-  std::string name;   // one of AllDatasets()
-  std::string dir;    // cifar10, wikitext2, glue: folder with the files, or its parent folder
+  std::string name;  // one of AllDatasets()
+  // cifar10, wikitext2, glue: folder with the files, or its parent folder; images: with folders.
+  std::string dir;
   int64_t limit = 0;  // number of training samples, the first ones; 0: all that are not held out
   int64_t test_limit = 0;  // number of test samples, the first ones; 0: all
   // Number of training samples, the last ones (of a text its last tokens), that are the test
@@ -182,6 +221,7 @@ struct DataOptions {
   int64_t held_out = 0;
   bool verify = true;  // compare files with the official ones
   TextOptions text;
+  ImageOptions images;  // of pictures in folders
 };
 
 // Properties of a data set that are known before it is loaded.
@@ -192,6 +232,7 @@ struct KnownDataset {
   bool has_file = false;               // True if the text is files of the user.
   TokenKind tokens = TokenKind::kBpe;  // default kind of a text's tokens
   bool is_labelled = false;    // True of a text whose samples are sentences with a class or score.
+  bool has_pictures = false;   // True of pictures in folders, which are counted there.
   bool has_documents = false;  // True of files whose documents are encoded one by one.
 
   // Returns whether the files have ids, of which no text is known.
@@ -208,6 +249,12 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   for (const KnownDataset& known : AllDatasets()) {
     if (known.name != spec.name) continue;
     if (known.has_folder) visit("dir", spec.dir, Presence::kOptional);
+    if (known.has_pictures) {
+      visit("size", spec.images.size, Presence::kWritten);
+      visit("resize", spec.images.resize, Presence::kWritten);
+      visit("crop", spec.images.crop, Presence::kWritten);
+      visit("normalize", spec.images.normalize, Presence::kWritten);
+    }
     if (!known.is_text) continue;
     visit("vocabulary", spec.text.vocabulary, Presence::kOptional);
     visit("lowercase", spec.text.lowercase, Presence::kOptional);

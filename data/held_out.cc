@@ -7,8 +7,9 @@ namespace thinwire {
 namespace {
 
 std::string SpelledSize(const CorpusSize& size) {
-  return absl::StrCat(size.train_samples, " and ", size.test_samples,
-                      " samples and a vocabulary of ", size.vocabulary);
+  const std::string samples = absl::StrCat(size.train_samples, " and ", size.test_samples);
+  return size.classes > 0 ? absl::StrCat(samples, " samples of ", size.classes, " classes")
+                          : absl::StrCat(samples, " samples and a vocabulary of ", size.vocabulary);
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ absl::StatusOr<ImageParts> PartsOf(const std::string& what, int64_t samples,
 
 absl::Status CheckPlannedSamples(const std::string& name, const CorpusSize& size,
                                  const CorpusSize& wanted) {
-  if (wanted.vocabulary == 0 || size == wanted) return absl::OkStatus();
+  if (!wanted.is_known() || size == wanted) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(name, " has ", SpelledSize(size), " for training and test, want ",
                    SpelledSize(wanted), ", with which the experiment was resolved (data.corpus)"));

@@ -31,7 +31,7 @@ SampleRange FirstOf(int64_t samples, int64_t limit);
 // few.
 absl::Status CheckLimit(const std::string& what, int64_t samples, int64_t limit);
 
-// Returns InvalidArgument, naming the data and both sizes, unless `wanted` has vocabulary 0 or is
+// Returns InvalidArgument, naming the data and both sizes, unless `wanted` is not known or is
 // `size`; both are of samples.
 absl::Status CheckPlannedSamples(const std::string& name, const CorpusSize& size,
                                  const CorpusSize& wanted);

@@ -113,6 +113,8 @@ Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint
   augmentation.dy = shift();
   augmentation.dx = shift();
   augmentation.flip = data.may_flip() && random.Below(2) == 1;
+  if (data.crops_anywhere())
+    augmentation.crop = RandomKey(RandomKey(seed, "crop"), of_epoch, sample);
   return augmentation;
 }
 

@@ -91,6 +91,7 @@ std::string Described(const OfficialData& data) {
 }
 
 std::string HowToGet(const KnownDataset& known) {
+  if (known.has_pictures) return "pictures of your own, in folders by class: data.dir";
   if (known.has_documents) {
     return "documents of your own, one a line: data.file, or data.train and data.test";
   }
