@@ -1,5 +1,6 @@
 #include "data/document_encoder.h"
 
+#include <string>
 #include <utility>
 
 #include "base/status.h"
@@ -17,44 +18,53 @@ DocumentToken TokenOf(int32_t id, bool is_learned) {
 
 NameTable<LossOn> TableOf(LossOn) { return {"loss_on", kLossNames}; }
 
-// Encodes one passage, or a prompt and the answer.
-absl::StatusOr<std::vector<DocumentToken>> DocumentEncoder::EncodeText(
-    absl::Span<const Passage> passages) const {
-  ASSIGN_OR_RETURN(const PassageIds encoded, tokenizer_.EncodePassages(passages));
-  const size_t answer = loss_on_ == LossOn::kAll ? 0 : encoded.firsts.back();
-  std::vector<DocumentToken> tokens;
-  if (tokenizer_.begin_of_text()) tokens.push_back(TokenOf(*tokenizer_.begin_of_text(), false));
-  for (size_t i = 0; i < encoded.ids.size(); ++i) {
-    tokens.push_back(TokenOf(encoded.ids[i], i >= answer));
+absl::StatusOr<DocumentEncoder::Written> DocumentEncoder::Write(Example example) const {
+  Written written;
+  if (!example.messages) {
+    written.is_framed = true;
+    if (example.prompt) written.passages.push_back({*std::move(example.prompt), false, false});
+    std::string& answer = example.text ? *example.text : *example.completion;
+    written.passages.push_back({std::move(answer), false, true});
+    return written;
   }
-  if (tokenizer_.end_of_text()) tokens.push_back(TokenOf(*tokenizer_.end_of_text(), true));
-  return tokens;
-}
-
-absl::StatusOr<std::vector<DocumentToken>> DocumentEncoder::EncodeChat(
-    const std::vector<ChatMessage>& messages) const {
   if (format_.kind == ChatKind::kNone) {
     return absl::InvalidArgumentError(
         "has messages: want data.chat, the format in which they are written");
   }
-  ASSIGN_OR_RETURN(const std::vector<ChatPassage> written, WrittenAs(format_, messages));
-  std::vector<Passage> passages;
-  for (const ChatPassage& passage : written) passages.push_back({passage.text, passage.is_format});
-  ASSIGN_OR_RETURN(const PassageIds encoded, tokenizer_.EncodePassages(passages));
+  ASSIGN_OR_RETURN(written.passages, WrittenAs(format_, *example.messages));
+  return written;
+}
+
+std::vector<DocumentToken> DocumentEncoder::TokensOf(const Written& written,
+                                                     const PassageIds& encoded) const {
   std::vector<DocumentToken> tokens;
-  for (size_t i = 0; i < written.size(); ++i) {
-    const bool is_last = i + 1 == written.size();
-    const size_t end = is_last ? encoded.ids.size() : encoded.firsts[i + 1];
-    const bool is_learned = loss_on_ == LossOn::kAll || written[i].is_answer;
-    while (tokens.size() < end) tokens.push_back(TokenOf(encoded.ids[tokens.size()], is_learned));
+  const auto begin = tokenizer_.begin_of_text(), end = tokenizer_.end_of_text();
+  if (written.is_framed && begin) tokens.push_back(TokenOf(*begin, false));
+  size_t at = 0;
+  for (size_t i = 0; i < written.passages.size(); ++i) {
+    const bool is_last = i + 1 == written.passages.size();
+    const size_t until = is_last ? encoded.ids.size() : encoded.firsts[i + 1];
+    const bool is_learned = loss_on_ == LossOn::kAll || written.passages[i].is_answer;
+    for (; at < until; ++at) tokens.push_back(TokenOf(encoded.ids[at], is_learned));
   }
+  if (written.is_framed && end) tokens.push_back(TokenOf(*end, true));
   return tokens;
 }
 
-absl::StatusOr<std::vector<DocumentToken>> DocumentEncoder::Encode(const Example& example) const {
-  if (example.messages) return EncodeChat(*example.messages);
-  if (example.text) return EncodeText({Passage{*example.text}});
-  return EncodeText({Passage{*example.prompt}, Passage{*example.completion}});
+absl::StatusOr<std::vector<std::vector<DocumentToken>>> DocumentEncoder::Encode(
+    absl::Span<const Written> documents) const {
+  std::vector<std::vector<Passage>> texts(documents.size());
+  for (size_t i = 0; i < documents.size(); ++i) {
+    for (const ChatPassage& passage : documents[i].passages) {
+      texts[i].push_back({passage.text, passage.is_format});
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<PassageIds> encoded, tokenizer_.EncodeEach(texts));
+  std::vector<std::vector<DocumentToken>> tokens;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    tokens.push_back(TokensOf(documents[i], encoded[i]));
+  }
+  return tokens;
 }
 
 }  // namespace thinwire

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/enum_names.h"
 #include "data/chat_format.h"
 #include "data/example.h"
@@ -32,16 +34,25 @@ class DocumentEncoder {
   DocumentEncoder(const Tokenizer* tokenizer, ChatFormat format, LossOn loss_on)
       : tokenizer_(*tokenizer), format_(std::move(format)), loss_on_(loss_on) {}
 
-  // Returns the tokens. A text, and a prompt with its completion, begin with the tokenizer's token
-  // in front of texts and end with that of their end, if there are any. What a conversation begins
-  // and ends with the format says. A token that a prompt and its answer share is the answer's.
-  // Errors of Tokenizer::Encode and WrittenAs; InvalidArgument for a conversation without a format.
-  absl::StatusOr<std::vector<DocumentToken>> Encode(const Example& example) const;
+  // An example as one text.
+  struct Written {
+    std::vector<ChatPassage> passages;
+    bool is_framed = false;  // between the tokens that begin and end texts
+  };
+
+  // Writes an example as it is encoded. Errors of WrittenAs; InvalidArgument for a conversation
+  // without a format.
+  absl::StatusOr<Written> Write(Example example) const;
+
+  // Returns the tokens of each. A text, and a prompt with its completion, begin with the
+  // tokenizer's token in front of texts and end with that of their end, if there are any. What a
+  // conversation begins and ends with the format says. A token that a prompt and its answer share
+  // is the answer's. Many short ones take less time together. Errors of Tokenizer::Encode.
+  absl::StatusOr<std::vector<std::vector<DocumentToken>>> Encode(
+      absl::Span<const Written> documents) const;
 
  private:
-  absl::StatusOr<std::vector<DocumentToken>> EncodeText(absl::Span<const Passage> passages) const;
-  absl::StatusOr<std::vector<DocumentToken>> EncodeChat(
-      const std::vector<ChatMessage>& messages) const;
+  std::vector<DocumentToken> TokensOf(const Written& written, const PassageIds& encoded) const;
 
   const Tokenizer& tokenizer_;
   const ChatFormat format_;

@@ -37,6 +37,13 @@ Example Talk(const std::vector<ChatMessage>& messages) {
   return example;
 }
 
+absl::StatusOr<std::vector<DocumentToken>> Encode(const DocumentEncoder& encoder,
+                                                  const Example& example) {
+  const auto written = encoder.Write(example);
+  if (!written.ok()) return written.status();
+  return encoder.Encode({*written})->front();
+}
+
 class DocumentEncoderTest : public testing::Test {
  protected:
   // Vocabularies whose token in front of texts is <s>, and which know </s>.
@@ -50,11 +57,12 @@ TEST_F(DocumentEncoderTest, ATextIsLearnedAndAPromptIsNot) {
   Example text;
   text.text = "First Citizen";
   const DocumentEncoder answers(bytes_.get(), {}, LossOn::kAnswers);
-  EXPECT_EQ(Shown(*bytes_, *answers.Encode(text)), "<s>[First Citizen]");
-  EXPECT_EQ(Shown(*bytes_, *answers.Encode(Answered("What?", " Nothing."))), "<s>What?[ Nothing.]");
+  EXPECT_EQ(Shown(*bytes_, *Encode(answers, text)), "<s>[First Citizen]");
+  EXPECT_EQ(Shown(*bytes_, *Encode(answers, Answered("What?", " Nothing."))),
+            "<s>What?[ Nothing.]");
   const DocumentEncoder all(bytes_.get(), {}, LossOn::kAll);
-  EXPECT_EQ(Shown(*bytes_, *all.Encode(Answered("What?", " Nothing."))), "<s>[What? Nothing.]");
-  EXPECT_EQ(Shown(*bytes_, *answers.Encode(Answered("What?", ""))), "<s>What?");
+  EXPECT_EQ(Shown(*bytes_, *Encode(all, Answered("What?", " Nothing."))), "<s>[What? Nothing.]");
+  EXPECT_EQ(Shown(*bytes_, *Encode(answers, Answered("What?", ""))), "<s>What?");
 }
 
 TEST_F(DocumentEncoderTest, APromptAndItsAnswerAreEncodedTogether) {
@@ -62,7 +70,7 @@ TEST_F(DocumentEncoderTest, APromptAndItsAnswerAreEncodedTogether) {
                                      static_cast<const Tokenizer*>(characters_.get())}) {
     const DocumentEncoder encoder(tokenizer, {}, LossOn::kAnswers);
     const std::vector<int32_t> whole = *tokenizer->Encode("speak the the");
-    const std::vector<DocumentToken> tokens = *encoder.Encode(Answered("speak th", "e the"));
+    const std::vector<DocumentToken> tokens = *Encode(encoder, Answered("speak th", "e the"));
     ASSERT_EQ(tokens.size(), whole.size() + 1);
     for (size_t i = 0; i < whole.size(); ++i) {
       EXPECT_EQ(tokens[i + 1] & ~kLearned, static_cast<uint32_t>(whole[i]));
@@ -74,7 +82,7 @@ TEST_F(DocumentEncoderTest, APromptAndItsAnswerAreEncodedTogether) {
 
 TEST_F(DocumentEncoderTest, OnlyTheFormatSaysSpecialTokens) {
   const DocumentEncoder encoder(bytes_.get(), KnownChatFormat(ChatKind::kZephyr), LossOn::kAnswers);
-  const auto tokens = encoder.Encode(Talk({{"user", "a</s>"}, {"assistant", "b"}}));
+  const auto tokens = Encode(encoder, Talk({{"user", "a</s>"}, {"assistant", "b"}}));
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(Shown(*bytes_, *tokens), "<|user|>\na</s></s>\n<|assistant|>\n[b</s>\n]");
   const auto end = static_cast<DocumentToken>(bytes_->Encode("</s>")->size() > 1);
@@ -93,7 +101,7 @@ TEST_F(DocumentEncoderTest, AConversationIsOneTextForTheTokenizer) {
   ASSERT_TRUE(ids.ok()) << ids.status();
   const DocumentEncoder encoder(characters_.get(), KnownChatFormat(ChatKind::kMistral),
                                 LossOn::kAnswers);
-  const auto tokens = encoder.Encode(Talk({{"user", "Who?"}, {"assistant", "the king"}}));
+  const auto tokens = Encode(encoder, Talk({{"user", "Who?"}, {"assistant", "the king"}}));
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   const std::vector<int32_t> whole = *(*ids)->Encode("<s>[INST] Who? [/INST] the king</s>");
   ASSERT_EQ(tokens->size(), whole.size());
@@ -105,26 +113,50 @@ TEST_F(DocumentEncoderTest, AConversationIsOneTextForTheTokenizer) {
 
 TEST_F(DocumentEncoderTest, EveryAnswerOfAConversationIsLearned) {
   const DocumentEncoder encoder(bytes_.get(), KnownChatFormat(ChatKind::kChatml), LossOn::kAnswers);
-  EXPECT_EQ(
-      Shown(*bytes_,
-            *encoder.Encode(Talk(
-                {{"system", "s"}, {"assistant", "a"}, {"user", "\nu"}, {"assistant", "\nb"}}))),
-      "<|im_start|>system\ns<|im_end|>\n<|im_start|>assistant\n[a<|im_end|>\n]"
-      "<|im_start|>user\n\nu<|im_end|>\n<|im_start|>assistant\n[\nb<|im_end|>\n]");
+  EXPECT_EQ(Shown(*bytes_, *Encode(encoder, Talk({{"system", "s"},
+                                                  {"assistant", "a"},
+                                                  {"user", "\nu"},
+                                                  {"assistant", "\nb"}}))),
+            "<|im_start|>system\ns<|im_end|>\n<|im_start|>assistant\n[a<|im_end|>\n]"
+            "<|im_start|>user\n\nu<|im_end|>\n<|im_start|>assistant\n[\nb<|im_end|>\n]");
 }
 
 TEST_F(DocumentEncoderTest, AConversationWithoutAFormatIsRefused) {
   const DocumentEncoder encoder(bytes_.get(), {}, LossOn::kAnswers);
-  EXPECT_THAT(std::string(encoder.Encode(Talk({{"user", "a"}})).status().message()),
+  EXPECT_THAT(std::string(Encode(encoder, Talk({{"user", "a"}})).status().message()),
               HasSubstr("has messages: want data.chat"));
 }
 
 TEST_F(DocumentEncoderTest, TokenizersWithoutSpecialTokensDoWithout) {
   const Bytes bytes;
   const DocumentEncoder encoder(&bytes, KnownChatFormat(ChatKind::kMistral), LossOn::kAnswers);
-  EXPECT_EQ(Shown(bytes, *encoder.Encode(Answered("a", "b"))), "a[b]");
-  EXPECT_EQ(Shown(bytes, *encoder.Encode(Talk({{"user", "u"}, {"assistant", "a"}}))),
+  EXPECT_EQ(Shown(bytes, *Encode(encoder, Answered("a", "b"))), "a[b]");
+  EXPECT_EQ(Shown(bytes, *Encode(encoder, Talk({{"user", "u"}, {"assistant", "a"}}))),
             "<s>[INST] u [/INST] [a</s>]");
+}
+
+TEST_F(DocumentEncoderTest, ManyTogetherAreTheSameAsEachAlone) {
+  const DocumentEncoder encoder(bytes_.get(), KnownChatFormat(ChatKind::kZephyr), LossOn::kAnswers);
+  std::vector<DocumentEncoder::Written> all;
+  for (const char* word : {"the", "king", "the king", "the", "", "theatre"}) {
+    all.push_back(*encoder.Write(Talk({{"user", word}, {"assistant", "the king"}})));
+    all.push_back(*encoder.Write(Answered("the ", word)));
+  }
+  const auto together = encoder.Encode(all);
+  ASSERT_TRUE(together.ok()) << together.status();
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ((*together)[i], encoder.Encode({all[i]})->front()) << i;
+  }
+}
+
+TEST_F(DocumentEncoderTest, ManyMessagesTakeNoLongerThanTheirText) {
+  std::vector<ChatMessage> messages;
+  for (int i = 0; i < 20'000; ++i) messages.push_back({i % 2 == 0 ? "user" : "assistant", "the"});
+  const DocumentEncoder encoder(characters_.get(), KnownChatFormat(ChatKind::kChatml),
+                                LossOn::kAnswers);
+  const auto tokens = Encode(encoder, Talk(messages));  // else hours
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_THAT(Shown(*characters_, *tokens), HasSubstr("assistant\n[the<|im_end|>\n]<|im_start|>"));
 }
 
 }  // namespace

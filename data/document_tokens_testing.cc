@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -21,10 +23,11 @@ absl::Status Print(const std::string& dir, const std::string& chat, const std::s
   RETURN_IF_ERROR(FromName(chat, &kind));
   const DocumentEncoder encoder(tokenizer.get(), KnownChatFormat(kind), LossOn::kAnswers);
   return ForEachLine(path, [&](std::string_view line) -> absl::Status {
-    ASSIGN_OR_RETURN(const Example example, ParseExample(line));
-    ASSIGN_OR_RETURN(const std::vector<DocumentToken> tokens, encoder.Encode(example));
+    ASSIGN_OR_RETURN(Example example, ParseExample(line));
+    ASSIGN_OR_RETURN(const auto written, encoder.Write(std::move(example)));
+    ASSIGN_OR_RETURN(const auto tokens, encoder.Encode({written}));
     std::vector<int64_t> ids;
-    for (const DocumentToken token : tokens) {
+    for (const DocumentToken token : tokens[0]) {
       const int64_t id = token & ~kLearned;
       ids.push_back((token & kLearned) != 0 ? id : -id - 1);
     }

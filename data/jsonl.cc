@@ -75,17 +75,45 @@ bool IsBlank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
+// Encodes documents, many at a time, and hands them on in their order.
+class Batches {
+ public:
+  Batches(const DocumentEncoder& encoder, const DocumentStore::Sink& sink)
+      : encoder_(encoder), sink_(sink) {}
+
+  absl::Status Add(std::string_view line) {
+    ASSIGN_OR_RETURN(Example example, ParseExample(line));
+    ASSIGN_OR_RETURN(DocumentEncoder::Written written, encoder_.Write(std::move(example)));
+    waiting_.push_back(std::move(written));
+    bytes_ += line.size();
+    return bytes_ < kBatchBytes ? absl::OkStatus() : Flush();
+  }
+  absl::Status Flush() {
+    ASSIGN_OR_RETURN(const auto documents, encoder_.Encode(waiting_));
+    waiting_.clear();
+    bytes_ = 0;
+    for (const auto& tokens : documents) RETURN_IF_ERROR(sink_(tokens));
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr size_t kBatchBytes = size_t{1} << 20;
+
+  const DocumentEncoder& encoder_;
+  const DocumentStore::Sink& sink_;
+  std::vector<DocumentEncoder::Written> waiting_;
+  size_t bytes_ = 0;  // of the lines that these come from
+};
+
 absl::Status EncodeLines(const std::vector<std::string>& files, const DocumentEncoder& encoder,
                          const DocumentStore::Sink& sink) {
+  Batches batches(encoder, sink);
   for (const std::string& path : files) {
-    RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) -> absl::Status {
-      if (IsBlank(line)) return absl::OkStatus();
-      ASSIGN_OR_RETURN(const Example example, ParseExample(line));
-      ASSIGN_OR_RETURN(const std::vector<DocumentToken> tokens, encoder.Encode(example));
-      return sink(tokens);
+    RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) {
+      return IsBlank(line) ? absl::OkStatus() : batches.Add(line);
     }));
   }
-  return absl::OkStatus();
+  return batches.Flush();
 }
 
 absl::StatusOr<Encoded> EncodedAt(const std::string& field, const std::string& path,

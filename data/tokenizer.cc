@@ -1,5 +1,8 @@
 #include "data/tokenizer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 
@@ -24,27 +27,38 @@ absl::StatusOr<PassageIds> Tokenizer::EncodePassages(absl::Span<const Passage> p
   for (const Passage& passage : passages) whole += passage.text;
   PassageIds encoded;
   ASSIGN_OR_RETURN(encoded.ids, Encode(whole));
-  size_t begin = 0;
+  const std::vector<size_t> ends = TextEnds(encoded.ids);
+  size_t bytes = 0;  // of the text of passages before; ids may have lost some of it
   for (const Passage& passage : passages) {
-    ASSIGN_OR_RETURN(const std::vector<int32_t> before,
-                     Encode(std::string_view(whole).substr(0, begin)));
-    encoded.firsts.push_back(FirstBehind(before, encoded.ids));
-    begin += passage.text.size();
+    encoded.firsts.push_back(FirstBehind(bytes, ends));
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Encode(passage.text));
+    if (!ids.empty()) bytes += TextEnds(ids).back();
   }
   return encoded;
 }
 
-size_t Tokenizer::FirstBehind(absl::Span<const int32_t> before,
-                              absl::Span<const int32_t> ids) const {
-  std::string text;
-  for (const int32_t id : before) Append(id, &text);
-  const size_t end = text.size();
-  text.clear();
-  for (size_t i = 0; i < ids.size(); ++i) {
-    Append(ids[i], &text);
-    if (text.size() > end) return i;
+absl::StatusOr<std::vector<PassageIds>> Tokenizer::EncodeEach(
+    absl::Span<const std::vector<Passage>> texts) const {
+  std::vector<PassageIds> all;
+  for (const std::vector<Passage>& passages : texts) {
+    ASSIGN_OR_RETURN(PassageIds encoded, EncodePassages(passages));
+    all.push_back(std::move(encoded));
   }
-  return ids.size();
+  return all;
+}
+
+std::vector<size_t> Tokenizer::TextEnds(absl::Span<const int32_t> ids) const {
+  std::string text;
+  std::vector<size_t> ends;
+  for (const int32_t id : ids) {
+    Append(id, &text);
+    ends.push_back(text.size());
+  }
+  return ends;
+}
+
+size_t Tokenizer::FirstBehind(size_t bytes, const std::vector<size_t>& ends) {
+  return static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), bytes) - ends.begin());
 }
 
 absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const int32_t> ids) const {

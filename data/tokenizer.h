@@ -51,8 +51,10 @@ class Tokenizer {
   // Errors of Encode.
   absl::StatusOr<std::vector<int32_t>> EncodeDocuments(std::string_view text,
                                                        absl::Span<const size_t> begins) const;
-  // Returns the ids of passages, which are encoded as one text. Errors of Encode.
-  virtual absl::StatusOr<PassageIds> EncodePassages(absl::Span<const Passage> passages) const;
+  // Returns the ids of several texts, each of which is passages one behind another. Many short
+  // texts take less time together. Errors of Encode.
+  virtual absl::StatusOr<std::vector<PassageIds>> EncodeEach(
+      absl::Span<const std::vector<Passage>> texts) const;
   // Returns the text of ids; Decode(Encode(text)) is `text` unless the tokenizer loses characters.
   // InvalidArgument names an id outside the vocabulary.
   absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const;
@@ -66,11 +68,13 @@ class Tokenizer {
   virtual const std::string& digest() const = 0;
 
  protected:
-  // Returns the number of the first of `ids` that has a character behind the text of which `before`
-  // are the ids; both are of texts that begin alike.
-  size_t FirstBehind(absl::Span<const int32_t> before, absl::Span<const int32_t> ids) const;
+  // Returns, for each of the ids, the length of the text of all up to it.
+  std::vector<size_t> TextEnds(absl::Span<const int32_t> ids) const;
+  // Returns the number of the first id that has a character behind so many bytes of their text.
+  static size_t FirstBehind(size_t bytes, const std::vector<size_t>& ends);
 
  private:
+  absl::StatusOr<PassageIds> EncodePassages(absl::Span<const Passage> passages) const;
   // Adds what `id` stands for to the text of the ids before it; `id` is in the vocabulary.
   virtual void Append(int32_t id, std::string* text) const = 0;
   // Returns whether Encode put a space in front of `text`, which is what ids stand for.
