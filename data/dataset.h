@@ -70,7 +70,7 @@ class Dataset {
     assert(is_text());
   }
   // Returns a digest of the data: equal on two machines iff bytes, order and size (the limit) are
-  // equal.
+  // equal; of pictures in folders iff names and lengths of the files are.
   virtual uint64_t digest() const = 0;
   // Returns the first error that Labels, Load or LoadTokens met, of data that stay in files; what
   // they have written since may be anything.

@@ -24,6 +24,7 @@
 #include "data/first_error.h"
 #include "data/held_out.h"
 #include "data/picture.h"
+#include "data/sampler.h"
 
 namespace thinwire {
 namespace {
@@ -67,6 +68,17 @@ absl::StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder) {
   return classes;
 }
 
+// Mixes classes, so that the first files, or the last ones, have all of them. The order is the same
+// everywhere.
+void Mix(std::vector<PictureFile>* files) {
+  std::vector<PictureFile> mixed;
+  for (const int64_t at :
+       EpochOrder(/*seed=*/0, /*epoch=*/0, static_cast<int64_t>(files->size()))) {
+    mixed.push_back(std::move((*files)[static_cast<size_t>(at)]));
+  }
+  *files = std::move(mixed);
+}
+
 absl::StatusOr<PictureFiles> FilesIn(const std::string& folder) {
   PictureFiles found{folder, {}, {}};
   ASSIGN_OR_RETURN(found.classes, ClassesIn(folder));
@@ -83,6 +95,7 @@ absl::StatusOr<PictureFiles> FilesIn(const std::string& folder) {
     return absl::NotFoundError(
         absl::StrCat(of_class, " has no pictures, want .jpg, .jpeg or .png files"));
   }
+  Mix(&found.files);
   return found;
 }
 

@@ -10,9 +10,10 @@ namespace thinwire {
 absl::StatusOr<CorpusSize> MeasureImageFolder(const DataOptions& options);
 
 // Makes the data sets of DIR/train/CLASS and DIR/val/CLASS (or DIR/test/CLASS), of all JPEG and PNG
-// files in each class's folder and below. Classes are the folders' names, sorted bytewise, pictures
-// of a class their paths. Nothing is decoded before a sample is loaded; status() then names a file
-// that is broken. The digest is that of names and lengths of the files.
+// files in each class's folder and below. Classes are the folders' names, sorted bytewise.
+// Pictures are in an order that mixes classes and depends on their number only. Nothing is decoded
+// before a sample is loaded; status() then names a file that is broken. The digest is that of names
+// and lengths of the files.
 //
 // For evaluation the shorter side becomes options.images.resize, and the middle of options.images
 // .size is taken. For training that is so too, or with PictureCrop::kRandomResized a part of 8 % to
