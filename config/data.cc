@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/enum_names.h"
 #include "base/path.h"
 #include "base/status.h"
@@ -36,11 +37,12 @@ absl::Status ResolveAugment(DataConfig* data) {
   return CheckName("data.augment", "augmentation", data->augment(), augmentations);
 }
 
-// A corpus without this field was counted before the field existed. Its run has to continue with
-// the ids that it began with.
-absl::Status ResolveEndOfText(DataConfig* data) {
+// A corpus without this field was counted before the field existed, of a data set that existed
+// then. Its run has to continue with the ids that it began with.
+absl::Status ResolveEndOfText(const KnownDataset& known, DataConfig* data) {
   if (!data->has_end_of_text()) {
-    data->set_end_of_text(Name(data->has_corpus() ? EndOfText::kCharacters : EndOfText::kToken));
+    const bool is_old = data->has_corpus() && !known.has_documents && !known.has_ids();
+    data->set_end_of_text(Name(is_old ? EndOfText::kCharacters : EndOfText::kToken));
   }
   return CheckName("data.end_of_text", "end of text", data->end_of_text(),
                    NamesOf(AllOf<EndOfText>()));
@@ -61,7 +63,7 @@ absl::Status ResolveSpecials(DataConfig* data) {
       "that of init has one");
 }
 
-absl::Status ResolveVocabulary(TokenKind tokens, DataConfig* data) {
+absl::Status ResolveVocabulary(const KnownDataset& known, TokenKind tokens, DataConfig* data) {
   const bool is_bpe = tokens == TokenKind::kBpe, is_pieces = tokens == TokenKind::kWordPiece;
   const bool is_hf = tokens == TokenKind::kHf;
   if (!is_pieces && data->has_lowercase()) {
@@ -77,7 +79,7 @@ absl::Status ResolveVocabulary(TokenKind tokens, DataConfig* data) {
     return WantsTokens("vocabulary", data->vocabulary(), "bpe, word_piece or hf");
   }
   if (!data->has_vocabulary()) data->set_vocabulary(is_bpe ? kVocabulary : kWordPieces);
-  return is_bpe ? ResolveEndOfText(data) : absl::OkStatus();
+  return is_bpe ? ResolveEndOfText(known, data) : absl::OkStatus();
 }
 
 absl::Status CheckObjective(TokenKind tokens, const DataConfig& data) {
@@ -97,13 +99,13 @@ absl::Status CheckObjective(TokenKind tokens, const DataConfig& data) {
                     data.mask_rate(), "more than 0 and less than 1");
 }
 
-absl::Status CheckCorpus(const CorpusConfig& corpus, bool is_labelled) {
+absl::Status CheckCorpus(const CorpusConfig& corpus, bool is_samples) {
   const bool has_tokens = corpus.has_train_tokens() && corpus.has_test_tokens();
   const bool has_samples = corpus.train_samples() >= 1 && corpus.test_samples() >= 1;
-  if (corpus.vocabulary() >= 1 && (is_labelled ? has_samples : has_tokens)) return absl::OkStatus();
+  if (corpus.vocabulary() >= 1 && (is_samples ? has_samples : has_tokens)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      is_labelled ? "data.corpus: want vocabulary, train_samples and test_samples (at least 1)"
-                  : "data.corpus: want vocabulary (at least 1), train_tokens and test_tokens");
+      is_samples ? "data.corpus: want vocabulary, train_samples and test_samples (at least 1)"
+                 : "data.corpus: want vocabulary (at least 1), train_tokens and test_tokens");
 }
 
 absl::Status CountCorpus(const DataOptions& options, CorpusConfig* corpus) {
@@ -117,20 +119,67 @@ absl::Status CountCorpus(const DataOptions& options, CorpusConfig* corpus) {
   return absl::OkStatus();
 }
 
+// Checks that data without one text have no tokens of it, and that a text has tokens.
+absl::Status CheckKind(const KnownDataset& known, TokenKind tokens) {
+  const char* wanted = nullptr;
+  if (known.has_ids()) {
+    if (tokens == TokenKind::kCharacters) wanted = "ids, or the tokens of which they are";
+  } else if (tokens == TokenKind::kIds) {
+    wanted = "tokens of the text; data tokens has ids alone";
+  } else if (known.has_documents && tokens == TokenKind::kCharacters) {
+    wanted = "tokens that every document has, such as hf, bpe or bytes";
+  }
+  if (wanted == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("data.tokens: ", Name(tokens), ", want ", wanted));
+}
+
 absl::Status ResolveTokens(const KnownDataset& known, DataConfig* data) {
   if (known.is_labelled) {
     RETURN_IF_ERROR(CheckName("data.task", "task", data->task(), NamesOf(AllOf<GlueTask>())));
-    return ResolveVocabulary(known.tokens, data);
+    return ResolveVocabulary(known, known.tokens, data);
   }
   TokenKind tokens{};
   RETURN_IF_ERROR(
       CheckName("data.tokens", "kind of tokens", data->tokens(), NamesOf(AllOf<TokenKind>())));
   RETURN_IF_ERROR(FromName(data->tokens(), &tokens));
-  RETURN_IF_ERROR(ResolveVocabulary(tokens, data));
+  RETURN_IF_ERROR(CheckKind(known, tokens));
+  if (data->has_type()) {
+    RETURN_IF_ERROR(CheckName("data.type", "type", data->type(), NamesOf(AllOf<IdType>())));
+  }
+  RETURN_IF_ERROR(ResolveVocabulary(known, tokens, data));
   return CheckObjective(tokens, *data);
 }
 
+// Checks that the user's files are one, or one for training and one for test.
+absl::Status CheckFiles(const DataConfig& data) {
+  if (data.has_file() && (data.has_train() || data.has_test())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.file: ", data.file(), ", want either it or data.train and data.test"));
+  }
+  if (data.has_train() != data.has_test()) {
+    return absl::InvalidArgumentError(data.has_train() ? "data.test: is required with data.train"
+                                                       : "data.train: is required with data.test");
+  }
+  if (data.has_file() || data.has_train()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("data.file: is required with name ", data.name(),
+                                                 ", or data.train and data.test"));
+}
+
+absl::Status CheckDocuments(const DataConfig& data) {
+  RETURN_IF_ERROR(CheckName("data.loss_on", "loss", data.loss_on(), NamesOf(AllOf<LossOn>())));
+  RETURN_IF_ERROR(CheckName("data.packing", "packing", data.packing(), NamesOf(AllOf<Packing>())));
+  RETURN_IF_ERROR(CheckName("data.too_long", "choice", data.too_long(), NamesOf(AllOf<TooLong>())));
+  const ChatConfig& chat = data.chat();
+  if (chat.has_kind()) {
+    RETURN_IF_ERROR(CheckName("data.chat.kind", "format", chat.kind(), NamesOf(AllOf<ChatKind>())));
+  }
+  if (!data.has_chat()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ChatFormat format, ChatFrom(chat));
+  return Annotated(CheckChatFormat(format), "data.chat");
+}
+
 absl::Status ResolveText(const KnownDataset& known, DataConfig* data) {
+  if (known.has_file) RETURN_IF_ERROR(CheckFiles(*data));
   RETURN_IF_ERROR(ResolveTokens(known, data));
   RETURN_IF_ERROR(CheckValue(data->context() >= 1 && data->context() <= kMaxContext, "data.context",
                              data->context(), absl::StrCat("1 to ", kMaxContext)));
@@ -144,10 +193,28 @@ absl::Status ResolveText(const KnownDataset& known, DataConfig* data) {
     RETURN_IF_ERROR(CheckValue(data->split() > 0 && data->split() < 1, "data.split", data->split(),
                                "more than 0 and less than 1"));
   }
-  if (data->has_corpus()) return CheckCorpus(data->corpus(), known.is_labelled);
+  if (known.has_documents) RETURN_IF_ERROR(CheckDocuments(*data));
+  if (data->has_corpus()) {
+    return CheckCorpus(data->corpus(), known.is_labelled || known.has_documents);
+  }
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(*data));
   if (KnownSize(options).vocabulary > 0) return absl::OkStatus();
   return CountCorpus(options, data->mutable_corpus());
+}
+
+absl::Status ResolvePictures(DataConfig* data) {
+  RETURN_IF_ERROR(CheckName("data.crop", "crop", data->crop(), NamesOf(AllOf<PictureCrop>())));
+  RETURN_IF_ERROR(CheckName("data.normalize", "normalization", data->normalize(),
+                            NamesOf(AllOf<PictureNormalize>())));
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(*data));
+  RETURN_IF_ERROR(Annotated(CheckImageOptions(options.images), "data"));
+  if (!data->has_corpus()) return CountCorpus(options, data->mutable_corpus());
+  const CorpusConfig& corpus = data->corpus();
+  if (corpus.classes() >= 1 && corpus.train_samples() >= 1 && corpus.test_samples() >= 1) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "data.corpus: want classes, train_samples and test_samples (at least 1)");
 }
 
 }  // namespace
@@ -173,6 +240,7 @@ absl::Status ResolveData(DataConfig* data) {
   if (known.has_folder && !data->has_dir()) data->set_dir(absl::StrCat("data/", data->name()));
   RETURN_IF_ERROR(ResolveAugment(data));
   if (known.is_text) RETURN_IF_ERROR(ResolveText(known, data));
+  if (known.has_pictures) RETURN_IF_ERROR(ResolvePictures(data));
   RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,
                              "data.batch_size", data->batch_size(),
                              absl::StrCat("1 to ", kMaxBatchSize)));

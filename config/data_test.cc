@@ -108,12 +108,100 @@ TEST(ResolveDataTest, ATextOfUnknownSizeIsCounted) {
   EXPECT_EQ(DatasetOf(*data)->train_samples, 89) << "the file is not there any more";
 }
 
+TEST(ResolveDataTest, FilesOfIdsAreCountedAndBelongToTheStages) {
+  const std::string path = testing::TempDir() + "/counted.bin";
+  std::ofstream(path, std::ios::binary) << std::string(1800, 'a') + std::string(200, 'b');
+  const std::string data = "{name: tokens, context: 10, type: uint16, ";
+  const absl::StatusOr<DataConfig> divided = Resolved(data + "file: " + path + "}");
+  const absl::StatusOr<DataConfig> both =
+      Resolved(data + "train: " + path + ", test: " + path + "}");
+  std::filesystem::remove(path);
+  ASSERT_TRUE(divided.ok() && both.ok()) << divided.status() << both.status();
+  EXPECT_EQ(WriteYaml(divided->corpus()),
+            "vocabulary: 25187\ntrain_tokens: 900\ntest_tokens: 100\n");
+  EXPECT_EQ(divided->tokens(), "ids");
+  EXPECT_EQ(both->corpus().test_tokens(), 1000u);
+}
+
+TEST(ResolveDataTest, LinesOfExamplesAreEncodedAndTheirSamplesCounted) {
+  const std::string path = testing::TempDir() + "/counted.jsonl";
+  std::ofstream lines(path);
+  for (int i = 0; i < 20; ++i) lines << "{\"text\": \"to be or not\"}\n";
+  lines.close();
+  const auto data =
+      Resolved("{name: jsonl, tokens: bytes, context: 8, chat: chatml, file: " + path + "}");
+  std::filesystem::remove(path);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(WriteYaml(data->corpus()), "vocabulary: 256\ntrain_samples: 36\ntest_samples: 4\n");
+  EXPECT_EQ(data->packing() + " " + data->too_long() + " " + data->loss_on(), "none split answers");
+  EXPECT_EQ(data->chat().kind(), "chatml");
+  EXPECT_EQ(DataOptionsFrom(*data)->text.chat.user, "<|im_start|>user\n{}<|im_end|>\n");
+  const DatasetInfo info = *DatasetOf(*data);
+  EXPECT_EQ(info.train_samples, 36);
+  EXPECT_EQ(info.labels, 8);
+}
+
+TEST(ResolveDataTest, PicturesInFoldersAreCountedByClass) {
+  const std::string dir = testing::TempDir() + "/pictures";
+  for (const char* path :
+       {"train/a/1.jpg", "train/a/2.jpg", "train/b/1.png", "val/a/1.jpg", "val/b/1.jpg"}) {
+    const std::filesystem::path file = dir + "/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << "not decoded here";
+  }
+  const auto data = Resolved("{name: images, size: 32, resize: 32, dir: " + dir + "}");
+  std::filesystem::remove_all(dir);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(WriteYaml(data->corpus()), "train_samples: 3\ntest_samples: 2\nclasses: 2\n");
+  EXPECT_EQ(data->crop() + " " + data->normalize(), "random_resized imagenet");
+  EXPECT_EQ(DatasetOf(*data)->classes, 2);
+  EXPECT_EQ(DatasetOf(*data)->sample, (Shape{1, 32, 32, 3}));
+}
+
+TEST(ResolveDataTest, AFormatMayHaveOtherStrings) {
+  const DataConfig changed = *Resolved(
+      "{name: jsonl, tokens: bytes, file: a, chat: {kind: zephyr, system: '', end: x, trim: true}, "
+      "corpus: {vocabulary: 256, train_samples: 9, test_samples: 9}}");
+  const ChatFormat format = DataOptionsFrom(changed)->text.chat;
+  EXPECT_EQ(format.system + format.user + format.end, "<|user|>\n{}</s>\nx");
+  EXPECT_TRUE(format.trim);
+}
+
 TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
   const std::vector<std::pair<const char*, const char*>> refusals = {
       {"{name: digits, context: 8}", "data.context: does not belong to name digits"},
       {"{name: digits, dir: here}", "data.dir: does not belong to name digits"},
       {"{name: shakespeare, file: a}", "data.file: does not belong to name shakespeare"},
-      {"{name: text}", "data.file: is required with name text"},
+      {"{name: text}", "data.file: is required with name text, or data.train and data.test"},
+      {"{name: text, file: a, train: b, test: c}",
+       "data.file: a, want either it or data.train and data.test"},
+      {"{name: text, train: b}", "data.test: is required with data.train"},
+      {"{name: tokens, test: b}", "data.train: is required with data.test"},
+      {"{name: tokens, file: a, tokens: characters}",
+       "data.tokens: characters, want ids, or the tokens of which they are"},
+      {"{name: text, file: a, tokens: ids}", "data.tokens: ids, want tokens of the text"},
+      {"{name: tokens, file: a, type: int8}", "data.type: unknown"},
+      {"{name: text, file: a, type: uint16}", "data.type: does not belong to name text"},
+      {"{name: jsonl, file: a, tokens: characters}",
+       "data.tokens: characters, want tokens that every document has, such as hf, bpe or bytes"},
+      {"{name: jsonl, file: a, windows: 3}", "data.windows: does not belong to name jsonl"},
+      {"{name: jsonl, file: a, tokens: bytes, packing: best}", "data.packing: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, too_long: cut}", "data.too_long: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, loss_on: none}", "data.loss_on: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, chat: chatgpt}", "data.chat.kind: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, chat: {user: '{}'}}",
+       "data.chat: assistant: \"\", want {} in it once, for the content"},
+      {"{name: jsonl, file: a, tokens: bytes, corpus: {vocabulary: 3, train_tokens: 9}}",
+       "data.corpus: want vocabulary, train_samples and test_samples"},
+      {"{name: images, dir: no/such}", "data: no/such/train: cannot read"},
+      {"{name: images, crop: centre}", "data.crop: unknown"},
+      {"{name: images, normalize: data}", "data.normalize: unknown"},
+      {"{name: images, size: 64, resize: 32}",
+       "data: size is 64, resize is 32: want 1 <= size <= resize <= 4096"},
+      {"{name: images, corpus: {classes: 3}}", "data.corpus: want classes, train_samples and"},
+      {"{name: digits, size: 8}", "data.size: does not belong to name digits"},
+      {"{name: text, file: a, chat: chatml}", "data.chat: does not belong to name text"},
+      {"{name: tokens, file: no/such.bin}", "data: cannot read data.file no/such.bin"},
       {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},
       {"{name: shakespeare, vocabulary: here}",
        "data.vocabulary: here, want data.tokens: bpe, word_piece or hf with it"},
@@ -263,6 +351,20 @@ TEST(ResolveDataTest, OtherTextIsCountedAnewThoughTheFileHasASize) {
   EXPECT_THAT(With({"data.context=9"}), Not(HasSubstr("no/such")));
   EXPECT_THAT(With({"data.split=0.5"}), HasSubstr("cannot read data.file no/such"));
   EXPECT_THAT(With({"data.file=no/more"}), HasSubstr("cannot read data.file no/more"));
+}
+
+TEST(ResolveDataTest, SamplesOfDocumentsAreCountedAnewWhereTheyBecomeOthers) {
+  const std::string jsonl =
+      "model: {name: gpt2, layers: 1, heads: 1, width: 8}\noptimizer: {lr: 0.1}\nepochs: 1\n"
+      "data: {name: jsonl, file: no/such, tokens: bytes, context: 8,\n"
+      "       corpus: {vocabulary: 256, train_samples: 999, test_samples: 99}}\n";
+  EXPECT_TRUE(ParseExperiment(jsonl, "f.yaml", {"data.batch_size=7"}).ok());
+  for (const char* change : {"data.context=9", "data.packing=stream", "data.too_long=drop",
+                             "data.loss_on=all", "data.chat=chatml"}) {
+    EXPECT_THAT(std::string(ParseExperiment(jsonl, "f.yaml", {change}).status().message()),
+                HasSubstr("cannot read data.file no/such"))
+        << change;
+  }
 }
 
 TEST(ResolveDataTest, OfACorpusOfBeforeTheMovedTextKeepsItsIds) {

@@ -24,13 +24,22 @@
 namespace thinwire {
 namespace {
 
-// Drops the count of a text if the overlay changes the text or its tokens.
+// Returns whether the overlay changes how documents become samples.
+bool ChangesSamples(const DataConfig& overlay) {
+  return overlay.has_context() || overlay.has_chat() || overlay.has_loss_on() ||
+         overlay.has_packing() || overlay.has_too_long();
+}
+
+// Drops the count of a text if the overlay changes the text, its tokens or what is counted of it.
 void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
   const bool is_other = overlay.has_file() || overlay.has_split() || overlay.has_tokens() ||
                         overlay.has_vocabulary() || overlay.has_dir() || overlay.has_verify() ||
                         overlay.has_end_of_text() || overlay.has_lowercase() ||
-                        overlay.has_task() || overlay.has_specials();
-  if (!is_other || !data->has_corpus()) return;
+                        overlay.has_task() || overlay.has_specials() || overlay.has_train() ||
+                        overlay.has_test() || overlay.has_type();
+  const absl::StatusOr<KnownDataset> known = KnownDatasetOf(*data);
+  const bool is_counted_anew = known.ok() && known->has_documents && ChangesSamples(overlay);
+  if (!data->has_corpus() || !(is_other || is_counted_anew)) return;
   // It was counted before end_of_text existed, and so it stays (data.cc).
   const bool keeps_ids = data->tokens() == Name(TokenKind::kBpe) && !overlay.has_tokens();
   if (keeps_ids && !data->has_end_of_text()) data->set_end_of_text(Name(EndOfText::kCharacters));

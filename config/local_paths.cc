@@ -47,6 +47,8 @@ StagePaths StagePathsOf(Experiment* experiment) {
     DataConfig& data = *experiment->mutable_data();
     if (data.has_dir()) Add("data.dir", data.mutable_dir(), &paths.data);
     if (data.has_file()) Add("data.file", data.mutable_file(), &paths.data);
+    if (data.has_train()) Add("data.train", data.mutable_train(), &paths.data);
+    if (data.has_test()) Add("data.test", data.mutable_test(), &paths.data);
     if (data.has_vocabulary()) Add("data.vocabulary", data.mutable_vocabulary(), &paths.data);
   }
   if (experiment->has_replicas()) {

@@ -13,6 +13,8 @@ TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
   e.set_init("models/a");
   e.mutable_security()->set_token_file("token");
   e.mutable_data()->set_file("text.txt");
+  e.mutable_data()->set_train("train_*.bin");
+  e.mutable_data()->set_test("test.bin");
   e.mutable_compression()->mutable_gradients()->set_plugin("./libmine.so");
   ExchangedConfig& own = (*e.mutable_replicas()->mutable_stages())["head"];
   own.mutable_average()->set_plugin("libother.so");
@@ -23,6 +25,8 @@ TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
   EXPECT_EQ(remote.data().file(), "text.txt");  // it is on another machine
   MakeStagePathsAbsolute(&e);
   EXPECT_EQ(e.data().file(), here + "text.txt");
+  EXPECT_EQ(e.data().train(), here + "train_*.bin");
+  EXPECT_EQ(e.data().test(), here + "test.bin");
   EXPECT_EQ(e.compression().gradients().plugin(), here + "libmine.so");
   EXPECT_EQ(e.replicas().stages().at("head").average().plugin(), here + "libother.so");
 }

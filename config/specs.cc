@@ -180,20 +180,44 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   options.held_out = config.held_out();
   options.verify = config.verify();
   RETURN_IF_ERROR(Annotated(ReadParameters(config, &options), "data"));
-  for (std::string* path : {&options.dir, &options.text.file, &options.text.vocabulary}) {
+  TextOptions& text = options.text;
+  if (config.has_chat()) {
+    ASSIGN_OR_RETURN(text.chat, Annotated(ChatFrom(config.chat()), "data.chat"));
+  }
+  for (std::string* path : {&options.dir, &text.file, &text.train, &text.test, &text.vocabulary}) {
     *path = WithHome(*path);
   }
   const CorpusConfig& corpus = config.corpus();
-  options.text.size = {corpus.vocabulary(), static_cast<int64_t>(corpus.train_tokens()),
-                       static_cast<int64_t>(corpus.test_tokens()),
-                       static_cast<int64_t>(corpus.train_samples()),
-                       static_cast<int64_t>(corpus.test_samples())};
+  text.size = {corpus.vocabulary(),
+               static_cast<int64_t>(corpus.train_tokens()),
+               static_cast<int64_t>(corpus.test_tokens()),
+               static_cast<int64_t>(corpus.train_samples()),
+               static_cast<int64_t>(corpus.test_samples()),
+               static_cast<int64_t>(corpus.classes())};
   return options;
+}
+
+absl::StatusOr<ChatFormat> ChatFrom(const ChatConfig& config) {
+  ChatKind kind = ChatKind::kOwn;
+  if (config.has_kind()) RETURN_IF_ERROR(FromName(config.kind(), &kind));
+  ChatFormat format = KnownChatFormat(kind);
+  if (config.has_begin()) format.begin = config.begin();
+  if (config.has_system()) format.system = config.system();
+  if (config.has_user()) format.user = config.user();
+  if (config.has_assistant()) format.assistant = config.assistant();
+  if (config.has_end()) format.end = config.end();
+  if (config.has_default_system()) format.default_system = config.default_system();
+  if (config.has_trim()) format.trim = config.trim();
+  return format;
 }
 
 CorpusConfig CorpusFrom(const CorpusSize& size) {
   CorpusConfig corpus;
-  corpus.set_vocabulary(static_cast<uint32_t>(size.vocabulary));
+  if (size.classes > 0) {
+    corpus.set_classes(static_cast<uint32_t>(size.classes));
+  } else {
+    corpus.set_vocabulary(static_cast<uint32_t>(size.vocabulary));
+  }
   if (size.train_samples > 0) {
     corpus.set_train_samples(static_cast<uint64_t>(size.train_samples));
     corpus.set_test_samples(static_cast<uint64_t>(size.test_samples));
@@ -259,7 +283,7 @@ DataConfig DataInFull(const DataConfig& config) {
   const absl::StatusOr<DataOptions> options = DataOptionsFrom(config);
   if (!options.ok()) return data;
   const CorpusSize size = KnownSize(*options);
-  if (size.vocabulary == 0) return data;
+  if (!size.is_known()) return data;
   *data.mutable_corpus() = CorpusFrom(size);
   return data;
 }

@@ -30,6 +30,9 @@ namespace thinwire {
 absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
 absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
 
+// Returns the format of conversations with the strings that are given in place of its own.
+absl::StatusOr<ChatFormat> ChatFrom(const ChatConfig& config);
+
 // Returns the size of a text or of sentences for a resolved experiment.
 CorpusConfig CorpusFrom(const CorpusSize& size);
 

@@ -51,7 +51,7 @@ inline constexpr Synonyms kSynonyms[] = {
 
     // Data.
     {"data.batch_size", "batch bs train_batch_size global_batch_size per_device_train_batch_size"},
-    {"data.name", "type kind dataset_name"},
+    {"data.name", "kind dataset_name"},
     {"data.dir", "path root folder data_dir"},
     {"data.file", "train_file text_file"},
     {"data.context",
@@ -68,6 +68,14 @@ inline constexpr Synonyms kSynonyms[] = {
     {"data.task", "task_name"},
     {"data.split", "train_split validation_split"},
     {"data.verify", "check_integrity"},
+    {"data.train", "train_data train_path train_bin"},
+    {"data.test", "val valid validation val_file validation_file eval_file test_file"},
+    {"data.type", "dtype"},
+    {"data.chat", "chat_template template"},
+    {"data.loss_on", "assistant_only_loss completion_only_loss train_on_inputs"},
+    {"data.packing", "pack sample_packing packing_strategy"},
+    {"data.too_long", "truncation"},
+    {"data.size", "image_size img_size"},
 
     // Models.
     {"model.name", "type kind model_type"},

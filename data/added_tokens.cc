@@ -68,17 +68,25 @@ AddedTokens::Match AddedTokens::Find(std::string_view text, size_t at) const {
   return {at, at, nullptr};
 }
 
-std::vector<AddedTokens::Part> AddedTokens::Split(std::string_view text) const {
+std::vector<AddedTokens::Part> AddedTokens::Split(std::string_view text,
+                                                  absl::Span<const Range> formats) const {
   std::vector<Part> parts;
   size_t done = 0;
   const auto add_text = [&](size_t end) {
     if (end > done) parts.push_back({text.substr(done, end - done), kNoToken});
   };
-  for (size_t at = 0; finds_any_ && at < text.size();) {
+  const bool finds_any = finds_any_ || !formats.empty();
+  for (size_t at = 0; finds_any && at < text.size();) {
     const Match match = Find(text, at);
     if (match.token == nullptr) break;
+    while (!formats.empty() && formats[0].end < match.end) formats.remove_prefix(1);
+    const bool is_format = !formats.empty() && formats[0].begin <= match.begin;
     at = match.end;
-    if (match.token->stays_text) continue;
+    if (match.token->stays_text && !is_format) {
+      // What somebody wrote and the format behind it spell together hides no token of the format.
+      if (!formats.empty() && formats[0].begin < match.end) at = match.begin + 1;
+      continue;
+    }
     size_t begin = match.begin, end = match.end;
     if (match.token->takes_left) begin = std::max(SpaceBegin(text, begin), done);
     if (match.token->takes_right) end = SpaceEnd(text, end);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 #include "data/tokenizer.h"
 #include "data/tokenizer_json.h"
 
@@ -30,9 +31,15 @@ class AddedTokens {
   };
   static constexpr int32_t kNoToken = -1;
 
+  // A range [begin, end) of a text's bytes.
+  struct Range {
+    size_t begin, end;
+  };
+
   // Returns the parts of a text, none of them empty text. Of tokens that overlap the leftmost
-  // counts, of those that begin together the longest. Takes O(n m) for the longest spelling m.
-  std::vector<Part> Split(std::string_view text) const;
+  // counts, of those that begin together the longest. Special tokens within one of `formats`, which
+  // are in ascending order, count whatever Specials says. Takes O(n m) for the longest spelling m.
+  std::vector<Part> Split(std::string_view text, absl::Span<const Range> formats = {}) const;
 
  private:
   struct Token {

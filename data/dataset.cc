@@ -9,6 +9,9 @@
 #include "data/cifar10.h"
 #include "data/glue.h"
 #include "data/held_out.h"
+#include "data/id_corpus.h"
+#include "data/image_folder.h"
+#include "data/jsonl.h"
 #include "data/known_sets.h"
 #include "data/text.h"
 
@@ -20,8 +23,9 @@ constexpr int64_t kSentenceContext = 128;
 
 CorpusSize Unknown(TokenKind) { return {}; }
 
-// A data set and its functions: `info` and `load` for images, `load` and `measure` for labelled
-// sentences, `read` and `size` for a text; the others are null.
+// A data set and its functions: `info` and `load` for images, `load` and `measure` for pictures in
+// folders, labelled sentences, files of ids and documents, `read` and `size` for a text; the others
+// are null.
 struct Entry {
   KnownDataset known;
   DatasetInfo (*info)();
@@ -53,16 +57,41 @@ Entry Glue() {
   return {known, nullptr, LoadGlue, nullptr, Unknown, MeasureGlue};
 }
 
+Entry Ids() {
+  KnownDataset known;
+  known.name = "tokens";
+  known.is_text = known.has_file = true;
+  known.tokens = TokenKind::kIds;
+  return {known, nullptr, LoadIds, nullptr, Unknown, MeasureIds};
+}
+
+Entry Pictures() {
+  KnownDataset known;
+  known.name = "images";
+  known.has_folder = known.has_pictures = true;
+  return {known, nullptr, LoadImageFolder, nullptr, Unknown, MeasureImageFolder};
+}
+
+Entry Jsonl() {
+  KnownDataset known;
+  known.name = "jsonl";
+  known.is_text = known.has_file = known.has_documents = true;
+  return {known, nullptr, LoadJsonl, nullptr, Unknown, MeasureJsonl};
+}
+
 const std::vector<Entry>& Entries() {
   static const auto* const entries = new std::vector<Entry>{
       Images("cifar10", /*has_folder=*/true, Cifar10Info, LoadCifar10),
       Images("digits", /*has_folder=*/false, DigitsInfo, LoadDigits),
       Glue(),
+      Pictures(),
+      Jsonl(),
       Text({"shakespeare", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/false,
             TokenKind::kCharacters},
            ReadShakespeare, ShakespeareSize),
       Text({"text", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/true, TokenKind::kBpe},
            ReadTextFile, Unknown),
+      Ids(),
       Text(
           {"wikitext2", /*has_folder=*/true, /*is_text=*/true, /*has_file=*/false, TokenKind::kBpe},
           ReadWikitext2, Wikitext2Size),
@@ -103,6 +132,28 @@ absl::StatusOr<DatasetInfo> DescribeSentences(const DataOptions& options, const 
   return WithHeldOut(info, options);
 }
 
+DatasetInfo DescribePictures(const DataOptions& options, const CorpusSize& size) {
+  DatasetInfo info;
+  info.name = options.name;
+  info.sample = {1, options.images.size, options.images.size, 3};
+  info.classes = size.classes;
+  info.train_samples = size.train_samples;
+  info.test_samples = size.test_samples;
+  return info;
+}
+
+DatasetInfo DescribeDocuments(const DataOptions& options, const CorpusSize& size) {
+  DatasetInfo info;
+  info.name = options.name;
+  info.is_text = true;
+  info.sample = {1, options.text.context};
+  info.classes = info.vocabulary = size.vocabulary;
+  info.labels = options.text.context;
+  info.train_samples = size.train_samples;
+  info.test_samples = size.test_samples;
+  return info;
+}
+
 absl::Status CheckText(const TextOptions& text) {
   if (text.context < 1 || text.windows < 0) {
     return absl::InvalidArgumentError(absl::StrCat("context is ", text.context, ", windows is ",
@@ -118,14 +169,21 @@ absl::StatusOr<CorpusText> ReadText(const DataOptions& options) {
   return absl::InvalidArgumentError(absl::StrCat("data ", options.name, " is no text"));
 }
 
-constexpr Named<TokenKind> kTokenNames[] = {{TokenKind::kCharacters, "characters"},
-                                            {TokenKind::kBytes, "bytes"},
-                                            {TokenKind::kBpe, "bpe"},
-                                            {TokenKind::kWordPiece, "word_piece"},
-                                            {TokenKind::kHf, "hf"}};
+constexpr Named<TokenKind> kTokenNames[] = {
+    {TokenKind::kCharacters, "characters"}, {TokenKind::kBytes, "bytes"}, {TokenKind::kBpe, "bpe"},
+    {TokenKind::kWordPiece, "word_piece"},  {TokenKind::kHf, "hf"},       {TokenKind::kIds, "ids"}};
+
+constexpr Named<IdType> kIdTypeNames[] = {
+    {IdType::kHeader, "header"}, {IdType::kUint16, "uint16"}, {IdType::kUint32, "uint32"}};
 
 constexpr Named<Objective> kObjectiveNames[] = {{Objective::kNext, "next"},
                                                 {Objective::kMasked, "masked"}};
+
+constexpr Named<PictureCrop> kCropNames[] = {{PictureCrop::kRandomResized, "random_resized"},
+                                             {PictureCrop::kMiddle, "middle"}};
+
+constexpr Named<PictureNormalize> kNormalizeNames[] = {{PictureNormalize::kImagenet, "imagenet"},
+                                                       {PictureNormalize::kNone, "none"}};
 
 constexpr Named<GlueTask> kTaskNames[] = {{GlueTask::kCola, "cola"},
                                           {GlueTask::kMrpc, "mrpc"},
@@ -144,7 +202,20 @@ NameTable<TokenKind> TableOf(TokenKind) { return {"tokens", kTokenNames}; }
 NameTable<EndOfText> TableOf(EndOfText) { return {"end_of_text", kEndNames}; }
 NameTable<Specials> TableOf(Specials) { return {"specials", kSpecialsNames}; }
 NameTable<Objective> TableOf(Objective) { return {"objective", kObjectiveNames}; }
+NameTable<PictureCrop> TableOf(PictureCrop) { return {"crop", kCropNames}; }
+NameTable<PictureNormalize> TableOf(PictureNormalize) { return {"normalize", kNormalizeNames}; }
+NameTable<IdType> TableOf(IdType) { return {"type", kIdTypeNames}; }
 NameTable<GlueTask> TableOf(GlueTask) { return {"task", kTaskNames}; }
+
+absl::Status CheckImageOptions(const ImageOptions& options) {
+  constexpr int64_t kMost = 4096;
+  if (options.size >= 1 && options.resize >= options.size && options.resize <= kMost) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("size is ", options.size, ", resize is ",
+                                                 options.resize,
+                                                 ": want 1 <= size <= resize <= ", kMost));
+}
 
 std::vector<KnownDataset> AllDatasets() {
   std::vector<KnownDataset> all;
@@ -173,15 +244,20 @@ CorpusSize KnownSize(const DataOptions& options) {
 
 absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
-  if (!entry->known.is_text) return WithHeldOut(entry->info(), options);
+  if (entry->info != nullptr) return WithHeldOut(entry->info(), options);
   const TextOptions& text = options.text;
-  const CorpusSize size = text.size.vocabulary > 0 ? text.size : KnownSize(options);
-  if (size.vocabulary == 0) {
+  const CorpusSize size = text.size.is_known() ? text.size : KnownSize(options);
+  if (!size.is_known()) {
     return absl::FailedPreconditionError(
         absl::StrCat("data ", options.name, ": its size is not known before it is read"));
   }
+  if (entry->known.has_pictures) {
+    RETURN_IF_ERROR(CheckImageOptions(options.images));
+    return WithHeldOut(DescribePictures(options, size), options);
+  }
   if (entry->known.is_labelled) return DescribeSentences(options, size);
   RETURN_IF_ERROR(CheckText(text));
+  if (entry->known.has_documents) return WithHeldOut(DescribeDocuments(options, size), options);
   DatasetInfo info;
   info.name = options.name;
   info.is_text = true;
@@ -213,13 +289,19 @@ absl::StatusOr<DataSplits> LoadData(const DataOptions& options) {
                                                    options.held_out, ": want 0 or more"));
   }
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
+  const bool is_stream = entry->known.is_text && !entry->known.is_labelled;
+  if (is_stream) RETURN_IF_ERROR(CheckText(options.text));
   if (entry->load != nullptr) return entry->load(options);
-  RETURN_IF_ERROR(CheckText(options.text));
   ASSIGN_OR_RETURN(const CorpusText text, entry->read(options));
   return LoadText(text, options);
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& options) {
+  if (options.text.tokens == TokenKind::kIds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data ", options.name, " is ids of a tokenizer that is not known: want ",
+                     "data.tokens and data.vocabulary, those of the program that made them"));
+  }
   if (options.text.tokens != TokenKind::kCharacters) return TokenizerOf(CorpusText(), options);
   ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
   return PlannedTokenizer(text, options);

@@ -13,6 +13,9 @@
 #include "absl/types/span.h"
 #include "base/enum_names.h"
 #include "base/parameters.h"
+#include "data/chat_format.h"
+#include "data/document_encoder.h"
+#include "data/packing.h"
 #include "data/tokenizer.h"
 #include "tensor/shape.h"
 
@@ -31,6 +34,8 @@ class Dataset {
   virtual bool is_text() const { return false; }  // whether samples are token ids
   // Returns whether augmentation hides some tokens, which are the labels then.
   virtual bool hides_tokens() const { return false; }
+  // Returns whether a sample may have positions without a label.
+  virtual bool may_lack_labels() const { return hides_tokens(); }
   // Returns 1 for an image or for sentences, the number of positions for a text.
   virtual int64_t labels_per_sample() const { return 1; }
 
@@ -41,6 +46,9 @@ class Dataset {
     // before normalisation. Then the crop is flipped.
     int dy = 0, dx = 0;  // pixels
     bool flip = false;   // left to right
+    // For pictures that are cut anywhere: the key of the random numbers that choose the part; 0:
+    // their middle.
+    uint64_t crop = 0;
     // For a text in random windows: the token at which the window begins, below places(); -1: the
     // sample is block number `sample`, modulo the number of blocks.
     int64_t place = -1;
@@ -62,13 +70,18 @@ class Dataset {
     assert(is_text());
   }
   // Returns a digest of the data: equal on two machines iff bytes, order and size (the limit) are
-  // equal.
+  // equal; of pictures in folders iff names and lengths of the files are.
   virtual uint64_t digest() const = 0;
+  // Returns the first error that Labels, Load or LoadTokens met, of data that stay in files; what
+  // they have written since may be anything.
+  virtual absl::Status status() const { return absl::OkStatus(); }
 
   // Return how this kind of data can be augmented: padding of crops in pixels (0: none), whether
-  // flips are allowed, and the number of places where a window can begin (0: samples do not move).
+  // flips are allowed, whether any part of a picture may be taken, and the number of places where a
+  // window can begin (0: samples do not move).
   virtual int crop_padding() const { return 0; }
   virtual bool may_flip() const { return false; }
+  virtual bool crops_anywhere() const { return false; }
   virtual int64_t places() const { return 0; }
 };
 
@@ -83,9 +96,11 @@ enum class TokenKind : uint8_t {
   kBpe,         // GPT-2's byte pair encoding (bpe.h)
   kWordPiece,   // BERT's word pieces (word_piece.h)
   kHf,          // those of a tokenizer.json (hf_tokenizer.h)
+  kIds,         // ids whose tokenizer is not known, and which have no text
 };
 
-// Returns the names "characters", "bytes", "bpe", "word_piece" and "hf" (base/enum_names.h).
+// Returns the names "characters", "bytes", "bpe", "word_piece", "hf" and "ids"
+// (base/enum_names.h).
 NameTable<TokenKind> TableOf(TokenKind);
 
 // Returns the names "token" and "characters".
@@ -103,24 +118,63 @@ enum class Objective : uint8_t {
 // Returns the names "next" and "masked".
 NameTable<Objective> TableOf(Objective);
 
+// Types of the ids in files of them (id_files.h).
+enum class IdType : uint8_t { kHeader, kUint16, kUint32 };
+
+// Returns the names "header", "uint16" and "uint32".
+NameTable<IdType> TableOf(IdType);
+
 // Tasks of GLUE (glue.h).
 enum class GlueTask : uint8_t { kCola, kMrpc, kRte, kSst2, kStsb };
 
 // Returns the names "cola", "mrpc", "rte", "sst2" and "stsb".
 NameTable<GlueTask> TableOf(GlueTask);
 
-// Numbers of a text's tokens, or of labelled sentences, which may be known without reading them.
+// Numbers of a text's tokens, or of samples, which may be known without reading them. All zero:
+// they are not.
 struct CorpusSize {
   int64_t vocabulary = 0;
   int64_t train_tokens = 0, test_tokens = 0;    // of a text
-  int64_t train_samples = 0, test_samples = 0;  // of sentences
+  int64_t train_samples = 0, test_samples = 0;  // of sentences, documents or pictures
+  int64_t classes = 0;                          // of pictures
+
+  bool is_known() const { return vocabulary > 0 || classes > 0; }
 
   friend bool operator==(const CorpusSize& a, const CorpusSize& b) {
     return a.vocabulary == b.vocabulary && a.train_tokens == b.train_tokens &&
            a.test_tokens == b.test_tokens && a.train_samples == b.train_samples &&
-           a.test_samples == b.test_samples;
+           a.test_samples == b.test_samples && a.classes == b.classes;
   }
 };
+
+// Parts of a picture that are trained on.
+enum class PictureCrop : uint8_t {
+  kRandomResized,  // any part of 8 % to all of its area, resized
+  kMiddle,         // the middle, as in evaluation
+};
+
+// Returns the names "random_resized" and "middle".
+NameTable<PictureCrop> TableOf(PictureCrop);
+
+// What becomes of colours in [0, 1].
+enum class PictureNormalize : uint8_t {
+  kImagenet,  // they lose ImageNet's mean and are divided by its deviation
+  kNone,
+};
+
+// Returns the names "imagenet" and "none".
+NameTable<PictureNormalize> TableOf(PictureNormalize);
+
+// How pictures become samples.
+struct ImageOptions {
+  int64_t size = 224;    // side of a sample
+  int64_t resize = 256;  // shorter side of a picture before its middle is taken
+  PictureCrop crop = PictureCrop::kRandomResized;
+  PictureNormalize normalize = PictureNormalize::kImagenet;
+};
+
+// Returns InvalidArgument for sides that are none, or of which `resize` is the smaller.
+absl::Status CheckImageOptions(const ImageOptions& options);
 
 // Tokens of a text, and how samples are made of them.
 struct TextOptions {
@@ -133,12 +187,20 @@ struct TextOptions {
   int64_t context = 256;                      // number of tokens of a sample
   // Number of training samples at random places; 0: the text in blocks, in order.
   int64_t windows = 0;
-  std::string file;    // text: the corpus
-  double split = 0.9;  // text: share of the characters for training
+  std::string file;               // text, tokens, jsonl: the corpus
+  std::string train, test;        // or its parts
+  double split = 0.9;             // share of `file` for training: of its characters, ids or lines
+  IdType type = IdType::kHeader;  // tokens: of the files' ids
   Objective objective = Objective::kNext;
   double mask_rate = 0.15;          // masked: share of a sample's tokens
   GlueTask task = GlueTask::kSst2;  // glue
-  CorpusSize size;                  // size with which the run was planned; vocabulary 0: unknown
+  // jsonl: how conversations are written, what is learned of a document, and how documents become
+  // samples.
+  ChatFormat chat;
+  LossOn loss_on = LossOn::kAnswers;
+  Packing packing = Packing::kNone;
+  TooLong too_long = TooLong::kSplit;
+  CorpusSize size;  // size with which the run was planned
 };
 
 // Returns the number of a sample's tokens that are the text's: `context`, or what special tokens
@@ -149,8 +211,9 @@ inline int64_t TokensOfText(const TextOptions& text) {
 
 // A data set and how much of it is used.
 struct DataOptions {
-  std::string name;   // one of AllDatasets()
-  std::string dir;    // cifar10, wikitext2, glue: folder with the files, or its parent folder
+  std::string name;  // one of AllDatasets()
+  // cifar10, wikitext2, glue: folder with the files, or its parent folder; images: with folders.
+  std::string dir;
   int64_t limit = 0;  // number of training samples, the first ones; 0: all that are not held out
   int64_t test_limit = 0;  // number of test samples, the first ones; 0: all
   // Number of training samples, the last ones (of a text its last tokens), that are the test
@@ -158,6 +221,7 @@ struct DataOptions {
   int64_t held_out = 0;
   bool verify = true;  // compare files with the official ones
   TextOptions text;
+  ImageOptions images;  // of pictures in folders
 };
 
 // Properties of a data set that are known before it is loaded.
@@ -165,9 +229,14 @@ struct KnownDataset {
   std::string name;
   bool has_folder = false;  // read from official files, not embedded
   bool is_text = false;
-  bool has_file = false;               // True if the text is a file of the user.
+  bool has_file = false;               // True if the text is files of the user.
   TokenKind tokens = TokenKind::kBpe;  // default kind of a text's tokens
-  bool is_labelled = false;  // True of a text whose samples are sentences with a class or score.
+  bool is_labelled = false;    // True of a text whose samples are sentences with a class or score.
+  bool has_pictures = false;   // True of pictures in folders, which are counted there.
+  bool has_documents = false;  // True of files whose documents are encoded one by one.
+
+  // Returns whether the files have ids, of which no text is known.
+  bool has_ids() const { return tokens == TokenKind::kIds; }
 };
 
 // Returns all data sets, in the order in which errors and lists show them.
@@ -180,6 +249,12 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   for (const KnownDataset& known : AllDatasets()) {
     if (known.name != spec.name) continue;
     if (known.has_folder) visit("dir", spec.dir, Presence::kOptional);
+    if (known.has_pictures) {
+      visit("size", spec.images.size, Presence::kWritten);
+      visit("resize", spec.images.resize, Presence::kWritten);
+      visit("crop", spec.images.crop, Presence::kWritten);
+      visit("normalize", spec.images.normalize, Presence::kWritten);
+    }
     if (!known.is_text) continue;
     visit("vocabulary", spec.text.vocabulary, Presence::kOptional);
     visit("lowercase", spec.text.lowercase, Presence::kOptional);
@@ -191,11 +266,21 @@ void VisitParameters(Spec& spec, Visit&& visit) {
     visit("tokens", spec.text.tokens, Presence::kSpelled);
     visit("end_of_text", spec.text.end_of_text, Presence::kOptional);
     visit("specials", spec.text.specials, Presence::kOptional);
-    visit("windows", spec.text.windows, Presence::kWritten);
-    visit("objective", spec.text.objective, Presence::kOptional);
-    visit("mask_rate", spec.text.mask_rate, Presence::kOptional);
+    if (!known.has_documents) visit("windows", spec.text.windows, Presence::kWritten);
+    if (known.has_documents) {
+      visit("loss_on", spec.text.loss_on, Presence::kWritten);
+      visit("packing", spec.text.packing, Presence::kWritten);
+      visit("too_long", spec.text.too_long, Presence::kWritten);
+    } else if (known.has_ids()) {
+      visit("type", spec.text.type, Presence::kOptional);
+    } else {
+      visit("objective", spec.text.objective, Presence::kOptional);
+      visit("mask_rate", spec.text.mask_rate, Presence::kOptional);
+    }
     if (!known.has_file) continue;
-    visit("file", spec.text.file, Presence::kRequired);
+    visit("file", spec.text.file, Presence::kOptional);
+    visit("train", spec.text.train, Presence::kOptional);
+    visit("test", spec.text.test, Presence::kOptional);
     visit("split", spec.text.split, Presence::kWritten);
   }
 }
@@ -239,7 +324,7 @@ absl::StatusOr<CorpusSize> MeasureCorpus(const DataOptions& options);
 absl::StatusOr<DataSplits> LoadData(const DataOptions& options);
 
 // Returns the tokenizer of a text; reads what it needs for that. Errors as in LoadData, and
-// InvalidArgument for data that are no text.
+// InvalidArgument for data that are no text, or ids of an unknown tokenizer.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& options);
 
 }  // namespace thinwire

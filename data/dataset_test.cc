@@ -21,7 +21,8 @@ TEST(LoadDataTest, FindsDataByItsName) {
 TEST(AllDatasetsTest, NamesThemInTheOrderOfTheAlphabet) {
   std::vector<std::string> names;
   for (const KnownDataset& known : AllDatasets()) names.push_back(known.name);
-  EXPECT_THAT(names, ElementsAre("cifar10", "digits", "glue", "shakespeare", "text", "wikitext2"));
+  EXPECT_THAT(names, ElementsAre("cifar10", "digits", "glue", "images", "jsonl", "shakespeare",
+                                 "text", "tokens", "wikitext2"));
 }
 
 TEST(DescribeDataTest, SaysOfDigitsWhatTheLoaderSays) {
@@ -146,7 +147,7 @@ TEST(LoadDataTest, UnknownNameIsRefusedWithTheNamesThereAre) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             "data: unknown \"digit\", nearest is \"digits\" (want one of cifar10, digits, "
-            "glue, shakespeare, text, wikitext2)");
+            "glue, images, jsonl, shakespeare, text, tokens, wikitext2)");
 }
 
 TEST(LoadTokenizerTest, ImagesHaveNone) {

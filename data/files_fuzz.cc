@@ -1,6 +1,6 @@
 // Reads any bytes as the files of a data set. They must be refused, or give samples with labels in
-// range. The first byte chooses the kind: records of CIFAR-10, a text, or a text's cached tokens;
-// the next three say how much of it is asked for.
+// range. The first byte chooses the kind: records of CIFAR-10, a text, a text's cached tokens, or
+// ids of other programs; the next three say how much of it is asked for.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -54,11 +54,13 @@ void ReadAll(const Dataset& data) {
   most.dy = most.dx = data.crop_padding();
   most.flip = data.may_flip();
   most.place = data.places() - 1;
+  if (data.size() == 0) std::abort();
   for (int64_t sample = 0; sample < data.size(); ++sample) {
     for (const Dataset::Augmentation& augmentation : {Dataset::Augmentation(), most}) {
       data.Labels(sample, augmentation, absl::MakeSpan(labels));
       for (const int32_t label : labels) {
-        if (label < 0 || label >= data.classes()) std::abort();
+        const bool may_lack = label == -1 && data.may_lack_labels();
+        if (!may_lack && (label < 0 || label >= data.classes())) std::abort();
       }
       if (data.is_text()) {
         data.LoadTokens(sample, augmentation, absl::MakeSpan(tokens));
@@ -116,6 +118,37 @@ void TryTokens(const Folder& folder, std::string_view bytes) {
   }
 }
 
+// The bytes in two files.
+void TryIds(const Folder& folder, const uint8_t* asked, std::string_view bytes) {
+  const size_t cut = bytes.size() * asked[2] / 256;
+  folder.Write("a.bin", bytes.substr(0, cut));
+  folder.Write("b.bin", bytes.substr(cut));
+  DataOptions options;
+  options.name = "tokens";
+  options.text.tokens =
+      (asked[2] & 1) != 0 ? thinwire::TokenKind::kBytes : thinwire::TokenKind::kIds;
+  options.text.type = static_cast<thinwire::IdType>(asked[0] % 3);
+  options.text.file = folder.path() / (asked[2] < 128 ? "*.bin" : "b.bin");
+  options.text.context = 1 + asked[0];
+  options.text.windows = asked[1];
+  ReadSplits(options);
+}
+
+void TryLines(const Folder& folder, const uint8_t* asked, std::string_view bytes) {
+  folder.Write("lines", bytes);
+  DataOptions options;
+  options.name = "jsonl";
+  options.text.tokens = thinwire::TokenKind::kBytes;
+  options.text.file = folder.path() / "lines";
+  options.text.context = 1 + asked[0];
+  options.text.packing = static_cast<thinwire::Packing>(asked[1] % 3);
+  options.text.too_long = static_cast<thinwire::TooLong>(asked[1] / 3 % 3);
+  options.text.loss_on = static_cast<thinwire::LossOn>(asked[1] / 9 % 2);
+  options.text.chat = thinwire::KnownChatFormat(static_cast<thinwire::ChatKind>(asked[1] / 18 % 6));
+  options.text.split = (1 + asked[2]) / 257.0;
+  ReadSplits(options);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -124,15 +157,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const Folder folder;
   folder.Clear();
   const std::string_view bytes(reinterpret_cast<const char*>(data) + kHeader, size - kHeader);
-  switch (data[0] % 3) {
+  switch (data[0] % 5) {
     case 0:
       TryImages(folder, data + 1, bytes);
       break;
     case 1:
       TryText(folder, data + 1, bytes);
       break;
-    default:
+    case 2:
       TryTokens(folder, bytes);
+      break;
+    case 3:
+      TryIds(folder, data + 1, bytes);
+      break;
+    default:
+      TryLines(folder, data + 1, bytes);
   }
   return 0;
 }

@@ -206,18 +206,6 @@ CorpusSize SizeOf(const Rows& rows, const WordPiece& tokenizer) {
   return size;
 }
 
-std::string SpelledSize(const CorpusSize& size) {
-  return absl::StrCat(size.train_samples, " and ", size.test_samples,
-                      " samples and a vocabulary of ", size.vocabulary);
-}
-
-absl::Status CheckPlanned(const Format& format, const CorpusSize& size, const CorpusSize& wanted) {
-  if (wanted.vocabulary == 0 || size == wanted) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "glue's ", format.folder, " has ", SpelledSize(size), " for training and test, want ",
-      SpelledSize(wanted), ", with which the experiment was resolved (data.corpus)"));
-}
-
 int64_t ClassesIn(const Format& format) {
   return format.has_scores() ? 1 : static_cast<int64_t>(format.labels.size());
 }
@@ -266,7 +254,8 @@ absl::StatusOr<DataSplits> LoadGlue(const DataOptions& options) {
   }
   ASSIGN_OR_RETURN(const Rows rows, ReadTask(format, options));
   ASSIGN_OR_RETURN(const std::unique_ptr<WordPiece> tokenizer, TokenizerOf(options));
-  RETURN_IF_ERROR(CheckPlanned(format, SizeOf(rows, *tokenizer), options.text.size));
+  RETURN_IF_ERROR(CheckPlannedSamples(absl::StrCat("glue's ", format.folder),
+                                      SizeOf(rows, *tokenizer), options.text.size));
   const std::string what = absl::StrCat("the training sentences of ", format.folder);
   const auto size = static_cast<int64_t>(rows.train.size());
   ASSIGN_OR_RETURN(const ImageParts parts, PartsOf(what, size, options));

@@ -4,6 +4,15 @@
 #include "base/status.h"
 
 namespace thinwire {
+namespace {
+
+std::string SpelledSize(const CorpusSize& size) {
+  const std::string samples = absl::StrCat(size.train_samples, " and ", size.test_samples);
+  return size.classes > 0 ? absl::StrCat(samples, " samples of ", size.classes, " classes")
+                          : absl::StrCat(samples, " samples and a vocabulary of ", size.vocabulary);
+}
+
+}  // namespace
 
 SampleRange FirstOf(int64_t samples, int64_t limit) { return {0, limit > 0 ? limit : samples}; }
 
@@ -28,6 +37,14 @@ absl::StatusOr<ImageParts> PartsOf(const std::string& what, int64_t samples,
   RETURN_IF_ERROR(CheckLimit("those held out", options.held_out, options.test_limit));
   const SampleRange held_out = FirstOf(options.held_out, options.test_limit);
   return ImageParts{FirstOf(left, options.limit), {left + held_out.first, left + held_out.last}};
+}
+
+absl::Status CheckPlannedSamples(const std::string& name, const CorpusSize& size,
+                                 const CorpusSize& wanted) {
+  if (!wanted.is_known() || size == wanted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " has ", SpelledSize(size), " for training and test, want ",
+                   SpelledSize(wanted), ", with which the experiment was resolved (data.corpus)"));
 }
 
 int64_t HeldOutTokens(const DataOptions& options) {

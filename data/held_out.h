@@ -1,5 +1,5 @@
 // Held-out samples: training samples that are used for evaluation instead (DataOptions::held_out),
-// so that settings can be chosen without the test set.
+// so that settings can be chosen without the test set. Other numbers of samples that are asked for.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,11 @@ SampleRange FirstOf(int64_t samples, int64_t limit);
 // Returns InvalidArgument, "a limit of 11 samples, but the test digits hold 10", if there are too
 // few.
 absl::Status CheckLimit(const std::string& what, int64_t samples, int64_t limit);
+
+// Returns InvalidArgument, naming the data and both sizes, unless `wanted` is not known or is
+// `size`; both are of samples.
+absl::Status CheckPlannedSamples(const std::string& name, const CorpusSize& size,
+                                 const CorpusSize& wanted);
 
 // Returns the number of tokens at the end of a training text that are held out: the blocks of the
 // samples, and one more for the last label.

@@ -221,19 +221,86 @@ void HfTokenizer::EncodeNormalized(std::string_view text, bool is_first, Encodin
   }
 }
 
+void HfTokenizer::EncodePart(const AddedTokens::Part& part, bool is_first, Encoding* to) const {
+  if (part.id != AddedTokens::kNoToken) {
+    to->ids.push_back(part.id);
+    return;
+  }
+  to->buffers.emplace_back();
+  EncodeNormalized(Normalized(part.text, &to->buffers.back()), is_first, to);
+}
+
 absl::StatusOr<std::vector<int32_t>> HfTokenizer::Encode(std::string_view text) const {
   Encoding encoding;
   encoding.ids.reserve(text.size() / 4);
   for (const AddedTokens::Part& part : added_.Split(text)) {
-    if (part.id != AddedTokens::kNoToken) {
-      encoding.ids.push_back(part.id);
-      continue;
-    }
-    encoding.buffers.emplace_back();
-    EncodeNormalized(Normalized(part.text, &encoding.buffers.back()),
-                     part.text.data() == text.data(), &encoding);
+    EncodePart(part, part.text.data() == text.data(), &encoding);
   }
   return std::move(encoding.ids);
+}
+
+std::vector<size_t> HfTokenizer::FirstsIn(const AddedTokens::Part& part, bool is_first,
+                                          absl::Span<const size_t> places,
+                                          absl::Span<const int32_t> ids) const {
+  std::vector<size_t> firsts;
+  if (places.empty() || places.back() == 0) return std::vector<size_t>(places.size());
+  const std::vector<size_t> ends = TextEnds(ids);
+  size_t begin = 0, bytes = 0;  // of the text that ids of what is in front of a place stand for
+  for (const size_t place : places) {
+    if (place > begin) {
+      Encoding before;
+      EncodePart({part.text.substr(begin, place - begin), part.id}, is_first && begin == 0,
+                 &before);
+      bytes += before.ids.empty() ? 0 : TextEnds(before.ids).back();
+      // Only the first of these stretches has a space in front of it in the whole part.
+      const bool is_prefixed = rules_.prefix == Prefix::kAlways && part.id == AddedTokens::kNoToken;
+      if (is_prefixed && begin > 0 && bytes > 0) --bytes;
+      begin = place;
+    }
+    firsts.push_back(FirstBehind(bytes, ends));
+  }
+  return firsts;
+}
+
+// Appends the ids of a text to the encoding, and returns them.
+PassageIds HfTokenizer::EncodePassages(absl::Span<const Passage> passages, Encoding* to) const {
+  std::string& whole = to->buffers.emplace_back();
+  std::vector<size_t> begins;
+  std::vector<AddedTokens::Range> formats;
+  for (const Passage& passage : passages) {
+    begins.push_back(whole.size());
+    whole += passage.text;
+    if (passage.is_format) formats.push_back({begins.back(), whole.size()});
+  }
+  PassageIds encoded;
+  const size_t first = to->ids.size();
+  for (const AddedTokens::Part& part : added_.Split(whole, formats)) {
+    const auto at = static_cast<size_t>(part.text.data() - whole.data());
+    const size_t of_part = to->ids.size();
+    EncodePart(part, at == 0, to);
+    std::vector<size_t> places;
+    for (size_t next = encoded.firsts.size();
+         next < begins.size() && begins[next] < at + part.text.size(); ++next) {
+      places.push_back(begins[next] - at);
+    }
+    const auto ids = absl::MakeConstSpan(to->ids).subspan(of_part);
+    for (const size_t place : FirstsIn(part, at == 0, places, ids)) {
+      encoded.firsts.push_back(of_part - first + place);
+    }
+  }
+  encoded.ids.assign(to->ids.begin() + static_cast<ptrdiff_t>(first), to->ids.end());
+  encoded.firsts.resize(begins.size(), encoded.ids.size());
+  return encoded;
+}
+
+absl::StatusOr<std::vector<PassageIds>> HfTokenizer::EncodeEach(
+    absl::Span<const std::vector<Passage>> texts) const {
+  Encoding encoding;
+  std::vector<PassageIds> all;
+  for (const std::vector<Passage>& passages : texts) {
+    all.push_back(EncodePassages(passages, &encoding));
+  }
+  return all;
 }
 
 }  // namespace thinwire

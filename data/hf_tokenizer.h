@@ -41,6 +41,8 @@ class HfTokenizer final : public Tokenizer {
   int32_t vocabulary() const override { return static_cast<int32_t>(texts_.size()); }
   // Never fails.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
+  absl::StatusOr<std::vector<PassageIds>> EncodeEach(
+      absl::Span<const std::vector<Passage>> texts) const override;
   std::optional<int32_t> begin_of_text() const override { return begin_of_text_; }
   std::optional<int32_t> end_of_text() const override { return end_of_text_; }
   const std::string& digest() const override { return digest_; }
@@ -48,11 +50,12 @@ class HfTokenizer final : public Tokenizer {
  private:
   static constexpr int32_t kNoId = -1;
 
-  // State of one call of Encode.
+  // State of one call of Encode or EncodeEach.
   struct Encoding {
     std::vector<int32_t> ids;
     KnownWords known;
-    std::deque<std::string> buffers;  // texts that words are views of
+    std::deque<std::string>
+        buffers;  // texts that words are views of, where they are the call's own
   };
 
   HfTokenizer(const TextRules& rules, Specials specials)
@@ -71,6 +74,12 @@ class HfTokenizer final : public Tokenizer {
   std::string_view Prepared(std::string_view text, bool is_first, std::string* buffer) const;
 
   // Append the ids of what their names say to the encoding.
+  PassageIds EncodePassages(absl::Span<const Passage> passages, Encoding* to) const;
+  // Returns the numbers, among the ids of a part, of the first ones behind places in it.
+  std::vector<size_t> FirstsIn(const AddedTokens::Part& part, bool is_first,
+                               absl::Span<const size_t> places,
+                               absl::Span<const int32_t> ids) const;
+  void EncodePart(const AddedTokens::Part& part, bool is_first, Encoding* to) const;
   void EncodeNormalized(std::string_view text, bool is_first, Encoding* to) const;
   void EncodeWords(std::string_view text, Encoding* to) const;
   void EncodeWord(std::string_view word, std::vector<int32_t>* ids) const;

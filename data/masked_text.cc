@@ -32,7 +32,7 @@ int64_t HiddenTokens(int64_t context, double rate) {
   return std::max<int64_t>(1, std::llround(rate * tokens));
 }
 
-MaskedText::MaskedText(std::vector<int32_t> tokens, const Options& options)
+MaskedText::MaskedText(TokenRange tokens, const Options& options)
     : text_(std::move(tokens), options.vocabulary, options.context - kFrame, options.windows,
             options.limit),
       context_(options.context),

@@ -31,7 +31,7 @@ class MaskedText final : public Dataset {
     double rate = 0;
     SpecialTokens special;
   };
-  MaskedText(std::vector<int32_t> tokens, const Options& options);
+  MaskedText(TokenRange tokens, const Options& options);
 
   int64_t size() const override { return text_.size(); }
   int64_t classes() const override { return text_.classes(); }
@@ -44,6 +44,7 @@ class MaskedText final : public Dataset {
   void LoadTokens(int64_t sample, const Augmentation& augmentation,
                   absl::Span<int32_t> out) const override;
   uint64_t digest() const override { return digest_; }
+  absl::Status status() const override { return text_.status(); }
   int64_t places() const override { return text_.places(); }
 
  private:

@@ -28,6 +28,19 @@ void Permute(RandomStream random, absl::Span<int64_t> items) {  // Fisher-Yates
   }
 }
 
+// Returns a number uniform in [0, bound), as RandomStream::Below does where that can.
+int64_t Below(int64_t bound, RandomStream* random) {
+  constexpr int64_t kWord = int64_t{1} << 32;
+  if (bound < kWord) return random->Below(static_cast<uint32_t>(bound));
+  const auto words = static_cast<uint32_t>((bound + kWord - 1) / kWord);
+  int64_t drawn = bound;
+  while (drawn >= bound) {
+    const int64_t word = random->Below(words);
+    drawn = word * kWord + random->Next();
+  }
+  return drawn;
+}
+
 }  // namespace
 
 NameTable<ShuffleKind> TableOf(ShuffleKind) { return {"shuffle", kShuffleNames}; }
@@ -89,7 +102,7 @@ Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint
   RandomStream random(RandomKey(RandomKey(seed, "augment"), of_epoch, sample));
   Dataset::Augmentation augmentation;
   if (data.is_text()) {
-    if (data.places() > 0) augmentation.place = random.Below(static_cast<uint32_t>(data.places()));
+    if (data.places() > 0) augmentation.place = Below(data.places(), &random);
     if (data.hides_tokens()) augmentation.mask = RandomKey(RandomKey(seed, "mask"), of_epoch);
     return augmentation;
   }
@@ -100,6 +113,8 @@ Dataset::Augmentation AugmentationOf(const Dataset& data, AugmentKind kind, uint
   augmentation.dy = shift();
   augmentation.dx = shift();
   augmentation.flip = data.may_flip() && random.Below(2) == 1;
+  if (data.crops_anywhere())
+    augmentation.crop = RandomKey(RandomKey(seed, "crop"), of_epoch, sample);
   return augmentation;
 }
 

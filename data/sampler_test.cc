@@ -183,5 +183,29 @@ TEST(AugmentationOfTest, DataThatMayNotMoveOrFlipStay) {
   }
 }
 
+// A text of more places than a word of 32 bits counts.
+class FakeText final : public Dataset {
+ public:
+  static constexpr int64_t kPlaces = (int64_t{5} << 32) + 3;
+  int64_t size() const override { return 3000; }
+  int64_t classes() const override { return 2; }
+  Shape sample_shape() const override { return {1, 1}; }
+  bool is_text() const override { return true; }
+  void Labels(int64_t, const Augmentation&, absl::Span<int32_t>) const override {}
+  uint64_t digest() const override { return 0; }
+  int64_t places() const override { return kPlaces; }
+};
+
+TEST(AugmentationOfTest, WindowsReachEveryPartOfATextThatAWordCannotCount) {
+  const FakeText data;
+  std::vector<int> of_tenth(10);
+  for (int64_t i = 0; i < data.size(); ++i) {
+    const int64_t place = AugmentationOf(data, AugmentKind::kPerEpoch, 1, 1, i).place;
+    ASSERT_TRUE(0 <= place && place < FakeText::kPlaces) << place;
+    ++of_tenth[static_cast<size_t>(10 * (place / 1000) / (FakeText::kPlaces / 1000 + 1))];
+  }
+  for (const int count : of_tenth) EXPECT_NEAR(count, 300, 80);
+}
+
 }  // namespace
 }  // namespace thinwire

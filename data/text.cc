@@ -3,25 +3,24 @@
 #include <algorithm>
 #include <cassert>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/digest.h"
-#include "base/file.h"
 #include "base/stand_in.h"
 #include "base/status.h"
 #include "data/bpe.h"
 #include "data/bytes.h"
 #include "data/characters.h"
+#include "data/file_list.h"
 #include "data/held_out.h"
 #include "data/hf_tokenizer.h"
 #include "data/masked_text.h"
 #include "data/token_cache.h"
 #include "data/unicode.h"
+#include "data/unpacked_file.h"
 #include "data/word_piece.h"
 
 namespace thinwire {
@@ -40,40 +39,32 @@ struct Tokens {
   }
 };
 
-absl::StatusOr<std::vector<int32_t>> IdsOf(const CorpusText& text, const std::string& part,
+// A part of a text, and where its documents begin.
+struct TextPart {
+  const std::string& text;
+  const std::vector<size_t>& begins;
+};
+
+absl::StatusOr<std::vector<int32_t>> IdsOf(const std::string& folder, const TextPart& part,
                                            const Tokenizer& tokenizer, TokenKind kind) {
   const bool takes_time = kind == TokenKind::kBpe || kind == TokenKind::kHf;
-  return !takes_time || text.folder.empty() ? tokenizer.Encode(part)
-                                            : CachedTokens(text.folder, tokenizer, part);
+  return !takes_time || folder.empty() ? tokenizer.EncodeDocuments(part.text, part.begins)
+                                       : CachedTokens(folder, tokenizer, part.text, part.begins);
 }
 
 absl::StatusOr<Tokens> TokensOf(const CorpusText& text, const DataOptions& options) {
   Tokens tokens;
   ASSIGN_OR_RETURN(tokens.tokenizer, TokenizerOf(text, options));
   const TokenKind kind = options.text.tokens;
-  ASSIGN_OR_RETURN(tokens.train, IdsOf(text, text.train, *tokens.tokenizer, kind));
-  ASSIGN_OR_RETURN(tokens.test, IdsOf(text, text.test, *tokens.tokenizer, kind));
+  const TextPart train = {text.train, text.train_begins}, test = {text.test, text.test_begins};
+  ASSIGN_OR_RETURN(tokens.train, IdsOf(text.folder, train, *tokens.tokenizer, kind));
+  ASSIGN_OR_RETURN(tokens.test, IdsOf(text.folder, test, *tokens.tokenizer, kind));
   return tokens;
-}
-
-// Turns the last `count` training tokens, or all if there are fewer, into the test tokens.
-void HoldOut(int64_t count, Tokens* tokens) {
-  const auto size = static_cast<int64_t>(tokens->train.size());
-  const auto end = tokens->train.end() - std::min(count, size);
-  tokens->test.assign(end, tokens->train.end());
-  tokens->train.erase(end, tokens->train.end());
 }
 
 std::string Spelled(const CorpusSize& size) {
   return absl::StrCat(size.train_tokens, " and ", size.test_tokens, " tokens of a vocabulary of ",
                       size.vocabulary);
-}
-
-absl::Status CheckSize(const CorpusText& text, const CorpusSize& size, const CorpusSize& wanted) {
-  if (wanted.vocabulary == 0 || size == wanted) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(text.name, " has ", Spelled(size), " for training and test, want ",
-                   Spelled(wanted), ", with which the experiment was resolved (data.corpus)"));
 }
 
 // Returns the end of the first `share` of the characters, rounded down.
@@ -98,7 +89,7 @@ void Divide(std::string whole, double share, CorpusText* text) {
 absl::StatusOr<Tokens> PlannedTokens(const CorpusText& text, const DataOptions& options) {
   ASSIGN_OR_RETURN(Tokens tokens, TokensOf(text, options));
   const CorpusSize& wanted = options.text.size;
-  const absl::Status fits = CheckSize(text, tokens.size(), wanted);
+  const absl::Status fits = CheckPlanned(text.name, tokens.size(), options);
   if (fits.ok()) return tokens;
   if (!text.had_mark) return fits;
   CorpusText marked = text;
@@ -116,37 +107,83 @@ bool IsMadeOfPages(const std::string& text) {
          text.find(kEnd, first + 1) != std::string::npos;
 }
 
+// Files one behind another.
+struct TextFiles {
+  std::string text;
+  std::vector<size_t> begins;  // places where another file begins
+  bool had_mark = false;       // whether one began with a byte order mark
+  std::string folder;          // folder of the first one
+};
+
+absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t most) {
+  std::string whole;
+  RETURN_IF_ERROR(ReadUnpacked(path, [&](std::string_view piece) -> absl::Status {
+    whole += piece;
+    if (whole.size() <= most) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " makes the text longer than ", kMaxFileBytes, " bytes, want at most that many"));
+  }));
+  if (!IsMadeOfPages(whole)) RETURN_IF_ERROR(CheckNoStandIn(path, whole));
+  RETURN_IF_ERROR(CheckNoArchive(path, whole));
+  return whole;
+}
+
+absl::StatusOr<TextFiles> ReadFiles(const std::string& field, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, FilesAt(field, path));
+  TextFiles files;
+  files.folder = std::filesystem::path(paths[0]).parent_path().string();
+  if (files.folder.empty()) files.folder = ".";
+  for (const std::string& file : paths) {
+    ASSIGN_OR_RETURN(std::string whole, ReadWhole(file, kMaxFileBytes - files.text.size()));
+    const size_t mark = ByteOrderMarkBytes(whole);
+    if (mark > 0) files.had_mark = true;
+    whole.erase(0, mark);
+    if (whole.empty()) continue;
+    if (files.text.empty()) {
+      files.text = std::move(whole);
+    } else {
+      files.begins.push_back(files.text.size());
+      files.text += whole;
+    }
+  }
+  if (!files.text.empty()) return files;
+  return absl::InvalidArgumentError(absl::StrCat(path, " has 0 bytes, want one at least"));
+}
+
 // Makes the samples of one part of a text.
-absl::StatusOr<std::unique_ptr<Dataset>> Split(const std::string& what, std::vector<int32_t> tokens,
-                                               const Tokenizer& tokenizer, const TextOptions& text,
+absl::StatusOr<std::unique_ptr<Dataset>> Split(const std::string& what, TokenRange part,
+                                               const TextTokens& all, const TextOptions& text,
                                                int64_t windows, int64_t limit) {
-  ASSIGN_OR_RETURN(const int64_t blocks,
-                   SamplesOf(what, static_cast<int64_t>(tokens.size()), text));
+  ASSIGN_OR_RETURN(const int64_t blocks, SamplesOf(what, part.size(), text));
   const int64_t samples = windows > 0 ? windows : blocks;
   if (limit > samples) {
     return absl::InvalidArgumentError(
         absl::StrCat("a limit of ", limit, " samples, but ", what, " holds ", samples));
   }
-  const int64_t vocabulary = tokenizer.vocabulary();
+  std::unique_ptr<Dataset> data;
   if (text.objective == Objective::kMasked) {
-    MaskedText::Options options{vocabulary, text.context, windows, limit, text.mask_rate, {}};
-    options.special = static_cast<const WordPiece&>(tokenizer).special();  // see CheckObjective
-    return std::make_unique<MaskedText>(std::move(tokens), options);
+    data = std::make_unique<MaskedText>(
+        std::move(part), MaskedText::Options{all.vocabulary, text.context, windows, limit,
+                                             text.mask_rate, all.special});
+  } else {
+    data = std::make_unique<TextDataset>(std::move(part), all.vocabulary, text.context, windows,
+                                         limit);
   }
-  return std::make_unique<TextDataset>(std::move(tokens), vocabulary, text.context, windows, limit);
+  RETURN_IF_ERROR(data->status());
+  return data;
 }
 
 }  // namespace
 
-TextDataset::TextDataset(std::vector<int32_t> tokens, int64_t vocabulary, int64_t context,
-                         int64_t windows, int64_t limit)
+TextDataset::TextDataset(TokenRange tokens, int64_t vocabulary, int64_t context, int64_t windows,
+                         int64_t limit)
     : tokens_(std::move(tokens)), vocabulary_(vocabulary), context_(context), windows_(windows) {
-  assert(Tokens() > context_);
-  const int64_t all = windows_ > 0 ? windows_ : (Tokens() - 1) / context_;
+  assert(tokens_.size() > context_);
+  const int64_t all = windows_ > 0 ? windows_ : (tokens_.size() - 1) / context_;
   assert(limit <= all);
   size_ = limit > 0 ? limit : all;
   Digest digest;
-  digest.Add(tokens_.data(), tokens_.size() * sizeof(int32_t));
+  error_.Update(tokens_.AddTo(&digest));
   for (const int64_t word : {vocabulary_, context_, windows_, size_}) {
     digest.AddWord(static_cast<uint64_t>(word));
   }
@@ -156,10 +193,10 @@ TextDataset::TextDataset(std::vector<int32_t> tokens, int64_t vocabulary, int64_
 void TextDataset::Copy(int64_t sample, const Augmentation& augmentation, int64_t offset,
                        absl::Span<int32_t> out) const {
   assert(0 <= sample && sample < size_ && static_cast<int64_t>(out.size()) == context_);
-  const int64_t block = sample % ((Tokens() - 1) / context_);
+  const int64_t block = sample % ((tokens_.size() - 1) / context_);
   const int64_t first = augmentation.place >= 0 ? augmentation.place : block * context_;
-  assert(first + context_ < Tokens());
-  std::copy_n(tokens_.begin() + first + offset, context_, out.begin());
+  assert(first + context_ < tokens_.size());
+  error_.Update(tokens_.Read(first + offset, out));
 }
 
 void TextDataset::Labels(int64_t sample, const Augmentation& augmentation,
@@ -237,44 +274,65 @@ absl::StatusOr<CorpusSize> SizeOf(const CorpusText& text, const DataOptions& opt
   return tokens.size();
 }
 
-absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options) {
-  ASSIGN_OR_RETURN(Tokens tokens, PlannedTokens(text, options));
-  const Tokenizer& tokenizer = *tokens.tokenizer;
-  if (options.held_out > 0) HoldOut(HeldOutTokens(options), &tokens);
+absl::Status CheckPlanned(const std::string& name, const CorpusSize& size,
+                          const DataOptions& options) {
+  const CorpusSize& wanted = options.text.size;
+  if (wanted.vocabulary == 0 || size == wanted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " has ", Spelled(size), " for training and test, want ", Spelled(wanted),
+                   ", with which the experiment was resolved (data.corpus)"));
+}
+
+absl::StatusOr<DataSplits> SplitsOf(TextTokens tokens, const DataOptions& options) {
+  if (options.held_out > 0) {
+    const int64_t left = tokens.train.size() - HeldOutTokens(options);
+    tokens.test = tokens.train.TakeFrom(std::max<int64_t>(0, left));
+  }
+  const TextOptions& text = options.text;
   DataSplits splits;
-  ASSIGN_OR_RETURN(splits.train,
-                   Split(TrainingText(text.name, options), std::move(tokens.train), tokenizer,
-                         options.text, options.text.windows, options.limit));
-  ASSIGN_OR_RETURN(splits.test, Split(TestText(text.name, options), std::move(tokens.test),
-                                      tokenizer, options.text, /*windows=*/0, options.test_limit));
+  ASSIGN_OR_RETURN(splits.train, Split(TrainingText(tokens.name, options), std::move(tokens.train),
+                                       tokens, text, text.windows, options.limit));
+  ASSIGN_OR_RETURN(splits.test, Split(TestText(tokens.name, options), std::move(tokens.test),
+                                      tokens, text, /*windows=*/0, options.test_limit));
   return splits;
 }
 
+absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options) {
+  ASSIGN_OR_RETURN(Tokens tokens, PlannedTokens(text, options));
+  TextTokens made{text.name,
+                  std::move(tokens.train),
+                  std::move(tokens.test),
+                  tokens.tokenizer->vocabulary(),
+                  {}};
+  if (options.text.objective == Objective::kMasked) {  // of word pieces: see CheckObjective
+    made.special = static_cast<const WordPiece&>(*tokens.tokenizer).special();
+  }
+  return SplitsOf(std::move(made), options);
+}
+
 absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options) {
-  const std::string& path = options.text.file;
-  RETURN_IF_ERROR(CheckRegular(path));
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) return absl::NotFoundError(absl::StrCat("cannot read data.file ", path));
-  if (size == 0 || size > kMaxFileBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", size, " bytes, want 1 to ", kMaxFileBytes));
-  }
+  const TextOptions& asked = options.text;
   CorpusText text;
-  text.name = path;
-  text.folder = std::filesystem::path(path).parent_path().string();
-  if (text.folder.empty()) text.folder = ".";
-  std::string whole(size, '\0');
-  if (!file.read(whole.data(), static_cast<std::streamsize>(size))) {
-    return absl::DataLossError(absl::StrCat("cannot read all ", size, " bytes of ", path));
+  text.name = asked.train.empty() ? asked.file : asked.train;
+  if (!asked.train.empty()) {
+    ASSIGN_OR_RETURN(TextFiles train, ReadFiles("data.train", asked.train));
+    ASSIGN_OR_RETURN(TextFiles test, ReadFiles("data.test", asked.test));
+    text.folder = train.folder;
+    text.train = std::move(train.text);
+    text.train_begins = std::move(train.begins);
+    text.test = std::move(test.text);
+    text.test_begins = std::move(test.begins);
+    return text;
   }
-  if (!IsMadeOfPages(whole)) RETURN_IF_ERROR(CheckNoStandIn(path, whole));
-  RETURN_IF_ERROR(CheckNoArchive(path, whole));
-  const size_t mark = ByteOrderMarkBytes(whole);
-  text.had_mark = mark > 0;
-  whole.erase(0, mark);
-  Divide(std::move(whole), options.text.split, &text);
+  ASSIGN_OR_RETURN(TextFiles files, ReadFiles("data.file", asked.file));
+  text.folder = files.folder;
+  text.had_mark = files.had_mark && files.begins.empty();
+  Divide(std::move(files.text), asked.split, &text);
+  for (const size_t begin : files.begins) {
+    const size_t end = text.train.size();
+    if (begin < end) text.train_begins.push_back(begin);
+    if (begin > end) text.test_begins.push_back(begin - end);
+  }
   return text;
 }
 

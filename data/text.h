@@ -9,7 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "data/dataset.h"
+#include "data/first_error.h"
+#include "data/token_source.h"
 #include "data/tokenizer.h"
+#include "data/word_piece.h"
 
 namespace thinwire {
 
@@ -18,6 +21,8 @@ struct CorpusText {
   std::string name;  // for messages: the path of a file, or a description
   std::string train, test;
   std::string folder;  // folder where its tokens may be cached; empty: none
+  // Places in either part where another file began.
+  std::vector<size_t> train_begins, test_begins;
   // True if it began with a byte order mark, which is not one of its characters.
   bool had_mark = false;
 };
@@ -27,8 +32,8 @@ class TextDataset final : public Dataset {
  public:
   // `windows` is the number of samples whose places come from augmentation; 0: the tokens in
   // blocks. `limit` keeps only the first samples; 0: all. There must be more tokens than `context`,
-  // and at least `limit` samples.
-  TextDataset(std::vector<int32_t> tokens, int64_t vocabulary, int64_t context, int64_t windows,
+  // and at least `limit` samples. Reads all tokens; status() has the error if that failed.
+  TextDataset(TokenRange tokens, int64_t vocabulary, int64_t context, int64_t windows,
               int64_t limit);
 
   int64_t size() const override { return size_; }
@@ -41,15 +46,16 @@ class TextDataset final : public Dataset {
   void LoadTokens(int64_t sample, const Augmentation& augmentation,
                   absl::Span<int32_t> out) const override;
   uint64_t digest() const override { return digest_; }
-  int64_t places() const override { return windows_ > 0 ? Tokens() - context_ : 0; }
+  absl::Status status() const override { return error_.Get(); }
+  int64_t places() const override { return windows_ > 0 ? tokens_.size() - context_ : 0; }
 
  private:
-  int64_t Tokens() const { return static_cast<int64_t>(tokens_.size()); }
   // Copies `context` tokens of the sample, beginning `offset` tokens after its first.
   void Copy(int64_t sample, const Augmentation& augmentation, int64_t offset,
             absl::Span<int32_t> out) const;
 
-  const std::vector<int32_t> tokens_;
+  const TokenRange tokens_;
+  mutable FirstError error_;
   const int64_t vocabulary_, context_, windows_;
   int64_t size_;
   uint64_t digest_;
@@ -79,13 +85,32 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> PlannedTokenizer(const CorpusText& te
 
 absl::StatusOr<CorpusSize> SizeOf(const CorpusText& text, const DataOptions& options);
 
+// Tokens of a text, and what is known of their vocabulary.
+struct TextTokens {
+  std::string name;  // of the text, for messages
+  TokenRange train, test;
+  int64_t vocabulary = 0;
+  SpecialTokens special;  // of word pieces
+};
+
+// Makes the data sets of these tokens; those held out are the last ones for training. Errors: see
+// LoadData.
+absl::StatusOr<DataSplits> SplitsOf(TextTokens tokens, const DataOptions& options);
+
+// Returns InvalidArgument, naming the text and both sizes, unless options.text.size has vocabulary
+// 0 or is `size`.
+absl::Status CheckPlanned(const std::string& name, const CorpusSize& size,
+                          const DataOptions& options);
+
 // Makes the data sets of a text. Errors: see LoadData.
 absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options);
 
-// Reads the file options.text.file. The first options.text.split of its characters, rounded down,
-// are for training. A byte that is not UTF-8 counts as a character, a byte order mark at the
-// beginning does not. NotFound names the file; InvalidArgument one that is empty or larger than 2
-// GiB; DataLoss one that only stands in for a text (base/stand_in.h).
+// Reads the files of options.text.file, each a document (FilesAt, ReadUnpacked). The first
+// options.text.split of their characters, rounded down, are for training. Or reads those of
+// options.text.train and options.text.test, if these are not empty. A byte that is not UTF-8 counts
+// as a character, a byte order mark at a file's beginning does not. NotFound names the path;
+// InvalidArgument files that are empty or larger than 2 GiB together; DataLoss one that only stands
+// in for a text (base/stand_in.h).
 absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options);
 
 }  // namespace thinwire

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "data/sampler.h"
 
@@ -297,9 +298,59 @@ TEST_F(TextFileTest, WhatOnlyStandsInItsPlaceIsNamed) {
   Write("<!DOCTYPE html><html><body>Sign in</body></html>");
   EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("corpus.txt: is an HTML page"));
   Write("\x1F\x8B\x08 packed");
-  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("corpus.txt: is packed (gzip)"));
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("corpus.txt: gzip: "));
+  Write("BZh91AY&SY");
+  EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss), HasSubstr("corpus.txt: is packed (bzip2)"));
   Write("<html>a page</html><html>another page</html>");
   EXPECT_TRUE(LoadData(options_).ok()) << "a corpus of pages";
+}
+
+TEST_F(TextFileTest, TheFilesOfAFolderAreDocuments) {
+  std::filesystem::create_directories(folder_ + "/texts/below");
+  const auto write = [this](const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/texts/" + name, std::ios::binary) << text;
+  };
+  write("b.txt", "the theatre");
+  write("a.txt", "\xEF\xBB\xBFthe art");
+  write("empty.txt", "");
+  write("below/c.txt", "the king");
+  options_.text.file = folder_ + "/texts";
+  options_.text.split = 0.7;
+  const CorpusText text = *ReadTextFile(options_);
+  EXPECT_EQ(text.train + "|" + text.test, "the artthe theatre|the king");
+  EXPECT_THAT(text.train_begins, ElementsAre(7));
+  EXPECT_TRUE(text.test_begins.empty());
+  options_.text.tokens = TokenKind::kBpe;
+  options_.text.context = 2;
+  const auto tokenizer = *LoadTokenizer(options_);
+  std::vector<int32_t> wanted = *tokenizer->Encode("the art");
+  wanted.push_back(*tokenizer->end_of_text());
+  const std::vector<int32_t> second = *tokenizer->Encode("the theatre");
+  wanted.insert(wanted.end(), second.begin(), second.end());
+  for (int run = 0; run < 2; ++run) {  // the second reads what the first has kept
+    const auto splits = LoadData(options_);
+    ASSERT_TRUE(splits.ok()) << splits.status();
+    EXPECT_EQ(MeasureCorpus(options_)->train_tokens, static_cast<int64_t>(wanted.size()));
+    EXPECT_THAT(Tokens(*splits->train, 1), ElementsAre(wanted[2], wanted[3]));
+  }
+  options_.text.file = folder_ + "/texts/[ab].txt";
+  EXPECT_EQ(ReadTextFile(options_)->train + ReadTextFile(options_)->test, "the artthe theatre");
+}
+
+TEST_F(TextFileTest, APackedFileIsItsText) {
+  Write(std::string("\x28\xB5\x2F\xFD\x20\x14\xA1\0\0", 9) + "abcdabcdabcdabcdabcd");
+  EXPECT_EQ(ReadTextFile(options_)->train, "abcdabcdabcdabcdab");
+}
+
+TEST_F(TextFileTest, TrainingAndTestMayHaveFilesOfTheirOwn) {
+  Write("abcdabcd");
+  options_.text.train = std::exchange(options_.text.file, "");
+  options_.text.test = folder_ + "/test.txt";
+  std::ofstream(options_.text.test) << "dcbadcba";
+  const auto splits = LoadData(options_);
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  EXPECT_THAT(Tokens(*splits->train, 0), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Tokens(*splits->test, 0), ElementsAre(3, 2, 1, 0));
 }
 
 TEST_F(TextFileTest, ALimitBeyondTheTextIsRefused) {

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -83,13 +84,14 @@ void Write(const std::string& path, const std::vector<int32_t>& ids) {
 }  // namespace
 
 absl::StatusOr<std::vector<int32_t>> CachedTokens(const std::string& folder,
-                                                  const Tokenizer& tokenizer,
-                                                  std::string_view text) {
-  const std::string name = Sha256(absl::StrCat(Sha256(text), tokenizer.digest()));
+                                                  const Tokenizer& tokenizer, std::string_view text,
+                                                  absl::Span<const size_t> begins) {
+  const std::string name =
+      Sha256(absl::StrCat(Sha256(text), tokenizer.digest(), absl::StrJoin(begins, " ")));
   const std::string path = absl::StrCat(folder, "/", name, ".tokens");
   std::optional<std::vector<int32_t>> kept = Read(path, tokenizer.vocabulary());
   if (kept) return *std::move(kept);
-  ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer.Encode(text));
+  ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer.EncodeDocuments(text, begins));
   Write(path, ids);
   return ids;
 }

@@ -1,8 +1,65 @@
 #include "data/tokenizer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace thinwire {
+
+absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeDocuments(
+    std::string_view text, absl::Span<const size_t> begins) const {
+  if (begins.empty()) return Encode(text);
+  std::vector<int32_t> all;
+  for (size_t i = 0, begin = 0; i <= begins.size(); ++i) {
+    const size_t end = i < begins.size() ? begins[i] : text.size();
+    if (i > 0 && end_of_text()) all.push_back(*end_of_text());
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Encode(text.substr(begin, end - begin)));
+    all.insert(all.end(), ids.begin(), ids.end());
+    begin = end;
+  }
+  return all;
+}
+
+absl::StatusOr<PassageIds> Tokenizer::EncodePassages(absl::Span<const Passage> passages) const {
+  std::string whole;
+  for (const Passage& passage : passages) whole += passage.text;
+  PassageIds encoded;
+  ASSIGN_OR_RETURN(encoded.ids, Encode(whole));
+  const std::vector<size_t> ends = TextEnds(encoded.ids);
+  size_t bytes = 0;  // of the text of passages before; ids may have lost some of it
+  for (const Passage& passage : passages) {
+    encoded.firsts.push_back(FirstBehind(bytes, ends));
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Encode(passage.text));
+    if (!ids.empty()) bytes += TextEnds(ids).back();
+  }
+  return encoded;
+}
+
+absl::StatusOr<std::vector<PassageIds>> Tokenizer::EncodeEach(
+    absl::Span<const std::vector<Passage>> texts) const {
+  std::vector<PassageIds> all;
+  for (const std::vector<Passage>& passages : texts) {
+    ASSIGN_OR_RETURN(PassageIds encoded, EncodePassages(passages));
+    all.push_back(std::move(encoded));
+  }
+  return all;
+}
+
+std::vector<size_t> Tokenizer::TextEnds(absl::Span<const int32_t> ids) const {
+  std::string text;
+  std::vector<size_t> ends;
+  for (const int32_t id : ids) {
+    Append(id, &text);
+    ends.push_back(text.size());
+  }
+  return ends;
+}
+
+size_t Tokenizer::FirstBehind(size_t bytes, const std::vector<size_t>& ends) {
+  return static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), bytes) - ends.begin());
+}
 
 absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const int32_t> ids) const {
   absl::StatusOr<std::string> text = Continue(ids);

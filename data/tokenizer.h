@@ -24,6 +24,20 @@ enum class Specials : uint8_t {
   kIds,   // the token
 };
 
+// A stretch of a document.
+struct Passage {
+  std::string_view text;
+  // Written by a format and not by people: special tokens in it are these, whatever Specials says.
+  bool is_format = false;
+};
+
+// Ids of passages one behind another.
+struct PassageIds {
+  std::vector<int32_t> ids;
+  // For each passage the number of the first id that has a character of it, or of a later one.
+  std::vector<size_t> firsts;
+};
+
 // A tokenizer.
 class Tokenizer {
  public:
@@ -32,6 +46,15 @@ class Tokenizer {
   virtual int32_t vocabulary() const = 0;
   // Returns the ids of a text. InvalidArgument names the place and the character that has no id.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const = 0;
+  // Returns the ids of documents, with the token that separates texts between them, if there is
+  // one. `begins` are the places in `text`, in ascending order, where another document begins.
+  // Errors of Encode.
+  absl::StatusOr<std::vector<int32_t>> EncodeDocuments(std::string_view text,
+                                                       absl::Span<const size_t> begins) const;
+  // Returns the ids of several texts, each of which is passages one behind another. Many short
+  // texts take less time together. Errors of Encode.
+  virtual absl::StatusOr<std::vector<PassageIds>> EncodeEach(
+      absl::Span<const std::vector<Passage>> texts) const;
   // Returns the text of ids; Decode(Encode(text)) is `text` unless the tokenizer loses characters.
   // InvalidArgument names an id outside the vocabulary.
   absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids) const;
@@ -44,7 +67,14 @@ class Tokenizer {
   // Returns the SHA-256 of the vocabulary in hexadecimal digits.
   virtual const std::string& digest() const = 0;
 
+ protected:
+  // Returns, for each of the ids, the length of the text of all up to it.
+  std::vector<size_t> TextEnds(absl::Span<const int32_t> ids) const;
+  // Returns the number of the first id that has a character behind so many bytes of their text.
+  static size_t FirstBehind(size_t bytes, const std::vector<size_t>& ends);
+
  private:
+  absl::StatusOr<PassageIds> EncodePassages(absl::Span<const Passage> passages) const;
   // Adds what `id` stands for to the text of the ids before it; `id` is in the vocabulary.
   virtual void Append(int32_t id, std::string* text) const = 0;
   // Returns whether Encode put a space in front of `text`, which is what ids stand for.

@@ -185,6 +185,7 @@ absl::Status CheckOwn(const std::string& dir, const Tokenizer& theirs, const Tok
 absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOptions& options) {
   Json about = {{"tokens", Name(options.text.tokens)}};
   std::map<std::string, std::string> files;
+  if (options.text.tokens == TokenKind::kIds) return files;
   if (options.text.tokens == TokenKind::kBpe) {
     ASSIGN_OR_RETURN(BpeFiles bpe, ReadBpeFiles(options.text.vocabulary, options.verify));
     about["end_of_text"] = Name(options.text.end_of_text);
@@ -229,6 +230,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir
 }
 
 absl::Status CheckVocabulary(const std::string& dir, const DataOptions& options) {
+  if (options.text.tokens == TokenKind::kIds) return absl::OkStatus();
   if (!IsThere(absl::StrCat(dir, "/", kVocabularyFile))) return CheckPublished(dir, options);
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> theirs, OpenVocabulary(dir));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> ours, LoadTokenizer(options));

@@ -23,7 +23,8 @@ namespace thinwire {
 
 inline constexpr char kVocabularyFile[] = "vocabulary.json";
 
-// Returns the files' contents by name. Errors as in LoadTokenizer.
+// Returns the files' contents by name; none where nothing but ids is known. Errors as in
+// LoadTokenizer.
 absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOptions& options);
 
 // Reads these files. NotFound if `dir` has no vocabulary.json; otherwise InvalidArgument or

@@ -8,7 +8,7 @@ packages=(
   bazel-bootstrap bazel-rules-java g++ git ca-certificates
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
   libdnnl-dev ocl-icd-libopencl1 libhwy-dev
-  prometheus-cpp-dev libmicrohttpd-dev zlib1g-dev libzstd-dev
+  prometheus-cpp-dev libmicrohttpd-dev zlib1g-dev libzstd-dev libjpeg62-turbo-dev libpng-dev
   libcli11-dev libyaml-cpp-dev libspdlog-dev nlohmann-json3-dev libsqlite3-dev
   curl unzip
   libgtest-dev libgmock-dev libbenchmark-dev

@@ -75,6 +75,45 @@ echo "$pointer" >"$work/hf/tokenizer.json"
 refused 'a pointer of Git LFS for it' 'tokenizer.json: is a pointer of Git LFS to 1115394 bytes' \
   "$work/tiny.yaml" --set data.tokens=hf --set data.vocabulary="$work/hf"
 
+echo '== ids in files'
+cp -rL "$hf" "$work/tokenizer"
+"$thinwire" data encode "$work/text" --vocabulary "$work/tokenizer" --out "$work/ids_1.bin" >"$work/out"
+cp "$work/ids_1.bin" "$work/ids_2.bin"
+ids=("$work/tiny.yaml" --set "data={name: tokens, train: '$work/ids_*.bin', test: $work/ids_1.bin, type: uint16,
+  context: 16, batch_size: 20, test_limit: 2}")
+run "${ids[@]}" --out "$work/ids_run"
+check 'it trains' equals $? 0
+check '  on the files that match' equals "$(resolved train_tokens ids_run)" $((2 * $(resolved test_tokens ids_run)))
+generate "$work/ids_run" --tokens 5 >"$work/out"
+check 'nobody knows their text' contains "$work/log" 'data tokens is ids of a tokenizer that is not known'
+run "${ids[@]}" --out "$work/ids_hf" --set data.tokens=hf --set data.vocabulary="$work/tokenizer"
+check 'with their tokenizer it trains' equals $? 0
+text=$(generate "$work/ids_hf" --prompt 'To be' --tokens 5)
+check '  and writes a text' equals "${text::5}" 'To be'
+refused 'a file without its type' 'ids_1.bin has no header of llm.c: want data.type: uint16 or uint32' \
+  "${ids[@]}" --set data.type=header
+printf '\377\377' >>"$work/ids_2.bin"
+run "${ids[@]}" --out "$work/ids_broken" --set data.tokens=hf --set data.vocabulary="$work/tokenizer"
+check 'an id that the tokenizer lacks ends it' equals $? 1
+check '  by file and place' contains "$work/log" 'ids_2.bin: number [0-9]+ is 65535, want 0 to 704'
+
+echo '== lines of examples'
+for i in {1..40}; do
+  printf '{"messages": [{"role": "user", "content": "To be %s?"}, {"role": "assistant", "content": "Or not: %s"}]}\n' "$i" "$i"
+done >"$work/lines"
+lines=("$work/tiny.yaml" --set "data={name: jsonl, file: $work/lines, chat: zephyr, tokens: hf, vocabulary: $work/tokenizer,
+  context: 64, batch_size: 12, test_limit: 2}")
+run "${lines[@]}" --out "$work/lines_run"
+check 'it trains' equals $? 0
+check '  on a sample a line' equals "$(resolved train_samples lines_run)" 36
+loss_of() { grep -o '"loss": [0-9.]*' "$work/$1/metrics.jsonl" | head -1; }
+run "${lines[@]}" --out "$work/lines_parts" --set pipeline.microbatches=5
+check 'microbatches with unequally many answers do not change its loss' equals "$(loss_of lines_parts)" "$(loss_of lines_run)"
+run "${lines[@]}" --out "$work/lines_packed" --set data.packing=best_fit
+check 'packed it trains on fewer samples' test "$(resolved train_samples lines_packed)" -lt 36
+printf '{"messages": [{"role": "user", "content": 3}]}\n' >>"$work/lines"
+refused 'a line that is none' 'lines:41: messages\[0\].content is a number, want a text' "${lines[@]}"
+
 echo '== a padded vocabulary'
 run "$work/tiny.yaml" --out "$work/run" --set model.classes=5000
 check 'it trains' equals $? 0

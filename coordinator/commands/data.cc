@@ -91,7 +91,12 @@ std::string Described(const OfficialData& data) {
 }
 
 std::string HowToGet(const KnownDataset& known) {
-  if (known.has_file) return "a text of your own: data.file";
+  if (known.has_pictures) return "pictures of your own, in folders by class: data.dir";
+  if (known.has_documents) {
+    return "documents of your own, one a line: data.file, or data.train and data.test";
+  }
+  if (known.has_ids()) return "token ids of your own: data.file, or data.train and data.test";
+  if (known.has_file) return "a text of your own: data.file, or data.train and data.test";
   if (known.is_labelled) return "labelled sentences: data.task and data.dir";
   return "part of the program: nothing to fetch";
 }

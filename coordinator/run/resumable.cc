@@ -33,6 +33,9 @@ Experiment Essence(const Experiment& experiment) {
   data->clear_dir();  // these fields say where the data are and how evaluation runs
   data->clear_vocabulary();
   data->clear_file();
+  data->clear_train();
+  data->clear_test();
+  data->clear_type();
   data->clear_verify();
   data->clear_test_limit();
   essence.set_precision(experiment.precision());
@@ -54,6 +57,7 @@ bool AreTheSame(const std::string& a, const std::string& b) {
 // Returns whether both name the same files, and so the same data.
 bool NameTheSame(const DataConfig& a, const DataConfig& b) {
   return AreTheSame(a.dir(), b.dir()) && AreTheSame(a.file(), b.file()) &&
+         AreTheSame(a.train(), b.train()) && AreTheSame(a.test(), b.test()) &&
          AreTheSame(a.vocabulary(), b.vocabulary()) && a.verify() == b.verify();
 }
 

@@ -45,6 +45,7 @@ class SampleLoader {
       ASSIGN_OR_RETURN(samples.inputs,
                        data.is_text() ? Tokens(request, data) : Images(request, data));
     }
+    RETURN_IF_ERROR(data.status());
     return samples;
   }
 
@@ -204,7 +205,7 @@ absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
 
 absl::StatusOr<int64_t> Feed::CountLabels(const FeedRequest& request) {
   const Dataset& data = ReadsTrainingData(request.phase) ? *data_->train : *data_->test;
-  if (!data.hides_tokens()) {
+  if (!data.may_lack_labels()) {
     return (request.range.last - request.range.first) * data.labels_per_sample();
   }
   if (counted_ == request) return labels_;

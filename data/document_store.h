@@ -1,0 +1,63 @@
+// Encoded documents in a file, of any number: their tokens are read where they are asked for.
+//
+// The file is little-endian: "thinwire docs 1\n", the number of documents (u64), that of tokens
+// (u64), the CRC-32C of the rest (u32) and a zero (u32); the tokens (u32 each, document_encoder.h);
+// the number of tokens of each document (u32 each).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/owned_descriptor.h"
+#include "data/document_encoder.h"
+
+namespace thinwire {
+
+// The documents. Immutable and thread-safe.
+class DocumentStore {
+ public:
+  // Takes the tokens of one document after another.
+  using Sink = std::function<absl::Status(absl::Span<const DocumentToken>)>;
+  // Hands all documents to the sink.
+  using Source = std::function<absl::Status(const Sink&)>;
+
+  // Opens FOLDER/NAME.tokens if that is intact and all its ids are below `vocabulary`. Otherwise it
+  // is written with the documents of `source`; if the folder cannot be used, a file without a name
+  // in the folder of temporary files, which vanishes with the store. Errors of the source, of
+  // writing there, and InvalidArgument for a document of 2^32 tokens or more.
+  static absl::StatusOr<std::shared_ptr<const DocumentStore>> Open(const std::string& folder,
+                                                                   const std::string& name,
+                                                                   int64_t vocabulary,
+                                                                   const Source& source);
+
+  // Returns the number of tokens of each document, which lie one behind another.
+  const std::vector<uint32_t>& lengths() const { return lengths_; }
+  int64_t tokens() const { return tokens_; }
+
+  // Writes the tokens from number `first` on to `out`, which must not go beyond tokens(). An error
+  // names the file.
+  absl::Status Read(int64_t first, absl::Span<DocumentToken> out) const;
+
+ private:
+  DocumentStore(std::string path, OwnedDescriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  // Opens what Write made; nothing if it is anything else.
+  static std::shared_ptr<const DocumentStore> OpenFile(const std::string& path,
+                                                       OwnedDescriptor file, int64_t vocabulary);
+  // Checks all bytes and learns the lengths.
+  bool LearnLengths(int64_t vocabulary);
+
+  const std::string path_;
+  const OwnedDescriptor file_;
+  int64_t tokens_ = 0;
+  std::vector<uint32_t> lengths_;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,30 @@
+// An example to train on, as a line of a JSONL file has it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace thinwire {
+
+// What somebody says in a conversation.
+struct ChatMessage {
+  std::string role, content;
+};
+
+// One of: a text; what stands in front of an answer, and the answer; a conversation.
+struct Example {
+  std::optional<std::string> text, prompt, completion;
+  std::optional<std::vector<ChatMessage>> messages;
+};
+
+// Parses a JSON object: {"text": "…"}, {"prompt": "…", "completion": "…"} or {"messages": [{"role":
+// "…", "content": "…"}]}. Other keys do not count; of a repeated one the last counts.
+// InvalidArgument says at which byte it is no JSON, or what is missing or of another type. Takes no
+// more memory than a few times the line's.
+absl::StatusOr<Example> ParseExample(std::string_view line);
+
+}  // namespace thinwire

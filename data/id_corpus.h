@@ -1,0 +1,18 @@
+// The data set `tokens`: a text whose ids are in files already.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "data/dataset.h"
+
+namespace thinwire {
+
+// Returns the size of the files: the vocabulary is that of options.text.tokens or, of ids alone,
+// the greatest id and one, for which everything is read. Errors of FilesAt, IdFiles and
+// TokenizerOf.
+absl::StatusOr<CorpusSize> MeasureIds(const DataOptions& options);
+
+// Makes the data sets, which stay in the files. Errors: see LoadData; those of FilesAt, IdFiles and
+// TokenizerOf too.
+absl::StatusOr<DataSplits> LoadIds(const DataOptions& options);
+
+}  // namespace thinwire

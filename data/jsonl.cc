@@ -1,0 +1,225 @@
+#include "data/jsonl.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "data/document_dataset.h"
+#include "data/document_encoder.h"
+#include "data/document_store.h"
+#include "data/file_list.h"
+#include "data/held_out.h"
+#include "data/lines.h"
+#include "data/text.h"
+
+namespace thinwire {
+namespace {
+
+// Encoded files.
+struct Encoded {
+  std::shared_ptr<const DocumentStore> store;
+  std::string digest;  // of their contents and of how they were encoded
+};
+
+// Documents of a store.
+struct Part {
+  std::string name;  // for messages
+  Encoded encoded;
+  SampleRange documents;
+};
+
+struct Corpus {
+  std::unique_ptr<Tokenizer> tokenizer;
+  Part train, test;
+};
+
+std::string IdOrNone(std::optional<int32_t> id) { return id ? absl::StrCat(*id) : "none"; }
+
+// Returns a digest of all that documents depend on besides the files.
+std::string DigestOf(const Tokenizer& tokenizer, const TextOptions& text) {
+  const ChatFormat& chat = text.chat;
+  std::string all =
+      absl::StrCat(tokenizer.digest(), " ", IdOrNone(tokenizer.begin_of_text()), " ",
+                   IdOrNone(tokenizer.end_of_text()), " ", Name(text.loss_on), " ",
+                   Name(text.specials), " ", Name(chat.kind), chat.trim ? " trim" : "");
+  for (const std::string* part :
+       {&chat.begin, &chat.system, &chat.user, &chat.assistant, &chat.end, &chat.default_system}) {
+    absl::StrAppend(&all, " ", part->size(), " ", *part);
+  }
+  return Sha256(all);
+}
+
+absl::StatusOr<std::string> DigestOfFiles(const std::vector<std::string>& files) {
+  Sha256Stream all;
+  for (const std::string& path : files) {
+    Sha256Stream file;
+    RETURN_IF_ERROR(ReadFile(path, [&file](std::string_view piece) {
+      file.Add(piece);
+      return absl::OkStatus();
+    }));
+    all.Add(file.Digest());
+  }
+  return all.Digest();
+}
+
+bool IsBlank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+// Encodes documents, many at a time, and hands them on in their order.
+class Batches {
+ public:
+  Batches(const DocumentEncoder& encoder, const DocumentStore::Sink& sink)
+      : encoder_(encoder), sink_(sink) {}
+
+  absl::Status Add(std::string_view line) {
+    ASSIGN_OR_RETURN(Example example, ParseExample(line));
+    ASSIGN_OR_RETURN(DocumentEncoder::Written written, encoder_.Write(std::move(example)));
+    waiting_.push_back(std::move(written));
+    bytes_ += line.size();
+    return bytes_ < kBatchBytes ? absl::OkStatus() : Flush();
+  }
+  absl::Status Flush() {
+    ASSIGN_OR_RETURN(const auto documents, encoder_.Encode(waiting_));
+    waiting_.clear();
+    bytes_ = 0;
+    for (const auto& tokens : documents) RETURN_IF_ERROR(sink_(tokens));
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr size_t kBatchBytes = size_t{1} << 20;
+
+  const DocumentEncoder& encoder_;
+  const DocumentStore::Sink& sink_;
+  std::vector<DocumentEncoder::Written> waiting_;
+  size_t bytes_ = 0;  // of the lines that these come from
+};
+
+absl::Status EncodeLines(const std::vector<std::string>& files, const DocumentEncoder& encoder,
+                         const DocumentStore::Sink& sink) {
+  Batches batches(encoder, sink);
+  for (const std::string& path : files) {
+    RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) {
+      return IsBlank(line) ? absl::OkStatus() : batches.Add(line);
+    }));
+  }
+  return batches.Flush();
+}
+
+absl::StatusOr<Encoded> EncodedAt(const std::string& field, const std::string& path,
+                                  const Tokenizer& tokenizer, const TextOptions& text) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesAt(field, path));
+  ASSIGN_OR_RETURN(const std::string contents, DigestOfFiles(files));
+  Encoded encoded;
+  encoded.digest = Sha256(absl::StrCat(contents, DigestOf(tokenizer, text)));
+  const DocumentEncoder encoder(&tokenizer, text.chat, text.loss_on);
+  const std::string folder = std::filesystem::path(files[0]).parent_path().string();
+  ASSIGN_OR_RETURN(encoded.store, DocumentStore::Open(folder.empty() ? "." : folder, encoded.digest,
+                                                      tokenizer.vocabulary(),
+                                                      [&](const DocumentStore::Sink& sink) {
+                                                        return EncodeLines(files, encoder, sink);
+                                                      }));
+  return encoded;
+}
+
+Part WholeOf(const std::string& name, Encoded encoded) {
+  const auto documents = static_cast<int64_t>(encoded.store->lengths().size());
+  return {name, std::move(encoded), {0, documents}};
+}
+
+absl::StatusOr<Corpus> OpenCorpus(const DataOptions& options) {
+  const TextOptions& text = options.text;
+  RETURN_IF_ERROR(CheckChatFormat(text.chat));
+  Corpus corpus;
+  ASSIGN_OR_RETURN(corpus.tokenizer, TokenizerOf(CorpusText(), options));
+  const bool is_one = text.train.empty();
+  const std::string& path = is_one ? text.file : text.train;
+  ASSIGN_OR_RETURN(Encoded train,
+                   EncodedAt(is_one ? "data.file" : "data.train", path, *corpus.tokenizer, text));
+  corpus.train = WholeOf(path, std::move(train));
+  if (!is_one) {
+    ASSIGN_OR_RETURN(Encoded test, EncodedAt("data.test", text.test, *corpus.tokenizer, text));
+    corpus.test = WholeOf(text.test, std::move(test));
+    return corpus;
+  }
+  corpus.test = corpus.train;
+  const auto share = static_cast<double>(corpus.train.documents.last) * text.split;
+  corpus.test.documents.first = corpus.train.documents.last = static_cast<int64_t>(share);
+  return corpus;
+}
+
+absl::StatusOr<std::unique_ptr<DocumentDataset>> SamplesOf(const Part& part,
+                                                           const Tokenizer& tokenizer,
+                                                           const TextOptions& text) {
+  DocumentSamples samples;
+  samples.context = text.context;
+  samples.vocabulary = tokenizer.vocabulary();
+  samples.packing = text.packing;
+  samples.too_long = text.too_long;
+  samples.filler = tokenizer.end_of_text().value_or(0);
+  Digest digest;
+  digest.Add(part.encoded.digest.data(), part.encoded.digest.size());
+  for (const int64_t word : {part.documents.first, part.documents.last}) {
+    digest.AddWord(static_cast<uint64_t>(word));
+  }
+  ASSIGN_OR_RETURN(auto data, DocumentDataset::Make(part.encoded.store, part.documents, samples,
+                                                    digest.value()));
+  if (data->size() > 0) return data;
+  const int64_t documents = part.documents.last - part.documents.first;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the ", documents, " documents of ", part.name,
+                   " that are for this have no token to learn in samples of ", text.context,
+                   " (data.context, data.loss_on, data.too_long): want one at least"));
+}
+
+// Data sets before limits and held-out samples.
+struct Whole {
+  std::unique_ptr<DocumentDataset> train, test;
+  CorpusSize size() const { return {train->classes(), 0, 0, train->size(), test->size()}; }
+};
+
+absl::StatusOr<Whole> WholeOf(const Corpus& corpus, const TextOptions& text) {
+  Whole whole;
+  ASSIGN_OR_RETURN(whole.train, SamplesOf(corpus.train, *corpus.tokenizer, text));
+  ASSIGN_OR_RETURN(whole.test, SamplesOf(corpus.test, *corpus.tokenizer, text));
+  return whole;
+}
+
+}  // namespace
+
+absl::StatusOr<CorpusSize> MeasureJsonl(const DataOptions& options) {
+  ASSIGN_OR_RETURN(const Corpus corpus, OpenCorpus(options));
+  ASSIGN_OR_RETURN(const Whole whole, WholeOf(corpus, options.text));
+  return whole.size();
+}
+
+absl::StatusOr<DataSplits> LoadJsonl(const DataOptions& options) {
+  ASSIGN_OR_RETURN(const Corpus corpus, OpenCorpus(options));
+  ASSIGN_OR_RETURN(Whole whole, WholeOf(corpus, options.text));
+  RETURN_IF_ERROR(CheckPlannedSamples(corpus.train.name, whole.size(), options.text.size));
+  const std::string what = absl::StrCat("the training documents of ", corpus.train.name);
+  ASSIGN_OR_RETURN(const ImageParts parts, PartsOf(what, whole.train->size(), options));
+  if (options.held_out > 0) {
+    ASSIGN_OR_RETURN(whole.test, SamplesOf(corpus.train, *corpus.tokenizer, options.text));
+    whole.test->Keep(parts.held_out);
+  } else {
+    const int64_t tests = whole.test->size();
+    RETURN_IF_ERROR(CheckLimit(absl::StrCat("the test documents of ", corpus.test.name), tests,
+                               options.test_limit));
+    whole.test->Keep(FirstOf(tests, options.test_limit));
+  }
+  whole.train->Keep(parts.train);
+  return DataSplits{std::move(whole.train), std::move(whole.test)};
+}
+
+}  // namespace thinwire
