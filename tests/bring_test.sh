@@ -67,6 +67,11 @@ run "$work/tiny.yaml" --out "$work/refused" --set init="$work/hf_run/model"
 check 'other tokens are refused' contains "$work/log" 'want the tokens that the checkpoint was trained with'
 cp -r "$work/hf_run/model" "$work/hf"
 rm "$work/hf/vocabulary.json"
+check 'its folder alone speaks as the run does' equals "$(generate "$work/hf" --prompt 'To be' --tokens 20)" "$text"
+check '  a special token may be spelt, the first one once' equals "$(generate "$work/hf" --prompt '<s>To be' --specials ids --tokens 20)" "<s>$text"
+echo "{\"eos_token_id\": [$(seq -s, 0 704)]}" >"$work/hf/generation_config.json"
+check '  and ends at tokens that end texts' equals "$(generate "$work/hf" --prompt 'To be' --tokens 20)" 'To be'
+rm "$work/hf/generation_config.json"
 refused 'a checkpoint of other tokens' 'vocab_size is 705, but data.tokens: characters of text makes' \
   "$work/tiny.yaml" --set init="$work/hf"
 refused 'a tokenizer with more ids than the model has rows' 'model.classes: 700, want 705' \
