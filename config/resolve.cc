@@ -306,31 +306,15 @@ absl::Status ResolveEvaluation(const Experiment& e, EvaluationConfig* evaluation
                     evaluation->recalibration_samples(), "at least 1");
 }
 
-absl::Status CheckBest(const Experiment& e) {
-  if (!e.checkpoint().has_best()) return absl::OkStatus();
-  const std::string& best = e.checkpoint().best();
-  RETURN_IF_ERROR(CheckName("checkpoint.best", "measure", best, {"loss", "accuracy"}));
-  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(e.data()));
-  if (best == "accuracy" && data.score_unit > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "checkpoint.best: accuracy, want loss: labels of task ", e.data().task(), " are scores"));
-  }
-  if (!e.evaluation().compressed() && !e.evaluation().uncompressed()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("checkpoint.best: ", best,
-                     ", but nothing is evaluated: want evaluation.compressed or "
-                     "evaluation.uncompressed: true"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckCheckpoints(const Experiment& e) {
   const CheckpointsConfig& checkpoint = e.checkpoint();
   RETURN_IF_ERROR(
       CheckValue(checkpoint.keep() >= 1, "checkpoint.keep", checkpoint.keep(), "at least 1"));
   RETURN_IF_ERROR(CheckName("checkpoint.codec_state", "codec_state", checkpoint.codec_state(),
                             {"full", "epoch_end", "none"}));
-  RETURN_IF_ERROR(CheckBest(e));
+  if (checkpoint.has_best()) {
+    RETURN_IF_ERROR(CheckMeasure(e, "checkpoint.best", checkpoint.best()));
+  }
   const double window = e.restarts().window();
   return CheckValue(window > 0 && std::isfinite(window), "restarts.window", window,
                     "a finite number of seconds above 0");
@@ -369,6 +353,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveSums(partition.model, e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
+  if (e->has_early_stop()) RETURN_IF_ERROR(ResolveEarlyStop(e));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));
   RETURN_IF_ERROR(ResolveReplicas(e));
   if (e->has_capture()) RETURN_IF_ERROR(ResolveCapture(*e, e->mutable_capture()));

@@ -41,6 +41,7 @@ YAML
 run eight cos.yaml --set epochs=8 --out runs/eight
 run cos cos.yaml
 cp -r runs/cos runs/with_file
+cp -r runs/cos runs/cos_whole
 run longer --resume runs/cos --set epochs=8
 run with_file cos.yaml --resume runs/with_file --set epochs=8
 run recorded runs/cos/experiment.yaml --set epochs=6 --out runs/recorded
@@ -90,6 +91,20 @@ check 'and of a longer run' \
 "$thinwire" checkpoint list runs/best_longer >list.log 2>&1
 check 'a list says which it is' contains list.log ' best$'
 run from_best cos.yaml --set init=runs/best_loss/checkpoints/best --out runs/from_best
+
+# --- A run that gets no better ends, with the numbers that it had so far, and goes on if asked to.
+# losses DIR LAST: those of the first steps
+losses() {
+  python3 -c '
+import json, sys
+print([e["loss"] for e in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")) if e["type"] == "step" and e["step"] <= int(sys.argv[2])])' "$@"
+}
+run stopped cos.yaml --set early_stop.patience=2 --set early_stop.min_delta=100 --out runs/stopped
+check 'an early stop is told' contains stopped.log 'stopped after step 6: loss was no better than the .* after step 3 by more than 100 in 2 evaluations'
+check 'up to there nothing was otherwise' equals "$(losses runs/stopped 99)" "$(losses runs/cos_whole 6)"
+check 'it has a checkpoint of its end' test -e runs/stopped/checkpoints/step-6/manifest.json
+run stopped_on --resume runs/stopped --set early_stop.patience=3
+check 'with more patience it goes on' contains stopped_on.log 'stopped after step 8: '
 
 # --- Cuts are the experiment's, machines are not: those that the program chose stay.
 sed -e '/^pipeline/d' cos.yaml >auto.yaml

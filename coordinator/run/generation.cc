@@ -8,8 +8,11 @@
 #include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
+#include "coordinator/files/record.h"
+#include "coordinator/files/summary.h"
 #include "coordinator/run/best.h"
 #include "coordinator/run/captures.h"
+#include "coordinator/run/early_stop.h"
 #include "coordinator/run/evaluation.h"
 #include "coordinator/run/model_shares.h"
 #include "coordinator/run/restore.h"
@@ -45,7 +48,7 @@ absl::Status Generation::RunEpochs() {
   RETURN_IF_ERROR(reports_.StartTrace(StepsPerEpoch() * experiment_.epochs()));
   RETURN_IF_ERROR(observer_.OnStart(Plan()));
   MakeCheckpointer();
-  while (static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
+  while (!is_stopped_ && static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
     RETURN_IF_ERROR(RunEpoch(static_cast<uint32_t>(summary_.epochs_size()) + 1));
   }
   return checkpointer_ ? checkpointer_->Finish() : absl::OkStatus();
@@ -134,7 +137,7 @@ RunPlan Generation::Plan() const {
 absl::Status Generation::RunEpoch(uint32_t epoch) {
   fleet_.set_in_epoch(true);
   absl::Status status = EvaluateStep(epoch);
-  while (status.ok() && reports_.step() < epoch * StepsPerEpoch()) {
+  while (status.ok() && !is_stopped_ && reports_.step() < epoch * StepsPerEpoch()) {
     status = TrainPart(epoch);
     if (status.ok()) status = EvaluateStep(epoch);
   }
@@ -146,12 +149,15 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
   }
   RETURN_IF_ERROR(status);
   EpochRecord record = reports_.EndEpoch(epoch);
-  if (IsEvaluationDue(experiment_, epoch)) {
+  if (is_stopped_) {
+    *record.mutable_test() = record.evaluations().rbegin()->test();
+  } else if (IsEvaluationDue(experiment_, epoch)) {
     ASSIGN_OR_RETURN(const EvaluationRecord after, Evaluate(experiment_, placed_.data, epoch,
                                                             reports_.step(), &fleet_, &observer_));
     record.set_evaluation_seconds(record.evaluation_seconds() + after.seconds());
     if (after.has_test()) *record.mutable_test() = after.test();
     RETURN_IF_ERROR(KeepIfBest(after, record));
+    RETURN_IF_ERROR(StopIfNoBetter(record));
   }
   *summary_.add_epochs() = record;  // counts when it is complete
   return observer_.OnEpoch(record);
@@ -171,7 +177,8 @@ absl::Status Generation::EvaluateStep(uint32_t epoch) {
   RETURN_IF_ERROR(evaluation.status());
   RETURN_IF_ERROR(KeepIfBest(*evaluation, reports_.EpochSoFar(epoch)));
   reports_.Add(*evaluation);
-  return observer_.OnEvaluated(*evaluation);
+  RETURN_IF_ERROR(observer_.OnEvaluated(*evaluation));
+  return StopIfNoBetter(reports_.EpochSoFar(epoch));
 }
 
 // Keeps a checkpoint of the step that was evaluated last, if the experiment wants the best and this
@@ -182,6 +189,26 @@ absl::Status Generation::KeepIfBest(const EvaluationRecord& latest, const EpochR
   const bool is_best =
       IsBest(config.best(), latest.test(), summary_.epochs(), before.evaluations());
   return is_best ? checkpointer_->WriteBest(latest.step()) : absl::OkStatus();
+}
+
+// Ends the run if the experiment wants that after its last evaluation, which is the last of
+// `latest`, and there is more to come. The checkpoint of the step is written, as that of the last.
+absl::Status Generation::StopIfNoBetter(const EpochRecord& latest) {
+  const uint64_t step = reports_.step();
+  if (!experiment_.has_early_stop() || step == StepsPerEpoch() * experiment_.epochs()) {
+    return absl::OkStatus();
+  }
+  const std::optional<std::string> why =
+      WhyToStop(experiment_.early_stop(), summary_.epochs(), latest);
+  if (!why) return absl::OkStatus();
+  is_stopped_ = true;
+  if (checkpointer_) checkpointer_->WriteHeld();
+  RunEvent* const event = summary_.add_events();
+  event->set_type(kStopped);
+  event->set_time(UtcNow());
+  event->set_step(step);
+  event->set_standstill(*why);
+  return observer_.OnEvent(*event);
 }
 
 bool Generation::IsCheckpointDue(uint64_t step) const {

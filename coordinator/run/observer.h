@@ -67,7 +67,8 @@ class RunObserver {
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
   // Tells that the checkpoint is on the disk.
   virtual absl::Status OnCheckpoint(const CheckpointManifest&) { return absl::OkStatus(); }
-  // Tells that the run continues from a checkpoint. OnStart comes again before its next step.
+  // Tells that the run continues from a checkpoint, and OnStart comes again before its next step; or
+  // that it ends early.
   virtual absl::Status OnEvent(const RunEvent&) { return absl::OkStatus(); }
   // Reports a problem in spite of which the run goes on.
   virtual absl::Status OnWarning(const std::string& /*line*/) { return absl::OkStatus(); }

@@ -262,6 +262,10 @@ absl::Status Progress::OnTotals(const RunTotals& totals) {
 }
 
 absl::Status Progress::OnEvent(const RunEvent& event) {
+  if (event.has_standstill()) {
+    Line(absl::StrCat("stopped after step ", event.step(), ": ", event.standstill()));
+    return absl::OkStatus();
+  }
   const std::string where = event.step() == 0
                                 ? std::string("beginning anew, there is no checkpoint")
                                 : absl::StrCat("going on from step ", event.step());
