@@ -39,6 +39,8 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
 
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
   ForgetReplaced(overlay, e);
+  if (overlay.has_epochs() && !overlay.has_steps()) e->clear_steps();
+  if (overlay.has_steps() && !overlay.has_epochs()) e->clear_epochs();
   if (e->has_data()) ForgetCorpus(overlay.data(), e->mutable_data());
   const bool gathers = overlay.replicas().exchange() == Name(ReplicaExchange::kGather);
   if (!e->has_replicas()) return;

@@ -215,10 +215,15 @@ absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
   return limit > 0 ? std::min(limit, all) : all;
 }
 
-absl::StatusOr<uint64_t> TrainingSteps(const Experiment& experiment) {
+absl::StatusOr<uint64_t> StepsPerEpoch(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
-  const int64_t batches = NumBatches(static_cast<int64_t>(samples), experiment.data().batch_size());
-  return experiment.epochs() * static_cast<uint64_t>(batches);
+  return static_cast<uint64_t>(
+      NumBatches(static_cast<int64_t>(samples), experiment.data().batch_size()));
+}
+
+absl::StatusOr<uint64_t> TrainingSteps(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const uint64_t an_epoch, StepsPerEpoch(experiment));
+  return TrainingSteps(experiment, an_epoch);
 }
 
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
@@ -467,6 +472,8 @@ absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment) {
   }
   spec.lr = experiment.optimizer().lr();
   spec.warmup_steps = config.warmup_steps();
+  const bool ends_with_run = experiment.has_steps() && !config.has_t_max();
+  if (ends_with_run) spec.last_step = static_cast<int64_t>(experiment.steps());
   return spec;
 }
 

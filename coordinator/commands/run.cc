@@ -173,10 +173,13 @@ absl::Status CheckCourse(const RunFlags& flags, const Past& past, const Experime
   return absl::OkStatus();
 }
 
-std::string WhatTrainsOn(const RunRecord& record, const CheckpointManifest& reached) {
-  const uint64_t epochs = reached.step() / reached.steps_per_epoch();
-  return absl::StrCat(record.dir(), ": all ", epochs,
-                      " epochs are trained, nothing is left to do; --set epochs=", 2 * epochs,
+std::string WhatTrainsOn(const RunRecord& record, const CheckpointManifest& reached,
+                         const Experiment& experiment) {
+  const char* const unit = experiment.has_steps() ? "steps" : "epochs";
+  const uint64_t done =
+      experiment.has_steps() ? reached.step() : reached.step() / reached.steps_per_epoch();
+  return absl::StrCat(record.dir(), ": all ", done, " ", unit,
+                      " are trained, nothing is left to do; --set ", unit, "=", 2 * done,
                       " would train on, --overwrite or another folder anew");
 }
 
@@ -229,7 +232,7 @@ int RunCommand(RunFlags flags, Interruption* interruption) {
   const absl::Status fits = Check(flags, *past, *experiment);
   if (!fits.ok()) return Complain(fits, kExitUsage);
   if (*past && HasEnded((*past)->checkpoint.manifest, *experiment, (*record)->dir())) {
-    if (!flags.quiet) Tell(WhatTrainsOn(**record, (*past)->checkpoint.manifest));
+    if (!flags.quiet) Tell(WhatTrainsOn(**record, (*past)->checkpoint.manifest, *experiment));
     return kExitDone;
   }
   if (flags.resume.empty()) {

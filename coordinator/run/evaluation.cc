@@ -64,11 +64,11 @@ bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch) {
   return (every > 0 && epoch % every == 0) || epoch == experiment.epochs();
 }
 
-bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, uint64_t steps_per_epoch) {
+bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, const RunPlan& plan) {
   const uint32_t every = experiment.evaluation().every_steps();
   if (every == 0 || step == 0 || step % every != 0) return false;
-  return step % steps_per_epoch != 0 ||
-         !IsEvaluationDue(experiment, static_cast<uint32_t>(step / steps_per_epoch));
+  const uint32_t epoch = plan.EpochOf(step);
+  return step != plan.EndOf(epoch) || !IsEvaluationDue(experiment, epoch);
 }
 
 absl::StatusOr<EvaluationRecord> Evaluate(const Experiment& experiment,

@@ -17,7 +17,7 @@ namespace thinwire {
 bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch);
 
 // Returns whether it wants one after `step` of the run, and none after an epoch that ends there.
-bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, uint64_t steps_per_epoch);
+bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, const RunPlan& plan);
 
 // Evaluates with the codecs, without them, and without them after recalibration, as `evaluation` of
 // the experiment says, after a `step` of `epoch`; without `test` if it says so of neither. `data`

@@ -218,6 +218,30 @@ TEST_F(CheckpointedRunTest, AnInterruptedEvaluationAfterAStepLeavesACheckpointOf
   EXPECT_TRUE(observer_.evaluations.empty());
 }
 
+TEST_F(CheckpointedRunTest, ARunOfStepsEndsWithTheLastOfThemWithinAnEpoch) {
+  experiment_.set_steps(3);
+  experiment_.mutable_evaluation()->set_every_steps(1);
+  experiment_.mutable_checkpoint()->set_every_steps(0);
+  ASSERT_TRUE(TrainOn().ok());
+  EXPECT_EQ(observer_.steps.back().step(), 3u);
+  ASSERT_EQ(summary_.epochs_size(), 2);
+  EXPECT_EQ(summary_.epochs(1).train().loss(), 2);
+  EXPECT_EQ(summary_.epochs(1).test().compressed().loss(), 4);
+  EXPECT_THAT(StepsOf(observer_.evaluations), ElementsAre(1)) << "those of epochs follow 2 and 3";
+  EXPECT_THAT(Checkpoints(), ElementsAre(2, 3));
+
+  options_.from = *NewestCheckpoint(options_.checkpoints);
+  experiment_.set_steps(5);
+  experiment_.set_epochs(3);
+  summary_.Clear();
+  const absl::Status status = TrainOn();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(observer_.steps.back().step(), 5u);
+  ASSERT_EQ(summary_.epochs_size(), 3);
+  EXPECT_THAT(StepsOf(summary_.epochs(1).evaluations()), ElementsAre(3));
+  EXPECT_THAT(Checkpoints(), ElementsAre(2, 3, 4, 5));
+}
+
 EarlyStopConfig StopAfter(uint32_t evaluations) {
   EarlyStopConfig config;
   config.set_metric("loss");
