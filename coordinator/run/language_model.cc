@@ -9,6 +9,7 @@
 #include "coordinator/data/token_files.h"
 #include "coordinator/files/record.h"
 #include "coordinator/run/published.h"
+#include "coordinator/run/run_weights.h"
 #include "data/dataset.h"
 #include "data/hf_files.h"
 #include "data/hf_tokenizer.h"
@@ -33,15 +34,15 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOfRun(const std::string& mod
   return LoadTokenizer(options);
 }
 
-absl::StatusOr<LanguageModel> OpenRun(const std::string& run,
+absl::StatusOr<LanguageModel> OpenRun(const RunWeights& left,
                                       const std::vector<std::string>& overrides,
                                       std::optional<Specials> specials, SessionOptions* session) {
-  const std::string recorded = run + "/experiment.yaml", model = run + "/model";
-  ASSIGN_OR_RETURN(const Experiment trained, ReadResolved(recorded));
-  ASSIGN_OR_RETURN(Experiment experiment, LoadForStages(recorded, overrides, session, &trained));
-  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(model));
+  ASSIGN_OR_RETURN(const Experiment trained, ParseResolved(left.text, left.path));
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   ParseForStages(left.text, left.path, overrides, session, &trained));
+  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(left.model));
   ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
-  ASSIGN_OR_RETURN(auto tokenizer, TokenizerOfRun(model, experiment.data(), specials));
+  ASSIGN_OR_RETURN(auto tokenizer, TokenizerOfRun(left.model, experiment.data(), specials));
   return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer)};
 }
 
@@ -69,11 +70,14 @@ absl::StatusOr<LanguageModel> OpenLanguageModel(const std::string& target,
                                                 const std::vector<std::string>& overrides,
                                                 std::optional<Specials> specials,
                                                 SessionOptions* session) {
-  const absl::Status recorded = CheckRecorded(target);
-  if (recorded.ok()) return OpenRun(target, overrides, specials, session);
+  const RunAt at = ParseRunAt(target);
+  const absl::Status recorded = CheckRecorded(at.run);
+  if (recorded.ok()) {
+    ASSIGN_OR_RETURN(const RunWeights left, WeightsOf(at));
+    return OpenRun(left, overrides, specials, session);
+  }
   if (IsPublished(target)) return OpenPublished(target, overrides, specials, session);
-  return absl::NotFoundError(
-      absl::StrCat(recorded.message(), ", nor is it a model's folder: it has no config.json"));
+  return NoModel(recorded);
 }
 
 }  // namespace thinwire

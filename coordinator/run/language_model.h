@@ -20,10 +20,11 @@ struct LanguageModel {
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
-// Opens the model of the run in `target`, or, if there is none, that in the folder itself
-// (published.h). `specials` tells what spells a special token in texts; absent: as in training, or
-// of a published model text. Overrides and `session` as for LoadForStages. NotFound for a folder
-// with neither; errors of LoadForStages, of the tokenizer and of the weights.
+// Opens the model of the run in `target`, or of its checkpoint (run_weights.h); if there is none,
+// that in the folder itself (published.h). `specials` tells what spells a special token in texts;
+// absent: as in training, or of a published model text. Overrides and `session` as for
+// LoadForStages. NotFound for a folder with neither; errors of LoadForStages, of the tokenizer and
+// of the weights.
 absl::StatusOr<LanguageModel> OpenLanguageModel(const std::string& target,
                                                 const std::vector<std::string>& overrides,
                                                 std::optional<Specials> specials,

@@ -7,7 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/status.h"
 #include "config/checkpoint_rotary.h"
+#include "data/dataset.h"
+#include "data/hf_files.h"
+#include "data/vocabulary_files.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -16,6 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostPositions = 1024;
+constexpr int64_t kSamplesAtOnce = 8;
 
 std::string ConfigOf(const std::string& dir) { return absl::StrCat(dir, "/config.json"); }
 
@@ -33,6 +38,55 @@ int64_t PositionsOf(const std::string& dir) {
   return std::min(positions, WindowOf(config).value_or(positions));
 }
 
+Json FileOf(const std::string& dir) {
+  return {{"name", "model"}, {"init", dir}, {"epochs", 1}, {"optimizer", {{"lr", 1}}}};
+}
+
+std::string Text(const Json& file) {
+  return file.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Returns the fields of `data` about a text's tokens that vocabulary.json has under their names.
+absl::StatusOr<Json> TokensOfRun(const std::string& dir) {
+  const std::string path = absl::StrCat(dir, "/", kVocabularyFile);
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  Json about = Json::parse(content, nullptr, /*allow_exceptions=*/false);
+  if (!about.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is no JSON map"));
+  }
+  const Json tokens = about.value("tokens", Json());
+  about.erase("characters");  // those of the text have to be the same
+  if (tokens != Name(TokenKind::kBytes) && tokens != Name(TokenKind::kCharacters)) {
+    about["vocabulary"] = dir;
+  }
+  if (tokens == Name(TokenKind::kBpe)) about["verify"] = false;
+  return about;
+}
+
+// Returns these fields for the tokens of the folder.
+absl::StatusOr<Json> TokensOf(const std::string& dir) {
+  std::error_code ignored;  // reading reports an unreadable file
+  const auto has = [&](const char* name) {
+    return std::filesystem::exists(absl::StrCat(dir, "/", name), ignored);
+  };
+  if (has(kVocabularyFile)) return TokensOfRun(dir);
+  if (!has(kTokenizerFile) && has("vocab.json") && has("merges.txt")) {
+    return Json{{"tokens", Name(TokenKind::kBpe)}, {"vocabulary", dir}, {"verify", false}};
+  }
+  RETURN_IF_ERROR(ReadHfFiles(dir).status());
+  return Json{{"tokens", Name(TokenKind::kHf)}, {"vocabulary", dir}};
+}
+
+// Returns whether a text has this name, and no file.
+bool IsTextByName(const std::string& data) {
+  std::error_code ignored;
+  if (std::filesystem::exists(data, ignored)) return false;
+  for (const KnownDataset& known : AllDatasets()) {
+    if (known.name == data) return known.is_text && !known.has_file && !known.is_labelled;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool IsPublished(const std::string& dir) {
@@ -40,11 +94,16 @@ bool IsPublished(const std::string& dir) {
   return std::filesystem::exists(ConfigOf(dir), ignored);
 }
 
+absl::Status NoModel(const absl::Status& recorded) {
+  return absl::NotFoundError(
+      absl::StrCat(recorded.message(), ", nor is it a model's folder: it has no config.json"));
+}
+
 std::string FileToGenerate(const std::string& dir, int64_t vocabulary, bool is_whole) {
   const int64_t positions = PositionsOf(dir);
-  Json file = {{"name", "model"}, {"init", dir}, {"epochs", 1}, {"optimizer", {{"lr", 1}}}};
+  Json file = FileOf(dir);
   file["data"] = {{"name", "shakespeare"},
-                  {"tokens", "bytes"},
+                  {"tokens", Name(TokenKind::kBytes)},
                   {"context", positions},
                   {"batch_size", 1},
                   {"corpus",
@@ -52,7 +111,18 @@ std::string FileToGenerate(const std::string& dir, int64_t vocabulary, bool is_w
                     {"train_tokens", positions + 1},
                     {"test_tokens", positions + 1}}}};
   if (is_whole) file["pipeline"] = {{"stages", 1}};
-  return file.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Text(file);
+}
+
+absl::StatusOr<std::string> FileToEvaluate(const std::string& dir, const std::string& data) {
+  ASSIGN_OR_RETURN(Json text, TokensOf(dir));
+  text["name"] = IsTextByName(data) ? data : "text";
+  if (!IsTextByName(data)) text["file"] = data;
+  text["context"] = PositionsOf(dir);
+  text["batch_size"] = kSamplesAtOnce;
+  Json file = FileOf(dir);
+  file["data"] = std::move(text);
+  return Text(file);
 }
 
 }  // namespace thinwire
