@@ -126,8 +126,9 @@ Command AddEvaluate(CLI::App* app) {
       "evaluate", "perplexity and accuracy of given weights, with each of several codecs");
   evaluate->footer(kEvaluateExamples);
   evaluate
-      ->add_option("TARGET", flags->target.target,
-                   "a run, RUN@STEP, RUN@best, an experiment file, or a model's folder")
+      ->add_option(
+          "TARGET", flags->target.target,
+          "a run, RUN@STEP, RUN@best, an experiment file, a model's folder, or hf:ORG/NAME")
       ->required()
       ->transform(kPath);
   evaluate

@@ -52,9 +52,10 @@ constexpr char kGenerateExamples[] =
 token after token. Stdout gets the prompt and what follows it, stderr the speed and what
 crossed the cuts for each token, prompt included.
 
-DIR may also be a model's own folder, as Hugging Face has them: config.json, weights and
-tokenizer.json. One stage on this machine then draws with no codec; --set cuts it, gives it
-codecs or a longer context (data.context: at most 1024, unless set).
+DIR@STEP takes a checkpoint's. DIR may also be a model's own folder, as Hugging Face has them:
+config.json, weights and tokenizer.json, or hf:ORG/NAME for one in the local cache of the hub.
+One stage on this machine then draws with no codec; --set cuts it, gives it codecs or a longer
+context (data.context: at most 1024, unless set).
 
 The text ends at the token that ends texts, which is not printed, before a text of --stop, or
 after --tokens. The vocabulary is that of DIR/model: the text may be gone. The token that
@@ -229,7 +230,9 @@ Command AddGenerate(CLI::App* app) {
   CLI::App* generate =
       app->add_subcommand("generate", "write a text with the language model of a run or a folder");
   generate->footer(kGenerateExamples);
-  generate->add_option("DIR", flags->target, "folder of a run, or of a model with its config.json")
+  generate
+      ->add_option("DIR", flags->target,
+                   "folder of a run, RUN@STEP, folder of a model, or hf:ORG/NAME")
       ->required()
       ->transform(kPath);
   generate->add_option("--prompt", flags->prompt, "what the text begins with; -: what stdin has");

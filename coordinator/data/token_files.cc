@@ -12,6 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "base/annotated.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
+#include "base/path.h"
 #include "base/stand_in.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -103,6 +105,10 @@ bool IsNarrow(const Tokenizer& tokenizer) { return tokenizer.vocabulary() <= kNa
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& dir,
                                                          Specials specials) {
+  if (IsHubId(dir)) {
+    ASSIGN_OR_RETURN(const std::string folder, HubFolder(dir));
+    return OpenTokenizer(folder, specials);
+  }
   if (IsThere(dir, kVocabularyFile)) return OpenVocabulary(dir);
   const bool is_gpt2 = IsThere(dir, "vocab.json") && IsThere(dir, "merges.txt");
   if (is_gpt2 && !IsThere(dir, kTokenizerFile)) {
@@ -112,6 +118,10 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& dir,
 }
 
 absl::StatusOr<std::string> DescribeTokenizer(const std::string& dir) {
+  if (IsHubId(dir)) {
+    ASSIGN_OR_RETURN(const std::string folder, HubFolder(dir));
+    return DescribeTokenizer(folder);
+  }
   if (!IsThere(dir, kTokenizerFile)) {
     ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizer(dir, Specials::kText));
     return absl::StrCat(tokenizer->vocabulary(), " ids by ",

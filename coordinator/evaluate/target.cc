@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/hub_cache.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/yaml_tree.h"
@@ -90,13 +91,13 @@ absl::StatusOr<EvaluationTarget> OpenFile(const TargetOptions& options, SessionO
   return OpenInitial({std::move(text), options.target}, options, session);
 }
 
-absl::StatusOr<EvaluationTarget> OpenPublished(const TargetOptions& options,
+absl::StatusOr<EvaluationTarget> OpenPublished(const std::string& dir, const TargetOptions& options,
                                                SessionOptions* session) {
   if (options.data.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         options.target, " is a model's folder, want --data: a text, or the name of one"));
   }
-  ASSIGN_OR_RETURN(std::string file, FileToEvaluate(options.target, options.data));
+  ASSIGN_OR_RETURN(std::string file, FileToEvaluate(dir, options.data));
   return OpenInitial({std::move(file), options.target}, options, session);
 }
 
@@ -106,7 +107,8 @@ absl::StatusOr<EvaluationTarget> OpenTarget(const TargetOptions& options, Sessio
   const RunAt at = ParseRunAt(options.target);
   const absl::Status recorded = CheckRecorded(at.run);
   if (recorded.ok()) return OpenRun(at, options, session);
-  if (IsPublished(options.target)) return OpenPublished(options, session);
+  ASSIGN_OR_RETURN(const std::string dir, HubFolderOr(options.target));
+  if (IsPublished(dir)) return OpenPublished(dir, options, session);
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(options.target, ignored) &&
                        !std::filesystem::is_directory(options.target, ignored);

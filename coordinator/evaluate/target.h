@@ -15,7 +15,8 @@ namespace thinwire {
 
 // What a user names.
 struct TargetOptions {
-  // A run, a step of one (run_weights.h), an experiment file, or a model's folder (published.h).
+  // A run, a step of one (run_weights.h), an experiment file, or a model's folder (published.h) by
+  // its path or its name in the hub (base/hub_cache.h).
   std::string target;
   std::string data;                    // of a model's folder: as FileToEvaluate takes it
   uint32_t samples = 0;                // most of the test set; 0: as the experiment says

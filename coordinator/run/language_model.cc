@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/hub_cache.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/specs.h"
@@ -76,7 +77,8 @@ absl::StatusOr<LanguageModel> OpenLanguageModel(const std::string& target,
     ASSIGN_OR_RETURN(const RunWeights left, WeightsOf(at));
     return OpenRun(left, overrides, specials, session);
   }
-  if (IsPublished(target)) return OpenPublished(target, overrides, specials, session);
+  ASSIGN_OR_RETURN(const std::string dir, HubFolderOr(target));
+  if (IsPublished(dir)) return OpenPublished(dir, overrides, specials, session);
   return NoModel(recorded);
 }
 

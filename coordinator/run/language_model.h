@@ -21,7 +21,8 @@ struct LanguageModel {
 };
 
 // Opens the model of the run in `target`, or of its checkpoint (run_weights.h); if there is none,
-// that in the folder itself (published.h). `specials` tells what spells a special token in texts;
+// that in the folder itself (published.h), which may go by its name in the hub
+// (base/hub_cache.h). `specials` tells what spells a special token in texts;
 // absent: as in training, or of a published model text. Overrides and `session` as for
 // LoadForStages. NotFound for a folder with neither; errors of LoadForStages, of the tokenizer and
 // of the weights.

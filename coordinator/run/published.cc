@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
 #include "base/status.h"
 #include "config/checkpoint_rotary.h"
 #include "data/dataset.h"
@@ -57,7 +58,7 @@ absl::StatusOr<Json> TokensOfRun(const std::string& dir) {
   const Json tokens = about.value("tokens", Json());
   about.erase("characters");  // those of the text have to be the same
   if (tokens != Name(TokenKind::kBytes) && tokens != Name(TokenKind::kCharacters)) {
-    about["vocabulary"] = dir;
+    about["vocabulary"] = HubIdOr(dir);
   }
   if (tokens == Name(TokenKind::kBpe)) about["verify"] = false;
   return about;
@@ -71,10 +72,10 @@ absl::StatusOr<Json> TokensOf(const std::string& dir) {
   };
   if (has(kVocabularyFile)) return TokensOfRun(dir);
   if (!has(kTokenizerFile) && has("vocab.json") && has("merges.txt")) {
-    return Json{{"tokens", Name(TokenKind::kBpe)}, {"vocabulary", dir}, {"verify", false}};
+    return Json{{"tokens", Name(TokenKind::kBpe)}, {"vocabulary", HubIdOr(dir)}, {"verify", false}};
   }
   RETURN_IF_ERROR(ReadHfFiles(dir).status());
-  return Json{{"tokens", Name(TokenKind::kHf)}, {"vocabulary", dir}};
+  return Json{{"tokens", Name(TokenKind::kHf)}, {"vocabulary", HubIdOr(dir)}};
 }
 
 // Returns whether a text has this name, and no file.
