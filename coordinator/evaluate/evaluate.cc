@@ -83,7 +83,7 @@ class Evaluator {
 
   absl::Status AddRow(const std::string& codec, bool compressed) {
     EvaluateRequest request;
-    request.set_epoch(1);
+    request.set_epoch(task_.experiment.epochs());  // as after the last one of a run
     request.set_compressed(compressed);
     request.set_samples(report_.samples());
     const SteadyTime start = SteadyTime::Now();

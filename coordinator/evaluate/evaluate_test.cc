@@ -125,12 +125,5 @@ TEST(WithActivationCodecTest, IsAtAllCutsAndNothingElseIs) {
   EXPECT_EQ(experiment->compression().warmup_epochs(), 0u);
 }
 
-TEST(WithActivationCodecTest, OneThatDoesNotFitIsNamed) {
-  EXPECT_THAT(
-      std::string(
-          WithActivationCodec(Parsed(), Codec("topk(k=100000, scope=sample)")).status().message()),
-      HasSubstr("topk(k=100000"));
-}
-
 }  // namespace
 }  // namespace thinwire
