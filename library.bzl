@@ -60,20 +60,23 @@ def tests(deps, apart = [], size = "medium", **kwargs):
         **kwargs
     )
 
-def test(name, deps, size = "small", srcs = None, **kwargs):
-    """A cc_test with GoogleTest's main.
+def test(name, deps, size = "small", srcs = None, tags = [], **kwargs):
+    """A cc_test with GoogleTest's main, with the tag `computes` or `decides` by its folder.
 
     Args:
       name: of the test.
       deps: besides GoogleTest.
       size: as usual.
       srcs: NAME.cc by default.
+      tags: besides that of the folder.
       **kwargs: of the cc_test.
     """
+    folder = native.package_name().split("/")[0]
     native.cc_test(
         name = name,
         size = size,
         srcs = _joined(name, [name + ".cc"] if srcs == None else srcs),
+        tags = tags + ["computes" if folder in _COMPUTE else "decides"],
         deps = deps + ["@debian//:gtest_main"],
         **kwargs
     )
@@ -101,6 +104,10 @@ def shared_test(name, deps, srcs = None, test_deps = [], visibility = None, **kw
         deps = deps + ["@debian//:gtest"],
     )
     test(name, deps = [":" + name + "_cases"] + test_deps, srcs = [], **kwargs)
+
+# Folders whose results may depend on how they are compiled; the tests of the others run with sanitizers only
+# in tests/run.sh.
+_COMPUTE = ["base", "compress", "data", "nn", "schedule", "stage_server", "tensor", "tests", "third_party"]
 
 # Most of a compilation reads headers, so several sources are compiled as one; not all of a folder, so
 # that a changed one does not compile a hundred.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Reads the sources for what no compiler sees. Builds and runs every test: optimised, then ASAN + UBSAN
-# (which also replays the fuzz corpora), then TSAN for the link and the executor. Then checks of deploy/
-# that want PyPI, if it answers. Then compiles what is for GPUs, if there is a CUDA toolkit ($CUDA_HOME
-# or /usr/local/cuda).
+# Reads the sources for what no compiler sees. Builds and runs the programs and what computes, optimised;
+# then every test with ASAN + UBSAN (which also replays the fuzz corpora), then TSAN for the link and the
+# executor. Then checks of deploy/ that want PyPI, if it answers. Then compiles what is for GPUs, if there
+# is a CUDA toolkit ($CUDA_HOME or /usr/local/cuda).
 # usage: tests/run.sh [source|opt|sanitize|thread|deploy|cuda]...
 # Ends with a line "N passed, N failed" (", N skipped") and fails unless all passed.
 set -uo pipefail
@@ -13,6 +13,10 @@ CUDNN_FRONTEND=$(deploy/cudnn_frontend.sh)
 export CUDNN_FRONTEND
 # A warning is an error where CI says so; a user's compiler may be newer and warn of more.
 strict=(${CI:+--config=strict})
+# There, what was compiled before is used again, up to 20 GB of it; every test runs.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/thinwire/build
+cached=(${CI:+"--disk_cache=$cache"})
+if [[ ${CI-} && -d $cache ]] && (( $(du -sm "$cache" | cut -f1) > 20000 )); then rm -r "$cache"; fi
 # Some tests mostly wait, for other processes or for deadlines: more run at once than there are cores.
 parallel=(--jobs="HOST_CPUS*1.5" --local_cpu_resources="HOST_CPUS*1.5")
 parts=("$@")
@@ -37,7 +41,7 @@ run_part() {
   local title=$1 started=$SECONDS
   shift
   echo "== $title"
-  bazel test "${strict[@]}" "${parallel[@]}" --keep_going --color=no --curses=no --noshow_progress "$@" 2>&1 | tee "$log" |
+  bazel test "${strict[@]}" "${cached[@]}" ${CI:+--nocache_test_results} "${parallel[@]}" --keep_going --color=no --curses=no --noshow_progress "$@" 2>&1 | tee "$log" |
     grep -vE '(NO STATUS|^$|^INFO: (Analyzed|Found|Elapsed|Build)|PASSED in)'
   local status=${PIPESTATUS[0]}
   skipped=$((skipped + $(grep -cE '^//[^ ]+ .*SKIPPED' "$log")))
@@ -78,7 +82,7 @@ run_cuda() {
     return
   fi
   echo "== CUDA"
-  local build=(bazel build "${strict[@]}" --config=opt --config=cuda --keep_going --color=no --curses=no
+  local build=(bazel build "${strict[@]}" "${cached[@]}" --config=opt --config=cuda --keep_going --color=no --curses=no
     --noshow_progress --show_result=100000)
   bazel query --noshow_progress \
     'rdeps(//..., attr(target_compatible_with, "//third_party/cuda:never", //...))' >"$targets" &&
@@ -93,7 +97,9 @@ run_cuda() {
 for part in "${parts[@]}"; do
   case $part in
     source) run_checks sources tests/one_definition.py tests/figures.py tests/folder_pages.py tests/house.py ;;
-    opt) run_part 'optimised' --config=opt //... ;;
+    opt)
+      run_part 'optimised' --config=opt --build_tag_filters=-decides --test_tag_filters=-decides //...
+      ;;
     sanitize)
       run_part 'address and undefined behaviour' --config=asan --config=ubsan \
         --test_tag_filters=-no_sanitizer --build_tests_only //... ;;
