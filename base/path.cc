@@ -13,8 +13,10 @@ std::string WithHome(const std::string& path) {
   return home + path.substr(1);
 }
 
+bool IsHubId(const std::string& path) { return path.compare(0, 3, "hf:") == 0; }
+
 std::string AbsolutePath(const std::string& path) {
-  if (path.empty()) return path;
+  if (path.empty() || IsHubId(path)) return path;
   std::string given = WithHome(path);
   while (given.compare(0, 2, "./") == 0 && given.size() > 2) given.erase(0, 2);
   std::error_code error;

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
+#include "base/hub_cache.h"
+#include "base/path.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
 #include "config/choices.h"
@@ -48,6 +51,8 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
 
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
   ForgetReplaced(overlay, e);
+  if (overlay.has_epochs() && !overlay.has_steps()) e->clear_steps();
+  if (overlay.has_steps() && !overlay.has_epochs()) e->clear_epochs();
   if (e->has_data()) ForgetCorpus(overlay.data(), e->mutable_data());
   const bool gathers = overlay.replicas().exchange() == Name(ReplicaExchange::kGather);
   if (!e->has_replicas()) return;
@@ -196,13 +201,29 @@ void FillCutsOf(const Experiment& past, Experiment* e) {
   *e->mutable_pipeline()->mutable_cuts() = past.pipeline().cuts();
 }
 
+// Turns names in the hub into what all machines understand: that of `init` into its folder, that of
+// a vocabulary into one with its commit, unless only the stages' machines have it.
+absl::Status FollowHubIds(Experiment* e) {
+  if (e->has_init()) {
+    auto folder = HubFolderOr(e->init());
+    if (!folder.ok()) return Annotated(folder.status(), "init");
+    e->set_init(*folder);
+  }
+  if (!IsHubId(e->data().vocabulary())) return absl::OkStatus();
+  const auto folder = HubFolder(e->data().vocabulary());
+  if (folder.ok()) e->mutable_data()->set_vocabulary(HubIdOr(*folder));
+  return absl::OkStatus();
+}
+
 // Fills in what is not given, and checks everything.
 absl::Status Complete(const Experiment* past, Experiment* e, Origins* origins) {
+  const absl::Status followed = FollowHubIds(e);
   if (past != nullptr) {
     if (e->has_init()) FillModelOf(*past, e);
     FillCutsOf(*past, e);
     return Resolve(e);
   }
+  RETURN_IF_ERROR(followed);
   const bool says_classes = e->model().has_classes() && !IsDerived(*e, "model.classes");
   const bool says_vocabulary = e->model().has_vocabulary() && !IsDerived(*e, "model.vocabulary");
   RETURN_IF_ERROR(FillModel(e, origins));

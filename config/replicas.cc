@@ -253,6 +253,15 @@ absl::Status CheckKeysOfCuts(const Experiment& e, const std::string& cut, bool g
                    ", want data.shuffle: batches: a sample's state is that of one replica"));
 }
 
+// Checks that a run ends with an epoch where replicas share what they learned at its end.
+absl::Status CheckLastExchange(const Experiment& e) {
+  if (!TrainsLocally(e) || !e.has_steps()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t an_epoch, StepsPerEpoch(e));
+  return CheckValue(e.steps() % an_epoch == 0, "steps", e.steps(),
+                    absl::StrCat("a multiple of ", an_epoch,
+                                 ", the steps of an epoch, with replicas.sync: local"));
+}
+
 }  // namespace
 
 DirectionConfig OverlaidExchanged(const DirectionConfig& general, const DirectionConfig& own) {
@@ -274,6 +283,7 @@ absl::Status ResolveReplicas(Experiment* e) {
   if (!e->has_replicas()) return absl::OkStatus();
   ReplicasConfig* const replicas = e->mutable_replicas();
   RETURN_IF_ERROR(ResolveSync(replicas));
+  RETURN_IF_ERROR(CheckLastExchange(*e));
   if (!replicas->has_digest_every()) {
     replicas->set_digest_every(static_cast<uint32_t>(ReplicasSpec().digest_every));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,7 @@ constexpr double kFlopsPerByte = 100;
 constexpr int kAutoCuts = 3;
 
 constexpr uint32_t kMaxClasses = 1 << 20;
+constexpr uint64_t kMaxEpochs = std::numeric_limits<uint32_t>::max();
 constexpr uint64_t kMaxThreads = 1024;
 constexpr uint32_t kRecalibrationSamples = 2000;
 constexpr double kMaxDeadlineSeconds = 86400;
@@ -248,15 +250,45 @@ absl::Status ResolveOptimizer(Experiment* e) {
   return OptimizerFrom(*e).status();
 }
 
+absl::Status CheckLength(const Experiment& e) {
+  if (e.has_steps()) return CheckValue(e.steps() >= 1, "steps", e.steps(), "at least 1");
+  if (!e.has_epochs()) return absl::InvalidArgumentError("epochs: is required, or steps");
+  return CheckValue(e.epochs() >= 1, "epochs", e.epochs(), "at least 1");
+}
+
+// Sets the epochs of a run whose length is given in steps. The data must be resolved.
+absl::Status ResolveEpochs(Experiment* e) {
+  if (!e->has_steps()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t an_epoch, StepsPerEpoch(*e));
+  RETURN_IF_ERROR(CheckValue(an_epoch >= 1, "steps", e->steps(), "data to train on"));
+  const uint64_t epochs = (e->steps() + an_epoch - 1) / an_epoch;
+  RETURN_IF_ERROR(CheckValue(epochs <= kMaxEpochs, "steps", e->steps(),
+                             absl::StrCat("at most ", kMaxEpochs, " epochs of ", an_epoch)));
+  if (!e->has_epochs()) e->set_epochs(static_cast<uint32_t>(epochs));
+  return CheckValue(
+      e->epochs() == epochs, "epochs", e->epochs(),
+      absl::StrCat(epochs, ", which steps: ", e->steps(), " take, or one of the two"));
+}
+
+// Rates that change each epoch would end with the last whole one.
+void FillChange(const Experiment& e, LrScheduleConfig* schedule) {
+  const bool is_open = e.has_steps() && !schedule->has_by() && !schedule->has_t_max();
+  if (is_open && schedule->name() == Name(LrScheduleSpec::Kind::kCosine)) {
+    schedule->set_by(Name(LrChange::kStep));
+  }
+}
+
 absl::Status ResolveLrSchedule(const Experiment& e, LrScheduleConfig* schedule) {
+  FillChange(e, schedule);
   RETURN_IF_ERROR(ResolveChoice("lr_schedule", schedule));
   ASSIGN_OR_RETURN(const LrScheduleSpec spec, LrScheduleFrom(e));
   const LrScheduleSpec::Kind kind = spec.kind;
   const bool ends = kind == LrScheduleSpec::Kind::kCosine || kind == LrScheduleSpec::Kind::kLinear;
-  if (ends && !schedule->has_t_max()) schedule->set_t_max(e.epochs());
+  const bool ends_with_run = e.has_steps() && spec.by == LrChange::kStep;
+  if (ends && !schedule->has_t_max() && !ends_with_run) schedule->set_t_max(e.epochs());
   if (ends) {
-    RETURN_IF_ERROR(
-        CheckValue(schedule->t_max() >= 1, "lr_schedule.t_max", schedule->t_max(), "at least 1"));
+    RETURN_IF_ERROR(CheckValue(!schedule->has_t_max() || schedule->t_max() >= 1,
+                               "lr_schedule.t_max", schedule->t_max(), "at least 1"));
     const double min_lr = schedule->min_lr(), lr = e.optimizer().lr();
     RETURN_IF_ERROR(CheckValue(min_lr >= 0 && min_lr <= lr, "lr_schedule.min_lr", min_lr,
                                absl::StrCat("0 to ", lr, ", which is optimizer.lr")));
@@ -306,31 +338,15 @@ absl::Status ResolveEvaluation(const Experiment& e, EvaluationConfig* evaluation
                     evaluation->recalibration_samples(), "at least 1");
 }
 
-absl::Status CheckBest(const Experiment& e) {
-  if (!e.checkpoint().has_best()) return absl::OkStatus();
-  const std::string& best = e.checkpoint().best();
-  RETURN_IF_ERROR(CheckName("checkpoint.best", "measure", best, {"loss", "accuracy"}));
-  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(e.data()));
-  if (best == "accuracy" && data.score_unit > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "checkpoint.best: accuracy, want loss: labels of task ", e.data().task(), " are scores"));
-  }
-  if (!e.evaluation().compressed() && !e.evaluation().uncompressed()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("checkpoint.best: ", best,
-                     ", but nothing is evaluated: want evaluation.compressed or "
-                     "evaluation.uncompressed: true"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckCheckpoints(const Experiment& e) {
   const CheckpointsConfig& checkpoint = e.checkpoint();
   RETURN_IF_ERROR(
       CheckValue(checkpoint.keep() >= 1, "checkpoint.keep", checkpoint.keep(), "at least 1"));
   RETURN_IF_ERROR(CheckName("checkpoint.codec_state", "codec_state", checkpoint.codec_state(),
                             {"full", "epoch_end", "none"}));
-  RETURN_IF_ERROR(CheckBest(e));
+  if (checkpoint.has_best()) {
+    RETURN_IF_ERROR(CheckMeasure(e, "checkpoint.best", checkpoint.best()));
+  }
   const double window = e.restarts().window();
   return CheckValue(window > 0 && std::isfinite(window), "restarts.window", window,
                     "a finite number of seconds above 0");
@@ -349,11 +365,11 @@ absl::Status FillDefaults(Experiment* e) {
 absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(FillDefaults(e));
   RETURN_IF_ERROR(CheckRunName(e->name()));
-  RETURN_IF_ERROR(Required(e->has_epochs(), "epochs"));
-  RETURN_IF_ERROR(CheckValue(e->epochs() >= 1, "epochs", e->epochs(), "at least 1"));
+  RETURN_IF_ERROR(CheckLength(*e));
   RETURN_IF_ERROR(ComputeFrom(*e).status());
   TakeTokensOfInit(e);
   RETURN_IF_ERROR(ResolveData(e->mutable_data()));
+  RETURN_IF_ERROR(ResolveEpochs(e));
   RETURN_IF_ERROR(ResolveModel(e->data(), e->mutable_model()));
   RETURN_IF_ERROR(ResolveOptimizer(e));
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
@@ -369,6 +385,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveSums(partition.model, e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
+  if (e->has_early_stop()) RETURN_IF_ERROR(ResolveEarlyStop(e));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));
   RETURN_IF_ERROR(ResolveReplicas(e));
   if (e->has_capture()) RETURN_IF_ERROR(ResolveCapture(*e, e->mutable_capture()));

@@ -172,7 +172,7 @@ TEST(ResolveTest, StagesFollowTheCuts) {
 
 TEST(ResolveTest, RequiredFieldsAreNamed) {
   EXPECT_EQ(ErrorWith({}, "model: {name: resnet8}\ndata: {name: digits}\noptimizer: {lr: 0.1}\n"),
-            "f.yaml: epochs: is required");
+            "f.yaml: epochs: is required, or steps");
   EXPECT_EQ(ErrorWith({}, "epochs: 1"), "f.yaml: data.name: is required");
   EXPECT_THAT(ErrorWith({}, "epochs: 1\ndata: {name: digits}\n"),
               HasSubstr(": model.name: is required; known: resnet8"));

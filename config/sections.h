@@ -1,6 +1,8 @@
 // Defaults and checks of sections of an experiment.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "config/specs.h"
 #include "proto/experiment.pb.h"
@@ -13,6 +15,16 @@ namespace thinwire {
 // InvalidArgument names the field, the value met and what is wanted; for example for a step after
 // the run's last one, or tensors of more than limit_bytes.
 absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture);
+
+// Evaluations that decide about a run.
+
+// Checks that the evaluations of `experiment` have the `measure`, loss or accuracy, that the field
+// `path` names. The rest must be resolved.
+absl::Status CheckMeasure(const Experiment& experiment, const std::string& path,
+                          const std::string& measure);
+
+// Fills in defaults of `early_stop`, which must be there, and checks all values; likewise.
+absl::Status ResolveEarlyStop(Experiment* experiment);
 
 // Defaults and checks of an experiment's data.
 

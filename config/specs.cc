@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/annotated.h"
+#include "base/hub_cache.h"
 #include "base/path.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -187,6 +188,9 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   for (std::string* path : {&options.dir, &text.file, &text.train, &text.test, &text.vocabulary}) {
     *path = WithHome(*path);
   }
+  auto vocabulary = HubFolderOr(options.text.vocabulary);
+  if (!vocabulary.ok()) return Annotated(vocabulary.status(), "data.vocabulary");
+  options.text.vocabulary = *std::move(vocabulary);
   const CorpusConfig& corpus = config.corpus();
   text.size = {corpus.vocabulary(),
                static_cast<int64_t>(corpus.train_tokens()),
@@ -239,10 +243,15 @@ absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment) {
   return limit > 0 ? std::min(limit, all) : all;
 }
 
-absl::StatusOr<uint64_t> TrainingSteps(const Experiment& experiment) {
+absl::StatusOr<uint64_t> StepsPerEpoch(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(experiment));
-  const int64_t batches = NumBatches(static_cast<int64_t>(samples), experiment.data().batch_size());
-  return experiment.epochs() * static_cast<uint64_t>(batches);
+  return static_cast<uint64_t>(
+      NumBatches(static_cast<int64_t>(samples), experiment.data().batch_size()));
+}
+
+absl::StatusOr<uint64_t> TrainingSteps(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const uint64_t an_epoch, StepsPerEpoch(experiment));
+  return TrainingSteps(experiment, an_epoch);
 }
 
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
@@ -491,6 +500,8 @@ absl::StatusOr<LrScheduleSpec> LrScheduleFrom(const Experiment& experiment) {
   }
   spec.lr = experiment.optimizer().lr();
   spec.warmup_steps = config.warmup_steps();
+  const bool ends_with_run = experiment.has_steps() && !config.has_t_max();
+  if (ends_with_run) spec.last_step = static_cast<int64_t>(experiment.steps());
   return spec;
 }
 

@@ -40,9 +40,15 @@ CorpusConfig CorpusFrom(const CorpusSize& size);
 // unknown name.
 absl::StatusOr<DatasetInfo> DatasetOf(const DataConfig& config);
 
-// Return how many samples an epoch trains on, and how many optimizer steps the run takes.
+// Return how many samples an epoch trains on, how many optimizer steps it takes, and how many the
+// run takes.
 absl::StatusOr<uint64_t> TrainingSamples(const Experiment& experiment);
+absl::StatusOr<uint64_t> StepsPerEpoch(const Experiment& experiment);
 absl::StatusOr<uint64_t> TrainingSteps(const Experiment& experiment);
+// Returns the latter if an epoch takes so many steps.
+inline uint64_t TrainingSteps(const Experiment& experiment, uint64_t steps_per_epoch) {
+  return experiment.has_steps() ? experiment.steps() : experiment.epochs() * steps_per_epoch;
+}
 
 // Returns the model for the input shape of the experiment's data, without bottlenecks. Loads
 // nothing.

@@ -161,13 +161,17 @@ absl::StatusOr<std::vector<int32_t>> Numbered(const Json& config, const char* na
 absl::StatusOr<std::vector<int32_t>> EndsOfText(const std::string& dir, const Json& config,
                                                 const Ids& ids) {
   ASSIGN_OR_RETURN(const std::optional<int32_t> named, Named(config, "eos_token", ids));
-  if (named) return std::vector<int32_t>{*named};
+  std::vector<int32_t> ends;
+  if (named) ends.push_back(*named);
   for (const char* const name : {kGenerationConfig, kConfig}) {
     ASSIGN_OR_RETURN(const Json other, ReadMap(absl::StrCat(dir, "/", name)));
-    ASSIGN_OR_RETURN(std::vector<int32_t> ends, Numbered(other, name, ids));
-    if (!ends.empty()) return ends;
+    ASSIGN_OR_RETURN(const std::vector<int32_t> numbered, Numbered(other, name, ids));
+    for (const int32_t id : numbered) {
+      if (id != named) ends.push_back(id);
+    }
+    if (!numbered.empty()) break;
   }
-  return std::vector<int32_t>();
+  return ends;
 }
 
 absl::Status AddSpecials(const std::string& dir, const Json& config, const Ids& ids, HfFiles* to) {

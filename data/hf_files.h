@@ -28,7 +28,8 @@ struct HfFiles {
 //
 // The token in front of texts is the one of tokenizer.json's post-processor, if it has one. In
 // tokenizer_config.json, add_bos_token: true puts `bos_token` there and false none. Tokens that end
-// a text are those of tokenizer_config.json, else of generation_config.json, else of config.json.
+// a text are that of tokenizer_config.json and then those of generation_config.json, or of
+// config.json where the latter has none.
 //
 // NotFound names the folder and what to do with other files there. DataLoss names a file that only
 // stands in for another. InvalidArgument names a file that is too large or is no tokenizer of byte

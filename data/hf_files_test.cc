@@ -42,16 +42,16 @@ class HfFilesTest : public ::testing::Test {
   const std::string dir_ = ::testing::TempDir() + "/hf_files";
 };
 
-TEST_F(HfFilesTest, TheEndOfTextIsTheConfiguredOne) {
+TEST_F(HfFilesTest, EndsOfTextAreTheConfiguredOnes) {
   EXPECT_THAT(Read().ends_of_text, IsEmpty());
   Write("config.json", R"({"eos_token_id": 7, "bos_token_id": 3})");
   EXPECT_THAT(Read().ends_of_text, ElementsAre(7));
   Write("generation_config.json", R"({"eos_token_id": [601, 9]})");
   EXPECT_THAT(Read().ends_of_text, ElementsAre(601, 9));
   Write("tokenizer_config.json", R"({"eos_token": "</s>"})");
-  EXPECT_THAT(Read().ends_of_text, ElementsAre(601));
+  EXPECT_THAT(Read().ends_of_text, ElementsAre(601, 9));
   Write("tokenizer_config.json", R"({"eos_token": {"content": "<tool>", "lstrip": false}})");
-  EXPECT_THAT(Read().ends_of_text, ElementsAre(603));
+  EXPECT_THAT(Read().ends_of_text, ElementsAre(603, 601, 9));
   Write("tokenizer_config.json", R"({"eos_token": null})");
   EXPECT_THAT(Read().ends_of_text, ElementsAre(601, 9));
 }

@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<HfTokenizer>> HfTokenizer::Of(HfFiles files, Spec
   tokenizer->unknown_ = json.unknown.value_or(kNoId);
   tokenizer->fuses_unknown_ = json.fuses_unknown;
   tokenizer->begin_of_text_ = files.begin_of_text;
-  if (!files.ends_of_text.empty()) tokenizer->end_of_text_ = files.ends_of_text[0];
+  tokenizer->ends_of_text_ = std::move(files.ends_of_text);
   tokenizer->digest_ = Sha256(absl::StrCat(Sha256(files.contents[kTokenizerFile]),
                                            specials == Specials::kIds ? "ids" : ""));
   return tokenizer;

@@ -44,7 +44,10 @@ class HfTokenizer final : public Tokenizer {
   absl::StatusOr<std::vector<PassageIds>> EncodeEach(
       absl::Span<const std::vector<Passage>> texts) const override;
   std::optional<int32_t> begin_of_text() const override { return begin_of_text_; }
-  std::optional<int32_t> end_of_text() const override { return end_of_text_; }
+  std::optional<int32_t> end_of_text() const override {
+    return ends_of_text_.empty() ? std::nullopt : std::make_optional(ends_of_text_.front());
+  }
+  std::vector<int32_t> ends_of_text() const override { return ends_of_text_; }
   const std::string& digest() const override { return digest_; }
 
  private:
@@ -97,7 +100,8 @@ class HfTokenizer final : public Tokenizer {
   absl::flat_hash_map<std::string_view, int32_t> whole_words_;
   Merges merges_;
   std::optional<Bonds> bonds_;  // Units::kCharacters; absent: any place may be bridged
-  std::optional<int32_t> begin_of_text_, end_of_text_;
+  std::optional<int32_t> begin_of_text_;
+  std::vector<int32_t> ends_of_text_;
   std::string digest_;
 };
 

@@ -64,6 +64,10 @@ class Tokenizer {
   virtual std::optional<int32_t> begin_of_text() const { return std::nullopt; }
   // Returns the token that separates texts, if the vocabulary has one and texts are read so.
   virtual std::optional<int32_t> end_of_text() const { return std::nullopt; }
+  // Returns all tokens after which a text is at its end, first end_of_text() if there is one.
+  virtual std::vector<int32_t> ends_of_text() const {
+    return end_of_text() ? std::vector<int32_t>{*end_of_text()} : std::vector<int32_t>();
+  }
   // Returns the SHA-256 of the vocabulary in hexadecimal digits.
   virtual const std::string& digest() const = 0;
 

@@ -24,7 +24,8 @@ Progress ProgressOf(const LrScheduleSpec& spec, int64_t epoch, int64_t step,
   if (spec.by == LrChange::kEpoch) {
     return {static_cast<double>(epoch - 1), static_cast<double>(spec.t_max)};
   }
-  return {static_cast<double>(step - 1), static_cast<double>(spec.t_max * steps_per_epoch)};
+  const int64_t total = spec.last_step > 0 ? spec.last_step : spec.t_max * steps_per_epoch;
+  return {static_cast<double>(step - 1), static_cast<double>(total)};
 }
 
 double Scheduled(const LrScheduleSpec& spec, int64_t epoch, int64_t step, int64_t steps_per_epoch) {

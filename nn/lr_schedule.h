@@ -24,13 +24,14 @@ struct LrScheduleSpec {
   double min_lr = 0;
   LrChange by = LrChange::kEpoch;  // kCosine, kLinear
   int64_t t_max = 0;               // epochs
+  int64_t last_step = 0;           // by kStep: where the rate is lowest; 0: t_max says so
   int64_t step_size = 0;           // epochs
   double gamma = 0.1;
   int64_t warmup_steps = 0;  // the rate of these first steps is scaled by step / warmup_steps
 };
 
 // Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h), except lr
-// and warmup_steps, which all kinds have.
+// and warmup_steps, which all kinds have, and last_step, which no file has.
 template <typename Spec, typename Visit, ForSpec<Spec, LrScheduleSpec> = 0>
 void VisitParameters(Spec& spec, Visit&& visit) {
   switch (spec.kind) {

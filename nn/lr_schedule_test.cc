@@ -66,6 +66,13 @@ TEST(LrScheduleTest, ACosineByStepFallsWithinTheEpochToo) {
   EXPECT_DOUBLE_EQ(LearningRate(spec, 11, 41, 4), 0.5);
 }
 
+TEST(LrScheduleTest, ByStepItMayEndWithinAnEpoch) {
+  LrScheduleSpec spec = Spec(LrScheduleSpec::Kind::kLinear);
+  spec.last_step = 10;
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 2, 6, 4), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRate(spec, 3, 11, 4), 0);
+}
+
 TEST(LrScheduleTest, LinearByEpochFallsOnceAnEpoch) {
   LrScheduleSpec spec = Spec(LrScheduleSpec::Kind::kLinear);
   spec.by = LrChange::kEpoch;

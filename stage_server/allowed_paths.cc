@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
 #include "base/path.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -31,6 +34,13 @@ absl::StatusOr<fs::path> WhereItLeads(const std::string& path) {
   fs::path leads = fs::weakly_canonical(absolute, error);
   if (error) return FileError(PrintableLine(path), "cannot follow", error.value());
   return leads;
+}
+
+// Puts the folder of this machine's cache in place of a name in the hub.
+absl::Status FollowHubId(const StagePath& path) {
+  ASSIGN_OR_RETURN(std::string folder, Annotated(HubFolderOr(*path.value), path.field));
+  *path.value = std::move(folder);
+  return absl::OkStatus();
 }
 
 absl::Status ConfineBelow(const std::string& folder, const char* flag, const StagePath& path) {
@@ -84,6 +94,7 @@ absl::Status ConfinePaths(const AllowedPaths& allowed, Experiment* experiment) {
     RETURN_IF_ERROR(FindLibrary(allowed.codec_plugins, path));
   }
   for (const StagePath& path : paths.data) {
+    RETURN_IF_ERROR(FollowHubId(path));
     RETURN_IF_ERROR(ConfineBelow(allowed.data, "--data", path));
   }
   for (const StagePath& path : paths.state) {

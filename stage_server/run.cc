@@ -327,9 +327,12 @@ absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& o
   RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/false));
   RETURN_IF_ERROR(CheckRecalibration(request));
   return OnExecutor([&]() -> absl::Status {
+    const uint64_t bytes_before = stage_->EvaluationWireBytes();
     ASSIGN_OR_RETURN(const EvaluationReport report, executor_->Evaluate(request));
-    if (!spec_.last()) return absl::OkStatus();
     StageEvent event;
+    event.set_evaluation_wire_bytes(stage_->EvaluationWireBytes() - bytes_before);
+    on_event(event);
+    if (!spec_.last()) return absl::OkStatus();
     *event.mutable_evaluation() = report;
     on_event(event);
     return absl::OkStatus();

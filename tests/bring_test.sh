@@ -67,6 +67,34 @@ run "$work/tiny.yaml" --out "$work/refused" --set init="$work/hf_run/model"
 check 'other tokens are refused' contains "$work/log" 'want the tokens that the checkpoint was trained with'
 cp -r "$work/hf_run/model" "$work/hf"
 rm "$work/hf/vocabulary.json"
+check 'its folder alone speaks as the run does' equals "$(generate "$work/hf" --prompt 'To be' --tokens 20)" "$text"
+check '  a special token may be spelt, the first one once' equals "$(generate "$work/hf" --prompt '<s>To be' --specials ids --tokens 20)" "<s>$text"
+echo "{\"eos_token_id\": [$(seq -s, 0 704)]}" >"$work/hf/generation_config.json"
+check '  and ends at tokens that end texts' equals "$(generate "$work/hf" --prompt 'To be' --tokens 20)" 'To be'
+rm "$work/hf/generation_config.json"
+
+echo '== a cache of the hub'
+export HF_HUB_CACHE=$work/hub
+commit=$(printf 'c%.0s' {1..40})
+cached=$work/hub/models--me--tiny
+mkdir -p "$cached/refs" "$cached/blobs" "$cached/snapshots/$commit"
+printf %s "$commit" >"$cached/refs/main"
+for file in "$work"/hf/*; do
+  cp "$file" "$cached/blobs/${file##*/}"
+  ln -s "../../blobs/${file##*/}" "$cached/snapshots/$commit/${file##*/}"
+done
+check 'a name in it is a folder' equals "$(generate hf:me/tiny --prompt 'To be' --tokens 20)" "$text"
+run "$work/tiny.yaml" --out "$work/hub_run" --set data.tokens= --set init=hf:me/tiny
+check 'a run starts from it' equals $? 0
+check '  and keeps the commit' contains "$work/hub_run/experiment.yaml" "^init: .*/snapshots/$commit"
+check '  of its tokens too' contains <(resolved vocabulary hub_run) "^\"?hf:me/tiny@$commit"
+run --resume "$work/hub_run" --set epochs=2
+check '  and goes on' equals $? 0
+refused 'a name that is not there' 'init: hf:me/none: is not in the cache .*: hf download me/none$' \
+  "$work/tiny.yaml" --set init=hf:me/none
+refused 'a vocabulary that is not there' 'data.vocabulary: hf:me/none: is not in the cache' \
+  "$work/tiny.yaml" --set data.tokens=hf --set data.vocabulary=hf:me/none
+refused 'what is no name' 'init: hf:me/../x: want hf:ORG/NAME' "$work/tiny.yaml" --set init=hf:me/../x
 refused 'a checkpoint of other tokens' 'vocab_size is 705, but data.tokens: characters of text makes' \
   "$work/tiny.yaml" --set init="$work/hf"
 refused 'a tokenizer with more ids than the model has rows' 'model.classes: 700, want 705' \

@@ -50,6 +50,18 @@ check 'the greediest draw is the most probable' equals "$(generate --tokens 8 --
 generate --tokens 20 --compression off >/dev/null
 check 'uncompressed text takes more bytes' contains "$work/log" ' [23][0-9]{2}(\.[0-9]+)? wire bytes a token'
 
+stop=${text:10:3}
+before=$(printf %s "${text%%"$stop"*}")
+check 'a text ends before a stop' equals "$(generate --prompt ROMEO: --tokens 60 --stop "$stop")" "$before"
+check '  of several before the first' equals "$(generate --prompt ROMEO: --tokens 60 --stop "${text:30}" --stop "$stop")" "$before"
+check '  and draws no more' contains "$work/log" '^[0-9] tokens in '
+
+echo '== folders'
+generate_of() { timeout 60 "$thinwire" generate "$1" --stage_server "$stage_server" "${@:2}" 2>"$work/log"; }
+plain=$(generate --prompt ROMEO: --tokens 60 --compression off)
+check 'a model alone writes as its run without codecs' equals "$(generate_of "$work/run/model" --prompt ROMEO: --tokens 60)" "$plain"
+check '  in two stages too' equals "$(generate_of "$work/run/model" --prompt ROMEO: --tokens 60 --set pipeline.stages=2)" "$plain"
+
 echo '== bottlenecks'
 for bottleneck in '{kind: residual, width: 4}' '{kind: learned_subspace, width: 4}' '{kind: subspace, width: 4}'; do
   timeout 60 "$thinwire" run "$work/tiny.yaml" --quiet --overwrite --out "$work/narrow" --stage_server "$stage_server" \
@@ -79,6 +91,9 @@ mv "$work/model" "$work/run/model"
 "$thinwire" generate "$work" >"$work/text" 2>"$work/log"
 check 'a folder that is no run is a usage error' equals $? 2
 check '  which names the file' contains "$work/log" 'experiment.yaml'
+check '  and what a model has' contains "$work/log" 'nor is it a model.s folder: it has no config.json'
+refused 'an empty stop' '^thinwire: --stop: is empty, want a text' --stop ''
+refused 'specials of a tokenizer without' '^thinwire: --specials: ids, want a run with data.tokens: hf, not characters' --specials ids
 
 echo '== ends'
 mkfifo "$work/pipe"

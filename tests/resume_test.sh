@@ -41,6 +41,7 @@ YAML
 run eight cos.yaml --set epochs=8 --out runs/eight
 run cos cos.yaml
 cp -r runs/cos runs/with_file
+cp -r runs/cos runs/cos_whole
 run longer --resume runs/cos --set epochs=8
 run with_file cos.yaml --resume runs/with_file --set epochs=8
 run recorded runs/cos/experiment.yaml --set epochs=6 --out runs/recorded
@@ -90,6 +91,37 @@ check 'and of a longer run' \
 "$thinwire" checkpoint list runs/best_longer >list.log 2>&1
 check 'a list says which it is' contains list.log ' best$'
 run from_best cos.yaml --set init=runs/best_loss/checkpoints/best --out runs/from_best
+
+# --- A run that gets no better ends, with the numbers that it had so far, and goes on if asked to.
+# losses DIR LAST: those of the first steps
+losses() {
+  python3 -c '
+import json, sys
+print([e["loss"] for e in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")) if e["type"] == "step" and e["step"] <= int(sys.argv[2])])' "$@"
+}
+run stopped cos.yaml --set early_stop.patience=2 --set early_stop.min_delta=100 --out runs/stopped
+check 'an early stop is told' contains stopped.log 'stopped after step 6: loss was no better than the .* after step 3 by more than 100 in 2 evaluations'
+check 'up to there nothing was otherwise' equals "$(losses runs/stopped 99)" "$(losses runs/cos_whole 6)"
+check 'it has a checkpoint of its end' test -e runs/stopped/checkpoints/step-6/manifest.json
+# outcomes DIR: what its epochs came to
+outcomes() {
+  python3 -c '
+import json, sys
+print([(e["epoch"], e["lr"], e["train"], e["test"]) for e in json.load(open(sys.argv[1] + "/summary.json"))["epochs"]])' "$@"
+}
+run stopped_flat cos.yaml --set lr_schedule.name=constant --set early_stop.patience=2 --set early_stop.min_delta=100 --out runs/stopped_flat
+run six cos.yaml --set lr_schedule.name=constant --set steps=6 --out runs/six
+check 'it is a run of as many steps' equals "$(outcomes runs/stopped_flat)" "$(outcomes runs/six)"
+run stopped_on --resume runs/stopped --set early_stop.patience=3
+check 'with more patience it goes on' contains stopped_on.log 'stopped after step 8: '
+
+# --- Steps in place of epochs: a schedule falls up to the last of them, and more of them go on within an epoch.
+run seven cos.yaml --set steps=7 --out runs/seven
+check 'a run of steps ends with the last of them' equals "$(losses runs/seven 99 | tr -cd , | wc -c)" 6
+check '  and says what would train on' contains <("$thinwire" run --resume runs/seven 2>&1) 'all 7 steps are trained, .*--set steps=14'
+run ten cos.yaml --set steps=10 --set lr_schedule.name=constant --out runs/ten
+run six_on --resume runs/six --set steps=10
+check 'more steps go on within the epoch' equals "$(outcomes runs/six)" "$(outcomes runs/ten)"
 
 # --- Cuts are the experiment's, machines are not: those that the program chose stay.
 sed -e '/^pipeline/d' cos.yaml >auto.yaml

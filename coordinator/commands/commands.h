@@ -20,6 +20,7 @@ struct Command {
 // Each adds a subcommand with its flags to `app`. The Command outlives every parse of `app`.
 Command AddRun(CLI::App* app);
 Command AddSweep(CLI::App* app);
+Command AddEvaluate(CLI::App* app);
 Command AddGenerate(CLI::App* app);
 Command AddPlan(CLI::App* app);
 Command AddTune(CLI::App* app);
@@ -39,9 +40,9 @@ Command AddCancel(CLI::App* app);
 
 // In the order of --help.
 inline constexpr Command (*kCommands[])(CLI::App*) = {
-    AddRun,    AddSweep, AddGenerate,   AddPlan,   AddTune,  AddProbe,
-    AddCodecs, AddData,  AddCheckpoint, AddReport, AddTrace, AddCompare,
-    AddDoctor, AddServe, AddSubmit,     AddWatch,  AddList,  AddCancel,
+    AddRun,    AddSweep,  AddEvaluate,   AddGenerate, AddPlan,   AddTune,    AddProbe,
+    AddCodecs, AddData,   AddCheckpoint, AddReport,   AddTrace,  AddCompare, AddDoctor,
+    AddServe,  AddSubmit, AddWatch,      AddList,     AddCancel,
 };
 
 }  // namespace thinwire

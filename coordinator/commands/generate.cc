@@ -1,4 +1,4 @@
-// `thinwire generate`: text from the language model that a run has trained.
+// `thinwire generate`: text from a language model, that of a run or of a folder.
 
 #include <unistd.h>
 
@@ -7,36 +7,38 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "config/experiment.h"
-#include "config/specs.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
-#include "coordinator/files/record.h"
 #include "coordinator/run/generated_text.h"
+#include "coordinator/run/language_model.h"
+#include "coordinator/run/stop_texts.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/session/session.h"
 #include "data/dataset.h"
 #include "data/unicode.h"
-#include "data/vocabulary_files.h"
 #include "nn/sampling.h"
 
 namespace thinwire {
 namespace {
 
 struct GenerateFlags {
-  std::string run;                     // its folder
+  std::string target;                  // folder of a run or a model
   std::vector<std::string> overrides;  // path=value
   std::string prompt;                  // "-": what stdin has
-  int64_t tokens = 200;                // to draw
+  std::vector<std::string> stops;      // texts that end the text
+  std::string specials;                // text or ids; empty: as in training
+  int64_t tokens = 200;                // most to draw
   double temperature = 1;              // these three as in nn/sampling.h
   int64_t top_k = 0;
   double top_p = 1;
@@ -50,16 +52,26 @@ constexpr char kGenerateExamples[] =
 token after token. Stdout gets the prompt and what follows it, stderr the speed and what
 crossed the cuts for each token, prompt included.
 
-The vocabulary is that of DIR/model: the text may be gone. The token that begins texts, which
-Llama's tokenizers have, stands in front of the prompt. An empty prompt is that token, else
-<|endoftext|>, or a line's end where the run was taught no such token; it is not printed. When
-the model's context is full, its later half becomes the beginning of a new one. Equal flags and
-stages give equal texts. With compression on, activations cross cuts as the experiment says,
-which takes codecs that code each position by itself, as those with scope token do.
+DIR@STEP takes a checkpoint's. DIR may also be a model's own folder, as Hugging Face has them:
+config.json, weights and tokenizer.json, or hf:ORG/NAME for one in the local cache of the hub.
+One stage on this machine then draws with no codec; --set cuts it, gives it codecs or a longer
+context (data.context: at most 1024, unless set).
+
+The text ends at the token that ends texts, which is not printed, before a text of --stop, or
+after --tokens. The vocabulary is that of DIR/model: the text may be gone. The token that
+begins texts, which Llama's tokenizers have, stands in front of the prompt. An empty prompt is
+that token, else <|endoftext|>, or a line's end where the run was taught no such token; it is
+not printed. When the model's context is full, its later half becomes the beginning of a new
+one. Equal flags and stages give equal texts. With compression on, activations cross cuts as
+the experiment says, which takes codecs that code each position by itself, as those with scope
+token do.
 
 Examples:
   thinwire generate runs/shakespeare --prompt ROMEO: --tokens 300
-  thinwire generate runs/shakespeare --temperature 0.8 --top_k 20 --seed 7
+  thinwire generate runs/shakespeare --temperature 0.8 --top_k 20 --seed 7 --stop $'\n\n'
+  thinwire generate models/Qwen2.5-0.5B --prompt 'The capital of France is' --temperature 0
+  thinwire generate models/SmolLM2-135M-Instruct --specials ids --prompt \
+      $'<|im_start|>user\nHello!<|im_end|>\n<|im_start|>assistant\n'
   thinwire generate runs/shakespeare --compression off --set pipeline.stages=1 <prompt.txt \
       --prompt -
   thinwire generate runs/shakespeare --stages a:4700,b:4700,c:4700,d:4700 --temperature 0
@@ -108,6 +120,7 @@ class Output {
 struct PreparedText {
   TextTask task;
   std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<int32_t> ends;  // tokens that end the text
 };
 
 absl::StatusOr<Sampling> SamplingFrom(const GenerateFlags& flags) {
@@ -121,8 +134,8 @@ absl::StatusOr<Sampling> SamplingFrom(const GenerateFlags& flags) {
   return sampling;
 }
 
-// Encodes the prompt, behind the token that begins texts if there is one. An empty one becomes that
-// token or the separator of texts. Neither is printed.
+// Encodes the prompt, behind the token that begins texts if there is one; once, where the prompt
+// spells it too. An empty one becomes that token or the separator of texts. Neither is printed.
 absl::StatusOr<std::vector<int32_t>> Encoded(const std::string& prompt,
                                              const Tokenizer& tokenizer) {
   std::vector<int32_t> ids;
@@ -134,38 +147,38 @@ absl::StatusOr<std::vector<int32_t>> Encoded(const std::string& prompt,
   auto text = Annotated(tokenizer.Encode(prompt.empty() ? "\n" : prompt),
                         prompt.empty() ? "--prompt: none, and so a line's end" : "--prompt");
   if (!text.ok()) return text;
+  if (!ids.empty() && !text->empty() && text->front() == ids.front()) ids.clear();
   ids.insert(ids.end(), text->begin(), text->end());
   return ids;
 }
 
-// Returns the tokenizer that the run's model was trained with or, for a run that did not keep it,
-// the one of its data.
-absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const std::string& model,
-                                                       const Experiment& experiment) {
-  auto kept = OpenVocabulary(model);
-  if (!absl::IsNotFound(kept.status())) return kept;
-  ASSIGN_OR_RETURN(const DataOptions data, DataOptionsFrom(experiment.data()));
-  return LoadTokenizer(data);
+absl::StatusOr<std::optional<Specials>> SpecialsFrom(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  Specials specials{};
+  RETURN_IF_ERROR(FromName(name, &specials));
+  return specials;
+}
+
+absl::Status CheckStops(const std::vector<std::string>& stops) {
+  if (!absl::c_linear_search(stops, "")) return absl::OkStatus();
+  return absl::InvalidArgumentError("--stop: is empty, want a text");
 }
 
 absl::StatusOr<PreparedText> Prepare(GenerateFlags* flags) {
-  RETURN_IF_ERROR(CheckRecorded(flags->run));
-  const std::string recorded = flags->run + "/experiment.yaml";
-  ASSIGN_OR_RETURN(const Experiment trained, ReadResolved(recorded));
-  ASSIGN_OR_RETURN(Experiment experiment,
-                   LoadForStages(recorded, flags->overrides, &flags->session, &trained));
-  const bool compressed = flags->compression == "on";
-  RETURN_IF_ERROR(Annotated(CheckGenerates(experiment, compressed), flags->run));
+  RETURN_IF_ERROR(CheckStops(flags->stops));
   ASSIGN_OR_RETURN(Sampling sampling, SamplingFrom(*flags));
-  const std::string model = flags->run + "/model";
-  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(model));
-  ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
-  ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(model, experiment));
-  sampling.set_vocabulary(static_cast<uint32_t>(tokenizer->vocabulary()));
-  ASSIGN_OR_RETURN(std::vector<int32_t> prompt, Encoded(flags->prompt, *tokenizer));
-  return PreparedText{{std::move(experiment), std::move(weights), std::move(prompt), flags->tokens,
-                       compressed, sampling},
-                      std::move(tokenizer)};
+  ASSIGN_OR_RETURN(const std::optional<Specials> specials, SpecialsFrom(flags->specials));
+  ASSIGN_OR_RETURN(LanguageModel model,
+                   OpenLanguageModel(flags->target, flags->overrides, specials, &flags->session));
+  const bool compressed = flags->compression == "on";
+  RETURN_IF_ERROR(Annotated(CheckGenerates(model.experiment, compressed), flags->target));
+  sampling.set_vocabulary(static_cast<uint32_t>(model.tokenizer->vocabulary()));
+  ASSIGN_OR_RETURN(std::vector<int32_t> prompt, Encoded(flags->prompt, *model.tokenizer));
+  std::vector<int32_t> ends = model.tokenizer->ends_of_text();
+  return PreparedText{{std::move(model.experiment), std::move(model.weights), std::move(prompt),
+                       flags->tokens, compressed, sampling},
+                      std::move(model.tokenizer),
+                      std::move(ends)};
 }
 
 absl::Status Generate(const GenerateFlags& flags, const PreparedText& prepared,
@@ -173,12 +186,16 @@ absl::Status Generate(const GenerateFlags& flags, const PreparedText& prepared,
   ASSIGN_OR_RETURN(const auto session, Session::Start("generate", prepared.task.experiment,
                                                       flags.session, interruption));
   Output output;
+  StopTexts stops(flags.stops);
   RETURN_IF_ERROR(output.Write(flags.prompt));
-  const auto on_token = [&](int32_t id) -> absl::Status {
+  const auto on_token = [&](int32_t id) -> absl::StatusOr<bool> {
+    if (absl::c_linear_search(prepared.ends, id)) return false;
     ASSIGN_OR_RETURN(const std::string text, prepared.tokenizer->Continue({id}));
-    return output.Write(text);
+    RETURN_IF_ERROR(output.Write(stops.Take(text)));
+    return !stops.seen();
   };
   absl::Status status = GenerateText(prepared.task, session->fleet(), on_token, totals);
+  status.Update(output.Write(stops.Rest()));
   status.Update(output.End());
   return status;
 }
@@ -211,11 +228,25 @@ int GenerateCommand(GenerateFlags flags, Interruption* interruption) {
 Command AddGenerate(CLI::App* app) {
   const auto flags = std::make_shared<GenerateFlags>();
   CLI::App* generate =
-      app->add_subcommand("generate", "write a text with the language model that a run trained");
+      app->add_subcommand("generate", "write a text with the language model of a run or a folder");
   generate->footer(kGenerateExamples);
-  generate->add_option("DIR", flags->run, "folder of the run")->required()->transform(kPath);
+  generate
+      ->add_option("DIR", flags->target,
+                   "folder of a run, RUN@STEP, folder of a model, or hf:ORG/NAME")
+      ->required()
+      ->transform(kPath);
   generate->add_option("--prompt", flags->prompt, "what the text begins with; -: what stdin has");
-  generate->add_option("--tokens", flags->tokens, "tokens to draw")
+  generate
+      ->add_option(
+          "--stop", flags->stops,
+          "end before this text where it first comes, and do not print it; may stand often")
+      ->allow_extra_args(false);
+  generate
+      ->add_option("--specials", flags->specials,
+                   "what spells a special token in the prompt is text, or the token's id (default: "
+                   "as in training; a folder's: text)")
+      ->check(CLI::IsMember({"text", "ids"}));
+  generate->add_option("--tokens", flags->tokens, "most tokens to draw")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   generate

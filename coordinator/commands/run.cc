@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -29,14 +27,13 @@
 #include "coordinator/run/recorded_run.h"
 #include "coordinator/run/restore.h"
 #include "coordinator/run/resumable.h"
+#include "coordinator/run/run_weights.h"
 #include "coordinator/run/trace_recorder.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/trace/trace.h"
 
 namespace thinwire {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kRunExamples[] = R"(Examples:
   thinwire run experiments/quickstart.yaml
@@ -100,20 +97,18 @@ absl::Status CheckUsage(const RunFlags& flags) {
   return absl::OkStatus();
 }
 
-// Takes the step off "DIR@STEP", unless a folder has that name.
+// Takes the step off "DIR@STEP".
 absl::Status TakeStep(RunFlags* flags) {
-  const size_t at = flags->resume.rfind('@');
-  std::error_code error;
-  if (at == std::string::npos || fs::exists(flags->resume, error)) return absl::OkStatus();
+  const RunAt at = ParseRunAt(flags->resume);
+  if (at.run == flags->resume) return absl::OkStatus();
   uint64_t step = 0;
-  const std::string digits = flags->resume.substr(at + 1);
-  if (!absl::SimpleAtoi(digits, &step)) {
-    return absl::InvalidArgumentError(absl::StrCat("--resume ", flags->resume, ": \"", digits,
+  if (!absl::SimpleAtoi(at.step, &step)) {
+    return absl::InvalidArgumentError(absl::StrCat("--resume ", flags->resume, ": \"", at.step,
                                                    "\" behind the @, want the step of a "
                                                    "checkpoint, as in runs/mine@1200"));
   }
   flags->step = step;
-  flags->resume.resize(at);
+  flags->resume = at.run;
   if (flags->resume.empty()) flags->resume = kFolderOfName;
   return absl::OkStatus();
 }
@@ -173,10 +168,13 @@ absl::Status CheckCourse(const RunFlags& flags, const Past& past, const Experime
   return absl::OkStatus();
 }
 
-std::string WhatTrainsOn(const RunRecord& record, const CheckpointManifest& reached) {
-  const uint64_t epochs = reached.step() / reached.steps_per_epoch();
-  return absl::StrCat(record.dir(), ": all ", epochs,
-                      " epochs are trained, nothing is left to do; --set epochs=", 2 * epochs,
+std::string WhatTrainsOn(const RunRecord& record, const CheckpointManifest& reached,
+                         const Experiment& experiment) {
+  const char* const unit = experiment.has_steps() ? "steps" : "epochs";
+  const uint64_t done =
+      experiment.has_steps() ? reached.step() : reached.step() / reached.steps_per_epoch();
+  return absl::StrCat(record.dir(), ": all ", done, " ", unit,
+                      " are trained, nothing is left to do; --set ", unit, "=", 2 * done,
                       " would train on, --overwrite or another folder anew");
 }
 
@@ -229,7 +227,7 @@ int RunCommand(RunFlags flags, Interruption* interruption) {
   const absl::Status fits = Check(flags, *past, *experiment);
   if (!fits.ok()) return Complain(fits, kExitUsage);
   if (*past && HasEnded((*past)->checkpoint.manifest, *experiment, (*record)->dir())) {
-    if (!flags.quiet) Tell(WhatTrainsOn(**record, (*past)->checkpoint.manifest));
+    if (!flags.quiet) Tell(WhatTrainsOn(**record, (*past)->checkpoint.manifest, *experiment));
     return kExitDone;
   }
   if (flags.resume.empty()) {

@@ -12,9 +12,12 @@
 #include "absl/strings/str_format.h"
 #include "base/annotated.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
+#include "base/path.h"
 #include "base/stand_in.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "data/bpe.h"
 #include "data/hf_files.h"
 #include "data/hf_tokenizer.h"
 #include "data/unicode.h"
@@ -102,14 +105,27 @@ bool IsNarrow(const Tokenizer& tokenizer) { return tokenizer.vocabulary() <= kNa
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& dir,
                                                          Specials specials) {
+  if (IsHubId(dir)) {
+    ASSIGN_OR_RETURN(const std::string folder, HubFolder(dir));
+    return OpenTokenizer(folder, specials);
+  }
   if (IsThere(dir, kVocabularyFile)) return OpenVocabulary(dir);
+  const bool is_gpt2 = IsThere(dir, "vocab.json") && IsThere(dir, "merges.txt");
+  if (is_gpt2 && !IsThere(dir, kTokenizerFile)) {
+    return Bpe::Load(dir, /*verify=*/false, EndOfText::kToken);
+  }
   return HfTokenizer::Load(dir, specials);
 }
 
 absl::StatusOr<std::string> DescribeTokenizer(const std::string& dir) {
-  if (!IsThere(dir, kTokenizerFile) && IsThere(dir, kVocabularyFile)) {
-    ASSIGN_OR_RETURN(const auto tokenizer, OpenVocabulary(dir));
-    return absl::StrCat(tokenizer->vocabulary(), " ids by ", kVocabularyFile, "\n");
+  if (IsHubId(dir)) {
+    ASSIGN_OR_RETURN(const std::string folder, HubFolder(dir));
+    return DescribeTokenizer(folder);
+  }
+  if (!IsThere(dir, kTokenizerFile)) {
+    ASSIGN_OR_RETURN(const auto tokenizer, OpenTokenizer(dir, Specials::kText));
+    return absl::StrCat(tokenizer->vocabulary(), " ids by ",
+                        IsThere(dir, kVocabularyFile) ? kVocabularyFile : "vocab.json", "\n");
   }
   ASSIGN_OR_RETURN(const HfFiles files, ReadHfFiles(dir));
   return Described(files);

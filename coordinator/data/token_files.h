@@ -10,8 +10,10 @@
 
 namespace thinwire {
 
-// Opens the tokenizer of a folder: that of a run's model (data/vocabulary_files.h), which says
-// itself what special tokens mean, or a published one (data/hf_tokenizer.h). Errors of these.
+// Opens the tokenizer of a folder, which may go by its name in the hub (base/hub_cache.h): that of
+// a run's model (data/vocabulary_files.h), which says itself what special tokens mean, or a
+// published one (data/hf_tokenizer.h), or GPT-2's files (data/bpe.h) where there is no other.
+// Errors of these.
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& dir, Specials specials);
 
 // Describes the tokenizer of a folder in lines: its rules, ids and special tokens. Errors of

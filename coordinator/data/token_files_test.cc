@@ -80,6 +80,10 @@ TEST_F(TokenFilesTest, ATokenizerIsDescribed) {
   EXPECT_EQ(*DescribeTokenizer(dir_), "256 ids by vocabulary.json\n");
   fs::remove(dir_ + "/vocabulary.json");
   EXPECT_THAT(DescribeTokenizer(dir_).status().message(), HasSubstr("has no tokenizer.json"));
+  fs::copy_file("data/bpe_testdata/encoder.json", dir_ + "/vocab.json");
+  EXPECT_THAT(DescribeTokenizer(dir_).status().message(), HasSubstr("data.tokens: bpe reads"));
+  fs::copy_file("data/bpe_testdata/vocab.bpe", dir_ + "/merges.txt");
+  EXPECT_THAT(*DescribeTokenizer(dir_), HasSubstr(" ids by vocab.json\n"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Checks that the user's pages name exactly the fields of a run's record, of a checkpoint's
-// manifest, of a plan and of a tune, in their order.
+// manifest, of a plan, of a tune and of an evaluation, in their order.
 #include <fstream>
 #include <map>
 #include <string>
@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/coordinator.pb.h"
+#include "proto/evaluation.pb.h"
 #include "proto/plan.pb.h"
 #include "proto/tune.pb.h"
 
@@ -57,6 +58,8 @@ TEST(PagesTest, EveryMessageStandsThereWithEveryField) {
               ::testing::ContainerEq(Defined(PlanReport::descriptor())));
   EXPECT_THAT(Documented("docs/tune.md"),
               ::testing::ContainerEq(Defined(TuneReport::descriptor())));
+  EXPECT_THAT(Documented("docs/evaluate.md"),
+              ::testing::ContainerEq(Defined(EvaluateReport::descriptor())));
 }
 
 }  // namespace

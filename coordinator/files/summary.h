@@ -10,6 +10,9 @@
 
 namespace thinwire {
 
+// Type of the event of a run that early_stop has ended.
+inline constexpr char kStopped[] = "stopped";
+
 // Parses a run's JSON into `message`; unknown fields, from other builds, are ignored.
 // InvalidArgument says that what `place` names is not such JSON, and why.
 absl::Status FromJson(const std::string& text, const std::string& place,

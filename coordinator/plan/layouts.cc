@@ -294,8 +294,8 @@ double CostOf(const LayoutEstimate& row, double steps, const Prices& prices) {
 
 absl::StatusOr<LayoutEstimate> EstimateOf(const Layout& layout, const Plan& plan,
                                           const LayoutOptions& options) {
-  ASSIGN_OR_RETURN(const uint64_t all_steps, TrainingSteps(layout.experiment));
-  const auto steps = static_cast<double>(all_steps / layout.experiment.epochs());
+  ASSIGN_OR_RETURN(const uint64_t an_epoch, StepsPerEpoch(layout.experiment));
+  const auto steps = static_cast<double>(an_epoch);
   const StepEstimate& step = plan.steps.front();
   LayoutEstimate row;
   row.set_replicas(layout.replicas);

@@ -140,8 +140,8 @@ class Planner {
     planned.every = replicas_.every;
     planned.fragments = replicas_.fragments;
     planned.overlap = replicas_.overlap;
-    ASSIGN_OR_RETURN(const uint64_t all_steps, TrainingSteps(all_));
-    const auto steps = static_cast<double>(all_steps / all_.epochs());
+    ASSIGN_OR_RETURN(const uint64_t an_epoch, StepsPerEpoch(all_));
+    const auto steps = static_cast<double>(an_epoch);
     planned.per_step = std::ceil(steps / static_cast<double>(planned.every)) / steps;
     ASSIGN_OR_RETURN(const ExchangeCosts costs, ExchangeOf({0, plan_.parts}, /*exactly=*/false));
     const int places = plan_.grid.parts;

@@ -1,12 +1,9 @@
 #include "coordinator/run/best.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace thinwire {
-namespace {
 
-// Returns a number that is less for a better evaluation; none if it has no such measure.
 std::optional<double> BadnessOf(const std::string& by, const TestRecord& test) {
   if (!test.has_compressed() && !test.has_uncompressed()) return std::nullopt;
   const Measured& measured = test.has_compressed() ? test.compressed() : test.uncompressed();
@@ -14,8 +11,6 @@ std::optional<double> BadnessOf(const std::string& by, const TestRecord& test) {
   if (!measured.has_accuracy()) return std::nullopt;
   return -measured.accuracy();
 }
-
-}  // namespace
 
 bool IsBest(const std::string& by, const TestRecord& latest,
             const google::protobuf::RepeatedPtrField<EpochRecord>& epochs,

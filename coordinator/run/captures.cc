@@ -42,7 +42,7 @@ absl::Status TakeCapture(const Experiment& experiment, uint64_t step, StageClien
 }  // namespace
 
 absl::Status CheckCaptureSteps(const Experiment& experiment, const RunPlan& plan) {
-  const uint64_t steps = plan.steps_per_epoch * plan.epochs;
+  const uint64_t steps = plan.steps();
   for (const uint64_t step : experiment.capture().steps()) {
     if (step > steps) {
       return absl::InvalidArgumentError(absl::StrCat("capture.steps: ", step, ", want at most ",

@@ -16,39 +16,6 @@
 namespace thinwire {
 namespace {
 
-// Evaluates in one way. Of labelled sentences it also says how well classes were told apart, or
-// scores foretold; `sentences` is null for other data.
-absl::StatusOr<Measured> EvaluateOnce(const EvaluateRequest& request, const GlueMeasures* sentences,
-                                      Fleet* fleet) {
-  absl::Mutex mutex;
-  EvaluationReport report;
-  RETURN_IF_ERROR(fleet->OnFirstRow([&](StageClient& stage) {
-    return stage.Evaluate(request, [&](const StageEvent& event) {
-      const absl::MutexLock lock(&mutex);
-      if (event.has_evaluation()) report = event.evaluation();
-      return absl::OkStatus();
-    });
-  }));
-  if (report.samples() != request.samples()) {
-    return absl::InternalError(absl::StrCat("epoch ", request.epoch(), ": the last stage reported ",
-                                            report.samples(), " evaluated samples of ",
-                                            request.samples()));
-  }
-  Measured measured;
-  measured.set_loss(report.loss());
-  SetAccuracy(report, &measured);
-  if (report.has_perplexity()) measured.set_perplexity(report.perplexity());
-  if (sentences == nullptr) return measured;
-  if (sentences->correlations) {
-    ASSIGN_OR_RETURN(*measured.mutable_scores(), MeasureScores(report));
-    return measured;
-  }
-  ASSIGN_OR_RETURN(*measured.mutable_classes(),
-                   MeasureClasses({report.confusion().begin(), report.confusion().end()},
-                                  report.samples(), *sentences));
-  return measured;
-}
-
 // Returns the measures of the task that the data are; nothing if they are no labelled sentences.
 absl::StatusOr<std::optional<GlueMeasures>> MeasuresOfTask(const DataConfig& data) {
   if (!data.has_task()) return std::nullopt;
@@ -59,23 +26,56 @@ absl::StatusOr<std::optional<GlueMeasures>> MeasuresOfTask(const DataConfig& dat
 
 }  // namespace
 
+absl::StatusOr<Evaluated> EvaluateOnce(const DataConfig& data, const EvaluateRequest& request,
+                                       Fleet* fleet) {
+  ASSIGN_OR_RETURN(const std::optional<GlueMeasures> sentences, MeasuresOfTask(data));
+  absl::Mutex mutex;
+  EvaluationReport report;
+  Evaluated evaluated;
+  RETURN_IF_ERROR(fleet->OnFirstRow([&](StageClient& stage) {
+    return stage.Evaluate(request, [&](const StageEvent& event) {
+      const absl::MutexLock lock(&mutex);
+      if (event.has_evaluation()) report = event.evaluation();
+      evaluated.wire_bytes += event.evaluation_wire_bytes();  // 0 in other events
+      return absl::OkStatus();
+    });
+  }));
+  if (report.samples() != request.samples()) {
+    return absl::InternalError(absl::StrCat("epoch ", request.epoch(), ": the last stage reported ",
+                                            report.samples(), " evaluated samples of ",
+                                            request.samples()));
+  }
+  Measured& measured = evaluated.measured;
+  measured.set_loss(report.loss());
+  SetAccuracy(report, &measured);
+  if (report.has_perplexity()) measured.set_perplexity(report.perplexity());
+  if (!sentences) return evaluated;
+  if (sentences->correlations) {
+    ASSIGN_OR_RETURN(*measured.mutable_scores(), MeasureScores(report));
+    return evaluated;
+  }
+  ASSIGN_OR_RETURN(*measured.mutable_classes(),
+                   MeasureClasses({report.confusion().begin(), report.confusion().end()},
+                                  report.samples(), *sentences));
+  return evaluated;
+}
+
 bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch) {
   const uint32_t every = experiment.evaluation().every();
   return (every > 0 && epoch % every == 0) || epoch == experiment.epochs();
 }
 
-bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, uint64_t steps_per_epoch) {
+bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, const RunPlan& plan) {
   const uint32_t every = experiment.evaluation().every_steps();
   if (every == 0 || step == 0 || step % every != 0) return false;
-  return step % steps_per_epoch != 0 ||
-         !IsEvaluationDue(experiment, static_cast<uint32_t>(step / steps_per_epoch));
+  const uint32_t epoch = plan.EpochOf(step);
+  return step != plan.EndOf(epoch) || !IsEvaluationDue(experiment, epoch);
 }
 
 absl::StatusOr<EvaluationRecord> Evaluate(const Experiment& experiment,
                                           const ConfigureResponse& data, uint32_t epoch,
                                           uint64_t step, Fleet* fleet, RunObserver* observer) {
   const EvaluationConfig& config = experiment.evaluation();
-  ASSIGN_OR_RETURN(const std::optional<GlueMeasures> sentences, MeasuresOfTask(experiment.data()));
   const SteadyTime start = SteadyTime::Now();
   TestRecord test;
   test.set_held_out(experiment.data().held_out() > 0);
@@ -89,7 +89,8 @@ absl::StatusOr<EvaluationRecord> Evaluate(const Experiment& experiment,
       request.set_recalibration_samples(
           std::min<uint64_t>(config.recalibration_samples(), data.train_samples()));
     }
-    ASSIGN_OR_RETURN(*measured, EvaluateOnce(request, sentences ? &*sentences : nullptr, fleet));
+    ASSIGN_OR_RETURN(const Evaluated evaluated, EvaluateOnce(experiment.data(), request, fleet));
+    *measured = evaluated.measured;
     return absl::OkStatus();
   };
   if (config.compressed()) {

@@ -17,7 +17,18 @@ namespace thinwire {
 bool IsEvaluationDue(const Experiment& experiment, uint32_t epoch);
 
 // Returns whether it wants one after `step` of the run, and none after an epoch that ends there.
-bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, uint64_t steps_per_epoch);
+bool IsEvaluationDueAt(const Experiment& experiment, uint64_t step, const RunPlan& plan);
+
+// Result of one pass over the test set.
+struct Evaluated {
+  Measured measured;
+  uint64_t wire_bytes = 0;  // sent across cuts by all stages
+};
+
+// Evaluates in one way, as `request` says. Of labelled sentences it also says how well classes were
+// told apart, or scores foretold. Errors as in Evaluate.
+absl::StatusOr<Evaluated> EvaluateOnce(const DataConfig& data, const EvaluateRequest& request,
+                                       Fleet* fleet);
 
 // Evaluates with the codecs, without them, and without them after recalibration, as `evaluation` of
 // the experiment says, after a `step` of `epoch`; without `test` if it says so of neither. `data`

@@ -123,7 +123,7 @@ absl::Status CheckGenerates(const Experiment& experiment, bool compressed) {
 }
 
 absl::Status GenerateText(const TextTask& task, Fleet* fleet,
-                          const std::function<absl::Status(int32_t id)>& on_token,
+                          const std::function<absl::StatusOr<bool>(int32_t id)>& on_token,
                           TextTotals* totals) {
   ASSIGN_OR_RETURN(const Model model, ModelFrom(task.experiment));
   RETURN_IF_ERROR(Prepare(task, fleet));
@@ -136,7 +136,8 @@ absl::Status GenerateText(const TextTask& task, Fleet* fleet,
     *request.mutable_sampling() = task.sampling;
     ASSIGN_OR_RETURN(const int32_t id, Draw(request, fleet, totals));
     totals->seconds = SecondsSince(start);
-    RETURN_IF_ERROR(on_token(id));
+    ASSIGN_OR_RETURN(const bool goes_on, on_token(id));
+    if (!goes_on) break;
     window.Append(id);
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/run/model_shares.h"
 #include "proto/experiment.pb.h"
@@ -19,7 +20,7 @@ struct TextTask {
   ModelShares weights;
   std::vector<int32_t>
       prompt;          // at least one token; if they exceed the context, only the last ones count
-  int64_t tokens = 0;  // number to draw
+  int64_t tokens = 0;  // most to draw
   bool compressed = true;  // True: with the codecs of the experiment.
   Sampling sampling = {};
 };
@@ -36,11 +37,11 @@ struct TextTotals {
 absl::Status CheckGenerates(const Experiment& experiment, bool compressed);
 
 // Configures the stages of `fleet`, which must not be leased yet, sends them the weights and draws
-// tokens. `on_token` gets each token at once; an error that it returns ends the text. When the
-// context is full, its later half becomes the beginning of a new one. `totals` is filled in even
-// after an error. Blocks. Errors as RunExperiment.
+// tokens, until `on_token`, which gets each at once, returns false or an error. When the context is
+// full, its later half becomes the beginning of a new one. `totals` is filled in even after an
+// error. Blocks. Errors as RunExperiment.
 absl::Status GenerateText(const TextTask& task, Fleet* fleet,
-                          const std::function<absl::Status(int32_t id)>& on_token,
+                          const std::function<absl::StatusOr<bool>(int32_t id)>& on_token,
                           TextTotals* totals);
 
 }  // namespace thinwire

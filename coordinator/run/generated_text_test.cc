@@ -84,7 +84,7 @@ class GeneratedTextTest : public ::testing::Test {
         task_, &fleet,
         [this](int32_t id) {
           drawn_.push_back(id);
-          return absl::OkStatus();
+          return id != last_token_;
         },
         &totals_);
     fleet.Release();
@@ -104,6 +104,7 @@ class GeneratedTextTest : public ::testing::Test {
   TextTask task_;
   TextTotals totals_;
   std::vector<int32_t> drawn_;
+  int32_t last_token_ = 0;
   std::vector<GenerateRequest> requests_;
 };
 
@@ -120,6 +121,14 @@ TEST_F(GeneratedTextTest, EachTokenFollowsAndTheStagesAreToldItAlone) {
   }
   EXPECT_FALSE(first_.imported().empty());
   EXPECT_THAT(first_.calls(), Contains("generates")) << "no data are read for it";
+}
+
+TEST_F(GeneratedTextTest, TheTextEndsWhereItIsToldTo) {
+  task_.tokens = 100;
+  last_token_ = 11;
+  ASSERT_EQ(Generate(), absl::OkStatus());
+  EXPECT_THAT(drawn_, ElementsAre(10, 11));
+  EXPECT_EQ(totals_.tokens, 2);
 }
 
 TEST_F(GeneratedTextTest, AFullContextGoesOnWithItsLaterHalf) {

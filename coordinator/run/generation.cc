@@ -8,8 +8,12 @@
 #include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
+#include "config/specs.h"
+#include "coordinator/files/record.h"
+#include "coordinator/files/summary.h"
 #include "coordinator/run/best.h"
 #include "coordinator/run/captures.h"
+#include "coordinator/run/early_stop.h"
 #include "coordinator/run/evaluation.h"
 #include "coordinator/run/model_shares.h"
 #include "coordinator/run/restore.h"
@@ -42,10 +46,10 @@ absl::Status Generation::RunEpochs() {
   ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, &fleet_, &summary_));
   RETURN_IF_ERROR(start_.from != nullptr ? RestoreFrom(*start_.from) : BeginAnew());
   RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
-  RETURN_IF_ERROR(reports_.StartTrace(StepsPerEpoch() * experiment_.epochs()));
+  RETURN_IF_ERROR(reports_.StartTrace(Plan().steps()));
   RETURN_IF_ERROR(observer_.OnStart(Plan()));
   MakeCheckpointer();
-  while (static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
+  while (!is_stopped_ && static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
     RETURN_IF_ERROR(RunEpoch(static_cast<uint32_t>(summary_.epochs_size()) + 1));
   }
   return checkpointer_ ? checkpointer_->Finish() : absl::OkStatus();
@@ -127,14 +131,15 @@ RunPlan Generation::Plan() const {
           placed_.data.train_samples(),
           placed_.stages,
           static_cast<uint32_t>(fleet_.carriers()),
-          summary_.device()};
+          summary_.device(),
+          TrainingSteps(experiment_, StepsPerEpoch())};
 }
 
 // Does what is left of the epoch, which may have been trained in part or may lack its evaluation.
 absl::Status Generation::RunEpoch(uint32_t epoch) {
   fleet_.set_in_epoch(true);
   absl::Status status = EvaluateStep(epoch);
-  while (status.ok() && reports_.step() < epoch * StepsPerEpoch()) {
+  while (status.ok() && !is_stopped_ && reports_.step() < Plan().EndOf(epoch)) {
     status = TrainPart(epoch);
     if (status.ok()) status = EvaluateStep(epoch);
   }
@@ -146,12 +151,15 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
   }
   RETURN_IF_ERROR(status);
   EpochRecord record = reports_.EndEpoch(epoch);
-  if (IsEvaluationDue(experiment_, epoch)) {
+  if (is_stopped_) {
+    *record.mutable_test() = record.evaluations().rbegin()->test();
+  } else if (IsEvaluationDue(experiment_, epoch)) {
     ASSIGN_OR_RETURN(const EvaluationRecord after, Evaluate(experiment_, placed_.data, epoch,
                                                             reports_.step(), &fleet_, &observer_));
     record.set_evaluation_seconds(record.evaluation_seconds() + after.seconds());
     if (after.has_test()) *record.mutable_test() = after.test();
     RETURN_IF_ERROR(KeepIfBest(after, record));
+    RETURN_IF_ERROR(StopIfNoBetter(record));
   }
   *summary_.add_epochs() = record;  // counts when it is complete
   return observer_.OnEpoch(record);
@@ -162,7 +170,7 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
 absl::Status Generation::EvaluateStep(uint32_t epoch) {
   const uint64_t step = reports_.step();
   const bool is_due = step > (epoch - 1) * StepsPerEpoch() && step > reports_.evaluated_step() &&
-                      IsEvaluationDueAt(experiment_, step, StepsPerEpoch());
+                      IsEvaluationDueAt(experiment_, step, Plan());
   if (!is_due || fleet_.ended_after_step()) return absl::OkStatus();
   fleet_.set_in_epoch(false);
   const absl::StatusOr<EvaluationRecord> evaluation =
@@ -171,7 +179,8 @@ absl::Status Generation::EvaluateStep(uint32_t epoch) {
   RETURN_IF_ERROR(evaluation.status());
   RETURN_IF_ERROR(KeepIfBest(*evaluation, reports_.EpochSoFar(epoch)));
   reports_.Add(*evaluation);
-  return observer_.OnEvaluated(*evaluation);
+  RETURN_IF_ERROR(observer_.OnEvaluated(*evaluation));
+  return StopIfNoBetter(reports_.EpochSoFar(epoch));
 }
 
 // Keeps a checkpoint of the step that was evaluated last, if the experiment wants the best and this
@@ -184,11 +193,31 @@ absl::Status Generation::KeepIfBest(const EvaluationRecord& latest, const EpochR
   return is_best ? checkpointer_->WriteBest(latest.step()) : absl::OkStatus();
 }
 
+// Ends the run if the experiment wants that after its last evaluation, which is the last of
+// `latest`, and there is more to come. The checkpoint of the step is written, as that of the last.
+absl::Status Generation::StopIfNoBetter(const EpochRecord& latest) {
+  const uint64_t step = reports_.step();
+  if (!experiment_.has_early_stop() || step == Plan().steps()) {
+    return absl::OkStatus();
+  }
+  const std::optional<std::string> why =
+      WhyToStop(experiment_.early_stop(), summary_.epochs(), latest);
+  if (!why) return absl::OkStatus();
+  is_stopped_ = true;
+  if (checkpointer_) checkpointer_->WriteHeld();
+  RunEvent* const event = summary_.add_events();
+  event->set_type(kStopped);
+  event->set_time(UtcNow());
+  event->set_step(step);
+  event->set_standstill(*why);
+  return observer_.OnEvent(*event);
+}
+
 bool Generation::IsCheckpointDue(uint64_t step) const {
   const CheckpointsConfig& config = experiment_.checkpoint();
   if (config.every_steps() > 0 && step % config.every_steps() == 0) return true;
-  if (step % StepsPerEpoch() != 0 || config.every_epochs() == 0) return false;
-  const uint64_t epoch = step / StepsPerEpoch();
+  const uint32_t epoch = Plan().EpochOf(step);
+  if (step != Plan().EndOf(epoch) || config.every_epochs() == 0) return false;
   return epoch % config.every_epochs() == 0 || epoch == experiment_.epochs();
 }
 
@@ -200,9 +229,9 @@ bool Generation::WantsCheckpoints() const {
 // Trains the steps up to the next checkpoint, the next evaluation or the epoch's end.
 absl::Status Generation::TrainPart(uint32_t epoch) {
   const uint64_t before = reports_.step();
-  const uint64_t last = std::min({epoch * StepsPerEpoch(),
-                                  NextMultiple(experiment_.checkpoint().every_steps(), before),
-                                  NextMultiple(experiment_.evaluation().every_steps(), before)});
+  const uint64_t last =
+      std::min({Plan().EndOf(epoch), NextMultiple(experiment_.checkpoint().every_steps(), before),
+                NextMultiple(experiment_.evaluation().every_steps(), before)});
   absl::Status status = TrainSteps(epoch, before + 1, last);
   if (!status.ok() && !fleet_.ended_after_step()) return status;
   const uint64_t after = reports_.step();
@@ -210,9 +239,8 @@ absl::Status Generation::TrainPart(uint32_t epoch) {
   if (kept.ok()) kept = reports_.TellTrace(before);
   const bool is_due = status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0;
   // An interrupted evaluation leaves no stage to ask, so the checkpoint is held before it.
-  const bool is_evaluated =
-      (after == epoch * StepsPerEpoch() && IsEvaluationDue(experiment_, epoch)) ||
-      IsEvaluationDueAt(experiment_, after, StepsPerEpoch());
+  const bool is_evaluated = (after == Plan().EndOf(epoch) && IsEvaluationDue(experiment_, epoch)) ||
+                            IsEvaluationDueAt(experiment_, after, Plan());
   const bool may_be_due = WantsCheckpoints() && is_evaluated;
   if (kept.ok() && (is_due || may_be_due) && checkpointer_) kept = HoldCheckpoint(epoch);
   if (kept.ok() && is_due && checkpointer_) checkpointer_->WriteHeld();
@@ -243,7 +271,7 @@ absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t las
 absl::Status Generation::HoldCheckpoint(uint32_t epoch) {
   const std::string& codec_state = experiment_.checkpoint().codec_state();
   const uint64_t step = reports_.step();
-  const bool is_epoch_end = step % StepsPerEpoch() == 0;
+  const bool is_epoch_end = step == Plan().EndOf(epoch);
   CheckpointManifest manifest;
   manifest.set_run(options_.run);
   manifest.set_step(step);

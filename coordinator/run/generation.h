@@ -59,6 +59,7 @@ class Generation {
   absl::Status TrainSteps(uint32_t epoch, uint64_t first, uint64_t last);
   bool WantsCheckpoints() const;
   absl::Status KeepIfBest(const EvaluationRecord& latest, const EpochRecord& before);
+  absl::Status StopIfNoBetter(const EpochRecord& latest);
   bool IsCheckpointDue(uint64_t step) const;
   absl::Status HoldCheckpoint(uint32_t epoch);
   uint64_t StepsPerEpoch() const;
@@ -73,6 +74,7 @@ class Generation {
   const GenerationStart start_;
   PlacedStages placed_;
   std::optional<Checkpointer> checkpointer_;  // not set: none are written
+  bool is_stopped_ = false;                   // early_stop has ended the run.
 };
 
 }  // namespace thinwire

@@ -1,7 +1,9 @@
 // Interface of those that follow a run: the record, the metrics, the terminal.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,22 @@ struct RunPlan {
     std::string metrics;  // host:port of its /metrics, as seen from here; empty: unknown
   };
 
+  // Returns the number of steps of the run, and that of the step with which an epoch ends.
+  uint64_t steps() const { return std::min(epochs * steps_per_epoch, most_steps); }
+  uint64_t EndOf(uint32_t epoch) const { return std::min(epoch * steps_per_epoch, most_steps); }
+  // Returns the epoch of a step, both from 1.
+  uint32_t EpochOf(uint64_t step) const {
+    return static_cast<uint32_t>((step - 1) / steps_per_epoch + 1);
+  }
+
   uint32_t epochs = 0;
   uint64_t steps_per_epoch = 0;
   uint64_t train_samples = 0;
   std::vector<Stage> stages = {};  // of one carrier of the replicas after the other
   uint32_t carriers = 1;
   std::string devices = {};  // devices of the stages, for people: "cpu", "cpu, cuda:0 NVIDIA H200"
+  // The run ends with this step, if it comes within its epochs.
+  uint64_t most_steps = std::numeric_limits<uint64_t>::max();
 };
 
 // Sums over training so far.
@@ -67,7 +79,8 @@ class RunObserver {
   virtual absl::Status OnEpoch(const EpochRecord&) { return absl::OkStatus(); }
   // Tells that the checkpoint is on the disk.
   virtual absl::Status OnCheckpoint(const CheckpointManifest&) { return absl::OkStatus(); }
-  // Tells that the run continues from a checkpoint. OnStart comes again before its next step.
+  // Tells that the run continues from a checkpoint, and OnStart comes again before its next step;
+  // or that it ends early.
   virtual absl::Status OnEvent(const RunEvent&) { return absl::OkStatus(); }
   // Reports a problem in spite of which the run goes on.
   virtual absl::Status OnWarning(const std::string& /*line*/) { return absl::OkStatus(); }

@@ -13,7 +13,7 @@ class Pace {
   void Add(const StepRecord& step);
   void Add(const EpochRecord& epoch);
 
-  uint64_t total_steps() const { return plan_.epochs * plan_.steps_per_epoch; }
+  uint64_t total_steps() const { return plan_.steps(); }
 
   // Returns the rate of training, without evaluation; 0 before the first step.
   double SamplesPerSecond() const { return seconds_ > 0 ? samples_ / seconds_ : 0; }

@@ -96,10 +96,12 @@ std::string FormatSeconds(double seconds) {
 }
 
 std::string ProgressLine(const ProgressState& state, int columns) {
-  const uint64_t steps = std::max<uint64_t>(1, state.plan.steps_per_epoch);
-  const uint64_t step = state.step.step() == 0 ? 0 : (state.step.step() - 1) % steps + 1;
-  const std::string head =
-      absl::StrFormat("epoch %d/%d ", std::max(1u, state.step.epoch()), state.plan.epochs);
+  const RunPlan& plan = state.plan;
+  const uint32_t epoch = std::max(1u, state.step.epoch());
+  const uint64_t before = std::min((epoch - 1) * plan.steps_per_epoch, state.step.step());
+  const uint64_t step = state.step.step() - before;
+  const uint64_t steps = std::max<uint64_t>(1, plan.EndOf(epoch) - before);
+  const std::string head = absl::StrFormat("epoch %d/%d ", epoch, plan.epochs);
   const std::string tail =
       absl::StrFormat("%d/%d  loss %.4f  %.0f samples/s  %s/s  %s left", step, steps,
                       state.step.loss(), state.samples_per_second,
@@ -262,6 +264,10 @@ absl::Status Progress::OnTotals(const RunTotals& totals) {
 }
 
 absl::Status Progress::OnEvent(const RunEvent& event) {
+  if (event.has_standstill()) {
+    Line(absl::StrCat("stopped after step ", event.step(), ": ", event.standstill()));
+    return absl::OkStatus();
+  }
   const std::string where = event.step() == 0
                                 ? std::string("beginning anew, there is no checkpoint")
                                 : absl::StrCat("going on from step ", event.step());

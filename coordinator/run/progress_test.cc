@@ -48,6 +48,15 @@ TEST(ProgressLineTest, TellsTheStepWithinTheEpoch) {
             "12.3 MB/s  42s left");
 }
 
+TEST(ProgressLineTest, TheLastEpochMayEndEarly) {
+  ProgressState state = State();
+  state.plan.most_steps = 7;
+  EXPECT_THAT(ProgressLine(state, 90), HasSubstr("] 2/3  loss"));
+  state.step.set_step(4);
+  state.step.set_epoch(1);
+  EXPECT_THAT(ProgressLine(state, 90), HasSubstr("] 4/4  loss"));
+}
+
 TEST(ProgressLineTest, GivesUpTheBarAndThenTheEndOnANarrowTerminal) {
   EXPECT_THAT(ProgressLine(State(), 68), Not(HasSubstr("[")));
   EXPECT_THAT(ProgressLine(State(), 30), SizeIs(30));

@@ -156,7 +156,7 @@ absl::StatusOr<std::optional<FoundCheckpoint>> CheckpointToGoOn(const RunRecord&
 }
 
 bool HasEnded(const CheckpointManifest& reached, const Experiment& now, const std::string& dir) {
-  if (reached.step() < now.epochs() * reached.steps_per_epoch()) return false;
+  if (reached.step() < TrainingSteps(now, reached.steps_per_epoch())) return false;
   const absl::StatusOr<Summary> summary = ReadSummary(dir);
   return summary.ok() && summary->status() == "completed" &&
          static_cast<uint32_t>(summary->epochs_size()) >= now.epochs();
@@ -169,7 +169,7 @@ absl::StatusOr<std::vector<std::string>> NewCourse(const Experiment& then, const
   if (!differences.empty()) lines.push_back(ChangedFields(differences));
   ASSIGN_OR_RETURN(const LrScheduleSpec before, LrScheduleFrom(then));
   ASSIGN_OR_RETURN(const LrScheduleSpec after, LrScheduleFrom(now));
-  const bool trains_on = step > 0 && step < now.epochs() * steps_per_epoch;
+  const bool trains_on = step > 0 && step < TrainingSteps(now, steps_per_epoch);
   for (uint64_t i = 1; trains_on && i <= step; ++i) {
     if (RateAt(before, i, steps_per_epoch) == RateAt(after, i, steps_per_epoch)) continue;
     lines.push_back(

@@ -218,6 +218,86 @@ TEST_F(CheckpointedRunTest, AnInterruptedEvaluationAfterAStepLeavesACheckpointOf
   EXPECT_TRUE(observer_.evaluations.empty());
 }
 
+TEST_F(CheckpointedRunTest, ARunOfStepsEndsWithTheLastOfThemWithinAnEpoch) {
+  experiment_.set_steps(3);
+  experiment_.mutable_evaluation()->set_every_steps(1);
+  experiment_.mutable_checkpoint()->set_every_steps(0);
+  ASSERT_TRUE(TrainOn().ok());
+  EXPECT_EQ(observer_.steps.back().step(), 3u);
+  ASSERT_EQ(summary_.epochs_size(), 2);
+  EXPECT_EQ(summary_.epochs(1).train().loss(), 2);
+  EXPECT_EQ(summary_.epochs(1).test().compressed().loss(), 4);
+  EXPECT_THAT(StepsOf(observer_.evaluations), ElementsAre(1)) << "those of epochs follow 2 and 3";
+  EXPECT_THAT(Checkpoints(), ElementsAre(2, 3));
+
+  options_.from = *NewestCheckpoint(options_.checkpoints);
+  experiment_.set_steps(5);
+  experiment_.set_epochs(3);
+  summary_.Clear();
+  const absl::Status status = TrainOn();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(observer_.steps.back().step(), 5u);
+  ASSERT_EQ(summary_.epochs_size(), 3);
+  EXPECT_THAT(StepsOf(summary_.epochs(1).evaluations()), ElementsAre(3));
+  EXPECT_THAT(Checkpoints(), ElementsAre(2, 3, 4, 5));
+}
+
+EarlyStopConfig StopAfter(uint32_t evaluations) {
+  EarlyStopConfig config;
+  config.set_metric("loss");
+  config.set_patience(evaluations);
+  config.set_min_delta(0);
+  return config;
+}
+
+TEST_F(CheckpointedRunTest, ARunThatGetsNoBetterEndsWithTheEpochOfItsLastEvaluation) {
+  experiment_.set_epochs(9);
+  *experiment_.mutable_early_stop() = StopAfter(2);
+  ASSERT_TRUE(TrainOn().ok());
+  EXPECT_EQ(summary_.epochs_size(), 3);
+  EXPECT_EQ(observer_.steps.back().step(), 6u);
+  EXPECT_EQ(Checkpoints().back(), 6u);
+  ASSERT_EQ(summary_.events_size(), 1);
+  EXPECT_EQ(summary_.events(0).type(), "stopped");
+  EXPECT_EQ(summary_.events(0).step(), 6u);
+  EXPECT_EQ(summary_.events(0).standstill(),
+            "loss was no better than the 4 after epoch 1 in 2 evaluations");
+}
+
+TEST_F(CheckpointedRunTest, AnEpochThatEndsEarlyCountsWithItsLastEvaluation) {
+  experiment_.set_epochs(9);
+  experiment_.mutable_evaluation()->set_every_steps(1);
+  experiment_.mutable_checkpoint()->set_every_steps(0);
+  *experiment_.mutable_early_stop() = StopAfter(2);
+  ASSERT_TRUE(TrainOn().ok());  // a gain after step 1, none after epoch 1 and step 3
+  ASSERT_EQ(summary_.epochs_size(), 2);
+  EXPECT_EQ(observer_.steps.back().step(), 3u);
+  const EpochRecord& last = summary_.epochs(1);
+  EXPECT_EQ(last.train().loss(), 2);
+  EXPECT_EQ(last.test().compressed().loss(), 4);
+  EXPECT_THAT(StepsOf(last.evaluations()), ElementsAre(3));
+  EXPECT_THAT(Checkpoints(), ElementsAre(2, 3));
+
+  // It stops again where it stopped, or goes on from there with more patience.
+  for (const uint32_t patience : {2, 4}) {
+    SCOPED_TRACE(patience);
+    options_.from = *NewestCheckpoint(options_.checkpoints);
+    *experiment_.mutable_early_stop() = StopAfter(patience);
+    summary_.Clear();
+    const absl::Status status = TrainOn();
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(summary_.events(summary_.events_size() - 1).step(), patience == 2 ? 3u : 5u);
+    EXPECT_EQ(summary_.epochs_size(), patience == 2 ? 2 : 3);
+  }
+}
+
+TEST_F(CheckpointedRunTest, ARunThatCameToItsEndWasNotStopped) {
+  *experiment_.mutable_early_stop() = StopAfter(1);
+  ASSERT_TRUE(TrainOn().ok());
+  EXPECT_EQ(summary_.epochs_size(), 2);
+  EXPECT_EQ(summary_.events_size(), 0);
+}
+
 TEST_F(CheckpointedRunTest, ARunOfTheFormatBeforeGoesOnInThisOne) {
   ASSERT_TRUE(TrainOn().ok());
   const Summary whole = summary_;

@@ -22,6 +22,7 @@
 #include "config/local_paths.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
+#include "config/yaml_tree.h"
 #include "coordinator/fleet/stage_addresses.h"
 
 namespace thinwire {
@@ -103,13 +104,20 @@ absl::Status CheckDivision(const Experiment& experiment, const StageAddresses& n
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options, const Experiment* past) {
+  ASSIGN_OR_RETURN(const std::string text, ReadYamlFile(path));
+  return ParseForStages(text, path, overrides, options, past);
+}
+
+absl::StatusOr<Experiment> ParseForStages(const std::string& text, const std::string& source,
+                                          const std::vector<std::string>& overrides,
+                                          SessionOptions* options, const Experiment* past) {
   ASSIGN_OR_RETURN(const StageAddresses named,
                    Annotated(StageAddresses::Parse(options->stages), "--stages"));
   RETURN_IF_ERROR(FindCarriers(named, options));
   const int carriers = options->carriers;
   const int stages = named.grid() ? named.grid()->stages : named.count().value_or(0) / carriers;
   ASSIGN_OR_RETURN(Experiment experiment,
-                   LoadExperiment(path, overrides, {static_cast<uint32_t>(stages), past}));
+                   ParseExperiment(text, source, overrides, {static_cast<uint32_t>(stages), past}));
   RETURN_IF_ERROR(CheckCarriers(experiment, carriers));
   RETURN_IF_ERROR(CheckDivision(experiment, named, carriers));
   if (named.empty()) {

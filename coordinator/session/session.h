@@ -52,6 +52,11 @@ struct SessionOptions {
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options, const Experiment* past = nullptr);
+// Does the same for the text of a file; errors call it `source`.
+absl::StatusOr<Experiment> ParseForStages(const std::string& text, const std::string& source,
+                                          const std::vector<std::string>& overrides,
+                                          SessionOptions* options,
+                                          const Experiment* past = nullptr);
 
 // Stage servers of one command.
 class Session {

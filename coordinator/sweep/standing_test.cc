@@ -55,6 +55,12 @@ TEST_F(StandingTest, ARunIsFinishedWhenItsSummarySaysSo) {
   }
   Write("summary.json", R"({"status": "completed", "epochs": [{}, {}]})");
   EXPECT_EQ(Of(With({})), Standing::kFinished);
+  for (const char* const last : {"resumed", "stopped"}) {
+    Write("summary.json", absl::StrCat(R"({"status": "completed", "epochs": [{}], "events": [)",
+                                       R"({"type": "stopped"}, {"type": ")", last, "\"}]}"));
+    EXPECT_EQ(Of(With({})),
+              last == std::string("stopped") ? Standing::kFinished : Standing::kUnfinished);
+  }
 }
 
 TEST_F(StandingTest, AnotherExperimentIsRefusedByTheFieldThatDiffers) {

@@ -24,14 +24,21 @@
 namespace thinwire {
 namespace {
 
-// Returns whether the summary has all epochs; one with fewer is from a run that was meant to be
-// shorter.
+// Returns whether the last event of the summary is the run's early end.
+bool HasStopped(const nlohmann::json& summary) {
+  const auto events = summary.find("events");
+  if (events == summary.end() || !events->is_array() || events->empty()) return false;
+  return events->back().is_object() && events->back().value("type", nlohmann::json()) == kStopped;
+}
+
+// Returns whether the summary has all epochs, or as many as the run wanted in the end; one with
+// fewer is from a run that was meant to be shorter.
 bool IsComplete(const std::string& summary, uint32_t epochs) {
   const auto json = nlohmann::json::parse(summary, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return false;
   const auto status = json.find("status"), list = json.find("epochs");
   return status != json.end() && *status == "completed" && list != json.end() && list->is_array() &&
-         list->size() == epochs;
+         (list->size() == epochs || HasStopped(json));
 }
 
 std::string Shown(const std::string& value) { return value.empty() ? "nothing" : value; }

@@ -60,7 +60,8 @@ absl::StatusOr<RungBudget> PlanRungs(size_t candidates, int seeds, uint64_t step
 
 absl::StatusOr<Experiment> Shrunk(Experiment experiment, uint64_t steps) {
   ASSIGN_OR_RETURN(const uint64_t full, TrainingSteps(experiment));
-  const uint64_t batch = experiment.data().batch_size(), an_epoch = full / experiment.epochs();
+  ASSIGN_OR_RETURN(const uint64_t an_epoch, StepsPerEpoch(experiment));
+  const uint64_t batch = experiment.data().batch_size();
   const auto epochs = static_cast<uint32_t>(
       std::clamp<uint64_t>((steps + an_epoch - 1) / an_epoch, 1, experiment.epochs()));
   const uint64_t batches = std::clamp<uint64_t>(steps / epochs, 1, an_epoch);
@@ -72,6 +73,8 @@ absl::StatusOr<Experiment> Shrunk(Experiment experiment, uint64_t steps) {
     data->windows() > 0 ? data->set_windows(samples) : data->set_limit(samples);
   }
   experiment.set_epochs(epochs);
+  experiment.clear_steps();
+  experiment.clear_early_stop();
   LrScheduleConfig* const rate = experiment.mutable_lr_schedule();
   if (rate->has_t_max()) {
     rate->set_t_max(std::max(1u, Scaled(rate->t_max(), by_epoch)));
