@@ -115,9 +115,10 @@ struct Draft {
   bool is_kept;
 };
 
-// Makes FOLDER/NAME.XXXXXX or else a file in the folder of temporary ones.
+// Makes FOLDER/.NAME.XXXXXX, hidden from who lists the folder, or else a file in that of temporary
+// ones.
 Draft MakeDraft(const std::string& folder, const std::string& name) {
-  std::string path = absl::StrCat(folder, "/", name, ".XXXXXX");
+  std::string path = absl::StrCat(folder, "/.", name, ".XXXXXX");
   int file = mkostemp(path.data(), O_CLOEXEC);
   if (file >= 0) return {path, OwnedDescriptor(file), true};
   path = absl::StrCat(TemporaryFolder(), "/thinwire_documents.XXXXXX");

@@ -18,8 +18,11 @@ namespace fs = std::filesystem;
 
 bool IsPattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
 
-bool IsKept(const std::string& name) {
-  return !absl::StartsWith(name, ".") && !absl::EndsWith(name, ".tokens");
+// Ends of the files that programs here keep beside a text.
+constexpr char kKept[] = ".tokens";
+
+bool IsAskedFor(const std::string& name) {
+  return !absl::StartsWith(name, ".") && !absl::EndsWith(name, kKept);
 }
 
 // Adds the regular files of a folder that `takes` wants, of those below too if `goes_down`.
@@ -51,7 +54,7 @@ absl::StatusOr<std::vector<std::string>> FilesAt(const std::string& field,
   const std::string name = asked.filename().string();
   std::vector<std::string> files;
   if (fs::is_directory(asked, ignored)) {
-    RETURN_IF_ERROR(AddFiles<fs::recursive_directory_iterator>(asked, IsKept, &files));
+    RETURN_IF_ERROR(AddFiles<fs::recursive_directory_iterator>(asked, IsAskedFor, &files));
     if (files.empty()) return NothingAt(field, path, "the folder has no files");
   } else if (fs::exists(asked, ignored)) {
     return std::vector<std::string>{path};
@@ -59,8 +62,10 @@ absl::StatusOr<std::vector<std::string>> FilesAt(const std::string& field,
     return NothingAt(field, path, "there is no such file");
   } else {
     const fs::path folder = asked.has_parent_path() ? asked.parent_path() : ".";
+    const bool is_of_kept = absl::EndsWith(name, kKept);
     const auto matches = [&](const std::string& entry) {
-      return fnmatch(name.c_str(), entry.c_str(), FNM_PERIOD) == 0;
+      const bool is_wanted = is_of_kept || !absl::EndsWith(entry, kKept);
+      return is_wanted && fnmatch(name.c_str(), entry.c_str(), FNM_PERIOD) == 0;
     };
     RETURN_IF_ERROR(AddFiles<fs::directory_iterator>(folder, matches, &files));
     if (files.empty()) return NothingAt(field, path, "no file there matches");
