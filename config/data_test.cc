@@ -253,7 +253,8 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
       {"{name: text, file: a, corpus: {vocabulary: 9}}",
        "data.corpus: want vocabulary (at least 1), train_tokens and test_tokens"},
       {"{name: text, file: no/such, tokens: characters}",
-       "data: cannot read data.file no/such; to resolve this without the text, give data.corpus"},
+       "data: cannot read data.file no/such: there is no such file; to resolve this without the "
+       "text"},
       {"{name: wikitext2, verify: false, dir: no/such}",
        "data: cannot read no/such/wiki.train.tokens: `thinwire data fetch wikitext2`"},
   };

@@ -70,6 +70,7 @@ class VocabularyFilesTest : public ::testing::Test {
 
 TEST_F(VocabularyFilesTest, GiveTheIdsOfTheTextWithoutTheText) {
   for (const TokenKind tokens : thinwire::AllOf<TokenKind>()) {
+    if (tokens == TokenKind::kIds) continue;
     SCOPED_TRACE(Name(tokens));
     Write(With(tokens));
     const auto wanted = *LoadTokenizer(With(tokens));
@@ -109,6 +110,12 @@ TEST_F(VocabularyFilesTest, AFolderWithoutThemOrWithOthersIsRefused) {
     WriteFile(kVocabularyFile, content);
     EXPECT_THAT(ErrorOfOpening(), HasSubstr(message)) << content;
   }
+}
+
+TEST_F(VocabularyFilesTest, IdsAloneHaveNoFilesAndFitAnyCheckpoint) {
+  EXPECT_TRUE(VocabularyFiles(With(TokenKind::kIds))->empty());
+  Write(With(TokenKind::kBytes));
+  EXPECT_EQ(CheckVocabulary(dir_, With(TokenKind::kIds)), absl::OkStatus());
 }
 
 TEST_F(VocabularyFilesTest, IdsThatStandForSomethingElseAreRefused) {

@@ -137,7 +137,7 @@ check '  on a sample a line' equals "$(resolved train_samples lines_run)" 36
 loss_of() { grep -o '"loss": [0-9.]*' "$work/$1/metrics.jsonl" | head -1; }
 run "${lines[@]}" --out "$work/lines_parts" --set pipeline.microbatches=5
 check 'microbatches with unequally many answers do not change its loss' equals "$(loss_of lines_parts)" "$(loss_of lines_run)"
-run "${lines[@]}" --out "$work/lines_packed" --set data.packing=best_fit
+run "${lines[@]}" --out "$work/lines_packed" --set data.packing=best_fit --set data.context=128
 check 'packed it trains on fewer samples' test "$(resolved train_samples lines_packed)" -lt 36
 printf '{"messages": [{"role": "user", "content": 3}]}\n' >>"$work/lines"
 refused 'a line that is none' 'lines:41: messages\[0\].content is a number, want a text' "${lines[@]}"
