@@ -40,7 +40,7 @@ CodecSpec Codec(const std::string& text) { return ParseCodecPair(text, "")->acti
 class EvaluateTest : public ::testing::Test {
  protected:
   EvaluateTest() {
-    first_.configured.set_test_samples(4);
+    for (FakeStage* const stage : {&first_, &last_}) stage->configured.set_test_samples(4);
     first_.evaluate = [this](const EvaluateRequest& request, grpc::ServerContext*,
                              FakeStage::Writer* writer) {
       epoch_ = request.epoch();
