@@ -148,7 +148,7 @@ TEST(WithActivationCodecTest, SumsAreNotCoded) {
   const auto summed = ParseExperiment(R"(
 model: {name: gpt2, layers: 2, heads: 2, width: 8}
 data: {name: shakespeare, tokens: bytes, context: 8}
-pipeline: {cuts: [layers.0]}
+pipeline: {cuts: [h.0]}
 tensor: {parts: 2}
 compression: {sums: {activations: {codec: fp16}, gradients: {codec: fp16}, from_layer: 1}}
 optimizer: {lr: 0.1}
@@ -158,7 +158,7 @@ epochs: 1
   ASSERT_TRUE(summed.ok()) << summed.status();
   const auto experiment = WithActivationCodec(*summed, Codec("uniform(bits=4)"));
   ASSERT_TRUE(experiment.ok()) << experiment.status();
-  EXPECT_EQ(DirectionOf(*experiment, "layers.0", /*gradient=*/false).bits(), 4u);
+  EXPECT_EQ(DirectionOf(*experiment, "h.0", /*gradient=*/false).bits(), 4u);
   EXPECT_EQ(experiment->compression().sums().activations().codec(), "none");
   EXPECT_EQ(experiment->compression().sums().gradients().codec(), "none");
 }
