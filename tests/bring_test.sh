@@ -90,6 +90,10 @@ check '  and keeps the commit' contains "$work/hub_run/experiment.yaml" "^init: 
 check '  of its tokens too' contains <(resolved vocabulary hub_run) "^\"?hf:me/tiny@$commit"
 run --resume "$work/hub_run" --set epochs=2
 check '  and goes on' equals $? 0
+mv "$work/hub" "$work/pruned"
+spoken=$(generate "$work/hub_run" --prompt 'To be' --tokens 5)
+check '  and speaks without the cache' equals "${spoken::5}" 'To be'
+mv "$work/pruned" "$work/hub"
 refused 'a name that is not there' 'init: hf:me/none: is not in the cache .*: hf download me/none$' \
   "$work/tiny.yaml" --set init=hf:me/none
 refused 'a vocabulary that is not there' 'data.vocabulary: hf:me/none: is not in the cache' \
