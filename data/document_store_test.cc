@@ -181,7 +181,8 @@ TEST_F(DocumentStoreTest, AFileThatIsCutUnderItsReaderIsAnError) {
   const auto store = Open({{1, 2, 3}});
   std::filesystem::resize_file(path(), 44);
   std::vector<DocumentToken> all(3);
-  EXPECT_THAT(std::string(store->Read(0, absl::MakeSpan(all)).message()), HasSubstr(" ends at byte 44"));
+  EXPECT_THAT(std::string(store->Read(0, absl::MakeSpan(all)).message()),
+              HasSubstr(" ends at byte 44"));
 }
 
 }  // namespace
