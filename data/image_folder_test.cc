@@ -130,6 +130,7 @@ TEST_F(ImageFolderTest, EvaluationTakesTheMiddleOfTheResizedPicture) {
 TEST_F(ImageFolderTest, TheMiddleOfALongPictureTakesNoMoreThanItself) {
   AddTwoClasses();
   options_.images.normalize = PictureNormalize::kNone;
+  options_.images.resize = 4096;
   const std::string path = options_.dir + "/val/cat/a.png";
   for (const bool is_wide : {true, false}) {
     WriteWhitePng(path, is_wide ? 1'000'000 : 1, is_wide ? 1 : 1'000'000);
