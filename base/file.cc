@@ -28,6 +28,28 @@ absl::Status CheckRegular(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": is a ", kind, ", want a regular file"));
 }
 
+absl::StatusOr<OwnedDescriptor> OpenRegular(const std::string& path) {
+  RETURN_IF_ERROR(CheckRegular(path));
+  // O_NONBLOCK: open must not block if a FIFO has taken the place of the file since the check.
+  OwnedDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return FileError(path, "cannot open", errno);
+  return file;
+}
+
+absl::Status ReadAt(int file, const std::string& path, int64_t offset, void* to, size_t bytes) {
+  auto* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = pread(file, at, bytes, offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FileError(path, "cannot read", errno);
+    if (got == 0) return absl::DataLossError(absl::StrCat(path, " ends at byte ", offset));
+    at += got;
+    offset += got;
+    bytes -= static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::string data;
   struct stat about;
@@ -42,21 +64,15 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::Status ReadFile(const std::string& path, const FileSink& sink) {
-  RETURN_IF_ERROR(CheckRegular(path));
-  // O_NONBLOCK: open must not block if a FIFO has taken the place of the file since the check.
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return FileError(path, "cannot open", errno);
+  ASSIGN_OR_RETURN(const OwnedDescriptor file, OpenRegular(path));
   std::vector<char> piece(size_t{1} << 20);
-  absl::Status status;
-  while (status.ok()) {
-    const ssize_t bytes = read(file, piece.data(), piece.size());
-    if (bytes == 0) break;
+  for (;;) {
+    const ssize_t bytes = read(file.get(), piece.data(), piece.size());
+    if (bytes == 0) return absl::OkStatus();
     if (bytes < 0 && errno == EINTR) continue;
-    status = bytes < 0 ? FileError(path, "cannot read", errno)
-                       : sink({piece.data(), static_cast<size_t>(bytes)});
+    if (bytes < 0) return FileError(path, "cannot read", errno);
+    RETURN_IF_ERROR(sink({piece.data(), static_cast<size_t>(bytes)}));
   }
-  close(file);
-  return status;
 }
 
 absl::Status WriteAll(int file, const std::string& path, std::string_view data) {

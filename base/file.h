@@ -2,12 +2,15 @@
 // folder in place of a file.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/owned_descriptor.h"
 
 namespace thinwire {
 
@@ -17,6 +20,13 @@ absl::Status FileError(const std::string& path, std::string_view what, int error
 // Returns an error that says what `path` is, unless it is a regular file or does not exist. Reading
 // a FIFO or a device could block or never end.
 absl::Status CheckRegular(const std::string& path);
+
+// Opens a regular file to read it. Errors of CheckRegular too.
+absl::StatusOr<OwnedDescriptor> OpenRegular(const std::string& path);
+
+// Reads `bytes` at `offset` of the open descriptor `file`. DataLoss if the file ends before. `path`
+// is for messages.
+absl::Status ReadAt(int file, const std::string& path, int64_t offset, void* to, size_t bytes);
 
 // Reads a whole regular file. Errors of CheckRegular too.
 absl::StatusOr<std::string> ReadFile(const std::string& path);

@@ -17,7 +17,8 @@ constexpr absl::string_view kPointer = "version https://git-lfs.github.com/spec/
 
 struct Archive {
   const char* kind;
-  std::string_view begin;
+  std::string_view mark;
+  size_t at = 0;  // place of the mark
 };
 constexpr Archive kArchives[] = {{"gzip", "\x1F\x8B"},
                                  {"zip", "PK\x03\x04"},
@@ -25,7 +26,8 @@ constexpr Archive kArchives[] = {{"gzip", "\x1F\x8B"},
                                                          "7zXZ\0",
                                                          6)},
                                  {"zstd", "\x28\xB5\x2F\xFD"},
-                                 {"bzip2", "BZh"}};
+                                 {"bzip2", "BZh"},
+                                 {"tar", "ustar", 257}};
 
 absl::string_view Begin(std::string_view content) {
   const std::string_view begin = content.substr(0, kLooksAtBytes);
@@ -71,7 +73,8 @@ absl::Status CheckNoStandIn(const std::string& path, std::string_view content) {
 
 absl::Status CheckNoArchive(const std::string& path, std::string_view content) {
   for (const Archive& archive : kArchives) {
-    if (content.substr(0, archive.begin.size()) != archive.begin) continue;
+    if (content.size() < archive.at) continue;
+    if (content.substr(archive.at, archive.mark.size()) != archive.mark) continue;
     return StandsIn(path, absl::StrCat("packed (", archive.kind, "), want it unpacked"));
   }
   return absl::OkStatus();

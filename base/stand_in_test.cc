@@ -49,6 +49,8 @@ TEST(StandInTest, AnArchiveIsNamedByItsKind) {
               HasSubstr("(xz)"));
   EXPECT_THAT(refusal("\x28\xB5\x2F\xFD!"), HasSubstr("(zstd)"));
   EXPECT_THAT(refusal("BZh9"), HasSubstr("(bzip2)"));
+  EXPECT_THAT(refusal(std::string(257, 'a') + "ustar"), HasSubstr("(tar)"));
+  EXPECT_EQ(refusal(std::string(257, 'a')), "");
   for (const char* content : {"", "B", "PK", "text"}) EXPECT_EQ(refusal(content), "") << content;
 }
 

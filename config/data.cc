@@ -37,11 +37,9 @@ absl::Status ResolveAugment(DataConfig* data) {
   return CheckName("data.augment", "augmentation", data->augment(), augmentations);
 }
 
-// A corpus without this field was counted before the field existed, of a data set that existed
-// then. Its run has to continue with the ids that it began with.
 absl::Status ResolveEndOfText(const KnownDataset& known, DataConfig* data) {
   if (!data->has_end_of_text()) {
-    const bool is_old = data->has_corpus() && !known.has_documents && !known.has_ids();
+    const bool is_old = data->has_corpus() && MayPredateEndOfText(known);
     data->set_end_of_text(Name(is_old ? EndOfText::kCharacters : EndOfText::kToken));
   }
   return CheckName("data.end_of_text", "end of text", data->end_of_text(),
@@ -175,6 +173,12 @@ absl::Status CheckDocuments(const DataConfig& data) {
   }
   if (!data.has_chat()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ChatFormat format, ChatFrom(chat));
+  if (format.kind != ChatKind::kNone && data.tokens() == Name(TokenKind::kWordPiece)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.chat: ", Name(format.kind),
+                     " with data.tokens: word_piece, which loses spaces and lines; want hf, bpe or "
+                     "bytes with it"));
+  }
   return Annotated(CheckChatFormat(format), "data.chat");
 }
 

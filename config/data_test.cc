@@ -201,6 +201,8 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
        "data: size is 64, resize is 32: want 1 <= size <= resize <= 4096"},
       {"{name: images, corpus: {classes: 3}}", "data.corpus: want classes, train_samples and"},
       {"{name: digits, size: 8}", "data.size: does not belong to name digits"},
+      {"{name: jsonl, file: a, tokens: word_piece, chat: chatml}",
+       "data.chat: chatml with data.tokens: word_piece"},
       {"{name: text, file: a, chat: chatml}", "data.chat: does not belong to name text"},
       {"{name: tokens, file: no/such.bin}", "data: cannot read data.file no/such.bin"},
       {"{name: shakespeare, tokens: words}", "data.tokens: unknown"},
@@ -437,6 +439,23 @@ TEST(ResolveDataTest, OfACorpusOfBeforeTheMovedTextKeepsItsIds) {
   EXPECT_EQ(moved->data().end_of_text(), "characters");
   ASSERT_TRUE(said.ok()) << said.status();
   EXPECT_LT(said->data().corpus().train_tokens(), moved->data().corpus().train_tokens());
+}
+
+TEST(ResolveDataTest, DocumentsThatAreCountedAnewKeepTheirEndOfText) {
+  const std::string path = testing::TempDir() + "/counted.jsonl";
+  std::ofstream text(path);
+  for (int i = 0; i < 40; ++i) text << "{\"text\": \"the theatre of the king\"}\n";
+  text.close();
+  const std::string recorded =
+      "model: {name: gpt2, layers: 1, heads: 1, width: 8}\noptimizer: {lr: 0.1}\nepochs: 1\n"
+      "data: {name: jsonl, file: " +
+      path +
+      ", tokens: bpe, vocabulary: data/bpe_testdata,\n"
+      "       verify: false, corpus: {vocabulary: 957, train_samples: 999, test_samples: 99}}\n";
+  const auto changed = ParseExperiment(recorded, "f.yaml", {"data.context=8"});
+  std::filesystem::remove(path);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(changed->data().end_of_text(), "token");
 }
 
 TEST(ResolveDataTest, OverridingTheNameDropsWhatBelongsToTheFormerData) {

@@ -44,8 +44,8 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
   const absl::StatusOr<KnownDataset> known = KnownDatasetOf(*data);
   const bool is_counted_anew = known.ok() && known->has_documents && ChangesSamples(overlay);
   if (!data->has_corpus() || !(is_other || is_counted_anew)) return;
-  // It was counted before end_of_text existed, and so it stays (data.cc).
-  const bool keeps_ids = data->tokens() == Name(TokenKind::kBpe) && !overlay.has_tokens();
+  const bool keeps_ids = known.ok() && MayPredateEndOfText(*known) &&
+                         data->tokens() == Name(TokenKind::kBpe) && !overlay.has_tokens();
   if (keeps_ids && !data->has_end_of_text()) data->set_end_of_text(Name(EndOfText::kCharacters));
   data->clear_corpus();
 }

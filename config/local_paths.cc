@@ -8,8 +8,9 @@
 namespace thinwire {
 namespace {
 
-void Add(const std::string& field, std::string* value, std::vector<StagePath>* to) {
-  if (!value->empty()) to->push_back({field, value});
+void Add(const std::string& field, std::string* value, std::vector<StagePath>* to,
+         bool has_files = false) {
+  if (!value->empty()) to->push_back({field, value, has_files});
 }
 
 void AddDirection(const std::string& path, DirectionConfig* direction, StagePaths* paths) {
@@ -46,9 +47,9 @@ StagePaths StagePathsOf(Experiment* experiment) {
   if (experiment->has_data()) {
     DataConfig& data = *experiment->mutable_data();
     if (data.has_dir()) Add("data.dir", data.mutable_dir(), &paths.data);
-    if (data.has_file()) Add("data.file", data.mutable_file(), &paths.data);
-    if (data.has_train()) Add("data.train", data.mutable_train(), &paths.data);
-    if (data.has_test()) Add("data.test", data.mutable_test(), &paths.data);
+    if (data.has_file()) Add("data.file", data.mutable_file(), &paths.data, true);
+    if (data.has_train()) Add("data.train", data.mutable_train(), &paths.data, true);
+    if (data.has_test()) Add("data.test", data.mutable_test(), &paths.data, true);
     if (data.has_vocabulary()) Add("data.vocabulary", data.mutable_vocabulary(), &paths.data);
   }
   if (experiment->has_replicas()) {

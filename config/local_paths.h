@@ -13,6 +13,8 @@ namespace thinwire {
 struct StagePath {
   std::string field;   // "compression.boundaries.layer1.gradients.plugin"
   std::string* value;  // points into the experiment; not empty
+  // True if the path stands for files as data/file_list.h says.
+  bool has_files = false;
 };
 
 // All such fields, by their use.

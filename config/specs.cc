@@ -163,6 +163,10 @@ absl::Status CheckSamples(const Model& model, const DatasetInfo& data) {
 
 }  // namespace
 
+bool MayPredateEndOfText(const KnownDataset& known) {
+  return !known.has_documents && !known.has_ids();
+}
+
 absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config) {
   std::vector<std::string> known;
   for (const KnownDataset& dataset : AllDatasets()) {

@@ -28,6 +28,10 @@ namespace thinwire {
 
 // Returns InvalidArgument for an unknown name, with the most similar and all known names.
 absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
+
+// Returns whether a corpus of the data set may have been counted before data.end_of_text existed,
+// so that one without this field has to keep the ids that it was counted with.
+bool MayPredateEndOfText(const KnownDataset& known);
 absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
 
 // Returns the format of conversations with the strings that are given in place of its own.

@@ -69,7 +69,7 @@ AddedTokens::Match AddedTokens::Find(std::string_view text, size_t at) const {
 }
 
 std::vector<AddedTokens::Part> AddedTokens::Split(std::string_view text,
-                                                  absl::Span<const Range> formats) const {
+                                                  absl::Span<const ByteRange> formats) const {
   std::vector<Part> parts;
   size_t done = 0;
   const auto add_text = [&](size_t end) {

@@ -31,15 +31,10 @@ class AddedTokens {
   };
   static constexpr int32_t kNoToken = -1;
 
-  // A range [begin, end) of a text's bytes.
-  struct Range {
-    size_t begin, end;
-  };
-
   // Returns the parts of a text, none of them empty text. Of tokens that overlap the leftmost
   // counts, of those that begin together the longest. Special tokens within one of `formats`, which
   // are in ascending order, count whatever Specials says. Takes O(n m) for the longest spelling m.
-  std::vector<Part> Split(std::string_view text, absl::Span<const Range> formats = {}) const;
+  std::vector<Part> Split(std::string_view text, absl::Span<const ByteRange> formats = {}) const;
 
  private:
   struct Token {

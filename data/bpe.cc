@@ -142,16 +142,26 @@ void Bpe::EncodeText(std::string_view text, KnownWords* known, std::vector<int32
 }
 
 absl::StatusOr<std::vector<int32_t>> Bpe::Encode(std::string_view text) const {
+  return EncodeNaming(text, {ByteRange{0, text.size()}});
+}
+
+absl::StatusOr<std::vector<int32_t>> Bpe::EncodeNaming(std::string_view text,
+                                                       absl::Span<const ByteRange> named) const {
+  constexpr std::string_view kName = kEndOfText;
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4);
   KnownWords known;
-  for (;;) {
-    const size_t at = end_of_text_ ? text.find(kEndOfText) : std::string_view::npos;
-    EncodeText(text.substr(0, at), &known, &ids);
-    if (at == std::string_view::npos) return ids;
-    ids.push_back(*end_of_text_);
-    text.remove_prefix(at + std::string_view(kEndOfText).size());
+  size_t done = 0;
+  for (const ByteRange& range : end_of_text_ ? named : absl::Span<const ByteRange>()) {
+    const std::string_view until = text.substr(0, range.end);
+    for (size_t at = range.begin; (at = until.find(kName, at)) != until.npos; at = done) {
+      EncodeText(text.substr(done, at - done), &known, &ids);
+      ids.push_back(*end_of_text_);
+      done = at + kName.size();
+    }
   }
+  EncodeText(text.substr(done), &known, &ids);
+  return ids;
 }
 
 }  // namespace thinwire

@@ -59,6 +59,8 @@ class Bpe final : public Tokenizer {
   using Ids = absl::flat_hash_map<std::string, int32_t>;  // id of a token, by its bytes
 
   Bpe() = default;
+  absl::StatusOr<std::vector<int32_t>> EncodeNaming(
+      std::string_view text, absl::Span<const ByteRange> named) const override;
   void Append(int32_t id, std::string* text) const override { *text += bytes_[id]; }
   absl::StatusOr<Ids> AddTokens(std::string_view vocabulary, EndOfText end_of_text);
   absl::Status AddMerges(std::string_view merges, const Ids& ids);

@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+
+#include "data/bpe.h"
 #include "data/bytes.h"
 #include "data/hf_tokenizer.h"
+#include "data/word_piece.h"
+#include "nlohmann/json.hpp"
 
 namespace thinwire {
 namespace {
@@ -94,6 +100,50 @@ TEST_F(DocumentEncoderTest, OnlyTheFormatSaysSpecialTokens) {
     if ((token & ~kLearned) == static_cast<DocumentToken>(id)) ++count;
   }
   EXPECT_EQ(count, 2);
+}
+
+// Returns how many tokens are `id`.
+int64_t Count(const std::vector<DocumentToken>& tokens, int32_t id) {
+  return std::count_if(tokens.begin(), tokens.end(), [id](DocumentToken token) {
+    return (token & ~kLearned) == static_cast<DocumentToken>(id);
+  });
+}
+
+TEST_F(DocumentEncoderTest, OnlyTheFormatNamesTokensOfBytePairs) {
+  const auto bpe = *Bpe::Load("data/bpe_testdata", /*verify=*/false, EndOfText::kToken);
+  ChatFormat format;
+  format.kind = ChatKind::kOwn;
+  format.user = "{}<|endoftext|>";
+  format.assistant = "{}<|endoftext|>\n";
+  const DocumentEncoder encoder(bpe.get(), format, LossOn::kAnswers);
+  const auto tokens = *Encode(encoder, Talk({{"user", "a<|endoftext|>"}, {"assistant", "the"}}));
+  EXPECT_EQ(Shown(*bpe, tokens), "a<|endoftext|><|endoftext|>[the<|endoftext|>\n]");
+  EXPECT_EQ(Count(tokens, *bpe->end_of_text()), 2);
+  EXPECT_EQ(Count(*Encode(encoder, Answered("a<|endoftext|>", "b")), *bpe->end_of_text()), 1);
+}
+
+TEST_F(DocumentEncoderTest, NobodyWritesTokensOfWordPieces) {
+  const auto pieces = *WordPiece::Load("data/word_piece_testdata", /*lowercase=*/true);
+  const DocumentEncoder encoder(pieces.get(), {}, LossOn::kAnswers);
+  const auto tokens = *Encode(encoder, Answered("the [SEP]", "[SEP] king"));
+  EXPECT_EQ(Count(tokens, pieces->special().separator), 0);
+}
+
+TEST_F(DocumentEncoderTest, AFormatSaysSpecialTokensThatAreSoughtInNormalText) {
+  std::ifstream file("data/hf_testdata/characters/tokenizer.json");
+  nlohmann::json changed = nlohmann::json::parse(file);
+  for (auto& token : changed["added_tokens"]) token["normalized"] = true;
+  HfFiles files;
+  files.contents[kTokenizerFile] = changed.dump();
+  files.tokenizer = *ParseTokenizerJson(files.contents[kTokenizerFile]);
+  const auto tokenizer = *HfTokenizer::Of(std::move(files), Specials::kText);
+  const int32_t end =
+      (*HfTokenizer::Load("data/hf_testdata/characters", Specials::kIds))->Encode("</s>")->back();
+  const DocumentEncoder encoder(tokenizer.get(), KnownChatFormat(ChatKind::kMistral),
+                                LossOn::kAnswers);
+  const auto tokens = *Encode(encoder, Talk({{"user", "a</s>"}, {"assistant", "the king"}}));
+  EXPECT_EQ(Count(tokens, end), 1);
+  EXPECT_THAT(Shown(*tokenizer, tokens), HasSubstr("[/INST][ the king</s>]"));
 }
 
 TEST_F(DocumentEncoderTest, AConversationIsOneTextForTheTokenizer) {

@@ -27,7 +27,7 @@ namespace {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
-constexpr char kMagic[] = "thinwire docs 1\n";
+constexpr char kMagic[] = "thinwire docs 2\n";
 constexpr size_t kMagicBytes = sizeof(kMagic) - 1;
 constexpr int64_t kWord = sizeof(DocumentToken);
 constexpr size_t kWordsAtOnce = size_t{1} << 18;
@@ -38,21 +38,6 @@ struct Header {
   uint32_t crc, zero;
 };
 static_assert(sizeof(Header) == kMagicBytes + 24);
-
-// Reads `bytes` at `offset`; false if the file ends before, or cannot be read (errno).
-bool ReadAt(int file, int64_t offset, void* to, size_t bytes) {
-  auto* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = pread(file, at, bytes, offset);
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) errno = EIO;
-    if (got <= 0) return false;
-    at += got;
-    offset += got;
-    bytes -= static_cast<size_t>(got);
-  }
-  return true;
-}
 
 // Writes words in large portions and knows their CRC.
 class WordWriter {
@@ -79,28 +64,34 @@ class WordWriter {
   uint32_t crc_ = 0;
 };
 
-// Writes all of a file whose descriptor is `file`.
-absl::Status Write(int file, const std::string& path, const DocumentStore::Source& source) {
+// Writes all of a file whose descriptor is `file`. Errors that are not the source's are also in
+// *of_file.
+absl::Status Write(int file, const std::string& path, const DocumentStore::Source& source,
+                   absl::Status* of_file) {
+  const auto noted = [of_file](const absl::Status& status) { return *of_file = status; };
   Header header = {};
-  RETURN_IF_ERROR(WriteAll(file, path, {reinterpret_cast<const char*>(&header), sizeof(header)}));
+  const std::string_view head(reinterpret_cast<const char*>(&header), sizeof(header));
+  RETURN_IF_ERROR(noted(WriteAll(file, path, head)));
   WordWriter writer(file, path);
   std::vector<uint32_t> lengths;
-  RETURN_IF_ERROR(source([&](absl::Span<const DocumentToken> document) -> absl::Status {
+  const absl::Status handed = source([&](absl::Span<const DocumentToken> document) -> absl::Status {
     if (document.size() > std::numeric_limits<uint32_t>::max()) {
       return absl::InvalidArgumentError(
           absl::StrCat("has ", document.size(), " tokens, want fewer than 2^32"));
     }
     lengths.push_back(static_cast<uint32_t>(document.size()));
     header.tokens += document.size();
-    return writer.Add(document);
-  }));
-  RETURN_IF_ERROR(writer.Add(lengths));
-  RETURN_IF_ERROR(writer.Flush());
+    return noted(writer.Add(document));
+  });
+  RETURN_IF_ERROR(*of_file);  // the source may have said at which of its lines that was
+  RETURN_IF_ERROR(handed);
+  RETURN_IF_ERROR(noted(writer.Add(lengths)));
+  RETURN_IF_ERROR(noted(writer.Flush()));
   std::memcpy(header.magic, kMagic, kMagicBytes);
   header.documents = lengths.size();
   header.crc = writer.crc();
-  if (lseek(file, 0, SEEK_SET) != 0) return FileError(path, "cannot write", errno);
-  return WriteAll(file, path, {reinterpret_cast<const char*>(&header), sizeof(header)});
+  if (lseek(file, 0, SEEK_SET) != 0) return noted(FileError(path, "cannot write", errno));
+  return noted(WriteAll(file, path, head));
 }
 
 std::string TemporaryFolder() {
@@ -108,35 +99,35 @@ std::string TemporaryFolder() {
   return std::filesystem::temp_directory_path(ignored).string();
 }
 
-// A new file; one that cannot be kept has a path only as long as it is written.
+// A new file with documents, and why it has none.
 struct Draft {
   std::string path;
-  OwnedDescriptor file;  // negative if none could be made
-  bool is_kept;
+  OwnedDescriptor file;
+  absl::Status status, of_file;  // the latter: it could not be made or written
 };
 
-// Makes FOLDER/.NAME.XXXXXX, hidden from who lists the folder, or else a file in that of temporary
-// ones.
-Draft MakeDraft(const std::string& folder, const std::string& name) {
-  std::string path = absl::StrCat(folder, "/.", name, ".XXXXXX");
-  int file = mkostemp(path.data(), O_CLOEXEC);
-  if (file >= 0) return {path, OwnedDescriptor(file), true};
-  path = absl::StrCat(TemporaryFolder(), "/thinwire_documents.XXXXXX");
-  file = mkostemp(path.data(), O_CLOEXEC);
-  return {path, OwnedDescriptor(file), false};
-}
-
-OwnedDescriptor OpenToRead(const std::string& path) {
-  if (!CheckRegular(path).ok()) return OwnedDescriptor(-1);
-  return OwnedDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+// Makes a file whose path is like `pattern`, and writes it. It gets the path `kept`, or none if
+// that is empty.
+Draft MakeDraft(std::string pattern, const std::string& kept, const DocumentStore::Source& source) {
+  const int file = mkostemp(pattern.data(), O_CLOEXEC);
+  Draft draft{pattern, OwnedDescriptor(file), {}, {}};
+  if (file < 0) {
+    draft.status = draft.of_file = FileError(pattern, "cannot keep tokens", errno);
+    return draft;
+  }
+  fchmod(file, 0644);  // other readers of the text may use it, too
+  draft.status = Write(file, pattern, source, &draft.of_file);
+  const bool is_kept = draft.status.ok() && !kept.empty();
+  if (!is_kept || std::rename(pattern.c_str(), kept.c_str()) != 0) std::remove(pattern.c_str());
+  return draft;
 }
 
 // Returns the header of a file that has as many words as it says.
-std::optional<Header> HeaderOf(int file) {
+std::optional<Header> HeaderOf(int file, const std::string& path) {
   Header header;
   struct stat about;
   if (fstat(file, &about) != 0 || about.st_size < static_cast<int64_t>(sizeof(header)) ||
-      !ReadAt(file, 0, &header, sizeof(header))) {
+      !ReadAt(file, path, 0, &header, sizeof(header)).ok()) {
     return std::nullopt;
   }
   const auto bytes = static_cast<uint64_t>(about.st_size) - sizeof(header);
@@ -149,7 +140,7 @@ std::optional<Header> HeaderOf(int file) {
 }  // namespace
 
 bool DocumentStore::LearnLengths(int64_t vocabulary) {
-  const std::optional<Header> header = HeaderOf(file_.get());
+  const std::optional<Header> header = HeaderOf(file_.get(), path_);
   if (!header) return false;
   tokens_ = static_cast<int64_t>(header->tokens);
   const uint64_t words = header->tokens + header->documents;
@@ -161,7 +152,7 @@ bool DocumentStore::LearnLengths(int64_t vocabulary) {
     const uint64_t left = (is_lengths ? words : header->tokens) - at;
     piece.resize(std::min<uint64_t>(kWordsAtOnce, left));
     const int64_t offset = sizeof(Header) + static_cast<int64_t>(at) * kWord;
-    if (!ReadAt(file_.get(), offset, piece.data(), piece.size() * kWord)) return false;
+    if (!ReadAt(file_.get(), path_, offset, piece.data(), piece.size() * kWord).ok()) return false;
     crc = ExtendCrc32c(crc, piece.data(), piece.size() * kWord);
     if (is_lengths) {
       lengths_.insert(lengths_.end(), piece.begin(), piece.end());
@@ -176,7 +167,6 @@ bool DocumentStore::LearnLengths(int64_t vocabulary) {
 std::shared_ptr<const DocumentStore> DocumentStore::OpenFile(const std::string& path,
                                                              OwnedDescriptor file,
                                                              int64_t vocabulary) {
-  if (file.get() < 0) return nullptr;
   std::shared_ptr<DocumentStore> store(new DocumentStore(path, std::move(file)));
   return store->LearnLengths(vocabulary) ? store : nullptr;
 }
@@ -188,25 +178,24 @@ absl::StatusOr<std::shared_ptr<const DocumentStore>> DocumentStore::Open(const s
                                                                          int64_t vocabulary,
                                                                          const Source& source) {
   const std::string path = absl::StrCat(folder, "/", name, ".tokens");
-  if (auto kept = OpenFile(path, OpenToRead(path), vocabulary)) return kept;
-  Draft draft = MakeDraft(folder, name);
-  if (draft.file.get() < 0) return FileError(draft.path, "cannot keep tokens", errno);
-  fchmod(draft.file.get(), 0644);  // other readers of the text may use it, too
-  const absl::Status written = Write(draft.file.get(), draft.path, source);
-  const bool is_kept = written.ok() && draft.is_kept;
-  if (!is_kept || std::rename(draft.path.c_str(), path.c_str()) != 0) {
-    std::remove(draft.path.c_str());
+  if (absl::StatusOr<OwnedDescriptor> file = OpenRegular(path); file.ok()) {
+    if (auto kept = OpenFile(path, *std::move(file), vocabulary)) return kept;
   }
-  RETURN_IF_ERROR(written);
-  auto store = OpenFile(draft.path, std::move(draft.file), vocabulary);
-  if (store != nullptr) return store;
-  return absl::DataLossError(absl::StrCat(draft.path, " is not what was written to it"));
+  const auto opened =
+      [vocabulary](Draft draft) -> absl::StatusOr<std::shared_ptr<const DocumentStore>> {
+    RETURN_IF_ERROR(draft.status);
+    auto store = OpenFile(draft.path, std::move(draft.file), vocabulary);
+    if (store != nullptr) return store;
+    return absl::DataLossError(absl::StrCat(draft.path, " is not what was written to it"));
+  };
+  Draft draft = MakeDraft(absl::StrCat(folder, "/.", name, ".tokens.XXXXXX"), path, source);
+  if (draft.of_file.ok()) return opened(std::move(draft));
+  return opened(MakeDraft(TemporaryFolder() + "/thinwire_documents.XXXXXX", "", source));
 }
 
 absl::Status DocumentStore::Read(int64_t first, absl::Span<DocumentToken> out) const {
   const int64_t offset = static_cast<int64_t>(sizeof(Header)) + first * kWord;
-  if (ReadAt(file_.get(), offset, out.data(), out.size() * kWord)) return absl::OkStatus();
-  return FileError(path_, "cannot read", errno);
+  return ReadAt(file_.get(), path_, offset, out.data(), out.size() * kWord);
 }
 
 }  // namespace thinwire

@@ -1,6 +1,6 @@
 // Encoded documents in a file, of any number: their tokens are read where they are asked for.
 //
-// The file is little-endian: "thinwire docs 1\n", the number of documents (u64), that of tokens
+// The file is little-endian: "thinwire docs 2\n", the number of documents (u64), that of tokens
 // (u64), the CRC-32C of the rest (u32) and a zero (u32); the tokens (u32 each, document_encoder.h);
 // the number of tokens of each document (u32 each).
 #pragma once
@@ -28,9 +28,9 @@ class DocumentStore {
   using Source = std::function<absl::Status(const Sink&)>;
 
   // Opens FOLDER/NAME.tokens if that is intact and all its ids are below `vocabulary`. Otherwise it
-  // is written with the documents of `source`; if the folder cannot be used, a file without a name
-  // in the folder of temporary files, which vanishes with the store. Errors of the source, of
-  // writing there, and InvalidArgument for a document of 2^32 tokens or more.
+  // is written with the documents of `source`; if the folder cannot be used, or is full, a file
+  // without a name in the folder of temporary files, which vanishes with the store. Errors of the
+  // source, of writing there, and InvalidArgument for a document of 2^32 tokens or more.
   static absl::StatusOr<std::shared_ptr<const DocumentStore>> Open(const std::string& folder,
                                                                    const std::string& name,
                                                                    int64_t vocabulary,

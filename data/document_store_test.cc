@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 namespace thinwire {
@@ -118,11 +121,68 @@ TEST_F(DocumentStoreTest, WhatCannotBeEncodedLeavesNoFile) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+// Lets files have at most so many bytes until it is destroyed.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileLimit(const FileLimit&) = delete;
+  ~FileLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*const handler_)(int);
+  rlimit before_;
+};
+
+TEST_F(DocumentStoreTest, WhereTheFolderIsFullATemporaryFileHasTheDocuments) {
+  const std::vector<DocumentToken> large(300'000, 7);
+  std::optional<FileLimit> full;
+  int tries = 0;
+  const auto source = [&](const DocumentStore::Sink& sink) {
+    full.reset();
+    if (++tries == 1) full.emplace(1000);
+    return sink(large);
+  };
+  const auto store = DocumentStore::Open(folder_, "name", 100, source);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(All(**store), large);
+  EXPECT_EQ(tries, 2);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(DocumentStoreTest, AFullDiskIsNoErrorOfALine) {
+  const FileLimit full(1000);
+  const auto store = DocumentStore::Open(folder_, "name", 100, [](const DocumentStore::Sink& sink) {
+    const std::vector<DocumentToken> large(300'000, 7);
+    return sink(large).ok() ? absl::OkStatus() : absl::InvalidArgumentError("a.jsonl:1: full");
+  });
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr(": cannot write"));
+}
+
+TEST_F(DocumentStoreTest, WhatIsNotCompleteHasANameThatFoldersLeaveOut) {
+  const auto store = DocumentStore::Open(folder_, "name", 100, [&](const DocumentStore::Sink&) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      EXPECT_EQ(entry.path().filename().string().substr(0, 13), ".name.tokens.");
+      ++encoded_;
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(encoded_, 1);
+}
+
 TEST_F(DocumentStoreTest, AFileThatIsCutUnderItsReaderIsAnError) {
   const auto store = Open({{1, 2, 3}});
   std::filesystem::resize_file(path(), 44);
   std::vector<DocumentToken> all(3);
-  EXPECT_THAT(std::string(store->Read(0, absl::MakeSpan(all)).message()), HasSubstr("cannot read"));
+  EXPECT_THAT(std::string(store->Read(0, absl::MakeSpan(all)).message()),
+              HasSubstr(" ends at byte 44"));
 }
 
 }  // namespace

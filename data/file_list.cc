@@ -18,11 +18,12 @@ namespace fs = std::filesystem;
 
 bool IsPattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
 
-// Ends of the files that programs here keep beside a text.
-constexpr char kKept[] = ".tokens";
-
-bool IsAskedFor(const std::string& name) {
-  return !absl::StartsWith(name, ".") && !absl::EndsWith(name, kKept);
+// Returns whether a file is one of a token cache or a document store, or a draft of one.
+bool IsMadeHere(const std::string& name) {
+  constexpr size_t kDigits = 64;
+  const size_t begin = absl::StartsWith(name, ".") ? 1 : 0;
+  const size_t end = std::min(name.find_first_not_of("0123456789abcdef", begin), name.size());
+  return end - begin == kDigits && absl::StartsWith(name.substr(end), ".tokens");
 }
 
 // Adds the regular files of a folder that `takes` wants, of those below too if `goes_down`.
@@ -33,7 +34,9 @@ absl::Status AddFiles(const fs::path& folder, const Takes& takes, std::vector<st
   for (; !error && entry != Iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     std::error_code ignored;  // whoever reads the file reports it
-    if (entry->is_regular_file(ignored) && takes(name)) files->push_back(entry->path().string());
+    if (entry->is_regular_file(ignored) && takes(name) && !IsMadeHere(name)) {
+      files->push_back(entry->path().string());
+    }
     if constexpr (std::is_same_v<Iterator, fs::recursive_directory_iterator>) {
       if (absl::StartsWith(name, ".")) entry.disable_recursion_pending();
     }
@@ -54,7 +57,8 @@ absl::StatusOr<std::vector<std::string>> FilesAt(const std::string& field,
   const std::string name = asked.filename().string();
   std::vector<std::string> files;
   if (fs::is_directory(asked, ignored)) {
-    RETURN_IF_ERROR(AddFiles<fs::recursive_directory_iterator>(asked, IsAskedFor, &files));
+    const auto is_shown = [](const std::string& entry) { return !absl::StartsWith(entry, "."); };
+    RETURN_IF_ERROR(AddFiles<fs::recursive_directory_iterator>(asked, is_shown, &files));
     if (files.empty()) return NothingAt(field, path, "the folder has no files");
   } else if (fs::exists(asked, ignored)) {
     return std::vector<std::string>{path};

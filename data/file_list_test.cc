@@ -61,10 +61,32 @@ TEST_F(FileListTest, APatternIsTheFilesOfItsFolderInTheOrderOfTheirBytes) {
   EXPECT_THAT(Names("/*.tokens"), ElementsAre("a.tokens"));
 }
 
-TEST_F(FileListTest, AFolderIsAllInItAndBelowButHiddenFilesAndTokens) {
+TEST_F(FileListTest, AFolderIsAllInItAndBelowButHiddenFiles) {
   std::filesystem::create_directories(folder_ + "/.git");
-  for (const char* name : {"z", "below/a", ".hidden", ".git/a", "0f.tokens"}) Make(name);
+  for (const char* name : {"z", "below/a", ".hidden", ".git/a"}) Make(name);
   EXPECT_THAT(Names(""), ElementsAre("below/a", "z"));
+}
+
+TEST_F(FileListTest, WhatProgramsHereKeepBesideATextIsLeftOutAndOtherTokensAreNot) {
+  const std::string digest(64, 'f');
+  for (const char* name : {"wiki.train.tokens", "0f.tokens"}) Make(name);
+  for (const char* end : {".tokens", ".tokens.aB3xYz"}) {
+    Make(digest + end);
+    Make("." + digest + end);
+  }
+  for (const char* path : {"", "/*"}) {
+    EXPECT_THAT(Names(path), ElementsAre("0f.tokens", "wiki.train.tokens")) << path;
+  }
+  EXPECT_THAT(Names("/" + digest + ".tokens"), ElementsAre(digest + ".tokens"));
+}
+
+TEST_F(FileListTest, LinksToFilesAreFollowedAndThoseToFoldersAreNot) {
+  std::filesystem::create_directories(folder_ + "/a");
+  for (const char* name : {"a/file", "below/other"}) Make(name);
+  std::filesystem::create_symlink(folder_ + "/a/file", folder_ + "/below/link");
+  std::filesystem::create_directory_symlink(folder_ + "/a", folder_ + "/below/folder");
+  EXPECT_THAT(Names("/below"), ElementsAre("below/link", "below/other"));
+  EXPECT_THAT(Names("/below/folder"), ElementsAre("below/folder/file")) << "it is asked for";
 }
 
 TEST_F(FileListTest, WhereNothingIsAnErrorNamesTheFieldAndThePath) {

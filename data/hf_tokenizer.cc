@@ -127,6 +127,8 @@ absl::Status HfTokenizer::AddMerges(const TokenizerJson& tokenizer) {
 void HfTokenizer::AddAdded(const std::vector<AddedToken>& added) {
   std::string buffer;
   for (const AddedToken& token : added) {
+    const bool stays_text = token.is_special && specials_ == Specials::kText;
+    if (stays_text || !token.is_normalized) written_.Add(token, token.content);
     if (token.is_normalized) {
       normalized_.Add(token, Normalized(token.content, &buffer));
     } else {
@@ -266,7 +268,7 @@ std::vector<size_t> HfTokenizer::FirstsIn(const AddedTokens::Part& part, bool is
 PassageIds HfTokenizer::EncodePassages(absl::Span<const Passage> passages, Encoding* to) const {
   std::string& whole = to->buffers.emplace_back();
   std::vector<size_t> begins;
-  std::vector<AddedTokens::Range> formats;
+  std::vector<ByteRange> formats;
   for (const Passage& passage : passages) {
     begins.push_back(whole.size());
     whole += passage.text;
@@ -274,7 +276,7 @@ PassageIds HfTokenizer::EncodePassages(absl::Span<const Passage> passages, Encod
   }
   PassageIds encoded;
   const size_t first = to->ids.size();
-  for (const AddedTokens::Part& part : added_.Split(whole, formats)) {
+  for (const AddedTokens::Part& part : written_.Split(whole, formats)) {
     const auto at = static_cast<size_t>(part.text.data() - whole.data());
     const size_t of_part = to->ids.size();
     EncodePart(part, at == 0, to);

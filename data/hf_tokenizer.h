@@ -62,7 +62,11 @@ class HfTokenizer final : public Tokenizer {
   };
 
   HfTokenizer(const TextRules& rules, Specials specials)
-      : rules_(rules), added_(specials), normalized_(specials) {}
+      : rules_(rules),
+        specials_(specials),
+        added_(specials),
+        normalized_(specials),
+        written_(specials) {}
 
   void AddByteTexts(const TokenizerJson& tokenizer);
   void AddCharacterTexts(const TokenizerJson& tokenizer);
@@ -90,7 +94,10 @@ class HfTokenizer final : public Tokenizer {
   void PushBytes(std::string_view word, std::vector<int32_t>* ids) const;
 
   const TextRules rules_;
-  AddedTokens added_, normalized_;            // the latter are looked for behind the normalizer
+  const Specials specials_;
+  // The second are looked for behind the normalizer. The third are the first, and those of the
+  // second that are tokens only where a format writes them, as it spells them.
+  AddedTokens added_, normalized_, written_;
   std::vector<std::string> texts_;            // what each id stands for
   std::array<int32_t, 256> id_of_byte_ = {};  // kNoId: none
   int32_t unknown_ = kNoId;                   // of a byte without a token; kNoId: it is lost

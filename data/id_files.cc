@@ -1,8 +1,6 @@
 #include "data/id_files.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -33,34 +31,16 @@ constexpr Format kFormats[] = {{20240520, 1, IdType::kUint16}, {20240801, 7, IdT
 
 int64_t WidthOf(IdType type) { return type == IdType::kUint16 ? 2 : 4; }
 
-// Reads `bytes` at `offset`; InvalidArgument if the file ends before.
-absl::Status ReadAt(int file, const std::string& path, int64_t offset, char* to, size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t got = pread(file, to, bytes, offset);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FileError(path, "cannot read", errno);
-    if (got == 0) return absl::DataLossError(absl::StrCat(path, " ends at byte ", offset));
-    to += got;
-    offset += got;
-    bytes -= static_cast<size_t>(got);
-  }
-  return absl::OkStatus();
-}
-
 struct Opened {
   OwnedDescriptor file;
   int64_t bytes;
 };
 
 absl::StatusOr<Opened> OpenFile(const std::string& path) {
-  RETURN_IF_ERROR(CheckRegular(path));
-  // O_NONBLOCK: a FIFO may have taken the place of the file since the check.
-  Opened opened{OwnedDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), 0};
+  ASSIGN_OR_RETURN(OwnedDescriptor file, OpenRegular(path));
   struct stat about;
-  if (opened.file.get() < 0) return FileError(path, "cannot open", errno);
-  if (fstat(opened.file.get(), &about) != 0) return FileError(path, "cannot read", errno);
-  opened.bytes = about.st_size;
-  return opened;
+  if (fstat(file.get(), &about) != 0) return FileError(path, "cannot read", errno);
+  return Opened{std::move(file), about.st_size};
 }
 
 // Returns the format whose number `header` begins with; null if there is none.
@@ -99,7 +79,7 @@ absl::Status CheckBare(const std::string& path, IdType type, int64_t bytes) {
                                                  ")"));
 }
 
-// Widens ids of type Id that lie at the end of `ids` to all of it.
+// Widens ids of type Id, which lie at `from`, to all of `ids`.
 template <typename Id>
 void Widen(const char* from, absl::Span<int32_t> ids) {
   for (size_t i = 0; i < ids.size(); ++i) {

@@ -181,18 +181,15 @@ PictureBox RandomPart(const Picture& picture, uint64_t key) {
 
 // Resizes the shorter side and takes the middle.
 Picture Middle(const Picture& picture, const ImageOptions& options) {
-  const auto side = static_cast<int>(options.resize), size = static_cast<int>(options.size);
-  const bool is_wide = picture.width > picture.height;
-  const int shorter = is_wide ? picture.height : picture.width;
-  const int longer = is_wide ? picture.width : picture.height;
-  const auto other = static_cast<int>(int64_t{side} * longer / shorter);
-  const PictureBox whole{0, 0, picture.width, picture.height};
-  const Picture resized = Resized(picture, whole, is_wide ? other : side, is_wide ? side : other);
+  const auto size = static_cast<int>(options.size);
+  const int64_t shorter = std::min(picture.width, picture.height);
+  const int64_t width = options.resize * picture.width / shorter;
+  const int64_t height = options.resize * picture.height / shorter;
   // Halves are rounded to even numbers, as Python does.
-  const auto begin = [size](int extent) {
-    return static_cast<int>(std::nearbyint((extent - size) / 2.0));
+  const auto begin = [size](int64_t extent) {
+    return static_cast<int64_t>(std::nearbyint(static_cast<double>(extent - size) / 2.0));
   };
-  return Resized(resized, {begin(resized.width), begin(resized.height), size, size}, size, size);
+  return ResizedPart(picture, width, height, {begin(width), begin(height), size, size});
 }
 
 // Mean and deviation of channels in [0, 1].

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <png.h>
 
 #include <filesystem>
 #include <fstream>
@@ -63,6 +64,16 @@ int32_t LabelOf(const Dataset& data, int64_t sample) {
   return label;
 }
 
+void WriteWhitePng(const std::string& path, uint32_t width, uint32_t height) {
+  png_image image = {};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = width;
+  image.height = height;
+  image.format = PNG_FORMAT_GRAY;
+  const std::vector<uint8_t> pixels(size_t{width} * height, 255);
+  ASSERT_NE(png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, nullptr), 0);
+}
+
 TEST_F(ImageFolderTest, FoldersAreClassesInTheOrderOfTheirNames) {
   AddTwoClasses();
   std::ofstream(options_.dir + "/train/dog/notes.txt") << "no picture";
@@ -113,6 +124,22 @@ TEST_F(ImageFolderTest, EvaluationTakesTheMiddleOfTheResizedPicture) {
     for (int i = 0; i < 16 * 3; ++i) {
       EXPECT_EQ(pixels[y * 48 + i], resized.row(y + 2)[i + 3 * 6] / 255.0f);
     }
+  }
+}
+
+TEST_F(ImageFolderTest, TheMiddleOfALongPictureTakesNoMoreThanItself) {
+  AddTwoClasses();
+  options_.images.normalize = PictureNormalize::kNone;
+  options_.images.resize = 4096;
+  const std::string path = options_.dir + "/val/cat/a.png";
+  for (const bool is_wide : {true, false}) {
+    WriteWhitePng(path, is_wide ? 1'000'000 : 1, is_wide ? 1 : 1'000'000);
+    const DataSplits splits = Load();
+    for (int64_t i = 0; i < 2; ++i) {
+      const std::vector<float> pixels = PixelsOf(*splits.test, i);
+      if (LabelOf(*splits.test, i) == 0) EXPECT_EQ(pixels, std::vector<float>(16 * 16 * 3, 1.0f));
+    }
+    EXPECT_TRUE(splits.test->status().ok()) << splits.test->status();
   }
 }
 

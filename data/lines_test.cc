@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -58,6 +59,10 @@ TEST_F(LinesTest, AnErrorNamesTheFileAndTheLine) {
   EXPECT_EQ(ForEachLine(path_ + "none", any).code(), absl::StatusCode::kNotFound);
   Write("version https://git-lfs.github.com/spec/v1\n");
   EXPECT_THAT(std::string(ForEachLine(path_, any).message()), HasSubstr("Git LFS"));
+  gzFile packed = gzopen(path_.c_str(), "wb");
+  gzwrite(packed, (std::string(257, 'a') + "ustar\n").c_str(), 263);
+  gzclose(packed);
+  EXPECT_EQ(ForEachLine(path_, any).message(), path_ + ": is packed (tar), want it unpacked");
 }
 
 TEST_F(LinesTest, ALineLongerThanAnyIsRefused) {

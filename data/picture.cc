@@ -22,19 +22,21 @@ struct Weights {
   std::vector<int32_t> of;
 };
 
-// Returns the weights for each of `to` pixels made of `from`.
-std::vector<Weights> WeightsOf(int from, int to) {
-  const double scale = static_cast<double>(from) / to;
+// Returns the weights of `count` pixels, from number `begin` on, of the `to` that are made of
+// `from`.
+std::vector<Weights> WeightsOf(int from, int64_t to, int64_t begin, int count) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double support = std::max(scale, 1.0);  // half the triangle's base
-  std::vector<Weights> all(static_cast<size_t>(to));
-  for (int i = 0; i < to; ++i) {
-    const double centre = (i + 0.5) * scale;
+  const double steepness = 1 / support;         // a factor, as in Pillow: a quotient differs
+  std::vector<Weights> all(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const double centre = (static_cast<double>(begin + i) + 0.5) * scale;
     const int first = std::max(0, static_cast<int>(centre - support + 0.5));
     const int last = std::min(from, static_cast<int>(centre + support + 0.5));
     std::vector<double> weights;
     double sum = 0;
     for (int at = first; at < last; ++at) {
-      weights.push_back(std::max(0.0, 1.0 - std::abs((at - centre + 0.5) / support)));
+      weights.push_back(std::max(0.0, 1.0 - std::abs((at - centre + 0.5) * steepness)));
       sum += weights.back();
     }
     Weights& one = all[static_cast<size_t>(i)];
@@ -56,41 +58,44 @@ uint8_t Mixed(const uint8_t* bytes, size_t step, const Weights& weights) {
   return static_cast<uint8_t>(std::clamp(sum >> kBits, 0, 255));
 }
 
-Picture Cropped(const Picture& picture, const PictureBox& part) {
-  Picture cropped{part.width, part.height, {}};
-  cropped.rgb.reserve(size_t{3} * part.width * part.height);
+// Mixes pixels of a part's rows.
+Picture WithColumns(const Picture& picture, const PictureBox& part,
+                    const std::vector<Weights>& columns) {
+  const auto width = static_cast<int>(columns.size());
+  Picture mixed{width, part.height, {}};
+  mixed.rgb.resize(size_t{3} * width * part.height);
   for (int y = 0; y < part.height; ++y) {
-    const uint8_t* const begin = picture.row(part.top + y) + 3 * part.left;
-    cropped.rgb.insert(cropped.rgb.end(), begin, begin + 3 * part.width);
-  }
-  return cropped;
-}
-
-Picture WithWidth(const Picture& picture, int width) {
-  Picture resized{width, picture.height, {}};
-  resized.rgb.resize(size_t{3} * width * picture.height);
-  const std::vector<Weights> weights = WeightsOf(picture.width, width);
-  for (int y = 0; y < picture.height; ++y) {
+    const uint8_t* const from = picture.row(static_cast<int>(part.top) + y) + 3 * part.left;
     for (int i = 0; i < 3 * width; ++i) {
-      const Weights& of = weights[static_cast<size_t>(i / 3)];
-      resized.row(y)[i] = Mixed(picture.row(y) + 3 * of.first + i % 3, 3, of);
+      const Weights& of = columns[static_cast<size_t>(i / 3)];
+      mixed.row(y)[i] = Mixed(from + 3 * of.first + i % 3, 3, of);
     }
   }
-  return resized;
+  return mixed;
 }
 
-Picture WithHeight(const Picture& picture, int height) {
-  Picture resized{picture.width, height, {}};
+// Mixes rows of a picture, which begins with row number `first` of those that `rows` mean.
+Picture WithRows(const Picture& picture, int first, const std::vector<Weights>& rows) {
+  const auto height = static_cast<int>(rows.size());
+  Picture mixed{picture.width, height, {}};
   const size_t step = size_t{3} * picture.width;
-  resized.rgb.resize(step * height);
-  const std::vector<Weights> weights = WeightsOf(picture.height, height);
+  mixed.rgb.resize(step * height);
   for (int y = 0; y < height; ++y) {
-    const Weights& of = weights[static_cast<size_t>(y)];
+    const Weights& of = rows[static_cast<size_t>(y)];
     for (size_t i = 0; i < step; ++i) {
-      resized.row(y)[i] = Mixed(picture.row(of.first) + i, step, of);
+      mixed.row(y)[i] = Mixed(picture.row(of.first - first) + i, step, of);
     }
   }
-  return resized;
+  return mixed;
+}
+
+// Mixes pixels of a part; rows that none of `rows` needs are left out.
+Picture MixedOf(const Picture& picture, PictureBox part, const std::vector<Weights>& columns,
+                const std::vector<Weights>& rows) {
+  const int first = rows.front().first;
+  part.top += first;
+  part.height = rows.back().first + static_cast<int>(rows.back().of.size()) - first;
+  return WithRows(WithColumns(picture, part, columns), first, rows);
 }
 
 }  // namespace
@@ -110,9 +115,17 @@ absl::StatusOr<Picture> DecodePicture(std::string_view bytes) {
 Picture Resized(const Picture& picture, const PictureBox& part, int width, int height) {
   assert(part.width > 0 && part.height > 0 && part.left + part.width <= picture.width &&
          part.top + part.height <= picture.height);
-  Picture resized = Cropped(picture, part);
-  if (width != part.width) resized = WithWidth(resized, width);
-  return height == part.height ? resized : WithHeight(resized, height);
+  return MixedOf(picture, part, WeightsOf(part.width, width, 0, width),
+                 WeightsOf(part.height, height, 0, height));
+}
+
+Picture ResizedPart(const Picture& picture, int64_t width, int64_t height,
+                    const PictureBox& wanted) {
+  assert(wanted.width > 0 && wanted.height > 0 && wanted.left + wanted.width <= width &&
+         wanted.top + wanted.height <= height);
+  return MixedOf(picture, {0, 0, picture.width, picture.height},
+                 WeightsOf(picture.width, width, wanted.left, wanted.width),
+                 WeightsOf(picture.height, height, wanted.top, wanted.height));
 }
 
 }  // namespace thinwire

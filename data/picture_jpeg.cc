@@ -16,6 +16,8 @@
 namespace thinwire {
 namespace {
 
+constexpr int kMostScans = 500;  // each takes the time of the whole picture
+
 // Reads one file. The library reports errors by a jump, over which no object must be made.
 class JpegReader {
  public:
@@ -55,6 +57,8 @@ class JpegReader {
   bool Create(std::string_view bytes) {
     if (setjmp(jump_) != 0) return false;
     jpeg_create_decompress(&library_);
+    progress_.progress_monitor = OnProgress;
+    library_.progress = &progress_;
     jpeg_mem_src(&library_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
     jpeg_read_header(&library_, TRUE);
     return true;
@@ -70,7 +74,16 @@ class JpegReader {
     if (level < 0 && library->err->msg_code == JWRN_JPEG_EOF) OnError(library);
   }
 
+  static void OnProgress(j_common_ptr library) {
+    auto* const reader = static_cast<JpegReader*>(library->client_data);
+    if (reader->library_.input_scan_number <= kMostScans) return;
+    snprintf(reader->what_, sizeof(reader->what_), "has more than %d scans, want no more",
+             kMostScans);
+    longjmp(reader->jump_, 1);
+  }
+
   jpeg_decompress_struct library_ = {};
+  jpeg_progress_mgr progress_ = {};
   jpeg_error_mgr errors_ = {};
   jmp_buf jump_;
   char what_[JMSG_LENGTH_MAX] = "";

@@ -73,6 +73,33 @@ TEST(PictureTest, FilesThatEndTooEarlyAreRefusedWhereverTheyEnd) {
   }
 }
 
+TEST(PictureTest, APartOfAResizedPictureIsWhatThatHasThere) {
+  const Picture picture = *DecodePicture(ReadPicture("rgb.png"));
+  for (const auto& [width, height] : {std::pair{200, 100}, std::pair{30, 20}, std::pair{61, 43}}) {
+    const Picture whole = Resized(picture, {0, 0, 61, 43}, width, height);
+    const Picture part = ResizedPart(picture, width, height, {7, 5, 20, 11});
+    for (int y = 0; y < 11; ++y) {
+      for (int i = 0; i < 3 * 20; ++i) {
+        ASSERT_EQ(part.row(y)[i], whole.row(y + 5)[i + 3 * 7]) << width << " " << y << " " << i;
+      }
+    }
+  }
+}
+
+// Returns a progressive file whose last scan stands there so many times more.
+std::string WithScans(int more) {
+  std::string file = ReadPicture("progressive.jpg");
+  const size_t begin = file.rfind("\xFF\xDA"), end = file.rfind("\xFF\xD9");
+  const std::string scan = file.substr(begin, end - begin);
+  for (int i = 0; i < more; ++i) file.insert(begin, scan);
+  return file;
+}
+
+TEST(PictureTest, FilesThatWouldBeDecodedTooOftenAreRefused) {
+  EXPECT_TRUE(DecodePicture(WithScans(400)).ok());
+  EXPECT_EQ(Refusal(WithScans(500)), "JPEG: has more than 500 scans, want no more");
+}
+
 TEST(PictureTest, HugePicturesAreRefusedBeforeTheyTakeMemory) {
   std::string png = ReadPicture("rgb.png");
   const std::string side("\x00\x01\x00\x00", 4);  // 65536

@@ -14,8 +14,8 @@ namespace thinwire {
 
 // Returns the ids of the documents in `text` (Tokenizer::EncodeDocuments). They are read from
 // FOLDER/NAME.tokens if that is intact, and written there otherwise; NAME is the SHA-256 of text,
-// `begins` and vocabulary. If the folder cannot be used, only time is lost. Errors are the
-// tokenizer's.
+// vocabulary, and of several documents `begins` and what stands between them. If the folder cannot
+// be used, only time is lost. Errors are the tokenizer's.
 //
 // The file is little-endian: "thinwire tokens\n", the number of ids (u64), their CRC-32C (u32), the
 // ids (u32 each). It is written atomically.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "data/characters.h"
 
@@ -20,7 +21,9 @@ class CountingTokenizer final : public Tokenizer {
     return characters_->Encode(text);
   }
   const std::string& digest() const override { return characters_->digest(); }
+  std::optional<int32_t> end_of_text() const override { return end; }
 
+  std::optional<int32_t> end;
   mutable int encoded = 0;
 
  private:
@@ -82,6 +85,17 @@ TEST_F(TokenCacheTest, ADamagedFileIsWrittenAnew) {
     ExpectIds("abcabc", 1);
     ExpectIds("abcabc", 0);
   }
+}
+
+TEST_F(TokenCacheTest, AnotherTokenBetweenDocumentsMakesAnotherFile) {
+  using Ids = std::vector<int32_t>;
+  ExpectIds("ab", 1);
+  EXPECT_EQ(*CachedTokens(folder_, tokenizer_, "ab", {1}), (Ids{0, 1}));
+  for (const int32_t end : {3, 4}) {
+    tokenizer_.end = end;
+    EXPECT_EQ(*CachedTokens(folder_, tokenizer_, "ab", {1}), (Ids{0, end, 1}));
+  }
+  ExpectIds("ab", 0);
 }
 
 TEST_F(TokenCacheTest, AFolderThatIsNotThereChangesNothing) {

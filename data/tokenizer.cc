@@ -24,14 +24,20 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeDocuments(
 
 absl::StatusOr<PassageIds> Tokenizer::EncodePassages(absl::Span<const Passage> passages) const {
   std::string whole;
-  for (const Passage& passage : passages) whole += passage.text;
+  std::vector<ByteRange> formats;
+  for (const Passage& passage : passages) {
+    const size_t begin = whole.size();
+    whole += passage.text;
+    if (passage.is_format) formats.push_back({begin, whole.size()});
+  }
   PassageIds encoded;
-  ASSIGN_OR_RETURN(encoded.ids, Encode(whole));
+  ASSIGN_OR_RETURN(encoded.ids, EncodeNaming(whole, formats));
   const std::vector<size_t> ends = TextEnds(encoded.ids);
   size_t bytes = 0;  // of the text of passages before; ids may have lost some of it
   for (const Passage& passage : passages) {
     encoded.firsts.push_back(FirstBehind(bytes, ends));
-    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Encode(passage.text));
+    const ByteRange named{0, passage.is_format ? passage.text.size() : 0};
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids, EncodeNaming(passage.text, {named}));
     if (!ids.empty()) bytes += TextEnds(ids).back();
   }
   return encoded;

@@ -27,8 +27,13 @@ enum class Specials : uint8_t {
 // A stretch of a document.
 struct Passage {
   std::string_view text;
-  // Written by a format and not by people: special tokens in it are these, whatever Specials says.
+  // Written by a format and not by people: tokens that it names are these, whatever Specials says.
   bool is_format = false;
+};
+
+// A range [begin, end) of a text's bytes.
+struct ByteRange {
+  size_t begin, end;
 };
 
 // Ids of passages one behind another.
@@ -51,8 +56,9 @@ class Tokenizer {
   // Errors of Encode.
   absl::StatusOr<std::vector<int32_t>> EncodeDocuments(std::string_view text,
                                                        absl::Span<const size_t> begins) const;
-  // Returns the ids of several texts, each of which is passages one behind another. Many short
-  // texts take less time together. Errors of Encode.
+  // Returns the ids of several texts, each of which is passages one behind another. The names of
+  // tokens, such as <|endoftext|>, are these where Passage says so. Many short texts take less time
+  // together. Errors of Encode.
   virtual absl::StatusOr<std::vector<PassageIds>> EncodeEach(
       absl::Span<const std::vector<Passage>> texts) const;
   // Returns the text of ids; Decode(Encode(text)) is `text` unless the tokenizer loses characters.
@@ -79,6 +85,11 @@ class Tokenizer {
 
  private:
   absl::StatusOr<PassageIds> EncodePassages(absl::Span<const Passage> passages) const;
+  // Does what Encode does, but tokens are named only within ranges, which are in ascending order.
+  virtual absl::StatusOr<std::vector<int32_t>> EncodeNaming(
+      std::string_view text, absl::Span<const ByteRange> /*named*/) const {
+    return Encode(text);
+  }
   // Adds what `id` stands for to the text of the ids before it; `id` is in the vocabulary.
   virtual void Append(int32_t id, std::string* text) const = 0;
   // Returns whether Encode put a space in front of `text`, which is what ids stand for.

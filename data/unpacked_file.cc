@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kGzip = "\x1F\x8B";
 constexpr std::string_view kZstd = "\x28\xB5\x2F\xFD";
+constexpr std::string_view kSkipped = "\x2A\x4D\x18";  // behind 0x50 to 0x5F: a frame without data
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 // Takes a file in pieces and hands on what it stands for.
@@ -106,7 +107,9 @@ class Zstd final : public Unpacker {
 
 std::unique_ptr<Unpacker> UnpackerFor(std::string_view begin) {
   if (begin.substr(0, kGzip.size()) == kGzip) return std::make_unique<Gzip>();
-  if (begin.substr(0, kZstd.size()) == kZstd) return std::make_unique<Zstd>();
+  const bool is_skipped = begin.size() > kSkipped.size() && (begin[0] & 0xF0) == 0x50 &&
+                          begin.substr(1, kSkipped.size()) == kSkipped;
+  if (begin.substr(0, kZstd.size()) == kZstd || is_skipped) return std::make_unique<Zstd>();
   return std::make_unique<Plain>();
 }
 

@@ -73,6 +73,14 @@ TEST_F(UnpackedFileTest, PackedFilesAreWhatWasPacked) {
   }
 }
 
+TEST_F(UnpackedFileTest, FramesOfZstdThatAreToBeSkippedAreSkipped) {
+  for (const char first : {'\x50', '\x5F'}) {
+    const std::string skipped = first + std::string("\x2A\x4D\x18\x03\0\0\0abc", 10);
+    EXPECT_EQ(TextOf(skipped + Zstandard("to be")), "to be");
+    EXPECT_EQ(TextOf(Zstandard("to ") + skipped + Zstandard("be") + skipped), "to be");
+  }
+}
+
 TEST_F(UnpackedFileTest, WhatEndsTooEarlyOrIsBrokenIsNamed) {
   for (const bool is_gzip : {true, false}) {
     const std::string packed = is_gzip ? Gzipped("to be or not to be") : Zstandard("to be, to be");

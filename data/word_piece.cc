@@ -193,16 +193,26 @@ void WordPiece::EncodeText(std::string_view text, KnownWords* known,
 }
 
 absl::StatusOr<std::vector<int32_t>> WordPiece::Encode(std::string_view text) const {
+  return EncodeNaming(text, {ByteRange{0, text.size()}});
+}
+
+absl::StatusOr<std::vector<int32_t>> WordPiece::EncodeNaming(
+    std::string_view text, absl::Span<const ByteRange> named) const {
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4);
   KnownWords known;
-  for (;;) {
-    const std::optional<FoundToken> named = FindNamed(text, 0);
-    EncodeText(text.substr(0, named ? named->at : text.npos), &known, &ids);
-    if (!named) return ids;
-    ids.push_back(InOrder(special_)[named->number]);
-    text.remove_prefix(named->at + SpecialTokenNames()[named->number].size());
+  size_t done = 0;
+  for (const ByteRange& range : named) {
+    const std::string_view until = text.substr(0, range.end);
+    std::optional<FoundToken> found = FindNamed(until, range.begin);
+    for (; found; found = FindNamed(until, done)) {
+      EncodeText(text.substr(done, found->at - done), &known, &ids);
+      ids.push_back(InOrder(special_)[found->number]);
+      done = found->at + SpecialTokenNames()[found->number].size();
+    }
   }
+  EncodeText(text.substr(done), &known, &ids);
+  return ids;
 }
 
 void WordPiece::Append(int32_t id, std::string* text) const {

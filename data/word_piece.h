@@ -69,6 +69,8 @@ class WordPiece final : public Tokenizer {
   using KnownWords = absl::flat_hash_map<std::string, std::vector<int32_t>>;
 
   explicit WordPiece(bool lowercase) : lowercase_(lowercase) {}
+  absl::StatusOr<std::vector<int32_t>> EncodeNaming(
+      std::string_view text, absl::Span<const ByteRange> named) const override;
   // Puts spaces between words.
   void Append(int32_t id, std::string* text) const override;
   absl::Status AddTokens(const std::string& vocabulary);

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "config/local_paths.h"
+#include "data/file_list.h"
 
 namespace thinwire {
 namespace {
@@ -53,6 +54,18 @@ absl::Status ConfineBelow(const std::string& folder, const char* flag, const Sta
                      ", the folder that this server's ", flag, " names"));
   }
   *path.value = leads.string();
+  return absl::OkStatus();
+}
+
+// Checks that none of the files that the path stands for is a link out of the folder. Whoever reads
+// them reports that there are none.
+absl::Status ConfineLinks(const std::string& folder, const char* flag, const StagePath& path) {
+  const absl::StatusOr<std::vector<std::string>> files = FilesAt(path.field, *path.value);
+  for (std::string file : files.value_or(std::vector<std::string>())) {
+    std::error_code ignored;
+    if (!fs::is_symlink(file, ignored)) continue;
+    RETURN_IF_ERROR(ConfineBelow(folder, flag, {path.field, &file}));
+  }
   return absl::OkStatus();
 }
 
@@ -97,6 +110,7 @@ absl::Status ConfinePaths(const AllowedPaths& allowed, bool reads_data, Experime
     if (!reads_data && IsHubId(*path.value)) continue;
     RETURN_IF_ERROR(FollowHubId(path));
     RETURN_IF_ERROR(ConfineBelow(allowed.data, "--data", path));
+    if (path.has_files) RETURN_IF_ERROR(ConfineLinks(allowed.data, "--data", path));
   }
   for (const StagePath& path : paths.state) {
     RETURN_IF_ERROR(ConfineBelow(allowed.state, "--state", path));

@@ -89,6 +89,27 @@ TEST_F(AllowedPathsTest, ALinkOutOfTheFolderIsRefused) {
               HasSubstr("leads to " + Path("outside/file")));
 }
 
+TEST_F(AllowedPathsTest, ALinkOutOfTheFolderThatAPatternOrAFolderStandsForIsRefused) {
+  std::ofstream(root_ / "outside/secret") << "a";
+  std::ofstream(root_ / "folder/sub/text") << "a";
+  const auto confine = [this](const std::string& file) {
+    experiment_.mutable_data()->set_file(Path(file));
+    return Confine();
+  };
+  fs::create_symlink(root_ / "folder/sub/text", root_ / "folder/sub/inside");
+  for (const char* path : {"folder/sub/in*", "folder/sub"}) {
+    EXPECT_TRUE(confine(path).ok());
+    EXPECT_EQ(experiment_.data().file(), Path(path));
+  }
+  fs::create_symlink(root_ / "outside/secret", root_ / "folder/sub/link");
+  for (const char* path : {"folder/sub/lin?", "folder/sub", "folder"}) {
+    EXPECT_THAT(std::string(confine(path).message()),
+                AllOf(HasSubstr("data.file: " + Path("folder/sub/link")),
+                      HasSubstr("leads to " + Path("outside/secret"))))
+        << path;
+  }
+}
+
 TEST_F(AllowedPathsTest, EveryPathOfAnExperimentIsLookedAt) {
   const auto refuses = [this](const char* field) {
     EXPECT_THAT(std::string(Confine().message()), HasSubstr(std::string(field) + ": /etc"));

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/memory_errors.h"
 #include "base/status.h"
 #include "wire/message_kind.h"
 
@@ -168,7 +169,7 @@ void Feed::LoadAhead() {
     // Kept for after the load, during which others may take samples or announce anew.
     const uint64_t announcement = announcement_;
     lock.unlock();
-    absl::StatusOr<Samples> samples = Load(request);
+    absl::StatusOr<Samples> samples = MemoryErrorsAsStatus([&] { return Load(request); });
     lock.lock();
     // Requests taken meanwhile came before this one, so the order holds. A new announcement makes
     // the samples useless.

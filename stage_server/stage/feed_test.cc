@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "stage_server/stage/late_device_testing.h"
@@ -107,6 +108,30 @@ TEST_F(FeedTest, ReadsTheLabelsThatItCountsOnlyWhereSomeMayBeIgnored) {
     EXPECT_EQ(*feed.CountLabels({PHASE_TRAIN, 1, {0, kSamples}}), hides ? kSamples / 2 : kSamples);
     EXPECT_EQ(reads, hides ? kSamples : 0);
   }
+}
+
+// Digits whose labels take more memory than there is.
+class HugeLabels final : public Dataset {
+ public:
+  explicit HugeLabels(const Dataset* digits) : digits_(digits) {}
+  int64_t size() const override { return digits_->size(); }
+  int64_t classes() const override { return digits_->classes(); }
+  Shape sample_shape() const override { return digits_->sample_shape(); }
+  uint64_t digest() const override { return digits_->digest(); }
+  void Labels(int64_t, const Augmentation&, absl::Span<int32_t>) const override {
+    throw std::bad_alloc();
+  }
+
+ private:
+  const Dataset* const digits_;
+};
+
+TEST_F(FeedTest, LackOfMemoryInItsThreadIsAnError) {
+  DataSplits data;
+  data.train = std::make_unique<HugeLabels>(data_.train.get());
+  spec_.inputs = false;
+  Feed feed(spec_, &data, NewLateBackend());
+  EXPECT_EQ(feed.Take(Requests().front()).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // Reads two epochs of windows of Tiny Shakespeare and the first blocks of its test text.
