@@ -66,10 +66,8 @@ absl::StatusOr<std::vector<std::string>> FilesAt(const std::string& field,
     return NothingAt(field, path, "there is no such file");
   } else {
     const fs::path folder = asked.has_parent_path() ? asked.parent_path() : ".";
-    const bool is_of_kept = absl::EndsWith(name, kKept);
     const auto matches = [&](const std::string& entry) {
-      const bool is_wanted = is_of_kept || !absl::EndsWith(entry, kKept);
-      return is_wanted && fnmatch(name.c_str(), entry.c_str(), FNM_PERIOD) == 0;
+      return fnmatch(name.c_str(), entry.c_str(), FNM_PERIOD) == 0;
     };
     RETURN_IF_ERROR(AddFiles<fs::directory_iterator>(folder, matches, &files));
     if (files.empty()) return NothingAt(field, path, "no file there matches");
