@@ -100,7 +100,8 @@ absl::StatusOr<std::string> HubFolder(const std::string& id) {
   if (!IsCommit(commit)) {
     const std::string& ref = commit.empty() ? kMain : commit;
     const absl::StatusOr<std::string> content = ReadFile(absl::StrCat(model, "/refs/", ref));
-    if (!content.ok()) return NotCached(id, name, cache);
+    if (absl::IsNotFound(content.status())) return NotCached(id, name, cache);
+    RETURN_IF_ERROR(content.status());
     commit = std::string(absl::StripAsciiWhitespace(*content));
     if (!IsCommit(commit)) {
       return absl::DataLossError(
@@ -125,7 +126,9 @@ std::string HubIdOr(const std::string& folder) {
   const std::string repository =
       absl::StrReplaceAll(model.substr(sizeof(kModels) - 1), {{"--", "/"}});
   const std::string id = absl::StrCat(kScheme, repository, "@", parts[n - 1]);
-  return ParseHubId(id).ok() ? id : folder;
+  const absl::StatusOr<std::string> found = HubFolder(id);
+  std::error_code ignored;  // a folder that is not there is no other's
+  return found.ok() && fs::equivalent(*found, folder, ignored) ? id : folder;
 }
 
 }  // namespace thinwire

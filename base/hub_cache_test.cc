@@ -14,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kCommit(40, 'a'), kOther(40, '7');
 
@@ -84,6 +85,10 @@ TEST_F(HubCacheTest, AMissSaysWhatDownloadsIt) {
   EXPECT_THAT(Refusal("hf:Ada/small-1.5"), HasSubstr("is not in the cache"));
   std::ofstream(model_ + "/refs/main") << "gone";
   EXPECT_THAT(Refusal("hf:Ada/small-1.5"), HasSubstr("refs/main: is gone, want a commit"));
+  fs::remove(model_ + "/refs/main");
+  fs::create_directories(model_ + "/refs/main");  // as little readable as a file of others
+  EXPECT_THAT(Refusal("hf:Ada/small-1.5"), HasSubstr("refs/main"));
+  EXPECT_THAT(Refusal("hf:Ada/small-1.5"), Not(HasSubstr("is not in the cache")));
 }
 
 TEST_F(HubCacheTest, WhatIsNoNameIsRefused) {
@@ -98,6 +103,10 @@ TEST_F(HubCacheTest, AFolderIsCalledByItsCommit) {
   EXPECT_EQ(*HubFolder(HubIdOr(Snapshot(kOther))), Snapshot(kOther));
   EXPECT_EQ(HubIdOr(cache_), cache_);
   EXPECT_EQ(HubIdOr("snapshots/" + kCommit), "snapshots/" + kCommit);
+  const std::string elsewhere = root_ + "/other/models--Ada--small-1.5/snapshots/" + kCommit;
+  EXPECT_EQ(HubIdOr(elsewhere), elsewhere);
+  fs::create_directories(elsewhere);
+  EXPECT_EQ(HubIdOr(elsewhere), elsewhere) << "this machine's cache has it, but of another folder";
 }
 
 TEST_F(HubCacheTest, OtherPathsStay) {

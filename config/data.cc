@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/enum_names.h"
-#include "base/hub_cache.h"
 #include "base/path.h"
 #include "base/status.h"
 #include "config/checks.h"
@@ -235,7 +234,7 @@ void TakeTokensOfInit(Experiment* experiment) {
   const std::string folder = WithHome(experiment->init());
   if (!std::filesystem::exists(absl::StrCat(folder, "/", kTokenizerFile), ignored)) return;
   data.set_tokens(Name(TokenKind::kHf));
-  data.set_vocabulary(HubIdOr(experiment->init()));
+  data.set_vocabulary(experiment->init());
 }
 
 absl::Status ResolveData(DataConfig* data) {

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -339,6 +340,57 @@ TEST(ResolveDataTest, TokensThatNobodySaidAreThoseOfInit) {
   EXPECT_EQ(with({"data.tokens=characters"}).tokens(), "characters");
   const std::string other = "data/hf_testdata/bytes";
   EXPECT_EQ(with({"data.tokens=hf", "data.vocabulary=" + other}).vocabulary(), other);
+}
+
+// A cache of the hub with one model's tokenizer.
+class ResolveHubDataTest : public ::testing::Test {
+ protected:
+  ResolveHubDataTest() {
+    std::filesystem::remove_all(cache_);
+    std::filesystem::create_directories(snapshot_);
+    std::filesystem::create_directories(cache_ + "/models--Ada--small/refs");
+    std::filesystem::copy_file("data/hf_testdata/characters/tokenizer.json",
+                               snapshot_ + "/tokenizer.json");
+    std::ofstream(cache_ + "/models--Ada--small/refs/main") << commit_;
+    setenv("HF_HUB_CACHE", cache_.c_str(), 1);
+  }
+  ~ResolveHubDataTest() override {
+    unsetenv("HF_HUB_CACHE");
+    std::filesystem::remove_all(cache_);
+  }
+  static DataConfig With(const std::string& init, const std::string& data) {
+    const auto experiment = ParseExperiment(
+        "model: {name: gpt2, layers: 1, heads: 1, width: 8, classes: 705}\noptimizer: {lr: 0.1}\n"
+        "epochs: 1\n" +
+            init + "data: {name: shakespeare, context: 8" + data + "}\n",
+        "f.yaml", {});
+    EXPECT_TRUE(experiment.ok()) << experiment.status();
+    return experiment.ok() ? experiment->data() : DataConfig();
+  }
+
+  const std::string commit_ = std::string(40, 'b');
+  const std::string cache_ = testing::TempDir() + "/resolved_hub",
+                    snapshot_ = cache_ + "/models--Ada--small/snapshots/" + commit_;
+};
+
+TEST_F(ResolveHubDataTest, TokensOfInitAreNamedAsItIs) {
+  EXPECT_EQ(With("init: hf:Ada/small\n", "").vocabulary(), "hf:Ada/small@" + commit_);
+  EXPECT_EQ(With("init: " + snapshot_ + "\n", "").vocabulary(), snapshot_);
+  EXPECT_EQ(With("init: hf:Ada/small\n", ", tokens: hf, vocabulary: " + snapshot_).vocabulary(),
+            snapshot_);
+}
+
+TEST_F(ResolveHubDataTest, ACountedTextNeedsNoVocabularyUntilItIsRead) {
+  const DataConfig counted = With("", ", tokens: hf, vocabulary: \"hf:Ada/small\"");
+  std::filesystem::remove_all(cache_);
+  DataConfig again = counted;
+  ASSERT_EQ(ResolveData(&again), absl::OkStatus());
+  EXPECT_EQ(WriteYaml(again), WriteYaml(counted));
+  const auto options = DataOptionsFrom(again);
+  ASSERT_TRUE(options.ok()) << options.status();
+  const absl::Status unread = LoadTokenizer(*options).status();
+  EXPECT_EQ(unread.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(unread.message()), HasSubstr("data.vocabulary: hf:Ada/small@"));
 }
 
 TEST(ResolveDataTest, ATokenizerWithMoreIdsThanTheModelHasRowsIsRefused) {

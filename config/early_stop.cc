@@ -47,6 +47,12 @@ absl::Status ResolveEarlyStop(Experiment* experiment) {
                              "early_stop.min_delta", stop->min_delta(),
                              "a finite number of at least 0"));
   const EvaluationConfig& evaluation = experiment->evaluation();
+  if (TrainsLocally(*experiment) && evaluation.every_steps() > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "early_stop: evaluation.every_steps is ", evaluation.every_steps(),
+        " with replicas.sync: local, want 0: the run may end only where replicas share what they "
+        "learned, with an epoch"));
+  }
   if (evaluation.every() > 0 || evaluation.every_steps() > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "early_stop: nothing is evaluated before the run's end, want evaluation.every or "

@@ -42,5 +42,14 @@ TEST(EarlyStopConfigTest, RefusesWhatCannotBe) {
               HasSubstr("early_stop.metric: loss, but nothing is evaluated"));
 }
 
+TEST(EarlyStopConfigTest, EndsLocalStepsWithAnEpoch) {
+  const std::string local = "replicas={count: 2, sync: local, every: 4}";
+  EXPECT_THAT(StopRefusal({"early_stop.patience=2", local, "evaluation.every_steps=7"}),
+              HasSubstr("early_stop: evaluation.every_steps is 7 with replicas.sync: local, want"));
+  EXPECT_TRUE(Stopping({"early_stop.patience=2", local}).ok());
+  EXPECT_TRUE(Stopping({local, "evaluation.every_steps=7"}).ok());
+  EXPECT_TRUE(Stopping({"early_stop.patience=2", "evaluation.every_steps=7"}).ok());
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -19,6 +19,7 @@
 #include "config/replicas_spec.h"
 #include "config/resolve.h"
 #include "config/run_name.h"
+#include "config/sections.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
 #include "config/yaml_tree.h"
@@ -201,14 +202,23 @@ void FillCutsOf(const Experiment& past, Experiment* e) {
   *e->mutable_pipeline()->mutable_cuts() = past.pipeline().cuts();
 }
 
+// Puts the folder in place of `init`'s name in the hub. Its tokenizer keeps the name, with a
+// commit, as the stages' machines may have it elsewhere.
+absl::Status FollowInit(Experiment* e) {
+  if (!IsHubId(e->init())) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string folder, Annotated(HubFolder(e->init()), "init"));
+  e->set_init(folder);
+  const bool has_vocabulary = e->data().has_vocabulary();
+  TakeTokensOfInit(e);
+  const bool is_taken = !has_vocabulary && e->data().has_vocabulary();
+  if (is_taken) e->mutable_data()->set_vocabulary(HubIdOr(folder));
+  return absl::OkStatus();
+}
+
 // Turns names in the hub into what all machines understand: that of `init` into its folder, that of
 // a vocabulary into one with its commit, unless only the stages' machines have it.
 absl::Status FollowHubIds(Experiment* e) {
-  if (e->has_init()) {
-    auto folder = HubFolderOr(e->init());
-    if (!folder.ok()) return Annotated(folder.status(), "init");
-    e->set_init(*folder);
-  }
+  RETURN_IF_ERROR(FollowInit(e));
   if (!IsHubId(e->data().vocabulary())) return absl::OkStatus();
   const auto folder = HubFolder(e->data().vocabulary());
   if (folder.ok()) e->mutable_data()->set_vocabulary(HubIdOr(*folder));

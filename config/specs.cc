@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/annotated.h"
-#include "base/hub_cache.h"
 #include "base/path.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -192,9 +191,6 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   for (std::string* path : {&options.dir, &text.file, &text.train, &text.test, &text.vocabulary}) {
     *path = WithHome(*path);
   }
-  auto vocabulary = HubFolderOr(options.text.vocabulary);
-  if (!vocabulary.ok()) return Annotated(vocabulary.status(), "data.vocabulary");
-  options.text.vocabulary = *std::move(vocabulary);
   const CorpusConfig& corpus = config.corpus();
   text.size = {corpus.vocabulary(),
                static_cast<int64_t>(corpus.train_tokens()),

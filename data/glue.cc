@@ -17,6 +17,7 @@
 #include "data/official.h"
 #include "data/sentences.h"
 #include "data/unicode.h"
+#include "data/vocabulary_folder.h"
 #include "data/word_piece.h"
 
 namespace thinwire {
@@ -195,7 +196,8 @@ absl::StatusOr<Rows> ReadTask(const Format& format, const DataOptions& options) 
 }
 
 absl::StatusOr<std::unique_ptr<WordPiece>> TokenizerOf(const DataOptions& options) {
-  return WordPiece::Load(options.text.vocabulary, options.text.lowercase);
+  ASSIGN_OR_RETURN(const std::string folder, VocabularyFolder(options.text));
+  return WordPiece::Load(folder, options.text.lowercase);
 }
 
 CorpusSize SizeOf(const Rows& rows, const WordPiece& tokenizer) {

@@ -24,12 +24,11 @@ using Json = nlohmann::json;
 constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
 constexpr char kTokenizerConfig[] = "tokenizer_config.json", kAddedFile[] = "added_tokens.json",
-               kVocabFile[] = "vocab.json", kGenerationConfig[] = "generation_config.json",
-               kConfig[] = "config.json";
+               kVocabFile[] = "vocab.json", kConfig[] = "config.json";
 
-// Files that transformers read with tokenizer.json.
+// Files that transformers read with tokenizer.json, and one that names ends of texts.
 constexpr const char* kBeside[] = {kTokenizerConfig, "special_tokens_map.json", kAddedFile,
-                                   "chat_template.jinja"};
+                                   "chat_template.jinja", kGenerationConfig};
 
 std::string Printed(const Json& value) {
   return PrintableLine(value.dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -142,14 +141,17 @@ absl::StatusOr<std::optional<int32_t>> Named(const Json& config, const char* key
       kTokenizerConfig, ": ", key, " is ", Printed(token), ", want a token of ", kTokenizerFile));
 }
 
-// Returns the ids of `eos_token_id`, a number or a list. None if it is absent.
-absl::StatusOr<std::vector<int32_t>> Numbered(const Json& config, const char* name,
+// Returns the ids of `eos_token_id`, a number or a list. None if it is absent. Where an end is
+// `named`, numbers beyond the tokenizer are left out: configurations keep those of a larger one.
+absl::StatusOr<std::vector<int32_t>> Numbered(const Json& config, const char* name, bool is_named,
                                               const Ids& ids) {
   const Json value = config.is_object() ? config.value("eos_token_id", Json()) : Json();
   std::vector<int32_t> ends;
   for (const Json& id : value.is_array() ? value : Json::array({value})) {
     if (id.is_null()) continue;
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= ids.size()) {
+    const bool is_beyond = id.is_number_unsigned() && id.get<uint64_t>() >= ids.size();
+    if (is_beyond && is_named) continue;
+    if (!id.is_number_unsigned() || is_beyond) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, ": eos_token_id is ", Printed(value), ", want 0 to ", ids.size() - 1));
     }
@@ -165,7 +167,8 @@ absl::StatusOr<std::vector<int32_t>> EndsOfText(const std::string& dir, const Js
   if (named) ends.push_back(*named);
   for (const char* const name : {kGenerationConfig, kConfig}) {
     ASSIGN_OR_RETURN(const Json other, ReadMap(absl::StrCat(dir, "/", name)));
-    ASSIGN_OR_RETURN(const std::vector<int32_t> numbered, Numbered(other, name, ids));
+    ASSIGN_OR_RETURN(const std::vector<int32_t> numbered,
+                     Numbered(other, name, named.has_value(), ids));
     for (const int32_t id : numbered) {
       if (id != named) ends.push_back(id);
     }

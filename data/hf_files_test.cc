@@ -56,6 +56,16 @@ TEST_F(HfFilesTest, EndsOfTextAreTheConfiguredOnes) {
   EXPECT_THAT(Read().ends_of_text, ElementsAre(601, 9));
 }
 
+TEST_F(HfFilesTest, EndsOfALargerTokenizerAreLeftOutWhereOneIsNamed) {
+  Write("tokenizer_config.json", R"({"eos_token": "</s>"})");
+  Write("config.json", R"({"eos_token_id": 50256})");
+  EXPECT_THAT(Read().ends_of_text, ElementsAre(601));
+  Write("generation_config.json", R"({"eos_token_id": [50256, 9]})");
+  EXPECT_THAT(Read().ends_of_text, ElementsAre(601, 9));
+  Write("generation_config.json", R"({"eos_token_id": "</s>"})");
+  EXPECT_THAT(Refusal(), HasSubstr("generation_config.json: eos_token_id is \"</s>\", want"));
+}
+
 TEST_F(HfFilesTest, TheBeginningIsThePostProcessorsUnlessConfigured) {
   EXPECT_EQ(Read().begin_of_text, 600);
   Write("tokenizer_config.json", R"({"bos_token": "</s>"})");
@@ -69,9 +79,11 @@ TEST_F(HfFilesTest, TheBeginningIsThePostProcessorsUnlessConfigured) {
 TEST_F(HfFilesTest, FilesThatTransformersReadWithItAreKept) {
   Write("tokenizer_config.json", R"({"model_max_length": 5})");
   Write("chat_template.jinja", "{{ x }}");
+  Write("generation_config.json", R"({"eos_token_id": [601, 9]})");
   Write("model.safetensors", "");
   const HfFiles files = Read();
-  EXPECT_EQ(files.contents.size(), 3u);
+  EXPECT_EQ(files.contents.size(), 4u);
+  EXPECT_EQ(files.contents.count("generation_config.json"), 1u);
   EXPECT_EQ(files.contents.at("chat_template.jinja"), "{{ x }}");
 }
 

@@ -21,6 +21,7 @@
 #include "data/token_cache.h"
 #include "data/unicode.h"
 #include "data/unpacked_file.h"
+#include "data/vocabulary_folder.h"
 #include "data/word_piece.h"
 
 namespace thinwire {
@@ -248,15 +249,14 @@ absl::StatusOr<int64_t> SamplesOf(const std::string& what, int64_t tokens,
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOf(const CorpusText& text,
                                                        const DataOptions& options) {
   const TokenKind kind = options.text.tokens;
-  if (kind == TokenKind::kBpe) {
-    return Bpe::Load(options.text.vocabulary, options.verify, options.text.end_of_text);
-  }
   if (kind == TokenKind::kBytes) return std::make_unique<Bytes>();
-  if (kind == TokenKind::kWordPiece) {
-    return WordPiece::Load(options.text.vocabulary, options.text.lowercase);
-  }
-  if (kind == TokenKind::kHf) {
-    return HfTokenizer::Load(options.text.vocabulary, options.text.specials);
+  if (kind != TokenKind::kCharacters) {
+    ASSIGN_OR_RETURN(const std::string folder, VocabularyFolder(options.text));
+    if (kind == TokenKind::kBpe) {
+      return Bpe::Load(folder, options.verify, options.text.end_of_text);
+    }
+    if (kind == TokenKind::kWordPiece) return WordPiece::Load(folder, options.text.lowercase);
+    return HfTokenizer::Load(folder, options.text.specials);
   }
   auto characters = Characters::Of(absl::StrCat(text.train, text.test));
   if (!characters.ok()) return Annotated(characters.status(), text.name);

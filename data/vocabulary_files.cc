@@ -16,6 +16,7 @@
 #include "data/characters.h"
 #include "data/hf_files.h"
 #include "data/hf_tokenizer.h"
+#include "data/vocabulary_folder.h"
 #include "data/word_piece.h"
 #include "nlohmann/json.hpp"
 
@@ -180,9 +181,16 @@ absl::Status CheckOwn(const std::string& dir, const Tokenizer& theirs, const Tok
   return absl::OkStatus();  // the same tokens, but read differently
 }
 
+// Puts the folder of the vocabulary in place of its name in the hub.
+absl::StatusOr<DataOptions> WithFolder(DataOptions options) {
+  ASSIGN_OR_RETURN(options.text.vocabulary, VocabularyFolder(options.text));
+  return options;
+}
+
 }  // namespace
 
-absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOptions& options) {
+absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOptions& asked) {
+  ASSIGN_OR_RETURN(const DataOptions options, WithFolder(asked));
   Json about = {{"tokens", Name(options.text.tokens)}};
   std::map<std::string, std::string> files;
   if (options.text.tokens == TokenKind::kIds) return files;
@@ -200,6 +208,9 @@ absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOpt
     ASSIGN_OR_RETURN(HfFiles hf, ReadHfFiles(options.text.vocabulary));
     about["specials"] = Name(options.text.specials);
     files = std::move(hf.contents);
+    // A run's config.json is another one than that which may have named these ends.
+    const bool names_no_ends = files.count(kGenerationConfig) == 0 && !hf.ends_of_text.empty();
+    if (names_no_ends) files[kGenerationConfig] = Json{{"eos_token_id", hf.ends_of_text}}.dump();
   } else if (options.text.tokens == TokenKind::kCharacters) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, LoadTokenizer(options));
     std::string characters;
@@ -229,8 +240,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir
   return absl::InvalidArgumentError(absl::StrCat(path, ": has no characters, want at least one"));
 }
 
-absl::Status CheckVocabulary(const std::string& dir, const DataOptions& options) {
-  if (options.text.tokens == TokenKind::kIds) return absl::OkStatus();
+absl::Status CheckVocabulary(const std::string& dir, const DataOptions& asked) {
+  if (asked.text.tokens == TokenKind::kIds) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const DataOptions options, WithFolder(asked));
   if (!IsThere(absl::StrCat(dir, "/", kVocabularyFile))) return CheckPublished(dir, options);
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> theirs, OpenVocabulary(dir));
   ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> ours, LoadTokenizer(options));

@@ -8,7 +8,8 @@
 //                            in the order of their ids
 //   vocab.json, merges.txt   bpe: under the names that Hugging Face's transformers read
 //   vocab.txt                word_piece: likewise
-//   tokenizer.json           hf: likewise, with what hf_files.h reads beside it
+//   tokenizer.json           hf: likewise, with what hf_files.h reads beside it; ends of texts that
+//                            config.json alone names are then in generation_config.json
 #pragma once
 
 #include <map>

@@ -68,6 +68,18 @@ class VocabularyFilesTest : public ::testing::Test {
   DataOptions options_;
 };
 
+TEST_F(VocabularyFilesTest, KeepTheEndsOfTextsThatOtherFilesName) {
+  fs::create_directories(dir_ + "/model");
+  fs::copy_file(std::string(kHf) + "/tokenizer.json", dir_ + "/model/tokenizer.json");
+  DataOptions options = With(TokenKind::kHf);
+  options.text.vocabulary = dir_ + "/model";
+  const auto kept = [&] { return VocabularyFiles(options)->at("generation_config.json"); };
+  WriteFile("model/config.json", R"({"eos_token_id": [601, 9]})");
+  EXPECT_EQ(kept(), R"({"eos_token_id":[601,9]})");
+  WriteFile("model/generation_config.json", R"({"eos_token_id": 7})");
+  EXPECT_EQ(kept(), R"({"eos_token_id": 7})");
+}
+
 TEST_F(VocabularyFilesTest, GiveTheIdsOfTheTextWithoutTheText) {
   for (const TokenKind tokens : thinwire::AllOf<TokenKind>()) {
     if (tokens == TokenKind::kIds) continue;

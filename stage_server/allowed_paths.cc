@@ -101,12 +101,13 @@ std::string DataNames(const Experiment& experiment) {
                       }));
 }
 
-absl::Status ConfinePaths(const AllowedPaths& allowed, Experiment* experiment) {
+absl::Status ConfinePaths(const AllowedPaths& allowed, bool reads_data, Experiment* experiment) {
   const StagePaths paths = StagePathsOf(experiment);
   for (const StagePath& path : paths.plugins) {
     RETURN_IF_ERROR(FindLibrary(allowed.codec_plugins, path));
   }
   for (const StagePath& path : paths.data) {
+    if (!reads_data && IsHubId(*path.value)) continue;
     RETURN_IF_ERROR(FollowHubId(path));
     RETURN_IF_ERROR(ConfineBelow(allowed.data, "--data", path));
     if (path.has_files) RETURN_IF_ERROR(ConfineLinks(allowed.data, "--data", path));

@@ -31,7 +31,7 @@ class AllowedPathsTest : public ::testing::Test {
   ~AllowedPathsTest() override { fs::remove_all(root_); }
 
   std::string Path(const std::string& below) const { return (root_ / below).string(); }
-  absl::Status Confine() { return ConfinePaths(allowed_, &experiment_); }
+  absl::Status Confine() { return ConfinePaths(allowed_, /*reads_data=*/true, &experiment_); }
   absl::Status ConfineDir(const std::string& dir) {
     experiment_.mutable_data()->set_dir(dir);
     return Confine();
@@ -45,6 +45,16 @@ class AllowedPathsTest : public ::testing::Test {
   AllowedPaths allowed_;
   Experiment experiment_;
 };
+
+TEST_F(AllowedPathsTest, ANameInTheHubIsFollowedWhereDataAreRead) {
+  const std::string id = "hf:Ada/none";
+  experiment_.mutable_data()->set_vocabulary(id);
+  EXPECT_EQ(ConfinePaths(allowed_, /*reads_data=*/false, &experiment_), absl::OkStatus());
+  EXPECT_EQ(experiment_.data().vocabulary(), id);
+  const absl::Status read = Confine();
+  EXPECT_EQ(read.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(read.message()), HasSubstr("data.vocabulary: hf:Ada/none: is not in"));
+}
 
 TEST_F(AllowedPathsTest, APathBelowTheFolderIsTaken) {
   EXPECT_TRUE(ConfineDir(Path("folder/sub/../sub")).ok());

@@ -56,14 +56,15 @@ BuildInfo ThisBuild() {
 }
 
 // Replaces paths by this machine's and checks the experiment again; both may read files.
-absl::StatusOr<Experiment> ResolvedHere(const Experiment& experiment, const AllowedPaths& allowed) {
-  return ReadWithin<Experiment>(
-      kReadingPatience, DataNames(experiment),
-      [here = experiment, allowed]() mutable -> absl::StatusOr<Experiment> {
-        RETURN_IF_ERROR(ConfinePaths(allowed, &here));
-        RETURN_IF_ERROR(Resolve(&here));
-        return here;
-      });
+absl::StatusOr<Experiment> ResolvedHere(const ConfigureRequest& request,
+                                        const AllowedPaths& allowed) {
+  return ReadWithin<Experiment>(kReadingPatience, DataNames(request.experiment()),
+                                [here = request.experiment(), reads_data = !request.generates(),
+                                 allowed]() mutable -> absl::StatusOr<Experiment> {
+                                  RETURN_IF_ERROR(ConfinePaths(allowed, reads_data, &here));
+                                  RETURN_IF_ERROR(Resolve(&here));
+                                  return here;
+                                });
 }
 
 // Reads or writes with a client that may have gone silent, for a call that is then cancelled.
@@ -340,7 +341,7 @@ void StageService::AddCallsForRuns() {
 absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureResponse* response) {
   RETURN_IF_ERROR(leased_.Clear(request.lease()));
   ConfigureRequest checked = request;
-  ASSIGN_OR_RETURN(*checked.mutable_experiment(), ResolvedHere(request.experiment(), allowed_));
+  ASSIGN_OR_RETURN(*checked.mutable_experiment(), ResolvedHere(request, allowed_));
   ASSIGN_OR_RETURN(Backend backend, OpenBackendOf(checked));
   const LogSubject subject{request.lease().run(), static_cast<int>(request.stage())};
   backend.on_note = [this, subject](const std::string& note) {

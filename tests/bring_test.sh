@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # What people bring, as they bring it: texts of documents, other vocabularies, checkpoints with more than a model
 # has, files that are none; and what a run keeps of it, so that it goes on and speaks without.
-# usage: bring_test.sh THINWIRE STAGE_SERVER BPE_FOLDER HF_FOLDER
+# usage: bring_test.sh THINWIRE STAGE_SERVER BPE_FOLDER HF_FOLDER PICTURE_FOLDER
 set -uo pipefail
 source "$(dirname "$0")/checks.sh"
-thinwire=$1 stage_server=$2 bpe=$3 hf=$4
+thinwire=$1 stage_server=$2 bpe=$3 hf=$4 pictures=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 pointer=$'version https://git-lfs.github.com/spec/v1\noid sha256:24\nsize 1115394'
@@ -90,6 +90,10 @@ check '  and keeps the commit' contains "$work/hub_run/experiment.yaml" "^init: 
 check '  of its tokens too' contains <(resolved vocabulary hub_run) "^\"?hf:me/tiny@$commit"
 run --resume "$work/hub_run" --set epochs=2
 check '  and goes on' equals $? 0
+mv "$work/hub" "$work/pruned"
+spoken=$(generate "$work/hub_run" --prompt 'To be' --tokens 5)
+check '  and speaks without the cache' equals "${spoken::5}" 'To be'
+mv "$work/pruned" "$work/hub"
 refused 'a name that is not there' 'init: hf:me/none: is not in the cache .*: hf download me/none$' \
   "$work/tiny.yaml" --set init=hf:me/none
 refused 'a vocabulary that is not there' 'data.vocabulary: hf:me/none: is not in the cache' \
@@ -137,10 +141,27 @@ check '  on a sample a line' equals "$(resolved train_samples lines_run)" 36
 loss_of() { grep -o '"loss": [0-9.]*' "$work/$1/metrics.jsonl" | head -1; }
 run "${lines[@]}" --out "$work/lines_parts" --set pipeline.microbatches=5
 check 'microbatches with unequally many answers do not change its loss' equals "$(loss_of lines_parts)" "$(loss_of lines_run)"
-run "${lines[@]}" --out "$work/lines_packed" --set data.packing=best_fit --set data.context=128
+run "${lines[@]}" --out "$work/lines_packed" --set data.packing=best_fit --set data.context=256 --set data.test_limit=1
 check 'packed it trains on fewer samples' test "$(resolved train_samples lines_packed)" -lt 36
 printf '{"messages": [{"role": "user", "content": 3}]}\n' >>"$work/lines"
 refused 'a line that is none' 'lines:41: messages\[0\].content is a number, want a text' "${lines[@]}"
+
+echo '== folders of pictures'
+for part in train val; do
+  for class in cat dog; do
+    mkdir -p "$work/pictures/$part/$class"
+    cp -L "$pictures"/{rgb.png,halved.jpg,palette.png} "$work/pictures/$part/$class"
+  done
+done
+pictures_run=(--set "data={name: images, dir: $work/pictures, size: 16, resize: 20, batch_size: 4}"
+  --set 'model={name: resnet8, width: 4}' --set 'pipeline.cuts=[layer2]')
+run "$work/tiny.yaml" "${pictures_run[@]}" --out "$work/pictures_run"
+check 'it trains' equals $? 0
+check '  on two classes' equals "$(resolved classes pictures_run | sort -u)" 2
+head -c 900 "$pictures/halved.jpg" >"$work/pictures/train/cat/halved.jpg"
+run "$work/tiny.yaml" "${pictures_run[@]}" --out "$work/pictures_broken"
+check 'a broken picture ends it' equals $? 1
+check '  by name' contains "$work/log" 'train/cat/halved.jpg: JPEG: '
 
 echo '== a padded vocabulary'
 run "$work/tiny.yaml" --out "$work/run" --set model.classes=5000

@@ -85,6 +85,7 @@ absl::StatusOr<PreparedEvaluation> Prepare(EvaluateFlags* flags) {
   PreparedEvaluation prepared;
   prepared.task.experiment = std::move(target.experiment);
   prepared.task.weights = std::move(target.weights);
+  prepared.task.epochs = target.epochs;
   prepared.weights = target.dir;
   for (const std::string& codec : flags->codecs) {
     RETURN_IF_ERROR(AddCodec(codec, *flags, &prepared));

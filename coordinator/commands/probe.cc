@@ -30,6 +30,7 @@
 #include "coordinator/probe/configurations.h"
 #include "coordinator/probe/table.h"
 #include "coordinator/run/model_files.h"
+#include "coordinator/run/run_weights.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/session/session.h"
 
@@ -167,7 +168,8 @@ absl::StatusOr<PreparedProbe> Prepare(const ProbeFlags& flags) {
   RETURN_IF_ERROR(CheckBatches(flags, task.experiment));
   task.batches = flags.batches;
   if (is_run) {
-    task.epochs_trained = trained.epochs();
+    ASSIGN_OR_RETURN(const RunWeights left, WeightsOf({flags.target, std::nullopt}));
+    task.epochs_trained = left.epochs.value_or(trained.epochs());
     ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(flags.target + "/model"));
     ASSIGN_OR_RETURN(task.weights, ModelShares::Of(task.experiment, std::move(folder)));
   } else if (task.experiment.has_init()) {

@@ -100,10 +100,10 @@ absl::Status CheckUsage(const RunFlags& flags) {
 // Takes the step off "DIR@STEP".
 absl::Status TakeStep(RunFlags* flags) {
   const RunAt at = ParseRunAt(flags->resume);
-  if (at.run == flags->resume) return absl::OkStatus();
+  if (!at.step) return absl::OkStatus();
   uint64_t step = 0;
-  if (!absl::SimpleAtoi(at.step, &step)) {
-    return absl::InvalidArgumentError(absl::StrCat("--resume ", flags->resume, ": \"", at.step,
+  if (!absl::SimpleAtoi(*at.step, &step)) {
+    return absl::InvalidArgumentError(absl::StrCat("--resume ", flags->resume, ": \"", *at.step,
                                                    "\" behind the @, want the step of a "
                                                    "checkpoint, as in runs/mine@1200"));
   }

@@ -16,7 +16,8 @@
 namespace thinwire {
 namespace {
 
-constexpr char kNone[] = "none", kAsTrained[] = "as trained";
+constexpr char kNone[] = "none", kAsTrained[] = "as trained",
+               kFirstLevels[] = "as trained, first levels";
 
 // Returns the elements of a sample's activations at all cuts; 0 where bytes cannot be divided by
 // them.
@@ -42,6 +43,16 @@ bool Compresses(const Experiment& experiment) {
   return codes_some || !WhyNotUncompressed(experiment).empty();
 }
 
+// Returns the row's name of the experiment's compression. Levels that follow errors begin anew, as
+// weights come without them.
+const char* NameAsTrained(const Experiment& experiment) {
+  for (const std::string& cut : GivenCuts(experiment.pipeline())) {
+    const DirectionConfig& activations = DirectionOf(experiment, cut, /*gradient=*/false);
+    if (activations.level().has_target_error()) return kFirstLevels;
+  }
+  return kAsTrained;
+}
+
 class Evaluator {
  public:
   Evaluator(const EvaluationTask& task, Fleet* fleet,
@@ -60,7 +71,9 @@ class Evaluator {
     if (WhyNotUncompressed(task_.experiment).empty()) {
       RETURN_IF_ERROR(AddRow(kNone, /*compressed=*/false));
     }
-    if (Compresses(task_.experiment)) RETURN_IF_ERROR(AddRow(kAsTrained, /*compressed=*/true));
+    if (Compresses(task_.experiment)) {
+      RETURN_IF_ERROR(AddRow(NameAsTrained(task_.experiment), /*compressed=*/true));
+    }
     for (const CodecSpec& codec : task_.codecs) {
       ASSIGN_OR_RETURN(const Experiment experiment, WithActivationCodec(task_.experiment, codec));
       RETURN_IF_ERROR(Prepare(experiment));
@@ -83,7 +96,7 @@ class Evaluator {
 
   absl::Status AddRow(const std::string& codec, bool compressed) {
     EvaluateRequest request;
-    request.set_epoch(task_.experiment.epochs());  // as after the last one of a run
+    request.set_epoch(task_.epochs.value_or(task_.experiment.epochs()));
     request.set_compressed(compressed);
     request.set_samples(report_.samples());
     const SteadyTime start = SteadyTime::Now();
@@ -120,6 +133,10 @@ class Evaluator {
 
 absl::StatusOr<Experiment> WithActivationCodec(Experiment experiment, const CodecSpec& codec) {
   RETURN_IF_ERROR(SetCodecs(codec, std::nullopt, /*cut=*/"", &experiment));
+  if (experiment.compression().has_sums()) {
+    experiment.mutable_compression()->mutable_sums()->clear_activations();
+    experiment.mutable_compression()->mutable_sums()->clear_gradients();
+  }
   RETURN_IF_ERROR(Annotated(Resolve(&experiment), CodecText(codec)));
   return experiment;
 }

@@ -1,6 +1,7 @@
 // Evaluation of one set of weights, without codecs and with each of several, by stages.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,10 +22,13 @@ struct EvaluationTask {
   Experiment experiment;               // resolved
   std::optional<ModelShares> weights;  // not set: the experiment's random initial ones
   std::vector<CodecSpec> codecs;       // of activations, at all cuts
+  // Epochs that the weights were trained for, of which random codecs draw; not set: all of them.
+  std::optional<uint32_t> epochs;
 };
 
 // Returns the resolved `experiment` with this codec for activations at all its cuts and no other
-// compression of them: no feedback, no warm-up, no overrides. Resolved again.
+// compression of them: no feedback, no warm-up, no overrides, and no codecs of sums. Bottlenecks
+// stay, as the weights have adapted to them. Resolved again.
 absl::StatusOr<Experiment> WithActivationCodec(Experiment experiment, const CodecSpec& codec);
 
 // Evaluates: without codecs, unless a bottleneck forbids it; as the experiment has it, if that is

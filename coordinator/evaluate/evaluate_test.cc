@@ -40,9 +40,10 @@ CodecSpec Codec(const std::string& text) { return ParseCodecPair(text, "")->acti
 class EvaluateTest : public ::testing::Test {
  protected:
   EvaluateTest() {
-    first_.configured.set_test_samples(4);
-    first_.evaluate = [](const EvaluateRequest& request, grpc::ServerContext*,
-                         FakeStage::Writer* writer) {
+    for (FakeStage* const stage : {&first_, &last_}) stage->configured.set_test_samples(4);
+    first_.evaluate = [this](const EvaluateRequest& request, grpc::ServerContext*,
+                             FakeStage::Writer* writer) {
+      epoch_ = request.epoch();
       StageEvent event;
       event.set_evaluation_wire_bytes(request.compressed() ? 256 : 1024);
       writer->Write(event);
@@ -69,7 +70,8 @@ class EvaluateTest : public ::testing::Test {
 
   FakeStage first_, last_;
   int compressed_ = 0;
-  EvaluationTask task_{Parsed(), std::nullopt, {}};
+  uint32_t epoch_ = 0;  // that was evaluated last
+  EvaluationTask task_{Parsed(), std::nullopt, {}, std::nullopt};
   EvaluateReport report_;
   std::vector<std::string> said_;
 };
@@ -94,6 +96,23 @@ TEST_F(EvaluateTest, AnExperimentWithoutCodecsHasNoRowOfItsOwn) {
   task_.experiment = Parsed({"compression.activations.codec=none"});
   ASSERT_EQ(Evaluate(), absl::OkStatus());
   EXPECT_THAT(said_, ElementsAre("none"));
+}
+
+TEST_F(EvaluateTest, LevelsThatFollowErrorsAreTheFirstOnes) {
+  task_.experiment =
+      Parsed({"compression.activations={codec: uniform, bits: 4, level: "
+              "{target_error: 0.1, min: 2, max: 8}}"});
+  ASSERT_EQ(Evaluate(), absl::OkStatus());
+  EXPECT_THAT(said_, ElementsAre("none", "as trained, first levels"));
+}
+
+TEST_F(EvaluateTest, TheEpochIsTheLastThatWasTrained) {
+  task_.experiment = Parsed({"epochs=9"});
+  ASSERT_EQ(Evaluate(), absl::OkStatus());
+  EXPECT_EQ(epoch_, 9u);
+  task_.epochs = 4;
+  ASSERT_EQ(Evaluate(), absl::OkStatus());
+  EXPECT_EQ(epoch_, 4u);
 }
 
 TEST_F(EvaluateTest, ABottleneckIsNotLeftOut) {
@@ -123,6 +142,25 @@ TEST(WithActivationCodecTest, IsAtAllCutsAndNothingElseIs) {
   EXPECT_EQ(DirectionOf(*experiment, "flat", /*gradient=*/false).bits(), 4u);
   EXPECT_EQ(DirectionOf(*experiment, "flat", /*gradient=*/true).codec(), "none");
   EXPECT_EQ(experiment->compression().warmup_epochs(), 0u);
+}
+
+TEST(WithActivationCodecTest, SumsAreNotCoded) {
+  const auto summed = ParseExperiment(R"(
+model: {name: gpt2, layers: 2, heads: 2, width: 8}
+data: {name: shakespeare, tokens: bytes, context: 8}
+pipeline: {cuts: [h.0]}
+tensor: {parts: 2}
+compression: {sums: {activations: {codec: fp16}, gradients: {codec: fp16}, from_layer: 1}}
+optimizer: {lr: 0.1}
+epochs: 1
+)",
+                                      "test", {});
+  ASSERT_TRUE(summed.ok()) << summed.status();
+  const auto experiment = WithActivationCodec(*summed, Codec("uniform(bits=4)"));
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  EXPECT_EQ(DirectionOf(*experiment, "h.0", /*gradient=*/false).bits(), 4u);
+  EXPECT_EQ(experiment->compression().sums().activations().codec(), "none");
+  EXPECT_EQ(experiment->compression().sums().gradients().codec(), "none");
 }
 
 }  // namespace

@@ -64,9 +64,11 @@ absl::StatusOr<EvaluationTarget> OpenRun(const RunAt& at, const TargetOptions& o
   ASSIGN_OR_RETURN(const Experiment trained, ParseResolved(left.text, left.path));
   EvaluationTarget target;
   ASSIGN_OR_RETURN(target.experiment, Load({left.text, left.path}, options, trained, session));
+  RETURN_IF_ERROR(CheckModelVocabulary(left.model, target.experiment));
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(left.model));
   ASSIGN_OR_RETURN(target.weights, ModelShares::Of(target.experiment, std::move(folder)));
   target.dir = left.model;
+  target.epochs = left.epochs;
   return target;
 }
 
@@ -76,7 +78,7 @@ absl::StatusOr<EvaluationTarget> OpenInitial(const Source& source, const TargetO
   ASSIGN_OR_RETURN(const Experiment plain,
                    ParseExperiment(source.text, source.path, options.overrides));
   EvaluationTarget target;
-  // A text is not counted again.
+  // A text is counted again only if an override says which, or how it becomes samples.
   ASSIGN_OR_RETURN(target.experiment, Load({ToYaml(plain), source.path}, options, plain, session));
   if (!target.experiment.has_init()) return target;
   ASSIGN_OR_RETURN(target.weights, ModelShares::Initial(target.experiment));

@@ -27,6 +27,7 @@ struct EvaluationTarget {
   Experiment experiment;               // resolved; of one pipeline
   std::optional<ModelShares> weights;  // not set: random ones, as the experiment has no `init`
   std::string dir;                     // folder of the weights; empty if not set
+  std::optional<uint32_t> epochs;      // of a run: as RunWeights has them
 };
 
 // Opens a target. Without addresses in `session` one stage has all segments, unless an override

@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kTargetFile[] = R"(
 name: target
@@ -94,10 +95,35 @@ TEST_F(TargetTest, AnExperimentHasTheWeightsOfItsInitOrNone) {
   EXPECT_EQ(target->dir, dir_ + "/run/model");
 }
 
+TEST_F(TargetTest, TheEpochsOfARunAreThoseThatItTrained) {
+  EXPECT_EQ(Open("run")->epochs, std::nullopt);
+  std::ofstream(dir_ + "/run/summary.json") << R"({"epochs": [{"epoch": 1}]})";
+  EXPECT_EQ(Open("run")->epochs, 1u);
+}
+
+TEST_F(TargetTest, ATextOfOtherTokensThanARunHadIsRefused) {
+  std::ofstream(dir_ + "/ours.txt") << std::string(99, 'a') << std::string(99, 'b');
+  std::ofstream(dir_ + "/other.txt") << std::string(99, 'a') << std::string(99, 'c');
+  const auto experiment = ParseExperiment(
+      "{name: letters, model: {name: gpt2, layers: 1, heads: 1, width: 8}, optimizer: {lr: 0.1}, "
+      "epochs: 1, data: {name: text, tokens: characters, context: 8, split: 0.5, file: " +
+          dir_ + "/ours.txt}}",
+      "t", {});
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  std::ofstream(dir_ + "/run/experiment.yaml") << ToYaml(*experiment);
+  std::ofstream(dir_ + "/run/model/vocabulary.json")
+      << R"({"tokens": "characters", "characters": "ab"})";
+  const char* const refusal = "the data's vocabulary is not the checkpoint's: id 1 is \"c\"";
+  EXPECT_THAT(Refusal("run"), Not(HasSubstr(refusal))) << "only the weights are others";
+  options_.overrides = {"data.file=" + dir_ + "/other.txt"};
+  EXPECT_THAT(Refusal("run"), HasSubstr(refusal));
+}
+
 TEST_F(TargetTest, WhatIsNothingOfThatIsNamed) {
   EXPECT_THAT(Refusal("none"), HasSubstr("no run is recorded here"));
   EXPECT_THAT(Refusal("run/model"), HasSubstr("nor is it a model's folder"));
   EXPECT_THAT(Refusal("run@7"), HasSubstr("checkpoints"));
+  EXPECT_THAT(Refusal("run@"), HasSubstr("\"\" behind the @, want the step of a checkpoint"));
   options_.data = "shakespeare";
   for (const char* const other : {"run", "target.yaml"}) {
     EXPECT_THAT(Refusal(other), HasSubstr("--data: shakespeare, want it for a model's folder"));

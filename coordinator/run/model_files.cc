@@ -113,13 +113,17 @@ absl::StatusOr<SideFiles> SideFilesOf(const Experiment& experiment) {
   return files;
 }
 
-absl::Status CheckInitialVocabulary(const Experiment& experiment) {
+absl::Status CheckModelVocabulary(const std::string& dir, const Experiment& experiment) {
   ASSIGN_OR_RETURN(const KnownDataset data, KnownDatasetOf(experiment.data()));
-  if (!data.is_text || !experiment.has_init()) return absl::OkStatus();
+  if (!data.is_text) return absl::OkStatus();
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(experiment.data()));
-  const absl::Status status = CheckVocabulary(experiment.init(), options);
-  if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
-  return Annotated(status, "init");
+  const absl::Status status = CheckVocabulary(dir, options);
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::Status CheckInitialVocabulary(const Experiment& experiment) {
+  if (!experiment.has_init()) return absl::OkStatus();
+  return Annotated(CheckModelVocabulary(experiment.init(), experiment), "init");
 }
 
 absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string& dir) {

@@ -24,8 +24,11 @@ using SideFiles = std::map<std::string, std::string>;
 absl::StatusOr<SideFiles> SideFilesOf(const Experiment& experiment);
 
 // Returns InvalidArgument if the token ids of the experiment's text are not those that the model in
-// the folder of `init` was trained with, as far as files there tell. OK if they or the text are not
-// on this machine.
+// `dir` was trained with, as far as files there tell. OK if they or the text are not on this
+// machine.
+absl::Status CheckModelVocabulary(const std::string& dir, const Experiment& experiment);
+
+// Does the same for the folder of `init`, if there is one.
 absl::Status CheckInitialVocabulary(const Experiment& experiment);
 
 // Streams one shard per stage into `dir` and adds the files `beside` and

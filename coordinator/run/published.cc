@@ -22,6 +22,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostPositions = 1024;
 constexpr int64_t kSamplesAtOnce = 8;
+// Size of a text that nobody reads; a sample of any data.context is shorter.
+constexpr int64_t kUnreadTokens = (int64_t{1} << 20) + 1;
 
 std::string ConfigOf(const std::string& dir) { return absl::StrCat(dir, "/config.json"); }
 
@@ -101,16 +103,15 @@ absl::Status NoModel(const absl::Status& recorded) {
 }
 
 std::string FileToGenerate(const std::string& dir, int64_t vocabulary, bool is_whole) {
-  const int64_t positions = PositionsOf(dir);
   Json file = FileOf(dir);
   file["data"] = {{"name", "shakespeare"},
                   {"tokens", Name(TokenKind::kBytes)},
-                  {"context", positions},
+                  {"context", PositionsOf(dir)},
                   {"batch_size", 1},
                   {"corpus",
                    {{"vocabulary", vocabulary},
-                    {"train_tokens", positions + 1},
-                    {"test_tokens", positions + 1}}}};
+                    {"train_tokens", kUnreadTokens},
+                    {"test_tokens", kUnreadTokens}}}};
   if (is_whole) file["pipeline"] = {{"stages", 1}};
   return Text(file);
 }

@@ -220,6 +220,7 @@ TEST_F(CheckpointedRunTest, AnInterruptedEvaluationAfterAStepLeavesACheckpointOf
 
 TEST_F(CheckpointedRunTest, ARunOfStepsEndsWithTheLastOfThemWithinAnEpoch) {
   experiment_.set_steps(3);
+  experiment_.mutable_data()->set_limit(4);  // as the stages report
   experiment_.mutable_evaluation()->set_every_steps(1);
   experiment_.mutable_checkpoint()->set_every_steps(0);
   ASSERT_TRUE(TrainOn().ok());

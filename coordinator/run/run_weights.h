@@ -1,6 +1,8 @@
 // The weights that a run has left: those of its end, or of a checkpoint.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -9,8 +11,8 @@ namespace thinwire {
 
 // A run and a step of it, as people name them: "runs/mine", "runs/mine@1200", "runs/mine@best".
 struct RunAt {
-  std::string run;   // its folder
-  std::string step;  // "1200", "best"; empty: the run's end
+  std::string run;                  // its folder
+  std::optional<std::string> step;  // "1200", "best"; not set: the run's end
 };
 // Takes a text apart, unless a file or folder has that name as a whole.
 RunAt ParseRunAt(const std::string& text);
@@ -19,6 +21,8 @@ RunAt ParseRunAt(const std::string& text);
 struct RunWeights {
   std::string model;       // folder of the weights
   std::string path, text;  // of the experiment as it was recorded: its place for errors, its YAML
+  // Number of epochs that it has trained, the last perhaps in part; not set where nothing says so.
+  std::optional<uint32_t> epochs;
 };
 // Finds the weights, of a checkpoint only if its files are what its manifest says. NotFound with
 // the reason if no run is recorded there, or if it has no such checkpoint; InvalidArgument for a

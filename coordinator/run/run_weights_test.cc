@@ -32,7 +32,8 @@ TEST_F(RunWeightsTest, ATextIsAFolderAndAStepUnlessAFolderHasThatName) {
   EXPECT_EQ(ParseRunAt(run_ + "@12").run, run_);
   EXPECT_EQ(ParseRunAt(run_ + "@12").step, "12");
   fs::create_directories(run_ + "/mine@12");
-  EXPECT_EQ(ParseRunAt(run_ + "/mine@12").step, "");
+  EXPECT_EQ(ParseRunAt(run_ + "/mine@12").step, std::nullopt);
+  EXPECT_EQ(ParseRunAt(run_ + "@").step, "");
 }
 
 TEST_F(RunWeightsTest, OfTheEndTheyAreTheModel) {
@@ -43,9 +44,16 @@ TEST_F(RunWeightsTest, OfTheEndTheyAreTheModel) {
   EXPECT_EQ(weights->text, "epochs: 1\n");
 }
 
+TEST_F(RunWeightsTest, EpochsAreThoseThatTheSummaryHas) {
+  EXPECT_EQ(WeightsOf(ParseRunAt(run_))->epochs, std::nullopt);
+  std::ofstream(run_ + "/summary.json") << R"({"epochs": [{"epoch": 1}, {"epoch": 2}]})";
+  EXPECT_EQ(WeightsOf(ParseRunAt(run_))->epochs, 2u);
+}
+
 TEST_F(RunWeightsTest, WhatIsNotThereIsNamed) {
   EXPECT_THAT(Refusal(run_ + "/none"), HasSubstr("/none: no run is recorded here"));
   EXPECT_THAT(Refusal(run_ + "@soon"), HasSubstr("\"soon\" behind the @, want the step of a"));
+  EXPECT_THAT(Refusal(run_ + "@"), HasSubstr("\"\" behind the @, want the step of a"));
   EXPECT_THAT(Refusal(run_ + "@best"), HasSubstr("has no best checkpoint"));
   EXPECT_THAT(Refusal(run_ + "@7"), HasSubstr("checkpoints"));
 }

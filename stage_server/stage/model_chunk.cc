@@ -518,7 +518,8 @@ absl::Status ModelChunk::FinishEvaluation(const Work& last_batch) {
   for (; step <= batches; ++step) {
     RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(last_batch, step));
   }
-  return absl::OkStatus();
+  // An acknowledgement may come before the sender's thread has counted what it sent.
+  return downstream_->sender().AwaitEncoded(last_batch.deadline);
 }
 
 void ModelChunk::Abandon() {
