@@ -64,11 +64,11 @@ std::optional<std::vector<int32_t>> Read(const std::string& path, int32_t vocabu
   return fits ? std::make_optional(std::move(ids)) : std::nullopt;
 }
 
-// Several processes may write the same file at once: each writes its own and renames it when
-// complete.
-void Write(const std::string& path, const std::vector<int32_t>& ids) {
-  const std::filesystem::path name(path);
-  std::string draft = (name.parent_path() / ("." + name.filename().string() + ".XXXXXX")).string();
+// Several processes may write the same file at once: each writes its own, which is hidden from who
+// lists the folder, and renames it when complete.
+void Write(const std::string& folder, const std::string& name, const std::vector<int32_t>& ids) {
+  const std::string path = absl::StrCat(folder, "/", name);
+  std::string draft = absl::StrCat(folder, "/.", name, ".XXXXXX");
   const int descriptor = mkstemp(draft.data());
   if (descriptor < 0) return;
   fchmod(descriptor, 0644);  // other readers of the text may use it, too
@@ -89,13 +89,14 @@ absl::StatusOr<std::vector<int32_t>> CachedTokens(const std::string& folder,
                                                   absl::Span<const size_t> begins) {
   const std::optional<int32_t> end = tokenizer.end_of_text();
   const std::string between = begins.empty() ? "" : end ? absl::StrCat(" end ", *end) : " no end";
-  const std::string name =
-      Sha256(absl::StrCat(Sha256(text), tokenizer.digest(), absl::StrJoin(begins, " "), between));
-  const std::string path = absl::StrCat(folder, "/", name, ".tokens");
-  std::optional<std::vector<int32_t>> kept = Read(path, tokenizer.vocabulary());
+  const std::string name = absl::StrCat(
+      Sha256(absl::StrCat(Sha256(text), tokenizer.digest(), absl::StrJoin(begins, " "), between)),
+      ".tokens");
+  std::optional<std::vector<int32_t>> kept =
+      Read(absl::StrCat(folder, "/", name), tokenizer.vocabulary());
   if (kept) return *std::move(kept);
   ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer.EncodeDocuments(text, begins));
-  Write(path, ids);
+  Write(folder, name, ids);
   return ids;
 }
 
