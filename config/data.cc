@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/enum_names.h"
+#include "base/hub_cache.h"
 #include "base/path.h"
 #include "base/status.h"
 #include "config/checks.h"
@@ -221,20 +222,28 @@ absl::Status ResolvePictures(DataConfig* data) {
       "data.corpus: want classes, train_samples and test_samples (at least 1)");
 }
 
+// Returns whether the data have no vocabulary of their own, or that of `init` by its path or its
+// name in the hub.
+bool HasVocabularyOfInit(const Experiment& experiment) {
+  const std::string& vocabulary = experiment.data().vocabulary();
+  return !experiment.data().has_vocabulary() || vocabulary == experiment.init() ||
+         vocabulary == HubIdOr(experiment.init());
+}
+
 }  // namespace
 
 void TakeTokensOfInit(Experiment* experiment) {
   DataConfig& data = *experiment->mutable_data();
   const absl::StatusOr<KnownDataset> known = KnownDatasetOf(data);
   const bool is_text = known.ok() && known->is_text && !known->is_labelled;
-  if (!is_text || !experiment->has_init() || data.has_vocabulary()) return;
+  if (!is_text || !experiment->has_init() || !HasVocabularyOfInit(*experiment)) return;
   const bool is_open = !data.has_tokens() && !data.has_end_of_text() && !data.has_lowercase();
   if (!is_open && data.tokens() != Name(TokenKind::kHf)) return;
   std::error_code ignored;  // whoever reads the folder reports it
   const std::string folder = WithHome(experiment->init());
   if (!std::filesystem::exists(absl::StrCat(folder, "/", kTokenizerFile), ignored)) return;
   data.set_tokens(Name(TokenKind::kHf));
-  data.set_vocabulary(experiment->init());
+  if (!data.has_vocabulary()) data.set_vocabulary(experiment->init());
 }
 
 absl::Status ResolveData(DataConfig* data) {

@@ -380,6 +380,17 @@ TEST_F(ResolveHubDataTest, TokensOfInitAreNamedAsItIs) {
             snapshot_);
 }
 
+TEST_F(ResolveHubDataTest, TokensOfInitStayThoseWithOtherOverrides) {
+  constexpr char kFile[] =
+      "{model: {name: gpt2, layers: 1, heads: 1, width: 8, classes: 705}, optimizer: {lr: 0.1}, "
+      "epochs: 1, init: hf:Ada/small, data: {name: shakespeare, context: 8}}";
+  const auto first = ParseExperiment(kFile, "f.yaml", {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto again = ParseExperiment(ToYaml(*first), "experiment.yaml", {"epochs=2"});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(WriteYaml(again->data()), WriteYaml(first->data()));
+}
+
 TEST_F(ResolveHubDataTest, ACountedTextNeedsNoVocabularyUntilItIsRead) {
   const DataConfig counted = With("", ", tokens: hf, vocabulary: \"hf:Ada/small\"");
   std::filesystem::remove_all(cache_);
