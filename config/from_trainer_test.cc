@@ -44,7 +44,8 @@ TEST(FromTrainerTest, ItsExampleResolves) {
   const auto experiment =
       ParseExperiment(pieces[1].substr(5), "from_trainer.md",
                       {"init=", "model={name: llama, layers: 6, width: 16, heads: 2, hidden: 32}",
-                       "data.tokens=bytes", "data.corpus={train_samples: 4200, test_samples: 10}"});
+                       "data.tokens=bytes",
+                       "data.corpus={vocabulary: 256, train_samples: 4200, test_samples: 10}"});
   ASSERT_TRUE(experiment.ok()) << experiment.status();
   EXPECT_EQ(experiment->steps(), 1000u);
   EXPECT_EQ(experiment->pipeline().stages(), 4u);
