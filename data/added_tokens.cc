@@ -83,7 +83,7 @@ std::vector<AddedTokens::Part> AddedTokens::Split(std::string_view text,
     const bool is_format = !formats.empty() && formats[0].begin <= match.begin;
     at = match.end;
     if (match.token->stays_text && !is_format) {
-      // What somebody wrote and the format behind it spell together hides no token of the format.
+      // A token that a text and the format behind it spell together hides none of the format's own.
       if (!formats.empty() && formats[0].begin < match.end) at = match.begin + 1;
       continue;
     }

@@ -156,7 +156,7 @@ enum class PictureCrop : uint8_t {
 // Returns the names "random_resized" and "middle".
 NameTable<PictureCrop> TableOf(PictureCrop);
 
-// What becomes of colours in [0, 1].
+// Scaling of colours in [0, 1].
 enum class PictureNormalize : uint8_t {
   kImagenet,  // they lose ImageNet's mean and are divided by its deviation
   kNone,

@@ -10,7 +10,7 @@
 
 namespace thinwire {
 
-// What somebody says in a conversation.
+// One message of a conversation.
 struct ChatMessage {
   std::string role, content;
 };

@@ -19,7 +19,7 @@ enum class Packing : uint8_t {
 // Returns the names "none", "stream" and "best_fit".
 NameTable<Packing> TableOf(Packing);
 
-// What becomes of documents with more tokens than a sample.
+// Treatment of documents with more tokens than a sample.
 enum class TooLong : uint8_t {
   kSplit,     // parts of as many tokens as a sample has, and the rest
   kTruncate,  // their first tokens stay

@@ -49,7 +49,7 @@ def evaluations(run):
 
 def traffic(run):
     lines = map(json.loads, open(run + "/traffic.jsonl"))
-    # What carriers exchange has as its error a mean over all servers' messages.
+    # The error of an exchange among carriers is a mean over all servers' messages.
     exchanged = ("replicas", "sums")
     return sorted((tuple((k, v) for k, v in line.items() if k != "relative_error" or line["boundary"] not in exchanged)
                    for line in lines), key=lambda line: line[:3])

@@ -1,4 +1,4 @@
-// What is evaluated: weights, and the experiment whose model and data these belong to.
+// Targets of an evaluation: weights, and the experiment whose model and data these belong to.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// What a user names.
+// A target as a user names it.
 struct TargetOptions {
   // A run, a step of one (run_weights.h), an experiment file, or a model's folder (published.h) by
   // its path or its name in the hub (base/hub_cache.h).

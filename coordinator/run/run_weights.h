@@ -17,7 +17,7 @@ struct RunAt {
 // Takes a text apart, unless a file or folder has that name as a whole.
 RunAt ParseRunAt(const std::string& text);
 
-// What a run has left.
+// Weights that a run has left, and the experiment that they belong to.
 struct RunWeights {
   std::string model;       // folder of the weights
   std::string path, text;  // of the experiment as it was recorded: its place for errors, its YAML

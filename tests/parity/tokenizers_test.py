@@ -13,7 +13,7 @@ import sys
 import published_tokenizers
 from tokenizers import Tokenizer
 
-# What tokenizers stumble over; seeded texts are made of these and of characters of all planes.
+# Pieces that tokenizers stumble over; seeded texts are made of these and of characters of all planes.
 PIECES = [
     "\r", "\n", "\r\n", " ", "\u00a0", "\u0085", "\u180e", "\t", "\u3000", "\u2028", "'", "'s", "'S", "'\u017f", "'Re", "'LL", "a", "B",
     "\u0301", "\u0327", "\u0323", "\u0345", "1", "\u0663", "\u00bd", "\u2581", "/", "!", "<0x0A>", "<s>", "<|im_end|>", "<tool_call>",
