@@ -2,26 +2,20 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
-#include "base/file.h"
 #include "base/stand_in.h"
 #include "base/status.h"
-#include "base/text.h"
+#include "data/json_files.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
 namespace {
 
 using Json = nlohmann::json;
-
-// Published files have up to 35 MB.
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
 constexpr char kTokenizerConfig[] = "tokenizer_config.json", kAddedFile[] = "added_tokens.json",
                kVocabFile[] = "vocab.json", kConfig[] = "config.json";
@@ -30,33 +24,9 @@ constexpr char kTokenizerConfig[] = "tokenizer_config.json", kAddedFile[] = "add
 constexpr const char* kBeside[] = {kTokenizerConfig, "special_tokens_map.json", kAddedFile,
                                    "chat_template.jinja", kGenerationConfig};
 
-std::string Printed(const Json& value) {
-  return PrintableLine(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-bool IsThere(const std::string& path) {
-  std::error_code ignored;  // reading reports an unreadable file
-  return std::filesystem::exists(path, ignored);
-}
-
-absl::StatusOr<std::string> ReadLimited(const std::string& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (!error && bytes > kMostBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", bytes, " bytes, want at most ", kMostBytes));
-  }
-  return ReadFile(path);
-}
-
 // Returns null for a file that is not there.
 absl::StatusOr<Json> ReadMap(const std::string& path) {
-  if (!IsThere(path)) return Json();
-  ASSIGN_OR_RETURN(const std::string text, ReadLimited(path));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_object()) return json;
-  RETURN_IF_ERROR(CheckNoStandIn(path, text));
-  return absl::InvalidArgumentError(absl::StrCat(path, ": is no JSON map"));
+  return IsThere(path) ? ReadJsonMap(path) : absl::StatusOr<Json>(Json());
 }
 
 absl::Status NoTokenizer(const std::string& dir) {
@@ -194,7 +164,7 @@ absl::StatusOr<HfFiles> ReadHfFiles(const std::string& dir) {
   const std::string path = absl::StrCat(dir, "/", kTokenizerFile);
   if (!IsThere(path)) return NoTokenizer(dir);
   HfFiles files;
-  ASSIGN_OR_RETURN(std::string text, ReadLimited(path));
+  ASSIGN_OR_RETURN(std::string text, ReadPublished(path));
   auto tokenizer = ParseTokenizerJson(text);
   if (!tokenizer.ok()) {
     RETURN_IF_ERROR(CheckNoStandIn(path, text));
@@ -205,7 +175,7 @@ absl::StatusOr<HfFiles> ReadHfFiles(const std::string& dir) {
   for (const char* const name : kBeside) {
     const std::string beside = absl::StrCat(dir, "/", name);
     if (!IsThere(beside)) continue;
-    ASSIGN_OR_RETURN(files.contents[name], ReadLimited(beside));
+    ASSIGN_OR_RETURN(files.contents[name], ReadPublished(beside));
   }
   ASSIGN_OR_RETURN(const Json config, ReadMap(absl::StrCat(dir, "/", kTokenizerConfig)));
   const Ids ids(files.tokenizer);

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
-#include "base/text.h"
+#include "data/json_files.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -22,10 +22,6 @@ constexpr int kMostNested = 64;  // levels; published files have less than ten
 constexpr size_t kMostTokens = 1 << 24;
 
 absl::Status Refused(const std::string& problem) { return absl::InvalidArgumentError(problem); }
-
-std::string Printed(const Json& value) {
-  return PrintableLine(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
 
 std::string Quoted(std::string_view token) { return Printed(Json(std::string(token))); }
 

@@ -1,21 +1,19 @@
 #include "data/vocabulary_files.h"
 
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/file.h"
-#include "base/stand_in.h"
 #include "base/status.h"
 #include "data/bpe.h"
 #include "data/bytes.h"
 #include "data/characters.h"
 #include "data/hf_files.h"
 #include "data/hf_tokenizer.h"
+#include "data/json_files.h"
 #include "data/vocabulary_folder.h"
 #include "data/word_piece.h"
 #include "nlohmann/json.hpp"
@@ -26,19 +24,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kTokens[] = "vocab.json", kMerges[] = "merges.txt";
-
-bool IsThere(const std::string& path) {
-  std::error_code ignored;  // reading reports an unreadable file
-  return std::filesystem::exists(path, ignored);
-}
-
-absl::StatusOr<Json> ReadJson(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_object()) return json;
-  RETURN_IF_ERROR(CheckNoStandIn(path, text));
-  return absl::InvalidArgumentError(absl::StrCat(path, ": is no JSON map"));
-}
 
 std::string TextAt(const Json& json, const char* key) {
   const Json value = json.value(key, Json());
@@ -71,10 +56,10 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> OpenHf(const std::string& dir, const 
 // tokenizer.json with its added tokens. Nothing if the folder has neither.
 absl::StatusOr<std::optional<Json>> PublishedIds(const std::string& dir, std::string* path) {
   *path = absl::StrCat(dir, "/", kTokens);
-  if (IsThere(*path)) return ReadJson(*path);
+  if (IsThere(*path)) return ReadJsonMap(*path);
   *path = absl::StrCat(dir, "/", kTokenizerFile);
   if (!IsThere(*path)) return std::nullopt;
-  ASSIGN_OR_RETURN(const Json file, ReadJson(*path));
+  ASSIGN_OR_RETURN(const Json file, ReadJsonMap(*path));
   const Json model = file.value("model", Json());
   if (!model.is_object() || TextAt(model, "type") != "BPE") return std::nullopt;
   Json ids = model.value("vocab", Json());
@@ -226,7 +211,7 @@ absl::StatusOr<std::map<std::string, std::string>> VocabularyFiles(const DataOpt
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> OpenVocabulary(const std::string& dir) {
   const std::string path = absl::StrCat(dir, "/", kVocabularyFile);
-  ASSIGN_OR_RETURN(const Json about, ReadJson(path));
+  ASSIGN_OR_RETURN(const Json about, ReadJsonMap(path));
   TokenKind kind{};
   const absl::Status known = FromName(TextAt(about, "tokens"), &kind);
   if (!known.ok()) return Annotated(known, path);
