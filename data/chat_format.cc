@@ -85,6 +85,23 @@ absl::Status AddMessage(const ChatFormat& format, const ChatMessage& message,
   return absl::OkStatus();
 }
 
+// Returns the conversation without what stands behind its last message.
+absl::StatusOr<std::vector<ChatPassage>> Begun(const ChatFormat& format,
+                                               const std::vector<ChatMessage>& messages) {
+  if (messages.empty()) return absl::InvalidArgumentError("messages is empty, want at least one");
+  std::vector<ChatPassage> passages = {{format.begin, true, false}};
+  if (!format.default_system.empty() && messages[0].role != "system") {
+    RETURN_IF_ERROR(AddMessage(format, {"system", format.default_system}, &passages));
+  }
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const absl::Status status = AddMessage(format, messages[i], &passages);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("messages[", i, "]: ", status.message()));
+    }
+  }
+  return passages;
+}
+
 }  // namespace
 
 NameTable<ChatKind> TableOf(ChatKind) { return {"chat", kNames}; }
@@ -113,19 +130,26 @@ absl::Status CheckChatFormat(const ChatFormat& format) {
 
 absl::StatusOr<std::vector<ChatPassage>> WrittenAs(const ChatFormat& format,
                                                    const std::vector<ChatMessage>& messages) {
-  if (messages.empty()) return absl::InvalidArgumentError("messages is empty, want at least one");
-  std::vector<ChatPassage> passages = {{format.begin, true, false}};
-  if (!format.default_system.empty() && messages[0].role != "system") {
-    RETURN_IF_ERROR(AddMessage(format, {"system", format.default_system}, &passages));
-  }
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const absl::Status status = AddMessage(format, messages[i], &passages);
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("messages[", i, "]: ", status.message()));
-    }
-  }
+  ASSIGN_OR_RETURN(std::vector<ChatPassage> passages, Begun(format, messages));
   passages.push_back({format.end, true, false});
   return passages;
+}
+
+absl::StatusOr<std::vector<ChatPassage>> WrittenForAnswer(
+    const ChatFormat& format, const std::vector<ChatMessage>& messages) {
+  ASSIGN_OR_RETURN(std::vector<ChatPassage> passages, Begun(format, messages));
+  std::string front = format.assistant.substr(0, format.assistant.find(kContent));
+  front.erase(front.find_last_not_of(' ') + 1);
+  passages.push_back({std::move(front), true, true});
+  return passages;
+}
+
+std::string EndOfAnswer(const ChatFormat& format) {
+  const size_t content = format.assistant.find(kContent);
+  if (content == std::string::npos) return "";
+  std::string behind = format.assistant.substr(content + sizeof(kContent) - 1);
+  behind.erase(behind.find_last_not_of(" \n\r\t") + 1);
+  return behind;
 }
 
 }  // namespace thinwire

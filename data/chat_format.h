@@ -47,4 +47,12 @@ struct ChatPassage {
 absl::StatusOr<std::vector<ChatPassage>> WrittenAs(const ChatFormat& format,
                                                    const std::vector<ChatMessage>& messages);
 
+// Returns that text up to where the content of an answer to the conversation begins. Spaces in
+// front of it are left to the answer, as tokens begin with them. Errors of WrittenAs.
+absl::StatusOr<std::vector<ChatPassage>> WrittenForAnswer(const ChatFormat& format,
+                                                          const std::vector<ChatMessage>& messages);
+
+// Returns what the format has behind an answer, without white space at its end.
+std::string EndOfAnswer(const ChatFormat& format);
+
 }  // namespace thinwire

@@ -57,6 +57,23 @@ TEST(ChatFormatTest, TrimmingTakesSpacesOfAllKindsAtTheEndsOnly) {
             "<bos><start_of_turn>user\n<end_of_turn>\n");
 }
 
+TEST(ChatFormatTest, AnAnswerBeginsBehindItsFront) {
+  const auto front = [](ChatKind kind) {
+    const auto written = WrittenForAnswer(KnownChatFormat(kind), {{"user", "a"}});
+    std::string text(written.status().message());
+    for (const ChatPassage& passage : written.value_or(std::vector<ChatPassage>())) {
+      text += passage.text;
+    }
+    return text;
+  };
+  EXPECT_EQ(front(ChatKind::kChatml), "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(front(ChatKind::kMistral), "<s>[INST] a [/INST]") << "the space is the answer's";
+  EXPECT_EQ(EndOfAnswer(KnownChatFormat(ChatKind::kChatml)), "<|im_end|>");
+  EXPECT_EQ(EndOfAnswer(KnownChatFormat(ChatKind::kLlama3)), "<|eot_id|>");
+  EXPECT_EQ(EndOfAnswer(ChatFormat()), "");
+  EXPECT_FALSE(WrittenForAnswer(KnownChatFormat(ChatKind::kGemma), {{"system", "a"}}).ok());
+}
+
 TEST(ChatFormatTest, ARoleThatTheFormatLacksIsNamed) {
   EXPECT_EQ(Marked(ChatKind::kChatml, {kTalk[0], {"tool", "3"}}),
             "messages[1]: role is tool, want system, user or assistant");

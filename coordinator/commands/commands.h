@@ -22,6 +22,7 @@ Command AddRun(CLI::App* app);
 Command AddSweep(CLI::App* app);
 Command AddEvaluate(CLI::App* app);
 Command AddGenerate(CLI::App* app);
+Command AddChat(CLI::App* app);
 Command AddPlan(CLI::App* app);
 Command AddTune(CLI::App* app);
 Command AddProbe(CLI::App* app);
@@ -40,9 +41,9 @@ Command AddCancel(CLI::App* app);
 
 // In the order of --help.
 inline constexpr Command (*kCommands[])(CLI::App*) = {
-    AddRun,    AddSweep,  AddEvaluate,   AddGenerate, AddPlan,   AddTune,    AddProbe,
-    AddCodecs, AddData,   AddCheckpoint, AddReport,   AddTrace,  AddCompare, AddDoctor,
-    AddServe,  AddSubmit, AddWatch,      AddList,     AddCancel,
+    AddRun,    AddSweep,  AddEvaluate, AddGenerate,   AddChat,   AddPlan,   AddTune,
+    AddProbe,  AddCodecs, AddData,     AddCheckpoint, AddReport, AddTrace,  AddCompare,
+    AddDoctor, AddServe,  AddSubmit,   AddWatch,      AddList,   AddCancel,
 };
 
 }  // namespace thinwire

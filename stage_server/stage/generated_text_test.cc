@@ -173,6 +173,17 @@ TEST(GeneratedTextTest, OnlyTokensOfTheVocabularyAreDrawn) {
   EXPECT_GT(greatest(), 64);
 }
 
+TEST(GeneratedTextTest, ATextMayGoOnFromAnyOfItsPositions) {
+  TextStages stages({"pipeline.stages=2"}), anew({"pipeline.stages=2"});
+  const Tokens text = stages.Text();
+  Tokens other(text.begin(), text.begin() + 6);
+  other.push_back((text[6] + 1) % 65);
+  EXPECT_EQ(stages.Next(other, 6), anew.Next(other, 0));
+  EXPECT_EQ(stages.stage(0).positions(), 7);
+  other.push_back(3);
+  EXPECT_EQ(stages.Next(other, 7), anew.Next(other, 0));
+}
+
 TEST(GeneratedTextTest, TrainingIsAsItWouldHaveBeenAndEndsTheText) {
   TextStages plain({"pipeline.stages=2"}), other({"pipeline.stages=2"});
   other.Text();
@@ -181,8 +192,8 @@ TEST(GeneratedTextTest, TrainingIsAsItWouldHaveBeenAndEndsTheText) {
   EXPECT_EQ(other.Values(), plain.Values());
   EXPECT_EQ(other.stage(0).positions(), 0);
   EXPECT_EQ(other.Evaluate(true).loss(), plain.Evaluate(true).loss());
-  EXPECT_THAT(other.Refusal([](GenerateRequest* request) { request->set_first_position(2); }),
-              HasSubstr("first_position: 2, want 0 or 3, the positions so far"));
+  EXPECT_THAT(other.Refusal([](GenerateRequest* request) { request->set_first_position(4); }),
+              HasSubstr("first_position: 4, want 0 to 3, the positions so far"));
 }
 
 TEST(GeneratedTextTest, WhatDoesNotFitIsRefusedAndTheTextGoesOn) {

@@ -40,8 +40,8 @@ absl::Status CheckText(const GenerateRequest& request, const Model& model, int64
         " of whole sequences: there is no text to generate token by token"));
   }
   const int64_t first = request.first_position(), room = model.positions - first;
-  if (first != 0 && first != positions) {
-    return absl::FailedPreconditionError(absl::StrCat("first_position: ", first, ", want 0 or ",
+  if (first > positions) {
+    return absl::FailedPreconditionError(absl::StrCat("first_position: ", first, ", want 0 to ",
                                                       positions, ", the positions so far"));
   }
   if (request.ids_size() < 1 || request.ids_size() > room) {

@@ -1,4 +1,4 @@
-#include "coordinator/run/language_model.h"
+#include "coordinator/generate/language_model.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "coordinator/run/generated_text.h"
+#include "coordinator/generate/text_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,10 +63,9 @@ ModelShares WeightsOf(const Experiment& experiment, const std::string& dir) {
 }
 
 // Two stages, of which the last draws 10, 11, 12, ...
-class GeneratedTextTest : public ::testing::Test {
+class TextWriterTest : public ::testing::Test {
  protected:
-  GeneratedTextTest()
-      : task_{Parsed(), WeightsOf(Parsed(), ::testing::TempDir() + "/generated_text"), {1, 2}, 3} {
+  TextWriterTest() {
     last_.generate = [this](const GenerateRequest& request, GenerateResponse* response) {
       requests_.push_back(request);
       response->set_id(static_cast<int32_t>(9 + request.step()));
@@ -78,15 +77,20 @@ class GeneratedTextTest : public ::testing::Test {
       return grpc::Status::OK;
     };
   }
-  absl::Status Generate() {
+  // Writes behind each of the texts, one after the other.
+  absl::Status Generate(const std::vector<std::vector<int32_t>>& texts) {
     Fleet fleet({first_.address(), last_.address()}, "run", FleetOptions());
-    const absl::Status status = GenerateText(
-        task_, &fleet,
-        [this](int32_t id) {
-          drawn_.push_back(id);
-          return id != last_token_;
-        },
-        &totals_);
+    auto writer = TextWriter::Start(
+        Parsed(), WeightsOf(Parsed(), ::testing::TempDir() + "/text_writer"), options_, &fleet);
+    absl::Status status = writer.status();
+    for (const std::vector<int32_t>& text : texts) {
+      if (!status.ok()) break;
+      status = writer->Write(text, [this](int32_t id) {
+        drawn_.push_back(id);
+        return id != last_token_;
+      });
+      totals_ = writer->totals();
+    }
     fleet.Release();
     return status;
   }
@@ -101,16 +105,16 @@ class GeneratedTextTest : public ::testing::Test {
   }
 
   FakeStage first_, last_;
-  TextTask task_;
+  WriterOptions options_{3};
   TextTotals totals_;
   std::vector<int32_t> drawn_;
   int32_t last_token_ = 0;
   std::vector<GenerateRequest> requests_;
 };
 
-TEST_F(GeneratedTextTest, EachTokenFollowsAndTheStagesAreToldItAlone) {
-  task_.sampling.set_seed(7);
-  ASSERT_EQ(Generate(), absl::OkStatus());
+TEST_F(TextWriterTest, EachTokenFollowsAndTheStagesAreToldItAlone) {
+  options_.sampling.set_seed(7);
+  ASSERT_EQ(Generate({{1, 2}}), absl::OkStatus());
   EXPECT_THAT(drawn_, ElementsAre(10, 11, 12));
   EXPECT_THAT(Asked(), ElementsAre("0: 1 2", "2: 10", "3: 11"));
   EXPECT_EQ(totals_.tokens, 3);
@@ -123,41 +127,46 @@ TEST_F(GeneratedTextTest, EachTokenFollowsAndTheStagesAreToldItAlone) {
   EXPECT_THAT(first_.calls(), Contains("generates")) << "no data are read for it";
 }
 
-TEST_F(GeneratedTextTest, TheTextEndsWhereItIsToldTo) {
-  task_.tokens = 100;
+TEST_F(TextWriterTest, TheTextEndsWhereItIsToldTo) {
+  options_.tokens = 100;
   last_token_ = 11;
-  ASSERT_EQ(Generate(), absl::OkStatus());
+  ASSERT_EQ(Generate({{1, 2}}), absl::OkStatus());
   EXPECT_THAT(drawn_, ElementsAre(10, 11));
   EXPECT_EQ(totals_.tokens, 2);
 }
 
-TEST_F(GeneratedTextTest, AFullContextGoesOnWithItsLaterHalf) {
-  task_.prompt = {1, 2, 3, 4};
-  task_.tokens = 7;
-  ASSERT_EQ(Generate(), absl::OkStatus());
+TEST_F(TextWriterTest, AFullContextGoesOnWithItsLaterHalf) {
+  options_.tokens = 7;
+  ASSERT_EQ(Generate({{1, 2, 3, 4}}), absl::OkStatus());
   EXPECT_THAT(Asked(), ElementsAre("0: 1 2 3 4", "4: 10", "5: 11", "0: 10 11 12", "3: 13", "4: 14",
                                    "5: 15"));
 }
 
-TEST_F(GeneratedTextTest, OfALongPromptTheEndIsKept) {
-  task_.prompt = {1, 2, 3, 4, 5, 6, 7, 8};
-  task_.tokens = 2;
-  ASSERT_EQ(Generate(), absl::OkStatus());
+TEST_F(TextWriterTest, OfALongPromptTheEndIsKept) {
+  options_.tokens = 2;
+  ASSERT_EQ(Generate({{1, 2, 3, 4, 5, 6, 7, 8}}), absl::OkStatus());
   EXPECT_THAT(Asked(), ElementsAre("0: 3 4 5 6 7 8", "0: 7 8 10"));
 }
 
-TEST_F(GeneratedTextTest, WhatAStageSaysEndsTheTextAndIsNamed) {
+TEST_F(TextWriterTest, WhatTheTextBeforeBeganWithIsNotToldAgain) {
+  options_.tokens = 1;
+  ASSERT_EQ(Generate({{1, 2}, {1, 2, 10, 5}, {1, 2, 10, 7}, {1, 2, 10, 7}, {3}}), absl::OkStatus());
+  EXPECT_THAT(Asked(), ElementsAre("0: 1 2", "2: 10 5", "3: 7", "3: 7", "0: 3"));
+  EXPECT_EQ(totals_.tokens, 5);
+}
+
+TEST_F(TextWriterTest, WhatAStageSaysEndsTheTextAndIsNamed) {
   first_.generate = [](const GenerateRequest& request, GenerateResponse*) {
     return request.step() < 3 ? grpc::Status::OK
                               : grpc::Status(grpc::StatusCode::INTERNAL, "a broken stage");
   };
-  EXPECT_THAT(std::string(Generate().message()), HasSubstr("Generate: a broken stage"));
+  EXPECT_THAT(std::string(Generate({{1, 2}}).message()), HasSubstr("Generate: a broken stage"));
   EXPECT_EQ(totals_.tokens, 2);
 }
 
-TEST_F(GeneratedTextTest, AStageThatDrawsNothingIsAnError) {
+TEST_F(TextWriterTest, AStageThatDrawsNothingIsAnError) {
   last_.generate = [](const GenerateRequest&, GenerateResponse*) { return grpc::Status::OK; };
-  EXPECT_EQ(Generate(), absl::InternalError("the last stage drew no token"));
+  EXPECT_EQ(Generate({{1, 2}}), absl::InternalError("the last stage drew no token"));
 }
 
 TEST(CheckGeneratesTest, WantsALanguageModelAndCodecsOfSinglePositions) {

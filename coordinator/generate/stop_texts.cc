@@ -1,4 +1,4 @@
-#include "coordinator/run/stop_texts.h"
+#include "coordinator/generate/stop_texts.h"
 
 #include <algorithm>
 
