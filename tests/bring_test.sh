@@ -143,6 +143,41 @@ run "${lines[@]}" --out "$work/lines_parts" --set pipeline.microbatches=5
 check 'microbatches with unequally many answers do not change its loss' equals "$(loss_of lines_parts)" "$(loss_of lines_run)"
 run "${lines[@]}" --out "$work/lines_packed" --set data.packing=best_fit --set data.context=256 --set data.test_limit=1
 check 'packed it trains on fewer samples' test "$(resolved train_samples lines_packed)" -lt 36
+
+echo '== conversations'
+chat() { timeout 60 "$thinwire" chat --stage_server "$stage_server" --temperature 0 --tokens 12 "$@" 2>"$work/log"; }
+answers=$(printf 'To be 3?\n\nTo be 5?\n' | chat "$work/lines_run")
+check 'each line has an answer' equals $? 0
+check '  one stage gives the same' equals "$(printf 'To be 3?\nTo be 5?' | chat "$work/lines_run" --set pipeline.stages=1)" "$answers"
+prompt=$'<|user|>\nTo be 3?</s>\n<|assistant|>\n'
+text=$(generate "$work/lines_run" --specials ids --temperature 0 --tokens 12 --stop '</s>' --prompt "$prompt")
+answer=$(printf 'To be 3?\n' | chat "$work/lines_run")
+check 'it is what the model writes behind the line, as training spells it' equals "${text#"$prompt"}" "$answer"
+prompt+="$answer"$'</s>\n<|user|>\nTo be 5?</s>\n<|assistant|>\n'
+text=$(generate "$work/lines_run" --specials ids --temperature 0 --tokens 12 --stop '</s>' --prompt "$prompt")
+check 'the next one is that behind all before' equals "${text#"$prompt"}" "${answers#"$answer"$'\n'}"
+for i in {1..6}; do echo "To be $i?"; done | chat "$work/lines_run" >"$work/out"
+check 'of a long one the beginning is forgotten' equals "$? $(wc -l <"$work/out")" '0 6'
+check '  and said to be' contains "$work/log" '^The context is full: the first [0-9]+ messages are forgotten'
+echo To | chat "$work/hf_run"
+check 'a run of no conversations wants a format' equals $? 2
+check '  by its flag' contains "$work/log" '^thinwire: --chat: .*hf_run has no format of conversations'
+echo To | chat "$work/lines_run" --chat gemma --system 'Be.'
+check 'a role that a format lacks is refused' equals $? 2
+check '  by its flag' contains "$work/log" '^thinwire: --system: .*which format gemma does not have'
+printf 'To be %s?' {1..40} | chat "$work/lines_run"
+check 'so is a message that leaves no room' equals $? 2
+check '  with both lengths' contains "$work/log" 'the message makes [0-9]+ tokens, want at most 52 in front of an answer'
+mkfifo "$work/said"
+"$thinwire" chat "$work/lines_run" --stage_server "$stage_server" <"$work/said" >"$work/out" 2>"$work/log" &
+chatting=$!
+exec 4>"$work/said"
+echo 'To be 3?' >&4
+within 30 test -s "$work/out"
+kill -INT "$chatting"
+wait "$chatting"
+check 'Ctrl-C ends it while it waits' equals $? 130
+exec 4>&-
 printf '{"messages": [{"role": "user", "content": 3}]}\n' >>"$work/lines"
 refused 'a line that is none' 'lines:41: messages\[0\].content is a number, want a text' "${lines[@]}"
 

@@ -190,6 +190,10 @@ absl::StatusOr<PreparedChat> Prepare(ChatFlags* flags) {
   ASSIGN_OR_RETURN(OpenedText opened, OpenText(&flags->text));
   const Experiment& experiment = opened.model.experiment;
   ASSIGN_OR_RETURN(ChatFormat format, FormatOf(*flags, experiment));
+  if (!flags->system.empty()) {
+    RETURN_IF_ERROR(
+        Annotated(WrittenForAnswer(format, {{"system", flags->system}}).status(), "--system"));
+  }
   ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
   const int64_t room = std::min(flags->text.tokens, model.positions / 2);
   auto conversation = std::make_unique<Conversation>(
