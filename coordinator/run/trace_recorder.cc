@@ -5,12 +5,23 @@
 #include "base/steady_clock_id.h"
 #include "base/steady_time.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
+#include "models/parts.h"
 
 namespace thinwire {
 namespace {
 
 constexpr int kReadings = 16;  // clock readings with each report
 constexpr absl::Duration kReadingPatience = absl::Seconds(2);
+
+// Returns how many sums the parts of all layers make of a microbatch in a pass.
+uint32_t SumsOfParts(const Experiment& experiment) {
+  const absl::StatusOr<Model> model = ModelFrom(experiment);
+  if (PartsOf(experiment) == 1 || !model.ok()) return 0;
+  size_t sums = 0;
+  for (const BlockSpec& block : model->blocks) sums += SumsOf(block).size();
+  return static_cast<uint32_t>(sums) * PartsOf(experiment);
+}
 
 }  // namespace
 
@@ -21,6 +32,7 @@ RunTrace EmptyTrace(const Experiment& experiment, const Pipelines& pipelines,
   trace.schedule = experiment.pipeline().schedule();
   trace.microbatches = ReplicasOf(experiment) * UnitsOf(experiment);
   trace.cuts = CutNames(experiment);
+  trace.sums = SumsOfParts(experiment);
   trace.steps = steps;
   trace.carriers = static_cast<uint32_t>(pipelines.carriers());
   trace.stages.resize(static_cast<size_t>(pipelines.servers()));

@@ -1,5 +1,6 @@
 #include "coordinator/trace/summary.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -91,6 +92,7 @@ class StageSums {
     if (activity == "forward") times->forward += Seconds(slice);
     if (activity == "backward") times->backward += Seconds(slice);
     if (activity == "optimizer") times->optimizer += Seconds(slice);
+    if (activity == "sum") times->sums += Seconds(slice);
     if (activity == "data") times->data += Seconds(slice);
     if (activity == "encode") times->encode += Seconds(slice);
     if (activity == "decode") times->decode += Seconds(slice);
@@ -125,9 +127,10 @@ class StageSums {
 };
 
 void Divide(double by, StageTimes* times) {
-  for (double* seconds : {&times->step, &times->forward, &times->backward, &times->optimizer,
-                          &times->core_wait, &times->data, &times->waiting, &times->other,
-                          &times->encode, &times->decode, &times->kernels, &times->copies}) {
+  for (double* seconds :
+       {&times->step, &times->forward, &times->backward, &times->optimizer, &times->sums,
+        &times->core_wait, &times->data, &times->waiting, &times->other, &times->encode,
+        &times->decode, &times->kernels, &times->copies}) {
     *seconds /= by;
   }
   for (double& seconds : times->waited_for) seconds /= by;
@@ -172,6 +175,11 @@ std::string DeviceRows(const TraceSummary& summary) {
   return has_any ? absl::StrCat(kernels, "\n", copies, "\n", idle, "\n") : "";
 }
 
+bool HasSums(const TraceSummary& summary) {
+  return std::any_of(summary.stages.begin(), summary.stages.end(),
+                     [](const StageTimes& times) { return times.sums > 0; });
+}
+
 std::string Table(const TraceSummary& summary) {
   std::string text = absl::StrFormat("%-20s", "milliseconds a step");
   for (size_t i = 0; i < summary.stages.size(); ++i) {
@@ -184,6 +192,7 @@ std::string Table(const TraceSummary& summary) {
   row("step", &StageTimes::step);
   row("  forward", &StageTimes::forward);
   row("  backward", &StageTimes::backward);
+  if (HasSums(summary)) row("    in sums", &StageTimes::sums);
   row("  optimizer", &StageTimes::optimizer);
   row("  core_wait", &StageTimes::core_wait);
   row("  samples", &StageTimes::data);
@@ -256,6 +265,7 @@ nlohmann::ordered_json SummaryJson(const RunTrace& trace, const TraceSummary& su
                       {"forward_seconds", times.forward},
                       {"backward_seconds", times.backward},
                       {"optimizer_seconds", times.optimizer},
+                      {"sums_seconds", times.sums},
                       {"core_wait_seconds", times.core_wait},
                       {"data_seconds", times.data},
                       {"waiting_seconds", times.waiting},

@@ -1,5 +1,6 @@
 #include "coordinator/trace/summary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -41,6 +42,27 @@ TEST(SummaryTest, AddsUpWhatTheExecutorDid) {
   const StageTimes& last = summary->stages[1];
   EXPECT_EQ(Nanoseconds(last.forward), 20);  // the loss included
   EXPECT_EQ(Nanoseconds(last.waiting), 27);
+}
+
+TEST(SummaryTest, SumsArePartsOfThePassesThatHaveThem) {
+  RunTrace trace = MadeUpTrace();
+  const TraceSummary before = *Summarize(trace, std::nullopt);
+  EXPECT_THAT(SummaryText(trace, before), Not(HasSubstr("in sums")));
+  const TraceSlice forward =
+      *std::find_if(trace.stages[0].slices.begin(), trace.stages[0].slices.end(),
+                    [](const TraceSlice& slice) { return slice.name() == "forward"; });
+  TraceSlice sum = forward;
+  sum.set_name("sum");
+  sum.set_end(sum.begin() + 3);
+  sum.set_core_wait(1);
+  trace.stages[0].slices.push_back(sum);
+  const absl::StatusOr<TraceSummary> summary = Summarize(trace, std::nullopt);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(Nanoseconds(summary->stages[0].sums), 2);
+  EXPECT_EQ(summary->stages[0].forward, before.stages[0].forward);
+  EXPECT_EQ(summary->stages[0].other, before.stages[0].other);
+  EXPECT_THAT(SummaryText(trace, *summary), HasSubstr("    in sums"));
+  EXPECT_EQ(SummaryJson(trace, *summary)["stages"][1]["sums_seconds"], 0);
 }
 
 // A codec's wait for a core is not its work, even if the executor codes itself.

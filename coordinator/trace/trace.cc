@@ -18,8 +18,9 @@ namespace {
 uint64_t SlicesOfStep(const RunTrace& run) {
   constexpr uint64_t kOfMessage = 4;                   // encode, send, decode, wait
   constexpr uint64_t kOfMicrobatch = 3, kOfStage = 4;  // samples and loss; step and optimizer
+  constexpr uint64_t kOfSum = 4;                       // in both passes two rounds
   const uint64_t messages = 2 * run.cuts.size(), computes = 2 * (run.cuts.size() + 1);
-  return run.microbatches * (messages * kOfMessage + computes + kOfMicrobatch) +
+  return run.microbatches * (messages * kOfMessage + computes + kOfMicrobatch + run.sums * kOfSum) +
          run.stages.size() * kOfStage;
 }
 

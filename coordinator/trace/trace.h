@@ -34,6 +34,7 @@ struct RunTrace {
   std::string run, schedule;
   uint32_t microbatches = 0;      // of a step; units, if the schedule has slices of sequences
   std::vector<std::string> cuts;  // names by index, the tied cut included
+  uint32_t sums = 0;              // of a microbatch and pass, at all tensor-parallel parts
   TraceSteps steps;               // the steps asked for
   uint32_t carriers = 1;          // pipelines that carry the replicas
   // Stages by number, of one carrier after the other. Before Align the slices of each are on its

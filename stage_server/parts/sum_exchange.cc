@@ -110,6 +110,19 @@ BoundarySpec SumExchange::SpecOf(const StageSum& sum, const Round& round,
   return spec;
 }
 
+PlannedSlice SumExchange::SliceOf(Direction direction) const {
+  PlannedSlice planned;
+  if (!options_.trace || !IsTrainingPass(key_.phase) || !options_.trace->Wants(key_.step)) {
+    return planned;
+  }
+  planned.trace = options_.trace.get();
+  planned.slice.name = "sum";
+  planned.slice.step = key_.step;
+  planned.slice.microbatch = static_cast<int>(key_.microbatch);
+  planned.slice.direction = direction;
+  return planned;
+}
+
 template <typename Exchange>
 absl::StatusOr<Tensor> SumExchange::Run(PassDirection direction, PartExchange kind,
                                         const std::string& layer, const Exchange& exchange) {
@@ -117,7 +130,10 @@ absl::StatusOr<Tensor> SumExchange::Run(PassDirection direction, PartExchange ki
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
   const Stopwatch stopwatch;
   absl::StatusOr<Tensor> made = exchange(&rounds_.at({DirectionOf(direction), kind, layer}));
-  seconds_ += stopwatch.Read().seconds;
+  const Stopwatch::Reading took = stopwatch.Read();
+  seconds_ += took.seconds;
+  PlannedSlice slice = SliceOf(DirectionOf(direction));
+  if (slice.trace != nullptr) slice.Add(took);
   if (made.ok()) return made;
   return Annotated(made.status(),
                    absl::StrCat(kSums, ", ", WordOf(DirectionOf(direction)), " of ", layer));

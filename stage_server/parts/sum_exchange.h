@@ -34,6 +34,7 @@
 #include "stage_server/boundary/patience.h"
 #include "stage_server/boundary/peers.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/boundary/step_trace.h"
 #include "stage_server/parts/part_gather.h"
 #include "wire/message.h"
 
@@ -59,6 +60,7 @@ struct SumOptions {
   uint64_t codec_seed = 0;
   int64_t error_every = 0;           // measures distortion on every n-th step; 0: never
   uint64_t run = 0, generation = 0;  // as in frames, whose bytes are counted
+  std::shared_ptr<StepTrace> trace;  // null: none
   Device* device = nullptr;
   Ops* ops = nullptr;
   CodecKernels* kernels = nullptr;
@@ -131,6 +133,8 @@ class SumExchange final : public PartialSums {
   // Returns whether a message is needed here.
   bool ComesHere(const Round& round, const PartMessage& message) const;
 
+  // Returns the slice of a sum; recorded nowhere unless its step is traced.
+  PlannedSlice SliceOf(Direction direction) const;
   // Calls exchange(&round) for a round of that name, measures it, and tells errors about what.
   template <typename Exchange>
   absl::StatusOr<Tensor> Run(PassDirection direction, PartExchange kind, const std::string& layer,

@@ -102,6 +102,24 @@ TEST_F(SumExchangeTest, BothPartsAreAddedUpAndEachIsSentTheOther) {
   EXPECT_EQ(counts.raw_bytes, 24u);
 }
 
+TEST_F(SumExchangeTest, ASumOfATracedStepIsASlice) {
+  SumOptions options = OptionsOf(CodecSpec());
+  options.sums.parts = options.places = 1;
+  options.trace = std::make_shared<StepTrace>(3, 3, 10);
+  exchange_ = *SumExchange::New(options, {Sum()});
+  for (const uint64_t step : {2, 3}) {
+    exchange_->Begin({PHASE_TRAIN, DIRECTION_UNSPECIFIED, 0, /*epoch=*/1, step, /*microbatch=*/1},
+                     /*compress=*/true);
+    ASSERT_TRUE(exchange_->Add(PassDirection::kBackward, "h.0.mlp", {Filled(1)}).ok());
+  }
+  const std::vector<Slice> slices = options.trace->Take().slices;
+  ASSERT_EQ(slices.size(), 1u);
+  EXPECT_STREQ(slices[0].name, "sum");
+  EXPECT_EQ(slices[0].step, 3u);
+  EXPECT_EQ(slices[0].microbatch, 1);
+  EXPECT_EQ(slices[0].direction, DIRECTION_GRADIENT);
+}
+
 TEST_F(SumExchangeTest, WhatIsSentDoesNotChangeWhereTheSumIsChanged) {
   other_->Send(OfOther(Filled(2)));
   Tensor sum = *Add();

@@ -107,6 +107,7 @@ absl::Status LocalStage::BuildSums() {
   options.error_every = spec_.error_every;
   options.run = spec_.run;
   options.generation = spec_.generation;
+  options.trace = spec_.trace;
   options.device = backend_.device;
   options.ops = backend_.ops.get();
   options.kernels = KernelsOfWaiting(backend_);
