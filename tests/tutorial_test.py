@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a tutorial's commands, line by line, and holds what they print against what it shows; then what it says of them.
 
-usage: tutorial_test.py THINWIRE STAGE_SERVER QUICKSTART DOCUMENT
+usage: tutorial_test.py THINWIRE STAGE_SERVER QUICKSTART DOCUMENT [MODEL]...    models stand in models/
 
 The blocks between ```console and ``` are one session of bash in a folder of its own. A line that begins with "$ " is a
 command; lines that begin with "> " belong to it. The lines behind it are what it prints, on both streams:
@@ -26,7 +26,7 @@ import time
 
 import tutorial_claims
 
-COMMAND_SECONDS = 120
+COMMAND_SECONDS = 240
 END = "--- end of a command"
 NUMBER = r"[-+]?\d[\d,.]*(?:e[-+]?\d+)?"
 RUN = r"-[0-9a-f]{8}\b"
@@ -78,12 +78,15 @@ def mismatch(shown, printed):
 class Session:
     """A bash that runs one command after the other, in a folder where the programs are on the PATH."""
 
-    def __init__(self, folder, thinwire, stage_server, quickstart):
+    def __init__(self, folder, thinwire, stage_server, quickstart, models):
         (folder / "bin").mkdir()
         for program in (thinwire, stage_server):
             (folder / "bin" / program.name).symlink_to(program.resolve())
         (folder / "experiments").mkdir()
         (folder / "experiments" / quickstart.name).symlink_to(quickstart.resolve())
+        (folder / "models").mkdir()
+        for model in models:
+            (folder / "models" / model.name).symlink_to(model.resolve())
         path = f"{folder}/bin:{os.environ['PATH']}"
         self._bash = subprocess.Popen(["bash"], cwd=folder, env=dict(os.environ, PATH=path), text=True, bufsize=1,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -112,10 +115,10 @@ class Session:
 
 def main():
     """The number of commands that did not do as shown, and of claims that do not hold."""
-    thinwire, stage_server, quickstart, document = map(pathlib.Path, sys.argv[1:])
+    thinwire, stage_server, quickstart, document, *models = map(pathlib.Path, sys.argv[1:])
     failures, told = 0, []
     with tempfile.TemporaryDirectory() as folder:
-        session = Session(pathlib.Path(folder), thinwire, stage_server, quickstart)
+        session = Session(pathlib.Path(folder), thinwire, stage_server, quickstart, models)
         try:
             for number, command, shown in commands_of(document):
                 since = time.monotonic()
