@@ -1,0 +1,59 @@
+// Division of a message into elements that a codec gets and elements that go beside it: the first
+// row of each sample, and of the other rows a few outlier channels. Pretrained language models have
+// both: position 0 and some channels a hundred times larger than the rest, which would stretch the
+// grid of all others. The layout is in docs/compression.md, outliers.
+//
+// A row is a run along the last axis, a channel an index of it. A sample has a first row where its
+// tensor has at least three axes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compress/kernels.h"
+#include "compress/spec.h"
+#include "tensor/tensor.h"
+
+namespace thinwire {
+
+class Division {
+ public:
+  enum class Part { kFirstRows, kOutliers, kRest };
+
+  // Divides tensors of `shape`. `channels` are the outliers, NumOutliers of them and ascending. If
+  // `has_first_rows`, first rows are a part, where samples have one.
+  Division(const Shape& shape, bool has_first_rows, std::vector<uint32_t> channels);
+
+  // Returns how many channels `spec` sets apart from tensors of this shape: one is always left.
+  static int64_t NumOutliers(const CodecSpec& spec, const Shape& shape);
+  // Returns whether samples of this shape have a first row.
+  static bool HasFirstRows(const Shape& shape);
+
+  // Returns the number of elements of a part.
+  int64_t Count(Part part) const;
+  // Returns the shape of what is left: less a row of each sample and less the outlier channels.
+  Shape rest() const;
+
+  // Returns a bit per element of the tensor, set for those of the part, in memory of `device`.
+  absl::StatusOr<std::shared_ptr<Buffer>> BitsOf(Part part, Device* device) const;
+
+ private:
+  template <typename Visit>
+  void VisitRanges(Part part, const Visit& visit) const;
+
+  const Shape shape_;
+  const std::vector<uint32_t> channels_;
+  int64_t samples_ = 0, rows_ = 0, width_ = 0;  // rows of a sample, elements of a row
+  int64_t first_rows_ = 0;                      // of a sample: 0 or 1
+};
+
+// Returns the `count` channels of the largest sum of squares, ascending; of equal ones the lower.
+// Sums are fp64, row by row, and leave out first rows if `has_first_rows`. OutOfRange if x holds
+// NaN or infinity there.
+absl::StatusOr<std::vector<uint32_t>> LargestChannels(const Tensor& x, int64_t count,
+                                                      bool has_first_rows);
+
+}  // namespace thinwire
