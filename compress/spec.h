@@ -164,8 +164,8 @@ struct CodecSpec {
   double step = 1;  // ecsq: in root mean squares of the scope
   Reconstruction reconstruction = Reconstruction::kMean;  // ecsq
 
-  // uniform, ecsq: number of channels of the largest mean square, which are sent as bf16, apart from
-  // the others (compress/codecs/division.h); 0: none. And what becomes of the first position.
+  // uniform, ecsq: number of channels of the largest mean square, which are sent as bf16, apart
+  // from the others (compress/codecs/division.h); 0: none. And what becomes of the first position.
   uint32_t outliers = 0;
   FirstPosition first_position = FirstPosition::kCoded;
 
@@ -234,7 +234,8 @@ absl::Status CheckSpec(const CodecSpec& spec);
 // Returns true if the codec is causal. That is, what it decodes at a position of a sequence, a row
 // of `width` elements, follows from that row alone, so positions can be coded one after the other.
 // The power of two by which fp16 and fp8 scale a message is disregarded, because it affects only
-// values that are negligible beside the greatest. False for a plugin, of which this is not known.
+// values that are negligible beside the greatest. So is the first message with outliers, which
+// chooses them. False for a plugin, of which this is not known.
 bool IsCausal(const CodecSpec& spec, int64_t width);
 
 }  // namespace thinwire

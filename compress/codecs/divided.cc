@@ -116,7 +116,7 @@ class DividedCodec final : public Codec {
       most = std::max(
           most, BytesBeside(division, dtype) + inner_->MaxPayloadBytes(division.rest(), dtype));
     }
-    return 1 + kChannelBytes * Division::NumOutliers(spec(), shape) + most;
+    return 1 + Division::ChannelBytes(spec(), shape) + most;
   }
 
   absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
@@ -342,14 +342,13 @@ class DividedCodec final : public Codec {
                                                    const Shape& shape, size_t* at) const {
     if (form.outliers == kNoOutliers) return std::vector<uint32_t>();
     if (form.outliers == kNewOutliers) {
-      const int64_t count = Division::NumOutliers(spec(), shape);
-      const size_t bytes = kChannelBytes * count;
+      const size_t bytes = Division::ChannelBytes(spec(), shape);
       if (payload.size() < *at + bytes) {
         return Refuse("payload of ", payload.size(), " bytes, want at least ", *at + bytes);
       }
       const uint8_t* const data = payload.data() + *at;
       *at += bytes;
-      return ReadChannels(data, count, shape[shape.rank() - 1]);
+      return ReadChannels(data, Division::NumOutliers(spec(), shape), shape[shape.rank() - 1]);
     }
     if (kept == nullptr || kept->channels().empty()) {
       return Refuse(

@@ -7,6 +7,7 @@
 // tensor has at least three axes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -29,6 +30,10 @@ class Division {
 
   // Returns how many channels `spec` sets apart from tensors of this shape: one is always left.
   static int64_t NumOutliers(const CodecSpec& spec, const Shape& shape);
+  // Returns the bytes of their numbers, which a message has that chooses them.
+  static size_t ChannelBytes(const CodecSpec& spec, const Shape& shape) {
+    return sizeof(uint32_t) * NumOutliers(spec, shape);
+  }
   // Returns whether samples of this shape have a first row.
   static bool HasFirstRows(const Shape& shape);
 
