@@ -159,7 +159,7 @@ TEST(OutliersTest, ALargeValueOfTheFirstPositionMakesNoneWhereThatIsExact) {
 TEST(OutliersTest, LeaveAChannelToTheCodec) {
   const Tensor x = TensorOf({3, 2}, {1, 5, 2, -6, 4, 7});
   EXPECT_THAT(*RoundTrip(WithOutliers(9), x), ElementsAre(1, 5, 2, -6, 4, 7));
-  EXPECT_THAT(*RoundTrip(WithOutliers(1), TensorOf({0, 1, 2})), ElementsAre(0, 1, 2));
+  EXPECT_THAT(*RoundTrip(WithOutliers(1), TensorOf({0, 2})), ElementsAre(0, 2));
 }
 
 TEST(OutliersTest, AboveBF16AreTheLargestNumberOfIt) {

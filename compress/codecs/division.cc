@@ -92,24 +92,30 @@ absl::StatusOr<std::shared_ptr<Buffer>> Division::BitsOf(Part part, Device* devi
   return bits;
 }
 
-absl::StatusOr<std::vector<uint32_t>> LargestChannels(const Tensor& x, int64_t count,
-                                                      bool has_first_rows) {
+absl::StatusOr<std::vector<double>> ChannelSquares(const Tensor& x, bool has_first_rows) {
+  const int64_t width = ChannelsOf(x.shape());
+  std::vector<double> sums(width);
+  if (x.elements() == 0) return sums;
   std::vector<uint8_t> memory;
   ASSIGN_OR_RETURN(const TensorView on_host, OnHost(x, &memory));
-  const int64_t width = ChannelsOf(x.shape()), rows = x.elements() / width;
+  const int64_t rows = x.elements() / width, rows_of_sample = rows / x.shape()[0];
   const bool skips = has_first_rows && Division::HasFirstRows(x.shape());
-  const int64_t rows_of_sample = rows / x.shape()[0];
-  std::vector<double> sums(width);
   std::vector<float> scratch(width);
   for (int64_t row = 0; row < rows; ++row) {
     if (skips && row % rows_of_sample == 0) continue;
     const float* const values = ReadFloats(on_host, row * width, width, scratch.data());
     for (int64_t c = 0; c < width; ++c) sums[c] += static_cast<double>(values[c]) * values[c];
   }
+  return sums;
+}
+
+absl::StatusOr<std::vector<uint32_t>> LargestChannels(const Tensor& x, int64_t count,
+                                                      bool has_first_rows) {
+  ASSIGN_OR_RETURN(const std::vector<double> sums, ChannelSquares(x, has_first_rows));
   for (const double sum : sums) {
     if (!std::isfinite(sum)) return absl::OutOfRangeError("outliers of NaN or infinity");
   }
-  std::vector<uint32_t> channels(width);
+  std::vector<uint32_t> channels(sums.size());
   std::iota(channels.begin(), channels.end(), 0u);
   std::stable_sort(channels.begin(), channels.end(),
                    [&](uint32_t a, uint32_t b) { return sums[a] > sums[b]; });

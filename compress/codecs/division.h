@@ -55,9 +55,12 @@ class Division {
   int64_t first_rows_ = 0;                      // of a sample: 0 or 1
 };
 
+// Returns the sum of squares of each channel, in fp64 and row by row; without first rows if
+// `has_first_rows`.
+absl::StatusOr<std::vector<double>> ChannelSquares(const Tensor& x, bool has_first_rows);
+
 // Returns the `count` channels of the largest sum of squares, ascending; of equal ones the lower.
-// Sums are fp64, row by row, and leave out first rows if `has_first_rows`. OutOfRange if x holds
-// NaN or infinity there.
+// OutOfRange if a sum is NaN or infinite.
 absl::StatusOr<std::vector<uint32_t>> LargestChannels(const Tensor& x, int64_t count,
                                                       bool has_first_rows);
 
