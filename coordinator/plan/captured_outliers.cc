@@ -71,14 +71,15 @@ absl::StatusOr<std::vector<std::string>> OutlierWarnings(const std::string& dir,
     found.insert(of_file.begin(), of_file.end());
   }
   std::vector<std::string> warnings;
-  for (const std::string& cut : CutNames(experiment)) {
-    const auto outliers = found.find(cut);
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  for (const Cut& cut : partition.cuts) {
+    const auto outliers = found.find(cut.name);
     if (outliers == found.end()) continue;
     ASSIGN_OR_RETURN(const CodecSpec codec,
-                     CodecFrom(DirectionOf(experiment, cut, /*gradient=*/false)));
+                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
     if (codec.is_exact() || codec.divides()) continue;
-    warnings.push_back(
-        absl::StrCat("warning: ", cut, ", activations captured in ", dir, ": ", outliers->second));
+    warnings.push_back(absl::StrCat("warning: ", cut.name, ", activations captured in ", dir, ": ",
+                                    outliers->second));
   }
   return warnings;
 }
