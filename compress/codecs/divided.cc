@@ -148,11 +148,11 @@ class DividedCodec final : public Codec {
     ASSIGN_OR_RETURN(Tensor rest, Tensor::Allocate(x->device(), x->dtype(), division.rest()));
     RETURN_IF_ERROR(inner_->Decode(payload.subspan(at + beside), inner_context, &rest));
     RETURN_IF_ERROR(Spread(division, Part::kRest, rest, *x));
+    const DType first_rows = form.type_of_first_rows();
+    const size_t outliers = at + division.Count(Part::kFirstRows) * SizeOf(first_rows);
+    RETURN_IF_ERROR(AddPart(division, Part::kFirstRows, first_rows, payload.subspan(at), *x));
     RETURN_IF_ERROR(
-        AddPart(division, Part::kFirstRows, form.type_of_first_rows(), payload.subspan(at), *x));
-    const size_t of_first = division.Count(Part::kFirstRows) * SizeOf(form.type_of_first_rows());
-    RETURN_IF_ERROR(
-        AddPart(division, Part::kOutliers, DType::kBF16, payload.subspan(at + of_first), *x));
+        AddPart(division, Part::kOutliers, DType::kBF16, payload.subspan(outliers), *x));
     Keep(context, kept, std::move(channels), std::move(next));
     return absl::OkStatus();
   }
@@ -210,44 +210,65 @@ class DividedCodec final : public Codec {
     *context.next_carry = std::make_shared<OutliersCarry>(std::move(channels), std::move(inner));
   }
 
-  absl::StatusOr<size_t> EncodeParts(const Tensor& x, const MessageContext& context,
-                                     absl::Span<uint8_t> payload) const {
-    const OutliersCarry* const kept = KeptIn(context);
+  // Parts of a message, as its sender chooses them.
+  struct Choice {
+    Form form;
+    std::vector<uint32_t> channels;
+  };
+  absl::StatusOr<Choice> Choose(const Tensor& x, const MessageContext& context,
+                                const OutliersCarry* kept) const {
+    Choice choice;
     const bool has_first_rows = spec().first_position == FirstPosition::kExact &&
                                 context.begins_sequences && Division::HasFirstRows(x.shape());
+    if (has_first_rows) {
+      choice.form.first_rows = x.dtype() == DType::kF32 ? kF32FirstRows : kBF16FirstRows;
+    }
     const int64_t count = Division::NumOutliers(spec(), x.shape());
-    const bool has_kept = kept != nullptr && !kept->channels().empty();
-    Form form;
-    if (count > 0) form.outliers = has_kept ? kKeptOutliers : kNewOutliers;
-    if (has_first_rows) form.first_rows = x.dtype() == DType::kF32 ? kF32FirstRows : kBF16FirstRows;
-    payload[0] = form.byte();
+    if (count == 0) return choice;
+    if (kept != nullptr && !kept->channels().empty()) {
+      choice.form.outliers = kKeptOutliers;
+      choice.channels = kept->channels();
+      RETURN_IF_ERROR(CheckKept(choice.channels, x.shape()));
+    } else {
+      choice.form.outliers = kNewOutliers;
+      ASSIGN_OR_RETURN(choice.channels, LargestChannels(x, count, has_first_rows));
+    }
+    return choice;
+  }
+
+  // Writes all that stands before the inner codec's payload, and returns its bytes.
+  absl::StatusOr<size_t> PutBeside(const Choice& choice, const Division& division, const Tensor& x,
+                                   absl::Span<uint8_t> payload) const {
+    payload[0] = choice.form.byte();
     size_t at = 1;
-    std::vector<uint32_t> channels;
-    if (form.outliers == kNewOutliers) {
-      ASSIGN_OR_RETURN(channels, LargestChannels(x, count, has_first_rows));
-      for (const uint32_t channel : channels) {
+    if (choice.form.outliers == kNewOutliers) {
+      for (const uint32_t channel : choice.channels) {
         StoreAs(channel, &payload[at]);
         at += kChannelBytes;
       }
-    } else if (form.outliers == kKeptOutliers) {
-      channels = kept->channels();
-      RETURN_IF_ERROR(CheckKept(channels, x.shape()));
     }
-    const Division division(x.shape(), has_first_rows, channels);
     ASSIGN_OR_RETURN(const size_t of_first,
                      PutPart(division, Part::kFirstRows, x.dtype(), x, payload.subspan(at)));
     at += of_first;
     ASSIGN_OR_RETURN(const size_t of_outliers,
                      PutPart(division, Part::kOutliers, DType::kBF16, x, payload.subspan(at)));
     ClampBFloats(division.Count(Part::kOutliers), payload.data() + at);
-    at += of_outliers;
+    return at + of_outliers;
+  }
+
+  absl::StatusOr<size_t> EncodeParts(const Tensor& x, const MessageContext& context,
+                                     absl::Span<uint8_t> payload) const {
+    const OutliersCarry* const kept = KeptIn(context);
+    ASSIGN_OR_RETURN(Choice choice, Choose(x, context, kept));
+    const Division division(x.shape(), choice.form.first_rows != kNoFirstRows, choice.channels);
+    ASSIGN_OR_RETURN(const size_t at, PutBeside(choice, division, x, payload));
     ASSIGN_OR_RETURN(const Tensor rest, Compacted(division, Part::kRest, x, division.rest()));
     MessageContext inner_context = context;
     std::shared_ptr<const Carry> next = EnterInner(kept, &inner_context);
     if (inner_context.next_carry != nullptr) inner_context.next_carry = &next;
     ASSIGN_OR_RETURN(const size_t of_rest,
                      EncodeRest(rest, inner_context, x.elements(), at, payload));
-    Keep(context, kept, std::move(channels), std::move(next));
+    Keep(context, kept, std::move(choice.channels), std::move(next));
     return at + of_rest;
   }
 
