@@ -26,17 +26,14 @@ bool IsByValues(const CodecSpec& spec) {
 
 bool CastIsCausal(const CodecSpec&, int64_t) { return true; }
 
-// Returns how many elements of a row of `width` the codec gets.
-int64_t Coded(const CodecSpec& spec, int64_t width) { return width - spec.outliers; }
-
 bool UniformIsCausal(const CodecSpec& spec, int64_t width) {
-  return IsByRows(spec, Coded(spec, width)) &&
-         (spec.rotation == Rotation::kNone || Divides(spec.rotation_block, Coded(spec, width)));
+  return IsByRows(spec, width) &&
+         (spec.rotation == Rotation::kNone || Divides(spec.rotation_block, width));
 }
 
 // Means, bits and what a rate takes are those of a whole message.
 bool EcsqIsCausal(const CodecSpec& spec, int64_t width) {
-  return IsByRows(spec, Coded(spec, width)) && !spec.has_means() && spec.rate == 0 &&
+  return IsByRows(spec, width) && !spec.has_means() && spec.rate == 0 &&
          spec.rounding != Rounding::kRateDistortion;
 }
 

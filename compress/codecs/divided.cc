@@ -16,7 +16,7 @@
 namespace thinwire {
 namespace {
 
-using Part = Division::Part;
+using Part = DividedPart;
 
 constexpr size_t kChannelBytes = sizeof(uint32_t);
 
@@ -145,14 +145,20 @@ class DividedCodec final : public Codec {
     MessageContext inner_context = context;
     std::shared_ptr<const Carry> next = EnterInner(kept, &inner_context);
     if (inner_context.next_carry != nullptr) inner_context.next_carry = &next;
-    ASSIGN_OR_RETURN(Tensor rest, Tensor::Allocate(x->device(), x->dtype(), division.rest()));
+    ASSIGN_OR_RETURN(Tensor rest, OtherRowsOf(division, *x));
     RETURN_IF_ERROR(inner_->Decode(payload.subspan(at + beside), inner_context, &rest));
-    RETURN_IF_ERROR(Spread(division, Part::kRest, rest, *x));
     const DType first_rows = form.type_of_first_rows();
     const size_t outliers = at + division.Count(Part::kFirstRows) * SizeOf(first_rows);
-    RETURN_IF_ERROR(AddPart(division, Part::kFirstRows, first_rows, payload.subspan(at), *x));
-    RETURN_IF_ERROR(
-        AddPart(division, Part::kOutliers, DType::kBF16, payload.subspan(outliers), *x));
+    if (division.has_outliers()) {
+      ASSIGN_OR_RETURN(const Tensor others, Compacted(division, Part::kOtherChannels, rest));
+      RETURN_IF_ERROR(Spread(division, Part::kOtherChannels, others, rest));
+      RETURN_IF_ERROR(
+          AddPart(division, Part::kOutliers, DType::kBF16, payload.subspan(outliers), rest));
+    }
+    if (division.has_first_rows()) {
+      RETURN_IF_ERROR(Spread(division, Part::kOtherRows, rest, *x));
+      RETURN_IF_ERROR(AddPart(division, Part::kFirstRows, first_rows, payload.subspan(at), *x));
+    }
     Keep(context, kept, std::move(channels), std::move(next));
     return absl::OkStatus();
   }
@@ -236,9 +242,10 @@ class DividedCodec final : public Codec {
     return choice;
   }
 
-  // Writes all that stands before the inner codec's payload, and returns its bytes.
+  // Writes all that stands before the inner codec's payload, and returns its bytes. `rest` are the
+  // other rows of x.
   absl::StatusOr<size_t> PutBeside(const Choice& choice, const Division& division, const Tensor& x,
-                                   absl::Span<uint8_t> payload) const {
+                                   const Tensor& rest, absl::Span<uint8_t> payload) const {
     payload[0] = choice.form.byte();
     size_t at = 1;
     if (choice.form.outliers == kNewOutliers) {
@@ -247,13 +254,25 @@ class DividedCodec final : public Codec {
         at += kChannelBytes;
       }
     }
-    ASSIGN_OR_RETURN(const size_t of_first,
-                     PutPart(division, Part::kFirstRows, x.dtype(), x, payload.subspan(at)));
-    at += of_first;
-    ASSIGN_OR_RETURN(const size_t of_outliers,
-                     PutPart(division, Part::kOutliers, DType::kBF16, x, payload.subspan(at)));
+    if (division.has_first_rows()) {
+      ASSIGN_OR_RETURN(const size_t bytes,
+                       PutPart(division, Part::kFirstRows, x.dtype(), x, payload.subspan(at)));
+      at += bytes;
+    }
+    if (!division.has_outliers()) return at;
+    ASSIGN_OR_RETURN(const size_t bytes,
+                     PutPart(division, Part::kOutliers, DType::kBF16, rest, payload.subspan(at)));
     ClampBFloats(division.Count(Part::kOutliers), payload.data() + at);
-    return at + of_outliers;
+    return at + bytes;
+  }
+
+  // Returns `rest` with zeros in place of outliers.
+  absl::StatusOr<Tensor> WithoutOutliers(const Division& division, const Tensor& rest) const {
+    if (!division.has_outliers()) return rest;
+    ASSIGN_OR_RETURN(const Tensor others, Compacted(division, Part::kOtherChannels, rest));
+    ASSIGN_OR_RETURN(Tensor zeroed, Tensor::Allocate(rest.device(), rest.dtype(), rest.shape()));
+    RETURN_IF_ERROR(Spread(division, Part::kOtherChannels, others, zeroed));
+    return zeroed;
   }
 
   absl::StatusOr<size_t> EncodeParts(const Tensor& x, const MessageContext& context,
@@ -261,8 +280,13 @@ class DividedCodec final : public Codec {
     const OutliersCarry* const kept = KeptIn(context);
     ASSIGN_OR_RETURN(Choice choice, Choose(x, context, kept));
     const Division division(x.shape(), choice.form.first_rows != kNoFirstRows, choice.channels);
-    ASSIGN_OR_RETURN(const size_t at, PutBeside(choice, division, x, payload));
-    ASSIGN_OR_RETURN(const Tensor rest, Compacted(division, Part::kRest, x, division.rest()));
+    Tensor rest = x;
+    if (division.has_first_rows()) {
+      ASSIGN_OR_RETURN(const Tensor flat, Compacted(division, Part::kOtherRows, x));
+      rest = Tensor(flat.buffer(), x.dtype(), division.rest());
+    }
+    ASSIGN_OR_RETURN(const size_t at, PutBeside(choice, division, x, rest, payload));
+    ASSIGN_OR_RETURN(rest, WithoutOutliers(division, rest));
     MessageContext inner_context = context;
     std::shared_ptr<const Carry> next = EnterInner(kept, &inner_context);
     if (inner_context.next_carry != nullptr) inner_context.next_carry = &next;
@@ -270,6 +294,12 @@ class DividedCodec final : public Codec {
                      EncodeRest(rest, inner_context, x.elements(), at, payload));
     Keep(context, kept, std::move(choice.channels), std::move(next));
     return at + of_rest;
+  }
+
+  // Returns memory for the other rows of x: x itself where it has no others.
+  static absl::StatusOr<Tensor> OtherRowsOf(const Division& division, const Tensor& x) {
+    if (!division.has_first_rows()) return x;
+    return Tensor::Allocate(x.device(), x.dtype(), division.rest());
   }
 
   // Encodes `rest` behind the first `at` bytes. With a rate it gets the bits that these leave of
@@ -287,11 +317,11 @@ class DividedCodec final : public Codec {
     return codec->Encode(rest, context, payload.subspan(at));
   }
 
-  // Returns the elements of a part, of x's type.
-  absl::StatusOr<Tensor> Compacted(const Division& division, Part part, const Tensor& x,
-                                   const Shape& shape) const {
+  // Returns the elements of a part of x, flat and of its type.
+  absl::StatusOr<Tensor> Compacted(const Division& division, Part part, const Tensor& x) const {
     ASSIGN_OR_RETURN(const auto bits, division.BitsOf(part, x.device()));
-    ASSIGN_OR_RETURN(Tensor compact, Tensor::Allocate(x.device(), x.dtype(), shape));
+    ASSIGN_OR_RETURN(Tensor compact,
+                     Tensor::Allocate(x.device(), x.dtype(), {division.Count(part)}));
     RETURN_IF_ERROR(ToStatus(
         kernels_->Compact(x.view(), ViewOf(*bits, x.elements(), compact), compact.view())));
     return compact;
@@ -301,9 +331,7 @@ class DividedCodec final : public Codec {
   // infinity.
   absl::StatusOr<size_t> PutPart(const Division& division, Part part, DType wire, const Tensor& x,
                                  absl::Span<uint8_t> payload) const {
-    const int64_t count = division.Count(part);
-    if (count == 0) return 0;
-    ASSIGN_OR_RETURN(const Tensor compact, Compacted(division, part, x, {count}));
+    ASSIGN_OR_RETURN(const Tensor compact, Compacted(division, part, x));
     CodecKernels::Sums sums;
     RETURN_IF_ERROR(ToStatus(kernels_->Compare(compact.view(), compact.view(), &sums)));
     if (!std::isfinite(sums.x)) return absl::OutOfRangeError("outliers of NaN or infinity");
@@ -317,7 +345,6 @@ class DividedCodec final : public Codec {
   absl::Status AddPart(const Division& division, Part part, DType wire,
                        absl::Span<const uint8_t> payload, const Tensor& x) const {
     const int64_t count = division.Count(part);
-    if (count == 0) return absl::OkStatus();
     if (!AreFinite(payload.data(), count, wire)) {
       return Refuse("NaN or infinity in the payload, want finite numbers");
     }

@@ -1,7 +1,7 @@
-// Division of a message into elements that a codec gets and elements that go beside it: the first
-// row of each sample, and of the other rows a few outlier channels. Pretrained language models have
-// both: position 0 and some channels a hundred times larger than the rest, which would stretch the
-// grid of all others. The layout is in docs/compression.md, outliers.
+// Division of a message into what a codec gets and what goes beside it: the first row of each
+// sample, and of the other rows a few outlier channels. Pretrained language models have both:
+// position 0 and some channels a hundred times larger than the rest, which would stretch the grid
+// of all others. The layout is in docs/compression.md, outliers.
 //
 // A row is a run along the last axis, a channel an index of it. A sample has a first row where its
 // tensor has at least three axes.
@@ -20,15 +20,18 @@
 
 namespace thinwire {
 
+// Parts of a tensor, and of its other rows. Outliers keep their places in what the codec gets, as
+// zeros: rows stay as wide as they were, so that groups, rotations and the entropy coder's
+// neighbours stay in their channels.
+enum class DividedPart { kFirstRows, kOtherRows, kOutliers, kOtherChannels };
+
 class Division {
  public:
-  enum class Part { kFirstRows, kOutliers, kRest };
-
   // Divides tensors of `shape`. `channels` are the outliers, NumOutliers of them and ascending. If
-  // `has_first_rows`, first rows are a part, where samples have one.
+  // `has_first_rows`, first rows go beside the others, where samples have one.
   Division(const Shape& shape, bool has_first_rows, std::vector<uint32_t> channels);
 
-  // Returns how many channels `spec` sets apart from tensors of this shape: one is always left.
+  // Returns how many channels of a tensor of this shape `spec` sets apart: one is always left.
   static int64_t NumOutliers(const CodecSpec& spec, const Shape& shape);
   // Returns the bytes of their numbers, which a message has that chooses them.
   static size_t ChannelBytes(const CodecSpec& spec, const Shape& shape) {
@@ -37,17 +40,22 @@ class Division {
   // Returns whether samples of this shape have a first row.
   static bool HasFirstRows(const Shape& shape);
 
-  // Returns the number of elements of a part.
-  int64_t Count(Part part) const;
-  // Returns the shape of what is left: less a row of each sample and less the outlier channels.
+  bool has_first_rows() const { return first_rows_ > 0; }
+  bool has_outliers() const { return !channels_.empty(); }
+  // Returns the shape of the other rows, which the codec gets.
   Shape rest() const;
 
-  // Returns a bit per element of the tensor, set for those of the part, in memory of `device`.
-  absl::StatusOr<std::shared_ptr<Buffer>> BitsOf(Part part, Device* device) const;
+  // Returns the number of elements of a part.
+  int64_t Count(DividedPart part) const;
+  // Returns a bit for each element, set for those of the part, in memory of `device`. Rows are
+  // parts of a tensor of the whole shape, channels of one of the shape rest().
+  absl::StatusOr<std::shared_ptr<Buffer>> BitsOf(DividedPart part, Device* device) const;
 
  private:
   template <typename Visit>
-  void VisitRanges(Part part, const Visit& visit) const;
+  void VisitRows(bool is_first, const Visit& visit) const;
+  template <typename Visit>
+  void VisitChannels(bool are_outliers, const Visit& visit) const;
 
   const Shape shape_;
   const std::vector<uint32_t> channels_;

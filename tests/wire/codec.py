@@ -205,8 +205,7 @@ def encode(x, shape, dtype, spec, key=None, supported=None, axes=None, parts=Non
     the received activation is not zero, `axes` those that it goes in, if any, `parts` how it is divided,
     if it is. Not for low_rank and plugins."""
     if parts is not None:
-        rest = x[parts.masks()[2]]
-        return parts.head(x) + encode(rest, parts.rest, dtype, spec.undivided, key, supported, axes)
+        return parts.head(x) + encode(parts.coded(x), parts.rest, dtype, spec.undivided, key, supported, axes)
     if axes is not None:
         rotated = principal.rotate(x, axes, channels_of(shape))
         return encode(rotated, shape, "fp32", spec.unrotated, key)

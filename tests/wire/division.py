@@ -39,22 +39,21 @@ class Division:
     @property
     def rest(self):
         """The shape of what the codec gets."""
-        middle = (self._rows - 1,) if self.first_rows else self.shape[1:-1]
-        width = self.shape[-1] - len(self.channels) if len(self.shape) > 1 else self.shape[-1]
-        return (self.shape[0], *middle, width) if len(self.shape) > 1 else self.shape
+        return (self.shape[0], self._rows - 1, self.shape[-1]) if self.first_rows else self.shape
 
     def masks(self):
-        """Flat: of the first rows, of the outliers in others, of the rest."""
-        if len(self.shape) == 1:
-            nothing = np.zeros(self.shape, dtype=bool)
-            return nothing, nothing, ~nothing
-        first = np.zeros((self.shape[0], self._rows, self.shape[-1]), dtype=bool)
+        """Flat: of the first rows, and of the outliers in others."""
+        first = np.zeros((self.shape[0], self._rows, self.shape[-1] if len(self.shape) > 1 else 1), dtype=bool)
         outliers = first.copy()
         outliers[..., list(self.channels)] = True
         if self.first_rows:
             first[:, 0] = True
-        first, outliers = first.reshape(-1), outliers.reshape(-1)
-        return first, outliers & ~first, ~(first | outliers)
+        return first.reshape(-1), (outliers & ~first).reshape(-1)
+
+    def coded(self, x):
+        """What the codec gets of the flat x."""
+        first, outliers = self.masks()
+        return np.where(outliers, F32(0), x)[~first]
 
     @property
     def head_bytes(self):
@@ -64,7 +63,7 @@ class Division:
 
     def head(self, x):
         """What stands before the codec's payload of the flat x."""
-        first, outliers, _ = self.masks()
+        first, outliers = self.masks()
         form = (_NEW if self.is_new else _KEPT) if self.channels else _NONE
         result = bytes([form | _FIRST_ROWS.index(self.first_rows) << 2])
         if self.is_new:
@@ -75,9 +74,9 @@ class Division:
 
     def put_together(self, payload, rest):
         """The flat tensor, of which `rest` is what the codec decodes."""
-        first, outliers, others = self.masks()
+        first, outliers = self.masks()
         result = np.zeros(first.size, dtype=F32)
-        result[others] = rest
+        result[~first] = rest
         at = self.head_bytes - 2 * self._outlier_elements
         result[outliers] = casts.decode_bf16(payload[at : self.head_bytes], self._outlier_elements)
         if self.first_rows:
