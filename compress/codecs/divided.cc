@@ -110,13 +110,13 @@ class DividedCodec final : public Codec {
 
   size_t MaxPayloadBytes(const Shape& shape, DType dtype) const override {
     const bool may_have_first_rows = spec().first_position == FirstPosition::kExact;
-    size_t most = 0;
+    size_t beside = 0;
     for (const bool has_first_rows : {false, may_have_first_rows}) {
       const Division division(shape, has_first_rows, AnyChannels(shape));
-      most = std::max(
-          most, BytesBeside(division, dtype) + inner_->MaxPayloadBytes(division.rest(), dtype));
+      beside = std::max(beside, BytesBeside(division, dtype));
     }
-    return 1 + Division::ChannelBytes(spec(), shape) + most;
+    return 1 + Division::ChannelBytes(spec(), shape) + beside +
+           inner_->MaxPayloadBytes(shape, dtype);
   }
 
   absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
@@ -145,20 +145,13 @@ class DividedCodec final : public Codec {
     MessageContext inner_context = context;
     std::shared_ptr<const Carry> next = EnterInner(kept, &inner_context);
     if (inner_context.next_carry != nullptr) inner_context.next_carry = &next;
-    ASSIGN_OR_RETURN(Tensor rest, OtherRowsOf(division, *x));
-    RETURN_IF_ERROR(inner_->Decode(payload.subspan(at + beside), inner_context, &rest));
+    RETURN_IF_ERROR(inner_->Decode(payload.subspan(at + beside), inner_context, x));
+    RETURN_IF_ERROR(KeepRest(division, *x, *x));
     const DType first_rows = form.type_of_first_rows();
-    const size_t outliers = at + division.Count(Part::kFirstRows) * SizeOf(first_rows);
-    if (division.has_outliers()) {
-      ASSIGN_OR_RETURN(const Tensor others, Compacted(division, Part::kOtherChannels, rest));
-      RETURN_IF_ERROR(Spread(division, Part::kOtherChannels, others, rest));
-      RETURN_IF_ERROR(
-          AddPart(division, Part::kOutliers, DType::kBF16, payload.subspan(outliers), rest));
-    }
-    if (division.has_first_rows()) {
-      RETURN_IF_ERROR(Spread(division, Part::kOtherRows, rest, *x));
-      RETURN_IF_ERROR(AddPart(division, Part::kFirstRows, first_rows, payload.subspan(at), *x));
-    }
+    const size_t of_first = division.Count(Part::kFirstRows) * SizeOf(first_rows);
+    RETURN_IF_ERROR(AddPart(division, Part::kFirstRows, first_rows, payload.subspan(at), *x));
+    RETURN_IF_ERROR(
+        AddPart(division, Part::kOutliers, DType::kBF16, payload.subspan(at + of_first), *x));
     Keep(context, kept, std::move(channels), std::move(next));
     return absl::OkStatus();
   }
@@ -182,8 +175,7 @@ class DividedCodec final : public Codec {
     }
     std::shared_ptr<const Carry> inner;
     if (!of_inner.empty()) {
-      const Division division(sample, /*has_first_rows=*/false, channels);
-      ASSIGN_OR_RETURN(inner, inner_->ReadCarry(of_inner, division.rest(), device));
+      ASSIGN_OR_RETURN(inner, inner_->ReadCarry(of_inner, sample, device));
     }
     return std::make_shared<OutliersCarry>(std::move(channels), std::move(inner));
   }
@@ -242,10 +234,9 @@ class DividedCodec final : public Codec {
     return choice;
   }
 
-  // Writes all that stands before the inner codec's payload, and returns its bytes. `rest` are the
-  // other rows of x.
+  // Writes all that stands before the inner codec's payload, and returns its bytes.
   absl::StatusOr<size_t> PutBeside(const Choice& choice, const Division& division, const Tensor& x,
-                                   const Tensor& rest, absl::Span<uint8_t> payload) const {
+                                   absl::Span<uint8_t> payload) const {
     payload[0] = choice.form.byte();
     size_t at = 1;
     if (choice.form.outliers == kNewOutliers) {
@@ -254,25 +245,13 @@ class DividedCodec final : public Codec {
         at += kChannelBytes;
       }
     }
-    if (division.has_first_rows()) {
-      ASSIGN_OR_RETURN(const size_t bytes,
-                       PutPart(division, Part::kFirstRows, x.dtype(), x, payload.subspan(at)));
-      at += bytes;
-    }
-    if (!division.has_outliers()) return at;
-    ASSIGN_OR_RETURN(const size_t bytes,
-                     PutPart(division, Part::kOutliers, DType::kBF16, rest, payload.subspan(at)));
+    ASSIGN_OR_RETURN(const size_t of_first,
+                     PutPart(division, Part::kFirstRows, x.dtype(), x, payload.subspan(at)));
+    at += of_first;
+    ASSIGN_OR_RETURN(const size_t of_outliers,
+                     PutPart(division, Part::kOutliers, DType::kBF16, x, payload.subspan(at)));
     ClampBFloats(division.Count(Part::kOutliers), payload.data() + at);
-    return at + bytes;
-  }
-
-  // Returns `rest` with zeros in place of outliers.
-  absl::StatusOr<Tensor> WithoutOutliers(const Division& division, const Tensor& rest) const {
-    if (!division.has_outliers()) return rest;
-    ASSIGN_OR_RETURN(const Tensor others, Compacted(division, Part::kOtherChannels, rest));
-    ASSIGN_OR_RETURN(Tensor zeroed, Tensor::Allocate(rest.device(), rest.dtype(), rest.shape()));
-    RETURN_IF_ERROR(Spread(division, Part::kOtherChannels, others, zeroed));
-    return zeroed;
+    return at + of_outliers;
   }
 
   absl::StatusOr<size_t> EncodeParts(const Tensor& x, const MessageContext& context,
@@ -280,41 +259,38 @@ class DividedCodec final : public Codec {
     const OutliersCarry* const kept = KeptIn(context);
     ASSIGN_OR_RETURN(Choice choice, Choose(x, context, kept));
     const Division division(x.shape(), choice.form.first_rows != kNoFirstRows, choice.channels);
+    ASSIGN_OR_RETURN(const size_t at, PutBeside(choice, division, x, payload));
     Tensor rest = x;
-    if (division.has_first_rows()) {
-      ASSIGN_OR_RETURN(const Tensor flat, Compacted(division, Part::kOtherRows, x));
-      rest = Tensor(flat.buffer(), x.dtype(), division.rest());
+    if (!division.is_whole()) {
+      ASSIGN_OR_RETURN(rest, Tensor::Allocate(x.device(), x.dtype(), x.shape()));
+      RETURN_IF_ERROR(KeepRest(division, x, rest));
     }
-    ASSIGN_OR_RETURN(const size_t at, PutBeside(choice, division, x, rest, payload));
-    ASSIGN_OR_RETURN(rest, WithoutOutliers(division, rest));
     MessageContext inner_context = context;
     std::shared_ptr<const Carry> next = EnterInner(kept, &inner_context);
     if (inner_context.next_carry != nullptr) inner_context.next_carry = &next;
-    ASSIGN_OR_RETURN(const size_t of_rest,
-                     EncodeRest(rest, inner_context, x.elements(), at, payload));
+    ASSIGN_OR_RETURN(const size_t of_rest, EncodeRest(rest, inner_context, at, payload));
     Keep(context, kept, std::move(choice.channels), std::move(next));
     return at + of_rest;
   }
 
-  // Returns memory for the other rows of x: x itself where it has no others.
-  static absl::StatusOr<Tensor> OtherRowsOf(const Division& division, const Tensor& x) {
-    if (!division.has_first_rows()) return x;
-    return Tensor::Allocate(x.device(), x.dtype(), division.rest());
-  }
-
-  // Encodes `rest` behind the first `at` bytes. With a rate it gets the bits that these leave of
-  // those of `elements` elements.
-  absl::StatusOr<size_t> EncodeRest(const Tensor& rest, const MessageContext& context,
-                                    int64_t elements, size_t at,
+  // Encodes `rest` behind the first `at` bytes. With a rate it gets the bits that these leave.
+  absl::StatusOr<size_t> EncodeRest(const Tensor& rest, const MessageContext& context, size_t at,
                                     absl::Span<uint8_t> payload) const {
     if (spec().rate == 0 || rest.elements() == 0) {
       return inner_->Encode(rest, context, payload.subspan(at));
     }
-    const double bits = spec().rate * static_cast<double>(elements) - 8 * static_cast<double>(at);
+    const double taken = 8 * static_cast<double>(at) / static_cast<double>(rest.elements());
     CodecSpec left = inner_->spec();
-    left.rate = std::clamp(bits / static_cast<double>(rest.elements()), kLeastRate, kMostRate);
+    left.rate = std::max(spec().rate - taken, kLeastRate);
     ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, NewCodec(left, kernels_));
     return codec->Encode(rest, context, payload.subspan(at));
+  }
+
+  // Sets `to`, which may be x, to the rest of x and to zeros elsewhere.
+  absl::Status KeepRest(const Division& division, const Tensor& x, const Tensor& to) const {
+    if (division.is_whole()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const Tensor rest, Compacted(division, Part::kRest, x));
+    return Spread(division, Part::kRest, rest, to);
   }
 
   // Returns the elements of a part of x, flat and of its type.
@@ -331,6 +307,7 @@ class DividedCodec final : public Codec {
   // infinity.
   absl::StatusOr<size_t> PutPart(const Division& division, Part part, DType wire, const Tensor& x,
                                  absl::Span<uint8_t> payload) const {
+    if (division.Count(part) == 0) return 0;
     ASSIGN_OR_RETURN(const Tensor compact, Compacted(division, part, x));
     CodecKernels::Sums sums;
     RETURN_IF_ERROR(ToStatus(kernels_->Compare(compact.view(), compact.view(), &sums)));
@@ -345,6 +322,7 @@ class DividedCodec final : public Codec {
   absl::Status AddPart(const Division& division, Part part, DType wire,
                        absl::Span<const uint8_t> payload, const Tensor& x) const {
     const int64_t count = division.Count(part);
+    if (count == 0) return absl::OkStatus();
     if (!AreFinite(payload.data(), count, wire)) {
       return Refuse("NaN or infinity in the payload, want finite numbers");
     }

@@ -25,7 +25,7 @@ void SetBits(int64_t begin, int64_t end, uint64_t* words) {
 }  // namespace
 
 Division::Division(const Shape& shape, bool has_first_rows, std::vector<uint32_t> channels)
-    : shape_(shape), channels_(std::move(channels)) {
+    : channels_(std::move(channels)) {
   if (shape.elements() == 0) return;
   width_ = ChannelsOf(shape);
   samples_ = shape[0];
@@ -42,59 +42,42 @@ bool Division::HasFirstRows(const Shape& shape) {
   return shape.rank() >= 3 && shape.elements() > 0;
 }
 
-Shape Division::rest() const {
-  return first_rows_ > 0 ? Shape{samples_, rows_ - 1, width_} : shape_;
-}
-
 int64_t Division::Count(DividedPart part) const {
   const int64_t others = samples_ * (rows_ - first_rows_);
   const auto outliers = static_cast<int64_t>(channels_.size());
   switch (part) {
     case DividedPart::kFirstRows:
       return samples_ * first_rows_ * width_;
-    case DividedPart::kOtherRows:
-      return others * width_;
     case DividedPart::kOutliers:
       return others * outliers;
-    case DividedPart::kOtherChannels:
+    case DividedPart::kRest:
       return others * (width_ - outliers);
   }
   return 0;
 }
 
-// Calls visit(begin, end) for each run of elements in such rows of the tensor.
+// Calls visit(begin, end) for each run of neighbouring elements of the part, in memory order.
 template <typename Visit>
-void Division::VisitRows(bool is_first, const Visit& visit) const {
-  for (int64_t sample = 0; sample < samples_; ++sample) {
-    const int64_t begin = sample * rows_, others = begin + first_rows_;
-    const int64_t end = begin + rows_;
-    visit((is_first ? begin : others) * width_, (is_first ? others : end) * width_);
-  }
-}
-
-// Calls visit(begin, end) for each run of elements in such channels of the other rows.
-template <typename Visit>
-void Division::VisitChannels(bool are_outliers, const Visit& visit) const {
-  const int64_t rows = samples_ * (rows_ - first_rows_);
-  for (int64_t begin = 0; begin < rows * width_; begin += width_) {
+void Division::VisitRanges(DividedPart part, const Visit& visit) const {
+  for (int64_t row = 0; row < samples_ * rows_; ++row) {
+    const int64_t begin = row * width_;
+    const bool is_first = row % rows_ < first_rows_;
+    if (part == DividedPart::kFirstRows && is_first) visit(begin, begin + width_);
+    if (part == DividedPart::kFirstRows || is_first) continue;
     int64_t next = begin;
     for (const uint32_t channel : channels_) {
       const int64_t at = begin + channel;
-      if (are_outliers) visit(at, at + 1);
-      if (!are_outliers) visit(next, at);
+      if (part == DividedPart::kOutliers) visit(at, at + 1);
+      if (part == DividedPart::kRest) visit(next, at);
       next = at + 1;
     }
-    if (!are_outliers) visit(next, begin + width_);
+    if (part == DividedPart::kRest) visit(next, begin + width_);
   }
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> Division::BitsOf(DividedPart part, Device* device) const {
-  const bool are_rows = part == DividedPart::kFirstRows || part == DividedPart::kOtherRows;
-  const int64_t elements = are_rows ? shape_.elements() : Count(DividedPart::kOtherRows);
-  std::vector<uint64_t> words((elements + 63) / 64);
-  const auto set = [&](int64_t begin, int64_t end) { SetBits(begin, end, words.data()); };
-  if (are_rows) VisitRows(part == DividedPart::kFirstRows, set);
-  if (!are_rows) VisitChannels(part == DividedPart::kOutliers, set);
+  std::vector<uint64_t> words((samples_ * rows_ * width_ + 63) / 64);
+  VisitRanges(part, [&](int64_t begin, int64_t end) { SetBits(begin, end, words.data()); });
   const size_t bytes = sizeof(uint64_t) * words.size();
   ASSIGN_OR_RETURN(std::shared_ptr<Buffer> bits, Buffer::Allocate(device, bytes));
   RETURN_IF_ERROR(ToStatus(device->CopyFromHost(bits->data(), words.data(), bytes)));

@@ -20,10 +20,10 @@
 
 namespace thinwire {
 
-// Parts of a tensor, and of its other rows. Outliers keep their places in what the codec gets, as
-// zeros: rows stay as wide as they were, so that groups, rotations and the entropy coder's
-// neighbours stay in their channels.
-enum class DividedPart { kFirstRows, kOtherRows, kOutliers, kOtherChannels };
+// Parts of a tensor: first rows, outlier channels of other rows, and the rest. In what the codec
+// gets the first two are zeros: rows stay where they were, and as wide, so that groups, rotations
+// and the entropy coder's neighbours stay in their channels.
+enum class DividedPart { kFirstRows, kOutliers, kRest };
 
 class Division {
  public:
@@ -40,24 +40,17 @@ class Division {
   // Returns whether samples of this shape have a first row.
   static bool HasFirstRows(const Shape& shape);
 
-  bool has_first_rows() const { return first_rows_ > 0; }
-  bool has_outliers() const { return !channels_.empty(); }
-  // Returns the shape of the other rows, which the codec gets.
-  Shape rest() const;
-
+  // Returns whether all elements are of the rest.
+  bool is_whole() const { return first_rows_ == 0 && channels_.empty(); }
   // Returns the number of elements of a part.
   int64_t Count(DividedPart part) const;
-  // Returns a bit for each element, set for those of the part, in memory of `device`. Rows are
-  // parts of a tensor of the whole shape, channels of one of the shape rest().
+  // Returns a bit for each element, set for those of the part, in memory of `device`.
   absl::StatusOr<std::shared_ptr<Buffer>> BitsOf(DividedPart part, Device* device) const;
 
  private:
   template <typename Visit>
-  void VisitRows(bool is_first, const Visit& visit) const;
-  template <typename Visit>
-  void VisitChannels(bool are_outliers, const Visit& visit) const;
+  void VisitRanges(DividedPart part, const Visit& visit) const;
 
-  const Shape shape_;
   const std::vector<uint32_t> channels_;
   int64_t samples_ = 0, rows_ = 0, width_ = 0;  // rows of a sample, elements of a row
   int64_t first_rows_ = 0;                      // of a sample: 0 or 1

@@ -137,7 +137,7 @@ def content(payload, spec, shape=None):
     if spec.divides:
         parts = division.of_payload(payload, spec, shape)
         head = parts.head_bytes
-        return payload[:head] + content(payload[head:], spec.undivided, parts.rest)
+        return payload[:head] + content(payload[head:], spec.undivided, shape)
     if spec.is_principal:
         return content(principal.content(payload, channels_of(shape)), spec.unrotated)
     if spec.lossless == "none":
@@ -205,7 +205,7 @@ def encode(x, shape, dtype, spec, key=None, supported=None, axes=None, parts=Non
     the received activation is not zero, `axes` those that it goes in, if any, `parts` how it is divided,
     if it is. Not for low_rank and plugins."""
     if parts is not None:
-        return parts.head(x) + encode(parts.coded(x), parts.rest, dtype, spec.undivided, key, supported, axes)
+        return parts.head(x) + encode(parts.coded(x), shape, dtype, spec.undivided, key, supported, axes)
     if axes is not None:
         rotated = principal.rotate(x, axes, channels_of(shape))
         return encode(rotated, shape, "fp32", spec.unrotated, key)
@@ -228,7 +228,7 @@ def decode(payload, shape, dtype, spec, supported=None, axes=None, parts=None):
     that it is in, `parts`: how it is divided, if so."""
     if parts is not None:
         coded = payload[parts.head_bytes :]
-        return parts.put_together(payload, decode(coded, parts.rest, dtype, spec.undivided, supported, axes))
+        return parts.put_together(payload, decode(coded, shape, dtype, spec.undivided, supported, axes))
     payload = content(payload, spec, shape)
     if axes is not None:
         rotated = _decode_dense(payload, shape, "fp32", spec)

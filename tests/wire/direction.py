@@ -270,17 +270,16 @@ class DirectionCheck:
         """What a coded message is in; those of training are kept."""
         if not crossing.spec.is_principal:
             return None
-        payload, shape = crossing.message.payload, crossing.shape
+        payload = crossing.message.payload
         is_training = crossing.entry["phase"] == PHASE_TRAIN
         if crossing.spec.divides:
-            parts = division.of_payload(payload, crossing.spec, shape)
-            payload, shape = payload[parts.head_bytes :], parts.rest
+            payload = payload[division.of_payload(payload, crossing.spec, crossing.shape).head_bytes :]
         takes = self._axes is None or self._in_axes >= crossing.spec.rotation_every
         form = principal.PLAIN if self._axes is None else principal.KEPT_AXES
         if is_training and takes:
             form = principal.NEW_AXES
         assert payload[0] == form, f"form {payload[0]}, want {form}"
-        axes = principal.axes_of(payload, codec.channels_of(shape)) or self._axes
+        axes = principal.axes_of(payload, codec.channels_of(crossing.shape)) or self._axes
         if is_training:
             self._in_axes = 1 if takes else self._in_axes + 1
             self._axes = axes

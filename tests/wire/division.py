@@ -36,11 +36,6 @@ class Division:
     def _outlier_elements(self):
         return self.shape[0] * (self._rows - bool(self.first_rows)) * len(self.channels)
 
-    @property
-    def rest(self):
-        """The shape of what the codec gets."""
-        return (self.shape[0], self._rows - 1, self.shape[-1]) if self.first_rows else self.shape
-
     def masks(self):
         """Flat: of the first rows, and of the outliers in others."""
         first = np.zeros((self.shape[0], self._rows, self.shape[-1] if len(self.shape) > 1 else 1), dtype=bool)
@@ -53,7 +48,7 @@ class Division:
     def coded(self, x):
         """What the codec gets of the flat x."""
         first, outliers = self.masks()
-        return np.where(outliers, F32(0), x)[~first]
+        return np.where(first | outliers, F32(0), x)
 
     @property
     def head_bytes(self):
@@ -73,10 +68,9 @@ class Division:
         return result + casts.encode_bf16(np.clip(x[outliers], -_LARGEST_BF16, _LARGEST_BF16))
 
     def put_together(self, payload, rest):
-        """The flat tensor, of which `rest` is what the codec decodes."""
+        """The flat tensor, of which the codec has decoded `rest`."""
         first, outliers = self.masks()
-        result = np.zeros(first.size, dtype=F32)
-        result[~first] = rest
+        result = np.where(first | outliers, F32(0), rest)
         at = self.head_bytes - 2 * self._outlier_elements
         result[outliers] = casts.decode_bf16(payload[at : self.head_bytes], self._outlier_elements)
         if self.first_rows:
