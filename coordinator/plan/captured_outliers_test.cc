@@ -36,7 +36,7 @@ std::string CaptureWithAnOutlier() {
   Safetensors file;
   file.tensors = {{"h.0/activation/step1/microbatch0", "F32", {2, 4, 16}, data},
                   {"h.0/gradient/step1/microbatch0", "F32", {16}, gradient},
-                  {"h.1/activation/step1/microbatch0", "F32", {1, 16}, gradient.substr(0, 64)}};
+                  {"h.1/activation/step1/microbatch0", "F32", {1, 12}, data.substr(16, 48)}};
   std::string bytes;
   const absl::Status status = WriteSafetensors(file, 1 << 20, [&](std::string_view piece) {
     bytes += piece;
