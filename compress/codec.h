@@ -54,6 +54,9 @@ struct MessageContext {
   // True if the payload is in memory of the tensor's device, aligned to 16, which is not the host.
   // Only for codecs of which CodesOnDevice says that they take it there (codecs/new_codec.h).
   bool payload_is_on_device = false;
+  // For Encode only: true if the first row of each sample is position 0 of its sequence, as it is
+  // unless the message has a later slice of positions.
+  bool begins_sequences = true;
 };
 
 class Codec {

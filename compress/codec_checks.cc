@@ -81,6 +81,13 @@ absl::Status CheckNoPad(const CodecSpec& spec) {
   return Refuse(spec, "pad is ", Name(spec.pad), ", want none");
 }
 
+absl::Status CheckDivision(const CodecSpec& spec) {
+  if (!spec.divides() || spec.support == Support::kAll) return absl::OkStatus();
+  return Refuse(spec, spec.outliers > 0 ? "outliers" : "first_position exact", " with support ",
+                Name(spec.support),
+                ", want support all: entries of a support have no channels and positions");
+}
+
 absl::Status CheckRate(const CodecSpec& spec) {
   if (spec.rate == 0) return absl::OkStatus();
   if (!(spec.rate >= kLeastRate && spec.rate <= kMostRate)) {
@@ -139,6 +146,7 @@ absl::Status CheckUniform(const CodecSpec& spec) {
   if (!rotates && block != 0) {
     return Refuse(spec, "rotation_block is ", block, " without rotation, want 0");
   }
+  RETURN_IF_ERROR(CheckDivision(spec));
   return CheckScope(spec);
 }
 
@@ -201,6 +209,7 @@ absl::Status CheckPlugin(const CodecSpec& spec) {
 absl::Status CheckEcsq(const CodecSpec& spec) {
   RETURN_IF_ERROR(CheckRate(spec));
   RETURN_IF_ERROR(CheckPrincipal(spec));
+  RETURN_IF_ERROR(CheckDivision(spec));
   RETURN_IF_ERROR(CheckRateDistortion(spec));
   if (!(spec.step >= kLeastStep && spec.step <= kMostStep)) {
     return Refuse(spec, "step is ", spec.step, ", want ", kLeastStep, " to ", kMostStep,

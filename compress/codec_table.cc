@@ -112,7 +112,7 @@ constexpr CodecRow Fp8() {
 constexpr CodecRow Uniform() {
   CodecRow row{CodecKind::kUniform, "uniform", "codes of 1 to 8 bits on a uniform grid"};
   row.parameters = CodecRow::kGrid | CodecRow::kScope | CodecRow::kGroup | CodecRow::kRounding |
-                   CodecRow::kHadamard | CodecRow::kSupport;
+                   CodecRow::kHadamard | CodecRow::kOutliers | CodecRow::kSupport;
   row.check = CheckUniform;
   row.is_causal = UniformIsCausal;
   row.max_payload_bytes = BytesOfScopes<UniformMaxPayloadBytes>;
@@ -124,7 +124,8 @@ constexpr CodecRow Ecsq() {
   CodecRow row{CodecKind::kEcsq, "ecsq",
                "whole multiples of a step in root mean squares, entropy-coded"};
   row.parameters = CodecRow::kStep | CodecRow::kScope | CodecRow::kGroup | CodecRow::kRounding |
-                   CodecRow::kReconstruction | CodecRow::kPrincipal | CodecRow::kSupport;
+                   CodecRow::kReconstruction | CodecRow::kPrincipal | CodecRow::kOutliers |
+                   CodecRow::kSupport;
   row.lossless = Lossless::kEntropy;
   row.gradient_rounding = Rounding::kDither;
   row.check = CheckEcsq;

@@ -37,6 +37,7 @@ struct CodecRow {
     kRank = 1u << 16,  // rank, per_sample
     kPlugin = 1u << 17,
     kSupport = 1u << 18,
+    kOutliers = 1u << 19,  // outliers, first_position
   };
 
   CodecKind value;

@@ -20,11 +20,17 @@ namespace thinwire {
 // not here has no samples.
 inline std::vector<double> SampleNumbers(const std::string& name) {
   static const auto* const numbers = new std::map<std::string, std::vector<double>>{
-      {"bits", {8, 3}},        {"block", {64, 7}},
-      {"group", {7}},          {"k", {2}},
-      {"rank", {2}},           {"rate", {3}},
-      {"ratio", {0.3, 1}},     {"rotation_block", {64}},
-      {"rotation_every", {1}}, {"step", {0.25, 2}},
+      {"bits", {8, 3}},
+      {"block", {64, 7}},
+      {"group", {7}},
+      {"k", {2}},
+      {"outliers", {2}},
+      {"rank", {2}},
+      {"rate", {3}},
+      {"ratio", {0.3, 1}},
+      {"rotation_block", {64}},
+      {"rotation_every", {1}},
+      {"step", {0.25, 2}},
       {"threshold", {0.5, 2}},
   };
   const auto found = numbers->find(name);

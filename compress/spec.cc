@@ -16,7 +16,8 @@ auto AllFields(const CodecSpec& s) {
   return std::tie(s.kind, s.scope, s.group, s.bits, s.range, s.rounding, s.zero, s.rotation,
                   s.rotation_block, s.rotation_every, s.ratio, s.k, s.count, s.pad, s.unbiased,
                   s.values, s.threshold, s.relative_to, s.indices, s.support, s.rate, s.step,
-                  s.reconstruction, s.format, s.block, s.rank, s.per_sample, s.lossless, s.plugin);
+                  s.reconstruction, s.outliers, s.first_position, s.format, s.block, s.rank,
+                  s.per_sample, s.lossless, s.plugin);
 }
 
 }  // namespace

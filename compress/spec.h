@@ -60,6 +60,11 @@ enum class Reconstruction : uint8_t {
   kMean = 0,    // at the mean of the values that were rounded to the code
   kCenter = 1,  // at the whole number of steps
 };
+// Treatment of the first row of each sample, position 0 of a sequence, by uniform and ecsq.
+enum class FirstPosition : uint8_t {
+  kCoded = 0,  // like all others
+  kExact = 1,  // sent as it is, apart from the others (compress/codecs/division.h)
+};
 // Treatment of zero by a min_max grid.
 enum class Zero : uint8_t {
   kFree = 0,    // zero need not be a level
@@ -159,6 +164,11 @@ struct CodecSpec {
   double step = 1;  // ecsq: in root mean squares of the scope
   Reconstruction reconstruction = Reconstruction::kMean;  // ecsq
 
+  // uniform, ecsq: number of channels of the largest mean square, which are sent as bf16, apart
+  // from the others (compress/codecs/division.h); 0: none. And what becomes of the first position.
+  uint32_t outliers = 0;
+  FirstPosition first_position = FirstPosition::kCoded;
+
   Fp8Format format = Fp8Format::kE4M3;  // fp8
   uint32_t block = 0;                   // blockwise8: elements per absmax
   uint32_t rank = 0;                    // low_rank
@@ -172,6 +182,9 @@ struct CodecSpec {
   bool needs_support() const {
     return indices == Indices::kShared || support == Support::kReceivedNonzero;
   }
+
+  // True if some elements are sent apart from the others, which are then what the codec gets.
+  bool divides() const { return outliers > 0 || first_position == FirstPosition::kExact; }
 
   // For ecsq: returns whether values are decoded at the means of their cells. Means would make an
   // unbiased rounding biased.
@@ -196,6 +209,7 @@ NameTable<Range> TableOf(Range);
 NameTable<Rounding> TableOf(Rounding);
 NameTable<Reconstruction> TableOf(Reconstruction);
 NameTable<Zero> TableOf(Zero);
+NameTable<FirstPosition> TableOf(FirstPosition);
 NameTable<Rotation> TableOf(Rotation);
 NameTable<Count> TableOf(Count);
 NameTable<Pad> TableOf(Pad);
@@ -220,7 +234,8 @@ absl::Status CheckSpec(const CodecSpec& spec);
 // Returns true if the codec is causal. That is, what it decodes at a position of a sequence, a row
 // of `width` elements, follows from that row alone, so positions can be coded one after the other.
 // The power of two by which fp16 and fp8 scale a message is disregarded, because it affects only
-// values that are negligible beside the greatest. False for a plugin, of which this is not known.
+// values that are negligible beside the greatest. So is the first message with outliers, which
+// chooses them. False for a plugin, of which this is not known.
 bool IsCausal(const CodecSpec& spec, int64_t width);
 
 }  // namespace thinwire

@@ -19,6 +19,8 @@ constexpr Named<Rounding> kRoundingNames[] = {{Rounding::kNearest, "nearest"},
 constexpr Named<Reconstruction> kReconstructionNames[] = {{Reconstruction::kMean, "mean"},
                                                           {Reconstruction::kCenter, "center"}};
 constexpr Named<Zero> kZeroNames[] = {{Zero::kFree, "free"}, {Zero::kOnGrid, "on_grid"}};
+constexpr Named<FirstPosition> kFirstPositionNames[] = {{FirstPosition::kCoded, "coded"},
+                                                        {FirstPosition::kExact, "exact"}};
 constexpr Named<Rotation> kRotationNames[] = {{Rotation::kNone, "none"},
                                               {Rotation::kHadamard, "hadamard"},
                                               {Rotation::kPrincipal, "principal"}};
@@ -48,6 +50,7 @@ NameTable<Reconstruction> TableOf(Reconstruction) {
   return {"reconstruction", kReconstructionNames};
 }
 NameTable<Zero> TableOf(Zero) { return {"zero", kZeroNames}; }
+NameTable<FirstPosition> TableOf(FirstPosition) { return {"first_position", kFirstPositionNames}; }
 NameTable<Rotation> TableOf(Rotation) { return {"rotation", kRotationNames}; }
 NameTable<Count> TableOf(Count) { return {"count", kCountNames}; }
 NameTable<Pad> TableOf(Pad) { return {"pad", kPadNames}; }

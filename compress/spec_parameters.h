@@ -110,6 +110,10 @@ void VisitAllParameters(Spec& spec, Visit&& visit) {
     with(spec.rotation == Rotation::kPrincipal, "rotation principal",
          [&] { show_or("rotation_every", &CodecSpec::rotation_every, kSpelled, uint64_t{100}); });
   }
+  if (row.has(CodecRow::kOutliers)) {
+    show("outliers", &CodecSpec::outliers, kOptional);
+    show("first_position", &CodecSpec::first_position, kOptional);
+  }
   if (row.has(CodecRow::kValues)) values();
   if (row.has(CodecRow::kFormat)) show("format", &CodecSpec::format, kSpelled);
   if (row.has(CodecRow::kBlock)) show_or("block", &CodecSpec::block, kSpelled, 4096u);

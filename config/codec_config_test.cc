@@ -43,6 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "blockwise8(block=256)", "low_rank(rank=4, per_sample=true)",
                       "uniform(bits=8, lossless=zstd)", "ecsq(step=0.5, scope=token)",
                       "ecsq(rate=1.5, rounding=dither)",
+                      "uniform(bits=4, scope=token, outliers=4, first_position=exact)",
                       "ecsq(step=1, rotation=principal, rotation_every=30)"));
 
 TEST(ConfigOfTest, APluginIsALoadedLibrary) {

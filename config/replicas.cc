@@ -50,6 +50,10 @@ absl::Status ResolveAverage(const std::string& path, const Experiment& e,
   if (does.codec.rotation == Rotation::kPrincipal) {
     return absl::InvalidArgumentError(absl::StrCat(path, ".rotation: principal, want none", kWhy));
   }
+  if (does.codec.outliers > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ".outliers: ", does.codec.outliers, ", want 0", kWhy));
+  }
   if (!CodecRowOf(does.codec.kind).has(CodecRow::kRank)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(path, ".codec: ", average->codec(), ", want one without state", kWhy));

@@ -324,6 +324,8 @@ TEST(ReplicasConfigTest, RefusalsNameFieldValueAndWhatIsWanted) {
               HasSubstr("replicas.exchange: unknown exchange \"ring\""));
   EXPECT_THAT(ErrorWith({"replicas.average={codec: uniform, feedback: ef}"}),
               HasSubstr("replicas.average.feedback: ef, want none"));
+  EXPECT_THAT(ErrorWith({"replicas.average={codec: uniform, outliers: 2}"}),
+              HasSubstr("replicas.average.outliers: 2, want 0: what an owner remembers"));
   EXPECT_THAT(ErrorWith({"replicas.average={codec: low_rank, rank: 2}"}),
               HasSubstr("replicas.average.codec: low_rank, want one without state"));
   EXPECT_THAT(ErrorWith({"replicas={exchange: gather, average: {codec: fp16}}"}),

@@ -150,6 +150,23 @@ optimizer: {lr: 0.1}
 epochs: 1
 )";
 
+TEST(ResolveCompressionTest, OutliersOfAllChannelsAndFirstPositionsOfImagesAreRefused) {
+  // A sample of the message after layer1 is [8, 8, 16].
+  const std::string uniform = "compression.activations={codec: uniform, ";
+  With({"pipeline.cuts=[layer1.0]", uniform + "outliers: 15}"});
+  EXPECT_THAT(ErrorWith({"pipeline.cuts=[layer1.0]", uniform + "outliers: 16}"}),
+              HasSubstr("compression.activations: outliers is 16 of 16 channels, want fewer"));
+  EXPECT_THAT(ErrorWith({"pipeline.cuts=[layer1.0]", uniform + "first_position: exact}"}),
+              AllOf(HasSubstr("compression.activations: first_position is exact of messages ["),
+                    HasSubstr("want sequences, [samples, positions, features]")));
+  EXPECT_THAT(ErrorWith({uniform + "first_position: exakt}"}), HasSubstr("exact"));
+  EXPECT_THAT(ErrorWith({"compression.activations={codec: topk, ratio: 0.1, outliers: 1}"}),
+              HasSubstr("outliers"));
+  EXPECT_THAT(ErrorWith({"compression.gradients={codec: uniform, outliers: 1, "
+                         "support: received_nonzero}"}),
+              HasSubstr("outliers with support received_nonzero, want support all"));
+}
+
 TEST(ResolveCompressionTest, TheSmallestMessageIsThatOfTheLastBatch) {
   const std::string activations = "compression.activations={codec: low_rank, rank: ";
   const std::string gradients = "compression.gradients={codec: low_rank, rank: ";
@@ -342,6 +359,7 @@ TEST(TiedCutTest, WhatIsForMicrobatchesOfSamplesIsRefused) {
       {"gradients={codec: fp16, epilogue_only: true}", "gradients.epilogue_only: true, want false"},
       {"bottleneck={kind: linear, width: 4}", "bottleneck.kind: linear, want no bottleneck"},
       {"gradients={codec: low_rank, rank: 16}", "gradients: low_rank: rank 16"},
+      {"gradients={codec: uniform, first_position: exact}", "gradients: first_position is exact"},
   };
   for (const auto& [assignment, message] : cases) {
     EXPECT_THAT(ErrorWith({absl::StrCat("compression.boundaries.tied.", assignment)}, kTied),

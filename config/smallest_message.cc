@@ -69,6 +69,20 @@ absl::Status CheckChannels(const CodecSpec& codec, const Shape& message) {
                                                  " channels, want at most ", Axes::kMostChannels));
 }
 
+// Checks that the codec gets a part of each row, and that samples are sequences where the first
+// position is exact.
+absl::Status CheckDivided(const CodecSpec& codec, const Shape& message) {
+  const int64_t channels = ChannelsOf(message);
+  if (codec.outliers > 0 && codec.outliers >= channels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("outliers is ", codec.outliers, " of ", channels, " channels, want fewer"));
+  }
+  if (codec.first_position == FirstPosition::kCoded || message.rank() == 3) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("first_position is exact of messages ", message.ToString(),
+                   ", want sequences, [samples, positions, features]"));
+}
+
 absl::Status CheckHalves(const DirectionSpec& does, const Shape& message) {
   if (does.feedback.kind != FeedbackKind::kSplit) return absl::OkStatus();
   return HalvesOf(Lowest(does.codec, does.level), message).status();
@@ -100,6 +114,7 @@ std::vector<Crossing> CrossingsOf(const Partition& partition, const std::vector<
 absl::Status CheckCarries(const DirectionSpec& does, const Shape& message) {
   absl::Status status = CheckRank(does.codec, message);
   status.Update(CheckChannels(does.codec, message));
+  status.Update(CheckDivided(does.codec, message));
   status.Update(CheckHalves(does, message));
   return status;
 }

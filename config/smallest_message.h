@@ -34,7 +34,8 @@ absl::StatusOr<std::vector<SmallestMessage>> SmallestMessages(const Experiment& 
 // Checks the smallest messages. InvalidArgument names the cut and the direction in these cases:
 // - low_rank would factor a message with no more rows or columns than its rank;
 // - ef_mixed_b would halve a scope that has a single entry in a training message;
-// - rotation principal would have more channels than Axes allows.
+// - rotation principal would have more channels than Axes allows;
+// - outliers would be all channels, or the first position exact of messages that are no sequences.
 absl::Status CheckSmallestMessages(const Experiment& experiment, const Partition& partition);
 
 }  // namespace thinwire

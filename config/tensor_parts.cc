@@ -37,6 +37,12 @@ absl::Status CheckRemembersNothing(const std::string& path, const DirectionConfi
   if (does.codec.rotation == Rotation::kPrincipal) {
     return Refuse(path + ".rotation", "principal", absl::StrCat("none", kWhy));
   }
+  if (does.codec.outliers > 0) {
+    return Refuse(path + ".outliers", absl::StrCat(does.codec.outliers), absl::StrCat("0", kWhy));
+  }
+  if (does.codec.first_position == FirstPosition::kExact) {
+    return Refuse(path + ".first_position", "exact", "coded: their slices begin no sequences");
+  }
   if (CodecRowOf(does.codec.kind).has(CodecRow::kRank)) {
     return Refuse(path + ".codec", direction.codec(), absl::StrCat("one without state", kWhy));
   }

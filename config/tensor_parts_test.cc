@@ -145,6 +145,10 @@ TEST(TensorPartsConfigTest, CodecsOfSumsRememberNothing) {
               HasSubstr("compression.sums.activations.feedback: ef, want none: sums over parts"));
   EXPECT_THAT(refusal("gradients", "{codec: low_rank, rank: 2}"),
               HasSubstr("compression.sums.gradients.codec: low_rank, want one without state"));
+  EXPECT_THAT(refusal("activations", "{codec: uniform, outliers: 2}"),
+              HasSubstr("compression.sums.activations.outliers: 2, want 0: sums over parts"));
+  EXPECT_THAT(refusal("activations", "{codec: uniform, first_position: exact}"),
+              HasSubstr("compression.sums.activations.first_position: exact, want coded"));
   EXPECT_THAT(refusal("gradients", "{codec: topk, indices: shared}"),
               HasSubstr("compression.sums.gradients.indices: shared, want own"));
   EXPECT_THAT(

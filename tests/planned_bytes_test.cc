@@ -68,13 +68,18 @@ void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overri
   if (plan->sums) boundaries.push_back(*plan->sums);
   for (const PlannedBoundary& planned : boundaries) {
     for (const bool gradient : {false, true}) {
+      // The first message of a replica has the numbers of the outlier channels.
+      const uint64_t outliers =
+          planned.name == kSums ? 0 : DirectionOf(*experiment, planned.name, gradient).outliers();
+      const uint64_t channels = 4 * outliers * ReplicasOf(*experiment);
       if (planned.name == kSums) messages = PartMessages(*experiment, *partition, gradient);
       const PlannedDirection& direction = gradient ? planned.gradients : planned.activations;
       const std::string name = planned.name + (gradient ? "/gradient" : "/activation");
       const BoundaryReport& sent = outcome.boundaries.at(name);
       EXPECT_EQ(sent.messages(), parts * (planned.name == kTiedCut ? 1 : messages)) << name;
       EXPECT_EQ(sent.raw_bytes(), parts * static_cast<uint64_t>(direction.raw_bytes)) << name;
-      EXPECT_EQ(sent.wire_bytes(), parts * static_cast<uint64_t>(direction.wire_bytes) + numbers)
+      EXPECT_EQ(sent.wire_bytes(),
+                parts * static_cast<uint64_t>(direction.wire_bytes) + numbers + channels)
           << name;
     }
   }
@@ -181,6 +186,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, PlannedBytesTest,
                          ::testing::Values("codec: none", "codec: fp16",
                                            "codec: uniform, bits: 4, range: max_abs, feedback: ef",
                                            "codec: low_rank, rank: 2",
+                                           "codec: uniform, bits: 4, outliers: 2",
                                            "codec: randomk, ratio: 0.1, feedback: {kind: ef21, "
                                            "digest_every: 1}"));
 

@@ -136,7 +136,7 @@ TEST(CodecParametersTest, NumbersAndNamesOnTheWireAreThoseInTheCode) {
       if constexpr (std::is_enum_v<T>) check(name, NamesInCode<T>(name));
     });
   }
-  EXPECT_EQ(checked.size(), 15u);
+  EXPECT_EQ(checked.size(), 16u);
   std::map<int, std::string> types;
   for (const DType type : {DType::kF32, DType::kBF16, DType::kF16}) {
     types[static_cast<int>(type)] =

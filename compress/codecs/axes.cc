@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "compress/bytes.h"
 #include "compress/codecs/eigenvectors.h"
+#include "compress/codecs/host_view.h"
 #include "compress/cpu/blocks.h"
 
 namespace thinwire {
@@ -41,16 +42,6 @@ std::vector<double> Moments(const TensorView& x, int64_t channels) {
     }
   }
   return moments;
-}
-
-// Returns a view of x in host memory: its own memory, or a copy in *memory.
-absl::StatusOr<TensorView> OnHost(const Tensor& x, std::vector<uint8_t>* memory) {
-  TensorView view = x.view();
-  if (x.device()->is_host()) return view;
-  memory->resize(x.bytes());
-  RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(memory->data(), x.data(), x.bytes())));
-  view.data = memory->data();
-  return view;
 }
 
 // Writes an axis as a scale and a signed byte per channel.

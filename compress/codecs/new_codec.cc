@@ -53,6 +53,7 @@ EntropyKernels* EntropyOf(const CodecSpec& spec, CodecKernels* kernels) {
 
 absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKernels* kernels) {
   RETURN_IF_ERROR(CheckSpec(spec));
+  if (spec.divides()) return NewDividedCodec(spec, kernels);
   if (spec.rotation == Rotation::kPrincipal) {
     ASSIGN_OR_RETURN(std::unique_ptr<Codec> inner, NewCodec(WithoutRotation(spec), kernels));
     return NewPrincipalCodec(spec, std::move(inner), kernels);
@@ -72,8 +73,8 @@ absl::StatusOr<std::unique_ptr<Codec>> NewCodec(const CodecSpec& spec, CodecKern
 }
 
 bool CodesOnDevice(const CodecSpec& spec, const CodecKernels& kernels) {
-  const bool is_alone =
-      spec.rotation != Rotation::kPrincipal && spec.rate == 0 && spec.lossless == Lossless::kNone;
+  const bool is_alone = !spec.divides() && spec.rotation != Rotation::kPrincipal &&
+                        spec.rate == 0 && spec.lossless == Lossless::kNone;
   return kernels.codes_on_device() && is_alone && IsOfKernels(spec);
 }
 

@@ -40,6 +40,15 @@ absl::StatusOr<std::unique_ptr<Codec>> NewPluginCodec(const CodecSpec& spec, Cod
 std::unique_ptr<Codec> NewPrincipalCodec(const CodecSpec& spec, std::unique_ptr<Codec> inner,
                                          CodecKernels* kernels);
 
+// Outliers and first positions: some elements are sent apart from the others (division.h), which
+// are what the codec gets.
+
+// Returns the codec of `spec`, which divides tensors. Its channels are those of the first message
+// that leaves something to the next; both ends keep them. A message before that has channels of its
+// own. With a rate the whole message takes that many bits.
+absl::StatusOr<std::unique_ptr<Codec>> NewDividedCodec(const CodecSpec& spec,
+                                                       CodecKernels* kernels);
+
 // Codec ecsq with a rate: a message takes a given number of bits per element, whatever step that
 // needs.
 

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codecs/host_view.h"
 #include "compress/codecs/stack.h"
 #include "compress/cpu/nonfinite.h"
 
@@ -49,13 +50,11 @@ class SupportedCodec final : public Codec {
   // element is named anew, because the inner codec counts supported elements only.
   absl::Status Refusal(const Tensor& x, const SupportView& support,
                        const absl::Status& of_inner) const {
-    std::vector<uint8_t> values(x.bytes());
+    std::vector<uint8_t> values;
     std::vector<uint64_t> words((x.elements() + 63) / 64);
-    RETURN_IF_ERROR(ToStatus(x.device()->CopyToHost(values.data(), x.data(), values.size())));
+    ASSIGN_OR_RETURN(const TensorView on_host, OnHost(x, &values));
     RETURN_IF_ERROR(
         ToStatus(x.device()->CopyToHost(words.data(), support.words, 8 * words.size())));
-    TensorView on_host = x.view();
-    on_host.data = values.data();
     const SupportView supported = {words.data(), support.elements, support.count};
     if (FirstNonFinite(on_host, &supported) == x.elements()) return of_inner;
     return ToStatus(NonFiniteError(Name(spec().kind), on_host, &supported));

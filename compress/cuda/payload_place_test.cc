@@ -157,13 +157,15 @@ TEST(CodesOnDeviceTest, IsOfTheKernelsAlone) {
   CodecSpec ecsq = DefaultSpec(CodecKind::kEcsq);
   ecsq.lossless = Lossless::kNone;
   EXPECT_TRUE(CodesOnDevice(ecsq, gpu));
-  CodecSpec rated = ecsq, principal = ecsq;
+  CodecSpec rated = ecsq, principal = ecsq, divided = ecsq;
+  divided.outliers = 1;
   rated.rate = 2;
   principal.rotation = Rotation::kPrincipal;
   principal.rotation_every = 1;
   const CodecSpec low_rank = DefaultSpec(CodecKind::kLowRank);
   const CodecSpec plugin = DefaultSpec(CodecKind::kPlugin);
-  for (const CodecSpec& spec : {shared, framed, supported, rated, principal, low_rank, plugin}) {
+  for (const CodecSpec& spec :
+       {shared, framed, supported, rated, principal, divided, low_rank, plugin}) {
     EXPECT_FALSE(CodesOnDevice(spec, gpu)) << spec.ToString();
   }
 }

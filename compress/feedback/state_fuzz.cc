@@ -37,7 +37,9 @@ std::vector<StoredTensor> ReadAndWritten(const std::vector<StoredTensor>& parts,
   low_rank.rank = 2;
   rotated.rotation = Rotation::kPrincipal;
   rotated.rotation_every = 1;
-  for (const CodecSpec& spec : {low_rank, rotated}) {
+  CodecSpec divided = rotated;
+  divided.outliers = 2;
+  for (const CodecSpec& spec : {low_rank, rotated, divided}) {
     const auto codec = NewCodec(spec, CpuCodecKernels());
     if (!codec.ok()) std::abort();
     auto read = (*codec)->ReadCarry(parts, {1, 5}, CpuDevice());

@@ -17,6 +17,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
 #include "coordinator/files/json.h"
+#include "coordinator/plan/captured_outliers.h"
 #include "coordinator/plan/choices.h"
 #include "coordinator/plan/layouts.h"
 #include "coordinator/plan/report.h"
@@ -197,8 +198,11 @@ int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   const absl::StatusOr<Speeds> speeds = SpeedsFor(flags, *question, interruption);
   if (!speeds.ok() && interruption->seen()) return kExitInterrupted;
   if (!speeds.ok()) return Complain(speeds.status(), kExitFailed);
-  const absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
+  absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
   if (!plan.ok()) return Complain(plan.status(), kExitUsage);
+  const auto outliers = OutlierWarnings(flags.speeds.from, question->experiment);
+  if (!outliers.ok()) return Complain(outliers.status(), kExitUsage);
+  plan->warnings.insert(plan->warnings.end(), outliers->begin(), outliers->end());
   const auto choices = RankedChoices(question->candidates.all, question->assumptions, *speeds);
   if (!choices.ok()) return Complain(choices.status(), kExitUsage);
   const auto layouts =

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "compress/codecs/division.h"
 #include "compress/codecs/plugin.h"
 #include "compress/feedback/plan.h"
 #include "data/sampler.h"
@@ -34,16 +35,17 @@ absl::StatusOr<MessageCost> CostOf(const MessageHeader& header, const FeedbackSp
                                    const CodingSpeed& speed) {
   ASSIGN_OR_RETURN(const size_t most_bytes,
                    CompensatedMaxPayloadBytes(feedback, header.codec, header.shape, header.dtype));
+  const size_t usual_bytes = most_bytes - Division::ChannelBytes(header.codec, header.shape);
   MessageCost cost;
   cost.raw_bytes = header.shape.elements() * static_cast<int64_t>(SizeOf(header.dtype));
-  cost.wire_bytes = cost.likely_wire_bytes = BytesOf(header, most_bytes);
+  cost.wire_bytes = cost.likely_wire_bytes = BytesOf(header, usual_bytes);
   if (header.codec.is_exact()) return cost;
   const auto raw_bytes = static_cast<double>(cost.raw_bytes);
   cost.encode_seconds = raw_bytes * speed.encode_seconds_per_byte;
   cost.decode_seconds = raw_bytes * speed.decode_seconds_per_byte;
   const double of_rate = header.codec.rate / 8 * static_cast<double>(header.shape.elements());
   const double likely = speed.payload_per_byte > 0 ? raw_bytes * speed.payload_per_byte : of_rate;
-  if (likely > 0 && likely < static_cast<double>(most_bytes)) {
+  if (likely > 0 && likely < static_cast<double>(usual_bytes)) {
     cost.likely_wire_bytes = BytesOf(header, static_cast<size_t>(likely));
   }
   return cost;

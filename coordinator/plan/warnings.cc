@@ -91,6 +91,24 @@ absl::Status AddCausality(const Experiment& experiment, std::vector<std::string>
   return absl::OkStatus();
 }
 
+// Warns where tokens share a range and the weights are pretrained.
+absl::Status AddScopes(const Experiment& experiment, std::vector<std::string>* warnings) {
+  if (experiment.init().empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<Causality> cuts, CausalityOf(experiment));
+  for (const auto& [cut, is_causal] : cuts) {
+    ASSIGN_OR_RETURN(const CodecSpec codec,
+                     CodecFrom(DirectionOf(experiment, cut, /*gradient=*/false)));
+    const bool has_range = CodecRowOf(codec.kind).has(CodecRow::kOutliers);
+    if (!has_range || codec.scope != Scope::kTensor || codec.divides()) continue;
+    warnings->push_back(absl::StrCat(
+        Beginning(cut, /*gradient=*/false, CodecText(codec)),
+        " has scope tensor with `init`: a pretrained model's outliers make the range of all tokens "
+        "a hundred times wider; scope token, outliers: 4 and first_position: exact keep it "
+        "narrow"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddContractions(const Experiment& experiment, std::vector<std::string>* warnings) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   for (const auto& [cut, message] : LargestMessages(experiment, partition)) {
@@ -172,6 +190,7 @@ absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment)
 absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experiment) {
   std::vector<std::string> warnings;
   RETURN_IF_ERROR(AddCausality(experiment, &warnings));
+  RETURN_IF_ERROR(AddScopes(experiment, &warnings));
   RETURN_IF_ERROR(AddContractions(experiment, &warnings));
   RETURN_IF_ERROR(AddRates(experiment, &warnings));
   return warnings;

@@ -9,10 +9,12 @@ namespace thinwire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr char kExperiment[] = R"(
@@ -83,6 +85,26 @@ TEST(PlanWarningsTest, TellWhereActivationsOfTokensAreNotCausal) {
               ElementsAre(StartsWith("warning: h.0, h.2, "), StartsWith("warning: h.1, ")));
   EXPECT_THAT(WarningsWith({"compression.activations={codec: topk, ratio: 0.1}"}), IsEmpty())
       << "images have no tokens";
+}
+
+TEST(PlanWarningsTest, TellOfPretrainedTokensThatShareARange) {
+  const auto warnings = [](const std::string& activations, const char* init) {
+    auto experiment = ParseExperiment(
+        kExperiment, "test",
+        {"model={name: gpt2, layers: 4, heads: 2, width: 16}",
+         "data={name: shakespeare, context: 16}", "pipeline.cuts=[h.0]",
+         absl::StrCat("compression.activations={codec: uniform, bits: 4", activations, "}")});
+    EXPECT_TRUE(experiment.ok()) << experiment.status();
+    experiment->set_init(init);
+    return *PlanWarnings(*experiment);
+  };
+  EXPECT_THAT(warnings(", scope: tensor", "models/pretrained"),
+              Contains(AllOf(StartsWith("warning: h.0, activations: codec uniform(bits=4, "),
+                             HasSubstr("has scope tensor with `init`"))));
+  EXPECT_THAT(warnings(", scope: tensor", ""), Not(Contains(HasSubstr("with `init`"))));
+  EXPECT_THAT(warnings(", scope: tensor, outliers: 2", "models/pretrained"),
+              Not(Contains(HasSubstr("with `init`"))));
+  EXPECT_THAT(warnings("", "models/pretrained"), IsEmpty()) << "scope token";
 }
 
 TEST(PlanWarningsTest, TellOfRatesThatMessagesTakeAnyway) {

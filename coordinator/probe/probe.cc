@@ -1,7 +1,9 @@
 #include "coordinator/probe/probe.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -13,8 +15,10 @@
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
+#include "config/resolve.h"
 #include "config/specs.h"
 #include "coordinator/fleet/stage_setup.h"
+#include "coordinator/plan/captured_outliers.h"
 #include "coordinator/probe/gradient_comparison.h"
 #include "coordinator/probe/model_layout.h"
 #include "coordinator/run/boundary_totals.h"
@@ -84,6 +88,20 @@ absl::StatusOr<Gradient> GradientFrom(const std::vector<GradientFile>& files,
   if (seen.size() == layout.ranges.size()) return gradient;
   return absl::InternalError(
       absl::StrCat("gradients of ", seen.size(), " parameters, want ", layout.ranges.size()));
+}
+
+// Most bytes of the activations in which outliers are looked for.
+constexpr uint64_t kMostCaptured = uint64_t{1} << 28;
+
+// Returns the resolved `experiment` with a capture of the activations of a training step of
+// `epoch`; unchanged if these have more bytes, or if there are no cuts.
+Experiment Capturing(const Experiment& experiment, uint32_t epoch, uint64_t step) {
+  Experiment capturing = experiment;
+  capturing.set_epochs(std::max(experiment.epochs(), epoch));
+  capturing.mutable_capture()->add_steps(step);
+  capturing.mutable_capture()->add_what("activations");
+  capturing.mutable_capture()->set_limit_bytes(kMostCaptured);
+  return Resolve(&capturing).ok() ? capturing : experiment;
 }
 
 struct Batch {
@@ -176,7 +194,11 @@ class Prober {
   absl::Status Run() {
     RETURN_IF_ERROR(Prepare());
     on_progress_("without codecs");
-    ASSIGN_OR_RETURN(const Measured reference, Measure({}));
+    ASSIGN_OR_RETURN(const uint64_t samples, TrainingSamples(task_.experiment));
+    const uint64_t size = task_.experiment.data().batch_size();
+    const uint64_t step = task_.epochs_trained * ((samples + size - 1) / size) + 1;
+    ASSIGN_OR_RETURN(const Measured reference, Measure({}, step));
+    RETURN_IF_ERROR(AddOutliers(step));
     reference_ = &reference.batches;
     *report_.mutable_loss() = LossOf(reference.batches);
     CompareBatches();
@@ -204,9 +226,39 @@ class Prober {
     return absl::OkStatus();
   }
 
+  // Adds a warning for each cut at which `step` has captured outliers.
+  absl::Status AddOutliers(uint64_t step) {
+    std::vector<std::string> files(static_cast<size_t>(fleet_.size()));
+    RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
+      std::string& file = files[stage.stage()];
+      return stage.ExportCapture(step, [&](const FileChunk& chunk) {
+        file += chunk.data();
+        if (file.size() <= 2 * kMostCaptured) return absl::OkStatus();
+        return absl::InternalError(absl::StrCat(stage.Name(), ": its capture has ", file.size(),
+                                                " bytes or more, want at most ", kMostCaptured));
+      });
+    }));
+    std::map<std::string, std::string> found;
+    for (const std::string& file : files) {
+      if (file.empty()) continue;
+      ASSIGN_OR_RETURN(const Safetensors capture, ParseSafetensors(file));
+      ASSIGN_OR_RETURN(const auto of_stage, OutliersOf(capture));
+      found.insert(of_stage.begin(), of_stage.end());
+    }
+    for (const std::string& cut : report_.cuts()) {
+      const auto outliers = found.find(cut);
+      if (outliers == found.end()) continue;
+      report_.add_warnings(absl::StrCat(cut, ", activations: ", outliers->second));
+      on_progress_(absl::StrCat("warning: ", *report_.warnings().rbegin()));
+    }
+    return absl::OkStatus();
+  }
+
   // Configures a new pipeline for each configuration, so that no state of one affects the next.
-  absl::StatusOr<Measured> Measure(const ProbeConfiguration& configuration) {
+  // Captures the activations of a step, counted from 1, if there is one.
+  absl::StatusOr<Measured> Measure(const ProbeConfiguration& configuration, uint64_t captured = 0) {
     ASSIGN_OR_RETURN(Experiment experiment, WithCodecs(task_.experiment, configuration));
+    if (captured > 0) experiment = Capturing(experiment, task_.epochs_trained + 1, captured);
     if (verified_) experiment.mutable_data()->set_verify(false);
     ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment, threads_, &fleet_));
     verified_ = true;

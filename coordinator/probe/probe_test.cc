@@ -85,6 +85,16 @@ TEST_F(ProbeTest, EqualGradientsHaveCosineOne) {
   EXPECT_EQ(report_.rows(0).all().relative_error().mean(), 0.0);
 }
 
+TEST_F(ProbeTest, OutliersAmongActivationsAreTold) {
+  std::vector<float> values(2 * 64, 1.0f);
+  values[3] = values[64 + 3] = 100;
+  const std::string_view data(reinterpret_cast<const char*>(values.data()), 4 * values.size());
+  first_.captured = File({{"flat/activation/step1/microbatch0", "F32", {2, 64}, data}});
+  ASSERT_TRUE(Probe().ok());
+  EXPECT_THAT(report_.warnings(),
+              ElementsAre(HasSubstr("flat, activations: 1 of 64 channels have a mean square")));
+}
+
 TEST_F(ProbeTest, AGradientOfAnotherSizeIsNamedWithBoth) {
   last_.gradients = File({Gradient("head.fc.weight", 639), Gradient("head.fc.bias", 10)});
   EXPECT_EQ(Refusal(), "stage 1 (" + last_.address() +

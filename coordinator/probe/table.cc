@@ -55,6 +55,9 @@ std::string Heading(const ProbeReport& report) {
   for (const std::string& skipped : report.skipped()) {
     absl::StrAppend(&text, "\nSkipped: ", skipped, "\n");
   }
+  for (const std::string& warning : report.warnings()) {
+    absl::StrAppend(&text, "\nWarning: ", warning, "\n");
+  }
   return text;
 }
 

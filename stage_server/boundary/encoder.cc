@@ -20,6 +20,14 @@ uint64_t MessageRandomKey(const BoundarySpec& spec, const MessageKey& key) {
   return RandomKey(stream, key.step, key.microbatch);
 }
 
+// Returns whether samples of a message begin with position 0. Only a text's later positions, one at
+// a time, and slices but the first do not.
+bool BeginsSequences(const BoundarySpec& spec, const MessageKey& key, const Shape& shape) {
+  if (key.phase == PHASE_GENERATE) return key.step == 1 || shape[1] > 1;
+  const bool is_slice = IsTrainingPass(key.phase) && !spec.slice_positions.empty();
+  return !is_slice || key.microbatch % spec.slice_positions.size() == 0;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MessageEncoder>> MessageEncoder::New(const BoundarySpec& spec,
@@ -76,6 +84,7 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& 
   ASSIGN_OR_RETURN(encoded.codec,
                    codecs_.Get(training ? level_.Train(key.epoch, key.step) : level_.Evaluate()));
   encoded.context.random_key = MessageRandomKey(spec_, key);
+  encoded.context.begins_sequences = BeginsSequences(spec_, key, outgoing.x.shape());
   if (!spec_.codec.needs_support() || !HasSamples(key.phase)) return encoded;
   ASSIGN_OR_RETURN(SupportMap support, support_->Take(key));
   encoded.support = std::make_unique<SupportMap>(std::move(support));

@@ -137,6 +137,7 @@ const Kind kCodecs[] = {
     {"Blockwise8", "codec: blockwise8, block: 64"},
     {"LowRank", "codec: low_rank, rank: 2"},
     {"EcsqPrincipal", "codec: ecsq, rotation: principal, rotation_every: 3"},
+    {"UniformOutliers", "codec: uniform, bits: 4, outliers: 2"},
 };
 
 const Kind kFeedbacks[] = {
@@ -286,6 +287,7 @@ TEST(CompressionTest, EvaluationLeavesStatesAlone) {
        {"codec: topk, ratio: 0.1, feedback: ef", "codec: topk, ratio: 0.1, feedback: ef21",
         "codec: low_rank, rank: 2, feedback: lazy", "codec: uniform, bits: 2, feedback: aq_sgd",
         "codec: ecsq, rotation: principal, rotation_every: 2",
+        "codec: uniform, bits: 4, outliers: 2",
         "codec: uniform, rounding: stochastic, level: {target_error: 0.1, min: 2, max: 8}"}) {
     SCOPED_TRACE(codec);
     Stages plain(kExperiment, Both(codec)), evaluated(kExperiment, Both(codec));

@@ -202,17 +202,18 @@ TEST_P(ResumedTest, EveryFeedbackGoesOn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, ResumedTest,
-                         testing::Values(std::pair("None", "codec: none"),
-                                         std::pair("Uniform",
-                                                   "codec: uniform, bits: 3, rounding: stochastic"),
-                                         std::pair("TopK", "codec: topk, ratio: 0.2"),
-                                         std::pair("RandomK", "codec: randomk, ratio: 0.3"),
-                                         std::pair("LowRank", "codec: low_rank, rank: 2"),
-                                         std::pair("Principal",
-                                                   "codec: ecsq, rotation: principal, "
-                                                   "rotation_every: 3, rounding: stochastic")),
-                         [](const auto& info) { return info.param.first; });
+INSTANTIATE_TEST_SUITE_P(
+    Codecs, ResumedTest,
+    testing::Values(std::pair("None", "codec: none"),
+                    std::pair("Uniform", "codec: uniform, bits: 3, rounding: stochastic"),
+                    std::pair("TopK", "codec: topk, ratio: 0.2"),
+                    std::pair("RandomK", "codec: randomk, ratio: 0.3"),
+                    std::pair("LowRank", "codec: low_rank, rank: 2"),
+                    std::pair("Principal",
+                              "codec: ecsq, rotation: principal, "
+                              "rotation_every: 3, rounding: stochastic"),
+                    std::pair("Outliers", "codec: ecsq, outliers: 2, rounding: dither")),
+    [](const auto& info) { return info.param.first; });
 
 TEST(StageStateTest, OtherFormsOfStateGoOn) {
   for (const char* direction :

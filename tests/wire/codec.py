@@ -8,6 +8,7 @@ import zstandard
 
 import blockwise8
 import casts
+import division
 import ecsq
 import entropy
 import low_rank
@@ -43,6 +44,8 @@ class Spec:
     rate: float = 0.0
     step: float = 0.0
     reconstruction: str = "mean"
+    outliers: int = 0
+    first_position: str = "coded"
     format: str = "e4m3"
     block: int = 0
     rank: int = 0
@@ -68,6 +71,16 @@ class Spec:
     def unrotated(self):
         """The codec of what is rotated."""
         return dataclasses.replace(self, rotation="none", rotation_every=0)
+
+    @property
+    def divides(self):
+        """True where some elements go beside what the codec gets."""
+        return self.outliers > 0 or self.first_position == "exact"
+
+    @property
+    def undivided(self):
+        """The codec of the other elements."""
+        return dataclasses.replace(self, outliers=0, first_position="coded")
 
 
 def spec_of(parameters):
@@ -121,6 +134,10 @@ def channels_of(shape):
 def content(payload, spec, shape=None):
     """What stands behind the lossless stage, and behind axes: the codec's payload. Which frame zstd
     makes of it is its library's affair, but it must be shorter."""
+    if spec.divides:
+        parts = division.of_payload(payload, spec, shape)
+        head = parts.head_bytes
+        return payload[:head] + content(payload[head:], spec.undivided, shape)
     if spec.is_principal:
         return content(principal.content(payload, channels_of(shape)), spec.unrotated)
     if spec.lossless == "none":
@@ -183,10 +200,12 @@ def _shared(spec):
     return dataclasses.replace(spec, kind=kind, scope=scope)
 
 
-def encode(x, shape, dtype, spec, key=None, supported=None, axes=None):
+def encode(x, shape, dtype, spec, key=None, supported=None, axes=None, parts=None):
     """The content of the flat fp32 array x. `key` is the message's random key, `supported` where
-    the received activation is not zero, `axes` those that it goes in, if any. Not for low_rank and
-    plugins."""
+    the received activation is not zero, `axes` those that it goes in, if any, `parts` how it is divided,
+    if it is. Not for low_rank and plugins."""
+    if parts is not None:
+        return parts.head(x) + encode(parts.coded(x), shape, dtype, spec.undivided, key, supported, axes)
     if axes is not None:
         rotated = principal.rotate(x, axes, channels_of(shape))
         return encode(rotated, shape, "fp32", spec.unrotated, key)
@@ -204,9 +223,12 @@ def encode(x, shape, dtype, spec, key=None, supported=None, axes=None):
     return _encode_dense(part, (part.size,), dtype, spec, key)
 
 
-def decode(payload, shape, dtype, spec, supported=None, axes=None):
+def decode(payload, shape, dtype, spec, supported=None, axes=None, parts=None):
     """The flat fp32 array of a payload, before it is rounded to the tensor's type. `axes`: those
-    that it is in, if any."""
+    that it is in, `parts`: how it is divided, if so."""
+    if parts is not None:
+        coded = payload[parts.head_bytes :]
+        return parts.put_together(payload, decode(coded, shape, dtype, spec.undivided, supported, axes))
     payload = content(payload, spec, shape)
     if axes is not None:
         rotated = _decode_dense(payload, shape, "fp32", spec)

@@ -40,6 +40,16 @@ optimizer: {name: sgd, lr: 0.05}
 epochs: 1
 )";
 
+// Sequences of five positions: of four patches and the class before them.
+constexpr char kSequences[] = R"(
+model: {name: vit, layers: 1, heads: 2, width: 8, patch: 4}
+data: {name: digits, batch_size: 6, limit: 15, test_limit: 7}
+pipeline: {cuts: [embedding], stages: 1, microbatches: 2, threads: 1}
+metrics: {error_every: 1}
+optimizer: {name: sgd, lr: 0.05}
+epochs: 1
+)";
+
 struct Codecs {
   const char* name;
   const char* activations;
@@ -125,6 +135,10 @@ constexpr Codecs kCodecs[] = {
     {"ecsq_principal_tracked",
      "codec: ecsq, rotation: principal, rotation_every: 3, feedback: ef21",
      "codec: ecsq, step: 0.5, rotation: principal, rotation_every: 2, feedback: ef"},
+    {"outliers", "codec: uniform, bits: 4, outliers: 1, scope: token",
+     "codec: ecsq, rounding: dither, outliers: 2, scope: sample"},
+    {"outliers_tracked", "codec: uniform, bits: 3, outliers: 2, feedback: ef21",
+     "codec: ecsq, rotation: principal, rotation_every: 2, outliers: 1, feedback: ef"},
     {"ecsq_rated", "codec: ecsq, rate: 5, level: {by_epoch: {2: 4}}",
      "codec: ecsq, rate: {bits: 6}, rounding: dither, scope: sample"},
     {"levels", "codec: topk, ratio: 0.5, level: {by_epoch: {2: 0.1}}",
@@ -273,6 +287,14 @@ absl::StatusOr<std::vector<RecordedRun>> AllRecordedRuns() {
   two_cuts.push_back("compression.boundaries.b.gradients.codec=fp8");
   RETURN_IF_ERROR(runs.Add("two_cuts", two_cuts));
   RETURN_IF_ERROR(runs.Add("two_chunks", {}, kTwoChunks));
+  for (const bool in_bf16 : {false, true}) {
+    RETURN_IF_ERROR(
+        runs.Add(in_bf16 ? "first_position_in_bf16" : "first_position",
+                 Both("codec: uniform, bits: 3, scope: token, outliers: 1, first_position: exact",
+                      "codec: ecsq, first_position: exact, rounding: dither, feedback: ef"),
+                 kSequences));
+    runs.last().bf16_cuts = in_bf16;
+  }
   RETURN_IF_ERROR(AddLong(&runs));
   return runs.Take();
 }

@@ -7,6 +7,7 @@ import numpy as np
 import casts
 import codec
 import digests
+import division
 import feedback
 import floats
 import frames
@@ -69,6 +70,7 @@ class DirectionCheck:
         self._errors, self._traffic = measures.Errors(), measures.Traffic()
         self._slots = {}
         self._axes, self._in_axes = None, 0  # and how many messages have been in them
+        self._channels = None
 
     def check(self):
         """Checks all messages in their order."""
@@ -199,11 +201,11 @@ class DirectionCheck:
         self._check_codec(crossing.spec, crossing.entry)
         x, shape, dtype, spec = crossing.x, crossing.shape, crossing.dtype, crossing.spec
         supported = self._supported(crossing.entry)
-        axes = self._axes_of(crossing)
+        parts, axes = self._parts_of(crossing, x, dtype), self._axes_of(crossing)
         if _is_made_anew(spec):
             key = self._key(crossing.entry)
-            crossing.check_payload(codec.encode(x, shape, dtype, spec, key, supported, axes))
-        decoded = codec.decode(crossing.message.payload, shape, dtype, spec, supported, axes)
+            crossing.check_payload(codec.encode(x, shape, dtype, spec, key, supported, axes, parts))
+        decoded = codec.decode(crossing.message.payload, shape, dtype, spec, supported, axes, parts)
         used = _in_type(decoded, dtype)
         return used, {"relative_error": measures.relative_error(x, used), "residual": 0.0}
 
@@ -245,17 +247,33 @@ class DirectionCheck:
 
     def _decode_compensated(self, crossing, m):
         spec, shape = crossing.spec, crossing.shape
-        axes = self._axes_of(crossing)
+        parts, axes = self._parts_of(crossing, m, "fp32"), self._axes_of(crossing)
         if _is_made_anew(spec):
             key = self._key(crossing.entry)
-            crossing.check_payload(codec.encode(m, shape, "fp32", spec, key, axes=axes))
-        return codec.decode(crossing.message.payload, shape, "fp32", spec, axes=axes)
+            content = codec.encode(m, shape, "fp32", spec, key, axes=axes, parts=parts)
+            crossing.check_payload(content)
+        return codec.decode(crossing.message.payload, shape, "fp32", spec, axes=axes, parts=parts)
+
+    def _parts_of(self, crossing, x, dtype):
+        """How a coded message is divided, as its payload has it too; channels of training are kept."""
+        spec, shape = crossing.spec, crossing.shape
+        if not spec.divides:
+            return None
+        parts = division.choose(x, spec, shape, dtype, self._channels)
+        met = division.of_payload(crossing.message.payload, spec, shape, self._channels)
+        assert met == parts, f"{met}, want {parts}"
+        if crossing.entry["phase"] == PHASE_TRAIN:
+            self._channels = parts.channels
+        return parts
 
     def _axes_of(self, crossing):
         """What a coded message is in; those of training are kept."""
         if not crossing.spec.is_principal:
             return None
-        payload, is_training = crossing.message.payload, crossing.entry["phase"] == PHASE_TRAIN
+        payload = crossing.message.payload
+        is_training = crossing.entry["phase"] == PHASE_TRAIN
+        if crossing.spec.divides:
+            payload = payload[division.of_payload(payload, crossing.spec, crossing.shape).head_bytes :]
         takes = self._axes is None or self._in_axes >= crossing.spec.rotation_every
         form = principal.PLAIN if self._axes is None else principal.KEPT_AXES
         if is_training and takes:

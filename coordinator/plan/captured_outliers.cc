@@ -1,0 +1,87 @@
+#include "coordinator/plan/captured_outliers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/tensor_file.h"
+#include "compress/checks/outliers.h"
+#include "config/specs.h"
+#include "tensor/cpu/device.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kActivation[] = "/activation/";
+
+absl::StatusOr<Tensor> TensorFrom(const StoredTensor& stored) {
+  const bool is_wide = stored.dtype == "F32";
+  const bool has_axes = !stored.shape.empty() && stored.shape.size() <= Shape::kMaxRank;
+  if ((!is_wide && stored.dtype != "BF16") || !has_axes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", stored.name, ": ", stored.dtype, " with ", stored.shape.size(),
+                     " axes, want F32 or BF16 with 1 to ", Shape::kMaxRank));
+  }
+  Shape shape;
+  for (const int64_t extent : stored.shape) shape.Append(extent);
+  ASSIGN_OR_RETURN(Tensor x,
+                   Tensor::Allocate(CpuDevice(), is_wide ? DType::kF32 : DType::kBF16, shape));
+  if (x.bytes() > 0) std::memcpy(x.data(), stored.data.data(), x.bytes());
+  return x;
+}
+
+// Returns the paths of a run's captures, in the order of their names.
+std::vector<std::string> CapturesIn(const std::string& dir) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(dir + "/captures", error)) {
+    if (entry.path().extension() == ".safetensors") paths.push_back(entry.path());
+  }
+  absl::c_sort(paths);
+  return paths;
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> OutliersOf(const Safetensors& capture) {
+  std::map<std::string, std::string> found;
+  for (const StoredTensor& stored : capture.tensors) {
+    const size_t end = stored.name.find(kActivation);
+    if (end == std::string::npos || found.count(stored.name.substr(0, end)) > 0) continue;
+    ASSIGN_OR_RETURN(const Tensor x, TensorFrom(stored));
+    ASSIGN_OR_RETURN(const FoundOutliers outliers, FindOutliers(x));
+    found[stored.name.substr(0, end)] = outliers.ToString();
+  }
+  for (auto at = found.begin(); at != found.end();) {
+    at = at->second.empty() ? found.erase(at) : std::next(at);
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<std::string>> OutlierWarnings(const std::string& dir,
+                                                         const Experiment& experiment) {
+  std::map<std::string, std::string> found;
+  for (const std::string& path : CapturesIn(dir)) {
+    ASSIGN_OR_RETURN(const TensorFile file, ReadTensorFile(path));
+    ASSIGN_OR_RETURN(const auto of_file, OutliersOf(file.contents));
+    found.insert(of_file.begin(), of_file.end());
+  }
+  std::vector<std::string> warnings;
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  for (const Cut& cut : partition.cuts) {
+    const auto outliers = found.find(cut.name);
+    if (outliers == found.end()) continue;
+    ASSIGN_OR_RETURN(const CodecSpec codec,
+                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
+    if (codec.is_exact() || codec.divides()) continue;
+    warnings.push_back(absl::StrCat("warning: ", cut.name, ", activations captured in ", dir, ": ",
+                                    outliers->second));
+  }
+  return warnings;
+}
+
+}  // namespace thinwire

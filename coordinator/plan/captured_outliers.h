@@ -1,0 +1,25 @@
+// Outliers among captured activations (compress/checks/outliers.h), and the setting of codecs that
+// the user should hear of.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/safetensors.h"
+#include "proto/experiment.pb.h"
+
+namespace thinwire {
+
+// Returns what FindOutliers finds in the activations of a capture, by cut: of each cut the tensor
+// that comes first. Cuts without outliers are left out. InvalidArgument names a tensor that is no
+// activation of fp32 or bf16.
+absl::StatusOr<std::map<std::string, std::string>> OutliersOf(const Safetensors& capture);
+
+// Returns a warning for each cut at which a run captured outliers and the activations' codec in the
+// resolved `experiment` gets them. `dir` is the run's folder; without captures there are none.
+absl::StatusOr<std::vector<std::string>> OutlierWarnings(const std::string& dir,
+                                                         const Experiment& experiment);
+
+}  // namespace thinwire
