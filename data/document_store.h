@@ -1,8 +1,9 @@
 // Encoded documents in a file, of any number: their tokens are read where they are asked for.
 //
 // The file is little-endian: "thinwire docs 2\n", the number of documents (u64), that of tokens
-// (u64), the CRC-32C of the rest (u32) and a zero (u32); the tokens (u32 each, document_encoder.h);
-// the number of tokens of each document (u32 each).
+// (u64), the CRC-32C of the rest (u32) and the number of words of the note (u32); the tokens (u32
+// each, document_encoder.h); the number of tokens of each document (u32 each); the note, filled up
+// with zeros.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +30,19 @@ class DocumentStore {
 
   // Opens FOLDER/NAME.tokens if that is intact and all its ids are below `vocabulary`. Otherwise it
   // is written with the documents of `source`; if the folder cannot be used, or is full, a file
-  // without a name in the folder of temporary files, which vanishes with the store. Errors of the
-  // source, of writing there, and InvalidArgument for a document of 2^32 tokens or more.
+  // without a name in the folder of temporary files, which vanishes with the store. `note`, a text
+  // that the source may set, is kept with the documents. Errors of the source, of writing there,
+  // and InvalidArgument for a document of 2^32 tokens or more.
   static absl::StatusOr<std::shared_ptr<const DocumentStore>> Open(const std::string& folder,
                                                                    const std::string& name,
                                                                    int64_t vocabulary,
-                                                                   const Source& source);
+                                                                   const Source& source,
+                                                                   const std::string& note = "");
 
   // Returns the number of tokens of each document, which lie one behind another.
   const std::vector<uint32_t>& lengths() const { return lengths_; }
   int64_t tokens() const { return tokens_; }
+  const std::string& note() const { return note_; }
 
   // Writes the tokens from number `first` on to `out`, which must not go beyond tokens(). An error
   // names the file.
@@ -51,13 +55,14 @@ class DocumentStore {
   // Opens what Write made; nothing if it is anything else.
   static std::shared_ptr<const DocumentStore> OpenFile(const std::string& path,
                                                        OwnedDescriptor file, int64_t vocabulary);
-  // Checks all bytes and learns the lengths.
-  bool LearnLengths(int64_t vocabulary);
+  // Checks all bytes and learns the lengths and the note.
+  bool Learn(int64_t vocabulary);
 
   const std::string path_;
   const OwnedDescriptor file_;
   int64_t tokens_ = 0;
   std::vector<uint32_t> lengths_;
+  std::string note_;
 };
 
 }  // namespace thinwire

@@ -161,6 +161,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> Split(const std::string& what, TokenRan
     return absl::InvalidArgumentError(
         absl::StrCat("a limit of ", limit, " samples, but ", what, " holds ", samples));
   }
+  ASSIGN_OR_RETURN(const bool has_labels, part.HasLabels());
+  if (!has_labels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " has no token to learn, by its mask: want one, or data.loss_on: all"));
+  }
   std::unique_ptr<Dataset> data;
   if (text.objective == Objective::kMasked) {
     data = std::make_unique<MaskedText>(
@@ -191,23 +196,24 @@ TextDataset::TextDataset(TokenRange tokens, int64_t vocabulary, int64_t context,
   digest_ = digest.value();
 }
 
-void TextDataset::Copy(int64_t sample, const Augmentation& augmentation, int64_t offset,
-                       absl::Span<int32_t> out) const {
-  assert(0 <= sample && sample < size_ && static_cast<int64_t>(out.size()) == context_);
+int64_t TextDataset::FirstOf(int64_t sample, const Augmentation& augmentation) const {
+  assert(0 <= sample && sample < size_);
   const int64_t block = sample % ((tokens_.size() - 1) / context_);
   const int64_t first = augmentation.place >= 0 ? augmentation.place : block * context_;
   assert(first + context_ < tokens_.size());
-  error_.Update(tokens_.Read(first + offset, out));
+  return first;
 }
 
 void TextDataset::Labels(int64_t sample, const Augmentation& augmentation,
                          absl::Span<int32_t> out) const {
-  Copy(sample, augmentation, 1, out);
+  assert(static_cast<int64_t>(out.size()) == context_);
+  error_.Update(tokens_.ReadLabels(FirstOf(sample, augmentation) + 1, out));
 }
 
 void TextDataset::LoadTokens(int64_t sample, const Augmentation& augmentation,
                              absl::Span<int32_t> out) const {
-  Copy(sample, augmentation, 0, out);
+  assert(static_cast<int64_t>(out.size()) == context_);
+  error_.Update(tokens_.Read(FirstOf(sample, augmentation), out));
 }
 
 std::string TrainingText(const std::string& name, const DataOptions& options) {
