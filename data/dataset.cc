@@ -13,6 +13,7 @@
 #include "data/image_folder.h"
 #include "data/jsonl.h"
 #include "data/known_sets.h"
+#include "data/large_text.h"
 #include "data/mnist.h"
 #include "data/text.h"
 
@@ -24,9 +25,9 @@ constexpr int64_t kSentenceContext = 128;
 
 CorpusSize Unknown(TokenKind) { return {}; }
 
-// A data set and its functions: `info` and `load` for images, `load` and `measure` for pictures in
-// folders, labelled sentences, files of ids and documents, `read` and `size` for a text; the others
-// are null.
+// A data set and its functions: `info` and `load` for images, `load` and `measure` for what is read
+// from files of the user and for labelled sentences, `read` and `size` for a text; the others are
+// null.
 struct Entry {
   KnownDataset known;
   DatasetInfo (*info)(const DataOptions& options);
@@ -66,6 +67,13 @@ Entry Text(const KnownDataset& known,
            absl::StatusOr<CorpusText> (*read)(const DataOptions& options),
            CorpusSize (*size)(TokenKind tokens)) {
   return {known, nullptr, nullptr, read, size, nullptr};
+}
+
+Entry TextOfFiles() {
+  KnownDataset known;
+  known.name = "text";
+  known.is_text = known.has_file = true;
+  return {known, nullptr, LoadTextFile, ReadTextFile, Unknown, MeasureTextFile};
 }
 
 Entry Glue() {
@@ -111,8 +119,7 @@ const std::vector<Entry>& Entries() {
       Text({"shakespeare", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/false,
             TokenKind::kCharacters},
            ReadShakespeare, ShakespeareSize),
-      Text({"text", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/true, TokenKind::kBpe},
-           ReadTextFile, Unknown),
+      TextOfFiles(),
       Ids(),
       Text(
           {"wikitext2", /*has_folder=*/true, /*is_text=*/true, /*has_file=*/false, TokenKind::kBpe},

@@ -1,20 +1,15 @@
 #include "data/document_store.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -112,72 +107,39 @@ std::string TextOf(const std::vector<uint32_t>& words) {
   return text;
 }
 
-// What a file gets.
-struct Content {
-  const DocumentStore::Source& source;
-  const std::string& note;  // complete when the source has ended
-};
-
-// Writes all of a file whose descriptor is `file`. Errors that are not the source's are also in
-// *of_file.
-absl::Status Write(int file, const std::string& path, const Content& content,
-                   absl::Status* of_file) {
+// Writes all of a file, with the note that is there when the source has ended. Errors that are not
+// the source's are also in *of_file.
+absl::Status Write(const KeptFile& kept, const DocumentStore::Source& source,
+                   const std::string& note, absl::Status* of_file) {
+  const int file = kept.file.get();
+  const std::string& path = kept.path;
   const auto noted = [of_file](const absl::Status& status) { return *of_file = status; };
   Header header = {};
   const std::string_view head(reinterpret_cast<const char*>(&header), sizeof(header));
   RETURN_IF_ERROR(noted(WriteAll(file, path, head)));
   WordWriter writer(file, path);
   std::vector<uint32_t> lengths;
-  const absl::Status handed =
-      content.source([&](absl::Span<const DocumentToken> document) -> absl::Status {
-        if (document.size() > std::numeric_limits<uint32_t>::max()) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("has ", document.size(), " tokens, want fewer than 2^32"));
-        }
-        lengths.push_back(static_cast<uint32_t>(document.size()));
-        header.tokens += document.size();
-        return noted(writer.Add(document));
-      });
+  const absl::Status handed = source([&](absl::Span<const DocumentToken> document) -> absl::Status {
+    if (document.size() > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has ", document.size(), " tokens, want fewer than 2^32"));
+    }
+    lengths.push_back(static_cast<uint32_t>(document.size()));
+    header.tokens += document.size();
+    return noted(writer.Add(document));
+  });
   RETURN_IF_ERROR(*of_file);  // the source may have said at which of its lines that was
   RETURN_IF_ERROR(handed);
   RETURN_IF_ERROR(noted(writer.Add(lengths)));
-  const std::vector<uint32_t> note = WordsOf(content.note);
-  RETURN_IF_ERROR(noted(writer.Add(note)));
+  const std::vector<uint32_t> note_words = WordsOf(note);
+  RETURN_IF_ERROR(noted(writer.Add(note_words)));
   RETURN_IF_ERROR(noted(writer.Flush()));
   std::memcpy(header.magic, kMagic, kMagicBytes);
   header.documents = lengths.size();
   header.crc = writer.crc();
-  header.note_words = static_cast<uint32_t>(note.size());
+  header.note_words = static_cast<uint32_t>(note_words.size());
   if (lseek(file, 0, SEEK_SET) != 0) return noted(FileError(path, "cannot write", errno));
   return noted(WriteAll(file, path, head));
-}
-
-std::string TemporaryFolder() {
-  std::error_code ignored;
-  return std::filesystem::temp_directory_path(ignored).string();
-}
-
-// A new file with documents, and why it has none.
-struct Draft {
-  std::string path;
-  OwnedDescriptor file;
-  absl::Status status, of_file;  // the latter: it could not be made or written
-};
-
-// Makes a file whose path is like `pattern`, and writes it. It gets the path `kept`, or none if
-// that is empty.
-Draft MakeDraft(std::string pattern, const std::string& kept, const Content& content) {
-  const int file = mkostemp(pattern.data(), O_CLOEXEC);
-  Draft draft{pattern, OwnedDescriptor(file), {}, {}};
-  if (file < 0) {
-    draft.status = draft.of_file = FileError(pattern, "cannot keep tokens", errno);
-    return draft;
-  }
-  fchmod(file, 0644);  // other readers of the text may use it, too
-  draft.status = Write(file, pattern, content, &draft.of_file);
-  const bool is_kept = draft.status.ok() && !kept.empty();
-  if (!is_kept || std::rename(pattern.c_str(), kept.c_str()) != 0) std::remove(pattern.c_str());
-  return draft;
 }
 
 // Returns the header of a file that has as many words as it says.
@@ -198,59 +160,46 @@ std::optional<Header> HeaderOf(int file, const std::string& path) {
 
 }  // namespace
 
-bool DocumentStore::Learn(int64_t vocabulary) {
-  const std::optional<Header> header = HeaderOf(file_.get(), path_);
+bool DocumentStore::Learn(const KeptFile& file, int64_t vocabulary, Contents* contents) {
+  const std::optional<Header> header = HeaderOf(file.file.get(), file.path);
   if (!header) return false;
-  tokens_ = static_cast<int64_t>(header->tokens);
-  WordReader reader(file_.get(), path_);
+  *contents = {};
+  contents->tokens = static_cast<int64_t>(header->tokens);
+  WordReader reader(file.file.get(), file.path);
   bool are_known = true;
   const auto is_known = [vocabulary](uint32_t token) { return (token & ~kLearned) < vocabulary; };
   const auto check = [&](const std::vector<uint32_t>& piece) {
     are_known = are_known && std::all_of(piece.begin(), piece.end(), is_known);
   };
+  std::vector<uint32_t>& lengths = contents->lengths;
   std::vector<uint32_t> note;
   const bool is_read = reader.Read(header->tokens, check) &&
-                       reader.Read(header->documents, AppendTo(&lengths_)) &&
+                       reader.Read(header->documents, AppendTo(&lengths)) &&
                        reader.Read(header->note_words, AppendTo(&note));
-  note_ = TextOf(note);
-  const auto sum = std::accumulate(lengths_.begin(), lengths_.end(), uint64_t{0});
+  contents->note = TextOf(note);
+  const auto sum = std::accumulate(lengths.begin(), lengths.end(), uint64_t{0});
   return is_read && are_known && reader.crc() == header->crc && sum == header->tokens;
 }
 
-std::shared_ptr<const DocumentStore> DocumentStore::OpenFile(const std::string& path,
-                                                             OwnedDescriptor file,
-                                                             int64_t vocabulary) {
-  std::shared_ptr<DocumentStore> store(new DocumentStore(path, std::move(file)));
-  return store->Learn(vocabulary) ? store : nullptr;
-}
-
-// Several processes may write the same file at once: each writes its own and renames it when
-// complete.
 absl::StatusOr<std::shared_ptr<const DocumentStore>> DocumentStore::Open(const std::string& folder,
                                                                          const std::string& name,
                                                                          int64_t vocabulary,
                                                                          const Source& source,
                                                                          const std::string& note) {
-  const std::string path = absl::StrCat(folder, "/", name, ".tokens");
-  if (absl::StatusOr<OwnedDescriptor> file = OpenRegular(path); file.ok()) {
-    if (auto kept = OpenFile(path, *std::move(file), vocabulary)) return kept;
-  }
-  const auto opened =
-      [vocabulary](Draft draft) -> absl::StatusOr<std::shared_ptr<const DocumentStore>> {
-    RETURN_IF_ERROR(draft.status);
-    auto store = OpenFile(draft.path, std::move(draft.file), vocabulary);
-    if (store != nullptr) return store;
-    return absl::DataLossError(absl::StrCat(draft.path, " is not what was written to it"));
+  Contents contents;
+  const auto is_good = [&](const KeptFile& file) { return Learn(file, vocabulary, &contents); };
+  const auto write = [&](const KeptFile& file, absl::Status* of_file) {
+    return Write(file, source, note, of_file);
   };
-  const Content content = {source, note};
-  Draft draft = MakeDraft(absl::StrCat(folder, "/.", name, ".tokens.XXXXXX"), path, content);
-  if (draft.of_file.ok()) return opened(std::move(draft));
-  return opened(MakeDraft(TemporaryFolder() + "/thinwire_documents.XXXXXX", "", content));
+  ASSIGN_OR_RETURN(KeptFile file,
+                   OpenOrWrite(folder, absl::StrCat(name, ".tokens"), is_good, write));
+  return std::shared_ptr<const DocumentStore>(
+      new DocumentStore(std::move(file), std::move(contents)));
 }
 
 absl::Status DocumentStore::Read(int64_t first, absl::Span<DocumentToken> out) const {
   const int64_t offset = static_cast<int64_t>(sizeof(Header)) + first * kWord;
-  return ReadAt(file_.get(), path_, offset, out.data(), out.size() * kWord);
+  return ReadAt(file_.file.get(), file_.path, offset, out.data(), out.size() * kWord);
 }
 
 }  // namespace thinwire

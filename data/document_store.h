@@ -10,13 +10,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/owned_descriptor.h"
 #include "data/document_encoder.h"
+#include "data/kept_file.h"
 
 namespace thinwire {
 
@@ -40,29 +41,30 @@ class DocumentStore {
                                                                    const std::string& note = "");
 
   // Returns the number of tokens of each document, which lie one behind another.
-  const std::vector<uint32_t>& lengths() const { return lengths_; }
-  int64_t tokens() const { return tokens_; }
-  const std::string& note() const { return note_; }
+  const std::vector<uint32_t>& lengths() const { return contents_.lengths; }
+  int64_t tokens() const { return contents_.tokens; }
+  const std::string& note() const { return contents_.note; }
 
   // Writes the tokens from number `first` on to `out`, which must not go beyond tokens(). An error
   // names the file.
   absl::Status Read(int64_t first, absl::Span<DocumentToken> out) const;
 
  private:
-  DocumentStore(std::string path, OwnedDescriptor file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  // What is kept in memory of a file.
+  struct Contents {
+    int64_t tokens = 0;
+    std::vector<uint32_t> lengths;
+    std::string note;
+  };
 
-  // Opens what Write made; nothing if it is anything else.
-  static std::shared_ptr<const DocumentStore> OpenFile(const std::string& path,
-                                                       OwnedDescriptor file, int64_t vocabulary);
-  // Checks all bytes and learns the lengths and the note.
-  bool Learn(int64_t vocabulary);
+  DocumentStore(KeptFile file, Contents contents)
+      : file_(std::move(file)), contents_(std::move(contents)) {}
 
-  const std::string path_;
-  const OwnedDescriptor file_;
-  int64_t tokens_ = 0;
-  std::vector<uint32_t> lengths_;
-  std::string note_;
+  // Checks all bytes and learns the contents. False for what Open did not write.
+  static bool Learn(const KeptFile& file, int64_t vocabulary, Contents* contents);
+
+  const KeptFile file_;
+  const Contents contents_;
 };
 
 }  // namespace thinwire

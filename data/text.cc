@@ -101,11 +101,11 @@ absl::StatusOr<Tokens> PlannedTokens(const CorpusText& text, const DataOptions& 
 }
 
 // Returns true for a corpus of HTML pages; a failed download leaves a single page.
-bool IsMadeOfPages(const std::string& text) {
+bool IsMadeOfPages(std::string_view text) {
   constexpr std::string_view kEnd = "</html";
   const size_t first = text.find(kEnd);
-  return IsHtml(text) && first != std::string::npos &&
-         text.find(kEnd, first + 1) != std::string::npos;
+  return IsHtml(text) && first != std::string_view::npos &&
+         text.find(kEnd, first + 1) != std::string_view::npos;
 }
 
 // Files one behind another.
@@ -124,8 +124,7 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t most) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, " makes the text longer than ", kMaxFileBytes, " bytes, want at most that many"));
   }));
-  if (!IsMadeOfPages(whole)) RETURN_IF_ERROR(CheckNoStandIn(path, whole));
-  RETURN_IF_ERROR(CheckNoArchive(path, whole));
+  RETURN_IF_ERROR(CheckIsText(path, whole));
   return whole;
 }
 
@@ -314,6 +313,11 @@ absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& o
     made.special = static_cast<const WordPiece&>(*tokens.tokenizer).special();
   }
   return SplitsOf(std::move(made), options);
+}
+
+absl::Status CheckIsText(const std::string& path, std::string_view content) {
+  if (!IsMadeOfPages(content)) RETURN_IF_ERROR(CheckNoStandIn(path, content));
+  return CheckNoArchive(path, content);
 }
 
 absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options) {

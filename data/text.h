@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -104,6 +105,10 @@ absl::Status CheckPlanned(const std::string& name, const CorpusSize& size,
 
 // Makes the data sets of a text. Errors: see LoadData.
 absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options);
+
+// Returns DataLoss if `content`, a file or its first piece, only stands in for a text
+// (base/stand_in.h). A corpus of HTML pages is a text.
+absl::Status CheckIsText(const std::string& path, std::string_view content);
 
 // Reads the files of options.text.file, each a document (FilesAt, ReadUnpacked). The first
 // options.text.split of their characters, rounded down, are for training. Or reads those of
