@@ -145,9 +145,10 @@ TEST(LoadDataTest, UnknownNameIsRefusedWithTheNamesThereAre) {
   options.name = "digit";
   const absl::Status status = LoadData(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(),
-            "data: unknown \"digit\", nearest is \"digits\" (want one of cifar10, digits, "
-            "glue, images, jsonl, shakespeare, text, tokens, wikitext2)");
+  EXPECT_EQ(
+      status.message(),
+      "data: unknown \"digit\", nearest is \"digits\" (want one of cifar10, cifar100, digits, "
+      "fashion_mnist, glue, images, jsonl, mnist, shakespeare, text, tokens, wikitext2)");
 }
 
 TEST(LoadTokenizerTest, ImagesHaveNone) {
