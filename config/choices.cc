@@ -93,7 +93,7 @@ Choice DataSets() {
   for (const KnownDataset& known : AllDatasets()) {
     Alternative data = FromSpec(known.name.c_str(), DefaultOptions(known));
     if (known.is_text || known.has_pictures) data.fields.push_back({"corpus", ""});
-    if (known.has_documents) data.fields.push_back({"chat", ""});
+    if (known.has_documents) data.fields.insert(data.fields.end(), {{"chat", ""}, {"fields", ""}});
     choice.alternatives.push_back(data);
   }
   return choice;

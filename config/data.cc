@@ -13,7 +13,9 @@
 #include "config/choices.h"
 #include "config/sections.h"
 #include "config/specs.h"
+#include "data/chat_template.h"
 #include "data/hf_files.h"
+#include "data/vocabulary_folder.h"
 
 namespace thinwire {
 namespace {
@@ -132,6 +134,10 @@ absl::Status CheckKind(const KnownDataset& known, TokenKind tokens) {
   return absl::InvalidArgumentError(absl::StrCat("data.tokens: ", Name(tokens), ", want ", wanted));
 }
 
+absl::Status CheckLossOn(const DataConfig& data) {
+  return CheckName("data.loss_on", "loss", data.loss_on(), NamesOf(AllOf<LossOn>()));
+}
+
 absl::Status ResolveTokens(const KnownDataset& known, DataConfig* data) {
   if (known.is_labelled) {
     RETURN_IF_ERROR(CheckName("data.task", "task", data->task(), NamesOf(AllOf<GlueTask>())));
@@ -145,6 +151,7 @@ absl::Status ResolveTokens(const KnownDataset& known, DataConfig* data) {
   if (data->has_type()) {
     RETURN_IF_ERROR(CheckName("data.type", "type", data->type(), NamesOf(AllOf<IdType>())));
   }
+  if (data->has_loss_on()) RETURN_IF_ERROR(CheckLossOn(*data));
   RETURN_IF_ERROR(ResolveVocabulary(known, tokens, data));
   return CheckObjective(tokens, *data);
 }
@@ -164,8 +171,27 @@ absl::Status CheckFiles(const DataConfig& data) {
                                                  ", or data.train and data.test"));
 }
 
+// Puts the format of the template in the vocabulary's folder in the place of `auto`. What else the
+// experiment says of the format stays.
+absl::Status ResolveChat(DataConfig* data) {
+  if (data->chat().kind() != Name(ChatKind::kAuto)) return absl::OkStatus();
+  if (data->tokens() != Name(TokenKind::kHf)) return WantsTokens("chat", "auto", "hf");
+  ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(*data));
+  ASSIGN_OR_RETURN(const std::string folder, VocabularyFolder(options.text));
+  ASSIGN_OR_RETURN(const ChatFormat format, Annotated(FormatOfTemplate(folder), "data.chat: auto"));
+  ChatConfig* const chat = data->mutable_chat();
+  chat->set_kind(Name(format.kind));
+  const bool inserts = !format.default_system.empty() && !chat->has_default_system();
+  if (inserts) chat->set_default_system(format.default_system);
+  return absl::OkStatus();
+}
+
 absl::Status CheckDocuments(const DataConfig& data) {
-  RETURN_IF_ERROR(CheckName("data.loss_on", "loss", data.loss_on(), NamesOf(AllOf<LossOn>())));
+  RETURN_IF_ERROR(Annotated(CheckExampleKeys(KeysFrom(data.fields())), "data.fields"));
+  if (data.has_on_error()) {
+    RETURN_IF_ERROR(
+        CheckName("data.on_error", "choice", data.on_error(), NamesOf(AllOf<OnError>())));
+  }
   RETURN_IF_ERROR(CheckName("data.packing", "packing", data.packing(), NamesOf(AllOf<Packing>())));
   RETURN_IF_ERROR(CheckName("data.too_long", "choice", data.too_long(), NamesOf(AllOf<TooLong>())));
   const ChatConfig& chat = data.chat();
@@ -198,13 +224,21 @@ absl::Status ResolveText(const KnownDataset& known, DataConfig* data) {
     RETURN_IF_ERROR(CheckValue(data->split() > 0 && data->split() < 1, "data.split", data->split(),
                                "more than 0 and less than 1"));
   }
-  if (known.has_documents) RETURN_IF_ERROR(CheckDocuments(*data));
+  if (known.has_documents) {
+    RETURN_IF_ERROR(ResolveChat(data));
+    RETURN_IF_ERROR(CheckDocuments(*data));
+  }
   if (data->has_corpus()) {
     return CheckCorpus(data->corpus(), known.is_labelled || known.has_documents);
   }
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(*data));
   if (KnownSize(options).vocabulary > 0) return absl::OkStatus();
   return CountCorpus(options, data->mutable_corpus());
+}
+
+absl::Status CheckLabels(const DataConfig& data) {
+  if (!data.has_labels()) return absl::OkStatus();
+  return CheckName("data.labels", "labels", data.labels(), NamesOf(AllOf<CifarLabels>()));
 }
 
 absl::Status ResolvePictures(DataConfig* data) {
@@ -252,6 +286,7 @@ absl::Status ResolveData(DataConfig* data) {
   RETURN_IF_ERROR(ResolveChoice("data", data));
   if (known.has_folder && !data->has_dir()) data->set_dir(absl::StrCat("data/", data->name()));
   RETURN_IF_ERROR(ResolveAugment(data));
+  RETURN_IF_ERROR(CheckLabels(*data));
   if (known.is_text) RETURN_IF_ERROR(ResolveText(known, data));
   if (known.has_pictures) RETURN_IF_ERROR(ResolvePictures(data));
   RETURN_IF_ERROR(CheckValue(data->batch_size() >= 1 && data->batch_size() <= kMaxBatchSize,

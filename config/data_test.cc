@@ -142,6 +142,46 @@ TEST(ResolveDataTest, LinesOfExamplesAreEncodedAndTheirSamplesCounted) {
   EXPECT_EQ(info.labels, 8);
 }
 
+TEST(ResolveDataTest, LinesThatAreSkippedAreCounted) {
+  const std::string path = testing::TempDir() + "/skipped.jsonl";
+  std::ofstream(path) << "{\"body\": \"to be or not\"}\nno\n{\"text\": \"a\"}\n"
+                      << "{\"body\": \"to be\"}\n";
+  const auto data = Resolved(
+      "{name: jsonl, tokens: bytes, context: 16, split: 0.5, fields: {text: body}, on_error: skip, "
+      "file: " +
+      path + "}");
+  std::filesystem::remove(path);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(WriteYaml(data->corpus()),
+            "vocabulary: 256\ntrain_samples: 1\ntest_samples: 1\nskipped_lines: 2\n"
+            "first_skipped: \"skipped.jsonl:2: byte 2 is no JSON\"\n");
+  EXPECT_EQ(WriteYaml(data->fields()), "text: body\n");
+  EXPECT_EQ(DataOptionsFrom(*data)->text.keys.text, "body");
+}
+
+TEST(ResolveDataTest, AFormatMayBeThatOfAKnownTemplate) {
+  const std::string folder = testing::TempDir() + "/templates";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/tokenizer_config.json") << R"({"chat_template": "abc"})";
+  const std::string beginning = "{name: jsonl, file: a, chat: auto, ";
+  EXPECT_THAT(
+      Refusal(beginning + "tokens: hf, vocabulary: " + folder + "}"),
+      HasSubstr("data.chat: auto: the chat template of " + folder + " has SHA-256 ba7816bf"));
+  std::filesystem::remove_all(folder);
+  EXPECT_THAT(Refusal(beginning + "tokens: bytes}"),
+              HasSubstr("data.chat: auto, want data.tokens: hf with it"));
+}
+
+TEST(ResolveDataTest, LabelsOfCifar100AreFineOrCoarse) {
+  const DataConfig fine = *Resolved("{name: cifar100}");
+  EXPECT_EQ(fine.labels() + " " + fine.dir(), "fine data/cifar100");
+  EXPECT_EQ(DatasetOf(fine)->classes, 100);
+  const DatasetInfo coarse = *DatasetOf(*Resolved("{name: cifar100, labels: coarse}"));
+  EXPECT_EQ(coarse.classes, 20);
+  EXPECT_EQ(coarse.train_samples, 50'000);
+  EXPECT_EQ(DatasetOf(*Resolved("{name: fashion_mnist}"))->sample, (Shape{1, 28, 28, 1}));
+}
+
 TEST(ResolveDataTest, PicturesInFoldersAreCountedByClass) {
   const std::string dir = testing::TempDir() + "/pictures";
   for (const char* path :
@@ -189,6 +229,14 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
       {"{name: jsonl, file: a, tokens: bytes, packing: best}", "data.packing: unknown"},
       {"{name: jsonl, file: a, tokens: bytes, too_long: cut}", "data.too_long: unknown"},
       {"{name: jsonl, file: a, tokens: bytes, loss_on: none}", "data.loss_on: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, on_error: go}", "data.on_error: unknown"},
+      {"{name: jsonl, file: a, tokens: bytes, fields: {text: prompt}}",
+       "data.fields: text and prompt are both prompt, want different keys"},
+      {"{name: text, file: a, fields: {text: b}}", "data.fields: does not belong to name text"},
+      {"{name: text, file: a, on_error: skip}", "data.on_error: does not belong to name text"},
+      {"{name: tokens, file: a, loss_on: some}", "data.loss_on: unknown"},
+      {"{name: cifar100, labels: both}", "data.labels: unknown"},
+      {"{name: cifar10, labels: fine}", "data.labels: does not belong to name cifar10"},
       {"{name: jsonl, file: a, tokens: bytes, chat: chatgpt}", "data.chat.kind: unknown"},
       {"{name: jsonl, file: a, tokens: bytes, chat: {user: '{}'}}",
        "data.chat: assistant: \"\", want {} in it once, for the content"},
@@ -425,8 +473,9 @@ TEST(ResolveDataTest, SamplesOfDocumentsAreCountedAnewWhereTheyBecomeOthers) {
       "data: {name: jsonl, file: no/such, tokens: bytes, context: 8,\n"
       "       corpus: {vocabulary: 256, train_samples: 999, test_samples: 99}}\n";
   EXPECT_TRUE(ParseExperiment(jsonl, "f.yaml", {"data.batch_size=7"}).ok());
-  for (const char* change : {"data.context=9", "data.packing=stream", "data.too_long=drop",
-                             "data.loss_on=all", "data.chat=chatml"}) {
+  for (const char* change :
+       {"data.context=9", "data.packing=stream", "data.too_long=drop", "data.on_error=skip",
+        "data.fields.text=body", "data.loss_on=all", "data.chat=chatml"}) {
     EXPECT_THAT(std::string(ParseExperiment(jsonl, "f.yaml", {change}).status().message()),
                 HasSubstr("cannot read data.file no/such"))
         << change;

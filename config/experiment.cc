@@ -31,7 +31,8 @@ namespace {
 // Returns whether the overlay changes how documents become samples.
 bool ChangesSamples(const DataConfig& overlay) {
   return overlay.has_context() || overlay.has_chat() || overlay.has_loss_on() ||
-         overlay.has_packing() || overlay.has_too_long();
+         overlay.has_packing() || overlay.has_too_long() || overlay.has_fields() ||
+         overlay.has_on_error();
 }
 
 // Drops the count of a text if the overlay changes the text, its tokens or what is counted of it.

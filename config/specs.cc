@@ -188,6 +188,7 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
   if (config.has_chat()) {
     ASSIGN_OR_RETURN(text.chat, Annotated(ChatFrom(config.chat()), "data.chat"));
   }
+  text.keys = KeysFrom(config.fields());
   for (std::string* path : {&options.dir, &text.file, &text.train, &text.test, &text.vocabulary}) {
     *path = WithHome(*path);
   }
@@ -199,6 +200,15 @@ absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config) {
                static_cast<int64_t>(corpus.test_samples()),
                static_cast<int64_t>(corpus.classes())};
   return options;
+}
+
+ExampleKeys KeysFrom(const ExampleFieldsConfig& config) {
+  ExampleKeys keys;
+  if (config.has_text()) keys.text = config.text();
+  if (config.has_prompt()) keys.prompt = config.prompt();
+  if (config.has_completion()) keys.completion = config.completion();
+  if (config.has_messages()) keys.messages = config.messages();
+  return keys;
 }
 
 absl::StatusOr<ChatFormat> ChatFrom(const ChatConfig& config) {
@@ -217,6 +227,10 @@ absl::StatusOr<ChatFormat> ChatFrom(const ChatConfig& config) {
 
 CorpusConfig CorpusFrom(const CorpusSize& size) {
   CorpusConfig corpus;
+  if (size.skipped_lines > 0) {
+    corpus.set_skipped_lines(static_cast<uint64_t>(size.skipped_lines));
+    corpus.set_first_skipped(size.first_skipped);
+  }
   if (size.classes > 0) {
     corpus.set_classes(static_cast<uint32_t>(size.classes));
   } else {

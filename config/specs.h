@@ -34,6 +34,9 @@ absl::StatusOr<KnownDataset> KnownDatasetOf(const DataConfig& config);
 bool MayPredateEndOfText(const KnownDataset& known);
 absl::StatusOr<DataOptions> DataOptionsFrom(const DataConfig& config);
 
+// Returns the keys of an example's parts.
+ExampleKeys KeysFrom(const ExampleFieldsConfig& config);
+
 // Returns the format of conversations with the strings that are given in place of its own.
 absl::StatusOr<ChatFormat> ChatFrom(const ChatConfig& config);
 

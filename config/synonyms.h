@@ -74,6 +74,7 @@ inline constexpr Synonyms kSynonyms[] = {
     {"data.test", "val valid validation val_file validation_file eval_file test_file"},
     {"data.type", "dtype"},
     {"data.chat", "chat_template template"},
+    {"data.fields", "dataset_text_field text_column text_field"},
     {"data.loss_on", "assistant_only_loss completion_only_loss train_on_inputs"},
     {"data.packing", "pack sample_packing packing_strategy"},
     {"data.too_long", "truncation"},

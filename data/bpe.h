@@ -54,6 +54,7 @@ class Bpe final : public Tokenizer {
   const std::string& digest() const override { return digest_; }
 
   std::optional<int32_t> end_of_text() const override { return end_of_text_; }
+  bool may_be_cut() const override { return true; }
 
  private:
   using Ids = absl::flat_hash_map<std::string, int32_t>;  // id of a token, by its bytes

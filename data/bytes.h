@@ -18,6 +18,7 @@ class Bytes final : public Tokenizer {
   int32_t vocabulary() const override { return kVocabulary; }
   // Never fails.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
+  bool may_be_cut() const override { return true; }
   const std::string& digest() const override;
 
  private:

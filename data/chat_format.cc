@@ -12,9 +12,9 @@ namespace thinwire {
 namespace {
 
 constexpr Named<ChatKind> kNames[] = {
-    {ChatKind::kNone, "none"},       {ChatKind::kChatml, "chatml"}, {ChatKind::kLlama3, "llama3"},
-    {ChatKind::kMistral, "mistral"}, {ChatKind::kZephyr, "zephyr"}, {ChatKind::kGemma, "gemma"},
-    {ChatKind::kOwn, "own"}};
+    {ChatKind::kNone, "none"},     {ChatKind::kAuto, "auto"},       {ChatKind::kChatml, "chatml"},
+    {ChatKind::kLlama3, "llama3"}, {ChatKind::kMistral, "mistral"}, {ChatKind::kZephyr, "zephyr"},
+    {ChatKind::kGemma, "gemma"},   {ChatKind::kOwn, "own"}};
 
 struct Known {
   ChatKind kind;

@@ -13,10 +13,10 @@
 namespace thinwire {
 
 // Formats that are known, and kOwn, whose strings somebody else gives. kNone: conversations are
-// refused.
-enum class ChatKind : uint8_t { kNone, kChatml, kLlama3, kMistral, kZephyr, kGemma, kOwn };
+// refused. kAuto: that of a model's template (chat_template.h), before it is found.
+enum class ChatKind : uint8_t { kNone, kAuto, kChatml, kLlama3, kMistral, kZephyr, kGemma, kOwn };
 
-// Returns the names "none", "chatml", "llama3", "mistral", "zephyr", "gemma" and "own".
+// Returns the names "none", "auto", "chatml", "llama3", "mistral", "zephyr", "gemma" and "own".
 NameTable<ChatKind> TableOf(ChatKind);
 
 // The strings of a format. Those of a role have "{}" where the content of a message stands; an

@@ -6,13 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "data/cifar10.h"
+#include "data/cifar.h"
 #include "data/glue.h"
 #include "data/held_out.h"
 #include "data/id_corpus.h"
 #include "data/image_folder.h"
 #include "data/jsonl.h"
 #include "data/known_sets.h"
+#include "data/large_text.h"
+#include "data/mnist.h"
 #include "data/text.h"
 
 namespace thinwire {
@@ -23,30 +25,55 @@ constexpr int64_t kSentenceContext = 128;
 
 CorpusSize Unknown(TokenKind) { return {}; }
 
-// A data set and its functions: `info` and `load` for images, `load` and `measure` for pictures in
-// folders, labelled sentences, files of ids and documents, `read` and `size` for a text; the others
-// are null.
+// A data set and its functions: `info` and `load` for images, `load` and `measure` for what is read
+// from files of the user and for labelled sentences, `read` and `size` for a text; the others are
+// null.
 struct Entry {
   KnownDataset known;
-  DatasetInfo (*info)();
+  DatasetInfo (*info)(const DataOptions& options);
   absl::StatusOr<DataSplits> (*load)(const DataOptions& options);
   absl::StatusOr<CorpusText> (*read)(const DataOptions& options);
   CorpusSize (*size)(TokenKind tokens);
   absl::StatusOr<CorpusSize> (*measure)(const DataOptions& options);
 };
 
-Entry Images(const char* name, bool has_folder, DatasetInfo (*info)(),
+Entry Images(const KnownDataset& known, DatasetInfo (*info)(const DataOptions& options),
              absl::StatusOr<DataSplits> (*load)(const DataOptions& options)) {
+  return {known, info, load, nullptr, nullptr, nullptr};
+}
+
+Entry Digits() {
+  KnownDataset known;
+  known.name = "digits";
+  return Images(known, DigitsInfo, LoadDigits);
+}
+
+Entry Cifar(const char* name, bool has_coarse) {
   KnownDataset known;
   known.name = name;
-  known.has_folder = has_folder;
-  return {known, info, load, nullptr, nullptr, nullptr};
+  known.has_folder = true;
+  known.has_coarse = has_coarse;
+  return Images(known, CifarInfo, LoadCifar);
+}
+
+Entry Mnist(const char* name) {
+  KnownDataset known;
+  known.name = name;
+  known.has_folder = true;
+  return Images(known, MnistInfo, LoadMnist);
 }
 
 Entry Text(const KnownDataset& known,
            absl::StatusOr<CorpusText> (*read)(const DataOptions& options),
            CorpusSize (*size)(TokenKind tokens)) {
   return {known, nullptr, nullptr, read, size, nullptr};
+}
+
+Entry TextOfFiles() {
+  KnownDataset known;
+  known.name = "text";
+  known.is_text = known.has_file = true;
+  return {known, nullptr, LoadTextFile, ReadTextFile, Unknown, MeasureTextFile};
 }
 
 Entry Glue() {
@@ -81,16 +108,18 @@ Entry Jsonl() {
 
 const std::vector<Entry>& Entries() {
   static const auto* const entries = new std::vector<Entry>{
-      Images("cifar10", /*has_folder=*/true, Cifar10Info, LoadCifar10),
-      Images("digits", /*has_folder=*/false, DigitsInfo, LoadDigits),
+      Cifar("cifar10", /*has_coarse=*/false),
+      Cifar("cifar100", /*has_coarse=*/true),
+      Digits(),
+      Mnist("fashion_mnist"),
       Glue(),
       Pictures(),
       Jsonl(),
+      Mnist("mnist"),
       Text({"shakespeare", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/false,
             TokenKind::kCharacters},
            ReadShakespeare, ShakespeareSize),
-      Text({"text", /*has_folder=*/false, /*is_text=*/true, /*has_file=*/true, TokenKind::kBpe},
-           ReadTextFile, Unknown),
+      TextOfFiles(),
       Ids(),
       Text(
           {"wikitext2", /*has_folder=*/true, /*is_text=*/true, /*has_file=*/false, TokenKind::kBpe},
@@ -185,6 +214,11 @@ constexpr Named<PictureCrop> kCropNames[] = {{PictureCrop::kRandomResized, "rand
 constexpr Named<PictureNormalize> kNormalizeNames[] = {{PictureNormalize::kImagenet, "imagenet"},
                                                        {PictureNormalize::kNone, "none"}};
 
+constexpr Named<CifarLabels> kCifarNames[] = {{CifarLabels::kFine, "fine"},
+                                              {CifarLabels::kCoarse, "coarse"}};
+
+constexpr Named<OnError> kOnErrorNames[] = {{OnError::kStop, "stop"}, {OnError::kSkip, "skip"}};
+
 constexpr Named<GlueTask> kTaskNames[] = {{GlueTask::kCola, "cola"},
                                           {GlueTask::kMrpc, "mrpc"},
                                           {GlueTask::kRte, "rte"},
@@ -205,6 +239,8 @@ NameTable<Objective> TableOf(Objective) { return {"objective", kObjectiveNames};
 NameTable<PictureCrop> TableOf(PictureCrop) { return {"crop", kCropNames}; }
 NameTable<PictureNormalize> TableOf(PictureNormalize) { return {"normalize", kNormalizeNames}; }
 NameTable<IdType> TableOf(IdType) { return {"type", kIdTypeNames}; }
+NameTable<CifarLabels> TableOf(CifarLabels) { return {"labels", kCifarNames}; }
+NameTable<OnError> TableOf(OnError) { return {"on_error", kOnErrorNames}; }
 NameTable<GlueTask> TableOf(GlueTask) { return {"task", kTaskNames}; }
 
 absl::Status CheckImageOptions(const ImageOptions& options) {
@@ -244,7 +280,7 @@ CorpusSize KnownSize(const DataOptions& options) {
 
 absl::StatusOr<DatasetInfo> DescribeData(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
-  if (entry->info != nullptr) return WithHeldOut(entry->info(), options);
+  if (entry->info != nullptr) return WithHeldOut(entry->info(options), options);
   const TextOptions& text = options.text;
   const CorpusSize size = text.size.is_known() ? text.size : KnownSize(options);
   if (!size.is_known()) {

@@ -15,6 +15,7 @@
 #include "base/parameters.h"
 #include "data/chat_format.h"
 #include "data/document_encoder.h"
+#include "data/example.h"
 #include "data/packing.h"
 #include "data/tokenizer.h"
 #include "tensor/shape.h"
@@ -124,6 +125,24 @@ enum class IdType : uint8_t { kHeader, kUint16, kUint32 };
 // Returns the names "header", "uint16" and "uint32".
 NameTable<IdType> TableOf(IdType);
 
+// Classes of CIFAR-100.
+enum class CifarLabels : uint8_t {
+  kFine,    // 100 classes
+  kCoarse,  // 20 classes, of five fine ones each
+};
+
+// Returns the names "fine" and "coarse".
+NameTable<CifarLabels> TableOf(CifarLabels);
+
+// What becomes of lines that are no examples.
+enum class OnError : uint8_t {
+  kStop,  // the first one is an error
+  kSkip,  // they are left out and counted
+};
+
+// Returns the names "stop" and "skip".
+NameTable<OnError> TableOf(OnError);
+
 // Tasks of GLUE (glue.h).
 enum class GlueTask : uint8_t { kCola, kMrpc, kRte, kSst2, kStsb };
 
@@ -137,9 +156,13 @@ struct CorpusSize {
   int64_t train_tokens = 0, test_tokens = 0;    // of a text
   int64_t train_samples = 0, test_samples = 0;  // of sentences, documents or pictures
   int64_t classes = 0;                          // of pictures
+  // Lines that were left out, and where the first of them is and what it lacks.
+  int64_t skipped_lines = 0;
+  std::string first_skipped = {};
 
   bool is_known() const { return vocabulary > 0 || classes > 0; }
 
+  // Compares the numbers of what there is.
   friend bool operator==(const CorpusSize& a, const CorpusSize& b) {
     return a.vocabulary == b.vocabulary && a.train_tokens == b.train_tokens &&
            a.test_tokens == b.test_tokens && a.train_samples == b.train_samples &&
@@ -194,10 +217,12 @@ struct TextOptions {
   Objective objective = Objective::kNext;
   double mask_rate = 0.15;          // masked: share of a sample's tokens
   GlueTask task = GlueTask::kSst2;  // glue
-  // jsonl: how conversations are written, what is learned of a document, and how documents become
-  // samples.
+  // jsonl: keys of a line, and lines that are no examples; how conversations are written, what is
+  // learned of a document, and how documents become samples.
+  ExampleKeys keys;
+  OnError on_error = OnError::kStop;
   ChatFormat chat;
-  LossOn loss_on = LossOn::kAnswers;
+  LossOn loss_on = LossOn::kAnswers;  // tokens: whether masks beside the files count
   Packing packing = Packing::kNone;
   TooLong too_long = TooLong::kSplit;
   CorpusSize size;  // size with which the run was planned
@@ -212,14 +237,15 @@ inline int64_t TokensOfText(const TextOptions& text) {
 // A data set and how much of it is used.
 struct DataOptions {
   std::string name;  // one of AllDatasets()
-  // cifar10, wikitext2, glue: folder with the files, or its parent folder; images: with folders.
+  // Folder with the official files, or its parent folder; images: with folders.
   std::string dir;
   int64_t limit = 0;  // number of training samples, the first ones; 0: all that are not held out
   int64_t test_limit = 0;  // number of test samples, the first ones; 0: all
   // Number of training samples, the last ones (of a text its last tokens), that are the test
   // samples and are not trained on. 0: the published test set.
   int64_t held_out = 0;
-  bool verify = true;  // compare files with the official ones
+  bool verify = true;                       // compare files with the official ones
+  CifarLabels labels = CifarLabels::kFine;  // cifar100
   TextOptions text;
   ImageOptions images;  // of pictures in folders
 };
@@ -234,6 +260,7 @@ struct KnownDataset {
   bool is_labelled = false;    // True of a text whose samples are sentences with a class or score.
   bool has_pictures = false;   // True of pictures in folders, which are counted there.
   bool has_documents = false;  // True of files whose documents are encoded one by one.
+  bool has_coarse = false;     // True of images whose classes are fine ones or groups of them.
 
   // Returns whether the files have ids, of which no text is known.
   bool has_ids() const { return tokens == TokenKind::kIds; }
@@ -249,6 +276,7 @@ void VisitParameters(Spec& spec, Visit&& visit) {
   for (const KnownDataset& known : AllDatasets()) {
     if (known.name != spec.name) continue;
     if (known.has_folder) visit("dir", spec.dir, Presence::kOptional);
+    if (known.has_coarse) visit("labels", spec.labels, Presence::kWritten);
     if (known.has_pictures) {
       visit("size", spec.images.size, Presence::kWritten);
       visit("resize", spec.images.resize, Presence::kWritten);
@@ -271,8 +299,10 @@ void VisitParameters(Spec& spec, Visit&& visit) {
       visit("loss_on", spec.text.loss_on, Presence::kWritten);
       visit("packing", spec.text.packing, Presence::kWritten);
       visit("too_long", spec.text.too_long, Presence::kWritten);
+      visit("on_error", spec.text.on_error, Presence::kOptional);
     } else if (known.has_ids()) {
       visit("type", spec.text.type, Presence::kOptional);
+      visit("loss_on", spec.text.loss_on, Presence::kOptional);
     } else {
       visit("objective", spec.text.objective, Presence::kOptional);
       visit("mask_rate", spec.text.mask_rate, Presence::kOptional);

@@ -21,8 +21,8 @@ TEST(LoadDataTest, FindsDataByItsName) {
 TEST(AllDatasetsTest, NamesThemInTheOrderOfTheAlphabet) {
   std::vector<std::string> names;
   for (const KnownDataset& known : AllDatasets()) names.push_back(known.name);
-  EXPECT_THAT(names, ElementsAre("cifar10", "digits", "glue", "images", "jsonl", "shakespeare",
-                                 "text", "tokens", "wikitext2"));
+  EXPECT_THAT(names, ElementsAre("cifar10", "cifar100", "digits", "fashion_mnist", "glue", "images",
+                                 "jsonl", "mnist", "shakespeare", "text", "tokens", "wikitext2"));
 }
 
 TEST(DescribeDataTest, SaysOfDigitsWhatTheLoaderSays) {
@@ -36,7 +36,7 @@ TEST(DescribeDataTest, SaysOfDigitsWhatTheLoaderSays) {
   EXPECT_EQ(digits.train_samples, splits->train->size());
   EXPECT_EQ(digits.test_samples, splits->test->size());
   EXPECT_FALSE(digits.is_text);
-  EXPECT_FALSE(AllDatasets()[1].has_folder);
+  EXPECT_FALSE(AllDatasets()[2].has_folder);
 }
 
 TEST(DescribeDataTest, SaysOfShakespeareWhatTheLoaderSays) {
@@ -145,9 +145,10 @@ TEST(LoadDataTest, UnknownNameIsRefusedWithTheNamesThereAre) {
   options.name = "digit";
   const absl::Status status = LoadData(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(),
-            "data: unknown \"digit\", nearest is \"digits\" (want one of cifar10, digits, "
-            "glue, images, jsonl, shakespeare, text, tokens, wikitext2)");
+  EXPECT_EQ(
+      status.message(),
+      "data: unknown \"digit\", nearest is \"digits\" (want one of cifar10, cifar100, digits, "
+      "fashion_mnist, glue, images, jsonl, mnist, shakespeare, text, tokens, wikitext2)");
 }
 
 TEST(LoadTokenizerTest, ImagesHaveNone) {

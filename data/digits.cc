@@ -44,7 +44,7 @@ std::unique_ptr<Dataset> Images(const OptdigitsRecords& records, SampleRange ran
 
 }  // namespace
 
-DatasetInfo DigitsInfo() {
+DatasetInfo DigitsInfo(const DataOptions& /*options*/) {
   const ImageFormat format = Format();
   return {"digits", format.sample_shape(), format.classes, OptdigitsTrain().count,
           OptdigitsTest().count};

@@ -7,7 +7,7 @@
 
 #include "base/digest.h"
 #include "base/status.h"
-#include "data/masked_text.h"
+#include "data/token_source.h"
 
 namespace thinwire {
 namespace {

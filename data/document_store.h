@@ -1,21 +1,23 @@
 // Encoded documents in a file, of any number: their tokens are read where they are asked for.
 //
 // The file is little-endian: "thinwire docs 2\n", the number of documents (u64), that of tokens
-// (u64), the CRC-32C of the rest (u32) and a zero (u32); the tokens (u32 each, document_encoder.h);
-// the number of tokens of each document (u32 each).
+// (u64), the CRC-32C of the rest (u32) and the number of words of the note (u32); the tokens (u32
+// each, document_encoder.h); the number of tokens of each document (u32 each); the note, filled up
+// with zeros.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/owned_descriptor.h"
 #include "data/document_encoder.h"
+#include "data/kept_file.h"
 
 namespace thinwire {
 
@@ -29,35 +31,40 @@ class DocumentStore {
 
   // Opens FOLDER/NAME.tokens if that is intact and all its ids are below `vocabulary`. Otherwise it
   // is written with the documents of `source`; if the folder cannot be used, or is full, a file
-  // without a name in the folder of temporary files, which vanishes with the store. Errors of the
-  // source, of writing there, and InvalidArgument for a document of 2^32 tokens or more.
+  // without a name in the folder of temporary files, which vanishes with the store. `note`, a text
+  // that the source may set, is kept with the documents. Errors of the source, of writing there,
+  // and InvalidArgument for a document of 2^32 tokens or more.
   static absl::StatusOr<std::shared_ptr<const DocumentStore>> Open(const std::string& folder,
                                                                    const std::string& name,
                                                                    int64_t vocabulary,
-                                                                   const Source& source);
+                                                                   const Source& source,
+                                                                   const std::string& note = "");
 
   // Returns the number of tokens of each document, which lie one behind another.
-  const std::vector<uint32_t>& lengths() const { return lengths_; }
-  int64_t tokens() const { return tokens_; }
+  const std::vector<uint32_t>& lengths() const { return contents_.lengths; }
+  int64_t tokens() const { return contents_.tokens; }
+  const std::string& note() const { return contents_.note; }
 
   // Writes the tokens from number `first` on to `out`, which must not go beyond tokens(). An error
   // names the file.
   absl::Status Read(int64_t first, absl::Span<DocumentToken> out) const;
 
  private:
-  DocumentStore(std::string path, OwnedDescriptor file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  // What is kept in memory of a file.
+  struct Contents {
+    int64_t tokens = 0;
+    std::vector<uint32_t> lengths;
+    std::string note;
+  };
 
-  // Opens what Write made; nothing if it is anything else.
-  static std::shared_ptr<const DocumentStore> OpenFile(const std::string& path,
-                                                       OwnedDescriptor file, int64_t vocabulary);
-  // Checks all bytes and learns the lengths.
-  bool LearnLengths(int64_t vocabulary);
+  DocumentStore(KeptFile file, Contents contents)
+      : file_(std::move(file)), contents_(std::move(contents)) {}
 
-  const std::string path_;
-  const OwnedDescriptor file_;
-  int64_t tokens_ = 0;
-  std::vector<uint32_t> lengths_;
+  // Checks all bytes and learns the contents. False for what Open did not write.
+  static bool Learn(const KeptFile& file, int64_t vocabulary, Contents* contents);
+
+  const KeptFile file_;
+  const Contents contents_;
 };
 
 }  // namespace thinwire

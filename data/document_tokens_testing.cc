@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "data/chat_template.h"
 #include "data/document_encoder.h"
 #include "data/hf_tokenizer.h"
 #include "data/lines.h"
@@ -21,7 +22,11 @@ absl::Status Print(const std::string& dir, const std::string& chat, const std::s
   ASSIGN_OR_RETURN(const auto tokenizer, HfTokenizer::Load(dir, Specials::kText));
   ChatKind kind{};
   RETURN_IF_ERROR(FromName(chat, &kind));
-  const DocumentEncoder encoder(tokenizer.get(), KnownChatFormat(kind), LossOn::kAnswers);
+  ChatFormat format = KnownChatFormat(kind);
+  if (kind == ChatKind::kAuto) {
+    ASSIGN_OR_RETURN(format, FormatOfTemplate(dir));
+  }
+  const DocumentEncoder encoder(tokenizer.get(), format, LossOn::kAnswers);
   return ForEachLine(path, [&](std::string_view line) -> absl::Status {
     ASSIGN_OR_RETURN(Example example, ParseExample(line));
     ASSIGN_OR_RETURN(const auto written, encoder.Write(std::move(example)));

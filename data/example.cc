@@ -1,5 +1,6 @@
 #include "data/example.h"
 
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,11 +12,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kMessages[] = "messages";
-
 // Takes from a line, as it is parsed, what an example has. Nothing else is kept, whatever it is.
 class ExampleReader final : public nlohmann::json_sax<Json> {
  public:
+  explicit ExampleReader(const ExampleKeys& keys) : keys_(keys) {}
+
   Example Take() { return std::move(example_); }
   const absl::Status& status() const { return status_; }
 
@@ -49,7 +50,7 @@ class ExampleReader final : public nlohmann::json_sax<Json> {
     return Refuse(absl::StrCat(At(), " has no ", has_role_ ? "content" : "role"));
   }
   bool start_array(size_t) override {
-    if (depth_ == 1 && key_ == kMessages) {
+    if (depth_ == 1 && key_ == keys_.messages) {
       example_.messages.emplace();
       in_messages_ = true;
     } else if (!Other("a list")) {
@@ -81,16 +82,17 @@ class ExampleReader final : public nlohmann::json_sax<Json> {
   bool IsMessage() const { return in_messages_ && depth_ == 2; }
 
   std::string At() const {
-    return absl::StrCat(kMessages, "[", example_.messages->size() - (IsMessage() ? 1 : 0), "]");
+    return absl::StrCat(keys_.messages, "[", example_.messages->size() - (IsMessage() ? 1 : 0),
+                        "]");
   }
 
   // Returns where the text that comes now belongs; null: nowhere.
   std::string* Place() {
     if (depth_ == 1) {
       for (auto [name, field] :
-           {std::pair("text", &example_.text), std::pair("prompt", &example_.prompt),
-            std::pair("completion", &example_.completion)}) {
-        if (key_ == name) return &field->emplace();
+           {std::pair(&keys_.text, &example_.text), std::pair(&keys_.prompt, &example_.prompt),
+            std::pair(&keys_.completion, &example_.completion)}) {
+        if (key_ == *name) return &field->emplace();
       }
     }
     if (depth_ != 3 || !in_messages_) return nullptr;
@@ -107,20 +109,21 @@ class ExampleReader final : public nlohmann::json_sax<Json> {
   bool Other(const char* what) {
     if (depth_ == 0) return Refuse(absl::StrCat("is ", what, ", want a JSON map"));
     if (IsMessage()) {
-      return Refuse(
-          absl::StrCat(kMessages, "[", example_.messages->size(), "] is ", what, ", want a map"));
+      return Refuse(absl::StrCat(keys_.messages, "[", example_.messages->size(), "] is ", what,
+                                 ", want a map"));
     }
-    if (depth_ == 1 && key_ == kMessages) {
-      return Refuse(absl::StrCat(kMessages, " is ", what, ", want a list"));
+    if (depth_ == 1 && key_ == keys_.messages) {
+      return Refuse(absl::StrCat(keys_.messages, " is ", what, ", want a list"));
     }
     if (Place() == nullptr) return true;
     const std::string field =
         depth_ == 1
             ? key_
-            : absl::StrCat(kMessages, "[", example_.messages->size() - 1, "].", message_key_);
+            : absl::StrCat(keys_.messages, "[", example_.messages->size() - 1, "].", message_key_);
     return Refuse(absl::StrCat(field, " is ", what, ", want a text"));
   }
 
+  const ExampleKeys& keys_;
   Example example_;
   absl::Status status_;
   int64_t depth_ = 0;  // open maps and lists
@@ -129,27 +132,46 @@ class ExampleReader final : public nlohmann::json_sax<Json> {
 };
 
 // Checks that the line is one of the three kinds.
-absl::Status CheckKind(const Example& example) {
+absl::Status CheckKind(const Example& example, const ExampleKeys& keys) {
   if (example.prompt.has_value() != example.completion.has_value()) {
-    return absl::InvalidArgumentError(example.prompt ? "has a prompt, but no completion"
-                                                     : "has a completion, but no prompt");
+    const auto& [met, missing] = example.prompt ? std::tie(keys.prompt, keys.completion)
+                                                : std::tie(keys.completion, keys.prompt);
+    return absl::InvalidArgumentError(absl::StrCat("has a ", met, ", but no ", missing));
   }
   const int kinds = static_cast<int>(example.text.has_value()) +
                     static_cast<int>(example.prompt.has_value()) +
                     static_cast<int>(example.messages.has_value());
   if (kinds == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("has ", kinds == 0 ? "none" : "several",
-                                                 " of text, prompt and completion, and messages"));
+  return absl::InvalidArgumentError(absl::StrCat("has ", kinds == 0 ? "none" : "several", " of ",
+                                                 keys.text, ", ", keys.prompt, " and ",
+                                                 keys.completion, ", and ", keys.messages));
 }
 
 }  // namespace
 
-absl::StatusOr<Example> ParseExample(std::string_view line) {
-  ExampleReader reader;
+absl::Status CheckExampleKeys(const ExampleKeys& keys) {
+  const std::pair<const char*, const std::string&> parts[] = {{"text", keys.text},
+                                                              {"prompt", keys.prompt},
+                                                              {"completion", keys.completion},
+                                                              {"messages", keys.messages}};
+  for (const auto& [name, key] : parts) {
+    if (key.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": want a key"));
+    for (const auto& [other, same] : parts) {
+      if (name == other) break;
+      if (key != same) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(other, " and ", name, " are both ", key, ", want different keys"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Example> ParseExample(std::string_view line, const ExampleKeys& keys) {
+  ExampleReader reader(keys);
   Json::sax_parse(line.begin(), line.end(), &reader);
   RETURN_IF_ERROR(reader.status());
   Example example = reader.Take();
-  RETURN_IF_ERROR(CheckKind(example));
+  RETURN_IF_ERROR(CheckKind(example, keys));
   return example;
 }
 

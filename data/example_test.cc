@@ -60,6 +60,26 @@ TEST(ParseExampleTest, WhatIsMissingOrOfAnotherTypeIsNamed) {
             "messages[0].content is null, want a text");
 }
 
+TEST(ParseExampleTest, KeysMayHaveOtherNames) {
+  const ExampleKeys keys = {"body", "prompt", "text", "turns"};
+  EXPECT_EQ(*ParseExample(R"({"body": "a"})", keys)->text, "a");
+  const auto answered = ParseExample(R"({"prompt": "a", "text": "b"})", keys);
+  ASSERT_TRUE(answered.ok()) << answered.status();
+  EXPECT_EQ(*answered->completion, "b");
+  EXPECT_EQ(ParseExample(R"({"turns": [{"role": "user"}]})", keys).status().message(),
+            "turns[0] has no content");
+  EXPECT_EQ(ParseExample("{}", keys).status().message(),
+            "has none of body, prompt and text, and turns");
+}
+
+TEST(CheckExampleKeysTest, EachPartHasAKeyOfItsOwn) {
+  EXPECT_TRUE(CheckExampleKeys({}).ok());
+  EXPECT_TRUE(CheckExampleKeys({"prompt", "text", "a", "b"}).ok());
+  EXPECT_EQ(CheckExampleKeys({"a", "b", "c", "b"}).message(),
+            "prompt and messages are both b, want different keys");
+  EXPECT_EQ(CheckExampleKeys({"a", "b", "", "d"}).message(), "completion: want a key");
+}
+
 TEST(ParseExampleTest, WhatIsNoJsonIsNamedByItsByte) {
   EXPECT_EQ(Refusal(R"({"text": "a)"), "byte 12 is no JSON");
   EXPECT_THAT(Refusal(R"({"text": "a"} {"text": "b"})"), HasSubstr("is no JSON"));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/annotated.h"
@@ -34,6 +35,13 @@ void MarkSpaces(std::string_view text, bool is_prefixed, std::string* to) {
 
 bool BeginsWith(std::string_view text, std::string_view beginning) {
   return text.substr(0, beginning.size()) == beginning;
+}
+
+// Returns whether a token may go on behind the end of a line that a letter or a number ends.
+bool IsLong(const AddedToken& token) {
+  const bool ends_in_sign = absl::ascii_ispunct(static_cast<unsigned char>(token.content.back()));
+  return token.content.find_first_of("\n\r", 1) != std::string::npos ||
+         (token.takes_right && !ends_in_sign);
 }
 
 }  // namespace
@@ -125,6 +133,7 @@ absl::Status HfTokenizer::AddMerges(const TokenizerJson& tokenizer) {
 }
 
 void HfTokenizer::AddAdded(const std::vector<AddedToken>& added) {
+  may_be_cut_ = rules_.units == Units::kBytes && std::none_of(added.begin(), added.end(), IsLong);
   std::string buffer;
   for (const AddedToken& token : added) {
     const bool stays_text = token.is_special && specials_ == Specials::kText;

@@ -48,6 +48,7 @@ class HfTokenizer final : public Tokenizer {
     return ends_of_text_.empty() ? std::nullopt : std::make_optional(ends_of_text_.front());
   }
   std::vector<int32_t> ends_of_text() const override { return ends_of_text_; }
+  bool may_be_cut() const override { return may_be_cut_; }
   const std::string& digest() const override { return digest_; }
 
  private:
@@ -94,6 +95,7 @@ class HfTokenizer final : public Tokenizer {
   void PushBytes(std::string_view word, std::vector<int32_t>* ids) const;
 
   const TextRules rules_;
+  bool may_be_cut_ = false;
   const Specials specials_;
   // The second are looked for behind the normalizer. The third are the first, and those of the
   // second that are tokens only where a format writes them, as it spells them.

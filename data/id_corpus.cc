@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "data/file_list.h"
 #include "data/id_files.h"
+#include "data/masked_ids.h"
 #include "data/text.h"
 #include "data/token_source.h"
 
@@ -22,7 +23,9 @@ struct Parts {
 
 absl::StatusOr<std::shared_ptr<IdFiles>> OpenAt(const std::string& field, const std::string& path,
                                                 IdType type) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesAt(field, path));
+  ASSIGN_OR_RETURN(std::vector<std::string> files, FilesAt(field, path));
+  const bool is_one = files.size() == 1;
+  if (!is_one) files.erase(std::remove_if(files.begin(), files.end(), IsMask), files.end());
   return IdFiles::Open(files, type);
 }
 
@@ -37,13 +40,20 @@ absl::StatusOr<Parts> OpenParts(const TextOptions& text) {
   return parts;
 }
 
+absl::StatusOr<TokenRange> IdsAndMasksOf(std::shared_ptr<const IdFiles> files,
+                                         const TextOptions& text) {
+  if (text.loss_on == LossOn::kAll) return TokenRange(std::move(files));
+  ASSIGN_OR_RETURN(auto masked, WithMasks(std::move(files)));
+  return TokenRange(std::move(masked));
+}
+
 // Returns the tokens with all but their vocabulary.
-TextTokens Divided(const Parts& parts, const TextOptions& text) {
+absl::StatusOr<TextTokens> Divided(const Parts& parts, const TextOptions& text) {
   TextTokens tokens;
   tokens.name = text.train.empty() ? text.file : text.train;
-  tokens.train = TokenRange(parts.train);
+  ASSIGN_OR_RETURN(tokens.train, IdsAndMasksOf(parts.train, text));
   if (parts.test != nullptr) {
-    tokens.test = TokenRange(parts.test);
+    ASSIGN_OR_RETURN(tokens.test, IdsAndMasksOf(parts.test, text));
   } else {
     const double share = static_cast<double>(tokens.train.size()) * text.split;
     tokens.test = tokens.train.TakeFrom(static_cast<int64_t>(share));
@@ -73,14 +83,14 @@ CorpusSize SizeOf(const TextTokens& tokens) {
 
 absl::StatusOr<CorpusSize> MeasureIds(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Parts parts, OpenParts(options.text));
-  TextTokens tokens = Divided(parts, options.text);
+  ASSIGN_OR_RETURN(TextTokens tokens, Divided(parts, options.text));
   ASSIGN_OR_RETURN(tokens.vocabulary, VocabularyOf(parts, options));
   return SizeOf(tokens);
 }
 
 absl::StatusOr<DataSplits> LoadIds(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Parts parts, OpenParts(options.text));
-  TextTokens tokens = Divided(parts, options.text);
+  ASSIGN_OR_RETURN(TextTokens tokens, Divided(parts, options.text));
   ASSIGN_OR_RETURN(tokens.vocabulary, VocabularyOf(parts, options));
   RETURN_IF_ERROR(CheckPlanned(tokens.name, SizeOf(tokens), options));
   for (const auto& files : {parts.train, parts.test}) {

@@ -7,12 +7,12 @@
 namespace thinwire {
 
 // Returns the size of the files: the vocabulary is that of options.text.tokens or, of ids alone,
-// the greatest id and one, for which everything is read. Errors of FilesAt, IdFiles and
+// the greatest id and one, for which everything is read. Errors of FilesAt, IdFiles, WithMasks and
 // TokenizerOf.
 absl::StatusOr<CorpusSize> MeasureIds(const DataOptions& options);
 
-// Makes the data sets, which stay in the files. Errors: see LoadData; those of FilesAt, IdFiles and
-// TokenizerOf too.
+// Makes the data sets, which stay in the files. With LossOn::kAnswers only ids are learned that
+// masks beside the files name, if there are any. Errors: see LoadData; those of MeasureIds too.
 absl::StatusOr<DataSplits> LoadIds(const DataOptions& options);
 
 }  // namespace thinwire

@@ -98,6 +98,37 @@ TEST_F(IdCorpusTest, TheSamplesAreThoseOfTheSameIdsInMemory) {
   EXPECT_THAT(IdsOf(*splits->test, 0), ElementsAre(167, 168, 169, 170));
 }
 
+TEST_F(IdCorpusTest, AMaskSaysWhatIsLearned) {
+  Write("ids.bin", 0, 20);
+  std::ofstream(folder_ + "/ids.mask", std::ios::binary) << "\xF4\xFF\x0F";  // not 0, 1 and 3
+  options_.text.split = 0.5;
+  const absl::StatusOr<DataSplits> splits = LoadData(options_);
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  EXPECT_TRUE(splits->train->may_lack_labels());
+  EXPECT_THAT(IdsOf(*splits->train, 0), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(LabelsOf(*splits->train, 0), ElementsAre(-1, 2, -1, 4));
+  EXPECT_THAT(LabelsOf(*splits->test, 0), ElementsAre(11, 12, 13, 14));
+  options_.text.loss_on = LossOn::kAll;
+  const absl::StatusOr<DataSplits> all = LoadData(options_);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(LabelsOf(*all->train, 0), ElementsAre(1, 2, 3, 4));
+  EXPECT_FALSE(all->train->may_lack_labels());
+  EXPECT_NE(all->train->digest(), splits->train->digest());
+}
+
+TEST_F(IdCorpusTest, AMaskOfAFolderIsNoFileOfIds) {
+  Write("a.bin", 0, 10);
+  Write("b.bin", 10, 10);
+  std::ofstream(folder_ + "/a.mask", std::ios::binary) << "\xFF\x03";
+  std::ofstream(folder_ + "/b.mask", std::ios::binary) << std::string("\0\0", 2);
+  options_.text.file = folder_;
+  EXPECT_EQ(*MeasureCorpus(options_), (CorpusSize{20, 18, 2, 0, 0}));
+  options_.text.split = 0.5;
+  EXPECT_EQ(LoadData(options_).status().message(),
+            "the test text of " + folder_ +
+                " has no token to learn, by its mask: want one, or data.loss_on: all");
+}
+
 TEST_F(IdCorpusTest, AnIdThatTheTokenizerLacksIsRefusedBeforeTraining) {
   const std::string path = Write("ids.bin", 200, 100);
   options_.text.tokens = TokenKind::kBytes;

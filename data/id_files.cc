@@ -162,6 +162,14 @@ absl::Status IdFiles::Read(int64_t first, absl::Span<int32_t> out) const {
   return absl::OkStatus();
 }
 
+std::vector<IdFiles::Extent> IdFiles::extents() const {
+  std::vector<Extent> extents;
+  for (const File& file : files_) {
+    extents.push_back({file.path, file.first, (file.bytes - file.header_bytes) / file.width});
+  }
+  return extents;
+}
+
 absl::StatusOr<int32_t> IdFiles::GreatestId() const {
   int32_t greatest = 0;
   std::vector<int32_t> ids;

@@ -35,6 +35,13 @@ class IdFiles final : public TokenSource {
   // Lets only ids below `vocabulary` be read. At first all below 2^31 are.
   void Restrict(int64_t vocabulary) { vocabulary_ = vocabulary; }
 
+  // The ids of one file.
+  struct Extent {
+    std::string path;
+    int64_t first, ids;  // number of the first one among those of all files, and how many
+  };
+  std::vector<Extent> extents() const;
+
   // Reads everything and returns the greatest id. Errors of Read.
   absl::StatusOr<int32_t> GreatestId() const;
 

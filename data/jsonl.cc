@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/file.h"
@@ -16,6 +17,7 @@
 #include "data/document_dataset.h"
 #include "data/document_encoder.h"
 #include "data/document_store.h"
+#include "data/example.h"
 #include "data/file_list.h"
 #include "data/held_out.h"
 #include "data/lines.h"
@@ -55,6 +57,13 @@ std::string DigestOf(const Tokenizer& tokenizer, const TextOptions& text) {
        {&chat.begin, &chat.system, &chat.user, &chat.assistant, &chat.end, &chat.default_system}) {
     absl::StrAppend(&all, " ", part->size(), " ", *part);
   }
+  if (text.on_error == OnError::kSkip) absl::StrAppend(&all, " skip");
+  const ExampleKeys& keys = text.keys;
+  if (!(keys == ExampleKeys())) {
+    for (const std::string* key : {&keys.text, &keys.prompt, &keys.completion, &keys.messages}) {
+      absl::StrAppend(&all, " ", key->size(), " ", *key);
+    }
+  }
   return Sha256(all);
 }
 
@@ -75,17 +84,43 @@ bool IsBlank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
+// Lines that were left out.
+struct Skipped {
+  int64_t lines = 0;
+  std::string first;  // "lines.jsonl:3: byte 9 is no JSON"
+
+  void Add(const std::string& path, int64_t number, const absl::Status& status) {
+    if (lines++ > 0) return;
+    first = absl::StrCat(std::filesystem::path(path).filename().string(), ":", number, ": ",
+                         status.message());
+  }
+};
+
+// Returns "3 lines.jsonl:3: byte 9 is no JSON", or nothing where no line was left out.
+std::string NoteOf(const Skipped& skipped) {
+  return skipped.lines == 0 ? "" : absl::StrCat(skipped.lines, " ", skipped.first);
+}
+
+// Returns what NoteOf wrote.
+Skipped SkippedOf(const std::string& note) {
+  const size_t space = note.find(' ');
+  Skipped skipped;
+  if (space == std::string::npos || !absl::SimpleAtoi(note.substr(0, space), &skipped.lines)) {
+    return {};
+  }
+  skipped.first = note.substr(space + 1);
+  return skipped;
+}
+
 // Encodes documents, many at a time, and hands them on in their order.
 class Batches {
  public:
   Batches(const DocumentEncoder& encoder, const DocumentStore::Sink& sink)
       : encoder_(encoder), sink_(sink) {}
 
-  absl::Status Add(std::string_view line) {
-    ASSIGN_OR_RETURN(Example example, ParseExample(line));
-    ASSIGN_OR_RETURN(DocumentEncoder::Written written, encoder_.Write(std::move(example)));
+  absl::Status Add(DocumentEncoder::Written written, size_t line_bytes) {
     waiting_.push_back(std::move(written));
-    bytes_ += line.size();
+    bytes_ += line_bytes;
     return bytes_ < kBatchBytes ? absl::OkStatus() : Flush();
   }
   absl::Status Flush() {
@@ -105,16 +140,43 @@ class Batches {
   size_t bytes_ = 0;  // of the lines that these come from
 };
 
-absl::Status EncodeLines(const std::vector<std::string>& files, const DocumentEncoder& encoder,
-                         const DocumentStore::Sink& sink) {
-  Batches batches(encoder, sink);
-  for (const std::string& path : files) {
-    RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) {
-      return IsBlank(line) ? absl::OkStatus() : batches.Add(line);
-    }));
+// Encodes files, line by line.
+class Lines {
+ public:
+  Lines(const Tokenizer& tokenizer, const TextOptions& text)
+      : encoder_(&tokenizer, text.chat, text.loss_on),
+        keys_(text.keys),
+        skips_(text.on_error == OnError::kSkip) {}
+
+  // Hands the documents of the files to the sink, and adds up what is left out.
+  absl::Status Encode(const std::vector<std::string>& files, const DocumentStore::Sink& sink,
+                      Skipped* skipped) const {
+    Batches batches(encoder_, sink);
+    for (const std::string& path : files) {
+      int64_t number = 0;
+      RETURN_IF_ERROR(ForEachLine(path, [&](std::string_view line) -> absl::Status {
+        ++number;
+        if (IsBlank(line)) return absl::OkStatus();
+        absl::StatusOr<DocumentEncoder::Written> written = Written(line);
+        if (written.ok()) return batches.Add(*std::move(written), line.size());
+        if (!skips_) return written.status();
+        skipped->Add(path, number, written.status());
+        return absl::OkStatus();
+      }));
+    }
+    return batches.Flush();
   }
-  return batches.Flush();
-}
+
+ private:
+  absl::StatusOr<DocumentEncoder::Written> Written(std::string_view line) const {
+    ASSIGN_OR_RETURN(Example example, ParseExample(line, keys_));
+    return encoder_.Write(std::move(example));
+  }
+
+  const DocumentEncoder encoder_;
+  const ExampleKeys& keys_;
+  const bool skips_;
+};
 
 absl::StatusOr<Encoded> EncodedAt(const std::string& field, const std::string& path,
                                   const Tokenizer& tokenizer, const TextOptions& text) {
@@ -122,13 +184,17 @@ absl::StatusOr<Encoded> EncodedAt(const std::string& field, const std::string& p
   ASSIGN_OR_RETURN(const std::string contents, DigestOfFiles(files));
   Encoded encoded;
   encoded.digest = Sha256(absl::StrCat(contents, DigestOf(tokenizer, text)));
-  const DocumentEncoder encoder(&tokenizer, text.chat, text.loss_on);
+  const Lines lines(tokenizer, text);
+  std::string note;
+  const auto encode = [&](const DocumentStore::Sink& sink) {
+    Skipped skipped;
+    const absl::Status status = lines.Encode(files, sink, &skipped);
+    note = NoteOf(skipped);
+    return status;
+  };
   const std::string folder = std::filesystem::path(files[0]).parent_path().string();
   ASSIGN_OR_RETURN(encoded.store, DocumentStore::Open(folder.empty() ? "." : folder, encoded.digest,
-                                                      tokenizer.vocabulary(),
-                                                      [&](const DocumentStore::Sink& sink) {
-                                                        return EncodeLines(files, encoder, sink);
-                                                      }));
+                                                      tokenizer.vocabulary(), encode, note));
   return encoded;
 }
 
@@ -140,6 +206,7 @@ Part WholeOf(const std::string& name, Encoded encoded) {
 absl::StatusOr<Corpus> OpenCorpus(const DataOptions& options) {
   const TextOptions& text = options.text;
   RETURN_IF_ERROR(CheckChatFormat(text.chat));
+  RETURN_IF_ERROR(CheckExampleKeys(text.keys));
   Corpus corpus;
   ASSIGN_OR_RETURN(corpus.tokenizer, TokenizerOf(CorpusText(), options));
   const bool is_one = text.train.empty();
@@ -185,8 +252,20 @@ absl::StatusOr<std::unique_ptr<DocumentDataset>> SamplesOf(const Part& part,
 // Data sets before limits and held-out samples.
 struct Whole {
   std::unique_ptr<DocumentDataset> train, test;
-  CorpusSize size() const { return {train->classes(), 0, 0, train->size(), test->size()}; }
+  CorpusSize size() const {
+    CorpusSize size;
+    size.vocabulary = train->classes();
+    size.train_samples = train->size();
+    size.test_samples = test->size();
+    return size;
+  }
 };
+
+void AddSkipped(const Part& part, CorpusSize* size) {
+  Skipped skipped = SkippedOf(part.encoded.store->note());
+  size->skipped_lines += skipped.lines;
+  if (size->first_skipped.empty()) size->first_skipped = std::move(skipped.first);
+}
 
 absl::StatusOr<Whole> WholeOf(const Corpus& corpus, const TextOptions& text) {
   Whole whole;
@@ -200,7 +279,10 @@ absl::StatusOr<Whole> WholeOf(const Corpus& corpus, const TextOptions& text) {
 absl::StatusOr<CorpusSize> MeasureJsonl(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Corpus corpus, OpenCorpus(options));
   ASSIGN_OR_RETURN(const Whole whole, WholeOf(corpus, options.text));
-  return whole.size();
+  CorpusSize size = whole.size();
+  AddSkipped(corpus.train, &size);
+  if (corpus.test.encoded.store != corpus.train.encoded.store) AddSkipped(corpus.test, &size);
+  return size;
 }
 
 absl::StatusOr<DataSplits> LoadJsonl(const DataOptions& options) {

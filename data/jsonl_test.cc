@@ -121,6 +121,54 @@ TEST_F(JsonlTest, ALineThatIsNoneIsNamedByItsNumber) {
               HasSubstr("lines.jsonl:1: messages[0]: role is system, which format gemma"));
 }
 
+TEST_F(JsonlTest, KeysOfOtherNamesAreRead) {
+  options_.text.keys = {"body", "question", "answer", "turns"};
+  Write("lines.jsonl",
+        "{\"body\": \"bb\", \"text\": 3}\n{\"question\": \"q\", \"answer\": \"a\"}\n"
+        "{\"turns\": [{\"role\": \"user\", \"content\": \"u\"}, {\"role\": \"assistant\", "
+        "\"content\": \"ab\"}]}\n{\"body\": \"cc\"}\n");
+  options_.text.split = 0.75;
+  options_.text.chat.kind = ChatKind::kOwn;
+  options_.text.chat.user = options_.text.chat.assistant = "{}.";
+  const DataSplits splits = Load();
+  ASSERT_EQ(splits.train->size(), 3);
+  EXPECT_EQ(TextOf(*splits.train, 0), "bb");
+  EXPECT_EQ(TextOf(*splits.train, 1), "qa");
+  EXPECT_EQ(TextOf(*splits.train, 2), "u.ab.");
+  EXPECT_EQ(TextOf(*splits.test, 0), "cc");
+  Write("lines.jsonl", "{\"question\": \"q\"}");
+  EXPECT_EQ(Refusal(), options_.text.file + ":1: has a question, but no answer");
+  options_.text.keys.text = "answer";
+  EXPECT_EQ(Refusal(), "text and completion are both answer, want different keys");
+}
+
+TEST_F(JsonlTest, LinesThatAreNoneMayBeSkippedAndAreCounted) {
+  options_.text.on_error = OnError::kSkip;
+  Write("lines.jsonl", "{\"text\": \"aa\"}\n\n{\"text\": 3}\n{\"text\": \"bb\"}\nno\n");
+  options_.text.split = 0.5;
+  for (const char* when : {"encoded", "kept"}) {
+    const CorpusSize size = *MeasureCorpus(options_);
+    EXPECT_EQ(size, (CorpusSize{256, 0, 0, 1, 1})) << when;
+    EXPECT_EQ(size.skipped_lines, 2) << when;
+    EXPECT_EQ(size.first_skipped, "lines.jsonl:3: text is a number, want a text") << when;
+  }
+  EXPECT_EQ(TextOf(*Load().test, 0), "bb");
+  options_.text.on_error = OnError::kStop;
+  EXPECT_EQ(Refusal(), options_.text.file + ":3: text is a number, want a text");
+}
+
+TEST_F(JsonlTest, WhatIsSkippedOfBothPartsIsAddedUp) {
+  options_.text.on_error = OnError::kSkip;
+  Write("a.jsonl", "{\"text\": \"aa\"}\n");
+  Write("b.jsonl", "{}\n{\"text\": \"bb\"}\n");
+  options_.text.file = "";
+  options_.text.train = folder_ + "/a.jsonl";
+  options_.text.test = folder_ + "/b.jsonl";
+  EXPECT_EQ(MeasureCorpus(options_)->skipped_lines, 1);
+  EXPECT_THAT(MeasureCorpus(options_)->first_skipped,
+              testing::StartsWith("b.jsonl:1: has none of"));
+}
+
 TEST_F(JsonlTest, WhatGivesNoSampleIsRefused) {
   Write("lines.jsonl", "{\"prompt\": \"long enough\", \"completion\": \"\"}\n{\"text\": \"aa\"}\n");
   options_.text.split = 0.5;
@@ -151,9 +199,13 @@ TEST_F(JsonlTest, TheDigestChangesWithLinesFormatAndLoss) {
   add();
   options_.text.packing = Packing::kBestFit;
   add();
+  options_.text.keys.messages = "turns";
+  add();
+  options_.text.on_error = OnError::kSkip;
+  add();
   Write("lines.jsonl", "{\"prompt\": \"a\", \"completion\": \"c\"}\n{\"text\": \"aa\"}\n");
   add();
-  EXPECT_EQ(digests.size(), 6u);
+  EXPECT_EQ(digests.size(), 8u);
 }
 
 TEST_F(JsonlTest, AnswersOfAConversationAreLabels) {

@@ -11,7 +11,7 @@ namespace thinwire {
 // 8x8 pixels with values 0 to 16 (data/digits/). Small enough for tests and a first run without
 // downloads. Crops are padded by 1, without flips. Images are normalised by the mean and deviation
 // of the training set.
-DatasetInfo DigitsInfo();
+DatasetInfo DigitsInfo(const DataOptions& options);
 
 // Loads the images; options.dir is not used. InvalidArgument if a limit or the held-out samples
 // exceed the samples.

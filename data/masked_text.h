@@ -7,12 +7,10 @@
 
 #include "data/dataset.h"
 #include "data/text.h"
+#include "data/token_source.h"
 #include "data/word_piece.h"
 
 namespace thinwire {
-
-// Label of a position that does not count.
-inline constexpr int32_t kNoLabel = -1;
 
 // Returns the number of tokens of a sample of `context` that are hidden: `rate` of those of the
 // text, rounded, and at least one.

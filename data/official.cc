@@ -35,6 +35,55 @@ OfficialData Cifar10() {
       {{"https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", "cifar-10-batches-bin", {}}}};
 }
 
+OfficialData Cifar100() {
+  return {"cifar100",
+          "60,000 colour images of 32 x 32 pixels in 100 classes",
+          {{"train.bin", 153'700'000,
+            "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
+           {"test.bin", 30'740'000,
+            "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"}},
+          {{"https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz", "cifar-100-binary", {}}}};
+}
+
+// Returns the four packed files of MNIST or of a set in its format, which all `hosts` have.
+OfficialData IdxFiles(const char* name, const char* what, const std::vector<OfficialFile>& files,
+                      const std::vector<std::string>& hosts) {
+  OfficialData data{name, what, files, {}};
+  for (const std::string& host : hosts) {
+    OfficialSource source;
+    for (const OfficialFile& file : files) source.files.push_back(host + file.name);
+    data.sources.push_back(source);
+  }
+  return data;
+}
+
+OfficialData Mnist() {
+  return IdxFiles("mnist", "70,000 grey images of 28 x 28 pixels: handwritten digits",
+                  {{"train-images-idx3-ubyte.gz", 9'912'422,
+                    "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
+                   {"train-labels-idx1-ubyte.gz", 28'881,
+                    "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
+                   {"t10k-images-idx3-ubyte.gz", 1'648'877,
+                    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
+                   {"t10k-labels-idx1-ubyte.gz", 4'542,
+                    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"}},
+                  {"https://ossci-datasets.s3.amazonaws.com/mnist/",
+                   "https://storage.googleapis.com/cvdf-datasets/mnist/"});
+}
+
+OfficialData FashionMnist() {
+  return IdxFiles("fashion_mnist", "70,000 grey images of 28 x 28 pixels: ten kinds of clothes",
+                  {{"train-images-idx3-ubyte.gz", 26'421'880,
+                    "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+                   {"train-labels-idx1-ubyte.gz", 29'515,
+                    "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+                   {"t10k-images-idx3-ubyte.gz", 4'422'102,
+                    "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+                   {"t10k-labels-idx1-ubyte.gz", 5'148,
+                    "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}},
+                  {"https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/"});
+}
+
 // Returns the word-level version, whose rare words are <unk>. The second source has the same bytes
 // under other names.
 OfficialData Wikitext2() {
@@ -80,6 +129,9 @@ OfficialData Glue(const char* name, const char* what, const std::string& folder,
 const std::vector<OfficialData>& AllOfficialData() {
   static const auto* const all = new std::vector<OfficialData>{
       Cifar10(),
+      Cifar100(),
+      Mnist(),
+      FashionMnist(),
       Wikitext2(),
       Gpt2Bpe(),
       Glue(

@@ -101,11 +101,11 @@ absl::StatusOr<Tokens> PlannedTokens(const CorpusText& text, const DataOptions& 
 }
 
 // Returns true for a corpus of HTML pages; a failed download leaves a single page.
-bool IsMadeOfPages(const std::string& text) {
+bool IsMadeOfPages(std::string_view text) {
   constexpr std::string_view kEnd = "</html";
   const size_t first = text.find(kEnd);
-  return IsHtml(text) && first != std::string::npos &&
-         text.find(kEnd, first + 1) != std::string::npos;
+  return IsHtml(text) && first != std::string_view::npos &&
+         text.find(kEnd, first + 1) != std::string_view::npos;
 }
 
 // Files one behind another.
@@ -124,8 +124,7 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t most) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, " makes the text longer than ", kMaxFileBytes, " bytes, want at most that many"));
   }));
-  if (!IsMadeOfPages(whole)) RETURN_IF_ERROR(CheckNoStandIn(path, whole));
-  RETURN_IF_ERROR(CheckNoArchive(path, whole));
+  RETURN_IF_ERROR(CheckIsText(path, whole));
   return whole;
 }
 
@@ -161,6 +160,11 @@ absl::StatusOr<std::unique_ptr<Dataset>> Split(const std::string& what, TokenRan
     return absl::InvalidArgumentError(
         absl::StrCat("a limit of ", limit, " samples, but ", what, " holds ", samples));
   }
+  ASSIGN_OR_RETURN(const bool has_labels, part.HasLabels());
+  if (!has_labels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " has no token to learn, by its mask: want one, or data.loss_on: all"));
+  }
   std::unique_ptr<Dataset> data;
   if (text.objective == Objective::kMasked) {
     data = std::make_unique<MaskedText>(
@@ -191,23 +195,24 @@ TextDataset::TextDataset(TokenRange tokens, int64_t vocabulary, int64_t context,
   digest_ = digest.value();
 }
 
-void TextDataset::Copy(int64_t sample, const Augmentation& augmentation, int64_t offset,
-                       absl::Span<int32_t> out) const {
-  assert(0 <= sample && sample < size_ && static_cast<int64_t>(out.size()) == context_);
+int64_t TextDataset::FirstOf(int64_t sample, const Augmentation& augmentation) const {
+  assert(0 <= sample && sample < size_);
   const int64_t block = sample % ((tokens_.size() - 1) / context_);
   const int64_t first = augmentation.place >= 0 ? augmentation.place : block * context_;
   assert(first + context_ < tokens_.size());
-  error_.Update(tokens_.Read(first + offset, out));
+  return first;
 }
 
 void TextDataset::Labels(int64_t sample, const Augmentation& augmentation,
                          absl::Span<int32_t> out) const {
-  Copy(sample, augmentation, 1, out);
+  assert(static_cast<int64_t>(out.size()) == context_);
+  error_.Update(tokens_.ReadLabels(FirstOf(sample, augmentation) + 1, out));
 }
 
 void TextDataset::LoadTokens(int64_t sample, const Augmentation& augmentation,
                              absl::Span<int32_t> out) const {
-  Copy(sample, augmentation, 0, out);
+  assert(static_cast<int64_t>(out.size()) == context_);
+  error_.Update(tokens_.Read(FirstOf(sample, augmentation), out));
 }
 
 std::string TrainingText(const std::string& name, const DataOptions& options) {
@@ -308,6 +313,11 @@ absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& o
     made.special = static_cast<const WordPiece&>(*tokens.tokenizer).special();
   }
   return SplitsOf(std::move(made), options);
+}
+
+absl::Status CheckIsText(const std::string& path, std::string_view content) {
+  if (!IsMadeOfPages(content)) RETURN_IF_ERROR(CheckNoStandIn(path, content));
+  return CheckNoArchive(path, content);
 }
 
 absl::StatusOr<CorpusText> ReadTextFile(const DataOptions& options) {

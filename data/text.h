@@ -1,10 +1,11 @@
 // Sequences of tokens from a text: either blocks of `context` tokens, or windows of that many
-// tokens at random places. The labels are the next tokens.
+// tokens at random places. The labels are the next tokens, as far as these are to be learned.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,6 +41,7 @@ class TextDataset final : public Dataset {
   int64_t classes() const override { return vocabulary_; }
   Shape sample_shape() const override { return {1, context_}; }
   bool is_text() const override { return true; }
+  bool may_lack_labels() const override { return tokens_.may_lack_labels(); }
   int64_t labels_per_sample() const override { return context_; }
   void Labels(int64_t sample, const Augmentation& augmentation,
               absl::Span<int32_t> out) const override;
@@ -50,9 +52,8 @@ class TextDataset final : public Dataset {
   int64_t places() const override { return windows_ > 0 ? tokens_.size() - context_ : 0; }
 
  private:
-  // Copies `context` tokens of the sample, beginning `offset` tokens after its first.
-  void Copy(int64_t sample, const Augmentation& augmentation, int64_t offset,
-            absl::Span<int32_t> out) const;
+  // Returns the number of the sample's first token.
+  int64_t FirstOf(int64_t sample, const Augmentation& augmentation) const;
 
   const TokenRange tokens_;
   mutable FirstError error_;
@@ -104,6 +105,10 @@ absl::Status CheckPlanned(const std::string& name, const CorpusSize& size,
 
 // Makes the data sets of a text. Errors: see LoadData.
 absl::StatusOr<DataSplits> LoadText(const CorpusText& text, const DataOptions& options);
+
+// Returns DataLoss if `content`, a file or its first piece, only stands in for a text
+// (base/stand_in.h). A corpus of HTML pages is a text.
+absl::Status CheckIsText(const std::string& path, std::string_view content);
 
 // Reads the files of options.text.file, each a document (FilesAt, ReadUnpacked). The first
 // options.text.split of their characters, rounded down, are for training. Or reads those of

@@ -12,13 +12,14 @@
 
 namespace thinwire {
 
-// Returns the ids of the documents in `text` (Tokenizer::EncodeDocuments). They are read from
-// FOLDER/NAME.tokens if that is intact, and written there otherwise; NAME is the SHA-256 of text,
-// vocabulary, and of several documents `begins` and what stands between them. If the folder cannot
-// be used, only time is lost. Errors are the tokenizer's.
-//
-// The file is little-endian: "thinwire tokens\n", the number of ids (u64), their CRC-32C (u32), the
-// ids (u32 each). It is written atomically.
+// Returns the name of the file with the ids of documents, without ".tokens": the SHA-256 of that of
+// their text, of the vocabulary, and of several documents `begins` and what stands between them.
+std::string TokenCacheName(const std::string& text_sha256, const Tokenizer& tokenizer,
+                           absl::Span<const size_t> begins);
+
+// Returns the ids of the documents in `text` (Tokenizer::EncodeDocuments). They are read from the
+// file of that name in `folder` if it is intact, and written there otherwise (token_file.h). If no
+// file can be used, only time is lost. Errors are the tokenizer's.
 absl::StatusOr<std::vector<int32_t>> CachedTokens(const std::string& folder,
                                                   const Tokenizer& tokenizer, std::string_view text,
                                                   absl::Span<const size_t> begins = {});

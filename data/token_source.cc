@@ -53,6 +53,23 @@ absl::Status TokenRange::Read(int64_t first, absl::Span<int32_t> out) const {
   return out.empty() ? absl::OkStatus() : source_->Read(first_ + first, out);
 }
 
+absl::Status TokenRange::ReadLabels(int64_t first, absl::Span<int32_t> out) const {
+  assert(0 <= first && first + static_cast<int64_t>(out.size()) <= size_);
+  return out.empty() ? absl::OkStatus() : source_->ReadLabels(first_ + first, out);
+}
+
+absl::StatusOr<bool> TokenRange::HasLabels() const {
+  if (!may_lack_labels()) return size_ > 1;
+  std::vector<int32_t> piece;
+  for (int64_t first = 1; first < size_; first += kPiece) {
+    piece.resize(static_cast<size_t>(std::min(kPiece, size_ - first)));
+    RETURN_IF_ERROR(ReadLabels(first, absl::MakeSpan(piece)));
+    const auto is_label = [](int32_t label) { return label != kNoLabel; };
+    if (std::any_of(piece.begin(), piece.end(), is_label)) return true;
+  }
+  return false;
+}
+
 TokenRange TokenRange::TakeFrom(int64_t first) {
   assert(0 <= first && first <= size_);
   TokenRange taken = *this;

@@ -74,6 +74,9 @@ class Tokenizer {
   virtual std::vector<int32_t> ends_of_text() const {
     return end_of_text() ? std::vector<int32_t>{*end_of_text()} : std::vector<int32_t>();
   }
+  // Returns whether a text that is divided where a line ends behind a letter or a number
+  // (text_cut.h) has the ids of its parts, one behind another.
+  virtual bool may_be_cut() const { return false; }
   // Returns the SHA-256 of the vocabulary in hexadecimal digits.
   virtual const std::string& digest() const = 0;
 

@@ -58,6 +58,7 @@ class WordPiece final : public Tokenizer {
   // Returns the ids of a text, without [CLS] and [SEP]. The names of special tokens in a text, as
   // "[MASK]", are these tokens. Never fails.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
+  bool may_be_cut() const override { return true; }
   const std::string& digest() const override { return digest_; }
 
   const SpecialTokens& special() const { return special_; }

@@ -124,6 +124,18 @@ text=$(generate "$work/ids_hf" --prompt 'To be' --tokens 5)
 check '  and writes a text' equals "${text::5}" 'To be'
 refused 'a file without its type' 'ids_1.bin has no header of llm.c: want data.type: uint16 or uint32' \
   "${ids[@]}" --set data.type=header
+python3 -c 'import sys; sys.stdout.buffer.write(b"\x0F" * -(-int(sys.argv[1]) // 8))' \
+  $(($(stat -c %s "$work/ids_1.bin") / 2)) >"$work/ids_1.mask"
+cp "$work/ids_1.mask" "$work/ids_2.mask"
+loss_of() { grep -o '"loss": [0-9.]*' "$work/$1/metrics.jsonl" | head -1; }
+run "${ids[@]}" --out "$work/ids_masked"
+check 'with masks it trains' equals $? 0
+check '  on what they name' test "$(loss_of ids_masked)" != "$(loss_of ids_run)"
+run "${ids[@]}" --out "$work/ids_all" --set data.loss_on=all
+check '  or on all' equals "$(loss_of ids_all)" "$(loss_of ids_run)"
+printf x >>"$work/ids_2.mask"
+refused 'a mask of another length' 'ids_2.mask has [0-9]+ bytes, want [0-9]+, a bit for each' "${ids[@]}"
+rm "$work"/ids_*.mask
 printf '\377\377' >>"$work/ids_2.bin"
 run "${ids[@]}" --out "$work/ids_broken" --set data.tokens=hf --set data.vocabulary="$work/tokenizer"
 check 'an id that the tokenizer lacks ends it' equals $? 1
@@ -138,7 +150,6 @@ lines=("$work/tiny.yaml" --set "data={name: jsonl, file: $work/lines, chat: zeph
 run "${lines[@]}" --out "$work/lines_run"
 check 'it trains' equals $? 0
 check '  on a sample a line' equals "$(resolved train_samples lines_run)" 36
-loss_of() { grep -o '"loss": [0-9.]*' "$work/$1/metrics.jsonl" | head -1; }
 run "${lines[@]}" --out "$work/lines_parts" --set pipeline.microbatches=5
 check 'microbatches with unequally many answers do not change its loss' equals "$(loss_of lines_parts)" "$(loss_of lines_run)"
 run "${lines[@]}" --out "$work/lines_packed" --set data.packing=best_fit --set data.context=256 --set data.test_limit=1
@@ -180,6 +191,13 @@ check 'Ctrl-C ends it while it waits' equals $? 130
 exec 4>&-
 printf '{"messages": [{"role": "user", "content": 3}]}\n' >>"$work/lines"
 refused 'a line that is none' 'lines:41: messages\[0\].content is a number, want a text' "${lines[@]}"
+run "${lines[@]}" --out "$work/lines_skipped" --set data.on_error=skip
+check 'skipped it is no sample' equals "$(resolved train_samples lines_skipped)" 36
+check '  and told' contains "$work/log" '1 line was skipped .*, the first is lines:41: messages\[0\].content is a number'
+check '  and kept' equals "$(resolved skipped_lines lines_skipped)" 1
+sed -i '$d; s/"messages"/"turns"/' "$work/lines"
+run "${lines[@]}" --out "$work/lines_turns" --set data.fields.messages=turns
+check 'a key of another name may be read' equals "$(loss_of lines_turns)" "$(loss_of lines_run)"
 
 echo '== folders of pictures'
 for part in train val; do
@@ -197,6 +215,27 @@ head -c 900 "$pictures/halved.jpg" >"$work/pictures/train/cat/halved.jpg"
 run "$work/tiny.yaml" "${pictures_run[@]}" --out "$work/pictures_broken"
 check 'a broken picture ends it' equals $? 1
 check '  by name' contains "$work/log" 'train/cat/halved.jpg: JPEG: '
+
+echo '== official images'
+python3 - "$work/mnist" <<'END'
+import gzip, pathlib, struct, sys
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir()
+for part, count in ("train", 40), ("t10k", 20):
+    pixels = bytes(i * 7 % 256 for i in range(784 * count))
+    images = gzip.open(folder / f"{part}-images-idx3-ubyte.gz", "wb")
+    images.write(struct.pack(">4I", 0x803, count, 28, 28) + pixels)
+    images.close()
+    labels = struct.pack(">2I", 0x801, count) + bytes(i % 10 for i in range(count))
+    (folder / f"{part}-labels-idx1-ubyte").write_bytes(labels)
+END
+mnist_run=("$work/tiny.yaml" --set "data={name: mnist, dir: $work/mnist, limit: 40, test_limit: 20, batch_size: 20}"
+  --set 'model={name: resnet8, width: 4}' --set 'pipeline.cuts=[layer2]')
+run "${mnist_run[@]}" --out "$work/mnist_run" --set data.verify=false
+check 'images of one colour are trained on' equals $? 0
+run "${mnist_run[@]}" --out "$work/mnist_verified"
+check 'others than the official ones end it' equals $? 1
+check '  by file' contains "$work/log" 'mnist/train-images-idx3-ubyte.gz has SHA-256 [0-9a-f]+ .*, want 440fcabf'
 
 echo '== a padded vocabulary'
 run "$work/tiny.yaml" --out "$work/run" --set model.classes=5000

@@ -61,7 +61,7 @@ run_checks() {
 }
 
 # Checks by tools that Debian does not have: dashboards by Grafana's SDK, manifests by Kubernetes' schemas,
-# TensorBoard's files by TensorBoard; and docs/ as a site.
+# TensorBoard's files by TensorBoard, rendered conversations by transformers; and docs/ as a site.
 run_deploy() {
   if ! curl -sfo /dev/null --max-time 20 https://pypi.org/simple/pip/; then
     echo '== deployment: not checked, https://pypi.org does not answer'
@@ -69,7 +69,7 @@ run_deploy() {
     return
   fi
   run_checks deployment 'deploy/grafana/make.sh --check' tests/deploy/kubernetes_schemas.sh \
-    python/tensorboard_test.sh deploy/docs.sh
+    python/tensorboard_test.sh python/prepare_test.sh deploy/docs.sh
 }
 
 # Each target that exists with --config=cuda only, and what depends on one; and the plugin as a

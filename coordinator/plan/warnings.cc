@@ -164,6 +164,15 @@ absl::Status AddRates(const Experiment& experiment, std::vector<std::string>* wa
   return absl::OkStatus();
 }
 
+// Warns of lines that are no examples, where these were counted.
+void AddSkippedLines(const CorpusConfig& corpus, std::vector<std::string>* warnings) {
+  if (corpus.skipped_lines() == 0) return;
+  warnings->push_back(absl::StrCat("warning: data: ", corpus.skipped_lines(),
+                                   corpus.skipped_lines() == 1 ? " line was" : " lines were",
+                                   " skipped (data.on_error), the first is ",
+                                   corpus.first_skipped()));
+}
+
 // Returns whether the model predicts each token from those before it.
 bool IsCausalLanguage(const Model& model) {
   return model.is_language() &&
@@ -189,6 +198,7 @@ absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment)
 
 absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experiment) {
   std::vector<std::string> warnings;
+  AddSkippedLines(experiment.data().corpus(), &warnings);
   RETURN_IF_ERROR(AddCausality(experiment, &warnings));
   RETURN_IF_ERROR(AddScopes(experiment, &warnings));
   RETURN_IF_ERROR(AddContractions(experiment, &warnings));

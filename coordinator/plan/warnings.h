@@ -19,6 +19,7 @@ struct Causality {
 absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment);
 
 // Returns the warnings for the resolved `experiment`, one line each, in this order:
+// - lines of the data that were skipped;
 // - a codec of activations that is not causal, with the cuts of a model of tokens that have it;
 // - a direction of a cut whose codec, at its lowest level, is no contraction for normal values, so
 //   that the state of its feedback may grow;

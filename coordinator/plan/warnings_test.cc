@@ -44,6 +44,20 @@ TEST(PlanWarningsTest, TellCutDirectionCodecAndTheMeasuredContraction) {
                                 EndsWith(", want more than 0; its state may grow"))));
 }
 
+TEST(PlanWarningsTest, TellOfLinesThatWereSkipped) {
+  const std::string data =
+      "data={name: jsonl, file: a, tokens: bytes, on_error: skip, context: 8, ";
+  const std::string corpus = "corpus: {vocabulary: 256, train_samples: 400, test_samples: 9";
+  const std::string model = "model={name: gpt2, layers: 4, width: 16, heads: 2}";
+  const std::string cuts = "pipeline.cuts=[h.0]";
+  EXPECT_THAT(WarningsWith({model, cuts, data + corpus + "}}"}), IsEmpty());
+  EXPECT_THAT(
+      WarningsWith(
+          {model, cuts, data + corpus + ", skipped_lines: 3, first_skipped: 'a:17: is a text'}}"}),
+      ElementsAre("warning: data: 3 lines were skipped (data.on_error), the first is "
+                  "a:17: is a text"));
+}
+
 TEST(PlanWarningsTest, AreOfCodecsThatExpandUnderFeedbackOnly) {
   for (const char* gradients :
        {"codec: none", "codec: uniform, bits: 1", "codec: uniform, bits: 4, feedback: ef",

@@ -28,7 +28,8 @@ CHATML = LOOP % ("<|im_start|>assistant\n", "<|im_end|>{{ '\\n' }}", "<|im_start
 ZEPHYR = LOOP % ("<|assistant|>\n", "</s>{{ '\\n' }}", "<|{{ m.role }}|>\n{{ m.content }}</s>{{ '\\n' }}")
 MISTRAL = "<s>" + LOOP % (" ", "</s>", "[INST] {{ m.content }} [/INST]")
 
-# The format, its template, the rules of a tokenizer, its special tokens, and whether it has a system message.
+# The format, its template, the rules of a tokenizer, its special tokens, and whether it has a system message. `auto`
+# is what is known of a published template, which does not say what is learned.
 CASES = [
     ("chatml", CHATML, "Qwen 2", ["<|im_start|>", "<|im_end|>"], True),
     ("chatml", CHATML, "SmolLM2", ["<|im_start|>", "<|im_end|>"], True),
@@ -38,6 +39,11 @@ CASES = [
     ("mistral", MISTRAL, "Llama 2", [], False),
     ("zephyr", ZEPHYR, "Llama 2", [], True),
     ("gemma", "gemma_training", "Gemma", ["<bos>", "<start_of_turn>", "<end_of_turn>"], False),
+    ("auto", "gemma", "Gemma", ["<bos>", "<start_of_turn>", "<end_of_turn>"], False),
+    ("auto", "llama3", "Llama 3",
+     ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"], True),
+    ("auto", "qwen2_5", "Qwen 2", ["<|im_start|>", "<|im_end|>"], True),
+    ("auto", "qwen3_instruct_2507", "Qwen 2", ["<|im_start|>", "<|im_end|>"], True),
 ]
 WORDS = ["the", " king", "\n", "\n\n", " ", "  ", "First Citizen", "'s", "12", "345", "\u00e9", "e\u0301", "\u65e5\u672c", ".", "?", "\t",
          "```", "{}", "\u2581", "\U0001f468\u200d\U0001f469", "<|", "[INST]", "assistant", "'LL", "\u00a0", "a"]
@@ -106,11 +112,15 @@ def main():
         with tempfile.TemporaryDirectory() as root:
             folder = pathlib.Path(root) / "model"
             tokenizer = tokenizer_of(folder, testdata, rules, specials)
-            if template.endswith("_training"):
+            if chat == "auto":
+                (folder / "chat_template.jinja").write_bytes((TEMPLATES / f"{template}.jinja").read_bytes())
+            if chat == "auto" or template.endswith("_training"):
                 template = (TEMPLATES / f"{template}.jinja").read_text()
             talks = [conversation(draw, has_system) for _ in range(CONVERSATIONS)]
             got = list(ours(program, folder, chat, [{"messages": talk} for talk in talks]))
             wanted = [wanted_chat(tokenizer, template, talk) for talk in talks]
+            if chat == "auto":
+                wanted = [(ids, mask) for (ids, _), (_, mask) in zip(wanted, got)]
             failures += differences(f"{chat} by the rules of {rules}", got, wanted, talks)
             pairs = [{"prompt": said(draw), "completion": said(draw)} for _ in range(CONVERSATIONS)]
             wanted, kept, skipped = [], [], 0

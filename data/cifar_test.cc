@@ -1,4 +1,4 @@
-#include "data/cifar10.h"
+#include "data/cifar.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,12 +57,12 @@ class Cifar10Test : public testing::Test {
     Write("data_batch_" + std::to_string(i) + ".bin", bytes);
   }
   DataSplits Load() {
-    absl::StatusOr<DataSplits> splits = LoadCifar10(options_);
+    absl::StatusOr<DataSplits> splits = LoadCifar(options_);
     EXPECT_TRUE(splits.ok()) << splits.status();
     return splits.ok() ? *std::move(splits) : DataSplits();
   }
   std::string Refusal(absl::StatusCode code) {
-    const absl::Status status = LoadCifar10(options_).status();
+    const absl::Status status = LoadCifar(options_).status();
     EXPECT_EQ(status.code(), code) << status;
     return std::string(status.message());
   }
@@ -210,6 +210,83 @@ TEST_F(Cifar10Test, OtherBytesThanTheOfficialOnesAreRefusedWhenVerified) {
   EXPECT_THAT(Refusal(absl::StatusCode::kDataLoss),
               AllOf(HasSubstr("data_batch_1.bin has SHA-256 "),
                     HasSubstr("want cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b26")));
+}
+
+// A training file of three records, fine labels 99, 0, 7 and coarse ones 19, 0, 3, and a test file
+// with the first of them. Red, green and blue of an image are its fine label + 0, 1, 2.
+class Cifar100Test : public testing::Test {
+ protected:
+  Cifar100Test() {
+    options_.name = "cifar100";
+    options_.verify = false;
+    options_.limit = 3;
+    options_.test_limit = 1;
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    options_.dir = testing::TempDir() + "/cifar100_" + test->name();
+    std::filesystem::create_directories(options_.dir);
+    Write("train.bin", Fine(19, 99) + Fine(0, 0) + Fine(3, 7));
+    Write("test.bin", Fine(19, 99));
+  }
+  ~Cifar100Test() override { std::filesystem::remove_all(options_.dir); }
+
+  static std::string Fine(char coarse, char fine) {
+    std::string record = {coarse, fine};
+    for (char c = 0; c < 3; ++c) record.append(1024, static_cast<char>(fine + c));
+    return record;
+  }
+  void Write(const std::string& name, const std::string& bytes) {
+    std::ofstream(options_.dir + "/" + name, std::ios::binary) << bytes;
+  }
+  std::string Refusal() { return std::string(LoadData(options_).status().message()); }
+
+  DataOptions options_;
+};
+
+TEST_F(Cifar100Test, EitherLabelOfARecordIsRead) {
+  const auto fine = LoadData(options_);
+  ASSERT_TRUE(fine.ok()) << fine.status();
+  EXPECT_EQ(fine->train->classes(), 100);
+  EXPECT_EQ(LabelOf(*fine->train, 0), 99);
+  EXPECT_EQ(LabelOf(*fine->train, 2), 7);
+  EXPECT_EQ(LabelOf(*fine->test, 0), 99);
+  options_.labels = CifarLabels::kCoarse;
+  const auto coarse = LoadData(options_);
+  ASSERT_TRUE(coarse.ok()) << coarse.status();
+  EXPECT_EQ(coarse->train->classes(), 20);
+  EXPECT_EQ(LabelOf(*coarse->train, 0), 19);
+  EXPECT_EQ(LabelOf(*coarse->train, 2), 3);
+}
+
+TEST_F(Cifar100Test, PixelsBeginBehindBothLabels) {
+  std::vector<float> image(32 * 32 * 3);
+  const auto splits = LoadData(options_);
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  splits->train->Load(2, {}, absl::MakeSpan(image));
+  EXPECT_FLOAT_EQ(image[0], (7 / 255.0f - 0.5071f) / 0.2673f);
+  EXPECT_FLOAT_EQ(image[1], (8 / 255.0f - 0.4865f) / 0.2564f);
+  EXPECT_FLOAT_EQ(image.back(), (9 / 255.0f - 0.4409f) / 0.2762f);
+}
+
+TEST_F(Cifar100Test, IsDescribedByItsLabels) {
+  EXPECT_EQ(DescribeData(options_)->classes, 100);
+  EXPECT_EQ(DescribeData(options_)->train_samples, 50'000);
+  EXPECT_EQ(DescribeData(options_)->test_samples, 10'000);
+  options_.labels = CifarLabels::kCoarse;
+  EXPECT_EQ(DescribeData(options_)->classes, 20);
+}
+
+TEST_F(Cifar100Test, WhatIsNoRecordIsRefused) {
+  Write("train.bin", Fine(20, 3));
+  EXPECT_EQ(LoadData(options_).status().code(), absl::StatusCode::kInvalidArgument)
+      << "one record, and a limit of three; its coarse label is not used";
+  options_.labels = CifarLabels::kCoarse;
+  EXPECT_EQ(Refusal(), options_.dir + "/train.bin: record 0 has label 20, want 0 to 19");
+  Write("train.bin", Fine(0, 0).substr(1));
+  EXPECT_EQ(Refusal(),
+            options_.dir + "/train.bin has 3073 bytes, want a multiple of 3074 up to 153700000");
+  std::filesystem::remove(options_.dir + "/train.bin");
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("`thinwire data fetch cifar100` downloads "),
+                               HasSubstr("cifar-100-binary.tar.gz")));
 }
 
 }  // namespace
