@@ -12,13 +12,14 @@
 #include "config/checks.h"
 #include "config/owned_pieces.h"
 #include "config/piece_codec.h"
+#include "models/frozen.h"
 #include "models/tied_weight.h"
 #include "schedule/simulator.h"
 
 namespace thinwire {
 namespace {
 
-// Assumption: a machine computes 100 GFLOP/s, and a backward pass takes twice a forward pass.
+// Assumption: a machine computes 100 GFLOP/s.
 constexpr double kFlopsPerSecond = 100e9;
 constexpr double kLeastMbit = 1e-6, kMostMbit = 1e12;
 // Most replicas of a simulation, whose links grow with their square, and most passes in it.
@@ -61,7 +62,8 @@ class AssumedStep {
       ChunkCost& chunk = passes_.chunks.emplace_back();
       chunk.forward_seconds =
           static_cast<double>(samples) * segment.forward_flops / kFlopsPerSecond;
-      chunk.backward_seconds = 2 * chunk.forward_seconds;
+      chunk.backward_seconds =
+          static_cast<double>(samples) * segment.backward_flops / kFlopsPerSecond;
     }
     for (const Cut& cut : partition.cuts) {
       const Shape message = partition.model.blocks[cut.block].out.WithBatch(samples);
@@ -70,7 +72,9 @@ class AssumedStep {
                          DirectionFrom(DirectionOf(e, cut.name, gradient), gradient));
         ASSIGN_OR_RETURN(const double bytes, PayloadBytes(DirectionPath(e, cut.name, gradient),
                                                           does, message, compute));
-        (gradient ? passes_.gradients : passes_.activations).push_back(OfBytes(bytes));
+        const bool crosses = !gradient || HasGradients(partition.model, cut);
+        (gradient ? passes_.gradients : passes_.activations)
+            .push_back(OfBytes(crosses ? bytes : 0));
       }
     }
     return AddPieces(partition);

@@ -18,7 +18,7 @@ std::vector<ParameterSpec> ParametersOf(const Partition& partition, int segment)
           !parameter.tied_to.empty() &&
           std::any_of(trained.begin(), trained.end(),
                       [&](const ParameterSpec& other) { return other.name == parameter.tied_to; });
-      if (parameter.trainable && !follows) trained.push_back(parameter);
+      if (parameter.is_trained() && !follows) trained.push_back(parameter);
     }
   }
   return trained;
@@ -30,7 +30,8 @@ std::optional<OwnedPiece> StatisticsOf(const Partition& partition, int segment) 
   const BlockRange blocks = SegmentBlocks(partition.model, partition.cuts, segment);
   for (int block = blocks.first; block < blocks.last; ++block) {
     for (const ParameterSpec& parameter : Parameters(partition.model.blocks[block])) {
-      if (!parameter.trainable) elements += parameter.shape.elements();
+      const bool counts = parameter.role == ParameterSpec::Role::kStatistics;
+      if (counts) elements += parameter.shape.elements();
     }
   }
   if (elements == 0) return std::nullopt;

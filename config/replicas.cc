@@ -160,7 +160,7 @@ absl::Status CheckMix(const ReplicasConfig& replicas, const Model& model) {
   if (replicas.overlap() == 0) return absl::OkStatus();
   for (const BlockSpec& block : model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      if (!parameter.orthonormal || !parameter.trainable) continue;
+      if (!parameter.orthonormal || !parameter.is_trained()) continue;
       return absl::InvalidArgumentError(absl::StrCat("replicas.overlap: ", replicas.overlap(),
                                                      ", want 0: a mixture of bases, as ",
                                                      parameter.name, " is, would be no basis"));

@@ -24,6 +24,7 @@
 #include "config/specs.h"
 #include "config/tensor_parts.h"
 #include "config/yaml_message.h"
+#include "models/frozen.h"
 #include "models/options.h"
 #include "models/tied_weight.h"
 
@@ -216,6 +217,32 @@ absl::Status ResolveDirectionsOfSums(const Experiment& e, bool tokens,
   return ResolveChoice("compression.sums.bottleneck", sums->mutable_bottleneck());
 }
 
+// Refuses a codec of gradients that nobody sends, as nothing before the cut is trained.
+absl::Status CheckNoGradients(const std::string& path, const DirectionConfig& gradients) {
+  const std::string& codec = gradients.codec();
+  if (codec.empty() || codec == Name(CodecSpec().kind)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ".gradients.codec: ", codec, ", want ", Name(CodecSpec().kind),
+                   ": nothing before it is trained, so that no gradient crosses"));
+}
+
+// Gives each cut that gradients do not cross an entry that says so. The rest of `compression` must
+// be resolved.
+absl::Status ResolveWithoutGradients(const Partition& partition, CompressionConfig* compression) {
+  const std::vector<Cut>& cuts = partition.cuts;
+  for (const Cut& cut : cuts) {
+    if (HasGradients(partition.model, cut)) continue;
+    const std::string path = absl::StrCat("compression.boundaries.", cut.name);
+    BoundaryConfig& own = (*compression->mutable_boundaries())[cut.name];
+    RETURN_IF_ERROR(CheckNoGradients(path, own.gradients()));
+    own.clear_gradients();
+    RETURN_IF_ERROR(
+        ResolveDirection(path + ".gradients", /*gradient=*/true, own.mutable_gradients()));
+  }
+  const bool has_none = !cuts.empty() && !HasGradients(partition.model, cuts.back());
+  return has_none ? CheckNoGradients("compression", compression->gradients()) : absl::OkStatus();
+}
+
 absl::Status ResolveCompression(const Experiment& e, CompressionConfig* compression) {
   ASSIGN_OR_RETURN(const Model model, ModelFrom(e));
   RETURN_IF_ERROR(ResolveGeneral(model.tokens, compression));
@@ -325,7 +352,9 @@ absl::Status ResolveEvaluation(const Experiment& e, EvaluationConfig* evaluation
       std::any_of(model.blocks.begin(), model.blocks.end(), [](const BlockSpec& block) {
         const std::vector<ParameterSpec> parameters = Parameters(block);
         return std::any_of(parameters.begin(), parameters.end(),
-                           [](const ParameterSpec& parameter) { return !parameter.trainable; });
+                           [](const ParameterSpec& parameter) {
+                             return parameter.role == ParameterSpec::Role::kStatistics;
+                           });
       });
   if (!has_batch_norm) {
     return absl::InvalidArgumentError(
@@ -381,6 +410,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveDevices(e));
   RETURN_IF_ERROR(ResolveCompression(*e, e->mutable_compression()));
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(*e));
+  RETURN_IF_ERROR(ResolveWithoutGradients(partition, e->mutable_compression()));
   RETURN_IF_ERROR(ResolveSlices(partition, e));
   RETURN_IF_ERROR(ResolveSums(partition.model, e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));

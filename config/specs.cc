@@ -22,6 +22,7 @@
 #include "config/tensor_parts.h"
 #include "config/yaml_message.h"
 #include "models/bottleneck.h"
+#include "models/frozen.h"
 #include "models/parts.h"
 #include "models/sliced_positions.h"
 #include "models/transformer_layers.h"
@@ -114,6 +115,20 @@ absl::Status ReadSegments(const Experiment& experiment, ReplicasSpec* spec) {
   return absl::OkStatus();
 }
 
+// Checks that no frozen weight has to follow a basis that is trained.
+absl::Status CheckFrozenWithin(const Model& model) {
+  absl::Status status;
+  for (const BlockSpec& block : model.blocks) {
+    ForEachLayer(block.layers, [&](const LayerSpec& layer) {
+      if (!layer.frozen || layer.within.empty()) return;
+      status = absl::InvalidArgumentError(absl::StrCat(
+          "bottleneck: a learned subspace changes ", layer.name, " in block ", block.name,
+          ", which freeze names: want another kind, or that block trained"));
+    });
+  }
+  return status;
+}
+
 absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* partition) {
   std::vector<BottleneckSpec> specs;
   for (const Cut& cut : partition->cuts) {
@@ -122,7 +137,7 @@ absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* par
   }
   ASSIGN_OR_RETURN(partition->model,
                    WithBottlenecks(std::move(partition->model), partition->cuts, specs));
-  return absl::OkStatus();
+  return CheckFrozenWithin(partition->model);
 }
 
 // Checks that a model of token ids has each of the data's, and does not see what it is to predict.
@@ -275,7 +290,9 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   const char* const path = is_custom ? "model.blocks" : "model";
   if (!model.ok()) return Annotated(model.status(), path);
   RETURN_IF_ERROR(Annotated(CheckSamples(*model, data), path));
-  return DividedIntoParts(*std::move(model), PartsOf(experiment));
+  ASSIGN_OR_RETURN(Model divided, DividedIntoParts(*std::move(model), PartsOf(experiment)));
+  const std::vector<std::string> frozen(experiment.freeze().begin(), experiment.freeze().end());
+  return Annotated(WithFrozen(std::move(divided), frozen), "freeze");
 }
 
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment) {

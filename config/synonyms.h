@@ -23,6 +23,7 @@ inline constexpr Synonyms kSynonyms[] = {
     {"checkpoint", "checkpointing"},
     {"epochs", "num_epochs num_train_epochs max_epochs n_epochs"},
     {"steps", "max_steps max_iters train_steps num_train_steps max_train_steps"},
+    {"freeze", "frozen freeze_layers frozen_layers"},
     {"early_stop", "early_stopping early_stopping_callback"},
     {"seed", "random_seed manual_seed"},
     {"precision", "dtype torch_dtype mixed_precision amp bf16 fp16"},

@@ -188,7 +188,7 @@ TEST(BottleneckTest, ASubspaceKeepsWhatWritesToTheStreamInItsSpan) {
     for (const ParameterSpec& parameter : Parameters(block)) {
       if (!parameter.within.empty()) kept.push_back(parameter.name + " < " + parameter.within);
       const bool is_fixed = parameter.name.rfind("bottleneck.", 0) == 0;
-      EXPECT_EQ(parameter.trainable, !is_fixed) << parameter.name;
+      EXPECT_EQ(parameter.is_trained(), !is_fixed) << parameter.name;
     }
   }
   const std::string first = ".weight < bottleneck.h.0.encode.weight";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/frozen.h"
+
 namespace thinwire {
 namespace {
 
@@ -88,10 +90,11 @@ void AddActivations(const BlockSpec& block, Recompute recompute, bool* input_cou
 SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recompute) {
   SegmentCost cost;
   bool input_counted = false;
+  const int first_trained = FirstTrainedBlock(model);
   for (int i = range.first; i < range.last; ++i) {
     const BlockSpec& block = model.blocks[i];
     for (const ParameterSpec& parameter : Parameters(block)) {
-      if (!parameter.trainable) {
+      if (!parameter.is_trained()) {
         cost.fixed_parameters += parameter.shape.elements();
         continue;
       }
@@ -101,8 +104,10 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
     }
     cost.forward_flops += ForwardFlops(block);
     cost.attention_flops += AttentionFlops(block);
+    cost.backward_flops += BackwardFlops(model, i);
     cost.waiting_elements += WaitingElements(block.layers);
     cost.cached_elements += CachedElements(block.layers);
+    if (i < first_trained) continue;
     AddActivations(block, recompute, &input_counted, &cost);
   }
   const bool is_last = range.last == static_cast<int>(model.blocks.size());

@@ -18,11 +18,13 @@ struct SegmentCost {
   int64_t copied_parameters = 0;  // elements of such copies (ParameterSpec::tied_to)
   // Elements that are not trained, copies included; they have no gradient and no buffers.
   int64_t fixed_parameters = 0;
-  double forward_flops = 0;    // of one sample; a backward pass takes twice that
+  double forward_flops = 0;    // of one sample
   double attention_flops = 0;  // part of it
-  // Part of it that Recompute::kBlocks does a second time, in the backward pass.
+  double backward_flops = 0;   // of one sample (models/frozen.h)
+  // Part of forward_flops that Recompute::kBlocks does a second time, in the backward pass.
   double recomputed_flops = 0;
-  // Elements per sample that a forward pass keeps for its backward pass, each tensor once. These
+  // Elements per sample that a forward pass keeps for its backward pass, each tensor once; none
+  // before the first trained block. These
   // are inputs of convolutions, linear layers, norms, max-poolings, maxouts, GELUs, SwiGLUs,
   // embeddings and attentions, outputs of ReLUs and attentions, and the normalisers of attentions.
   // The batch norm, addition and ReLU at the end of a residual block are one pass, which keeps

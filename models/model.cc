@@ -91,7 +91,8 @@ std::vector<ParameterSpec> WeightAndBias(const LayerSpec& layer, Shape shape) {
   const int64_t fan_in = shape.elements() / shape[0], fan_out = shape.elements() / shape[1];
   const bool is_normal = layer.deviation > 0;
   ParameterSpec weight = {
-      layer.name + ".weight", shape, is_normal ? Init::kNormal : layer.init, fan_in, true, fan_out};
+      layer.name + ".weight",        shape,  is_normal ? Init::kNormal : layer.init, fan_in,
+      ParameterSpec::Role::kTrained, fan_out};
   weight.deviation = layer.deviation;
   if (!layer.tied_to.empty()) weight.tied_to = layer.tied_to + ".weight";
   weight.transposed = layer.transposed;
@@ -132,7 +133,7 @@ std::vector<ParameterSpec> BasisParameters(const LayerSpec& layer) {
                          projects ? Shape{layer.out_features, layer.in_features}
                                   : Shape{layer.in_features, layer.out_features},
                          Init::kOrthonormal};
-  basis.trainable = layer.trained;
+  if (!layer.trained) basis.role = ParameterSpec::Role::kFrozen;
   basis.tied_to = WeightOf(layer.copies);
   basis.hidden = basis.orthonormal = true;
   basis.rate = layer.rate;
@@ -145,12 +146,12 @@ std::vector<ParameterSpec> AnchorParameters(const LayerSpec& layer) {
                          {layer.vocabulary, layer.trained ? layer.rank : layer.in_features},
                          layer.trained ? Init::kZeros : Init::kNormal};
   table.deviation = layer.deviation;
-  table.trainable = layer.trained;
+  if (!layer.trained) table.role = ParameterSpec::Role::kFrozen;
   table.tied_to = WeightOf(layer.copies);
   if (!layer.trained) return {std::move(table)};
   ParameterSpec factor = {
       layer.name + ".factor", {layer.rank, layer.in_features}, Init::kOrthonormal};
-  factor.trainable = false;
+  factor.role = ParameterSpec::Role::kFrozen;
   return {std::move(table), std::move(factor)};
 }
 
@@ -187,11 +188,12 @@ std::vector<ParameterSpec> HeadNormParameters(const LayerSpec& layer) {
 }
 
 std::vector<ParameterSpec> BatchNormParameters(const LayerSpec& layer) {
+  constexpr ParameterSpec::Role kStatistics = ParameterSpec::Role::kStatistics;
   const Shape channels = {layer.in_features};
   return {{layer.name + ".weight", channels, Init::kOnes},
           {layer.name + ".bias", channels, Init::kZeros},
-          {layer.name + ".running_mean", channels, Init::kZeros, 0, /*trainable=*/false},
-          {layer.name + ".running_var", channels, Init::kOnes, 0, /*trainable=*/false}};
+          {layer.name + ".running_mean", channels, Init::kZeros, 0, kStatistics},
+          {layer.name + ".running_var", channels, Init::kOnes, 0, kStatistics}};
 }
 
 std::vector<ParameterSpec> ParametersOfAll(const std::vector<LayerSpec>& layers) {
@@ -201,6 +203,9 @@ std::vector<ParameterSpec> ParametersOfAll(const std::vector<LayerSpec>& layers)
   }
   return all;
 }
+
+// Returns whether the gradient of the layer's weight is a product of its own.
+bool HasWeight(LayerKind kind) { return kind == LayerKind::kConv2d || kind == LayerKind::kLinear; }
 
 // Returns the FLOPs of queries times keys and weights times values, for each pair of a position and
 // one that it sees.
@@ -255,13 +260,18 @@ bool HasWaitingWeight(const LayerSpec& layer) {
   switch (layer.kind) {
     case LayerKind::kConv2d:
     case LayerKind::kLinear:
-      return true;
+      return !layer.frozen;
     case LayerKind::kProject:
     case LayerKind::kExpand:
       return layer.trained;
     default:
       return false;
   }
+}
+
+double FrozenWeightFlops(const BlockSpec& block) {
+  return FlopsOfAll(block.layers,
+                    [](const LayerSpec& layer) { return layer.frozen && HasWeight(layer.kind); });
 }
 
 bool HasName(LayerKind kind) { return RowOf(kind).has_name; }
@@ -272,6 +282,7 @@ bool KeepsInput(const LayerSpec& layer) {
   };
   // Parts keep the whole samples, not the slices.
   if (layer.kind == LayerKind::kSum && !layer.slices.are_whole()) return false;
+  if (layer.frozen && HasWeight(layer.kind)) return false;
   return RowOf(layer.kind).keeps_input || first_keeps(layer.body) || first_keeps(layer.shortcut);
 }
 
@@ -325,7 +336,10 @@ LayerSpec DefaultLayer(LayerKind kind) {
   return layer;
 }
 
-std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
+namespace {
+
+// Returns the parameters of a layer, of which those of layers inside it may be frozen.
+std::vector<ParameterSpec> ParametersBeforeFreezing(const LayerSpec& layer) {
   switch (layer.kind) {
     case LayerKind::kConv2d:
       return WeightAndBias(layer,
@@ -391,6 +405,16 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
   return {};
 }
 
+}  // namespace
+
+std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
+  std::vector<ParameterSpec> all = ParametersBeforeFreezing(layer);
+  for (ParameterSpec& parameter : all) {
+    if (layer.frozen && parameter.is_trained()) parameter.role = ParameterSpec::Role::kFrozen;
+  }
+  return all;
+}
+
 std::vector<ParameterSpec> Parameters(const BlockSpec& block) {
   return ParametersOfAll(block.layers);
 }
@@ -399,7 +423,7 @@ int64_t TrainableParameters(const Model& model) {
   int64_t elements = 0;
   for (const BlockSpec& block : model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      const bool counts = parameter.trainable && parameter.tied_to.empty();
+      const bool counts = parameter.is_trained() && parameter.tied_to.empty();
       if (counts) elements += parameter.shape.elements();
     }
   }

@@ -88,12 +88,14 @@ struct ParameterSpec {
   // Bengio, 2010); or normal with mean 0 and `deviation`; or normal with the rows then made
   // orthonormal.
   enum class Init { kUniformFanIn, kXavierUniform, kZeros, kOnes, kNormal, kOrthonormal };
+  // Roles in training. A frozen parameter keeps its values: it has no gradient, and the optimizer
+  // does not know it. Running statistics are written by forward passes.
+  enum class Role { kTrained, kFrozen, kStatistics };
   std::string name;  // PyTorch's name: "layer1.0.conv1.weight"
   Shape shape;       // PyTorch's layout: convolutions OIHW, linear [out, in]
   Init init = Init::kZeros;
   int64_t fan_in = 0;
-  // False: running statistics, and parameters that keep their initial values.
-  bool trainable = true;
+  Role role = Role::kTrained;
   int64_t fan_out = 0;
   double deviation = 0;  // of kNormal
   // Name of the parameter, elsewhere in the model, that this one is a copy of; empty: none. Both
@@ -119,6 +121,8 @@ struct ParameterSpec {
   ParameterSlice slice = {};
   // Slices on which its layer works. Its gradient is their sum, in ascending order, each from zero.
   PositionSlices slices = {};
+
+  bool is_trained() const { return role == Role::kTrained; }
 };
 
 // Rows and columns of the weight of a whole linear layer, or heads of a whole attention.
@@ -157,6 +161,7 @@ struct LayerSpec {
   // True for the first and the last layer of the model that has a weight matrix or a table; filled
   // in when the model is built.
   bool is_end = false;
+  bool frozen = false;  // whether its parameters are frozen (models/frozen.h)
   // Names of layers; empty: none. `copies`, of kProject and kExpand: the layer whose weight this
   // one copies; of kAnchor: the layer whose fixed table it copies. `shares`, of kAnchor: the layer
   // of this segment whose table it uses.
@@ -247,7 +252,8 @@ void ForEachLayer(Layers& layers, const Visit& visit) {
 bool HasName(LayerKind kind);
 
 // Returns whether the layer keeps its input for the backward pass. A residual layer does if the
-// first layer of its body or of its shortcut does.
+// first layer of its body or of its shortcut does. A frozen layer does not keep what only its
+// weight's gradient needs.
 bool KeepsInput(const LayerSpec& layer);
 
 // Returns whether training draws random numbers in one of these layers.
@@ -377,11 +383,15 @@ double AttentionFlops(const BlockSpec& block);
 int64_t CountLayers(const BlockSpec& block);
 
 // Returns whether a split backward pass leaves the gradient of this layer's weight, a product of x
-// and dy, to its second part. That holds for convolutions, linear layers and trained bases.
+// and dy, to its second part. That holds for convolutions, linear layers and trained bases, unless
+// they are frozen.
 bool HasWaitingWeight(const LayerSpec& layer);
 
 // Returns the FLOPs of these gradients for one sample: as many as the forward passes of such
 // layers.
 double WeightFlops(const BlockSpec& block);
+// Returns the FLOPs that backward passes save as weights of convolutions and linear layers are
+// frozen.
+double FrozenWeightFlops(const BlockSpec& block);
 
 }  // namespace thinwire

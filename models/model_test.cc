@@ -32,7 +32,7 @@ TEST(ParametersTest, ConvolutionIsOihwAndDrawsFromItsFanIn) {
   EXPECT_EQ(parameters[0].shape, (Shape{16, 3, 5, 5}));
   EXPECT_EQ(parameters[0].init, ParameterSpec::Init::kUniformFanIn);
   EXPECT_EQ(parameters[0].fan_in, 75);
-  EXPECT_TRUE(parameters[0].trainable);
+  EXPECT_TRUE(parameters[0].is_trained());
 }
 
 TEST(ParametersTest, BiasDrawsFromTheFanInOfItsWeight) {
@@ -56,7 +56,7 @@ TEST(ParametersTest, BatchNormStartsAsTheIdentityAndItsStatisticsAreNotTrained) 
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(parameters[i].shape, (Shape{16})) << i;
     EXPECT_EQ(parameters[i].init, inits[i]) << i;
-    EXPECT_EQ(parameters[i].trainable, i < 2) << i;
+    EXPECT_EQ(parameters[i].is_trained(), i < 2) << i;
   }
 }
 

@@ -9,18 +9,16 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "models/frozen.h"
 
 namespace thinwire {
 namespace {
-
-// Returns "layer1" for "layer1.0"; a block without a dot is its own group.
-std::string Group(const std::string& block) { return block.substr(0, block.find('.')); }
 
 // Returns the last block that `name` stands for, or -1.
 int BlockBefore(const Model& model, const std::string& name) {
   for (int i = static_cast<int>(model.blocks.size()) - 1; i >= 0; --i) {
     const std::string& block = model.blocks[i].name;
-    if (block == name || Group(block) == name) return i;
+    if (block == name || GroupOf(block) == name) return i;
   }
   return -1;
 }
@@ -31,7 +29,7 @@ std::vector<std::string> CutNames(const Model& model) {
   const int last = static_cast<int>(model.blocks.size()) - 1;
   for (int i = 0; i < last; ++i) {
     const std::string& block = model.blocks[i].name;
-    const std::string group = Group(block);
+    const std::string group = GroupOf(block);
     const bool known = std::find(names.begin(), names.end(), group) != names.end();
     if (!known && BlockBefore(model, group) < last) names.push_back(group);
     if (group != block) names.push_back(block);
@@ -85,11 +83,15 @@ std::vector<int> BalancedSpans(int items, int parts,
 // Returns the FLOPs of a sample's forward and backward pass.
 double Flops(const Model& model, int first, int last) {
   double flops = 0;
-  for (int i = first; i < last; ++i) flops += 3 * ForwardFlops(model.blocks[i]);
+  for (int i = first; i < last; ++i) {
+    flops += ForwardFlops(model.blocks[i]) + BackwardFlops(model, i);
+  }
   return flops;
 }
 
 }  // namespace
+
+std::string GroupOf(const std::string& block) { return block.substr(0, block.find('.')); }
 
 absl::StatusOr<std::vector<Cut>> NamedCuts(const Model& model,
                                            const std::vector<std::string>& names) {
@@ -115,9 +117,10 @@ absl::StatusOr<std::vector<Cut>> BalancedCuts(const Model& model, int count,
                                                    blocks, " blocks: want 0 to ", blocks - 1));
   }
   // Counts the activation sent at the end and the gradient sent at the start.
-  const auto sent_bytes = [&model, blocks](int first, int last) {
+  const int first_trained = FirstTrainedBlock(model);
+  const auto sent_bytes = [&model, blocks, first_trained](int first, int last) {
     int64_t elements = 0;
-    if (first > 0) elements += model.blocks[first].in.elements();
+    if (first > first_trained) elements += model.blocks[first].in.elements();
     if (last < blocks) elements += model.blocks[last - 1].out.elements();
     return 4.0 * static_cast<double>(elements);
   };

@@ -15,6 +15,9 @@ struct Cut {
   int block = 0;     // the last block before the cut
 };
 
+// Returns "layer1" for "layer1.0"; a block without a dot is its own group.
+std::string GroupOf(const std::string& block);
+
 // Returns the cuts with these names. "layer1" cuts after the last block named layer1 or layer1.*;
 // "layer1.0" cuts after that block. InvalidArgument for an unknown name (lists all names and the
 // most similar one), for a cut after the last block, and for one that occurs twice or out of model

@@ -72,7 +72,7 @@ std::map<std::string, int> FragmentsOf(const std::vector<ParameterSpec>& paramet
   std::vector<int64_t> elements(static_cast<size_t>(fragments));
   for (const ParameterSpec& parameter : parameters) {
     const bool is_free = parameter.within.empty() && parameter.tied_to.empty();
-    if (!parameter.trainable || !IsCoded(parameter) || !is_free) continue;
+    if (!parameter.is_trained() || !IsCoded(parameter) || !is_free) continue;
     const auto least = std::min_element(elements.begin(), elements.end());
     *least += parameter.shape.elements();
     fragment_of[parameter.name] = static_cast<int>(least - elements.begin());

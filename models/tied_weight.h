@@ -20,7 +20,7 @@ struct TiedWeight {
   Shape shape;             // [rows, features] of both
 };
 
-// Returns the weight that the model ties; nothing if it ties none.
+// Returns the weight that the model ties; nothing if it ties none, or does not train it.
 std::optional<TiedWeight> FindTiedWeight(const Model& model);
 
 }  // namespace thinwire

@@ -24,7 +24,9 @@ absl::Status AddSquares(absl::Span<const Parameter> parameters, Ops* ops, double
 absl::StatusOr<std::vector<double>> SquaresOf(absl::Span<const Parameter> parameters, Ops* ops);
 
 // Returns whether the squares of such a parameter are added.
-inline bool IsCounted(const ParameterSpec& spec) { return spec.trainable && spec.tied_to.empty(); }
+inline bool IsCounted(const ParameterSpec& spec) {
+  return spec.is_trained() && spec.tied_to.empty();
+}
 
 // Returns the parameters whose squares AddSquares adds, in that order.
 std::vector<const Parameter*> CountedParameters(absl::Span<const Parameter> parameters);

@@ -42,7 +42,7 @@ TEST_F(GradientNormTest, AddsToWhatWasThereBefore) {
 TEST_F(GradientNormTest, LeavesOutRunningStatisticsAndTiedCopies) {
   std::vector<Parameter> parameters(3);
   parameters[0] = WithGradient("wte.weight", {2});
-  parameters[1].spec.trainable = false;
+  parameters[1].spec.role = ParameterSpec::Role::kStatistics;
   parameters[2] = WithGradient("head.weight", {2});
   parameters[2].spec.tied_to = "wte.weight";
   double sum = 0;

@@ -117,7 +117,7 @@ struct BatchNormBackward {
   const float* bias = nullptr;  // Forward's, unchanged
   const float* mean = nullptr;
   const float* rstd = nullptr;
-  float* dscale = nullptr;  // added to
+  float* dscale = nullptr;  // added to; null, as dbias: nobody wants it
   float* dbias = nullptr;   // added to
   bool relu = false;
 };
@@ -146,8 +146,8 @@ struct LayerNormBackward {
   const float* scale = nullptr;
   const float* mean = nullptr;  // Forward's, as rstd
   const float* rstd = nullptr;
-  float* dscale = nullptr;  // added to
-  float* dbias = nullptr;   // added to; null where Forward had no bias
+  float* dscale = nullptr;  // added to; null: nobody wants it
+  float* dbias = nullptr;   // added to; null likewise, and where Forward had no bias
   bool centred = true;      // Forward's
 };
 
@@ -170,7 +170,7 @@ struct HeadNormBackward {
   TensorView dy, dx;             // distinct memory
   const float* scale = nullptr;  // Forward's, as rstd
   const float* rstd = nullptr;
-  float* dscale = nullptr;  // [2, head_size], added to
+  float* dscale = nullptr;  // [2, head_size], added to; null: nobody wants it
 
   int64_t all_heads() const { return heads + 2 * kv_heads; }
 };

@@ -196,7 +196,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spe
   RETURN_IF_ERROR(CheckOptimizer(spec));
   auto optimizer = std::make_unique<BufferedOptimizer>(spec, parameters, device, ops);
   for (const Parameter& parameter : parameters) {
-    if (!parameter.spec.trainable || parameter.follows) continue;
+    if (!parameter.spec.is_trained() || parameter.follows) continue;
     RETURN_IF_ERROR(optimizer->Add(parameter));
   }
   for (Parameter& parameter : parameters) optimizer->WriteCopyOf(&parameter);

@@ -306,7 +306,7 @@ TEST_F(MuonTest, GoesOnFromWhatItRemembers) {
 }
 
 TEST_F(OptimizerTest, RunningStatisticsAreLeftAlone) {
-  parameters_[0].spec.trainable = false;
+  parameters_[0].spec.role = ParameterSpec::Role::kStatistics;
   const auto sgd = *New({});
   ASSERT_TRUE(sgd->Step(1).ok());
   EXPECT_EQ(parameters_[0].value.floats()[0], 1);

@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockS
       Parameter parameter;
       parameter.spec = spec;
       ASSIGN_OR_RETURN(parameter.value, OnDevice(InitialValues(spec, seed), spec.shape, device));
-      if (spec.trainable) {
+      if (spec.is_trained()) {
         const std::vector<float> zeros(spec.shape.elements());
         ASSIGN_OR_RETURN(parameter.gradient, OnDevice(zeros, spec.shape, device));
         for (int slice = spec.slices.first; slice < spec.slices.end; ++slice) {

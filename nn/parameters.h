@@ -19,7 +19,7 @@ namespace thinwire {
 struct Parameter {
   ParameterSpec spec;
   Tensor value;
-  Tensor gradient;  // same shape, Backward adds to it; empty for running statistics
+  Tensor gradient;  // same shape, Backward adds to it; empty unless the parameter is trained
   // Gradients of single slices that are here, where the layer works on slices. Backward adds to
   // these; `gradient` is their sum over all slices when a step ends.
   std::vector<Tensor> of_slices = {};

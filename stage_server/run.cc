@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   RETURN_IF_ERROR(run->Listen(boundaries));
   int64_t trainable = 0;
   for (const ParameterSpec& parameter : run->stage_->AllParameters()) {
-    const bool counts = parameter.trainable && parameter.tied_to.empty();
+    const bool counts = parameter.is_trained() && parameter.tied_to.empty();
     if (counts) trainable += parameter.shape.elements();
   }
   response->set_parameters(static_cast<uint64_t>(trainable));

@@ -127,6 +127,24 @@ const Codec kCodecs[] = {
       "compression.activations={codec: uniform, bits: 4}"}},
 };
 
+const Codec kFrozen[] = {
+    {"first blocks", {"freeze=[stem, layer1]"}},
+    {"blocks between, after the second cut too", {"freeze=[layer1, layer3]"}},
+    {"first blocks, a clipped gradient and feedback",
+     {"freeze=[stem, layer1]", "optimizer={name: adamw, lr: 0.01, clip_norm: 0.5}",
+      "compression.activations={codec: topk, ratio: 0.2, feedback: {kind: ef21, digest_every: 1}}",
+      "compression.gradients={codec: topk, ratio: 0.1, feedback: lazy, epilogue_only: true}"}},
+    {"first blocks and a bottleneck behind them",
+     {"freeze=[stem, layer1]",
+      "compression.boundaries.layer1.bottleneck={kind: linear, width: 4}"}},
+    {"first blocks of replicas",
+     {"model.width=16", "freeze=[stem, layer1]", "replicas.count=3",
+      "replicas.contributions={codec: ecsq, rate: 2, feedback: ef}"}},
+    {"first blocks of replicas with local steps",
+     {"model.width=16", "freeze=[stem, layer1]", "replicas={count: 3, sync: local, every: 2}",
+      "optimizer={name: adamw, lr: 0.01, clip_norm: 0.5}"}},
+};
+
 // "{codec: fp8, format: e4m3}"
 std::string EntryOf(const CodecSpec& spec) {
   std::string entry = absl::StrCat("{codec: ", Name(spec.kind));
@@ -197,6 +215,32 @@ TEST_P(EquivalenceTest, StagesScheduleAndTransportChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(PrecisionsAndCodecs, EquivalenceTest,
                          ::testing::Combine(::testing::Values("fp32", "bf16"),
                                             ::testing::ValuesIn(EveryCodec())));
+
+INSTANTIATE_TEST_SUITE_P(Frozen, EquivalenceTest,
+                         ::testing::Combine(::testing::Values("fp32"),
+                                            ::testing::ValuesIn(kFrozen)));
+
+TEST(FrozenBlocksTest, KeepTheirBitsAndGetNoGradients) {
+  const std::vector<std::string> frozen = {"freeze=[stem, layer1]", "pipeline.stages=4"};
+  const auto with = [&](const std::string& lr) {
+    return TrainPipeline(kExperiment, {frozen[0], frozen[1], lr});
+  };
+  const Trained slow = with("optimizer.lr=0.01"), fast = with("optimizer.lr=0.1");
+  int kept = 0;
+  for (const auto& [name, bytes] : slow.parameters) {
+    if (absl::StrContains(name, "running")) continue;
+    const bool is_frozen = name == "conv1.weight" || absl::StartsWith(name, "bn1.") ||
+                           absl::StartsWith(name, "layer1.");
+    EXPECT_EQ(fast.parameters.at(name) == bytes, is_frozen) << name;
+    kept += is_frozen;
+  }
+  EXPECT_GT(kept, 6);
+  for (const char* cut : {"stem/gradient", "layer1/gradient"}) {
+    EXPECT_EQ(slow.boundaries.at(cut).messages(), 0u) << cut;
+    EXPECT_EQ(slow.boundaries.at(cut).wire_bytes(), 0u) << cut;
+  }
+  EXPECT_GT(slow.boundaries.at("layer2/gradient").messages(), 0u);
+}
 
 // The head is tied to the embedding and has a copy of its weight.
 constexpr char kLanguageModel[] = R"(
@@ -316,6 +360,43 @@ TEST(SubspaceTest, StagesAndTransportChangeNothing) {
   ExpectSame(one, train("2", /*tcp=*/false));
   ExpectSame(one, train("4", /*tcp=*/true));
 }
+
+class FrozenLanguageModelTest : public testing::TestWithParam<const char*> {};
+
+// Without a trained embedding there is no tied cut.
+TEST_P(FrozenLanguageModelTest, StagesScheduleAndTransportChangeNothing) {
+  const auto train = [](std::vector<std::string> more, bool tcp = false) {
+    more.insert(more.end(), {absl::StrCat("freeze=", GetParam()),
+                             "compression.activations={codec: topk, ratio: 0.5, scope: token}"});
+    return TrainPipeline(kLanguageModel, more, tcp);
+  };
+  const Trained one = train({"pipeline.stages=1"});
+  EXPECT_THAT(one.step_losses, SizeIs(6));
+  EXPECT_EQ(one.boundaries.count("tied/gradient"), 0u);
+  EXPECT_EQ(one.boundaries.at("embedding/gradient").raw_bytes(), 0u);
+  for (const std::string& schedule : PlainSchedulesForTests()) {
+    const std::string set = absl::StrCat("pipeline.schedule=", schedule);
+    SCOPED_TRACE(set);
+    ExpectSame(one, train({"pipeline.stages=2", set}));
+    ExpectSameTraffic(one, train({"pipeline.stages=4", set}, /*tcp=*/true));
+  }
+  ExpectSameTraffic(one,
+                    train({"pipeline.stages=2", "pipeline.schedule=interleaved"}, /*tcp=*/true));
+  ExpectSameTraffic(one, train({"pipeline.stages=2", "pipeline.recompute=blocks"}));
+  const std::vector<std::string> slices = {"model.dropout=0", "pipeline.schedule=terapipe",
+                                           "pipeline.slices=4"};
+  const auto sliced = [&](const char* stages) {
+    std::vector<std::string> more = slices;
+    more.push_back(stages);
+    return train(more, /*tcp=*/true);
+  };
+  SCOPED_TRACE("terapipe");
+  ExpectSameTraffic(sliced("pipeline.stages=1"), sliced("pipeline.stages=4"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, FrozenLanguageModelTest,
+                         testing::Values("embedding", "[embedding, h.0, head]",
+                                         "[embedding, h.0, h.1]"));
 
 TEST(UncutLanguageModelTest, WithoutACodecCutsChangeNothing) {
   ExpectSame(TrainPipeline(kLanguageModel, {"pipeline.cuts=[]"}),

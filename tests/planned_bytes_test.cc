@@ -12,6 +12,7 @@
 #include "config/tensor_parts.h"
 #include "coordinator/plan/plan.h"
 #include "coordinator/plan/speeds.h"
+#include "models/frozen.h"
 #include "models/part_rounds.h"
 #include "models/parts.h"
 #include "models/tied_weight.h"
@@ -34,8 +35,10 @@ constexpr uint64_t kSteps = 4;
 // Returns the messages of all parts of a step of a replica in one direction.
 uint64_t PartMessages(const Experiment& experiment, const Partition& partition, bool gradient) {
   uint64_t of_microbatch = 0, of_step = 0;
-  for (const BlockSpec& block : partition.model.blocks) {
-    for (const LayerSpec* layer : LayersWithRounds(block)) {
+  const int blocks = static_cast<int>(partition.model.blocks.size());
+  for (int block = 0; block < blocks; ++block) {
+    for (const LayerSpec* layer : LayersWithRounds(partition.model.blocks[block])) {
+      if (gradient && !GoesBack(partition.model, block, *layer)) continue;
       of_microbatch += RoundsOf(*layer, gradient).size();
       // Where slices end there are gradients that they add up.
       of_step += gradient && layer->kind == LayerKind::kToWhole;
@@ -43,6 +46,18 @@ uint64_t PartMessages(const Experiment& experiment, const Partition& partition, 
   }
   const auto parts = static_cast<uint64_t>(PartsOf(experiment));
   return (of_microbatch * experiment.pipeline().microbatches() + of_step) * parts * (parts - 1);
+}
+
+// Returns the messages of a step and replica in one direction of a cut, where others have
+// `messages`.
+uint64_t MessagesAt(const std::string& name, bool gradient, uint64_t messages,
+                    const Experiment& experiment, const Partition& partition) {
+  if (name == kTiedCut) return 1;
+  for (const Cut& cut : partition.cuts) {
+    if (cut.name != name || HasGradients(partition.model, cut)) continue;
+    return gradient ? 0 : experiment.pipeline().microbatches();
+  }
+  return messages;
 }
 
 // Expects a run to send what is planned. Every direction of every cut has `messages` messages a
@@ -76,7 +91,8 @@ void ExpectPlannedBytes(const char* text, const std::vector<std::string>& overri
       const PlannedDirection& direction = gradient ? planned.gradients : planned.activations;
       const std::string name = planned.name + (gradient ? "/gradient" : "/activation");
       const BoundaryReport& sent = outcome.boundaries.at(name);
-      EXPECT_EQ(sent.messages(), parts * (planned.name == kTiedCut ? 1 : messages)) << name;
+      const uint64_t wanted = MessagesAt(planned.name, gradient, messages, *experiment, *partition);
+      EXPECT_EQ(sent.messages(), parts * wanted) << name;
       EXPECT_EQ(sent.raw_bytes(), parts * static_cast<uint64_t>(direction.raw_bytes)) << name;
       EXPECT_EQ(sent.wire_bytes(),
                 parts * static_cast<uint64_t>(direction.wire_bytes) + numbers + channels)
@@ -96,6 +112,14 @@ TEST_P(PlannedBytesTest, AreThoseThatARunSends) {
 
 TEST(PlannedBytesOfNormTest, HaveTheNormOfTheGradientInThem) {
   ExpectPlannedBytes(kExperiment, {"optimizer.clip_norm=1"}, /*messages=*/5);
+}
+
+// Nothing before the cuts behind stem and layer1 is trained.
+TEST(PlannedBytesOfFrozenBlocksTest, HaveNoGradientsAndNoNormBeforeWhatIsTrained) {
+  ExpectPlannedBytes(kExperiment,
+                     {"freeze=[stem, layer1]", "optimizer.clip_norm=1",
+                      "compression.activations={codec: uniform, bits: 4}"},
+                     /*messages=*/5);
 }
 
 constexpr char kLanguageModel[] = R"(
@@ -144,6 +168,17 @@ TEST(PlannedBytesOfSumsTest, AreThoseThatARunSends) {
                        {"pipeline.stages=1", "optimizer.clip_norm=null", "tensor.parts=2",
                         absl::StrCat("compression.sums={", sums, "}")},
                        /*messages=*/2);
+  }
+}
+
+TEST(PlannedBytesOfSumsTest, OfFrozenBlocksAreThoseThatARunSends) {
+  for (const char* sequence : {"false", "true"}) {
+    SCOPED_TRACE(sequence);
+    ExpectPlannedBytes(
+        kLanguageModel,
+        {"pipeline.stages=1", "pipeline.cuts=h.0", "optimizer.clip_norm=null",
+         "freeze=[embedding, h.0]", absl::StrCat("tensor={parts: 2, sequence: ", sequence, "}")},
+        /*messages=*/2);
   }
 }
 

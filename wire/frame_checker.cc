@@ -94,6 +94,7 @@ absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
     return WantBetween<int>("phase", header.phase(), PHASE_CONTRIBUTION, PHASE_SECOND_AVERAGE);
   }
   RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
+  if (header.phase() == PHASE_TAKEN) return absl::OkStatus();
   return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_BASIS);
 }
 

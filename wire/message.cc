@@ -25,9 +25,10 @@ std::string MessageKey::ToString() const {
     return absl::StrCat(kind.name, " of replica ", microbatch, ", piece ", cut, ", epoch ", epoch,
                         ", step ", step);
   }
-  if (kind.content == Content::kSamples) {
-    return absl::StrCat(kind.name, " ", NameOf(direction), " of cut ", cut, ", epoch ", epoch,
-                        ", step ", step, ", microbatch ", microbatch);
+  if (HasSamples(phase) || IsTaken(phase)) {
+    const char* const what = IsTaken(phase) ? "at" : NameOf(direction);
+    return absl::StrCat(kind.name, " ", what, IsTaken(phase) ? " cut " : " of cut ", cut,
+                        ", epoch ", epoch, ", step ", step, ", microbatch ", microbatch);
   }
   const bool is_with = direction == DIRECTION_ACTIVATION;
   return absl::StrCat(kind.name, " ", is_with ? kind.with_activations : kind.against_activations,

@@ -24,6 +24,7 @@ constexpr MessageKind kKinds[] = {
     {PHASE_SECOND_CONTRIBUTION, Content::kSamples, Purpose::kTraining, "second contribution"},
     {PHASE_SECOND_AVERAGE, Content::kSamples, Purpose::kTraining, "second average"},
     {PHASE_PART, Content::kSamples, Purpose::kTraining, "numbers of a part"},
+    {PHASE_TAKEN, Content::kNothing, Purpose::kTraining, "word that the activation was taken"},
 };
 static_assert(std::size(kKinds) == Phase_ARRAYSIZE, "each phase has a row");
 
@@ -34,7 +35,7 @@ const MessageKind& KindOf(Phase phase) {
 }
 
 bool HasTensor(Phase phase, Direction direction) {
-  if (HasSumOfSquares(phase)) return false;
+  if (HasSumOfSquares(phase) || IsTaken(phase)) return false;
   return direction == DIRECTION_ACTIVATION || IsPartOfTraining(phase);
 }
 

@@ -10,6 +10,7 @@ enum class Content {
   kSamples,       // activations and gradients of a microbatch's samples; rows of a parameter
   kSumOfSquares,  // a number and no tensor, once in a step
   kBasis,         // a gradient of the basis, which has no samples, once in a step
+  kNothing,       // no tensor
 };
 
 enum class Purpose { kTraining, kEvaluation, kText };
@@ -51,6 +52,9 @@ inline bool IsOfReplicas(Phase phase) {
 
 // True for what an owner sends to all: a sum, or a factor of it.
 inline bool IsOfSum(Phase phase) { return phase == PHASE_AVERAGE || phase == PHASE_SECOND_AVERAGE; }
+
+// True for what only bounds the messages under way. It counts as no traffic.
+inline bool IsTaken(Phase phase) { return KindOf(phase).content == Content::kNothing; }
 
 bool HasTensor(Phase phase, Direction direction);
 

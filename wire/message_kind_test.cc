@@ -35,7 +35,7 @@ TEST(MessageKindTest, WhatIsSentOnceInAStepBelongsToTrainingButIsNoPass) {
   EXPECT_EQ(PhasesThat(IsPartOfTraining),
             (std::set<Phase>{PHASE_TRAIN, PHASE_GRADIENT_NORM, PHASE_BASIS, PHASE_CONTRIBUTION,
                              PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE,
-                             PHASE_PART}));
+                             PHASE_PART, PHASE_TAKEN}));
   EXPECT_EQ(PhasesThat(IsTrainingPass),
             (std::set<Phase>{PHASE_TRAIN, PHASE_CONTRIBUTION, PHASE_AVERAGE,
                              PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE, PHASE_PART}));
@@ -44,13 +44,14 @@ TEST(MessageKindTest, WhatIsSentOnceInAStepBelongsToTrainingButIsNoPass) {
                              PHASE_SECOND_AVERAGE}));
   EXPECT_EQ(PhasesThat(IsOfSum), (std::set<Phase>{PHASE_AVERAGE, PHASE_SECOND_AVERAGE}));
   EXPECT_EQ(PhasesThat([](Phase phase) { return !HasSamples(phase); }),
-            (std::set<Phase>{PHASE_GRADIENT_NORM, PHASE_BASIS}));
+            (std::set<Phase>{PHASE_GRADIENT_NORM, PHASE_BASIS, PHASE_TAKEN}));
+  EXPECT_EQ(PhasesThat(IsTaken), std::set<Phase>{PHASE_TAKEN});
   EXPECT_EQ(PhasesThat(HasSumOfSquares), std::set<Phase>{PHASE_GRADIENT_NORM});
 }
 
 TEST(MessageKindTest, AcknowledgementsAndSumsHaveNoTensor) {
   EXPECT_EQ(PhasesThat([](Phase phase) { return !HasTensor(phase, DIRECTION_ACTIVATION); }),
-            std::set<Phase>{PHASE_GRADIENT_NORM});
+            (std::set<Phase>{PHASE_GRADIENT_NORM, PHASE_TAKEN}));
   EXPECT_EQ(PhasesThat([](Phase phase) { return HasTensor(phase, DIRECTION_GRADIENT); }),
             (std::set<Phase>{PHASE_TRAIN, PHASE_BASIS, PHASE_CONTRIBUTION, PHASE_AVERAGE,
                              PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE, PHASE_PART}));
@@ -88,6 +89,8 @@ TEST(MessageKindTest, EachIsCalledByItsOwnWords) {
             "contribution of replica 3, piece 1, epoch 2, step 17");
   EXPECT_EQ(Spelled(PHASE_SECOND_CONTRIBUTION, DIRECTION_GRADIENT),
             "second contribution of replica 3, piece 1, epoch 2, step 17");
+  EXPECT_EQ(Spelled(PHASE_TAKEN, DIRECTION_GRADIENT),
+            "word that the activation was taken at cut 1, epoch 2, step 17, microbatch 3");
   EXPECT_EQ(Spelled(static_cast<Phase>(Phase_ARRAYSIZE), DIRECTION_UNSPECIFIED),
             "unknown phase unknown direction of cut 1, epoch 2, step 17, microbatch 3");
   std::set<std::string> words;

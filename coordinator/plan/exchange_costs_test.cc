@@ -94,7 +94,7 @@ epochs: 1
   int64_t trained = 0, statistics = 0;
   for (const BlockSpec& block : partition.model.blocks) {
     for (const ParameterSpec& parameter : Parameters(block)) {
-      (parameter.trainable ? trained : statistics) += parameter.shape.elements();
+      (parameter.is_trained() ? trained : statistics) += parameter.shape.elements();
     }
   }
   EXPECT_GT(statistics, 0);

@@ -17,6 +17,7 @@
 #include "coordinator/plan/sum_costs.h"
 #include "coordinator/plan/warnings.h"
 #include "models/cost.h"
+#include "models/frozen.h"
 #include "models/parts.h"
 #include "models/tied_weight.h"
 
@@ -34,7 +35,7 @@ bool HasBatchNorm(const std::vector<LayerSpec>& layers) {
 double ElementsOf(const BlockSpec& block) {
   int64_t elements = 0;
   for (const ParameterSpec& parameter : Parameters(block)) {
-    if (parameter.trainable) elements += parameter.shape.elements();
+    if (parameter.is_trained()) elements += parameter.shape.elements();
   }
   return static_cast<double>(elements);
 }
@@ -305,10 +306,11 @@ class Planner {
       const BlockSeconds seconds = SecondsHere(block);
       const double pass =
           speeds_.layer_seconds * static_cast<double>(CountLayers(here_.blocks[block]));
-      const bool runs_again =
-          recompute_ == Recompute::kBlocks && WorthRecomputing(partition_.model.blocks[block]);
+      const bool goes_back = block >= FirstTrainedBlock(partition_.model);
+      const bool runs_again = goes_back && recompute_ == Recompute::kBlocks &&
+                              WorthRecomputing(partition_.model.blocks[block]);
       const double forward = samples * seconds.forward + pass;
-      const double backward = samples * seconds.backward + 2 * pass;
+      const double backward = samples * seconds.backward + (goes_back ? 2 * pass : 0);
       chunk.forward_seconds += forward;
       chunk.backward_seconds += backward + (runs_again ? forward : 0);
       chunk.weight_seconds += backward * WeightShare(block);
@@ -335,11 +337,10 @@ class Planner {
   }
 
   // Returns the share of a block's backward pass that computes the gradients of weights, without
-  // what is recomputed. It goes by FLOPs; a backward pass takes twice those of a forward pass.
+  // what is recomputed. It goes by FLOPs.
   double WeightShare(int block) const {
-    const BlockSpec& spec = here_.blocks[block];
-    const double flops = 2 * ForwardFlops(spec);
-    return flops > 0 ? WeightFlops(spec) / flops : 0;
+    const double flops = BackwardFlops(here_, block);
+    return flops > 0 ? WeightFlops(here_.blocks[block]) / flops : 0;
   }
 
   absl::Status AddBoundaries() {
@@ -401,10 +402,16 @@ class Planner {
     return absl::OkStatus();
   }
 
+  // Returns whether gradients cross there.
+  bool CrossesBack(int cut) const {
+    return cut == tied_cut() || HasGradients(partition_.model, partition_.cuts[cut]);
+  }
+
   // Sums over the messages of a full step.
   absl::StatusOr<PlannedDirection> Direction(int cut, bool gradient,
                                              const DirectionSpec& does) const {
     PlannedDirection direction(does);
+    if (gradient && !CrossesBack(cut)) return direction;
     const int microbatches = cut == tied_cut() ? 1 : static_cast<int>(plan_.microbatches);
     const int messages = cut == tied_cut() ? 1 : microbatches * slices();
     for (int m = 0; m < messages; ++m) {
@@ -418,7 +425,8 @@ class Planner {
       direction += message;
     }
     if (cut != tied_cut()) {
-      const int64_t sums = plan_.clip_norm > 0 ? messages_->SumBytes(cut, gradient) : 0;
+      const bool passes_norm = plan_.clip_norm > 0 && CrossesBack(cut);
+      const int64_t sums = passes_norm ? messages_->SumBytes(cut, gradient) : 0;
       const int64_t besides = sums + messages_->BasisBytes(cut, gradient);
       direction.wire_bytes += besides;
       direction.likely_wire_bytes += besides;

@@ -58,7 +58,9 @@ std::string StageTable(const Plan& plan) {
   }
   return text +
          Wrapped("",
-                 "FLOPs of the forward pass; the backward pass is taken as twice that. Memory: "
+                 "FLOPs of the forward pass; the backward pass is taken as twice that, less what "
+                 "frozen "
+                 "weights save. Memory: "
                  "parameters, gradients, what the optimizer remembers and what is kept for the "
                  "backward pass, of a machine, without kernel workspace.");
 }

@@ -17,6 +17,7 @@
 #include "config/specs.h"
 #include "coordinator/files/summary.h"
 #include "models/cost.h"
+#include "models/frozen.h"
 #include "models/model.h"
 #include "models/parts.h"
 #include "models/tied_weight.h"
@@ -115,9 +116,12 @@ struct SegmentCompute {
   double steps = 0, samples = 0;  // above 0
 };
 
-// Returns the measurement of every segment, by its number; an error if one has none.
-absl::StatusOr<std::vector<SegmentCompute>> SegmentsOf(const Summary& summary, size_t count,
+// Returns the measurement of every segment, by its number; an error if one has none. Segments
+// before the first trained block have no backward passes.
+absl::StatusOr<std::vector<SegmentCompute>> SegmentsOf(const Summary& summary,
+                                                       const Partition& partition,
                                                        const std::string& name) {
+  const size_t count = partition.cuts.size() + 1;
   std::vector<SegmentCompute> segments(count);
   for (const ComputeRecord& stage : summary.compute()) {
     for (const SegmentRecord& segment : stage.segments()) {
@@ -128,7 +132,9 @@ absl::StatusOr<std::vector<SegmentCompute>> SegmentsOf(const Summary& summary, s
   }
   for (size_t i = 0; i < count; ++i) {
     const SegmentCompute& of = segments[i];
-    for (const double seconds : {of.took.forward_seconds(), of.took.backward_seconds()}) {
+    const bool goes_back = i + 1 == count || HasGradients(partition.model, partition.cuts[i]);
+    const double forward = of.took.forward_seconds();
+    for (const double seconds : {forward, goes_back ? of.took.backward_seconds() : forward}) {
       if (of.steps > 0 && of.samples > 0 && seconds > 0 && std::isfinite(seconds)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(name, ": its summary has ", seconds, " s of compute for ", of.steps,
@@ -142,20 +148,25 @@ absl::StatusOr<std::vector<SegmentCompute>> SegmentsOf(const Summary& summary, s
 // Divides the time of one segment among its blocks.
 void AddBlocks(const SegmentCompute& segment, const Model& model, const BlockRange& range,
                Recompute recompute, std::vector<BlockSeconds>* blocks) {
-  double forward = 0, again = 0;  // FLOPs
+  double forward = 0, backward = 0, again = 0;  // FLOPs
   for (int i = range.first; i < range.last; ++i) {
     const BlockSpec& block = model.blocks[i];
     forward += ForwardFlops(block);
-    if (recompute == Recompute::kBlocks && WorthRecomputing(block)) again += ForwardFlops(block);
+    backward += BackwardFlops(model, i);
+    const bool runs_again = recompute == Recompute::kBlocks && WorthRecomputing(block);
+    if (runs_again && i >= FirstTrainedBlock(model)) again += ForwardFlops(block);
   }
   // Leaves out the share of the backward passes that recomputed the forward pass.
-  const double backward_share = forward > 0 ? 2 * forward / (2 * forward + again) : 1;
+  const double backward_share = backward > 0 ? backward / (backward + again) : 1;
+  // Blocks without FLOPs, such as an embedding, get equal shares.
+  const auto share_of = [&range](double of_block, double all) {
+    return all > 0 ? of_block / all : 1.0 / (range.last - range.first);
+  };
   for (int i = range.first; i < range.last; ++i) {
-    // Blocks without FLOPs, such as an embedding, get equal shares.
-    const double share =
-        forward > 0 ? ForwardFlops(model.blocks[i]) / forward : 1.0 / (range.last - range.first);
+    const double share = share_of(ForwardFlops(model.blocks[i]), forward);
+    const double back = share_of(BackwardFlops(model, i), backward);
     (*blocks)[i] = {share * segment.took.forward_seconds() / segment.samples,
-                    share * backward_share * segment.took.backward_seconds() / segment.samples,
+                    back * backward_share * segment.took.backward_seconds() / segment.samples,
                     share * segment.took.optimizer_seconds() / segment.steps};
   }
 }
@@ -205,11 +216,11 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   ASSIGN_OR_RETURN(const Partition planned, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const Recompute recompute, RecomputeFrom(ran));
   RETURN_IF_ERROR(CheckModel(partition.model, planned.model, name));
-  const size_t count = partition.cuts.size() + 1;
-  ASSIGN_OR_RETURN(const std::vector<SegmentCompute> segments, SegmentsOf(summary, count, name));
+  ASSIGN_OR_RETURN(const std::vector<SegmentCompute> segments,
+                   SegmentsOf(summary, partition, name));
   Speeds speeds;
   speeds.blocks.resize(partition.model.blocks.size());
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < segments.size(); ++i) {
     AddBlocks(segments[i], partition.model,
               SegmentBlocks(partition.model, partition.cuts, static_cast<int>(i)), recompute,
               &speeds.blocks);
@@ -223,7 +234,7 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   }
   RETURN_IF_ERROR(AddExchangeSpeeds(summary, ran, &speeds.codings));
   speeds.compute_source = absl::StrFormat(
-      "as %s took it, %d segments in microbatches of %d samples", name, count,
+      "as %s took it, %d segments in microbatches of %d samples", name, segments.size(),
       (ran.data().batch_size() + BatchMicrobatchesOf(ran) - 1) / BatchMicrobatchesOf(ran));
   speeds.codec_source = absl::StrCat("those of ", name, " as it took them");
   return speeds;

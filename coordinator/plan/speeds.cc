@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "models/frozen.h"
 
 namespace thinwire {
 namespace {
@@ -28,9 +29,10 @@ const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds) {
 absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gflops) {
   RETURN_IF_ERROR(CheckSpeed("gflops", gflops));
   std::vector<BlockSeconds> blocks;
-  for (const BlockSpec& block : model.blocks) {
-    const double forward = ForwardFlops(block) / (gflops * 1e9);
-    blocks.push_back({forward, 2 * forward, /*update=*/0});
+  const double flops_per_second = gflops * 1e9;
+  for (size_t i = 0; i < model.blocks.size(); ++i) {
+    blocks.push_back({ForwardFlops(model.blocks[i]) / flops_per_second,
+                      BackwardFlops(model, static_cast<int>(i)) / flops_per_second, /*update=*/0});
   }
   return blocks;
 }

@@ -63,8 +63,8 @@ struct Speeds {
 const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds);
 
 // Returns the times of blocks that compute 10^9 x `gflops` operations per second. A backward pass
-// has twice the operations of a forward pass. Updates take no time, and passes have no fixed cost.
-// InvalidArgument for less than 1e-6 or more than 1e12; the error names the flag --gflops.
+// has those of BackwardFlops (models/frozen.h). Updates take no time, and passes have no fixed
+// cost. InvalidArgument for less than 1e-6 or more than 1e12; the error names the flag --gflops.
 absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gflops);
 
 // Takes the fixed cost of passes, `layer_seconds` as in Speeds, out of the times of a sample in

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "models/cost.h"
+#include "models/frozen.h"
 
 namespace thinwire {
 namespace {
@@ -177,6 +178,8 @@ absl::StatusOr<TransferCost> StepTimes::Transfer(int cut, bool gradient, const C
 
 absl::StatusOr<TransferCost> StepTimes::MeanTransfer(int cut, bool gradient,
                                                      const CodedOf& coded_of) const {
+  const bool crosses = !gradient || HasGradients(step_.partition.model, step_.partition.cuts[cut]);
+  if (!crosses) return TransferCost();
   const PlannedBoundary& boundary = step_.plan.boundaries[cut];
   const PlannedDirection& direction = gradient ? boundary.gradients : boundary.activations;
   ASSIGN_OR_RETURN(const TransferCost coded, Transfer(cut, gradient, coded_of(direction)));
@@ -198,7 +201,7 @@ absl::StatusOr<double> StepTimes::SecondsBehindPasses(const LinkRate& link,
   for (int cut = 0; cut < static_cast<int>(step_.partition.cuts.size()); ++cut) {
     if (step_.plan.boundaries[cut].in_memory) continue;
     basis_bytes = std::max(basis_bytes, step_.messages.BasisBytes(cut, /*gradient=*/false));
-    ++crossings;
+    crossings += HasGradients(step_.partition.model, step_.partition.cuts[cut]);
   }
   const double basis_seconds = basis_bytes > 0 ? Alone(basis_bytes, link) : 0;
   const double seconds = step_.plan.exchange.carried() * (tied_seconds + basis_seconds);

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
 #include "data/sampler.h"
+#include "models/frozen.h"
 #include "models/parts.h"
 
 namespace thinwire {
@@ -61,10 +62,12 @@ void SumCosts::AddLayers() {
   }
 }
 
-std::vector<SumCosts::Layer> SumCosts::LayersIn(const BlockRange& blocks) const {
+std::vector<SumCosts::Layer> SumCosts::LayersIn(const BlockRange& blocks, bool gradient) const {
   std::vector<Layer> layers;
   for (const Layer& layer : all_) {
-    if (blocks.first <= layer.block && layer.block < blocks.last) layers.push_back(layer);
+    const bool is_in = blocks.first <= layer.block && layer.block < blocks.last;
+    const bool passes = !gradient || GoesBack(partition_->model, layer.block, *layer.spec);
+    if (is_in && passes) layers.push_back(layer);
   }
   return layers;
 }
@@ -82,7 +85,7 @@ absl::StatusOr<MessageCost> SumCosts::OfStep(const BlockRange& blocks, const Rep
                                              int machines) const {
   MessageCost cost;
   Known& known = known_[CodecText(coded.codec)];
-  for (const Layer& layer : LayersIn(blocks)) {
+  for (const Layer& layer : LayersIn(blocks, gradient)) {
     for (const PartRound& round : RoundsOf(*layer.spec, gradient)) {
       const int decoders = round.kind == PartExchange::kScatter ? 1 : places_;
       for (int part = parts.first; part < parts.end; ++part) {
@@ -114,7 +117,8 @@ absl::StatusOr<MessageCost> SumCosts::OfSliceGradients(const BlockRange& blocks,
     int64_t elements = 0;
     for (int block = range.first; block < range.last; ++block) {
       for (const ParameterSpec& parameter : Parameters(partition_->model.blocks[block])) {
-        if (!parameter.slices.are_whole()) elements += parameter.shape.elements();
+        const bool is_added_up = parameter.is_trained() && !parameter.slices.are_whole();
+        if (is_added_up) elements += parameter.shape.elements();
       }
     }
     for (int part = parts.first; elements > 0 && part < parts.end; ++part) {
@@ -135,7 +139,7 @@ absl::StatusOr<SumsOfPass> SumCosts::OfPass(const BlockRange& blocks, bool gradi
   const ReplicaRange carried = CarriedAt(places_ - 1);
   Known& known = known_[CodecText(coded.codec)];
   const int here = carried.size(), others = places_ - 1, elsewhere = sums_.parts - here;
-  for (const Layer& layer : LayersIn(blocks)) {
+  for (const Layer& layer : LayersIn(blocks, gradient)) {
     for (const PartRound& round : RoundsOf(*layer.spec, gradient)) {
       const PartMessage first = MessagesOf(round, sums_.parts, carried.first).front();
       ASSIGN_OR_RETURN(const MessageCost message,

@@ -76,8 +76,8 @@ class SumCosts {
   SumCosts(const Partition& partition, int places, const Speeds& speeds)
       : partition_(&partition), places_(places), speeds_(&speeds) {}
   void AddLayers();
-  // Returns the layers of these blocks.
-  std::vector<Layer> LayersIn(const BlockRange& blocks) const;
+  // Returns the layers of these blocks that a forward pass, or a backward pass, goes through.
+  std::vector<Layer> LayersIn(const BlockRange& blocks, bool gradient) const;
   MessageHeader HeaderOf(Phase phase, bool gradient, uint32_t number, int microbatch) const;
   using Known = std::map<Key, MessageCost>;
   absl::StatusOr<MessageCost> Of(const Slot& slot, const Coded& coded, Known* known) const;

@@ -18,7 +18,7 @@ absl::StatusOr<ModelLayout> LayoutOf(const Experiment& experiment) {
     size_t elements = 0;
     for (int i = range.first; i < range.last; ++i) {
       for (const ParameterSpec& parameter : Parameters(blocks[i])) {
-        if (!parameter.trainable || !parameter.tied_to.empty()) continue;
+        if (!parameter.is_trained() || !parameter.tied_to.empty()) continue;
         const auto own = static_cast<size_t>(parameter.shape.elements());
         layout.ranges[parameter.name] = {segment, elements, own};
         elements += own;

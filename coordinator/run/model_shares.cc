@@ -191,7 +191,7 @@ absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experime
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const OptimizerSpec optimizer, OptimizerFrom(experiment));
   const auto is_remembered = [&](const ParameterSpec& parameter) {
-    if (!parameter.trainable) return false;
+    if (!parameter.is_trained()) return false;
     if (buffer == kOuterMomentum) return !parameter.orthonormal;
     const std::vector<const char*> names = BufferNames(optimizer, parameter);
     return std::find(names.begin(), names.end(), buffer) != names.end();

@@ -67,7 +67,7 @@ TEST(ResumableTest, WhatItIsAboutIsNamedWithBothValues) {
             "the run cannot go on as another: modified: model.width: 4 -> 8");
   for (const char* override :
        {"data.batch_size=20", "seed=2", "optimizer.momentum=0", "optimizer={name: adamw}",
-        "precision=bf16", "data.limit=100", "data.held_out=100"}) {
+        "precision=bf16", "freeze=stem", "data.limit=100", "data.held_out=100"}) {
     EXPECT_FALSE(CheckGoesOn(With({}), With({override})).ok()) << override;
   }
 }

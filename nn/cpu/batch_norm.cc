@@ -393,6 +393,7 @@ Error Kernels::NormalizeBatchBackward(const BatchNormBackward& arguments) {
   sums.Gather();
   const double n = static_cast<double>(spans.pixels());
   for (int64_t c = 0; c < spans.channels(); ++c) {
+    if (a.dscale == nullptr) break;
     a.dbias[c] += static_cast<float>(sums.first_of(c));
     a.dscale[c] += static_cast<float>(sums.second_of(c) * static_cast<double>(a.rstd[c]));
   }

@@ -250,7 +250,7 @@ Error Kernels::NormalizeRowsBackward(const LayerNormBackward& a) {
   });
   const std::vector<double> totals = TotalsOf(sums, 2 * features);
   for (int64_t j = 0; j < features; ++j) {
-    a.dscale[j] += static_cast<float>(totals[j]);
+    if (a.dscale != nullptr) a.dscale[j] += static_cast<float>(totals[j]);
     if (a.dbias != nullptr) a.dbias[j] += static_cast<float>(totals[features + j]);
   }
   return a.addend.data != nullptr ? Add(a.dx, a.addend, a.dx) : Error{};
@@ -277,6 +277,7 @@ Error Kernels::NormalizeHeadsBackward(const HeadNormBackward& a) {
                      dscale + 2 * a.head_size);
                   }
                 });
+  if (a.dscale == nullptr) return Error{};
   const std::vector<double> totals = TotalsOf(sums, step);
   for (int64_t j = 0; j < 2 * a.head_size; ++j) a.dscale[j] += static_cast<float>(totals[j]);
   return Error{};

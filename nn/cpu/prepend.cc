@@ -27,7 +27,7 @@ void PrependBackwardTyped(int threads, const TensorView& dy, const TensorView& d
   ParallelFor(threads, batch, [&](int64_t sample) {
     std::copy_n(from(sample) + features, of_sample, static_cast<T*>(dx.data) + sample * of_sample);
   });
-  for (int64_t sample = 0; sample < batch; ++sample) {
+  for (int64_t sample = 0; drow != nullptr && sample < batch; ++sample) {
     for (int64_t j = 0; j < features; ++j) drow[j] += LoadOne(from(sample) + j);
   }
 }

@@ -218,8 +218,10 @@ __global__ void FinishGradients(BackwardArguments a, ColumnGrid grid, const doub
   if (!SumTiles(tiles, blockIdx.x, &c, totals)) return;
   const double n = static_cast<double>(grid.rows), rstd = static_cast<double>(a.rstd[c]);
   const double slope = static_cast<double>(a.scale[c] * a.rstd[c]);
-  a.dbias[c] += static_cast<float>(totals[0]);
-  a.dscale[c] += static_cast<float>(totals[1] * rstd);
+  if (a.dscale != nullptr) {
+    a.dbias[c] += static_cast<float>(totals[0]);
+    a.dscale[c] += static_cast<float>(totals[1] * rstd);
+  }
   a.offset[c] = static_cast<float>(-slope * totals[0] / n);
   a.x_slope[c] = static_cast<float>(-slope * rstd * rstd * totals[1] / n);
 }

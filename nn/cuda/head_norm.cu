@@ -145,6 +145,7 @@ Error NormalizeHeadsBackward(CudaDevice* device, const HeadNormBackward& a, Colu
     return Launch(device, BlocksWith(kWarps, rows), dim3(kThreads), DifferentiateHead<T, kN>, a,
                   rows);
   }));
+  if (a.dscale == nullptr) return Error{};
   return sums->Add(shape, std::move(tile_sums), a.head_size, {a.dscale, a.dscale + a.head_size});
 }
 

@@ -69,6 +69,7 @@ Error Kernels::PrependBackward(const TensorView& dy, const TensorView& dx, float
     const auto* const from = static_cast<const T*>(dy.data);
     RETURN_ERROR(Launch(stream, BlocksFor(n, kThreads, kMostBlocks), dim3(kThreads), DropRow<T>,
                         from, static_cast<T*>(dx.data), features, of_sample, n));
+    if (drow == nullptr) return Error{};
     return Launch(stream, BlocksFor(features, kThreads, kMostBlocks), dim3(kThreads), AddRows<T>,
                   from, drow, features, of_sample, dx.dims[0]);
   });

@@ -25,9 +25,10 @@ inline absl::Status LookUp(const LayerContext& context, const Tensor& ids, const
   return ToStatus(context.ops->Embed(a));
 }
 
-// Adds dy to the gradients of the rows that LookUp read.
+// Adds dy to the gradients of the rows that LookUp read, unless the table is frozen.
 inline absl::Status LookUpBackward(const LayerContext& context, const Tensor& ids, const Tensor& dy,
                                    const Parameter& table) {
+  if (table.gradient.empty()) return absl::OkStatus();
   EmbeddingBackward a;
   a.ids = ids.view();
   a.dy = dy.view();
@@ -88,6 +89,7 @@ class PositionEmbeddingLayer final : public Layer {
   }
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
+    if (table_->gradient.empty()) return dy;
     EmbeddingBackward a;
     a.dy = dy.view();
     a.features = features_;

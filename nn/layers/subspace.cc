@@ -40,8 +40,8 @@ class BasisLayer final : public Layer {
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
     const Tensor x = saved->Pop();
-    if (basis_->spec.trainable && context_.splits_backward) saved->Defer({this, x, dy});
-    if (basis_->spec.trainable && !context_.splits_backward) {
+    if (basis_->spec.is_trained() && context_.splits_backward) saved->Defer({this, x, dy});
+    if (basis_->spec.is_trained() && !context_.splits_backward) {
       RETURN_IF_ERROR(BackwardWeights(x, dy));
     }
     ASSIGN_OR_RETURN(Tensor dx, context_.NewResult(in_, dy, saved->pass()));

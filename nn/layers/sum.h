@@ -77,7 +77,8 @@ class SumLayer final : public Layer {
     return ViewOf(rows.data, rows.dtype, Shape{rows.dims[0], 1, rows.dims[1]});
   }
   absl::Status AddToBias(const Tensor& dy) const {
-    for (int group = 0; bias_ != nullptr && group < slices_.groups(); ++group) {
+    const bool is_trained = bias_ != nullptr && bias_->spec.is_trained();
+    for (int group = 0; is_trained && group < slices_.groups(); ++group) {
       EmbeddingBackward of_bias;
       of_bias.dy = AsPositions(RowsAt(dy, slices_.RowsOf(group, RowsOf(dy).dims[0])));
       of_bias.features = of_bias.dy.dims[2];

@@ -37,12 +37,12 @@ class WeightedLayer final : public Layer {
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
     RETURN_IF_ERROR(ToStatus(op_->Forward(ViewFor<Op>(x), ViewFor<Op>(y))));
-    if (pass.mode == Mode::kTrain) saved->Push(std::move(x));
+    if (pass.mode == Mode::kTrain) KeepInput(std::move(x), saved);
     return y;
   }
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
-    RETURN_IF_ERROR(WeightsNowOrLater(saved->Pop(), dy, saved));
+    RETURN_IF_ERROR(WeightsNowOrLater(dy, saved));
     if (!needs_dx_) return Tensor();
     ASSIGN_OR_RETURN(Tensor dx, context_.NewResult(in_, dy, saved->pass()));
     RETURN_IF_ERROR(ToStatus(op_->BackwardData(ViewFor<Op>(dy), ViewFor<Op>(dx))));
@@ -58,13 +58,13 @@ class WeightedLayer final : public Layer {
     }
     ASSIGN_OR_RETURN(Tensor u, context_.NewTensor(y.shape()));
     RETURN_IF_ERROR(ToStatus(op_->ForwardGelu(RowsOf(x), RowsOf(u), RowsOf(y))));
-    saved->Push(std::move(x));
+    KeepInput(std::move(x), saved);
     saved->Push(std::move(u));
     return y;
   }
   // Does what Backward does if x is gelu(u), and returns du. u is kept below x.
   absl::StatusOr<Tensor> BackwardGelu(Tensor dy, Saved* saved) {
-    RETURN_IF_ERROR(WeightsNowOrLater(saved->Pop(), dy, saved));
+    RETURN_IF_ERROR(WeightsNowOrLater(dy, saved));
     const Tensor u = saved->Pop();
     ASSIGN_OR_RETURN(Tensor du, context_.NewTensor(u.shape()));
     RETURN_IF_ERROR(ToStatus(op_->BackwardGelu(RowsOf(dy), RowsOf(u), RowsOf(du))));
@@ -77,8 +77,8 @@ class WeightedLayer final : public Layer {
   }
 
   absl::Status ParametersChanged(ChangedBy by) override {
-    if (by == ChangedBy::kOptimizer && IsWritten(*weight_, copies_.weights) &&
-        (bias_ == nullptr || IsWritten(*bias_, copies_.bias))) {
+    if (by == ChangedBy::kOptimizer && IsUpToDate(*weight_, copies_.weights) &&
+        (bias_ == nullptr || IsUpToDate(*bias_, copies_.bias))) {
       return absl::OkStatus();
     }
     return ToStatus(
@@ -86,11 +86,20 @@ class WeightedLayer final : public Layer {
   }
 
  private:
-  // Returns whether the optimizer's step writes `copy` of a parameter.
-  static bool IsWritten(const Parameter& parameter, const uint16_t* copy) {
-    return parameter.narrow_is_updated && parameter.narrow == copy;
+  // Returns whether `copy` of a parameter is right behind the optimizer's step, which writes it or
+  // leaves the parameter as it is.
+  static bool IsUpToDate(const Parameter& parameter, const uint16_t* copy) {
+    const bool is_written = parameter.narrow_is_updated && parameter.narrow == copy;
+    return is_written || !parameter.spec.is_trained();
   }
-  absl::Status WeightsNowOrLater(Tensor x, const Tensor& dy, Saved* saved) {
+  bool is_trained() const { return weight_->spec.is_trained(); }
+  // Keeps x for the weight's gradient.
+  void KeepInput(Tensor x, Saved* saved) const {
+    if (is_trained()) saved->Push(std::move(x));
+  }
+  absl::Status WeightsNowOrLater(const Tensor& dy, Saved* saved) {
+    if (!is_trained()) return absl::OkStatus();
+    Tensor x = saved->Pop();
     if (!context_.splits_backward) return BackwardWeights(x, dy);
     saved->Defer({this, std::move(x), dy});
     return absl::OkStatus();

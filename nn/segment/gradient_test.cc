@@ -382,7 +382,7 @@ TEST_P(GradientTest, AgreesWithDifferences) {
   EXPECT_EQ(dx.empty(), takes_ids_);
   if (!takes_ids_) Compare("x", x_.floats(), dx.floats());
   for (Parameter& parameter : segment_->parameters()) {
-    if (!parameter.spec.trainable) continue;
+    if (!parameter.spec.is_trained()) continue;
     Compare(parameter.spec.name, parameter.value.floats(), parameter.gradient.floats());
   }
 }
@@ -414,7 +414,7 @@ TEST_P(GradientTest, BF16StaysCloseToFP32) {
   }
   for (size_t i = 0; i < segment16->parameters().size(); ++i) {
     const Parameter& parameter = segment_->parameters()[i];
-    if (!parameter.spec.trainable) continue;
+    if (!parameter.spec.is_trained()) continue;
     EXPECT_LT(RelativeDistance(segment16->parameters()[i].gradient, parameter.gradient), 0.08)
         << parameter.spec.name;
   }

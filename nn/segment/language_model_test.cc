@@ -37,7 +37,7 @@ using Results = std::map<std::string, std::vector<float>>;
 void AddParameters(Segment* segment, Results* results) {
   for (const Parameter& parameter : segment->parameters()) {
     (*results)[parameter.spec.name] =
-        Values(parameter.spec.trainable ? parameter.gradient : parameter.value);
+        Values(parameter.spec.is_trained() ? parameter.gradient : parameter.value);
   }
 }
 

@@ -11,7 +11,7 @@ absl::StatusOr<std::unique_ptr<Recalibration>> Recalibration::Start(std::vector<
   std::unique_ptr<Recalibration> recalibration(new Recalibration(std::move(segments), device));
   for (Segment* segment : recalibration->segments_) {
     for (const Parameter& parameter : segment->parameters()) {
-      if (parameter.spec.trainable) continue;
+      if (parameter.spec.role != ParameterSpec::Role::kStatistics) continue;
       Statistics one;
       one.tensor = parameter.value;
       RETURN_IF_ERROR(recalibration->Read(one.tensor, &one.kept));

@@ -252,7 +252,7 @@ std::vector<std::vector<float>> PassThrough(absl::Span<const std::unique_ptr<Seg
   for (size_t i = chain.size(); i-- > 0;) gradient = *chain[i]->Backward(gradient, &saved[i]);
   for (const auto& segment : chain) {
     for (const Parameter& parameter : segment->parameters()) {
-      const bool trained = parameter.spec.trainable;
+      const bool trained = parameter.spec.is_trained();
       const Tensor& tensor = trained ? parameter.gradient : parameter.value;
       results.push_back(Values(On(CpuDevice(), tensor)));
     }
@@ -440,7 +440,7 @@ TEST_F(RecordedSegmentTest, TheGradientOfLogitsTakesTheirMemory) {
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "a recording failed";
   for (size_t i = 0; i < plain->parameters().size(); ++i) {
-    if (!plain->parameters()[i].spec.trainable) continue;
+    if (!plain->parameters()[i].spec.is_trained()) continue;
     ExpectEqual(plain->parameters()[i].gradient, recorded->parameters()[i].gradient);
   }
 }

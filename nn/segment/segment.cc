@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "models/frozen.h"
 #include "nn/layers/build.h"
+#include "nn/layers/forward_only.h"
 #include "nn/layers/recomputed.h"
 #include "nn/layers/sequence.h"
 #include "nn/newton_schulz.h"
@@ -43,17 +45,20 @@ class BuiltSegment final : public Segment {
         layers_(context_) {}
 
   absl::Status Build(absl::Span<const BlockSpec> blocks) {
+    bool needs_dx = options_.needs_input_gradient;
     for (const BlockSpec& block : blocks) {
-      const bool needs_dx = options_.needs_input_gradient || &block != &blocks.front();
       const bool makes_logits = options_.ends_model && &block == &blocks.back();
       ASSIGN_OR_RETURN(auto layers, BuildLayers(block.layers, needs_dx, absl::MakeSpan(parameters_),
                                                 context_, makes_logits));
       const bool again = options_.recompute == Recompute::kBlocks && WorthRecomputing(block);
-      if (again) {
+      if (!needs_dx && IsFrozen(block)) {
+        layers_.Append(std::make_unique<ForwardOnlyLayer>(std::move(layers)));
+      } else if (again) {
         layers_.Append(std::make_unique<RecomputedLayer>(std::move(layers)));
       } else {
         layers_.Append(std::move(layers));
       }
+      needs_dx = needs_dx || !IsFrozen(block);
     }
     return ParametersChanged();
   }
@@ -95,7 +100,7 @@ class BuiltSegment final : public Segment {
 
   absl::Status ClearGradients() override {
     for (const Parameter& parameter : parameters_) {
-      if (!parameter.spec.trainable) continue;
+      if (!parameter.spec.is_trained()) continue;
       RETURN_IF_ERROR(
           ToStatus(options_.ops->Zero(Floats(parameter.gradient), parameter.gradient.elements())));
       for (const Tensor& slice : parameter.of_slices) {

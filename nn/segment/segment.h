@@ -28,7 +28,9 @@ struct SegmentOptions {
   uint64_t init_seed = 0;
   uint64_t dropout_seed = 0;
   Recompute recompute = Recompute::kNone;  // models/cost.h says which blocks run forward again
-  bool needs_input_gradient = true;        // false for the segment that reads the data
+  // False where nothing before the segment is trained. What stands before its first trained block
+  // then keeps nothing in Forward, and Backward ends there.
+  bool needs_input_gradient = true;
   // Backward leaves the weight gradients of products and convolutions to BackwardWeights (B and W
   // in Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024).
   bool splits_backward = false;

@@ -34,7 +34,7 @@ std::vector<float> OnePass(Segment* segment, const Tensor& x, const Tensor& dy) 
   };
   append(dx);
   for (const Parameter& parameter : segment->parameters()) {
-    append(parameter.spec.trainable ? parameter.gradient : parameter.value);
+    append(parameter.spec.is_trained() ? parameter.gradient : parameter.value);
   }
   return all;
 }
@@ -42,7 +42,7 @@ std::vector<float> OnePass(Segment* segment, const Tensor& x, const Tensor& dy) 
 std::vector<float> Gradients(Segment* segment) {
   std::vector<float> all;
   for (const Parameter& parameter : segment->parameters()) {
-    if (!parameter.spec.trainable) continue;
+    if (!parameter.spec.is_trained()) continue;
     const std::vector<float> values = Values(parameter.gradient);
     all.insert(all.end(), values.begin(), values.end());
   }
@@ -223,7 +223,7 @@ TEST(SplitBackwardTest, BackwardLeavesNoGradientOfAWeightThatWaits) {
   ASSERT_TRUE(split->Forward(RandomTensor({2, 8, 8, 3}, "x"), Mode::kTrain, &saved).ok());
   ASSERT_TRUE(split->Backward(RandomTensor({2, 10}, "dy"), &saved).ok());
   for (const Parameter& parameter : split->parameters()) {
-    if (!parameter.spec.trainable) continue;
+    if (!parameter.spec.is_trained()) continue;
     const bool is_norms = parameter.spec.name.find("bn") != std::string::npos ||
                           parameter.spec.name.find("downsample.1") != std::string::npos;
     EXPECT_EQ(Norm(Values(parameter.gradient)) > 0, is_norms) << parameter.spec.name;

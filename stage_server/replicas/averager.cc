@@ -31,7 +31,7 @@ Trained TrainedOf(const ExchangedSegment& segment) {
   for (const ParameterSpec& spec : specs) {
     const auto found = here.find(spec.name);
     Parameter* const parameter = found == here.end() ? nullptr : found->second;
-    if (!spec.trainable || (parameter != nullptr && parameter->follows)) continue;
+    if (!spec.is_trained() || (parameter != nullptr && parameter->follows)) continue;
     trained.specs.push_back(spec);
     trained.here.push_back(parameter);
   }

@@ -61,7 +61,7 @@ std::unique_ptr<FakeSegment> NewSegment() {
     *tensor = Tensor(tensor->buffer(), DType::kF32, {64, 64});
   }
   Parameter& statistics = segment->parameters()[2];
-  statistics.spec.trainable = false;
+  statistics.spec.role = ParameterSpec::Role::kStatistics;
   statistics.gradient = Tensor();
   return segment;
 }

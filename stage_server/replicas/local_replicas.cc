@@ -25,7 +25,8 @@ LocalReplicas::LocalReplicas(const ExchangeOptions& options, std::vector<Segment
       inner_(std::move(inner)) {
   for (Segment* segment : segments_) {
     for (const Parameter& parameter : segment->parameters()) {
-      if (parameter.follows) continue;
+      const bool is_frozen = parameter.spec.role == ParameterSpec::Role::kFrozen;
+      if (parameter.follows || is_frozen) continue;
       const auto fragment = options.fragments.find(parameter.spec.name);
       owned_.push_back(&parameter);
       fragment_of_.push_back(fragment == options.fragments.end() ? 0 : fragment->second);
@@ -46,7 +47,7 @@ absl::StatusOr<std::unique_ptr<LocalReplicas>> LocalReplicas::New(const Exchange
   for (int fragment = 0; fragment < options.replicas.fragments; ++fragment) {
     std::vector<const Parameter*> trained;
     for (size_t i = 0; i < made->owned_.size(); ++i) {
-      const bool is_there = made->fragment_of_[i] == fragment && made->owned_[i]->spec.trainable;
+      const bool is_there = made->fragment_of_[i] == fragment && made->owned_[i]->spec.is_trained();
       if (is_there) trained.push_back(made->owned_[i]);
     }
     // Parameters that a basis constrains are in the first (FragmentsOf).
@@ -141,7 +142,7 @@ absl::Status LocalReplicas::LoadDifference(int fragment, int replica) {
   for (size_t i = 0; i < owned_.size(); ++i) {
     const Parameter& parameter = *owned_[i];
     if (fragment_of_[i] != fragment) continue;
-    if (parameter.spec.trainable) {
+    if (parameter.spec.is_trained()) {
       RETURN_IF_ERROR(ToStatus(
           options_.ops->Combine({1, Floats(parameter.value), -1, Floats(own.values[i]),
                                  Floats(parameter.gradient), parameter.value.elements()})));
@@ -158,7 +159,7 @@ absl::Status LocalReplicas::LoadDifference(int fragment, int replica) {
 absl::StatusOr<double> LocalReplicas::Norm(int fragment, bool of_gradients) const {
   std::vector<FloatRange> ranges;
   for (size_t i = 0; i < owned_.size(); ++i) {
-    if (!owned_[i]->spec.trainable || fragment_of_[i] != fragment) continue;
+    if (!owned_[i]->spec.is_trained() || fragment_of_[i] != fragment) continue;
     const Tensor& values = of_gradients ? owned_[i]->gradient : owned_[i]->value;
     ranges.push_back({Floats(values), values.elements()});
   }

@@ -10,7 +10,7 @@ void RunningStatistics::Add(uint32_t number, Segment* segment, Device* device) {
   of.number = number;
   of.segment = segment;
   for (const Parameter& parameter : segment->parameters()) {
-    if (parameter.spec.trainable) continue;
+    if (parameter.spec.role != ParameterSpec::Role::kStatistics) continue;
     of.elements += parameter.value.elements();
     of.tensors.push_back(parameter.value);
   }

@@ -121,6 +121,21 @@ absl::Status CutEnd::AwaitAcknowledgement(const Work& work, uint64_t step) {
   return receiver_->ReceiveAcknowledgement(key, stage_.patience->Deadline());
 }
 
+absl::Status CutEnd::AcknowledgeTraining(const Work& work) {
+  MessageKey key = work.key();
+  key.phase = PHASE_TAKEN;
+  return sender_->SendAcknowledgement(key);
+}
+
+absl::Status CutEnd::AwaitTaken(const Work& work) {
+  MessageKey key = work.key();
+  key.phase = PHASE_TAKEN;
+  const auto slices = static_cast<uint32_t>(stage_.slices());
+  const uint32_t slice = key.microbatch % slices;
+  key.microbatch += slices - 1 - 2 * slice;
+  return receiver_->ReceiveAcknowledgement(key, stage_.patience->Deadline());
+}
+
 absl::Status CutEnd::SendSumOfSquares(const Work& work, double sum) {
   return sender_->SendSumOfSquares(StepKey(work, PHASE_GRADIENT_NORM), sum);
 }

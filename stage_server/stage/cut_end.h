@@ -75,6 +75,12 @@ class CutEnd {
   absl::Status Acknowledge(const Work& work) { return sender_->SendAcknowledgement(work.key()); }
   absl::Status AwaitAcknowledgement(const Work& work, uint64_t step);
 
+  // Do the same for a microbatch, or slice, of a training step at a cut that gradients do not
+  // cross. The sending end waits in the order in which activations were sent, while the slices of a
+  // microbatch go back in descending order.
+  absl::Status AcknowledgeTraining(const Work& work);
+  absl::Status AwaitTaken(const Work& work);
+
   // Exchange a part of the gradient's norm at the end of the step of `work`. The wait has its own
   // deadline.
   absl::Status SendSumOfSquares(const Work& work, double sum);

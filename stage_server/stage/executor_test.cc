@@ -319,7 +319,7 @@ TEST(ExecutorTest, AStepSubtractsTheGradient) {
   std::vector<float> before, after;
   for (const auto& [stages, values] : {std::pair(&probed, &before), std::pair(&trained, &after)}) {
     for (const Parameter* parameter : stages->stage(0).parameters()) {
-      if (!parameter->spec.trainable) continue;
+      if (!parameter->spec.is_trained()) continue;
       const auto floats = parameter->value.floats();
       values->insert(values->end(), floats.begin(), floats.end());
     }
@@ -404,7 +404,7 @@ TEST(ExecutorTest, ALossThatIsNoNumberNamesStageAndStep) {
 std::vector<float> TrainableValues(SmallStages* stages) {
   std::vector<float> values;
   for (const Parameter* parameter : stages->stage(0).parameters()) {
-    if (!parameter->spec.trainable) continue;
+    if (!parameter->spec.is_trained()) continue;
     const Tensor& value = parameter->value;
     values.resize(values.size() + value.elements());
     float* const copy = values.data() + values.size() - value.elements();

@@ -170,7 +170,7 @@ TEST(LocalStepsTest, AnEvaluationWithinARoundIsOfTheSharedValuesAndChangesNothin
 std::vector<float> ValuesOf(const std::vector<Parameter>& parameters, bool trainable) {
   std::vector<float> all;
   for (const Parameter& parameter : parameters) {
-    if (parameter.spec.trainable != trainable) continue;
+    if (parameter.spec.is_trained() != trainable) continue;
     const auto floats = parameter.value.floats();
     all.insert(all.end(), floats.begin(), floats.end());
   }

@@ -35,6 +35,15 @@ bool IsRecordable(const StageSpec& spec, const BlockRange& range) {
                       });
 }
 
+// Returns the index, in the chunk, of the first segment at whose end something has been trained;
+// the number of segments if there is none.
+size_t FirstTrainedOf(const StageSpec& spec, const SegmentRange& segments) {
+  int segment = segments.first;
+  const int last = static_cast<int>(spec.cuts.size());
+  while (segment < segments.end && segment < last && !spec.has_gradients(segment)) ++segment;
+  return static_cast<size_t>(segment - segments.first);
+}
+
 // Sends a tensor through a cut inside the process and returns what arrives.
 absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest,
                              Tensor x) {
@@ -59,6 +68,7 @@ ModelChunk::ModelChunk(const Stage& stage, int index)
       clock_(*stage.clock),
       sums_(stage.sums),
       range_(spec_.segments(index)),
+      first_trained_(FirstTrainedOf(spec_, range_)),
       begins_model_(spec_.begins_model(index)),
       ends_model_(spec_.ends_model(index)),
       reads_inputs_(ReadsInputs(spec_, index)) {}
@@ -88,7 +98,7 @@ absl::Status ModelChunk::BuildSegments() {
     options.init_seed = spec_.seeds.init;
     options.dropout_seed = spec_.seeds.dropout;
     options.recompute = spec_.recompute;
-    options.needs_input_gradient = i > 0;
+    options.needs_input_gradient = i > 0 && spec_.has_gradients(i - 1);
     options.splits_backward = SplitsBackward(spec_.schedule);
     options.sums = sums_;
     options.ends_model = recording.ends_model =
@@ -150,6 +160,8 @@ absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(
   if (samples) digest = samples->digest;
   ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
   if (IsAcknowledged(work.phase)) RETURN_IF_ERROR(upstream_->Acknowledge(work));
+  const bool is_answered = !IsTrainingPass(work.phase) || sends_gradients();
+  if (!is_answered) RETURN_IF_ERROR(upstream_->AcknowledgeTraining(work));
   return received;
 }
 
@@ -297,6 +309,16 @@ absl::StatusOr<LossSums> ModelChunk::TakeLosses(const Work& work) {
 
 absl::Status ModelChunk::Backward(const Work& work) {
   std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
+  // The first slice of a sequence is the last to come back: nothing reads its keys any more.
+  const auto end_cache = [&] {
+    const bool ends = !caches_.empty() && work.microbatch % spec_.slices() == 0;
+    if (ends) caches_[work.microbatch / spec_.slices()].reset();
+  };
+  if (first_trained_ == segments_.size()) {
+    end_cache();
+    ScopedTimer timer(&WaitsAt(*downstream_).receive, downstream_->WaitSlice(work));
+    return downstream_->AwaitTaken(work);
+  }
   Tensor dy;
   if (ends_model_) {
     dy = std::move(in_flight->dlogits);
@@ -307,34 +329,30 @@ absl::Status ModelChunk::Backward(const Work& work) {
   }
   const bool splits = SplitsBackward(spec_.schedule);
   BeginSums(work);
-  for (size_t i = segments_.size(); i-- > 0;) {
+  for (size_t i = segments_.size(); i-- > first_trained_;) {
     {
       const PlannedSlice slice = SliceOf(work, i, splits ? "backward input" : "backward");
       DeviceClock::Timer timer(&clock_, &SecondsOf(i).backward, &activity_.core_wait, slice);
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
-      const bool leaves = i > 0 || !begins_model_;
+      const bool leaves = i > first_trained_ || sends_gradients();
       RETURN_IF_ERROR(leaves ? FinishCompute(work) : FinishTraced(work, slice));
     }
     TakeSumSeconds(&SecondsOf(i).backward);
     if (!splits) RETURN_IF_ERROR(EndGradients(work, i));
-    if (i == 0) break;
+    if (i == first_trained_) break;
     const InnerCut& cut = inner_cuts_[i - 1];
     ASSIGN_OR_RETURN(
         dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
   }
-  // The first slice of a sequence is the last to come back: nothing reads its keys any more.
-  if (!caches_.empty() && work.microbatch % spec_.slices() == 0) {
-    caches_[work.microbatch / spec_.slices()].reset();
-  }
+  end_cache();
   const uint64_t digest = in_flight->sample_digest;
   if (splits) in_flight_[work.microbatch] = std::move(in_flight);
-  if (begins_model_) return absl::OkStatus();
-  return upstream_->Send(work, digest, std::move(dy));
+  return sends_gradients() ? upstream_->Send(work, digest, std::move(dy)) : absl::OkStatus();
 }
 
 absl::Status ModelChunk::BackwardWeights(const Work& work) {
   const std::unique_ptr<InFlight> in_flight = std::move(in_flight_[work.microbatch]);
-  for (size_t i = segments_.size(); i-- > 0;) {
+  for (size_t i = segments_.size(); i-- > first_trained_;) {
     {
       const PlannedSlice slice = SliceOf(work, i, "backward weight");
       DeviceClock::Timer timer(&clock_, &SecondsOf(i).backward, &activity_.core_wait, slice);
@@ -394,12 +412,12 @@ absl::Status ModelChunk::AddSquaresOf(const Work& work, size_t segment, double* 
 
 absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
   double sum = 0;
-  if (upstream_) {
+  if (upstream_ && sends_gradients()) {
     ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->StepWaitSlice(work));
     ASSIGN_OR_RETURN(sum, upstream_->ReceiveSumOfSquares(work));
   }
   for (size_t i = 0; i < segments_.size(); ++i) {
-    if (i > 0) {
+    if (i > first_trained_) {
       const InnerCut& cut = inner_cuts_[i - 1];
       ASSIGN_OR_RETURN(sum, CrossSum(*cut.upstream, *cut.downstream, work, sum));
     }
@@ -407,20 +425,24 @@ absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
                              StepSliceOf(work, i, "optimizer norm"));
     RETURN_IF_ERROR(OfStep(work, AddSquaresOf(work, i, &sum)));
   }
-  if (downstream_) RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));
+  if (downstream_ && receives_gradients()) {
+    RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));
+  }
   return sum;
 }
 
 absl::StatusOr<double> ModelChunk::PassSquaresBack(const Work& work, double sum) {
-  if (downstream_) {
+  if (downstream_ && receives_gradients()) {
     ScopedTimer timer(&WaitsAt(*downstream_).receive, downstream_->StepWaitSlice(work));
     ASSIGN_OR_RETURN(sum, downstream_->ReceiveSumOfSquares(work));
   }
-  for (size_t i = inner_cuts_.size(); i-- > 0;) {
+  for (size_t i = inner_cuts_.size(); i-- > first_trained_;) {
     const InnerCut& cut = inner_cuts_[i];
     ASSIGN_OR_RETURN(sum, CrossSum(*cut.downstream, *cut.upstream, work, sum));
   }
-  if (upstream_) RETURN_IF_ERROR(upstream_->SendSumOfSquares(work, sum));
+  if (upstream_ && sends_gradients()) {
+    RETURN_IF_ERROR(upstream_->SendSumOfSquares(work, sum));
+  }
   return sum;
 }
 

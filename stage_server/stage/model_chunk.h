@@ -128,6 +128,9 @@ class ModelChunk {
   ActivitySeconds::Layers& SecondsOf(size_t segment) {
     return activity_.segments[range_.first + static_cast<int>(segment)];
   }
+  // Return whether gradients cross the cut to the chunk before, and that to the chunk behind.
+  bool sends_gradients() const { return !begins_model_ && spec_.has_gradients(range_.first - 1); }
+  bool receives_gradients() const { return first_trained_ < segments_.size(); }
   PlannedSlice SliceOf(const Work& work, size_t segment, const char* name) const;
   PlannedSlice StepSliceOf(const Work& work, size_t segment, const char* name) const;
   // Tells the sums over parts whose pass begins, and takes the seconds that they took in it out of
@@ -172,6 +175,7 @@ class ModelChunk {
   DeviceClock& clock_;
   SumExchange* const sums_;  // null: none
   const SegmentRange range_;
+  const size_t first_trained_;  // index of the first segment with a backward pass
   const bool begins_model_, ends_model_, reads_inputs_;
   TakeGradients take_gradients_;  // null: nobody takes them
   std::vector<std::unique_ptr<Segment>> segments_;

@@ -310,7 +310,7 @@ std::vector<float> StatisticsOf(Stages* stages) {
   std::vector<float> all;
   for (size_t i = 0; i < stages->size(); ++i) {
     for (const Parameter* parameter : stages->stage(i).parameters()) {
-      if (parameter->spec.trainable) continue;
+      if (parameter->spec.is_trained()) continue;
       const auto floats = parameter->value.floats();
       all.insert(all.end(), floats.begin(), floats.end());
     }

@@ -126,7 +126,7 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
                             const Sink& sink) {
   std::vector<Source> sources;
   for (const Parameter* one : parameters) {
-    if (!one->spec.trainable || !StandsInFiles(one->spec)) continue;
+    if (!one->spec.is_trained() || !StandsInFiles(one->spec)) continue;
     ParameterSpec as_it_is;
     as_it_is.name = one->spec.name;
     as_it_is.shape = one->spec.shape;

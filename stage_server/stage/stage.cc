@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "models/frozen.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -92,6 +93,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.patience =
       std::make_shared<Patience>(absl::Seconds(experiment.pipeline().deadline_seconds()));
   spec.tied = FindTiedWeight(spec.model);
+  spec.first_trained = FirstTrainedBlock(spec.model);
   ASSIGN_OR_RETURN(spec.sums, SumsFrom(experiment, spec.model));
   for (const Cut& cut : spec.cuts) RETURN_IF_ERROR(AddDirections(experiment, cut.name, &spec));
   if (spec.has_tied_cut()) RETURN_IF_ERROR(AddDirections(experiment, kTiedCut, &spec));

@@ -49,7 +49,8 @@ struct Backend : OpenedDevice {
 
 // The checked form of an experiment, for one stage.
 struct StageSpec : Partition {
-  std::optional<TiedWeight> tied;  // the weight that has a copy, if any
+  std::optional<TiedWeight> tied;  // the trained weight that has a copy, if any
+  int first_trained = 0;           // index of the first block that is not frozen
   int stage = 0;                   // index of this stage, from 0
   uint64_t run = 0;                // digest of the run's id, as frames carry it
   uint64_t generation = 0;
@@ -108,6 +109,8 @@ struct StageSpec : Partition {
   // Returns whether one end of the tied cut is at this stage and the other at another one.
   bool has_tied_link() const { return has_tied_cut() && stages() > 1 && (first() || last()); }
   std::string CutName(int cut) const;
+  // Returns whether gradients cross a cut of the model (models/frozen.h).
+  bool has_gradients(int cut) const { return first_trained <= cuts[cut].block; }
   // Returns whether both sides of a cut of the model are at one stage, and so in one chunk.
   bool IsInner(int cut) const { return placement.ChunkOf(cut) == placement.ChunkOf(cut + 1); }
 };

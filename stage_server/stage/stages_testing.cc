@@ -208,7 +208,7 @@ std::vector<float> Stages::Gradients(uint64_t batch, bool compressed) {
   std::vector<float> gradients;
   for (const auto& stage : stages_) {
     for (const Parameter* parameter : stage->parameters()) {
-      if (!parameter->spec.trainable) continue;
+      if (!parameter->spec.is_trained()) continue;
       AppendTo(&gradients, parameter->gradient);
     }
     EXPECT_TRUE(stage->ClearGradients().ok());

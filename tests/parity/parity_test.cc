@@ -119,7 +119,7 @@ TEST_P(ParityTest, LogitsLossAndEveryGradientAreThoseOfPyTorch) {
   ExpectLoss(0, loss);
   ExpectParity("logits", logits);
   for (const Parameter& parameter : segment_->parameters()) {
-    if (!parameter.spec.trainable) continue;
+    if (!parameter.spec.is_trained()) continue;
     ExpectParity("gradient." + parameter.spec.name, parameter.gradient);
   }
   RecordProperty("worst", std::to_string(worst_));
