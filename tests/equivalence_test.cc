@@ -279,7 +279,8 @@ TEST_P(LlamaTest, StagesAndScheduleChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Models, LlamaTest,
                          testing::Values("name: llama",
                                          "name: qwen3, head_size: 8, attention_bias: all, "
-                                         "rope_scaling: {type: llama3, factor: 8, original: 16}"));
+                                         "rope_scaling: {type: llama3, factor: 8, original: 16}",
+                                         "name: qwen2, window: 5, window_layers: [1]"));
 
 // Covers links between stages of this process; recovery_test.sh covers links between processes.
 TEST(TeraPipeTest, StagesAndTransportChangeNothing) {

@@ -129,6 +129,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const LayerSpec& spec,
   attention.dropout = static_cast<float>(spec.dropout);
   attention.causal = spec.causal;
   attention.first_head = spec.slice.first_head;
+  attention.window = spec.window;
   attention.compute = context.compute;
   Attention* op = nullptr;
   RETURN_IF_ERROR(ToStatus(context.ops->NewAttention(attention, &op)));
