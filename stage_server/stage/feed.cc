@@ -191,8 +191,7 @@ void Feed::LoadAhead() {
   }
 }
 
-absl::StatusOr<Samples> Feed::TakeLoaded(const FeedRequest& request) {
-  if (!thread_) return Load(request);
+absl::StatusOr<Samples> Feed::AwaitLoaded(const FeedRequest& request) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (expected_.empty() || !(expected_.front() == request)) Expect({request});
   changed_.wait(lock, [this] { return !loaded_.empty(); });
@@ -204,7 +203,7 @@ absl::StatusOr<Samples> Feed::TakeLoaded(const FeedRequest& request) {
 }
 
 absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
-  ASSIGN_OR_RETURN(Samples samples, TakeLoaded(request));
+  ASSIGN_OR_RETURN(Samples samples, thread_ ? AwaitLoaded(request) : Load(request));
   const Tensor inputs = std::move(samples.inputs);
   const bool is_as_wanted = inputs.dtype() == spec_.compute || inputs.dtype() == DType::kI32;
   if (!spec_.inputs || is_as_wanted) {
