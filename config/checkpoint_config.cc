@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "config/checkpoint_families.h"
 #include "config/checkpoint_rotary.h"
+#include "config/checkpoint_window.h"
 #include "config/fields.h"
 #include "config/specs.h"
 #include "data/vocabulary_files.h"
@@ -53,8 +54,9 @@ std::optional<GeluForm> GeluOf(const Json& name) {
 
 // Keys that do not concern the parameters. The checkpoint's values are kept, unless the key is one
 // of the family's.
-constexpr const char* kTheirs[] = {"bos_token_id", "eos_token_id", "pad_token_id",
-                                   "max_position_embeddings", "sliding_window"};
+constexpr const char* kTheirs[] = {
+    "bos_token_id",   "eos_token_id",       "pad_token_id",      "max_position_embeddings",
+    "sliding_window", "use_sliding_window", "max_window_layers", "layer_types"};
 
 // Padding of a vocabulary is at most what rounding up to a multiple of this number adds, and for
 // small vocabularies less than their size.
@@ -194,9 +196,10 @@ void AddOthers(const ModelOptions& options, Json* config) {
     case ModelFamily::kLlama:
       set_all({"attention_dropout"}, options.dropout);
       set_all({"max_position_embeddings"}, options.input[1]);
-      // Otherwise some types have windows, or an id for padding that the vocabulary lacks.
-      set_all({"pad_token_id", "sliding_window"}, nullptr);
+      // Otherwise some types have an id for padding that the vocabulary lacks.
+      set_all({"pad_token_id"}, nullptr);
       AddRotaryKeys(options, config);
+      AddWindowKeys(options, config);
       break;
     case ModelFamily::kBert:
       if (options.head == BertHead::kClasses) (*config)["architectures"] = {kBertOfClasses};
@@ -241,16 +244,6 @@ bool Agree(const CheckpointKey& key, const Json& theirs, const Json& ours, const
   if (key.key == std::string("pad_token_id")) return true;  // no parameter depends on it
   if (key.key == std::string("activation_function")) return GeluOf(theirs) == GeluOf(ours);
   return theirs == ours;
-}
-
-// Checks that no query has more positions before it than it sees.
-absl::Status CheckWindow(const Experiment& experiment, const Json& config, int64_t positions) {
-  const std::optional<int64_t> window = WindowOf(config);
-  if (!window || *window >= positions) return absl::OkStatus();
-  return Refused(experiment,
-                 absl::StrCat("sliding_window is ", *window, ", want at least ", positions,
-                              ", the data's context: models here have no "
-                              "windows"));
 }
 
 // Keeps the names of classes, which say how many there are, if they are as many; otherwise the
@@ -298,7 +291,9 @@ absl::Status FillFromCheckpoint(Experiment* experiment) {
     if (!value.is_null()) RETURN_IF_ERROR(Fill(*experiment, key, value, model));
   }
   if (family->family == ModelFamily::kBert) FillHead(config, model);
-  return absl::OkStatus();
+  if (family->family != ModelFamily::kLlama) return absl::OkStatus();
+  const absl::Status window = FillWindow(config, model);
+  return window.ok() ? window : Refused(*experiment, std::string(window.message()));
 }
 
 absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
@@ -324,7 +319,8 @@ absl::Status CheckAgainstCheckpoint(const Experiment& experiment) {
                                                    ", but init: ", ConfigPath(experiment), ": ",
                                                    key.key, " is ", value.dump()));
   }
-  return CheckWindow(experiment, theirs, options->input[1]);
+  const absl::Status window = CheckWindow(theirs, *options);
+  return window.ok() ? window : Refused(experiment, std::string(window.message()));
 }
 
 absl::Status CheckIdsOfCheckpoint(const Experiment& experiment) {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "config/experiment.h"
 #include "nlohmann/json.hpp"
 
@@ -564,35 +566,85 @@ TEST_F(CheckpointConfigTest, LayersWithoutRopeAreEveryNth) {
   EXPECT_THAT(ErrorOf(), HasSubstr("no_rope_layers is [0,1,1], want 1 for all layers, or 0 for"));
 }
 
-// The context is 16.
-TEST_F(CheckpointConfigTest, AWindowIsNoneWhileItHoldsTheContext) {
-  const auto is_refused = [&](const std::string& type, const nlohmann::json& keys) {
+TEST_F(CheckpointConfigTest, AWindowIsThatOfItsTypeAndItsLayers) {
+  // Returns the window and its layers, of the file's three.
+  const auto window_of = [&](const std::string& type, const nlohmann::json& keys) {
     Write(LlamaLike(type, keys).dump());
-    const std::string error = ErrorOf();
-    EXPECT_TRUE(error.empty() ||
-                error.find("sliding_window is 15, want at least 16") != std::string::npos)
-        << error;
-    return !error.empty();
+    const auto e = Resolved();
+    if (!e.ok()) return std::string(e.status().message());
+    return absl::StrCat(e->model().window(), " of ",
+                        absl::StrJoin(e->model().window_layers(), " "));
   };
   for (const char* type : {"mistral", "phi3"}) {
-    EXPECT_FALSE(is_refused(type, {{"sliding_window", 16}})) << type;
-    EXPECT_FALSE(is_refused(type, {{"sliding_window", nullptr}})) << type;
-    EXPECT_TRUE(is_refused(type, {{"sliding_window", 15}})) << type;
+    EXPECT_EQ(window_of(type, {{"sliding_window", 8}}), "8 of ") << type;
+    EXPECT_EQ(window_of(type, {{"sliding_window", nullptr}}), "0 of ") << type;
   }
-  EXPECT_FALSE(is_refused("mistral", nlohmann::json::object()));
-  nlohmann::json used = {{"sliding_window", 15}, {"use_sliding_window", true}};
-  EXPECT_FALSE(is_refused("qwen2", {{"sliding_window", 15}}));
-  EXPECT_FALSE(is_refused("qwen2", used)) << "28 layers have none";
-  used["max_window_layers"] = 2;
-  EXPECT_TRUE(is_refused("qwen2", used));
+  EXPECT_EQ(window_of("mistral", nlohmann::json::object()), "4096 of ");
+  EXPECT_EQ(window_of("phi3", nlohmann::json::object()), "0 of ");
+  EXPECT_EQ(window_of("llama", {{"sliding_window", 8}}), "0 of ");
+  nlohmann::json used = {{"sliding_window", 8}, {"use_sliding_window", true}};
+  EXPECT_EQ(window_of("qwen2", {{"sliding_window", 8}}), "0 of ");
+  EXPECT_EQ(window_of("qwen2", used), "0 of ") << "28 layers have none";
+  used["max_window_layers"] = 1;
+  EXPECT_EQ(window_of("qwen2", used), "8 of 1 2");
+  used["max_window_layers"] = 0;
+  EXPECT_EQ(window_of("qwen3", used), "8 of ");
   used["layer_types"] = {"full_attention", "full_attention", "full_attention"};
-  EXPECT_FALSE(is_refused("qwen2", used));
+  EXPECT_EQ(window_of("qwen2", used), "0 of ");
   used["layer_types"][1] = "sliding_attention";
-  EXPECT_TRUE(is_refused("qwen2", used));
+  EXPECT_EQ(window_of("qwen2", used), "8 of 1");
+  used["layer_types"][1] = "linear_attention";
+  EXPECT_THAT(window_of("qwen2", used),
+              HasSubstr("layer_types has \"linear_attention\", want \"full_attention\" or"));
   used.erase("layer_types");
-  EXPECT_TRUE(is_refused("smollm3", used));
+  used["no_rope_layers"] = {1, 0, 1};
+  EXPECT_EQ(window_of("smollm3", used), "8 of 1");
   used["no_rope_layers"] = {1, 1, 1};
-  EXPECT_FALSE(is_refused("smollm3", used));
+  EXPECT_EQ(window_of("smollm3", used), "0 of ");
+  EXPECT_THAT(window_of("mistral", {{"sliding_window", "wide"}}),
+              HasSubstr("sliding_window is \"wide\", want a whole number"));
+}
+
+TEST_F(CheckpointConfigTest, AWindowIsWrittenAsItWasRead) {
+  const nlohmann::json files[] = {
+      LlamaLike("mistral", {{"sliding_window", 8}}),
+      LlamaLike("qwen2",
+                {{"sliding_window", 8},
+                 {"use_sliding_window", true},
+                 {"max_window_layers", 1},
+                 {"layer_types", {"full_attention", "sliding_attention", "sliding_attention"}}})};
+  for (const nlohmann::json& file : files) {
+    Write(file.dump());
+    const auto written = nlohmann::json::parse(*CheckpointConfig(*Resolved()));
+    for (const char* key :
+         {"sliding_window", "use_sliding_window", "max_window_layers", "layer_types"}) {
+      EXPECT_EQ(written.value(key, nlohmann::json()), file.value(key, nlohmann::json())) << key;
+    }
+  }
+}
+
+TEST_F(CheckpointConfigTest, AnotherWindowIsRefused) {
+  Write(LlamaLike("mistral", {{"sliding_window", 8}}).dump());
+  EXPECT_THAT(ErrorOf({"model.window=9"}),
+              AllOf(HasSubstr("config.json: it has a window of 8 in all layers, but model has a "
+                              "window of 9 in all layers")));
+  EXPECT_THAT(ErrorOf({"model.window=0"}), HasSubstr("but model has no window"));
+  Write(LlamaLike("qwen2").dump());
+  EXPECT_THAT(ErrorOf({"model={window: 8, window_layers: [0, 2]}"}),
+              HasSubstr("it has no window, but model has a window of 8 in layers [0, 2]"));
+}
+
+TEST_F(CheckpointConfigTest, WithoutACheckpointAWindowIsWrittenForEveryVersion) {
+  const auto e = ParseExperiment(kExperiment, "test",
+                                 {"model={name: qwen3, layers: 3, heads: 2, width: 8, window: 4, "
+                                  "window_layers: [1]}"});
+  ASSERT_TRUE(e.ok()) << e.status();
+  const auto written = nlohmann::json::parse(*CheckpointConfig(*e));
+  EXPECT_EQ(written["sliding_window"], 4);
+  EXPECT_EQ(written["use_sliding_window"], true);
+  EXPECT_EQ(written["max_window_layers"], 1);
+  EXPECT_EQ(written["layer_types"],
+            nlohmann::json({"full_attention", "sliding_attention", "full_attention"}));
 }
 
 TEST_F(CheckpointConfigTest, WithoutACheckpointNoWindowIsWritten) {

@@ -84,17 +84,6 @@ absl::Status TakeLayersWithRope(Json* config) {
   return absl::OkStatus();
 }
 
-// Returns whether some layer has the window. Without layer_types, Qwen's are those from
-// max_window_layers on, SmolLM3's those without a rotary embedding.
-bool HasWindowedLayers(const Json& type, const Json& config) {
-  const Json types = config.value("layer_types", Json());
-  if (types.is_array()) {
-    return std::find(types.begin(), types.end(), Json("sliding_attention")) != types.end();
-  }
-  if (type == "smollm3") return config.value("no_rope_layer_interval", Json(4)) != 0;
-  return config.value("max_window_layers", Json(28)) < config.value("num_hidden_layers", Json(32));
-}
-
 }  // namespace
 
 absl::Status UniteRotaryKeys(Json* config) {
@@ -137,20 +126,6 @@ void AddRotaryKeys(const ModelOptions& options, Json* config) {
     layers.push_back(options.no_rope_every == 0 || i % options.no_rope_every != 0 ? 1 : 0);
   }
   (*config)["no_rope_layers"] = std::move(layers);
-}
-
-std::optional<int64_t> WindowOf(const Json& config) {
-  const Json type = config.value("model_type", Json());
-  const bool is_optional = type == "qwen2" || type == "qwen3" || type == "smollm3";
-  if (!is_optional && type != "mistral" && type != "phi3") return std::nullopt;
-  const bool has_default = type != "phi3" && type != "smollm3";
-  const Json window = config.value("sliding_window", has_default ? Json(4096) : Json());
-  if (!window.is_number_integer()) return std::nullopt;
-  if (is_optional) {
-    const bool is_used = config.value("use_sliding_window", Json(false)) == true;
-    if (!is_used || !HasWindowedLayers(type, config)) return std::nullopt;
-  }
-  return window.get<int64_t>();
 }
 
 }  // namespace thinwire

@@ -1,10 +1,6 @@
-// Keys of config.json about layers' positions in one form, whichever version of transformers wrote
-// them: rotary embeddings, and windows of attention.
+// Keys of config.json about rotary embeddings in one form, whichever version of transformers wrote
+// them.
 #pragma once
-
-#include <cstdint>
-#include <optional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "models/options.h"
@@ -28,9 +24,5 @@ nlohmann::ordered_json RopeScalingKey(const RopeScaling& scaling);
 // Adds the keys about rotary embeddings that only one version of transformers reads, for a config
 // that has those of UniteRotaryKeys.
 void AddRotaryKeys(const ModelOptions& options, nlohmann::ordered_json* config);
-
-// Returns the least number of positions that a query of some layer sees, itself included, if the
-// config.json limits it.
-std::optional<int64_t> WindowOf(const nlohmann::ordered_json& config);
 
 }  // namespace thinwire

@@ -73,6 +73,7 @@ absl::StatusOr<ModelOptions> OptionsFrom(const ModelConfig& config, const Shape&
   RETURN_IF_ERROR(ReadParameters(config, &options));
   RETURN_IF_ERROR(ReadField(config.rope_scaling(), "type", &options.rope_scaling.kind));
   RETURN_IF_ERROR(ReadParameters(config.rope_scaling(), &options.rope_scaling));
+  options.window_layers = {config.window_layers().begin(), config.window_layers().end()};
   options.classes = config.classes();
   options.input = input;
   return options;
@@ -315,6 +316,7 @@ absl::StatusOr<ModelConfig> ModelInFull(const Experiment& experiment) {
   if (completed.rope_scaling.kind != RopeScalingKind::kNone) {
     *model.mutable_rope_scaling() = experiment.model().rope_scaling();
   }
+  *model.mutable_window_layers() = experiment.model().window_layers();
   return model;
 }
 

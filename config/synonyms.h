@@ -99,6 +99,7 @@ inline constexpr Synonyms kSynonyms[] = {
     {"model.bias", "use_bias"},
     {"model.head_size", "head_dim"},
     {"model.no_rope_every", "no_rope_layer_interval"},
+    {"model.window", "sliding_window"},
     {"model.rope_scaling.type", "rope_type"},
     {"model.rope_scaling.low", "low_freq_factor"},
     {"model.rope_scaling.high", "high_freq_factor"},

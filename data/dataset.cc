@@ -178,6 +178,7 @@ DatasetInfo DescribeDocuments(const DataOptions& options, const CorpusSize& size
   info.sample = {1, options.text.context};
   info.classes = info.vocabulary = size.vocabulary;
   info.labels = options.text.context;
+  info.packs_documents = options.text.packing == Packing::kBestFit;
   info.train_samples = size.train_samples;
   info.test_samples = size.test_samples;
   return info;

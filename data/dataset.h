@@ -70,6 +70,9 @@ class Dataset {
                           absl::Span<int32_t> /*out*/) const {
     assert(is_text());
   }
+  // Returns the positions at which documents that do not see one another begin in a sample of a
+  // text, ascending, but for the first.
+  virtual std::vector<int64_t> DocumentStarts(int64_t /*sample*/) const { return {}; }
   // Returns a digest of the data: equal on two machines iff bytes, order and size (the limit) are
   // equal; of pictures in folders iff names and lengths of the files are.
   virtual uint64_t digest() const = 0;
@@ -328,10 +331,11 @@ struct DatasetInfo {
   int64_t train_samples = 0;
   int64_t test_samples = 0;
   bool is_text = false;
-  int64_t vocabulary = 0;     // number of token ids; 0 for images
-  int64_t labels = 1;         // of a sample
-  bool hides_tokens = false;  // as in Dataset
-  double score_unit = 0;      // score for which a label of 1 stands; 0: labels are classes
+  int64_t vocabulary = 0;        // number of token ids; 0 for images
+  int64_t labels = 1;            // of a sample
+  bool hides_tokens = false;     // as in Dataset
+  bool packs_documents = false;  // whether samples may have DocumentStarts
+  double score_unit = 0;         // score for which a label of 1 stands; 0: labels are classes
 };
 
 // Describes a data set without loading it. InvalidArgument for an unknown name (with the most

@@ -102,6 +102,16 @@ void DocumentDataset::Keep(SampleRange range) {
   kept_ = {kept_.first + range.first, kept_.first + range.last};
 }
 
+std::vector<int64_t> DocumentDataset::DocumentStarts(int64_t sample) const {
+  std::vector<int64_t> starts;
+  int64_t end = 0;
+  for (const Stretch& piece : PiecesOf(sample)) {
+    if (end > 0) starts.push_back(end);
+    end += static_cast<int64_t>(piece.tokens);
+  }
+  return starts;
+}
+
 uint64_t DocumentDataset::digest() const {
   Digest digest;
   for (const int64_t word :

@@ -24,9 +24,8 @@ struct DocumentSamples {
 
 // The data set. A sample is one piece of a document or several, one behind another, then fillers.
 // The label of a token is the next one of its document if that is to be learned, else kNoLabel;
-// under Packing::kStream the next one, whosever it is. Every sample has a label.
-//
-// A model sees all tokens in front of one, also those of other documents in the same sample.
+// under Packing::kStream the next one, whosever it is. Every sample has a label. Under
+// Packing::kBestFit its pieces do not see one another.
 class DocumentDataset final : public Dataset {
  public:
   // `documents` is the range of the store's documents that are divided. Errors of
@@ -48,6 +47,7 @@ class DocumentDataset final : public Dataset {
               absl::Span<int32_t> out) const override;
   void LoadTokens(int64_t sample, const Augmentation& augmentation,
                   absl::Span<int32_t> out) const override;
+  std::vector<int64_t> DocumentStarts(int64_t sample) const override;
   uint64_t digest() const override;
   absl::Status status() const override { return error_.Get(); }
 

@@ -95,6 +95,7 @@ TEST_F(DocumentDatasetTest, AStreamLearnsFromOneDocumentToTheNext) {
   ASSERT_EQ(data->size(), 1) << "the last two have no label";
   EXPECT_THAT(IdsOf(*data, 0), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(LabelsOf(*data, 0), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(data->DocumentStarts(0), ElementsAre()) << "each sees those before it";
 }
 
 TEST_F(DocumentDatasetTest, WholeDocumentsShareASampleAndLearnNothingOfEachOther) {
@@ -104,6 +105,8 @@ TEST_F(DocumentDatasetTest, WholeDocumentsShareASampleAndLearnNothingOfEachOther
   EXPECT_THAT(IdsOf(*data, 0), ElementsAre(1, 2, 6, 7));
   EXPECT_THAT(LabelsOf(*data, 0), ElementsAre(2, -1, 7, -1));
   EXPECT_THAT(IdsOf(*data, 1), ElementsAre(3, 4, 5, 9));
+  EXPECT_THAT(data->DocumentStarts(0), ElementsAre(2));
+  EXPECT_THAT(data->DocumentStarts(1), ElementsAre());
 }
 
 TEST_F(DocumentDatasetTest, EveryTokenStandsInOneSampleUnderEveryPacking) {

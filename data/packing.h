@@ -13,7 +13,7 @@ namespace thinwire {
 enum class Packing : uint8_t {
   kNone,     // with one document, or a part of one
   kStream,   // with what comes next of all documents one behind another
-  kBestFit,  // with whole documents, as many as fit
+  kBestFit,  // with whole documents, as many as fit, which do not see one another
 };
 
 // Returns the names "none", "stream" and "best_fit".

@@ -211,7 +211,9 @@ bool HasWeight(LayerKind kind) { return kind == LayerKind::kConv2d || kind == La
 // one that it sees.
 double PairFlops(const LayerSpec& layer) {
   const double positions = layer.in[1], features = layer.heads * HeadSize(layer);
-  const double pairs = layer.causal ? positions * (positions + 1) / 2 : positions * positions;
+  const double sees = layer.window > 0 ? std::min<double>(layer.window, positions) : positions;
+  const double pairs =
+      layer.causal ? sees * (sees + 1) / 2 + (positions - sees) * sees : positions * positions;
   return 2 * 2 * features * pairs;
 }
 

@@ -192,6 +192,8 @@ struct LayerSpec {
   // its sample, up to the last whose id is not `pad`; kNoId: all.
   bool causal = true;
   int64_t pad = kNoId;
+  // kAttention, causal: number of positions that one sees at most, itself included; 0: any.
+  int64_t window = 0;
   double dropout = 0;  // kDropout, and kAttention for its weights: in [0, 1)
   LayerSlice slice;    // kLinear, kAttention: part of a whole
   int part = 0;        // kPart: index among all parts, from 0
@@ -327,6 +329,7 @@ void VisitParameters(Spec& layer, Visit&& visit) {
       visit("rope_theta", layer.rope_theta, Presence::kOptional);
       visit("causal", layer.causal, Presence::kOptional);
       visit("pad", layer.pad, Presence::kOptional);
+      visit("window", layer.window, Presence::kOptional);
       visit("dropout", layer.dropout, Presence::kOptional);
       break;
     case LayerKind::kHeadNorm:

@@ -163,6 +163,11 @@ TEST(ForwardFlopsTest, AnAttentionCountsThePositionsThatItSees) {
   // 4 heads of 5 features; 1 + 2 + 3 pairs of positions; scores, then a weighted sum.
   EXPECT_EQ(ForwardFlops(block), 2.0 * 4 * 5 * 6 * 2);
   EXPECT_EQ(AttentionFlops(block), ForwardFlops(block));
+  block.layers[0].window = 2;  // 1 + 2 + 2 pairs
+  EXPECT_EQ(ForwardFlops(block), 2.0 * 4 * 5 * 5 * 2);
+  block.layers[0].window = 7;
+  EXPECT_EQ(ForwardFlops(block), 2.0 * 4 * 5 * 6 * 2);
+  block.layers[0].window = 0;
   block.layers[0].causal = false;  // 9 pairs
   EXPECT_EQ(ForwardFlops(block), 2.0 * 4 * 5 * 9 * 2);
 }

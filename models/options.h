@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/enum_names.h"
 #include "base/parameters.h"
@@ -54,6 +55,10 @@ struct ModelOptions {
 
   // kLlama. Every `no_rope_every`-th layer has no rotary embedding; 0: all have it.
   int64_t no_rope_every = 0;
+  // Number of positions that a position sees at most in some layers, itself included; 0: any. And
+  // these layers, ascending; empty: all.
+  int64_t window = 0;
+  std::vector<int64_t> window_layers;
   AttentionBias attention_bias = AttentionBias::kNone;
   bool mlp_bias = false;
   // The last two follow from the name: whether each head of queries and keys has a norm, and
@@ -91,6 +96,8 @@ void VisitParameters(Spec& options, Visit&& visit) {
       visit("rope_theta", options.rope_theta, Presence::kWritten);
       visit("rope_scaling", options.rope_scaling, Presence::kOptional);
       visit("no_rope_every", options.no_rope_every, Presence::kOptional);
+      visit("window", options.window, Presence::kOptional);
+      visit("window_layers", options.window_layers, Presence::kOptional);
       break;
     case ModelFamily::kBert:
       visit("head", options.head, Presence::kWritten);

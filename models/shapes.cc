@@ -220,6 +220,10 @@ absl::StatusOr<Shape> AttentionShape(const LayerSpec& layer) {
     return Misfit(layer,
                   absl::StrCat("pad is ", layer.pad, " with causal true, want causal: false"));
   }
+  if (!layer.causal && layer.window != 0) {
+    return Misfit(
+        layer, absl::StrCat("window is ", layer.window, " with causal false, want causal: true"));
+  }
   return WithLast(layer.in, layer.heads * head_size);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -35,10 +36,14 @@ ModelOptions Llama(const char* name) {
 constexpr Named<AttentionBias> kBiasNames[] = {
     {AttentionBias::kNone, "none"}, {AttentionBias::kQkv, "qkv"}, {AttentionBias::kAll, "all"}};
 
+// Layers that can have a window.
+enum class WindowedLayers : uint8_t { kNone, kAll, kAny };
+
 // Deviations from Llama that transformers' class for a name of the family has, so that a model's
 // files open there.
 struct Variant {
   const char* name;
+  WindowedLayers windows;
   std::vector<AttentionBias> biases;  // the first is the default
   bool has_mlp_bias = false, has_layers_without_rope = false;
   bool has_head_norms = false, has_fused_files = false;
@@ -46,13 +51,14 @@ struct Variant {
 
 const std::vector<Variant>& Variants() {
   using Bias = AttentionBias;
+  using Windows = WindowedLayers;
   static const auto* const variants = new std::vector<Variant>{
-      {"llama", {Bias::kNone, Bias::kAll}, true},
-      {"mistral", {Bias::kNone}},
-      {"qwen2", {Bias::kQkv}},
-      {"qwen3", {Bias::kNone, Bias::kAll}, false, false, true},
-      {"smollm3", {Bias::kNone, Bias::kAll}, true, true},
-      {"phi3", {Bias::kNone}, false, false, false, true},
+      {"llama", Windows::kNone, {Bias::kNone, Bias::kAll}, true},
+      {"mistral", Windows::kAll, {Bias::kNone}},
+      {"qwen2", Windows::kAny, {Bias::kQkv}},
+      {"qwen3", Windows::kAny, {Bias::kNone, Bias::kAll}, false, false, true},
+      {"smollm3", Windows::kAny, {Bias::kNone, Bias::kAll}, true, true},
+      {"phi3", Windows::kAll, {Bias::kNone}, false, false, false, true},
   };
   return *variants;
 }
@@ -68,6 +74,25 @@ ModelOptions OptionsOfVariant(const Variant& variant) {
     options.no_rope_every = 4;
   }
   return options;
+}
+
+// Checks which layers have a window.
+absl::Status CheckWindow(const ModelOptions& options, WindowedLayers may) {
+  const std::vector<int64_t>& layers = options.window_layers;
+  const auto refused = [&](const std::string& want) {
+    return absl::InvalidArgumentError(absl::StrCat(options.name, ": window_layers is [",
+                                                   absl::StrJoin(layers, ", "), "], want ", want));
+  };
+  if (options.window > 0 && may == WindowedLayers::kNone) {
+    return CheckOption(options, "window", options.window, false, "0: it has none");
+  }
+  if (layers.empty()) return absl::OkStatus();
+  if (options.window == 0) return refused("none without a window");
+  if (may == WindowedLayers::kAll) return refused("none: all of its layers have the window");
+  const bool ascends =
+      std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
+  if (ascends && layers.front() >= 0 && layers.back() < options.layers) return absl::OkStatus();
+  return refused(absl::StrCat("some of its layers 0 to ", options.layers - 1, ", ascending"));
 }
 
 // Checks what differs among the models of the family.
@@ -87,6 +112,7 @@ absl::Status CheckVariant(const ModelOptions& options) {
   if (options.no_rope_every > 0 && !variant->has_layers_without_rope) {
     return CheckOption(options, "no_rope_every", options.no_rope_every, false, "0");
   }
+  RETURN_IF_ERROR(CheckWindow(options, variant->windows));
   return Annotated(CheckScaling(options.rope_scaling), options.name);
 }
 
@@ -102,7 +128,7 @@ class Transformer : private TransformerLayers {
     std::vector<BlockSpec> blocks = {Embedding()};
     for (int64_t i = 0; i < options_.layers; ++i) {
       const std::string name = absl::StrCat(is_llama_ ? "layers." : "h.", i);
-      blocks.push_back(is_llama_ ? LlamaBlock(name, HasRope(i)) : Gpt2Block(name));
+      blocks.push_back(is_llama_ ? LlamaBlock(name, i) : Gpt2Block(name));
     }
     blocks.push_back(Head());
     return blocks;
@@ -138,7 +164,12 @@ class Transformer : private TransformerLayers {
     return options_.no_rope_every == 0 || (layer + 1) % options_.no_rope_every != 0;
   }
 
-  BlockSpec LlamaBlock(const std::string& name, bool has_rope) const {
+  bool HasWindow(int64_t layer) const {
+    const std::vector<int64_t>& with = options_.window_layers;
+    return with.empty() || std::find(with.begin(), with.end(), layer) != with.end();
+  }
+
+  BlockSpec LlamaBlock(const std::string& name, int64_t layer) const {
     const std::string at = "model." + name, of_attention = at + ".self_attn";
     const int64_t queries = options_.heads * options_.head_size;
     const int64_t keys = options_.kv_heads * options_.head_size;
@@ -152,7 +183,8 @@ class Transformer : private TransformerLayers {
     };
     if (options_.head_norms) attention.push_back(HeadNorm(of_attention));
     attention.push_back(Attention(of_attention));
-    if (!has_rope) attention.back().rope_theta = 0;
+    if (!HasRope(layer)) attention.back().rope_theta = 0;
+    if (HasWindow(layer)) attention.back().window = options_.window;
     attention.push_back(
         WithBias(bias == AttentionBias::kAll, EndOfBranch(of_attention + ".o_proj")));
     AddDropout(of_attention + ".dropout", &attention);

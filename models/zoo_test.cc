@@ -386,6 +386,37 @@ TEST(NamedModelTest, Phi3sFilesHaveFusedWeightsAndSmollm3sLayersMayLackRope) {
   }
 }
 
+TEST(NamedModelTest, SomeLayersOrAllHaveTheWindow) {
+  const auto windows_of = [](const char* name, std::vector<int64_t> layers) {
+    ModelOptions options = LlamaOf(name, 3, 32, 4, 2, 48, 37, false);
+    options.window = 5;
+    options.window_layers = std::move(layers);
+    const Model model = *NamedModel(options);
+    std::vector<int64_t> windows;
+    for (const BlockSpec& block : model.blocks) {
+      ForEachLayer(block.layers, [&](const LayerSpec& layer) {
+        if (layer.kind == LayerKind::kAttention) windows.push_back(layer.window);
+      });
+    }
+    return windows;
+  };
+  EXPECT_THAT(windows_of("mistral", {}), ElementsAre(5, 5, 5));
+  EXPECT_THAT(windows_of("qwen2", {0, 2}), ElementsAre(5, 0, 5));
+  EXPECT_THAT(windows_of("smollm3", {1}), ElementsAre(0, 5, 0));
+}
+
+TEST(NamedModelTest, LayersOfAWindowAscendAndExist) {
+  ModelOptions options = LlamaOf("qwen2", 3, 32, 4, 2, 48, 37, false);
+  options.window_layers = {1};
+  EXPECT_THAT(Refusal(NamedModel(options)),
+              HasSubstr("qwen2: window_layers is [1], want none without a window"));
+  options.window = 4;
+  for (const std::vector<int64_t>& layers : {std::vector<int64_t>{3}, {2, 1}, {1, 1}}) {
+    options.window_layers = layers;
+    EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("want some of its layers 0 to 2, asc"));
+  }
+}
+
 TEST(NamedModelTest, WhatAModelLikeLlamaDoesNotHaveIsRefused) {
   ModelOptions options = LlamaOf("mistral", 1, 32, 4, 2, 48, 37, false);
   options.attention_bias = AttentionBias::kAll;
@@ -396,11 +427,19 @@ TEST(NamedModelTest, WhatAModelLikeLlamaDoesNotHaveIsRefused) {
   options.mlp_bias = false;
   options.no_rope_every = 2;
   EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("mistral: no_rope_every is 2, want 0"));
+  options.no_rope_every = 0;
+  options.window = 8;
+  options.window_layers = {0};
+  EXPECT_THAT(Refusal(NamedModel(options)),
+              HasSubstr("mistral: window_layers is [0], want none: all of its layers have"));
   options = LlamaOf("llama", 1, 32, 4, 2, 48, 37, false);
   options.attention_bias = AttentionBias::kQkv;
   EXPECT_THAT(Refusal(NamedModel(options)),
               HasSubstr("llama: attention_bias is qkv, want none or all"));
   options.attention_bias = AttentionBias::kNone;
+  options.window = 8;
+  EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("llama: window is 8, want 0"));
+  options.window = 0;
   options.rope_scaling.kind = RopeScalingKind::kLinear;
   EXPECT_THAT(Refusal(NamedModel(options)), HasSubstr("llama: rope_scaling.factor is 0"));
 }

@@ -28,6 +28,11 @@ inline Error CheckSpec(const AttentionSpec& spec) {
                      "attention: dropout %g, want a rate in [0, 1)",
                      static_cast<double>(spec.dropout));
   }
+  if (spec.window < 0 || (spec.window > 0 && !spec.causal)) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "attention: a window of %lld with causal %s, want 0, or at least 1 with true",
+                     static_cast<long long>(spec.window), spec.causal ? "true" : "false");
+  }
   return Error{};
 }
 
@@ -55,6 +60,13 @@ inline Error CheckLengths(const AttentionSpec& spec, const int32_t* lengths) {
   if (!spec.causal || lengths == nullptr) return Error{};
   return MakeError(absl::StatusCode::kInvalidArgument,
                    "attention: lengths of samples with causal true, want false");
+}
+
+// Checks that attention which is not causal is given no first keys.
+inline Error CheckFirstKey(const AttentionSpec& spec, const int32_t* first_key) {
+  if (spec.causal || first_key == nullptr) return Error{};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "attention: first keys of queries with causal false, want true");
 }
 
 // Checks that training with a cache has no dropout.

@@ -225,7 +225,8 @@ struct ColumnCopy {
 // Self-attention with `heads` queries per position (Vaswani et al., 2017). Groups of heads /
 // kv_heads queries share a key and a value (Ainslie et al., EMNLP 2023):
 // y = softmax(q k^T / sqrt(head_size)) v. Where it is causal, a position sees itself and those
-// before it; otherwise it sees all positions that its sample's length counts.
+// before it, from the first one on that its first key and the window allow; otherwise it sees all
+// positions that its sample's length counts.
 struct AttentionSpec {
   int64_t heads = 0, kv_heads = 0, head_size = 0;
   // Frequencies of rotary positions (Su et al., 2021), host [head_size / 2], read by NewAttention
@@ -239,6 +240,8 @@ struct AttentionSpec {
   DType compute = DType::kF32;
   bool causal = true;
   int64_t first_head = 0;  // index of the first head, where other parts have those before it
+  // Number of positions that a query sees at most, itself included; 0: any. For causal attention.
+  int64_t window = 0;
 };
 
 struct AttentionForward {
@@ -252,6 +255,9 @@ struct AttentionForward {
   // [batch], each 1 to T: number of a sample's leading positions whose keys are seen. Null: T. Not
   // for causal attention.
   const int32_t* lengths = nullptr;
+  // [batch, T]: the first position whose key a query may see, in a sample never descending, and at
+  // most the query's own. Null: 0. For causal attention.
+  const int32_t* first_key = nullptr;
 };
 
 // Gradients of Forward, or of a Continue with log_sum_exp.
@@ -269,7 +275,8 @@ struct AttentionBackward {
   // added before, go into dqkv. Null for a Forward.
   float* dcache = nullptr;
   int64_t first_position = 0;
-  const int32_t* lengths = nullptr;  // Forward's
+  const int32_t* lengths = nullptr;    // Forward's
+  const int32_t* first_key = nullptr;  // Forward's
 };
 
 // T new positions of sequences. `cache` holds the keys and values of the earlier positions.
@@ -281,6 +288,8 @@ struct AttentionCached {
   TensorView cache;
   int64_t first_position = 0;
   float* log_sum_exp = nullptr;  // out, for a Backward: [batch, heads, T]. Null: inference
+  // [batch, T]: as in AttentionForward, for the new positions; it counts from position 0.
+  const int32_t* first_key = nullptr;
 };
 
 // Attention in blocks of queries, so that [T, T] is never in memory (FlashAttention; Dao et al.,

@@ -23,6 +23,22 @@ enum class Mode {
   kRecalibrate
 };
 
+// Documents that are packed into samples and do not see one another: int32 [batch, positions], as a
+// pass's input has them. Both are empty where each sample is one document.
+struct PackedDocuments {
+  Tensor first;  // the position of the sample at which each position's document begins
+  Tensor place;  // each position's place in its document, from 0
+
+  bool empty() const { return first.empty(); }
+  // Checks that they are those of the first two axes of a tensor of this shape.
+  absl::Status Check(const Shape& shape) const {
+    const Shape wanted = {shape[0], shape[1]};
+    if (first.shape() == wanted && place.shape() == wanted) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "documents of positions ", first.shape().ToString(), ", want ", wanted.ToString()));
+  }
+};
+
 // Keys and values of the past positions of sequences, for each attention layer that a pass goes
 // through; in training also their gradients. Not thread-safe.
 class KeyValueCache {
@@ -72,6 +88,7 @@ struct Pass {
   // Token ids of the samples, int32 [batch, positions], for layers that read them anywhere in the
   // model (models/model.h, ReadsIds).
   Tensor ids;
+  PackedDocuments documents;
 
   // Checks that there are ids for the first two axes of a tensor of this shape.
   absl::Status CheckIds(const Shape& shape) const {

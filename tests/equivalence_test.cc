@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <iterator>
 #include <string>
 #include <tuple>
@@ -326,7 +327,8 @@ TEST_P(LlamaTest, StagesAndScheduleChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Models, LlamaTest,
                          testing::Values("name: llama",
                                          "name: qwen3, head_size: 8, attention_bias: all, "
-                                         "rope_scaling: {type: llama3, factor: 8, original: 16}"));
+                                         "rope_scaling: {type: llama3, factor: 8, original: 16}",
+                                         "name: qwen2, window: 5, window_layers: [1]"));
 
 // Covers links between stages of this process; recovery_test.sh covers links between processes.
 TEST(TeraPipeTest, StagesAndTransportChangeNothing) {
@@ -342,6 +344,62 @@ TEST(TeraPipeTest, StagesAndTransportChangeNothing) {
   const Trained four = train({"pipeline.stages=4"}, /*tcp=*/true);
   ExpectSame(one, four);
   ExpectSameTraffic(one, four);
+}
+
+// Writes documents of 1 to 14 letters and returns a `data` that packs them.
+std::string PackedData() {
+  const std::string path = testing::TempDir() + "/packed.jsonl";
+  std::ofstream file(path);
+  for (int i = 0; i < 60; ++i) {
+    std::string text;
+    for (int j = 0; j <= i * 5 % 14; ++j) text += static_cast<char>('a' + (i * 7 + j * 3) % 26);
+    file << R"({"text": ")" << text << "\"}\n";
+  }
+  return absl::StrCat("data={name: jsonl, file: ", path,
+                      ", tokens: bytes, packing: best_fit, loss_on: all, split: 0.8, limit: 0, "
+                      "test_limit: 0}");
+}
+
+// Documents of one sample do not see one another, which stages in the middle learn from frames.
+TEST(PackedDocumentsTest, StagesAndScheduleChangeNothing) {
+  const auto train = [](std::vector<std::string> more, bool tcp = false) {
+    more.insert(more.begin(),
+                {PackedData(), "pipeline.recompute=blocks",
+                 "compression.activations={codec: topk, ratio: 0.5, scope: token, feedback: ef21}",
+                 "compression.gradients={codec: uniform, bits: 6, feedback: ef}"});
+    return TrainPipeline(kLanguageModel, more, tcp);
+  };
+  const Trained one = train({"pipeline.stages=1"});
+  EXPECT_FALSE(one.step_losses.empty());
+  ExpectSameTraffic(one, train({"pipeline.stages=4"}, /*tcp=*/true));
+  ExpectSame(one, train({"pipeline.stages=2", "pipeline.schedule=interleaved"}));
+  const Trained whole = train({"pipeline.stages=1", "data.packing=stream"});
+  EXPECT_NE(one.step_losses.front(), whole.step_losses.front());
+}
+
+TEST(PackedDocumentsTest, MicrobatchesChangeNoLoss) {
+  const auto train = [](const char* microbatches) {
+    return TrainPipeline(kLanguageModel, {PackedData(), "model.dropout=0", "pipeline.stages=4",
+                                          absl::StrCat("pipeline.microbatches=", microbatches)});
+  };
+  const Trained three = train("3"), one = train("1");
+  ASSERT_EQ(three.step_losses.size(), one.step_losses.size());
+  EXPECT_NEAR(three.step_losses.front(), one.step_losses.front(), 1e-6);
+  EXPECT_NEAR(three.step_losses.back(), one.step_losses.back(), 1e-3);
+}
+
+TEST(PackedDocumentsTest, SlicesChangeNothingThatStagesWould) {
+  const auto train = [](const char* stages, const char* schedule) {
+    return TrainPipeline(kLanguageModel,
+                         {PackedData(), "model.dropout=0", absl::StrCat("pipeline.stages=", stages),
+                          absl::StrCat("pipeline={schedule: ", schedule, "}")});
+  };
+  const Trained one = train("1", "terapipe, slices: 4"), four = train("4", "terapipe, slices: 4");
+  ExpectSame(one, four);
+  ExpectSameTraffic(one, four);
+  const Trained whole = train("1", "1f1b");
+  EXPECT_NEAR(one.step_losses.front(), whole.step_losses.front(), 1e-6);
+  EXPECT_NEAR(one.step_losses.back(), whole.step_losses.back(), 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, LanguageModelTest, ::testing::ValuesIn(kLanguageModelCodecs));

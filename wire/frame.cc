@@ -59,6 +59,7 @@ void DescribeTensor(const MessageHeader& message, uint64_t payload_bytes, FrameH
   header->set_first_visit(message.first_visit);
   if (message.state_digest) header->set_state_digest(*message.state_digest);
   if (message.sum_of_squares) header->set_sum_of_squares(*message.sum_of_squares);
+  for (const uint32_t start : message.document_starts) header->add_document_starts(start);
 }
 
 // Returns the header of one chunk of a message with `payload_bytes` bytes of payload, without the

@@ -115,6 +115,7 @@ absl::StatusOr<MessageHeader> FrameChecker::ReadFirst(const FrameHeader& header)
   if (header.has_state_digest()) message.state_digest = header.state_digest();
   RETURN_IF_ERROR(CheckSum(header));
   if (header.has_sum_of_squares()) message.sum_of_squares = header.sum_of_squares();
+  message.document_starts = {header.document_starts().begin(), header.document_starts().end()};
   return message;
 }
 

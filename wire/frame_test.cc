@@ -159,6 +159,7 @@ TEST(WireBytesTest, AreThoseOfTheFramesWhateverTheHeaderSays) {
         message.key.epoch = static_cast<uint32_t>(number);
         message.sample_digest = number;
         message.shape = Shape{static_cast<int64_t>(number % 1000), 7};
+        if (microbatch > 2) message.document_starts = {3, 300, 70000};
         EXPECT_EQ(WireBytes(message, 1000, /*run=*/number, /*generation=*/number),
                   SumOfFrames(message, number, number))
             << codec.ToString() << ", number " << number << ", microbatch " << microbatch;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "base/steady_time.h"
@@ -55,7 +56,8 @@ struct MessageHeader {
   uint64_t sample_digest = 0;
   bool first_visit = false;  // this and state_digest as in FrameHeader
   std::optional<uint64_t> state_digest;
-  std::optional<double> sum_of_squares;  // set in PHASE_GRADIENT_NORM only
+  std::optional<double> sum_of_squares;        // set in PHASE_GRADIENT_NORM only
+  std::vector<uint32_t> document_starts = {};  // as in FrameHeader
 };
 
 struct Message : MessageHeader {

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/hub_cache.h"
 #include "base/status.h"
-#include "config/checkpoint_rotary.h"
 #include "data/dataset.h"
 #include "data/hf_files.h"
 #include "data/vocabulary_files.h"
@@ -38,7 +36,7 @@ int64_t PositionsOf(const std::string& dir) {
     const Json most = config.value(key, Json());
     if (most.is_number_unsigned()) positions = std::min(positions, most.get<int64_t>());
   }
-  return std::min(positions, WindowOf(config).value_or(positions));
+  return positions;
 }
 
 Json FileOf(const std::string& dir) {

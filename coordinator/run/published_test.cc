@@ -63,7 +63,9 @@ TEST_F(PublishedTest, SamplesAreNoLongerThanTheModelWasMadeFor) {
         R"({"model_type": "mistral", "hidden_size": 8, "intermediate_size": 16, "vocab_size": 605,
             "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2,
             "sliding_window": 55})");
-  EXPECT_EQ(Parsed(FileToGenerate(dir_, 605, true)).data().context(), 55u);
+  const Experiment windowed = Parsed(FileToGenerate(dir_, 605, true));
+  EXPECT_EQ(windowed.data().context(), 1024u);
+  EXPECT_EQ(windowed.model().window(), 55u);
 }
 
 TEST_F(PublishedTest, ToEvaluateItHasTheTokensOfTheFolder) {

@@ -28,22 +28,25 @@ using cpu::HeadGroup;
 using cpu::HeadRows;
 using cpu::kBlock;
 
-// Replaces a query's scores by exp(score - greatest), followed by zeros up to a whole vector.
-// Returns their sum. Subtracting the greatest score keeps every exponential at or below 1.
-HWY_INLINE float Exponentials(int64_t keys, float* scores, float* greatest) {
+// Replaces a query's scores, those of keys [first, keys), by exp(score - greatest), between zeros
+// that make whole vectors of them. Returns their sum. Subtracting the greatest score keeps every
+// exponential at or below 1.
+HWY_INLINE float Exponentials(int64_t first, int64_t keys, float* scores, float* greatest) {
   const FloatTag d;
-  const int64_t lanes = hn::Lanes(d), padded = (keys + 15) / 16 * 16;
+  const int64_t lanes = hn::Lanes(d), begin = first / 16 * 16, padded = (keys + 15) / 16 * 16;
+  std::fill(scores + begin, scores + first, -std::numeric_limits<float>::infinity());
   std::fill(scores + keys, scores + padded, -std::numeric_limits<float>::infinity());
-  FloatVec most = hn::Set(d, scores[0]);
-  for (int64_t j = 0; j < padded; j += lanes) most = hn::Max(most, hn::Load(d, scores + j));
+  FloatVec most = hn::Set(d, scores[first]);
+  for (int64_t j = begin; j < padded; j += lanes) most = hn::Max(most, hn::Load(d, scores + j));
   *greatest = hn::GetLane(hn::MaxOfLanes(d, most));
   const FloatVec shift = hn::Set(d, *greatest);
-  for (int64_t j = 0; j < padded; j += lanes) {
+  for (int64_t j = begin; j < padded; j += lanes) {
     hn::Store(Exponential(d, hn::Sub(hn::Load(d, scores + j), shift)), d, scores + j);
   }
+  std::fill(scores + begin, scores + first, 0.0f);
   std::fill(scores + keys, scores + padded, 0.0f);
   FloatVec sums = hn::Zero(d);
-  for (int64_t j = 0; j < padded; j += lanes) sums = hn::Add(sums, hn::Load(d, scores + j));
+  for (int64_t j = begin; j < padded; j += lanes) sums = hn::Add(sums, hn::Load(d, scores + j));
   return hn::GetLane(hn::SumOfLanes(d, sums));
 }
 
@@ -75,8 +78,9 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
     return std::min(kBlock, g.SeenBy(first + t + kStrip - 1) - block);
   };
   const int64_t seen = g.SeenBy(first + kBlock - 1);
+  const int64_t start = g.FirstSeenBy(of.first) / kBlock * kBlock;  // no query sees what is before
   // Scores: queries times transposed keys, a strip of four queries by a block of keys at a time.
-  for (int64_t block = 0; block < seen; block += kBlock) {
+  for (int64_t block = start; block < seen; block += kBlock) {
     for (int64_t t = begin; t < rows; t += kStrip) {
       Strip<false>((keys_of(t, block) + 15) / 16 * 16, size, {queries + t * width, width, 1},
                    memory->keys_across.data() + block * size, kBlock,
@@ -87,19 +91,23 @@ void ForwardOfQueries(const AttentionForward& a, const HeadGroup& g, const HeadR
   const DropoutMask mask(a.dropout_key, a.first_sample + g.sample, g.spec->dropout);
   float factors[kBlock];
   // Softmax of each row. The division by the sum is left to StoreRows.
-  for (int64_t t = begin; t < rows; ++t) {
+  for (int64_t t = of.place; t < end; ++t) {
     float greatest = 0;
-    const int64_t keys = g.SeenBy(first + t);
-    const float sum = Exponentials(keys, scores + t * scores_row, &greatest);
+    const int64_t oldest = g.FirstSeenBy(first + t), keys = g.SeenBy(first + t);
+    std::fill(scores + t * scores_row + start, scores + t * scores_row + oldest / 16 * 16, 0.0f);
+    const float sum = Exponentials(oldest, keys, scores + t * scores_row, &greatest);
     factors[t] = 1 / (drops ? sum * (1 - g.spec->dropout) : sum);
-    if (t < of.place || t >= end || a.log_sum_exp == nullptr) continue;
+    if (a.log_sum_exp == nullptr) continue;
     a.log_sum_exp[(g.sample * g.spec->heads + head) * a.qkv.dims[1] + first - of.origin + t] =
         greatest + std::log(sum);
-    if (drops) DropScores(mask, g.element(head, first + t), keys, scores + t * scores_row);
+    if (drops) {
+      DropScores(mask, g.element(head, first + t) + static_cast<uint32_t>(start), keys - start,
+                 scores + t * scores_row + start);
+    }
   }
   std::fill(y + begin * width, y + rows * width, 0.0f);
   // y: exponentials times values; y stays in the cache while the blocks of keys pass.
-  for (int64_t block = 0; block < seen; block += kBlock) {
+  for (int64_t block = start; block < seen; block += kBlock) {
     for (int64_t t = begin; t < rows; t += kStrip) {
       Strip<true>(width, keys_of(t, block), {scores + t * scores_row + block, scores_row, 1},
                   memory->values.data() + block * width, width, y + t * width, width);
@@ -128,7 +136,8 @@ void ForwardGroupTyped(const AttentionForward& a, const HeadGroup& g, AttentionM
   }
 }
 
-// Appends the new rows to the cache, then loads all of its rows into the thread's memory.
+// Appends the new rows to the cache, then loads those rows of it that are seen into the thread's
+// memory.
 template <typename T>
 void FillAndLoadCache(const AttentionCached& a, const HeadGroup& g, AttentionMemory* memory) {
   const int64_t width = g.width(), padded = g.blocks() * kBlock;
@@ -146,7 +155,8 @@ void FillAndLoadCache(const AttentionCached& a, const HeadGroup& g, AttentionMem
     LoadRows<T>(g, {&a.qkv, g.value_head(), first, count, false, a.first_position}, 1, rows);
     StoreRows<T>(of_values, {&cache, g.kv_head, first, count, false}, ones, rows);
   }
-  for (int64_t first = 0; first < g.positions; first += kBlock) {
+  const int64_t start = g.FirstSeenBy(a.first_position) / kBlock * kBlock;
+  for (int64_t first = start; first < g.positions; first += kBlock) {
     const int64_t count = std::min(kBlock, g.positions - first);
     LoadRows<T>(of_keys, {&cache, g.kv_head, first, count, false}, 1, rows);
     Transpose(g, rows, keys_across + first * g.size());
@@ -226,6 +236,7 @@ HWY_INLINE void Differentiate(const HeadGroup& g, const QueryBlock& q, const Dro
   const FloatTag d;
   const int64_t lanes = hn::Lanes(d), keys = q.keys_of(t, block);
   const FloatVec log_sum_exp = hn::Set(d, q.log_sum_exp[t]), mean = hn::Set(d, q.means[t]);
+  const int64_t unseen = std::max<int64_t>(0, g.FirstSeenBy(q.first + t) - block * kBlock);
   const bool drops = g.spec->dropout > 0;
   const FloatVec share = hn::Set(d, 1 / (1 - g.spec->dropout));
   const auto element = g.element(q.head, q.first + t) + static_cast<uint32_t>(block * kBlock);
@@ -240,8 +251,10 @@ HWY_INLINE void Differentiate(const HeadGroup& g, const QueryBlock& q, const Dro
     hn::Store(kept, d, scores + j);
     hn::Store(hn::Mul(p, hn::Sub(gradient, mean)), d, dp + j);
   }
-  std::fill(scores + keys, scores + kBlock, 0.0f);
-  std::fill(dp + keys, dp + kBlock, 0.0f);
+  for (float* const row : {scores, dp}) {
+    std::fill(row, row + std::min(unseen, keys), 0.0f);
+    std::fill(row + keys, row + kBlock, 0.0f);
+  }
 }
 
 // Adds what the queries get from the keys and values of one block to dq, and what they give to
@@ -345,7 +358,8 @@ void BackwardGroupTyped(const AttentionBackward& a, const HeadGroup& g, Attentio
       LoadQueries<T>(a, g, memory, &q);
       float* const dq = memory->product.Fit(kBlock * width);
       std::fill(dq, dq + kBlock * width, 0.0f);
-      for (int64_t block = 0; block * kBlock < g.SeenBy(first + count - 1); ++block) {
+      for (int64_t block = g.FirstSeenBy(first) / kBlock;
+           block * kBlock < g.SeenBy(first + count - 1); ++block) {
         BackwardOfBlock(g, q, mask, block, memory, dq);
       }
       StoreRows<T>(g, {&a.dqkv, head, first, q.count, true, origin}, scales, dq);
@@ -399,7 +413,8 @@ class CpuAttention final : public Attention {
   Error Forward(const AttentionForward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
     RETURN_ERROR(CheckLengths(spec_, a.lengths));
-    ForEachGroup(a.qkv.dims[0], a.qkv.dims[1], a.lengths,
+    RETURN_ERROR(CheckFirstKey(spec_, a.first_key));
+    ForEachGroup(a.qkv, {0, a.lengths, a.first_key},
                  [&](const HeadGroup& group, AttentionMemory* memory) {
                    HWY_DYNAMIC_DISPATCH(ForwardGroup)(a, group, memory);
                  });
@@ -408,7 +423,8 @@ class CpuAttention final : public Attention {
   Error Backward(const AttentionBackward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
     RETURN_ERROR(CheckLengths(spec_, a.lengths));
-    ForEachGroup(a.qkv.dims[0], a.first_position + a.qkv.dims[1], a.lengths,
+    RETURN_ERROR(CheckFirstKey(spec_, a.first_key));
+    ForEachGroup(a.qkv, {a.first_position, a.lengths, a.first_key},
                  [&](const HeadGroup& group, AttentionMemory* memory) {
                    HWY_DYNAMIC_DISPATCH(BackwardGroup)(a, group, memory);
                  });
@@ -419,23 +435,34 @@ class CpuAttention final : public Attention {
     RETURN_ERROR(CheckContext(a.first_position, end, context));
     RETURN_ERROR(CheckCausal(spec_));
     if (a.log_sum_exp != nullptr) RETURN_ERROR(CheckNoDropout(spec_));
-    ForEachGroup(a.qkv.dims[0], end, nullptr, [&](const HeadGroup& group, AttentionMemory* memory) {
-      HWY_DYNAMIC_DISPATCH(ContinueGroup)(a, group, memory);
-    });
+    ForEachGroup(a.qkv, {a.first_position, nullptr, a.first_key},
+                 [&](const HeadGroup& group, AttentionMemory* memory) {
+                   HWY_DYNAMIC_DISPATCH(ContinueGroup)(a, group, memory);
+                 });
     return Error{};
   }
 
  private:
+  // Position of the first query, and what queries see.
+  struct Seen {
+    int64_t origin;
+    const int32_t *lengths, *first_key;
+  };
+
   template <typename Body>
-  void ForEachGroup(int64_t batch, int64_t positions, const int32_t* lengths, const Body& body) {
-    const int64_t groups = batch * spec_.kv_heads;
+  void ForEachGroup(const TensorView& qkv, const Seen& seen, const Body& body) {
+    const int64_t groups = qkv.dims[0] * spec_.kv_heads, queries = qkv.dims[1];
+    const int64_t positions = seen.origin + queries;
     rotation_.Prepare(positions);
     const auto threads = static_cast<int64_t>(memory_.size());
     ParallelFor(static_cast<int>(threads), threads, [&](int64_t thread) {
       for (int64_t i = groups * thread / threads; i < groups * (thread + 1) / threads; ++i) {
         const int64_t sample = i / spec_.kv_heads;
-        const int64_t length = lengths == nullptr ? positions : lengths[sample];
-        body({&spec_, &rotation_, positions, sample, i % spec_.kv_heads, length}, &memory_[thread]);
+        HeadGroup group{&spec_, &rotation_, positions, sample, i % spec_.kv_heads, positions};
+        if (seen.lengths != nullptr) group.length = seen.lengths[sample];
+        if (seen.first_key != nullptr) group.first_key = seen.first_key + sample * queries;
+        group.origin = seen.origin;
+        body(group, &memory_[thread]);
       }
     });
   }

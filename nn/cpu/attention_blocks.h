@@ -2,6 +2,7 @@
 // [head_size] are copied into one thread's memory, in fp32 and padded with zeros to whole vectors.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -66,6 +67,9 @@ struct HeadGroup {
   const Rotation* rotation;
   int64_t positions, sample, kv_head;  // positions: number of keys
   int64_t length;                      // number of keys that all queries see, unless causal
+  // First keys of the sample's queries, of which the first one is at position `origin`; null: none.
+  const int32_t* first_key = nullptr;
+  int64_t origin = 0;
 
   int64_t size() const { return spec->head_size; }
   int64_t width() const { return (size() + 15) / 16 * 16; }  // of a row in a thread's memory
@@ -77,6 +81,11 @@ struct HeadGroup {
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(size())); }
   // Returns the number of keys, the first ones, that a query sees.
   int64_t SeenBy(int64_t query) const { return spec->causal ? query + 1 : length; }
+  // Returns the first key that a query sees, which later queries see at most.
+  int64_t FirstSeenBy(int64_t query) const {
+    const int64_t allowed = first_key == nullptr ? 0 : first_key[query - origin];
+    return spec->window == 0 ? allowed : std::max(allowed, query - spec->window + 1);
+  }
   // Returns the index, in the sample's dropout mask, of the first score of a query.
   uint32_t element(int64_t head, int64_t query) const {
     return static_cast<uint32_t>(((spec->first_head + head) * positions + query) * positions);

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "nn/attention_checks.h"
 #include "nn/cpu/kernels.h"
@@ -35,13 +37,29 @@ Floats RandomDy(const AttentionSpec& spec, const Sizes& sizes) {
   return RandomFloats(sizes.batch * sizes.positions * spec.heads * spec.head_size, 2);
 }
 
+// What queries see: lengths of the samples and first keys of their positions, or neither.
+struct Limits {
+  std::vector<int32_t> lengths = {}, first_key = {};
+};
+
+// Returns the first keys of samples of `positions` whose documents begin at these ones.
+Limits DocumentsAt(const std::vector<std::vector<int64_t>>& samples, int64_t positions) {
+  Limits limits;
+  for (const std::vector<int64_t>& starts : samples) {
+    for (int64_t t = 0, start = 0; t < positions; ++t) {
+      if (std::find(starts.begin(), starts.end(), t) != starts.end()) start = t;
+      limits.first_key.push_back(static_cast<int32_t>(start));
+    }
+  }
+  return limits;
+}
+
 // Runs both passes over a batch in parts of `part` samples.
 struct Pass {
   Floats y, log_sum_exp, dqkv;
 
-  // `lengths` has one for each sample, or none.
   Pass(int threads, const AttentionSpec& spec, const Sizes& sizes, int64_t part, const Floats& qkv,
-       const Floats& dy, const std::vector<int32_t>& lengths = {}) {
+       const Floats& dy, const Limits& limits = {}) {
     const auto attention = NewAttention(threads, spec);
     const int64_t in = sizes.positions * Row(spec);
     const int64_t out = sizes.positions * spec.heads * spec.head_size;
@@ -53,13 +71,17 @@ struct Pass {
                           Floats(&dy[first * out], &dy[(first + part) * out]));
       TestTensor result(spec.compute, narrow), dx(spec.compute, wide);
       Floats lse(part * spec.heads * sizes.positions, 99.0f);
+      const auto& [lengths, first_key] = limits;
       const int32_t* const of_part = lengths.empty() ? nullptr : &lengths[first];
+      const int32_t* const keys = first_key.empty() ? nullptr : &first_key[first * sizes.positions];
       EXPECT_TRUE(
-          attention->Forward({x.view(), result.view(), lse.data(), kDropoutKey, first, of_part})
+          attention
+              ->Forward({x.view(), result.view(), lse.data(), kDropoutKey, first, of_part, keys})
               .ok());
       AttentionBackward backward{x.view(),    result.view(), gradient.view(), dx.view(), lse.data(),
                                  kDropoutKey, first};
       backward.lengths = of_part;
+      backward.first_key = keys;
       EXPECT_TRUE(attention->Backward(backward).ok());
       const auto append = [](const Floats& from, Floats* to) {
         to->insert(to->end(), from.begin(), from.end());
@@ -81,7 +103,7 @@ class Reference {
   Doubles y, log_sum_exp, dqkv;
 
   Reference(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv, const Floats& dy,
-            const std::vector<int32_t>& lengths = {})
+            const Limits& limits = {})
       : y(dy.size()),
         log_sum_exp(sizes.batch * spec.heads * sizes.positions),
         dqkv(qkv.size()),
@@ -94,8 +116,12 @@ class Reference {
       Doubles gradient(turned.size());
       for (int64_t head = 0; head < spec.heads; ++head) {
         for (int64_t t = 0; t < positions_; ++t) {
-          const int64_t length = lengths.empty() ? positions_ : lengths[sample];
-          Query(turned, dy, sample, head, t, spec.causal ? t + 1 : length, &gradient);
+          const int64_t length = limits.lengths.empty() ? positions_ : limits.lengths[sample];
+          int64_t first = spec.window > 0 ? std::max<int64_t>(0, t - spec.window + 1) : 0;
+          if (!limits.first_key.empty()) {
+            first = std::max<int64_t>(first, limits.first_key[sample * positions_ + t]);
+          }
+          Query(turned, dy, sample, head, t, {first, spec.causal ? t + 1 : length}, &gradient);
         }
       }
       gradient = Turned(gradient, -1);
@@ -123,17 +149,21 @@ class Reference {
     return x;
   }
 
-  // `seen` is the number of keys that the query sees.
+  // Keys [first, last) that a query sees.
+  struct Seen {
+    int64_t first, last;
+  };
+
   void Query(const Doubles& x, const Floats& dy, int64_t sample, int64_t head, int64_t t,
-             int64_t seen, Doubles* gradient) {
+             const Seen& seen, Doubles* gradient) {
     const int64_t size = spec_.head_size, group = spec_.heads / spec_.kv_heads;
     const int64_t key_at = (spec_.heads + head / group) * size;
     const int64_t value_at = key_at + spec_.kv_heads * size;
     const auto row = [&](int64_t s, int64_t at) { return s * Row(spec_) + at; };
     const DropoutMask mask(Pass::kDropoutKey, sample, spec_.dropout);
-    Doubles p(seen);
+    Doubles p(seen.last);
     double sum = 0;
-    for (int64_t s = 0; s < seen; ++s) {
+    for (int64_t s = seen.first; s < seen.last; ++s) {
       for (int64_t j = 0; j < size; ++j) {
         p[s] += x[row(t, head * size) + j] * x[row(s, key_at) + j] / std::sqrt(size);
       }
@@ -141,9 +171,9 @@ class Reference {
     }
     log_sum_exp[(sample * spec_.heads + head) * positions_ + t] = std::log(sum);
     const int64_t out = ((sample * positions_ + t) * spec_.heads + head) * size;
-    Doubles kept(seen), dp(seen);
+    Doubles kept(seen.last), dp(seen.last);
     double mean = 0;
-    for (int64_t s = 0; s < seen; ++s) {
+    for (int64_t s = seen.first; s < seen.last; ++s) {
       p[s] = std::exp(p[s]) / sum;
       const auto element = static_cast<uint32_t>((head * positions_ + t) * positions_ + s);
       kept[s] = spec_.dropout > 0 && !mask.Keeps(element) ? 0 : 1 / (1 - double{spec_.dropout});
@@ -154,7 +184,7 @@ class Reference {
       }
       mean += p[s] * dp[s];
     }
-    for (int64_t s = 0; s < seen; ++s) {
+    for (int64_t s = seen.first; s < seen.last; ++s) {
       const double ds = p[s] * (dp[s] - mean) / std::sqrt(size);
       for (int64_t j = 0; j < size; ++j) {
         (*gradient)[row(t, head * size) + j] += ds * x[row(s, key_at) + j];
@@ -174,8 +204,7 @@ void ExpectNear(const Floats& got, const Doubles& want, double tolerance, const 
   }
 }
 
-void ExpectIsTheFormula(const AttentionSpec& spec, const Sizes& sizes,
-                        const std::vector<int32_t>& lengths = {}) {
+void ExpectIsTheFormula(const AttentionSpec& spec, const Sizes& sizes, const Limits& limits = {}) {
   SCOPED_TRACE(std::to_string(sizes.positions) + " positions of " + std::to_string(spec.head_size));
   const bool wide = spec.compute == DType::kF32;
   const Shape shape({sizes.batch, sizes.positions, Row(spec)});
@@ -183,8 +212,8 @@ void ExpectIsTheFormula(const AttentionSpec& spec, const Sizes& sizes,
   const Floats dy = TestTensor(spec.compute, {static_cast<int64_t>(RandomDy(spec, sizes).size())},
                                RandomDy(spec, sizes))
                         .Read();
-  const Pass pass(2, spec, sizes, sizes.batch, qkv, dy, lengths);
-  const Reference reference(spec, sizes, qkv, dy, lengths);
+  const Pass pass(2, spec, sizes, sizes.batch, qkv, dy, limits);
+  const Reference reference(spec, sizes, qkv, dy, limits);
   ExpectNear(pass.y, reference.y, wide ? 4e-6 : 0x1p-7, "y");
   ExpectNear(pass.log_sum_exp, reference.log_sum_exp, 4e-6, "log_sum_exp");
   // y, from which the gradient's mean is computed, is rounded, too.
@@ -224,14 +253,14 @@ TEST(AttentionTest, KeysBehindASamplesLengthAreNotSeen) {
   const AttentionSpec spec = WithoutCausality(Spec(2, 1, 16));
   std::vector<int32_t> lengths;
   for (int32_t length = 1; length <= 21; ++length) lengths.push_back(length);
-  ExpectIsTheFormula(spec, {21, 21}, lengths);
-  ExpectIsTheFormula(spec, {7, 130}, {1, 15, 63, 64, 65, 129, 130});
+  ExpectIsTheFormula(spec, {21, 21}, {lengths});
+  ExpectIsTheFormula(spec, {7, 130}, {{1, 15, 63, 64, 65, 129, 130}});
   AttentionSpec dropping = spec;
   dropping.dropout = 0.3f;
-  ExpectIsTheFormula(dropping, {3, 70}, {70, 1, 33});
+  ExpectIsTheFormula(dropping, {3, 70}, {{70, 1, 33}});
   AttentionSpec narrow = spec;
   narrow.compute = DType::kBF16;
-  ExpectIsTheFormula(narrow, {2, 70}, {65, 20});
+  ExpectIsTheFormula(narrow, {2, 70}, {{65, 20}});
 }
 
 TEST(AttentionTest, NothingSeenDependsOnWhatPaddingHolds) {
@@ -240,9 +269,9 @@ TEST(AttentionTest, NothingSeenDependsOnWhatPaddingHolds) {
   Floats qkv = RandomQkv(spec, sizes), dy = RandomDy(spec, sizes);
   const int64_t out = spec.heads * spec.head_size;
   std::fill(dy.begin() + 70 * out, dy.end(), 0.0f);  // nothing reads padding's results
-  const Pass before(1, spec, sizes, 1, qkv, dy, {70});
+  const Pass before(1, spec, sizes, 1, qkv, dy, {{70}});
   for (size_t i = 70 * Row(spec); i < qkv.size(); ++i) qkv[i] = 7;
-  const Pass after(1, spec, sizes, 1, qkv, dy, {70});
+  const Pass after(1, spec, sizes, 1, qkv, dy, {{70}});
   EXPECT_TRUE(std::equal(before.y.begin(), before.y.begin() + 70 * out, after.y.begin()));
   EXPECT_EQ(before.dqkv, after.dqkv);
   for (const float v : after.y) EXPECT_TRUE(std::isfinite(v));
@@ -266,6 +295,92 @@ TEST(AttentionTest, RefusesACacheWithoutCausalityAndLengthsWithIt) {
   EXPECT_EQ(ToStatus(NewAttention(1, Spec(1, 1, 4))->Backward(backward)).message(),
             std::string("attention: lengths of samples with causal true, want false"));
   EXPECT_EQ(ToStatus(limited).code(), absl::StatusCode::kInvalidArgument);
+}
+
+AttentionSpec WithWindow(AttentionSpec spec, int64_t window) {
+  spec.window = window;
+  return spec;
+}
+
+// Takes windows around the borders of blocks and vectors, and beyond the sample.
+TEST(AttentionTest, NoQueryLooksBackFurtherThanItsWindow) {
+  for (int64_t window : {1, 2, 15, 16, 17, 63, 64, 65, 100, 200, 500}) {
+    SCOPED_TRACE(window);
+    ExpectIsTheFormula(WithWindow(Spec(2, 1, 16), window), {2, 200});
+  }
+  AttentionSpec rotary = WithWindow(Spec(4, 2, 24), 20);
+  SetRopeTheta(10000, &rotary);
+  rotary.dropout = 0.2f;
+  ExpectIsTheFormula(rotary, {2, 150});
+  AttentionSpec narrow = WithWindow(Spec(2, 2, 32), 70);
+  narrow.compute = DType::kBF16;
+  ExpectIsTheFormula(narrow, {2, 150});
+}
+
+TEST(AttentionTest, QueriesSeeNoKeyBeforeTheirFirst) {
+  const Limits documents = DocumentsAt({{0, 1, 2, 40, 64, 150}, {5, 63, 65, 128, 199}, {}}, 200);
+  ExpectIsTheFormula(Spec(2, 1, 16), {3, 200}, documents);
+  ExpectIsTheFormula(WithWindow(Spec(2, 1, 16), 30), {3, 200}, documents);
+  AttentionSpec dropping = Spec(4, 2, 24);
+  SetRopeTheta(10000, &dropping);
+  dropping.dropout = 0.3f;
+  ExpectIsTheFormula(dropping, {3, 200}, documents);
+  AttentionSpec narrow = Spec(2, 2, 32);
+  narrow.compute = DType::kBF16;
+  ExpectIsTheFormula(narrow, {3, 200}, documents);
+}
+
+TEST(AttentionTest, FirstKeysOfZeroAndWideWindowsChangeNoBit) {
+  AttentionSpec spec = Spec(2, 2, 32);
+  spec.dropout = 0.2f;
+  const Sizes sizes{2, 130};
+  const Floats qkv = RandomQkv(spec, sizes), dy = RandomDy(spec, sizes);
+  const Pass plain(2, spec, sizes, 2, qkv, dy);
+  for (const Pass& other :
+       {Pass(2, spec, sizes, 2, qkv, dy, DocumentsAt({{}, {}}, sizes.positions)),
+        Pass(2, WithWindow(spec, sizes.positions), sizes, 2, qkv, dy)}) {
+    EXPECT_EQ(other.y, plain.y);
+    EXPECT_EQ(other.log_sum_exp, plain.log_sum_exp);
+    EXPECT_EQ(other.dqkv, plain.dqkv);
+  }
+}
+
+TEST(AttentionTest, ADocumentDoesNotDependOnThoseBeforeIt) {
+  const AttentionSpec spec = Spec(2, 2, 32);
+  const Sizes sizes{1, 150};
+  Floats qkv = RandomQkv(spec, sizes);
+  const Floats dy = RandomDy(spec, sizes);
+  const Limits documents = DocumentsAt({{70}}, sizes.positions);
+  const Pass before(1, spec, sizes, 1, qkv, dy, documents);
+  std::fill(qkv.begin(), qkv.begin() + 70 * Row(spec), 3.0f);
+  const Pass after(1, spec, sizes, 1, qkv, dy, documents);
+  const int64_t out = 70 * spec.heads * spec.head_size;
+  EXPECT_TRUE(std::equal(before.y.begin() + out, before.y.end(), after.y.begin() + out));
+  EXPECT_TRUE(std::equal(before.dqkv.begin() + 70 * Row(spec), before.dqkv.end(),
+                         after.dqkv.begin() + 70 * Row(spec)));
+  EXPECT_NE(before.y.front(), after.y.front());
+}
+
+TEST(AttentionTest, RefusesWindowsAndFirstKeysWithoutCausality) {
+  const AttentionSpec whole = WithoutCausality(Spec(1, 1, 4));
+  for (const AttentionSpec& spec : {WithWindow(whole, 3), WithWindow(Spec(1, 1, 4), -1)}) {
+    EXPECT_EQ(ToStatus(CheckSpec(spec)).code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(std::string(CheckSpec(WithWindow(whole, 3)).message),
+            "attention: a window of 3 with causal false, want 0, or at least 1 with true");
+  const int32_t first = 0;
+  AttentionForward forward;
+  forward.qkv = View(DType::kF32, {1, 1, 12}, nullptr);
+  forward.first_key = &first;
+  AttentionBackward backward;
+  backward.qkv = forward.qkv;
+  backward.first_key = &first;
+  for (const Error& error :
+       {NewAttention(1, whole)->Forward(forward), NewAttention(1, whole)->Backward(backward)}) {
+    EXPECT_EQ(ToStatus(error).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(std::string(error.message),
+              "attention: first keys of queries with causal false, want true");
+  }
 }
 
 TEST(AttentionTest, HeadsOfAGroupShareKeysAndValues) {
@@ -412,9 +527,21 @@ void PutPart(const Floats& part, const Sizes& sizes, int64_t row, int64_t first,
   }
 }
 
+// Returns those of positions [first, first + count) of each sample.
+std::vector<int32_t> FirstKeysOfPart(const Limits& limits, const Sizes& sizes, int64_t first,
+                                     int64_t count) {
+  const Floats all(limits.first_key.begin(), limits.first_key.end());
+  if (all.empty()) return {};
+  const Floats part = Part(all, sizes, 1, first, count);
+  return {part.begin(), part.end()};
+}
+const int32_t* DataOrNull(const std::vector<int32_t>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+
 // Returns y of all positions, computed in steps of the given number of positions.
 Floats Continued(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv,
-                 const std::vector<int64_t>& steps) {
+                 const std::vector<int64_t>& steps, const Limits& limits = {}) {
   const int64_t context = sizes.positions, in = Row(spec), out = spec.heads * spec.head_size;
   const auto attention = NewAttention(2, spec);
   TestTensor cache(spec.compute, {sizes.batch, 2, context, spec.kv_heads, spec.head_size});
@@ -423,7 +550,11 @@ Floats Continued(const AttentionSpec& spec, const Sizes& sizes, const Floats& qk
   for (const int64_t count : steps) {
     TestTensor x(spec.compute, {sizes.batch, count, in}, Part(qkv, sizes, in, first, count));
     TestTensor result(spec.compute, {sizes.batch, count, out});
-    EXPECT_TRUE(attention->Continue({x.view(), result.view(), cache.view(), first}).ok());
+    const std::vector<int32_t> first_key = FirstKeysOfPart(limits, sizes, first, count);
+    EXPECT_TRUE(attention
+                    ->Continue({x.view(), result.view(), cache.view(), first, nullptr,
+                                DataOrNull(first_key)})
+                    .ok());
     PutPart(result.Read(), sizes, out, first, &y);
     first += count;
   }
@@ -444,10 +575,28 @@ TEST(AttentionTest, PositionsWithACacheHaveTheBitsOfTheWholeSequence) {
   }
 }
 
+TEST(AttentionTest, WindowsAndFirstKeysWithACacheHaveTheBitsOfTheWholeSequence) {
+  AttentionSpec narrow = Spec(2, 2, 32);
+  narrow.compute = DType::kBF16;
+  const Sizes sizes{2, 150};
+  const Limits documents = DocumentsAt({{3, 64, 100}, {66, 149}}, sizes.positions);
+  for (const AttentionSpec& plain : {Spec(3, 3, 32), narrow}) {
+    for (const int64_t window : {0, 20}) {
+      const AttentionSpec spec = WithWindow(plain, window);
+      const Floats qkv = RandomQkv(spec, sizes);
+      for (const Limits& limits : {Limits{}, documents}) {
+        const Floats whole = Pass(1, spec, sizes, 2, qkv, RandomDy(spec, sizes), limits).y;
+        EXPECT_EQ(Continued(spec, sizes, qkv, {61, 1, 1, 1, 1, 5, 75, 5}, limits), whole);
+      }
+    }
+  }
+}
+
 // Returns dqkv of all positions, computed in slices: forward in order, backward from the last
 // slice.
 Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Floats& qkv,
-                      const Floats& dy, const std::vector<int64_t>& slices) {
+                      const Floats& dy, const std::vector<int64_t>& slices,
+                      const Limits& limits = {}) {
   const int64_t context = sizes.positions, in = Row(spec), out = spec.heads * spec.head_size;
   const auto attention = NewAttention(2, spec);
   const Shape cache_shape = {sizes.batch, 2, context, spec.kv_heads, spec.head_size};
@@ -457,6 +606,7 @@ Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Float
     int64_t first, count;
     TestTensor x, y;
     Floats log_sum_exp;
+    std::vector<int32_t> first_key;
   };
   std::vector<Slice> saved;
   int64_t first = 0;
@@ -465,11 +615,12 @@ Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Float
         {first, count,
          TestTensor(spec.compute, {sizes.batch, count, in}, Part(qkv, sizes, in, first, count)),
          TestTensor(spec.compute, {sizes.batch, count, out}),
-         Floats(sizes.batch * spec.heads * count)});
+         Floats(sizes.batch * spec.heads * count), FirstKeysOfPart(limits, sizes, first, count)});
     Slice& s = saved.back();
-    EXPECT_TRUE(
-        attention->Continue({s.x.view(), s.y.view(), cache.view(), first, s.log_sum_exp.data()})
-            .ok());
+    EXPECT_TRUE(attention
+                    ->Continue({s.x.view(), s.y.view(), cache.view(), first, s.log_sum_exp.data(),
+                                DataOrNull(s.first_key)})
+                    .ok());
     first += count;
   }
   Floats gradient(qkv.size());
@@ -477,10 +628,11 @@ Floats SlicedGradient(const AttentionSpec& spec, const Sizes& sizes, const Float
     TestTensor gy(spec.compute, {sizes.batch, s->count, out},
                   Part(dy, sizes, out, s->first, s->count));
     TestTensor gx(spec.compute, {sizes.batch, s->count, in});
-    EXPECT_TRUE(attention
-                    ->Backward({s->x.view(), s->y.view(), gy.view(), gx.view(),
-                                s->log_sum_exp.data(), 0, 0, cache.view(), dcache.data(), s->first})
-                    .ok());
+    AttentionBackward backward{s->x.view(),           s->y.view(), gy.view(), gx.view(),
+                               s->log_sum_exp.data(), 0,           0,         cache.view(),
+                               dcache.data(),         s->first};
+    backward.first_key = DataOrNull(s->first_key);
+    EXPECT_TRUE(attention->Backward(backward).ok());
     PutPart(gx.Read(), sizes, in, s->first, &gradient);
   }
   return gradient;
@@ -500,6 +652,22 @@ TEST(AttentionTest, SlicesHaveTheGradientOfTheWholeSequence) {
     for (const std::vector<int64_t>& slices :
          {std::vector<int64_t>{150}, {75, 75}, {30, 30, 30, 30, 30}, {61, 1, 83, 5}}) {
       ExpectNear(SlicedGradient(spec, sizes, qkv, dy, slices), want, bound, "dqkv");
+    }
+  }
+}
+
+TEST(AttentionTest, SlicesOfWindowsAndDocumentsHaveTheGradientOfTheWholeSequence) {
+  const Sizes sizes{2, 150};
+  const Limits documents = DocumentsAt({{3, 64, 100}, {66, 149}}, sizes.positions);
+  AttentionSpec spec = WithWindow(Spec(4, 2, 24), 40);
+  SetRopeTheta(10000, &spec);
+  const Floats qkv = RandomQkv(spec, sizes), dy = RandomDy(spec, sizes);
+  for (const Limits& limits : {Limits{}, documents}) {
+    const Floats whole = Pass(1, spec, sizes, 2, qkv, dy, limits).dqkv;
+    for (const std::vector<int64_t>& slices :
+         {std::vector<int64_t>{75, 75}, {30, 30, 30, 30, 30}, {61, 1, 83, 5}}) {
+      ExpectNear(SlicedGradient(spec, sizes, qkv, dy, slices, limits),
+                 Doubles(whole.begin(), whole.end()), 0x1p-17, "dqkv");
     }
   }
 }

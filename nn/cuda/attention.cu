@@ -108,8 +108,9 @@ class CudaAttention final : public Attention {
   Error Forward(const AttentionForward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
     RETURN_ERROR(CheckLengths(spec_, a.lengths));
+    RETURN_ERROR(CheckFirstKey(spec_, a.first_key));
     if (a.qkv.elements() == 0) return Error{};
-    AttentionTask task = TaskOf(a.qkv);
+    AttentionTask task = TaskOf(a.qkv, 0, a.first_key);
     task.lengths = a.lengths;
     CudaScratch turned(device_);
     RETURN_ERROR(Turn(a.qkv, &task, &turned));
@@ -129,9 +130,9 @@ class CudaAttention final : public Attention {
   Error Backward(const AttentionBackward& a) override {
     RETURN_ERROR(CheckDropout(spec_, a.qkv.dims[1]));
     RETURN_ERROR(CheckLengths(spec_, a.lengths));
+    RETURN_ERROR(CheckFirstKey(spec_, a.first_key));
     if (a.qkv.elements() == 0) return Error{};
-    AttentionTask task = TaskOf(a.qkv);
-    task.first_position = a.first_position;
+    AttentionTask task = TaskOf(a.qkv, a.first_position, a.first_key);
     task.lengths = a.lengths;
     CudaScratch turned(device_);
     RETURN_ERROR(Turn(a.qkv, &task, &turned));
@@ -157,8 +158,7 @@ class CudaAttention final : public Attention {
     RETURN_ERROR(CheckCausal(spec_));
     if (a.log_sum_exp != nullptr) RETURN_ERROR(CheckNoDropout(spec_));
     if (a.qkv.elements() == 0) return Error{};
-    AttentionTask task = TaskOf(a.qkv);
-    task.first_position = first;
+    AttentionTask task = TaskOf(a.qkv, first, a.first_key);
     CudaScratch turned(device_);
     RETURN_ERROR(Turn(a.qkv, &task, &turned));
     RETURN_ERROR(Submit(device_, spec_.compute,
@@ -186,7 +186,7 @@ class CudaAttention final : public Attention {
   // worth a plan each.
   bool IsForLibrary(const AttentionTask& task) const {
     return fused_ != nullptr && task.masks.dropped == 0 && task.lengths == nullptr &&
-           task.first_position == 0 && task.cached_dk.data == nullptr &&
+           task.looks_back_freely() && task.first_position == 0 && task.cached_dk.data == nullptr &&
            task.queries >= kLeastOfLibrary;
   }
   Error Attend(const AttentionTask& task, bool suits_tensor_cores) {
@@ -203,8 +203,11 @@ class CudaAttention final : public Attention {
                               : DifferentiateByTiles(device_, *task);
   }
 
-  AttentionTask TaskOf(const TensorView& qkv) const {
+  AttentionTask TaskOf(const TensorView& qkv, int64_t first_position,
+                       const int32_t* first_key) const {
     AttentionTask task;
+    task.first_position = first_position;
+    task.first_key = first_key;
     task.type = spec_.compute;
     task.batch = qkv.dims[0];
     task.heads = spec_.heads;
@@ -213,6 +216,7 @@ class CudaAttention final : public Attention {
     task.head_size = spec_.head_size;
     task.queries = qkv.dims[1];
     task.causal = spec_.causal;
+    if (spec_.window < task.keys()) task.window = spec_.window;
     task.scale = 1.0f / std::sqrt(static_cast<float>(spec_.head_size));
     task.q = RowsOf(qkv, 0, spec_.head_size);
     task.k = RowsOf(qkv, spec_.heads, spec_.head_size);

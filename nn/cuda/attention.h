@@ -6,7 +6,7 @@
 // dv by blocks of keys. So no result is added to by two blocks (FlashAttention-2; Dao, 2023). bf16
 // heads of 32, 64 and 128 use tensor cores. Their factors are bf16, including the softmax's
 // results; all other arithmetic is fp32. A library computes what it has faster kernels for: whole
-// sequences in bf16 without dropout and lengths (fused_attention.h).
+// sequences in bf16 without dropout, lengths, windows and first keys (fused_attention.h).
 #pragma once
 
 #include "nn/cuda/fused_attention.h"

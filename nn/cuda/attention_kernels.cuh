@@ -23,6 +23,9 @@ struct AttentionTask : AttentionOperands {
   const float* means = nullptr;  // backward: dy . y, [batch, heads, queries]
   // Unless causal, number of keys that all queries of a sample see: [batch]. Null: all.
   const int32_t* lengths = nullptr;
+  // As in AttentionForward and AttentionSpec; window is 0 where it is no shorter than the keys.
+  const int32_t* first_key = nullptr;
+  int64_t window = 0;
   DropoutMasks masks;
 
   __host__ __device__ int64_t keys() const { return first_position + queries; }
@@ -36,6 +39,29 @@ struct AttentionTask : AttentionOperands {
   __device__ int64_t SeenBefore(int64_t sample, int64_t end) const {
     const int64_t seen = SeenBy(sample, end - 1);
     return seen < keys() ? seen : keys();
+  }
+  __host__ __device__ bool looks_back_freely() const { return first_key == nullptr && window == 0; }
+  // Returns the first key that a query sees. Later queries see it at most; queries that do not
+  // exist are taken for the last one that does.
+  __device__ int64_t FirstSeenBy(int64_t sample, int64_t query) const {
+    if (query >= queries) query = queries - 1;
+    const int64_t allowed = first_key == nullptr ? 0 : first_key[sample * queries + query];
+    const int64_t in_window = window == 0 ? 0 : first_position + query - window + 1;
+    return allowed > in_window ? allowed : in_window;
+  }
+  // Returns the number of queries, the first ones, of which none looks back beyond `key`.
+  __device__ int64_t QueriesReaching(int64_t sample, int64_t key) const {
+    if (looks_back_freely()) return queries;
+    int64_t end = 0, beyond = queries;
+    while (end < beyond) {  // FirstSeenBy never descends
+      const int64_t middle = (end + beyond) / 2;
+      if (FirstSeenBy(sample, middle) <= key) {
+        end = middle + 1;
+      } else {
+        beyond = middle;
+      }
+    }
+    return end;
   }
   // Returns the first query that may see `key`.
   __device__ int64_t FirstQuery(int64_t key) const {

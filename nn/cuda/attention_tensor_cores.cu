@@ -81,6 +81,7 @@ struct Pairs {
 // start(place, i) has started to copy. The next pair is already being copied meanwhile.
 template <int kRows, typename Start, typename Use>
 __device__ inline void ForEachPair(int64_t begin, int64_t end, const Start& start, const Use& use) {
+  if (begin >= end) return;
   int i = 0;
   start(begin, i);
   EndCopies();
@@ -222,13 +223,14 @@ struct RunningSoftmax {
         most = b > most ? b : most;
       }
       most = RowReduce<Greatest>(most);
-      factors[half] = exp2f(greatest[half] - most);
+      const float shift = most == -INFINITY ? 0.0f : most;  // so far the row has seen no key
+      factors[half] = exp2f(greatest[half] - shift);
       greatest[half] = most;
       float total = 0;
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n) {
-        total += scores[n][2 * half] = exp2f(scores[n][2 * half] - most);
-        total += scores[n][2 * half + 1] = exp2f(scores[n][2 * half + 1] - most);
+        total += scores[n][2 * half] = exp2f(scores[n][2 * half] - shift);
+        total += scores[n][2 * half + 1] = exp2f(scores[n][2 * half + 1] - shift);
       }
       sum[half] = sum[half] * factors[half] + total;
     }
@@ -242,24 +244,36 @@ constexpr int kOthers = kSize <= 64 ? 64 : 32;
 // For scores whose rows are queries from `query` on and whose columns are keys from `key` on: which
 // columns a thread's two rows see, and the scores' indices in the mask.
 struct KeyColumns {
-  int last[2];
+  int first[2], last[2];
   uint32_t element[2];
 
   __device__ KeyColumns(const AttentionTask& a, int64_t sample, int64_t head, int64_t query,
                         int64_t key) {
     for (int half = 0; half < 2; ++half) {
       const int row = RowOf(2 * half);
+      first[half] = static_cast<int>(a.FirstSeenBy(sample, query + row) - key);
       last[half] = static_cast<int>(a.SeenBy(sample, query + row) - 1 - key);
       element[half] = a.ElementAt(head, query + row) + static_cast<uint32_t>(key);
     }
   }
-  __device__ bool Sees(int n, int e) const { return ColumnOf(n, e) <= last[e / 2]; }
+  __device__ bool Sees(int n, int e) const {
+    const int column = ColumnOf(n, e);
+    return column >= first[e / 2] && column <= last[e / 2];
+  }
   __device__ uint32_t Element(int n, int e) const {
     return element[e / 2] + static_cast<uint32_t>(ColumnOf(n, e));
   }
 };
 
-// Returns the first column that sees `key`, for scores whose columns are queries from `query` on.
+// Returns the first key of the first tile of kKeys of which one of a block's queries sees a key.
+template <int kKeys>
+__device__ inline int64_t FirstTile(const AttentionTask& a, const BlockPlace& at) {
+  const int64_t first = a.FirstSeenBy(at.sample, at.first);
+  return first > 0 ? first / kKeys * kKeys : 0;
+}
+
+// Returns the first column that may see `key`, for scores whose columns are queries from `query`
+// on.
 __device__ inline int FirstColumn(const AttentionTask& a, int64_t sample, int64_t key,
                                   int64_t query) {
   if (a.causal) return static_cast<int>(key - a.first_position - query);
@@ -314,7 +328,8 @@ __global__ void __launch_bounds__(kBlockThreads) AttendRows(AttentionTask a) {
     }
     MultiplyShares<kKeys, kSize>(scores, tiles.of[i][1].of, y);
   };
-  ForEachPair<kKeys>(0, a.SeenBefore(at.sample, at.first + kBlockRows), start, use);
+  ForEachPair<kKeys>(FirstTile<kKeys>(a, at), a.SeenBefore(at.sample, at.first + kBlockRows), start,
+                     use);
   float factors[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -369,7 +384,8 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateQueries(AttentionT
     }
     MultiplyShares<kKeys, kSize>(ds, tiles.of[i][0].of, dq);
   };
-  ForEachPair<kKeys>(0, a.SeenBefore(at.sample, at.first + kBlockRows), start, use);
+  ForEachPair<kKeys>(FirstTile<kKeys>(a, at), a.SeenBefore(at.sample, at.first + kBlockRows), start,
+                     use);
   StoreResult<kSize>(a.dq, at.sample, at.head, query, a.queries, {a.scale, a.scale}, dq);
 }
 
@@ -379,7 +395,9 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
   constexpr int kQueries = kOthers<kSize>;
   __shared__ Pairs<kQueries, kSize> tiles;  // queries and dy
   __shared__ float log_sum_exp[2][kQueries], means[2][kQueries];
+  __shared__ int first_row[2][kQueries];  // the first of the block's keys that a query sees
   const BlockPlace at(a, a.kv_heads, a.keys(), /*last_is_longest=*/false);
+  const int64_t end = a.QueriesReaching(at.sample, at.first + kBlockRows - 1);
   const int64_t key = at.first + Warp() * kWarpRows;
   const SampleMask mask(a.masks, at.sample);
   const bool drops = a.masks.dropped != 0;
@@ -398,9 +416,10 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
       const int64_t statistic = a.StatisticAt(at.sample, head, exists ? row : 0);
       log_sum_exp[i][threadIdx.x] = exists ? a.log_sum_exp[statistic] * kLog2E : INFINITY;
       means[i][threadIdx.x] = a.means[statistic];
+      first_row[i][threadIdx.x] = static_cast<int>(a.FirstSeenBy(at.sample, row) - at.first);
     };
     const auto use = [&](int64_t query, int i) {
-      // The first column, a query, that sees the key of each of the thread's rows.
+      // The first column, a query, that may see the key of each of the thread's rows.
       const int first[2] = {FirstColumn(a, at.sample, key + RowOf(0), query),
                             FirstColumn(a, at.sample, key + RowOf(2), query)};
       const uint32_t element = a.ElementAt(head, query) + static_cast<uint32_t>(key);
@@ -412,7 +431,8 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int column = ColumnOf(n, e), row = RowOf(e);
-          const bool sees = column >= first[e / 2];
+          const bool sees =
+              column >= first[e / 2] && Warp() * kWarpRows + row >= first_row[i][column];
           const float p = sees ? exp2f(kept[n][e] * scale - log_sum_exp[i][column]) : 0.0f;
           kept[n][e] = p;
           if (drops) {
@@ -427,7 +447,7 @@ __global__ void __launch_bounds__(kBlockThreads) DifferentiateKeys(AttentionTask
       MultiplyShares<kQueries, kSize>(kept, tiles.of[i][1].of, dv);
       MultiplyShares<kQueries, kSize>(ds, tiles.of[i][0].of, dk);
     };
-    ForEachPair<kQueries>(a.FirstQuery(at.first), a.queries, start, use);
+    ForEachPair<kQueries>(a.FirstQuery(at.first), end, start, use);
   }
   StoreKeys<kSize>(a, at.sample, at.head, key, a.scale, a.dk, a.cached_dk, dk);
   StoreKeys<kSize>(a, at.sample, at.head, key, 1, a.dv, a.cached_dv, dv);

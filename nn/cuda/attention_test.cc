@@ -17,15 +17,32 @@ struct Case {
   float rope_theta = 0, dropout = 0;
   bool causal = true;
   std::vector<int32_t> lengths = {};  // of the samples; empty: all positions
+  int64_t window = 0;
+  // Positions at which documents begin in the first sample, and in the others with the sample's
+  // number added; empty: one document.
+  std::vector<int64_t> documents = {};
 
   AttentionSpec Spec(DType type) const {
-    AttentionSpec spec = {heads, kv_heads, head_size, nullptr, dropout, type, causal};
+    AttentionSpec spec = {heads, kv_heads, head_size, nullptr, dropout, type, causal, 0, window};
     SetRopeTheta(static_cast<double>(rope_theta), &spec);
     return spec;
   }
   Shape wide() const { return Shape({batch, positions, (heads + 2 * kv_heads) * head_size}); }
   Shape narrow() const { return Shape({batch, positions, heads * head_size}); }
   int64_t statistics() const { return batch * heads * positions; }
+  // Returns the first keys of queries [first, first + positions).
+  std::vector<int32_t> FirstKeys(int64_t first = 0) const {
+    std::vector<int32_t> keys;
+    for (int64_t at = 0; at < batch * positions; ++at) {
+      const int64_t sample = at / positions, query = first + at % positions;
+      int64_t start = 0;
+      for (const int64_t document : documents) {
+        if (document + sample <= query) start = document + sample;
+      }
+      keys.push_back(static_cast<int32_t>(start));
+    }
+    return keys;
+  }
 };
 
 std::unique_ptr<Attention> New(Side* side, const AttentionSpec& spec) {
@@ -43,6 +60,12 @@ bool CpuComputes(DType type) {
 // Returns values for which the softmax is neither flat nor dominated by one result.
 Floats Qkv(const Case& c) { return RandomFloats(c.wide().elements(), 1, 0.1f); }
 Floats Dy(const Case& c) { return RandomFloats(c.narrow().elements(), 2); }
+
+// Returns the first keys of a case's queries from `first` on, null without documents.
+const int32_t* FirstKeys(Side* side, const Case& c, int64_t first = 0) {
+  if (c.documents.empty()) return nullptr;
+  return static_cast<const int32_t*>(side->Ints({c.batch, c.positions}, c.FirstKeys(first)).data);
+}
 
 class AttentionTest : public testing::TestWithParam<std::tuple<DType, Case>> {
  protected:
@@ -64,6 +87,7 @@ class AttentionTest : public testing::TestWithParam<std::tuple<DType, Case>> {
       const Shape batch({c.batch});
       a.lengths = static_cast<const int32_t*>(side->Ints(batch, c.lengths).data);
     }
+    a.first_key = FirstKeys(side, c);
     EXPECT_TRUE(attention->Forward(a).ok());
     AttentionBackward b;
     b.qkv = a.qkv;
@@ -74,6 +98,7 @@ class AttentionTest : public testing::TestWithParam<std::tuple<DType, Case>> {
     b.dropout_key = a.dropout_key;
     b.first_sample = a.first_sample;
     b.lengths = a.lengths;
+    b.first_key = a.first_key;
     EXPECT_TRUE(attention->Backward(b).ok());
     return {{"y", side->Read(a.y)},
             {"log_sum_exp", side->Read(a.log_sum_exp, c.statistics())},
@@ -87,15 +112,21 @@ TEST_P(AttentionTest, BothPassesAreTheCpus) {
 }
 
 // Sizes around the borders of blocks; heads that tensor cores take, and others.
-const auto kCases =
-    testing::Values(Case{1, 1, 1, 1, 1}, Case{2, 20, 1, 1, 3, 0, 0.2f}, Case{2, 130, 1, 1, 32},
-                    Case{1, 100, 4, 2, 64, 10000, 0.2f}, Case{1, 64, 1, 1, 64},
-                    Case{1, 65, 2, 1, 80, 100}, Case{1, 70, 2, 1, 128, 0, 0.1f},
-                    // Without causality, with lengths at the borders of blocks and far from them.
-                    Case{2, 130, 2, 1, 32, 0, 0, false}, Case{1, 65, 1, 1, 24, 100, 0.2f, false},
-                    Case{4, 130, 2, 2, 64, 0, 0, false, {1, 64, 65, 130}},
-                    Case{3, 70, 2, 1, 24, 0, 0.2f, false, {70, 3, 33}},
-                    Case{2, 100, 1, 1, 128, 0, 0.1f, false, {31, 97}});
+const auto kCases = testing::Values(
+    Case{1, 1, 1, 1, 1}, Case{2, 20, 1, 1, 3, 0, 0.2f}, Case{2, 130, 1, 1, 32},
+    Case{1, 100, 4, 2, 64, 10000, 0.2f}, Case{1, 64, 1, 1, 64}, Case{1, 65, 2, 1, 80, 100},
+    Case{1, 70, 2, 1, 128, 0, 0.1f},
+    // Without causality, with lengths at the borders of blocks and far from them.
+    Case{2, 130, 2, 1, 32, 0, 0, false}, Case{1, 65, 1, 1, 24, 100, 0.2f, false},
+    Case{4, 130, 2, 2, 64, 0, 0, false, {1, 64, 65, 130}},
+    Case{3, 70, 2, 1, 24, 0, 0.2f, false, {70, 3, 33}},
+    Case{2, 100, 1, 1, 128, 0, 0.1f, false, {31, 97}},
+    // Windows and documents within blocks, at their borders and over several.
+    Case{2, 200, 2, 1, 32, 0, 0, true, {}, 8}, Case{1, 200, 2, 1, 64, 0, 0.1f, true, {}, 64},
+    Case{1, 150, 1, 1, 24, 100, 0, true, {}, 100}, Case{1, 70, 1, 1, 128, 0, 0, true, {}, 500},
+    Case{2, 200, 2, 2, 32, 0, 0.1f, true, {}, 0, {1, 2, 40, 63, 130, 198}},
+    Case{2, 150, 2, 1, 128, 0, 0, true, {}, 40, {64, 100}},
+    Case{3, 130, 2, 1, 24, 100, 0.2f, true, {}, 0, {33, 62, 127}});
 
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest,
                          testing::Combine(testing::Values(DType::kF32, DType::kBF16), kCases));
@@ -137,6 +168,7 @@ Outputs SlicedPasses(Side* side, const Case& c, DType type) {
     forward.qkv = side->Of(type, slice.wide(), Qkv(slice));
     forward.y = side->Unwritten(type, slice.narrow());
     forward.log_sum_exp = side->Unwritten(slice.statistics());
+    forward.first_key = FirstKeys(side, slice, forward.first_position);
     EXPECT_TRUE(attention->Continue(forward).ok());
     outputs.push_back({"y", side->Read(forward.y)});
     outputs.push_back({"log_sum_exp", side->Read(forward.log_sum_exp, slice.statistics())});
@@ -149,6 +181,7 @@ Outputs SlicedPasses(Side* side, const Case& c, DType type) {
     pass.cache = forward.cache;
     pass.dcache = dcache;
     pass.first_position = forward.first_position;
+    pass.first_key = forward.first_key;
     forward.first_position += count;
   }
   for (auto pass = passes.rbegin(); pass != passes.rend(); ++pass) {
@@ -163,7 +196,9 @@ Outputs SlicedPasses(Side* side, const Case& c, DType type) {
 TEST(AttentionCacheTest, PositionsWithACacheAreTheCpus) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
     if (!CpuComputes(type)) continue;
-    for (const Case& c : {Case{2, 75, 2, 2, 32}, Case{1, 75, 4, 2, 24, 100}}) {
+    for (const Case& c : {Case{2, 75, 2, 2, 32}, Case{1, 75, 4, 2, 24, 100},
+                          Case{2, 75, 2, 2, 32, 0, 0, true, {}, 6, {3, 71}},
+                          Case{1, 75, 4, 2, 24, 100, 0, true, {}, 20}}) {
       const Tolerance tolerance =
           type == DType::kF32 ? Tolerance{2e-5, 2e-5} : Tolerance{0x1p-6, 0x1p-6};
       ExpectTwins(tolerance, [&](Side* side) -> Outputs {
@@ -173,9 +208,11 @@ TEST(AttentionCacheTest, PositionsWithACacheAreTheCpus) {
         a.cache = side->Unwritten(type, cache);
         Outputs outputs;
         for (const int64_t count : {70, 1, 1, 3}) {
-          const Case part{c.batch, count, c.heads, c.kv_heads, c.head_size};
+          Case part = c;
+          part.positions = count;
           a.qkv = side->Of(type, part.wide(), Qkv(part));
           a.y = side->Unwritten(type, part.narrow());
+          a.first_key = FirstKeys(side, part, a.first_position);
           EXPECT_TRUE(attention->Continue(a).ok());
           outputs.push_back({"y", side->Read(a.y)});
           a.first_position += count;
@@ -193,8 +230,10 @@ TEST(AttentionCacheTest, TrainingBySlicesIsTheCpus) {
     if (!CpuComputes(type)) continue;
     const Tolerance tolerance =
         type == DType::kF32 ? Tolerance{2e-5, 2e-5} : Tolerance{0x1p-6, 0x1p-5};
-    for (const Case& c : {Case{2, 150, 2, 2, 32}, Case{1, 150, 4, 2, 24, 100},
-                          Case{1, 150, 2, 1, 64, 10000}, Case{1, 150, 1, 1, 80}}) {
+    for (const Case& c :
+         {Case{2, 150, 2, 2, 32}, Case{1, 150, 4, 2, 24, 100}, Case{1, 150, 2, 1, 64, 10000},
+          Case{1, 150, 1, 1, 80}, Case{2, 150, 2, 2, 32, 0, 0, true, {}, 30, {3, 62, 100}},
+          Case{2, 150, 2, 1, 24, 100, 0, true, {}, 0, {60, 64, 66}}}) {
       ExpectTwins(tolerance, [&](Side* side) { return SlicedPasses(side, c, type); });
     }
   }
@@ -229,6 +268,18 @@ TEST(AttentionCacheTest, RefusesOneThatIsNotCausalInTheCpusWords) {
   const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Continue(a));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status, ToStatus(New(&cpu, c.Spec(DType::kF32))->Continue(a)));
+}
+
+TEST(AttentionLimitsTest, RefusesFirstKeysWithoutCausalityInTheCpusWords) {
+  Side cpu = CpuSide(), device = DeviceSide();
+  const Case c{1, 3, 1, 1, 4, 0, 0, false};
+  AttentionForward a;
+  a.qkv = WithoutMemory(c).qkv;
+  const int32_t first = 0;
+  a.first_key = &first;
+  const absl::Status status = ToStatus(New(&device, c.Spec(DType::kF32))->Forward(a));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status, ToStatus(New(&cpu, c.Spec(DType::kF32))->Forward(a)));
 }
 
 TEST(AttentionCacheTest, RefusesPositionsBeyondItInTheCpusWords) {

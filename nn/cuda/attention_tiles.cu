@@ -121,6 +121,11 @@ struct BlockPlace {
     first = (last_is_longest ? tiles - 1 - at : at) * kTile;
   }
 };
+// Returns the first key of the first tile of which one of a block's queries sees a key.
+__device__ inline int64_t FirstTile(const AttentionTask& a, const BlockPlace& at) {
+  const int64_t first = a.FirstSeenBy(at.sample, at.first);
+  return first > 0 ? first / kTile * kTile : 0;
+}
 int64_t BlocksOf(const AttentionTask& a, int64_t heads, int64_t rows) {
   return a.batch * heads * ((rows + kTile - 1) / kTile) * ((a.head_size + kTile - 1) / kTile);
 }
@@ -175,9 +180,10 @@ struct RunningSoftmax {
     float most = greatest[i];
     for (const float s : scores) most = s > most ? s : most;
     most = RowReduce<Greatest>(most);
+    const float shift = most == -INFINITY ? 0.0f : most;  // so far the row has seen no key
     float total = 0;
-    for (float& s : scores) total += s = expf(s - most);
-    const float factor = expf(greatest[i] - most);
+    for (float& s : scores) total += s = expf(s - shift);
+    const float factor = expf(greatest[i] - shift);
     sum[i] = sum[i] * factor + RowReduce<Sum>(total);
     greatest[i] = most;
     return factor;
@@ -194,7 +200,7 @@ __global__ void AttendTile(AttentionTask a) {
   const SampleMask mask(a.masks, at.sample);
   RunningSoftmax softmax;
   Part y = {};
-  for (int64_t key = 0; key < end; key += kTile) {
+  for (int64_t key = FirstTile(a, at); key < end; key += kTile) {
     // Scores of this block of keys; then the softmax so far, y so far and the shares of values.
     Part scores = {};
     Multiply<Along::kInner, Along::kInner>(Across<T>{a.q, at.sample, at.head, at.first, a.queries},
@@ -203,8 +209,9 @@ __global__ void AttendTile(AttentionTask a) {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       const int64_t query = at.first + Row(i), seen = a.SeenBy(at.sample, query);
+      const int64_t first = a.FirstSeenBy(at.sample, query);
       for (int j = 0; j < kEach; ++j) {
-        const bool sees = key + Column(j) < seen;
+        const bool sees = key + Column(j) >= first && key + Column(j) < seen;
         scores[i][j] = sees ? scores[i][j] * a.scale : -INFINITY;
       }
       const float factor = softmax.Add(i, scores[i]);
@@ -251,9 +258,10 @@ __device__ inline void MakeTile(const AttentionTask& a, const SampleMask& mask, 
     const float log_sum_exp = a.log_sum_exp[statistic], mean = a.means[statistic];
     const uint32_t element = a.ElementAt(head, row) + static_cast<uint32_t>(key);
     const int64_t seen = exists ? a.SeenBy(sample, row) : 0;
+    const int64_t first = a.FirstSeenBy(sample, row);
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      const bool sees = key + Column(j) < seen;
+      const bool sees = key + Column(j) >= first && key + Column(j) < seen;
       const float p = sees ? expf(kept[i][j] * a.scale - log_sum_exp) : 0.0f;
       const bool keeps = mask.Keeps(element + static_cast<uint32_t>(Column(j)));
       const float k = keeps ? a.masks.scale : 0.0f;
@@ -277,7 +285,7 @@ __global__ void DifferentiateQueries(AttentionTask a) {
   const SampleMask mask(a.masks, at.sample);
   const int64_t keys = a.keys(), end = a.SeenBefore(at.sample, at.first + kTile);
   Part dq = {};
-  for (int64_t key = 0; key < end; key += kTile) {
+  for (int64_t key = FirstTile(a, at); key < end; key += kTile) {
     Part kept = {}, ds = {};
     MakeTile<T>(a, mask, at.sample, at.head, at.first, key, &staged, kept, ds);
     Share(ds, &scores);
@@ -297,9 +305,10 @@ __global__ void DifferentiateKeys(AttentionTask a) {
   const BlockPlace at(a, a.kv_heads, a.keys(), /*last_is_longest=*/false);
   const SampleMask mask(a.masks, at.sample);
   const auto turned = [&](int64_t k, int i) { return scores.of[k][i]; };
+  const int64_t end = a.QueriesReaching(at.sample, at.first + kTile - 1);
   Part dk = {}, dv = {};
   for (int64_t head = at.head * a.group(); head < (at.head + 1) * a.group(); ++head) {
-    for (int64_t query = a.FirstQuery(at.first); query < a.queries; query += kTile) {
+    for (int64_t query = a.FirstQuery(at.first); query < end; query += kTile) {
       Part kept = {}, ds = {};
       MakeTile<T>(a, mask, at.sample, head, query, at.first, &staged, kept, ds);
       Share(kept, &scores);

@@ -59,6 +59,7 @@ class AttentionLayer final : public Layer {
     a.first_position = pass.first_position;
     ASSIGN_OR_RETURN(const Tensor lengths, LengthsOf(qkv, pass));
     a.lengths = Ints(lengths);
+    ASSIGN_OR_RETURN(a.first_key, FirstKeys(qkv, pass));
     if (pass.cache != nullptr) {
       ASSIGN_OR_RETURN(const Tensor cache, CacheOf(qkv, pass));
       ASSIGN_OR_RETURN(const Tensor gradient,
@@ -81,7 +82,14 @@ class AttentionLayer final : public Layer {
     a.first_sample = pass.first_sample;
     ASSIGN_OR_RETURN(const Tensor lengths, LengthsOf(x, pass));
     a.lengths = Ints(lengths);
+    ASSIGN_OR_RETURN(a.first_key, FirstKeys(x, pass));
     return ToStatus(op_->Forward(a));
+  }
+  // Returns the first key that each position may see; null if that is the first of all.
+  static absl::StatusOr<const int32_t*> FirstKeys(const Tensor& qkv, const Pass& pass) {
+    if (pass.documents.empty()) return nullptr;
+    RETURN_IF_ERROR(pass.documents.Check(qkv.shape()));
+    return Ints(pass.documents.first);
   }
   // Returns the samples' lengths; empty if all positions count.
   absl::StatusOr<Tensor> LengthsOf(const Tensor& qkv, const Pass& pass) const {
@@ -98,8 +106,9 @@ class AttentionLayer final : public Layer {
   }
   absl::Status Continue(const Tensor& x, const Pass& pass, const Tensor& y, float* log_sum_exp) {
     ASSIGN_OR_RETURN(const Tensor cache, CacheOf(x, pass));
-    return ToStatus(
-        op_->Continue({x.view(), y.view(), cache.view(), pass.first_position, log_sum_exp}));
+    ASSIGN_OR_RETURN(const int32_t* const first_key, FirstKeys(x, pass));
+    return ToStatus(op_->Continue(
+        {x.view(), y.view(), cache.view(), pass.first_position, log_sum_exp, first_key}));
   }
   absl::StatusOr<Tensor> CacheOf(const Tensor& qkv, const Pass& pass) const {
     const Shape shape = {qkv.shape()[0], 2, in_[1], kv_heads_, out_[2] / heads_};
@@ -129,6 +138,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const LayerSpec& spec,
   attention.dropout = static_cast<float>(spec.dropout);
   attention.causal = spec.causal;
   attention.first_head = spec.slice.first_head;
+  attention.window = spec.window;
   attention.compute = context.compute;
   Attention* op = nullptr;
   RETURN_IF_ERROR(ToStatus(context.ops->NewAttention(attention, &op)));

@@ -66,8 +66,8 @@ class EmbeddingLayer final : public Layer {
   Parameter* const table_;
 };
 
-// A layer that adds the row of its position to each row of x, in place if nobody else holds x. It
-// keeps nothing.
+// A layer that adds the row of its position to each row of x, in place if nobody else holds x. In a
+// packed document it is the row of the place there. It keeps nothing.
 class PositionEmbeddingLayer final : public Layer {
  public:
   PositionEmbeddingLayer(const LayerSpec& spec, absl::Span<Parameter> parameters,
@@ -77,6 +77,7 @@ class PositionEmbeddingLayer final : public Layer {
         table_(FindParameter(parameters, Parameters(spec).front().name)) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* /*saved*/) override {
+    if (!pass.documents.empty()) return AddPlaces(x, pass.documents);
     ASSIGN_OR_RETURN(Tensor y, context_.InPlaceOrNew(x));
     Embedding a;
     a.x = x.view();
@@ -90,6 +91,11 @@ class PositionEmbeddingLayer final : public Layer {
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
     if (table_->gradient.empty()) return dy;
+    const PackedDocuments& documents = saved->pass().documents;
+    if (!documents.empty()) {
+      RETURN_IF_ERROR(LookUpBackward(context_, documents.place, dy, *table_));
+      return dy;
+    }
     EmbeddingBackward a;
     a.dy = dy.view();
     a.features = features_;
@@ -99,6 +105,14 @@ class PositionEmbeddingLayer final : public Layer {
   }
 
  private:
+  absl::StatusOr<Tensor> AddPlaces(const Tensor& x, const PackedDocuments& documents) const {
+    RETURN_IF_ERROR(documents.Check(x.shape()));
+    ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
+    RETURN_IF_ERROR(LookUp(context_, documents.place, table_->value, y));
+    RETURN_IF_ERROR(ToStatus(context_.ops->Add(x.view(), y.view(), y.view())));
+    return y;
+  }
+
   const int64_t features_;
   const LayerContext context_;
   Parameter* const table_;

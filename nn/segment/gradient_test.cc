@@ -246,6 +246,9 @@ std::vector<Case> Cases() {
       Curved({"AttentionRotaryShared", {AttentionOf(4, 1, 10000)}, {1, 6, 48}}),
       Curved({"AttentionDropout", {AttentionOf(2, 0, 0, 0.4)}, {1, 7, 48}}),
       Curved({"AttentionLong", {AttentionOf(2, 1, 10000, 0.1)}, {1, 150, 32}}),
+      Curved({"AttentionWindow", {WithWindow(AttentionOf(2, 1), 3)}, {1, 7, 32}}),
+      Curved(
+          {"AttentionLongWindow", {WithWindow(AttentionOf(2, 1, 10000, 0.1), 70)}, {1, 150, 32}}),
       Curved({"AttentionWithoutCausality", {WithoutCausality(AttentionOf(3, 0))}, {1, 7, 45}}),
       Curved({"AttentionWithoutCausalityLong",
               {WithoutCausality(AttentionOf(2, 1, 10000, 0.1))},

@@ -324,6 +324,26 @@ TEST(LanguageModelTest, PositionsWithACacheHaveTheLogitsOfTheWholeSequence) {
   }
 }
 
+TEST(LanguageModelTest, APositionSeesNoFurtherBackThanItsLayersWindows) {
+  const auto ops = NewCpuOps(1);
+  // With a window of two in two layers, a position depends on the two before it.
+  const Model model = TinyLanguageModel("mistral", /*dropout=*/0, /*tied=*/true, /*window=*/2);
+  const auto segment = Build(model.blocks, Options(ops.get()));
+  const Tensor ids = Ids(1);
+  const std::vector<float> before = Values(*segment->Forward(ids, Mode::kEvaluate, nullptr));
+  auto* const first = static_cast<int32_t*>(ids.data());
+  *first = (*first + 1) % kTinyVocabulary;
+  const std::vector<float> after = Values(*segment->Forward(ids, Mode::kEvaluate, nullptr));
+  const auto logits = [&](const std::vector<float>& of, int64_t position) {
+    return std::vector<float>(of.begin() + position * kTinyVocabulary,
+                              of.begin() + (position + 1) * kTinyVocabulary);
+  };
+  for (int64_t t = 0; t < kTinyPositions; ++t) {
+    EXPECT_EQ(logits(before, t) == logits(after, t), t > 2) << t;
+  }
+  EXPECT_LT(RelativeDistance(Continued(segment.get(), ids, {2, 1, 3}), after), 1e-6);
+}
+
 TEST(LanguageModelTest, PositionsBeyondTheContextAreRefused) {
   const auto ops = NewCpuOps(1);
   const auto segment = Build(TinyLanguageModel("gpt2").blocks, Options(ops.get()));

@@ -124,15 +124,22 @@ inline LayerSpec WithoutCausality(LayerSpec attention, int64_t pad = kNoId) {
   return attention;
 }
 
+inline LayerSpec WithWindow(LayerSpec attention, int64_t window) {
+  attention.window = window;
+  return attention;
+}
+
 inline LayerSpec DropoutOf(double rate, std::string name = "drop") {
   LayerSpec spec = LayerOf(LayerKind::kDropout, std::move(name));
   spec.dropout = rate;
   return spec;
 }
 
-// Returns a language model of two blocks: `name` is gpt2, or llama with four heads that share two.
+// Returns a language model of two blocks: `name` is gpt2, or one like llama with four heads that
+// share two, which may have a window.
 inline constexpr int64_t kTinyPositions = 6, kTinyVocabulary = 11;
-inline Model TinyLanguageModel(const std::string& name, double dropout = 0, bool tied = true) {
+inline Model TinyLanguageModel(const std::string& name, double dropout = 0, bool tied = true,
+                               int64_t window = 0) {
   ModelOptions options = *OptionsOf(name);
   options.input = {1, kTinyPositions};
   options.classes = kTinyVocabulary;
@@ -143,6 +150,7 @@ inline Model TinyLanguageModel(const std::string& name, double dropout = 0, bool
   options.hidden = 24;
   options.dropout = dropout;
   options.tied = tied;
+  options.window = window;
   absl::StatusOr<Model> model = NamedModel(options);
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);

@@ -112,6 +112,19 @@ TEST_P(BoundaryRefusalsTest, WithoutStateNothingIsAFirstVisit) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("layer1"), HasSubstr("first_visit")));
 }
 
+TEST_P(BoundaryRefusalsTest, DocumentsThatCannotBeginThereAreRefused) {
+  const auto refusal = [&](std::vector<uint32_t> starts) {
+    Make(GetParam());
+    EXPECT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4}), std::move(starts)).ok());
+    return std::string(receiver_->Receive(Expect(1), Soon()).status().message());
+  };
+  EXPECT_THAT(refusal({2}), HasSubstr("1 document_starts, want none: nothing is packed here"));
+  spec_.packs_documents = true;
+  EXPECT_THAT(refusal({2, 4}), HasSubstr("document_starts has 4 behind 2, want them ascending and "
+                                         "below 4"));
+  EXPECT_THAT(refusal({3, 3}), HasSubstr("document_starts has 3 behind 3"));
+}
+
 TEST_P(BoundaryRefusalsTest, AShapeThatIsNotTheCutsIsRefused) {
   ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3})).ok());
   EXPECT_THAT(std::string(receiver_->Receive(Expect(1), Soon()).status().message()),

@@ -98,6 +98,19 @@ TEST_P(BoundaryTest, CompressesAndTellsWhatItCost) {
   EXPECT_EQ(sent.errors.last_codec.relative_error, sent.errors.relative_error);
 }
 
+TEST_P(BoundaryTest, DocumentsBeginWhereTheSenderSays) {
+  spec_.packs_documents = true;
+  Make(GetParam());
+  BoundaryReceiver::Expected expected = Expect(1);
+  expected.batch = 2;
+  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4, 5, 6, 7, 8}, 2), {2, 3, 7}).ok());
+  const auto received = receiver_->Receive(expected, Soon());
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_THAT(received->document_starts, ElementsAre(2, 3, 7));
+  ASSERT_TRUE(sender_->Send(Key(2), 5, true, Of({1, 2, 3, 4})).ok());
+  EXPECT_THAT(receiver_->Receive(Expect(2), Soon())->document_starts, ElementsAre());
+}
+
 TEST_P(BoundaryTest, ARelativeErrorOfZerosIsNotCounted) {
   spec_.feedback.kind = FeedbackKind::kEf;
   Make(GetParam());

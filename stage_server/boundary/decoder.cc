@@ -32,6 +32,26 @@ absl::Status MessageDecoder::CheckBasis(const Message& message) const {
   return absl::InvalidArgumentError("first_visit or state_digest, want neither");
 }
 
+absl::Status MessageDecoder::CheckDocuments(const Message& message) const {
+  const std::vector<uint32_t>& starts = message.document_starts;
+  if (starts.empty()) return absl::OkStatus();
+  if (!spec_.packs_documents || MayHaveFewerPositions(message.key.phase)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(starts.size(), " document_starts, want none: nothing is packed here"));
+  }
+  const int64_t end = message.shape[0] * spec_.sample[1];
+  int64_t before = -1;
+  for (const uint32_t start : starts) {
+    if (start <= before || start >= end) {
+      return absl::InvalidArgumentError(absl::StrCat("document_starts has ", start, " behind ",
+                                                     before, ", want them ascending and below ",
+                                                     end));
+    }
+    before = start;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MessageDecoder::Check(const Message& message) const {
   if (!HasSamples(message.key.phase)) return CheckBasis(message);
   if (message.dtype != spec_.compute) {
@@ -55,6 +75,7 @@ absl::Status MessageDecoder::Check(const Message& message) const {
                      (is_slice ? sample : spec_.sample).WithBatch(spec_.max_batch).ToString(),
                      " or fewer samples", may_be_short ? " and positions" : ""));
   }
+  RETURN_IF_ERROR(CheckDocuments(message));
   if (!NeedsRows(message) && (message.first_visit || message.state_digest)) {
     return absl::InvalidArgumentError(
         absl::StrCat(message.first_visit ? "first_visit" : "state_digest",

@@ -42,6 +42,7 @@ class MessageDecoder {
                  std::unique_ptr<FeedbackReceiver> feedback)
       : spec_(spec), support_(support), feedback_(std::move(feedback)), codecs_(spec.kernels) {}
   absl::Status CheckBasis(const Message& message) const;
+  absl::Status CheckDocuments(const Message& message) const;
   absl::StatusOr<Tensor> DecodeBytes(const Message& message, const EpochRows* rows);
   absl::StatusOr<Tensor> TakeExact(const Message& message) const;
 

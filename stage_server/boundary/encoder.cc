@@ -81,6 +81,7 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& 
   encoded.message.dtype = outgoing.x.dtype();
   encoded.message.shape = outgoing.x.shape();
   encoded.message.sample_digest = outgoing.sample_digest;
+  encoded.message.document_starts = outgoing.document_starts;
   ASSIGN_OR_RETURN(encoded.codec,
                    codecs_.Get(training ? level_.Train(key.epoch, key.step) : level_.Evaluate()));
   encoded.context.random_key = MessageRandomKey(spec_, key);

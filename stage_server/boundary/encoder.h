@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,11 +39,12 @@ class MessageEncoder {
     MessageKey key;
     uint64_t sample_digest = 0;
     bool compress = false;
-    Tensor x;                                   // nobody changes its memory any more
-    std::shared_ptr<const EpochRows> rows;      // the epoch's; for training with feedback only
-    bool want_received = false;                 // fill in Encoded::feedback.received
-    std::optional<double> sum_of_squares = {};  // payload of a message without a tensor
-    SteadyTime submitted = {};                  // when it was queued; set in a traced step
+    Tensor x;                                    // nobody changes its memory any more
+    std::shared_ptr<const EpochRows> rows;       // the epoch's; for training with feedback only
+    bool want_received = false;                  // fill in Encoded::feedback.received
+    std::vector<uint32_t> document_starts = {};  // as in MessageHeader
+    std::optional<double> sum_of_squares = {};   // payload of a message without a tensor
+    SteadyTime submitted = {};                   // when it was queued; set in a traced step
   };
   // A message and what was used to make it. Some of its tensors share memory with the encoder's
   // state, so it must be destroyed before the next message is encoded.

@@ -182,7 +182,7 @@ absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected ex
   expected.key.cut = spec_.cut;
   ASSIGN_OR_RETURN(Decoded got, Next(expected.key, deadline));
   RETURN_IF_ERROR(Named(expected.key, CheckReceived(expected, got)));
-  return Received{std::move(got.tensor), got.sample_digest};
+  return Received{std::move(got.tensor), got.sample_digest, std::move(got.document_starts)};
 }
 
 absl::Status BoundaryReceiver::CheckReceived(const Expected& expected, const Decoded& got) const {

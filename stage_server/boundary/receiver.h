@@ -45,6 +45,7 @@ class BoundaryReceiver {
   struct Received {
     Tensor tensor;
     uint64_t sample_digest = 0;
+    std::vector<uint32_t> document_starts = {};  // as in MessageHeader
   };
 
   // Waits for the next message, which must be the expected one. DeadlineExceeded names cut, peer

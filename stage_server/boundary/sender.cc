@@ -96,8 +96,11 @@ MessageEncoder::Outgoing BoundarySender::OutgoingOf(MessageKey key, uint64_t sam
   return outgoing;
 }
 
-absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x) {
-  return Submit(OutgoingOf(key, sample_digest, compress, std::move(x)));
+absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x,
+                                  std::vector<uint32_t> document_starts) {
+  MessageEncoder::Outgoing outgoing = OutgoingOf(key, sample_digest, compress, std::move(x));
+  outgoing.document_starts = std::move(document_starts);
+  return Submit(std::move(outgoing));
 }
 
 absl::StatusOr<Tensor> BoundarySender::SendAndKeep(MessageKey key, uint64_t sample_digest,

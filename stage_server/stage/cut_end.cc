@@ -96,13 +96,15 @@ absl::StatusOr<std::unique_ptr<CutEnd>> CutEnd::New(const StageSpec& stage, cons
   return end;
 }
 
-absl::Status CutEnd::Send(const Work& work, uint64_t sample_digest, Tensor x) {
+absl::Status CutEnd::Send(const Work& work, uint64_t sample_digest, Tensor x,
+                          std::vector<uint32_t> document_starts) {
   const BoundarySpec& boundary = sender_->spec();
   MessageKey key = work.key();
   key.direction = boundary.direction;
   key.cut = boundary.cut;
   RETURN_IF_ERROR(capture_->Offer(key, boundary.name, x));
-  return sender_->Send(key, sample_digest, Compresses(stage_, work, boundary), std::move(x));
+  return sender_->Send(key, sample_digest, Compresses(stage_, work, boundary), std::move(x),
+                       std::move(document_starts));
 }
 
 absl::StatusOr<BoundaryReceiver::Received> CutEnd::Receive(const Work& work,

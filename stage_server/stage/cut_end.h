@@ -62,7 +62,8 @@ class CutEnd {
                                                      std::unique_ptr<Link> link);
 
   // Sends this end's tensor of `work` and offers it to the capture. See BoundarySender::Send.
-  absl::Status Send(const Work& work, uint64_t sample_digest, Tensor x);
+  absl::Status Send(const Work& work, uint64_t sample_digest, Tensor x,
+                    std::vector<uint32_t> document_starts = {});
   // Receives the peer's tensor of `work`. Without `sample_digest` the message's own is handed on.
   // See BoundaryReceiver::Receive.
   absl::StatusOr<BoundaryReceiver::Received> Receive(const Work& work,

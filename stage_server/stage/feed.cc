@@ -45,6 +45,7 @@ class SampleLoader {
     if (spec_.inputs) {
       ASSIGN_OR_RETURN(samples.inputs,
                        data.is_text() ? Tokens(request, data) : Images(request, data));
+      samples.document_starts = DocumentStarts(data);
     }
     RETURN_IF_ERROR(data.status());
     return samples;
@@ -104,6 +105,18 @@ class SampleLoader {
       to = std::copy(sample.begin() + kept.first, sample.begin() + kept.last, to);
     }
     return tokens;
+  }
+
+  // Returns them as messages have them, of whole samples.
+  std::vector<uint32_t> DocumentStarts(const Dataset& data) const {
+    std::vector<uint32_t> starts;
+    const int64_t positions = data.sample_shape().elements();
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      for (const int64_t start : data.DocumentStarts(ids_[i])) {
+        starts.push_back(static_cast<uint32_t>(static_cast<int64_t>(i) * positions + start));
+      }
+    }
+    return starts;
   }
 
   const FeedSpec spec_;
@@ -178,8 +191,7 @@ void Feed::LoadAhead() {
   }
 }
 
-absl::StatusOr<Samples> Feed::TakeLoaded(const FeedRequest& request) {
-  if (!thread_) return Load(request);
+absl::StatusOr<Samples> Feed::AwaitLoaded(const FeedRequest& request) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (expected_.empty() || !(expected_.front() == request)) Expect({request});
   changed_.wait(lock, [this] { return !loaded_.empty(); });
@@ -191,7 +203,7 @@ absl::StatusOr<Samples> Feed::TakeLoaded(const FeedRequest& request) {
 }
 
 absl::StatusOr<Samples> Feed::Take(const FeedRequest& request) {
-  ASSIGN_OR_RETURN(Samples samples, TakeLoaded(request));
+  ASSIGN_OR_RETURN(Samples samples, thread_ ? AwaitLoaded(request) : Load(request));
   const Tensor inputs = std::move(samples.inputs);
   const bool is_as_wanted = inputs.dtype() == spec_.compute || inputs.dtype() == DType::kI32;
   if (!spec_.inputs || is_as_wanted) {

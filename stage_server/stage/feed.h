@@ -67,7 +67,8 @@ class Feed {
  private:
   // Loads samples and moves their inputs to the backend's device.
   absl::StatusOr<Samples> Load(const FeedRequest& request);
-  absl::StatusOr<Samples> TakeLoaded(const FeedRequest& request);
+  // Takes what the thread has loaded, and waits for it.
+  absl::StatusOr<Samples> AwaitLoaded(const FeedRequest& request);
   void Expect(const std::vector<FeedRequest>& requests) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoadAhead();
 

@@ -213,6 +213,36 @@ TEST_F(TextFeedTest, WindowsAreElsewhereInTheNextEpoch) {
   EXPECT_NE(Ids(Take(whole).inputs), Ids(Take({PHASE_TRAIN, 2, {0, kSamples}}).inputs));
 }
 
+// Texts of eight tokens. Sample i has documents that begin at positions 0, 1 + i % 2 and 5.
+class PackedTexts final : public Dataset {
+ public:
+  int64_t size() const override { return kSamples; }
+  int64_t classes() const override { return 2; }
+  Shape sample_shape() const override { return {1, 8}; }
+  bool is_text() const override { return true; }
+  uint64_t digest() const override { return 0; }
+  void Labels(int64_t /*sample*/, const Augmentation& /*augmentation*/,
+              absl::Span<int32_t> out) const override {
+    std::fill(out.begin(), out.end(), 0);
+  }
+  void LoadTokens(int64_t /*sample*/, const Augmentation& /*augmentation*/,
+                  absl::Span<int32_t> out) const override {
+    std::fill(out.begin(), out.end(), 0);
+  }
+  std::vector<int64_t> DocumentStarts(int64_t sample) const override { return {1 + sample % 2, 5}; }
+};
+
+TEST_F(FeedTest, DocumentsBeginInWholeSamplesWhateverTheSlice) {
+  DataSplits data;
+  data.test = std::make_unique<PackedTexts>();
+  Feed feed(spec_, &data, CpuBackend(0));
+  FeedRequest request = {PHASE_EVALUATE_COMPRESSED, 0, {1, 4}};
+  const std::vector<uint32_t> wanted = {2, 5, 8 + 1, 8 + 5, 16 + 2, 16 + 5};
+  EXPECT_EQ(feed.Take(request)->document_starts, wanted);
+  request.positions = SampleRange{4, 6};
+  EXPECT_EQ(feed.Take(request)->document_starts, wanted);
+}
+
 TEST_F(FeedTest, InputsAreOnTheDevice) {
   const Backend backend = NewLateBackend();
   Feed feed(spec_, &data_, backend);

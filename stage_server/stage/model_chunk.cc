@@ -12,6 +12,7 @@
 #include "nn/segment/recorded_segment.h"
 #include "nn/segment/segment.h"
 #include "stage_server/stage/batch_parts.h"
+#include "stage_server/stage/documents.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -26,9 +27,9 @@ Mode ModeOf(Phase phase) {
 }
 
 // Returns whether a segment can be recorded: a recording knows one step, one input and whole
-// samples only.
+// samples only, of one document each.
 bool IsRecordable(const StageSpec& spec, const BlockRange& range) {
-  return spec.slices() == 1 &&
+  return spec.slices() == 1 && !spec.packs_documents &&
          std::none_of(spec.model.blocks.begin() + range.first,
                       spec.model.blocks.begin() + range.last, [](const BlockSpec& block) {
                         return IsRandom(block.layers) || ReadsIds(block.layers);
@@ -45,9 +46,9 @@ size_t FirstTrainedOf(const StageSpec& spec, const SegmentRange& segments) {
 }
 
 // Sends a tensor through a cut inside the process and returns what arrives.
-absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest,
-                             Tensor x) {
-  RETURN_IF_ERROR(from.Send(work, digest, std::move(x)));
+absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest, Tensor x,
+                             const std::vector<uint32_t>& document_starts = {}) {
+  RETURN_IF_ERROR(from.Send(work, digest, std::move(x), document_starts));
   ASSIGN_OR_RETURN(auto received, to.Receive(work, digest));
   return std::move(received.tensor);
 }
@@ -154,7 +155,9 @@ PlannedSlice ModelChunk::StepSliceOf(const Work& work, size_t segment, const cha
 
 absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(
     const Work& work, const std::optional<Samples>& samples) {
-  if (begins_model_) return BoundaryReceiver::Received{samples->inputs, samples->digest};
+  if (begins_model_) {
+    return BoundaryReceiver::Received{samples->inputs, samples->digest, samples->document_starts};
+  }
   ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->WaitSlice(work));
   std::optional<uint64_t> digest;
   if (samples) digest = samples->digest;
@@ -181,6 +184,12 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
     pass.cache = cache.get();
     pass.first_position = spec_.FirstPosition(slice);
   }
+  if (spec_.packs_documents) {
+    const int64_t first = pass.first_position, positions = input.tensor.shape()[1];
+    ASSIGN_OR_RETURN(pass.documents, DocumentsOf(input.document_starts, input.tensor.shape()[0],
+                                                 spec_.model.input[1], {first, first + positions},
+                                                 backend_.device));
+  }
   Tensor x = std::move(input.tensor);
   BeginSums(work);
   for (size_t i = 0; i < segments_.size(); ++i) {
@@ -195,7 +204,8 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
     TakeSumSeconds(&SecondsOf(i).forward);
     if (i + 1 == segments_.size()) break;
     const InnerCut& cut = inner_cuts_[i];
-    ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
+    ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x),
+                              input.document_starts));
   }
   TakeSumSeconds(&SecondsOf(segments_.size() - 1).forward);
   if (Recalibrates(work.phase) && ends_model_) return LossSums();
@@ -206,20 +216,21 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
     RETURN_IF_ERROR(SubmitLoss(work, std::move(x), *samples, in_flight.get()));
     RETURN_IF_ERROR(training ? FinishTraced(work, slice) : FinishCompute(work));
   } else {
-    RETURN_IF_ERROR(SendDownstream(work, digest, std::move(x)));
+    RETURN_IF_ERROR(SendDownstream(work, input, std::move(x)));
   }
   if (!training) return std::exchange(loss_sums_, LossSums());
   in_flight_[work.microbatch] = std::move(in_flight);
   return LossSums();
 }
 
-absl::Status ModelChunk::SendDownstream(const Work& work, uint64_t digest, Tensor y) {
+absl::Status ModelChunk::SendDownstream(const Work& work, const BoundaryReceiver::Received& input,
+                                        Tensor y) {
   // In training the gradients that come back bound what is under way, here acknowledgements do.
   if (IsAcknowledged(work.phase) && work.step > kEvaluationWindow) {
     ScopedTimer timer(&WaitsAt(*downstream_).send, {});
     RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
   }
-  return downstream_->Send(work, digest, std::move(y));
+  return downstream_->Send(work, input.sample_digest, std::move(y), input.document_starts);
 }
 
 absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Samples& samples,

@@ -34,7 +34,8 @@ struct Samples {
   // Sample after sample: labels_per_sample() of each, or one for each position. Set at the last
   // stage.
   std::vector<int32_t> labels;
-  uint64_t digest = 0;  // of the samples' ids, whether whole or in slices
+  uint64_t digest = 0;                         // of the samples' ids, whether whole or in slices
+  std::vector<uint32_t> document_starts = {};  // as in MessageHeader, where there are inputs
 };
 
 // Findings about single labels in an evaluation, as EvaluationReport has them; empty: none.
@@ -159,7 +160,8 @@ class ModelChunk {
   void CountPrediction(const float* logits, int32_t label);
   // Adds up the pending losses; called after a Finish, when all are known.
   absl::Status AddLosses(const Work& work);
-  absl::Status SendDownstream(const Work& work, uint64_t digest, Tensor y);
+  // Sends what the chunk has made of `input`.
+  absl::Status SendDownstream(const Work& work, const BoundaryReceiver::Received& input, Tensor y);
   // Adds stage and step to an error about a gradient.
   absl::Status OfStep(const Work& work, const absl::Status& status) const;
   // Returns the input of the first segment for a text.

@@ -90,6 +90,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.batch_size = experiment.data().batch_size();
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   spec.score_unit = data.score_unit;
+  spec.packs_documents = data.packs_documents;
   spec.patience =
       std::make_shared<Patience>(absl::Seconds(experiment.pipeline().deadline_seconds()));
   spec.tied = FindTiedWeight(spec.model);
@@ -144,6 +145,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   // With local steps each replica has a norm of its own.
   boundary.counts_norm = spec.row() == 0 || spec.replicas.trains_locally();
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
+  boundary.packs_documents = is_activation && cut != spec.tied_cut() && spec.packs_documents;
   boundary.codec_seed = spec.seeds.codec;
   boundary.error_every = spec.error_every;
   boundary.patience = spec.patience;

@@ -63,7 +63,8 @@ struct StageSpec : Partition {
   int carrier = 0;                       // index of this one
   std::vector<int64_t> slice_positions;  // slices of a training sequence, in order; empty: whole
   int64_t batch_size = 0;
-  double score_unit = 0;  // of labels, as in DatasetInfo; 0: they are classes
+  bool packs_documents = false;  // whether samples have documents that do not see one another
+  double score_unit = 0;         // of labels, as in DatasetInfo; 0: they are classes
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // limit of every wait
   std::shared_ptr<StepTrace> trace;                                   // null: not traced
 

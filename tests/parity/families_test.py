@@ -36,12 +36,16 @@ FAMILIES = {
     "llama3": t.LlamaConfig(**BASE, rope_parameters=LLAMA3, tie_word_embeddings=True),
     "llama_linear": t.LlamaConfig(**BASE, rope_parameters=dict(rope_type="linear", rope_theta=1e4, factor=4.0)),
     "llama_bias": t.LlamaConfig(**BASE, attention_bias=True, mlp_bias=True, head_dim=32),
-    "mistral": t.MistralConfig(**BASE, head_dim=32, sliding_window=CONTEXT),
+    "mistral": t.MistralConfig(**BASE, head_dim=32, sliding_window=8),
     "qwen2": t.Qwen2Config(**BASE, tie_word_embeddings=True),
+    "qwen2_window": t.Qwen2Config(**BASE, use_sliding_window=True, sliding_window=5, max_window_layers=1),
     "qwen3": t.Qwen3Config(**BASE, head_dim=32, tie_word_embeddings=True),
     "qwen3_bias": t.Qwen3Config(**{**BASE, "num_attention_heads": 2}, attention_bias=True),
+    "smollm3_window": t.SmolLM3Config(**BASE, no_rope_layers=[1, 0, 1], use_sliding_window=True, sliding_window=7,
+                                      layer_types=["full_attention", "sliding_attention", "full_attention"]),
     "smollm3": t.SmolLM3Config(**BASE, no_rope_layers=[1, 1, 0], mlp_bias=True),
     "phi3": t.Phi3Config(**BASE),
+    "phi3_window": t.Phi3Config(**BASE, sliding_window=9),
 }
 EXPERIMENT = """
 name: family

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Writes llama3_tiny.safetensors and qwen3_tiny.safetensors (transformer_parity_test.cc).
+"""Writes llama3_tiny, qwen3_tiny and mistral_tiny.safetensors (transformer_parity_test.cc).
 
-What PyTorch makes of two tiny models that are Llamas but for what newer ones have, with Hugging
+What PyTorch makes of three tiny models that are Llamas but for what newer ones have, with Hugging
 Face's names and layouts. llama3: rotary frequencies scaled as Llama 3.1's, heads wider than
-width / heads, biases of all linear layers. qwen3: a norm of each head, and a tied head. Tensors as
-in make_language_fixtures.py, which has the rest of a Llama; without Muon. Run once, with PyTorch
-2.15; the results are committed.
+width / heads, biases of all linear layers. qwen3: a norm of each head, and a tied head. mistral: a
+window of attention. Tensors as in make_language_fixtures.py, which has the rest of a Llama; without
+Muon. Run once, with PyTorch 2.15; the results are committed.
 """
 import math
 import os
@@ -20,6 +20,7 @@ from make_fixtures import save
 HEAD_SIZE = 12  # the width has 32 / 4
 THETA = 10000.0
 FACTOR, LOW, HIGH, ORIGINAL = 8.0, 1.0, 4.0, 64
+WINDOW = 5  # positions that one sees in mistral, itself included
 
 
 def scaled(frequencies):
@@ -53,26 +54,28 @@ class HeadNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, is_qwen3):
+    def __init__(self, name):
         super().__init__()
-        self.is_qwen3, bias = is_qwen3, not is_qwen3
+        self.name, bias = name, name == "llama3"
         queries, keys = plain.HEADS * HEAD_SIZE, plain.KV_HEADS * HEAD_SIZE
         self.q_proj = nn.Linear(plain.WIDTH, queries, bias=bias)
         self.k_proj = nn.Linear(plain.WIDTH, keys, bias=bias)
         self.v_proj = nn.Linear(plain.WIDTH, keys, bias=bias)
         self.o_proj = nn.Linear(queries, plain.WIDTH, bias=bias)
-        if is_qwen3:
+        if name == "qwen3":
             self.q_norm, self.k_norm = HeadNorm(), HeadNorm()
 
     def forward(self, x):
         q, k = split_heads(self.q_proj(x), plain.HEADS), split_heads(self.k_proj(x), plain.KV_HEADS)
-        if self.is_qwen3:
+        if self.name == "qwen3":
             q, k = self.q_norm(q), self.k_norm(k)
-        q, k = rotate(q, not self.is_qwen3), rotate(k, not self.is_qwen3)
+        q, k = (rotate(part, self.name == "llama3") for part in (q, k))
         v = split_heads(self.v_proj(x), plain.KV_HEADS)
         k, v = (part.repeat_interleave(plain.HEADS // plain.KV_HEADS, dim=1) for part in (k, v))
         scores = q @ k.transpose(2, 3) / math.sqrt(HEAD_SIZE)
         mask = torch.ones(plain.POSITIONS, plain.POSITIONS, dtype=torch.bool).tril()
+        if self.name == "mistral":
+            mask = mask.triu(1 - WINDOW)
         y = scores.masked_fill(~mask, -math.inf).softmax(dim=-1) @ v
         return self.o_proj(y.transpose(1, 2).reshape(plain.BATCH, plain.POSITIONS, -1))
 
@@ -89,19 +92,19 @@ class Mlp(nn.Module):
 
 
 class Block(plain.LlamaBlock):
-    def __init__(self, is_qwen3):
+    def __init__(self, name):
         super().__init__()
-        self.self_attn, self.mlp = Attention(is_qwen3), Mlp(bias=not is_qwen3)
+        self.self_attn, self.mlp = Attention(name), Mlp(bias=name == "llama3")
 
 
 class Model(nn.Module):
-    def __init__(self, is_qwen3):
+    def __init__(self, name):
         super().__init__()
         self.model = nn.ModuleDict({
             "embed_tokens": nn.Embedding(plain.VOCABULARY, plain.WIDTH),
-            "layers": nn.ModuleList(Block(is_qwen3) for _ in range(plain.LAYERS)),
+            "layers": nn.ModuleList(Block(name) for _ in range(plain.LAYERS)),
             "norm": plain.RmsNorm()})
-        if not is_qwen3:
+        if name != "qwen3":
             self.lm_head = nn.Linear(plain.WIDTH, plain.VOCABULARY, bias=False)
 
     def forward(self, ids):
@@ -113,9 +116,9 @@ class Model(nn.Module):
 
 
 if __name__ == "__main__":
-    for name in ("llama3", "qwen3"):
+    for name in ("llama3", "qwen3", "mistral"):
         torch.manual_seed(1)
-        tensors = plain.make(Model(name == "qwen3"))
+        tensors = plain.make(Model(name))
         print(name, tensors["losses"].tolist(), tensors["norms"].tolist())
         save(tensors, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                    name + "_tiny.safetensors"))

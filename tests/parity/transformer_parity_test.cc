@@ -43,7 +43,8 @@ void MakeNew(ModelOptions* options) {
   scaling.original = 64;
 }
 
-// Returns the model of a fixture: gpt2, llama, llama3, qwen3, bert_masked, bert_classes or vit.
+// Returns the model of a fixture: gpt2, llama, llama3, qwen3, mistral, bert_masked, bert_classes or
+// vit.
 Model Tiny(const std::string& fixture) {
   const std::string name = fixture == "llama3" ? "llama" : fixture.substr(0, fixture.find('_'));
   ModelOptions options = *OptionsOf(name);
@@ -59,7 +60,8 @@ Model Tiny(const std::string& fixture) {
       options.kv_heads = 2;
       options.epsilon = 1e-6;
       if (fixture == "llama3") MakeNew(&options);
-      if (fixture == "qwen3") options.head_size = 12;
+      if (fixture == "qwen3" || fixture == "mistral") options.head_size = 12;
+      if (fixture == "mistral") options.window = 5;
       options.tied = fixture == "qwen3";
       break;
     case ModelFamily::kBert:
@@ -302,7 +304,8 @@ std::string NameOf(const testing::TestParamInfo<TransformerParityTest::ParamType
 
 INSTANTIATE_TEST_SUITE_P(Models, TransformerParityTest,
                          testing::Combine(testing::Values("gpt2", "llama", "llama3", "qwen3",
-                                                          "bert_masked", "bert_classes", "vit"),
+                                                          "mistral", "bert_masked", "bert_classes",
+                                                          "vit"),
                                           testing::Values(&kCpu, &kTested)),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Models, LanguageParityTest,
