@@ -4,8 +4,10 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/memory_errors.h"
 #include "base/status.h"
+#include "wire/frame.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -13,6 +15,9 @@ namespace {
 
 // Requests loaded ahead at most: the one about to be taken and the next.
 constexpr size_t kAhead = 2;
+
+// A frame has room for as many numbers of five bytes, beside the rest of its header.
+constexpr size_t kMostDocumentStarts = (kMaxFrameOverhead - (4 << 10)) / 5;
 
 FeedSpec LabelsOnly(FeedSpec spec) {
   spec.inputs = false;
@@ -45,7 +50,7 @@ class SampleLoader {
     if (spec_.inputs) {
       ASSIGN_OR_RETURN(samples.inputs,
                        data.is_text() ? Tokens(request, data) : Images(request, data));
-      samples.document_starts = DocumentStarts(data);
+      ASSIGN_OR_RETURN(samples.document_starts, DocumentStarts(data));
     }
     RETURN_IF_ERROR(data.status());
     return samples;
@@ -107,14 +112,21 @@ class SampleLoader {
     return tokens;
   }
 
-  // Returns them as messages have them, of whole samples.
-  std::vector<uint32_t> DocumentStarts(const Dataset& data) const {
+  // Returns them as messages have them, of whole samples. InvalidArgument if a frame has no room.
+  absl::StatusOr<std::vector<uint32_t>> DocumentStarts(const Dataset& data) const {
     std::vector<uint32_t> starts;
     const int64_t positions = data.sample_shape().elements();
     for (size_t i = 0; i < ids_.size(); ++i) {
       for (const int64_t start : data.DocumentStarts(ids_[i])) {
         starts.push_back(static_cast<uint32_t>(static_cast<int64_t>(i) * positions + start));
       }
+    }
+    if (starts.size() > kMostDocumentStarts) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(starts.size(),
+                       " documents begin within the samples of a microbatch, want at "
+                       "most ",
+                       kMostDocumentStarts, ": more pipeline.microbatches"));
     }
     return starts;
   }

@@ -241,6 +241,9 @@ TEST_F(FeedTest, DocumentsBeginInWholeSamplesWhateverTheSlice) {
   EXPECT_EQ(feed.Take(request)->document_starts, wanted);
   request.positions = SampleRange{4, 6};
   EXPECT_EQ(feed.Take(request)->document_starts, wanted);
+  request.range = {0, 7000};
+  EXPECT_THAT(std::string(feed.Take(request).status().message()),
+              HasSubstr("14000 documents begin within the samples of a microbatch, want at most"));
 }
 
 TEST_F(FeedTest, InputsAreOnTheDevice) {
