@@ -1,5 +1,6 @@
 #include "stage_server/stage/feed.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,6 +12,8 @@
 
 namespace thinwire {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr int64_t kSamples = 40;
 
