@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "config/experiment.h"
+#include "config/yaml_message.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
@@ -16,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -621,6 +623,17 @@ TEST_F(CheckpointConfigTest, AWindowIsWrittenAsItWasRead) {
       EXPECT_EQ(written.value(key, nlohmann::json()), file.value(key, nlohmann::json())) << key;
     }
   }
+}
+
+TEST_F(CheckpointConfigTest, ARunKeepsTheLayersOfItsWindow) {
+  Write(LlamaLike("qwen2",
+                  {{"sliding_window", 8}, {"use_sliding_window", true}, {"max_window_layers", 1}})
+            .dump());
+  const auto past = Resolved();
+  ASSERT_TRUE(past.ok()) << past.status();
+  const auto again = ParseExperiment(WriteYaml(*past), "test", {}, {0, &*past});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_THAT(again->model().window_layers(), ElementsAre(1, 2));
 }
 
 TEST_F(CheckpointConfigTest, AnotherWindowIsRefused) {

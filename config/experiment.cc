@@ -192,6 +192,7 @@ uint32_t StagesOf(const Surroundings& surroundings, const Experiment& given) {
 void FillModelOf(const Experiment& past, Experiment* e) {
   ModelConfig model = past.model();
   model.clear_blocks();  // merging would join the lists
+  if (e->model().window_layers_size() > 0) model.clear_window_layers();
   *e->mutable_model() = Overlaid(model, e->model());
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -25,6 +26,7 @@
 namespace thinwire {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::ElementsAreArray;
 using ::testing::SizeIs;
 
@@ -346,25 +348,33 @@ TEST(TeraPipeTest, StagesAndTransportChangeNothing) {
   ExpectSameTraffic(one, four);
 }
 
-// Writes documents of 1 to 14 letters and returns a `data` that packs them.
-std::string PackedData() {
-  const std::string path = testing::TempDir() + "/packed.jsonl";
-  std::ofstream file(path);
-  for (int i = 0; i < 60; ++i) {
-    std::string text;
-    for (int j = 0; j <= i * 5 % 14; ++j) text += static_cast<char>('a' + (i * 7 + j * 3) % 26);
-    file << R"({"text": ")" << text << "\"}\n";
+// Works where servers may read the test's files.
+class PackedDocumentsTest : public ::testing::Test {
+ protected:
+  PackedDocumentsTest() : before_(fs::current_path()) { fs::current_path(testing::TempDir()); }
+  ~PackedDocumentsTest() override { fs::current_path(before_); }
+
+  // Writes documents of 1 to 14 letters and returns a `data` that packs them.
+  static std::string Data() {
+    std::ofstream file("packed.jsonl");
+    for (int i = 0; i < 60; ++i) {
+      std::string text;
+      for (int j = 0; j <= i * 5 % 14; ++j) text += static_cast<char>('a' + (i * 7 + j * 3) % 26);
+      file << R"({"text": ")" << text << "\"}\n";
+    }
+    return "data={name: jsonl, file: packed.jsonl, tokens: bytes, packing: best_fit, loss_on: all, "
+           "split: 0.8, limit: 0, test_limit: 0}";
   }
-  return absl::StrCat("data={name: jsonl, file: ", path,
-                      ", tokens: bytes, packing: best_fit, loss_on: all, split: 0.8, limit: 0, "
-                      "test_limit: 0}");
-}
+
+ private:
+  const fs::path before_;
+};
 
 // Documents of one sample do not see one another, which stages in the middle learn from frames.
-TEST(PackedDocumentsTest, StagesAndScheduleChangeNothing) {
+TEST_F(PackedDocumentsTest, StagesAndScheduleChangeNothing) {
   const auto train = [](std::vector<std::string> more, bool tcp = false) {
     more.insert(more.begin(),
-                {PackedData(), "pipeline.recompute=blocks",
+                {Data(), "pipeline.recompute=blocks",
                  "compression.activations={codec: topk, ratio: 0.5, scope: token, feedback: ef21}",
                  "compression.gradients={codec: uniform, bits: 6, feedback: ef}"});
     return TrainPipeline(kLanguageModel, more, tcp);
@@ -377,9 +387,9 @@ TEST(PackedDocumentsTest, StagesAndScheduleChangeNothing) {
   EXPECT_NE(one.step_losses.front(), whole.step_losses.front());
 }
 
-TEST(PackedDocumentsTest, MicrobatchesChangeNoLoss) {
+TEST_F(PackedDocumentsTest, MicrobatchesChangeNoLoss) {
   const auto train = [](const char* microbatches) {
-    return TrainPipeline(kLanguageModel, {PackedData(), "model.dropout=0", "pipeline.stages=4",
+    return TrainPipeline(kLanguageModel, {Data(), "model.dropout=0", "pipeline.stages=4",
                                           absl::StrCat("pipeline.microbatches=", microbatches)});
   };
   const Trained three = train("3"), one = train("1");
@@ -388,10 +398,10 @@ TEST(PackedDocumentsTest, MicrobatchesChangeNoLoss) {
   EXPECT_NEAR(three.step_losses.back(), one.step_losses.back(), 1e-3);
 }
 
-TEST(PackedDocumentsTest, SlicesChangeNothingThatStagesWould) {
+TEST_F(PackedDocumentsTest, SlicesChangeNothingThatStagesWould) {
   const auto train = [](const char* stages, const char* schedule) {
     return TrainPipeline(kLanguageModel,
-                         {PackedData(), "model.dropout=0", absl::StrCat("pipeline.stages=", stages),
+                         {Data(), "model.dropout=0", absl::StrCat("pipeline.stages=", stages),
                           absl::StrCat("pipeline={schedule: ", schedule, "}")});
   };
   const Trained one = train("1", "terapipe, slices: 4"), four = train("4", "terapipe, slices: 4");
