@@ -179,7 +179,17 @@ TEST(ResolveDataTest, LabelsOfCifar100AreFineOrCoarse) {
   const DatasetInfo coarse = *DatasetOf(*Resolved("{name: cifar100, labels: coarse}"));
   EXPECT_EQ(coarse.classes, 20);
   EXPECT_EQ(coarse.train_samples, 50'000);
-  EXPECT_EQ(DatasetOf(*Resolved("{name: fashion_mnist}"))->sample, (Shape{1, 28, 28, 1}));
+}
+
+TEST(ResolveDataTest, ImagesOfOneColourFitAModel) {
+  for (const char* const name : {"mnist", "fashion_mnist"}) {
+    const auto experiment = ParseExperiment(
+        "model: {name: resnet8}\npipeline: {cuts: [layer2]}\noptimizer: {lr: 0.1}\nepochs: 1\n",
+        name, {std::string("data={name: ") + name + "}"});
+    ASSERT_TRUE(experiment.ok()) << experiment.status();
+    EXPECT_EQ(DatasetOf(experiment->data())->sample, (Shape{1, 28, 28, 1}));
+    EXPECT_TRUE(PartitionFrom(*experiment).ok());
+  }
 }
 
 TEST(ResolveDataTest, PicturesInFoldersAreCountedByClass) {

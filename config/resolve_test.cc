@@ -194,7 +194,8 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
       {"device=cuda:-1", "device: device \"cuda:-1\": want"},
       {"data.name=digit",
        "data.name: unknown data \"digit\"; did you mean digits? Known: cifar10, "
-       "digits, glue, images, jsonl, shakespeare, text, tokens, wikitext2"},
+       "cifar100, digits, fashion_mnist, glue, images, jsonl, mnist, shakespeare, text, tokens, "
+       "wikitext2"},
       {"data.batch_size=0", "data.batch_size: 0, want 1 to 1048576"},
       {"data.augment=yes",
        "data.augment: unknown augmentation \"yes\"; did you mean none? Known: "

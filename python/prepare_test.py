@@ -6,11 +6,11 @@ usage: prepare_test.py PACKAGE [HF_TESTDATA]     with the second, data/hf_testda
 """
 
 import contextlib
-import importlib.util
 import io
 import json
 import pathlib
 import struct
+import subprocess
 import sys
 import tempfile
 import types
@@ -18,10 +18,8 @@ import unittest
 
 PACKAGE = pathlib.Path(sys.argv[1]).absolute()
 TESTDATA = pathlib.Path(sys.argv[2]).absolute() if len(sys.argv) > 2 else None
-# The package's __init__ wants pandas, which nothing here needs.
-SPEC = importlib.util.spec_from_file_location("prepare", PACKAGE.parent / "prepare.py")
-prepare = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(prepare)
+sys.path.insert(0, str(PACKAGE.parent.parent))
+from thinwire import prepare  # noqa: E402
 
 MARKED = "{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hoho!"}]
@@ -102,6 +100,11 @@ class PrepareTest(Preparing):
             sys.modules.pop(name, None)
             if module is not None:
                 sys.modules[name] = module
+
+    def test_the_program_runs_and_shows_examples(self):
+        shown = subprocess.run([sys.executable, "-m", "thinwire.prepare", "--help"], cwd=PACKAGE.parent.parent,
+                               capture_output=True, text=True, check=True).stdout
+        self.assertIn("python -m thinwire.prepare --chat models/", shown)
 
     def test_ids_have_a_header_and_a_bit_each(self):
         code, out, _ = self.run_it("--chat", "dir", self.write({"messages": CHAT}, {"messages": CHAT}), "--out",

@@ -149,7 +149,7 @@ check 'nothing was written' test ! -e "$work/out"
 
 echo '== data'
 "$thinwire" data list >"$work/log"
-for name in cifar10 wikitext2 gpt2-bpe; do check "$name can be fetched" contains "$work/log" "^$name +.* MB$"; done
+for name in cifar10 cifar100 mnist fashion_mnist wikitext2 gpt2-bpe; do check "$name can be fetched" contains "$work/log" "^$name +.* MB$"; done
 for name in digits shakespeare; do check "$name need not be" contains "$work/log" "^$name +part of the program"; done
 check 'what is embedded is not fetched' equals "$("$thinwire" data fetch shakespeare)" \
   'shakespeare is part of the program: nothing to fetch'

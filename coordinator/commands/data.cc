@@ -80,12 +80,12 @@ std::string DefaultDir(const std::string& name) { return absl::StrCat("data/", n
 std::string Described(const OfficialData& data) {
   int64_t bytes = 0;
   for (const OfficialFile& file : data.files) bytes += file.bytes;
-  std::string text = absl::StrFormat("%-12s %s; %d files, %.1f MB\n", data.name, data.what,
+  std::string text = absl::StrFormat("%-13s %s; %d files, %.1f MB\n", data.name, data.what,
                                      data.files.size(), static_cast<double>(bytes) / 1e6);
   for (const OfficialSource& source : data.sources) {
     for (const std::string& address : source.files)
-      absl::StrAppend(&text, "             ", address, "\n");
-    if (!source.archive.empty()) absl::StrAppend(&text, "             ", source.archive, "\n");
+      absl::StrAppend(&text, "              ", address, "\n");
+    if (!source.archive.empty()) absl::StrAppend(&text, "              ", source.archive, "\n");
   }
   return text;
 }
@@ -106,7 +106,7 @@ std::string List() {
   for (const OfficialData& data : AllOfficialData()) absl::StrAppend(&text, Described(data));
   for (const KnownDataset& known : AllDatasets()) {
     if (FindOfficial(known.name) != nullptr) continue;
-    absl::StrAppend(&text, absl::StrFormat("%-12s %s\n", known.name, HowToGet(known)));
+    absl::StrAppend(&text, absl::StrFormat("%-13s %s\n", known.name, HowToGet(known)));
   }
   return text;
 }
