@@ -400,6 +400,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveData(e->mutable_data()));
   RETURN_IF_ERROR(ResolveEpochs(e));
   RETURN_IF_ERROR(ResolveModel(e->data(), e->mutable_model()));
+  if (e->has_lora()) RETURN_IF_ERROR(ResolveLora(e));
   RETURN_IF_ERROR(ResolveOptimizer(e));
   RETURN_IF_ERROR(ResolveLrSchedule(*e, e->mutable_lr_schedule()));
   RETURN_IF_ERROR(CheckPipeline(*e));

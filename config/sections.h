@@ -16,6 +16,12 @@ namespace thinwire {
 // the run's last one, or tensors of more than limit_bytes.
 absl::Status ResolveCapture(const Experiment& experiment, CaptureConfig* capture);
 
+// Adapters.
+
+// Fills in `lora`, which must be there; the model must be resolved. InvalidArgument names the
+// field, the value met and what is wanted.
+absl::Status ResolveLora(Experiment* experiment);
+
 // Evaluations that decide about a run.
 
 // Checks that the evaluations of `experiment` have the `measure`, loss or accuracy, that the field

@@ -25,8 +25,9 @@ absl::Status Refuse(const std::string& what, const std::string& wanted) {
 // Returns OK, or an error for a layer that cannot work on a slice of a sequence.
 absl::Status CheckLayers(const std::vector<LayerSpec>& layers) {
   for (const LayerSpec& layer : layers) {
-    if (layer.dropout > 0) {
-      return Refuse(absl::StrCat("dropout ", layer.dropout, " (", layer.name, ")"), "none");
+    const double dropout = std::max(layer.dropout, layer.adapter_dropout);
+    if (dropout > 0) {
+      return Refuse(absl::StrCat("dropout ", dropout, " (", layer.name, ")"), "none");
     }
     RETURN_IF_ERROR(CheckLayers(layer.body));
     RETURN_IF_ERROR(CheckLayers(layer.shortcut));

@@ -292,6 +292,10 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   if (!model.ok()) return Annotated(model.status(), path);
   RETURN_IF_ERROR(Annotated(CheckSamples(*model, data), path));
   ASSIGN_OR_RETURN(Model divided, DividedIntoParts(*std::move(model), PartsOf(experiment)));
+  if (experiment.has_lora()) {
+    ASSIGN_OR_RETURN(const LoraSpec lora, LoraFrom(experiment.lora()));
+    return Annotated(WithAdapters(std::move(divided), lora), "lora");
+  }
   const std::vector<std::string> frozen(experiment.freeze().begin(), experiment.freeze().end());
   return Annotated(WithFrozen(std::move(divided), frozen), "freeze");
 }

@@ -15,6 +15,7 @@
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "models/cost.h"
+#include "models/lora.h"
 #include "models/model.h"
 #include "models/options.h"
 #include "models/partition.h"
@@ -60,6 +61,9 @@ inline uint64_t TrainingSteps(const Experiment& experiment, uint64_t steps_per_e
 // Returns the model for the input shape of the experiment's data, without bottlenecks. Loads
 // nothing.
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
+
+// Returns the adapters of an experiment that has a section for them.
+absl::StatusOr<LoraSpec> LoraFrom(const LoraConfig& config);
 
 // Returns the options of the model; nothing if the experiment writes its own layers.
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment);

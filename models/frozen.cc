@@ -73,7 +73,8 @@ bool IsFrozen(const BlockSpec& block) {
   bool has_frozen = false, has_others = false;
   ForEachLayer(block.layers, [&](const LayerSpec& layer) {
     has_frozen = has_frozen || layer.frozen;
-    has_others = has_others || (!layer.frozen && HasName(layer.kind));
+    const bool is_frozen = layer.frozen && layer.adapters.empty();
+    has_others = has_others || (!is_frozen && HasName(layer.kind));
   });
   return has_frozen && !has_others;
 }

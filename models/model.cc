@@ -217,6 +217,15 @@ double PairFlops(const LayerSpec& layer) {
   return 2 * 2 * features * pairs;
 }
 
+double AdapterFlops(const LayerSpec& layer) {
+  double flops = 0;
+  for (const AdapterSpec& adapter : layer.adapters) {
+    const double rows = layer.out.elements() / layer.out_features;
+    flops += 2 * rows * layer.adapter_rank * (layer.in_features + adapter.rows.count);
+  }
+  return flops;
+}
+
 // Returns the FLOPs of the layer itself, without its body and shortcut.
 double FlopsOf(const LayerSpec& layer) {
   switch (layer.kind) {
@@ -227,7 +236,7 @@ double FlopsOf(const LayerSpec& layer) {
     case LayerKind::kProject:
     case LayerKind::kExpand: {
       const double taps = layer.kind == LayerKind::kConv2d ? layer.kernel * layer.kernel : 1;
-      return 2.0 * layer.out.elements() * layer.in_features * taps;
+      return 2.0 * layer.out.elements() * layer.in_features * taps + AdapterFlops(layer);
     }
     case LayerKind::kAnchor:
       return layer.trained ? 2.0 * layer.out.elements() * layer.rank : 0;
@@ -284,13 +293,14 @@ bool KeepsInput(const LayerSpec& layer) {
   };
   // Parts keep the whole samples, not the slices.
   if (layer.kind == LayerKind::kSum && !layer.slices.are_whole()) return false;
-  if (layer.frozen && HasWeight(layer.kind)) return false;
+  if (layer.frozen && HasWeight(layer.kind) && layer.adapters.empty()) return false;
   return RowOf(layer.kind).keeps_input || first_keeps(layer.body) || first_keeps(layer.shortcut);
 }
 
 bool IsRandom(const std::vector<LayerSpec>& layers) {
   return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
-    return layer.dropout > 0 || IsRandom(layer.body) || IsRandom(layer.shortcut);
+    const bool drops = layer.dropout > 0 || layer.adapter_dropout > 0;
+    return drops || IsRandom(layer.body) || IsRandom(layer.shortcut);
   });
 }
 
@@ -370,6 +380,7 @@ std::vector<ParameterSpec> ParametersBeforeFreezing(const LayerSpec& layer) {
       if (layer.bias) {
         all.push_back(WeightAndBias(layer, {layer.out_features, layer.in_features}).back());
         all.back().slices = layer.slices;
+        if (layer.frozen) all.back().role = ParameterSpec::Role::kFrozen;
       }
       return all;
     }
@@ -412,7 +423,18 @@ std::vector<ParameterSpec> ParametersBeforeFreezing(const LayerSpec& layer) {
 std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
   std::vector<ParameterSpec> all = ParametersBeforeFreezing(layer);
   for (ParameterSpec& parameter : all) {
-    if (layer.frozen && parameter.is_trained()) parameter.role = ParameterSpec::Role::kFrozen;
+    const bool is_own = layer.body.empty() && layer.shortcut.empty();
+    if (is_own && layer.frozen && parameter.is_trained()) {
+      parameter.role = ParameterSpec::Role::kFrozen;
+    }
+  }
+  for (const AdapterSpec& adapter : layer.adapters) {
+    all.push_back({adapter.name + ".lora_A.weight",
+                   {layer.adapter_rank, layer.in_features},
+                   Init::kUniformFanIn,
+                   layer.in_features});
+    all.push_back({adapter.name + ".lora_B.weight", {adapter.rows.count, layer.adapter_rank}});
+    all.back().hidden = all[all.size() - 2].hidden = true;
   }
   return all;
 }

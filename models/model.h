@@ -134,6 +134,12 @@ struct LayerSlice {
   int64_t first_head = 0;  // kAttention: index of the first head in the whole
 };
 
+// An adapter of rows of a linear layer's weight (models/lora.h).
+struct AdapterSpec {
+  std::string name;  // of the linear layer in files: "model.layers.0.self_attn.q_proj"
+  IndexRange rows;   // of the layer's output features
+};
+
 // One layer. A field belongs to the kinds of layer that are named with it.
 struct LayerSpec {
   LayerKind kind = LayerKind::kReLU;
@@ -162,6 +168,10 @@ struct LayerSpec {
   // in when the model is built.
   bool is_end = false;
   bool frozen = false;  // whether its parameters are frozen (models/frozen.h)
+  // kLinear: adapters of its rows, ascending; their rank, scale and dropout.
+  std::vector<AdapterSpec> adapters;
+  int64_t adapter_rank = 0;
+  double adapter_scale = 1, adapter_dropout = 0;
   // Names of layers; empty: none. `copies`, of kProject and kExpand: the layer whose weight this
   // one copies; of kAnchor: the layer whose fixed table it copies. `shares`, of kAnchor: the layer
   // of this segment whose table it uses.

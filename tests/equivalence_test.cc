@@ -434,8 +434,8 @@ class FrozenLanguageModelTest : public testing::TestWithParam<const char*> {};
 // Without a trained embedding there is no tied cut.
 TEST_P(FrozenLanguageModelTest, StagesScheduleAndTransportChangeNothing) {
   const auto train = [](std::vector<std::string> more, bool tcp = false) {
-    more.insert(more.end(), {absl::StrCat("freeze=", GetParam()),
-                             "compression.activations={codec: topk, ratio: 0.5, scope: token}"});
+    more.insert(more.end(),
+                {GetParam(), "compression.activations={codec: topk, ratio: 0.5, scope: token}"});
     return TrainPipeline(kLanguageModel, more, tcp);
   };
   const Trained one = train({"pipeline.stages=1"});
@@ -462,9 +462,20 @@ TEST_P(FrozenLanguageModelTest, StagesScheduleAndTransportChangeNothing) {
   ExpectSameTraffic(sliced("pipeline.stages=1"), sliced("pipeline.stages=4"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Blocks, FrozenLanguageModelTest,
-                         testing::Values("embedding", "[embedding, h.0, head]",
-                                         "[embedding, h.0, h.1]"));
+INSTANTIATE_TEST_SUITE_P(BlocksAndAdapters, FrozenLanguageModelTest,
+                         testing::Values("freeze=embedding", "freeze=[embedding, h.0, head]",
+                                         "freeze=[embedding, h.0, h.1]", "lora={rank: 2, alpha: 4}",
+                                         "lora={rank: 4, modules: linear, layers: [1]}"));
+
+TEST(LoraDropoutTest, StagesChangeNothing) {
+  const auto train = [](const char* stages) {
+    return TrainPipeline(kLanguageModel, {"lora={rank: 2, dropout: 0.3}", stages});
+  };
+  const Trained one = train("pipeline.stages=1");
+  EXPECT_THAT(one.step_losses, SizeIs(6));
+  EXPECT_EQ(one.parameters.count("transformer.h.1.attn.c_attn.lora_B.weight"), 1u);
+  ExpectSameTraffic(one, train("pipeline.stages=4"));
+}
 
 TEST(UncutLanguageModelTest, WithoutACodecCutsChangeNothing) {
   ExpectSame(TrainPipeline(kLanguageModel, {"pipeline.cuts=[]"}),

@@ -42,7 +42,8 @@ absl::Status Copy(const std::string& from, const std::string& to,
 
 // Fills the empty folder `dir`.
 absl::Status Gather(const std::string& checkpoint, const CheckpointManifest& manifest,
-                    const std::string& dir, const std::function<absl::Status()>& check) {
+                    const std::string& dir, const std::function<absl::Status()>& check,
+                    const Mergings& mergings) {
   std::vector<std::string> model;
   for (const CheckpointFile& file : manifest.files()) {
     if (file.tensors() == kModelTensors) model.push_back(file.name());
@@ -51,10 +52,14 @@ absl::Status Gather(const std::string& checkpoint, const CheckpointManifest& man
     return absl::DataLossError(
         absl::StrCat(checkpoint, "/", kManifestFile, ": names no file of the model"));
   }
-  ASSIGN_OR_RETURN(std::vector<std::string> all, FilesBeside(checkpoint, manifest));
-  all.insert(all.end(), model.begin(), model.end());
-  for (const std::string& name : all) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> beside, FilesBeside(checkpoint, manifest));
+  for (const std::string& name : beside) {
     RETURN_IF_ERROR(Copy(absl::StrCat(checkpoint, "/", name), absl::StrCat(dir, "/", name), check));
+  }
+  for (const std::string& name : model) {
+    const std::string from = absl::StrCat(checkpoint, "/", name), to = absl::StrCat(dir, "/", name);
+    RETURN_IF_ERROR(mergings.empty() ? Copy(from, to, check)
+                                     : MergeFile(from, to, mergings, check));
   }
   RETURN_IF_ERROR(WriteModelIndex(dir, model));
   RETURN_IF_ERROR(ModelFolder::Open(dir).status());
@@ -74,7 +79,8 @@ absl::Status CheckExportFolder(const std::string& out) {
 }
 
 absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest& manifest,
-                         const std::string& out, const std::function<absl::Status()>& check) {
+                         const std::string& out, const std::function<absl::Status()>& check,
+                         const Mergings& mergings) {
   RETURN_IF_ERROR(CheckExportFolder(out));
   const std::string temporary = out + ".tmp";
   ASSIGN_OR_RETURN(const bool is_new, MakeFolder(temporary));
@@ -82,7 +88,7 @@ absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest
     return absl::AlreadyExistsError(absl::StrCat(
         temporary, ": is there already, as an export leaves it that was killed; remove it"));
   }
-  absl::Status status = Gather(checkpoint, manifest, temporary, check);
+  absl::Status status = Gather(checkpoint, manifest, temporary, check, mergings);
   if (status.ok() && std::rename(temporary.c_str(), out.c_str()) != 0) {
     status = FileError(out, "cannot make the folder", errno);
   }

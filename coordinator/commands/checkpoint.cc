@@ -17,6 +17,8 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "config/experiment.h"
+#include "config/specs.h"
 #include "coordinator/checkpoint/export.h"
 #include "coordinator/checkpoint/folder.h"
 #include "coordinator/commands/commands.h"
@@ -31,13 +33,15 @@ constexpr char kCheckpointExamples[] =
     R"(DIR is the folder of a run; its checkpoints stand in DIR/checkpoints, a folder for each step.
 verify reads all of them and compares every file with its SHA-256. export verifies the newest,
 or that of --step, and copies its model to a folder of its own, which init and transformers
-open like the model of a run that has ended.
+open like the model of a run that has ended. With --merge the adapters of a run with `lora` are
+added to the weights, file by file, and what is exported is a plain model.
 
 Examples:
   thinwire checkpoint list runs/shakespeare
   thinwire checkpoint verify runs/shakespeare
   thinwire checkpoint export runs/shakespeare
   thinwire checkpoint export runs/shakespeare --step 1200 --out models/shakespeare-1200
+  thinwire checkpoint export runs/adapted --merge
 Exit codes: 0 done, 1 a checkpoint is broken or the export failed, 2 wrong usage or no
 checkpoint, 130 interrupted.
 )";
@@ -74,6 +78,10 @@ absl::Status CheckFlags(const CheckpointFlags& flags) {
   }
   if (flags.action != "export" && !flags.out.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", flags.action, " takes no --out"));
+  }
+  if (flags.action != "export" && flags.merge) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint ", flags.action, " takes no --merge"));
   }
   return absl::OkStatus();
 }
@@ -162,6 +170,23 @@ std::string OutOf(const CheckpointFlags& flags, uint64_t step) {
   return out.has_filename() ? out.string() : out.parent_path().string();
 }
 
+// Returns how the adapters of the checkpoint's run are merged. InvalidArgument if it has none.
+absl::StatusOr<Mergings> MergingsOf(const CheckpointManifest& manifest) {
+  ASSIGN_OR_RETURN(const Experiment experiment,
+                   ParseResolved(manifest.experiment(), kManifestFile));
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
+  Mergings mergings;
+  for (const BlockSpec& block : model.blocks) {
+    ForEachLayer(block.layers, [&mergings](const LayerSpec& layer) {
+      for (const AdapterSpec& adapter : layer.adapters) {
+        mergings[adapter.name] = {layer.adapter_scale, layer.transposed};
+      }
+    });
+  }
+  if (!mergings.empty()) return mergings;
+  return absl::InvalidArgumentError("--merge: the run has no adapters, want one with lora");
+}
+
 ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
                 Interruption* interruption) {
   const uint64_t step = checkpoints.steps.back();
@@ -170,10 +195,14 @@ ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
   if (!is_free.ok()) return Complain(is_free, kExitUsage);
   const auto manifest = ReadVerified(path);
   if (!manifest.ok()) return Complain(manifest.status(), kExitFailed);
+  absl::StatusOr<Mergings> mergings = Mergings();
+  if (flags.merge) mergings = MergingsOf(*manifest);
+  if (!mergings.ok()) return Complain(mergings.status(), kExitUsage);
   interruption->OnFirst(nullptr);  // from here on a signal must let the export clean up
-  const absl::Status status = ExportModel(path, *manifest, out, [&] {
+  const auto check = [&] {
     return interruption->seen() ? absl::CancelledError("interrupted") : absl::OkStatus();
-  });
+  };
+  const absl::Status status = ExportModel(path, *manifest, out, check, *mergings);
   if (absl::IsCancelled(status)) return Complain(status, kExitInterrupted);
   if (!status.ok()) return Complain(status, kExitFailed);
   return PrintResult(PrintableLine(absl::StrCat(out, ": the model after step ", step, ", epoch ",
@@ -209,6 +238,7 @@ Command AddCheckpoint(CLI::App* app) {
       ->add_option("--out", flags->out,
                    "export: folder of the model, new or empty (default: DIR/model-step-N)")
       ->transform(kPath);
+  checkpoint->add_flag("--merge", flags->merge, "export: add the run's adapters to the weights");
   return {checkpoint,
           [flags](Interruption* interruption) { return CheckpointCommand(*flags, interruption); }};
 }

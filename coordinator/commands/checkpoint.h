@@ -15,6 +15,7 @@ struct CheckpointFlags {
   std::string run;               // folder of the run
   std::optional<uint64_t> step;  // verify: only this one; export: this one, not the newest
   std::string out;               // export: target folder; empty: RUN/model-step-N
+  bool merge = false;            // export: with adapters in the weights
 };
 
 // Returns the process's exit code; errors go to stderr.

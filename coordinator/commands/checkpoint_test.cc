@@ -149,6 +149,10 @@ TEST_F(CheckpointCommandTest, FlagsOfOtherActionsAreRefused) {
   flags_.out = "somewhere";
   EXPECT_EQ(Run("verify"), kExitUsage);
   EXPECT_EQ(error_, "thinwire: checkpoint verify takes no --out\n");
+  flags_.out.clear();
+  flags_.merge = true;
+  EXPECT_EQ(Run("verify"), kExitUsage);
+  EXPECT_EQ(error_, "thinwire: checkpoint verify takes no --merge\n");
 }
 
 }  // namespace

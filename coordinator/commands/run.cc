@@ -80,8 +80,8 @@ absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
   RETURN_IF_ERROR(CheckInitialVocabulary(experiment));
   if (initial.fresh().empty() || quiet) return absl::OkStatus();
-  Tell(absl::StrCat("init: ", experiment.init(), " has no bottleneck or head for ",
-                    absl::StrJoin(initial.fresh(), ", "), ": these start random"));
+  Tell(absl::StrCat("init: ", experiment.init(), " has nothing for ",
+                    absl::StrJoin(initial.fresh(), ", "), ": these start anew"));
   return absl::OkStatus();
 }
 

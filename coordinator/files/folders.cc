@@ -48,4 +48,17 @@ absl::Status ReplaceFolder(const std::string& dir, const std::string& with) {
   return absl::OkStatus();
 }
 
+absl::Status WriteFolder(const std::string& dir,
+                         const std::function<absl::Status(const std::string& path)>& write) {
+  const std::string temporary = dir + ".tmp";
+  std::error_code error;
+  fs::remove_all(temporary, error);
+  if (error) return FileError(temporary, "cannot make the folder", error.value());
+  absl::Status status = MakeFolder(temporary).status();
+  if (status.ok()) status = write(temporary);
+  if (status.ok()) status = ReplaceFolder(dir, temporary);
+  fs::remove_all(temporary, error);
+  return status;
+}
+
 }  // namespace thinwire

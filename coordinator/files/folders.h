@@ -24,4 +24,9 @@ absl::StatusOr<std::vector<std::string>> NamesIn(
 // exchange folders (NFS), `dir` may be missing then and the older one left as DIR.old.
 absl::Status ReplaceFolder(const std::string& dir, const std::string& with);
 
+// Lets `write` fill an empty folder, whose path it is given, and then replaces `dir` with it. After
+// an error `dir` is what it was.
+absl::Status WriteFolder(const std::string& dir,
+                         const std::function<absl::Status(const std::string& path)>& write);
+
 }  // namespace thinwire

@@ -75,6 +75,7 @@ class RunRecord {
   const std::string& dir() const { return dir_; }
   std::string logs_dir() const { return dir_ + "/logs"; }
   std::string model_dir() const { return dir_ + "/model"; }
+  std::string adapter_dir() const { return dir_ + "/adapter"; }
   std::string checkpoints_dir() const { return dir_ + "/checkpoints"; }
   // Returns the path of the file in which a session keeps what it needs to take over its stages.
   std::string lease_path() const { return dir_ + "/.thinwire.lease"; }

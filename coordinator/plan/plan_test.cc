@@ -269,6 +269,19 @@ TEST(PlanTest, SpeedsOfBlocksAndCodingsCount) {
             PlanOf({}).boundaries[1].activations.encode_seconds);
 }
 
+TEST(PlanTest, FrozenStagesGoForwardOnly) {
+  const Plan whole = PlanOf({}), plan = PlanOf({"freeze=[stem, layer1, layer3]"});
+  EXPECT_EQ(plan.stages[0].backward_seconds, 0);
+  EXPECT_EQ(plan.stages[0].parameters, 0);
+  EXPECT_LT(plan.stages[0].memory_bytes, whole.stages[0].memory_bytes / 4);
+  EXPECT_EQ(plan.stages[1].backward_seconds, whole.stages[1].backward_seconds);
+  EXPECT_DOUBLE_EQ(plan.stages[2].backward_seconds, whole.stages[2].backward_seconds / 2);
+  EXPECT_EQ(plan.boundaries[0].gradients.wire_bytes, 0);
+  EXPECT_EQ(plan.boundaries[1].gradients.wire_bytes, whole.boundaries[1].gradients.wire_bytes);
+  EXPECT_LT(plan.steps[0].seconds(), whole.steps[0].seconds());
+  EXPECT_THAT(FormatPlan(plan), Not(HasSubstr("nan")));
+}
+
 TEST(FormatPlanTest, WarnsOfBatchNormOnlyWithSeveralMicrobatches) {
   EXPECT_THAT(FormatPlan(PlanOf({})), HasSubstr("each microbatch of 32 samples"));
   EXPECT_THAT(FormatPlan(PlanOf({"pipeline.microbatches=1"})), Not(HasSubstr("Note:")));

@@ -79,7 +79,7 @@ std::string DirectionRow(const PlannedBoundary& boundary, const char* name,
           : "-";
   return absl::StrFormat("%-10s %-6s %-10s %11d %9.1f %9.1f %7s %10s\n", boundary.name, link, name,
                          boundary.elements, raw / 1e3, wire / 1e3,
-                         absl::StrFormat("%.1f x", raw / wire), break_even);
+                         wire > 0 ? absl::StrFormat("%.1f x", raw / wire) : "-", break_even);
 }
 
 std::string SumsNote(const Plan& plan) {

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,8 +19,6 @@
 
 namespace thinwire {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Files that transformers, and this program, read to tokenize and to generate.
 constexpr const char* kCopied[] = {kVocabularyFile,
@@ -44,13 +40,6 @@ absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
   if (status.ok() && fsync(file) != 0) status = FileError(path, "cannot sync", errno);
   if (close(file) != 0 && status.ok()) status = FileError(path, "cannot close", errno);
   return status;
-}
-
-absl::Status MakeEmptyFolder(const std::string& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  if (error) return FileError(path, "cannot make the folder", error.value());
-  return MakeFolder(path).status();
 }
 
 // Adds the files that define the text's token ids, as far as they are on this machine.
@@ -127,13 +116,7 @@ absl::Status CheckInitialVocabulary(const Experiment& experiment) {
 }
 
 absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
-  const std::string temporary = dir + ".tmp";
-  RETURN_IF_ERROR(MakeEmptyFolder(temporary));
-  absl::Status status = Gather(fleet, beside, temporary);
-  if (status.ok()) status = ReplaceFolder(dir, temporary);
-  std::error_code ignored;
-  fs::remove_all(temporary, ignored);
-  return status;
+  return WriteFolder(dir, [&](const std::string& path) { return Gather(fleet, beside, path); });
 }
 
 }  // namespace thinwire

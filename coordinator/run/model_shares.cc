@@ -13,6 +13,7 @@
 #include "models/bottleneck.h"
 #include "models/encoder.h"
 #include "models/file_tensors.h"
+#include "models/lora.h"
 #include "models/parts.h"
 #include "nn/optimizer_spec.h"
 
@@ -38,8 +39,10 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 bool IsAny(const ParameterSpec&) { return true; }
 
 // Returns the part of a model that files may lack as a whole: the bottleneck of the cut of that
-// name, the learned code of a sum, or a part of an encoder's head. Empty for other parameters.
+// name, the learned code of a sum, all adapters, or a part of an encoder's head. Empty for other
+// parameters.
 std::string PartOf(const Model& model, const std::string& tensor) {
+  if (IsOfAdapter(tensor)) return "lora";
   const std::string cut = CutOfBottleneck(tensor);
   if (!cut.empty()) return cut;
   const std::string sum = SumOfCode(model, tensor);

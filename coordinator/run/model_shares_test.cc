@@ -225,6 +225,18 @@ TEST_F(ModelSharesTest, LearnedCodesOfSumsThatTheFolderDoesNotHaveStartRandom) {
                                            "bert.encoder.layer.0.output.dense"));
 }
 
+TEST_F(ModelSharesTest, AdaptersStartAnewOverAModelWithoutAny) {
+  std::vector<StoredTensor> stored;
+  for (const FileTensor& tensor : TensorsOf(*ParseExperiment(kBert, "test", {}))) {
+    stored.push_back(Tensor(tensor.name, tensor.shape));
+  }
+  Write(stored);
+  const auto shares = ModelShares::Initial(
+      *ParseExperiment(kBert, "test", {"lora={rank: 1, modules: linear}", "init=" + dir_}));
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  EXPECT_THAT(shares->fresh(), ElementsAre("lora"));
+}
+
 TEST_F(ModelSharesTest, ABertOfMaskedWordsGoesOnWithAClassifierThatStartsRandom) {
   std::vector<StoredTensor> stored;
   for (const FileTensor& tensor : TensorsOf(*ParseExperiment(kBert, "test", {}))) {

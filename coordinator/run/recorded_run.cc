@@ -18,6 +18,7 @@
 #include "coordinator/files/summary.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/plan/warnings.h"
+#include "coordinator/run/adapter_files.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/metrics.h"
 #include "coordinator/run/model_files.h"
@@ -168,8 +169,10 @@ class RecordedRun {
     RunOptions run = OptionsOfRun();
     ASSIGN_OR_RETURN(run.beside, SideFilesOf(WithOwnFiles()));
     RETURN_IF_ERROR(WarnOfNoVocabulary(run.beside));
-    run.save_model = [this, beside = run.beside] {
-      return SaveModel(session_->fleet(), beside, record_->model_dir());
+    run.save_model = [this, beside = run.beside]() -> absl::Status {
+      RETURN_IF_ERROR(SaveModel(session_->fleet(), beside, record_->model_dir()));
+      if (!experiment_.has_lora()) return absl::OkStatus();
+      return SaveAdapter(experiment_, record_->model_dir(), record_->adapter_dir());
     };
     const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_, run);
     if (!status.ok() && !interruption_.seen()) metrics.Failed(status);

@@ -26,7 +26,8 @@ bool IsKind(absl::Span<const LayerSpec> specs, size_t i, LayerKind kind) {
 // products then.
 bool IsGeluPair(absl::Span<const LayerSpec> specs, size_t i) {
   return IsKind(specs, i, LayerKind::kLinear) && IsKind(specs, i + 1, LayerKind::kGelu) &&
-         specs[i + 1].gelu == GeluForm::kTanh && IsKind(specs, i + 2, LayerKind::kLinear);
+         specs[i + 1].gelu == GeluForm::kTanh && IsKind(specs, i + 2, LayerKind::kLinear) &&
+         specs[i].adapters.empty() && specs[i + 2].adapters.empty();
 }
 
 // Returns whether a layer can take over the ReLU that follows it.
@@ -72,7 +73,9 @@ struct Builder {
       case LayerKind::kConv2d:
         return NewConv2dLayer(spec, needs_dx, parameters, context);
       case LayerKind::kLinear:
-        return NewLinearLayer(spec, needs_dx, makes_logits, parameters, context);
+        return spec.adapters.empty()
+                   ? NewLinearLayer(spec, needs_dx, makes_logits, parameters, context)
+                   : NewAdaptedLayer(spec, needs_dx, parameters, context);
       case LayerKind::kBatchNorm:
         return std::make_unique<BatchNormLayer>(spec, relu, parameters, context);
       case LayerKind::kLayerNorm:

@@ -45,6 +45,10 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LayerSpec& spec, boo
                                                       bool makes_logits,
                                                       absl::Span<Parameter> parameters,
                                                       const LayerContext& context);
+// Makes a linear layer with adapters (models/lora.h), which keeps x and what it makes of it.
+absl::StatusOr<std::unique_ptr<Layer>> NewAdaptedLayer(const LayerSpec& spec, bool needs_dx,
+                                                       absl::Span<Parameter> parameters,
+                                                       const LayerContext& context);
 // Makes a layer for a linear layer, GELU in tanh form and another linear layer. It keeps the x of
 // all three.
 absl::StatusOr<std::unique_ptr<Layer>> NewGeluPairLayer(const LayerSpec& first,
