@@ -172,7 +172,7 @@ check 'of a long one the beginning is forgotten' equals "$? $(wc -l <"$work/out"
 check '  and said to be' contains "$work/log" '^The context is full: the first [0-9]+ messages are forgotten'
 echo To | chat "$work/hf_run"
 check 'a run of no conversations wants a format' equals $? 2
-check '  by its flag' contains "$work/log" '^thinwire: --chat: .*hf_run has no format of conversations'
+check '  by its flag' contains "$work/log" '^thinwire: --chat: want the name of a format, as .*hf_run has none .*has no chat template'
 echo To | chat "$work/lines_run" --chat gemma --system 'Be.'
 check 'a role that a format lacks is refused' equals $? 2
 check '  by its flag' contains "$work/log" '^thinwire: --system: .*which format gemma does not have'

@@ -27,6 +27,7 @@
 #include "coordinator/generate/text_output.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/session/session.h"
+#include "data/chat_template.h"
 
 namespace thinwire {
 namespace {
@@ -43,14 +44,15 @@ line of stdin, until stdin ends (Ctrl-D). Its stages keep what they have read, s
 costs the new message and its own tokens only. When the context is full, the oldest messages are
 forgotten, in pairs, but for --system.
 
-Messages are written in the format of the run's data (data.chat). Of a folder, or of a run that was
-taught no conversations, --chat names it. An answer ends where the format, or a token that ends
+Messages are written in the format of the run's data (data.chat), or in that of the template which
+the model came with, if it is a known one; otherwise --chat names it. An answer ends where the format, or a token that ends
 texts, ends it, before a text of --stop, or after --tokens.
 
 Examples:
   thinwire chat runs/chats
-  thinwire chat models/SmolLM2-135M-Instruct --chat chatml --system 'You answer in one sentence.'
-  thinwire chat hf:Qwen/Qwen2.5-0.5B-Instruct --chat chatml --temperature 0.7 --top_p 0.9
+  thinwire chat models/SmolLM2-135M-Instruct --system 'You answer in one sentence.'
+  thinwire chat hf:Qwen/Qwen2.5-0.5B-Instruct --temperature 0.7 --top_p 0.9
+  thinwire chat models/TinyLlama-1.1B-Chat-v1.0 --chat zephyr
   thinwire chat runs/chats --stages a:4700,b:4700,c:4700,d:4700 <questions.txt >answers.txt
 Exit codes: 0 done, 1 failed, 2 wrong usage, run or message, 130 interrupted.
 )";
@@ -103,15 +105,19 @@ class Lines {
   std::string read_;
 };
 
-// Returns the format that --chat names, or that of the run's data.
-absl::StatusOr<ChatFormat> FormatOf(const ChatFlags& flags, const Experiment& experiment) {
-  ChatConfig config = experiment.data().chat();
+// Returns the format that --chat names, or that of the run's data, or that of the template which
+// the model came with.
+absl::StatusOr<ChatFormat> FormatOf(const ChatFlags& flags, const LanguageModel& model) {
+  ChatConfig config = model.experiment.data().chat();
   if (!flags.format.empty()) {
     config.Clear();
     config.set_kind(flags.format);
-  } else if (!experiment.data().has_chat() || config.kind() == Name(ChatKind::kNone)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--chat: ", flags.text.target, " has no format of conversations (data.chat), want a name"));
+  } else if (!model.experiment.data().has_chat() || config.kind() == Name(ChatKind::kNone)) {
+    absl::StatusOr<ChatFormat> format = FormatOfTemplate(model.folder);
+    if (format.ok()) return format;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--chat: want the name of a format, as ", flags.text.target,
+                     " has none (data.chat): ", format.status().message()));
   }
   return Annotated(ChatFrom(config), "--chat");
 }
@@ -189,7 +195,7 @@ struct PreparedChat {
 absl::StatusOr<PreparedChat> Prepare(ChatFlags* flags) {
   ASSIGN_OR_RETURN(OpenedText opened, OpenText(&flags->text));
   const Experiment& experiment = opened.model.experiment;
-  ASSIGN_OR_RETURN(ChatFormat format, FormatOf(*flags, experiment));
+  ASSIGN_OR_RETURN(ChatFormat format, FormatOf(*flags, opened.model));
   if (!flags->system.empty()) {
     RETURN_IF_ERROR(
         Annotated(WrittenForAnswer(format, {{"system", flags->system}}).status(), "--system"));
@@ -231,7 +237,9 @@ Command AddChat(CLI::App* app) {
   CLI::App* chat = app->add_subcommand("chat", "talk with the language model of a run or a folder");
   chat->footer(kChatExamples);
   AddText(chat, &flags->text);
-  chat->add_option("--chat", flags->format, "format of messages (default: that of the run's data)")
+  chat->add_option(
+          "--chat", flags->format,
+          "format of messages (default: that of the run's data, or of the model's template)")
       ->check(CLI::IsMember(KnownFormats()));
   chat->add_option("--system", flags->system, "what the system says before anybody else");
   return {chat, [flags](Interruption* interruption) { return ChatCommand(*flags, interruption); }};

@@ -44,7 +44,7 @@ absl::StatusOr<LanguageModel> OpenRun(const RunWeights& left,
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(left.model));
   ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
   ASSIGN_OR_RETURN(auto tokenizer, TokenizerOfRun(left.model, experiment.data(), specials));
-  return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer)};
+  return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer), left.model};
 }
 
 absl::StatusOr<LanguageModel> OpenPublished(const std::string& dir,
@@ -62,7 +62,7 @@ absl::StatusOr<LanguageModel> OpenPublished(const std::string& dir,
   ASSIGN_OR_RETURN(Experiment experiment, ParseForStages(file, dir, overrides, session));
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(dir));
   ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
-  return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer)};
+  return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer), dir};
 }
 
 }  // namespace

