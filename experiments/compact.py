@@ -52,7 +52,7 @@ def direction(record):
 def replicas(record):
     """What replicas exchanged: contributions and sums, of all segments together."""
     return {"count": record["count"],
-            **{kind: direction(record[kind]) for kind in ("contributions", "average") if record[kind]["raw_bytes"]}}
+            **{kind: direction(record[kind]) for kind in ("contributions", "average") if record[kind] and record[kind]["raw_bytes"]}}
 
 
 def compact(summary, suite, configuration):
