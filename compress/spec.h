@@ -234,8 +234,8 @@ absl::Status CheckSpec(const CodecSpec& spec);
 // Returns true if the codec is causal. That is, what it decodes at a position of a sequence, a row
 // of `width` elements, follows from that row alone, so positions can be coded one after the other.
 // The power of two by which fp16 and fp8 scale a message is disregarded, because it affects only
-// values that are negligible beside the greatest. So is the first message with outliers, which
-// chooses them. False for a plugin, of which this is not known.
+// values that are negligible beside the greatest. So are messages that choose outliers, the first
+// one and those without training. False for a plugin, of which this is not known.
 bool IsCausal(const CodecSpec& spec, int64_t width);
 
 }  // namespace thinwire

@@ -148,7 +148,8 @@ std::string EndOfAnswer(const ChatFormat& format) {
   const size_t content = format.assistant.find(kContent);
   if (content == std::string::npos) return "";
   std::string behind = format.assistant.substr(content + sizeof(kContent) - 1);
-  behind.erase(behind.find_last_not_of(" \n\r\t") + 1);
+  const size_t last = behind.find_last_not_of(" \n\r\t");
+  if (last != std::string::npos) behind.erase(last + 1);
   return behind;
 }
 

@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<ChatPassage>> WrittenAs(const ChatFormat& format,
 absl::StatusOr<std::vector<ChatPassage>> WrittenForAnswer(const ChatFormat& format,
                                                           const std::vector<ChatMessage>& messages);
 
-// Returns what the format has behind an answer, without white space at its end.
+// Returns what the format has behind an answer, without white space at its end unless it is all.
 std::string EndOfAnswer(const ChatFormat& format);
 
 }  // namespace thinwire

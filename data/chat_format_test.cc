@@ -71,6 +71,9 @@ TEST(ChatFormatTest, AnAnswerBeginsBehindItsFront) {
   EXPECT_EQ(EndOfAnswer(KnownChatFormat(ChatKind::kChatml)), "<|im_end|>");
   EXPECT_EQ(EndOfAnswer(KnownChatFormat(ChatKind::kLlama3)), "<|eot_id|>");
   EXPECT_EQ(EndOfAnswer(ChatFormat()), "");
+  ChatFormat plain;
+  plain.assistant = "A: {}\n";
+  EXPECT_EQ(EndOfAnswer(plain), "\n");
   EXPECT_FALSE(WrittenForAnswer(KnownChatFormat(ChatKind::kGemma), {{"system", "a"}}).ok());
 }
 

@@ -152,7 +152,7 @@ class DividedCodec final : public Codec {
     RETURN_IF_ERROR(AddPart(division, Part::kFirstRows, first_rows, payload.subspan(at), *x));
     RETURN_IF_ERROR(
         AddPart(division, Part::kOutliers, DType::kBF16, payload.subspan(at + of_first), *x));
-    Keep(context, kept, std::move(channels), std::move(next));
+    Keep(context, kept, Chosen(division, kept, std::move(channels)), std::move(next));
     return absl::OkStatus();
   }
 
@@ -170,7 +170,8 @@ class DividedCodec final : public Codec {
         ASSIGN_OR_RETURN(channels, ReadChannels(bytes, count, sample[sample.rank() - 1]));
       }
     }
-    if (channels.size() != count || of_inner.size() + (count > 0) != parts.size()) {
+    const size_t parts_read = of_inner.size() + (channels.empty() ? 0 : 1);
+    if ((channels.size() != count && !channels.empty()) || parts_read != parts.size()) {
       return RefuseParts(parts);
     }
     std::shared_ptr<const Carry> inner;
@@ -200,6 +201,12 @@ class DividedCodec final : public Codec {
     std::shared_ptr<const Carry> inner = kept == nullptr ? nullptr : kept->inner();
     context->carry = inner.get();
     return inner;
+  }
+  // Returns the channels to keep: a message of first rows alone has nothing to choose them by.
+  static std::vector<uint32_t> Chosen(const Division& division, const OutliersCarry* kept,
+                                      std::vector<uint32_t> channels) {
+    if (division.Count(Part::kOutliers) > 0) return channels;
+    return kept == nullptr ? std::vector<uint32_t>() : kept->channels();
   }
   static void Keep(const MessageContext& context, const OutliersCarry* kept,
                    std::vector<uint32_t> channels, std::shared_ptr<const Carry> inner) {
@@ -269,7 +276,7 @@ class DividedCodec final : public Codec {
     std::shared_ptr<const Carry> next = EnterInner(kept, &inner_context);
     if (inner_context.next_carry != nullptr) inner_context.next_carry = &next;
     ASSIGN_OR_RETURN(const size_t of_rest, EncodeRest(rest, inner_context, at, payload));
-    Keep(context, kept, std::move(choice.channels), std::move(next));
+    Keep(context, kept, Chosen(division, kept, std::move(choice.channels)), std::move(next));
     return at + of_rest;
   }
 

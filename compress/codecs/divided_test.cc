@@ -145,6 +145,17 @@ TEST(OutliersTest, OfAMessageThatNobodyKeepsAreItsOwn) {
   EXPECT_EQ(kept.next, carry);
 }
 
+TEST(OutliersTest, AreNotChosenByAMessageOfFirstRowsAlone) {
+  CodecSpec spec = WithOutliers(2);
+  spec.first_position = FirstPosition::kExact;
+  const Shape slice = kSequences.With(1, 1);
+  const Tensor x = TensorOf(slice, RandomValues(slice.elements(), 3));
+  const Coded first = EncodeAfter(nullptr, spec, x);
+  EXPECT_EQ(first.next, nullptr);
+  const Coded second = EncodeAfter(first.next, spec, TensorOf(kSequences, ValuesWithOutliers()));
+  EXPECT_EQ(Channels(second), std::string("\2\0\0\0\5\0\0\0", 8));
+}
+
 TEST(OutliersTest, OfEqualChannelsAreTheLower) {
   const Tensor x = TensorOf({2, 4}, {1, -2, 2, 2, 1, 2, -2, 2});
   EXPECT_THAT(*LargestChannels(x, 2, /*has_first_rows=*/false), ElementsAre(1, 2));

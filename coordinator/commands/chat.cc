@@ -164,6 +164,7 @@ class Chat {
     };
     absl::Status status = WriteReply(ids, *opened_.model.tokenizer, stops_, &writer_, show);
     status.Update(output_.End());
+    absl::StripTrailingAsciiWhitespace(&answer);
     conversation_.Answer(std::move(answer));
     return status;
   }

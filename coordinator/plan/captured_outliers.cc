@@ -78,8 +78,10 @@ absl::StatusOr<std::vector<std::string>> OutlierWarnings(const std::string& dir,
     ASSIGN_OR_RETURN(const CodecSpec codec,
                      CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
     if (codec.is_exact() || codec.divides()) continue;
+    const bool can_divide = CodecRowOf(codec.kind).has(CodecRow::kOutliers);
     warnings.push_back(absl::StrCat("warning: ", cut.name, ", activations captured in ", dir, ": ",
-                                    outliers->second));
+                                    outliers->second,
+                                    can_divide ? "" : "; of codecs uniform and ecsq can do so"));
   }
   return warnings;
 }

@@ -97,6 +97,8 @@ constexpr uint64_t kMostCaptured = uint64_t{1} << 28;
 // `epoch`; unchanged if these have more bytes, or if there are no cuts.
 Experiment Capturing(const Experiment& experiment, uint32_t epoch, uint64_t step) {
   Experiment capturing = experiment;
+  capturing.clear_capture();
+  capturing.clear_steps();
   capturing.set_epochs(std::max(experiment.epochs(), epoch));
   capturing.mutable_capture()->add_steps(step);
   capturing.mutable_capture()->add_what("activations");

@@ -6,7 +6,7 @@
 #include "base/steady_time.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
-#include "models/parts.h"
+#include "models/part_rounds.h"
 
 namespace thinwire {
 namespace {
@@ -19,7 +19,7 @@ uint32_t SumsOfParts(const Experiment& experiment) {
   const absl::StatusOr<Model> model = ModelFrom(experiment);
   if (PartsOf(experiment) == 1 || !model.ok()) return 0;
   size_t sums = 0;
-  for (const BlockSpec& block : model->blocks) sums += SumsOf(block).size();
+  for (const BlockSpec& block : model->blocks) sums += LayersWithRounds(block).size();
   return static_cast<uint32_t>(sums) * PartsOf(experiment);
 }
 

@@ -60,8 +60,8 @@ TEST(CheckTraceSizeTest, RefusesMoreSlicesThanATraceHolds) {
               HasSubstr("steps 1 to 642 have up to 156 slices each, want at most 641 steps"));
   EXPECT_FALSE(CheckTraceSize(Asked(~uint64_t{0})).ok());
   RunTrace of_parts = Asked(1000);
-  of_parts.sums = 9;  // 4 x 9 sums x 4 more
-  EXPECT_THAT(MessageOf(CheckTraceSize(of_parts)), HasSubstr("300 slices each, want at most 333"));
+  of_parts.sums = 9;  // 4 x 9 sums x 3 more
+  EXPECT_THAT(MessageOf(CheckTraceSize(of_parts)), HasSubstr("264 slices each, want at most 378"));
   RunTrace large = Asked(1);
   large.microbatches = 1u << 31;
   EXPECT_THAT(MessageOf(CheckTraceSize(large)), HasSubstr("want at most 0 steps"));

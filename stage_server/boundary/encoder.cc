@@ -20,8 +20,8 @@ uint64_t MessageRandomKey(const BoundarySpec& spec, const MessageKey& key) {
   return RandomKey(stream, key.step, key.microbatch);
 }
 
-// Returns whether samples of a message begin with position 0. Only a text's later positions, one at
-// a time, and slices but the first do not.
+// Returns whether samples of a message begin with position 0, or with the first of several that a
+// text goes on with. A text's later positions, one at a time, and slices but the first do not.
 bool BeginsSequences(const BoundarySpec& spec, const MessageKey& key, const Shape& shape) {
   if (key.phase == PHASE_GENERATE) return key.step == 1 || shape[1] > 1;
   const bool is_slice = IsTrainingPass(key.phase) && !spec.slice_positions.empty();

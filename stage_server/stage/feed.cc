@@ -16,13 +16,20 @@ namespace {
 // Requests loaded ahead at most: the one about to be taken and the next.
 constexpr size_t kAhead = 2;
 
-// A frame has room for as many numbers of five bytes, beside the rest of its header.
-constexpr size_t kMostDocumentStarts = (kMaxFrameOverhead - (4 << 10)) / 5;
+// A frame has room for so many bytes of numbers, beside the rest of its header.
+constexpr size_t kRoomForStarts = kMaxFrameOverhead - (4 << 10);
 
 FeedSpec LabelsOnly(FeedSpec spec) {
   spec.inputs = false;
   spec.labels = true;
   return spec;
+}
+
+// Returns the bytes of a number in a message of Protocol Buffers: one for each seven bits.
+size_t VarintBytes(uint32_t number) {
+  size_t bytes = 1;
+  for (; number >= 128; number >>= 7) ++bytes;
+  return bytes;
 }
 
 // Returns the range of a sample's tokens or labels that the request wants.
@@ -50,7 +57,7 @@ class SampleLoader {
     if (spec_.inputs) {
       ASSIGN_OR_RETURN(samples.inputs,
                        data.is_text() ? Tokens(request, data) : Images(request, data));
-      ASSIGN_OR_RETURN(samples.document_starts, DocumentStarts(data));
+      ASSIGN_OR_RETURN(samples.document_starts, DocumentStarts(request, data));
     }
     RETURN_IF_ERROR(data.status());
     return samples;
@@ -113,7 +120,8 @@ class SampleLoader {
   }
 
   // Returns them as messages have them, of whole samples. InvalidArgument if a frame has no room.
-  absl::StatusOr<std::vector<uint32_t>> DocumentStarts(const Dataset& data) const {
+  absl::StatusOr<std::vector<uint32_t>> DocumentStarts(const FeedRequest& request,
+                                                       const Dataset& data) const {
     std::vector<uint32_t> starts;
     const int64_t positions = data.sample_shape().elements();
     for (size_t i = 0; i < ids_.size(); ++i) {
@@ -121,12 +129,15 @@ class SampleLoader {
         starts.push_back(static_cast<uint32_t>(static_cast<int64_t>(i) * positions + start));
       }
     }
-    if (starts.size() > kMostDocumentStarts) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(starts.size(),
-                       " documents begin within the samples of a microbatch, want at "
-                       "most ",
-                       kMostDocumentStarts, ": more pipeline.microbatches"));
+    size_t bytes = 0;
+    for (const uint32_t start : starts) bytes += VarintBytes(start);
+    if (bytes > kRoomForStarts) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "where ", starts.size(), " documents begin in the samples of a message takes ", bytes,
+          " bytes, want at most ", kRoomForStarts, ": ",
+          IsTrainingPass(request.phase) ? "more pipeline.microbatches"
+                                        : "a smaller data.batch_size",
+          ", or a smaller data.context"));
     }
     return starts;
   }

@@ -13,6 +13,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kSamples = 40;
@@ -244,9 +245,10 @@ TEST_F(FeedTest, DocumentsBeginInWholeSamplesWhateverTheSlice) {
   EXPECT_EQ(feed.Take(request)->document_starts, wanted);
   request.positions = SampleRange{4, 6};
   EXPECT_EQ(feed.Take(request)->document_starts, wanted);
-  request.range = {0, 7000};
+  request.range = {0, 12000};
   EXPECT_THAT(std::string(feed.Take(request).status().message()),
-              HasSubstr("14000 documents begin within the samples of a microbatch, want at most"));
+              AllOf(HasSubstr("where 24000 documents begin in the samples of a message takes 68"),
+                    HasSubstr("a smaller data.batch_size")));
 }
 
 TEST_F(FeedTest, InputsAreOnTheDevice) {
