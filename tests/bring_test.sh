@@ -127,7 +127,6 @@ refused 'a file without its type' 'ids_1.bin has no header of llm.c: want data.t
 python3 -c 'import sys; sys.stdout.buffer.write(b"\x0F" * -(-int(sys.argv[1]) // 8))' \
   $(($(stat -c %s "$work/ids_1.bin") / 2)) >"$work/ids_1.mask"
 cp "$work/ids_1.mask" "$work/ids_2.mask"
-loss_of() { grep -o '"loss": [0-9.]*' "$work/$1/metrics.jsonl" | head -1; }
 run "${ids[@]}" --out "$work/ids_masked"
 check 'with masks it trains' equals $? 0
 check '  on what they name' test "$(loss_of ids_masked)" != "$(loss_of ids_run)"
@@ -180,6 +179,7 @@ printf 'To be %s?' {1..40} | chat "$work/lines_run"
 check 'so is a message that leaves no room' equals $? 2
 check '  with both lengths' contains "$work/log" 'the message makes [0-9]+ tokens, want at most 52 in front of an answer'
 mkfifo "$work/said"
+rm "$work/out"  # is there again when an answer is
 "$thinwire" chat "$work/lines_run" --stage_server "$stage_server" <"$work/said" >"$work/out" 2>"$work/log" &
 chatting=$!
 exec 4>"$work/said"

@@ -69,7 +69,7 @@ run_deploy() {
     return
   fi
   run_checks deployment 'deploy/grafana/make.sh --check' tests/deploy/kubernetes_schemas.sh \
-    python/tensorboard_test.sh python/prepare_test.sh deploy/docs.sh
+    tests/tutorial_finetune.sh python/tensorboard_test.sh python/prepare_test.sh deploy/docs.sh
 }
 
 # Each target that exists with --config=cuda only, and what depends on one; and the plugin as a

@@ -131,6 +131,18 @@ def one_at_a_time(told):
     return first["finished"] <= second["started"]
 
 
+def has_three_cuts(told):
+    summary = told.summary("runs/facts")
+    return (summary["stages"], len(summary["boundaries"])) == (4, 3)
+
+
+def sends_no_weights(told):
+    """No tied boundary, and fewer bytes in all than the embedding has."""
+    boundaries = told.summary("runs/facts")["boundaries"]
+    sent = sum(boundary[way]["wire_bytes"] for boundary in boundaries for way in ("activations", "gradients"))
+    return all(boundary["name"] != "tied" for boundary in boundaries) and sent < 4 * 49152 * 576
+
+
 CLAIMS = {
     "tutorial_researcher.md": [
         ("ResNet of 77,754 parameters", lambda told: told.summary("runs/quickstart")["parameters"] == 77754),
@@ -162,6 +174,11 @@ CLAIMS = {
         ("and an accuracy that hardly minds", hardly_minds),
         ("`waiting` is split into what is waited for: the peer's computation, the codec, the link", waits_are_split),
         ("one run at a time on these stages", one_at_a_time),
+    ],
+    "tutorial_finetune.md": [
+        ("It does not know.", lambda told: "Minka" not in " ".join(told.printed("printf 'What is the name of our cat?\\n' |"))),
+        ("cuts the model at three balanced places", has_three_cuts),
+        ("leaves both as they are, and nothing crosses for it", sends_no_weights),
     ],
 }
 

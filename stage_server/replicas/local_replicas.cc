@@ -211,14 +211,16 @@ absl::Status LocalReplicas::Share() {
 std::vector<Parameter> LocalReplicas::Values(int replica) const {
   const Own& own = OwnOf(replica);
   std::vector<Parameter> all;
-  const auto value_of = [&](const std::string& name) {
+  const auto value_of = [&](const Parameter& parameter) {
+    const std::string& name = parameter.follows ? parameter.spec.tied_to : parameter.spec.name;
     const auto found = std::find_if(owned_.begin(), owned_.end(),
                                     [&](const Parameter* one) { return one->spec.name == name; });
-    return own.values[found - owned_.begin()];
+    // What is frozen is the same at all replicas.
+    return found == owned_.end() ? parameter.value : own.values[found - owned_.begin()];
   };
   for (Segment* segment : segments_) {
     for (const Parameter& one : segment->parameters()) {
-      all.push_back({one.spec, value_of(one.follows ? one.spec.tied_to : one.spec.name), {}});
+      all.push_back({one.spec, value_of(one), {}});
     }
   }
   return all;

@@ -165,8 +165,10 @@ TEST(ResumedReplicasTest, LocalStepsGoOnWithinARound) {
       kText, {"replicas={count: 2, sync: local, every: 3}",
               "optimizer={name: muon, lr: 0.02, adamw_lr: 0.01, weight_decay: 0.1}",
               "compression.bottleneck={kind: learned_subspace, width: 3, basis_rate: 1}"});
-  ExpectResumedEqualsUninterrupted(
-      kText, {"replicas={count: 2, sync: local, every: 3}", "pipeline.cuts=none"});
+  for (const char* const change : {"pipeline.cuts=none", "freeze=[embedding, h.0]"}) {
+    SCOPED_TRACE(change);
+    ExpectResumedEqualsUninterrupted(kText, {"replicas={count: 2, sync: local, every: 3}", change});
+  }
 }
 
 TEST(ResumedReplicasTest, WithinARoundReplicasHaveModelsOfTheirOwn) {
