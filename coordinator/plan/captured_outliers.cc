@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/tensor_file.h"
 #include "compress/checks/outliers.h"
+#include "compress/codec_table.h"
 #include "config/specs.h"
 #include "tensor/cpu/device.h"
 
