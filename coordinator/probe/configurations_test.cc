@@ -62,7 +62,9 @@ epochs: 2
     EXPECT_TRUE(experiment.ok()) << experiment.status();
     std::vector<ProbeConfiguration> all;
     for (const char* text : {"fp16", "topk(ratio=0.1, scope=sample) | topk(indices=shared)"}) {
-      for (const ProbeConfiguration& one : *ParseProbeCodec(text)) all.push_back(one);
+      const auto some = ParseProbeCodec(text);
+      EXPECT_TRUE(some.ok()) << some.status();
+      all.insert(all.end(), some->begin(), some->end());
     }
     std::vector<std::string> directions;
     for (const ProbeConfiguration& one : SentBy(*experiment, all)) {
