@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
 #include "config/codec_config.h"
+#include "config/specs.h"
+#include "models/frozen.h"
 
 namespace thinwire {
 namespace {
@@ -53,6 +55,12 @@ absl::StatusOr<CodecPair> ParseCodecPair(const std::string& text, const std::str
   return pair;
 }
 
+bool MaySendGradients(const Experiment& experiment) {
+  const absl::StatusOr<Partition> partition = PartitionFrom(experiment);
+  if (!partition.ok() || partition->cuts.empty()) return true;
+  return HasGradients(partition->model, partition->cuts.back());
+}
+
 absl::Status SetCodecs(const std::optional<CodecSpec>& activations,
                        const std::optional<CodecSpec>& gradients, const std::string& cut,
                        Experiment* experiment) {
@@ -65,8 +73,10 @@ absl::Status SetCodecs(const std::optional<CodecSpec>& activations,
     own.clear_activations();
     own.clear_gradients();
   }
-  if (cut.empty()) return SetDirections(activations, gradients, compression);
-  return SetDirections(activations, gradients, &(*compression->mutable_boundaries())[cut]);
+  std::optional<CodecSpec> sent;
+  if (MaySendGradients(*experiment)) sent = gradients;
+  if (cut.empty()) return SetDirections(activations, sent, compression);
+  return SetDirections(activations, sent, &(*compression->mutable_boundaries())[cut]);
 }
 
 }  // namespace thinwire

@@ -24,9 +24,13 @@ struct CodecPair {
 // partner.
 absl::StatusOr<CodecPair> ParseCodecPair(const std::string& text, const std::string& parameters);
 
+// Returns false if the experiment has cuts and gradients cross none of them, as nothing before is
+// trained. An experiment that is not whole yet may send them.
+bool MaySendGradients(const Experiment& experiment);
+
 // Sets these codecs (not set: tensors are sent uncompressed) at one cut, or at every cut if `cut`
-// is empty. All other compression is removed: feedback, warm-up, other cuts. The experiment must
-// then be resolved again.
+// is empty; that of gradients only if the experiment may send these. All other compression is
+// removed: feedback, warm-up, other cuts. The experiment must then be resolved again.
 absl::Status SetCodecs(const std::optional<CodecSpec>& activations,
                        const std::optional<CodecSpec>& gradients, const std::string& cut,
                        Experiment* experiment);

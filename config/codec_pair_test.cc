@@ -78,6 +78,27 @@ TEST(SetCodecsTest, NoOtherCompressionIsLeft) {
   EXPECT_TRUE(CodecFrom(DirectionOf(experiment, "layer1", true))->is_exact());
 }
 
+TEST(SetCodecsTest, GradientsThatCrossNoCutGetNoCodec) {
+  const CodecPair pair = PairOf("fp16 | uniform(bits=8)");
+  for (const bool is_whole : {true, false}) {
+    Experiment experiment = *ParseExperiment(
+        R"(model: {name: resnet8}
+data: {name: digits}
+pipeline: {cuts: [layer1, layer2]}
+optimizer: {lr: 0.1}
+epochs: 2
+)",
+        "test", {is_whole ? "freeze=[stem, layer1, layer2]" : "freeze=[stem, layer1]"});
+    EXPECT_EQ(MaySendGradients(experiment), !is_whole);
+    ASSERT_TRUE(SetCodecs(pair.activations, pair.gradients, /*cut=*/"", &experiment).ok());
+    const absl::Status resolved = Resolve(&experiment);
+    ASSERT_TRUE(resolved.ok()) << resolved;
+    EXPECT_EQ(*CodecFrom(DirectionOf(experiment, "layer2", false)), pair.activations);
+    EXPECT_EQ(CodecFrom(DirectionOf(experiment, "layer2", true))->is_exact(), is_whole);
+    EXPECT_TRUE(CodecFrom(DirectionOf(experiment, "layer1", true))->is_exact());
+  }
+}
+
 TEST(SetCodecsTest, OtherCutsThanTheOneAreLeftUncompressed) {
   Experiment experiment = *ParseExperiment(kExperiment, "test", {});
   const CodecPair pair = PairOf("fp16 | uniform(bits=8)");

@@ -73,7 +73,7 @@ optimizer: {name: adamw, lr: 0.01}
 epochs: 1
 )";
   EXPECT_THAT(ErrorWith({"freeze=h.0", "compression.bottleneck={kind: subspace, width: 4}"}, kText),
-              HasSubstr("which freeze names"));
+              HasSubstr("which freeze or lora freezes"));
 }
 
 }  // namespace

@@ -116,15 +116,15 @@ absl::Status ReadSegments(const Experiment& experiment, ReplicasSpec* spec) {
   return absl::OkStatus();
 }
 
-// Checks that no frozen weight has to follow a basis that is trained.
+// Checks that no frozen weight has to stay in the span of a basis.
 absl::Status CheckFrozenWithin(const Model& model) {
   absl::Status status;
   for (const BlockSpec& block : model.blocks) {
     ForEachLayer(block.layers, [&](const LayerSpec& layer) {
       if (!layer.frozen || layer.within.empty()) return;
-      status = absl::InvalidArgumentError(absl::StrCat(
-          "bottleneck: a learned subspace changes ", layer.name, " in block ", block.name,
-          ", which freeze names: want another kind, or that block trained"));
+      status = absl::InvalidArgumentError(
+          absl::StrCat("bottleneck: a subspace changes ", layer.name, " in block ", block.name,
+                       ", which freeze or lora freezes: want another kind, or that block trained"));
     });
   }
   return status;

@@ -17,11 +17,18 @@ int64_t NormaliserElements(const LayerSpec& layer) {
   return layer.kind == LayerKind::kAttention ? layer.heads * layer.in[1] : 0;
 }
 
-// Returns the elements of a layer's input that are here.
-int64_t InputElements(const LayerSpec& layer) {
-  const int64_t elements = layer.in.elements();
+// Returns how many are here of the elements that a layer has for all positions.
+int64_t ElementsHere(const LayerSpec& layer, int64_t elements) {
   if (layer.slices.are_whole()) return elements;
   return elements / layer.slices.positions * layer.slices.PositionsHere();
+}
+
+// Returns the elements between the two weights of each adapter.
+int64_t AdapterElements(const LayerSpec& layer) {
+  if (layer.adapters.empty()) return 0;
+  const int64_t rows = layer.out.elements() / layer.out_features;
+  return ElementsHere(layer,
+                      static_cast<int64_t>(layer.adapters.size()) * layer.adapter_rank * rows);
 }
 
 // Returns whether the layer's parts keep the samples that it makes whole.
@@ -39,7 +46,10 @@ int64_t KeptElements(const std::vector<LayerSpec>& layers, bool* input_counted) 
       elements += KeptElements(layer.body, &part_input_counted);
       continue;
     }
-    if (KeepsInput(layer) && !*input_counted) elements += InputElements(layer);
+    if (KeepsInput(layer) && !*input_counted) {
+      elements += ElementsHere(layer, layer.in.elements());
+    }
+    elements += AdapterElements(layer);
     if (GathersInput(layer)) elements += layer.in.elements();
     for (const auto* branch : {&layer.body, &layer.shortcut}) {
       bool branch_input_counted = true;

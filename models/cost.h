@@ -26,7 +26,8 @@ struct SegmentCost {
   // Elements per sample that a forward pass keeps for its backward pass, each tensor once; none
   // before the first trained block. These
   // are inputs of convolutions, linear layers, norms, max-poolings, maxouts, GELUs, SwiGLUs,
-  // embeddings and attentions, outputs of ReLUs and attentions, and the normalisers of attentions.
+  // embeddings and attentions, outputs of ReLUs and attentions, the normalisers of attentions,
+  // and what an adapter makes of its input.
   // The batch norm, addition and ReLU at the end of a residual block are one pass, which keeps
   // nothing in between.
   int64_t kept_elements = 0;

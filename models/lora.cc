@@ -86,9 +86,10 @@ class Adapting {
     const bool is_of_layer = spec_.layers.empty()
                                  ? true
                                  : std::count(spec_.layers.begin(), spec_.layers.end(), number) > 0;
-    const auto& modules = spec_.modules;
-    const bool is_named = std::find(modules.begin(), modules.end(), module) != modules.end();
-    return is_of_layer && (is_named || modules == std::vector<std::string>{kAllLinear});
+    const auto is_meant = [&module](const std::string& one) {
+      return one == module || one == kAllLinear;
+    };
+    return is_of_layer && std::any_of(spec_.modules.begin(), spec_.modules.end(), is_meant);
   }
 
   const LoraSpec& spec_;
@@ -155,7 +156,11 @@ absl::StatusOr<Model> WithAdapters(Model model, const LoraSpec& spec) {
     });
   }
   RETURN_IF_ERROR(adapting.Check(model));
-  return model;
+  if (TrainableParameters(model) > 0) return model;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "modules: ", spec.modules.empty() ? "none" : absl::StrJoin(spec.modules, ", "),
+      ", want a linear layer between embedding and head; model ", model.name, " has no such layer",
+      spec.layers.empty() ? "" : absl::StrCat(" in layers ", absl::StrJoin(spec.layers, ", "))));
 }
 
 }  // namespace thinwire

@@ -21,7 +21,7 @@ struct LoraSpec {
   int64_t rank = 8;
   double alpha = 8;
   double dropout = 0;                // of x, in [0, 1)
-  std::vector<std::string> modules;  // last parts of names in files: "q_proj"; or kAllLinear alone
+  std::vector<std::string> modules;  // last parts of names in files: "q_proj"; or kAllLinear
   std::vector<int64_t> layers;       // numbers of blocks, ascending; empty: all
   AdapterScaling scaling = AdapterScaling::kStandard;
 };
@@ -37,7 +37,8 @@ bool IsOfAdapter(const std::string& parameter);
 std::vector<std::string> UsualModules(const Model& model);
 
 // Returns the model with adapters and everything else frozen. InvalidArgument names what is wrong:
-// a module that no layer has, or the head or embedding; a layer that there is not; a rank below 1.
+// a module that no layer has, or the head or embedding; a layer that there is not; a rank below 1;
+// no adapter at all.
 absl::StatusOr<Model> WithAdapters(Model model, const LoraSpec& spec);
 
 }  // namespace thinwire

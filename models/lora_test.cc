@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/cost.h"
 #include "models/frozen.h"
 #include "models/zoo.h"
 
@@ -69,6 +70,11 @@ TEST(WithAdaptersTest, LinearIsAllLinearLayersButTheHead) {
               SizeIs(2 * 2 * 4));
 }
 
+TEST(WithAdaptersTest, LinearAmongOthersIsAllLinearLayersToo) {
+  EXPECT_EQ(TrainedOf(*WithAdapters(SmallModel("llama"), SpecOf({"q_proj", kAllLinear}))),
+            TrainedOf(*WithAdapters(SmallModel("llama"), SpecOf({kAllLinear}))));
+}
+
 TEST(WithAdaptersTest, WhatStandsBeforeTheFirstAdapterGoesForwardOnly) {
   EXPECT_EQ(FirstTrainedBlock(*WithAdapters(SmallModel("llama"), SpecOf({"q_proj"}))), 1);
   EXPECT_EQ(FirstTrainedBlock(*WithAdapters(SmallModel("llama"), SpecOf({"q_proj"}, {1}))), 2);
@@ -79,6 +85,37 @@ TEST(WithAdaptersTest, RefusesWhatNoLayerHas) {
               HasSubstr("modules: c_attn, want one of down_proj, gate_proj, k_proj, o_proj"));
   EXPECT_THAT(ErrorWithAdapters(SpecOf({"lm_head"})), HasSubstr("between embedding and head"));
   EXPECT_THAT(ErrorWithAdapters(SpecOf({"q_proj"}, {7})), HasSubstr("layers: 7, which"));
+}
+
+TEST(WithAdaptersTest, RefusesAModelWithoutLinearLayersBetweenItsEnds) {
+  ModelOptions options = *OptionsOf("resnet8");
+  options.input = {1, 8, 8, 1};
+  const absl::Status status = WithAdapters(*NamedModel(options), SpecOf({kAllLinear})).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("modules: linear, want a linear layer between embedding and head; model "
+                        "resnet8 has no such layer"));
+}
+
+// q_proj makes 16 features of 16, for 8 positions.
+constexpr double kPositions = 8, kWidth = 16, kRank = 4;
+
+TEST(BackwardFlopsTest, AdaptersHaveGradientsOfTheirWeights) {
+  const Model plain = SmallModel("llama");
+  const Model adapted = *WithAdapters(plain, SpecOf({"q_proj"}));
+  const double adapters = 2 * kPositions * kRank * (kWidth + kWidth);
+  EXPECT_EQ(ForwardFlops(adapted.blocks[1]), ForwardFlops(plain.blocks[1]) + adapters);
+  // Linear layers have the gradient of their input alone, an attention has all of it.
+  EXPECT_EQ(BackwardFlops(adapted, 1),
+            ForwardFlops(plain.blocks[1]) + AttentionFlops(plain.blocks[1]) + 2 * adapters);
+}
+
+TEST(SegmentCostsTest, AnAdapterKeepsWhatItMakesOfItsInput) {
+  const auto kept = [](const std::vector<std::string>& modules) {
+    return SegmentCosts(*WithAdapters(SmallModel("llama"), SpecOf(modules)), {})[0].kept_elements;
+  };
+  // Both are modules of one layer, which keeps its input for either.
+  EXPECT_EQ(kept({"q_proj", "v_proj"}) - kept({"q_proj"}), 2 * kPositions * kRank);
 }
 
 }  // namespace

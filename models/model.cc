@@ -217,6 +217,7 @@ double PairFlops(const LayerSpec& layer) {
   return 2 * 2 * features * pairs;
 }
 
+// Returns the part of a linear layer's FLOPs in its adapters.
 double AdapterFlops(const LayerSpec& layer) {
   double flops = 0;
   for (const AdapterSpec& adapter : layer.adapters) {
@@ -281,8 +282,12 @@ bool HasWaitingWeight(const LayerSpec& layer) {
 }
 
 double FrozenWeightFlops(const BlockSpec& block) {
-  return FlopsOfAll(block.layers,
-                    [](const LayerSpec& layer) { return layer.frozen && HasWeight(layer.kind); });
+  double flops = 0;
+  ForEachLayer(block.layers, [&flops](const LayerSpec& layer) {
+    // Adapters are trained.
+    if (layer.frozen && HasWeight(layer.kind)) flops += FlopsOf(layer) - AdapterFlops(layer);
+  });
+  return flops;
 }
 
 bool HasName(LayerKind kind) { return RowOf(kind).has_name; }
@@ -321,6 +326,13 @@ const LayerSpec* NeedsWholeSequences(const std::vector<LayerSpec>& layers) {
     }
   }
   return nullptr;
+}
+
+bool IsCausalLanguage(const Model& model) {
+  return model.is_language() &&
+         std::none_of(model.blocks.begin(), model.blocks.end(), [](const BlockSpec& block) {
+           return NeedsWholeSequences(block.layers) != nullptr;
+         });
 }
 
 int64_t HeadSize(const LayerSpec& attention) {

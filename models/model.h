@@ -278,6 +278,9 @@ bool ReadsIds(const std::vector<LayerSpec>& layers);
 // one after another; null if there is none.
 const LayerSpec* NeedsWholeSequences(const std::vector<LayerSpec>& layers);
 
+// Returns whether the model predicts each token from those before it.
+bool IsCausalLanguage(const Model& model);
+
 // Returns the size of a head, from the shape of the input of kAttention or kHeadNorm. Heads of
 // queries, keys and values are equal.
 int64_t HeadSize(const LayerSpec& attention);

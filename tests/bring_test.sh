@@ -250,6 +250,51 @@ check 'a byte order mark is no character' equals "$(resolved vocabulary marked)"
 printf '\xEF\xBB\xBFTo' | generate "$work/run" --prompt - --tokens 1 >/dev/null
 check '  of a prompt neither' equals $? 0
 
+echo '== adapters and frozen blocks'
+cp "$work/whole" "$work/text"
+llama=("$work/tiny.yaml" --set 'model={name: llama, layers: 2, heads: 2, width: 16}' --set 'pipeline.cuts=[layers.0]')
+run "${llama[@]}" --out "$work/base"
+run "${llama[@]}" --out "$work/lora" --set init="$work/base/model" --set 'lora={rank: 2, modules: [q_proj, v_proj]}'
+check 'adapters are trained' equals $? 0
+check '  and stand in a folder for peft' test -s "$work/lora/adapter/adapter_model.safetensors" \
+  -a -s "$work/lora/adapter/adapter_config.json"
+run --resume "$work/lora" --set epochs=3
+check '  and go on' equals $? 0
+check '  for all epochs' equals "$(grep -c '"step"' "$work/lora/metrics.jsonl")" 6
+"$thinwire" checkpoint export "$work/lora" --merge --out "$work/merged" >"$work/out"
+check 'they are merged' equals $? 0
+# evaluated ARGUMENTS...: the loss to 4 digits
+evaluated() {
+  timeout 60 "$thinwire" evaluate --stage_server "$stage_server" --json "$@" 2>"$work/log" |
+    python3 -c 'import json, sys; print("%.4g" % json.load(sys.stdin)["rows"][0]["test"]["loss"])'
+}
+loss=$(evaluated "$work/lora")
+check '  from a run with a loss' test -n "$loss"
+check '  into a model of the same loss' equals "$(evaluated "${llama[@]}" --set init="$work/merged")" "$loss"
+check '  which is not that of the base' test "$(evaluated "${llama[@]}" --set init="$work/base/model")" != "$loss"
+refused 'a model with adapters where none are wanted' "lora_A.weight is no parameter of the model, an adapter's: want .lora." \
+  "${llama[@]}" --set init="$work/lora/model"
+run "$work/tiny.yaml" --out "$work/tied"
+run "$work/tiny.yaml" --out "$work/frozen" --set init="$work/tied/model" --set 'freeze=[embedding]'
+check 'a frozen embedding leaves the rest to train' equals $? 0
+check '  trained, its gradients cross' contains "$work/tied/summary.json" '"name": "tied"'
+check '  not where it is frozen' equals "$(grep -c '"name": "tied"' "$work/frozen/summary.json")" 0
+python3 - "$work/tied/model" "$work/frozen/model" <<'END'
+import json, pathlib, struct, sys
+def tensor(folder, name):
+    for path in pathlib.Path(folder).glob("*.safetensors"):
+        file = path.read_bytes()
+        (size,) = struct.unpack("<Q", file[:8])
+        place = json.loads(file[8 : 8 + size]).get(name)
+        if place:
+            begin, end = place["data_offsets"]
+            return file[8 + size + begin : 8 + size + end]
+same = [tensor(sys.argv[1], name) == tensor(sys.argv[2], name)
+        for name in ("transformer.wte.weight", "transformer.ln_f.weight")]
+assert same == [True, False], same
+END
+check '  and keeps its bits' equals $? 0
+
 echo '== the data that a run began with'
 cp "$work/whole" "$work/text"
 run "$work/tiny.yaml" --out "$work/began"

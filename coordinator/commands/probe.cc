@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compress/codecs/plugin.h"
+#include "config/codec_pair.h"
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/commands/commands.h"
@@ -103,7 +104,10 @@ absl::Status AddConfigurations(const ProbeFlags& flags, PreparedProbe* prepared)
                      ReadProbeCodecs(flags.levels, flags.parameters));
     all.insert(all.end(), some.begin(), some.end());
   }
-  for (const ProbeConfiguration& one : all) {
+  if (!MaySendGradients(prepared->task.experiment)) {
+    prepared->skipped.push_back("backward, both: gradients cross no cut, nothing before is trained");
+  }
+  for (const ProbeConfiguration& one : SentBy(prepared->task.experiment, std::move(all))) {
     const absl::Status status = WithCodecs(prepared->task.experiment, one).status();
     if (status.ok()) {
       prepared->task.configurations.push_back(one);

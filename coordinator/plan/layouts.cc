@@ -214,6 +214,11 @@ absl::Status Complete(const Experiment& experiment, const Tried& tried, int64_t 
   layout->codec = tried.name;
   layout->experiment = LaidOut(experiment, *layout);
   layout->experiment.mutable_pipeline()->set_microbatches(static_cast<uint32_t>(microbatches));
+  const bool is_frozen = experiment.has_lora() || experiment.freeze_size() > 0;
+  if (tried.codecs && is_frozen) {  // the cuts tell whether gradients cross one
+    RETURN_IF_ERROR(SetCodecs(std::nullopt, std::nullopt, /*cut=*/"", &layout->experiment));
+    RETURN_IF_ERROR(Resolve(&layout->experiment));
+  }
   RETURN_IF_ERROR(SetTried(tried, &layout->experiment));
   RETURN_IF_ERROR(Resolve(&layout->experiment));
   layout->is_own = tried.is_own && HasOwnShape(*layout, experiment);

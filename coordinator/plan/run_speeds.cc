@@ -171,6 +171,22 @@ void AddBlocks(const SegmentCompute& segment, const Model& model, const BlockRan
   }
 }
 
+// Turns backward passes of a run into those of the planned model, of which other blocks may be
+// frozen.
+void ScaleBackward(const Model& ran, const Model& planned, std::vector<BlockSeconds>* blocks) {
+  for (int i = 0; i < static_cast<int>(blocks->size()); ++i) {
+    BlockSeconds& seconds = (*blocks)[i];
+    const double had = BackwardFlops(ran, i), has = BackwardFlops(planned, i);
+    if (had > 0) {
+      seconds.backward *= has / had;
+    } else if (has > 0) {
+      seconds.backward = seconds.forward * has / ForwardFlops(planned.blocks[i]);
+    } else if (i < FirstTrainedBlock(planned)) {
+      seconds.backward = 0;
+    }
+  }
+}
+
 void AddCoding(const BoundaryRecord& boundary, bool gradient, Speeds* speeds) {
   const DirectionRecord& record = gradient ? boundary.gradients() : boundary.activations();
   const auto raw_bytes = static_cast<double>(record.raw_bytes());
@@ -225,6 +241,7 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
               SegmentBlocks(partition.model, partition.cuts, static_cast<int>(i)), recompute,
               &speeds.blocks);
   }
+  ScaleBackward(partition.model, planned.model, &speeds.blocks);
   speeds.machine = MachineOf(summary);
   speeds.samples_of_pass =
       segments[0].samples / (segments[0].steps * ReplicasOf(ran) * UnitsOf(ran));

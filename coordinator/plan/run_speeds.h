@@ -19,7 +19,8 @@ absl::Status AddExchangeSpeeds(const Summary& summary, const Experiment& ran,
                                std::map<Coding, CodingSpeed>* codings);
 
 // Reads summary.json and experiment.yaml in the folder `dir` of a run. The seconds of each segment
-// are divided among its blocks by their FLOPs. The seconds and payloads of its codecs go to the
+// are divided among its blocks by their FLOPs; those of backward passes are scaled by FLOPs where
+// the experiment freezes other blocks. The seconds and payloads of its codecs go to the
 // same codings of the resolved `experiment`; other codings are left out. InvalidArgument or
 // NotFound, with the folder's name, if the folder holds no run, if the run trained another model,
 // or if it measured nothing.

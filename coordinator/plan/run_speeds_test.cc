@@ -109,6 +109,21 @@ TEST(SpeedsOfRunTest, WhatARunComputedAgainIsNoPartOfItsBackwardPasses) {
   EXPECT_GT(again->blocks[last_block].backward, 0.6 * plain->blocks[last_block].backward);
 }
 
+TEST(SpeedsOfRunTest, BackwardPassesAreThoseOfTheBlocksThatThePlanTrains) {
+  const Experiment all = With({}), some = With({"freeze=[stem, layer1]"});
+  const auto plain = SpeedsOf(SomeSummary(), all, all, "a");
+  const auto fewer = SpeedsOf(SomeSummary(), all, some, "a");
+  const auto more = SpeedsOf(SomeSummary(), some, all, "a");
+  ASSERT_TRUE(plain.ok() && fewer.ok() && more.ok());
+  for (const size_t frozen : {0, 1}) {
+    EXPECT_EQ(fewer->blocks[frozen].backward, 0);
+    EXPECT_DOUBLE_EQ(more->blocks[frozen].backward, 2 * more->blocks[frozen].forward);
+  }
+  EXPECT_GT(plain->blocks[2].backward, 0);
+  EXPECT_EQ(fewer->blocks[2].backward, plain->blocks[2].backward);
+  EXPECT_EQ(more->blocks[2].backward, plain->blocks[2].backward);
+}
+
 TEST(SpeedsOfRunTest, CodingsAreThoseThatTheRunHad) {
   const auto speeds = SpeedsOf(SomeSummary(), With({}), With({}), "a");
   ASSERT_TRUE(speeds.ok()) << speeds.status();

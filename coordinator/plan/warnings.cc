@@ -190,14 +190,6 @@ void AddSkippedLines(const CorpusConfig& corpus, std::vector<std::string>* warni
                                    corpus.first_skipped()));
 }
 
-// Returns whether the model predicts each token from those before it.
-bool IsCausalLanguage(const Model& model) {
-  return model.is_language() &&
-         std::none_of(model.blocks.begin(), model.blocks.end(), [](const BlockSpec& block) {
-           return NeedsWholeSequences(block.layers) != nullptr;
-         });
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Causality>> CausalityOf(const Experiment& experiment) {

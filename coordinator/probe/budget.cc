@@ -12,6 +12,7 @@
 #include "config/codec_config.h"
 #include "config/specs.h"
 #include "config/yaml_message.h"
+#include "models/frozen.h"
 
 namespace thinwire {
 namespace {
@@ -64,16 +65,24 @@ CodecSpec AtRate(CodecSpec codec, double bits) {
   return codec;
 }
 
-// Returns the elements of a sample that cross, by cut.
-absl::StatusOr<std::vector<std::pair<std::string, double>>> CutsOf(const Experiment& experiment) {
+// What crosses a cut in one direction.
+struct Crossing {
+  std::string cut;
+  bool gradient = false;
+  double elements = 0;  // of a sample
+};
+
+// Returns those of all cuts, activations first. Gradients need not cross each.
+absl::StatusOr<std::vector<Crossing>> CrossingsOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  std::vector<std::pair<std::string, double>> cuts;
+  std::vector<Crossing> all;
   for (const Cut& cut : partition.cuts) {
-    cuts.emplace_back(cut.name,
-                      static_cast<double>(partition.model.blocks[cut.block].out.elements()));
+    const auto elements = static_cast<double>(partition.model.blocks[cut.block].out.elements());
+    all.push_back({cut.name, false, elements});
+    if (HasGradients(partition.model, cut)) all.push_back({cut.name, true, elements});
   }
-  if (cuts.empty()) return absl::InvalidArgumentError("--budget: the model has no cut");
-  return cuts;
+  if (all.empty()) return absl::InvalidArgumentError("--budget: the model has no cut");
+  return all;
 }
 
 // Returns the curve of one direction of a cut, from the rows of the report.
@@ -111,14 +120,19 @@ absl::StatusOr<Budget> ParseBudget(double bits, const std::string& codecs) {
 
 absl::StatusOr<std::vector<ProbeConfiguration>> BudgetConfigurations(const Budget& budget,
                                                                      const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const auto cuts, CutsOf(experiment));
+  ASSIGN_OR_RETURN(const std::vector<Crossing> crossings, CrossingsOf(experiment));
   std::vector<ProbeConfiguration> all;
-  for (const auto& [cut, elements] : cuts) {
+  for (const Crossing& crossing : crossings) {
     for (int doublings = -kDoublings; doublings <= kDoublings; ++doublings) {
       const double bits = std::ldexp(budget.bits, doublings);
       if (bits < kLeastRate || bits > kMostRate) continue;
-      all.push_back({AtRate(budget.activations, bits), std::nullopt, cut});
-      all.push_back({std::nullopt, AtRate(budget.gradients, bits), cut});
+      ProbeConfiguration& one = all.emplace_back();
+      one.cut = crossing.cut;
+      if (crossing.gradient) {
+        one.gradients = AtRate(budget.gradients, bits);
+      } else {
+        one.activations = AtRate(budget.activations, bits);
+      }
     }
   }
   return all;
@@ -167,13 +181,11 @@ std::vector<double> ShareBits(const std::vector<RateCurve>& curves, double bits)
 }
 
 absl::Status AddShares(const Budget& budget, const Experiment& experiment, ProbeReport* report) {
-  ASSIGN_OR_RETURN(const auto cuts, CutsOf(experiment));
+  ASSIGN_OR_RETURN(const std::vector<Crossing> crossings, CrossingsOf(experiment));
   std::vector<RateCurve> curves;
-  for (const auto& [cut, elements] : cuts) {
-    for (const bool gradient : {false, true}) {
-      curves.push_back(CurveOf(*report, cut, gradient));
-      curves.back().elements = elements;
-    }
+  for (const Crossing& crossing : crossings) {
+    curves.push_back(CurveOf(*report, crossing.cut, crossing.gradient));
+    curves.back().elements = crossing.elements;
   }
   const std::vector<double> rates = ShareBits(curves, budget.bits);
   ProbeBudget* const shared = report->mutable_budget();
@@ -182,8 +194,8 @@ absl::Status AddShares(const Budget& budget, const Experiment& experiment, Probe
   for (size_t i = 0; i < curves.size(); ++i) {
     const double square = SquaredErrorAt(curves[i], rates[i]);
     ProbeShare* const share = shared->add_shares();
-    share->set_cut(cuts[i / 2].first);
-    share->set_gradient(i % 2 == 1);
+    share->set_cut(crossings[i].cut);
+    share->set_gradient(crossings[i].gradient);
     // Four digits are finer than a message's rate can be met.
     share->set_rate(std::round(rates[i] * 1e4) / 1e4);
     const CodecSpec& codec = share->gradient() ? budget.gradients : budget.activations;

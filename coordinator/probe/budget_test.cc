@@ -144,5 +144,23 @@ TEST(AddSharesTest, TheShareIsAFileOfItsOwnAndTakesTheBudget) {
   EXPECT_NEAR(bits / elements, 2, 1e-3);
 }
 
+TEST(AddSharesTest, GradientsThatDoNotCrossHaveNoShare) {
+  const Experiment experiment = *ParseExperiment(kExperiment, "test", {"freeze=[stem, layer1]"});
+  const Budget budget = *ParseBudget(2, "ecsq");
+  const auto all = BudgetConfigurations(budget, experiment);
+  ASSERT_TRUE(all.ok()) << all.status();
+  ProbeReport report;
+  for (const ProbeConfiguration& one : *all) {
+    EXPECT_TRUE(one.activations || one.cut == "layer2");
+    AddRow(one, 1, &report);
+  }
+  ASSERT_TRUE(AddShares(budget, experiment, &report).ok());
+  std::vector<std::string> shares;
+  for (const ProbeShare& share : report.budget().shares()) {
+    shares.push_back(share.cut() + (share.gradient() ? " gradients" : " activations"));
+  }
+  EXPECT_THAT(shares, ElementsAre("layer1 activations", "layer2 activations", "layer2 gradients"));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -1,5 +1,7 @@
 #include "coordinator/probe/configurations.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -47,6 +49,19 @@ absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::strin
   }
   if (all.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": holds no codec"));
   return all;
+}
+
+std::vector<ProbeConfiguration> SentBy(const Experiment& experiment,
+                                       std::vector<ProbeConfiguration> configurations) {
+  if (MaySendGradients(experiment)) return configurations;
+  std::vector<ProbeConfiguration> sent;
+  for (const ProbeConfiguration& one : configurations) {
+    const bool is_known = std::any_of(sent.begin(), sent.end(), [&](const auto& other) {
+      return other.activations == one.activations && other.cut == one.cut;
+    });
+    if (one.activations && !is_known) sent.push_back({one.activations, std::nullopt, one.cut});
+  }
+  return sent;
 }
 
 const std::vector<std::string>& StandardProbeCodecs() {

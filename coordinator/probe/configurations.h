@@ -33,6 +33,11 @@ absl::StatusOr<std::vector<ProbeConfiguration>> ParseProbeCodec(const std::strin
 absl::StatusOr<std::vector<ProbeConfiguration>> ReadProbeCodecs(const std::string& path,
                                                                 const std::string& parameters = "");
 
+// Returns the configurations that differ in what the resolved experiment sends: where gradients
+// cross no cut, those of activations alone, each once.
+std::vector<ProbeConfiguration> SentBy(const Experiment& experiment,
+                                       std::vector<ProbeConfiguration> configurations);
+
 // Returns texts for ParseProbeCodec: uniform, topk, fp8, blockwise8, randomk and low_rank at
 // several levels.
 const std::vector<std::string>& StandardProbeCodecs();

@@ -50,6 +50,33 @@ TEST(ParseProbeCodecTest, WhatCannotBeIsNamed) {
   EXPECT_THAT(ErrorOf("uniform(bits=9)"), HasSubstr("9"));
 }
 
+TEST(SentByTest, WhereNoGradientsCrossActivationsAreTriedAlone) {
+  const auto tried = [](const std::string& freeze) {
+    const auto experiment = ParseExperiment(R"(model: {name: resnet8}
+data: {name: digits}
+pipeline: {cuts: [layer1, layer2]}
+optimizer: {lr: 0.1}
+epochs: 2
+)",
+                                            "test", {"freeze=" + freeze});
+    EXPECT_TRUE(experiment.ok()) << experiment.status();
+    std::vector<ProbeConfiguration> all;
+    for (const char* text : {"fp16", "topk(ratio=0.1, scope=sample) | topk(indices=shared)"}) {
+      const auto some = ParseProbeCodec(text);
+      EXPECT_TRUE(some.ok()) << some.status();
+      all.insert(all.end(), some->begin(), some->end());
+    }
+    std::vector<std::string> directions;
+    for (const ProbeConfiguration& one : SentBy(*experiment, all)) {
+      EXPECT_TRUE(WithCodecs(*experiment, one).ok());
+      directions.push_back(one.Directions());
+    }
+    return directions;
+  };
+  EXPECT_THAT(tried("[stem, layer1]"), ElementsAre("forward", "backward", "both", "both"));
+  EXPECT_THAT(tried("[stem, layer1, layer2]"), ElementsAre("forward", "forward"));
+}
+
 TEST(ReadProbeCodecsTest, ReadsLinesAndNamesABadOne) {
   const std::string path = ::testing::TempDir() + "/levels.txt";
   std::ofstream(path) << "# levels\n\nfp16\nuniform(bits=2)  # coarse\n";

@@ -171,6 +171,7 @@ void AddBoundaries(const std::vector<BoundaryRecord>& boundaries, size_t element
     for (const bool is_gradient : {false, true}) {
       if (!(is_gradient ? configuration.gradients : configuration.activations)) continue;
       const DirectionRecord& record = is_gradient ? boundary.gradients() : boundary.activations();
+      if (record.messages() == 0) continue;  // no gradients cross this cut
       ProbeBoundary* one = row->add_boundaries();
       one->set_cut(boundary.name());
       one->set_gradient(is_gradient);

@@ -43,7 +43,7 @@ absl::StatusOr<std::string> AdapterConfig(const Experiment& experiment) {
   const LoraConfig& lora = experiment.lora();
   nlohmann::ordered_json config = {
       {"peft_type", "LORA"},
-      {"task_type", "CAUSAL_LM"},
+      {"task_type", nullptr},
       {"base_model_name_or_path", experiment.init()},
       {"r", lora.rank()},
       {"lora_alpha", lora.alpha()},
@@ -53,6 +53,7 @@ absl::StatusOr<std::string> AdapterConfig(const Experiment& experiment) {
       {"use_rslora", lora.scaling() == Name(AdapterScaling::kRankStabilized)},
       {"init_lora_weights", true},
       {"inference_mode", true}};
+  if (IsCausalLanguage(model)) config["task_type"] = "CAUSAL_LM";
   config["target_modules"] = TargetModules(model);
   config["layers_to_transform"] = nullptr;
   if (!spec.layers.empty()) config["layers_to_transform"] = spec.layers;

@@ -59,6 +59,18 @@ TEST(AdapterConfigTest, NamesAllLinearLayersAndGpt2sTransposition) {
   EXPECT_TRUE(config["layers_to_transform"].is_null());
 }
 
+TEST(AdapterConfigTest, AModelOfWholeSequencesHasNoTaskType) {
+  const auto bert = ParseExperiment(R"(model: {name: bert, layers: 1, heads: 1, width: 8}
+data: {name: shakespeare, tokens: word_piece, objective: masked, context: 16, batch_size: 6,
+       corpus: {vocabulary: 65, train_tokens: 999, test_tokens: 999}}
+optimizer: {name: adamw, lr: 0.01}
+epochs: 1
+)",
+                                    "f.yaml", {"lora={modules: linear}"});
+  ASSERT_TRUE(bert.ok()) << bert.status();
+  EXPECT_TRUE(ConfigOf(*bert)["task_type"].is_null());
+}
+
 TEST(SaveAdapterTest, WritesTheAdaptersAloneByPeftsNames) {
   const std::string dir = ::testing::TempDir() + "/adapter_of_run";
   ASSERT_TRUE(MakeFolder(dir + "/model").ok());

@@ -121,11 +121,16 @@ bool IsOther(const Model& model, const std::string& name, const Wanted& wanted) 
 absl::Status AddMatches(const ModelFolder& folder, const Model& model, const Wanted& wanted,
                         Entries* matched, std::vector<std::string>* problems) {
   std::map<std::string, std::string> names;  // name in the files by name in the model
+  // The first adapter tells what to do about all.
+  std::string hint =
+      ", an adapter's: want `lora` with that module, or a folder of `thinwire checkpoint export "
+      "--merge`";
   for (const auto& [name, entry] : folder.tensors()) {
     const std::string known = KnownAs(name, wanted);
     if (known.empty()) {
       if (!IsOther(model, name, wanted)) {
         problems->push_back(name + " is no parameter of the model");
+        if (IsOfAdapter(name)) problems->back() += std::exchange(hint, "");
       }
       continue;
     }

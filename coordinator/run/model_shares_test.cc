@@ -237,6 +237,21 @@ TEST_F(ModelSharesTest, AdaptersStartAnewOverAModelWithoutAny) {
   EXPECT_THAT(shares->fresh(), ElementsAre("lora"));
 }
 
+TEST_F(ModelSharesTest, AdaptersWithoutAPlaceAreNamedWithWhatToDo) {
+  const std::vector<std::string> adapted = {"lora={rank: 1, modules: linear}"};
+  std::vector<StoredTensor> stored;
+  for (const FileTensor& tensor : TensorsOf(*ParseExperiment(kBert, "test", adapted))) {
+    stored.push_back(Tensor(tensor.name, tensor.shape));
+  }
+  Write(stored);
+  const std::string error(
+      ModelShares::Initial(*ParseExperiment(kBert, "test", {"init=" + dir_})).status().message());
+  EXPECT_THAT(error, HasSubstr("lora_A.weight is no parameter of the model, an adapter's: want "
+                               "`lora` with that module, or a folder of `thinwire checkpoint "
+                               "export --merge`; "));
+  EXPECT_THAT(error, HasSubstr("lora_B.weight is no parameter of the model; "));
+}
+
 TEST_F(ModelSharesTest, ABertOfMaskedWordsGoesOnWithAClassifierThatStartsRandom) {
   std::vector<StoredTensor> stored;
   for (const FileTensor& tensor : TensorsOf(*ParseExperiment(kBert, "test", {}))) {

@@ -42,7 +42,7 @@ bool SameBytes(const DirectionConfig& a, const DirectionConfig& b) {
 bool HasMemory(const DirectionConfig& direction) {
   const bool has_feedback = direction.feedback().kind() != "none";
   return has_feedback || direction.codec() == "low_rank" || direction.rotation() == "principal" ||
-         direction.level().has_target_error();
+         direction.level().has_target_error() || direction.outliers() > 0;
 }
 
 // Returns whether rows of state belong to the same samples. With the same microbatches they do.

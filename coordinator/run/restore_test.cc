@@ -86,6 +86,10 @@ TEST(RestoreTest, WhatBeginsAnewIsNamed) {
   EXPECT_THAT(plan->resets, IsEmpty());
   plan = PlanRestore(then, then, CheckpointManifest());
   EXPECT_EQ(plan->resets.size(), 2u);
+  const Experiment outliers =
+      With({"compression.activations={codec: uniform, outliers: 1, feedback: none}"});
+  plan = PlanRestore(outliers, outliers, CheckpointManifest());
+  EXPECT_EQ(plan->resets.size(), 2u);
 }
 
 CheckpointFile OfPiece(uint32_t piece, uint32_t replica) {

@@ -133,6 +133,7 @@ absl::StatusOr<Experiment> WithCandidate(Experiment experiment, const TuneCandid
   experiment.clear_compression();
   RETURN_IF_ERROR(MergeYaml(candidate.compression().empty() ? "{}" : candidate.compression(),
                             candidate.name(), experiment.mutable_compression()));
+  if (!MaySendGradients(experiment)) experiment.mutable_compression()->clear_gradients();
   if (candidate.microbatches() != 0) {
     experiment.mutable_pipeline()->set_microbatches(candidate.microbatches());
   }

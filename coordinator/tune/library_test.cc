@@ -65,6 +65,15 @@ TEST(WithCandidateTest, TakesItsMicrobatchesAndNamesItInErrors) {
               HasSubstr("mine: compression.gradients"));
 }
 
+TEST(WithCandidateTest, CompressesActivationsAloneWhereNoGradientsCross) {
+  const Experiment frozen = Of(kText, {"freeze=[embedding, h.0, h.1, h.2]"});
+  for (const TuneCandidate& one : StandardPairs(/*tokens=*/true)) {
+    const auto experiment = WithCandidate(frozen, one);
+    ASSERT_TRUE(experiment.ok()) << experiment.status();
+    EXPECT_EQ(experiment->compression().gradients().codec(), "none") << one.name();
+  }
+}
+
 TEST(OwnPairTest, IsThereWhereTheExperimentCompresses) {
   EXPECT_TRUE(OwnPair(Of(kImages)).empty());
   const Experiment own = Of(kImages, {"compression.activations={codec: topk, ratio: 0.1}"});

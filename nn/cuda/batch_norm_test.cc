@@ -88,6 +88,10 @@ TEST_P(BatchNormTest, BackwardIsTheCpus) {
                        {"dscale", side->Read(a.dscale, channels())},
                        {"dbias", side->Read(a.dbias, channels())}};
     if (variant().residual) outputs.push_back({"dresidual", side->Read(a.dresidual)});
+    a.dscale = a.dbias = nullptr;
+    a.dx = side->Unwritten(type(), shape());
+    EXPECT_TRUE((*side)->NormalizeBatchBackward(a).ok());
+    outputs.push_back({"dx alone", side->Read(a.dx)});
     return outputs;
   });
 }

@@ -55,7 +55,11 @@ TEST_P(HeadNormTest, BackwardIsTheCpus) {
     a.rstd = side->Of(RandomFloats(sizes().statistics(), 5, 0.5f, 0.1f));
     a.dscale = side->Of(RandomFloats(2 * sizes().head_size, 6, 100));
     EXPECT_TRUE((*side)->NormalizeHeadsBackward(a).ok());
-    return {{"dx", side->Read(a.dx)}, {"dscale", side->Read(a.dscale, 2 * sizes().head_size)}};
+    const Floats dx = side->Read(a.dx), dscale = side->Read(a.dscale, 2 * sizes().head_size);
+    a.dscale = nullptr;
+    a.dx = side->Unwritten(type(), sizes().shape());
+    EXPECT_TRUE((*side)->NormalizeHeadsBackward(a).ok());
+    return {{"dx", dx}, {"dscale", dscale}, {"dx alone", side->Read(a.dx)}};
   });
 }
 

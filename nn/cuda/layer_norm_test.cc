@@ -54,6 +54,10 @@ TEST_P(LayerNormTest, BackwardIsTheCpus) {
     EXPECT_TRUE((*side)->NormalizeRowsBackward(a).ok());
     Outputs outputs = {{"dx", side->Read(a.dx)}, {"dscale", side->Read(a.dscale, features())}};
     if (centred()) outputs.push_back({"dbias", side->Read(a.dbias, features())});
+    a.dscale = a.dbias = nullptr;
+    a.dx = side->Unwritten(type(), shape());
+    EXPECT_TRUE((*side)->NormalizeRowsBackward(a).ok());
+    outputs.push_back({"dx alone", side->Read(a.dx)});
     return outputs;
   });
 }

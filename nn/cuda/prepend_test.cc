@@ -20,8 +20,12 @@ TEST_P(PrependTest, BothPassesAreTheCpus) {
     float* const drow = side->Of(RandomFloats(features, 3));
     const TensorView dy = side->Of(type, y, RandomFloats(y.elements(), 4));
     EXPECT_TRUE((*side)->PrependBackward(dy, dx, drow).ok());
-    return {
-        {"y", side->Read(result)}, {"dx", side->Read(dx)}, {"drow", side->Read(drow, features)}};
+    const TensorView alone = side->Unwritten(type, x);
+    EXPECT_TRUE((*side)->PrependBackward(dy, alone, /*drow=*/nullptr).ok());
+    return {{"y", side->Read(result)},
+            {"dx", side->Read(dx)},
+            {"drow", side->Read(drow, features)},
+            {"dx alone", side->Read(alone)}};
   });
 }
 

@@ -136,6 +136,11 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
   return Write(std::move(sources), piece_bytes, sink);
 }
 
+const Tensor* ParameterReader::Target::TensorThere() const {
+  if (parameter->spec.role == ParameterSpec::Role::kFrozen) return &parameter->value;
+  return parameter->gradient.empty() ? nullptr : &parameter->gradient;
+}
+
 ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters,
                                  const std::vector<ParameterSpec>& others) {
   for (const ParameterSpec& other : others) {
@@ -143,7 +148,7 @@ ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters
   }
   for (const Parameter* parameter : parameters) targets_.push_back({parameter, {}});
   for (Target& target : targets_) {
-    if (target.parameter->gradient.empty()) {
+    if (target.TensorThere() == nullptr) {
       target.values.resize(static_cast<size_t>(target.parameter->value.elements()));
     }
     for (FileTensor& tensor : FileTensors(target.parameter->spec)) {
@@ -237,14 +242,14 @@ absl::Status ParameterReader::TensorCame() {
     rows.resize(static_cast<size_t>(tensor.elements()));
     FromFileOrder(tensor, in_file, absl::MakeSpan(rows));
     // The values wait in the gradient, whose memory is there anyway, or in memory of the reader. So
-    // a file that breaks off changes no parameter.
-    const Tensor& waiting = target->parameter->gradient;
-    if (waiting.empty()) {
+    // a file that breaks off changes no parameter but frozen ones, a second copy of which would be
+    // as large as the model.
+    if (const Tensor* const there = target->TensorThere()) {
+      RETURN_IF_ERROR(ToStatus(there->device()->CopyFromHost(RowsOf(*there, tensor), rows.data(),
+                                                             rows.size() * sizeof(float))));
+    } else {
       std::copy(rows.begin(), rows.end(),
                 target->values.begin() + tensor.first_row * tensor.row_elements);
-    } else {
-      RETURN_IF_ERROR(ToStatus(waiting.device()->CopyFromHost(RowsOf(waiting, tensor), rows.data(),
-                                                              rows.size() * sizeof(float))));
     }
   }
   return absl::OkStatus();
@@ -259,11 +264,13 @@ absl::Status ParameterReader::Finish() {
                                  : "length"));
   }
   for (Target& target : targets_) {
-    const Tensor &value = target.parameter->value, &waiting = target.parameter->gradient;
-    if (!waiting.empty()) {
+    const Tensor& value = target.parameter->value;
+    const Tensor* const there = target.TensorThere();
+    if (there == &value) continue;
+    if (there != nullptr) {
       target.values.resize(static_cast<size_t>(value.elements()));
       RETURN_IF_ERROR(ToStatus(
-          waiting.device()->CopyToHost(target.values.data(), waiting.data(), waiting.bytes())));
+          there->device()->CopyToHost(target.values.data(), there->data(), there->bytes())));
     }
     RETURN_IF_ERROR(
         ToStatus(value.device()->CopyFromHost(value.data(), target.values.data(), value.bytes())));

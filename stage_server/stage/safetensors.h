@@ -28,11 +28,12 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
                             const std::function<absl::Status(std::string_view)>& sink);
 
 // Overwrites parameters with the tensors of a file that comes in pieces. Only one tensor is in host
-// memory at a time: until the file is complete, values wait in the memory of the gradients.
+// memory at a time: until the file is complete, values wait in the memory of the gradients. Frozen
+// parameters, which have no such memory, are overwritten as they come.
 //
 // Errors: InvalidArgument names a tensor that is missing or left over, has another shape, or is
-// none of F32, F16 and BF16. DataLoss says what is wrong with the file. No value has been written
-// then.
+// none of F32, F16 and BF16. DataLoss says what is wrong with the file. Nothing has been written
+// then, but frozen parameters if the file ends early or has bytes left over.
 class ParameterReader {
  public:
   // Makes a reader; the parameters outlive it. The first Append makes their gradients undefined,
@@ -52,10 +53,13 @@ class ParameterReader {
   absl::Status Finish();
 
  private:
-  // Place where a parameter's new values wait.
+  // Place where a parameter's new values come to.
   struct Target {
     const Parameter* parameter = nullptr;
-    std::vector<float> values;  // used if the parameter has no gradient
+    std::vector<float> values;  // used if there is no such tensor
+
+    // Returns the value of a frozen parameter, else the gradient, else null.
+    const Tensor* TensorThere() const;
   };
   // A tensor of the file and the target that wants it. Two targets if they are tied.
   struct Wanted {

@@ -144,6 +144,21 @@ TEST_F(ReadParametersTest, AFileCutShortAtAnyByteChangesNothing) {
   EXPECT_EQ(ErrorOf(file + "x"), "safetensors: 1 bytes behind the last tensor");
 }
 
+TEST_F(ReadParametersTest, AFrozenParameterIsOverwrittenAsItComes) {
+  const Parameter scale = Of("fc.scale", {2}, {8, 9});
+  const std::string file = Written({&scale, &weight_});
+  Parameter frozen = Of("fc.scale", {2}, {1, 2});
+  frozen.spec.role = ParameterSpec::Role::kFrozen;
+  weight_.value.floats()[0] = 5;
+  EXPECT_FALSE(Read(file.substr(0, file.size() - 1), {&frozen, &weight_}).ok());
+  EXPECT_EQ(frozen.value.floats()[1], 9);
+  EXPECT_EQ(weight_.value.floats()[0], 5);
+  frozen.value.floats()[1] = 3;
+  ASSERT_TRUE(Read(file, {&frozen, &weight_}).ok());
+  EXPECT_EQ(frozen.value.floats()[1], 9);
+  EXPECT_EQ(weight_.value.floats()[0], 1.5f);
+}
+
 TEST_F(ReadParametersTest, AHeaderThatLiesChangesNothing) {
   EXPECT_EQ(ErrorOf(std::string("\0\0\0\0\0\0\0\1", 8) + "{}"),
             "parameters of more than 16777228 bytes, this stage's and a header of 16 MiB");
