@@ -44,7 +44,7 @@ def named(place):
     try:
         yield
     except Exception as error:  # whatever they find wrong
-        if isinstance(error, PrepareError) or getattr(error, "filename", None):
+        if isinstance(error, PrepareError) or isinstance(error, OSError) and error.filename:
             raise
         raise PrepareError(f"{place}: {error}") from error
 
