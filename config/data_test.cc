@@ -492,6 +492,31 @@ TEST(ResolveDataTest, SamplesOfDocumentsAreCountedAnewWhereTheyBecomeOthers) {
   }
 }
 
+TEST(ResolveDataTest, AnotherChatFormatLosesTheSystemMessageOfTheOldOne) {
+  const std::string path = testing::TempDir() + "/other_chat.jsonl";
+  std::ofstream lines(path);
+  for (int i = 0; i < 20; ++i)
+    lines << R"({"prompt": "a", "completion": "b"})"
+          << "\n";
+  lines.close();
+  const std::string recorded =
+      "model: {name: gpt2, layers: 1, heads: 1, width: 8}\noptimizer: {lr: 0.1}\nepochs: 1\n"
+      "data: {name: jsonl, tokens: bytes, context: 64, chat: {kind: chatml, default_system: Be.},\n"
+      "       split: 0.5, file: " +
+      path + "}\n";
+  const auto with = [&](const std::vector<std::string>& changes) {
+    const auto experiment = ParseExperiment(recorded, "f.yaml", changes);
+    EXPECT_TRUE(experiment.ok()) << experiment.status();
+    return experiment.ok() ? experiment->data().chat() : ChatConfig();
+  };
+  EXPECT_EQ(with({"data.chat=chatml"}).default_system(), "Be.");
+  EXPECT_EQ(with({"data.chat.end=x"}).default_system(), "Be.");
+  EXPECT_FALSE(with({"data.chat=zephyr"}).has_default_system());
+  EXPECT_EQ(with({"data.chat.kind=zephyr", "data.chat.default_system=Go."}).default_system(),
+            "Go.");
+  std::filesystem::remove(path);
+}
+
 TEST(ResolveDataTest, OfACorpusOfBeforeTheMovedTextKeepsItsIds) {
   const std::string path = testing::TempDir() + "/moved.txt";
   std::ofstream text(path);

@@ -51,11 +51,20 @@ void ForgetCorpus(const DataConfig& overlay, DataConfig* data) {
   data->clear_corpus();
 }
 
+// Drops what an old chat format has, such as its template's system message, for another format.
+void ForgetChat(const ChatConfig& overlay, DataConfig* data) {
+  const bool have_kinds = overlay.has_kind() && data->chat().has_kind();
+  if (have_kinds && overlay.kind() != data->chat().kind()) data->clear_chat();
+}
+
 void ForgetReplacedBy(const Experiment& overlay, Experiment* e) {
   ForgetReplaced(overlay, e);
   if (overlay.has_epochs() && !overlay.has_steps()) e->clear_steps();
   if (overlay.has_steps() && !overlay.has_epochs()) e->clear_epochs();
-  if (e->has_data()) ForgetCorpus(overlay.data(), e->mutable_data());
+  if (e->has_data()) {
+    ForgetChat(overlay.data().chat(), e->mutable_data());
+    ForgetCorpus(overlay.data(), e->mutable_data());
+  }
   const bool gathers = overlay.replicas().exchange() == Name(ReplicaExchange::kGather);
   if (!e->has_replicas()) return;
   ReplicasConfig* const replicas = e->mutable_replicas();

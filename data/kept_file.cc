@@ -28,8 +28,8 @@ struct Draft {
   absl::Status status, of_file;  // the latter: it could not be made or written
 };
 
-// Makes a file whose path is like `pattern`, and writes it. It gets the path `name`, or none if
-// that is empty.
+// Makes a file whose path is like `pattern`, and writes it. It gets the path `name`. If that is
+// empty the file loses its own at once, so that a process that is killed leaves none.
 Draft MakeDraft(std::string pattern, const std::string& name, const FileWriter& write) {
   const int file = mkostemp(pattern.data(), O_CLOEXEC);
   Draft draft{{pattern, OwnedDescriptor(file)}, {}, {}};
@@ -37,10 +37,13 @@ Draft MakeDraft(std::string pattern, const std::string& name, const FileWriter& 
     draft.status = draft.of_file = FileError(pattern, "cannot keep tokens", errno);
     return draft;
   }
+  const bool has_name = !name.empty();
+  if (!has_name) std::remove(pattern.c_str());
   fchmod(file, 0644);  // other readers of the text may use it, too
   draft.status = write(draft.kept, &draft.of_file);
-  const bool is_kept = draft.status.ok() && !name.empty();
-  if (!is_kept || std::rename(pattern.c_str(), name.c_str()) != 0) std::remove(pattern.c_str());
+  const bool is_kept = has_name && draft.status.ok();
+  const bool is_named = is_kept && std::rename(pattern.c_str(), name.c_str()) == 0;
+  if (has_name && !is_named) std::remove(pattern.c_str());
   return draft;
 }
 

@@ -24,8 +24,9 @@ using FileWriter = std::function<absl::Status(const KeptFile& file, absl::Status
 using FileCheck = std::function<bool(const KeptFile& file)>;
 
 // Opens FOLDER/NAME if `is_good` says so. Otherwise `write` makes it; where the folder cannot be
-// used, or is full, it makes a file in the folder of temporary files, which vanishes when it is
-// closed. Errors of `write`, of writing there, and DataLoss for a new file that is not good.
+// used, or is full, it makes a file without a name in the folder of temporary files, which vanishes
+// when it is closed, however the process ends. Errors of `write`, of writing there, and DataLoss
+// for a new file that is not good.
 absl::StatusOr<KeptFile> OpenOrWrite(const std::string& folder, const std::string& name,
                                      const FileCheck& is_good, const FileWriter& write);
 

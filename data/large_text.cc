@@ -48,22 +48,37 @@ absl::StatusOr<TextFiles> TextFilesAt(const std::string& field, const std::strin
 // Takes pieces of a text in their order, and whether another file begins with one.
 using PieceSink = std::function<absl::Status(std::string_view piece, bool is_first)>;
 
-// Hands on the files' text without their byte order marks. Returns whether one had a mark.
+// Hands on a file's text without its byte order mark. Returns whether it had one. What the file is
+// shows in its beginning: one HTML page is refused, several are a text.
+absl::StatusOr<bool> ReadFileInPieces(const std::string& path, const PieceSink& take) {
+  bool is_first = true, is_begun = false, had_mark = false;
+  const auto hand_on = [&](std::string_view piece) {
+    if (piece.empty()) return absl::OkStatus();
+    return take(piece, std::exchange(is_first, false));
+  };
+  std::string beginning;
+  const auto begin = [&]() -> absl::Status {
+    is_begun = true;
+    RETURN_IF_ERROR(CheckIsText(path, beginning));
+    const size_t mark = ByteOrderMarkBytes(beginning);
+    had_mark = mark > 0;
+    return hand_on(std::string_view(beginning).substr(mark));
+  };
+  RETURN_IF_ERROR(ReadUnpacked(path, [&](std::string_view piece) {
+    if (is_begun) return hand_on(piece);
+    beginning += piece;
+    return beginning.size() < kPieceBytes ? absl::OkStatus() : begin();
+  }));
+  if (!is_begun) RETURN_IF_ERROR(begin());
+  return had_mark;
+}
+
+// Does the same for files one behind another, of which one may have had a mark.
 absl::StatusOr<bool> ReadPieces(const TextFiles& files, const PieceSink& take) {
   bool had_mark = false;
   for (const std::string& path : files.paths) {
-    bool is_first = true, is_begun = false;
-    RETURN_IF_ERROR(ReadUnpacked(path, [&](std::string_view piece) -> absl::Status {
-      if (!is_begun) {
-        RETURN_IF_ERROR(CheckIsText(path, piece));
-        const size_t mark = ByteOrderMarkBytes(piece);
-        had_mark = had_mark || mark > 0;
-        piece.remove_prefix(mark);
-      }
-      is_begun = true;
-      if (piece.empty()) return absl::OkStatus();
-      return take(piece, std::exchange(is_first, false));
-    }));
+    ASSIGN_OR_RETURN(const bool is_marked, ReadFileInPieces(path, take));
+    had_mark = had_mark || is_marked;
   }
   return had_mark;
 }
@@ -233,16 +248,27 @@ class PieceEncoder {
   size_t enough_ = kPieceBytes;  // bytes that are encoded as soon as they can be cut
 };
 
+absl::Status Changed(const TextFiles& files) {
+  return absl::DataLossError(absl::StrCat(files.paths[0],
+                                          files.paths.size() > 1 ? " or a file behind it" : "",
+                                          " changed while it was read"));
+}
+
+// Returns the ids of a part. DataLoss if its bytes are others than Learn met, under whose digest
+// the ids are kept.
 absl::StatusOr<TokenRange> TokensOf(const Part& part, const Tokenizer& tokenizer) {
   const auto encode = [&](const TokenFile::Sink& sink) -> absl::Status {
     PieceEncoder encoder(tokenizer, part.begins, sink);
+    Sha256Stream digest;
     int64_t at = 0;
     RETURN_IF_ERROR(ReadPieces(part.files, [&](std::string_view piece, bool) {
                       const std::string_view own = part.Of(piece, at);
                       at += static_cast<int64_t>(piece.size());
+                      digest.Add(own);
                       return encoder.Add(own);
                     }).status());
-    return encoder.End();
+    RETURN_IF_ERROR(encoder.End());
+    return digest.Digest() == part.sha256 ? absl::OkStatus() : Changed(part.files);
   };
   const std::string name = TokenCacheName(part.sha256, tokenizer, part.begins);
   ASSIGN_OR_RETURN(auto file,

@@ -13,7 +13,7 @@ absl::StatusOr<CorpusSize> MeasureTextFile(const DataOptions& options);
 // Makes the data sets. A text of more than 16 MiB whose tokenizer may_be_cut() takes no more memory
 // than a piece of it; any other is read as a whole (ReadTextFile), and has at most 2 GiB. Errors of
 // ReadTextFile and LoadText; InvalidArgument too for 1 GiB of a text without a line's end behind a
-// letter or a number.
+// letter or a number, DataLoss for one that changes while it is read.
 absl::StatusOr<DataSplits> LoadTextFile(const DataOptions& options);
 
 }  // namespace thinwire

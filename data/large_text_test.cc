@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "data/text.h"
 
@@ -60,6 +61,14 @@ class LargeTextTest : public testing::Test {
     for (const std::string& cache : Caches()) std::filesystem::remove(cache);
   }
 
+  void ExpectTheSameInPieces() const {
+    const DataSplits pieces = LoadInPieces();
+    RemoveCaches();
+    const DataSplits whole = LoadAsAWhole();
+    EXPECT_EQ(pieces.train->digest(), whole.train->digest());
+    EXPECT_EQ(pieces.test->digest(), whole.test->digest());
+  }
+
   const std::string folder_ = testing::TempDir() + "/large_text";
   DataOptions options_;
 };
@@ -91,9 +100,39 @@ TEST_F(LargeTextTest, FilesOfTheirOwnAreReadInPiecesToo) {
   options_.text.file = "";
   options_.text.train = folder_ + "/a.txt";
   options_.text.test = folder_ + "/b.val";
-  const DataSplits pieces = LoadInPieces(), whole = LoadAsAWhole();
-  EXPECT_EQ(pieces.train->digest(), whole.train->digest());
-  EXPECT_EQ(pieces.test->digest(), whole.test->digest());
+  ExpectTheSameInPieces();
+}
+
+TEST_F(LargeTextTest, HiddenWordPiecesAreThoseOfTheTextAsAWhole) {
+  Write("a.txt", 1, 17'000'000);
+  options_.text.tokens = TokenKind::kWordPiece;
+  options_.text.vocabulary = "data/word_piece_testdata";
+  options_.text.objective = Objective::kMasked;
+  options_.text.mask_rate = 0.15;
+  options_.text.split = 0.9;
+  ExpectTheSameInPieces();
+}
+
+TEST_F(LargeTextTest, SeveralHtmlPagesAreATextAndOneIsNone) {
+  Write("a.txt", 1, 17'000'000);
+  Write("c.txt", 2, 3'000'000);
+  const std::string page = "<!doctype html>\n" + *ReadFile(folder_ + "/c.txt") + "</html>\n";
+  std::ofstream(folder_ + "/c.txt", std::ios::binary) << page << page;
+  options_.text.split = 0.9;
+  ExpectTheSameInPieces();
+  std::ofstream(folder_ + "/c.txt", std::ios::binary) << page;
+  EXPECT_THAT(std::string(LoadTextFile(options_).status().message()),
+              HasSubstr("/c.txt: is an HTML page"));
+}
+
+TEST_F(LargeTextTest, ATextThatChangesWhileItIsReadIsRefused) {
+  Write("a.txt", 1, 17'000'000);
+  options_.text.file = "";
+  options_.text.train = folder_ + "/a.txt";
+  options_.text.test = "/proc/self/stat";  // counts the time that encoding a.txt takes
+  const absl::Status status = LoadTextFile(options_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.message(), "/proc/self/stat changed while it was read");
 }
 
 TEST_F(LargeTextTest, WhatDoesNotFitIsRefused) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -93,6 +94,13 @@ class MaskedIds final : public TokenSource {
   const std::vector<Mask> masks_;
 };
 
+absl::Status SharedMask(const std::string& first, const std::string& second,
+                        const std::string& mask) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(first, " and ", second, " have the same mask beside them, ", mask,
+                   ": want names that differ before their last points, or data.loss_on: all"));
+}
+
 }  // namespace
 
 std::string MaskBeside(const std::string& path) {
@@ -103,6 +111,7 @@ bool IsMask(const std::string& path) { return std::filesystem::path(path).extens
 
 absl::StatusOr<std::shared_ptr<const TokenSource>> WithMasks(std::shared_ptr<const IdFiles> ids) {
   std::vector<Mask> masks;
+  std::map<std::string, std::string> files;  // by their masks
   std::string without;
   for (const IdFiles::Extent& extent : ids->extents()) {
     const Mask mask = {MaskBeside(extent.path), extent.first, extent.ids};
@@ -111,6 +120,8 @@ absl::StatusOr<std::shared_ptr<const TokenSource>> WithMasks(std::shared_ptr<con
       without = extent.path;
       continue;
     }
+    const auto file = files.emplace(mask.path, extent.path);
+    if (!file.second) return SharedMask(file.first->second, extent.path, mask.path);
     RETURN_IF_ERROR(OpenMask(mask).status());
     masks.push_back(mask);
   }

@@ -19,8 +19,8 @@ bool IsMask(const std::string& path);
 // Returns a source of the ids and their masks. A mask has a bit for each id, in their order, from
 // the lowest bit of the first byte on; 1: the id is to be learned. Where no file has a mask beside
 // it, the source is the ids alone. InvalidArgument names a file without a mask where another has
-// one; DataLoss a mask of another length than one bit for each id, filled up to bytes, also if it
-// gets that later.
+// one, and two files with the same mask, such as ids.000 and ids.001; DataLoss a mask of another
+// length than one bit for each id, filled up to bytes, also if it gets that later.
 absl::StatusOr<std::shared_ptr<const TokenSource>> WithMasks(std::shared_ptr<const IdFiles> ids);
 
 }  // namespace thinwire

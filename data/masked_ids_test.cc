@@ -103,6 +103,21 @@ TEST_F(MaskedIdsTest, AMaskThatIsMissingOrDoesNotFitIsNamed) {
   EXPECT_EQ(source->ReadLabels(12, absl::MakeSpan(labels)).code(), absl::StatusCode::kDataLoss);
 }
 
+TEST_F(MaskedIdsTest, FilesOfTheSameMaskAreNamed) {
+  Write("c.000", std::string("\x14\0", 2));
+  Write("c.001", std::string("\x15\0", 2));
+  const auto files =
+      *IdFiles::Open({folder_ + "/a.bin", folder_ + "/c.000", folder_ + "/c.001"}, IdType::kUint16);
+  EXPECT_FALSE((*WithMasks(files))->may_lack_labels()) << "there is no mask";
+  Write("a.mask", "\x05\x04");
+  Write("c.mask", "\x01");
+  const absl::Status status = WithMasks(files).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(folder_ + "/c.000 and " + folder_ +
+                        "/c.001 have the same mask beside them, " + folder_ + "/c.mask: want "));
+}
+
 TEST(MaskBesideTest, IsNamedAfterTheIds) {
   EXPECT_EQ(MaskBeside("a.b/train.bin"), "a.b/train.mask");
   EXPECT_EQ(MaskBeside("a.b/train"), "a.b/train.mask");

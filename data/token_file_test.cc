@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <numeric>
@@ -36,6 +37,28 @@ TEST(TokenFileTest, DigestsAreThoseOfIdsInMemory) {
   std::vector<int32_t> some(3);
   ASSERT_TRUE((*file)->Read(524'289, absl::MakeSpan(some)).ok());
   EXPECT_THAT(some, ElementsAre(524'289, 524'290, 524'291));
+}
+
+TEST(TokenFileTest, ASpareFileHasNoNameWhileItIsWritten) {
+  const std::string folder = testing::TempDir() + "/spare_tokens";
+  std::filesystem::create_directories(folder);
+  const char* const set = getenv("TMPDIR");
+  const std::string before = set != nullptr ? set : "";
+  setenv("TMPDIR", folder.c_str(), /*overwrite=*/1);
+  bool is_written = false;
+  const auto file = TokenFile::Open(folder + "/none", "a", 9, [&](const TokenFile::Sink& sink) {
+    const absl::Status status = sink({1, 2});
+    is_written = true;
+    EXPECT_TRUE(std::filesystem::is_empty(folder)) << "a process that is killed here leaves a file";
+    return status;
+  });
+  set != nullptr ? setenv("TMPDIR", before.c_str(), /*overwrite=*/1) : unsetenv("TMPDIR");
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(is_written);
+  std::vector<int32_t> ids(2);
+  ASSERT_TRUE((*file)->Read(0, absl::MakeSpan(ids)).ok());
+  EXPECT_THAT(ids, ElementsAre(1, 2));
 }
 
 TEST(TokenFileTest, ErrorsOfTheSourceAreItsOwn) {

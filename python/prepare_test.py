@@ -6,6 +6,8 @@ usage: prepare_test.py PACKAGE [HF_TESTDATA]     with the second, data/hf_testda
 """
 
 import contextlib
+import datetime
+import gzip
 import io
 import json
 import pathlib
@@ -28,11 +30,14 @@ CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hoh
 class FakeTokenizer:
     """An id a character; the assistant's are to be learned."""
 
-    def __init__(self, size=1000, template=MARKED):
-        self.size, self.chat_template = size, template
+    def __init__(self, size=1000, template=MARKED, greatest=999):
+        self.size, self.chat_template, self.greatest = size, template, greatest
 
     def __len__(self):
         return self.size
+
+    def get_vocab(self):
+        return {"a": 0, "b": self.greatest}
 
     def get_chat_template(self):
         return self.chat_template
@@ -51,6 +56,21 @@ class FakeTokenizer:
 def fake_transformers(tokenizer):
     module = types.ModuleType("transformers")
     module.AutoTokenizer = types.SimpleNamespace(from_pretrained=lambda folder: tokenizer)
+    return module
+
+
+def fake_pyarrow(*batches):
+    """Files have these batches of rows of a column `text`, unless they are none of Parquet by their name."""
+
+    def opened(path):
+        if not path.endswith(".parquet"):
+            raise ValueError("Parquet magic bytes not found in footer.")
+        return types.SimpleNamespace(
+            schema_arrow=types.SimpleNamespace(names=["text"]),
+            iter_batches=lambda columns: [types.SimpleNamespace(to_pylist=lambda rows=rows: rows) for rows in batches])
+
+    module = types.ModuleType("pyarrow")
+    module.parquet = types.SimpleNamespace(ParquetFile=opened)
     return module
 
 
@@ -149,13 +169,66 @@ class PrepareTest(Preparing):
         path.write_text('\n{"messages": \n')
         self.assertIn(f"{path}:2: is no JSON", self.refusal("--chat", "dir", path))
 
+    def test_lines_may_be_packed_and_have_a_byte_order_mark(self):
+        path = self.work / "chats.jsonl.gz"
+        path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + json.dumps({"messages": CHAT}).encode()))
+        code, out, _ = self.run_it("--chat", "dir", path, "--out", self.work / "out")
+        self.assertEqual(code, 0)
+        self.assertIn("1 conversations, 7 ids", out)
+
+    def test_bytes_that_are_no_lines_are_named(self):
+        path = self.work / "bad.jsonl"
+        for content, what in ((b'{"messages": []\xff}', ":1: is no UTF-8"), (b"\n\xef\xbb\xbf{}", ":2: is no JSON"),
+                              (b"[" * 100000, ":1: is no JSON"), (b"\x28\xb5\x2f\xfd", ": is packed (zstd)"),
+                              (gzip.compress(b"{}" * 100)[:-9], ": Compressed file ended"), (b"\x1f\x8bno", ": ")):
+            path.write_bytes(content)
+            self.assertIn(f"thinwire.prepare: {path}{what}", self.refusal("--chat", "dir", path))
+
+    def test_ids_that_a_small_vocabulary_hides_are_written_or_named(self):
+        chats = self.write({"messages": [{"role": "assistant", "content": "\U0001f600"}]})
+        self.assertIn(f"{chats}:1: id 128512, want 0 to 65535", self.refusal("--chat", "dir", chats))
+        sys.modules["transformers"] = fake_transformers(FakeTokenizer(greatest=200000))
+        self.run_it("--chat", "dir", chats, "--out", self.work / "out")
+        self.assertEqual(self.read(4)[1], [128512])
+
+    def test_a_tokenizer_or_a_template_that_cannot_be_read_is_named(self):
+        template = self.work / "bad.jinja"
+        template.write_bytes(b"\xff")
+        chats = self.write({"messages": CHAT})
+        self.assertIn(f"{template}: ", self.refusal("--chat", "dir", chats, "--template", template))
+        module = types.ModuleType("transformers")
+        module.AutoTokenizer = types.SimpleNamespace(from_pretrained=lambda folder: {}["model_type"])
+        sys.modules["transformers"] = module
+        self.assertIn("thinwire.prepare: dir: 'model_type'", self.refusal("--chat", "dir", chats))
+
+    def test_rows_become_lines_or_are_named(self):
+        sys.modules["pyarrow"] = fake_pyarrow([{"text": "a"}, {"text": None}], [{"text": 0.5}])
+        code, out, _ = self.run_it("--parquet", "a.parquet", "--out", self.work / "out")
+        self.assertEqual((code, (self.work / "out").read_text()), (0, '{"text": "a"}\n{"text": 0.5}\n'))
+        self.assertIn("2 rows; 1 with a null left out", out)
+        (self.work / "out").unlink()
+        for value in (b"a", datetime.date(2026, 1, 2), float("nan"), [float("inf")]):
+            sys.modules["pyarrow"] = fake_pyarrow([{"text": "a"}], [{"text": "b"}, {"text": value}])
+            error = self.refusal("--parquet", "a.parquet")
+            self.assertIn("thinwire.prepare: a.parquet: row 3: ", error)
+            self.assertIn(", want text, finite numbers, and lists and objects of them", error)
+
+    def test_what_is_no_parquet_and_no_name_is_refused(self):
+        sys.modules["pyarrow"] = fake_pyarrow()
+        self.assertIn("thinwire.prepare: a.csv: Parquet magic bytes", self.refusal("--parquet", "a.csv"))
+        self.assertIn("a.parquet has no column body", self.refusal("--parquet", "a.parquet", "--column", "body"))
+        code, _, error = self.run_it("--parquet", "a.parquet", "--out", "")
+        self.assertEqual((code, error), (1, "thinwire.prepare: --out '', want a file's name\n"))
+        code, _, error = self.run_it("--parquet", "a.parquet", "--out", self.work)
+        self.assertEqual((code, list(self.work.parent.glob(f".{self.work.name}*"))), (1, []), "no draft is left")
+
     def test_what_has_nothing_to_learn_is_refused(self):
         self.assertIn("the assistant says nothing", self.refusal("--chat", "dir", self.write({"messages": CHAT[:1]})))
         self.assertIn("there are 0 ids", self.refusal("--chat", "dir", self.write()))
         sys.modules["transformers"] = fake_transformers(FakeTokenizer(template=None))
         self.assertIn("dir has no chat template", self.refusal("--chat", "dir", self.write({"messages": CHAT})))
         sys.modules["transformers"] = fake_transformers(FakeTokenizer())
-        self.assertIn("none.jsonl", self.refusal("--chat", "dir", self.work / "none.jsonl"))
+        self.assertEqual(self.refusal("--chat", "dir", self.work / "none.jsonl").count("none.jsonl"), 1)
 
     def test_packages_that_are_missing_are_named_with_what_brings_them(self):
         sys.modules["transformers"] = sys.modules["pyarrow"] = None  # an import of either fails
@@ -196,6 +269,8 @@ class WithPackagesTest(Preparing):
         (self.work / "out").unlink()
         self.assertIn("has no column body, want one of text, n, messages",
                       self.refusal("--parquet", path, "--column", "body"))
+        path.write_bytes(path.read_bytes()[:-1])
+        self.assertIn(f"thinwire.prepare: {path}: Parquet magic bytes", self.refusal("--parquet", path))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "config/local_paths.h"
 #include "data/file_list.h"
+#include "data/masked_ids.h"
 
 namespace thinwire {
 namespace {
@@ -27,14 +28,30 @@ bool IsBelow(const fs::path& path, const fs::path& folder) {
   return ends.first == folder.end() || has_final_slash;
 }
 
+absl::StatusOr<fs::path> Absolute(const std::string& path) {
+  std::error_code error;
+  fs::path absolute = fs::absolute(WithHome(path), error);
+  if (error) return FileError(PrintableLine(path), "cannot follow", error.value());
+  return absolute;
+}
+
 // Returns the absolute path without "..", with links followed as far as the path exists.
 absl::StatusOr<fs::path> WhereItLeads(const std::string& path) {
+  ASSIGN_OR_RETURN(const fs::path absolute, Absolute(path));
   std::error_code error;
-  const fs::path absolute = fs::absolute(WithHome(path), error);
-  if (error) return FileError(PrintableLine(path), "cannot follow", error.value());
   fs::path leads = fs::weakly_canonical(absolute, error);
   if (error) return FileError(PrintableLine(path), "cannot follow", error.value());
   return leads;
+}
+
+// Does the same, but keeps the name of a link to a file, beside which other files may belong to it.
+absl::StatusOr<fs::path> WhereItStands(const std::string& path) {
+  ASSIGN_OR_RETURN(const fs::path absolute, Absolute(path));
+  std::error_code ignored;
+  const bool is_link = fs::is_symlink(absolute, ignored) && !fs::is_directory(absolute, ignored);
+  if (!is_link) return WhereItLeads(path);
+  ASSIGN_OR_RETURN(const fs::path folder, WhereItLeads(absolute.parent_path().string()));
+  return folder / absolute.filename();
 }
 
 // Puts the folder of this machine's cache in place of a name in the hub.
@@ -44,27 +61,36 @@ absl::Status FollowHubId(const StagePath& path) {
   return absl::OkStatus();
 }
 
-absl::Status ConfineBelow(const std::string& folder, const char* flag, const StagePath& path) {
+// Returns an error if `leads`, where a path leads, is not below the folder.
+absl::Status CheckBelow(const std::string& folder, const char* flag, const StagePath& path,
+                        const fs::path& leads) {
   ASSIGN_OR_RETURN(const fs::path allowed, WhereItLeads(folder));
+  if (IsBelow(leads, allowed)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(path.field, ": ", PrintableLine(*path.value), " leads to ",
+                   PrintableLine(leads.string()), ", want a path below ", allowed.string(),
+                   ", the folder that this server's ", flag, " names"));
+}
+
+absl::Status ConfineBelow(const std::string& folder, const char* flag, const StagePath& path) {
   ASSIGN_OR_RETURN(const fs::path leads, WhereItLeads(*path.value));
-  if (!IsBelow(leads, allowed)) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(path.field, ": ", PrintableLine(*path.value), " leads to ",
-                     PrintableLine(leads.string()), ", want a path below ", allowed.string(),
-                     ", the folder that this server's ", flag, " names"));
-  }
-  *path.value = leads.string();
+  RETURN_IF_ERROR(CheckBelow(folder, flag, path, leads));
+  ASSIGN_OR_RETURN(const fs::path stands, WhereItStands(*path.value));
+  if (path.has_files) RETURN_IF_ERROR(CheckBelow(folder, flag, path, stands));
+  *path.value = (path.has_files ? stands : leads).string();
   return absl::OkStatus();
 }
 
-// Checks that none of the files that the path stands for is a link out of the folder. Whoever reads
-// them reports that there are none.
+// Checks that none of the files that the path stands for, and no mask beside one, is a link out of
+// the folder. Whoever reads them reports that there are none.
 absl::Status ConfineLinks(const std::string& folder, const char* flag, const StagePath& path) {
   const absl::StatusOr<std::vector<std::string>> files = FilesAt(path.field, *path.value);
-  for (std::string file : files.value_or(std::vector<std::string>())) {
-    std::error_code ignored;
-    if (!fs::is_symlink(file, ignored)) continue;
-    RETURN_IF_ERROR(ConfineBelow(folder, flag, {path.field, &file}));
+  for (const std::string& file : files.value_or(std::vector<std::string>())) {
+    for (std::string read : {file, MaskBeside(file)}) {
+      std::error_code ignored;
+      if (!fs::is_symlink(read, ignored)) continue;
+      RETURN_IF_ERROR(ConfineBelow(folder, flag, {path.field, &read}));
+    }
   }
   return absl::OkStatus();
 }

@@ -25,11 +25,12 @@ inline constexpr absl::Duration kReadingPatience = absl::Minutes(8);
 std::string DataNames(const Experiment& experiment);
 
 // Replaces every path of the experiment by the path that it leads to here, with links followed. A
-// relative path begins at the working directory. Of a library only the file name is used; it is
-// looked for in the folders of codec_plugins, in order. PermissionDenied for a path that leads out
-// of its folder, NotFound for a library that no folder has or a name in the hub that this machine's
-// cache lacks. Errors name field, path and folder. Where data are not read (`reads_data` is false),
-// names in the hub stay as they are.
+// link to a file of data keeps its name, as a mask may lie beside it; it, the mask and all to which
+// they lead lie below the folder. A relative path begins at the working directory. Of a library
+// only the file name is used; it is looked for in the folders of codec_plugins, in order.
+// PermissionDenied for a path that leads out of its folder, NotFound for a library that no folder
+// has or a name in the hub that this machine's cache lacks. Errors name field, path and folder.
+// Where data are not read (`reads_data` is false), names in the hub stay as they are.
 absl::Status ConfinePaths(const AllowedPaths& allowed, bool reads_data, Experiment* experiment);
 
 }  // namespace thinwire

@@ -36,6 +36,10 @@ class AllowedPathsTest : public ::testing::Test {
     experiment_.mutable_data()->set_dir(dir);
     return Confine();
   }
+  absl::Status ConfineFile(const std::string& file) {
+    experiment_.mutable_data()->set_file(file);
+    return Confine();
+  }
   absl::Status ConfinePlugin(const std::string& plugin) {
     experiment_.mutable_compression()->mutable_gradients()->set_plugin(plugin);
     return Confine();
@@ -92,19 +96,45 @@ TEST_F(AllowedPathsTest, ALinkOutOfTheFolderIsRefused) {
 TEST_F(AllowedPathsTest, ALinkOutOfTheFolderThatAPatternOrAFolderStandsForIsRefused) {
   std::ofstream(root_ / "outside/secret") << "a";
   std::ofstream(root_ / "folder/sub/text") << "a";
-  const auto confine = [this](const std::string& file) {
-    experiment_.mutable_data()->set_file(Path(file));
-    return Confine();
-  };
   fs::create_symlink(root_ / "folder/sub/text", root_ / "folder/sub/inside");
   for (const char* path : {"folder/sub/in*", "folder/sub"}) {
-    EXPECT_TRUE(confine(path).ok());
+    EXPECT_TRUE(ConfineFile(Path(path)).ok());
     EXPECT_EQ(experiment_.data().file(), Path(path));
   }
   fs::create_symlink(root_ / "outside/secret", root_ / "folder/sub/link");
   for (const char* path : {"folder/sub/lin?", "folder/sub", "folder"}) {
-    EXPECT_THAT(std::string(confine(path).message()),
+    EXPECT_THAT(std::string(ConfineFile(Path(path)).message()),
                 AllOf(HasSubstr("data.file: " + Path("folder/sub/link")),
+                      HasSubstr("leads to " + Path("outside/secret"))))
+        << path;
+  }
+}
+
+TEST_F(AllowedPathsTest, ALinkToAFileKeepsItsNameForTheMaskBesideIt) {
+  std::ofstream(root_ / "folder/sub/ids") << "a";
+  fs::create_symlink("sub/ids", root_ / "folder/train.bin");
+  fs::create_symlink("folder", root_ / "other");
+  EXPECT_EQ(ConfineFile(Path("other/sub/../train.bin")), absl::OkStatus());
+  EXPECT_EQ(experiment_.data().file(), Path("folder/train.bin"));
+  fs::create_symlink("sub", root_ / "folder/all");
+  EXPECT_EQ(ConfineFile(Path("folder/all")), absl::OkStatus());
+  EXPECT_EQ(experiment_.data().file(), Path("folder/sub")) << "masks lie in it";
+  fs::create_symlink("../folder/sub/ids", root_ / "outside/train.bin");
+  EXPECT_THAT(std::string(ConfineFile(Path("outside/train.bin")).message()),
+              HasSubstr("leads to " + Path("outside/train.bin") + ", want a path below "));
+}
+
+TEST_F(AllowedPathsTest, AMaskThatIsALinkOutOfTheFolderIsRefused) {
+  std::ofstream(root_ / "folder/train.bin") << "a";
+  std::ofstream(root_ / "folder/sub/mask") << "a";
+  std::ofstream(root_ / "outside/secret") << "a";
+  fs::create_symlink("sub/mask", root_ / "folder/train.mask");
+  EXPECT_EQ(ConfineFile(Path("folder/train.bin")), absl::OkStatus());
+  fs::remove(root_ / "folder/train.mask");
+  fs::create_symlink("../outside/secret", root_ / "folder/train.mask");
+  for (const char* path : {"folder/train.bin", "folder/*.bin"}) {
+    EXPECT_THAT(std::string(ConfineFile(Path(path)).message()),
+                AllOf(HasSubstr("data.file: " + Path("folder/train.mask")),
                       HasSubstr("leads to " + Path("outside/secret"))))
         << path;
   }

@@ -2,6 +2,8 @@
 
 import argparse
 import array
+import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -16,8 +18,8 @@ examples:
 
 --chat writes the conversations of JSONL files, {"messages": [{"role": "user", "content": "Hi"}, ...]}, as the
 model's own tokenizer and chat template render them: OUT.bin, their ids one behind another, and OUT.mask, a bit for
-each id: 1 where the template marks what the assistant says, between {% generation %} and {% endgeneration %}. An
-experiment reads them by
+each id: 1 where the template marks what the assistant says, between {% generation %} and {% endgeneration %}. The
+files may be packed by gzip. An experiment reads the ids by
 
   data: {name: tokens, file: OUT.bin, tokens: hf, vocabulary: DIR}
 
@@ -34,6 +36,17 @@ HEADER_WORDS = 256
 
 class PrepareError(Exception):
     """What cannot be prepared: where it is, what was met and what is wanted."""
+
+
+@contextlib.contextmanager
+def named(place):
+    """Errors of other libraries get the place where they were met, unless they name a file."""
+    try:
+        yield
+    except Exception as error:  # whatever they find wrong
+        if isinstance(error, PrepareError) or isinstance(error, OSError) and error.filename:
+            raise
+        raise PrepareError(f"{place}: {error}") from error
 
 
 def wanted(packages, what):
@@ -57,6 +70,8 @@ class Replacing:
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
+        if not self.path.name:
+            raise PrepareError(f"--out {path!r}, want a file's name")
         self.draft = self.path.with_name("." + self.path.name + ".tmp")
 
     def __enter__(self):
@@ -64,11 +79,12 @@ class Replacing:
         return self.file
 
     def __exit__(self, kind, *_):
-        self.file.close()
-        if kind is None:
-            os.replace(self.draft, self.path)
-        else:
-            os.remove(self.draft)
+        try:
+            self.file.close()
+            if kind is None:
+                os.replace(self.draft, self.path)
+        finally:
+            self.draft.unlink(missing_ok=True)
 
 
 def packed(values, width):
@@ -98,17 +114,34 @@ class Bits:
         self.file.write(bytes(sum(bits[at + i] << i for i in range(8)) for at in range(0, len(bits), 8)))
 
 
+@contextlib.contextmanager
+def unpacked(path):
+    """A file's bytes, which gzip may have packed."""
+    with open(path, "rb") as file:
+        begin = file.peek(4)[:4]
+        if begin == b"\x28\xb5\x2f\xfd":
+            raise PrepareError(f"{path}: is packed (zstd), want it unpacked, or packed by gzip")
+        with contextlib.nullcontext(file) if begin[:2] != b"\x1f\x8b" else gzip.GzipFile(fileobj=file) as plain:
+            yield plain
+
+
+def parsed(place, line, encoding):
+    """The object of a line."""
+    try:
+        return json.loads(line.decode(encoding))
+    except UnicodeDecodeError as error:
+        raise PrepareError(f"{place}: is no UTF-8: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise PrepareError(f"{place}: is no JSON: {error}") from error
+
+
 def lines_of(paths):
     """Yields (path, number, object) of all lines that are not blank."""
     for path in paths:
-        with open(path, encoding="utf-8-sig") as file:
+        with named(path), unpacked(path) as file:
             for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                try:
-                    yield path, number, json.loads(line)
-                except ValueError as error:
-                    raise PrepareError(f"{path}:{number}: is no JSON: {error}") from error
+                if line.strip():
+                    yield path, number, parsed(f"{path}:{number}", line, "utf-8-sig" if number == 1 else "utf-8")
 
 
 def tokenizer_of(folder, template, learns_all):
@@ -117,10 +150,13 @@ def tokenizer_of(folder, template, learns_all):
         from transformers import AutoTokenizer  # pylint: disable=import-outside-toplevel
     except ImportError as error:
         raise wanted("transformers jinja2", "--chat") from error
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    with named(folder):
+        tokenizer = AutoTokenizer.from_pretrained(folder)
     if template:
-        tokenizer.chat_template = pathlib.Path(template).read_text(encoding="utf-8")
-    text = tokenizer.get_chat_template() if getattr(tokenizer, "chat_template", None) else ""
+        with named(template):
+            tokenizer.chat_template = pathlib.Path(template).read_text(encoding="utf-8")
+    with named(folder):
+        text = tokenizer.get_chat_template() if getattr(tokenizer, "chat_template", None) else ""
     if not text:
         raise PrepareError(f"{folder} has no chat template: want one, or --template FILE")
     if not learns_all and "generation %}" not in text and "generation -%}" not in text:
@@ -137,10 +173,22 @@ def rendered(tokenizer, messages, learns_all):
     return ids, [1] * len(ids) if learns_all else list(encoded["assistant_masks"])
 
 
+def width_of(tokenizer):
+    """The bytes of an id. A vocabulary with gaps has greater ids than its size says."""
+    greatest = max(tokenizer.get_vocab().values(), default=0)
+    return 2 if max(greatest, len(tokenizer) - 1) < 1 << 16 else 4
+
+
+def check_ids(ids, width):
+    wrong = [id for id in (min(ids, default=0), max(ids, default=0)) if not 0 <= id < 1 << 8 * width]
+    if wrong:
+        raise ValueError(f"id {wrong[0]}, want 0 to {(1 << 8 * width) - 1}")
+
+
 def write_chats(folder, paths, out, template=None, key="messages", learns_all=False):
     """Writes OUT.bin and OUT.mask, and returns (conversations, ids, ids to learn)."""
     tokenizer = tokenizer_of(folder, template, learns_all)
-    width = 2 if len(tokenizer) <= 1 << 16 else 4
+    width = width_of(tokenizer)
     chats = ids_written = learned = 0
     progress = Progress("conversations")
     with Replacing(f"{out}.bin") as ids_file, Replacing(f"{out}.mask") as mask_file:
@@ -150,10 +198,9 @@ def write_chats(folder, paths, out, template=None, key="messages", learns_all=Fa
             messages = line.get(key) if isinstance(line, dict) else None
             if not isinstance(messages, list) or not messages:
                 raise PrepareError(f"{path}:{number}: has no {key}, want a list of messages")
-            try:
+            with named(f"{path}:{number}"):
                 ids, bits = rendered(tokenizer, messages, learns_all)
-            except Exception as error:  # whatever a template finds wrong
-                raise PrepareError(f"{path}:{number}: {error}") from error
+                check_ids(ids, width)
             ids_file.write(packed(ids, width))
             mask.add(bits)
             chats += 1
@@ -170,27 +217,42 @@ def write_chats(folder, paths, out, template=None, key="messages", learns_all=Fa
     return chats, ids_written, learned
 
 
-def write_parquet(paths, columns, out):
-    """Writes an object of the columns for each row, and returns (rows, rows left out for a null)."""
+def batches_of(path, columns):
+    """Yields lists of a Parquet file's rows, of the columns."""
     try:
         from pyarrow import parquet  # pylint: disable=import-outside-toplevel
     except ImportError as error:
         raise wanted("pyarrow", "--parquet") from error
+    with named(path):
+        table = parquet.ParquetFile(path)
+        missing = [name for name in columns if name not in table.schema_arrow.names]
+        if missing:
+            raise PrepareError(f"{path} has no column {missing[0]}, want one of "
+                               f"{', '.join(table.schema_arrow.names)}")
+        for batch in table.iter_batches(columns=columns):
+            yield batch.to_pylist()
+
+
+def as_line(place, row):
+    try:
+        return json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError) as error:
+        raise PrepareError(f"{place}: {error}, want text, finite numbers, and lists and objects of them") from error
+
+
+def write_parquet(paths, columns, out):
+    """Writes an object of the columns for each row, and returns (rows, rows left out for a null)."""
     rows = nulls = 0
     progress = Progress("rows")
     with Replacing(out) as file:
         for path in paths:
-            table = parquet.ParquetFile(path)
-            missing = [name for name in columns if name not in table.schema_arrow.names]
-            if missing:
-                raise PrepareError(f"{path} has no column {missing[0]}, want one of "
-                                   f"{', '.join(table.schema_arrow.names)}")
-            for batch in table.iter_batches(columns=columns):
-                for row in batch.to_pylist():
+            number = 0
+            for batch in batches_of(path, columns):
+                for number, row in enumerate(batch, number + 1):
                     if any(row[name] is None for name in columns):
                         nulls += 1
                         continue
-                    file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+                    file.write(as_line(f"{path}: row {number}", row))
                     rows += 1
                 progress.tell(rows)
     return rows, nulls
