@@ -105,7 +105,8 @@ absl::Status AddConfigurations(const ProbeFlags& flags, PreparedProbe* prepared)
     all.insert(all.end(), some.begin(), some.end());
   }
   if (!MaySendGradients(prepared->task.experiment)) {
-    prepared->skipped.push_back("backward, both: gradients cross no cut, nothing before is trained");
+    prepared->skipped.push_back(
+        "backward, both: gradients cross no cut, nothing before is trained");
   }
   for (const ProbeConfiguration& one : SentBy(prepared->task.experiment, std::move(all))) {
     const absl::Status status = WithCodecs(prepared->task.experiment, one).status();

@@ -314,6 +314,22 @@ TEST(LayoutsTest, ImpossibleOnesAreLeftOutByName) {
               Contains(HasSubstr("left out: 1 x 8, the file's: pipeline.stages: stages is 8")));
 }
 
+TEST(LayoutsTest, WhereNoGradientsCrossActivationsAreCodedAlone) {
+  LayoutOptions options = Eight();
+  options.machines = 2;
+  const auto layouts = LayoutsFor(
+      With({"freeze=[embedding, h.0, h.1, h.2, h.3, h.4, h.5]", "pipeline.stages=2"}), options);
+  ASSERT_TRUE(layouts.ok()) << layouts.status();
+  int coded = 0;
+  for (const Layout& layout : layouts->all) {
+    if (layout.stages != 2 || layout.codec != "uniform(bits=8)") continue;
+    ++coded;
+    EXPECT_EQ(layout.experiment.compression().activations().codec(), "uniform");
+    EXPECT_EQ(layout.experiment.compression().gradients().codec(), "none");
+  }
+  EXPECT_GT(coded, 0) << ::testing::PrintToString(layouts->left_out);
+}
+
 TEST(LayoutsTest, BatchNormLearnsOtherwiseWithOtherMicrobatchesOfABatch) {
   const Experiment images = *ParseExperiment(R"(
 model: {name: resnet8, width: 8}
