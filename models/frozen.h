@@ -17,15 +17,15 @@ namespace thinwire {
 // frozen, and if nothing is left to train.
 absl::StatusOr<Model> WithFrozen(Model model, const std::vector<std::string>& names);
 
-// Returns whether the block is frozen, and no layer that was added to it, as that of a bottleneck, is
-// trained.
+// Returns whether the block is frozen, and no layer that was added to it, as that of a bottleneck,
+// is trained.
 bool IsFrozen(const BlockSpec& block);
 
 // Returns the index of the first block that is not frozen.
 int FirstTrainedBlock(const Model& model);
 
-// Returns whether backward passes go through a layer of a block. They do not before the first trained
-// block, nor where this one begins with slices of samples, whose gradient nobody wants.
+// Returns whether backward passes go through a layer of a block. They do not before the first
+// trained block, nor where this one begins with slices of samples, whose gradient nobody wants.
 bool GoesBack(const Model& model, int block, const LayerSpec& layer);
 
 // Returns whether gradients cross the cut: whether something before it is trained.

@@ -246,9 +246,10 @@ TEST_F(FeedTest, DocumentsBeginInWholeSamplesWhateverTheSlice) {
   request.positions = SampleRange{4, 6};
   EXPECT_EQ(feed.Take(request)->document_starts, wanted);
   request.range = {0, 12000};
-  EXPECT_THAT(std::string(feed.Take(request).status().message()),
-              AllOf(HasSubstr("where 24000 documents begin in the samples of a message takes 67872"),
-                    HasSubstr("a smaller data.batch_size")));
+  EXPECT_THAT(
+      std::string(feed.Take(request).status().message()),
+      AllOf(HasSubstr("where 24000 documents begin in the samples of a message takes 67872"),
+            HasSubstr("a smaller data.batch_size")));
 }
 
 TEST_F(FeedTest, InputsAreOnTheDevice) {
