@@ -191,8 +191,8 @@ struct PreparedChat {
   std::unique_ptr<Conversation> conversation;
 };
 
-// Opens the model and begins the conversation. An answer may take all of --tokens, but at most half
-// of the context, before it goes on in a new one.
+// Opens the model and begins the conversation. In front of an answer there is room for --tokens, but
+// for a quarter of the context at most; a longer one goes on in a new context.
 absl::StatusOr<PreparedChat> Prepare(ChatFlags* flags) {
   ASSIGN_OR_RETURN(OpenedText opened, OpenText(&flags->text));
   const Experiment& experiment = opened.model.experiment;
@@ -202,7 +202,7 @@ absl::StatusOr<PreparedChat> Prepare(ChatFlags* flags) {
         Annotated(WrittenForAnswer(format, {{"system", flags->system}}).status(), "--system"));
   }
   ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
-  const int64_t room = std::min(flags->text.tokens, model.positions / 2);
+  const int64_t room = std::min(flags->text.tokens, model.positions / 4);
   auto conversation = std::make_unique<Conversation>(
       opened.model.tokenizer.get(), std::move(format), flags->system, model.positions, room);
   return PreparedChat{std::move(opened), std::move(conversation)};
