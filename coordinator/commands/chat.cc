@@ -191,8 +191,8 @@ struct PreparedChat {
   std::unique_ptr<Conversation> conversation;
 };
 
-// Opens the model and begins the conversation. In front of an answer there is room for --tokens, but
-// for a quarter of the context at most; a longer one goes on in a new context.
+// Opens the model and begins the conversation. In front of an answer there is room for --tokens,
+// but for a quarter of the context at most; a longer one goes on in a new context.
 absl::StatusOr<PreparedChat> Prepare(ChatFlags* flags) {
   ASSIGN_OR_RETURN(OpenedText opened, OpenText(&flags->text));
   const Experiment& experiment = opened.model.experiment;
