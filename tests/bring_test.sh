@@ -17,6 +17,8 @@ refused() {
   check "$1 is refused" equals $? 2
   check '  and named' contains "$work/log" "$2"
 }
+# loss_of RUN: that of its first step
+loss_of() { grep -oE '"loss": *[0-9.]+' "$work/$1/metrics.jsonl" | head -1 | grep . || echo "no loss of $1"; }
 # resolved FIELD: its value in the run's experiment
 resolved() { sed -n "s/^ *$1: //p" "$work/$2/experiment.yaml"; }
 
