@@ -96,7 +96,7 @@ auto AppendTo(std::vector<uint32_t>* all) {
 // Returns a text as words, the last of which ends in zeros.
 std::vector<uint32_t> WordsOf(const std::string& text) {
   std::vector<uint32_t> words((text.size() + kWord - 1) / kWord);
-  std::memcpy(words.data(), text.data(), text.size());
+  if (!text.empty()) std::memcpy(words.data(), text.data(), text.size());
   return words;
 }
 

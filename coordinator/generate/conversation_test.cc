@@ -46,7 +46,7 @@ class ConversationTest : public ::testing::Test {
     return ids.ok() ? *tokenizer_.Decode(*ids) : std::string(ids.status().message());
   }
 
-  const AsciiTokenizer tokenizer_;
+  const AsciiTokenizer tokenizer_{};
   std::unique_ptr<Conversation> conversation_ =
       std::make_unique<Conversation>(&tokenizer_, Format(), "s", 30, 10);
 };
