@@ -102,7 +102,7 @@ std::vector<uint32_t> WordsOf(const std::string& text) {
 
 std::string TextOf(const std::vector<uint32_t>& words) {
   std::string text(words.size() * kWord, '\0');
-  std::memcpy(text.data(), words.data(), text.size());
+  if (!words.empty()) std::memcpy(text.data(), words.data(), text.size());
   text.resize(text.find_last_not_of('\0') + 1);
   return text;
 }
