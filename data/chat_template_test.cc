@@ -12,7 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// What is known is held to the templates themselves in tests/parity/chats_test.py.
+// Folders with templates. Known ones are held to their formats in tests/parity/chats_test.py.
 class ChatTemplateTest : public testing::Test {
  protected:
   ChatTemplateTest() {

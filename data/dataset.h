@@ -137,7 +137,7 @@ enum class CifarLabels : uint8_t {
 // Returns the names "fine" and "coarse".
 NameTable<CifarLabels> TableOf(CifarLabels);
 
-// What becomes of lines that are no examples.
+// Treatment of lines that are no examples.
 enum class OnError : uint8_t {
   kStop,  // the first one is an error
   kSkip,  // they are left out and counted

@@ -50,7 +50,7 @@ class DocumentStore {
   absl::Status Read(int64_t first, absl::Span<DocumentToken> out) const;
 
  private:
-  // What is kept in memory of a file.
+  // Parts of a file that are kept in memory.
   struct Contents {
     int64_t tokens = 0;
     std::vector<uint32_t> lengths;

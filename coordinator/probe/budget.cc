@@ -65,7 +65,7 @@ CodecSpec AtRate(CodecSpec codec, double bits) {
   return codec;
 }
 
-// What crosses a cut in one direction.
+// Tensors that cross a cut in one direction.
 struct Crossing {
   std::string cut;
   bool gradient = false;

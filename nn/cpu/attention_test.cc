@@ -37,7 +37,7 @@ Floats RandomDy(const AttentionSpec& spec, const Sizes& sizes) {
   return RandomFloats(sizes.batch * sizes.positions * spec.heads * spec.head_size, 2);
 }
 
-// What queries see: lengths of the samples and first keys of their positions, or neither.
+// Limits of what queries see: lengths of the samples and first keys of their positions, or neither.
 struct Limits {
   std::vector<int32_t> lengths = {}, first_key = {};
 };

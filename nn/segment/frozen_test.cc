@@ -43,7 +43,7 @@ std::vector<FrozenCase> FrozenCases() {
   };
 }
 
-// What one pass leaves.
+// Results of one pass.
 struct FrozenPass {
   std::vector<float> y;
   std::map<std::string, std::vector<float>> gradients, frozen;

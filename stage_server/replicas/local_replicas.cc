@@ -215,7 +215,7 @@ std::vector<Parameter> LocalReplicas::Values(int replica) const {
     const std::string& name = parameter.follows ? parameter.spec.tied_to : parameter.spec.name;
     const auto found = std::find_if(owned_.begin(), owned_.end(),
                                     [&](const Parameter* one) { return one->spec.name == name; });
-    // What is frozen is the same at all replicas.
+    // Frozen parameters are the same at all replicas.
     return found == owned_.end() ? parameter.value : own.values[found - owned_.begin()];
   };
   for (Segment* segment : segments_) {

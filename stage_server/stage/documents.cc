@@ -31,7 +31,7 @@ absl::StatusOr<PackedDocuments> DocumentsOf(absl::Span<const uint32_t> starts, i
       first.push_back(static_cast<int32_t>(start));
       place.push_back(static_cast<int32_t>(t - start));
     }
-    // What begins behind these positions is of no concern.
+    // Documents that begin behind these positions do not matter.
     while (!starts.empty() && starts.front() < (sample + 1) * whole) starts.remove_prefix(1);
   }
   const Shape shape = {samples, positions.last - positions.first};
