@@ -223,6 +223,7 @@ class PackedTexts final : public Dataset {
   int64_t size() const override { return kSamples; }
   int64_t classes() const override { return 2; }
   Shape sample_shape() const override { return {1, 8}; }
+  int64_t labels_per_sample() const override { return 8; }
   bool is_text() const override { return true; }
   uint64_t digest() const override { return 0; }
   void Labels(int64_t /*sample*/, const Augmentation& /*augmentation*/,
