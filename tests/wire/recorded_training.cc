@@ -242,7 +242,7 @@ absl::StatusOr<Tensor> RecordedTraining::Cross(size_t cut, const Work& work, Dir
     const int64_t size = data_.train->size();
     const auto steps = static_cast<uint64_t>(NumBatches(size, spec_.batch_size));
     const Shuffle shuffle{spec_.shuffle, spec_.seeds.data, spec_.batch_size};
-    samples.batch = BatchOrder(shuffle, work.epoch, size)[(work.step - 1) % steps];
+    samples.batch = EpochOrder(shuffle, work.epoch, size).Batch((work.step - 1) % steps);
   }
   ASSIGN_OR_RETURN(const Tensor used,
                    cuts_[cut]->Cross(work, direction, samples, std::move(given)));
@@ -256,7 +256,7 @@ absl::StatusOr<Tensor> RecordedTraining::Cross(size_t cut, const Work& work, Dir
 std::vector<int64_t> RecordedTraining::IdsOf(const Work& work, const SampleRange& range) const {
   std::vector<int64_t> ids;
   const Shuffle shuffle{spec_.shuffle, spec_.seeds.data, spec_.batch_size};
-  const std::vector<int64_t> order = EpochOrder(shuffle, work.epoch, data_.train->size());
+  const EpochOrder order(shuffle, work.epoch, data_.train->size());
   for (int64_t i = range.first; i < range.last; ++i) {
     ids.push_back(work.phase == PHASE_TRAIN ? order[i] : i);
   }
