@@ -340,6 +340,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& opti
                      "data.tokens and data.vocabulary, those of the program that made them"));
   }
   if (options.text.tokens != TokenKind::kCharacters) return TokenizerOf(CorpusText(), options);
+  ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
+  if (entry->load == LoadTextFile) return TokenizerOfTextFile(options);
   ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
   return PlannedTokenizer(text, options);
 }
