@@ -264,6 +264,7 @@ DataOptions DefaultOptions(const KnownDataset& known) {
   DataOptions options;
   options.name = known.name;
   options.text.tokens = known.tokens;
+  if (known.has_ids()) options.text.loss_on = LossOn::kMasks;
   if (known.is_labelled) options.text.context = kSentenceContext;
   return options;
 }
