@@ -45,8 +45,8 @@ std::string FoundOutliers::ToString() const {
 }
 
 absl::StatusOr<FoundOutliers> FindOutliers(const Tensor& x) {
-  ASSIGN_OR_RETURN(std::vector<double> squares, ChannelSquares(x, /*has_first_rows=*/false));
-  ASSIGN_OR_RETURN(const std::vector<double> others, ChannelSquares(x, /*has_first_rows=*/true));
+  ASSIGN_OR_RETURN(std::vector<double> squares, ChannelSquares(x, /*first_rows=*/{}));
+  ASSIGN_OR_RETURN(const std::vector<double> others, ChannelSquares(x, FirstRowsOf(x.shape(), /*begins_sequences=*/true)));
   FoundOutliers found;
   found.of_channels = static_cast<int64_t>(squares.size());
   found.first_position_ratio = FirstPositionRatio(squares, others, x.shape());
