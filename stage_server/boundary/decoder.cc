@@ -144,6 +144,7 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
   incoming.first_visit = message.first_visit;
   incoming.state_digest = message.state_digest;
   incoming.frozen = !IsTrainingPass(message.key.phase);
+  incoming.calibrates = LeavesCarry(message.key.phase);
   incoming.step = message.key.step;
   // An exact message does not name the codec in force.
   ASSIGN_OR_RETURN(const Codec* codec, codecs_.Get(incoming.exact ? spec_.codec : message.codec));

@@ -132,6 +132,7 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
   out.rows = rows;
   out.compress = compress;
   out.frozen = !training;
+  out.calibrates = LeavesCarry(outgoing.key.phase);
   out.step = outgoing.key.step;
   out.context = encoded->context;
   // Without feedback, Measure decodes the payload itself, so that encoding is not timed with it.

@@ -300,6 +300,7 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
   work.epoch = request.epoch();
   work.compress = request.compressed();
   work.phase = work.compress ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
+  if (request.calibrates()) work.phase = PHASE_CALIBRATE;
   const absl::StatusOr<LossSums> sums =
       request.recalibration_samples() > 0
           ? RecalibratedPass(work, request)
