@@ -73,9 +73,9 @@ class Codec {
   virtual size_t MaxPayloadBytes(const Shape& shape, DType dtype) const = 0;
 
   // Writes the payload of `x` ([batch, ...], fp32 or bf16, which widens exactly) to `payload`
-  // (at least as many bytes as these bounds, in host memory unless `context` says so) and returns its
-  // length. OutOfRange if `x` holds NaN or infinity and the codec cannot carry them; `payload` is
-  // then unspecified.
+  // (at least as many bytes as these bounds, in host memory unless `context` says so) and returns
+  // its length. OutOfRange if `x` holds NaN or infinity and the codec cannot carry them; `payload`
+  // is then unspecified.
   virtual absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                         absl::Span<uint8_t> payload) const = 0;
 

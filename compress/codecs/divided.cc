@@ -129,8 +129,8 @@ class DividedCodec final : public Codec {
   absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                 absl::Span<uint8_t> payload) const override {
     const auto documents = static_cast<int64_t>(context.document_rows.size());
-    const size_t capacity = MaxPayloadBytes(x.shape(), x.dtype()) +
-                            MaxDocumentBytes(spec(), x.shape(), documents);
+    const size_t capacity =
+        MaxPayloadBytes(x.shape(), x.dtype()) + MaxDocumentBytes(spec(), x.shape(), documents);
     if (payload.size() < capacity) {
       return Refuse("payload memory of ", payload.size(), " bytes, want ", capacity);
     }

@@ -111,10 +111,9 @@ inline std::string DataOfPart(const std::shared_ptr<const Carry>& carry, const s
   return "";
 }
 
-inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(const CodecSpec& spec, const Tensor& x,
-                                                          uint64_t random_key = 1,
-                                                          const SupportMap* support = nullptr,
-                                                          absl::Span<const uint32_t> documents = {}) {
+inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(
+    const CodecSpec& spec, const Tensor& x, uint64_t random_key = 1,
+    const SupportMap* support = nullptr, absl::Span<const uint32_t> documents = {}) {
   const auto codec = CodecOf(spec);
   const TestContext context(spec, x.elements(), random_key, support, documents);
   const auto count = static_cast<int64_t>(documents.size());

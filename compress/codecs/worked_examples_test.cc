@@ -73,8 +73,8 @@ TEST(WorkedExamplesTest, AreWhatTheCodecsWriteAndRead) {
       ASSERT_TRUE(bytes.ok()) << example.codec << bytes.status();
       EXPECT_EQ(*bytes, example.bytes) << example.codec;
     }
-    const auto decoded =
-        DecodeFromBytes(*spec, example.bytes, example.shape, DType::kF32, &support, example.documents);
+    const auto decoded = DecodeFromBytes(*spec, example.bytes, example.shape, DType::kF32, &support,
+                                         example.documents);
     ASSERT_TRUE(decoded.ok()) << example.codec << decoded.status();
     EXPECT_EQ(FloatsOf(*decoded), example.decoded) << example.codec;
   }

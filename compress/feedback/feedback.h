@@ -137,7 +137,7 @@ class FeedbackReceiver {
     bool exact = false;               // this and the next two as the sender says
     bool first_visit = false;
     std::optional<uint64_t> state_digest;
-    bool frozen = false;      // as for the sender, like the next one
+    bool frozen = false;  // as for the sender, like the next one
     bool calibrates = false;
     uint64_t step = 0;
     MessageContext context;

@@ -11,7 +11,10 @@
 #include "base/tensor_file.h"
 #include "compress/checks/outliers.h"
 #include "compress/codec_table.h"
+#include "config/experiment.h"
 #include "config/specs.h"
+#include "config/yaml_tree.h"
+#include "coordinator/files/record.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -85,6 +88,14 @@ absl::StatusOr<std::vector<std::string>> OutlierWarnings(const std::string& dir,
                                     can_divide ? "" : "; of codecs uniform and ecsq can do so"));
   }
   return warnings;
+}
+
+absl::StatusOr<std::vector<std::string>> OutlierWarningsOfRun(const std::string& dir) {
+  RETURN_IF_ERROR(CheckRecorded(dir));
+  const std::string path = dir + "/experiment.yaml";
+  ASSIGN_OR_RETURN(const std::string text, ReadYamlFile(path));
+  ASSIGN_OR_RETURN(const Experiment experiment, ParseResolved(text, path));
+  return OutlierWarnings(dir, experiment);
 }
 
 }  // namespace thinwire

@@ -22,4 +22,7 @@ absl::StatusOr<std::map<std::string, std::string>> OutliersOf(const Safetensors&
 absl::StatusOr<std::vector<std::string>> OutlierWarnings(const std::string& dir,
                                                          const Experiment& experiment);
 
+// Returns the same for the run's own experiment. NotFound if no run is recorded in `dir`.
+absl::StatusOr<std::vector<std::string>> OutlierWarningsOfRun(const std::string& dir);
+
 }  // namespace thinwire

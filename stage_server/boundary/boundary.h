@@ -29,7 +29,8 @@ struct BoundarySpec : DirectionSpec {
   // Number of positions of each slice, in order, where training messages carry slices of a
   // sequence. Empty if a message carries whole samples.
   std::vector<int64_t> slice_positions;
-  // Whether messages may have document_starts: activations, and gradients whose codec asks for them.
+  // Whether messages may have document_starts: activations, and gradients whose codec asks for
+  // them.
   bool packs_documents = false;
   Shape basis;  // shape of PHASE_BASIS messages; rank 0 if there are none
   DType compute = DType::kF32;

@@ -79,8 +79,7 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& 
                    codecs_.Get(training ? level_.Train(key.epoch, key.step) : level_.Evaluate()));
   encoded.context.random_key = MessageRandomKey(spec_, key);
   encoded.context.begins_sequences = BeginsSequences(spec_, key, outgoing.starts.first_position);
-  encoded.document_rows =
-      DocumentRowsOf(spec_, key, outgoing.x.shape(), outgoing.starts.documents);
+  encoded.document_rows = DocumentRowsOf(spec_, key, outgoing.x.shape(), outgoing.starts.documents);
   encoded.context.document_rows = encoded.document_rows;
   if (!spec_.codec.needs_support() || !HasSamples(key.phase)) return encoded;
   ASSIGN_OR_RETURN(SupportMap support, support_->Take(key));

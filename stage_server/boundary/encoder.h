@@ -40,9 +40,9 @@ class MessageEncoder {
     MessageKey key;
     uint64_t sample_digest = 0;
     bool compress = false;
-    Tensor x;                                   // nobody changes its memory any more
-    std::shared_ptr<const EpochRows> rows;      // the epoch's; for training with feedback only
-    bool want_received = false;                 // fill in Encoded::feedback.received
+    Tensor x;                               // nobody changes its memory any more
+    std::shared_ptr<const EpochRows> rows;  // the epoch's; for training with feedback only
+    bool want_received = false;             // fill in Encoded::feedback.received
     SequenceStarts starts = {};
     std::optional<double> sum_of_squares = {};  // payload of a message without a tensor
     SteadyTime submitted = {};                  // when it was queued; set in a traced step

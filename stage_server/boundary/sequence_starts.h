@@ -1,5 +1,5 @@
-// Where sequences and documents begin in a message. Codecs that send first positions as they are ask
-// for it (first_position in docs/compression.md).
+// Where sequences and documents begin in a message. Codecs that send first positions as they are
+// ask for it (first_position in docs/compression.md).
 #pragma once
 
 #include <cstdint>

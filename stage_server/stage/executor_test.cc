@@ -347,8 +347,9 @@ TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {
 
 // Calibration is to codecs what training messages are, and nothing to anything else.
 TEST(ExecutorTest, CalibrationLeavesCodecsWhatTrainingWould) {
-  SmallStages stages({"pipeline.stages=3", "compression.activations={codec: uniform, bits: 4, "
-                                           "scope: sample, outliers: 1, feedback: ef21}"});
+  SmallStages stages({"pipeline.stages=3",
+                      "compression.activations={codec: uniform, bits: 4, "
+                      "scope: sample, outliers: 1, feedback: ef21}"});
   const std::vector<float> before = stages.Values();
   const BoundarySender& sender = stages.sender("layer2", DIRECTION_ACTIVATION);
   const auto payload_bytes = [&](bool calibrates, uint64_t samples) {

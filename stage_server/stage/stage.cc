@@ -147,8 +147,7 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
   const bool asks_for_documents =
       is_activation || boundary.codec.first_position == FirstPosition::kExact;
-  boundary.packs_documents =
-      spec.packs_documents && cut != spec.tied_cut() && asks_for_documents;
+  boundary.packs_documents = spec.packs_documents && cut != spec.tied_cut() && asks_for_documents;
   boundary.codec_seed = spec.seeds.codec;
   boundary.error_every = spec.error_every;
   boundary.patience = spec.patience;
