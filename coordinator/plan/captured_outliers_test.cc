@@ -78,6 +78,16 @@ TEST(OutlierWarningsTest, OfARunAreForItsOwnExperiment) {
   EXPECT_THAT(*warnings, ElementsAre(HasSubstr("outliers: 1")));
 }
 
+TEST(OutliersOfStepTest, AreThoseOfAllStages) {
+  const auto experiment = ParseExperiment(kLanguageModel, "test", {});
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  const auto lines = OutliersOfStep(7, {"", CaptureWithAnOutlier()}, *experiment);
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  EXPECT_THAT(*lines, ElementsAre(AllOf(StartsWith("h.0, activations captured at step 7: "),
+                                        HasSubstr("outliers: 1"))));
+  EXPECT_FALSE(OutliersOfStep(7, {"no such file"}, *experiment).ok());
+}
+
 TEST(OutlierWarningsTest, ARunWithoutCapturesHasNone) {
   EXPECT_THAT(WarningsOfRun(::testing::TempDir() + "/no_such_run"), IsEmpty());
 }
