@@ -260,6 +260,15 @@ absl::Status StageRun::CheckRecalibration(const EvaluateRequest& request) const 
                                                  " training samples"));
 }
 
+absl::Status StageRun::CheckCalibration(const EvaluateRequest& request) const {
+  if (!request.compressed()) {
+    return absl::InvalidArgumentError("calibrates without compressed, want both");
+  }
+  const auto samples = static_cast<int64_t>(request.samples());
+  const bool fits = feed_ && samples > 0 && samples <= data_.train->size();
+  return CheckSamples(fits ? data_.train->size() : samples, /*training=*/true);
+}
+
 absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_event) {
   if (request.epoch() < 1) {
     return absl::InvalidArgumentError(
@@ -324,7 +333,8 @@ void StageRun::ReportDeviceTrace(const OnEvent& on_event) {
 }
 
 absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& on_event) {
-  RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/false));
+  RETURN_IF_ERROR(request.calibrates() ? CheckCalibration(request)
+                                       : CheckSamples(request.samples(), /*training=*/false));
   RETURN_IF_ERROR(CheckRecalibration(request));
   return OnExecutor([&]() -> absl::Status {
     const uint64_t bytes_before = stage_->EvaluationWireBytes();

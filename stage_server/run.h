@@ -109,6 +109,7 @@ class StageRun {
   // Ends the trace of the device, if one goes on, and hands on its slices.
   void ReportDeviceTrace(const OnEvent& on_event);
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;
+  absl::Status CheckCalibration(const EvaluateRequest& request) const;
   // Runs `task` on the executor's thread and waits for it.
   absl::Status OnExecutor(const std::function<absl::Status()>& task);
   void ExecutorLoop();

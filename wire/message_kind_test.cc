@@ -60,11 +60,12 @@ TEST(MessageKindTest, AcknowledgementsAndSumsHaveNoTensor) {
 TEST(MessageKindTest, EvaluationIsAcknowledgedAndATextIsNot) {
   EXPECT_EQ(PhasesThat(IsAcknowledged),
             (std::set<Phase>{PHASE_EVALUATE_COMPRESSED, PHASE_EVALUATE_UNCOMPRESSED,
-                             PHASE_RECALIBRATE, PHASE_EVALUATE_RECALIBRATED}));
+                             PHASE_RECALIBRATE, PHASE_EVALUATE_RECALIBRATED, PHASE_CALIBRATE}));
 }
 
 TEST(MessageKindTest, SomePassesReadOtherDataOrFewerPositions) {
-  EXPECT_EQ(PhasesThat(ReadsTrainingData), (std::set<Phase>{PHASE_TRAIN, PHASE_RECALIBRATE}));
+  EXPECT_EQ(PhasesThat(ReadsTrainingData),
+            (std::set<Phase>{PHASE_TRAIN, PHASE_RECALIBRATE, PHASE_CALIBRATE}));
   EXPECT_EQ(PhasesThat(Recalibrates), std::set<Phase>{PHASE_RECALIBRATE});
   EXPECT_EQ(PhasesThat(MayHaveFewerPositions), std::set<Phase>{PHASE_GENERATE});
 }

@@ -20,6 +20,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
 #include "coordinator/files/record.h"
+#include "coordinator/plan/captured_outliers.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/model_files.h"
@@ -189,8 +190,13 @@ absl::StatusOr<std::optional<TraceSteps>> StepsToTrace(const RunFlags& flags,
   return steps;
 }
 
-absl::Status Warn(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> warnings, PlanWarnings(experiment));
+// Warns of what the experiment asks for, and of outliers that the run has captured before.
+absl::Status Warn(const std::string& resumed, const Experiment& experiment) {
+  ASSIGN_OR_RETURN(std::vector<std::string> warnings, PlanWarnings(experiment));
+  if (!resumed.empty()) {
+    ASSIGN_OR_RETURN(const auto outliers, OutlierWarnings(resumed, experiment));
+    warnings.insert(warnings.end(), outliers.begin(), outliers.end());
+  }
   for (const std::string& warning : warnings) Tell(warning);
   return absl::OkStatus();
 }
@@ -201,7 +207,7 @@ absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
   if (past) RETURN_IF_ERROR(CheckCourse(flags, *past, experiment));
   RETURN_IF_ERROR(CheckState(flags, experiment));
   if (!past) RETURN_IF_ERROR(CheckInitial(experiment, flags.quiet));
-  return flags.quiet ? absl::OkStatus() : Warn(experiment);
+  return flags.quiet ? absl::OkStatus() : Warn(flags.resume, experiment);
 }
 
 }  // namespace

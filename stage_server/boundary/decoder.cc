@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/support.h"
+#include "stage_server/boundary/sequence_starts.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -128,6 +129,9 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
           absl::StrCat(message.shape[0], " samples, want ", row_keys.size()));
     }
   }
+  const std::vector<uint32_t> document_rows =
+      DocumentRowsOf(spec_, message.key, message.shape, message.document_starts);
+  incoming.context.document_rows = document_rows;
   Payload payload = message.payload;
   const bool is_on_device = payload.device != nullptr;
   incoming.context.payload_is_on_device = is_on_device && CodesOnDevice(spec_, message.codec);
@@ -140,6 +144,7 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
   incoming.first_visit = message.first_visit;
   incoming.state_digest = message.state_digest;
   incoming.frozen = !IsTrainingPass(message.key.phase);
+  incoming.calibrates = LeavesCarry(message.key.phase);
   incoming.step = message.key.step;
   // An exact message does not name the codec in force.
   ASSIGN_OR_RETURN(const Codec* codec, codecs_.Get(incoming.exact ? spec_.codec : message.codec));

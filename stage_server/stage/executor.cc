@@ -300,6 +300,7 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
   work.epoch = request.epoch();
   work.compress = request.compressed();
   work.phase = work.compress ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
+  if (request.calibrates()) work.phase = PHASE_CALIBRATE;
   const absl::StatusOr<LossSums> sums =
       request.recalibration_samples() > 0
           ? RecalibratedPass(work, request)
@@ -327,11 +328,11 @@ absl::StatusOr<GenerateResponse> Executor::Generate(const GenerateRequest& reque
   work.epoch = 1;
   work.step = request.step();
   work.batch_size = work.samples = 1;
+  work.first_position = request.first_position();
   work.compress = request.compressed();
   work.deadline = spec.patience->Deadline();
   const uint64_t bytes_before = stage_->EvaluationWireBytes();
-  const absl::StatusOr<std::vector<float>> logits =
-      stage_->Generate(work, request.ids(), request.first_position());
+  const absl::StatusOr<std::vector<float>> logits = stage_->Generate(work, request.ids());
   if (!logits.ok()) return Failed(logits.status());
   GenerateResponse response;
   response.set_wire_bytes(stage_->EvaluationWireBytes() - bytes_before);

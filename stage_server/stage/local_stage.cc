@@ -478,12 +478,11 @@ absl::StatusOr<Tensor> LocalStage::IdsOf(absl::Span<const int32_t> ids) const {
 }
 
 absl::StatusOr<std::vector<float>> LocalStage::Generate(const Work& work,
-                                                        absl::Span<const int32_t> ids,
-                                                        int64_t first_position) {
-  if (first_position == 0) text_ = std::make_unique<Text>();
+                                                        absl::Span<const int32_t> ids) {
+  if (work.first_position == 0) text_ = std::make_unique<Text>();
   Pass pass(Mode::kEvaluate, work.step);
   pass.cache = &text_->cache;
-  pass.first_position = first_position;
+  pass.first_position = work.first_position;
   Digest ids_digest;
   for (const int32_t id : ids) ids_digest.AddWord(static_cast<uint64_t>(id));
   if (ReadsInputs(spec_)) {
@@ -494,7 +493,7 @@ absl::StatusOr<std::vector<float>> LocalStage::Generate(const Work& work,
   for (const auto& chunk : chunks_) {
     ASSIGN_OR_RETURN(logits, chunk->Generate(work, pass, positions, ids_digest.value()));
   }
-  text_->positions = first_position + positions;
+  text_->positions = work.first_position + positions;
   return logits;
 }
 

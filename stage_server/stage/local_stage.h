@@ -113,12 +113,11 @@ class LocalStage {
   // Starts to recalibrate all segments of a chunk. The result must be destroyed before the stage.
   // Batches are Forwards of PHASE_RECALIBRATE, which return no loss.
   absl::StatusOr<std::unique_ptr<Recalibration>> StartRecalibration(int chunk);
-  // Runs the next positions of one text through this stage. `ids` are their tokens and
-  // `first_position` is the position of the first. It is 0, which begins a new text and forgets the
-  // last one, or positions(). In `work`, microbatch and samples are one. Returns the logits of the
-  // last position at the last stage, otherwise nothing.
-  absl::StatusOr<std::vector<float>> Generate(const Work& work, absl::Span<const int32_t> ids,
-                                              int64_t first_position);
+  // Runs the next positions of one text through this stage. `ids` are their tokens; the position of
+  // the first is that of `work`. It is 0, which begins a new text and forgets the last one, or
+  // positions(). In `work`, microbatch and samples are one. Returns the logits of the last position
+  // at the last stage, otherwise nothing.
+  absl::StatusOr<std::vector<float>> Generate(const Work& work, absl::Span<const int32_t> ids);
   // Returns the number of positions of the text whose keys and values are kept; 0 without one.
   // Other work of the stage and new parameters end the text.
   int64_t positions() const { return text_ ? text_->positions : 0; }

@@ -175,6 +175,7 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
   in_flight->saved.resize(segments_.size());
   ASSIGN_OR_RETURN(auto input, Input(work, samples));
   const uint64_t digest = in_flight->sample_digest = input.sample_digest;
+  in_flight->document_starts = input.document_starts;
   Pass pass(ModeOf(work.phase), work.step, work.first_sample);
   if (reads_inputs_ && spec_.model.tokens) pass.ids = samples->inputs;
   if (training && spec_.slices() > 1) {
@@ -352,13 +353,15 @@ absl::Status ModelChunk::Backward(const Work& work) {
     if (!splits) RETURN_IF_ERROR(EndGradients(work, i));
     if (i == first_trained_) break;
     const InnerCut& cut = inner_cuts_[i - 1];
-    ASSIGN_OR_RETURN(
-        dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
+    ASSIGN_OR_RETURN(dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest,
+                               std::move(dy), in_flight->document_starts));
   }
   end_cache();
   const uint64_t digest = in_flight->sample_digest;
+  std::vector<uint32_t> starts = std::move(in_flight->document_starts);
   if (splits) in_flight_[work.microbatch] = std::move(in_flight);
-  return sends_gradients() ? upstream_->Send(work, digest, std::move(dy)) : absl::OkStatus();
+  if (!sends_gradients()) return absl::OkStatus();
+  return upstream_->Send(work, digest, std::move(dy), std::move(starts));
 }
 
 absl::Status ModelChunk::BackwardWeights(const Work& work) {

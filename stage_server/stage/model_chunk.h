@@ -119,6 +119,7 @@ class ModelChunk {
     std::vector<Saved> saved;  // one for each segment
     Tensor dlogits;            // set where the chunk ends the model
     uint64_t sample_digest = 0;
+    std::vector<uint32_t> document_starts;  // as in MessageHeader
   };
 
   ModelChunk(const Stage& stage, int index);

@@ -145,7 +145,9 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   // With local steps each replica has a norm of its own.
   boundary.counts_norm = spec.row() == 0 || spec.replicas.trains_locally();
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
-  boundary.packs_documents = is_activation && cut != spec.tied_cut() && spec.packs_documents;
+  const bool asks_for_documents =
+      is_activation || boundary.codec.first_position == FirstPosition::kExact;
+  boundary.packs_documents = spec.packs_documents && cut != spec.tied_cut() && asks_for_documents;
   boundary.codec_seed = spec.seeds.codec;
   boundary.error_every = spec.error_every;
   boundary.patience = spec.patience;

@@ -167,6 +167,7 @@ struct Work {
   int64_t batch_size = 0;       // of the whole batch
   int64_t samples = 0;          // of this microbatch
   int64_t first_sample = 0;     // index in the batch
+  int64_t first_position = 0;   // of a text's part
   int64_t loss_samples = 0;     // with the labels of the mean that is trained; 0: the batch_size
   int64_t loss_labels = 0;      // the labels of these that are not ignored; at the last stage only
   bool compress = false;        // false in warm-up and when evaluating without codecs
