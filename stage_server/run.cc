@@ -384,7 +384,7 @@ absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::st
   });
 }
 
-absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {
+absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& copied) {
   {
     absl::MutexLock lock(&snapshot_mutex_);
     snapshot_.clear();  // makes room for the next one
@@ -392,7 +392,7 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(stage_->CheckConnected());
-    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), codec_state, AvailableMemoryBytes()));
+    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), copied, AvailableMemoryBytes()));
     return absl::OkStatus();
   }));
   TakeSnapshotResponse response;
@@ -425,10 +425,11 @@ absl::Status StageRun::ReadSnapshot(uint32_t file,
 }
 
 absl::Status StageRun::Restore(const StatePart& part, uint64_t step,
-                               const std::function<bool(std::string_view* piece)>& next) {
+                               const std::function<bool(std::string_view* piece)>& next,
+                               const std::vector<std::string>& kept) {
   return OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(stage_->CheckConnected());
-    RETURN_IF_ERROR(RestoreState(stage_.get(), part, step, AvailableMemoryBytes(), next));
+    RETURN_IF_ERROR(RestoreState(stage_.get(), part, step, AvailableMemoryBytes(), next, kept));
     executor_->StartAfter(step);
     return absl::OkStatus();
   });

@@ -50,14 +50,15 @@ class StageRun {
                                 const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
   // Copies the stage's state; see CopyState.
-  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
+  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const CopiedState& copied);
   // Hands out a file of that copy and forgets it. NotFound if there is no file of that number. Any
   // thread, whatever else runs.
   absl::Status ReadSnapshot(uint32_t file,
                             const std::function<absl::Status(std::string_view)>& sink);
   // See RestoreState.
   absl::Status Restore(const StatePart& part, uint64_t step,
-                       const std::function<bool(std::string_view* piece)>& next);
+                       const std::function<bool(std::string_view* piece)>& next,
+                       const std::vector<std::string>& kept = {});
   absl::Status ExportCapture(uint64_t step,
                              const std::function<absl::Status(std::string_view)>& sink);
   absl::StatusOr<GenerateResponse> Generate(const GenerateRequest& request);

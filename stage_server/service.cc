@@ -328,7 +328,9 @@ void StageService::AddCallsForRuns() {
       });
   AddWork<TakeSnapshotRequest, TakeSnapshotResponse>(
       "TakeSnapshot", [](StageRun& run, const auto& request, auto* response) -> absl::Status {
-        ASSIGN_OR_RETURN(*response, run.TakeSnapshot(request.codec_state()));
+        const CopiedState copied = {request.codec_state(),
+                                    {request.left_out().begin(), request.left_out().end()}};
+        ASSIGN_OR_RETURN(*response, run.TakeSnapshot(copied));
         return absl::OkStatus();
       });
   AddWork<GenerateRequest, GenerateResponse>(
@@ -413,7 +415,8 @@ void StageService::AddCallsForFiles() {
       });
   AddUpload<RestoreRequest, RestoreResponse>(
       "Restore", [](StageRun& run, const auto& first, auto* next) {
-        return run.Restore(first.part(), first.step(), *next);
+        return run.Restore(first.part(), first.step(), *next,
+                           {first.kept().begin(), first.kept().end()});
       });
 }
 

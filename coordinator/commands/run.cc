@@ -200,6 +200,7 @@ absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
                    const Experiment& experiment) {
   if (past) RETURN_IF_ERROR(CheckCourse(flags, *past, experiment));
   RETURN_IF_ERROR(CheckState(flags, experiment));
+  if (past) RETURN_IF_ERROR(CheckBase(experiment, past->checkpoint));
   if (!past) RETURN_IF_ERROR(CheckInitial(experiment, flags.quiet));
   return flags.quiet ? absl::OkStatus() : Warn(experiment);
 }

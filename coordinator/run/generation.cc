@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "coordinator/checkpoint/base.h"
 #include "coordinator/files/record.h"
 #include "coordinator/files/summary.h"
 #include "coordinator/run/best.h"
@@ -58,9 +59,20 @@ absl::Status Generation::RunEpochs() {
 absl::Status Generation::BeginAnew() {
   const RunProgress nothing;
   RETURN_IF_ERROR(SetProgress(nothing, /*step=*/0));
-  if (!experiment_.has_init()) return absl::OkStatus();
+  return experiment_.has_init() ? ImportInitial() : absl::OkStatus();
+}
+
+// Gives the stages the parameters of `init`. Checkpoints leave out those that stay so.
+absl::Status Generation::ImportInitial() {
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment_));
-  return initial.Import(&fleet_);
+  if (!KeepsBase(experiment_)) return initial.Import(&fleet_);
+  CheckpointBase base;
+  base.set_init(experiment_.init());
+  base.set_at(kAtCoordinator);
+  ASSIGN_OR_RETURN(*base.mutable_config_sha256(), DigestOfConfig(experiment_.init()));
+  RETURN_IF_ERROR(initial.Import(&fleet_, &base));
+  if (base.tensors_size() > 0) base_ = std::move(base);
+  return absl::OkStatus();
 }
 
 absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
@@ -75,6 +87,7 @@ absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
   ASSIGN_OR_RETURN(const RestorePlan plan, PlanRestore(then, experiment_, manifest));
   for (const std::string& reset : plan.resets) RETURN_IF_ERROR(observer_.OnWarning(reset));
   RETURN_IF_ERROR(Restore(experiment_, from, plan, &fleet_));
+  if (manifest.has_base()) base_ = BaseNow(manifest.base(), experiment_);
   RETURN_IF_ERROR(LeaveCheckpointsAfter(from));
   return SetProgress(manifest.progress(), manifest.step());
 }
@@ -281,6 +294,7 @@ absl::Status Generation::HoldCheckpoint(uint32_t epoch) {
   manifest.set_experiment(ToYaml(experiment_));
   manifest.set_train_digest(summary_.provenance().train_digest());
   manifest.set_test_digest(summary_.provenance().test_digest());
+  if (base_) *manifest.mutable_base() = *base_;
   RunProgress* progress = manifest.mutable_progress();
   reports_.Save(progress);
   *progress->mutable_events() = summary_.events();

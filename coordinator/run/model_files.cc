@@ -7,14 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "base/annotated.h"
 #include "base/file.h"
+#include "base/model_folder.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
 #include "config/specs.h"
 #include "coordinator/files/folders.h"
-#include "coordinator/files/model_folder.h"
 #include "data/vocabulary_files.h"
 
 namespace thinwire {
@@ -86,10 +85,6 @@ absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& di
 }
 
 }  // namespace
-
-std::string ShardName(int shard, int shards) {
-  return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, shards);
-}
 
 absl::StatusOr<SideFiles> SideFilesOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(std::string config, CheckpointConfig(experiment));

@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/annotated.h"
+#include "base/sha256.h"
 #include "base/status.h"
 #include "config/replicas_spec.h"
+#include "coordinator/checkpoint/base.h"
 #include "models/bottleneck.h"
 #include "models/encoder.h"
 #include "models/file_tensors.h"
@@ -26,6 +28,7 @@ constexpr size_t kMostProblems = 5;  // number that one message names
 struct Wanted {
   std::vector<std::vector<FileTensor>> stages;
   std::map<std::string, const FileTensor*> by_name;
+  std::set<std::string> frozen;  // names of tensors
   // Tied copies, which files may also have, and the parameters that they copy.
   std::map<std::string, std::string> copies;
   std::vector<std::vector<std::string>> kept;  // by stage: parameters that no file has
@@ -74,6 +77,7 @@ Wanted WantedBy(const Partition& partition,
         }
         if (!StandsInFiles(parameter)) wanted.copies[parameter.name] = parameter.tied_to;
         for (FileTensor& tensor : FileTensors(parameter)) {
+          if (parameter.role == ParameterSpec::Role::kFrozen) wanted.frozen.insert(tensor.name);
           if (seen.insert(tensor.name).second) own.push_back(std::move(tensor));
         }
       }
@@ -193,6 +197,16 @@ absl::StatusOr<ModelShares> ModelShares::Of(const Experiment& experiment, ModelF
   return Match(partition, IsAny, /*fresh=*/{}, std::move(folder));
 }
 
+absl::StatusOr<ModelShares> ModelShares::OfReplica(const Experiment& experiment,
+                                                   ModelFolder folder) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  const auto is_there = [&folder](const ParameterSpec& parameter) {
+    if (parameter.role != ParameterSpec::Role::kFrozen) return true;
+    return folder.tensors().count(FileTensors(parameter).front().name) > 0;
+  };
+  return Match(partition, is_there, /*fresh=*/{}, std::move(folder));
+}
+
 absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experiment,
                                                       const std::string& buffer,
                                                       ModelFolder folder) {
@@ -209,7 +223,7 @@ absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experime
 
 absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  ASSIGN_OR_RETURN(ModelFolder folder, Annotated(ModelFolder::Open(experiment.init()), "init"));
+  ASSIGN_OR_RETURN(ModelFolder folder, Annotated(OpenWeights(experiment.init()), "init"));
   std::vector<std::string> fresh = PartsWithoutTensors(partition.model, folder);
   return Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init");
 }
@@ -227,14 +241,26 @@ absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
   for (const std::vector<FileTensor>& own : wanted.stages) {
     std::vector<Share>& stage = shares.stages_.emplace_back();
     for (const FileTensor& tensor : own) {
-      stage.push_back({tensor.name, matched.at(tensor.name)});
+      stage.push_back({tensor.name, matched.at(tensor.name), wanted.frozen.count(tensor.name) > 0});
     }
   }
   return shares;
 }
 
-absl::Status ModelShares::Write(const std::vector<Share>& shares,
-                                const StageClient::Sink& sink) const {
+std::vector<std::vector<std::string>> ModelShares::names() const {
+  std::vector<std::vector<std::string>> names;
+  std::set<std::string> seen;
+  for (const std::vector<Share>& stage : stages_) {
+    std::vector<std::string>& own = names.emplace_back();
+    for (const Share& share : stage) {
+      if (seen.insert(share.name).second) own.push_back(share.name);
+    }
+  }
+  return names;
+}
+
+absl::Status ModelShares::Write(const std::vector<Share>& shares, const StageClient::Sink& sink,
+                                Digests* digests) const {
   Safetensors file;
   std::vector<uint64_t> bytes;
   for (const Share& share : shares) {
@@ -247,17 +273,37 @@ absl::Status ModelShares::Write(const std::vector<Share>& shares,
     RETURN_IF_ERROR(sink(std::string_view(prefix).substr(at, StageClient::kPieceBytes)));
   }
   for (const Share& share : shares) {
-    RETURN_IF_ERROR(folder_.Read(share.entry, StageClient::kPieceBytes, sink));
+    if (digests == nullptr || !share.is_frozen) {
+      RETURN_IF_ERROR(folder_.Read(share.entry, StageClient::kPieceBytes, sink));
+      continue;
+    }
+    Sha256Stream sum;
+    RETURN_IF_ERROR(
+        folder_.Read(share.entry, StageClient::kPieceBytes, [&](std::string_view piece) {
+          sum.Add(piece);
+          return sink(piece);
+        }));
+    (*digests)[share.name] = sum.Digest();
   }
   return absl::OkStatus();
 }
 
-absl::Status ModelShares::Import(Fleet* fleet) const {
-  return fleet->OnAll([this](StageClient& stage) {
+absl::Status ModelShares::Import(Fleet* fleet, CheckpointBase* base) const {
+  std::vector<Digests> digests(stages_.size());
+  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
     const auto i = static_cast<size_t>(stage.stage());
+    Digests* const of_stage = base != nullptr && stage.carrier() == 0 ? &digests[i] : nullptr;
     return stage.ImportParameters(
-        kept_[i], [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
-  });
+        kept_[i], [&](const StageClient::Sink& sink) { return Write(stages_[i], sink, of_stage); });
+  }));
+  Digests all;  // a tied weight is at two stages
+  for (const Digests& of_stage : digests) all.insert(of_stage.begin(), of_stage.end());
+  for (const auto& [name, digest] : all) {
+    BaseTensor* const tensor = base->add_tensors();
+    tensor->set_name(name);
+    tensor->set_sha256(digest);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, int replicas,

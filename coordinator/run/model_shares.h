@@ -2,14 +2,16 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/model_folder.h"
 #include "config/specs.h"
-#include "coordinator/files/model_folder.h"
 #include "coordinator/fleet/fleet.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire {
@@ -22,6 +24,9 @@ class ModelShares {
   // and the tensors that are missing, unknown to the model, of another shape, or not F32, F16 or
   // BF16.
   static absl::StatusOr<ModelShares> Of(const Experiment& experiment, ModelFolder folder);
+
+  // Does the same for the parameters of a replica, whose files may lack frozen ones.
+  static absl::StatusOr<ModelShares> OfReplica(const Experiment& experiment, ModelFolder folder);
 
   // Does the same for the optimizer's state called `buffer` (nn/optimizer_spec.h), or for that of
   // the outer optimizer, kOuterMomentum. Its tensors belong to some of the trained parameters and
@@ -38,9 +43,15 @@ class ModelShares {
   // keep their values.
   const std::vector<std::string>& fresh() const { return fresh_; }
 
-  // Sends every stage of a configured fleet its tensors, piece by piece from the files. Errors as
+  const ModelFolder& folder() const { return folder_; }
+  // Returns the names of all tensors by stage, in the order of the model; of a tied weight the
+  // first.
+  std::vector<std::vector<std::string>> names() const;
+
+  // Sends every stage of a configured fleet its tensors, piece by piece from the files. Adds those
+  // of frozen parameters to `base`, if it is not null, with digests of what was sent. Errors as
   // Fleet::OnAll.
-  absl::Status Import(Fleet* fleet) const;
+  absl::Status Import(Fleet* fleet, CheckpointBase* base = nullptr) const;
   // Does the same as one part of the state that the stages had after `step`. What belongs to one of
   // the `replicas` goes to its carrier.
   absl::Status Restore(const StatePart& part, uint64_t step, int replicas, Fleet* fleet) const;
@@ -49,14 +60,18 @@ class ModelShares {
   struct Share {
     std::string name;  // name of the parameter, which the file may abbreviate
     ModelFolder::Entry entry;
+    bool is_frozen = false;
   };
+  using Digests = std::map<std::string, std::string>;  // SHA-256 by name
 
   explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
   using IsWanted = std::function<bool(const ParameterSpec&)>;
   // Matches all parameters that are wanted, without the bottlenecks and parts in `fresh`.
   static absl::StatusOr<ModelShares> Match(const Partition& partition, const IsWanted& is_wanted,
                                            std::vector<std::string> fresh, ModelFolder folder);
-  absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink) const;
+  // Writes a file of these tensors. `digests` gets those of frozen ones, unless it is null.
+  absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink,
+                     Digests* digests = nullptr) const;
 
   ModelFolder folder_;
   std::vector<std::string> fresh_;

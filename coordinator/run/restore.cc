@@ -11,6 +11,7 @@
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
+#include "coordinator/checkpoint/base.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/model_shares.h"
 #include "models/pieces.h"
@@ -171,19 +172,26 @@ void PlanTensors(const Experiment& then, const Experiment& now, const Checkpoint
   }
 }
 
-absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkpoint,
-                            const StatePart& part, Fleet* fleet) {
+// Opens the tensors of a part of the state, and deals them out.
+absl::StatusOr<ModelShares> SharesOf(const Experiment& now, const FoundCheckpoint& checkpoint,
+                                     const StatePart& part) {
   std::vector<std::string> names;
   for (const CheckpointFile& file : checkpoint.manifest.files()) {
     if (IsOf(part, file)) names.push_back(file.name());
   }
   const std::string& tensors = part.tensors();
-  const bool is_model = tensors == kModelTensors || tensors == kReplicaModelTensors;
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::OpenFiles(checkpoint.path, names));
-  absl::StatusOr<ModelShares> shares =
-      is_model ? ModelShares::Of(now, std::move(folder))
-               : ModelShares::OfRemembered(now, tensors, std::move(folder));
-  if (!shares.ok()) return Annotated(shares.status(), tensors);
+  if (tensors == kReplicaModelTensors) return ModelShares::OfReplica(now, std::move(folder));
+  if (tensors != kModelTensors) return ModelShares::OfRemembered(now, tensors, std::move(folder));
+  if (!checkpoint.manifest.has_base()) return ModelShares::Of(now, std::move(folder));
+  ASSIGN_OR_RETURN(folder, WithBase(std::move(folder), BaseNow(checkpoint.manifest.base(), now)));
+  return ModelShares::Of(now, std::move(folder));
+}
+
+absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkpoint,
+                            const StatePart& part, Fleet* fleet) {
+  const absl::StatusOr<ModelShares> shares = SharesOf(now, checkpoint, part);
+  if (!shares.ok()) return Annotated(shares.status(), part.tensors());
   return shares->Restore(part, checkpoint.manifest.step(), static_cast<int>(ReplicasOf(now)),
                          fleet);
 }
@@ -201,6 +209,27 @@ absl::Status RestoreEnd(const FoundCheckpoint& checkpoint, const CheckpointFile&
 }
 
 }  // namespace
+
+bool KeepsBase(const Experiment& experiment) {
+  return experiment.has_init() && (experiment.freeze_size() > 0 || experiment.has_lora());
+}
+
+CheckpointBase BaseNow(const CheckpointBase& then, const Experiment& now) {
+  CheckpointBase base = then;
+  if (now.has_init()) base.set_init(now.init());
+  return base;
+}
+
+absl::Status CheckBase(const Experiment& now, const FoundCheckpoint& checkpoint) {
+  if (!checkpoint.manifest.has_base()) return absl::OkStatus();
+  StatePart model;
+  model.set_tensors(kModelTensors);
+  const absl::Status status = SharesOf(now, checkpoint, model).status();
+  if (status.ok()) return status;
+  return absl::FailedPreconditionError(
+      absl::StrCat(status.message(),
+                   ": want the folder that the run began with (--set init=DIR for another place)"));
+}
 
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint) {
   absl::StatusOr<Experiment> experiment =

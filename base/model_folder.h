@@ -35,17 +35,20 @@ class ModelFolder {
   struct Entry {
     TensorPlace place;
     size_t file = 0;
+    std::string sha256 = {};  // of its bytes, which Read compares; empty: any
   };
   // Returns the tensors by their names in the files.
   const std::map<std::string, Entry>& tensors() const { return tensors_; }
 
+  // Adds tensors of another folder, by their names here, which must be new.
+  void Add(ModelFolder other, std::map<std::string, Entry> tensors);
+
   // Returns whether both have the same type, shape and bytes.
   absl::StatusOr<bool> AreEqual(const Entry& a, const Entry& b) const;
 
-  // Reads a tensor as OpenTensorFile::Read does.
-  absl::Status Read(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const {
-    return files_[tensor.file].Read(tensor.place, piece_bytes, sink);
-  }
+  // Reads a tensor as OpenTensorFile::Read does. FailedPrecondition, once all of it was passed on,
+  // names the file and both digests if the tensor is another than it must be.
+  absl::Status Read(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const;
 
  private:
   explicit ModelFolder(std::string dir) : dir_(std::move(dir)) {}
@@ -57,6 +60,9 @@ class ModelFolder {
   std::vector<OpenTensorFile> files_;
   std::map<std::string, Entry> tensors_;
 };
+
+// Returns "model-00001-of-00004.safetensors" for shard 0 of 4.
+std::string ShardName(int shard, int shards);
 
 // Writes model.safetensors.index.json into `dir`; it maps the tensors in `files` of that folder to
 // their files. Errors name the file that is no safetensors file, or the index.
