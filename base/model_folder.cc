@@ -49,6 +49,13 @@ absl::StatusOr<ModelFolder> ModelFolder::OpenFiles(const std::string& dir,
   return folder;
 }
 
+ModelFolder ModelFolder::Elsewhere(std::string dir, const std::vector<TensorPlace>& tensors) {
+  ModelFolder folder(std::move(dir));
+  folder.is_elsewhere_ = true;
+  for (const TensorPlace& tensor : tensors) folder.tensors_[tensor.name] = {tensor, 0};
+  return folder;
+}
+
 absl::Status ModelFolder::OpenSingle() {
   ASSIGN_OR_RETURN(OpenTensorFile file, OpenTensorFile::Open(dir_ + "/" + kModelFile));
   for (const TensorPlace& tensor : file.header().tensors) tensors_[tensor.name] = {tensor, 0};

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,7 +31,11 @@ class ModelFolder {
   static absl::StatusOr<ModelFolder> OpenFiles(const std::string& dir,
                                                const std::vector<std::string>& files);
 
+  // Describes a folder of another machine by what is known of its tensors, which cannot be read.
+  static ModelFolder Elsewhere(std::string dir, const std::vector<TensorPlace>& tensors);
+
   const std::string& dir() const { return dir_; }
+  bool is_elsewhere() const { return is_elsewhere_; }
 
   struct Entry {
     TensorPlace place;
@@ -42,6 +47,8 @@ class ModelFolder {
 
   // Adds tensors of another folder, by their names here, which must be new.
   void Add(ModelFolder other, std::map<std::string, Entry> tensors);
+  // Leaves no others, by the names that they then have.
+  void KeepOnly(std::map<std::string, Entry> tensors) { tensors_ = std::move(tensors); }
 
   // Returns whether both have the same type, shape and bytes.
   absl::StatusOr<bool> AreEqual(const Entry& a, const Entry& b) const;
@@ -57,6 +64,7 @@ class ModelFolder {
   absl::Status OpenShard(const std::string& shard, const std::set<std::string>& named);
 
   std::string dir_;
+  bool is_elsewhere_ = false;
   std::vector<OpenTensorFile> files_;
   std::map<std::string, Entry> tensors_;
 };

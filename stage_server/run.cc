@@ -14,6 +14,7 @@
 #include "base/steady_time.h"
 #include "config/specs.h"
 #include "stage_server/allowed_paths.h"
+#include "stage_server/initial_folder.h"
 #include "stage_server/memory_need.h"
 #include "stage_server/read_within.h"
 #include "stage_server/run_report.h"
@@ -433,6 +434,39 @@ absl::Status StageRun::Restore(const StatePart& part, uint64_t step,
     executor_->StartAfter(step);
     return absl::OkStatus();
   });
+}
+
+absl::Status StageRun::CheckReadsInitial() const {
+  if (!initial_.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("stage ", spec_.stage, " reads no model of its own, want init_at: stages"));
+}
+
+absl::StatusOr<ListInitialResponse> StageRun::ListInitial() const {
+  RETURN_IF_ERROR(CheckReadsInitial());
+  return ReadWithin<ListInitialResponse>(kReadingPatience, absl::StrCat("init: ", initial_),
+                                         [dir = initial_]() -> absl::StatusOr<ListInitialResponse> {
+                                           ASSIGN_OR_RETURN(const InitialFolder folder,
+                                                            InitialFolder::Open(dir));
+                                           return folder.List();
+                                         });
+}
+
+absl::StatusOr<ReadInitialResponse> StageRun::ReadInitial(const ReadInitialRequest& request) {
+  RETURN_IF_ERROR(CheckReadsInitial());
+  ReadInitialResponse response;
+  RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const InitialFolder folder, InitialFolder::Open(initial_));
+    return stage_->ReplaceParameters(
+        {request.kept().begin(), request.kept().end()}, [&](const LocalStage::Sink& sink) {
+          const auto unless_stopped = [&](std::string_view piece) -> absl::Status {
+            RETURN_IF_ERROR(executor_->Stopped());
+            return sink(piece);
+          };
+          return folder.Write(request, unless_stopped, &response);
+        });
+  }));
+  return response;
 }
 
 absl::Status StageRun::ExportCapture(uint64_t step,

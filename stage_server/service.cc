@@ -333,6 +333,16 @@ void StageService::AddCallsForRuns() {
         ASSIGN_OR_RETURN(*response, run.TakeSnapshot(copied));
         return absl::OkStatus();
       });
+  AddWork<ListInitialRequest, ListInitialResponse>(
+      "ListInitial", [](StageRun& run, const auto&, auto* response) -> absl::Status {
+        ASSIGN_OR_RETURN(*response, run.ListInitial());
+        return absl::OkStatus();
+      });
+  AddWork<ReadInitialRequest, ReadInitialResponse>(
+      "ReadInitial", [](StageRun& run, const auto& request, auto* response) -> absl::Status {
+        ASSIGN_OR_RETURN(*response, run.ReadInitial(request));
+        return absl::OkStatus();
+      });
   AddWork<GenerateRequest, GenerateResponse>(
       "Generate", [](StageRun& run, const auto& request, auto* response) -> absl::Status {
         ASSIGN_OR_RETURN(*response, run.Generate(request));

@@ -18,7 +18,7 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kReadBytes = size_t{1} << 20;
 // Number of folders that may stand behind each other.
 constexpr int kMostBases = 16;
 
@@ -73,10 +73,12 @@ absl::StatusOr<ModelFolder> OpenBehind(const std::string& dir, int behind) {
   const absl::StatusOr<CheckpointManifest> manifest = ParseManifest(text, path);
   // Another program's folder may have a file of that name.
   if (!manifest.ok() || !manifest->has_base()) return folder;
-  if (manifest->base().at() != kAtCoordinator) {
+  const bool is_here = std::filesystem::exists(manifest->base().init(), ignored);
+  if (manifest->base().at() != kAtCoordinator && !is_here) {
     return absl::FailedPreconditionError(absl::StrCat(
         dir, ": its frozen parameters are those of init: ", manifest->base().init(),
-        " on the machines of the stages (init_at: stages), want the model of the run's end"));
+        " on the machines of the stages (init_at: stages), want a copy here, or the model of the "
+        "run's end"));
   }
   return WithBaseBehind(std::move(folder), manifest->base(), behind + 1);
 }
@@ -91,6 +93,12 @@ absl::StatusOr<ModelFolder> OpenWeights(const std::string& dir) {
   return OpenBehind(dir, /*behind=*/0);
 }
 
+absl::Status KeepBase(const CheckpointBase& base, ModelFolder* folder) {
+  ASSIGN_OR_RETURN(auto entries, EntriesOf(base, *folder));
+  folder->KeepOnly(std::move(entries));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> DigestOfConfig(const std::string& dir) {
   const absl::StatusOr<std::string> text = ReadFile(dir + "/config.json");
   if (absl::IsNotFound(text.status())) return std::string();
@@ -103,7 +111,7 @@ absl::Status VerifyBase(const CheckpointBase& base) {
   ASSIGN_OR_RETURN(const auto entries, EntriesOf(base, folder));
   for (const auto& [name, entry] : entries) {
     RETURN_IF_ERROR(
-        folder.Read(entry, kPieceBytes, [](std::string_view) { return absl::OkStatus(); }));
+        folder.Read(entry, kReadBytes, [](std::string_view) { return absl::OkStatus(); }));
   }
   return absl::OkStatus();
 }

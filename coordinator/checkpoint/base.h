@@ -23,6 +23,10 @@ absl::StatusOr<ModelFolder> WithBase(ModelFolder checkpoint, const CheckpointBas
 // base, and so on, does not end.
 absl::StatusOr<ModelFolder> OpenWeights(const std::string& dir);
 
+// Leaves only the tensors of the base in a folder, under the names that the model's files have for
+// them. FailedPrecondition names one that is not there.
+absl::Status KeepBase(const CheckpointBase& base, ModelFolder* folder);
+
 // Returns the digest of the config.json in a folder; empty if it has none.
 absl::StatusOr<std::string> DigestOfConfig(const std::string& dir);
 

@@ -48,6 +48,7 @@ absl::StatusOr<Experiment> Load(const Source& source, const TargetOptions& optio
                      session, &plain));
   experiment.clear_replicas();  // one of them has the whole model
   experiment.clear_capture();
+  experiment.clear_init_at();  // weights come from here
   return experiment;
 }
 

@@ -295,6 +295,14 @@ absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
       write);
 }
 
+absl::StatusOr<ListInitialResponse> StageClient::ListInitial() {
+  return Unary(Control("ListInitial", kConfigure), &Stage::Stub::ListInitial, ListInitialRequest());
+}
+
+absl::StatusOr<ReadInitialResponse> StageClient::ReadInitial(ReadInitialRequest request) {
+  return Unary(Control("ReadInitial", kExport), &Stage::Stub::ReadInitial, std::move(request));
+}
+
 absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Write& write,
                                   const std::vector<std::string>& kept) {
   RestoreRequest first;

@@ -115,6 +115,10 @@ class StageClient {
   using Sink = std::function<absl::Status(std::string_view)>;
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<absl::Status(const Sink&)>& write);
+  // Lists what the stage's own folder of `init` has, and makes it read some of that in place of
+  // parameters that are sent.
+  absl::StatusOr<ListInitialResponse> ListInitial();
+  absl::StatusOr<ReadInitialResponse> ReadInitial(ReadInitialRequest request);
   // Does the same for one part of the stage's state, as it was after `step`.
   absl::Status Restore(const StatePart& part, uint64_t step,
                        const std::function<absl::Status(const Sink&)>& write,

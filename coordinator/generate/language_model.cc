@@ -42,6 +42,7 @@ absl::StatusOr<LanguageModel> OpenRun(const RunWeights& left,
   ASSIGN_OR_RETURN(const Experiment trained, ParseResolved(left.text, left.path));
   ASSIGN_OR_RETURN(Experiment experiment,
                    ParseForStages(left.text, left.path, overrides, session, &trained));
+  experiment.clear_init_at();  // weights come from here
   ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(left.model));
   ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
   ASSIGN_OR_RETURN(auto tokenizer, TokenizerOfRun(left.model, experiment.data(), specials));

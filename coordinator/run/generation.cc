@@ -5,18 +5,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/specs.h"
-#include "coordinator/checkpoint/base.h"
 #include "coordinator/files/record.h"
 #include "coordinator/files/summary.h"
 #include "coordinator/run/best.h"
 #include "coordinator/run/captures.h"
 #include "coordinator/run/early_stop.h"
 #include "coordinator/run/evaluation.h"
-#include "coordinator/run/model_shares.h"
+#include "coordinator/run/initial.h"
 #include "coordinator/run/restore.h"
 #include "coordinator/run/resumable.h"
 
@@ -59,20 +59,18 @@ absl::Status Generation::RunEpochs() {
 absl::Status Generation::BeginAnew() {
   const RunProgress nothing;
   RETURN_IF_ERROR(SetProgress(nothing, /*step=*/0));
-  return experiment_.has_init() ? ImportInitial() : absl::OkStatus();
+  return experiment_.has_init() ? BeginWithInitial() : absl::OkStatus();
 }
 
-// Gives the stages the parameters of `init`. Checkpoints leave out those that stay so.
-absl::Status Generation::ImportInitial() {
-  ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment_));
-  if (!KeepsBase(experiment_)) return initial.Import(&fleet_);
-  CheckpointBase base;
-  base.set_init(experiment_.init());
-  base.set_at(kAtCoordinator);
-  ASSIGN_OR_RETURN(*base.mutable_config_sha256(), DigestOfConfig(experiment_.init()));
-  RETURN_IF_ERROR(initial.Import(&fleet_, &base));
-  if (base.tensors_size() > 0) base_ = std::move(base);
-  return absl::OkStatus();
+absl::Status Generation::BeginWithInitial() {
+  ASSIGN_OR_RETURN(Initial initial, GiveInitial(experiment_, &fleet_));
+  base_ = std::move(initial.base);
+  if (!initial.record) return absl::OkStatus();
+  *summary_.mutable_provenance()->mutable_initial() = *std::move(initial.record);
+  if (initial.fresh.empty()) return absl::OkStatus();  // else told before stages were there
+  return observer_.OnWarning(absl::StrCat("init: ", experiment_.init(), " has nothing for ",
+                                          absl::StrJoin(initial.fresh, ", "),
+                                          ": these start anew"));
 }
 
 absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {

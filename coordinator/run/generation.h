@@ -48,7 +48,7 @@ class Generation {
  private:
   absl::Status RunEpochs();
   absl::Status BeginAnew();
-  absl::Status ImportInitial();
+  absl::Status BeginWithInitial();
   absl::Status RestoreFrom(const FoundCheckpoint& from);
   absl::Status LeaveCheckpointsAfter(const FoundCheckpoint& from);
   absl::Status CheckData(const Experiment& then, const FoundCheckpoint& from);

@@ -9,6 +9,7 @@
 
 #include "base/annotated.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
 #include "base/model_folder.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
@@ -55,8 +56,11 @@ absl::Status AddVocabulary(const Experiment& experiment, SideFiles* files) {
 
 // Adds the files in the folder of `init` that transformers reads beside the model.
 absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
+  // Where stages read the folder, this machine's cache need not have it.
+  const absl::StatusOr<std::string> found = HubFolderOr(experiment.init());
+  const std::string folder = found.ok() ? *found : experiment.init();
   for (const char* name : kCopied) {
-    absl::StatusOr<std::string> content = ReadFile(experiment.init() + "/" + name);
+    absl::StatusOr<std::string> content = ReadFile(folder + "/" + name);
     if (content.ok()) {
       (*files)[name] = *std::move(content);
     } else if (!absl::IsNotFound(content.status())) {

@@ -13,6 +13,7 @@
 #include "coordinator/fleet/fleet.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/experiment.pb.h"
+#include "proto/stage.pb.h"
 
 namespace thinwire {
 
@@ -39,6 +40,20 @@ class ModelShares {
   // head (models/encoder.h), or none. It may have parts of heads for other tasks.
   static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
 
+  // Does the same as Initial for the folders of all stages, which are equal as far as this list
+  // tells.
+  static absl::StatusOr<ModelShares> Listed(const Experiment& experiment,
+                                            const ListInitialResponse& list);
+
+  // Divides only the tensors of a checkpoint's base, from the folders of all stages.
+  static absl::StatusOr<ModelShares> OfBase(const Experiment& experiment,
+                                            const CheckpointBase& base,
+                                            const ListInitialResponse& list);
+
+  // Divides the parameters that are not in the base, from a checkpoint's files.
+  static absl::StatusOr<ModelShares> BesideBase(const Experiment& experiment,
+                                                const CheckpointBase& base, ModelFolder folder);
+
   // Returns the cuts whose bottlenecks, and the parts of a head, that are not in the folder and so
   // keep their values.
   const std::vector<std::string>& fresh() const { return fresh_; }
@@ -52,6 +67,14 @@ class ModelShares {
   // of frozen parameters to `base`, if it is not null, with digests of what was sent. Errors as
   // Fleet::OnAll.
   absl::Status Import(Fleet* fleet, CheckpointBase* base = nullptr) const;
+  // Makes every stage of a configured fleet read its tensors of its own folder. `digests` gets
+  // those of what each server read, by name. Errors as Fleet::OnAll.
+  using Digests = std::map<std::string, std::string>;  // SHA-256 by name
+  absl::Status ReadAtStages(Fleet* fleet, std::vector<Digests>* digests) const;
+  // Returns whether a tensor is that of a frozen parameter, and its bytes in the folder. The name
+  // must be one of names().
+  bool IsFrozen(const std::string& name) const;
+  uint64_t BytesOf(const std::string& name) const;
   // Does the same as one part of the state that the stages had after `step`. What belongs to one of
   // the `replicas` goes to its carrier.
   absl::Status Restore(const StatePart& part, uint64_t step, int replicas, Fleet* fleet) const;
@@ -61,11 +84,12 @@ class ModelShares {
     std::string name;  // name of the parameter, which the file may abbreviate
     ModelFolder::Entry entry;
     bool is_frozen = false;
+    std::vector<std::string> equal = {};  // tensors elsewhere that must have its values
   };
-  using Digests = std::map<std::string, std::string>;  // SHA-256 by name
 
   explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
   using IsWanted = std::function<bool(const ParameterSpec&)>;
+  const Share& ShareOf(const std::string& name) const;
   // Matches all parameters that are wanted, without the bottlenecks and parts in `fresh`.
   static absl::StatusOr<ModelShares> Match(const Partition& partition, const IsWanted& is_wanted,
                                            std::vector<std::string> fresh, ModelFolder folder);
@@ -76,7 +100,8 @@ class ModelShares {
   ModelFolder folder_;
   std::vector<std::string> fresh_;
   std::vector<std::vector<Share>> stages_;
-  std::vector<std::vector<std::string>> kept_;  // by stage: parameters of what is fresh
+  // By stage: parameters of what is fresh, and those that were not wanted.
+  std::vector<std::vector<std::string>> kept_;
 };
 
 }  // namespace thinwire

@@ -9,10 +9,12 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "config/experiment.h"
+#include "config/local_paths.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
 #include "coordinator/checkpoint/base.h"
 #include "coordinator/run/boundary_totals.h"
+#include "coordinator/run/initial.h"
 #include "coordinator/run/model_shares.h"
 #include "models/pieces.h"
 #include "models/tied_weight.h"
@@ -184,7 +186,9 @@ absl::StatusOr<ModelShares> SharesOf(const Experiment& now, const FoundCheckpoin
   if (tensors == kReplicaModelTensors) return ModelShares::OfReplica(now, std::move(folder));
   if (tensors != kModelTensors) return ModelShares::OfRemembered(now, tensors, std::move(folder));
   if (!checkpoint.manifest.has_base()) return ModelShares::Of(now, std::move(folder));
-  ASSIGN_OR_RETURN(folder, WithBase(std::move(folder), BaseNow(checkpoint.manifest.base(), now)));
+  const CheckpointBase base = BaseNow(checkpoint.manifest.base(), now);
+  if (base.at() == kAtStages) return ModelShares::BesideBase(now, base, std::move(folder));
+  ASSIGN_OR_RETURN(folder, WithBase(std::move(folder), base));
   return ModelShares::Of(now, std::move(folder));
 }
 
@@ -210,13 +214,11 @@ absl::Status RestoreEnd(const FoundCheckpoint& checkpoint, const CheckpointFile&
 
 }  // namespace
 
-bool KeepsBase(const Experiment& experiment) {
-  return experiment.has_init() && (experiment.freeze_size() > 0 || experiment.has_lora());
-}
-
 CheckpointBase BaseNow(const CheckpointBase& then, const Experiment& now) {
   CheckpointBase base = then;
-  if (now.has_init()) base.set_init(now.init());
+  if (!now.has_init()) return base;
+  base.set_init(now.init());
+  base.set_at(StagesReadInit(now) ? kAtStages : kAtCoordinator);
   return base;
 }
 
@@ -276,6 +278,10 @@ absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment
 
 absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
                      const RestorePlan& plan, Fleet* fleet) {
+  const CheckpointBase base = BaseNow(checkpoint.manifest.base(), now);
+  if (checkpoint.manifest.has_base() && base.at() == kAtStages) {
+    RETURN_IF_ERROR(ReadBaseAtStages(now, base, fleet));
+  }
   for (const StatePart& part : plan.tensors) {
     RETURN_IF_ERROR(RestoreTensors(now, checkpoint, part, fleet));
   }

@@ -16,10 +16,6 @@ namespace thinwire {
 // Returns the experiment that wrote the checkpoint. DataLoss names the checkpoint if it has none.
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint);
 
-// Returns whether checkpoints of a resolved experiment leave out the frozen parameters that the
-// folder of `init` has: where it has `freeze` or `lora`. What is drawn stands in each checkpoint.
-bool KeepsBase(const Experiment& experiment);
-
 // Returns the base of a checkpoint for the experiment that goes on, which may have the folder
 // elsewhere.
 CheckpointBase BaseNow(const CheckpointBase& then, const Experiment& now);
