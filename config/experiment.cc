@@ -214,15 +214,19 @@ void FillCutsOf(const Experiment& past, Experiment* e) {
 }
 
 // Puts the folder in place of `init`'s name in the hub. Its tokenizer keeps the name, with a
-// commit, as the stages' machines may have it elsewhere.
+// commit, as the stages' machines may have it elsewhere; so does `init` where they read it, which
+// this machine need not have.
 absl::Status FollowInit(Experiment* e) {
   if (!IsHubId(e->init())) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string folder, Annotated(HubFolder(e->init()), "init"));
+  const absl::StatusOr<std::string> found = HubFolder(e->init());
+  if (!found.ok() && StagesReadInit(*e)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string folder, Annotated(found, "init"));
   e->set_init(folder);
   const bool has_vocabulary = e->data().has_vocabulary();
   TakeTokensOfInit(e);
   const bool is_taken = !has_vocabulary && e->data().has_vocabulary();
   if (is_taken) e->mutable_data()->set_vocabulary(HubIdOr(folder));
+  if (StagesReadInit(*e)) e->set_init(HubIdOr(folder));
   return absl::OkStatus();
 }
 

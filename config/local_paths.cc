@@ -44,6 +44,7 @@ void AddExchanged(const std::string& path, Section* section, StagePaths* paths) 
 
 StagePaths StagePathsOf(Experiment* experiment) {
   StagePaths paths;
+  if (StagesReadInit(*experiment)) Add("init", experiment->mutable_init(), &paths.data);
   if (experiment->has_data()) {
     DataConfig& data = *experiment->mutable_data();
     if (data.has_dir()) Add("data.dir", data.mutable_dir(), &paths.data);
@@ -69,7 +70,9 @@ StagePaths StagePathsOf(Experiment* experiment) {
 }
 
 void MakeCoordinatorPathsAbsolute(Experiment* experiment) {
-  if (experiment->has_init()) experiment->set_init(AbsolutePath(experiment->init()));
+  if (experiment->has_init() && !StagesReadInit(*experiment)) {
+    experiment->set_init(AbsolutePath(experiment->init()));
+  }
   if (!experiment->has_security()) return;
   SecurityConfig& security = *experiment->mutable_security();
   if (security.has_tls_cert()) security.set_tls_cert(AbsolutePath(security.tls_cert()));

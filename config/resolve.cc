@@ -17,6 +17,7 @@
 #include "config/codec_config.h"
 #include "config/devices.h"
 #include "config/direction.h"
+#include "config/local_paths.h"
 #include "config/replicas.h"
 #include "config/run_name.h"
 #include "config/sections.h"
@@ -381,6 +382,14 @@ absl::Status CheckCheckpoints(const Experiment& e) {
                     "a finite number of seconds above 0");
 }
 
+absl::Status CheckInitAt(const Experiment& e) {
+  if (!e.has_init_at()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckName("init_at", "place", e.init_at(), {"coordinator", kAtStages}));
+  if (e.has_init()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("init_at: ", e.init_at(), ", want `init`, the folder that is there"));
+}
+
 }  // namespace
 
 absl::Status FillDefaults(Experiment* e) {
@@ -396,6 +405,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(CheckRunName(e->name()));
   RETURN_IF_ERROR(CheckLength(*e));
   RETURN_IF_ERROR(ComputeFrom(*e).status());
+  RETURN_IF_ERROR(CheckInitAt(*e));
   TakeTokensOfInit(e);
   RETURN_IF_ERROR(ResolveData(e->mutable_data()));
   RETURN_IF_ERROR(ResolveEpochs(e));

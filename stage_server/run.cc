@@ -14,6 +14,7 @@
 #include "base/steady_time.h"
 #include "config/specs.h"
 #include "stage_server/allowed_paths.h"
+#include "stage_server/initial_folder.h"
 #include "stage_server/memory_need.h"
 #include "stage_server/read_within.h"
 #include "stage_server/run_report.h"
@@ -394,7 +395,7 @@ absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::st
   });
 }
 
-absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {
+absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& copied) {
   {
     absl::MutexLock lock(&snapshot_mutex_);
     snapshot_.clear();  // makes room for the next one
@@ -402,7 +403,7 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(stage_->CheckConnected());
-    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), codec_state, AvailableMemoryBytes()));
+    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), copied, AvailableMemoryBytes()));
     return absl::OkStatus();
   }));
   TakeSnapshotResponse response;
@@ -435,13 +436,47 @@ absl::Status StageRun::ReadSnapshot(uint32_t file,
 }
 
 absl::Status StageRun::Restore(const StatePart& part, uint64_t step,
-                               const std::function<bool(std::string_view* piece)>& next) {
+                               const std::function<bool(std::string_view* piece)>& next,
+                               const std::vector<std::string>& kept) {
   return OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(stage_->CheckConnected());
-    RETURN_IF_ERROR(RestoreState(stage_.get(), part, step, AvailableMemoryBytes(), next));
+    RETURN_IF_ERROR(RestoreState(stage_.get(), part, step, AvailableMemoryBytes(), next, kept));
     executor_->StartAfter(step);
     return absl::OkStatus();
   });
+}
+
+absl::Status StageRun::CheckReadsInitial() const {
+  if (!initial_.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("stage ", spec_.stage, " reads no model of its own, want init_at: stages"));
+}
+
+absl::StatusOr<ListInitialResponse> StageRun::ListInitial() const {
+  RETURN_IF_ERROR(CheckReadsInitial());
+  return ReadWithin<ListInitialResponse>(kReadingPatience, absl::StrCat("init: ", initial_),
+                                         [dir = initial_]() -> absl::StatusOr<ListInitialResponse> {
+                                           ASSIGN_OR_RETURN(const InitialFolder folder,
+                                                            InitialFolder::Open(dir));
+                                           return folder.List();
+                                         });
+}
+
+absl::StatusOr<ReadInitialResponse> StageRun::ReadInitial(const ReadInitialRequest& request) {
+  RETURN_IF_ERROR(CheckReadsInitial());
+  ReadInitialResponse response;
+  RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const InitialFolder folder, InitialFolder::Open(initial_));
+    return stage_->ReplaceParameters(
+        {request.kept().begin(), request.kept().end()}, [&](const LocalStage::Sink& sink) {
+          const auto unless_stopped = [&](std::string_view piece) -> absl::Status {
+            RETURN_IF_ERROR(executor_->Stopped());
+            return sink(piece);
+          };
+          return folder.Write(request, unless_stopped, &response);
+        });
+  }));
+  return response;
 }
 
 absl::Status StageRun::ExportCapture(uint64_t step,

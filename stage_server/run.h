@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "config/local_paths.h"
 #include "proto/stage.pb.h"
 #include "stage_server/device_trace.h"
 #include "stage_server/log.h"
@@ -50,14 +51,18 @@ class StageRun {
                                 const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
   // Copies the stage's state; see CopyState.
-  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
+  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const CopiedState& copied);
   // Hands out a file of that copy and forgets it. NotFound if there is no file of that number. Any
   // thread, whatever else runs.
   absl::Status ReadSnapshot(uint32_t file,
                             const std::function<absl::Status(std::string_view)>& sink);
   // See RestoreState.
   absl::Status Restore(const StatePart& part, uint64_t step,
-                       const std::function<bool(std::string_view* piece)>& next);
+                       const std::function<bool(std::string_view* piece)>& next,
+                       const std::vector<std::string>& kept = {});
+  // List, and read, this machine's folder of `init`. FailedPrecondition unless stages read it.
+  absl::StatusOr<ListInitialResponse> ListInitial() const;
+  absl::StatusOr<ReadInitialResponse> ReadInitial(const ReadInitialRequest& request);
   absl::Status ExportCapture(uint64_t step,
                              const std::function<absl::Status(std::string_view)>& sink);
   absl::StatusOr<GenerateResponse> Generate(const GenerateRequest& request);
@@ -93,7 +98,8 @@ class StageRun {
         backend_(backend),
         security_(security),
         subject_{request.lease().run(), static_cast<int>(request.stage())},
-        generates_(request.generates()) {}
+        generates_(request.generates()),
+        initial_(StagesReadInit(request.experiment()) ? request.experiment().init() : "") {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
   // Listens for the upstream stage, for the first one if a tied weight has its copy here, and for
   // this stage of the carriers before.
@@ -101,6 +107,7 @@ class StageRun {
   absl::Status DialDownstream(const ConnectRequest& request, std::vector<NeighbourEnd> dialled);
   absl::Status Dial(const CutEndSpec& end, const std::string& target);
   absl::Status DialPeer(int carrier, const std::string& target);
+  absl::Status CheckReadsInitial() const;
   absl::Status CheckSamples(int64_t samples, bool training) const;
   // Hands on the slices that were traced since the last time.
   void ReportTrace(const OnEvent& on_event);
@@ -119,7 +126,8 @@ class StageRun {
   const Backend backend_;
   const Security& security_;  // used by the boundaries
   const LogSubject subject_;
-  const bool generates_;  // generates texts only, and reads no data
+  const bool generates_;       // generates texts only, and reads no data
+  const std::string initial_;  // folder of `init` here; empty: the coordinator sends parameters
   StageSpec spec_;
   std::unique_ptr<DeviceTrace> device_trace_;  // null: nothing is traced, or not the device
   DataSplits data_;

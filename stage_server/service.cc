@@ -328,7 +328,19 @@ void StageService::AddCallsForRuns() {
       });
   AddWork<TakeSnapshotRequest, TakeSnapshotResponse>(
       "TakeSnapshot", [](StageRun& run, const auto& request, auto* response) -> absl::Status {
-        ASSIGN_OR_RETURN(*response, run.TakeSnapshot(request.codec_state()));
+        const CopiedState copied = {request.codec_state(),
+                                    {request.left_out().begin(), request.left_out().end()}};
+        ASSIGN_OR_RETURN(*response, run.TakeSnapshot(copied));
+        return absl::OkStatus();
+      });
+  AddWork<ListInitialRequest, ListInitialResponse>(
+      "ListInitial", [](StageRun& run, const auto&, auto* response) -> absl::Status {
+        ASSIGN_OR_RETURN(*response, run.ListInitial());
+        return absl::OkStatus();
+      });
+  AddWork<ReadInitialRequest, ReadInitialResponse>(
+      "ReadInitial", [](StageRun& run, const auto& request, auto* response) -> absl::Status {
+        ASSIGN_OR_RETURN(*response, run.ReadInitial(request));
         return absl::OkStatus();
       });
   AddWork<GenerateRequest, GenerateResponse>(
@@ -413,7 +425,8 @@ void StageService::AddCallsForFiles() {
       });
   AddUpload<RestoreRequest, RestoreResponse>(
       "Restore", [](StageRun& run, const auto& first, auto* next) {
-        return run.Restore(first.part(), first.step(), *next);
+        return run.Restore(first.part(), first.step(), *next,
+                           {first.kept().begin(), first.kept().end()});
       });
 }
 

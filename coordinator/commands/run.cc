@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "config/experiment.h"
+#include "config/local_paths.h"
 #include "config/tensor_parts.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
@@ -78,6 +79,7 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
 // Checks what the experiment starts from, which is read again when the stages are there.
 absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   if (!experiment.has_init()) return absl::OkStatus();
+  if (StagesReadInit(experiment)) return CheckInitialVocabulary(experiment);
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
   RETURN_IF_ERROR(CheckInitialVocabulary(experiment));
   if (initial.fresh().empty() || quiet) return absl::OkStatus();
@@ -206,6 +208,7 @@ absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
                    const Experiment& experiment) {
   if (past) RETURN_IF_ERROR(CheckCourse(flags, *past, experiment));
   RETURN_IF_ERROR(CheckState(flags, experiment));
+  if (past) RETURN_IF_ERROR(CheckBase(experiment, past->checkpoint));
   if (!past) RETURN_IF_ERROR(CheckInitial(experiment, flags.quiet));
   return flags.quiet ? absl::OkStatus() : Warn(flags.resume, experiment);
 }

@@ -295,17 +295,29 @@ absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
       write);
 }
 
-absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Write& write) {
+absl::StatusOr<ListInitialResponse> StageClient::ListInitial() {
+  return Unary(Control("ListInitial", kConfigure), &Stage::Stub::ListInitial, ListInitialRequest());
+}
+
+absl::StatusOr<ReadInitialResponse> StageClient::ReadInitial(ReadInitialRequest request) {
+  return Unary(Control("ReadInitial", kExport), &Stage::Stub::ReadInitial, std::move(request));
+}
+
+absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Write& write,
+                                  const std::vector<std::string>& kept) {
   RestoreRequest first;
   *first.mutable_part() = part;
   first.set_step(step);
+  *first.mutable_kept() = {kept.begin(), kept.end()};
   return Upload<RestoreRequest, RestoreResponse>(Control("Restore", kExport), &Stage::Stub::Restore,
                                                  std::move(first), write);
 }
 
-absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(bool codec_state) {
+absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(
+    bool codec_state, const std::vector<std::string>& left_out) {
   TakeSnapshotRequest request;
   request.set_codec_state(codec_state);
+  *request.mutable_left_out() = {left_out.begin(), left_out.end()};
   return Unary(Control("TakeSnapshot", kExport), &Stage::Stub::TakeSnapshot, request);
 }
 

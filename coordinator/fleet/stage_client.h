@@ -102,8 +102,10 @@ class StageClient {
   absl::StatusOr<MeasureLinkResponse> MeasureLink(const std::string& downstream,
                                                   const std::string& link_secret);
 
-  // Makes the stage copy its state. The files in the answer can then be read, each once.
-  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
+  // Makes the stage copy its state, without the tensors of `left_out`. The files in the answer can
+  // then be read, each once.
+  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state,
+                                                    const std::vector<std::string>& left_out = {});
   absl::Status ReadSnapshot(uint32_t file, const OnChunk& on_chunk);
 
   // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. It
@@ -113,9 +115,14 @@ class StageClient {
   using Sink = std::function<absl::Status(std::string_view)>;
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<absl::Status(const Sink&)>& write);
+  // Lists what the stage's own folder of `init` has, and makes it read some of that in place of
+  // parameters that are sent.
+  absl::StatusOr<ListInitialResponse> ListInitial();
+  absl::StatusOr<ReadInitialResponse> ReadInitial(ReadInitialRequest request);
   // Does the same for one part of the stage's state, as it was after `step`.
   absl::Status Restore(const StatePart& part, uint64_t step,
-                       const std::function<absl::Status(const Sink&)>& write);
+                       const std::function<absl::Status(const Sink&)>& write,
+                       const std::vector<std::string>& kept = {});
 
   // Renews the lease. `advances` is that of RenewRequest.
   absl::StatusOr<RenewResponse> Renew(absl::Duration timeout, uint64_t advances);

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "coordinator/checkpoint/base.h"
 #include "coordinator/data/token_files.h"
 #include "coordinator/files/record.h"
 #include "coordinator/run/published.h"
@@ -41,7 +42,8 @@ absl::StatusOr<LanguageModel> OpenRun(const RunWeights& left,
   ASSIGN_OR_RETURN(const Experiment trained, ParseResolved(left.text, left.path));
   ASSIGN_OR_RETURN(Experiment experiment,
                    ParseForStages(left.text, left.path, overrides, session, &trained));
-  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(left.model));
+  experiment.clear_init_at();  // weights come from here
+  ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(left.model));
   ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
   ASSIGN_OR_RETURN(auto tokenizer, TokenizerOfRun(left.model, experiment.data(), specials));
   return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer), left.model};
@@ -60,7 +62,7 @@ absl::StatusOr<LanguageModel> OpenPublished(const std::string& dir,
   const std::string file =
       FileToGenerate(dir, tokenizer->vocabulary(), /*is_whole=*/session->stages.empty());
   ASSIGN_OR_RETURN(Experiment experiment, ParseForStages(file, dir, overrides, session));
-  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(dir));
+  ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(dir));
   ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
   return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer), dir};
 }

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/model_folder.h"
 #include "base/status.h"
 #include "base/tensor_file.h"
 #include "config/specs.h"
 #include "coordinator/files/folders.h"
-#include "coordinator/files/model_folder.h"
 #include "models/lora.h"
 #include "nlohmann/json.hpp"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
@@ -15,7 +16,7 @@
 #include "coordinator/run/captures.h"
 #include "coordinator/run/early_stop.h"
 #include "coordinator/run/evaluation.h"
-#include "coordinator/run/model_shares.h"
+#include "coordinator/run/initial.h"
 #include "coordinator/run/restore.h"
 #include "coordinator/run/resumable.h"
 
@@ -58,9 +59,18 @@ absl::Status Generation::RunEpochs() {
 absl::Status Generation::BeginAnew() {
   const RunProgress nothing;
   RETURN_IF_ERROR(SetProgress(nothing, /*step=*/0));
-  if (!experiment_.has_init()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment_));
-  return initial.Import(&fleet_);
+  return experiment_.has_init() ? BeginWithInitial() : absl::OkStatus();
+}
+
+absl::Status Generation::BeginWithInitial() {
+  ASSIGN_OR_RETURN(Initial initial, GiveInitial(experiment_, &fleet_));
+  base_ = std::move(initial.base);
+  if (!initial.record) return absl::OkStatus();
+  *summary_.mutable_provenance()->mutable_initial() = *std::move(initial.record);
+  if (initial.fresh.empty()) return absl::OkStatus();  // else told before stages were there
+  return observer_.OnWarning(absl::StrCat("init: ", experiment_.init(), " has nothing for ",
+                                          absl::StrJoin(initial.fresh, ", "),
+                                          ": these start anew"));
 }
 
 absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
@@ -75,6 +85,7 @@ absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
   ASSIGN_OR_RETURN(const RestorePlan plan, PlanRestore(then, experiment_, manifest));
   for (const std::string& reset : plan.resets) RETURN_IF_ERROR(observer_.OnWarning(reset));
   RETURN_IF_ERROR(Restore(experiment_, from, plan, &fleet_));
+  if (manifest.has_base()) base_ = BaseNow(manifest.base(), experiment_);
   RETURN_IF_ERROR(LeaveCheckpointsAfter(from));
   return SetProgress(manifest.progress(), manifest.step());
 }
@@ -281,6 +292,7 @@ absl::Status Generation::HoldCheckpoint(uint32_t epoch) {
   manifest.set_experiment(ToYaml(experiment_));
   manifest.set_train_digest(summary_.provenance().train_digest());
   manifest.set_test_digest(summary_.provenance().test_digest());
+  if (base_) *manifest.mutable_base() = *base_;
   RunProgress* progress = manifest.mutable_progress();
   reports_.Save(progress);
   *progress->mutable_events() = summary_.events();

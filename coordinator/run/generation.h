@@ -48,6 +48,7 @@ class Generation {
  private:
   absl::Status RunEpochs();
   absl::Status BeginAnew();
+  absl::Status BeginWithInitial();
   absl::Status RestoreFrom(const FoundCheckpoint& from);
   absl::Status LeaveCheckpointsAfter(const FoundCheckpoint& from);
   absl::Status CheckData(const Experiment& then, const FoundCheckpoint& from);
@@ -74,6 +75,7 @@ class Generation {
   const GenerationStart start_;
   PlacedStages placed_;
   std::optional<Checkpointer> checkpointer_;  // not set: none are written
+  std::optional<CheckpointBase> base_;        // what checkpoints leave out
   bool is_stopped_ = false;                   // early_stop has ended the run.
 };
 

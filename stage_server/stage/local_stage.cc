@@ -338,6 +338,15 @@ std::vector<ParameterSpec> LocalStage::AllParameters() const {
 absl::Status LocalStage::ImportParameters(
     const std::vector<std::string>& kept,
     const std::function<bool(std::string_view* piece)>& next) {
+  return ReplaceParameters(kept, [&next](const Sink& sink) {
+    absl::Status status;
+    for (std::string_view piece; status.ok() && next(&piece);) status = sink(piece);
+    return status;
+  });
+}
+
+absl::Status LocalStage::ReplaceParameters(const std::vector<std::string>& kept,
+                                           const std::function<absl::Status(const Sink&)>& write) {
   std::vector<const Parameter*> replaced = parameters();
   replaced.erase(std::remove_if(replaced.begin(), replaced.end(),
                                 [&](const Parameter* parameter) {
@@ -346,8 +355,7 @@ absl::Status LocalStage::ImportParameters(
                                 }),
                  replaced.end());
   ParameterReader reader(replaced, AllParameters());
-  absl::Status status;
-  for (std::string_view piece; status.ok() && next(&piece);) status = reader.Append(piece);
+  absl::Status status = write([&reader](std::string_view piece) { return reader.Append(piece); });
   if (status.ok()) status = reader.Finish();
   // After an error, too: some parameters may have been replaced.
   status.Update(ClearGradients());

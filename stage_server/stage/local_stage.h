@@ -89,6 +89,11 @@ class LocalStage {
   // last. Errors are those of ParameterReader.
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<bool(std::string_view* piece)>& next);
+  // Does the same with the file that `write` hands to its sink, piece by piece. Errors are those of
+  // `write`, too.
+  using Sink = std::function<absl::Status(std::string_view)>;
+  absl::Status ReplaceParameters(const std::vector<std::string>& kept,
+                                 const std::function<absl::Status(const Sink&)>& write);
   // Gives both copies of a tied weight the sum of both gradients, after all backward passes of a
   // step. Waits for the stage of the other copy. `work` as in a Forward.
   absl::Status SumTiedGradients(const Work& work);

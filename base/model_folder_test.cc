@@ -1,4 +1,4 @@
-#include "coordinator/files/model_folder.h"
+#include "base/model_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
