@@ -27,8 +27,8 @@ struct StagePaths {
 // Returns those that the experiment sets.
 StagePaths StagePathsOf(Experiment* experiment);
 
-// Makes the paths of the coordinator's machine absolute (base/path.h): `init` and the files of
-// `security`.
+// Makes the paths of the coordinator's machine absolute (base/path.h): `init`, `lora.init` and the
+// files of `security`.
 void MakeCoordinatorPathsAbsolute(Experiment* experiment);
 
 // Does the same for the paths of a stage's machine, if that is this machine.

@@ -15,6 +15,7 @@
 #include "base/host_port.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "config/adapter_config.h"
 #include "config/experiment.h"
 #include "config/tensor_parts.h"
 #include "coordinator/commands/commands.h"
@@ -79,6 +80,8 @@ absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   if (!experiment.has_init()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
   RETURN_IF_ERROR(CheckInitialVocabulary(experiment));
+  ASSIGN_OR_RETURN(const std::string other_base, OtherBaseOfAdapter(experiment));
+  if (!other_base.empty() && !quiet) Tell("warning: " + other_base);
   if (initial.fresh().empty() || quiet) return absl::OkStatus();
   Tell(absl::StrCat("init: ", experiment.init(), " has nothing for ",
                     absl::StrJoin(initial.fresh(), ", "), ": these start anew"));

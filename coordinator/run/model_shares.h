@@ -29,9 +29,10 @@ class ModelShares {
   static absl::StatusOr<ModelShares> OfRemembered(const Experiment& experiment,
                                                   const std::string& buffer, ModelFolder folder);
 
-  // Divides the tensors of the folder that the experiment starts from (`init`); errors name that
-  // field. The folder must have all tensors of a cut's bottleneck, or of a part of an encoder's
-  // head (models/encoder.h), or none. It may have parts of heads for other tasks.
+  // Divides the tensors of the folder that the experiment starts from (`init`), and those of the
+  // adapter that it goes on with (`lora.init`); errors name the field. The folder must have all
+  // tensors of a cut's bottleneck, or of a part of an encoder's head (models/encoder.h), or none.
+  // It may have parts of heads for other tasks.
   static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
 
   // Returns the cuts whose bottlenecks, and the parts of a head, that are not in the folder and so
@@ -49,16 +50,20 @@ class ModelShares {
   struct Share {
     std::string name;  // name of the parameter, which the file may abbreviate
     ModelFolder::Entry entry;
+    size_t folder = 0;  // of folders_
   };
 
-  explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
+  explicit ModelShares(ModelFolder folder) { folders_.push_back(std::move(folder)); }
   using IsWanted = std::function<bool(const ParameterSpec&)>;
   // Matches all parameters that are wanted, without the bottlenecks and parts in `fresh`.
   static absl::StatusOr<ModelShares> Match(const Partition& partition, const IsWanted& is_wanted,
                                            std::vector<std::string> fresh, ModelFolder folder);
+  // Adds the tensors of an adapter's folder, in the place of values that the stages keep.
+  static absl::StatusOr<ModelShares> OfAdapter(const Partition& partition, const std::string& dir);
+  void AddAdapter(ModelShares adapter);
   absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink) const;
 
-  ModelFolder folder_;
+  std::vector<ModelFolder> folders_;
   std::vector<std::string> fresh_;
   std::vector<std::vector<Share>> stages_;
   std::vector<std::vector<std::string>> kept_;  // by stage: parameters of what is fresh
