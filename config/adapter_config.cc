@@ -33,11 +33,21 @@ using Json = nlohmann::ordered_json;
 constexpr char kAll[] = "all";
 
 // Keys of kinds of adapters that are not known here: absent, null, false or empty in others.
-constexpr const char* kUnknownKinds[] = {
-    "use_dora",           "modules_to_save",   "rank_pattern",            "alpha_pattern",
-    "target_parameters",  "layer_replication", "trainable_token_indices", "lora_bias",
-    "use_qalora",         "use_bdlora",        "alora_invocation_tokens", "arrow_config",
-    "kasa_config",        "velora_config",     "monteclora_config"};
+constexpr const char* kUnknownKinds[] = {"use_dora",
+                                         "modules_to_save",
+                                         "rank_pattern",
+                                         "alpha_pattern",
+                                         "target_parameters",
+                                         "layer_replication",
+                                         "trainable_token_indices",
+                                         "lora_bias",
+                                         "use_qalora",
+                                         "use_bdlora",
+                                         "alora_invocation_tokens",
+                                         "arrow_config",
+                                         "kasa_config",
+                                         "velora_config",
+                                         "monteclora_config"};
 
 // Ways to start an adapter that leave the base's weights as they are.
 constexpr const char* kKnownStarts[] = {"gaussian", "eva", "orthogonal"};
@@ -124,9 +134,9 @@ class Keys {
     }
     if (At("bias", "none") != "none") return Wants("bias", "\"none\": biases are the base's");
     const Json start = At("init_lora_weights", true);
-    const bool keeps_base = !start.is_string() || absl::c_any_of(kKnownStarts, [&](const char* one) {
-      return start == one;
-    });
+    const bool keeps_base =
+        !start.is_string() ||
+        absl::c_any_of(kKnownStarts, [&](const char* one) { return start == one; });
     if (!keeps_base) {
       return Wants("init_lora_weights",
                    absl::StrCat("true, false, ", absl::StrJoin(kKnownStarts, ", "),

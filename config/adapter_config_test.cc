@@ -55,10 +55,8 @@ class AdapterConfigTest : public ::testing::Test {
     const std::string values(4, 'x');
     Safetensors file;
     for (const std::string& layer : layers) {
-      file.tensors.push_back({absl::StrCat("base_model.model.model.", layer, ".lora_A.weight"),
-                              "F32",
-                              {1},
-                              values});
+      file.tensors.push_back(
+          {absl::StrCat("base_model.model.model.", layer, ".lora_A.weight"), "F32", {1}, values});
     }
     ASSERT_TRUE(WriteTensorFile(absl::StrCat(dir, "/", kAdapterFile), file).ok());
   }
@@ -182,7 +180,8 @@ TEST_F(AdapterConfigTest, OtherKindsOfAdaptersAreRefusedByTheirKeys) {
 TEST_F(AdapterConfigTest, FilesThatAreNoneAreRefusedByName) {
   const std::string config = absl::StrCat(dir_, "/", kAdapterConfigFile);
   Write(dir_, R"({"peft_type": "LORA"})", {});
-  EXPECT_THAT(Error(), HasSubstr("adapter_model.safetensors: has no tensor base_model.model.LAYER"));
+  EXPECT_THAT(Error(),
+              HasSubstr("adapter_model.safetensors: has no tensor base_model.model.LAYER"));
   std::ofstream(config) << "[]";
   EXPECT_THAT(Error(), HasSubstr(absl::StrCat("lora.init: ", config, ": is no JSON map")));
   std::ofstream(config) << "<!DOCTYPE html><html>";
@@ -198,8 +197,10 @@ TEST_F(AdapterConfigTest, WhatTheModelDoesNotHaveIsTheFilesFault) {
   EXPECT_THAT(Error(), AllOf(StartsWith(absl::StrCat("lora.init: ", dir_, ": ")),
                              HasSubstr("lora: modules: c_attn, want one of")));
   Write(dir_, R"({"peft_type": "LORA"})", {"layers.0.self_attn.q_proj", "lm_head"});
-  EXPECT_THAT(Error(), HasSubstr("modules: lm_head, want linear layers between embedding and head"));
-  Write(dir_, R"({"peft_type": "LORA", "layers_to_transform": [7]})", {"layers.7.self_attn.q_proj"});
+  EXPECT_THAT(Error(),
+              HasSubstr("modules: lm_head, want linear layers between embedding and head"));
+  Write(dir_, R"({"peft_type": "LORA", "layers_to_transform": [7]})",
+        {"layers.7.self_attn.q_proj"});
   EXPECT_THAT(Error(), HasSubstr("lora: layers: 7, which model llama does not have"));
 }
 
@@ -238,8 +239,8 @@ TEST_F(AdapterConfigTest, TheHubsCacheHasAdaptersByName) {
   const Experiment e = With({"init=" + dir_, "lora={init: \"hf:Ada/tuned\"}"}, kLlama);
   EXPECT_EQ(e.lora().init(), snapshot);
   EXPECT_EQ(e.lora().rank(), 2u);
-  const auto none = ParseExperiment(
-      kLlama, "f.yaml", {"init=" + dir_, "lora={init: \"hf:Ada/none\"}"});
+  const auto none =
+      ParseExperiment(kLlama, "f.yaml", {"init=" + dir_, "lora={init: \"hf:Ada/none\"}"});
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("lora.init: hf:Ada/none: is not in"));
   unsetenv("HF_HUB_CACHE");
 }

@@ -21,7 +21,7 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kMostProblems = 5;  // number that one message names
+constexpr size_t kMostProblems = 5;   // number that one message names
 constexpr char kAdapters[] = "lora";  // the part of a model that adapters are
 
 // Tensors that the model needs, by name, in the order of its stages.
@@ -136,7 +136,7 @@ std::string HintOfAdapters(const Wanted& wanted) {
 // to `problems`, as does a second one for the same parameter with other values.
 absl::Status AddMatches(const ModelFolder& folder, const Model& model, const Wanted& wanted,
                         Entries* matched, std::vector<std::string>* problems) {
-  std::map<std::string, std::string> names;  // name in the files by name in the model
+  std::map<std::string, std::string> names;   // name in the files by name in the model
   std::string hint = HintOfAdapters(wanted);  // the first one tells what to do about all
   for (const auto& [name, entry] : folder.tensors()) {
     const std::string known = KnownAs(name, wanted);
@@ -225,9 +225,8 @@ absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(ModelFolder folder, Annotated(ModelFolder::Open(experiment.init()), "init"));
   std::vector<std::string> fresh = PartsWithoutTensors(partition.model, folder);
-  ASSIGN_OR_RETURN(
-      ModelShares shares,
-      Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init"));
+  ASSIGN_OR_RETURN(ModelShares shares,
+                   Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init"));
   const std::string& adapter = experiment.lora().init();
   if (adapter.empty()) return shares;
   if (std::count(shares.fresh_.begin(), shares.fresh_.end(), kAdapters) == 0) {
@@ -290,8 +289,7 @@ absl::Status ModelShares::Write(const std::vector<Share>& shares,
     RETURN_IF_ERROR(sink(std::string_view(prefix).substr(at, StageClient::kPieceBytes)));
   }
   for (const Share& share : shares) {
-    RETURN_IF_ERROR(
-        folders_[share.folder].Read(share.entry, StageClient::kPieceBytes, sink));
+    RETURN_IF_ERROR(folders_[share.folder].Read(share.entry, StageClient::kPieceBytes, sink));
   }
   return absl::OkStatus();
 }

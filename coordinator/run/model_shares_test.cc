@@ -306,13 +306,12 @@ TEST_F(AdapterSharesTest, AnAdaptersFolderTakesThePlaceOfDrawnValues) {
   ASSERT_TRUE(status.ok()) << status;
   const std::string first = stages[0].imported();
   const std::string at = "bert.encoder.layer.0.attention.self.query.";
-  EXPECT_THAT(Names(first), IsSupersetOf({at + "weight", at + "lora_A.weight",
-                                          at + "lora_B.weight"}));
+  EXPECT_THAT(Names(first),
+              IsSupersetOf({at + "weight", at + "lora_A.weight", at + "lora_B.weight"}));
   const auto parsed = ParseSafetensors(first);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  const auto a = std::find_if(parsed->tensors.begin(), parsed->tensors.end(), [&](const auto& one) {
-    return one.name == at + "lora_A.weight";
-  });
+  const auto a = std::find_if(parsed->tensors.begin(), parsed->tensors.end(),
+                              [&](const auto& one) { return one.name == at + "lora_A.weight"; });
   ASSERT_NE(a, parsed->tensors.end());
   EXPECT_EQ(a->data, own);
   EXPECT_THAT(stages[0].kept(), ElementsAre());
@@ -337,14 +336,15 @@ TEST_F(AdapterSharesTest, AnAdapterThatDoesNotFitIsRefusedByItsTensors) {
   WriteAdapter({adapter_[0]});
   EXPECT_THAT(Refusal(), HasSubstr(at + "B.weight [2, 1] is missing"));
   others = adapter_;
-  others.push_back(Tensor("base_model.model.bert.encoder.layer.7.attention.self.query.lora_A.weight",
-                          {1, 2}));
+  others.push_back(
+      Tensor("base_model.model.bert.encoder.layer.7.attention.self.query.lora_A.weight", {1, 2}));
   others.push_back(Tensor("base_model.model.bert.pooler.dense.weight", {2, 2}));
   WriteAdapter(others);
-  EXPECT_THAT(Refusal(), testing::AllOf(HasSubstr("layer.7.attention.self.query.lora_A.weight is no "
-                                                  "adapter of the model: is the adapter that of "
-                                                  "another model?"),
-                                        HasSubstr("pooler.dense.weight is no adapter of the model")));
+  EXPECT_THAT(Refusal(),
+              testing::AllOf(HasSubstr("layer.7.attention.self.query.lora_A.weight is no "
+                                       "adapter of the model: is the adapter that of "
+                                       "another model?"),
+                             HasSubstr("pooler.dense.weight is no adapter of the model")));
   WriteAdapter({adapter_[0], Tensor(adapter_[1].name, {2, 1}, "I32")});
   EXPECT_THAT(Refusal(), HasSubstr("B.weight is I32 [2, 1], want F32, F16 or BF16 [2, 1]"));
 }
@@ -355,8 +355,8 @@ TEST_F(AdapterSharesTest, AModelThatHasAdaptersTakesNoOthers) {
     both.push_back(Tensor(tensor.name, tensor.shape));
   }
   Write(both);
-  EXPECT_EQ(Refusal(), absl::StrCat("lora.init: ", dir_, ", want none: init: ", dir_,
-                                    " has adapters itself"));
+  EXPECT_EQ(Refusal(),
+            absl::StrCat("lora.init: ", dir_, ", want none: init: ", dir_, " has adapters itself"));
 }
 
 TEST_F(ModelSharesTest, ABertOfMaskedWordsGoesOnWithAClassifierThatStartsRandom) {
