@@ -30,9 +30,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr char kAll[] = "all";
+constexpr char kAllBlocks[] = "all";
 
-// Keys of kinds of adapters that are not known here: absent, null, false or empty in others.
+// AdapterKeys of kinds of adapters that are not known here: absent, null, false or empty in others.
 constexpr const char* kUnknownKinds[] = {"use_dora",
                                          "modules_to_save",
                                          "rank_pattern",
@@ -62,24 +62,24 @@ std::string PathIn(const LoraConfig& lora, const char* file) {
   return absl::StrCat(lora.init(), "/", file);
 }
 
-absl::Status Refused(const std::string& path, const std::string& what) {
+absl::Status BadAdapter(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("lora.init: ", path, ": ", what));
 }
 
-absl::Status Refused(const absl::Status& status) {
+absl::Status BadAdapter(const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat("lora.init: ", status.message()));
 }
 
 // Reads the keys of an adapter_config.json.
-class Keys {
+class AdapterKeys {
  public:
-  static absl::StatusOr<Keys> Read(const std::string& path) {
+  static absl::StatusOr<AdapterKeys> Read(const std::string& path) {
     const absl::StatusOr<std::string> text = ReadFile(path);
-    if (!text.ok()) return Refused(text.status());
+    if (!text.ok()) return BadAdapter(text.status());
     Json config = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-    if (config.is_object()) return Keys(path, std::move(config));
+    if (config.is_object()) return AdapterKeys(path, std::move(config));
     const absl::Status stands_in = CheckNoStandIn(path, *text);
-    return stands_in.ok() ? Refused(path, "is no JSON map") : Refused(stands_in);
+    return stands_in.ok() ? BadAdapter(path, "is no JSON map") : BadAdapter(stands_in);
   }
 
   Json At(const char* key, Json absent = Json()) const {
@@ -87,7 +87,7 @@ class Keys {
   }
 
   absl::Status Wants(const char* key, const std::string& want) const {
-    return Refused(path_, absl::StrCat(key, " is ", At(key).dump(), ", want ", want));
+    return BadAdapter(path_, absl::StrCat(key, " is ", At(key).dump(), ", want ", want));
   }
 
   absl::StatusOr<double> Number(const char* key, double absent) const {
@@ -149,7 +149,7 @@ class Keys {
   }
 
  private:
-  Keys(const std::string& path, Json config) : path_(path), config_(std::move(config)) {}
+  AdapterKeys(const std::string& path, Json config) : path_(path), config_(std::move(config)) {}
 
   std::string path_;
   Json config_;
@@ -177,7 +177,7 @@ int64_t BlockOf(const std::vector<std::string>& parts) {
 // Adds the modules and blocks with adapters. The keys may have a pattern for the former.
 absl::Status AddLayers(const std::string& path, Adapter* adapter) {
   const absl::StatusOr<OpenTensorFile> file = OpenTensorFile::Open(path);
-  if (!file.ok()) return Refused(file.status());
+  if (!file.ok()) return BadAdapter(file.status());
   std::set<std::string> modules;
   std::set<int64_t> blocks;
   for (const TensorPlace& tensor : file->header().tensors) {
@@ -188,7 +188,7 @@ absl::Status AddLayers(const std::string& path, Adapter* adapter) {
     blocks.insert(BlockOf(parts));
   }
   if (modules.empty()) {
-    return Refused(path, absl::StrCat("has no tensor ", kAdapterPrefix, "LAYER.lora_A.weight"));
+    return BadAdapter(path, absl::StrCat("has no tensor ", kAdapterPrefix, "LAYER.lora_A.weight"));
   }
   for (const std::string& module : modules) adapter->lora.add_modules(module);
   for (const int64_t block : blocks) {
@@ -205,7 +205,7 @@ bool AreFirst(const std::vector<std::string>& blocks) {
 absl::StatusOr<Adapter> ReadAdapter(const Experiment& experiment) {
   const LoraConfig& given = experiment.lora();
   const LoraSpec usual;
-  ASSIGN_OR_RETURN(const Keys keys, Keys::Read(PathIn(given, kAdapterConfigFile)));
+  ASSIGN_OR_RETURN(const AdapterKeys keys, AdapterKeys::Read(PathIn(given, kAdapterConfigFile)));
   RETURN_IF_ERROR(keys.CheckKind(experiment.model().name()));
   Adapter adapter;
   ASSIGN_OR_RETURN(const uint32_t rank, keys.Rank());
@@ -221,7 +221,7 @@ absl::StatusOr<Adapter> ReadAdapter(const Experiment& experiment) {
   for (const int64_t layer : layers) adapter.lora.add_layers(absl::StrCat(layer));
   if (!layers.empty()) return adapter;
   if (AreFirst(adapter.blocks)) {
-    adapter.lora.add_layers(kAll);
+    adapter.lora.add_layers(kAllBlocks);
   } else {
     for (const std::string& block : adapter.blocks) adapter.lora.add_layers(block);
   }
@@ -269,7 +269,7 @@ absl::Status CheckScale(const LoraConfig& given, const LoraConfig& adapter) {
 
 // Refuses given modules or layers that are others in the file. What `linear` stands for, its
 // tensors tell.
-absl::Status CheckLayers(const LoraConfig& given, const Adapter& adapter) {
+absl::Status CheckSameLayers(const LoraConfig& given, const Adapter& adapter) {
   const auto& modules = given.modules();
   const bool names_modules = !modules.empty() && !absl::c_linear_search(modules, kAllLinear);
   if (names_modules && !HaveTheSame(modules, adapter.lora.modules())) {
@@ -306,7 +306,7 @@ absl::Status FillFromAdapter(Experiment* experiment) {
   }
   ASSIGN_OR_RETURN(Adapter adapter, ReadAdapter(*experiment));
   RETURN_IF_ERROR(CheckScale(*lora, adapter.lora));
-  RETURN_IF_ERROR(CheckLayers(*lora, adapter));
+  RETURN_IF_ERROR(CheckSameLayers(*lora, adapter));
   if (!lora->modules().empty()) adapter.lora.clear_modules();  // merging would join the lists
   if (!lora->layers().empty()) adapter.lora.clear_layers();
   lora->MergeFrom(adapter.lora);
@@ -316,7 +316,7 @@ absl::Status FillFromAdapter(Experiment* experiment) {
 absl::StatusOr<std::string> OtherBaseOfAdapter(const Experiment& experiment) {
   const LoraConfig& lora = experiment.lora();
   if (!lora.has_init()) return std::string();
-  ASSIGN_OR_RETURN(const Keys keys, Keys::Read(PathIn(lora, kAdapterConfigFile)));
+  ASSIGN_OR_RETURN(const AdapterKeys keys, AdapterKeys::Read(PathIn(lora, kAdapterConfigFile)));
   const Json base = keys.At("base_model_name_or_path", "");
   const bool is_named = base.is_string() && !base.get<std::string>().empty();
   if (!is_named || IsNameOf(base.get<std::string>(), experiment.init())) return std::string();
