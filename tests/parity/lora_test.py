@@ -162,6 +162,7 @@ def check_family(name, programs, work):
 
 def main(programs, names):
     torch.set_num_threads(1)
+    t.utils.logging.disable_progress_bar()
     for name in names or FAMILIES:
         print(name, flush=True)
         with tempfile.TemporaryDirectory() as work:
