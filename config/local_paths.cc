@@ -73,6 +73,10 @@ void MakeCoordinatorPathsAbsolute(Experiment* experiment) {
   if (experiment->has_init() && !StagesReadInit(*experiment)) {
     experiment->set_init(AbsolutePath(experiment->init()));
   }
+  if (experiment->lora().has_init()) {
+    LoraConfig* const lora = experiment->mutable_lora();
+    lora->set_init(AbsolutePath(lora->init()));
+  }
   if (!experiment->has_security()) return;
   SecurityConfig& security = *experiment->mutable_security();
   if (security.has_tls_cert()) security.set_tls_cert(AbsolutePath(security.tls_cert()));

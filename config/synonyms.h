@@ -30,6 +30,7 @@ inline constexpr Synonyms kSynonyms[] = {
     {"lora.dropout", "lora_dropout"},
     {"lora.modules", "target_modules lora_target_modules"},
     {"lora.layers", "layers_to_transform"},
+    {"lora.init", "adapter_path adapter_name_or_path lora_path lora_weights"},
     {"early_stop", "early_stopping early_stopping_callback"},
     {"seed", "random_seed manual_seed"},
     {"precision", "dtype torch_dtype mixed_precision amp bf16 fp16"},

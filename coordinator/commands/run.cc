@@ -15,6 +15,7 @@
 #include "base/host_port.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "config/adapter_config.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
 #include "config/tensor_parts.h"
@@ -82,6 +83,8 @@ absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   if (StagesReadInit(experiment)) return CheckInitialVocabulary(experiment);
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
   RETURN_IF_ERROR(CheckInitialVocabulary(experiment));
+  ASSIGN_OR_RETURN(const std::string other_base, OtherBaseOfAdapter(experiment));
+  if (!other_base.empty() && !quiet) Tell("warning: " + other_base);
   if (initial.fresh().empty() || quiet) return absl::OkStatus();
   Tell(absl::StrCat("init: ", experiment.init(), " has nothing for ",
                     absl::StrJoin(initial.fresh(), ", "), ": these start anew"));

@@ -35,9 +35,10 @@ class ModelShares {
   static absl::StatusOr<ModelShares> OfRemembered(const Experiment& experiment,
                                                   const std::string& buffer, ModelFolder folder);
 
-  // Divides the tensors of the folder that the experiment starts from (`init`); errors name that
-  // field. The folder must have all tensors of a cut's bottleneck, or of a part of an encoder's
-  // head (models/encoder.h), or none. It may have parts of heads for other tasks.
+  // Divides the tensors of the folder that the experiment starts from (`init`), and those of the
+  // adapter that it goes on with (`lora.init`); errors name the field. The folder must have all
+  // tensors of a cut's bottleneck, or of a part of an encoder's head (models/encoder.h), or none.
+  // It may have parts of heads for other tasks.
   static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
 
   // Does the same as Initial for the folders of all stages, which are equal as far as this list
@@ -83,11 +84,12 @@ class ModelShares {
   struct Share {
     std::string name;  // name of the parameter, which the file may abbreviate
     ModelFolder::Entry entry;
+    size_t folder = 0;  // of folders_
     bool is_frozen = false;
     std::vector<std::string> equal = {};  // tensors elsewhere that must have its values
   };
 
-  explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
+  explicit ModelShares(ModelFolder folder) { folders_.push_back(std::move(folder)); }
   using IsWanted = std::function<bool(const ParameterSpec&)>;
   const Share& ShareOf(const std::string& name) const;
   // Matches all parameters that are wanted, without the bottlenecks and parts in `fresh`.
@@ -96,8 +98,11 @@ class ModelShares {
   // Writes a file of these tensors. `digests` gets those of frozen ones, unless it is null.
   absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink,
                      Digests* digests = nullptr) const;
+  // Adds the tensors of an adapter's folder, in the place of values that the stages keep.
+  static absl::StatusOr<ModelShares> OfAdapter(const Partition& partition, const std::string& dir);
+  void AddAdapter(ModelShares adapter);
 
-  ModelFolder folder_;
+  std::vector<ModelFolder> folders_;
   std::vector<std::string> fresh_;
   std::vector<std::vector<Share>> stages_;
   // By stage: parameters of what is fresh, and those that were not wanted.
