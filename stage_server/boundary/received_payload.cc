@@ -1,0 +1,45 @@
+#include "stage_server/boundary/received_payload.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/status.h"
+#include "compress/codec.h"
+#include "compress/codecs/new_codec.h"
+
+namespace thinwire {
+namespace {
+
+// Bytes of a tensor for one of its payload, below which the payload is not worth the time of
+// decoding it again.
+constexpr size_t kLeastSaving = 2;
+
+absl::StatusOr<Payload> CopyOf(const BoundarySpec& boundary, const Payload& payload) {
+  if (payload.device != nullptr) return OnHost(payload.bytes, boundary.device);
+  ASSIGN_OR_RETURN(auto copy, Buffer::Allocate(boundary.device->host(), payload.bytes.size()));
+  if (!payload.bytes.empty()) {
+    std::memcpy(copy->data(), payload.bytes.data(), payload.bytes.size());
+  }
+  const auto* const data = static_cast<const uint8_t*>(copy->data());
+  return Payload{std::move(copy), {data, payload.bytes.size()}};
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const ReceivedPayload>> ReceivedPayload::Of(
+    const BoundarySpec& boundary, const Message& message) {
+  const size_t tensor_bytes = message.shape.elements() * SizeOf(message.dtype);
+  if (kLeastSaving * message.payload.bytes.size() > tensor_bytes) return nullptr;
+  ASSIGN_OR_RETURN(Payload copy, CopyOf(boundary, message.payload));
+  return std::shared_ptr<const ReceivedPayload>(
+      new ReceivedPayload(boundary.device, message, std::move(copy)));
+}
+
+absl::StatusOr<Tensor> ReceivedPayload::Decode(CodecKernels* kernels) const {
+  ASSIGN_OR_RETURN(const auto codec, NewCodec(header_.codec, kernels));
+  ASSIGN_OR_RETURN(Tensor x, Tensor::Allocate(device_, header_.dtype, header_.shape));
+  RETURN_IF_ERROR(codec->Decode(payload_.bytes, MessageContext(), &x));
+  return x;
+}
+
+}  // namespace thinwire
