@@ -18,24 +18,27 @@
 namespace thinwire {
 namespace {
 
-constexpr char kSection[] = "pipeline.stash";
+constexpr char kStashSection[] = "pipeline.stash";
 constexpr char kPayload[] = "payload", kDecoded[] = "decoded";
 
-absl::Status Refuse(const std::string& field, const std::string& value, const std::string& want) {
-  return absl::InvalidArgumentError(absl::StrCat(kSection, field, ": ", value, ", want ", want));
+absl::Status RefuseOfStash(const std::string& field, const std::string& value,
+                           const std::string& want) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(kStashSection, field, ": ", value, ", want ", want));
 }
 
 // Checks what a stash has nothing to do with.
 absl::Status CheckOfStash(const Experiment& e, const DirectionSpec& does) {
   const DirectionConfig& stash = e.pipeline().stash();
-  if (stash.has_level()) return Refuse(".level", "given", "none: a stash has one level");
+  if (stash.has_level()) return RefuseOfStash(".level", "given", "none: a stash has one level");
   if (does.codec.scope == Scope::kChannel) {
-    return Refuse(".scope", "channel", "tensor, sample, token or group: tensors have no channels "
-                  "where a ReLU has left only what is above zero");
+    return RefuseOfStash(".scope", "channel",
+                         "tensor, sample, token or group: tensors have no channels "
+                         "where a ReLU has left only what is above zero");
   }
   if (PartsOf(e) > 1) {
-    return Refuse("", absl::StrCat("with tensor.parts ", e.tensor().parts()),
-                  "none: what a machine keeps would follow from the parts that it carries");
+    return RefuseOfStash("", absl::StrCat("with tensor.parts ", e.tensor().parts()),
+                         "none: what a machine keeps would follow from the parts that it carries");
   }
   return absl::OkStatus();
 }
@@ -79,9 +82,9 @@ absl::Status ResolveStash(Experiment* e) {
   DirectionConfig* const stash = pipeline->mutable_stash();
   ASSIGN_OR_RETURN(const Model model, ModelFrom(*e));
   if (model.tokens) FillScopeOfTokens(stash);
-  RETURN_IF_ERROR(ResolveDirection(kSection, /*gradient=*/false, stash));
+  RETURN_IF_ERROR(ResolveDirection(kStashSection, /*gradient=*/false, stash));
   RETURN_IF_ERROR(
-      CheckRemembersNothing(kSection, *stash, /*gradient=*/false, "a stash remembers"));
+      CheckRemembersNothing(kStashSection, *stash, /*gradient=*/false, "a stash remembers"));
   ASSIGN_OR_RETURN(const DirectionSpec does, DirectionFrom(*stash, /*gradient=*/false));
   return CheckOfStash(*e, does);
 }
@@ -109,8 +112,9 @@ absl::StatusOr<KeptBits> KeptBitsOf(const Experiment& experiment, const Partitio
   bits.payloads.resize(partition.cuts.size() + 1);
   for (size_t i = 0; i < partition.cuts.size(); ++i) {
     const Cut& cut = partition.cuts[i];
-    ASSIGN_OR_RETURN(bits.payloads[i + 1],
-                     PayloadBits(experiment, cut.name, partition.model.blocks[cut.block].out, compute));
+    ASSIGN_OR_RETURN(
+        bits.payloads[i + 1],
+        PayloadBits(experiment, cut.name, partition.model.blocks[cut.block].out, compute));
   }
   return bits;
 }

@@ -27,7 +27,7 @@ bool KeepsPayloads(const Experiment& experiment);
 // Bits in memory of an element that is kept for the backward pass; absent: it is kept as it is.
 struct KeptBits {
   std::optional<double> stash;
-  // Of the input of each segment; it is used where several microbatches are in flight.
+  // Bits of the input of each segment, for where several microbatches are in flight.
   std::vector<std::optional<double>> payloads;
 };
 // Returns upper bounds for a resolved experiment. Of codecs with a lossless stage these are the

@@ -156,10 +156,11 @@ double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
       memory.stash_bits ? std::min(static_cast<double>(cost.exact_elements), kept) : kept;
   const double bits = exact * element_bits + (kept - exact) * memory.stash_bits.value_or(0) +
                       input * memory.payload_bits.value_or(0);
-  const auto at_work =
-      static_cast<double>(memory.stash_bits ? cost.block_elements
-                                            : memory.payload_bits ? cost.input_elements : 0);
-  return (samples * bits + static_cast<double>(memory.microbatch_samples) * at_work * element_bits) /
+  const auto at_work = static_cast<double>(memory.stash_bits     ? cost.block_elements
+                                           : memory.payload_bits ? cost.input_elements
+                                                                 : 0);
+  return (samples * bits +
+          static_cast<double>(memory.microbatch_samples) * at_work * element_bits) /
          kByteBits;
 }
 

@@ -175,14 +175,14 @@ void AddParts(const StageSnapshot& snapshot, Page* page) {
 }
 
 void AddStash(const StageSnapshot& snapshot, Page* page) {
-  Family& raw = page->New("thinwire_stash_raw_bytes_total",
-                          "Bytes of kept tensors before the stash encoded them.",
-                          MetricType::Counter);
+  Family& raw =
+      page->New("thinwire_stash_raw_bytes_total",
+                "Bytes of kept tensors before the stash encoded them.", MetricType::Counter);
   Family& bytes = page->New("thinwire_stash_bytes_total",
                             "Bytes that the stash kept in their place.", MetricType::Counter);
-  Family& error = page->New("thinwire_stash_relative_error",
-                            "Mean relative error of the measured tensors of the stash.",
-                            MetricType::Gauge);
+  Family& error =
+      page->New("thinwire_stash_relative_error",
+                "Mean relative error of the measured tensors of the stash.", MetricType::Gauge);
   if (!snapshot.stash) return;
   const BoundaryStatistics& counts = *snapshot.stash;
   raw.Add(LabelsOf(snapshot), static_cast<double>(counts.train.raw_bytes));

@@ -130,8 +130,8 @@ class StageSums {
 void Divide(double by, StageTimes* times) {
   for (double* seconds :
        {&times->step, &times->forward, &times->backward, &times->optimizer, &times->sums,
-        &times->stash, &times->core_wait, &times->data, &times->waiting, &times->other, &times->encode,
-        &times->decode, &times->kernels, &times->copies}) {
+        &times->stash, &times->core_wait, &times->data, &times->waiting, &times->other,
+        &times->encode, &times->decode, &times->kernels, &times->copies}) {
     *seconds /= by;
   }
   for (double& seconds : times->waited_for) seconds /= by;

@@ -99,7 +99,8 @@ struct Builder {
         return Keeping(spec, context, Needed::kExact, &Ops::MaxPool, &Ops::MaxPoolBackward,
                        PoolSpec{spec.kernel, spec.stride, spec.padding});
       case LayerKind::kMaxout:
-        return Keeping(spec, context, Needed::kExact, &Ops::Maxout, &Ops::MaxoutBackward, spec.group);
+        return Keeping(spec, context, Needed::kExact, &Ops::Maxout, &Ops::MaxoutBackward,
+                       spec.group);
       case LayerKind::kResize:
         return Plain(spec, context, &Ops::Resize, &Ops::Resize);
       case LayerKind::kGlobalAvgPool:
@@ -122,7 +123,8 @@ struct Builder {
       case LayerKind::kFirst:
         return NewFirstLayer(spec, context);
       case LayerKind::kTanh:
-        return Keeping(spec, context, Needed::kValues, &Ops::Apply, &Ops::ApplyBackward, Pointwise::kTanh);
+        return Keeping(spec, context, Needed::kValues, &Ops::Apply, &Ops::ApplyBackward,
+                       Pointwise::kTanh);
       case LayerKind::kSwiglu:
         return Keeping(spec, context, Needed::kValues, &Ops::Swiglu, &Ops::SwigluBackward);
       case LayerKind::kAttention:

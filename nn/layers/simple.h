@@ -37,7 +37,7 @@ class ReluLayer final : public Layer {
 struct Operation {
   std::function<Error(const TensorView& x, const TensorView& y)> forward;
   std::function<Error(const TensorView& x, const TensorView& dy, const TensorView& dx)> backward;
-  bool keeps_x;  // if false, backward's x is empty
+  bool keeps_x;                     // if false, backward's x is empty
   Needed needed = Needed::kValues;  // of x
 };
 

@@ -18,25 +18,22 @@ class StashedLayer final : public Layer {
       : block_(std::move(block)), layer_(std::move(layer)), stash_(stash) {}
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
-    return Putting<Tensor>(pass, saved, [&](Saved* own) {
-      return layer_->Forward(std::move(x), pass, own);
-    });
+    return Putting<Tensor>(pass, saved,
+                           [&](Saved* own) { return layer_->Forward(std::move(x), pass, own); });
   }
   bool takes_sums() const override { return layer_->takes_sums(); }
   absl::StatusOr<Summands> ForwardSum(Summands x, const Pass& pass, Saved* saved) override {
-    return Putting<Summands>(pass, saved, [&](Saved* own) {
-      return layer_->ForwardSum(std::move(x), pass, own);
-    });
+    return Putting<Summands>(
+        pass, saved, [&](Saved* own) { return layer_->ForwardSum(std::move(x), pass, own); });
   }
 
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
-    return Taking<Tensor>(
-        saved, [&](Saved* own) { return layer_->Backward(std::move(dy), own); });
+    return Taking<Tensor>(saved, [&](Saved* own) { return layer_->Backward(std::move(dy), own); });
   }
   bool takes_gradient_sums() const override { return layer_->takes_gradient_sums(); }
   absl::StatusOr<Summands> BackwardSum(Summands dy, Saved* saved) override {
-    return Taking<Summands>(
-        saved, [&](Saved* own) { return layer_->BackwardSum(std::move(dy), own); });
+    return Taking<Summands>(saved,
+                            [&](Saved* own) { return layer_->BackwardSum(std::move(dy), own); });
   }
 
   absl::Status ParametersChanged(ChangedBy by) override { return layer_->ParametersChanged(by); }

@@ -50,7 +50,7 @@ struct BoundarySpec : DirectionSpec {
   // Activations of training: the receiver keeps the payloads with them, for who decodes them again
   // (received_payload.h).
   bool keeps_payloads = false;
-  Device* device = nullptr;          // where the tensors are
+  Device* device = nullptr;  // where the tensors are
   CodecKernels* kernels = nullptr;
 };
 

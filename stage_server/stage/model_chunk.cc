@@ -216,8 +216,8 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
     TakeOtherSeconds(&SecondsOf(i).forward);
     if (i + 1 == segments_.size()) break;
     const InnerCut& cut = inner_cuts_[i];
-    ASSIGN_OR_RETURN(auto crossed, Cross(*cut.upstream, *cut.downstream, work, digest,
-                                         std::move(x), input.document_starts));
+    ASSIGN_OR_RETURN(auto crossed, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x),
+                                         input.document_starts));
     x = std::move(crossed.tensor);
     payload = std::move(crossed.payload);
   }
@@ -368,9 +368,8 @@ absl::Status ModelChunk::Backward(const Work& work) {
     if (!splits) RETURN_IF_ERROR(EndGradients(work, i));
     if (i == first_trained_) break;
     const InnerCut& cut = inner_cuts_[i - 1];
-    ASSIGN_OR_RETURN(
-        auto crossed,
-        Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
+    ASSIGN_OR_RETURN(auto crossed, Cross(*cut.downstream, *cut.upstream, work,
+                                         in_flight->sample_digest, std::move(dy)));
     dy = std::move(crossed.tensor);
   }
   end_cache();

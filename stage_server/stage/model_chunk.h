@@ -185,7 +185,7 @@ class ModelChunk {
   const SegmentRange range_;
   const size_t first_trained_;  // index of the first segment with a backward pass
   const bool begins_model_, ends_model_, reads_inputs_;
-  TakeGradients take_gradients_;  // null: nobody takes them
+  TakeGradients take_gradients_;        // null: nobody takes them
   std::unique_ptr<TensorStash> stash_;  // outlives the segments
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;

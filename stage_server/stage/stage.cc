@@ -148,10 +148,9 @@ bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend) {
   const int of_stage = chunk / spec.stages();
   const std::vector<std::vector<Held>> states = FullestStates(
       spec.schedule, stage, spec.stages(), spec.microbatches, spec.chunks(), spec.slices());
-  const bool are_several =
-      std::any_of(states.begin(), states.end(), [of_stage](const std::vector<Held>& state) {
-        return state[of_stage].in_flight > 1;
-      });
+  const bool are_several = std::any_of(
+      states.begin(), states.end(),
+      [of_stage](const std::vector<Held>& state) { return state[of_stage].in_flight > 1; });
   return spec.keeps_payloads && are_several &&
          (backend.device->is_host() || !IsRecordable(spec, cut + 1));
 }

@@ -38,8 +38,7 @@ absl::StatusOr<CodedTensor> CodedTensor::Of(const Tensor& x, bool keeps_signs, u
   return coded;
 }
 
-absl::Status CodedTensor::Encode(const Tensor& x, uint64_t random_key,
-                                 const TensorCoding& coding) {
+absl::Status CodedTensor::Encode(const Tensor& x, uint64_t random_key, const TensorCoding& coding) {
   const size_t longest = coding.codec->MaxPayloadBytes(x.shape(), x.dtype());
   const bool stays = !device_->is_host() && 2 * longest <= x.bytes() &&
                      CodesOnDevice(coding.codec->spec(), *coding.kernels);

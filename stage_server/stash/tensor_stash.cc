@@ -23,8 +23,8 @@ bool IsFloat(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16
 // Returns the key of a tensor's random numbers. Of microbatches and slices of one batch each has
 // another first sample or position.
 uint64_t RandomKeyOf(uint64_t seed, const std::string& block, size_t index, const Pass& pass) {
-  const uint64_t of_step = RandomKey(
-      RandomKey(seed, absl::StrCat("stash/", block, "/", index)), pass.step);
+  const uint64_t of_step =
+      RandomKey(RandomKey(seed, absl::StrCat("stash/", block, "/", index)), pass.step);
   return RandomKey(of_step, static_cast<uint64_t>(pass.first_sample),
                    static_cast<uint64_t>(pass.first_position));
 }
@@ -125,8 +125,8 @@ absl::Status TensorStash::PutAway(uint64_t random_key, Source* source,
   }
   const bool keeps_signs = source->has_signs && !IsLossless(codec_->spec());
   absl::StatusOr<CodedTensor> coded = CodedTensor::Of(x, keeps_signs, random_key, coding());
-  const bool passes = absl::IsOutOfRange(coded.status()) &&
-                      options_.does->on_nonfinite == OnNonfinite::kPass;
+  const bool passes =
+      absl::IsOutOfRange(coded.status()) && options_.does->on_nonfinite == OnNonfinite::kPass;
   if (!coded.ok() && !passes) return coded.status();
   if (coded.ok() && coded->bytes() < x.bytes()) {
     source->coded = *std::move(coded);
@@ -184,8 +184,8 @@ absl::StatusOr<Tensor> TensorStash::FromSigns(const Source& source) {
   const SupportView signs = source.signs->view();
   if (ones_.empty() || ones_.elements() < signs.count) {
     const std::vector<float> ones(std::max<int64_t>(1, signs.count), 1.0f);
-    ASSIGN_OR_RETURN(ones_, Tensor::Allocate(options_.device, DType::kF32,
-                                             {static_cast<int64_t>(ones.size())}));
+    ASSIGN_OR_RETURN(
+        ones_, Tensor::Allocate(options_.device, DType::kF32, {static_cast<int64_t>(ones.size())}));
     RETURN_IF_ERROR(
         ToStatus(options_.device->CopyFromHost(ones_.data(), ones.data(), ones_.bytes())));
   }
@@ -218,8 +218,9 @@ absl::StatusOr<std::vector<KeptTensor>> TensorStash::Take(const std::string& blo
   std::vector<KeptTensor> tensors;
   for (const Entry::Item& item : entry.items) {
     const Tensor& tensor = made[item.source];
-    tensors.push_back({tensor.empty() ? tensor : Tensor(tensor.buffer(), tensor.dtype(), item.shape),
-                       item.needed});
+    tensors.push_back(
+        {tensor.empty() ? tensor : Tensor(tensor.buffer(), tensor.dtype(), item.shape),
+         item.needed});
   }
   const Stopwatch::Reading took = stopwatch.Read();
   if (codec_ != nullptr) options_.counts->AddDecoding(took);
