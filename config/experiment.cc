@@ -145,10 +145,15 @@ absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experimen
   for (const std::string& path : cleared) ClearField(path, e);
   const CompressionConfig file = e->compression();
   const ReplicasConfig replicas = e->replicas();
+  const DirectionConfig stash = e->pipeline().stash();
   ForgetReplacedBy(all, e);
   RETURN_IF_ERROR(MergeYaml(WriteYaml(all), "--set", e));  // MergeFrom would append lists
   ForgetSilencedBy(file, all.compression(), e->mutable_compression());
   if (e->has_replicas()) ForgetSilencedBy(replicas, all.replicas(), e->mutable_replicas());
+  if (e->pipeline().has_stash()) {
+    const DirectionConfig whole = e->pipeline().stash();
+    ForgetSilenced(stash, all.pipeline().stash(), whole, e->mutable_pipeline()->mutable_stash());
+  }
   return absl::OkStatus();
 }
 

@@ -60,6 +60,9 @@ StagePaths StagePathsOf(Experiment* experiment) {
       AddExchanged(absl::StrCat("replicas.stages.", segment), &own, &paths);
     }
   }
+  if (experiment->has_pipeline() && experiment->pipeline().has_stash()) {
+    AddDirection("pipeline.stash", experiment->mutable_pipeline()->mutable_stash(), &paths);
+  }
   if (!experiment->has_compression()) return paths;
   CompressionConfig* compression = experiment->mutable_compression();
   AddDirections("compression", compression, &paths);

@@ -157,8 +157,9 @@ std::string Banner(const RunPlace& place, const RunPlan& plan) {
 }
 
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
-                          const ReplicasRecord& replicas) {
-  if (boundaries.empty() && !replicas.has_contributions()) return "";
+                          const ReplicasRecord& replicas, const DirectionRecord& stash) {
+  const bool has_stash = stash.messages() > 0;
+  if (boundaries.empty() && !replicas.has_contributions() && !has_stash) return "";
   std::string table = absl::StrFormat(kRow, "boundary", "direction", "raw MB", "wire MB", "ratio",
                                       "bits/elem", "rel.error");
   std::vector<Described> codecs;
@@ -175,6 +176,10 @@ std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
   if (replicas.has_average()) {
     codecs.push_back({"replicas", "average", CodecOf(replicas.average())});
     absl::StrAppend(&table, Row("replicas", "average", replicas.average()));
+  }
+  if (has_stash) {
+    codecs.push_back({"stash", "kept", CodecOf(stash)});
+    absl::StrAppend(&table, Row("stash", "kept", stash));
   }
   return table + DescriptionLines(codecs);
 }

@@ -257,6 +257,7 @@ uint64_t TrainingReports::evaluated_step() const {
 absl::Status TrainingReports::TellTotals(const RunTotals& totals) {
   *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
   if (totals.replicas.has_contributions()) *summary_.mutable_replicas() = totals.replicas;
+  if (totals.stash.messages() > 0) *summary_.mutable_stash() = totals.stash;
   return observer_.OnTotals(totals);
 }
 

@@ -49,7 +49,10 @@ struct BoundarySpec : DirectionSpec {
   // Limit of waits for a neighbour or for this stage's own executor.
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();
   std::shared_ptr<StepTrace> trace;  // null if nothing is traced
-  Device* device = nullptr;          // where the tensors are
+  // Activations of training: the receiver keeps the payloads with them, for who decodes them again
+  // (received_payload.h).
+  bool keeps_payloads = false;
+  Device* device = nullptr;  // where the tensors are
   CodecKernels* kernels = nullptr;
 };
 

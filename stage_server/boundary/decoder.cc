@@ -91,6 +91,13 @@ bool MessageDecoder::NeedsRows(const Message& message) const {
   return IsTrainingPass(message.key.phase) && spec_.feedback.kind == FeedbackKind::kEf21;
 }
 
+// A carry that is there after a message was there before it, or comes of it.
+bool MessageDecoder::DecodedAlone(const Message& message) const {
+  return HasSamples(message.key.phase) && !message.codec.is_exact() && !NeedsRows(message) &&
+         !spec_.codec.needs_support() && spec_.feedback.kind != FeedbackKind::kSplit &&
+         feedback_->carry() == nullptr;
+}
+
 // Makes the payload a tensor where it lies, or copies it to the device of the tensors.
 absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
   const DType type = message.dtype;

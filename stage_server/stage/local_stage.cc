@@ -33,11 +33,6 @@ std::map<std::string, int> FragmentsOf(const StageSpec& spec) {
   return FragmentsOf(all, spec.replicas.fragments);
 }
 
-// Returns the kernels of codecs for which computation waits, so that its threads are free.
-CodecKernels* KernelsOfWaiting(const Backend& backend) {
-  return backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
-}
-
 // Returns the layers in the stage's blocks at which parts exchange messages.
 std::vector<StageSum> SumsOfStage(const StageSpec& spec) {
   std::vector<StageSum> sums;
@@ -74,7 +69,8 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
   RETURN_IF_ERROR(stage->BuildSums());
   const ModelChunk::Stage common{stage->spec_,      stage->backend_, &stage->capture_,
-                                 &stage->activity_, &stage->clock_,  stage->sums_.get()};
+                                 &stage->activity_, &stage->clock_,  stage->sums_.get(),
+                                 &stage->stash_};
   for (int i = 0; i < spec.chunks(); ++i) {
     ASSIGN_OR_RETURN(auto chunk, ModelChunk::Build(common, i));
     stage->chunks_.push_back(std::move(chunk));

@@ -145,6 +145,9 @@ class LocalStage {
   // as long as the stage.
   SumExchange* sums() const { return sums_.get(); }
 
+  // Returns what is counted of the stash. Thread-safe, as the counts are.
+  const StashCounts& stash() const { return stash_; }
+
   // Returns the replicas that train locally; null if they do not. It lives as long as the stage.
   LocalReplicas* local() const { return local_.get(); }
 
@@ -217,7 +220,8 @@ class LocalStage {
   // the process. The lock guards the pointers; the thread that writes them may read them without
   // it.
   mutable std::mutex neighbours_mutex_;
-  std::unique_ptr<SumExchange> sums_;  // outlives the chunks
+  std::unique_ptr<SumExchange> sums_;  // outlives the chunks, as does the next
+  StashCounts stash_;
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
   std::unique_ptr<CutEnd> embedding_, head_;
   std::unique_ptr<ReplicaAverager> averager_;

@@ -17,7 +17,7 @@ namespace {
 CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
   const bool waits =
       cut == spec.tied_cut() || spec.IsInner(cut) || spec.microbatches * spec.slices() == 1;
-  return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
+  return waits ? KernelsOfWaiting(backend) : backend.kernels;
 }
 
 // Fills in what crosses a cut and how many of its messages may be under way.
@@ -75,6 +75,10 @@ absl::Status AddDirections(const Experiment& experiment, const std::string& cut,
 
 }  // namespace
 
+CodecKernels* KernelsOfWaiting(const Backend& backend) {
+  return backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
+}
+
 absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage) {
   StageSpec spec;
   ASSIGN_OR_RETURN(static_cast<Partition&>(spec), PartitionFrom(experiment));
@@ -105,6 +109,9 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   ASSIGN_OR_RETURN(spec.shuffle, ShuffleFrom(experiment));
   ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
   ASSIGN_OR_RETURN(spec.recompute, RecomputeFrom(experiment));
+  ASSIGN_OR_RETURN(spec.stash, StashFrom(experiment));
+  spec.keeps_payloads = KeepsPayloads(experiment);
+  ASSIGN_OR_RETURN(spec.kept_bits, KeptBitsOf(experiment, spec));
   ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
   spec.seeds = SeedsFrom(experiment);
   return spec;
@@ -125,6 +132,27 @@ std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segmen
     for (ParameterSpec& one : Parameters(spec.model.blocks[block])) all.push_back(std::move(one));
   }
   return all;
+}
+
+bool IsRecordable(const StageSpec& spec, int segment) {
+  const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
+  return spec.sums.parts == 1 && !spec.stash && spec.slices() == 1 && !spec.packs_documents &&
+         std::none_of(spec.model.blocks.begin() + blocks.first,
+                      spec.model.blocks.begin() + blocks.last, [](const BlockSpec& block) {
+                        return IsRandom(block.layers) || ReadsIds(block.layers);
+                      });
+}
+
+bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend) {
+  const int chunk = spec.placement.ChunkOf(cut + 1), stage = spec.placement.StageOf(cut + 1);
+  const int of_stage = chunk / spec.stages();
+  const std::vector<std::vector<Held>> states = FullestStates(
+      spec.schedule, stage, spec.stages(), spec.microbatches, spec.chunks(), spec.slices());
+  const bool are_several = std::any_of(
+      states.begin(), states.end(),
+      [of_stage](const std::vector<Held>& state) { return state[of_stage].in_flight > 1; });
+  return spec.keeps_payloads && are_several &&
+         (backend.device->is_host() || !IsRecordable(spec, cut + 1));
 }
 
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
@@ -152,6 +180,8 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   boundary.error_every = spec.error_every;
   boundary.patience = spec.patience;
   boundary.trace = spec.trace;
+  boundary.keeps_payloads =
+      is_activation && cut != spec.tied_cut() && KeepsPayloads(spec, cut, backend);
   boundary.device = backend.device;
   boundary.kernels = KernelsFor(spec, cut, backend);
   return boundary;

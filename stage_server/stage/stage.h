@@ -16,6 +16,7 @@
 #include "compress/kernels.h"
 #include "config/replicas_spec.h"
 #include "config/specs.h"
+#include "config/stash.h"
 #include "config/tensor_parts.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
@@ -46,6 +47,9 @@ struct Backend : OpenedDevice {
   // Called likewise with a line about what a trace lacks.
   std::function<void(const std::string&)> on_trace_note = {};
 };
+
+// Returns the kernels of codecs for which computation waits, so that its threads are free.
+CodecKernels* KernelsOfWaiting(const Backend& backend);
 
 // The checked form of an experiment, for one stage.
 struct StageSpec : Partition {
@@ -78,6 +82,9 @@ struct StageSpec : Partition {
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
   Recompute recompute = Recompute::kNone;
+  std::optional<DirectionSpec> stash;  // what encodes the tensors that blocks keep; absent: nothing
+  bool keeps_payloads = false;         // of activations, in place of what they decode to
+  KeptBits kept_bits;                  // what both come to
   Seeds seeds;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
@@ -122,6 +129,14 @@ std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segmen
 // Returns the spec of stage `stage` of a resolved experiment. InvalidArgument if the experiment has
 // no such stage or config/ refuses it.
 absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage);
+
+// Returns whether a recording may run the passes of a segment (nn/segment/recorded_segment.h). It
+// knows one step, one input and whole samples only, of one document each, and nothing is stashed.
+bool IsRecordable(const StageSpec& spec, int segment);
+
+// Returns whether the activations that come through a cut are kept as their payloads: where several
+// microbatches are in flight behind it, and no recording holds the memory of its input anyway.
+bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend);
 
 // Number of batches that may be under way at a cut in evaluation, which has no backward pass to
 // bound them.
