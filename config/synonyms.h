@@ -31,6 +31,7 @@ inline constexpr Synonyms kSynonyms[] = {
     {"lora.modules", "target_modules lora_target_modules"},
     {"lora.layers", "layers_to_transform"},
     {"early_stop", "early_stopping early_stopping_callback"},
+    {"membership", "elastic elasticity fault_tolerance"},
     {"seed", "random_seed manual_seed"},
     {"precision", "dtype torch_dtype mixed_precision amp bf16 fp16"},
     {"init", "pretrained init_from model_name_or_path pretrained_model_name_or_path"},

@@ -91,10 +91,10 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
   heartbeats_.resize(clients_.size());
   Arrivals arrivals(size(), options_.say_waiting);
   const absl::Status status = OnAll([&](StageClient& client) {
-    auto answer =
-        client.Acquire(options_.lease_seconds, options_.patience, [&](const std::string& reason) {
-          arrivals.Missing(client.server(), client.Name(), reason);
-        });
+    auto answer = client.Acquire(options_.lease_seconds, options_.patience, options_.keeps_state,
+                                 [&](const std::string& reason) {
+                                   arrivals.Missing(client.server(), client.Name(), reason);
+                                 });
     if (!answer.ok()) return answer.status();
     arrivals.Arrived(client.server());
     const size_t i = static_cast<size_t>(client.server());

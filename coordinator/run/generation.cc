@@ -43,8 +43,10 @@ absl::Status Generation::Run() {
 
 absl::Status Generation::RunEpochs() {
   const TraceSteps* const trace = options_.trace ? &*options_.trace : nullptr;
-  ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, &fleet_, &summary_));
-  RETURN_IF_ERROR(start_.from != nullptr ? RestoreFrom(*start_.from) : BeginAnew());
+  std::optional<Standing> reported;
+  if (start_.loss != nullptr) reported = reports_.standing();
+  ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, reported, &fleet_, &summary_));
+  RETURN_IF_ERROR(Begin());
   RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
   RETURN_IF_ERROR(reports_.StartTrace(Plan().steps()));
   RETURN_IF_ERROR(observer_.OnStart(Plan()));
@@ -53,6 +55,29 @@ absl::Status Generation::RunEpochs() {
     RETURN_IF_ERROR(RunEpoch(static_cast<uint32_t>(summary_.epochs_size()) + 1));
   }
   return checkpointer_ ? checkpointer_->Finish() : absl::OkStatus();
+}
+
+absl::Status Generation::Begin() {
+  if (placed_.kept_step) return GoOnAfter(*placed_.kept_step);
+  if (start_.loss != nullptr) RETURN_IF_ERROR(TellLoss(kRestarted, start_.loss->step()));
+  return start_.from != nullptr ? RestoreFrom(*start_.from) : BeginAnew();
+}
+
+// Goes on with what the stages have kept; so has this process.
+absl::Status Generation::GoOnAfter(uint64_t step) {
+  RunProgress progress;
+  reports_.Save(&progress);
+  *progress.mutable_epochs() = summary_.epochs();
+  reports_.ContinueFrom(progress, step, start_.lost_at);
+  return TellLoss(kWentOn, step);
+}
+
+absl::Status Generation::TellLoss(const char* type, uint64_t step) {
+  RunEvent* const event = summary_.add_events();
+  *event = *start_.loss;
+  event->set_type(type);
+  event->set_step(step);
+  return observer_.OnEvent(*event);
 }
 
 absl::Status Generation::BeginAnew() {
@@ -150,7 +175,7 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
     if (!saved.ok()) status = saved;
   }
   RETURN_IF_ERROR(status);
-  EpochRecord record = reports_.EndEpoch(epoch);
+  EpochRecord record = reports_.EpochSoFar(epoch);
   if (is_stopped_) {
     *record.mutable_test() = record.evaluations().rbegin()->test();
   } else if (IsEvaluationDue(experiment_, epoch)) {
@@ -161,6 +186,7 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
     RETURN_IF_ERROR(KeepIfBest(after, record));
     RETURN_IF_ERROR(StopIfNoBetter(record));
   }
+  reports_.EndEpoch();
   *summary_.add_epochs() = record;  // counts when it is complete
   return observer_.OnEpoch(record);
 }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/fleet/stage_setup.h"
+#include "coordinator/run/kept_state.h"
 
 namespace thinwire {
 namespace {
@@ -108,7 +109,8 @@ void RecordConfigured(const Configured& configured, Summary* summary) {
 }  // namespace
 
 absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const TraceSteps* trace,
-                                         Fleet* fleet, Summary* summary) {
+                                         const std::optional<Standing>& reported, Fleet* fleet,
+                                         Summary* summary) {
   Provenance* provenance = summary->mutable_provenance();
   provenance->clear_stages();
   provenance->clear_devices();
@@ -120,8 +122,16 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
   WarnOfOtherBuilds(*provenance, fleet);
   StagePurpose purpose;
   purpose.trace = trace;
-  ASSIGN_OR_RETURN(const Configured configured,
-                   ConfigureStages(experiment, threads, fleet, purpose));
+  std::optional<Standing> common;
+  if (reported) common = CommonStanding(answers, fleet->stages(), *reported);
+  if (common) purpose.standing = &*common;
+  ASSIGN_OR_RETURN(Configured configured, ConfigureStages(experiment, threads, fleet, purpose));
+  if (common && !HasEachStage(configured.are_kept, fleet->stages())) {
+    common.reset();
+    purpose.standing = nullptr;
+    ASSIGN_OR_RETURN(configured, ConfigureStages(experiment, threads, fleet, purpose));
+  }
+  if (common) RETURN_IF_ERROR(SendKeptState(configured.are_kept, common->step(), fleet));
   RecordConfigured(configured, summary);
   WarnOfOtherLibraries(*provenance, fleet);
   PlacedStages placed;
@@ -130,6 +140,7 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
         {MetricsTarget(fleet->server(i).address(), answers[i].metrics_address())});
   }
   placed.data = configured.data;
+  if (common) placed.kept_step = common->step();
   return placed;
 }
 

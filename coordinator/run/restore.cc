@@ -202,6 +202,12 @@ absl::Status RestoreEnd(const FoundCheckpoint& checkpoint, const CheckpointFile&
 
 }  // namespace
 
+bool RemembersMessages(const Experiment& experiment) {
+  const std::vector<Remembering> all = RememberingOf(experiment);
+  return std::any_of(all.begin(), all.end(),
+                     [](const Remembering& one) { return HasMemory(one.direction); });
+}
+
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint) {
   absl::StatusOr<Experiment> experiment =
       ParseResolved(checkpoint.manifest.experiment(), kManifestFile);

@@ -72,6 +72,11 @@ std::optional<StepReport> CarrierReports::Add(int carrier, const StepReport& ste
   const CarrierGrid& grid = pipelines_.grid;
   if (grid.PlaceOf(carrier) > 0) return std::nullopt;  // it tells what the first of its row does
   if (grid.replicas == 1) return step;
+  if (step.is_of_all()) {
+    if (step.step() <= last_of_all_) return std::nullopt;
+    last_of_all_ = step.step();
+    return step;
+  }
   std::map<int, StepReport>& parts = steps_[step.step()];
   parts[carrier] = step;
   if (static_cast<int>(parts.size()) < grid.replicas) return std::nullopt;
@@ -103,6 +108,7 @@ std::vector<TrafficRecord> CarrierReports::Rest() {
 }
 
 void CarrierReports::Clear() {
+  last_of_all_ = 0;
   steps_.clear();
   traffic_.clear();
 }
@@ -157,6 +163,7 @@ absl::Status TrainingReports::TakeStep(int carrier, const StepReport& of_carrier
   const std::optional<StepReport> step = carriers_.Add(carrier, of_carrier);
   if (!step) return absl::OkStatus();
   tally_.Add(*step);
+  squares_ = step->squares();
   TellRecovered();
   return OwnFailure(observer_.OnStep(RecordOf(*step)), fleet);
 }
@@ -227,11 +234,9 @@ void TrainingReports::OnCheckpoint(const CheckpointManifest& manifest, Fleet* fl
   OwnFailure(observer_.OnCheckpoint(manifest), fleet).IgnoreError();
 }
 
-EpochRecord TrainingReports::EndEpoch(uint32_t epoch) {
+void TrainingReports::EndEpoch() {
   absl::MutexLock lock(&mutex_);
-  EpochRecord record = tally_.EpochOf(epoch);
   tally_.EndEpoch();
-  return record;
 }
 
 EpochRecord TrainingReports::EpochSoFar(uint32_t epoch) const {
@@ -247,6 +252,14 @@ void TrainingReports::Save(RunProgress* progress) const {
 uint64_t TrainingReports::step() const {
   absl::MutexLock lock(&mutex_);
   return tally_.step();
+}
+
+Standing TrainingReports::standing() const {
+  absl::MutexLock lock(&mutex_);
+  Standing standing;
+  standing.set_step(tally_.step());
+  standing.set_squares(squares_);
+  return standing;
 }
 
 uint64_t TrainingReports::evaluated_step() const {

@@ -30,7 +30,8 @@ class CarrierReports {
   explicit CarrierReports(const Pipelines& pipelines) : pipelines_(pipelines) {}
 
   // Takes what a carrier's last stage reports of a step. Returns the report of the whole step once
-  // all have come: its loss is the sum over replicas, in ascending order, over all labels.
+  // all have come, or one of them that is of all: its loss is the sum over replicas, in ascending
+  // order, over all labels.
   std::optional<StepReport> Add(int carrier, const StepReport& step);
 
   // Takes what a server tells of single steps. Returns the sums of those of which all have told:
@@ -47,6 +48,7 @@ class CarrierReports {
   using Place = std::tuple<uint64_t, std::string, std::string>;  // step, boundary, direction
 
   const Pipelines pipelines_;
+  uint64_t last_of_all_ = 0;  // last step that a carrier has reported for all
   std::map<uint64_t, std::map<int, StepReport>> steps_;    // by step, by carrier
   std::map<Place, std::map<int, TrafficRecord>> traffic_;  // by server
 };
@@ -87,16 +89,18 @@ class TrainingReports {
   // Tells of a checkpoint on the disk. An observer's error fails the fleet.
   void OnCheckpoint(const CheckpointManifest& manifest, Fleet* fleet);
 
-  // Ends the epoch and returns its record without the evaluation after it. At least one step of it
-  // must have been trained.
-  EpochRecord EndEpoch(uint32_t epoch);
-  // Returns the record of the part of the epoch that has been trained, at least one step.
+  // Ends the epoch.
+  void EndEpoch();
+  // Returns the record of the part of the epoch that has been trained, at least one step, without
+  // the evaluation after it.
   EpochRecord EpochSoFar(uint32_t epoch) const;
   // Stores what ContinueFrom takes.
   void Save(RunProgress* progress) const;
   // Return the last step that was trained, and Tally::evaluated_step.
   uint64_t step() const;
   uint64_t evaluated_step() const;
+  // Returns where the stages stand behind it, if they agree on updates.
+  Standing standing() const;
 
  private:
   absl::Status TakeTraining(int server, const StageEvent& event, Fleet* fleet)
@@ -118,6 +122,7 @@ class TrainingReports {
   mutable absl::Mutex mutex_;
   Tally tally_ ABSL_GUARDED_BY(mutex_);
   CarrierReports carriers_ ABSL_GUARDED_BY(mutex_);
+  double squares_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last step, see Standing
   // Set from a loss until the first step behind the checkpoint.
   std::optional<SteadyTime> lost_at_ ABSL_GUARDED_BY(mutex_);
 };

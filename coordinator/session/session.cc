@@ -20,6 +20,7 @@
 #include "config/derived.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
+#include "config/sections.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
 #include "config/yaml_tree.h"
@@ -146,6 +147,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   const absl::StatusOr<CarrierGrid> grid = GridOf(experiment, carriers);
   session->fleet_options_.grid = grid.ok() ? *grid : CarrierGrid{carriers, 1};
   FleetOptions& fleet_options = session->fleet_options_;
+  fleet_options.keeps_state = HasOpenMembership(experiment);
   if (!options.allow_other_build) fleet_options.build = BuildId();
   fleet_options.patience = absl::Seconds(options.wait_seconds);
   fleet_options.say_waiting = options.say_waiting;

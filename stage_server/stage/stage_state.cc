@@ -182,33 +182,35 @@ std::string Spelled(const StatePart& part) {
                             : part.tensors();
 }
 
-// Returns what this carrier of replicas copies, the model first: what is the same at all, the first
-// does. A stage may have no parameters.
-std::vector<Remembered> CopiedOf(const LocalStage& stage) {
+// Returns the tensors that this carrier of replicas copies, the model first. A stage may have no
+// parameters.
+std::vector<Remembered> CopiedOf(const LocalStage& stage, const CopiedState& what) {
   std::vector<Remembered> all = RememberedOf(stage);
   Remembered model;
   model.part.set_tensors(kModelPart);
   for (const Parameter* one : stage.parameters()) model.tensors.push_back(*one);
   if (!model.tensors.empty()) all.insert(all.begin(), std::move(model));
-  const auto is_others = [&stage](const Remembered& one) {
-    return stage.spec().row() > 0 && !one.part.has_replica();
+  const bool copies_shared = what.shared || stage.spec().row() == 0;
+  const auto is_others = [copies_shared](const Remembered& one) {
+    return !copies_shared && !one.part.has_replica();
   };
   all.erase(std::remove_if(all.begin(), all.end(), is_others), all.end());
   return all;
 }
 
-uint64_t TensorBytes(const LocalStage& stage) {
+uint64_t TensorBytes(const LocalStage& stage, const CopiedState& what) {
   uint64_t bytes = 0;
-  for (const Remembered& remembered : CopiedOf(stage)) {
+  for (const Remembered& remembered : CopiedOf(stage, what)) {
     for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
   }
   return bytes;
 }
 
-absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t available_bytes) {
-  uint64_t bytes = TensorBytes(stage);
+absl::Status CheckMemory(const LocalStage& stage, const CopiedState& what,
+                         uint64_t available_bytes) {
+  uint64_t bytes = TensorBytes(stage, what);
   for (const Memory& memory : MemoriesOf(stage)) {
-    if (!codec_state) break;
+    if (!what.codec_state) break;
     for (const StoredTensor& part : CarriedBy(memory)) bytes += part.data.size() + kHeaderBytes;
     const StateStore* const store = memory.store();
     if (store != nullptr) bytes += store->keys().size() * (store->row_bytes() + sizeof(uint64_t));
@@ -235,8 +237,9 @@ absl::StatusOr<StateFile> CopyTensors(StatePart part,
 }
 
 // The first of a row of carriers copies the tensors of all its parts.
-absl::Status CopyAllTensors(const LocalStage& stage, std::vector<StateFile>* files) {
-  for (Remembered& remembered : CopiedOf(stage)) {
+absl::Status CopyAllTensors(const LocalStage& stage, const CopiedState& what,
+                            std::vector<StateFile>* files) {
+  for (Remembered& remembered : CopiedOf(stage, what)) {
     RETURN_IF_ERROR(stage.GatherParts(&remembered.tensors));
     if (stage.spec().place() > 0) continue;
     ASSIGN_OR_RETURN(files->emplace_back(),
@@ -354,12 +357,12 @@ absl::Status Restore(LocalStage* stage, const StatePart& part, uint64_t availabl
 
 }  // namespace
 
-absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_state,
+absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& what,
                                                  uint64_t available_bytes) {
-  RETURN_IF_ERROR(CheckMemory(*stage, codec_state, available_bytes));
+  RETURN_IF_ERROR(CheckMemory(*stage, what, available_bytes));
   std::vector<StateFile> files;
-  RETURN_IF_ERROR(CopyAllTensors(*stage, &files));
-  if (!codec_state) return files;
+  RETURN_IF_ERROR(CopyAllTensors(*stage, what, &files));
+  if (!what.codec_state) return files;
   for (const Memory& memory : MemoriesOf(*stage)) {
     // The first carrier of a row copies all that is the same at its others.
     if (IsEmpty(memory) || (stage->spec().place() > 0 && !memory.is_of_part)) continue;

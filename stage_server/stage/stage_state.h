@@ -28,10 +28,16 @@ struct StateFile {
   std::string bytes;  // a safetensors file
 };
 
-// Copies all parts to host memory; with `codec_state` also those of the ends of cuts. What is the
-// same at all carriers of replicas only the first copies.
+// What of a stage's state is copied, besides what each carrier of replicas has for itself.
+struct CopiedState {
+  bool codec_state = false;  // of the ends of cuts
+  // What is the same at all carriers, wherever this stage is; otherwise only the first copies it.
+  bool shared = false;
+};
+
+// Copies the parts to host memory.
 // ResourceExhausted, naming both sizes, if they need more than `available_bytes`.
-absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_state,
+absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& what,
                                                  uint64_t available_bytes);
 
 // Replaces one part by a file, which `next` gives in pieces; it returns false after the last.

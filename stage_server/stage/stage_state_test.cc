@@ -50,7 +50,7 @@ using State = std::vector<std::vector<StateFile>>;  // of each stage
 State Copied(Stages* stages, bool codec_state = true) {
   State state(stages->size());
   const auto statuses = stages->AtEveryStage([&](size_t i) {
-    auto files = CopyState(&stages->stage(i), codec_state, kNoLimit);
+    auto files = CopyState(&stages->stage(i), {codec_state}, kNoLimit);
     if (files.ok()) state[i] = *std::move(files);
     return files.status();
   });
@@ -312,7 +312,7 @@ TEST(StageStateTest, WhatDoesNotFitIsNamed) {
 
 TEST(StageStateTest, ACopyThatDoesNotFitIntoMemoryIsRefused) {
   Stages stages(kImages, {});
-  const absl::Status status = CopyState(&stages.stage(0), true, 1000).status();
+  const absl::Status status = CopyState(&stages.stage(0), {true}, 1000).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("1000 are left"));
 }
