@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/checks.h"
 #include "config/sections.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
@@ -9,7 +10,12 @@ namespace thinwire {
 absl::Status ResolveMembership(Experiment* experiment) {
   MembershipConfig* const membership = experiment->mutable_membership();
   if (!membership->has_open()) membership->set_open(false);
-  if (!membership->open()) return absl::OkStatus();
+  if (!membership->open()) {
+    if (!membership->has_least()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "membership.least: ", membership->least(), ", want membership.open: true with it"));
+  }
+  if (!membership->has_least()) membership->set_least(1);
   const auto refuse = [](const std::string& with, const char* wanted, const char* why) {
     return absl::InvalidArgumentError(
         absl::StrCat("membership.open: true with ", with, ", want ", wanted, ": ", why));
@@ -26,7 +32,9 @@ absl::Status ResolveMembership(Experiment* experiment) {
     return refuse(absl::StrCat("tensor.parts: ", PartsOf(*experiment)), "1",
                   "no machine alone has a stage's parameters");
   }
-  return absl::OkStatus();
+  return CheckValue(membership->least() >= 1 && membership->least() <= ReplicasOf(*experiment),
+                    "membership.least", membership->least(),
+                    absl::StrCat("1 to ", ReplicasOf(*experiment), ", the number of replicas"));
 }
 
 bool HasOpenMembership(const Experiment& experiment) { return experiment.membership().open(); }

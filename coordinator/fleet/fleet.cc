@@ -304,6 +304,20 @@ std::optional<Failure> Fleet::cause() {
   return CauseOf(failures_);
 }
 
+std::vector<int> Fleet::Missing() {
+  std::vector<char> are_missing(clients_.size());
+  OnThreads(size(), [this, &are_missing](int i) {
+    const absl::Status answer = Renew(i, kAnswer).status();
+    are_missing[static_cast<size_t>(i)] =
+        absl::IsUnavailable(answer) || absl::IsDeadlineExceeded(answer);
+  });
+  std::vector<int> missing;
+  for (int i = 0; i < size(); ++i) {
+    if (are_missing[static_cast<size_t>(i)] != 0) missing.push_back(i);
+  }
+  return missing;
+}
+
 void Fleet::Abandon() { heartbeats_.clear(); }
 
 void Fleet::Release() {

@@ -123,6 +123,12 @@ class Fleet {
   // Renews the lease of a server besides its heartbeat, and returns the answer. Any thread.
   absl::StatusOr<RenewResponse> Renew(int server, absl::Duration patience);
 
+  // Makes TrainOnAll end after a step, for another reason than the loss of a stage. Any thread.
+  void EndAfterStep(Failure reason) { Leave(std::move(reason)); }
+
+  // Returns the servers that do not answer within seconds; after a failure.
+  std::vector<int> Missing();
+
   // Reports a failure seen elsewhere: a process that died, a file that cannot be written. Any
   // thread.
   void Fail(Failure failure);

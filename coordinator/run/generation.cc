@@ -27,6 +27,8 @@ uint64_t NextMultiple(uint64_t every, uint64_t step) {
   return every == 0 ? std::numeric_limits<uint64_t>::max() : (step / every + 1) * every;
 }
 
+Pipelines PipelinesOf(const Fleet& fleet) { return {fleet.stages(), fleet.grid()}; }
+
 }  // namespace
 
 absl::Status Generation::Run() {
@@ -68,7 +70,7 @@ absl::Status Generation::GoOnAfter(uint64_t step) {
   RunProgress progress;
   reports_.Save(&progress);
   *progress.mutable_epochs() = summary_.epochs();
-  reports_.ContinueFrom(progress, step, start_.lost_at);
+  reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
   return TellLoss(kWentOn, step);
 }
 
@@ -77,6 +79,7 @@ absl::Status Generation::TellLoss(const char* type, uint64_t step) {
   *event = *start_.loss;
   event->set_type(type);
   event->set_step(step);
+  event->set_carriers(static_cast<uint32_t>(fleet_.carriers()));
   return observer_.OnEvent(*event);
 }
 
@@ -131,7 +134,7 @@ absl::Status Generation::CheckData(const Experiment& then, const FoundCheckpoint
 
 absl::Status Generation::SetProgress(const RunProgress& progress, uint64_t step) {
   if (options_.cut_record) RETURN_IF_ERROR(options_.cut_record(progress));
-  reports_.ContinueFrom(progress, step, start_.lost_at);
+  reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
   return absl::OkStatus();
 }
 

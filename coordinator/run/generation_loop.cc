@@ -28,6 +28,8 @@ const char* NameOf(Failure::Kind kind) {
       return "unleased";
     case Failure::Kind::kEnds:
       return "ends";
+    case Failure::Kind::kJoins:
+      return "joins";
     case Failure::Kind::kError:
       return "error";
   }
@@ -59,7 +61,9 @@ std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
   std::optional<Failure> cause = fleet->cause();
   if (!cause || !IsLoss(*cause)) return std::nullopt;
   // A stage that was never there cannot be lost; one that was started and died can.
-  const bool was_there = fleet->acquired() || cause->kind == Failure::Kind::kDead;
+  // Where the others go on with what they have, one that is lost meanwhile was there before.
+  const bool was_there = fleet->acquired() || cause->kind == Failure::Kind::kDead ||
+                         (kept_step_ && lost_at_);
   if (!was_there || fleet->interrupted() || !MayGoOn()) return std::nullopt;
   return cause;
 }
@@ -78,7 +82,9 @@ absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fl
   from_.reset();
   if (found.ok()) from_ = *std::move(found);
   RunEvent event = EventNow(kRestarted, from_);
-  event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
+  if (loss.kind != Failure::Kind::kJoins) {
+    event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
+  }
   event.set_reason(NameOf(loss.kind));
   event.set_error(std::string(loss.status.message()));
   lost_at_ = SteadyTime::Now();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "config/sections.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/fleet/stage_setup.h"
 #include "coordinator/run/kept_state.h"
@@ -89,6 +90,17 @@ void WarnOfOtherLibraries(const Provenance& provenance, Fleet* fleet) {
   }
 }
 
+// Returns the compute threads of each server as the first pipeline had them before; empty: it had
+// other stages.
+std::vector<int> ThreadsAsBefore(const Provenance& provenance, const Fleet& fleet) {
+  std::vector<int> threads;
+  if (provenance.stages_size() < fleet.stages()) return threads;
+  for (int i = 0; i < fleet.size(); ++i) {
+    threads.push_back(static_cast<int>(provenance.stages(i % fleet.stages()).threads()));
+  }
+  return threads;
+}
+
 // Adds the number of parameters, the data and the devices.
 void RecordConfigured(const Configured& configured, Summary* summary) {
   summary->set_parameters(configured.parameters);
@@ -112,11 +124,14 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
                                          const std::optional<Standing>& reported, Fleet* fleet,
                                          Summary* summary) {
   Provenance* provenance = summary->mutable_provenance();
+  // What a stage computes may depend on its threads, and the others' numbers are to stay.
+  std::vector<int> threads;
+  if (HasOpenMembership(experiment)) threads = ThreadsAsBefore(*provenance, *fleet);
   provenance->clear_stages();
   provenance->clear_devices();
   std::vector<AcquireResponse> answers;
   RETURN_IF_ERROR(fleet->Acquire(&answers));
-  const std::vector<int> threads = StageThreads(experiment, fleet, answers);
+  if (threads.empty()) threads = StageThreads(experiment, fleet, answers);
   provenance->set_microbatches(experiment.pipeline().microbatches());
   RecordBuilds(answers, threads, provenance);
   WarnOfOtherBuilds(*provenance, fleet);

@@ -275,9 +275,17 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
   } else if (event.step() == 0) {
     where = "beginning anew, there is no checkpoint";
   }
-  Say(event.has_stage()
-          ? absl::StrCat("lost stage ", event.stage(), ": ", event.error(), "\n", where)
-          : where);
+  if (event.has_carriers()) {
+    absl::StrAppend(&where, event.carriers() == 1 ? ", as one pipeline"
+                                                  : absl::StrCat(", as ", event.carriers(), " pipelines"));
+  }
+  std::string why;
+  if (event.has_stage()) {
+    why = absl::StrCat("lost stage ", event.stage(), ": ", event.error(), "\n");
+  } else if (event.has_error()) {
+    why = event.error() + "\n";
+  }
+  Say(why + where);
   return absl::OkStatus();
 }
 

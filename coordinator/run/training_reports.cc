@@ -107,12 +107,6 @@ std::vector<TrafficRecord> CarrierReports::Rest() {
   return rest;
 }
 
-void CarrierReports::Clear() {
-  last_of_all_ = 0;
-  steps_.clear();
-  traffic_.clear();
-}
-
 TrainingReports::TrainingReports(std::vector<std::string> cuts, const Pipelines& pipelines,
                                  std::optional<RunTrace> trace, RunObserver* observer,
                                  Summary* summary)
@@ -126,14 +120,16 @@ TrainingReports::TrainingReports(std::vector<std::string> cuts, const Pipelines&
 }
 
 void TrainingReports::ContinueFrom(const RunProgress& progress, uint64_t step,
+                                   const Pipelines& pipelines,
                                    std::optional<SteadyTime> lost_at) {
   *summary_.mutable_epochs() = progress.epochs();
   *summary_.mutable_boundaries() = progress.boundaries();
   summary_.clear_replicas();
   if (progress.has_replicas()) *summary_.mutable_replicas() = progress.replicas();
   absl::MutexLock lock(&mutex_);
+  pipelines_ = pipelines;
   tally_ = Tally(cuts_, pipelines_, progress, step);
-  carriers_.Clear();
+  carriers_ = CarrierReports(pipelines_);
   lost_at_ = lost_at;
 }
 

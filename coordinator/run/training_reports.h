@@ -41,13 +41,10 @@ class CarrierReports {
   // carriers may have no samples of its last batch, and some stages nothing to exchange.
   std::vector<TrafficRecord> Rest();
 
-  // Forgets what has come so far.
-  void Clear();
-
  private:
   using Place = std::tuple<uint64_t, std::string, std::string>;  // step, boundary, direction
 
-  const Pipelines pipelines_;
+  Pipelines pipelines_;
   uint64_t last_of_all_ = 0;  // last step that a carrier has reported for all
   std::map<uint64_t, std::map<int, StepReport>> steps_;    // by step, by carrier
   std::map<Place, std::map<int, TrafficRecord>> traffic_;  // by server
@@ -64,8 +61,10 @@ class TrainingReports {
                   std::optional<RunTrace> trace, RunObserver* observer, Summary* summary);
 
   // Goes back, or ahead, to the `progress` that a checkpoint of `step` has; the summary has its
-  // epochs and boundaries then. `lost_at` is when the stage was lost that this makes good, if any.
-  void ContinueFrom(const RunProgress& progress, uint64_t step, std::optional<SteadyTime> lost_at);
+  // epochs and boundaries then. `pipelines` report from now on. `lost_at` is when the stage was lost
+  // that this makes good, if any.
+  void ContinueFrom(const RunProgress& progress, uint64_t step, const Pipelines& pipelines,
+                    std::optional<SteadyTime> lost_at);
 
   // Checks the steps to trace against the `last_step` of the run. In the first generation they must
   // be still to come; a later one traces those that are repeated.
@@ -112,7 +111,7 @@ class TrainingReports {
   absl::Status TellTotals(const RunTotals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<std::string> cuts_;
-  const Pipelines pipelines_;
+  Pipelines pipelines_;  // changed between generations, when nobody reports
   RunObserver& observer_;
   Summary& summary_;
   std::optional<TraceRecorder> tracer_;  // not set: nothing is traced
