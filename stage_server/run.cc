@@ -79,6 +79,7 @@ void FillDevice(const Backend& backend, DeviceInfo* device) {
 
 absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& request,
                                                         const Backend& backend,
+                                                        const std::vector<StateFile>& kept,
                                                         BoundaryService* boundaries,
                                                         ConfigureResponse* response) {
   if (request.link_secret().size() < kMinSecretBytes) {
@@ -108,6 +109,8 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   ASSIGN_OR_RETURN(const LrScheduleSpec lr, LrScheduleFrom(request.experiment()));
   run->executor_ =
       std::make_unique<Executor>(run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
+  RETURN_IF_ERROR(run->TakeKept(request.standing(), kept));
+  response->set_is_kept(!kept.empty());
   // From here on the stage before may dial and send: what takes its messages is there.
   RETURN_IF_ERROR(run->Listen(boundaries));
   int64_t trainable = 0;
@@ -395,7 +398,43 @@ absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::st
   });
 }
 
-absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& copied) {
+std::optional<Standing> StageRun::standing() {
+  std::optional<Standing> standing;
+  (void)OnExecutor([&] {
+    standing = executor_->standing();
+    return absl::OkStatus();
+  });
+  return standing;
+}
+
+absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const Standing& wanted) {
+  std::vector<StateFile> files;
+  RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
+    RETURN_IF_ERROR(executor_->Reach(wanted));
+    ASSIGN_OR_RETURN(
+        files, CopyState(stage_.get(), {/*codec_state=*/false, /*left_out=*/{}, /*shared=*/true},
+                         AvailableMemoryBytes()));
+    return absl::OkStatus();
+  }));
+  return files;
+}
+
+absl::Status StageRun::TakeKept(const Standing& standing, const std::vector<StateFile>& kept) {
+  return OnExecutor([&]() -> absl::Status {
+    for (const StateFile& file : kept) {
+      std::string_view rest = file.bytes;
+      const auto next = [&rest](std::string_view* piece) {
+        return !(*piece = std::exchange(rest, {})).empty();
+      };
+      RETURN_IF_ERROR(
+          RestoreState(stage_.get(), file.part, standing.step(), AvailableMemoryBytes(), next));
+    }
+    if (!kept.empty()) executor_->StandAt(standing);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& what) {
   {
     absl::MutexLock lock(&snapshot_mutex_);
     snapshot_.clear();  // makes room for the next one
@@ -403,7 +442,7 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& c
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(stage_->CheckConnected());
-    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), copied, AvailableMemoryBytes()));
+    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
     return absl::OkStatus();
   }));
   TakeSnapshotResponse response;

@@ -91,6 +91,7 @@ absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
   }
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
   if (options_.is_among_carriers) {
+    if (header.phase() == PHASE_READY) return absl::OkStatus();
     return WantBetween<int>("phase", header.phase(), PHASE_CONTRIBUTION, PHASE_SECOND_AVERAGE);
   }
   RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));

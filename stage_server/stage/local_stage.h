@@ -19,6 +19,7 @@
 #include "nn/optimizer.h"
 #include "nn/segment/recalibration.h"
 #include "nn/segment/segment.h"
+#include "proto/stage.pb.h"
 #include "stage_server/boundary/epoch_rows.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/parts/sum_exchange.h"
@@ -103,6 +104,8 @@ class LocalStage {
   // Begin a step of all replicas, and the turn of each that is carried here.
   absl::Status StartStep(const Work& work);
   absl::Status StartReplica() { return averager_->StartReplica(); }
+  // Puts running statistics back to the begin of a step that is not done.
+  absl::Status DropStep() { return averager_->StartReplica(); }
   // With replicas, takes the gradients as the contribution of work.replica, and sets them to zero.
   absl::Status Contribute(const Work& work);
   // Sets the gradients to the sum of all contributions of the step, as everybody uses it. Waits for
@@ -113,6 +116,11 @@ class LocalStage {
   // gradient. A stage that has the model in one segment does not even wait for its device, if the
   // optimizer allows that.
   absl::Status Update(const Work& work, double lr);
+  // Waits until all stages of all carriers have the averages of the step. Returns the sum of
+  // squares of the whole model's gradient. At the last stage the report then is of all replicas.
+  absl::StatusOr<double> AgreeOnUpdate(const Work& work, StepReport* report);
+  // Does an update that all have agreed on. Waits for nobody.
+  absl::Status UpdateAgreed(const Work& work, double lr, double squares);
   // Receives the acknowledgements of the last evaluation batches.
   absl::Status FinishEvaluation(const Work& last_batch);
   // Starts to recalibrate all segments of a chunk. The result must be destroyed before the stage.
@@ -207,8 +215,11 @@ class LocalStage {
   // Returns the sum of squares of the whole model's gradient. A running sum goes forward from chunk
   // to chunk, and the total comes back the same way.
   absl::StatusOr<double> SumOfSquares(const Work& work);
+  absl::StatusOr<double> PassSquaresOn(const Work& work);
+  absl::StatusOr<double> PassSquaresBack(const Work& work, double sum);
   // Returns the factor by which an update scales gradients.
   absl::StatusOr<GradientScale> Clip(const Work& work);
+  absl::Status UpdateScaled(const Work& work, double lr, const GradientScale& scale);
   absl::StatusOr<Tensor> IdsOf(absl::Span<const int32_t> ids) const;
 
   const StageSpec spec_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/sections.h"
 #include "models/frozen.h"
 #include "wire/message_kind.h"
 
@@ -91,6 +92,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
   ASSIGN_OR_RETURN(spec.replicas, ReplicasFrom(experiment));
   ASSIGN_OR_RETURN(spec.slice_positions, SlicesFrom(experiment, spec.model.positions));
+  spec.agrees_on_updates = HasOpenMembership(experiment);
   spec.batch_size = experiment.data().batch_size();
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   spec.score_unit = data.score_unit;
