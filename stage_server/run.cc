@@ -398,8 +398,8 @@ absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::st
   });
 }
 
-std::optional<Standing> StageRun::standing() {
-  std::optional<Standing> standing;
+std::optional<StageStanding> StageRun::standing() {
+  std::optional<StageStanding> standing;
   (void)OnExecutor([&] {
     standing = executor_->standing();
     return absl::OkStatus();
@@ -407,7 +407,7 @@ std::optional<Standing> StageRun::standing() {
   return standing;
 }
 
-absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const Standing& wanted) {
+absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const StageStanding& wanted) {
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(executor_->Reach(wanted));
@@ -419,7 +419,7 @@ absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const Standing& wante
   return files;
 }
 
-absl::Status StageRun::TakeKept(const Standing& standing, const std::vector<StateFile>& kept) {
+absl::Status StageRun::TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept) {
   return OnExecutor([&]() -> absl::Status {
     for (const StateFile& file : kept) {
       std::string_view rest = file.bytes;

@@ -71,8 +71,8 @@ class StageRun {
 
   // Return how far training had come, and the state after a step that the stage can reach
   // (Executor::Reach). For a run that was stopped; they wait until its last call has ended.
-  std::optional<Standing> standing();
-  absl::StatusOr<std::vector<StateFile>> KeptState(const Standing& wanted);
+  std::optional<StageStanding> standing();
+  absl::StatusOr<std::vector<StateFile>> KeptState(const StageStanding& wanted);
 
   // Ends training between two steps. Any thread.
   StepGate& gate() { return executor_->gate(); }
@@ -108,7 +108,7 @@ class StageRun {
         generates_(request.generates()),
         initial_(StagesReadInit(request.experiment()) ? request.experiment().init() : "") {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
-  absl::Status TakeKept(const Standing& standing, const std::vector<StateFile>& kept);
+  absl::Status TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept);
   // Listens for the upstream stage, for the first one if a tied weight has its copy here, and for
   // this stage of the carriers before.
   absl::Status Listen(BoundaryService* boundaries);

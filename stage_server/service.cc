@@ -284,7 +284,7 @@ void StageService::AddCallsForLeases() {
         response->set_metrics_address(metrics_address_);
         response->set_memory_bytes(AvailableMemoryBytes());
         const std::shared_ptr<StageRun> past = leased_.past();
-        const std::optional<Standing> standing = past ? past->standing() : std::nullopt;
+        const std::optional<StageStanding> standing = past ? past->standing() : std::nullopt;
         if (standing) *response->mutable_standing() = *standing;
         return absl::OkStatus();
       });

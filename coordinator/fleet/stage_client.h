@@ -48,7 +48,7 @@ struct StagePlace {
 struct StagePurpose {
   const TraceSteps* trace = nullptr;  // steps to trace; null: none
   // Where it is to go on with what it kept of the generation before; null: it begins anew.
-  const Standing* standing = nullptr;
+  const StageStanding* standing = nullptr;
   bool generates = false;  // True if it only generates text: then it reads no data.
 };
 

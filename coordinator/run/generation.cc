@@ -46,7 +46,7 @@ absl::Status Generation::Run() {
 
 absl::Status Generation::RunEpochs() {
   const TraceSteps* const trace = options_.trace ? &*options_.trace : nullptr;
-  std::optional<Standing> reported;
+  std::optional<StageStanding> reported;
   if (start_.loss != nullptr) reported = reports_.standing();
   ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, reported, &fleet_, &summary_));
   RETURN_IF_ERROR(Begin());
@@ -72,6 +72,9 @@ absl::Status Generation::GoOnAfter(uint64_t step) {
   reports_.Save(&progress);
   *progress.mutable_epochs() = summary_.epochs();
   reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
+  if (start_.from != nullptr && start_.from->manifest.has_base()) {
+    base_ = BaseNow(start_.from->manifest.base(), experiment_);
+  }
   return TellLoss(kWentOn, step);
 }
 

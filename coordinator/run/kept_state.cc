@@ -10,7 +10,7 @@ namespace {
 
 // Returns whether the server's state can be made that after the step.
 bool Reaches(const AcquireResponse& answer, int stage, uint64_t step) {
-  const Standing& standing = answer.standing();
+  const StageStanding& standing = answer.standing();
   if (!answer.has_standing() || static_cast<int>(standing.stage()) != stage) return false;
   return standing.step() == step || (standing.step() + 1 == step && standing.is_ready());
 }
@@ -31,9 +31,9 @@ absl::Status CopyState(StageClient* from, uint64_t step, StageClient* to) {
 
 }  // namespace
 
-std::optional<Standing> CommonStanding(absl::Span<const AcquireResponse> answers, int stages,
-                                       const Standing& reported) {
-  Standing common = reported;
+std::optional<StageStanding> CommonStanding(absl::Span<const AcquireResponse> answers, int stages,
+                                            const StageStanding& reported) {
+  StageStanding common = reported;
   for (const AcquireResponse& answer : answers) {
     if (answer.has_standing() && answer.standing().step() > common.step()) {
       common = answer.standing();
@@ -47,7 +47,7 @@ std::optional<Standing> CommonStanding(absl::Span<const AcquireResponse> answers
     if (Reaches(answers[i], stage, common.step())) are_there[static_cast<size_t>(stage)] = true;
   }
   const bool are_all = std::all_of(are_there.begin(), are_there.end(), [](bool is) { return is; });
-  return are_all ? std::optional<Standing>(common) : std::nullopt;
+  return are_all ? std::optional<StageStanding>(common) : std::nullopt;
 }
 
 bool HasEachStage(const std::vector<bool>& are_kept, int stages) {

@@ -16,8 +16,8 @@ namespace thinwire {
 // `reported` done, as then all were ready for its update. `answers` are those of Acquire, of as
 // many carriers of `stages` stages. Nothing if a stage has no server that stands there or is ready
 // for that step, or if it was not reported.
-std::optional<Standing> CommonStanding(absl::Span<const AcquireResponse> answers, int stages,
-                                       const Standing& reported);
+std::optional<StageStanding> CommonStanding(absl::Span<const AcquireResponse> answers, int stages,
+                                            const StageStanding& reported);
 
 // Returns whether each stage has a server with its state.
 bool HasEachStage(const std::vector<bool>& are_kept, int stages);

@@ -25,8 +25,7 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kMostProblems = 5;   // number that one message names
-constexpr char kAdapters[] = "lora";  // the part of a model that adapters are
+constexpr size_t kMostProblems = 5;  // number that one message names
 
 // Tensors that the model needs, by name, in the order of its stages.
 struct Wanted {
@@ -291,6 +290,11 @@ absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   return shares;
 }
 
+absl::StatusOr<ModelShares> ModelShares::InitialAdapter(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  return Annotated(OfAdapter(partition, experiment.lora().init()), "lora.init");
+}
+
 absl::StatusOr<ModelShares> ModelShares::OfAdapter(const Partition& partition,
                                                    const std::string& dir) {
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::OpenFiles(dir, {kAdapterFile}));
@@ -390,11 +394,10 @@ absl::Status ModelShares::Write(const std::vector<Share>& shares, const StageCli
       continue;
     }
     Sha256Stream sum;
-    RETURN_IF_ERROR(
-        from.Read(share.entry, StageClient::kPieceBytes, [&](std::string_view piece) {
-          sum.Add(piece);
-          return sink(piece);
-        }));
+    RETURN_IF_ERROR(from.Read(share.entry, StageClient::kPieceBytes, [&](std::string_view piece) {
+      sum.Add(piece);
+      return sink(piece);
+    }));
     (*digests)[share.name] = sum.Digest();
   }
   return absl::OkStatus();

@@ -17,6 +17,9 @@
 
 namespace thinwire {
 
+// Name of the part of a model that adapters are, among those that a folder may lack.
+inline constexpr char kAdapters[] = "lora";
+
 // Tensors of a folder, divided among stages.
 class ModelShares {
  public:
@@ -41,6 +44,9 @@ class ModelShares {
   // It may have parts of heads for other tasks.
   static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
 
+  // Divides the tensors of `lora.init` alone; the stages keep all others.
+  static absl::StatusOr<ModelShares> InitialAdapter(const Experiment& experiment);
+
   // Does the same as Initial for the folders of all stages, which are equal as far as this list
   // tells.
   static absl::StatusOr<ModelShares> Listed(const Experiment& experiment,
@@ -59,7 +65,7 @@ class ModelShares {
   // keep their values.
   const std::vector<std::string>& fresh() const { return fresh_; }
 
-  const ModelFolder& folder() const { return folder_; }
+  const ModelFolder& folder() const { return folders_.front(); }
   // Returns the names of all tensors by stage, in the order of the model; of a tied weight the
   // first.
   std::vector<std::vector<std::string>> names() const;
@@ -84,9 +90,9 @@ class ModelShares {
   struct Share {
     std::string name;  // name of the parameter, which the file may abbreviate
     ModelFolder::Entry entry;
-    size_t folder = 0;  // of folders_
     bool is_frozen = false;
     std::vector<std::string> equal = {};  // tensors elsewhere that must have its values
+    size_t folder = 0;                    // of folders_
   };
 
   explicit ModelShares(ModelFolder folder) { folders_.push_back(std::move(folder)); }

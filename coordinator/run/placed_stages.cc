@@ -121,7 +121,7 @@ void RecordConfigured(const Configured& configured, Summary* summary) {
 }  // namespace
 
 absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const TraceSteps* trace,
-                                         const std::optional<Standing>& reported, Fleet* fleet,
+                                         const std::optional<StageStanding>& reported, Fleet* fleet,
                                          Summary* summary) {
   Provenance* provenance = summary->mutable_provenance();
   // What a stage computes may depend on its threads, and the others' numbers are to stay.
@@ -137,7 +137,7 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
   WarnOfOtherBuilds(*provenance, fleet);
   StagePurpose purpose;
   purpose.trace = trace;
-  std::optional<Standing> common;
+  std::optional<StageStanding> common;
   if (reported) common = CommonStanding(answers, fleet->stages(), *reported);
   if (common) purpose.standing = &*common;
   ASSIGN_OR_RETURN(Configured configured, ConfigureStages(experiment, threads, fleet, purpose));

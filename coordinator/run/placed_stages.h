@@ -27,7 +27,7 @@ struct PlacedStages {
 // steps to trace; null: none. Replaces what `summary` says of where the run is. With `reported`,
 // the last step that was reported done, the stages go on with what they kept, if all can.
 absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const TraceSteps* trace,
-                                         const std::optional<Standing>& reported, Fleet* fleet,
+                                         const std::optional<StageStanding>& reported, Fleet* fleet,
                                          Summary* summary);
 
 }  // namespace thinwire

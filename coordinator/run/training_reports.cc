@@ -120,8 +120,7 @@ TrainingReports::TrainingReports(std::vector<std::string> cuts, const Pipelines&
 }
 
 void TrainingReports::ContinueFrom(const RunProgress& progress, uint64_t step,
-                                   const Pipelines& pipelines,
-                                   std::optional<SteadyTime> lost_at) {
+                                   const Pipelines& pipelines, std::optional<SteadyTime> lost_at) {
   *summary_.mutable_epochs() = progress.epochs();
   *summary_.mutable_boundaries() = progress.boundaries();
   summary_.clear_replicas();
@@ -250,9 +249,9 @@ uint64_t TrainingReports::step() const {
   return tally_.step();
 }
 
-Standing TrainingReports::standing() const {
+StageStanding TrainingReports::standing() const {
   absl::MutexLock lock(&mutex_);
-  Standing standing;
+  StageStanding standing;
   standing.set_step(tally_.step());
   standing.set_squares(squares_);
   return standing;

@@ -61,8 +61,8 @@ class TrainingReports {
                   std::optional<RunTrace> trace, RunObserver* observer, Summary* summary);
 
   // Goes back, or ahead, to the `progress` that a checkpoint of `step` has; the summary has its
-  // epochs and boundaries then. `pipelines` report from now on. `lost_at` is when the stage was lost
-  // that this makes good, if any.
+  // epochs and boundaries then. `pipelines` report from now on. `lost_at` is when the stage was
+  // lost that this makes good, if any.
   void ContinueFrom(const RunProgress& progress, uint64_t step, const Pipelines& pipelines,
                     std::optional<SteadyTime> lost_at);
 
@@ -99,7 +99,7 @@ class TrainingReports {
   uint64_t step() const;
   uint64_t evaluated_step() const;
   // Returns where the stages stand behind it, if they agree on updates.
-  Standing standing() const;
+  StageStanding standing() const;
 
  private:
   absl::Status TakeTraining(int server, const StageEvent& event, Fleet* fleet)
@@ -121,7 +121,7 @@ class TrainingReports {
   mutable absl::Mutex mutex_;
   Tally tally_ ABSL_GUARDED_BY(mutex_);
   CarrierReports carriers_ ABSL_GUARDED_BY(mutex_);
-  double squares_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last step, see Standing
+  double squares_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last step, see StageStanding
   // Set from a loss until the first step behind the checkpoint.
   std::optional<SteadyTime> lost_at_ ABSL_GUARDED_BY(mutex_);
 };

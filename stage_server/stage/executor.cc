@@ -178,13 +178,13 @@ absl::Status Executor::UpdateReady(double squares) {
   return absl::OkStatus();
 }
 
-void Executor::StandAt(const Standing& standing) {
+void Executor::StandAt(const StageStanding& standing) {
   standing_ = standing;
   standing_->set_is_ready(false);
   StartAfter(standing.step());
 }
 
-absl::Status Executor::Reach(const Standing& wanted) {
+absl::Status Executor::Reach(const StageStanding& wanted) {
   if (standing_ && standing_->step() + 1 == wanted.step() && ready_) {
     RETURN_IF_ERROR(UpdateReady(wanted.squares()));
   }

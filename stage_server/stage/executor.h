@@ -70,12 +70,12 @@ class Executor {
 
   // Returns how far training has come, once a step has begun and where all agree on updates; for
   // when no call runs any more.
-  const std::optional<Standing>& standing() const { return standing_; }
+  const std::optional<StageStanding>& standing() const { return standing_; }
   // Sets it, when the state that the stage had there was restored.
-  void StandAt(const Standing& standing);
+  void StandAt(const StageStanding& standing);
   // Makes the stage as it is after `wanted.step`: where it stands, or by the update that it is
   // ready for. FailedPrecondition if it stands elsewhere.
-  absl::Status Reach(const Standing& wanted);
+  absl::Status Reach(const StageStanding& wanted);
 
   // Return the activity and the number of the last finished training step, as of its end. Any
   // thread.
@@ -125,7 +125,7 @@ class Executor {
     double learning_rate = 0;
   };
   std::optional<ReadyStep> ready_;
-  std::optional<Standing> standing_;
+  std::optional<StageStanding> standing_;
   SteadyTime step_began_;  // this and replicas_: of the executor's thread alone
   ReplicaSteps replicas_;
 

@@ -84,7 +84,7 @@ uint64_t LoseOne(size_t lost, int microseconds, Members* members) {
   });
   members->TryTrain(1);
   killer.join();
-  Standing common;
+  StageStanding common;
   for (size_t i = 0; i < members->size(); ++i) {
     const auto& standing = members->executor(i).standing();
     if (i != lost && standing && standing->step() > common.step()) common = *standing;
