@@ -337,11 +337,11 @@ TEST_F(AdapterSharesTest, AnAdapterThatDoesNotFitIsRefusedByItsTensors) {
   EXPECT_THAT(Refusal(), HasSubstr(at + "B.weight [2, 1] is missing"));
   others = adapter_;
   others.push_back(
-      Tensor("base_model.model.bert.encoder.layer.7.attention.self.query.lora_A.weight", {1, 2}));
+      Tensor("base_model.model.bert.encoder.layer.0.attention.self.key.lora_B.weight", {2, 1}));
   others.push_back(Tensor("base_model.model.bert.pooler.dense.weight", {2, 2}));
   WriteAdapter(others);
   EXPECT_THAT(Refusal(),
-              testing::AllOf(HasSubstr("layer.7.attention.self.query.lora_A.weight is no "
+              testing::AllOf(HasSubstr("layer.0.attention.self.key.lora_B.weight is no "
                                        "adapter of the model: is the adapter that of "
                                        "another model?"),
                              HasSubstr("pooler.dense.weight is no adapter of the model")));
