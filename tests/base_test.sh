@@ -109,6 +109,23 @@ run tiny.yaml --out frozen_again --set "init=$work/model" --set 'freeze=[embeddi
 run --resume frozen_again --set epochs=2
 check '  and they go on' same frozen_again frozen
 
+run tiny.yaml --out parts --set "init=$work/model" --set 'freeze=[layers.0]' --set tensor.parts=2 --set epochs=2
+check 'in parts, too' equals $? 0
+run tiny.yaml --out parts_again --set "init=$work/model" --set 'freeze=[layers.0]' --set tensor.parts=2
+run --resume parts_again --set epochs=2
+check '  which go on' same parts_again parts
+
+echo '== replicas'
+local_steps=(--set 'replicas={count: 2, sync: local, every: 3}')
+run "${adapted[@]}" "${local_steps[@]}" --out local
+check 'they train adapters each for itself' equals $? 0
+cp -r local local_again
+run --resume local_again@1
+check '  and go on within a round' same local_again local
+run "${adapted[@]}" --set replicas.count=2 --out replicas
+run "${adapted[@]}" --set replicas.count=2 --set init_at=stages --carriers 2 --out carriers
+check 'carriers that read the model train the same' same carriers replicas
+
 echo '== stages that read the model'
 for i in 0 1; do
   mkdir -p "server$i/models"
