@@ -71,8 +71,9 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
       memory.samples_waiting = memory.microbatch_samples * state[chunk].waiting;
       const SegmentRange& segments = spec.segments(chunk);
       for (int segment = segments.first; segment < segments.end; ++segment) {
-        memory.payload_bits =
-            state[chunk].in_flight > 1 ? spec.kept_bits.payloads[segment] : std::optional<double>();
+        memory.payload_bits = state[chunk].in_flight > 1 || memory.stash_bits
+                                  ? spec.kept_bits.payloads[segment]
+                                  : std::optional<double>();
         bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
       }
     }

@@ -292,8 +292,9 @@ class Planner {
         memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
         const SegmentRange& segments = partition_.placement.At(stage, chunk);
         for (int segment = segments.first; segment < segments.end; ++segment) {
-          memory.payload_bits =
-              state[chunk].in_flight > 1 ? kept_bits_.payloads[segment] : std::optional<double>();
+          memory.payload_bits = state[chunk].in_flight > 1 || memory.stash_bits
+                                    ? kept_bits_.payloads[segment]
+                                    : std::optional<double>();
           bytes += TrainingBytes(segments_here_[segment], memory);
         }
       }

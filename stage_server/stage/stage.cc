@@ -146,6 +146,9 @@ bool IsRecordable(const StageSpec& spec, int segment) {
 }
 
 bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend) {
+  if (!spec.keeps_payloads) return false;
+  // What is in a payload does not go through the stash, so it may not depend on the schedule.
+  if (spec.stash) return true;
   const int chunk = spec.placement.ChunkOf(cut + 1), stage = spec.placement.StageOf(cut + 1);
   const int of_stage = chunk / spec.stages();
   const std::vector<std::vector<Held>> states = FullestStates(
@@ -153,8 +156,7 @@ bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend) {
   const bool are_several = std::any_of(
       states.begin(), states.end(),
       [of_stage](const std::vector<Held>& state) { return state[of_stage].in_flight > 1; });
-  return spec.keeps_payloads && are_several &&
-         (backend.device->is_host() || !IsRecordable(spec, cut + 1));
+  return are_several && (backend.device->is_host() || !IsRecordable(spec, cut + 1));
 }
 
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,

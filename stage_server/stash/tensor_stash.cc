@@ -51,7 +51,8 @@ struct TensorStash::Source {
   size_t bytes() const {
     if (payload) return payload->bytes();
     if (coded) return coded->bytes();
-    return signs ? 8 * ((signs->elements() + 63) / 64) : tensor.bytes();
+    if (signs) return 8 * ((signs->elements() + 63) / 64);
+    return tensor.empty() ? 0 : tensor.bytes();
   }
 };
 
