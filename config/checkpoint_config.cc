@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
+#include "base/path.h"
 #include "base/stand_in.h"
 #include "base/status.h"
 #include "config/checkpoint_families.h"
@@ -62,7 +64,11 @@ constexpr const char* kTheirs[] = {
 // small vocabularies less than their size.
 constexpr int64_t kPaddedBelow = 1024;
 
-std::string ConfigPath(const Experiment& experiment) { return experiment.init() + "/config.json"; }
+// Returns the path on this machine, where a name in the hub may stand for a folder of its cache.
+std::string ConfigPath(const Experiment& experiment) {
+  const absl::StatusOr<std::string> folder = HubFolderOr(WithHome(experiment.init()));
+  return (folder.ok() ? *folder : experiment.init()) + "/config.json";
+}
 
 absl::Status Refused(const Experiment& experiment, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("init: ", ConfigPath(experiment), ": ", what));

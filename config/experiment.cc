@@ -145,10 +145,15 @@ absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experimen
   for (const std::string& path : cleared) ClearField(path, e);
   const CompressionConfig file = e->compression();
   const ReplicasConfig replicas = e->replicas();
+  const DirectionConfig stash = e->pipeline().stash();
   ForgetReplacedBy(all, e);
   RETURN_IF_ERROR(MergeYaml(WriteYaml(all), "--set", e));  // MergeFrom would append lists
   ForgetSilencedBy(file, all.compression(), e->mutable_compression());
   if (e->has_replicas()) ForgetSilencedBy(replicas, all.replicas(), e->mutable_replicas());
+  if (e->pipeline().has_stash()) {
+    const DirectionConfig whole = e->pipeline().stash();
+    ForgetSilenced(stash, all.pipeline().stash(), whole, e->mutable_pipeline()->mutable_stash());
+  }
   return absl::OkStatus();
 }
 
@@ -236,15 +241,19 @@ void FillCutsOf(const Experiment& past, Experiment* e) {
 }
 
 // Puts the folder in place of `init`'s name in the hub. Its tokenizer keeps the name, with a
-// commit, as the stages' machines may have it elsewhere.
+// commit, as the stages' machines may have it elsewhere; so does `init` where they read it, which
+// this machine need not have.
 absl::Status FollowInit(Experiment* e) {
   if (!IsHubId(e->init())) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string folder, Annotated(HubFolder(e->init()), "init"));
+  const absl::StatusOr<std::string> found = HubFolder(e->init());
+  if (!found.ok() && StagesReadInit(*e)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string folder, Annotated(found, "init"));
   e->set_init(folder);
   const bool has_vocabulary = e->data().has_vocabulary();
   TakeTokensOfInit(e);
   const bool is_taken = !has_vocabulary && e->data().has_vocabulary();
   if (is_taken) e->mutable_data()->set_vocabulary(HubIdOr(folder));
+  if (StagesReadInit(*e)) e->set_init(HubIdOr(folder));
   return absl::OkStatus();
 }
 

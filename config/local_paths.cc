@@ -44,6 +44,7 @@ void AddExchanged(const std::string& path, Section* section, StagePaths* paths) 
 
 StagePaths StagePathsOf(Experiment* experiment) {
   StagePaths paths;
+  if (StagesReadInit(*experiment)) Add("init", experiment->mutable_init(), &paths.data);
   if (experiment->has_data()) {
     DataConfig& data = *experiment->mutable_data();
     if (data.has_dir()) Add("data.dir", data.mutable_dir(), &paths.data);
@@ -59,6 +60,9 @@ StagePaths StagePathsOf(Experiment* experiment) {
       AddExchanged(absl::StrCat("replicas.stages.", segment), &own, &paths);
     }
   }
+  if (experiment->has_pipeline() && experiment->pipeline().has_stash()) {
+    AddDirection("pipeline.stash", experiment->mutable_pipeline()->mutable_stash(), &paths);
+  }
   if (!experiment->has_compression()) return paths;
   CompressionConfig* compression = experiment->mutable_compression();
   AddDirections("compression", compression, &paths);
@@ -69,7 +73,9 @@ StagePaths StagePathsOf(Experiment* experiment) {
 }
 
 void MakeCoordinatorPathsAbsolute(Experiment* experiment) {
-  if (experiment->has_init()) experiment->set_init(AbsolutePath(experiment->init()));
+  if (experiment->has_init() && !StagesReadInit(*experiment)) {
+    experiment->set_init(AbsolutePath(experiment->init()));
+  }
   if (experiment->lora().has_init()) {
     LoraConfig* const lora = experiment->mutable_lora();
     lora->set_init(AbsolutePath(lora->init()));

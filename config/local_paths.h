@@ -20,15 +20,23 @@ struct StagePath {
 // All such fields, by their use.
 struct StagePaths {
   std::vector<StagePath> plugins;  // libraries of codecs
-  std::vector<StagePath> data;     // what the data set is read from
+  std::vector<StagePath> data;     // what the data set and, at stages, the model are read from
   std::vector<StagePath> state;    // folders for rows of feedback
 };
+
+// Value of `init_at` for a folder on the machines of the stages.
+inline constexpr char kAtStages[] = "stages";
+
+// Returns whether each stage reads its own copy of the folder of `init`.
+inline bool StagesReadInit(const Experiment& experiment) {
+  return experiment.init_at() == kAtStages;
+}
 
 // Returns those that the experiment sets.
 StagePaths StagePathsOf(Experiment* experiment);
 
-// Makes the paths of the coordinator's machine absolute (base/path.h): `init`, `lora.init` and the
-// files of `security`.
+// Makes the paths of the coordinator's machine absolute (base/path.h): `init`, unless stages read
+// it, `lora.init` and the files of `security`.
 void MakeCoordinatorPathsAbsolute(Experiment* experiment);
 
 // Does the same for the paths of a stage's machine, if that is this machine.

@@ -33,5 +33,18 @@ TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
   EXPECT_EQ(e.replicas().stages().at("head").average().plugin(), here + "libother.so");
 }
 
+TEST(LocalPathsTest, InitIsAPathOfStagesThatReadItThemselves) {
+  Experiment e;
+  e.set_init("models/a");
+  EXPECT_TRUE(StagePathsOf(&e).data.empty());
+  e.set_init_at("stages");
+  MakeCoordinatorPathsAbsolute(&e);
+  EXPECT_EQ(e.init(), "models/a");
+  ASSERT_EQ(StagePathsOf(&e).data.size(), 1u);
+  EXPECT_EQ(StagePathsOf(&e).data[0].field, "init");
+  MakeStagePathsAbsolute(&e);
+  EXPECT_EQ(e.init(), std::filesystem::current_path().string() + "/models/a");
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -17,11 +17,13 @@
 #include "config/codec_config.h"
 #include "config/devices.h"
 #include "config/direction.h"
+#include "config/local_paths.h"
 #include "config/replicas.h"
 #include "config/run_name.h"
 #include "config/sections.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
+#include "config/stash.h"
 #include "config/tensor_parts.h"
 #include "config/yaml_message.h"
 #include "models/frozen.h"
@@ -381,6 +383,14 @@ absl::Status CheckCheckpoints(const Experiment& e) {
                     "a finite number of seconds above 0");
 }
 
+absl::Status CheckInitAt(const Experiment& e) {
+  if (!e.has_init_at()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckName("init_at", "place", e.init_at(), {"coordinator", kAtStages}));
+  if (e.has_init()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("init_at: ", e.init_at(), ", want `init`, the folder that is there"));
+}
+
 }  // namespace
 
 absl::Status FillDefaults(Experiment* e) {
@@ -396,6 +406,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(CheckRunName(e->name()));
   RETURN_IF_ERROR(CheckLength(*e));
   RETURN_IF_ERROR(ComputeFrom(*e).status());
+  RETURN_IF_ERROR(CheckInitAt(*e));
   TakeTokensOfInit(e);
   RETURN_IF_ERROR(ResolveData(e->mutable_data()));
   RETURN_IF_ERROR(ResolveEpochs(e));
@@ -414,11 +425,13 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveWithoutGradients(partition, e->mutable_compression()));
   RETURN_IF_ERROR(ResolveSlices(partition, e));
   RETURN_IF_ERROR(ResolveSums(partition.model, e));
+  RETURN_IF_ERROR(ResolveStash(e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   if (e->has_early_stop()) RETURN_IF_ERROR(ResolveEarlyStop(e));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));
   RETURN_IF_ERROR(ResolveReplicas(e));
+  if (e->has_membership()) RETURN_IF_ERROR(ResolveMembership(e));
   if (e->has_capture()) RETURN_IF_ERROR(ResolveCapture(*e, e->mutable_capture()));
   return absl::OkStatus();
 }

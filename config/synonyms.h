@@ -32,6 +32,7 @@ inline constexpr Synonyms kSynonyms[] = {
     {"lora.layers", "layers_to_transform"},
     {"lora.init", "adapter_path adapter_name_or_path lora_path lora_weights"},
     {"early_stop", "early_stopping early_stopping_callback"},
+    {"membership", "elastic elasticity fault_tolerance"},
     {"seed", "random_seed manual_seed"},
     {"precision", "dtype torch_dtype mixed_precision amp bf16 fp16"},
     {"init", "pretrained init_from model_name_or_path pretrained_model_name_or_path"},

@@ -179,5 +179,16 @@ TEST_F(AllowedPathsTest, AFifoIsNoLibrary) {
               HasSubstr("libfifo.so: is a FIFO, want a regular file"));
 }
 
+TEST_F(AllowedPathsTest, AModelOfTheStagesIsBelowTheFolderOfData) {
+  experiment_.set_init(Path("outside"));
+  EXPECT_TRUE(Confine().ok()) << "the coordinator's";
+  experiment_.set_init_at("stages");
+  EXPECT_THAT(std::string(Confine().message()),
+              AllOf(HasSubstr("init: " + Path("outside")), HasSubstr(Path("folder"))));
+  experiment_.set_init(Path("folder/../folder/sub"));
+  ASSERT_TRUE(Confine().ok());
+  EXPECT_EQ(experiment_.init(), Path("folder/sub"));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -181,6 +181,7 @@ std::unique_ptr<Message> MakeEvaluate(uint8_t variant, const KeptState&) {
   request->set_samples(ConfigurationOf(variant % 8).test_samples);
   request->set_compressed((variant & 8) != 0);
   if (variant & 16) request->set_recalibration_samples(4);
+  if (variant & 32) request->set_calibrates(true);
   return request;
 }
 
@@ -215,6 +216,16 @@ std::unique_ptr<Message> MakeExportCapture(uint8_t variant, const KeptState&) {
   return request;
 }
 
+std::unique_ptr<Message> MakeReadInitial(uint8_t variant, const KeptState&) {
+  auto request = std::make_unique<ReadInitialRequest>();
+  for (int i = 0; i < variant % 4; ++i) {
+    request->add_tensors()->set_name("stem.0.weight");
+    request->mutable_tensors()->rbegin()->set_source("stem.0.weight");
+  }
+  if (variant & 8) request->add_kept("stem.0.weight");
+  return request;
+}
+
 constexpr ControlCall kCalls[] = {
     {'a', "Acquire", MakeAcquire},
     {'n', "Renew", Empty<RenewRequest>},
@@ -228,6 +239,8 @@ constexpr ControlCall kCalls[] = {
     {'v', "Evaluate", MakeEvaluate},
     {'p', "ExportParameters", Empty<ExportParametersRequest>},
     {'i', "ImportParameters", MakeImport},
+    {'f', "ListInitial", Empty<ListInitialRequest>},
+    {'j', "ReadInitial", MakeReadInitial},
     {'g', "Gradients", MakeGradients},
     {'w', "Generate", MakeGenerate},
     {'q', "ExportCapture", MakeExportCapture},

@@ -156,8 +156,9 @@ void AddPermissions(Flags* flags, CLI::App* app) {
                   "folders, DIR[:DIR...], in which the codec plug-ins that a run names are looked\n"
                   "for, by file name; none: no plug-in is opened")
       ->delimiter(':');
-  app->add_option("--data", options.allowed.data,
-                  "folder below which data.dir, data.file and data.vocabulary of a run must lie")
+  app->add_option(
+         "--data", options.allowed.data,
+         "folder below which the data, and with init_at: stages the model, of a run must lie")
       ->capture_default_str();
   app->add_option("--state", options.allowed.state,
                   "folder below which feedback.dir of a run must lie")

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "config/local_paths.h"
 #include "proto/stage.pb.h"
 #include "stage_server/device_trace.h"
 #include "stage_server/log.h"
@@ -28,9 +29,11 @@ namespace thinwire {
 class StageRun {
  public:
   // Builds the segments, loads data if the stage reads any, and listens for the upstream stage.
-  // `boundaries` outlives the run.
+  // `kept` is the stage's state after request.standing.step, if there is one. `boundaries` outlives
+  // the run.
   static absl::StatusOr<std::unique_ptr<StageRun>> New(const ConfigureRequest& request,
                                                        const Backend& backend,
+                                                       const std::vector<StateFile>& kept,
                                                        BoundaryService* boundaries,
                                                        ConfigureResponse* response);
   ~StageRun();
@@ -50,17 +53,26 @@ class StageRun {
                                 const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
   // Copies the stage's state; see CopyState.
-  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state);
+  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const CopiedState& what);
   // Hands out a file of that copy and forgets it. NotFound if there is no file of that number. Any
   // thread, whatever else runs.
   absl::Status ReadSnapshot(uint32_t file,
                             const std::function<absl::Status(std::string_view)>& sink);
   // See RestoreState.
   absl::Status Restore(const StatePart& part, uint64_t step,
-                       const std::function<bool(std::string_view* piece)>& next);
+                       const std::function<bool(std::string_view* piece)>& next,
+                       const std::vector<std::string>& kept = {});
+  // List, and read, this machine's folder of `init`. FailedPrecondition unless stages read it.
+  absl::StatusOr<ListInitialResponse> ListInitial() const;
+  absl::StatusOr<ReadInitialResponse> ReadInitial(const ReadInitialRequest& request);
   absl::Status ExportCapture(uint64_t step,
                              const std::function<absl::Status(std::string_view)>& sink);
   absl::StatusOr<GenerateResponse> Generate(const GenerateRequest& request);
+
+  // Return how far training had come, and the state after a step that the stage can reach
+  // (Executor::Reach). For a run that was stopped; they wait until its last call has ended.
+  std::optional<StageStanding> standing();
+  absl::StatusOr<std::vector<StateFile>> KeptState(const StageStanding& wanted);
 
   // Ends training between two steps. Any thread.
   StepGate& gate() { return executor_->gate(); }
@@ -93,14 +105,17 @@ class StageRun {
         backend_(backend),
         security_(security),
         subject_{request.lease().run(), static_cast<int>(request.stage())},
-        generates_(request.generates()) {}
+        generates_(request.generates()),
+        initial_(StagesReadInit(request.experiment()) ? request.experiment().init() : "") {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
+  absl::Status TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept);
   // Listens for the upstream stage, for the first one if a tied weight has its copy here, and for
   // this stage of the carriers before.
   absl::Status Listen(BoundaryService* boundaries);
   absl::Status DialDownstream(const ConnectRequest& request, std::vector<NeighbourEnd> dialled);
   absl::Status Dial(const CutEndSpec& end, const std::string& target);
   absl::Status DialPeer(int carrier, const std::string& target);
+  absl::Status CheckReadsInitial() const;
   absl::Status CheckSamples(int64_t samples, bool training) const;
   // Hands on the slices that were traced since the last time.
   void ReportTrace(const OnEvent& on_event);
@@ -109,6 +124,7 @@ class StageRun {
   // Ends the trace of the device, if one goes on, and hands on its slices.
   void ReportDeviceTrace(const OnEvent& on_event);
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;
+  absl::Status CheckCalibration(const EvaluateRequest& request) const;
   // Runs `task` on the executor's thread and waits for it.
   absl::Status OnExecutor(const std::function<absl::Status()>& task);
   void ExecutorLoop();
@@ -118,7 +134,8 @@ class StageRun {
   const Backend backend_;
   const Security& security_;  // used by the boundaries
   const LogSubject subject_;
-  const bool generates_;  // generates texts only, and reads no data
+  const bool generates_;       // generates texts only, and reads no data
+  const std::string initial_;  // folder of `init` here; empty: the coordinator sends parameters
   StageSpec spec_;
   std::unique_ptr<DeviceTrace> device_trace_;  // null: nothing is traced, or not the device
   DataSplits data_;

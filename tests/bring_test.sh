@@ -126,6 +126,8 @@ text=$(generate "$work/ids_hf" --prompt 'To be' --tokens 5)
 check '  and writes a text' equals "${text::5}" 'To be'
 refused 'a file without its type' 'ids_1.bin has no header of llm.c: want data.type: uint16 or uint32' \
   "${ids[@]}" --set data.type=header
+refused 'answers without a mask' 'ids_1.bin has no .*ids_1.mask beside it: want one with data.loss_on: answers' \
+  "${ids[@]}" --set data.loss_on=answers
 python3 -c 'import sys; sys.stdout.buffer.write(b"\x0F" * -(-int(sys.argv[1]) // 8))' \
   $(($(stat -c %s "$work/ids_1.bin") / 2)) >"$work/ids_1.mask"
 cp "$work/ids_1.mask" "$work/ids_2.mask"

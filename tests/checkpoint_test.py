@@ -45,7 +45,9 @@ TYPES = {
     "CheckpointManifest": {
         "format": int, "run": str, "step": int, "epoch": int, "steps_per_epoch": int, "written": str,
         "build_id": str, "files": ["CheckpointFile"], "progress": "RunProgress", "experiment": str,
-        "train_digest": str, "test_digest": str},
+        "train_digest": str, "test_digest": str, "base": ("CheckpointBase",)},
+    "CheckpointBase": {"init": str, "at": str, "config_sha256": str, "tensors": ["BaseTensor"]},
+    "BaseTensor": {"name": str, "sha256": str},
     "CheckpointFile": {
         "name": str, "bytes": int, "sha256": str, "stage": int, "tensors": str, "cut": str,
         "direction": str, "end": str, "level": ("LevelRecord",), "replica": (int,), "piece": (int,)},

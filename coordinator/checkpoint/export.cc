@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/model_folder.h"
 #include "base/status.h"
 #include "coordinator/checkpoint/folder.h"
 #include "coordinator/files/folders.h"
-#include "coordinator/files/model_folder.h"
 
 namespace thinwire {
 namespace {
@@ -40,14 +40,47 @@ absl::Status Copy(const std::string& from, const std::string& to,
   });
 }
 
+// Writes the checkpoint's files of the model to `dir`, and returns their names.
+absl::StatusOr<std::vector<std::string>> GatherFiles(const std::string& checkpoint,
+                                                     const CheckpointManifest& manifest,
+                                                     const std::string& dir,
+                                                     const std::function<absl::Status()>& check,
+                                                     const Mergings& mergings) {
+  std::vector<std::string> model;
+  for (const CheckpointFile& file : manifest.files()) {
+    if (file.tensors() != kModelTensors) continue;
+    const std::string from = absl::StrCat(checkpoint, "/", file.name());
+    const std::string to = absl::StrCat(dir, "/", file.name());
+    RETURN_IF_ERROR(mergings.empty() ? Copy(from, to, check)
+                                     : MergeFile(from, to, mergings, check));
+    model.push_back(file.name());
+  }
+  return model;
+}
+
+// Does the same for a model of which the checkpoint has a part.
+absl::StatusOr<std::vector<std::string>> GatherWhole(const WholeModel& whole,
+                                                     const std::string& dir,
+                                                     const std::function<absl::Status()>& check,
+                                                     const Mergings& mergings) {
+  std::vector<std::string> model;
+  const int files = static_cast<int>(whole.names.size());
+  for (int i = 0; i < files; ++i) {
+    const std::string name = ShardName(i, files);
+    RETURN_IF_ERROR(MergeTensors(whole.folder, whole.names[static_cast<size_t>(i)],
+                                 absl::StrCat(dir, "/", name), mergings, check));
+    model.push_back(name);
+  }
+  return model;
+}
+
 // Fills the empty folder `dir`.
 absl::Status Gather(const std::string& checkpoint, const CheckpointManifest& manifest,
                     const std::string& dir, const std::function<absl::Status()>& check,
-                    const Mergings& mergings) {
-  std::vector<std::string> model;
-  for (const CheckpointFile& file : manifest.files()) {
-    if (file.tensors() == kModelTensors) model.push_back(file.name());
-  }
+                    const Mergings& mergings, const WholeModel* whole) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> model,
+                   whole != nullptr ? GatherWhole(*whole, dir, check, mergings)
+                                    : GatherFiles(checkpoint, manifest, dir, check, mergings));
   if (model.empty()) {
     return absl::DataLossError(
         absl::StrCat(checkpoint, "/", kManifestFile, ": names no file of the model"));
@@ -55,11 +88,6 @@ absl::Status Gather(const std::string& checkpoint, const CheckpointManifest& man
   ASSIGN_OR_RETURN(const std::vector<std::string> beside, FilesBeside(checkpoint, manifest));
   for (const std::string& name : beside) {
     RETURN_IF_ERROR(Copy(absl::StrCat(checkpoint, "/", name), absl::StrCat(dir, "/", name), check));
-  }
-  for (const std::string& name : model) {
-    const std::string from = absl::StrCat(checkpoint, "/", name), to = absl::StrCat(dir, "/", name);
-    RETURN_IF_ERROR(mergings.empty() ? Copy(from, to, check)
-                                     : MergeFile(from, to, mergings, check));
   }
   RETURN_IF_ERROR(WriteModelIndex(dir, model));
   RETURN_IF_ERROR(ModelFolder::Open(dir).status());
@@ -80,7 +108,7 @@ absl::Status CheckExportFolder(const std::string& out) {
 
 absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest& manifest,
                          const std::string& out, const std::function<absl::Status()>& check,
-                         const Mergings& mergings) {
+                         const Mergings& mergings, const WholeModel* whole) {
   RETURN_IF_ERROR(CheckExportFolder(out));
   const std::string temporary = out + ".tmp";
   ASSIGN_OR_RETURN(const bool is_new, MakeFolder(temporary));
@@ -88,7 +116,7 @@ absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest
     return absl::AlreadyExistsError(absl::StrCat(
         temporary, ": is there already, as an export leaves it that was killed; remove it"));
   }
-  absl::Status status = Gather(checkpoint, manifest, temporary, check, mergings);
+  absl::Status status = Gather(checkpoint, manifest, temporary, check, mergings, whole);
   if (status.ok() && std::rename(temporary.c_str(), out.c_str()) != 0) {
     status = FileError(out, "cannot make the folder", errno);
   }

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/model_folder.h"
 #include "coordinator/checkpoint/checkpoint_testing.h"
-#include "coordinator/files/model_folder.h"
 #include "gmock/gmock.h"
 
 namespace thinwire {

@@ -18,12 +18,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/crc32c.h"
+#include "base/model_folder.h"
 #include "base/owned_descriptor.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "coordinator/files/folders.h"
 #include "coordinator/files/json.h"
-#include "coordinator/files/model_folder.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace thinwire {

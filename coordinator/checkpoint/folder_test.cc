@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/model_folder.h"
 #include "base/sha256.h"
 #include "coordinator/checkpoint/checkpoint_testing.h"
-#include "coordinator/files/model_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,9 +7,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/model_folder.h"
 #include "base/status.h"
 #include "coordinator/files/json.h"
-#include "coordinator/files/model_folder.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace thinwire {

@@ -4,8 +4,10 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "base/model_folder.h"
 
 namespace thinwire {
 
@@ -22,5 +24,11 @@ using Mergings = std::map<std::string, Merging>;  // by the layer's name in file
 // than its weight. `check` is called between tensors, and its error is returned.
 absl::Status MergeFile(const std::string& from, const std::string& to, const Mergings& mergings,
                        const std::function<absl::Status()>& check);
+
+// Does the same for the tensors of these names in a folder, wherever they stand there, one of which
+// is in memory at a time. They are written as F32.
+absl::Status MergeTensors(const ModelFolder& folder, const std::vector<std::string>& names,
+                          const std::string& to, const Mergings& mergings,
+                          const std::function<absl::Status()>& check);
 
 }  // namespace thinwire

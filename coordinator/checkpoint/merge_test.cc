@@ -70,6 +70,30 @@ TEST_F(MergeTest, KnowsTransposedWeights) {
   EXPECT_THAT(Values(0), ElementsAre(6, 3, 0, 12, 4, -4));
 }
 
+TEST_F(MergeTest, ATensorMayBeOfHalfAndItsAdapterElsewhere) {
+  // 1 and 2 in bf16: 0x3F80 and 0x4000.
+  const std::string halves("\x80\x3F\x00\x40", 4);
+  ASSERT_TRUE(WriteTensorFile(dir_ + "/base.safetensors", {{},
+                                                           {{"q.weight", "BF16", {1, 2}, halves},
+                                                            {"norm.weight", "BF16", {2}, halves}}})
+                  .ok());
+  Add("q.lora_A.weight", {1, 2}, {10, 20});
+  Add("q.lora_B.weight", {1, 1}, {1});
+  ASSERT_TRUE(WriteTensorFile(from_, file_).ok());
+  const auto folder = ModelFolder::OpenFiles(dir_, {"base.safetensors", "from.safetensors"});
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const std::vector<std::string> names = {"q.weight", "q.lora_A.weight", "q.lora_B.weight",
+                                          "norm.weight"};
+  const auto go_on = [] { return absl::OkStatus(); };
+  ASSERT_TRUE(MergeTensors(*folder, names, to_, {{"q", {0.5, false}}}, go_on).ok());
+  EXPECT_THAT(Names(), ElementsAre("q.weight", "norm.weight"));
+  EXPECT_THAT(Values(0), ElementsAre(6, 12));
+  EXPECT_THAT(Values(1), ElementsAre(1, 2));
+  ASSERT_TRUE(MergeTensors(*folder, names, to_, {}, go_on).ok());
+  EXPECT_EQ(Names(), names);
+  EXPECT_THAT(Values(0), ElementsAre(1, 2));
+}
+
 TEST_F(MergeTest, NamesWhatDoesNotFit) {
   Add("q.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
   Add("q.lora_A.weight", {1, 2}, {10, 20});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <system_error>
@@ -14,15 +15,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "coordinator/checkpoint/base.h"
 #include "coordinator/checkpoint/export.h"
 #include "coordinator/checkpoint/folder.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
+#include "coordinator/run/model_shares.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/session/exit_code.h"
 
@@ -134,14 +138,33 @@ absl::StatusOr<CheckpointManifest> ReadVerified(const std::string& checkpoint) {
   return manifest;
 }
 
+// Does the same for a checkpoint with its base, which is read if it is on this machine.
+absl::StatusOr<CheckpointManifest> ReadWithBase(const std::string& checkpoint) {
+  ASSIGN_OR_RETURN(CheckpointManifest manifest, ReadVerified(checkpoint));
+  if (manifest.has_base() && manifest.base().at() == kAtCoordinator) {
+    RETURN_IF_ERROR(Annotated(VerifyBase(manifest.base()), checkpoint + ": base"));
+  }
+  return manifest;
+}
+
+// Returns what is said of the base of a checkpoint that is whole.
+std::string BaseOf(const CheckpointManifest& manifest) {
+  if (!manifest.has_base()) return "";
+  const CheckpointBase& base = manifest.base();
+  return absl::StrCat("; base ", base.init(),
+                      base.at() == kAtCoordinator ? " whole" : " on the machines of the stages",
+                      ", ", base.tensors_size(), " frozen tensors");
+}
+
 // Prints the state of one checkpoint; false if it is broken.
 absl::StatusOr<bool> VerifyOne(const Checkpoints& checkpoints, uint64_t step) {
   const std::string path = CheckpointPath(checkpoints.dir, step);
-  const auto manifest = ReadVerified(path);
+  const auto manifest = ReadWithBase(path);
   std::error_code ignored;
   const bool is_gone = !manifest.ok() && !fs::exists(path, ignored);
   const std::string found =
-      manifest.ok() ? absl::StrCat("whole, ", manifest->files_size(), " files, ", SizeOf(*manifest))
+      manifest.ok() ? absl::StrCat("whole, ", manifest->files_size(), " files, ", SizeOf(*manifest),
+                                   BaseOf(*manifest))
       : is_gone     ? "removed meanwhile"  // by the run, which goes on
                     : absl::StrCat("broken: ", manifest.status().message());
   RETURN_IF_ERROR(WriteAll(STDOUT_FILENO, "stdout",
@@ -187,6 +210,26 @@ absl::StatusOr<Mergings> MergingsOf(const CheckpointManifest& manifest) {
   return absl::InvalidArgumentError("--merge: the run has no adapters, want one with lora");
 }
 
+// Returns the model with the base of the checkpoint; nothing if that has no base.
+absl::StatusOr<std::optional<ModelShares>> WholeOf(const std::string& path,
+                                                   const CheckpointManifest& manifest) {
+  if (!manifest.has_base()) return std::nullopt;
+  ASSIGN_OR_RETURN(const Experiment experiment,
+                   ParseResolved(manifest.experiment(), kManifestFile));
+  ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(path));
+  ASSIGN_OR_RETURN(ModelShares shares, ModelShares::Of(experiment, std::move(folder)));
+  return shares;
+}
+
+absl::Status ExportTo(const std::string& out, const std::string& path,
+                      const CheckpointManifest& manifest, const Mergings& mergings,
+                      const std::function<absl::Status()>& check) {
+  ASSIGN_OR_RETURN(const std::optional<ModelShares> shares, WholeOf(path, manifest));
+  if (!shares) return ExportModel(path, manifest, out, check, mergings);
+  const WholeModel whole = {shares->folder(), shares->names()};
+  return ExportModel(path, manifest, out, check, mergings, &whole);
+}
+
 ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
                 Interruption* interruption) {
   const uint64_t step = checkpoints.steps.back();
@@ -202,7 +245,7 @@ ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
   const auto check = [&] {
     return interruption->seen() ? absl::CancelledError("interrupted") : absl::OkStatus();
   };
-  const absl::Status status = ExportModel(path, *manifest, out, check, *mergings);
+  const absl::Status status = ExportTo(out, path, *manifest, *mergings, check);
   if (absl::IsCancelled(status)) return Complain(status, kExitInterrupted);
   if (!status.ok()) return Complain(status, kExitFailed);
   return PrintResult(PrintableLine(absl::StrCat(out, ": the model after step ", step, ", epoch ",

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "coordinator/checkpoint/checkpoint_testing.h"
-#include "coordinator/files/model_folder.h"
+#include "base/model_folder.h"
 #include "coordinator/session/exit_code.h"
 #include "gmock/gmock.h"
 

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/yaml_tree.h"
+#include "coordinator/checkpoint/base.h"
 #include "coordinator/files/record.h"
 #include "coordinator/run/model_files.h"
 #include "coordinator/run/published.h"
@@ -47,6 +48,7 @@ absl::StatusOr<Experiment> Load(const Source& source, const TargetOptions& optio
                      session, &plain));
   experiment.clear_replicas();  // one of them has the whole model
   experiment.clear_capture();
+  experiment.clear_init_at();  // weights come from here
   return experiment;
 }
 
@@ -65,7 +67,7 @@ absl::StatusOr<EvaluationTarget> OpenRun(const RunAt& at, const TargetOptions& o
   EvaluationTarget target;
   ASSIGN_OR_RETURN(target.experiment, Load({left.text, left.path}, options, trained, session));
   RETURN_IF_ERROR(CheckModelVocabulary(left.model, target.experiment));
-  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(left.model));
+  ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(left.model));
   ASSIGN_OR_RETURN(target.weights, ModelShares::Of(target.experiment, std::move(folder)));
   target.dir = left.model;
   target.epochs = left.epochs;

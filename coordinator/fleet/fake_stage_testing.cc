@@ -160,8 +160,38 @@ std::vector<std::string> FakeStage::kept() const {
   return kept_;
 }
 
+grpc::Status FakeStage::ListInitial(grpc::ServerContext*, const ListInitialRequest*,
+                                    ListInitialResponse* response) {
+  Note("ListInitial");
+  *response = initial;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeStage::ReadInitial(grpc::ServerContext*, const ReadInitialRequest* request,
+                                    ReadInitialResponse* response) {
+  Note("ReadInitial");
+  for (const auto& tensor : request->tensors()) response->add_sha256(digest(tensor.source()));
+  absl::MutexLock lock(&mutex_);
+  read_initial_ = *request;
+  return grpc::Status::OK;
+}
+
+ReadInitialRequest FakeStage::read_initial() const {
+  absl::MutexLock lock(&mutex_);
+  return read_initial_;
+}
+
+std::vector<std::string> FakeStage::left_out() const {
+  absl::MutexLock lock(&mutex_);
+  return left_out_;
+}
+
 grpc::Status FakeStage::TakeSnapshot(grpc::ServerContext*, const TakeSnapshotRequest* request,
                                      TakeSnapshotResponse* response) {
+  {
+    absl::MutexLock lock(&mutex_);
+    left_out_ = {request->left_out().begin(), request->left_out().end()};
+  }
   Note(request->codec_state() ? "TakeSnapshot with codec state" : "TakeSnapshot");
   for (const auto& [part, file] : state) {
     *response->add_files()->mutable_part() = part;
@@ -187,6 +217,7 @@ grpc::Status FakeStage::Restore(grpc::ServerContext*, grpc::ServerReader<Restore
     if (!request.has_part()) continue;
     restored.first = request.part();
     absl::MutexLock lock(&mutex_);
+    if (request.part().tensors() == "model") kept_ = {request.kept().begin(), request.kept().end()};
     restored_step_ = request.step();
   }
   absl::MutexLock lock(&mutex_);

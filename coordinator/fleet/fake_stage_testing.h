@@ -35,12 +35,18 @@ class FakeStage final : public Stage::Service {
   // Return the safetensors file that was imported last, and the parameters to keep unchanged.
   std::string imported() const;
   std::vector<std::string> kept() const;
+  // Returns what was read last of the folder of `init`, and the names left out of a snapshot.
+  ReadInitialRequest read_initial() const;
+  std::vector<std::string> left_out() const;
   bool released() const;
 
   // Answers of the calls; set before the first call.
   BuildInfo build;  // its build_id is the test's own
   std::string metrics_address;
   ConfigureResponse configured;
+  ListInitialResponse initial;
+  // Digest of a tensor of that list, by its name there.
+  std::function<std::string(const std::string& name)> digest;
   std::string exported;   // safetensors file of ExportParameters
   std::string captured;   // safetensors file of ExportCapture, the same for every step
   std::string gradients;  // safetensors file of Gradients, the same for every batch
@@ -79,6 +85,10 @@ class FakeStage final : public Stage::Service {
                                 grpc::ServerWriter<FileChunk>*) override;
   grpc::Status ImportParameters(grpc::ServerContext*, grpc::ServerReader<ImportParametersRequest>*,
                                 ImportParametersResponse*) override;
+  grpc::Status ListInitial(grpc::ServerContext*, const ListInitialRequest*,
+                           ListInitialResponse*) override;
+  grpc::Status ReadInitial(grpc::ServerContext*, const ReadInitialRequest*,
+                           ReadInitialResponse*) override;
   grpc::Status Gradients(grpc::ServerContext*, const GradientsRequest*, Writer*) override;
   grpc::Status Generate(grpc::ServerContext*, const GenerateRequest*, GenerateResponse*) override;
   grpc::Status ExportCapture(grpc::ServerContext*, const ExportCaptureRequest*,
@@ -92,7 +102,8 @@ class FakeStage final : public Stage::Service {
   std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
   Lease lease_ ABSL_GUARDED_BY(mutex_);
   std::string imported_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> kept_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> kept_ ABSL_GUARDED_BY(mutex_), left_out_ ABSL_GUARDED_BY(mutex_);
+  ReadInitialRequest read_initial_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<StatePart, std::string>> restored_ ABSL_GUARDED_BY(mutex_);
   uint64_t restored_step_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string address_;

@@ -166,11 +166,12 @@ absl::Status StageClient::Stream(const Method& method,
 }
 
 absl::StatusOr<AcquireResponse> StageClient::Acquire(
-    double lease_seconds, absl::Duration patience,
+    double lease_seconds, absl::Duration patience, bool keeps_state,
     const std::function<void(const std::string& reason)>& on_missing) {
   AcquireRequest request;
   request.set_lease_seconds(lease_seconds);
   request.set_holder(Holder());
+  request.set_keeps_state(keeps_state);
   const SteadyTime deadline = SteadyTime::Now() + patience;
   for (int closed = 0;;) {
     auto answer = Unary(Control("Acquire", kShortCall), &Stage::Stub::Acquire, request);
@@ -214,6 +215,7 @@ absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& exper
   request.set_link_secret(link_secret);
   if (purpose.trace != nullptr) *request.mutable_trace() = *purpose.trace;
   request.set_generates(purpose.generates);
+  if (purpose.standing != nullptr) *request.mutable_standing() = *purpose.standing;
   return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
 }
 
@@ -295,17 +297,29 @@ absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
       write);
 }
 
-absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Write& write) {
+absl::StatusOr<ListInitialResponse> StageClient::ListInitial() {
+  return Unary(Control("ListInitial", kConfigure), &Stage::Stub::ListInitial, ListInitialRequest());
+}
+
+absl::StatusOr<ReadInitialResponse> StageClient::ReadInitial(ReadInitialRequest request) {
+  return Unary(Control("ReadInitial", kExport), &Stage::Stub::ReadInitial, std::move(request));
+}
+
+absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Write& write,
+                                  const std::vector<std::string>& kept) {
   RestoreRequest first;
   *first.mutable_part() = part;
   first.set_step(step);
+  *first.mutable_kept() = {kept.begin(), kept.end()};
   return Upload<RestoreRequest, RestoreResponse>(Control("Restore", kExport), &Stage::Stub::Restore,
                                                  std::move(first), write);
 }
 
-absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(bool codec_state) {
+absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(const SnapshotOf& what) {
   TakeSnapshotRequest request;
-  request.set_codec_state(codec_state);
+  request.set_codec_state(what.codec_state);
+  *request.mutable_left_out() = {what.left_out.begin(), what.left_out.end()};
+  request.set_shared(what.shared);
   return Unary(Control("TakeSnapshot", kExport), &Stage::Stub::TakeSnapshot, request);
 }
 

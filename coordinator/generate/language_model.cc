@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "coordinator/checkpoint/base.h"
 #include "coordinator/data/token_files.h"
 #include "coordinator/files/record.h"
 #include "coordinator/run/published.h"
@@ -41,7 +42,8 @@ absl::StatusOr<LanguageModel> OpenRun(const RunWeights& left,
   ASSIGN_OR_RETURN(const Experiment trained, ParseResolved(left.text, left.path));
   ASSIGN_OR_RETURN(Experiment experiment,
                    ParseForStages(left.text, left.path, overrides, session, &trained));
-  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(left.model));
+  experiment.clear_init_at();  // weights come from here
+  ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(left.model));
   ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
   ASSIGN_OR_RETURN(auto tokenizer, TokenizerOfRun(left.model, experiment.data(), specials));
   return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer), left.model};
@@ -50,7 +52,7 @@ absl::StatusOr<LanguageModel> OpenRun(const RunWeights& left,
 // Returns the weights in a model's folder, with those of an adapter if the overrides name one.
 absl::StatusOr<ModelShares> WeightsIn(const std::string& dir, const Experiment& experiment) {
   if (experiment.lora().has_init()) return ModelShares::Initial(experiment);
-  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::Open(dir));
+  ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(dir));
   return ModelShares::Of(experiment, std::move(folder));
 }
 

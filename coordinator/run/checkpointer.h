@@ -43,8 +43,9 @@ class Checkpointer {
   using Epochs = google::protobuf::RepeatedPtrField<EpochRecord>;
 
   // Makes all stages, which must be between two steps, copy their state in their own memory; that
-  // replaces an older copy. Waits first for a checkpoint that is being written. `manifest` lacks
-  // the files and the epochs; `epochs` are all complete epochs of the run.
+  // replaces an older copy. The base of `manifest`, if it has one, is left out. Waits first for a
+  // checkpoint that is being written. `manifest` lacks the files and the epochs; `epochs` are all
+  // complete epochs of the run.
   absl::Status Hold(CheckpointManifest manifest, const Epochs& epochs, bool codec_state);
 
   // Begins to fetch and write the held state, unless there is none or it has been written. The

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/annotated.h"
 #include "base/status.h"
 #include "config/experiment.h"
@@ -15,7 +16,7 @@
 #include "coordinator/run/captures.h"
 #include "coordinator/run/early_stop.h"
 #include "coordinator/run/evaluation.h"
-#include "coordinator/run/model_shares.h"
+#include "coordinator/run/initial.h"
 #include "coordinator/run/restore.h"
 #include "coordinator/run/resumable.h"
 
@@ -26,6 +27,8 @@ namespace {
 uint64_t NextMultiple(uint64_t every, uint64_t step) {
   return every == 0 ? std::numeric_limits<uint64_t>::max() : (step / every + 1) * every;
 }
+
+Pipelines PipelinesOf(const Fleet& fleet) { return {fleet.stages(), fleet.grid()}; }
 
 }  // namespace
 
@@ -43,8 +46,10 @@ absl::Status Generation::Run() {
 
 absl::Status Generation::RunEpochs() {
   const TraceSteps* const trace = options_.trace ? &*options_.trace : nullptr;
-  ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, &fleet_, &summary_));
-  RETURN_IF_ERROR(start_.from != nullptr ? RestoreFrom(*start_.from) : BeginAnew());
+  std::optional<StageStanding> reported;
+  if (start_.loss != nullptr) reported = reports_.standing();
+  ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, reported, &fleet_, &summary_));
+  RETURN_IF_ERROR(Begin());
   RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
   RETURN_IF_ERROR(reports_.StartTrace(Plan().steps()));
   RETURN_IF_ERROR(observer_.OnStart(Plan()));
@@ -55,12 +60,48 @@ absl::Status Generation::RunEpochs() {
   return checkpointer_ ? checkpointer_->Finish() : absl::OkStatus();
 }
 
+absl::Status Generation::Begin() {
+  if (placed_.kept_step) return GoOnAfter(*placed_.kept_step);
+  if (start_.loss != nullptr) RETURN_IF_ERROR(TellLoss(kRestarted, start_.loss->step()));
+  return start_.from != nullptr ? RestoreFrom(*start_.from) : BeginAnew();
+}
+
+// Goes on with what the stages have kept; so has this process.
+absl::Status Generation::GoOnAfter(uint64_t step) {
+  RunProgress progress;
+  reports_.Save(&progress);
+  *progress.mutable_epochs() = summary_.epochs();
+  reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
+  if (start_.from != nullptr && start_.from->manifest.has_base()) {
+    base_ = BaseNow(start_.from->manifest.base(), experiment_);
+  }
+  return TellLoss(kWentOn, step);
+}
+
+absl::Status Generation::TellLoss(const char* type, uint64_t step) {
+  RunEvent* const event = summary_.add_events();
+  *event = *start_.loss;
+  event->set_type(type);
+  event->set_step(step);
+  event->set_carriers(static_cast<uint32_t>(fleet_.carriers()));
+  return observer_.OnEvent(*event);
+}
+
 absl::Status Generation::BeginAnew() {
   const RunProgress nothing;
   RETURN_IF_ERROR(SetProgress(nothing, /*step=*/0));
-  if (!experiment_.has_init()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment_));
-  return initial.Import(&fleet_);
+  return experiment_.has_init() ? BeginWithInitial() : absl::OkStatus();
+}
+
+absl::Status Generation::BeginWithInitial() {
+  ASSIGN_OR_RETURN(Initial initial, GiveInitial(experiment_, &fleet_));
+  base_ = std::move(initial.base);
+  if (!initial.record) return absl::OkStatus();
+  *summary_.mutable_provenance()->mutable_initial() = *std::move(initial.record);
+  if (initial.fresh.empty()) return absl::OkStatus();  // else told before stages were there
+  return observer_.OnWarning(absl::StrCat("init: ", experiment_.init(), " has nothing for ",
+                                          absl::StrJoin(initial.fresh, ", "),
+                                          ": these start anew"));
 }
 
 absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
@@ -75,6 +116,7 @@ absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
   ASSIGN_OR_RETURN(const RestorePlan plan, PlanRestore(then, experiment_, manifest));
   for (const std::string& reset : plan.resets) RETURN_IF_ERROR(observer_.OnWarning(reset));
   RETURN_IF_ERROR(Restore(experiment_, from, plan, &fleet_));
+  if (manifest.has_base()) base_ = BaseNow(manifest.base(), experiment_);
   RETURN_IF_ERROR(LeaveCheckpointsAfter(from));
   return SetProgress(manifest.progress(), manifest.step());
 }
@@ -106,7 +148,7 @@ absl::Status Generation::CheckData(const Experiment& then, const FoundCheckpoint
 
 absl::Status Generation::SetProgress(const RunProgress& progress, uint64_t step) {
   if (options_.cut_record) RETURN_IF_ERROR(options_.cut_record(progress));
-  reports_.ContinueFrom(progress, step, start_.lost_at);
+  reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
   return absl::OkStatus();
 }
 
@@ -150,7 +192,7 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
     if (!saved.ok()) status = saved;
   }
   RETURN_IF_ERROR(status);
-  EpochRecord record = reports_.EndEpoch(epoch);
+  EpochRecord record = reports_.EpochSoFar(epoch);
   if (is_stopped_) {
     *record.mutable_test() = record.evaluations().rbegin()->test();
   } else if (IsEvaluationDue(experiment_, epoch)) {
@@ -161,6 +203,7 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
     RETURN_IF_ERROR(KeepIfBest(after, record));
     RETURN_IF_ERROR(StopIfNoBetter(record));
   }
+  reports_.EndEpoch();
   *summary_.add_epochs() = record;  // counts when it is complete
   return observer_.OnEpoch(record);
 }
@@ -281,6 +324,7 @@ absl::Status Generation::HoldCheckpoint(uint32_t epoch) {
   manifest.set_experiment(ToYaml(experiment_));
   manifest.set_train_digest(summary_.provenance().train_digest());
   manifest.set_test_digest(summary_.provenance().test_digest());
+  if (base_) *manifest.mutable_base() = *base_;
   RunProgress* progress = manifest.mutable_progress();
   reports_.Save(progress);
   *progress->mutable_events() = summary_.events();

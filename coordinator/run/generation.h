@@ -47,7 +47,11 @@ class Generation {
 
  private:
   absl::Status RunEpochs();
+  absl::Status Begin();
+  absl::Status GoOnAfter(uint64_t step);
+  absl::Status TellLoss(const char* type, uint64_t step);
   absl::Status BeginAnew();
+  absl::Status BeginWithInitial();
   absl::Status RestoreFrom(const FoundCheckpoint& from);
   absl::Status LeaveCheckpointsAfter(const FoundCheckpoint& from);
   absl::Status CheckData(const Experiment& then, const FoundCheckpoint& from);
@@ -74,6 +78,7 @@ class Generation {
   const GenerationStart start_;
   PlacedStages placed_;
   std::optional<Checkpointer> checkpointer_;  // not set: none are written
+  std::optional<CheckpointBase> base_;        // what checkpoints leave out
   bool is_stopped_ = false;                   // early_stop has ended the run.
 };
 

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "base/annotated.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
+#include "base/model_folder.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
 #include "config/specs.h"
 #include "coordinator/files/folders.h"
-#include "coordinator/files/model_folder.h"
 #include "data/vocabulary_files.h"
 
 namespace thinwire {
@@ -56,8 +56,11 @@ absl::Status AddVocabulary(const Experiment& experiment, SideFiles* files) {
 
 // Adds the files in the folder of `init` that transformers reads beside the model.
 absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
+  // Where stages read the folder, this machine's cache need not have it.
+  const absl::StatusOr<std::string> found = HubFolderOr(experiment.init());
+  const std::string folder = found.ok() ? *found : experiment.init();
   for (const char* name : kCopied) {
-    absl::StatusOr<std::string> content = ReadFile(experiment.init() + "/" + name);
+    absl::StatusOr<std::string> content = ReadFile(folder + "/" + name);
     if (content.ok()) {
       (*files)[name] = *std::move(content);
     } else if (!absl::IsNotFound(content.status())) {
@@ -86,10 +89,6 @@ absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& di
 }
 
 }  // namespace
-
-std::string ShardName(int shard, int shards) {
-  return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, shards);
-}
 
 absl::StatusOr<SideFiles> SideFilesOf(const Experiment& experiment) {
   ASSIGN_OR_RETURN(std::string config, CheckpointConfig(experiment));

@@ -11,9 +11,6 @@
 
 namespace thinwire {
 
-// Returns "model-00001-of-00004.safetensors" for shard 0 of 4.
-std::string ShardName(int shard, int shards);
-
 // Whole files beside a model's tensors, by name.
 using SideFiles = std::map<std::string, std::string>;
 

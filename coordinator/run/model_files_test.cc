@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/model_folder.h"
 #include "config/experiment.h"
-#include "coordinator/files/model_folder.h"
 #include "coordinator/fleet/fake_stage_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

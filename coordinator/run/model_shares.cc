@@ -8,9 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/annotated.h"
+#include "base/hub_cache.h"
+#include "base/sha256.h"
 #include "base/status.h"
 #include "config/adapter_config.h"
 #include "config/replicas_spec.h"
+#include "coordinator/checkpoint/base.h"
+#include "coordinator/checkpoint/folder.h"
 #include "models/bottleneck.h"
 #include "models/encoder.h"
 #include "models/file_tensors.h"
@@ -21,16 +25,16 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kMostProblems = 5;   // number that one message names
-constexpr char kAdapters[] = "lora";  // the part of a model that adapters are
+constexpr size_t kMostProblems = 5;  // number that one message names
 
 // Tensors that the model needs, by name, in the order of its stages.
 struct Wanted {
   std::vector<std::vector<FileTensor>> stages;
   std::map<std::string, const FileTensor*> by_name;
+  std::set<std::string> frozen;  // names of tensors
   // Tied copies, which files may also have, and the parameters that they copy.
   std::map<std::string, std::string> copies;
-  std::vector<std::vector<std::string>> kept;  // by stage: parameters that no file has
+  std::vector<std::vector<std::string>> kept;  // by stage: parameters that no file is to have
   std::set<std::string> parts;                 // parts of the model that files may lack
 };
 
@@ -68,7 +72,10 @@ Wanted WantedBy(const Partition& partition,
     std::set<std::string> seen;
     for (const int i : StageBlocks(partition.model, partition.cuts, partition.placement, stage)) {
       for (const ParameterSpec& parameter : Parameters(partition.model.blocks[i])) {
-        if (!is_wanted(parameter)) continue;
+        if (!is_wanted(parameter)) {
+          kept.push_back(parameter.name);
+          continue;
+        }
         const std::string part = PartOf(partition.model, parameter);
         if (!part.empty()) wanted.parts.insert(part);
         if (std::find(fresh.begin(), fresh.end(), part) != fresh.end()) {
@@ -77,6 +84,7 @@ Wanted WantedBy(const Partition& partition,
         }
         if (!StandsInFiles(parameter)) wanted.copies[parameter.name] = parameter.tied_to;
         for (FileTensor& tensor : FileTensors(parameter)) {
+          if (parameter.role == ParameterSpec::Role::kFrozen) wanted.frozen.insert(tensor.name);
           if (seen.insert(tensor.name).second) own.push_back(std::move(tensor));
         }
       }
@@ -110,7 +118,12 @@ std::string Misshape(const std::string& name, const TensorPlace& is, const FileT
                       IsReadable(is.dtype) ? "" : "F32, F16 or BF16 ", ShapeText(want.shape));
 }
 
-using Entries = std::map<std::string, ModelFolder::Entry>;
+// A tensor of the files, and others that must be equal to it, as machines will see that have them.
+struct Matching {
+  ModelFolder::Entry entry;
+  std::vector<std::string> equal;
+};
+using Entries = std::map<std::string, Matching>;
 
 // Returns whether a tensor that the model does not have may be left out: a buffer, or a part of a
 // head that is another task's.
@@ -152,10 +165,14 @@ absl::Status AddMatches(const ModelFolder& folder, const Model& model, const Wan
     const auto [other, is_first] = names.insert({known, name});
     if (!problem.empty()) problems->push_back(problem);
     if (!problem.empty() || is_first) {
-      matched->insert({known, entry});
+      matched->insert({known, {entry, {}}});
       continue;
     }
-    ASSIGN_OR_RETURN(const bool are_equal, folder.AreEqual(matched->at(known), entry));
+    if (folder.is_elsewhere()) {
+      matched->at(known).equal.push_back(name);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const bool are_equal, folder.AreEqual(matched->at(known).entry, entry));
     if (are_equal) continue;
     problems->push_back(
         absl::StrCat(name, " and ", other->second, " differ, but are one parameter of the model"));
@@ -200,11 +217,44 @@ std::vector<std::string> PartsWithoutTensors(const Model& model, const ModelFold
   return parts;
 }
 
+ModelFolder FolderOf(const ListInitialResponse& list) {
+  std::vector<TensorPlace> places;
+  for (const ListInitialResponse::Tensor& tensor : list.tensors()) {
+    TensorPlace& place = places.emplace_back();
+    place.name = tensor.name();
+    place.dtype = tensor.dtype();
+    place.shape = {tensor.shape().begin(), tensor.shape().end()};
+    place.bytes = tensor.bytes();
+  }
+  return ModelFolder::Elsewhere(list.folder(), places);
+}
+
+std::set<std::string> NamesOf(const CheckpointBase& base) {
+  std::set<std::string> names;
+  for (const BaseTensor& tensor : base.tensors()) names.insert(tensor.name());
+  return names;
+}
+
+bool IsOfBase(const ParameterSpec& parameter, const std::set<std::string>& names) {
+  return parameter.role == ParameterSpec::Role::kFrozen &&
+         names.count(FileTensors(parameter).front().name) > 0;
+}
+
 }  // namespace
 
 absl::StatusOr<ModelShares> ModelShares::Of(const Experiment& experiment, ModelFolder folder) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   return Match(partition, IsAny, /*fresh=*/{}, std::move(folder));
+}
+
+absl::StatusOr<ModelShares> ModelShares::OfReplica(const Experiment& experiment,
+                                                   ModelFolder folder) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  const auto is_there = [&folder](const ParameterSpec& parameter) {
+    if (parameter.role != ParameterSpec::Role::kFrozen) return true;
+    return folder.tensors().count(FileTensors(parameter).front().name) > 0;
+  };
+  return Match(partition, is_there, /*fresh=*/{}, std::move(folder));
 }
 
 absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experiment,
@@ -223,7 +273,9 @@ absl::StatusOr<ModelShares> ModelShares::OfRemembered(const Experiment& experime
 
 absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  ASSIGN_OR_RETURN(ModelFolder folder, Annotated(ModelFolder::Open(experiment.init()), "init"));
+  // A name in the hub is still there where stages read their own copies.
+  ASSIGN_OR_RETURN(const std::string dir, Annotated(HubFolderOr(experiment.init()), "init"));
+  ASSIGN_OR_RETURN(ModelFolder folder, Annotated(OpenWeights(dir), "init"));
   std::vector<std::string> fresh = PartsWithoutTensors(partition.model, folder);
   ASSIGN_OR_RETURN(ModelShares shares,
                    Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init"));
@@ -236,6 +288,11 @@ absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   ASSIGN_OR_RETURN(ModelShares own, Annotated(OfAdapter(partition, adapter), "lora.init"));
   shares.AddAdapter(std::move(own));
   return shares;
+}
+
+absl::StatusOr<ModelShares> ModelShares::InitialAdapter(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  return Annotated(OfAdapter(partition, experiment.lora().init()), "lora.init");
 }
 
 absl::StatusOr<ModelShares> ModelShares::OfAdapter(const Partition& partition,
@@ -256,6 +313,34 @@ void ModelShares::AddAdapter(ModelShares adapter) {
   fresh_.erase(std::remove(fresh_.begin(), fresh_.end(), kAdapters), fresh_.end());
 }
 
+absl::StatusOr<ModelShares> ModelShares::Listed(const Experiment& experiment,
+                                                const ListInitialResponse& list) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  ModelFolder folder = FolderOf(list);
+  std::vector<std::string> fresh = PartsWithoutTensors(partition.model, folder);
+  return Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init");
+}
+
+absl::StatusOr<ModelShares> ModelShares::OfBase(const Experiment& experiment,
+                                                const CheckpointBase& base,
+                                                const ListInitialResponse& list) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  ModelFolder folder = FolderOf(list);
+  RETURN_IF_ERROR(Annotated(KeepBase(base, &folder), "init"));
+  const std::set<std::string> names = NamesOf(base);
+  const auto is_of_base = [&](const ParameterSpec& one) { return IsOfBase(one, names); };
+  return Annotated(Match(partition, is_of_base, /*fresh=*/{}, std::move(folder)), "init");
+}
+
+absl::StatusOr<ModelShares> ModelShares::BesideBase(const Experiment& experiment,
+                                                    const CheckpointBase& base,
+                                                    ModelFolder folder) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  const std::set<std::string> names = NamesOf(base);
+  const auto is_beside = [&](const ParameterSpec& one) { return !IsOfBase(one, names); };
+  return Match(partition, is_beside, /*fresh=*/{}, std::move(folder));
+}
+
 absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
                                                const IsWanted& is_wanted,
                                                std::vector<std::string> fresh, ModelFolder folder) {
@@ -269,14 +354,28 @@ absl::StatusOr<ModelShares> ModelShares::Match(const Partition& partition,
   for (const std::vector<FileTensor>& own : wanted.stages) {
     std::vector<Share>& stage = shares.stages_.emplace_back();
     for (const FileTensor& tensor : own) {
-      stage.push_back({tensor.name, matched.at(tensor.name)});
+      const Matching& match = matched.at(tensor.name);
+      stage.push_back(
+          {tensor.name, match.entry, wanted.frozen.count(tensor.name) > 0, match.equal});
     }
   }
   return shares;
 }
 
-absl::Status ModelShares::Write(const std::vector<Share>& shares,
-                                const StageClient::Sink& sink) const {
+std::vector<std::vector<std::string>> ModelShares::names() const {
+  std::vector<std::vector<std::string>> names;
+  std::set<std::string> seen;
+  for (const std::vector<Share>& stage : stages_) {
+    std::vector<std::string>& own = names.emplace_back();
+    for (const Share& share : stage) {
+      if (seen.insert(share.name).second) own.push_back(share.name);
+    }
+  }
+  return names;
+}
+
+absl::Status ModelShares::Write(const std::vector<Share>& shares, const StageClient::Sink& sink,
+                                Digests* digests) const {
   Safetensors file;
   std::vector<uint64_t> bytes;
   for (const Share& share : shares) {
@@ -289,17 +388,79 @@ absl::Status ModelShares::Write(const std::vector<Share>& shares,
     RETURN_IF_ERROR(sink(std::string_view(prefix).substr(at, StageClient::kPieceBytes)));
   }
   for (const Share& share : shares) {
-    RETURN_IF_ERROR(folders_[share.folder].Read(share.entry, StageClient::kPieceBytes, sink));
+    const ModelFolder& from = folders_[share.folder];
+    if (digests == nullptr || !share.is_frozen) {
+      RETURN_IF_ERROR(from.Read(share.entry, StageClient::kPieceBytes, sink));
+      continue;
+    }
+    Sha256Stream sum;
+    RETURN_IF_ERROR(from.Read(share.entry, StageClient::kPieceBytes, [&](std::string_view piece) {
+      sum.Add(piece);
+      return sink(piece);
+    }));
+    (*digests)[share.name] = sum.Digest();
   }
   return absl::OkStatus();
 }
 
-absl::Status ModelShares::Import(Fleet* fleet) const {
-  return fleet->OnAll([this](StageClient& stage) {
+absl::Status ModelShares::Import(Fleet* fleet, CheckpointBase* base) const {
+  std::vector<Digests> digests(stages_.size());
+  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& stage) {
     const auto i = static_cast<size_t>(stage.stage());
+    Digests* const of_stage = base != nullptr && stage.carrier() == 0 ? &digests[i] : nullptr;
     return stage.ImportParameters(
-        kept_[i], [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
+        kept_[i], [&](const StageClient::Sink& sink) { return Write(stages_[i], sink, of_stage); });
+  }));
+  Digests all;  // a tied weight is at two stages
+  for (const Digests& of_stage : digests) all.insert(of_stage.begin(), of_stage.end());
+  for (const auto& [name, digest] : all) {
+    BaseTensor* const tensor = base->add_tensors();
+    tensor->set_name(name);
+    tensor->set_sha256(digest);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelShares::ReadAtStages(Fleet* fleet, std::vector<Digests>* digests) const {
+  digests->assign(static_cast<size_t>(fleet->size()), {});
+  return fleet->OnAll([&](StageClient& stage) -> absl::Status {
+    const auto i = static_cast<size_t>(stage.stage());
+    ReadInitialRequest request;
+    for (const Share& share : stages_[i]) {
+      ReadInitialRequest::Tensor& tensor = *request.add_tensors();
+      tensor.set_name(share.name);
+      tensor.set_source(share.entry.place.name);
+      *tensor.mutable_equal() = {share.equal.begin(), share.equal.end()};
+    }
+    *request.mutable_kept() = {kept_[i].begin(), kept_[i].end()};
+    ASSIGN_OR_RETURN(const ReadInitialResponse response, stage.ReadInitial(std::move(request)));
+    if (response.sha256_size() != static_cast<int>(stages_[i].size())) {
+      return absl::InternalError(absl::StrCat(stage.Name(),
+                                              ": ReadInitial: ", response.sha256_size(),
+                                              " digests, want ", stages_[i].size()));
+    }
+    Digests& own = (*digests)[static_cast<size_t>(stage.server())];
+    for (int t = 0; t < response.sha256_size(); ++t) {
+      own[stages_[i][static_cast<size_t>(t)].name] = response.sha256(t);
+    }
+    return absl::OkStatus();
   });
+}
+
+const ModelShares::Share& ModelShares::ShareOf(const std::string& name) const {
+  const Share* found = nullptr;
+  for (const std::vector<Share>& stage : stages_) {
+    for (const Share& share : stage) {
+      if (share.name == name) found = &share;
+    }
+  }
+  return *found;  // the caller has the name from here
+}
+
+bool ModelShares::IsFrozen(const std::string& name) const { return ShareOf(name).is_frozen; }
+
+uint64_t ModelShares::BytesOf(const std::string& name) const {
+  return ShareOf(name).entry.place.bytes;
 }
 
 absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, int replicas,
@@ -313,8 +474,9 @@ absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, int repl
     if (part.has_replica() && !carried.has(static_cast<int>(part.replica()))) {
       return absl::OkStatus();
     }
-    return stage.Restore(part, step,
-                         [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); });
+    return stage.Restore(
+        part, step, [&](const StageClient::Sink& sink) { return Write(stages_[i], sink); },
+        part.tensors() == kModelTensors ? kept_[i] : std::vector<std::string>());
   });
 }
 

@@ -9,9 +9,12 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "config/experiment.h"
+#include "config/local_paths.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
+#include "coordinator/checkpoint/base.h"
 #include "coordinator/run/boundary_totals.h"
+#include "coordinator/run/initial.h"
 #include "coordinator/run/model_shares.h"
 #include "models/pieces.h"
 #include "models/tied_weight.h"
@@ -171,19 +174,28 @@ void PlanTensors(const Experiment& then, const Experiment& now, const Checkpoint
   }
 }
 
-absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkpoint,
-                            const StatePart& part, Fleet* fleet) {
+// Opens the tensors of a part of the state, and deals them out.
+absl::StatusOr<ModelShares> SharesOf(const Experiment& now, const FoundCheckpoint& checkpoint,
+                                     const StatePart& part) {
   std::vector<std::string> names;
   for (const CheckpointFile& file : checkpoint.manifest.files()) {
     if (IsOf(part, file)) names.push_back(file.name());
   }
   const std::string& tensors = part.tensors();
-  const bool is_model = tensors == kModelTensors || tensors == kReplicaModelTensors;
   ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::OpenFiles(checkpoint.path, names));
-  absl::StatusOr<ModelShares> shares =
-      is_model ? ModelShares::Of(now, std::move(folder))
-               : ModelShares::OfRemembered(now, tensors, std::move(folder));
-  if (!shares.ok()) return Annotated(shares.status(), tensors);
+  if (tensors == kReplicaModelTensors) return ModelShares::OfReplica(now, std::move(folder));
+  if (tensors != kModelTensors) return ModelShares::OfRemembered(now, tensors, std::move(folder));
+  if (!checkpoint.manifest.has_base()) return ModelShares::Of(now, std::move(folder));
+  const CheckpointBase base = BaseNow(checkpoint.manifest.base(), now);
+  if (base.at() == kAtStages) return ModelShares::BesideBase(now, base, std::move(folder));
+  ASSIGN_OR_RETURN(folder, WithBase(std::move(folder), base));
+  return ModelShares::Of(now, std::move(folder));
+}
+
+absl::Status RestoreTensors(const Experiment& now, const FoundCheckpoint& checkpoint,
+                            const StatePart& part, Fleet* fleet) {
+  const absl::StatusOr<ModelShares> shares = SharesOf(now, checkpoint, part);
+  if (!shares.ok()) return Annotated(shares.status(), part.tensors());
   return shares->Restore(part, checkpoint.manifest.step(), static_cast<int>(ReplicasOf(now)),
                          fleet);
 }
@@ -201,6 +213,31 @@ absl::Status RestoreEnd(const FoundCheckpoint& checkpoint, const CheckpointFile&
 }
 
 }  // namespace
+
+CheckpointBase BaseNow(const CheckpointBase& then, const Experiment& now) {
+  CheckpointBase base = then;
+  if (!now.has_init()) return base;
+  base.set_init(now.init());
+  base.set_at(StagesReadInit(now) ? kAtStages : kAtCoordinator);
+  return base;
+}
+
+absl::Status CheckBase(const Experiment& now, const FoundCheckpoint& checkpoint) {
+  if (!checkpoint.manifest.has_base()) return absl::OkStatus();
+  StatePart model;
+  model.set_tensors(kModelTensors);
+  const absl::Status status = SharesOf(now, checkpoint, model).status();
+  if (status.ok()) return status;
+  return absl::FailedPreconditionError(
+      absl::StrCat(status.message(),
+                   ": want the folder that the run began with (--set init=DIR for another place)"));
+}
+
+bool RemembersMessages(const Experiment& experiment) {
+  const std::vector<Remembering> all = RememberingOf(experiment);
+  return std::any_of(all.begin(), all.end(),
+                     [](const Remembering& one) { return HasMemory(one.direction); });
+}
 
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint) {
   absl::StatusOr<Experiment> experiment =
@@ -247,6 +284,10 @@ absl::StatusOr<RestorePlan> PlanRestore(const Experiment& then, const Experiment
 
 absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
                      const RestorePlan& plan, Fleet* fleet) {
+  const CheckpointBase base = BaseNow(checkpoint.manifest.base(), now);
+  if (checkpoint.manifest.has_base() && base.at() == kAtStages) {
+    RETURN_IF_ERROR(ReadBaseAtStages(now, base, fleet));
+  }
   for (const StatePart& part : plan.tensors) {
     RETURN_IF_ERROR(RestoreTensors(now, checkpoint, part, fleet));
   }

@@ -13,8 +13,20 @@
 
 namespace thinwire {
 
+// Returns whether cuts or replicas remember earlier messages, which the machine alone has that they
+// are encoded or decoded at.
+bool RemembersMessages(const Experiment& experiment);
+
 // Returns the experiment that wrote the checkpoint. DataLoss names the checkpoint if it has none.
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint);
+
+// Returns the base of a checkpoint for the experiment that goes on, which may have the folder
+// elsewhere.
+CheckpointBase BaseNow(const CheckpointBase& then, const Experiment& now);
+
+// Checks, before stages are there, that the base of a checkpoint is there and fits the model. Its
+// digests are compared when it is sent. Errors name the folder.
+absl::Status CheckBase(const Experiment& now, const FoundCheckpoint& checkpoint);
 
 // Destination of the parts of a checkpoint.
 struct RestorePlan {

@@ -182,33 +182,48 @@ std::string Spelled(const StatePart& part) {
                             : part.tensors();
 }
 
-// Returns what this carrier of replicas copies, the model first: what is the same at all, the first
-// does. A stage may have no parameters.
-std::vector<Remembered> CopiedOf(const LocalStage& stage) {
+// Takes those tensors out of what is copied.
+void LeaveOut(const std::set<std::string>& names, std::vector<Remembered>* all) {
+  const auto is_left_out = [&names](const Parameter& one) {
+    return one.spec.role == ParameterSpec::Role::kFrozen &&
+           names.count(FileTensors(one.spec).front().name) > 0;
+  };
+  for (Remembered& remembered : *all) {
+    std::vector<Parameter>& tensors = remembered.tensors;
+    tensors.erase(std::remove_if(tensors.begin(), tensors.end(), is_left_out), tensors.end());
+  }
+}
+
+// Returns the tensors that this carrier of replicas copies, the model first. A stage may have no
+// parameters.
+std::vector<Remembered> CopiedOf(const LocalStage& stage, const CopiedState& what) {
   std::vector<Remembered> all = RememberedOf(stage);
   Remembered model;
   model.part.set_tensors(kModelPart);
   for (const Parameter* one : stage.parameters()) model.tensors.push_back(*one);
-  if (!model.tensors.empty()) all.insert(all.begin(), std::move(model));
-  const auto is_others = [&stage](const Remembered& one) {
-    return stage.spec().row() > 0 && !one.part.has_replica();
+  all.insert(all.begin(), std::move(model));
+  LeaveOut(what.left_out, &all);
+  const bool copies_shared = what.shared || stage.spec().row() == 0;
+  const auto is_not_copied = [copies_shared](const Remembered& one) {
+    return one.tensors.empty() || (!copies_shared && !one.part.has_replica());
   };
-  all.erase(std::remove_if(all.begin(), all.end(), is_others), all.end());
+  all.erase(std::remove_if(all.begin(), all.end(), is_not_copied), all.end());
   return all;
 }
 
-uint64_t TensorBytes(const LocalStage& stage) {
+uint64_t TensorBytes(const LocalStage& stage, const CopiedState& what) {
   uint64_t bytes = 0;
-  for (const Remembered& remembered : CopiedOf(stage)) {
+  for (const Remembered& remembered : CopiedOf(stage, what)) {
     for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
   }
   return bytes;
 }
 
-absl::Status CheckMemory(const LocalStage& stage, bool codec_state, uint64_t available_bytes) {
-  uint64_t bytes = TensorBytes(stage);
+absl::Status CheckMemory(const LocalStage& stage, const CopiedState& what,
+                         uint64_t available_bytes) {
+  uint64_t bytes = TensorBytes(stage, what);
   for (const Memory& memory : MemoriesOf(stage)) {
-    if (!codec_state) break;
+    if (!what.codec_state) break;
     for (const StoredTensor& part : CarriedBy(memory)) bytes += part.data.size() + kHeaderBytes;
     const StateStore* const store = memory.store();
     if (store != nullptr) bytes += store->keys().size() * (store->row_bytes() + sizeof(uint64_t));
@@ -235,8 +250,9 @@ absl::StatusOr<StateFile> CopyTensors(StatePart part,
 }
 
 // The first of a row of carriers copies the tensors of all its parts.
-absl::Status CopyAllTensors(const LocalStage& stage, std::vector<StateFile>* files) {
-  for (Remembered& remembered : CopiedOf(stage)) {
+absl::Status CopyAllTensors(const LocalStage& stage, const CopiedState& what,
+                            std::vector<StateFile>* files) {
+  for (Remembered& remembered : CopiedOf(stage, what)) {
     RETURN_IF_ERROR(stage.GatherParts(&remembered.tensors));
     if (stage.spec().place() > 0) continue;
     ASSIGN_OR_RETURN(files->emplace_back(),
@@ -338,7 +354,13 @@ absl::Status RestoreRemembered(LocalStage* stage, const StatePart& part, const N
   if (found == all.end()) {
     return absl::InvalidArgumentError("the optimizer remembers nothing of that name");
   }
-  ParameterReader reader(PointersTo(found->tensors), stage->AllParameters());
+  std::vector<Parameter> tensors = found->tensors;
+  tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
+                               [](const Parameter& one) {
+                                 return one.spec.role == ParameterSpec::Role::kFrozen;
+                               }),
+                tensors.end());
+  ParameterReader reader(PointersTo(tensors), stage->AllParameters());
   for (std::string_view piece; next(&piece);) RETURN_IF_ERROR(reader.Append(piece));
   RETURN_IF_ERROR(reader.Finish());
   if (part.tensors() == kReplicaModelPart) stage->local()->ValuesRestored();
@@ -346,20 +368,20 @@ absl::Status RestoreRemembered(LocalStage* stage, const StatePart& part, const N
 }
 
 absl::Status Restore(LocalStage* stage, const StatePart& part, uint64_t available_bytes,
-                     const Next& next) {
+                     const Next& next, const std::vector<std::string>& kept) {
   if (part.tensors().empty()) return RestoreCut(stage, part, available_bytes, next);
-  if (part.tensors() == kModelPart) return stage->ImportParameters(/*kept=*/{}, next);
+  if (part.tensors() == kModelPart) return stage->ImportParameters(kept, next);
   return RestoreRemembered(stage, part, next);
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_state,
+absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& what,
                                                  uint64_t available_bytes) {
-  RETURN_IF_ERROR(CheckMemory(*stage, codec_state, available_bytes));
+  RETURN_IF_ERROR(CheckMemory(*stage, what, available_bytes));
   std::vector<StateFile> files;
-  RETURN_IF_ERROR(CopyAllTensors(*stage, &files));
-  if (!codec_state) return files;
+  RETURN_IF_ERROR(CopyAllTensors(*stage, what, &files));
+  if (!what.codec_state) return files;
   for (const Memory& memory : MemoriesOf(*stage)) {
     // The first carrier of a row copies all that is the same at its others.
     if (IsEmpty(memory) || (stage->spec().place() > 0 && !memory.is_of_part)) continue;
@@ -369,8 +391,9 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_s
 }
 
 absl::Status RestoreState(LocalStage* stage, const StatePart& part, uint64_t step,
-                          uint64_t available_bytes, const Next& next) {
-  RETURN_IF_ERROR(Annotated(Restore(stage, part, available_bytes, next), Spelled(part)));
+                          uint64_t available_bytes, const Next& next,
+                          const std::vector<std::string>& kept) {
+  RETURN_IF_ERROR(Annotated(Restore(stage, part, available_bytes, next, kept), Spelled(part)));
   for (Optimizer* optimizer : stage->optimizers()) optimizer->set_steps(static_cast<int64_t>(step));
   return absl::OkStatus();
 }

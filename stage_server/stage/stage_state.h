@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,19 +29,28 @@ struct StateFile {
   std::string bytes;  // a safetensors file
 };
 
-// Copies all parts to host memory; with `codec_state` also those of the ends of cuts. What is the
-// same at all carriers of replicas only the first copies.
-// ResourceExhausted, naming both sizes, if they need more than `available_bytes`.
-absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_state,
+// Parts of a stage's state that a copy has, besides what each carrier of replicas has for itself.
+struct CopiedState {
+  bool codec_state = false;             // of the ends of cuts
+  std::set<std::string> left_out = {};  // frozen parameters that it lacks: tensors in files
+  // What is the same at all carriers, wherever this stage is; otherwise only the first copies it.
+  bool shared = false;
+};
+
+// Copies these parts to host memory. ResourceExhausted, naming both sizes, if they need more than
+// `available_bytes`.
+absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& what,
                                                  uint64_t available_bytes);
 
 // Replaces one part by a file, which `next` gives in pieces; it returns false after the last.
-// `step` is the step after which the part was copied. InvalidArgument names a part that this stage
-// does not have, or the tensor that does not fit. DataLoss says what makes it no safetensors file.
-// The file of a cut's end is held as a whole: ResourceExhausted if it has more than
-// `available_bytes`. After an error the part is unspecified.
+// `step` is the step after which the part was copied. Of the model the parameters named in `kept`
+// stay as they are; of a replica's parameters the frozen ones, as those of the model.
+// InvalidArgument names a part that this stage does not have, or the tensor that does not fit.
+// DataLoss says what makes it no safetensors file. The file of a cut's end is held as a whole:
+// ResourceExhausted if it has more than `available_bytes`. After an error the part is unspecified.
 absl::Status RestoreState(LocalStage* stage, const StatePart& part, uint64_t step,
                           uint64_t available_bytes,
-                          const std::function<bool(std::string_view* piece)>& next);
+                          const std::function<bool(std::string_view* piece)>& next,
+                          const std::vector<std::string>& kept = {});
 
 }  // namespace thinwire

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,7 @@ using State = std::vector<std::vector<StateFile>>;  // of each stage
 State Copied(Stages* stages, bool codec_state = true) {
   State state(stages->size());
   const auto statuses = stages->AtEveryStage([&](size_t i) {
-    auto files = CopyState(&stages->stage(i), codec_state, kNoLimit);
+    auto files = CopyState(&stages->stage(i), {codec_state}, kNoLimit);
     if (files.ok()) state[i] = *std::move(files);
     return files.status();
   });
@@ -312,7 +313,7 @@ TEST(StageStateTest, WhatDoesNotFitIsNamed) {
 
 TEST(StageStateTest, ACopyThatDoesNotFitIntoMemoryIsRefused) {
   Stages stages(kImages, {});
-  const absl::Status status = CopyState(&stages.stage(0), true, 1000).status();
+  const absl::Status status = CopyState(&stages.stage(0), {true}, 1000).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("1000 are left"));
 }
@@ -329,6 +330,42 @@ TEST(StageStateTest, StepsThatTheEpochDoesNotHaveAreRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("want 1 to 10, the steps of epoch 1"));
   }
+}
+
+TEST(StageStateTest, FrozenTensorsMayBeLeftOutAndStayAsTheyAre) {
+  const std::vector<std::string> frozen = {"freeze=[stem]", "pipeline.stages=1"};
+  Stages trained(kImages, frozen), fresh(kImages, frozen);
+  trained.TrainSteps(1, 1, 2);
+  std::set<std::string> names;
+  std::vector<std::string> kept;
+  for (const Parameter* one : trained.stage(0).parameters()) {
+    if (one->spec.role != ParameterSpec::Role::kFrozen) continue;
+    names.insert(FileTensors(one->spec).front().name);
+    kept.push_back(one->spec.name);
+  }
+  ASSERT_FALSE(names.empty());
+  const auto whole = CopyState(&trained.stage(0), {false}, kNoLimit);
+  const auto files = CopyState(&trained.stage(0), {false, names}, kNoLimit);
+  ASSERT_TRUE(whole.ok() && files.ok());
+  EXPECT_EQ(files->size(), whole->size());
+  const auto parsed = ParseSafetensors(files->front().bytes);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  for (const StoredTensor& tensor : parsed->tensors) EXPECT_EQ(names.count(tensor.name), 0u);
+  EXPECT_LT(files->front().bytes.size(), whole->front().bytes.size());
+  std::string_view rest = files->front().bytes;
+  const auto next = [&rest](std::string_view* piece) {
+    *piece = rest.substr(0, 777);
+    rest.remove_prefix(piece->size());
+    return !piece->empty();
+  };
+  const absl::Status restored =
+      RestoreState(&fresh.stage(0), files->front().part, 2, kNoLimit, next, kept);
+  ASSERT_TRUE(restored.ok()) << restored;
+  EXPECT_THAT(fresh.Values(), ElementsAreArray(trained.Values()));
+  rest = files->front().bytes;
+  EXPECT_THAT(
+      std::string(RestoreState(&fresh.stage(0), files->front().part, 2, kNoLimit, next).message()),
+      HasSubstr("is missing"));
 }
 
 }  // namespace

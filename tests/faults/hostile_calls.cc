@@ -174,6 +174,8 @@ constexpr Method kMethods[] = {
     {"Evaluate", New<EvaluateRequest>},
     {"ExportParameters", New<ExportParametersRequest>},
     {"ImportParameters", New<ImportParametersRequest>},
+    {"ListInitial", New<ListInitialRequest>},
+    {"ReadInitial", New<ReadInitialRequest>},
     {"Gradients", New<GradientsRequest>},
     {"Generate", New<GenerateRequest>},
     {"ExportCapture", New<ExportCaptureRequest>},

@@ -1,4 +1,4 @@
-#include "coordinator/files/model_folder.h"
+#include "base/model_folder.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/sha256.h"
 #include "base/stand_in.h"
 #include "base/status.h"
@@ -45,6 +46,13 @@ absl::StatusOr<ModelFolder> ModelFolder::OpenFiles(const std::string& dir,
     }
     folder.files_.push_back(std::move(file));
   }
+  return folder;
+}
+
+ModelFolder ModelFolder::Elsewhere(std::string dir, const std::vector<TensorPlace>& tensors) {
+  ModelFolder folder(std::move(dir));
+  folder.is_elsewhere_ = true;
+  for (const TensorPlace& tensor : tensors) folder.tensors_[tensor.name] = {tensor, 0};
   return folder;
 }
 
@@ -94,6 +102,31 @@ absl::Status ModelFolder::OpenShard(const std::string& shard, const std::set<std
       absl::StrCat(path, ": ", *missing.begin(), ", which the index names, is not there"));
 }
 
+void ModelFolder::Add(ModelFolder other, std::map<std::string, Entry> tensors) {
+  const size_t first = files_.size();
+  for (OpenTensorFile& file : other.files_) files_.push_back(std::move(file));
+  for (auto& [name, entry] : tensors) {
+    entry.file += first;
+    tensors_[name] = std::move(entry);
+  }
+}
+
+absl::Status ModelFolder::Read(const Entry& tensor, size_t piece_bytes,
+                               const FileSink& sink) const {
+  const OpenTensorFile& file = files_[tensor.file];
+  if (tensor.sha256.empty()) return file.Read(tensor.place, piece_bytes, sink);
+  Sha256Stream sum;
+  RETURN_IF_ERROR(file.Read(tensor.place, piece_bytes, [&](std::string_view piece) {
+    sum.Add(piece);
+    return sink(piece);
+  }));
+  const std::string digest = sum.Digest();
+  if (digest == tensor.sha256) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(file.path(), ": ", tensor.place.name,
+                                                    " has SHA-256 ", digest, ", want ",
+                                                    tensor.sha256, ", as the run began with it"));
+}
+
 absl::StatusOr<bool> ModelFolder::AreEqual(const Entry& a, const Entry& b) const {
   if (a.place.dtype != b.place.dtype || a.place.shape != b.place.shape) return false;
   constexpr size_t kPieceBytes = size_t{1} << 20;
@@ -108,6 +141,10 @@ absl::StatusOr<bool> ModelFolder::AreEqual(const Entry& a, const Entry& b) const
   ASSIGN_OR_RETURN(const std::string first, sha256(a));
   ASSIGN_OR_RETURN(const std::string second, sha256(b));
   return first == second;
+}
+
+std::string ShardName(int shard, int shards) {
+  return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, shards);
 }
 
 absl::Status WriteModelIndex(const std::string& dir, const std::vector<std::string>& files) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,22 +31,31 @@ class ModelFolder {
   static absl::StatusOr<ModelFolder> OpenFiles(const std::string& dir,
                                                const std::vector<std::string>& files);
 
+  // Describes a folder of another machine by what is known of its tensors, which cannot be read.
+  static ModelFolder Elsewhere(std::string dir, const std::vector<TensorPlace>& tensors);
+
   const std::string& dir() const { return dir_; }
+  bool is_elsewhere() const { return is_elsewhere_; }
 
   struct Entry {
     TensorPlace place;
     size_t file = 0;
+    std::string sha256 = {};  // of its bytes, which Read compares; empty: any
   };
   // Returns the tensors by their names in the files.
   const std::map<std::string, Entry>& tensors() const { return tensors_; }
 
+  // Adds tensors of another folder, by their names here, which must be new.
+  void Add(ModelFolder other, std::map<std::string, Entry> tensors);
+  // Leaves no others, by the names that they then have.
+  void KeepOnly(std::map<std::string, Entry> tensors) { tensors_ = std::move(tensors); }
+
   // Returns whether both have the same type, shape and bytes.
   absl::StatusOr<bool> AreEqual(const Entry& a, const Entry& b) const;
 
-  // Reads a tensor as OpenTensorFile::Read does.
-  absl::Status Read(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const {
-    return files_[tensor.file].Read(tensor.place, piece_bytes, sink);
-  }
+  // Reads a tensor as OpenTensorFile::Read does. FailedPrecondition, once all of it was passed on,
+  // names the file and both digests if the tensor is another than it must be.
+  absl::Status Read(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const;
 
  private:
   explicit ModelFolder(std::string dir) : dir_(std::move(dir)) {}
@@ -54,9 +64,13 @@ class ModelFolder {
   absl::Status OpenShard(const std::string& shard, const std::set<std::string>& named);
 
   std::string dir_;
+  bool is_elsewhere_ = false;
   std::vector<OpenTensorFile> files_;
   std::map<std::string, Entry> tensors_;
 };
+
+// Returns "model-00001-of-00004.safetensors" for shard 0 of 4.
+std::string ShardName(int shard, int shards);
 
 // Writes model.safetensors.index.json into `dir`; it maps the tensors in `files` of that folder to
 // their files. Errors name the file that is no safetensors file, or the index.

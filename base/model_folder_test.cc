@@ -1,4 +1,4 @@
-#include "coordinator/files/model_folder.h"
+#include "base/model_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+
+#include "base/sha256.h"
 
 namespace thinwire {
 namespace {
@@ -157,6 +159,35 @@ TEST_F(ModelFolderTest, AnIndexThatMayNotBeReadIsNamed) {
   const std::string error = ErrorOfOpening();
   ASSERT_EQ(seteuid(user), 0);
   EXPECT_THAT(error, HasSubstr("index.json: cannot open: Permission denied"));
+}
+
+TEST_F(ModelFolderTest, ATensorThatIsAnotherThanItMustBeIsRefusedByBothDigests) {
+  Write("model.safetensors", {{"x", "F32", {1}, "abcd"}});
+  auto folder = ModelFolder::Open(dir_);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  ModelFolder::Entry entry = folder->tensors().at("x");
+  entry.sha256 = Sha256("abcd");
+  const auto ignore = [](std::string_view) { return absl::OkStatus(); };
+  EXPECT_TRUE(folder->Read(entry, 3, ignore).ok());
+  entry.sha256 = Sha256("abce");
+  const absl::Status status = folder->Read(entry, 3, ignore);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(dir_ + "/model.safetensors: x has SHA-256 " + Sha256("abcd") + ", want " +
+                        Sha256("abce")));
+}
+
+TEST_F(ModelFolderTest, TensorsOfAnotherFolderAreReadFromItsFiles) {
+  Write("a.safetensors", {{"x", "F32", {1}, "abcd"}});
+  Write("b.safetensors", {{"h.y", "F32", {1}, "efgh"}});
+  auto folder = ModelFolder::OpenFiles(dir_, {"a.safetensors"});
+  auto other = ModelFolder::OpenFiles(dir_, {"b.safetensors"});
+  ASSERT_TRUE(folder.ok() && other.ok());
+  const ModelFolder::Entry entry = other->tensors().at("h.y");
+  folder->Add(*std::move(other), {{"y", entry}});
+  EXPECT_THAT(folder->tensors(), SizeIs(2));
+  EXPECT_EQ(DataOf(*folder, "x"), "abcd");
+  EXPECT_EQ(DataOf(*folder, "y"), "efgh");
 }
 
 }  // namespace
