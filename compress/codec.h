@@ -55,8 +55,11 @@ struct MessageContext {
   // Only for codecs of which CodesOnDevice says that they take it there (codecs/new_codec.h).
   bool payload_is_on_device = false;
   // For Encode only: true if the first row of each sample is position 0 of its sequence, as it is
-  // unless the message has a later slice of positions.
+  // unless the message has later positions.
   bool begins_sequences = true;
+  // Rows of the tensor with which documents begin that are packed into samples, ascending: numbers
+  // of runs along the last axis. Both ends have the same. They outlive the call.
+  absl::Span<const uint32_t> document_rows = {};
 };
 
 class Codec {
@@ -65,14 +68,14 @@ class Codec {
 
   const CodecSpec& spec() const { return spec_; }
 
-  // Returns an upper bound of the payload's bytes for any tensor of this shape and type. Receive
-  // limits rest on it.
+  // Returns an upper bound of the payload's bytes for any tensor of this shape and type, without
+  // documents in it (MaxDocumentBytes in codecs/division.h). Receive limits rest on it.
   virtual size_t MaxPayloadBytes(const Shape& shape, DType dtype) const = 0;
 
   // Writes the payload of `x` ([batch, ...], fp32 or bf16, which widens exactly) to `payload`
-  // (at least MaxPayloadBytes, in host memory unless `context` says otherwise) and returns its
-  // length. OutOfRange if `x` holds NaN or infinity and the codec cannot carry them; `payload` is
-  // then unspecified.
+  // (at least as many bytes as these bounds, in host memory unless `context` says so) and returns
+  // its length. OutOfRange if `x` holds NaN or infinity and the codec cannot carry them; `payload`
+  // is then unspecified.
   virtual absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                         absl::Span<uint8_t> payload) const = 0;
 

@@ -185,6 +185,10 @@ struct CodecSpec {
 
   // True if some elements are sent apart from the others, which are then what the codec gets.
   bool divides() const { return outliers > 0 || first_position == FirstPosition::kExact; }
+  // Returns true if messages leave something to the next ones (Carry in codec.h).
+  bool leaves_carry() const {
+    return outliers > 0 || rotation == Rotation::kPrincipal || kind == CodecKind::kLowRank;
+  }
 
   // For ecsq: returns whether values are decoded at the means of their cells. Means would make an
   // unbiased rounding biased.

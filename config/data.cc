@@ -134,8 +134,10 @@ absl::Status CheckKind(const KnownDataset& known, TokenKind tokens) {
   return absl::InvalidArgumentError(absl::StrCat("data.tokens: ", Name(tokens), ", want ", wanted));
 }
 
-absl::Status CheckLossOn(const DataConfig& data) {
-  return CheckName("data.loss_on", "loss", data.loss_on(), NamesOf(AllOf<LossOn>()));
+absl::Status CheckLossOn(const KnownDataset& known, const DataConfig& data) {
+  const std::vector<LossOn> of_documents = {LossOn::kAnswers, LossOn::kAll};
+  return CheckName("data.loss_on", "loss", data.loss_on(),
+                   NamesOf(known.has_ids() ? AllOf<LossOn>() : of_documents));
 }
 
 absl::Status ResolveTokens(const KnownDataset& known, DataConfig* data) {
@@ -151,7 +153,7 @@ absl::Status ResolveTokens(const KnownDataset& known, DataConfig* data) {
   if (data->has_type()) {
     RETURN_IF_ERROR(CheckName("data.type", "type", data->type(), NamesOf(AllOf<IdType>())));
   }
-  if (data->has_loss_on()) RETURN_IF_ERROR(CheckLossOn(*data));
+  if (data->has_loss_on()) RETURN_IF_ERROR(CheckLossOn(known, *data));
   RETURN_IF_ERROR(ResolveVocabulary(known, tokens, data));
   return CheckObjective(tokens, *data);
 }

@@ -244,6 +244,8 @@ TEST(ResolveDataTest, EveryValueThatDoesNotFitIsRefused) {
        "data.fields: text and prompt are both prompt, want different keys"},
       {"{name: text, file: a, fields: {text: b}}", "data.fields: does not belong to name text"},
       {"{name: text, file: a, on_error: skip}", "data.on_error: does not belong to name text"},
+      {"{name: jsonl, file: a, tokens: bytes, loss_on: masks}",
+       "data.loss_on: unknown loss \"masks\"; did you mean all? Known: answers, all"},
       {"{name: tokens, file: a, loss_on: some}", "data.loss_on: unknown"},
       {"{name: cifar100, labels: both}", "data.labels: unknown"},
       {"{name: cifar10, labels: fine}", "data.labels: does not belong to name cifar10"},

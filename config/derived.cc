@@ -19,7 +19,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr char kAuto[] = "auto";
-constexpr char kModel[] = "model.", kPipeline[] = "pipeline.";
+constexpr char kModel[] = "model.", kLora[] = "lora.", kPipeline[] = "pipeline.";
 // Not derived: counting needs the text itself, and whatever changes the text drops the count
 // anyway.
 constexpr char kCorpus[] = "data.corpus";
@@ -108,10 +108,14 @@ bool IsDerived(const Experiment& experiment, const std::string& path) {
 
 void ForgetDerived(const Experiment& overlay, Experiment* experiment) {
   const bool has_other_model = overlay.has_init() || overlay.has_model();
-  Paths all, besides_pipeline, of_init;
+  Paths all, besides_pipeline, of_init, of_adapter;
   for (const std::string& path : experiment->derived()) {
     if (experiment->has_init() && absl::StartsWith(path, kModel)) {
       of_init.push_back(path);
+      continue;
+    }
+    if (experiment->lora().has_init() && absl::StartsWith(path, kLora)) {
+      of_adapter.push_back(path);
       continue;
     }
     all.push_back(path);
@@ -123,6 +127,9 @@ void ForgetDerived(const Experiment& overlay, Experiment* experiment) {
   // left as it is.
   if (following.empty()) following = Following(*experiment, besides_pipeline);
   if (has_other_model) following.insert(following.end(), of_init.begin(), of_init.end());
+  if (overlay.lora().has_init()) {
+    following.insert(following.end(), of_adapter.begin(), of_adapter.end());
+  }
   for (const std::string& path : following) ClearField(path, experiment);
 }
 

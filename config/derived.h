@@ -20,7 +20,8 @@ bool IsDerived(const Experiment& experiment, const std::string& path);
 // Clears the derived fields, and `derived`, so that they are derived again after `overlay` is
 // merged over the experiment. A field keeps its value, as if it had been given, if that is not what
 // follows from the rest: somebody has edited the file, or another build wrote it. Fields of the
-// model that come from `init` stay unless the overlay has another `init` or model.
+// model that come from `init` stay unless the overlay has another `init` or model; so do those of
+// `lora` that come from `lora.init` unless the overlay has another.
 void ForgetDerived(const Experiment& overlay, Experiment* experiment);
 
 }  // namespace thinwire

@@ -6,6 +6,7 @@
 #include "base/annotated.h"
 #include "base/enum_names.h"
 #include "base/status.h"
+#include "compress/codec_table.h"
 #include "config/checks.h"
 #include "config/choices.h"
 #include "config/codec_config.h"
@@ -94,6 +95,43 @@ absl::Status CheckRest(const std::string& at, const Experiment& experiment,
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckRemembersNothing(const std::string& path, const DirectionConfig& direction,
+                                   bool gradient, const std::string& who) {
+  const std::string why = absl::StrCat(": ", who, " nothing between messages");
+  const auto refuse = [&path](const std::string& field, const std::string& value,
+                              const std::string& want) {
+    return absl::InvalidArgumentError(absl::StrCat(path, field, ": ", value, ", want ", want));
+  };
+  ASSIGN_OR_RETURN(const DirectionSpec does, DirectionFrom(direction, gradient));
+  if (does.feedback.kind != FeedbackKind::kNone) {
+    return refuse(".feedback", direction.feedback().kind(), "none" + why);
+  }
+  if (does.codec.rotation == Rotation::kPrincipal) {
+    return refuse(".rotation", "principal", "none" + why);
+  }
+  if (does.codec.outliers > 0) {
+    return refuse(".outliers", absl::StrCat(does.codec.outliers), "0" + why);
+  }
+  if (does.codec.first_position == FirstPosition::kExact) {
+    return refuse(".first_position", "exact", "coded: not all that is coded begins sequences");
+  }
+  if (CodecRowOf(does.codec.kind).has(CodecRow::kRank)) {
+    return refuse(".codec", direction.codec(), "one without state" + why);
+  }
+  if (does.codec.needs_support()) {
+    const bool is_shared = does.codec.indices == Indices::kShared;
+    return refuse(is_shared ? ".indices" : ".support", is_shared ? "shared" : "received_nonzero",
+                  (is_shared ? "own" : "all") + why);
+  }
+  if (direction.level().has_target_error()) {
+    return refuse(".level.target_error", absl::StrCat(direction.level().target_error()),
+                  "level.by_epoch" + why);
+  }
+  return does.epilogue_only
+             ? refuse(".epilogue_only", "true", "false: it is for the gradients of cuts")
+             : absl::OkStatus();
 }
 
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut) {

@@ -38,6 +38,11 @@ absl::Status ResolveDirection(const std::string& path, bool gradient, DirectionC
 absl::Status CheckRest(const std::string& path, const Experiment& experiment,
                        const DirectionConfig& direction);
 
+// Checks that coding a message needs none of those before it, nor one of the other direction.
+// InvalidArgument names the field and says of whom that is asked: "sums over parts remember".
+absl::Status CheckRemembersNothing(const std::string& path, const DirectionConfig& direction,
+                                   bool gradient, const std::string& who);
+
 // Checks what both directions of a cut and the rest of the experiment must agree on. `compression`
 // must be resolved except for that. The error names the cut.
 absl::Status CheckCompressionAt(const Experiment& experiment, const std::string& cut);

@@ -7,6 +7,7 @@
 #include "base/hub_cache.h"
 #include "base/path.h"
 #include "base/status.h"
+#include "config/adapter_config.h"
 #include "config/checkpoint_config.h"
 #include "config/choices.h"
 #include "config/derived.h"
@@ -144,10 +145,15 @@ absl::Status ApplyOverrides(const std::vector<std::string>& overrides, Experimen
   for (const std::string& path : cleared) ClearField(path, e);
   const CompressionConfig file = e->compression();
   const ReplicasConfig replicas = e->replicas();
+  const DirectionConfig stash = e->pipeline().stash();
   ForgetReplacedBy(all, e);
   RETURN_IF_ERROR(MergeYaml(WriteYaml(all), "--set", e));  // MergeFrom would append lists
   ForgetSilencedBy(file, all.compression(), e->mutable_compression());
   if (e->has_replicas()) ForgetSilencedBy(replicas, all.replicas(), e->mutable_replicas());
+  if (e->pipeline().has_stash()) {
+    const DirectionConfig whole = e->pipeline().stash();
+    ForgetSilenced(stash, all.pipeline().stash(), whole, e->mutable_pipeline()->mutable_stash());
+  }
   return absl::OkStatus();
 }
 
@@ -169,6 +175,19 @@ absl::Status FillModel(Experiment* e, Origins* origins) {
     if (field->is_repeated() || IsSet(given, field)) continue;
     origins->Add(absl::StrCat("model.", field->name()),
                  absl::StrCat("init: ", e->init(), "/config.json: "), /*is_section=*/false);
+  }
+  return absl::OkStatus();
+}
+
+// Does the same for fields of `lora` that an adapter's files fill in.
+absl::Status FillLora(Experiment* e, Origins* origins) {
+  const LoraConfig given = e->lora();
+  RETURN_IF_ERROR(FillFromAdapter(e));
+  if (!e->lora().has_init()) return absl::OkStatus();
+  for (const auto* field : SetFields(e->lora())) {
+    if (IsSet(given, field)) continue;
+    origins->Add(absl::StrCat("lora.", field->name()),
+                 absl::StrCat("lora.init: ", e->lora().init(), ": "), /*is_section=*/false);
   }
   return absl::OkStatus();
 }
@@ -205,6 +224,14 @@ void FillModelOf(const Experiment& past, Experiment* e) {
   *e->mutable_model() = Overlaid(model, e->model());
 }
 
+// A run that began from an adapter keeps what that was, likewise.
+void FillLoraOf(const Experiment& past, Experiment* e) {
+  LoraConfig lora = past.lora();
+  if (!e->lora().modules().empty()) lora.clear_modules();
+  if (!e->lora().layers().empty()) lora.clear_layers();
+  *e->mutable_lora() = Overlaid(lora, e->lora());
+}
+
 // Codecs act at cuts, so a run keeps its cuts on other machines, too.
 void FillCutsOf(const Experiment& past, Experiment* e) {
   const auto& cuts = e->pipeline().cuts();
@@ -230,10 +257,20 @@ absl::Status FollowInit(Experiment* e) {
   return absl::OkStatus();
 }
 
-// Turns names in the hub into what all machines understand: that of `init` into its folder, that of
-// a vocabulary into one with its commit, unless only the stages' machines have it.
+// Does the same for an adapter, which has no tokenizer.
+absl::Status FollowAdapter(Experiment* e) {
+  if (!IsHubId(e->lora().init())) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string folder, Annotated(HubFolder(e->lora().init()), "lora.init"));
+  e->mutable_lora()->set_init(folder);
+  return absl::OkStatus();
+}
+
+// Turns names in the hub into what all machines understand: those of `init` and an adapter into
+// their folders, that of a vocabulary into one with its commit, unless only the stages' machines
+// have it.
 absl::Status FollowHubIds(Experiment* e) {
   RETURN_IF_ERROR(FollowInit(e));
+  RETURN_IF_ERROR(FollowAdapter(e));
   if (!IsHubId(e->data().vocabulary())) return absl::OkStatus();
   const auto folder = HubFolder(e->data().vocabulary());
   if (folder.ok()) e->mutable_data()->set_vocabulary(HubIdOr(*folder));
@@ -245,6 +282,7 @@ absl::Status Complete(const Experiment* past, Experiment* e, Origins* origins) {
   const absl::Status followed = FollowHubIds(e);
   if (past != nullptr) {
     if (e->has_init()) FillModelOf(*past, e);
+    if (e->lora().has_init()) FillLoraOf(*past, e);
     FillCutsOf(*past, e);
     return Resolve(e);
   }
@@ -252,6 +290,7 @@ absl::Status Complete(const Experiment* past, Experiment* e, Origins* origins) {
   const bool says_classes = e->model().has_classes() && !IsDerived(*e, "model.classes");
   const bool says_vocabulary = e->model().has_vocabulary() && !IsDerived(*e, "model.vocabulary");
   RETURN_IF_ERROR(FillModel(e, origins));
+  RETURN_IF_ERROR(FillLora(e, origins));
   RETURN_IF_ERROR(Resolve(e));
   RETURN_IF_ERROR(CheckAgainstCheckpoint(*e));
   const bool says_ids = e->model().has_vocabulary() ? says_vocabulary : says_classes;

@@ -60,6 +60,9 @@ StagePaths StagePathsOf(Experiment* experiment) {
       AddExchanged(absl::StrCat("replicas.stages.", segment), &own, &paths);
     }
   }
+  if (experiment->has_pipeline() && experiment->pipeline().has_stash()) {
+    AddDirection("pipeline.stash", experiment->mutable_pipeline()->mutable_stash(), &paths);
+  }
   if (!experiment->has_compression()) return paths;
   CompressionConfig* compression = experiment->mutable_compression();
   AddDirections("compression", compression, &paths);
@@ -72,6 +75,10 @@ StagePaths StagePathsOf(Experiment* experiment) {
 void MakeCoordinatorPathsAbsolute(Experiment* experiment) {
   if (experiment->has_init() && !StagesReadInit(*experiment)) {
     experiment->set_init(AbsolutePath(experiment->init()));
+  }
+  if (experiment->lora().has_init()) {
+    LoraConfig* const lora = experiment->mutable_lora();
+    lora->set_init(AbsolutePath(lora->init()));
   }
   if (!experiment->has_security()) return;
   SecurityConfig& security = *experiment->mutable_security();

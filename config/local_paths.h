@@ -36,7 +36,7 @@ inline bool StagesReadInit(const Experiment& experiment) {
 StagePaths StagePathsOf(Experiment* experiment);
 
 // Makes the paths of the coordinator's machine absolute (base/path.h): `init`, unless stages read
-// it, and the files of `security`.
+// it, `lora.init` and the files of `security`.
 void MakeCoordinatorPathsAbsolute(Experiment* experiment);
 
 // Does the same for the paths of a stage's machine, if that is this machine.

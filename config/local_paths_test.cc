@@ -11,6 +11,7 @@ TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
   const std::string here = std::filesystem::current_path().string() + "/";
   Experiment e;
   e.set_init("models/a");
+  e.mutable_lora()->set_init("runs/b/adapter");
   e.mutable_security()->set_token_file("token");
   e.mutable_data()->set_file("text.txt");
   e.mutable_data()->set_train("train_*.bin");
@@ -21,6 +22,7 @@ TEST(LocalPathsTest, EachMachinesPathsBeginAtItsRoot) {
   Experiment remote = e;
   MakeCoordinatorPathsAbsolute(&remote);
   EXPECT_EQ(remote.init(), here + "models/a");
+  EXPECT_EQ(remote.lora().init(), here + "runs/b/adapter");
   EXPECT_EQ(remote.security().token_file(), here + "token");
   EXPECT_EQ(remote.data().file(), "text.txt");  // it is on another machine
   MakeStagePathsAbsolute(&e);

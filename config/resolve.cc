@@ -23,6 +23,7 @@
 #include "config/sections.h"
 #include "config/smallest_message.h"
 #include "config/specs.h"
+#include "config/stash.h"
 #include "config/tensor_parts.h"
 #include "config/yaml_message.h"
 #include "models/frozen.h"
@@ -424,11 +425,13 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveWithoutGradients(partition, e->mutable_compression()));
   RETURN_IF_ERROR(ResolveSlices(partition, e));
   RETURN_IF_ERROR(ResolveSums(partition.model, e));
+  RETURN_IF_ERROR(ResolveStash(e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   if (e->has_early_stop()) RETURN_IF_ERROR(ResolveEarlyStop(e));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));
   RETURN_IF_ERROR(ResolveReplicas(e));
+  if (e->has_membership()) RETURN_IF_ERROR(ResolveMembership(e));
   if (e->has_capture()) RETURN_IF_ERROR(ResolveCapture(*e, e->mutable_capture()));
   return absl::OkStatus();
 }

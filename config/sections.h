@@ -32,6 +32,15 @@ absl::Status CheckMeasure(const Experiment& experiment, const std::string& path,
 // Fills in defaults of `early_stop`, which must be there, and checks all values; likewise.
 absl::Status ResolveEarlyStop(Experiment* experiment);
 
+// Machines that are lost.
+
+// Fills in `membership`, which must be there, and checks that the run has what the others need to
+// go on: replicas that exchange every step, and undivided layers.
+absl::Status ResolveMembership(Experiment* experiment);
+
+// Returns whether machines keep what they have when another one is lost.
+bool HasOpenMembership(const Experiment& experiment);
+
 // Defaults and checks of an experiment's data.
 
 // Sets the tokens of a text that has none to those of the folder of `init`, if it has a

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status.h"
-#include "compress/codec_table.h"
 #include "config/checks.h"
 #include "config/direction.h"
 #include "config/fields.h"
@@ -24,41 +23,6 @@ constexpr uint32_t kMostParts = 64;
 
 absl::Status Refuse(const std::string& field, const std::string& value, const std::string& want) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, ", want ", want));
-}
-
-// Checks that coding a message needs none of those before it, nor one of the other direction.
-absl::Status CheckRemembersNothing(const std::string& path, const DirectionConfig& direction,
-                                   bool gradient) {
-  constexpr char kWhy[] = ": sums over parts remember nothing between messages";
-  ASSIGN_OR_RETURN(const DirectionSpec does, DirectionFrom(direction, gradient));
-  if (does.feedback.kind != FeedbackKind::kNone) {
-    return Refuse(path + ".feedback", direction.feedback().kind(), absl::StrCat("none", kWhy));
-  }
-  if (does.codec.rotation == Rotation::kPrincipal) {
-    return Refuse(path + ".rotation", "principal", absl::StrCat("none", kWhy));
-  }
-  if (does.codec.outliers > 0) {
-    return Refuse(path + ".outliers", absl::StrCat(does.codec.outliers), absl::StrCat("0", kWhy));
-  }
-  if (does.codec.first_position == FirstPosition::kExact) {
-    return Refuse(path + ".first_position", "exact", "coded: their slices begin no sequences");
-  }
-  if (CodecRowOf(does.codec.kind).has(CodecRow::kRank)) {
-    return Refuse(path + ".codec", direction.codec(), absl::StrCat("one without state", kWhy));
-  }
-  if (does.codec.needs_support()) {
-    const bool is_shared = does.codec.indices == Indices::kShared;
-    return Refuse(path + (is_shared ? ".indices" : ".support"),
-                  is_shared ? "shared" : "received_nonzero",
-                  absl::StrCat(is_shared ? "own" : "all", kWhy));
-  }
-  if (direction.level().has_target_error()) {
-    return Refuse(path + ".level.target_error", absl::StrCat(direction.level().target_error()),
-                  absl::StrCat("level.by_epoch", kWhy));
-  }
-  return does.epilogue_only
-             ? Refuse(path + ".epilogue_only", "true", "false: it is for the gradients of cuts")
-             : absl::OkStatus();
 }
 
 int BlocksWithSums(const Model& model) {
@@ -148,7 +112,7 @@ absl::Status ResolveSums(const Model& model, Experiment* e) {
     const std::string path = absl::StrCat(kSection, ".", DirectionName(gradient));
     const DirectionConfig& direction = DirectionIn(*sums, gradient);
     RETURN_IF_ERROR(CheckRest(path, *e, direction));
-    RETURN_IF_ERROR(CheckRemembersNothing(path, direction, gradient));
+    RETURN_IF_ERROR(CheckRemembersNothing(path, direction, gradient, "sums over parts remember"));
   }
   RETURN_IF_ERROR(ExactBlocks(model, *sums).status());
   return CheckRestOfParts(model, *e);

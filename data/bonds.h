@@ -23,10 +23,11 @@ class Bonds {
   // UTF-8 are parts of their own.
   size_t PartEnd(std::string_view text, size_t at) const;
 
+  // Returns whether two code points are a pair.
+  bool Has(uint32_t left, uint32_t right) const;
+
  private:
   static constexpr uint32_t kAsciiEnd = 0x80;
-
-  bool Has(uint32_t left, uint32_t right) const;
 
   std::bitset<kAsciiEnd * kAsciiEnd> ascii_;  // by kAsciiEnd * left + right
   absl::flat_hash_set<uint64_t> others_;      // left in the upper half

@@ -264,6 +264,7 @@ DataOptions DefaultOptions(const KnownDataset& known) {
   DataOptions options;
   options.name = known.name;
   options.text.tokens = known.tokens;
+  if (known.has_ids()) options.text.loss_on = LossOn::kMasks;
   if (known.is_labelled) options.text.context = kSentenceContext;
   return options;
 }
@@ -340,6 +341,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const DataOptions& opti
                      "data.tokens and data.vocabulary, those of the program that made them"));
   }
   if (options.text.tokens != TokenKind::kCharacters) return TokenizerOf(CorpusText(), options);
+  ASSIGN_OR_RETURN(const Entry* entry, Find(options.name));
+  if (entry->load == LoadTextFile) return TokenizerOfTextFile(options);
   ASSIGN_OR_RETURN(const CorpusText text, ReadText(options));
   return PlannedTokenizer(text, options);
 }

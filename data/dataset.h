@@ -225,7 +225,7 @@ struct TextOptions {
   ExampleKeys keys;
   OnError on_error = OnError::kStop;
   ChatFormat chat;
-  LossOn loss_on = LossOn::kAnswers;  // tokens: whether masks beside the files count
+  LossOn loss_on = LossOn::kAnswers;  // tokens: as masks beside the files say
   Packing packing = Packing::kNone;
   TooLong too_long = TooLong::kSplit;
   CorpusSize size;  // size with which the run was planned

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,6 +11,7 @@
 #include "data/document_store.h"
 #include "data/first_error.h"
 #include "data/packing.h"
+#include "data/sample_index.h"
 #include "data/sampler.h"
 
 namespace thinwire {
@@ -22,17 +24,24 @@ struct DocumentSamples {
   int32_t filler = 0;  // id behind the last token of a sample
 };
 
+// Documents of a store.
+struct DocumentPart {
+  std::shared_ptr<const DocumentStore> store;
+  SampleRange documents;
+  std::string folder;  // for an index of the samples
+  std::string digest;  // of the store's documents
+};
+
 // The data set. A sample is one piece of a document or several, one behind another, then fillers.
 // The label of a token is the next one of its document if that is to be learned, else kNoLabel;
 // under Packing::kStream the next one, whosever it is. Every sample has a label. Under
-// Packing::kBestFit its pieces do not see one another.
+// Packing::kBestFit its pieces do not see one another. No document and no list of samples stays in
+// memory.
 class DocumentDataset final : public Dataset {
  public:
-  // `documents` is the range of the store's documents that are divided. Errors of
-  // DocumentStore::Read.
-  static absl::StatusOr<std::unique_ptr<DocumentDataset>> Make(
-      std::shared_ptr<const DocumentStore> store, SampleRange documents,
-      const DocumentSamples& samples, uint64_t digest);
+  // Divides the documents, unless that was done before. Errors of DocumentStore and SampleIndex.
+  static absl::StatusOr<std::unique_ptr<DocumentDataset>> Make(const DocumentPart& part,
+                                                               const DocumentSamples& samples);
 
   // Keeps the samples of a range only.
   void Keep(SampleRange range);
@@ -52,20 +61,19 @@ class DocumentDataset final : public Dataset {
   absl::Status status() const override { return error_.Get(); }
 
  private:
-  DocumentDataset(std::shared_ptr<const DocumentStore> store, const DocumentSamples& samples,
-                  std::vector<Stretch> pieces, uint64_t digest);
+  DocumentDataset(const DocumentPart& part, const DocumentSamples& samples,
+                  std::shared_ptr<const SampleIndex> index);
 
-  // Returns the pieces of a sample.
-  absl::Span<const Stretch> PiecesOf(int64_t sample) const;
+  // Returns the pieces of a sample; none after an error.
+  std::vector<Stretch> PiecesOf(int64_t sample) const;
   // Returns the tokens of a piece, and the one behind where it goes on.
   std::vector<DocumentToken> Tokens(const Stretch& piece) const;
 
   const std::shared_ptr<const DocumentStore> store_;
   const DocumentSamples samples_;
-  std::vector<Stretch> pieces_;   // sample by sample
-  std::vector<uint32_t> begins_;  // of each sample's pieces, and their number
+  const std::shared_ptr<const SampleIndex> index_;
   SampleRange kept_;
-  const uint64_t digest_;  // of everything but kept_
+  uint64_t digest_;  // of the documents
   mutable FirstError error_;
 };
 

@@ -29,7 +29,8 @@ class DocumentDatasetTest : public testing::Test {
 
   std::unique_ptr<DocumentDataset> Make(const Documents& documents, Packing packing,
                                         TooLong too_long = TooLong::kSplit, int64_t context = 4) {
-    std::filesystem::remove_all(folder_ + "/d.tokens");
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
     const auto store = DocumentStore::Open(folder_, "d", 1 << 20, [&](const auto& sink) {
       absl::Status status;
       for (const auto& document : documents) status.Update(sink(document));
@@ -38,7 +39,7 @@ class DocumentDatasetTest : public testing::Test {
     EXPECT_TRUE(store.ok()) << store.status();
     const DocumentSamples samples = {context, 1 << 20, packing, too_long, /*filler=*/9};
     const SampleRange all = {0, static_cast<int64_t>(documents.size())};
-    auto data = DocumentDataset::Make(*store, all, samples, /*digest=*/1);
+    auto data = DocumentDataset::Make({*store, all, folder_, "digest"}, samples);
     EXPECT_TRUE(data.ok()) << data.status();
     return *std::move(data);
   }

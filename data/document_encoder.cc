@@ -8,7 +8,8 @@
 namespace thinwire {
 namespace {
 
-constexpr Named<LossOn> kLossNames[] = {{LossOn::kAnswers, "answers"}, {LossOn::kAll, "all"}};
+constexpr Named<LossOn> kLossNames[] = {
+    {LossOn::kAnswers, "answers"}, {LossOn::kAll, "all"}, {LossOn::kMasks, "masks"}};
 
 DocumentToken TokenOf(int32_t id, bool is_learned) {
   return static_cast<DocumentToken>(id) | (is_learned ? kLearned : 0);

@@ -18,9 +18,10 @@ namespace thinwire {
 enum class LossOn : uint8_t {
   kAnswers,  // those of a completion and of what the assistant says; of a text all
   kAll,
+  kMasks,  // of ids in files: those that masks name; all where there are no masks
 };
 
-// Returns the names "answers" and "all".
+// Returns the names "answers", "all" and "masks".
 NameTable<LossOn> TableOf(LossOn);
 
 // A token of a document: its id, with kLearned if it is to be predicted.

@@ -16,6 +16,7 @@
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "data/temporary_file.h"
 
 namespace thinwire {
 namespace {
@@ -87,10 +88,17 @@ class WordReader {
   uint32_t crc_ = 0;
 };
 
-auto AppendTo(std::vector<uint32_t>* all) {
-  return [all](const std::vector<uint32_t>& piece) {
-    all->insert(all->end(), piece.begin(), piece.end());
-  };
+// Adds the words that were set aside in a file.
+absl::Status AddWords(TemporaryFile* file, WordWriter* writer) {
+  RETURN_IF_ERROR(file->Flush());
+  std::vector<uint32_t> piece;
+  const int64_t words = file->size() / kWord;
+  for (int64_t done = 0; done < words; done += static_cast<int64_t>(piece.size())) {
+    piece.resize(std::min(kWordsAtOnce, static_cast<size_t>(words - done)));
+    RETURN_IF_ERROR(file->Read(done * kWord, piece.data(), piece.size() * kWord));
+    RETURN_IF_ERROR(writer->Add(piece));
+  }
+  return absl::OkStatus();
 }
 
 // Returns a text as words, the last of which ends in zeros.
@@ -118,24 +126,26 @@ absl::Status Write(const KeptFile& kept, const DocumentStore::Source& source,
   const std::string_view head(reinterpret_cast<const char*>(&header), sizeof(header));
   RETURN_IF_ERROR(noted(WriteAll(file, path, head)));
   WordWriter writer(file, path);
-  std::vector<uint32_t> lengths;
+  auto lengths = TemporaryFile::In(FolderOf(path));
+  RETURN_IF_ERROR(noted(lengths.status()));
   const absl::Status handed = source([&](absl::Span<const DocumentToken> document) -> absl::Status {
     if (document.size() > std::numeric_limits<uint32_t>::max()) {
       return absl::InvalidArgumentError(
           absl::StrCat("has ", document.size(), " tokens, want fewer than 2^32"));
     }
-    lengths.push_back(static_cast<uint32_t>(document.size()));
-    header.tokens += document.size();
+    const auto length = static_cast<uint32_t>(document.size());
+    ++header.documents;
+    header.tokens += length;
+    RETURN_IF_ERROR(noted(lengths->Append(&length, sizeof(length))));
     return noted(writer.Add(document));
   });
   RETURN_IF_ERROR(*of_file);  // the source may have said at which of its lines that was
   RETURN_IF_ERROR(handed);
-  RETURN_IF_ERROR(noted(writer.Add(lengths)));
+  RETURN_IF_ERROR(noted(AddWords(&*lengths, &writer)));
   const std::vector<uint32_t> note_words = WordsOf(note);
   RETURN_IF_ERROR(noted(writer.Add(note_words)));
   RETURN_IF_ERROR(noted(writer.Flush()));
   std::memcpy(header.magic, kMagic, kMagicBytes);
-  header.documents = lengths.size();
   header.crc = writer.crc();
   header.note_words = static_cast<uint32_t>(note_words.size());
   if (lseek(file, 0, SEEK_SET) != 0) return noted(FileError(path, "cannot write", errno));
@@ -164,6 +174,7 @@ bool DocumentStore::Learn(const KeptFile& file, int64_t vocabulary, Contents* co
   const std::optional<Header> header = HeaderOf(file.file.get(), file.path);
   if (!header) return false;
   *contents = {};
+  contents->documents = static_cast<int64_t>(header->documents);
   contents->tokens = static_cast<int64_t>(header->tokens);
   WordReader reader(file.file.get(), file.path);
   bool are_known = true;
@@ -171,13 +182,17 @@ bool DocumentStore::Learn(const KeptFile& file, int64_t vocabulary, Contents* co
   const auto check = [&](const std::vector<uint32_t>& piece) {
     are_known = are_known && std::all_of(piece.begin(), piece.end(), is_known);
   };
-  std::vector<uint32_t>& lengths = contents->lengths;
+  uint64_t sum = 0;
+  const auto add = [&sum](const std::vector<uint32_t>& piece) {
+    sum = std::accumulate(piece.begin(), piece.end(), sum);
+  };
   std::vector<uint32_t> note;
-  const bool is_read = reader.Read(header->tokens, check) &&
-                       reader.Read(header->documents, AppendTo(&lengths)) &&
-                       reader.Read(header->note_words, AppendTo(&note));
+  const auto append = [&note](const std::vector<uint32_t>& piece) {
+    note.insert(note.end(), piece.begin(), piece.end());
+  };
+  const bool is_read = reader.Read(header->tokens, check) && reader.Read(header->documents, add) &&
+                       reader.Read(header->note_words, append);
   contents->note = TextOf(note);
-  const auto sum = std::accumulate(lengths.begin(), lengths.end(), uint64_t{0});
   return is_read && are_known && reader.crc() == header->crc && sum == header->tokens;
 }
 
@@ -200,6 +215,10 @@ absl::StatusOr<std::shared_ptr<const DocumentStore>> DocumentStore::Open(const s
 absl::Status DocumentStore::Read(int64_t first, absl::Span<DocumentToken> out) const {
   const int64_t offset = static_cast<int64_t>(sizeof(Header)) + first * kWord;
   return ReadAt(file_.file.get(), file_.path, offset, out.data(), out.size() * kWord);
+}
+
+absl::Status DocumentStore::ReadLengths(int64_t first, absl::Span<uint32_t> out) const {
+  return Read(contents_.tokens + first, out);
 }
 
 }  // namespace thinwire

@@ -11,7 +11,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -40,20 +39,20 @@ class DocumentStore {
                                                                    const Source& source,
                                                                    const std::string& note = "");
 
-  // Returns the number of tokens of each document, which lie one behind another.
-  const std::vector<uint32_t>& lengths() const { return contents_.lengths; }
+  int64_t documents() const { return contents_.documents; }
   int64_t tokens() const { return contents_.tokens; }
   const std::string& note() const { return contents_.note; }
 
   // Writes the tokens from number `first` on to `out`, which must not go beyond tokens(). An error
   // names the file.
   absl::Status Read(int64_t first, absl::Span<DocumentToken> out) const;
+  // Does the same for the numbers of tokens of documents(), which lie one behind another.
+  absl::Status ReadLengths(int64_t first, absl::Span<uint32_t> out) const;
 
  private:
   // Parts of a file that are kept in memory.
   struct Contents {
-    int64_t tokens = 0;
-    std::vector<uint32_t> lengths;
+    int64_t documents = 0, tokens = 0;
     std::string note;
   };
 

@@ -18,12 +18,15 @@ namespace fs = std::filesystem;
 
 bool IsPattern(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
 
-// Returns whether a file is one of a token cache or a document store, or a draft of one.
+// Returns whether a file is one of a token cache, a document store or an index of samples, or a
+// draft of one.
 bool IsMadeHere(const std::string& name) {
   constexpr size_t kDigits = 64;
   const size_t begin = absl::StartsWith(name, ".") ? 1 : 0;
   const size_t end = std::min(name.find_first_not_of("0123456789abcdef", begin), name.size());
-  return end - begin == kDigits && absl::StartsWith(name.substr(end), ".tokens");
+  const std::string rest = name.substr(end);
+  return end - begin == kDigits &&
+         (absl::StartsWith(rest, ".tokens") || absl::StartsWith(rest, ".packs"));
 }
 
 // Adds the regular files of a folder that `takes` wants, of those below too if `goes_down`.

@@ -67,7 +67,7 @@ TEST_F(FileListTest, AFolderIsAllInItAndBelowButHiddenFiles) {
 TEST_F(FileListTest, WhatProgramsHereKeepBesideATextIsLeftOutAndOtherTokensAreNot) {
   const std::string digest(64, 'f');
   for (const char* name : {"wiki.train.tokens", "0f.tokens"}) Make(name);
-  for (const char* end : {".tokens", ".tokens.aB3xYz"}) {
+  for (const char* end : {".tokens", ".tokens.aB3xYz", ".packs"}) {
     Make(digest + end);
     Make("." + digest + end);
   }

@@ -143,7 +143,7 @@ void TryLines(const Folder& folder, const uint8_t* asked, std::string_view bytes
   options.text.context = 1 + asked[0];
   options.text.packing = static_cast<thinwire::Packing>(asked[1] % 3);
   options.text.too_long = static_cast<thinwire::TooLong>(asked[1] / 3 % 3);
-  options.text.loss_on = static_cast<thinwire::LossOn>(asked[1] / 9 % 2);
+  options.text.loss_on = static_cast<thinwire::LossOn>(asked[1] / 9 % 3);
   options.text.chat = thinwire::KnownChatFormat(static_cast<thinwire::ChatKind>(asked[1] / 18 % 6));
   options.text.split = (1 + asked[2]) / 257.0;
   ReadSplits(options);

@@ -133,10 +133,15 @@ absl::Status HfTokenizer::AddMerges(const TokenizerJson& tokenizer) {
 }
 
 void HfTokenizer::AddAdded(const std::vector<AddedToken>& added) {
-  may_be_cut_ = rules_.units == Units::kBytes && std::none_of(added.begin(), added.end(), IsLong);
+  const bool has_words = rules_.units == Units::kBytes;
+  may_be_cut_ = has_words ? std::none_of(added.begin(), added.end(), IsLong) : bonds_.has_value();
   std::string buffer;
   for (const AddedToken& token : added) {
     const bool stays_text = token.is_special && specials_ == Specials::kText;
+    if (!has_words) {
+      MarkSpaces(token.content, rules_.prefix != Prefix::kNone, &buffer);
+      cuts_.AddToken(buffer, !stays_text && (token.takes_left || token.takes_right));
+    }
     if (stays_text || !token.is_normalized) written_.Add(token, token.content);
     if (token.is_normalized) {
       normalized_.Add(token, Normalized(token.content, &buffer));
@@ -246,6 +251,27 @@ absl::StatusOr<std::vector<int32_t>> HfTokenizer::Encode(std::string_view text) 
   encoding.ids.reserve(text.size() / 4);
   for (const AddedTokens::Part& part : added_.Split(text)) {
     EncodePart(part, part.text.data() == text.data(), &encoding);
+  }
+  return std::move(encoding.ids);
+}
+
+size_t HfTokenizer::LastCut(std::string_view text) const {
+  return bonds_ ? cuts_.Last(text, *bonds_) : Tokenizer::LastCut(text);
+}
+
+absl::StatusOr<std::vector<int32_t>> HfTokenizer::EncodeRest(std::string_view text) const {
+  if (!bonds_) return Encode(text);
+  Encoding encoding;
+  encoding.ids.reserve(text.size() / 4);
+  for (const AddedTokens::Part& part : added_.Split(text)) {
+    const bool goes_on = part.text.data() == text.data() && part.id == AddedTokens::kNoToken;
+    if (!goes_on || rules_.prefix != Prefix::kAlways) {
+      EncodePart(part, /*is_first=*/false, &encoding);
+      continue;
+    }
+    std::string& marked = encoding.buffers.emplace_back();
+    MarkSpaces(part.text, /*is_prefixed=*/false, &marked);
+    EncodeNormalized(marked, /*is_first=*/false, &encoding);
   }
   return std::move(encoding.ids);
 }

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "data/added_tokens.h"
 #include "data/bonds.h"
+#include "data/cuts.h"
 #include "data/hf_files.h"
 #include "data/known_words.h"
 #include "data/merges.h"
@@ -49,6 +50,9 @@ class HfTokenizer final : public Tokenizer {
   }
   std::vector<int32_t> ends_of_text() const override { return ends_of_text_; }
   bool may_be_cut() const override { return may_be_cut_; }
+  // Over characters, returns a place that neither a merge nor an added token bridges.
+  size_t LastCut(std::string_view text) const override;
+  absl::StatusOr<std::vector<int32_t>> EncodeRest(std::string_view text) const override;
   const std::string& digest() const override { return digest_; }
 
  private:
@@ -96,6 +100,7 @@ class HfTokenizer final : public Tokenizer {
 
   const TextRules rules_;
   bool may_be_cut_ = false;
+  Cuts cuts_;  // Units::kCharacters
   const Specials specials_;
   // The second are looked for behind the normalizer. The third are the first, and those of the
   // second that are tokens only where a format writes them, as it spells them.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "data/file_list.h"
 #include "data/id_files.h"
@@ -40,11 +41,15 @@ absl::StatusOr<Parts> OpenParts(const TextOptions& text) {
   return parts;
 }
 
-absl::StatusOr<TokenRange> IdsAndMasksOf(std::shared_ptr<const IdFiles> files,
+absl::StatusOr<TokenRange> IdsAndMasksOf(const std::shared_ptr<const IdFiles>& files,
                                          const TextOptions& text) {
-  if (text.loss_on == LossOn::kAll) return TokenRange(std::move(files));
-  ASSIGN_OR_RETURN(auto masked, WithMasks(std::move(files)));
-  return TokenRange(std::move(masked));
+  if (text.loss_on == LossOn::kAll) return TokenRange(files);
+  ASSIGN_OR_RETURN(auto masked, WithMasks(files));
+  if (text.loss_on == LossOn::kMasks || masked->may_lack_labels()) return TokenRange(masked);
+  const std::string first = files->extents()[0].path;
+  return absl::InvalidArgumentError(absl::StrCat(first, " has no ", MaskBeside(first),
+                                                 " beside it: want one with ",
+                                                 "data.loss_on: answers, or data.loss_on: all"));
 }
 
 // Returns the tokens with all but their vocabulary.

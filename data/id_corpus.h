@@ -11,8 +11,9 @@ namespace thinwire {
 // TokenizerOf.
 absl::StatusOr<CorpusSize> MeasureIds(const DataOptions& options);
 
-// Makes the data sets, which stay in the files. With LossOn::kAnswers only ids are learned that
-// masks beside the files name, if there are any. Errors: see LoadData; those of MeasureIds too.
+// Makes the data sets, which stay in the files. Only ids are learned that masks beside the files
+// name; where there are none, all with LossOn::kMasks, while LossOn::kAnswers is refused. Errors:
+// see LoadData; those of MeasureIds too.
 absl::StatusOr<DataSplits> LoadIds(const DataOptions& options);
 
 }  // namespace thinwire

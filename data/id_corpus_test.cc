@@ -24,6 +24,7 @@ class IdCorpusTest : public testing::Test {
     options_.name = "tokens";
     options_.text.tokens = TokenKind::kIds;
     options_.text.type = IdType::kUint16;
+    options_.text.loss_on = LossOn::kMasks;
     options_.text.context = 4;
     options_.text.file = folder_ + "/ids.bin";
   }
@@ -108,12 +109,28 @@ TEST_F(IdCorpusTest, AMaskSaysWhatIsLearned) {
   EXPECT_THAT(IdsOf(*splits->train, 0), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(LabelsOf(*splits->train, 0), ElementsAre(-1, 2, -1, 4));
   EXPECT_THAT(LabelsOf(*splits->test, 0), ElementsAre(11, 12, 13, 14));
+  options_.text.loss_on = LossOn::kAnswers;
+  EXPECT_EQ(LoadData(options_)->train->digest(), splits->train->digest());
   options_.text.loss_on = LossOn::kAll;
   const absl::StatusOr<DataSplits> all = LoadData(options_);
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_THAT(LabelsOf(*all->train, 0), ElementsAre(1, 2, 3, 4));
   EXPECT_FALSE(all->train->may_lack_labels());
   EXPECT_NE(all->train->digest(), splits->train->digest());
+}
+
+TEST_F(IdCorpusTest, AnswersThatAreAskedForWantAMask) {
+  Write("ids.bin", 0, 20);
+  options_.text.split = 0.5;
+  EXPECT_FALSE(LoadData(options_)->train->may_lack_labels());
+  options_.text.loss_on = LossOn::kAnswers;
+  const std::string wanted = options_.text.file + " has no " + folder_ +
+                             "/ids.mask beside it: want one with data.loss_on: answers, or "
+                             "data.loss_on: all";
+  EXPECT_EQ(LoadData(options_).status().message(), wanted);
+  EXPECT_EQ(MeasureCorpus(options_).status().message(), wanted);
+  options_.text.loss_on = LossOn::kAll;
+  EXPECT_TRUE(LoadData(options_).ok());
 }
 
 TEST_F(IdCorpusTest, AMaskOfAFolderIsNoFileOfIds) {

@@ -72,9 +72,9 @@ absl::StatusOr<std::vector<std::string>> ClassesIn(const std::string& folder) {
 // everywhere.
 void Mix(std::vector<PictureFile>* files) {
   std::vector<PictureFile> mixed;
-  for (const int64_t at :
-       EpochOrder(/*seed=*/0, /*epoch=*/0, static_cast<int64_t>(files->size()))) {
-    mixed.push_back(std::move((*files)[static_cast<size_t>(at)]));
+  const EpochOrder order(/*seed=*/0, /*epoch=*/0, static_cast<int64_t>(files->size()));
+  for (int64_t place = 0; place < order.size(); ++place) {
+    mixed.push_back(std::move((*files)[static_cast<size_t>(order[place])]));
   }
   *files = std::move(mixed);
 }

@@ -10,7 +10,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/digest.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -21,6 +20,7 @@
 #include "data/file_list.h"
 #include "data/held_out.h"
 #include "data/lines.h"
+#include "data/temporary_file.h"
 #include "data/text.h"
 
 namespace thinwire {
@@ -29,14 +29,14 @@ namespace {
 // Encoded files.
 struct Encoded {
   std::shared_ptr<const DocumentStore> store;
+  std::string folder;  // of the first one
   std::string digest;  // of their contents and of how they were encoded
 };
 
-// Documents of a store.
+// Documents for training or for test.
 struct Part {
   std::string name;  // for messages
-  Encoded encoded;
-  SampleRange documents;
+  DocumentPart of;
 };
 
 struct Corpus {
@@ -192,15 +192,15 @@ absl::StatusOr<Encoded> EncodedAt(const std::string& field, const std::string& p
     note = NoteOf(skipped);
     return status;
   };
-  const std::string folder = std::filesystem::path(files[0]).parent_path().string();
-  ASSIGN_OR_RETURN(encoded.store, DocumentStore::Open(folder.empty() ? "." : folder, encoded.digest,
+  encoded.folder = FolderOf(files[0]);
+  ASSIGN_OR_RETURN(encoded.store, DocumentStore::Open(encoded.folder, encoded.digest,
                                                       tokenizer.vocabulary(), encode, note));
   return encoded;
 }
 
 Part WholeOf(const std::string& name, Encoded encoded) {
-  const auto documents = static_cast<int64_t>(encoded.store->lengths().size());
-  return {name, std::move(encoded), {0, documents}};
+  const SampleRange all = {0, encoded.store->documents()};
+  return {name, {std::move(encoded.store), all, encoded.folder, encoded.digest}};
 }
 
 absl::StatusOr<Corpus> OpenCorpus(const DataOptions& options) {
@@ -220,8 +220,9 @@ absl::StatusOr<Corpus> OpenCorpus(const DataOptions& options) {
     return corpus;
   }
   corpus.test = corpus.train;
-  const auto share = static_cast<double>(corpus.train.documents.last) * text.split;
-  corpus.test.documents.first = corpus.train.documents.last = static_cast<int64_t>(share);
+  SampleRange &train_range = corpus.train.of.documents, &test_range = corpus.test.of.documents;
+  const auto share = static_cast<double>(train_range.last) * text.split;
+  test_range.first = train_range.last = static_cast<int64_t>(share);
   return corpus;
 }
 
@@ -234,15 +235,9 @@ absl::StatusOr<std::unique_ptr<DocumentDataset>> SamplesOf(const Part& part,
   samples.packing = text.packing;
   samples.too_long = text.too_long;
   samples.filler = tokenizer.end_of_text().value_or(0);
-  Digest digest;
-  digest.Add(part.encoded.digest.data(), part.encoded.digest.size());
-  for (const int64_t word : {part.documents.first, part.documents.last}) {
-    digest.AddWord(static_cast<uint64_t>(word));
-  }
-  ASSIGN_OR_RETURN(auto data, DocumentDataset::Make(part.encoded.store, part.documents, samples,
-                                                    digest.value()));
+  ASSIGN_OR_RETURN(auto data, DocumentDataset::Make(part.of, samples));
   if (data->size() > 0) return data;
-  const int64_t documents = part.documents.last - part.documents.first;
+  const int64_t documents = part.of.documents.last - part.of.documents.first;
   return absl::InvalidArgumentError(
       absl::StrCat("the ", documents, " documents of ", part.name,
                    " that are for this have no token to learn in samples of ", text.context,
@@ -262,7 +257,7 @@ struct Whole {
 };
 
 void AddSkipped(const Part& part, CorpusSize* size) {
-  Skipped skipped = SkippedOf(part.encoded.store->note());
+  Skipped skipped = SkippedOf(part.of.store->note());
   size->skipped_lines += skipped.lines;
   if (size->first_skipped.empty()) size->first_skipped = std::move(skipped.first);
 }
@@ -281,7 +276,7 @@ absl::StatusOr<CorpusSize> MeasureJsonl(const DataOptions& options) {
   ASSIGN_OR_RETURN(const Whole whole, WholeOf(corpus, options.text));
   CorpusSize size = whole.size();
   AddSkipped(corpus.train, &size);
-  if (corpus.test.encoded.store != corpus.train.encoded.store) AddSkipped(corpus.test, &size);
+  if (corpus.test.of.store != corpus.train.of.store) AddSkipped(corpus.test, &size);
   return size;
 }
 

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/annotated.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "data/characters.h"
 #include "data/file_list.h"
 #include "data/text.h"
-#include "data/text_cut.h"
 #include "data/token_cache.h"
 #include "data/token_file.h"
 #include "data/unicode.h"
@@ -217,25 +217,28 @@ class PieceEncoder {
     waiting_ += bytes;
     end_ += bytes.size();
     if (waiting_.size() < enough_) return absl::OkStatus();
-    if (const size_t cut = LastCut(waiting_); cut > 0) {
+    if (const size_t cut = tokenizer_.LastCut(waiting_); cut > 0) {
       enough_ = kPieceBytes;
       return Encode(cut);
     }
     enough_ = 2 * waiting_.size();
     if (waiting_.size() <= kMostBytes) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
-        "has ", waiting_.size(),
-        " bytes without a line's end behind a letter or a number, want fewer than ", kMostBytes));
+        "has ", waiting_.size(), " bytes without a place where no token reaches over, such as a ",
+        "line's end behind a letter or a number, want fewer than ", kMostBytes));
   }
   absl::Status EndDocument() {
     RETURN_IF_ERROR(Encode(waiting_.size()));
+    is_begun_ = false;
     const std::optional<int32_t> end = tokenizer_.end_of_text();
     return end ? sink_({*end}) : absl::OkStatus();
   }
   absl::Status Encode(size_t bytes) {
     if (bytes == 0) return absl::OkStatus();
+    const std::string_view text = std::string_view(waiting_).substr(0, bytes);
     ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                     tokenizer_.Encode(std::string_view(waiting_).substr(0, bytes)));
+                     is_begun_ ? tokenizer_.EncodeRest(text) : tokenizer_.Encode(text));
+    is_begun_ = true;
     waiting_.erase(0, bytes);
     return sink_(ids);
   }
@@ -246,6 +249,7 @@ class PieceEncoder {
   std::string waiting_;          // bytes up to number end_ that are not encoded
   size_t end_ = 0, next_ = 0;    // the latter: of the documents that begin later, the first
   size_t enough_ = kPieceBytes;  // bytes that are encoded as soon as they can be cut
+  bool is_begun_ = false;        // whether some of the document are
 };
 
 absl::Status Changed(const TextFiles& files) {
@@ -306,7 +310,6 @@ absl::StatusOr<LargeText> ReadLargeText(const DataOptions& options, const Tokeni
 
 absl::StatusOr<std::uintmax_t> BytesAt(const std::string& field, const std::string& path) {
   std::uintmax_t bytes = 0;
-  if (path.empty()) return bytes;
   ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesAt(field, path));
   for (const std::string& file : files) {
     std::error_code error;  // whoever reads the file reports it
@@ -316,19 +319,37 @@ absl::StatusOr<std::uintmax_t> BytesAt(const std::string& field, const std::stri
   return bytes;
 }
 
+// Returns the fields that say where the text is, and what they say.
+std::vector<std::pair<std::string, std::string>> Places(const TextOptions& text) {
+  if (text.train.empty()) return {{"data.file", text.file}};
+  return {{"data.train", text.train}, {"data.test", text.test}};
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> CharactersOf(const TextOptions& text) {
+  Characters::Finder finder;
+  const auto find = [&finder](std::string_view piece, bool) { return finder.Add(piece); };
+  const std::string name = text.train.empty() ? text.file : text.train;
+  for (const auto& [field, path] : Places(text)) {
+    ASSIGN_OR_RETURN(const TextFiles files, TextFilesAt(field, path));
+    RETURN_IF_ERROR(Annotated(ReadPieces(files, find).status(), name));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> characters, Annotated(finder.End(), name));
+  return characters;
+}
+
 // Returns the tokenizer of a text that is encoded in pieces; null for one that is read as a whole.
 absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOfLarge(const DataOptions& options) {
   const TextOptions& text = options.text;
   std::uintmax_t bytes = 0;
-  for (const auto& [field, path] :
-       {std::pair("data.file", text.file), std::pair("data.train", text.train),
-        std::pair("data.test", text.test)}) {
+  for (const auto& [field, path] : Places(text)) {
     ASSIGN_OR_RETURN(const std::uintmax_t here, BytesAt(field, path));
     bytes += here;
   }
   std::unique_ptr<Tokenizer> none;
-  if (bytes <= kInMemoryBytes || text.tokens == TokenKind::kCharacters) return none;
-  ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, TokenizerOf(CorpusText(), options));
+  if (bytes <= kInMemoryBytes) return none;
+  ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, text.tokens == TokenKind::kCharacters
+                                                             ? CharactersOf(text)
+                                                             : TokenizerOf(CorpusText(), options));
   return tokenizer->may_be_cut() ? std::move(tokenizer) : std::move(none);
 }
 
@@ -354,6 +375,18 @@ absl::StatusOr<DataSplits> LoadTextFile(const DataOptions& options) {
   }
   ASSIGN_OR_RETURN(const CorpusText text, ReadTextFile(options));
   return LoadText(text, options);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerOfTextFile(const DataOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, TokenizerOfLarge(options));
+  if (tokenizer != nullptr) {
+    ASSIGN_OR_RETURN(const LargeText large, ReadLargeText(options, *tokenizer));
+    const absl::Status fits = CheckPlanned(large.tokens.name, large.size(), options);
+    if (fits.ok()) return tokenizer;
+    if (!large.had_mark) return fits;
+  }
+  ASSIGN_OR_RETURN(const CorpusText text, ReadTextFile(options));
+  return PlannedTokenizer(text, options);
 }
 
 }  // namespace thinwire

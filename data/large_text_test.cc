@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -111,6 +112,35 @@ TEST_F(LargeTextTest, HiddenWordPiecesAreThoseOfTheTextAsAWhole) {
   options_.text.mask_rate = 0.15;
   options_.text.split = 0.9;
   ExpectTheSameInPieces();
+}
+
+TEST_F(LargeTextTest, TokensWithoutWordsAreThoseOfTheTextAsAWhole) {
+  Write("a.txt", 1, 17'000'000);
+  Write("b.txt", 2, 100'000);
+  options_.text.tokens = TokenKind::kHf;
+  options_.text.vocabulary = "data/hf_testdata/characters";
+  options_.text.split = 0.95;
+  ExpectTheSameInPieces();
+}
+
+TEST_F(LargeTextTest, CharactersAreThoseOfTheTextAsAWhole) {
+  Write("a.txt", 1, 17'000'000);
+  Write("b.txt", 2, 100'000);
+  for (const std::string name : {"/a.txt", "/b.txt"}) {
+    std::string text = *ReadFile(folder_ + name);
+    std::replace(text.begin(), text.end(), '\xFF', 'z');
+    std::ofstream(folder_ + name, std::ios::binary) << text;
+  }
+  options_.text.tokens = TokenKind::kCharacters;
+  options_.text.split = 0.95;
+  ExpectTheSameInPieces();
+  options_.text.size = *MeasureTextFile(options_);
+  EXPECT_EQ((*LoadTokenizer(options_))->vocabulary(), options_.text.size.vocabulary);
+  options_.text.size.train_tokens += 1;
+  EXPECT_THAT(std::string(LoadTokenizer(options_).status().message()),
+              HasSubstr("with which the experiment was resolved"));
+  Write("c.txt", 3, 100'000);
+  EXPECT_THAT(std::string(LoadTextFile(options_).status().message()), HasSubstr("/*.txt: byte "));
 }
 
 TEST_F(LargeTextTest, SeveralHtmlPagesAreATextAndOneIsNone) {

@@ -1,9 +1,8 @@
 #include "data/packing.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
-#include <set>
+
+#include "base/status.h"
 
 namespace thinwire {
 namespace {
@@ -13,88 +12,82 @@ constexpr Named<Packing> kPackingNames[] = {
 constexpr Named<TooLong> kTooLongNames[] = {
     {TooLong::kSplit, "split"}, {TooLong::kTruncate, "truncate"}, {TooLong::kDrop, "drop"}};
 
-// Adds the parts of a stretch of tokens.
-void Split(int64_t first, int64_t tokens, int64_t context, std::vector<Stretch>* pieces) {
-  for (; tokens > 1; first += context, tokens -= context) {
-    pieces->emplace_back(first, std::min(tokens, context), tokens > context);
-  }
-}
-
-// Samples by the room that they have left.
-class Rooms {
- public:
-  explicit Rooms(int64_t context) : samples_(static_cast<size_t>(context) + 1) {}
-
-  void Add(size_t room, uint32_t sample) {
-    if (samples_[room].empty()) rooms_.insert(room);
-    samples_[room].push_back(sample);
-  }
-  // Takes out the sample with the least room for `tokens`; false if there is none.
-  bool Take(size_t tokens, size_t* room, uint32_t* sample) {
-    const auto found = rooms_.lower_bound(tokens);
-    if (found == rooms_.end()) return false;
-    *room = *found;
-    *sample = samples_[*room].back();
-    samples_[*room].pop_back();
-    if (samples_[*room].empty()) rooms_.erase(found);
-    return true;
-  }
-
- private:
-  std::vector<std::vector<uint32_t>> samples_;  // by their room
-  std::set<size_t> rooms_;                      // those that a sample has
-};
-
-// Numbers samples anew in the order of their first pieces.
-void Renumber(uint32_t samples, std::vector<uint32_t>* sample_of) {
-  constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-  std::vector<uint32_t> numbers(samples, kNone);
-  uint32_t next = 0;
-  for (uint32_t& sample : *sample_of) {
-    if (numbers[sample] == kNone) numbers[sample] = next++;
-    sample = numbers[sample];
-  }
-}
+constexpr int kTokenBits = 21, kFirstShift = kTokenBits + 1;
 
 }  // namespace
 
 NameTable<Packing> TableOf(Packing) { return {"packing", kPackingNames}; }
 NameTable<TooLong> TableOf(TooLong) { return {"too_long", kTooLongNames}; }
 
-std::vector<Stretch> Divided(absl::Span<const uint32_t> lengths, int64_t first, int64_t context,
-                             Packing packing, TooLong too_long) {
-  std::vector<Stretch> pieces;
-  if (packing == Packing::kStream) {
-    Split(first, std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), context, &pieces);
-    return pieces;
-  }
-  pieces.reserve(lengths.size());
-  for (const uint32_t length : lengths) {
-    if (length <= context || too_long == TooLong::kSplit) {
-      Split(first, length, context, &pieces);
-    } else if (too_long == TooLong::kTruncate && context > 1) {
-      pieces.emplace_back(first, context, false);
-    }
-    first += length;
-  }
-  return pieces;
+uint64_t WordOf(const Stretch& stretch) {
+  return static_cast<uint64_t>(stretch.first) << kFirstShift |
+         static_cast<uint64_t>(stretch.tokens) << 1 | (stretch.goes_on ? 1 : 0);
 }
 
-std::vector<uint32_t> BestFit(absl::Span<const Stretch> pieces, int64_t context) {
-  std::vector<uint32_t> longest_first(pieces.size()), sample_of(pieces.size());
-  std::iota(longest_first.begin(), longest_first.end(), 0);
-  std::stable_sort(longest_first.begin(), longest_first.end(),
-                   [&](uint32_t a, uint32_t b) { return pieces[a].tokens > pieces[b].tokens; });
-  Rooms rooms(context);
-  uint32_t samples = 0;
-  for (const uint32_t piece : longest_first) {
-    const auto tokens = static_cast<size_t>(pieces[piece].tokens);
-    auto room = static_cast<size_t>(context);
-    if (!rooms.Take(tokens, &room, &sample_of[piece])) sample_of[piece] = samples++;
-    rooms.Add(room - tokens, sample_of[piece]);
+Stretch StretchOf(uint64_t word) {
+  constexpr uint64_t kMask = (uint64_t{1} << kTokenBits) - 1;
+  return {static_cast<int64_t>(word >> kFirstShift), static_cast<int64_t>(word >> 1 & kMask),
+          (word & 1) != 0};
+}
+
+absl::Status Divider::Split(int64_t first, int64_t tokens) const {
+  const int64_t context = division_.context;
+  for (; tokens > 1; first += context, tokens -= context) {
+    RETURN_IF_ERROR(take_({first, std::min(tokens, context), tokens > context}));
   }
-  Renumber(samples, &sample_of);
-  return sample_of;
+  return absl::OkStatus();
+}
+
+absl::Status Divider::Add(int64_t tokens) {
+  const int64_t first = next_, context = division_.context;
+  next_ += tokens;
+  if (division_.packing == Packing::kStream) {
+    of_stream_ += tokens;
+    return absl::OkStatus();
+  }
+  if (tokens <= context || division_.too_long == TooLong::kSplit) return Split(first, tokens);
+  const bool is_cut = division_.too_long == TooLong::kTruncate && context > 1;
+  return is_cut ? take_({first, context, false}) : absl::OkStatus();
+}
+
+absl::Status Divider::End() { return Split(next_ - of_stream_, of_stream_); }
+
+BestFit::BestFit(int64_t context) : rows_(static_cast<size_t>(context) + 1) {}
+
+// A row whose last sample is `sample`'s neighbour gets it. Samples that pieces of one length have
+// filled one after another come out the other way round.
+void BestFit::Add(size_t room, int64_t sample) {
+  std::vector<Row>& rows = rows_[room];
+  if (rows.empty()) {
+    rooms_.insert(room);
+  } else {
+    Row& row = rows.back();
+    const int64_t step = sample - row.last();
+    if (row.count == 1 ? step == 1 || step == -1 : step == row.step) {
+      row.step = step;
+      ++row.count;
+      return;
+    }
+  }
+  rows.push_back({sample, 1, 1});
+}
+
+int64_t BestFit::TakeFrom(size_t room) {
+  std::vector<Row>& rows = rows_[room];
+  const int64_t sample = rows.back().last();
+  if (--rows.back().count == 0) rows.pop_back();
+  if (rows.empty()) rooms_.erase(room);
+  return sample;
+}
+
+int64_t BestFit::Place(int64_t tokens) {
+  const auto size = static_cast<size_t>(tokens);
+  const auto found = rooms_.lower_bound(size);
+  const size_t room = found == rooms_.end() ? rows_.size() - 1 : *found;
+  const int64_t sample = found == rooms_.end() ? samples_++ : TakeFrom(room);
+  // Nothing more goes into what is full.
+  if (room > size) Add(room - size, sample);
+  return sample;
 }
 
 }  // namespace thinwire

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
-#include <numeric>
-#include <utility>
 
 #include "base/digest.h"
 #include "base/random.h"
@@ -21,12 +18,6 @@ constexpr Named<AugmentKind> kAugmentNames[] = {{AugmentKind::kNone, "none"},
 // Epoch whose order decides which samples make which batch. Epochs count from 1, so no other use
 // has it.
 constexpr int64_t kFixedBatches = 0;
-
-void Permute(RandomStream random, absl::Span<int64_t> items) {  // Fisher-Yates
-  for (size_t i = items.size(); i > 1; --i) {
-    std::swap(items[i - 1], items[random.Below(static_cast<uint32_t>(i))]);
-  }
-}
 
 // Returns a number uniform in [0, bound), as RandomStream::Below does where that can.
 int64_t Below(int64_t bound, RandomStream* random) {
@@ -46,35 +37,20 @@ int64_t Below(int64_t bound, RandomStream* random) {
 NameTable<ShuffleKind> TableOf(ShuffleKind) { return {"shuffle", kShuffleNames}; }
 NameTable<AugmentKind> TableOf(AugmentKind) { return {"augment", kAugmentNames}; }
 
-std::vector<int64_t> EpochOrder(uint64_t seed, int64_t epoch, int64_t size) {
-  assert(0 <= size && size <= std::numeric_limits<uint32_t>::max());
-  std::vector<int64_t> order(size);
-  std::iota(order.begin(), order.end(), 0);
-  Permute(RandomStream(RandomKey(RandomKey(seed, "shuffle"), epoch)), absl::MakeSpan(order));
-  return order;
+EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, int64_t size)
+    : samples_(RandomKey(RandomKey(seed, "shuffle"), epoch), size) {}
+
+EpochOrder::EpochOrder(const Shuffle& shuffle, int64_t epoch, int64_t size)
+    : EpochOrder(shuffle.seed, shuffle.kind == ShuffleKind::kBatches ? kFixedBatches : epoch,
+                 size) {
+  if (shuffle.kind == ShuffleKind::kSamples) return;
+  batch_size_ = shuffle.batch_size;
+  batches_ = Permutation(RandomKey(RandomKey(shuffle.seed, "batches"), epoch), size / batch_size_);
 }
 
-std::vector<int64_t> BatchOrder(const Shuffle& shuffle, int64_t epoch, int64_t size) {
-  std::vector<int64_t> order(NumBatches(size, shuffle.batch_size));
-  std::iota(order.begin(), order.end(), 0);
-  if (shuffle.kind == ShuffleKind::kSamples) return order;
-  // A smaller last batch stays where it is.
-  Permute(RandomStream(RandomKey(RandomKey(shuffle.seed, "batches"), epoch)),
-          absl::MakeSpan(order).subspan(0, size / shuffle.batch_size));
-  return order;
-}
-
-std::vector<int64_t> EpochOrder(const Shuffle& shuffle, int64_t epoch, int64_t size) {
-  if (shuffle.kind == ShuffleKind::kSamples) return EpochOrder(shuffle.seed, epoch, size);
-  const std::vector<int64_t> fixed = EpochOrder(shuffle.seed, kFixedBatches, size);
-  std::vector<int64_t> order;
-  order.reserve(size);
-  for (int64_t batch : BatchOrder(shuffle, epoch, size)) {
-    const int64_t first = batch * shuffle.batch_size;
-    order.insert(order.end(), fixed.begin() + first,
-                 fixed.begin() + std::min(first + shuffle.batch_size, size));
-  }
-  return order;
+int64_t EpochOrder::operator[](int64_t place) const {
+  const int64_t batch = place / batch_size_;
+  return samples_[Batch(batch) * batch_size_ + place % batch_size_];
 }
 
 int64_t NumBatches(int64_t size, int64_t batch_size) {

@@ -3,16 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "base/enum_names.h"
 #include "data/dataset.h"
+#include "data/permutation.h"
 
 namespace thinwire {
-
-// Returns the order of an epoch: a permutation of [0, size). Epochs count from 1.
-std::vector<int64_t> EpochOrder(uint64_t seed, int64_t epoch, int64_t size);
 
 // Units that are shuffled in each epoch.
 enum class ShuffleKind : uint8_t {
@@ -31,12 +28,27 @@ struct Shuffle {
   int64_t batch_size = 0;
 };
 
-// Returns the order of an epoch for either kind.
-std::vector<int64_t> EpochOrder(const Shuffle& shuffle, int64_t epoch, int64_t size);
+// The order of an epoch: a permutation of the samples [0, size). Takes 32 MiB at most, however many
+// there are. Immutable and thread-safe.
+class EpochOrder {
+ public:
+  EpochOrder() = default;  // of no samples
+  // Epochs count from 1.
+  EpochOrder(uint64_t seed, int64_t epoch, int64_t size);
+  EpochOrder(const Shuffle& shuffle, int64_t epoch, int64_t size);
 
-// Returns which batch has which place in an epoch. Under kBatches entry i is a number that always
-// means the same samples; under kSamples entry i is i.
-std::vector<int64_t> BatchOrder(const Shuffle& shuffle, int64_t epoch, int64_t size);
+  int64_t size() const { return samples_.size(); }
+  // Returns the sample at a place in the epoch.
+  int64_t operator[](int64_t place) const;
+  // Returns the batch at a place among those of the epoch. Under kBatches it is a number that
+  // always means the same samples; under kSamples it is the place.
+  int64_t Batch(int64_t place) const { return place < batches_.size() ? batches_[place] : place; }
+
+ private:
+  Permutation samples_;
+  Permutation batches_;  // kBatches: those that are not smaller
+  int64_t batch_size_ = 1;
+};
 
 // Returns the number of batches. Batch i of an epoch has samples [i batch, min((i+1) batch, size))
 // of the order; a smaller last batch is kept.

@@ -1,4 +1,4 @@
-// Places at which a text may be divided before it is encoded.
+// Places at which tokenizers that divide a text into words have no token across.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 namespace thinwire {
 
 // Returns the last place, behind the first byte, where a line ends behind a letter or a number; 0
-// if there is none. A tokenizer that may_be_cut() gives a text the ids of the two parts there.
-size_t LastCut(std::string_view text);
+// if there is none.
+size_t LastLineEnd(std::string_view text);
 
 }  // namespace thinwire

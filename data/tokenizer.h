@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "data/text_cut.h"
 
 namespace thinwire {
 
@@ -74,9 +75,15 @@ class Tokenizer {
   virtual std::vector<int32_t> ends_of_text() const {
     return end_of_text() ? std::vector<int32_t>{*end_of_text()} : std::vector<int32_t>();
   }
-  // Returns whether a text that is divided where a line ends behind a letter or a number
-  // (text_cut.h) has the ids of its parts, one behind another.
+  // Returns whether a text may be encoded in pieces, one behind another, with the ids of the whole.
   virtual bool may_be_cut() const { return false; }
+  // Returns the last place, behind the first byte, where that may divide a text which begins so,
+  // however it goes on; 0 if there is none. Requires may_be_cut().
+  virtual size_t LastCut(std::string_view text) const { return LastLineEnd(text); }
+  // Returns the ids of what is behind such a place. Errors of Encode.
+  virtual absl::StatusOr<std::vector<int32_t>> EncodeRest(std::string_view text) const {
+    return Encode(text);
+  }
   // Returns the SHA-256 of the vocabulary in hexadecimal digits.
   virtual const std::string& digest() const = 0;
 

@@ -86,6 +86,16 @@ Character CharacterAt(std::string_view text, size_t at) {
   return {code, lead.bytes, Search(code)};
 }
 
+Character CharacterBefore(std::string_view text, size_t end) {
+  assert(0 < end && end <= text.size());
+  constexpr size_t kMostBytes = 4;
+  for (size_t bytes = 1; bytes <= kMostBytes && bytes <= end; ++bytes) {
+    const Character character = CharacterAt(text, end - bytes);
+    if (character.bytes == bytes && character.code != kNoCode) return character;
+  }
+  return {};
+}
+
 Case CaseOf(const Character& character) {
   const bool is_letter = character.kind == CharacterClass::kLetter;
   return KindIn(kCases, character.code, is_letter ? Case::kEither : Case::kNone);

@@ -34,6 +34,10 @@ struct Character {
 // kOther. Well-formed is as in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 Character CharacterAt(std::string_view text, size_t at);
 
+// Returns the character that ends at text[end], where 0 < end <= text.size(), as CharacterAt finds
+// it from its beginning on. A byte that ends no well-formed character is one of its own.
+Character CharacterBefore(std::string_view text, size_t end);
+
 Case CaseOf(const Character& character);
 
 // Returns whether tokenizers that set digits apart do so with the character: it is a number, or one

@@ -81,5 +81,17 @@ TEST(CaseOfTest, LettersWithoutCaseAndMarksAreEither) {
   }
 }
 
+TEST(CharacterBeforeTest, IsTheOneThatEndsThere) {
+  const std::string text = "a\u00e9\u65e5\xE6\x97z";
+  EXPECT_EQ(CharacterBefore(text, 1).code, 'a');
+  EXPECT_EQ(CharacterBefore(text, 3).code, 0xE9u);
+  EXPECT_EQ(CharacterBefore(text, 6).code, 0x65E5u);
+  for (const size_t end : {2, 4, 5, 7, 8}) {
+    EXPECT_EQ(CharacterBefore(text, end).code, kNoCode) << end;
+    EXPECT_EQ(CharacterBefore(text, end).bytes, 1) << end;
+  }
+  EXPECT_EQ(CharacterBefore(text, 9).code, 'z');
+}
+
 }  // namespace
 }  // namespace thinwire

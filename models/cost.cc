@@ -79,6 +79,17 @@ int64_t CachedElements(const std::vector<LayerSpec>& layers) {
   return elements;
 }
 
+// Returns how many of the elements that these layers keep a stash leaves as they are.
+int64_t ExactElements(const std::vector<LayerSpec>& layers) {
+  int64_t elements = 0;
+  ForEachLayer(layers, [&](const LayerSpec& layer) {
+    const bool is_exact = layer.kind == LayerKind::kMaxPool || layer.kind == LayerKind::kMaxout ||
+                          layer.kind == LayerKind::kEmbedding;
+    elements += NormaliserElements(layer) + (is_exact ? layer.in.elements() : 0);
+  });
+  return elements;
+}
+
 // Returns the elements that the block keeps besides its input.
 int64_t KeptBesidesInput(const BlockSpec& block) {
   bool input_counted = true;
@@ -87,8 +98,16 @@ int64_t KeptBesidesInput(const BlockSpec& block) {
 
 void AddActivations(const BlockSpec& block, Recompute recompute, bool* input_counted,
                     SegmentCost* cost) {
-  if (recompute == Recompute::kNone || !WorthRecomputing(block)) {
+  const bool begins_segment = cost->block_elements == 0;
+  const int64_t before = cost->kept_elements;
+  const bool keeps_input = !block.layers.empty() && KeepsInput(block.layers.front());
+  const bool runs_again = recompute != Recompute::kNone && WorthRecomputing(block);
+  if (begins_segment && (keeps_input || runs_again)) cost->input_elements = block.in.elements();
+  cost->block_elements =
+      std::max(cost->block_elements, block.in.elements() + KeptBesidesInput(block));
+  if (!runs_again) {
     cost->kept_elements += KeptElements(block.layers, input_counted);
+    cost->exact_elements += std::min(ExactElements(block.layers), cost->kept_elements - before);
     return;
   }
   if (!*input_counted) cost->kept_elements += block.in.elements();
@@ -125,6 +144,26 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
   return cost;
 }
 
+// Returns the bytes of what is kept for the backward pass, and of what exists as it is while the
+// passes of a block run.
+double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
+  constexpr double kByteBits = 8;
+  const double element_bits = kByteBits * memory.element_bytes;
+  const auto samples = static_cast<double>(memory.samples_in_flight);
+  const auto input = static_cast<double>(memory.payload_bits ? cost.input_elements : 0);
+  const auto kept = static_cast<double>(cost.kept_elements) - input;
+  const auto exact =
+      memory.stash_bits ? std::min(static_cast<double>(cost.exact_elements), kept) : kept;
+  const double bits = exact * element_bits + (kept - exact) * memory.stash_bits.value_or(0) +
+                      input * memory.payload_bits.value_or(0);
+  const auto at_work = static_cast<double>(memory.stash_bits     ? cost.block_elements
+                                           : memory.payload_bits ? cost.input_elements
+                                                                 : 0);
+  return (samples * bits +
+          static_cast<double>(memory.microbatch_samples) * at_work * element_bits) /
+         kByteBits;
+}
+
 }  // namespace
 
 NameTable<Recompute> TableOf(Recompute) { return {"recompute", kRecomputeNames}; }
@@ -151,9 +190,9 @@ int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
       cost.fixed_parameters;
   return kFloatBytes * numbers +
          (memory.element_bytes + kFloatBytes) * memory.samples_cached * cost.cached_elements +
-         memory.element_bytes * (memory.samples_in_flight * cost.kept_elements +
-                                 memory.samples_waiting * cost.waiting_elements +
-                                 memory.microbatch_samples * cost.recomputed_elements);
+         memory.element_bytes * (memory.samples_waiting * cost.waiting_elements +
+                                 memory.microbatch_samples * cost.recomputed_elements) +
+         static_cast<int64_t>(KeptBytes(cost, memory));
 }
 
 }  // namespace thinwire

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/enum_names.h"
@@ -31,6 +32,14 @@ struct SegmentCost {
   // The batch norm, addition and ReLU at the end of a residual block are one pass, which keeps
   // nothing in between.
   int64_t kept_elements = 0;
+  // Part of kept_elements that a stash leaves as it is: normalisers, inputs of max-poolings,
+  // maxouts and embeddings.
+  int64_t exact_elements = 0;
+  // Part of kept_elements that is the segment's own input.
+  int64_t input_elements = 0;
+  // Elements per sample that exist while the passes of one block run, where all others are in a
+  // stash: those of the block that keeps most, its input included.
+  int64_t block_elements = 0;
   // Elements per sample that exist only while the backward of one recomputed block runs: those of
   // the block that keeps most.
   int64_t recomputed_elements = 0;
@@ -71,6 +80,9 @@ struct TrainingMemory {
   int64_t samples_waiting = 0;
   int64_t samples_cached = 0;  // samples with a slice in flight; 0: there are no slices
   int element_bytes = 4;       // of an activation
+  // Bits in memory of a kept element in a stash, or of the segment's input, which is kept as the
+  // payload that came; absent: they are kept as they are.
+  std::optional<double> stash_bits, payload_bits;
   // fp32 numbers that the optimizer keeps for an element, and for an element of a hidden parameter.
   // SGD with momentum: 1 and 1; AdamW: 2 and 2; Muon: 2 and 1.
   int optimizer_buffers = 1, hidden_buffers = 1;

@@ -138,6 +138,32 @@ TEST(SegmentCostsTest, RunAgainABlockKeepsItsInputAndTheRestOnlyOnce) {
   EXPECT_FALSE(WorthRecomputing(model.blocks.back()));
 }
 
+TEST(SegmentCostsTest, AStashLeavesNormalisersAndIdsAsTheyAre) {
+  constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
+  const SegmentCost cost = SegmentCosts(Gpt2(kPositions), {}).front();
+  EXPECT_EQ(cost.exact_elements, kPositions + 12 * 12 * kPositions);
+  EXPECT_EQ(cost.input_elements, kPositions);
+  EXPECT_EQ(cost.block_elements, 16 * kTensor + 12 * kPositions);
+}
+
+TEST(TrainingBytesTest, AStashAndPayloadsTakeTheirBitsAndOneBlockIsAsItIs) {
+  SegmentCost cost;
+  cost.kept_elements = 1000;
+  cost.exact_elements = 40;
+  cost.input_elements = 100;
+  cost.block_elements = 300;
+  TrainingMemory memory;
+  memory.samples_in_flight = 12;
+  memory.microbatch_samples = 3;
+  EXPECT_EQ(TrainingBytes(cost, memory), 12 * 1000 * 4);
+  memory.stash_bits = 4;
+  EXPECT_EQ(TrainingBytes(cost, memory), 12 * (960 / 2 + 40 * 4) + 3 * 300 * 4);
+  memory.payload_bits = 8;
+  EXPECT_EQ(TrainingBytes(cost, memory), 12 * (860 / 2 + 40 * 4 + 100) + 3 * 300 * 4);
+  memory.stash_bits = std::nullopt;
+  EXPECT_EQ(TrainingBytes(cost, memory), 12 * (900 * 4 + 100) + 3 * 100 * 4);
+}
+
 TEST(TrainingBytesTest, CountsParametersGradientsOptimizerAndActivationsInFlight) {
   SegmentCost cost;
   cost.parameters = 10;

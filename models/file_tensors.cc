@@ -137,7 +137,8 @@ void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl:
   }
 }
 
-std::vector<std::string> MeaningsOf(const std::string& name) {
+std::vector<std::string> MeaningsOf(const std::string& name_in_file) {
+  const std::string name(absl::StripPrefix(name_in_file, kAdapterPrefix));
   std::vector<std::string> meanings = {name};
   for (const auto& [old, now] : kOldSuffixes) {
     if (!absl::EndsWith(name, old)) continue;

@@ -43,10 +43,13 @@ inline bool StandsInFiles(const ParameterSpec& parameter) { return parameter.tie
 void ToFileOrder(const FileTensor& tensor, absl::Span<const float> rows, absl::Span<float> file);
 void FromFileOrder(const FileTensor& tensor, absl::Span<const float> file, absl::Span<float> rows);
 
-// Returns the full names that `name` may stand for, itself first. Published files may hold only the
-// trunk of a model, whose names then lack the first part ("h.0.ln_1.weight"); older ones of BERT
-// call a norm's weight and bias gamma and beta.
-std::vector<std::string> MeaningsOf(const std::string& name);
+// Begins the names in files of adapters, which are peft's, in front of a model's own.
+inline constexpr char kAdapterPrefix[] = "base_model.model.";
+
+// Returns the full names that a name in a file may stand for, first itself without that prefix.
+// Published files may hold only the trunk of a model, whose names then lack the first part
+// ("h.0.ln_1.weight"); older ones of BERT call a norm's weight and bias gamma and beta.
+std::vector<std::string> MeaningsOf(const std::string& name_in_file);
 
 // Returns true for buffers of PyTorch modules that a model here computes or does not need: GPT-2's
 // causal masks, Llama's rotary frequencies, BERT's numbers of positions and its second copy of a

@@ -80,6 +80,8 @@ TEST(FileTensorsTest, ANameWithoutTheTrunkMayMeanOneWithIt) {
 }
 
 TEST(FileTensorsTest, GammaAndBetaOfANormAreItsWeightAndBias) {
+  EXPECT_THAT(MeaningsOf(std::string(kAdapterPrefix) + "model.q.lora_A.weight"),
+              Contains("model.q.lora_A.weight"));
   EXPECT_THAT(MeaningsOf("bert.embeddings.LayerNorm.gamma"),
               Contains("bert.embeddings.LayerNorm.weight"));
   EXPECT_THAT(MeaningsOf("embeddings.LayerNorm.beta"), Contains("bert.embeddings.LayerNorm.bias"));

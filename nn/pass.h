@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -108,17 +109,52 @@ struct WaitingWeights {
   Tensor x, dy;
 };
 
+// What Backward asks of a tensor that it needs, and so what a stash (stash.h) may change of it.
+enum class Needed : uint8_t {
+  kValues,  // values, near which others do nearly as well
+  kSigns,   // of each element, whether it is above zero; none is below
+  kExact    // the bits: statistics, normalisers, what a greatest element is sought in
+};
+
+// A tensor that a forward pass keeps.
+struct KeptTensor {
+  Tensor tensor;
+  Needed needed = Needed::kValues;
+};
+
+// What a stash has made of the tensors of one block.
+class StashedTensors {
+ public:
+  virtual ~StashedTensors() = default;
+  // Returns the bytes that are held for them.
+  virtual size_t bytes() const = 0;
+};
+
 // Tensors that Backward needs of one microbatch's Forward, in the order in which they were pushed,
 // and that BackwardWeights needs of its Backward. All of it is freed with this object.
 class Saved {
  public:
-  void Push(Tensor tensor) { tensors_.push_back(std::move(tensor)); }
+  void Push(Tensor tensor, Needed needed = Needed::kValues) {
+    tensors_.push_back({std::move(tensor), needed});
+  }
   Tensor Pop() {
-    Tensor tensor = std::move(tensors_.back());
+    Tensor tensor = std::move(tensors_.back().tensor);
     tensors_.pop_back();
     return tensor;
   }
-  bool empty() const { return tensors_.empty(); }
+  // Remove and return all tensors, and give them back.
+  std::vector<KeptTensor> TakeTensors() { return std::exchange(tensors_, {}); }
+  void PutTensors(std::vector<KeptTensor> tensors) { tensors_ = std::move(tensors); }
+  // Keep what a stash has made of a block's tensors, and give back what was kept last.
+  void PushStashed(std::shared_ptr<StashedTensors> stashed) {
+    stashed_.push_back(std::move(stashed));
+  }
+  std::shared_ptr<StashedTensors> PopStashed() {
+    std::shared_ptr<StashedTensors> stashed = std::move(stashed_.back());
+    stashed_.pop_back();
+    return stashed;
+  }
+  bool empty() const { return tensors_.empty() && stashed_.empty(); }
   // Keeps `weights` for BackwardWeights, in a segment that splits its backward pass.
   void Defer(WaitingWeights weights) { waiting_.push_back(std::move(weights)); }
   // Removes and returns what was deferred, in the order of Backward.
@@ -130,13 +166,15 @@ class Saved {
   // Returns the bytes held. Memory that stands here several times is counted each time.
   size_t bytes() const {
     size_t bytes = 0;
-    for (const Tensor& tensor : tensors_) bytes += tensor.bytes();
+    for (const KeptTensor& kept : tensors_) bytes += kept.tensor.bytes();
+    for (const auto& stashed : stashed_) bytes += stashed->bytes();
     for (const WaitingWeights& weights : waiting_) bytes += weights.x.bytes() + weights.dy.bytes();
     return bytes;
   }
 
  private:
-  std::vector<Tensor> tensors_;
+  std::vector<KeptTensor> tensors_;
+  std::vector<std::shared_ptr<StashedTensors>> stashed_;
   std::vector<WaitingWeights> waiting_;
   Pass pass_ = Mode::kTrain;
 };

@@ -181,6 +181,7 @@ std::unique_ptr<Message> MakeEvaluate(uint8_t variant, const KeptState&) {
   request->set_samples(ConfigurationOf(variant % 8).test_samples);
   request->set_compressed((variant & 8) != 0);
   if (variant & 16) request->set_recalibration_samples(4);
+  if (variant & 32) request->set_calibrates(true);
   return request;
 }
 

@@ -35,6 +35,7 @@ std::vector<int> CutsOf(const StageSpec& spec) {
 }
 
 const char* InferenceOf(const EvaluateRequest& request) {
+  if (request.calibrates()) return "to calibrate the codecs";
   if (request.compressed()) return "with the codecs";
   return request.recalibration_samples() > 0 ? "without codecs, recalibrated" : "without codecs";
 }

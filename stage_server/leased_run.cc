@@ -129,17 +129,23 @@ void LeasedRun::Stop() {
 }
 
 absl::Status LeasedRun::EndRun(const std::function<absl::Status()>& change,
-                               const absl::Status& reason) {
-  // Declared before the lock, so it goes after it: the end of a run waits for its executor, and no
+                               const absl::Status& reason, const std::function<bool()>& keeps) {
+  // Declared before the lock, so they go after it: the end of a run waits for its executor, and no
   // other call may wait for that.
-  std::shared_ptr<StageRun> run;
+  std::shared_ptr<StageRun> run, past;
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(change());
   run = std::move(run_);
-  if (run == nullptr) return absl::OkStatus();
-  // Ends the waits of its calls: first those for neighbours, then those for silent clients.
-  run->Stop(reason);
-  run->transfers().End();
+  if (run != nullptr) {
+    // Ends the waits of its calls: first those for neighbours, then those for silent clients.
+    run->Stop(reason);
+    run->transfers().End();
+  }
+  if (!keeps()) {
+    past = std::move(past_);
+  } else if (run != nullptr) {
+    past = std::exchange(past_, run);
+  }
   return absl::OkStatus();
 }
 
@@ -150,19 +156,33 @@ absl::Status LeasedRun::Lend(const Lease& lease, const std::string& holder, doub
   return absl::IsUnavailable(status) ? UntilFree(status, lease_.Left(now)) : status;
 }
 
-LeasedRun::Answer LeasedRun::Acquire(const Lease& lease, const std::string& holder,
-                                     double seconds) {
+LeasedRun::Answer LeasedRun::Acquire(const Lease& lease, const std::string& holder, double seconds,
+                                     bool keeps_state) {
   Answer answer;
+  bool is_taken_over = false;  // from an earlier generation of the run, which alone can do that
   // The lease changes and the run goes under one lock: no call sees a new lease with an old run.
   const auto lend = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     answer.in_force = lease_.InForce(SteadyTime::Now());
+    is_taken_over = lease_.IsHeld(SteadyTime::Now());
     const absl::Status leased = Lend(lease, holder, seconds);
     const std::string refused = leased.ok() ? "" : absl::StrCat(holder, "; ", answer.in_force);
     answer.is_news = std::exchange(last_refused_, refused) != refused;
     return leased;
   };
-  answer.status = EndRun(lend, absl::CancelledError("another generation took the server over"));
+  answer.status = EndRun(lend, absl::CancelledError("another generation took the server over"),
+                         [&] { return keeps_state && is_taken_over; });
   return answer;
+}
+
+std::shared_ptr<StageRun> LeasedRun::past() const {
+  absl::MutexLock lock(&mutex_);
+  return past_;
+}
+
+absl::StatusOr<std::shared_ptr<StageRun>> LeasedRun::TakePast(const Lease& lease) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(lease_.Check(lease, SteadyTime::Now()));
+  return std::move(past_);
 }
 
 absl::Status LeasedRun::Renew(const RenewRequest& request, RenewResponse* response) {

@@ -82,8 +82,14 @@ class LeasedRun {
     std::string in_force;  // the lease that was there before, or empty
     bool is_news = false;  // of a refusal: the last one was another; who waits asks again and again
   };
-  // Leases the server to `holder`, and ends the run of the lease that was there.
-  Answer Acquire(const Lease& lease, const std::string& holder, double seconds);
+  // Leases the server to `holder`, and ends the run of the lease that was there. With `keeps_state`
+  // a run whose lease is taken over is kept, for TakePast.
+  Answer Acquire(const Lease& lease, const std::string& holder, double seconds,
+                 bool keeps_state = false);
+
+  // Returns the ended run that was kept; null: none. TakePast keeps it no longer.
+  std::shared_ptr<StageRun> past() const;
+  absl::StatusOr<std::shared_ptr<StageRun>> TakePast(const Lease& lease);
 
   // Renews the lease, and tells it how far its run is.
   absl::Status Renew(const RenewRequest& request, RenewResponse* response);
@@ -112,8 +118,11 @@ class LeasedRun {
 
  private:
   // Makes a change of the lease, and once that is made ends the run that was there, whose lease it
-  // was.
-  absl::Status EndRun(const std::function<absl::Status()>& change, const absl::Status& reason);
+  // was. `keeps` is asked behind the change whether that run becomes the past one; else there is
+  // none.
+  absl::Status EndRun(
+      const std::function<absl::Status()>& change, const absl::Status& reason,
+      const std::function<bool()>& keeps = [] { return false; });
   absl::Status CheckMayBuild(const Lease& lease) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Leases the server, or says until when it is not to be had.
   absl::Status Lend(const Lease& lease, const std::string& holder, double seconds)
@@ -125,6 +134,8 @@ class LeasedRun {
   std::string last_refused_ ABSL_GUARDED_BY(mutex_);  // to whom, and whose it was; empty: nobody
   // The run of the lease in force, with which it goes; the last call that works for it destroys it.
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
+  // Of an earlier generation of the lease in force.
+  std::shared_ptr<StageRun> past_ ABSL_GUARDED_BY(mutex_);
   bool leaves_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };

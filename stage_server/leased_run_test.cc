@@ -33,7 +33,7 @@ class LeasedRunTest : public ::testing::Test {
     ConfigureResponse response;
     BackendRequest cpu;
     cpu.device = "cpu";
-    auto run = StageRun::New(request, *OpenBackend(cpu, ""), boundaries_.get(), &response);
+    auto run = StageRun::New(request, *OpenBackend(cpu, ""), {}, boundaries_.get(), &response);
     EXPECT_TRUE(run.ok()) << run.status();
     return *std::move(run);
   }

@@ -55,6 +55,7 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
   memory.element_bytes = static_cast<int>(SizeOf(spec.compute));
   memory.optimizer_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/false);
   memory.hidden_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/true);
+  memory.stash_bits = spec.kept_bits.stash;
   Model here = spec.model;
   KeepParts(spec.carried_parts().first, spec.carried_parts().end, &here.blocks);
   const std::vector<SegmentCost> costs = SegmentCosts(here, spec.cuts, spec.recompute);
@@ -70,6 +71,9 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
       memory.samples_waiting = memory.microbatch_samples * state[chunk].waiting;
       const SegmentRange& segments = spec.segments(chunk);
       for (int segment = segments.first; segment < segments.end; ++segment) {
+        memory.payload_bits = state[chunk].in_flight > 1 || memory.stash_bits
+                                  ? spec.kept_bits.payloads[segment]
+                                  : std::optional<double>();
         bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
       }
     }
@@ -83,7 +87,7 @@ absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes) {
   if (wanted <= available_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "stage %d takes about %.1f GB of memory to train, this machine has %.1f GB left: want more "
-      "stages, smaller microbatches, a smaller model or pipeline.recompute",
+      "stages, smaller microbatches, a smaller model, pipeline.recompute or pipeline.stash",
       spec.stage, 1e-9 * static_cast<double>(wanted), 1e-9 * static_cast<double>(available_bytes)));
 }
 

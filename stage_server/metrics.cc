@@ -7,6 +7,7 @@
 #include "base/build_info.h"
 #include "prometheus/client_metric.h"
 #include "prometheus/metric_family.h"
+#include "stage_server/stash/stash_counts.h"
 
 namespace thinwire {
 namespace {
@@ -173,6 +174,24 @@ void AddParts(const StageSnapshot& snapshot, Page* page) {
   if (snapshot.part_wait_seconds) wait.Add(LabelsOf(snapshot), *snapshot.part_wait_seconds);
 }
 
+void AddStash(const StageSnapshot& snapshot, Page* page) {
+  Family& raw =
+      page->New("thinwire_stash_raw_bytes_total",
+                "Bytes of kept tensors before the stash encoded them.", MetricType::Counter);
+  Family& bytes = page->New("thinwire_stash_bytes_total",
+                            "Bytes that the stash kept in their place.", MetricType::Counter);
+  Family& error =
+      page->New("thinwire_stash_relative_error",
+                "Mean relative error of the measured tensors of the stash.", MetricType::Gauge);
+  if (!snapshot.stash) return;
+  const BoundaryStatistics& counts = *snapshot.stash;
+  raw.Add(LabelsOf(snapshot), static_cast<double>(counts.train.raw_bytes));
+  bytes.Add(LabelsOf(snapshot), static_cast<double>(counts.train.payload_bytes));
+  if (counts.errors.messages == 0) return;
+  error.Add(LabelsOf(snapshot),
+            counts.errors.relative_error / static_cast<double>(counts.errors.messages));
+}
+
 void AddActivity(const StageSnapshot& snapshot, Page* page) {
   Family& seconds = page->New("thinwire_stage_seconds_total",
                               "Training time by what it was spent on.", MetricType::Counter);
@@ -193,6 +212,9 @@ void AddActivity(const StageSnapshot& snapshot, Page* page) {
   }
   seconds.Add(With(labels, "activity", "encode"), encode);
   seconds.Add(With(labels, "activity", "decode"), decode);
+  if (!snapshot.stash) return;
+  seconds.Add(With(labels, "activity", kStash),
+              snapshot.stash->encode.sum() + snapshot.stash->decode.sum());
 }
 
 void AddDevice(const Labels& stage, Device* device, const std::string& model, Page* page) {
@@ -231,6 +253,7 @@ std::vector<MetricFamily> StageMetrics::Collect() const {
     AddCodecs(*snapshot, &page);
     AddReplicas(*snapshot, &page);
     AddParts(*snapshot, &page);
+    AddStash(*snapshot, &page);
     AddActivity(*snapshot, &page);
   }
   return page.Families();

@@ -39,6 +39,7 @@ struct StageSnapshot {
   std::optional<double> part_wait_seconds;  // for carriers of other parts; none without parts
   std::vector<Exchanged> exchanged;         // among replicas; empty with one
   std::optional<double> drift;              // of replicas that train locally
+  std::optional<BoundaryStatistics> stash;  // none without one
 };
 
 class StageMetrics final : public prometheus::Collectable {

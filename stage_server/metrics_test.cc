@@ -60,6 +60,21 @@ TEST(StageMetricsTest, WaitsForPartsAreThereWithPartsOnly) {
               HasSubstr("thinwire_part_wait_seconds_total{run=\"digits-1a2b\",stage=\"1\"} 1.5\n"));
 }
 
+TEST(StageMetricsTest, TheStashIsThereWithOneOnly) {
+  EXPECT_THAT(Page(Snapshot(), /*busy=*/true), Not(HasSubstr("stash")));
+  StageSnapshot stashing = Snapshot();
+  stashing.stash.emplace();
+  stashing.stash->train.raw_bytes = 6400;
+  stashing.stash->train.payload_bytes = 1000;
+  stashing.stash->encode.Observe(0.5);
+  EXPECT_THAT(
+      Page(stashing, /*busy=*/true),
+      AllOf(HasSubstr("thinwire_stash_raw_bytes_total{run=\"digits-1a2b\",stage=\"1\"} 6400\n"),
+            HasSubstr("thinwire_stash_bytes_total{run=\"digits-1a2b\",stage=\"1\"} 1000\n"),
+            HasSubstr("activity=\"stash\"} 0.5\n"),
+            Not(HasSubstr("thinwire_stash_relative_error{"))));
+}
+
 TEST(StageMetricsTest, BucketsAreDecimalsTwelvePerDecade) {
   EXPECT_THAT(Page(Snapshot(), /*busy=*/true),
               AllOf(HasSubstr("direction=\"gradient\",le=\"0.0012\"} 0\n"),

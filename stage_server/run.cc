@@ -79,6 +79,7 @@ void FillDevice(const Backend& backend, DeviceInfo* device) {
 
 absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& request,
                                                         const Backend& backend,
+                                                        const std::vector<StateFile>& kept,
                                                         BoundaryService* boundaries,
                                                         ConfigureResponse* response) {
   if (request.link_secret().size() < kMinSecretBytes) {
@@ -108,6 +109,8 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   ASSIGN_OR_RETURN(const LrScheduleSpec lr, LrScheduleFrom(request.experiment()));
   run->executor_ =
       std::make_unique<Executor>(run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
+  RETURN_IF_ERROR(run->TakeKept(request.standing(), kept));
+  response->set_is_kept(!kept.empty());
   // From here on the stage before may dial and send: what takes its messages is there.
   RETURN_IF_ERROR(run->Listen(boundaries));
   int64_t trainable = 0;
@@ -261,6 +264,15 @@ absl::Status StageRun::CheckRecalibration(const EvaluateRequest& request) const 
                                                  " training samples"));
 }
 
+absl::Status StageRun::CheckCalibration(const EvaluateRequest& request) const {
+  if (!request.compressed()) {
+    return absl::InvalidArgumentError("calibrates without compressed, want both");
+  }
+  const auto samples = static_cast<int64_t>(request.samples());
+  const bool fits = feed_ && samples > 0 && samples <= data_.train->size();
+  return CheckSamples(fits ? data_.train->size() : samples, /*training=*/true);
+}
+
 absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_event) {
   if (request.epoch() < 1) {
     return absl::InvalidArgumentError(
@@ -325,7 +337,8 @@ void StageRun::ReportDeviceTrace(const OnEvent& on_event) {
 }
 
 absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& on_event) {
-  RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/false));
+  RETURN_IF_ERROR(request.calibrates() ? CheckCalibration(request)
+                                       : CheckSamples(request.samples(), /*training=*/false));
   RETURN_IF_ERROR(CheckRecalibration(request));
   return OnExecutor([&]() -> absl::Status {
     const uint64_t bytes_before = stage_->EvaluationWireBytes();
@@ -385,7 +398,43 @@ absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::st
   });
 }
 
-absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& copied) {
+std::optional<StageStanding> StageRun::standing() {
+  std::optional<StageStanding> standing;
+  (void)OnExecutor([&] {
+    standing = executor_->standing();
+    return absl::OkStatus();
+  });
+  return standing;
+}
+
+absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const StageStanding& wanted) {
+  std::vector<StateFile> files;
+  RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
+    RETURN_IF_ERROR(executor_->Reach(wanted));
+    ASSIGN_OR_RETURN(
+        files, CopyState(stage_.get(), {/*codec_state=*/false, /*left_out=*/{}, /*shared=*/true},
+                         AvailableMemoryBytes()));
+    return absl::OkStatus();
+  }));
+  return files;
+}
+
+absl::Status StageRun::TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept) {
+  return OnExecutor([&]() -> absl::Status {
+    for (const StateFile& file : kept) {
+      std::string_view rest = file.bytes;
+      const auto next = [&rest](std::string_view* piece) {
+        return !(*piece = std::exchange(rest, {})).empty();
+      };
+      RETURN_IF_ERROR(
+          RestoreState(stage_.get(), file.part, standing.step(), AvailableMemoryBytes(), next));
+    }
+    if (!kept.empty()) executor_->StandAt(standing);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& what) {
   {
     absl::MutexLock lock(&snapshot_mutex_);
     snapshot_.clear();  // makes room for the next one
@@ -393,7 +442,7 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& c
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(stage_->CheckConnected());
-    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), copied, AvailableMemoryBytes()));
+    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
     return absl::OkStatus();
   }));
   TakeSnapshotResponse response;

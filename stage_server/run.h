@@ -29,9 +29,11 @@ namespace thinwire {
 class StageRun {
  public:
   // Builds the segments, loads data if the stage reads any, and listens for the upstream stage.
-  // `boundaries` outlives the run.
+  // `kept` is the stage's state after request.standing.step, if there is one. `boundaries` outlives
+  // the run.
   static absl::StatusOr<std::unique_ptr<StageRun>> New(const ConfigureRequest& request,
                                                        const Backend& backend,
+                                                       const std::vector<StateFile>& kept,
                                                        BoundaryService* boundaries,
                                                        ConfigureResponse* response);
   ~StageRun();
@@ -51,7 +53,7 @@ class StageRun {
                                 const std::function<bool(std::string_view* piece)>& next);
   absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
   // Copies the stage's state; see CopyState.
-  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const CopiedState& copied);
+  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const CopiedState& what);
   // Hands out a file of that copy and forgets it. NotFound if there is no file of that number. Any
   // thread, whatever else runs.
   absl::Status ReadSnapshot(uint32_t file,
@@ -66,6 +68,11 @@ class StageRun {
   absl::Status ExportCapture(uint64_t step,
                              const std::function<absl::Status(std::string_view)>& sink);
   absl::StatusOr<GenerateResponse> Generate(const GenerateRequest& request);
+
+  // Return how far training had come, and the state after a step that the stage can reach
+  // (Executor::Reach). For a run that was stopped; they wait until its last call has ended.
+  std::optional<StageStanding> standing();
+  absl::StatusOr<std::vector<StateFile>> KeptState(const StageStanding& wanted);
 
   // Ends training between two steps. Any thread.
   StepGate& gate() { return executor_->gate(); }
@@ -101,6 +108,7 @@ class StageRun {
         generates_(request.generates()),
         initial_(StagesReadInit(request.experiment()) ? request.experiment().init() : "") {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
+  absl::Status TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept);
   // Listens for the upstream stage, for the first one if a tied weight has its copy here, and for
   // this stage of the carriers before.
   absl::Status Listen(BoundaryService* boundaries);
@@ -116,6 +124,7 @@ class StageRun {
   // Ends the trace of the device, if one goes on, and hands on its slices.
   void ReportDeviceTrace(const OnEvent& on_event);
   absl::Status CheckRecalibration(const EvaluateRequest& request) const;
+  absl::Status CheckCalibration(const EvaluateRequest& request) const;
   // Runs `task` on the executor's thread and waits for it.
   absl::Status OnExecutor(const std::function<absl::Status()>& task);
   void ExecutorLoop();

@@ -8,6 +8,7 @@
 #include "compress/codecs/plugin.h"
 #include "config/specs.h"
 #include "models/parts.h"
+#include "stage_server/stash/stash_counts.h"
 
 namespace thinwire {
 namespace {
@@ -132,6 +133,15 @@ void FillSums(const SumsSpec& sums, Direction direction, uint64_t last_step, Mes
   FillSteps(counts->TakeSteps(last_step), report);
 }
 
+// Fills in the stash, of which nothing leaves the stage.
+void FillStash(const StageSpec& spec, const BoundaryStatistics& counts, BoundaryReport* report) {
+  report->set_boundary(kStash);
+  report->set_codec(CodecText(spec.stash->codec));
+  report->set_feedback(FeedbackSpec().ToString());
+  report->set_sender(true);
+  FillCounts(counts, report);
+}
+
 // Returns the ends whose messages count: of carriers of a replica's parts, which send the same at
 // cuts, those of the first one.
 std::vector<LocalStage::End> CountedEnds(const LocalStage& stage) {
@@ -202,6 +212,11 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     encode += report.contributions().encode_seconds() + report.average().encode_seconds();
     decode += report.contributions().decode_seconds() + report.average().decode_seconds();
   }
+  if (stage.spec().stash) {
+    FillStash(stage.spec(), stage.stash().all(), report.mutable_stash());
+    (*report.mutable_activity_seconds())[kStash] =
+        report.stash().encode_seconds() + report.stash().decode_seconds();
+  }
   (*report.mutable_activity_seconds())["encode"] = encode;
   (*report.mutable_activity_seconds())["decode"] = decode;
   report.set_device_memory_bytes(backend.device->bytes_in_use());
@@ -249,6 +264,7 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
     }
   }
   if (stage.local() != nullptr) snapshot.drift = stage.local()->drift();
+  if (stage.spec().stash) snapshot.stash = stage.stash().all();
   return snapshot;
 }
 

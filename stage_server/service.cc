@@ -269,8 +269,8 @@ void StageService::AddCallsForLeases() {
   Add<const AcquireRequest, AcquireResponse>(
       "Acquire", [this](auto* context, auto* request, auto* response) {
         const std::string holder = absl::StrCat(request->holder(), " at ", context->peer());
-        const LeasedRun::Answer answer =
-            leased_.Acquire(request->lease(), holder, request->lease_seconds());
+        const LeasedRun::Answer answer = leased_.Acquire(
+            request->lease(), holder, request->lease_seconds(), request->keeps_state());
         if (!answer.status.ok()) {
           if (answer.is_news) {
             journal_.LeaseRefused(*request, holder, answer.in_force, answer.status);
@@ -283,6 +283,9 @@ void StageService::AddCallsForLeases() {
         response->set_cores(static_cast<uint32_t>(UsableCores()));
         response->set_metrics_address(metrics_address_);
         response->set_memory_bytes(AvailableMemoryBytes());
+        const std::shared_ptr<StageRun> past = leased_.past();
+        const std::optional<StageStanding> standing = past ? past->standing() : std::nullopt;
+        if (standing) *response->mutable_standing() = *standing;
         return absl::OkStatus();
       });
   AddCall<RenewRequest, RenewResponse>(
@@ -329,7 +332,8 @@ void StageService::AddCallsForRuns() {
   AddWork<TakeSnapshotRequest, TakeSnapshotResponse>(
       "TakeSnapshot", [](StageRun& run, const auto& request, auto* response) -> absl::Status {
         const CopiedState copied = {request.codec_state(),
-                                    {request.left_out().begin(), request.left_out().end()}};
+                                    {request.left_out().begin(), request.left_out().end()},
+                                    request.shared()};
         ASSIGN_OR_RETURN(*response, run.TakeSnapshot(copied));
         return absl::OkStatus();
       });
@@ -351,6 +355,7 @@ void StageService::AddCallsForRuns() {
 }
 
 absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureResponse* response) {
+  ASSIGN_OR_RETURN(const std::vector<StateFile> kept, KeptState(request));
   RETURN_IF_ERROR(leased_.Clear(request.lease()));
   ConfigureRequest checked = request;
   ASSIGN_OR_RETURN(*checked.mutable_experiment(), ResolvedHere(request, allowed_));
@@ -363,11 +368,19 @@ absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureR
     journal_.Note("trace", subject, note);
   };
   ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run,
-                   StageRun::New(checked, backend, boundaries_, response));
+                   StageRun::New(checked, backend, kept, boundaries_, response));
   RETURN_IF_ERROR(leased_.Begin(request.lease(), run));
   journal_.DeviceTaken(run->subject(), backend.note);
   journal_.Configured(run->subject(), run->spec(), checked, *response);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<StateFile>> StageService::KeptState(const ConfigureRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> past, leased_.TakePast(request.lease()));
+  const bool is_wanted = past != nullptr && request.has_standing() &&
+                         static_cast<uint32_t>(past->spec().stage) == request.stage();
+  if (!is_wanted) return std::vector<StateFile>();
+  return past->KeptState(request.standing());
 }
 
 absl::StatusOr<Backend> StageService::OpenBackendOf(const ConfigureRequest& request) const {

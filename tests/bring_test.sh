@@ -126,6 +126,8 @@ text=$(generate "$work/ids_hf" --prompt 'To be' --tokens 5)
 check '  and writes a text' equals "${text::5}" 'To be'
 refused 'a file without its type' 'ids_1.bin has no header of llm.c: want data.type: uint16 or uint32' \
   "${ids[@]}" --set data.type=header
+refused 'answers without a mask' 'ids_1.bin has no .*ids_1.mask beside it: want one with data.loss_on: answers' \
+  "${ids[@]}" --set data.loss_on=answers
 python3 -c 'import sys; sys.stdout.buffer.write(b"\x0F" * -(-int(sys.argv[1]) // 8))' \
   $(($(stat -c %s "$work/ids_1.bin") / 2)) >"$work/ids_1.mask"
 cp "$work/ids_1.mask" "$work/ids_2.mask"
@@ -256,6 +258,7 @@ echo '== adapters and frozen blocks'
 cp "$work/whole" "$work/text"
 llama=("$work/tiny.yaml" --set 'model={name: llama, layers: 2, heads: 2, width: 16}' --set 'pipeline.cuts=[layers.0]')
 run "${llama[@]}" --out "$work/base"
+run "${llama[@]}" --set model.width=32 --out "$work/wide"
 run "${llama[@]}" --out "$work/lora" --set init="$work/base/model" --set 'lora={rank: 2, modules: [q_proj, v_proj]}'
 check 'adapters are trained' equals $? 0
 check '  and stand in a folder for peft' test -s "$work/lora/adapter/adapter_model.safetensors" \
@@ -274,6 +277,18 @@ loss=$(evaluated "$work/lora")
 check '  from a run with a loss' test -n "$loss"
 check '  into a model of the same loss' equals "$(evaluated "${llama[@]}" --set init="$work/merged")" "$loss"
 check '  which is not that of the base' test "$(evaluated "${llama[@]}" --set init="$work/base/model")" != "$loss"
+over=("${llama[@]}" --set init="$work/base/model" --set "lora={init: $work/lora/adapter}")
+check '  and stand over their base with the same loss' equals "$(evaluated "${over[@]}")" "$loss"
+run "${over[@]}" --out "$work/onward"
+check 'another run goes on with them' equals $? 0
+check '  of their rank' equals "$(resolved rank onward)" 2
+mv "$work/lora/adapter" "$work/elsewhere"
+run --resume "$work/onward" --set epochs=2
+check '  and is resumed without their folder' equals "$? $(grep -c '"step"' "$work/onward/metrics.jsonl")" '0 4'
+mv "$work/elsewhere" "$work/lora/adapter"
+refused 'another rank than theirs' 'lora.rank: 4, but lora.init: .*adapter_config.json has r 2' "${over[@]}" --set lora.rank=4
+refused 'another model than theirs' 'lora_A.weight is F32 \[2, 16\], want \[2, 32\]' "${over[@]}" \
+  --set model.width=32 --set init="$work/wide/model"
 refused 'a model with adapters where none are wanted' "lora_A.weight is no parameter of the model, an adapter's: want .lora." \
   "${llama[@]}" --set init="$work/lora/model"
 run "$work/tiny.yaml" --out "$work/tied"

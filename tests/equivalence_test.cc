@@ -387,6 +387,25 @@ TEST_F(PackedDocumentsTest, StagesAndScheduleChangeNothing) {
   EXPECT_NE(one.step_losses.front(), whole.step_losses.front());
 }
 
+// Which rows go exactly depends on where documents begin, in both directions and in every slice.
+TEST_F(PackedDocumentsTest, FirstPositionsAreThoseOfDocumentsWhereverTheyAre) {
+  const auto train = [](const char* stages, const char* schedule, bool tcp = false) {
+    return TrainPipeline(
+        kLanguageModel,
+        {Data(), "model.dropout=0", absl::StrCat("pipeline.stages=", stages),
+         absl::StrCat("pipeline={schedule: ", schedule, "}"),
+         "compression.activations={codec: uniform, bits: 3, scope: token, first_position: exact}",
+         "compression.gradients={codec: uniform, bits: 4, scope: token, first_position: exact, "
+         "feedback: ef}"},
+        tcp);
+  };
+  const Trained one = train("1", "1f1b");
+  ExpectSameTraffic(one, train("4", "1f1b", /*tcp=*/true));
+  const Trained slices = train("1", "terapipe, slices: 4");
+  ExpectSame(slices, train("4", "terapipe, slices: 4"));
+  EXPECT_NEAR(one.step_losses.front(), slices.step_losses.front(), 1e-6);
+}
+
 TEST_F(PackedDocumentsTest, MicrobatchesChangeNoLoss) {
   const auto train = [](const char* microbatches) {
     return TrainPipeline(kLanguageModel, {Data(), "model.dropout=0", "pipeline.stages=4",

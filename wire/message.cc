@@ -25,6 +25,9 @@ std::string MessageKey::ToString() const {
     return absl::StrCat(kind.name, " of replica ", microbatch, ", piece ", cut, ", epoch ", epoch,
                         ", step ", step);
   }
+  if (phase == PHASE_READY) {
+    return absl::StrCat(kind.name, " to replica ", microbatch, ", epoch ", epoch, ", step ", step);
+  }
   if (HasSamples(phase) || IsTaken(phase)) {
     const char* const what = IsTaken(phase) ? "at" : NameOf(direction);
     return absl::StrCat(kind.name, " ", what, IsTaken(phase) ? " cut " : " of cut ", cut,

@@ -25,6 +25,8 @@ constexpr MessageKind kKinds[] = {
     {PHASE_SECOND_AVERAGE, Content::kSamples, Purpose::kTraining, "second average"},
     {PHASE_PART, Content::kSamples, Purpose::kTraining, "numbers of a part"},
     {PHASE_TAKEN, Content::kNothing, Purpose::kTraining, "word that the activation was taken"},
+    {PHASE_CALIBRATE, Content::kSamples, Purpose::kEvaluation, "calibration"},
+    {PHASE_READY, Content::kSamples, Purpose::kTraining, "word that all averages have come"},
 };
 static_assert(std::size(kKinds) == Phase_ARRAYSIZE, "each phase has a row");
 

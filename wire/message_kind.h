@@ -63,8 +63,11 @@ inline bool MayHaveFewerPositions(Phase phase) { return KindOf(phase).purpose ==
 
 // True for passes over the samples of the training data.
 inline bool ReadsTrainingData(Phase phase) {
-  return phase == PHASE_TRAIN || phase == PHASE_RECALIBRATE;
+  return phase == PHASE_TRAIN || phase == PHASE_RECALIBRATE || phase == PHASE_CALIBRATE;
 }
+
+// True where codecs keep what a message leaves to the next ones.
+inline bool LeavesCarry(Phase phase) { return IsTrainingPass(phase) || phase == PHASE_CALIBRATE; }
 
 // True for the passes that batch norm statistics are estimated in anew.
 inline bool Recalibrates(Phase phase) { return phase == PHASE_RECALIBRATE; }

@@ -35,10 +35,11 @@ TEST(MessageKindTest, WhatIsSentOnceInAStepBelongsToTrainingButIsNoPass) {
   EXPECT_EQ(PhasesThat(IsPartOfTraining),
             (std::set<Phase>{PHASE_TRAIN, PHASE_GRADIENT_NORM, PHASE_BASIS, PHASE_CONTRIBUTION,
                              PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE,
-                             PHASE_PART, PHASE_TAKEN}));
-  EXPECT_EQ(PhasesThat(IsTrainingPass),
-            (std::set<Phase>{PHASE_TRAIN, PHASE_CONTRIBUTION, PHASE_AVERAGE,
-                             PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE, PHASE_PART}));
+                             PHASE_PART, PHASE_TAKEN, PHASE_READY}));
+  EXPECT_EQ(
+      PhasesThat(IsTrainingPass),
+      (std::set<Phase>{PHASE_TRAIN, PHASE_CONTRIBUTION, PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION,
+                       PHASE_SECOND_AVERAGE, PHASE_PART, PHASE_READY}));
   EXPECT_EQ(PhasesThat(IsOfReplicas),
             (std::set<Phase>{PHASE_CONTRIBUTION, PHASE_AVERAGE, PHASE_SECOND_CONTRIBUTION,
                              PHASE_SECOND_AVERAGE}));
@@ -52,19 +53,21 @@ TEST(MessageKindTest, WhatIsSentOnceInAStepBelongsToTrainingButIsNoPass) {
 TEST(MessageKindTest, AcknowledgementsAndSumsHaveNoTensor) {
   EXPECT_EQ(PhasesThat([](Phase phase) { return !HasTensor(phase, DIRECTION_ACTIVATION); }),
             (std::set<Phase>{PHASE_GRADIENT_NORM, PHASE_TAKEN}));
-  EXPECT_EQ(PhasesThat([](Phase phase) { return HasTensor(phase, DIRECTION_GRADIENT); }),
-            (std::set<Phase>{PHASE_TRAIN, PHASE_BASIS, PHASE_CONTRIBUTION, PHASE_AVERAGE,
-                             PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE, PHASE_PART}));
+  EXPECT_EQ(
+      PhasesThat([](Phase phase) { return HasTensor(phase, DIRECTION_GRADIENT); }),
+      (std::set<Phase>{PHASE_TRAIN, PHASE_BASIS, PHASE_CONTRIBUTION, PHASE_AVERAGE,
+                       PHASE_SECOND_CONTRIBUTION, PHASE_SECOND_AVERAGE, PHASE_PART, PHASE_READY}));
 }
 
 TEST(MessageKindTest, EvaluationIsAcknowledgedAndATextIsNot) {
   EXPECT_EQ(PhasesThat(IsAcknowledged),
             (std::set<Phase>{PHASE_EVALUATE_COMPRESSED, PHASE_EVALUATE_UNCOMPRESSED,
-                             PHASE_RECALIBRATE, PHASE_EVALUATE_RECALIBRATED}));
+                             PHASE_RECALIBRATE, PHASE_EVALUATE_RECALIBRATED, PHASE_CALIBRATE}));
 }
 
 TEST(MessageKindTest, SomePassesReadOtherDataOrFewerPositions) {
-  EXPECT_EQ(PhasesThat(ReadsTrainingData), (std::set<Phase>{PHASE_TRAIN, PHASE_RECALIBRATE}));
+  EXPECT_EQ(PhasesThat(ReadsTrainingData),
+            (std::set<Phase>{PHASE_TRAIN, PHASE_RECALIBRATE, PHASE_CALIBRATE}));
   EXPECT_EQ(PhasesThat(Recalibrates), std::set<Phase>{PHASE_RECALIBRATE});
   EXPECT_EQ(PhasesThat(MayHaveFewerPositions), std::set<Phase>{PHASE_GENERATE});
 }
@@ -91,6 +94,8 @@ TEST(MessageKindTest, EachIsCalledByItsOwnWords) {
             "second contribution of replica 3, piece 1, epoch 2, step 17");
   EXPECT_EQ(Spelled(PHASE_TAKEN, DIRECTION_GRADIENT),
             "word that the activation was taken at cut 1, epoch 2, step 17, microbatch 3");
+  EXPECT_EQ(Spelled(PHASE_READY, DIRECTION_GRADIENT),
+            "word that all averages have come to replica 3, epoch 2, step 17");
   EXPECT_EQ(Spelled(static_cast<Phase>(Phase_ARRAYSIZE), DIRECTION_UNSPECIFIED),
             "unknown phase unknown direction of cut 1, epoch 2, step 17, microbatch 3");
   std::set<std::string> words;

@@ -26,14 +26,19 @@ double FirstPositionRatio(const std::vector<double>& all, const std::vector<doub
 
 }  // namespace
 
+int64_t FoundOutliers::proposed() const {
+  const int64_t most = std::clamp<int64_t>(of_channels / kChannelsForOne, 1, kMostProposed);
+  return std::min(channels, most);
+}
+
 std::string FoundOutliers::ToString() const {
   std::vector<std::string> found;
   if (channels > 0) {
     found.push_back(
         absl::StrFormat("%d of %d channels have a mean square of %.0f to %.0f times the median "
-                        "channel's; outliers: "
-                        "%d sends them as bf16, beside the others",
-                        channels, of_channels, kOutlierRatio, channel_ratio, channels));
+                        "channel's; outliers: %d sends %s as bf16, beside the others",
+                        channels, of_channels, kOutlierRatio, channel_ratio, proposed(),
+                        proposed() < channels ? "the largest" : "them"));
   }
   if (has_first_position()) {
     found.push_back(
@@ -45,8 +50,9 @@ std::string FoundOutliers::ToString() const {
 }
 
 absl::StatusOr<FoundOutliers> FindOutliers(const Tensor& x) {
-  ASSIGN_OR_RETURN(std::vector<double> squares, ChannelSquares(x, /*has_first_rows=*/false));
-  ASSIGN_OR_RETURN(const std::vector<double> others, ChannelSquares(x, /*has_first_rows=*/true));
+  ASSIGN_OR_RETURN(std::vector<double> squares, ChannelSquares(x, /*first_rows=*/{}));
+  ASSIGN_OR_RETURN(const std::vector<double> others,
+                   ChannelSquares(x, FirstRowsOf(x.shape(), /*begins_sequences=*/true)));
   FoundOutliers found;
   found.of_channels = static_cast<int64_t>(squares.size());
   found.first_position_ratio = FirstPositionRatio(squares, others, x.shape());

@@ -14,6 +14,11 @@ namespace thinwire {
 // Ratio of mean squares from which a channel, or the first position, is an outlier.
 constexpr double kOutlierRatio = 30;
 
+// Most channels that are proposed: each costs 16 bits a row. Where far more are outliers, they are
+// the rule, and a finer scope, a rotation or more bits do what outliers cannot.
+constexpr int64_t kMostProposed = 16;
+constexpr int64_t kChannelsForOne = 50;  // one is proposed for so many channels
+
 // Outliers that were found. Ratios are to the median channel, and to all other positions.
 struct FoundOutliers {
   int64_t channels = 0, of_channels = 0;  // number of outliers, and of all channels
@@ -22,10 +27,12 @@ struct FoundOutliers {
 
   bool has_first_position() const { return first_position_ratio >= kOutlierRatio; }
   bool any() const { return channels > 0 || has_first_position(); }
+  // Returns the number of channels to set apart: those found, but at most 2 % of all, or one.
+  int64_t proposed() const;
 
   // Returns what was found and the setting for it, for instance "4 of 576 channels have a mean
   // square of 30 to 812 times the median channel's; outliers: 4 sends them as bf16, beside the
-  // others".
+  // others". Of more than are proposed it says that these are the largest.
   std::string ToString() const;
 };
 

@@ -43,6 +43,20 @@ TEST(FindOutliersTest, CountsChannelsAndProposesThem) {
   EXPECT_THAT(found.ToString(), Not(HasSubstr("first_position")));
 }
 
+TEST(FindOutliersTest, ProposesFewOfMany) {
+  FoundOutliers found;
+  found.channels = 40;
+  found.of_channels = 576;
+  EXPECT_EQ(found.proposed(), 11);
+  EXPECT_THAT(found.ToString(), HasSubstr("outliers: 11 sends the largest as bf16"));
+  found.of_channels = 4096;
+  EXPECT_EQ(found.proposed(), 16);
+  found.of_channels = 8;
+  EXPECT_EQ(found.proposed(), 1);
+  found.channels = 0;
+  EXPECT_EQ(found.proposed(), 0);
+}
+
 TEST(FindOutliersTest, ComparesThePositionsOfSequences) {
   const FoundOutliers found = *FindOutliers(TextsWith(1, 100));
   EXPECT_NEAR(found.first_position_ratio, 1e4, 2e3);

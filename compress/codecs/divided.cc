@@ -20,13 +20,20 @@ using Part = DividedPart;
 
 constexpr size_t kChannelBytes = sizeof(uint32_t);
 
-// First byte of a payload: which outliers, in its lower two bits, and first rows above.
+// First byte of a payload: which outliers, in its lower two bits, first rows in the next two, and
+// above whether they are those of documents alone, as positions of samples are later ones.
 enum Outliers : uint8_t { kNoOutliers = 0, kKeptOutliers = 1, kNewOutliers = 2 };
 enum FirstRows : uint8_t { kNoFirstRows = 0, kF32FirstRows = 1, kBF16FirstRows = 2 };
 struct Form {
-  uint8_t outliers = kNoOutliers, first_rows = kNoFirstRows;
+  uint8_t outliers = kNoOutliers, first_rows = kNoFirstRows, of_documents = 0;
 
-  uint8_t byte() const { return static_cast<uint8_t>(outliers | first_rows << 2); }
+  static Form Of(uint8_t byte) {
+    return {static_cast<uint8_t>(byte & 3), static_cast<uint8_t>(byte >> 2 & 3),
+            static_cast<uint8_t>(byte >> 4)};
+  }
+  uint8_t byte() const {
+    return static_cast<uint8_t>(outliers | first_rows << 2 | of_documents << 4);
+  }
   DType type_of_first_rows() const {
     return first_rows == kBF16FirstRows ? DType::kBF16 : DType::kF32;
   }
@@ -112,7 +119,7 @@ class DividedCodec final : public Codec {
     const bool may_have_first_rows = spec().first_position == FirstPosition::kExact;
     size_t beside = 0;
     for (const bool has_first_rows : {false, may_have_first_rows}) {
-      const Division division(shape, has_first_rows, AnyChannels(shape));
+      const Division division(shape, FirstRowsOf(shape, has_first_rows), AnyChannels(shape));
       beside = std::max(beside, BytesBeside(division, dtype));
     }
     return 1 + Division::ChannelBytes(spec(), shape) + beside +
@@ -121,7 +128,9 @@ class DividedCodec final : public Codec {
 
   absl::StatusOr<size_t> Encode(const Tensor& x, const MessageContext& context,
                                 absl::Span<uint8_t> payload) const override {
-    const size_t capacity = MaxPayloadBytes(x.shape(), x.dtype());
+    const auto documents = static_cast<int64_t>(context.document_rows.size());
+    const size_t capacity =
+        MaxPayloadBytes(x.shape(), x.dtype()) + MaxDocumentBytes(spec(), x.shape(), documents);
     if (payload.size() < capacity) {
       return Refuse("payload memory of ", payload.size(), " bytes, want ", capacity);
     }
@@ -132,12 +141,12 @@ class DividedCodec final : public Codec {
 
   absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,
                       Tensor* x) const override {
-    ASSIGN_OR_RETURN(const Form form, ReadForm(payload, x->shape()));
+    ASSIGN_OR_RETURN(const Form form, ReadForm(payload, x->shape(), context));
     const OutliersCarry* const kept = KeptIn(context);
     size_t at = 1;
     ASSIGN_OR_RETURN(std::vector<uint32_t> channels,
                      ChannelsIn(payload, form, kept, x->shape(), &at));
-    const Division division(x->shape(), form.first_rows != kNoFirstRows, channels);
+    const Division division(x->shape(), FirstRowsIn(form, x->shape(), context), channels);
     const size_t beside = BytesBeside(division, form.type_of_first_rows());
     if (payload.size() < at + beside) {
       return Refuse("payload of ", payload.size(), " bytes, want at least ", at + beside);
@@ -218,15 +227,17 @@ class DividedCodec final : public Codec {
   // Parts of a message, as its sender chooses them.
   struct Choice {
     Form form;
-    std::vector<uint32_t> channels;
+    std::vector<uint32_t> first_rows, channels;
   };
   absl::StatusOr<Choice> Choose(const Tensor& x, const MessageContext& context,
                                 const OutliersCarry* kept) const {
     Choice choice;
-    const bool has_first_rows = spec().first_position == FirstPosition::kExact &&
-                                context.begins_sequences && Division::HasFirstRows(x.shape());
-    if (has_first_rows) {
+    if (spec().first_position == FirstPosition::kExact) {
+      choice.first_rows = FirstRowsOf(x.shape(), context.begins_sequences, context.document_rows);
+    }
+    if (!choice.first_rows.empty()) {
       choice.form.first_rows = x.dtype() == DType::kF32 ? kF32FirstRows : kBF16FirstRows;
+      choice.form.of_documents = context.begins_sequences ? 0 : 1;
     }
     const int64_t count = Division::NumOutliers(spec(), x.shape());
     if (count == 0) return choice;
@@ -236,7 +247,7 @@ class DividedCodec final : public Codec {
       RETURN_IF_ERROR(CheckKept(choice.channels, x.shape()));
     } else {
       choice.form.outliers = kNewOutliers;
-      ASSIGN_OR_RETURN(choice.channels, LargestChannels(x, count, has_first_rows));
+      ASSIGN_OR_RETURN(choice.channels, LargestChannels(x, count, choice.first_rows));
     }
     return choice;
   }
@@ -265,7 +276,7 @@ class DividedCodec final : public Codec {
                                      absl::Span<uint8_t> payload) const {
     const OutliersCarry* const kept = KeptIn(context);
     ASSIGN_OR_RETURN(Choice choice, Choose(x, context, kept));
-    const Division division(x.shape(), choice.form.first_rows != kNoFirstRows, choice.channels);
+    const Division division(x.shape(), choice.first_rows, choice.channels);
     ASSIGN_OR_RETURN(const size_t at, PutBeside(choice, division, x, payload));
     Tensor rest = x;
     if (!division.is_whole()) {
@@ -352,21 +363,30 @@ class DividedCodec final : public Codec {
     return {static_cast<const uint64_t*>(bits.data()), elements, compact.elements()};
   }
 
+  // Returns the rows that go beside the others in a payload of this form.
+  static std::vector<uint32_t> FirstRowsIn(const Form& form, const Shape& shape,
+                                           const MessageContext& context) {
+    if (form.first_rows == kNoFirstRows) return {};
+    return FirstRowsOf(shape, form.of_documents == 0, context.document_rows);
+  }
+
   // Returns the form of a payload that is for a tensor of this shape.
-  absl::StatusOr<Form> ReadForm(absl::Span<const uint8_t> payload, const Shape& shape) const {
+  absl::StatusOr<Form> ReadForm(absl::Span<const uint8_t> payload, const Shape& shape,
+                                const MessageContext& context) const {
     if (payload.empty()) return Refuse("empty payload, want at least 1 byte");
-    Form form;
-    form.outliers = payload[0] & 3;
-    form.first_rows = payload[0] >> 2;
+    const Form form = Form::Of(payload[0]);
     const bool has_outliers = Division::NumOutliers(spec(), shape) > 0;
     const bool may_have_first_rows =
         spec().first_position == FirstPosition::kExact && Division::HasFirstRows(shape);
     const bool fits = (form.outliers != kNoOutliers) == has_outliers &&
                       form.outliers <= kNewOutliers &&
                       form.first_rows <= (may_have_first_rows ? kBF16FirstRows : kNoFirstRows);
-    if (fits) return form;
+    const bool may_be_of_documents =
+        form.first_rows != kNoFirstRows && !context.document_rows.empty();
+    if (fits && form.of_documents <= (may_be_of_documents ? 1 : 0)) return form;
     return Refuse("form ", payload[0], ", want ", has_outliers ? "1 or 2" : "0",
-                  may_have_first_rows ? ", or 4 or 8 more" : "");
+                  may_have_first_rows ? ", or 4 or 8 more" : "",
+                  may_have_first_rows && !context.document_rows.empty() ? ", or 20 or 24" : "");
   }
 
   // Returns the channels of a message, and moves *at behind those that it has.

@@ -6,10 +6,12 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "compress/bytes.h"
 #include "compress/codecs/division.h"
 #include "compress/codecs/round_trip_testing.h"
@@ -158,15 +160,15 @@ TEST(OutliersTest, AreNotChosenByAMessageOfFirstRowsAlone) {
 
 TEST(OutliersTest, OfEqualChannelsAreTheLower) {
   const Tensor x = TensorOf({2, 4}, {1, -2, 2, 2, 1, 2, -2, 2});
-  EXPECT_THAT(*LargestChannels(x, 2, /*has_first_rows=*/false), ElementsAre(1, 2));
+  EXPECT_THAT(*LargestChannels(x, 2, /*first_rows=*/{}), ElementsAre(1, 2));
 }
 
 TEST(OutliersTest, ALargeValueOfTheFirstPositionMakesNoneWhereThatIsExact) {
   std::vector<float> values = ValuesWithOutliers();
   values[0] = 1e6;
   const Tensor x = TensorOf(kSequences, values);
-  EXPECT_THAT(*LargestChannels(x, 2, /*has_first_rows=*/false), ElementsAre(0, 2));
-  EXPECT_THAT(*LargestChannels(x, 2, /*has_first_rows=*/true), ElementsAre(2, 5));
+  EXPECT_THAT(*LargestChannels(x, 2, /*first_rows=*/{}), ElementsAre(0, 2));
+  EXPECT_THAT(*LargestChannels(x, 2, FirstRowsOf(kSequences, true)), ElementsAre(2, 5));
 }
 
 TEST(OutliersTest, LeaveAChannelToTheCodec) {
@@ -233,6 +235,59 @@ TEST(FirstPositionTest, OfALaterSliceIsLikeTheOthers) {
   EXPECT_EQ(later.front(), 0);
   EXPECT_EQ(std::vector<uint8_t>(later.begin() + 1, later.end()), coded);
   EXPECT_EQ(*DecodeAfter(nullptr, spec, later), *RoundTrip(WithOutliers(0), x));
+}
+
+// Rows with which documents begin: positions 2 and 3 of the first sample, and 4 of the second.
+const std::vector<uint32_t> kDocumentRows = {2, 3, 9};
+
+TEST(FirstPositionTest, IsThatOfEachDocument) {
+  const std::vector<float> values = ValuesWithOutliers();
+  const CodecSpec spec = WithFirstPosition(WithOutliers(2));
+  const auto begins = [](int64_t element) {
+    return IsFirst(element) || absl::c_linear_search(kDocumentRows, element / kRowElements);
+  };
+  for (const Tensor& x : {TensorOf(kSequences, values), BFloatTensorOf(kSequences, values)}) {
+    const auto payload = EncodeToBytes(spec, x, 1, nullptr, kDocumentRows);
+    ASSERT_TRUE(payload.ok()) << payload.status();
+    const auto y = DecodeFromBytes(spec, *payload, kSequences, x.dtype(), nullptr, kDocumentRows);
+    ASSERT_TRUE(y.ok()) << y.status();
+    EXPECT_EQ(Those(FloatsOf(*y), begins), Those(FloatsOf(x), begins));
+    const auto are_outliers = [&](int64_t i) { return !begins(i) && IsOutlier(i); };
+    EXPECT_EQ(Those(FloatsOf(*y), are_outliers), BF16Of(Those(FloatsOf(x), are_outliers)));
+  }
+}
+
+TEST(FirstPositionTest, OfDocumentsThatBeginInALaterSlice) {
+  const CodecSpec spec = WithFirstPosition(WithOutliers(0));
+  const std::vector<float> values = ValuesWithOutliers();
+  const Tensor x = TensorOf(kSequences, values);
+  const auto codec = CodecOf(spec);
+  std::vector<uint8_t> payload(codec->MaxPayloadBytes(x.shape(), x.dtype()) +
+                               MaxDocumentBytes(spec, x.shape(), 3));
+  MessageContext context;
+  context.document_rows = kDocumentRows;
+  context.begins_sequences = false;
+  payload.resize(*codec->Encode(x, context, absl::MakeSpan(payload)));
+  EXPECT_EQ(payload.front(), 4 + 16);
+  const auto y = DecodeFromBytes(spec, payload, kSequences, DType::kF32, nullptr, kDocumentRows);
+  ASSERT_TRUE(y.ok()) << y.status();
+  const auto begins = [](int64_t element) {
+    return absl::c_linear_search(kDocumentRows, element / kRowElements);
+  };
+  EXPECT_EQ(Those(FloatsOf(*y), begins), Those(values, begins));
+  EXPECT_NE(Those(FloatsOf(*y), IsFirst), Those(values, IsFirst));
+  EXPECT_THAT(DecodeError(spec, payload), HasSubstr("form 20, want 0, or 4 or 8 more"));
+}
+
+TEST(FirstPositionTest, ASampleOfDocumentsOfOneTokenFits) {
+  const CodecSpec spec = WithFirstPosition(WithOutliers(2));
+  const std::vector<float> values = ValuesWithOutliers();
+  std::vector<uint32_t> rows(kSequenceCount * kPositions);
+  std::iota(rows.begin(), rows.end(), 0u);
+  const auto payload = EncodeToBytes(spec, TensorOf(kSequences, values), 1, nullptr, rows);
+  ASSERT_TRUE(payload.ok()) << payload.status();
+  const auto y = DecodeFromBytes(spec, *payload, kSequences, DType::kF32, nullptr, rows);
+  EXPECT_EQ(FloatsOf(*y), values);
 }
 
 TEST(FirstPositionTest, IsAllOfASequenceOfOne) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -24,13 +25,12 @@ void SetBits(int64_t begin, int64_t end, uint64_t* words) {
 
 }  // namespace
 
-Division::Division(const Shape& shape, bool has_first_rows, std::vector<uint32_t> channels)
-    : channels_(std::move(channels)) {
+Division::Division(const Shape& shape, std::vector<uint32_t> first_rows,
+                   std::vector<uint32_t> channels)
+    : first_rows_(std::move(first_rows)), channels_(std::move(channels)) {
   if (shape.elements() == 0) return;
   width_ = ChannelsOf(shape);
-  samples_ = shape[0];
-  rows_ = shape.elements() / width_ / samples_;
-  first_rows_ = has_first_rows && HasFirstRows(shape) ? 1 : 0;
+  rows_ = shape.elements() / width_;
 }
 
 int64_t Division::NumOutliers(const CodecSpec& spec, const Shape& shape) {
@@ -43,15 +43,15 @@ bool Division::HasFirstRows(const Shape& shape) {
 }
 
 int64_t Division::Count(DividedPart part) const {
-  const int64_t others = samples_ * (rows_ - first_rows_);
+  const auto first_rows = static_cast<int64_t>(first_rows_.size());
   const auto outliers = static_cast<int64_t>(channels_.size());
   switch (part) {
     case DividedPart::kFirstRows:
-      return samples_ * first_rows_ * width_;
+      return first_rows * width_;
     case DividedPart::kOutliers:
-      return others * outliers;
+      return (rows_ - first_rows) * outliers;
     case DividedPart::kRest:
-      return others * (width_ - outliers);
+      return (rows_ - first_rows) * (width_ - outliers);
   }
   return 0;
 }
@@ -59,9 +59,11 @@ int64_t Division::Count(DividedPart part) const {
 // Calls visit(begin, end) for each run of neighbouring elements of the part, in memory order.
 template <typename Visit>
 void Division::VisitRanges(DividedPart part, const Visit& visit) const {
-  for (int64_t row = 0; row < samples_ * rows_; ++row) {
+  auto first = first_rows_.begin();
+  for (int64_t row = 0; row < rows_; ++row) {
     const int64_t begin = row * width_;
-    const bool is_first = row % rows_ < first_rows_;
+    const bool is_first = first != first_rows_.end() && *first == row;
+    if (is_first) ++first;
     if (part == DividedPart::kFirstRows && is_first) visit(begin, begin + width_);
     if (part == DividedPart::kFirstRows || is_first) continue;
     int64_t next = begin;
@@ -76,7 +78,7 @@ void Division::VisitRanges(DividedPart part, const Visit& visit) const {
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> Division::BitsOf(DividedPart part, Device* device) const {
-  std::vector<uint64_t> words((samples_ * rows_ * width_ + 63) / 64);
+  std::vector<uint64_t> words((rows_ * width_ + 63) / 64);
   VisitRanges(part, [&](int64_t begin, int64_t end) { SetBits(begin, end, words.data()); });
   const size_t bytes = sizeof(uint64_t) * words.size();
   ASSIGN_OR_RETURN(std::shared_ptr<Buffer> bits, Buffer::Allocate(device, bytes));
@@ -84,17 +86,36 @@ absl::StatusOr<std::shared_ptr<Buffer>> Division::BitsOf(DividedPart part, Devic
   return bits;
 }
 
-absl::StatusOr<std::vector<double>> ChannelSquares(const Tensor& x, bool has_first_rows) {
+std::vector<uint32_t> FirstRowsOf(const Shape& shape, bool begins_sequences,
+                                  absl::Span<const uint32_t> document_rows) {
+  if (!Division::HasFirstRows(shape)) return {};
+  std::vector<uint32_t> of_samples, all;
+  const auto rows = static_cast<uint32_t>(shape.elements() / ChannelsOf(shape) / shape[0]);
+  for (int64_t i = 0; begins_sequences && i < shape[0]; ++i) of_samples.push_back(i * rows);
+  std::set_union(of_samples.begin(), of_samples.end(), document_rows.begin(), document_rows.end(),
+                 std::back_inserter(all));
+  return all;
+}
+
+size_t MaxDocumentBytes(const CodecSpec& spec, const Shape& shape, int64_t documents) {
+  if (spec.first_position == FirstPosition::kCoded || !Division::HasFirstRows(shape)) return 0;
+  return SizeOf(DType::kF32) * documents * ChannelsOf(shape);
+}
+
+absl::StatusOr<std::vector<double>> ChannelSquares(const Tensor& x,
+                                                   absl::Span<const uint32_t> first_rows) {
   const int64_t width = ChannelsOf(x.shape());
   std::vector<double> sums(width);
   if (x.elements() == 0) return sums;
   std::vector<uint8_t> memory;
   ASSIGN_OR_RETURN(const TensorView on_host, OnHost(x, &memory));
-  const int64_t rows = x.elements() / width, rows_of_sample = rows / x.shape()[0];
-  const bool skips = has_first_rows && Division::HasFirstRows(x.shape());
+  const int64_t rows = x.elements() / width;
   std::vector<float> scratch(width);
   for (int64_t row = 0; row < rows; ++row) {
-    if (skips && row % rows_of_sample == 0) continue;
+    if (!first_rows.empty() && first_rows.front() == row) {
+      first_rows.remove_prefix(1);
+      continue;
+    }
     const float* const values = ReadFloats(on_host, row * width, width, scratch.data());
     for (int64_t c = 0; c < width; ++c) sums[c] += static_cast<double>(values[c]) * values[c];
   }
@@ -102,8 +123,8 @@ absl::StatusOr<std::vector<double>> ChannelSquares(const Tensor& x, bool has_fir
 }
 
 absl::StatusOr<std::vector<uint32_t>> LargestChannels(const Tensor& x, int64_t count,
-                                                      bool has_first_rows) {
-  ASSIGN_OR_RETURN(const std::vector<double> sums, ChannelSquares(x, has_first_rows));
+                                                      absl::Span<const uint32_t> first_rows) {
+  ASSIGN_OR_RETURN(const std::vector<double> sums, ChannelSquares(x, first_rows));
   for (const double sum : sums) {
     if (!std::isfinite(sum)) return absl::OutOfRangeError("outliers of NaN or infinity");
   }

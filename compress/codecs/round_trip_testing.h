@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/codec.h"
+#include "compress/codecs/division.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/cpu/kernels.h"
 #include "compress/support.h"
@@ -85,8 +86,9 @@ inline SupportMap SomeSupport(int64_t elements) {
 class TestContext {
  public:
   TestContext(const CodecSpec& spec, int64_t elements, uint64_t random_key,
-              const SupportMap* support) {
+              const SupportMap* support, absl::Span<const uint32_t> document_rows = {}) {
     context_.random_key = random_key;
+    context_.document_rows = document_rows;
     context_.next_carry = &next_;
     if (!spec.needs_support()) return;
     if (support == nullptr) some_ = SomeSupport(elements);
@@ -109,12 +111,14 @@ inline std::string DataOfPart(const std::shared_ptr<const Carry>& carry, const s
   return "";
 }
 
-inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(const CodecSpec& spec, const Tensor& x,
-                                                          uint64_t random_key = 1,
-                                                          const SupportMap* support = nullptr) {
+inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(
+    const CodecSpec& spec, const Tensor& x, uint64_t random_key = 1,
+    const SupportMap* support = nullptr, absl::Span<const uint32_t> documents = {}) {
   const auto codec = CodecOf(spec);
-  const TestContext context(spec, x.elements(), random_key, support);
-  std::vector<uint8_t> payload(codec->MaxPayloadBytes(x.shape(), x.dtype()));
+  const TestContext context(spec, x.elements(), random_key, support, documents);
+  const auto count = static_cast<int64_t>(documents.size());
+  std::vector<uint8_t> payload(codec->MaxPayloadBytes(x.shape(), x.dtype()) +
+                               MaxDocumentBytes(spec, x.shape(), count));
   ASSIGN_OR_RETURN(const size_t bytes, codec->Encode(x, context.get(), absl::MakeSpan(payload)));
   payload.resize(bytes);
   return payload;
@@ -124,10 +128,11 @@ inline absl::StatusOr<std::vector<uint8_t>> EncodeToBytes(const CodecSpec& spec,
 inline absl::StatusOr<Tensor> DecodeFromBytes(const CodecSpec& spec,
                                               const std::vector<uint8_t>& payload,
                                               const Shape& shape, DType dtype = DType::kF32,
-                                              const SupportMap* support = nullptr) {
+                                              const SupportMap* support = nullptr,
+                                              absl::Span<const uint32_t> documents = {}) {
   Tensor y = *Tensor::Allocate(CpuDevice(), dtype, shape);
   if (y.bytes() > 0) std::memset(y.data(), 0x3F, y.bytes());
-  const TestContext context(spec, shape.elements(), 0, support);
+  const TestContext context(spec, shape.elements(), 0, support, documents);
   RETURN_IF_ERROR(CodecOf(spec)->Decode(payload, context.get(), &y));
   return y;
 }

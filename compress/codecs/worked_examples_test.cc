@@ -19,6 +19,7 @@ struct Example {
   Shape shape;
   std::vector<float> values, support, decoded;
   std::vector<uint8_t> bytes;
+  std::vector<uint32_t> documents;  // rows with which they begin
 };
 
 // Lines are a key and its numbers; a key may come several times, and "#" begins a remark. Without
@@ -36,6 +37,7 @@ void AddLine(const std::string& line, Example* example) {
     if (key == "shape") example->shape.Append(std::stoll(word));
     if (key == "values") example->values.push_back(std::stof(word));
     if (key == "support") example->support.push_back(std::stof(word));
+    if (key == "documents") example->documents.push_back(std::stoul(word));
     if (key == "decoded") example->decoded.push_back(std::stof(word));
     if (key == "bytes") example->bytes.push_back(std::stoi(word, nullptr, 16));
   }
@@ -67,12 +69,12 @@ TEST(WorkedExamplesTest, AreWhatTheCodecsWriteAndRead) {
     const SupportMap support = SupportOfValues(example.support);
     if (!example.values.empty()) {
       const Tensor x = TensorOf(example.shape, example.values);
-      const auto bytes = EncodeToBytes(*spec, x, /*random_key=*/1, &support);
+      const auto bytes = EncodeToBytes(*spec, x, /*random_key=*/1, &support, example.documents);
       ASSERT_TRUE(bytes.ok()) << example.codec << bytes.status();
       EXPECT_EQ(*bytes, example.bytes) << example.codec;
     }
-    const auto decoded =
-        DecodeFromBytes(*spec, example.bytes, example.shape, DType::kF32, &support);
+    const auto decoded = DecodeFromBytes(*spec, example.bytes, example.shape, DType::kF32, &support,
+                                         example.documents);
     ASSERT_TRUE(decoded.ok()) << example.codec << decoded.status();
     EXPECT_EQ(FloatsOf(*decoded), example.decoded) << example.codec;
   }

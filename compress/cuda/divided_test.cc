@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "compress/codecs/division.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/cuda/twins_testing.h"
 
@@ -13,7 +14,10 @@ struct DividedMessage {
   std::vector<uint8_t> payload, decoded;
 };
 
-// Returns a message with channels of its own and the one after it, and what is decoded of them.
+constexpr uint32_t kDocumentRows[] = {1, 8, 13, 20};
+
+// Returns a message with channels of its own and the one after it, and what is decoded of them. In
+// the second one documents begin.
 std::vector<DividedMessage> DividedMessages(const Twin& twin, const CodecSpec& spec,
                                             const Tensor& host_x) {
   const auto codec = *NewCodec(spec, twin.kernels);
@@ -23,17 +27,21 @@ std::vector<DividedMessage> DividedMessages(const Twin& twin, const CodecSpec& s
   for (int i = 0; i < 2; ++i) {
     DividedMessage& message = messages.emplace_back();
     std::shared_ptr<const Carry> next = sent;
-    message.payload.resize(codec->MaxPayloadBytes(x.shape(), x.dtype()));
-    const auto bytes =
-        codec->Encode(x, {kRandomKey, nullptr, sent.get(), &next}, absl::MakeSpan(message.payload));
+    const absl::Span<const uint32_t> documents(kDocumentRows, i == 0 ? 0 : 4);
+    message.payload.resize(codec->MaxPayloadBytes(x.shape(), x.dtype()) +
+                           MaxDocumentBytes(spec, x.shape(), 4));
+    MessageContext context = {kRandomKey, nullptr, sent.get(), &next};
+    context.document_rows = documents;
+    const auto bytes = codec->Encode(x, context, absl::MakeSpan(message.payload));
     EXPECT_TRUE(bytes.ok()) << bytes.status();
     if (!bytes.ok()) return messages;
     message.payload.resize(*bytes);
     sent = next;
     Tensor y = *Tensor::Allocate(twin.device, x.dtype(), x.shape());
     next = received;
-    const absl::Status status =
-        codec->Decode(message.payload, {0, nullptr, received.get(), &next}, &y);
+    context = {0, nullptr, received.get(), &next};
+    context.document_rows = documents;
+    const absl::Status status = codec->Decode(message.payload, context, &y);
     EXPECT_TRUE(status.ok()) << status;
     received = next;
     EXPECT_TRUE(twin.device->Finish().ok());

@@ -46,8 +46,9 @@ class FeedbackSender {
     // True for evaluation: sends plain C(x) or x, and neither reads nor writes state. The codec
     // uses what training messages left and changes nothing of it.
     bool frozen = false;
-    uint64_t step = 0;       // decides whether a digest is due
-    MessageContext context;  // carry and next_carry are filled in
+    bool calibrates = false;  // of a frozen message: keep what it leaves to the codec nevertheless
+    uint64_t step = 0;        // decides whether a digest is due
+    MessageContext context;   // carry and next_carry are filled in
     bool want_received = false;
   };
   // Message that was sent. The tensors use the sender's memory and are valid until its next
@@ -136,7 +137,8 @@ class FeedbackReceiver {
     bool exact = false;               // this and the next two as the sender says
     bool first_visit = false;
     std::optional<uint64_t> state_digest;
-    bool frozen = false;  // as for the sender
+    bool frozen = false;  // as for the sender, like the next one
+    bool calibrates = false;
     uint64_t step = 0;
     MessageContext context;
   };

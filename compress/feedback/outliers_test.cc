@@ -53,6 +53,19 @@ TEST(OutliersOfADirectionTest, AreThoseOfTheFirstTrainingMessage) {
   EXPECT_THAT(forms, ElementsAre(2, 2, 1, 1));
 }
 
+TEST(OutliersOfADirectionTest, ACalibratingMessageLeavesThemAndNoState) {
+  FeedbackPair pair = NewPair(FeedbackKind::kEf21);
+  FeedbackSender::Outgoing calibrating, frozen;
+  calibrating.frozen = calibrating.calibrates = frozen.frozen = true;
+  const auto codec = CodecOf(WithTwoOutliers());
+  ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, 1), {}, calibrating).ok());
+  EXPECT_EQ(KeptChannels(pair.sender->carry()).size(), 8u);
+  EXPECT_EQ(KeptChannels(pair.sender->carry()), KeptChannels(pair.receiver->carry()));
+  EXPECT_TRUE(pair.sender->state()->keys().empty());
+  ASSERT_TRUE(pair.Send(*codec, RandomMessage(4, 2), {}, frozen).ok());
+  EXPECT_EQ(pair.payload[0], 1);
+}
+
 TEST(OutliersOfADirectionTest, AReceiverWithoutThemSaysSo) {
   FeedbackPair pair = NewPair(), other = NewPair();
   const auto codec = CodecOf(WithTwoOutliers());

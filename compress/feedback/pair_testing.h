@@ -50,6 +50,7 @@ struct FeedbackPair {
     incoming.first_visit = encoded.first_visit;
     incoming.state_digest = encoded.state_digest;
     incoming.frozen = outgoing.frozen;
+    incoming.calibrates = outgoing.calibrates;
     incoming.step = outgoing.step;
     return receiver->Decode(codec, incoming);
   }

@@ -52,7 +52,7 @@ absl::Status FeedbackReceiver::DecodeNext(const Codec& codec, const Incoming& in
   std::shared_ptr<const Carry> next = carry_;
   MessageContext context = incoming.context;
   context.carry = carry_.get();
-  context.next_carry = incoming.frozen ? nullptr : &next;
+  context.next_carry = incoming.frozen && !incoming.calibrates ? nullptr : &next;
   RETURN_IF_ERROR(codec.Decode(incoming.payload, context, x));
   carry_ = std::move(next);
   return absl::OkStatus();

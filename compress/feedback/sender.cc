@@ -182,7 +182,8 @@ absl::StatusOr<size_t> FeedbackSender::EncodeNext(const Codec& codec, const Tens
   std::shared_ptr<const Carry> next = carry_;
   MessageContext context = outgoing.context;
   context.carry = carry_.get();
-  context.next_carry = !outgoing.frozen && outgoing.compress ? &next : nullptr;
+  const bool keeps = (!outgoing.frozen || outgoing.calibrates) && outgoing.compress;
+  context.next_carry = keeps ? &next : nullptr;
   ASSIGN_OR_RETURN(const size_t bytes, codec.Encode(x, context, payload));
   carry_ = std::move(next);
   return bytes;

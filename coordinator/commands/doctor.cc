@@ -15,6 +15,7 @@
 #include "coordinator/doctor/measure.h"
 #include "coordinator/files/json.h"
 #include "coordinator/fleet/stage_addresses.h"
+#include "coordinator/plan/captured_outliers.h"
 #include "coordinator/session/exit_code.h"
 #include "coordinator/session/session.h"
 
@@ -24,6 +25,7 @@ namespace {
 struct DoctorFlags {
   SessionOptions session;
   double min_mbit = 10;         // of each link, in each direction
+  std::string from;             // folder of a run with captures; empty: none
   std::string format = "text";  // or json
 };
 
@@ -38,6 +40,7 @@ Examples:
   thinwire doctor
   thinwire doctor --stages 'node{1..4}:4700' --min_mbit 50
   thinwire doctor --stages a:4700,b:4700 --format json
+  thinwire doctor --from runs/my
   thinwire doctor --stages 'r{0..1}s{0..1}:4700'
   thinwire doctor --stages 'stage-{0..3}:4700' --carriers 2
 Exit codes: 0 nothing is wrong, 1 problems, 2 wrong usage, 130 interrupted.
@@ -64,6 +67,10 @@ absl::Status ExpandStages(SessionOptions* session) {
 absl::StatusOr<Diagnosis> Examine(const DoctorFlags& flags, Interruption* interruption) {
   ASSIGN_OR_RETURN(const Experiment experiment, DoctorsExperiment(kLocalStages));
   Diagnosis diagnosis;
+  if (!flags.from.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> warnings, OutlierWarningsOfRun(flags.from));
+    *diagnosis.mutable_warnings() = {warnings.begin(), warnings.end()};
+  }
   {
     ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                      Session::Start("doctor", experiment, flags.session, interruption));
@@ -86,8 +93,9 @@ int DoctorCommand(const DoctorFlags& flags, Interruption* interruption) {
   const absl::StatusOr<Diagnosis> diagnosis = Examine(found, interruption);
   if (interruption->seen()) return kExitInterrupted;
   if (!diagnosis.ok()) {
-    return Complain(diagnosis.status(),
-                    absl::IsInvalidArgument(diagnosis.status()) ? kExitUsage : kExitFailed);
+    const bool is_usage = absl::IsInvalidArgument(diagnosis.status()) ||
+                          (!found.from.empty() && absl::IsNotFound(diagnosis.status()));
+    return Complain(diagnosis.status(), is_usage ? kExitUsage : kExitFailed);
   }
   const ExitCode printed =
       PrintResult(flags.format == "json" ? JsonText(ToJson(*diagnosis), 2) + "\n"
@@ -111,6 +119,11 @@ Command AddDoctor(CLI::App* app) {
   doctor->add_option("--min_mbit", flags->min_mbit, "a slower link is a problem, Mbit/s of payload")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  doctor
+      ->add_option("--from", flags->from,
+                   "a run: warns of outliers in the activations that it captured (capture.steps), "
+                   "where its codecs get them")
+      ->transform(kPath);
   AddFormat(doctor, &flags->format);
   AddLaunch(doctor, &flags->session);
   return {doctor,

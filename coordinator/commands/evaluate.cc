@@ -30,6 +30,7 @@ struct EvaluateFlags {
   TargetOptions target;
   std::vector<std::string> codecs;  // texts, or paths of libraries
   std::string parameters;           // JSON for libraries among them
+  uint64_t calibration_samples = 0;
   bool json = false;
   SessionOptions session;
 };
@@ -38,7 +39,8 @@ constexpr char kEvaluateExamples[] =
     R"(Runs the test set once for each row: without codecs, with those that TARGET was trained with,
 and with each --codec for activations at all cuts. Tells the loss, how far it is above that
 without codecs, perplexity or accuracy, and the bits that crossed the cuts for each element.
-Nothing is trained and nothing is written. Codecs of gradients do nothing here.
+Nothing is trained and nothing is written. Codecs of gradients do nothing here. With --calibrate
+codecs have what they would keep in training: principal axes, outlier channels, factors.
 
 TARGET is the folder of a run (its final weights), RUN@STEP or RUN@best (a checkpoint's), an
 experiment file (its init, or random weights), or a model's folder as Hugging Face has them,
@@ -52,6 +54,8 @@ Examples:
       --codec 'ecsq(step=1, scope=token)'
   thinwire evaluate models/SmolLM2-135M --data notes.txt --set data.context=256 --samples 8 \
       --codec 'uniform(bits=8, scope=token)' --codec 'topk(ratio=0.3, scope=token)'
+  thinwire evaluate models/SmolLM2-135M --data notes.txt --calibrate 8 \
+      --codec 'ecsq(rate=1.5, rotation=principal, scope=token, first_position=exact)'
   thinwire evaluate experiments/quickstart.yaml --set init=runs/quickstart/model --json
 Exit codes: 0 done, 1 evaluation failed, 2 wrong usage, target or codec, 130 interrupted.
 )";
@@ -86,6 +90,7 @@ absl::StatusOr<PreparedEvaluation> Prepare(EvaluateFlags* flags) {
   prepared.task.experiment = std::move(target.experiment);
   prepared.task.weights = std::move(target.weights);
   prepared.task.epochs = target.epochs;
+  prepared.task.calibration_samples = flags->calibration_samples;
   prepared.weights = target.dir;
   for (const std::string& codec : flags->codecs) {
     RETURN_IF_ERROR(AddCodec(codec, *flags, &prepared));
@@ -145,6 +150,12 @@ Command AddEvaluate(CLI::App* app) {
                    "a codec to try for activations at all cuts: its text, or the path of a "
                    "library; may stand often")
       ->allow_extra_args(false);
+  evaluate
+      ->add_option("--calibrate", flags->calibration_samples,
+                   "most training samples, the first ones, that run through each codec before the "
+                   "test set, so that it has what it keeps between messages: principal axes, "
+                   "outlier channels, factors; 0: none")
+      ->capture_default_str();
   evaluate->add_option("--parameters", flags->parameters, "JSON handed to libraries");
   evaluate->add_flag("--json", flags->json, "print JSON in place of a table");
   AddOverrides(evaluate, &flags->target.overrides);

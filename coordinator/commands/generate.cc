@@ -34,8 +34,8 @@ crossed the cuts for each token, prompt included.
 
 DIR@STEP takes a checkpoint's. DIR may also be a model's own folder, as Hugging Face has them:
 config.json, weights and tokenizer.json, or hf:ORG/NAME for one in the local cache of the hub.
-One stage on this machine then draws with no codec; --set cuts it, gives it codecs or a longer
-context (data.context: at most 1024, unless set).
+One stage on this machine then draws with no codec; --set cuts it, gives it codecs, an adapter
+(lora.init: its folder) or a longer context (data.context: at most 1024, unless set).
 
 The text ends at the token that ends texts, which is not printed, before a text of --stop, or
 after --tokens. The vocabulary is that of DIR/model: the text may be gone. The token that

@@ -15,12 +15,14 @@
 #include "base/host_port.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "config/adapter_config.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
 #include "config/tensor_parts.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/flags.h"
 #include "coordinator/files/record.h"
+#include "coordinator/plan/captured_outliers.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/model_files.h"
@@ -81,6 +83,8 @@ absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   if (StagesReadInit(experiment)) return CheckInitialVocabulary(experiment);
   ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
   RETURN_IF_ERROR(CheckInitialVocabulary(experiment));
+  ASSIGN_OR_RETURN(const std::string other_base, OtherBaseOfAdapter(experiment));
+  if (!other_base.empty() && !quiet) Tell("warning: " + other_base);
   if (initial.fresh().empty() || quiet) return absl::OkStatus();
   Tell(absl::StrCat("init: ", experiment.init(), " has nothing for ",
                     absl::StrJoin(initial.fresh(), ", "), ": these start anew"));
@@ -191,8 +195,13 @@ absl::StatusOr<std::optional<TraceSteps>> StepsToTrace(const RunFlags& flags,
   return steps;
 }
 
-absl::Status Warn(const Experiment& experiment) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> warnings, PlanWarnings(experiment));
+// Warns of what the experiment asks for, and of outliers that the run has captured before.
+absl::Status Warn(const std::string& resumed, const Experiment& experiment) {
+  ASSIGN_OR_RETURN(std::vector<std::string> warnings, PlanWarnings(experiment));
+  if (!resumed.empty()) {
+    ASSIGN_OR_RETURN(const auto outliers, OutlierWarnings(resumed, experiment));
+    warnings.insert(warnings.end(), outliers.begin(), outliers.end());
+  }
   for (const std::string& warning : warnings) Tell(warning);
   return absl::OkStatus();
 }
@@ -204,7 +213,7 @@ absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
   RETURN_IF_ERROR(CheckState(flags, experiment));
   if (past) RETURN_IF_ERROR(CheckBase(experiment, past->checkpoint));
   if (!past) RETURN_IF_ERROR(CheckInitial(experiment, flags.quiet));
-  return flags.quiet ? absl::OkStatus() : Warn(experiment);
+  return flags.quiet ? absl::OkStatus() : Warn(flags.resume, experiment);
 }
 
 }  // namespace

@@ -176,6 +176,9 @@ std::string FormatDiagnosis(const Diagnosis& diagnosis) {
   for (const std::string& problem : diagnosis.problems()) {
     absl::StrAppend(&text, "problem: ", PrintableLine(problem), "\n");
   }
+  for (const std::string& warning : diagnosis.warnings()) {
+    absl::StrAppend(&text, PrintableLine(warning), "\n");
+  }
   if (diagnosis.problems().empty()) absl::StrAppend(&text, "nothing is wrong\n");
   return text;
 }

@@ -20,7 +20,7 @@ struct HealthLimits {
 // is not reported as well.
 void Diagnose(const HealthLimits& limits, Diagnosis* diagnosis);
 
-// Returns tables of at most 100 columns, if names are short, and then the problems.
+// Returns tables of at most 100 columns, if names are short, and then problems and warnings.
 std::string FormatDiagnosis(const Diagnosis& diagnosis);
 
 }  // namespace thinwire

@@ -60,8 +60,9 @@ absl::Status AskClock(StageClient* client, StageHealth* health) {
 }
 
 absl::Status Ask(StageClient* client, absl::Duration patience, StageHealth* health) {
-  ASSIGN_OR_RETURN(const AcquireResponse answer,
-                   client->Acquire(kLeaseSeconds, patience, [](const std::string&) {}));
+  ASSIGN_OR_RETURN(
+      const AcquireResponse answer,
+      client->Acquire(kLeaseSeconds, patience, /*keeps_state=*/false, [](const std::string&) {}));
   health->set_build_id(answer.build().build_id());
   health->set_cpu_model(answer.build().cpu_model());
   health->set_simd_target(answer.build().simd_target());

@@ -1,5 +1,6 @@
 #include "coordinator/evaluate/evaluate.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/annotated.h"
@@ -43,6 +44,16 @@ bool Compresses(const Experiment& experiment) {
   return codes_some || !WhyNotUncompressed(experiment).empty();
 }
 
+// Returns whether messages of activations leave something to the next ones at any cut.
+absl::StatusOr<bool> LeavesCarry(const Experiment& experiment) {
+  for (const std::string& cut : GivenCuts(experiment.pipeline())) {
+    ASSIGN_OR_RETURN(const CodecSpec codec,
+                     CodecFrom(DirectionOf(experiment, cut, /*gradient=*/false)));
+    if (codec.leaves_carry()) return true;
+  }
+  return false;
+}
+
 // Returns the row's name of the experiment's compression. Levels that follow errors begin anew, as
 // weights come without them.
 const char* NameAsTrained(const Experiment& experiment) {
@@ -72,11 +83,13 @@ class Evaluator {
       RETURN_IF_ERROR(AddRow(kNone, /*compressed=*/false));
     }
     if (Compresses(task_.experiment)) {
+      RETURN_IF_ERROR(Calibrate(task_.experiment));
       RETURN_IF_ERROR(AddRow(NameAsTrained(task_.experiment), /*compressed=*/true));
     }
     for (const CodecSpec& codec : task_.codecs) {
       ASSIGN_OR_RETURN(const Experiment experiment, WithActivationCodec(task_.experiment, codec));
       RETURN_IF_ERROR(Prepare(experiment));
+      RETURN_IF_ERROR(Calibrate(experiment));
       RETURN_IF_ERROR(AddRow(CodecText(codec), /*compressed=*/true));
     }
     return absl::OkStatus();
@@ -90,14 +103,31 @@ class Evaluator {
     is_verified_ = true;
     report_.set_parameters(configured.parameters);
     report_.set_samples(configured.data.test_samples());
+    report_.set_calibration_samples(
+        std::min<uint64_t>(task_.calibration_samples, configured.data.train_samples()));
     ASSIGN_OR_RETURN(elements_, ElementsPerSample(experiment));
     return task_.weights ? task_.weights->Import(&fleet_) : absl::OkStatus();
   }
 
-  absl::Status AddRow(const std::string& codec, bool compressed) {
+  // Lets codecs of activations keep what messages leave to the next ones.
+  absl::Status Calibrate(const Experiment& experiment) {
+    ASSIGN_OR_RETURN(const bool leaves_carry, LeavesCarry(experiment));
+    if (report_.calibration_samples() == 0 || !leaves_carry) return absl::OkStatus();
+    EvaluateRequest request = RequestOf(/*compressed=*/true);
+    request.set_samples(report_.calibration_samples());
+    request.set_calibrates(true);
+    return Annotated(EvaluateOnce(experiment.data(), request, &fleet_).status(), "calibration");
+  }
+
+  EvaluateRequest RequestOf(bool compressed) const {
     EvaluateRequest request;
     request.set_epoch(task_.epochs.value_or(task_.experiment.epochs()));
     request.set_compressed(compressed);
+    return request;
+  }
+
+  absl::Status AddRow(const std::string& codec, bool compressed) {
+    EvaluateRequest request = RequestOf(compressed);
     request.set_samples(report_.samples());
     const SteadyTime start = SteadyTime::Now();
     ASSIGN_OR_RETURN(const Evaluated evaluated,

@@ -24,6 +24,9 @@ struct EvaluationTask {
   std::vector<CodecSpec> codecs;       // of activations, at all cuts
   // Epochs that the weights were trained for, of which random codecs draw; not set: all of them.
   std::optional<uint32_t> epochs;
+  // Training samples, at most, that pass before the test set wherever codecs keep what messages
+  // leave to the next ones (CodecSpec::leaves_carry). 0: each message is like the first.
+  uint64_t calibration_samples = 0;
 };
 
 // Returns the resolved `experiment` with this codec for activations at all its cuts and no other

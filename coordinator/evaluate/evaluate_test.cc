@@ -123,6 +123,26 @@ TEST_F(EvaluateTest, ABottleneckIsNotLeftOut) {
   EXPECT_THAT(report_.rows(0).bits_per_element(), DoubleEq(64)) << "its code is 8 wide";
 }
 
+TEST_F(EvaluateTest, CodecsThatKeepSomethingAreCalibratedFirst) {
+  std::vector<uint64_t> calibrated;  // samples of each request; 0 for those of the test set
+  first_.evaluate = [&](const EvaluateRequest& request, grpc::ServerContext*,
+                        FakeStage::Writer* writer) {
+    calibrated.push_back(request.calibrates() ? request.samples() : 0);
+    StageEvent event;
+    event.set_evaluation_wire_bytes(256);
+    writer->Write(event);
+    return grpc::Status::OK;
+  };
+  for (FakeStage* const stage : {&first_, &last_}) stage->configured.set_train_samples(6);
+  task_.codecs = {Codec("uniform(bits=8)"), Codec("uniform(bits=8, outliers=2)"),
+                  Codec("low_rank(rank=1)")};
+  task_.calibration_samples = 8;
+  ASSERT_EQ(Evaluate(), absl::OkStatus());
+  EXPECT_THAT(calibrated, ElementsAre(0, 0, 0, 6, 0, 6, 0));
+  EXPECT_EQ(report_.calibration_samples(), 6u);
+  EXPECT_THAT(report_.rows(3).bits_per_element(), DoubleEq(8)) << "the test set's bytes alone";
+}
+
 TEST_F(EvaluateTest, AStageThatEvaluatesFewerSamplesIsAnError) {
   last_.evaluate = [](const EvaluateRequest&, grpc::ServerContext*, FakeStage::Writer* writer) {
     StageEvent event;

@@ -10,8 +10,11 @@
 
 namespace thinwire {
 
-// Type of the event of a run that early_stop has ended.
+// Types of events: of a run that early_stop has ended, and of one that went on after a loss, from a
+// checkpoint or with what its stages had kept.
 inline constexpr char kStopped[] = "stopped";
+inline constexpr char kRestarted[] = "restarted";
+inline constexpr char kWentOn[] = "went_on";
 
 // Parses a run's JSON into `message`; unknown fields, from other builds, are ignored.
 // InvalidArgument says that what `place` names is not such JSON, and why.

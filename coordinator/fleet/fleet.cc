@@ -91,10 +91,10 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
   heartbeats_.resize(clients_.size());
   Arrivals arrivals(size(), options_.say_waiting);
   const absl::Status status = OnAll([&](StageClient& client) {
-    auto answer =
-        client.Acquire(options_.lease_seconds, options_.patience, [&](const std::string& reason) {
-          arrivals.Missing(client.server(), client.Name(), reason);
-        });
+    auto answer = client.Acquire(options_.lease_seconds, options_.patience, options_.keeps_state,
+                                 [&](const std::string& reason) {
+                                   arrivals.Missing(client.server(), client.Name(), reason);
+                                 });
     if (!answer.ok()) return answer.status();
     arrivals.Arrived(client.server());
     const size_t i = static_cast<size_t>(client.server());
@@ -302,6 +302,20 @@ std::optional<Failure> Fleet::cause() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (failures_.empty()) return std::nullopt;
   return CauseOf(failures_);
+}
+
+std::vector<int> Fleet::Missing() {
+  std::vector<char> are_missing(clients_.size());
+  OnThreads(size(), [this, &are_missing](int i) {
+    const absl::Status answer = Renew(i, kAnswer).status();
+    are_missing[static_cast<size_t>(i)] =
+        absl::IsUnavailable(answer) || absl::IsDeadlineExceeded(answer);
+  });
+  std::vector<int> missing;
+  for (int i = 0; i < size(); ++i) {
+    if (are_missing[static_cast<size_t>(i)] != 0) missing.push_back(i);
+  }
+  return missing;
 }
 
 void Fleet::Abandon() { heartbeats_.clear(); }

@@ -54,6 +54,8 @@ struct FleetOptions {
   // generation.
   uint64_t generation = 1;
   std::string lease_secret = {};  // of the leases; empty: a new one
+  // Whether servers that are taken over from an earlier generation keep their stage's state.
+  bool keeps_state = false;
   CarrierGrid grid;   // of the pipelines that carry the experiment, of equal numbers of stages
   std::string build;  // build that every stage must have (base/build_info.h); empty: any
   absl::Duration patience = absl::Seconds(20);  // how long to wait for stages to be there and free
@@ -120,6 +122,12 @@ class Fleet {
 
   // Renews the lease of a server besides its heartbeat, and returns the answer. Any thread.
   absl::StatusOr<RenewResponse> Renew(int server, absl::Duration patience);
+
+  // Makes TrainOnAll end after a step, for another reason than the loss of a stage. Any thread.
+  void EndAfterStep(Failure reason) { Leave(std::move(reason)); }
+
+  // Returns the servers that do not answer within seconds; after a failure.
+  std::vector<int> Missing();
 
   // Reports a failure seen elsewhere: a process that died, a file that cannot be written. Any
   // thread.

@@ -242,7 +242,7 @@ TEST_F(FleetTest, BetweenTwoPartsOfAnEpochAnInterruptionCancelsNothingAndNoneFol
   fleet->Interrupt();
   EXPECT_TRUE(fleet->ended_after_step());
   EXPECT_TRUE(
-      fleet->OnAll([](StageClient& stage) { return stage.TakeSnapshot(true).status(); }).ok());
+      fleet->OnAll([](StageClient& stage) { return stage.TakeSnapshot({true}).status(); }).ok());
   EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll([](StageClient&) { return absl::OkStatus(); })));
 }
 

@@ -166,11 +166,12 @@ absl::Status StageClient::Stream(const Method& method,
 }
 
 absl::StatusOr<AcquireResponse> StageClient::Acquire(
-    double lease_seconds, absl::Duration patience,
+    double lease_seconds, absl::Duration patience, bool keeps_state,
     const std::function<void(const std::string& reason)>& on_missing) {
   AcquireRequest request;
   request.set_lease_seconds(lease_seconds);
   request.set_holder(Holder());
+  request.set_keeps_state(keeps_state);
   const SteadyTime deadline = SteadyTime::Now() + patience;
   for (int closed = 0;;) {
     auto answer = Unary(Control("Acquire", kShortCall), &Stage::Stub::Acquire, request);
@@ -214,6 +215,7 @@ absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& exper
   request.set_link_secret(link_secret);
   if (purpose.trace != nullptr) *request.mutable_trace() = *purpose.trace;
   request.set_generates(purpose.generates);
+  if (purpose.standing != nullptr) *request.mutable_standing() = *purpose.standing;
   return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
 }
 
@@ -313,11 +315,11 @@ absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Wr
                                                  std::move(first), write);
 }
 
-absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(
-    bool codec_state, const std::vector<std::string>& left_out) {
+absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(const SnapshotOf& what) {
   TakeSnapshotRequest request;
-  request.set_codec_state(codec_state);
-  *request.mutable_left_out() = {left_out.begin(), left_out.end()};
+  request.set_codec_state(what.codec_state);
+  *request.mutable_left_out() = {what.left_out.begin(), what.left_out.end()};
+  request.set_shared(what.shared);
   return Unary(Control("TakeSnapshot", kExport), &Stage::Stub::TakeSnapshot, request);
 }
 

@@ -47,7 +47,17 @@ struct StagePlace {
 // Purpose that a stage is configured for, besides the experiment.
 struct StagePurpose {
   const TraceSteps* trace = nullptr;  // steps to trace; null: none
-  bool generates = false;             // True if it only generates text: then it reads no data.
+  // Where it is to go on with what it kept of the generation before; null: it begins anew.
+  const StageStanding* standing = nullptr;
+  bool generates = false;  // True if it only generates text: then it reads no data.
+};
+
+// What a stage copies of its state, besides what it has for itself.
+struct SnapshotOf {
+  bool codec_state = false;                // of the ends of cuts
+  std::vector<std::string> left_out = {};  // frozen parameters that no file is to have
+  bool shared =
+      false;  // what is the same at all carriers, whichever this is; else the first has it
 };
 
 // Blocking calls; any thread, several at once. Errors keep the server's code and read "stage 2
@@ -70,9 +80,10 @@ class StageClient {
 
   // Tries until `patience` is over, while the server is not there or belongs to another run.
   // `on_missing` gets the reason of each failed try, from the server or from gRPC, a name that does
-  // not resolve included.
+  // not resolve included. With `keeps_state` a server that is taken over from an earlier generation
+  // keeps its stage's state.
   absl::StatusOr<AcquireResponse> Acquire(
-      double lease_seconds, absl::Duration patience,
+      double lease_seconds, absl::Duration patience, bool keeps_state,
       const std::function<void(const std::string& reason)>& on_missing);
   absl::StatusOr<ConfigureResponse> Configure(const Experiment& experiment, int threads,
                                               const std::string& link_secret,
@@ -102,10 +113,8 @@ class StageClient {
   absl::StatusOr<MeasureLinkResponse> MeasureLink(const std::string& downstream,
                                                   const std::string& link_secret);
 
-  // Makes the stage copy its state, without the tensors of `left_out`. The files in the answer can
-  // then be read, each once.
-  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(bool codec_state,
-                                                    const std::vector<std::string>& left_out = {});
+  // Makes the stage copy its state. The files in the answer can then be read, each once.
+  absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const SnapshotOf& what);
   absl::Status ReadSnapshot(uint32_t file, const OnChunk& on_chunk);
 
   // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. It

@@ -128,6 +128,7 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
     const ConfigureResponse& answer = answers[static_cast<size_t>(i)];
     if (fleet->server(i).carrier() == 0) configured.parameters += answer.parameters();
     configured.devices.push_back(answer.device());
+    configured.are_kept.push_back(answer.is_kept());
   }
   return configured;
 }

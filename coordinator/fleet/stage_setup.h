@@ -37,6 +37,7 @@ struct Configured {
   ConfigureResponse data;           // from the first stage
   uint64_t parameters = 0;          // trainable elements of all stages
   std::vector<DeviceInfo> devices;  // by server
+  std::vector<bool> are_kept;       // by server: it goes on with what it kept
 };
 // Configures all stages and connects each to the next, and the carriers of a stage to each other.
 // FailedPrecondition names two stages that read different data, and two carriers of a stage that

@@ -49,6 +49,13 @@ absl::StatusOr<LanguageModel> OpenRun(const RunWeights& left,
   return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer), left.model};
 }
 
+// Returns the weights in a model's folder, with those of an adapter if the overrides name one.
+absl::StatusOr<ModelShares> WeightsIn(const std::string& dir, const Experiment& experiment) {
+  if (experiment.lora().has_init()) return ModelShares::Initial(experiment);
+  ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(dir));
+  return ModelShares::Of(experiment, std::move(folder));
+}
+
 absl::StatusOr<LanguageModel> OpenPublished(const std::string& dir,
                                             const std::vector<std::string>& overrides,
                                             std::optional<Specials> specials,
@@ -62,8 +69,7 @@ absl::StatusOr<LanguageModel> OpenPublished(const std::string& dir,
   const std::string file =
       FileToGenerate(dir, tokenizer->vocabulary(), /*is_whole=*/session->stages.empty());
   ASSIGN_OR_RETURN(Experiment experiment, ParseForStages(file, dir, overrides, session));
-  ASSIGN_OR_RETURN(ModelFolder folder, OpenWeights(dir));
-  ASSIGN_OR_RETURN(ModelShares weights, ModelShares::Of(experiment, std::move(folder)));
+  ASSIGN_OR_RETURN(ModelShares weights, WeightsIn(dir, experiment));
   return LanguageModel{std::move(experiment), std::move(weights), std::move(tokenizer), dir};
 }
 

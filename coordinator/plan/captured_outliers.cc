@@ -11,7 +11,10 @@
 #include "base/tensor_file.h"
 #include "compress/checks/outliers.h"
 #include "compress/codec_table.h"
+#include "config/experiment.h"
 #include "config/specs.h"
+#include "config/yaml_tree.h"
+#include "coordinator/files/record.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -46,6 +49,25 @@ std::vector<std::string> CapturesIn(const std::string& dir) {
   return paths;
 }
 
+// Returns a line for each cut of `found` at which the activations' codec gets the outliers.
+absl::StatusOr<std::vector<std::string>> ToldOf(const std::map<std::string, std::string>& found,
+                                                const std::string& where,
+                                                const Experiment& experiment) {
+  std::vector<std::string> lines;
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  for (const Cut& cut : partition.cuts) {
+    const auto outliers = found.find(cut.name);
+    if (outliers == found.end()) continue;
+    ASSIGN_OR_RETURN(const CodecSpec codec,
+                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
+    if (codec.is_exact() || codec.divides()) continue;
+    const bool can_divide = CodecRowOf(codec.kind).has(CodecRow::kOutliers);
+    lines.push_back(absl::StrCat(cut.name, ", activations captured ", where, ": ", outliers->second,
+                                 can_divide ? "" : "; of codecs uniform and ecsq can do so"));
+  }
+  return lines;
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, std::string>> OutliersOf(const Safetensors& capture) {
@@ -71,20 +93,30 @@ absl::StatusOr<std::vector<std::string>> OutlierWarnings(const std::string& dir,
     ASSIGN_OR_RETURN(const auto of_file, OutliersOf(file.contents));
     found.insert(of_file.begin(), of_file.end());
   }
-  std::vector<std::string> warnings;
-  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  for (const Cut& cut : partition.cuts) {
-    const auto outliers = found.find(cut.name);
-    if (outliers == found.end()) continue;
-    ASSIGN_OR_RETURN(const CodecSpec codec,
-                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
-    if (codec.is_exact() || codec.divides()) continue;
-    const bool can_divide = CodecRowOf(codec.kind).has(CodecRow::kOutliers);
-    warnings.push_back(absl::StrCat("warning: ", cut.name, ", activations captured in ", dir, ": ",
-                                    outliers->second,
-                                    can_divide ? "" : "; of codecs uniform and ecsq can do so"));
+  ASSIGN_OR_RETURN(std::vector<std::string> lines, ToldOf(found, "in " + dir, experiment));
+  for (std::string& line : lines) line = "warning: " + line;
+  return lines;
+}
+
+absl::StatusOr<std::vector<std::string>> OutliersOfStep(uint64_t step,
+                                                        const std::vector<std::string>& files,
+                                                        const Experiment& experiment) {
+  std::map<std::string, std::string> found;
+  for (const std::string& file : files) {
+    if (file.empty()) continue;
+    ASSIGN_OR_RETURN(const Safetensors capture, ParseSafetensors(file));
+    ASSIGN_OR_RETURN(const auto of_file, OutliersOf(capture));
+    found.insert(of_file.begin(), of_file.end());
   }
-  return warnings;
+  return ToldOf(found, absl::StrCat("at step ", step), experiment);
+}
+
+absl::StatusOr<std::vector<std::string>> OutlierWarningsOfRun(const std::string& dir) {
+  RETURN_IF_ERROR(CheckRecorded(dir));
+  const std::string path = dir + "/experiment.yaml";
+  ASSIGN_OR_RETURN(const std::string text, ReadYamlFile(path));
+  ASSIGN_OR_RETURN(const Experiment experiment, ParseResolved(text, path));
+  return OutlierWarnings(dir, experiment);
 }
 
 }  // namespace thinwire

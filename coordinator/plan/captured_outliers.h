@@ -2,6 +2,7 @@
 // the user should hear of.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,5 +22,14 @@ absl::StatusOr<std::map<std::string, std::string>> OutliersOf(const Safetensors&
 // resolved `experiment` gets them. `dir` is the run's folder; without captures there are none.
 absl::StatusOr<std::vector<std::string>> OutlierWarnings(const std::string& dir,
                                                          const Experiment& experiment);
+
+// Returns such lines, without the word warning, of what stages captured of a step. `files` are
+// captures in memory; empty ones are left out. InvalidArgument for what is no such file.
+absl::StatusOr<std::vector<std::string>> OutliersOfStep(uint64_t step,
+                                                        const std::vector<std::string>& files,
+                                                        const Experiment& experiment);
+
+// Returns the warnings for the run's own experiment. NotFound if no run is recorded in `dir`.
+absl::StatusOr<std::vector<std::string>> OutlierWarningsOfRun(const std::string& dir);
 
 }  // namespace thinwire

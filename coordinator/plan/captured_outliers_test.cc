@@ -65,6 +65,29 @@ TEST(OutlierWarningsTest, NameTheCutAndTheSetting) {
   EXPECT_THAT(WarningsOfRun(dir, {"compression.activations={codec: none}"}), IsEmpty());
 }
 
+TEST(OutlierWarningsTest, OfARunAreForItsOwnExperiment) {
+  const std::string dir = ::testing::TempDir() + "/outliers_of_run";
+  std::filesystem::create_directories(dir + "/captures");
+  EXPECT_EQ(OutlierWarningsOfRun(dir).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(ReplaceFile(dir + "/captures/step-1.safetensors", CaptureWithAnOutlier()).ok());
+  const auto experiment = ParseExperiment(kLanguageModel, "test", {});
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  ASSERT_TRUE(ReplaceFile(dir + "/experiment.yaml", ToYaml(*experiment)).ok());
+  const auto warnings = OutlierWarningsOfRun(dir);
+  ASSERT_TRUE(warnings.ok()) << warnings.status();
+  EXPECT_THAT(*warnings, ElementsAre(HasSubstr("outliers: 1")));
+}
+
+TEST(OutliersOfStepTest, AreThoseOfAllStages) {
+  const auto experiment = ParseExperiment(kLanguageModel, "test", {});
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  const auto lines = OutliersOfStep(7, {"", CaptureWithAnOutlier()}, *experiment);
+  ASSERT_TRUE(lines.ok()) << lines.status();
+  EXPECT_THAT(*lines, ElementsAre(AllOf(StartsWith("h.0, activations captured at step 7: "),
+                                        HasSubstr("outliers: 1"))));
+  EXPECT_FALSE(OutliersOfStep(7, {"no such file"}, *experiment).ok());
+}
+
 TEST(OutlierWarningsTest, ARunWithoutCapturesHasNone) {
   EXPECT_THAT(WarningsOfRun(::testing::TempDir() + "/no_such_run"), IsEmpty());
 }

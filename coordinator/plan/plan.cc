@@ -11,6 +11,7 @@
 #include "config/devices.h"
 #include "config/piece_codec.h"
 #include "config/specs.h"
+#include "config/stash.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/exchange_costs.h"
 #include "coordinator/plan/step_times.h"
@@ -73,6 +74,7 @@ class Planner {
     if (!partition_.cuts.empty()) tied_ = FindTiedWeight(partition_.model);
     assert(speeds_.blocks.size() == partition_.model.blocks.size());
     ASSIGN_OR_RETURN(recompute_, RecomputeFrom(experiment_));
+    ASSIGN_OR_RETURN(kept_bits_, KeptBitsOf(experiment_, partition_));
     segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute_);
     RETURN_IF_ERROR(LayOut());
     plan_.model = partition_.model.name;
@@ -276,6 +278,7 @@ class Planner {
     memory.element_bytes = static_cast<int>(SizeOf(compute_));
     memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
     memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
+    memory.stash_bits = kept_bits_.stash;
     int64_t most = 0;
     const int chunks = partition_.placement.chunks_per_stage();
     for (const std::vector<Held>& state :
@@ -289,6 +292,9 @@ class Planner {
         memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
         const SegmentRange& segments = partition_.placement.At(stage, chunk);
         for (int segment = segments.first; segment < segments.end; ++segment) {
+          memory.payload_bits = state[chunk].in_flight > 1 || memory.stash_bits
+                                    ? kept_bits_.payloads[segment]
+                                    : std::optional<double>();
           bytes += TrainingBytes(segments_here_[segment], memory);
         }
       }
@@ -448,6 +454,7 @@ class Planner {
   std::vector<int64_t> slices_;  // result of SlicesFrom
   DType compute_ = DType::kF32;
   Recompute recompute_ = Recompute::kNone;
+  KeptBits kept_bits_;
   std::vector<SegmentCost> segments_;
   Model here_;  // without the parts that the machine with most of them lacks
   std::vector<SegmentCost> segments_here_;

@@ -228,6 +228,28 @@ TEST(PlanTest, SlicesFillThePipelineSoonerAndKeepKeysAndValues) {
             2 * 4 * (2 * 64 * 32) * 8);
 }
 
+TEST(PlanTest, AStashAndPayloadsTakeLessMemory) {
+  const auto bytes = [](const std::vector<std::string>& overrides, int stage) {
+    const Experiment experiment = *ParseExperiment(kText, "test", overrides);
+    return MakePlan(experiment, PlanAssumptions(), SomeSpeeds(experiment))
+        ->stages[stage]
+        .memory_bytes;
+  };
+  const std::string more = "data.batch_size=32", eight = "pipeline.microbatches=8";
+  const std::string decoded = "pipeline.received=decoded";
+  // The last stage has one microbatch in flight, the first receives nothing. In the second there
+  // are two of four sequences: their inputs take 4 bits an element, and one is there as it is.
+  for (const int stage : {0, 2}) {
+    EXPECT_EQ(bytes({more, eight}, stage), bytes({more, eight, decoded}, stage));
+  }
+  const int64_t input = 4 * 64 * 32;
+  EXPECT_NEAR(bytes({more, eight, decoded}, 1) - bytes({more, eight}, 1),
+              2 * input * 4 - 2 * input / 2 - input * 4, 0.05 * input * 4);
+  const std::string stash =
+      "pipeline.stash={codec: uniform, bits: 4, scope: group, group: 64, rounding: stochastic}";
+  EXPECT_LT(bytes({more, eight, stash}, 0), bytes({more, eight}, 0));
+}
+
 // Messages cross two cuts and come back, one at a time; with clipping, sums follow them.
 TEST(PlanTest, EndsOfMessagesCount) {
   const Experiment experiment = *ParseExperiment(

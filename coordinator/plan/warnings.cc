@@ -109,23 +109,6 @@ absl::Status AddScopes(const Experiment& experiment, std::vector<std::string>* w
   return absl::OkStatus();
 }
 
-// Warns where documents are packed and each has a first position, of which one a sample is exact.
-absl::Status AddPacks(const Experiment& experiment, std::vector<std::string>* warnings) {
-  ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
-  if (!data.packs_documents) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
-  for (const Cut& cut : partition.cuts) {
-    ASSIGN_OR_RETURN(const CodecSpec codec,
-                     CodecFrom(DirectionOf(experiment, cut.name, /*gradient=*/false)));
-    if (codec.first_position != FirstPosition::kExact) continue;
-    warnings->push_back(absl::StrCat(
-        Beginning(cut.name, /*gradient=*/false, CodecText(codec)),
-        " sends position 0 of each sample as it is, but with data.packing: best_fit a sample has "
-        "several documents, whose first positions are coded"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status AddContractions(const Experiment& experiment, std::vector<std::string>* warnings) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   for (const auto& [cut, message] : LargestMessages(experiment, partition)) {
@@ -210,7 +193,6 @@ absl::StatusOr<std::vector<std::string>> PlanWarnings(const Experiment& experime
   AddSkippedLines(experiment.data().corpus(), &warnings);
   RETURN_IF_ERROR(AddCausality(experiment, &warnings));
   RETURN_IF_ERROR(AddScopes(experiment, &warnings));
-  RETURN_IF_ERROR(AddPacks(experiment, &warnings));
   RETURN_IF_ERROR(AddContractions(experiment, &warnings));
   RETURN_IF_ERROR(AddRates(experiment, &warnings));
   return warnings;

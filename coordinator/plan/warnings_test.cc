@@ -121,22 +121,6 @@ TEST(PlanWarningsTest, TellOfPretrainedTokensThatShareARange) {
   EXPECT_THAT(warnings("", "models/pretrained"), IsEmpty()) << "scope token";
 }
 
-TEST(PlanWarningsTest, TellOfFirstPositionsWithinPacks) {
-  const auto warnings = [](const char* packing) {
-    auto experiment = ParseExperiment(
-        kExperiment, "test",
-        {"model={name: gpt2, layers: 4, heads: 2, width: 16}", "pipeline.cuts=[h.0]",
-         "compression.activations={codec: uniform, bits: 4, scope: token, first_position: exact}",
-         absl::StrCat("data={name: jsonl, file: /no/such/lines, tokens: bytes, context: 16, "
-                      "corpus: {vocabulary: 257, train_samples: 99, test_samples: 9}, packing: ",
-                      packing, "}")});
-    EXPECT_TRUE(experiment.ok()) << experiment.status();
-    return *PlanWarnings(*experiment);
-  };
-  EXPECT_THAT(warnings("best_fit"), Contains(HasSubstr("whose first positions are coded")));
-  EXPECT_THAT(warnings("none"), Not(Contains(HasSubstr("first positions"))));
-}
-
 TEST(PlanWarningsTest, TellOfRatesThatMessagesTakeAnyway) {
   EXPECT_THAT(WarningsOf("codec: ecsq, rate: 1.5"), IsEmpty());
   EXPECT_THAT(WarningsOf("codec: ecsq, rate: 0.5, scope: token"),

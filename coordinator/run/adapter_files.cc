@@ -7,19 +7,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
 #include "base/model_folder.h"
+#include "base/path.h"
 #include "base/status.h"
 #include "base/tensor_file.h"
+#include "config/adapter_config.h"
 #include "config/specs.h"
 #include "coordinator/files/folders.h"
+#include "models/file_tensors.h"
 #include "models/lora.h"
 #include "nlohmann/json.hpp"
 
 namespace thinwire {
 namespace {
 
-// peft's names for tensors, and for a layer of our name.
-constexpr char kPrefix[] = "base_model.model.";
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 // Returns the modules as peft finds them, by the end of a layer's name.
@@ -35,6 +37,15 @@ std::set<std::string> TargetModules(const Model& model) {
   return modules;
 }
 
+// Adds how others find the base: by its name and commit in the hub, or by its folder.
+void AddBase(const std::string& init, nlohmann::ordered_json* config) {
+  const std::string id = HubIdOr(init);
+  const bool is_hub = IsHubId(id);
+  const size_t at = id.find('@'), scheme = id.find(':');
+  (*config)["base_model_name_or_path"] = is_hub ? id.substr(scheme + 1, at - scheme - 1) : id;
+  if (is_hub) (*config)["revision"] = id.substr(at + 1);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> AdapterConfig(const Experiment& experiment) {
@@ -44,7 +55,7 @@ absl::StatusOr<std::string> AdapterConfig(const Experiment& experiment) {
   nlohmann::ordered_json config = {
       {"peft_type", "LORA"},
       {"task_type", nullptr},
-      {"base_model_name_or_path", experiment.init()},
+      {"base_model_name_or_path", nullptr},
       {"r", lora.rank()},
       {"lora_alpha", lora.alpha()},
       {"lora_dropout", lora.dropout()},
@@ -53,6 +64,7 @@ absl::StatusOr<std::string> AdapterConfig(const Experiment& experiment) {
       {"use_rslora", lora.scaling() == Name(AdapterScaling::kRankStabilized)},
       {"init_lora_weights", true},
       {"inference_mode", true}};
+  if (experiment.has_init()) AddBase(experiment.init(), &config);
   if (IsCausalLanguage(model)) config["task_type"] = "CAUSAL_LM";
   config["target_modules"] = TargetModules(model);
   config["layers_to_transform"] = nullptr;
@@ -73,11 +85,11 @@ absl::Status SaveAdapter(const Experiment& experiment, const std::string& model_
       bytes += piece;
       return absl::OkStatus();
     }));
-    adapter.tensors.push_back({kPrefix + name, entry.place.dtype, entry.place.shape, bytes});
+    adapter.tensors.push_back({kAdapterPrefix + name, entry.place.dtype, entry.place.shape, bytes});
   }
   return WriteFolder(dir, [&](const std::string& path) -> absl::Status {
-    RETURN_IF_ERROR(WriteTensorFile(path + "/adapter_model.safetensors", adapter));
-    return ReplaceFile(path + "/adapter_config.json", config);
+    RETURN_IF_ERROR(WriteTensorFile(absl::StrCat(path, "/", kAdapterFile), adapter));
+    return ReplaceFile(absl::StrCat(path, "/", kAdapterConfigFile), config);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <map>
 
@@ -57,6 +58,22 @@ TEST(AdapterConfigTest, NamesAllLinearLayersAndGpt2sTransposition) {
   EXPECT_EQ(config["fan_in_fan_out"], true);
   EXPECT_EQ(config["use_rslora"], true);
   EXPECT_TRUE(config["layers_to_transform"].is_null());
+}
+
+TEST(AdapterConfigTest, NamesABaseOfTheHubAsOthersFindIt) {
+  const std::string cache = ::testing::TempDir() + "/hub_of_bases", commit(40, 'b');
+  const std::string snapshot = cache + "/models--Ada--small-2/snapshots/" + commit;
+  ASSERT_TRUE(MakeFolder(snapshot).ok());
+  Experiment e = Adapted("{rank: 4}");
+  EXPECT_TRUE(ConfigOf(e)["base_model_name_or_path"].is_null());
+  e.set_init("/models/small");
+  EXPECT_EQ(ConfigOf(e)["base_model_name_or_path"], "/models/small");
+  EXPECT_FALSE(ConfigOf(e).contains("revision"));
+  setenv("HF_HUB_CACHE", cache.c_str(), 1);
+  e.set_init(snapshot);
+  EXPECT_EQ(ConfigOf(e)["base_model_name_or_path"], "Ada/small-2");
+  EXPECT_EQ(ConfigOf(e)["revision"], commit);
+  unsetenv("HF_HUB_CACHE");
 }
 
 TEST(AdapterConfigTest, AModelOfWholeSequencesHasNoTaskType) {

@@ -240,6 +240,14 @@ ReplicasRecord BoundaryTotals::Replicas(const ReplicasRecord& before) const {
   return all;
 }
 
+DirectionRecord BoundaryTotals::Stash(const DirectionRecord& before) const {
+  DirectionRecord all = before;
+  for (const StageReport& stage : latest_) {
+    if (stage.has_stash()) AddExchanged(stage.stash(), &all);
+  }
+  return all;
+}
+
 double BoundaryTotals::BusySeconds() const {
   double seconds = 0;
   for (const StageReport& stage : latest_) {

@@ -46,6 +46,9 @@ class BoundaryTotals {
   // Adds to `before`, which was counted before these stages began, what replicas exchanged since.
   ReplicasRecord Replicas(const ReplicasRecord& before) const;
 
+  // Adds to `before`, likewise, what the stages' stashes encoded since.
+  DirectionRecord Stash(const DirectionRecord& before) const;
+
   // Returns the sum of the stages' seconds of forward and backward.
   double BusySeconds() const;
 

@@ -228,5 +228,28 @@ TEST(BoundaryTotalsTest, WhatReplicasExchangedIsSummedOverStages) {
   EXPECT_EQ(EpochOfReplicas(once, twice).contributions().wire_bytes(), 500u);
 }
 
+TEST(BoundaryTotalsTest, WhatStashesEncodedIsSummedOverStages) {
+  BoundaryTotals totals({"stem"}, {2});
+  EXPECT_EQ(totals.Stash({}).messages(), 0u);
+  StageReport report;
+  BoundaryReport& stash = *report.mutable_stash();
+  stash.set_codec("uniform(bits=4)");
+  stash.set_raw_bytes(4000);
+  stash.set_payload_bytes(600);
+  stash.set_wire_bytes(600);
+  stash.set_elements(1000);
+  stash.set_messages(3);
+  stash.set_encode_seconds(0.5);
+  totals.Update(report);
+  report.set_stage(1);
+  totals.Update(report);
+  const DirectionRecord once = totals.Stash({}), twice = totals.Stash(once);
+  EXPECT_EQ(once.codec(), "uniform");
+  EXPECT_EQ(once.wire_bytes(), 1200u);
+  EXPECT_DOUBLE_EQ(once.wire_bits_per_element(), 4.8);
+  EXPECT_EQ(twice.messages(), 12u);
+  EXPECT_EQ(twice.encode_seconds(), 2);
+}
+
 }  // namespace
 }  // namespace thinwire

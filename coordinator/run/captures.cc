@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/specs.h"
+#include "coordinator/plan/captured_outliers.h"
 
 namespace thinwire {
 namespace {
@@ -39,6 +40,15 @@ absl::Status TakeCapture(const Experiment& experiment, uint64_t step, StageClien
   });
 }
 
+// Warns where codecs get outliers. What cannot be read for that was captured all the same.
+absl::Status WarnOfOutliers(const Experiment& experiment, uint64_t step,
+                            const std::vector<std::string>& files, RunObserver* observer) {
+  const auto lines = OutliersOfStep(step, files, experiment);
+  if (!lines.ok()) return absl::OkStatus();
+  for (const std::string& line : *lines) RETURN_IF_ERROR(observer->OnWarning(line));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckCaptureSteps(const Experiment& experiment, const RunPlan& plan) {
@@ -62,6 +72,9 @@ absl::Status FetchCaptures(const Experiment& experiment, uint64_t after, uint64_
       return TakeCapture(experiment, step, stage, &files[stage.server()]);
     }));
     RETURN_IF_ERROR(observer->OnCapture(step, files));
+    if (step == experiment.capture().steps(0)) {
+      RETURN_IF_ERROR(WarnOfOutliers(experiment, step, files, observer));
+    }
   }
   return absl::OkStatus();
 }

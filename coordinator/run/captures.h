@@ -15,8 +15,9 @@ namespace thinwire {
 // samples.
 absl::Status CheckCaptureSteps(const Experiment& experiment, const RunPlan& plan);
 
-// Passes the captures of the steps after `after`, up to `until`, to the observer. ResourceExhausted
-// names a stage whose file is larger than capture.limit_bytes allows.
+// Passes the captures of the steps after `after`, up to `until`, to the observer, and those of the
+// first step warn of outliers. ResourceExhausted names a stage whose file is larger than
+// capture.limit_bytes allows.
 absl::Status FetchCaptures(const Experiment& experiment, uint64_t after, uint64_t until,
                            Fleet* fleet, RunObserver* observer);
 

@@ -60,7 +60,7 @@ absl::Status Checkpointer::Hold(CheckpointManifest manifest, const Epochs& epoch
   for (const BaseTensor& tensor : manifest.base().tensors()) left_out.push_back(tensor.name());
   std::vector<TakeSnapshotResponse> snapshots(static_cast<size_t>(fleet_.size()));
   RETURN_IF_ERROR(fleet_.OnAll([&](StageClient& stage) {
-    auto taken = stage.TakeSnapshot(codec_state, left_out);
+    auto taken = stage.TakeSnapshot({codec_state, left_out});
     if (taken.ok()) snapshots[static_cast<size_t>(stage.server())] = *std::move(taken);
     return taken.status();
   }));

@@ -28,6 +28,8 @@ uint64_t NextMultiple(uint64_t every, uint64_t step) {
   return every == 0 ? std::numeric_limits<uint64_t>::max() : (step / every + 1) * every;
 }
 
+Pipelines PipelinesOf(const Fleet& fleet) { return {fleet.stages(), fleet.grid()}; }
+
 }  // namespace
 
 absl::Status Generation::Run() {
@@ -44,8 +46,10 @@ absl::Status Generation::Run() {
 
 absl::Status Generation::RunEpochs() {
   const TraceSteps* const trace = options_.trace ? &*options_.trace : nullptr;
-  ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, &fleet_, &summary_));
-  RETURN_IF_ERROR(start_.from != nullptr ? RestoreFrom(*start_.from) : BeginAnew());
+  std::optional<StageStanding> reported;
+  if (start_.loss != nullptr) reported = reports_.standing();
+  ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, reported, &fleet_, &summary_));
+  RETURN_IF_ERROR(Begin());
   RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
   RETURN_IF_ERROR(reports_.StartTrace(Plan().steps()));
   RETURN_IF_ERROR(observer_.OnStart(Plan()));
@@ -54,6 +58,33 @@ absl::Status Generation::RunEpochs() {
     RETURN_IF_ERROR(RunEpoch(static_cast<uint32_t>(summary_.epochs_size()) + 1));
   }
   return checkpointer_ ? checkpointer_->Finish() : absl::OkStatus();
+}
+
+absl::Status Generation::Begin() {
+  if (placed_.kept_step) return GoOnAfter(*placed_.kept_step);
+  if (start_.loss != nullptr) RETURN_IF_ERROR(TellLoss(kRestarted, start_.loss->step()));
+  return start_.from != nullptr ? RestoreFrom(*start_.from) : BeginAnew();
+}
+
+// Goes on with what the stages have kept; so has this process.
+absl::Status Generation::GoOnAfter(uint64_t step) {
+  RunProgress progress;
+  reports_.Save(&progress);
+  *progress.mutable_epochs() = summary_.epochs();
+  reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
+  if (start_.from != nullptr && start_.from->manifest.has_base()) {
+    base_ = BaseNow(start_.from->manifest.base(), experiment_);
+  }
+  return TellLoss(kWentOn, step);
+}
+
+absl::Status Generation::TellLoss(const char* type, uint64_t step) {
+  RunEvent* const event = summary_.add_events();
+  *event = *start_.loss;
+  event->set_type(type);
+  event->set_step(step);
+  event->set_carriers(static_cast<uint32_t>(fleet_.carriers()));
+  return observer_.OnEvent(*event);
 }
 
 absl::Status Generation::BeginAnew() {
@@ -117,7 +148,7 @@ absl::Status Generation::CheckData(const Experiment& then, const FoundCheckpoint
 
 absl::Status Generation::SetProgress(const RunProgress& progress, uint64_t step) {
   if (options_.cut_record) RETURN_IF_ERROR(options_.cut_record(progress));
-  reports_.ContinueFrom(progress, step, start_.lost_at);
+  reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
   return absl::OkStatus();
 }
 
@@ -161,7 +192,7 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
     if (!saved.ok()) status = saved;
   }
   RETURN_IF_ERROR(status);
-  EpochRecord record = reports_.EndEpoch(epoch);
+  EpochRecord record = reports_.EpochSoFar(epoch);
   if (is_stopped_) {
     *record.mutable_test() = record.evaluations().rbegin()->test();
   } else if (IsEvaluationDue(experiment_, epoch)) {
@@ -172,6 +203,7 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
     RETURN_IF_ERROR(KeepIfBest(after, record));
     RETURN_IF_ERROR(StopIfNoBetter(record));
   }
+  reports_.EndEpoch();
   *summary_.add_epochs() = record;  // counts when it is complete
   return observer_.OnEpoch(record);
 }

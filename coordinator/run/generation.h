@@ -47,6 +47,9 @@ class Generation {
 
  private:
   absl::Status RunEpochs();
+  absl::Status Begin();
+  absl::Status GoOnAfter(uint64_t step);
+  absl::Status TellLoss(const char* type, uint64_t step);
   absl::Status BeginAnew();
   absl::Status BeginWithInitial();
   absl::Status RestoreFrom(const FoundCheckpoint& from);

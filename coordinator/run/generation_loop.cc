@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "coordinator/files/record.h"
+#include "coordinator/files/summary.h"
 
 namespace thinwire {
 namespace {
@@ -27,6 +28,8 @@ const char* NameOf(Failure::Kind kind) {
       return "unleased";
     case Failure::Kind::kEnds:
       return "ends";
+    case Failure::Kind::kJoins:
+      return "joins";
     case Failure::Kind::kError:
       return "error";
   }
@@ -42,7 +45,8 @@ absl::Status GenerationLoop::Run(Fleet* fleet) {
     RETURN_IF_ERROR(Tell(EventNow("resumed", from_)));
   }
   for (;;) {
-    const absl::Status status = run_({fleet, from_ ? &*from_ : nullptr, lost_at_});
+    const absl::Status status = run_(
+        {fleet, from_ ? &*from_ : nullptr, lost_at_, kept_step_ && lost_at_ ? &loss_ : nullptr});
     if (status.ok() || fleet->interrupted()) return status;
     const std::optional<Failure> loss = LossToMakeGood(fleet);
     if (!loss) return status;
@@ -57,11 +61,19 @@ std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
   std::optional<Failure> cause = fleet->cause();
   if (!cause || !IsLoss(*cause)) return std::nullopt;
   // A stage that was never there cannot be lost; one that was started and died can.
-  const bool was_there = fleet->acquired() || cause->kind == Failure::Kind::kDead;
-  if (!was_there || fleet->interrupted() || !restarts_.Allow(SteadyTime::Now())) {
-    return std::nullopt;
-  }
+  // Where the others go on with what they have, one that is lost meanwhile was there before.
+  const bool was_there = fleet->acquired() || cause->kind == Failure::Kind::kDead ||
+                         (kept_step_ && lost_at_);
+  if (!was_there || fleet->interrupted() || !MayGoOn()) return std::nullopt;
   return cause;
+}
+
+bool GenerationLoop::MayGoOn() {
+  if (kept_step_ && restarts_.allows_any()) {
+    const uint64_t step = kept_step_();
+    if (std::exchange(step_of_loss_, step) < step) return true;
+  }
+  return restarts_.Allow(SteadyTime::Now());
 }
 
 absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fleet) {
@@ -69,12 +81,18 @@ absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fl
   if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
   from_.reset();
   if (found.ok()) from_ = *std::move(found);
-  RunEvent event = EventNow("restarted", from_);
-  event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
+  RunEvent event = EventNow(kRestarted, from_);
+  if (loss.kind != Failure::Kind::kJoins) {
+    event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
+  }
   event.set_reason(NameOf(loss.kind));
   event.set_error(std::string(loss.status.message()));
   lost_at_ = SteadyTime::Now();
-  RETURN_IF_ERROR(Tell(event));
+  if (kept_step_) {
+    loss_ = event;
+  } else {
+    RETURN_IF_ERROR(Tell(event));
+  }
   return options_.next_generation(loss);
 }
 

@@ -25,6 +25,8 @@ class RestartBudget {
   explicit RestartBudget(const RestartsConfig& config)
       : max_(config.max()), window_(absl::Seconds(config.window())) {}
 
+  bool allows_any() const { return max_ > 0; }
+
   // Returns whether a restart is allowed now: at most `max` within `window`. An allowed one is
   // counted.
   bool Allow(SteadyTime now) {
@@ -45,6 +47,9 @@ struct GenerationStart {
   Fleet* fleet = nullptr;
   const FoundCheckpoint* from = nullptr;  // checkpoint that it continues from; null: none
   std::optional<SteadyTime> lost_at;      // time of the loss that it makes good, if any
+  // Set where the stages keep their state: that loss, of which the generation tells once it knows
+  // where it goes on.
+  const RunEvent* loss = nullptr;
 };
 
 // Decides after each generation whether the run goes on, from which checkpoint and on which stages.
@@ -54,11 +59,15 @@ class GenerationLoop {
   // Trains until the run ends or is interrupted, or until a stage is lost.
   using RunGeneration = std::function<absl::Status(const GenerationStart&)>;
 
+  // Returns the last step that was done. Null where stages keep no state over a loss.
+  using KeptStep = std::function<uint64_t()>;
+
   // Takes the checkpoints and the fleets from `options`. All arguments outlive this object.
-  GenerationLoop(const RunOptions& options, const RestartsConfig& restarts, RunGeneration run,
-                 RunObserver* observer, Summary* summary)
+  GenerationLoop(const RunOptions& options, const RestartsConfig& restarts, KeptStep kept_step,
+                 RunGeneration run, RunObserver* observer, Summary* summary)
       : options_(options),
         restarts_(restarts),
+        kept_step_(std::move(kept_step)),
         run_(std::move(run)),
         observer_(*observer),
         summary_(*summary) {}
@@ -74,9 +83,15 @@ class GenerationLoop {
   // Finds the last checkpoint, and the fleet that continues from it.
   absl::StatusOr<Fleet*> GoOn(const Failure& loss, const Fleet* fleet);
   absl::Status Tell(const RunEvent& event);
+  // Returns whether the run may be continued once more. One that has come further by what stages
+  // keep since the last loss has lost nothing, and may always.
+  bool MayGoOn();
 
   const RunOptions& options_;
   RestartBudget restarts_;
+  const KeptStep kept_step_;
+  uint64_t step_of_loss_ = 0;  // of the last one
+  RunEvent loss_;              // it itself, where stages keep their state
   const RunGeneration run_;
   RunObserver& observer_;
   Summary& summary_;

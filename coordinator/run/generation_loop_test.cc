@@ -33,7 +33,8 @@ class GenerationLoopTest : public ::testing::Test {
     return fleet_.get();
   }
   absl::Status Run(const GenerationLoop::RunGeneration& run) {
-    return GenerationLoop(options_, restarts_, run, &observer_, &summary_).Run(NewFleet());
+    return GenerationLoop(options_, restarts_, kept_step_, run, &observer_, &summary_)
+        .Run(NewFleet());
   }
   // Ends a generation as the death of its stage does.
   static absl::Status Die(Fleet* fleet) {
@@ -44,6 +45,7 @@ class GenerationLoopTest : public ::testing::Test {
 
   RunOptions options_;
   RestartsConfig restarts_;
+  GenerationLoop::KeptStep kept_step_;
   RunObserver observer_;
   Summary summary_;
   std::unique_ptr<Fleet> fleet_;
@@ -93,6 +95,23 @@ TEST_F(GenerationLoopTest, MoreLossesThanAreAllowedEndTheRunWithTheLast) {
   const absl::Status status = Run([](const GenerationStart& start) { return Die(start.fleet); });
   EXPECT_EQ(status.message(), "stage 0 died");
   EXPECT_EQ(losses_.size(), 2u);
+}
+
+TEST_F(GenerationLoopTest, WhereStagesKeepTheirStateOnlyLossesWithoutProgressAreCounted) {
+  uint64_t step = 1;
+  kept_step_ = [&step] { return step; };
+  int generations = 0;
+  const absl::Status status = Run([&](const GenerationStart& start) {
+    EXPECT_EQ(start.loss != nullptr, generations > 0);
+    if (start.loss != nullptr) {
+      EXPECT_EQ(start.loss->reason(), "dead");
+    }
+    if (++generations < 10) ++step;
+    return Die(start.fleet);
+  });
+  EXPECT_EQ(status.message(), "stage 0 died");
+  EXPECT_EQ(generations, 12) << "ten of them with progress, and two restarts";
+  EXPECT_EQ(summary_.events_size(), 0) << "a generation tells of its loss";
 }
 
 TEST_F(GenerationLoopTest, AfterAnInterruptionTheRunDoesNotGoOn) {

@@ -1,5 +1,6 @@
 #include "coordinator/run/initial.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -105,6 +106,14 @@ bool KeepsBase(const Experiment& experiment) {
   return experiment.freeze_size() > 0 || experiment.has_lora();
 }
 
+// Sends the adapter that the run goes on with, of which stages have no copies.
+absl::Status SendAdapter(const Experiment& experiment, Fleet* fleet, Initial* initial) {
+  ASSIGN_OR_RETURN(const ModelShares adapter, ModelShares::InitialAdapter(experiment));
+  std::vector<std::string>& fresh = initial->fresh;
+  fresh.erase(std::remove(fresh.begin(), fresh.end(), kAdapters), fresh.end());
+  return adapter.Import(fleet);
+}
+
 absl::StatusOr<Initial> ReadAll(const Experiment& experiment, Fleet* fleet) {
   ASSIGN_OR_RETURN(const std::vector<ListInitialResponse> lists, ListsOf(fleet));
   ASSIGN_OR_RETURN(const ModelShares shares, ModelShares::Listed(experiment, lists[0]));
@@ -114,6 +123,7 @@ absl::StatusOr<Initial> ReadAll(const Experiment& experiment, Fleet* fleet) {
   Initial initial;
   initial.record = RecordOf(experiment, shares, digests);
   initial.fresh = shares.fresh();
+  if (experiment.lora().has_init()) RETURN_IF_ERROR(SendAdapter(experiment, fleet, &initial));
   if (!KeepsBase(experiment)) return initial;
   initial.base.emplace();
   initial.base->set_at(kAtStages);

@@ -11,6 +11,7 @@
 #include "base/hub_cache.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "config/adapter_config.h"
 #include "config/replicas_spec.h"
 #include "coordinator/checkpoint/base.h"
 #include "coordinator/checkpoint/folder.h"
@@ -42,12 +43,13 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 }
 
 bool IsAny(const ParameterSpec&) { return true; }
+bool IsAdapters(const ParameterSpec& parameter) { return IsOfAdapter(parameter.name); }
 
 // Returns the part of a model that files may lack as a whole: the bottleneck of the cut of that
 // name, the learned code of a sum, all adapters, or a part of an encoder's head. Empty for other
 // parameters.
 std::string PartOf(const Model& model, const std::string& tensor) {
-  if (IsOfAdapter(tensor)) return "lora";
+  if (IsOfAdapter(tensor)) return kAdapters;
   const std::string cut = CutOfBottleneck(tensor);
   if (!cut.empty()) return cut;
   const std::string sum = SumOfCode(model, tensor);
@@ -130,20 +132,31 @@ bool IsOther(const Model& model, const std::string& name, const Wanted& wanted) 
   return IsKnownBuffer(name) || (!head.empty() && wanted.parts.count(head) == 0);
 }
 
+// Returns whether an adapter's tensors alone are wanted.
+bool IsAdapterAlone(const Wanted& wanted) {
+  return std::all_of(wanted.by_name.begin(), wanted.by_name.end(),
+                     [](const auto& one) { return IsOfAdapter(one.first); });
+}
+
+// Returns what a refusal says of an adapter that the model does not have.
+std::string HintOfAdapters(const Wanted& wanted) {
+  if (IsAdapterAlone(wanted)) return ": is the adapter that of another model?";
+  return ", an adapter's: want `lora` with that module, or a folder of `thinwire checkpoint export "
+         "--merge`";
+}
+
 // Adds the tensors of the files to `matched`, by the model's names. A tensor that does not fit goes
 // to `problems`, as does a second one for the same parameter with other values.
 absl::Status AddMatches(const ModelFolder& folder, const Model& model, const Wanted& wanted,
                         Entries* matched, std::vector<std::string>* problems) {
-  std::map<std::string, std::string> names;  // name in the files by name in the model
-  // The first adapter tells what to do about all.
-  std::string hint =
-      ", an adapter's: want `lora` with that module, or a folder of `thinwire checkpoint export "
-      "--merge`";
+  std::map<std::string, std::string> names;   // name in the files by name in the model
+  std::string hint = HintOfAdapters(wanted);  // the first one tells what to do about all
   for (const auto& [name, entry] : folder.tensors()) {
     const std::string known = KnownAs(name, wanted);
     if (known.empty()) {
       if (!IsOther(model, name, wanted)) {
-        problems->push_back(name + " is no parameter of the model");
+        problems->push_back(absl::StrCat(
+            name, " is no ", IsAdapterAlone(wanted) ? "adapter" : "parameter", " of the model"));
         if (IsOfAdapter(name)) problems->back() += std::exchange(hint, "");
       }
       continue;
@@ -264,7 +277,40 @@ absl::StatusOr<ModelShares> ModelShares::Initial(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const std::string dir, Annotated(HubFolderOr(experiment.init()), "init"));
   ASSIGN_OR_RETURN(ModelFolder folder, Annotated(OpenWeights(dir), "init"));
   std::vector<std::string> fresh = PartsWithoutTensors(partition.model, folder);
-  return Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init");
+  ASSIGN_OR_RETURN(ModelShares shares,
+                   Annotated(Match(partition, IsAny, std::move(fresh), std::move(folder)), "init"));
+  const std::string& adapter = experiment.lora().init();
+  if (adapter.empty()) return shares;
+  if (std::count(shares.fresh_.begin(), shares.fresh_.end(), kAdapters) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "lora.init: ", adapter, ", want none: init: ", experiment.init(), " has adapters itself"));
+  }
+  ASSIGN_OR_RETURN(ModelShares own, Annotated(OfAdapter(partition, adapter), "lora.init"));
+  shares.AddAdapter(std::move(own));
+  return shares;
+}
+
+absl::StatusOr<ModelShares> ModelShares::InitialAdapter(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  return Annotated(OfAdapter(partition, experiment.lora().init()), "lora.init");
+}
+
+absl::StatusOr<ModelShares> ModelShares::OfAdapter(const Partition& partition,
+                                                   const std::string& dir) {
+  ASSIGN_OR_RETURN(ModelFolder folder, ModelFolder::OpenFiles(dir, {kAdapterFile}));
+  return Match(partition, IsAdapters, /*fresh=*/{}, std::move(folder));
+}
+
+void ModelShares::AddAdapter(ModelShares adapter) {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    for (Share& share : adapter.stages_[i]) {
+      share.folder = folders_.size();
+      kept_[i].erase(std::remove(kept_[i].begin(), kept_[i].end(), share.name), kept_[i].end());
+      stages_[i].push_back(std::move(share));
+    }
+  }
+  folders_.push_back(std::move(adapter.folders_.front()));
+  fresh_.erase(std::remove(fresh_.begin(), fresh_.end(), kAdapters), fresh_.end());
 }
 
 absl::StatusOr<ModelShares> ModelShares::Listed(const Experiment& experiment,
@@ -342,16 +388,16 @@ absl::Status ModelShares::Write(const std::vector<Share>& shares, const StageCli
     RETURN_IF_ERROR(sink(std::string_view(prefix).substr(at, StageClient::kPieceBytes)));
   }
   for (const Share& share : shares) {
+    const ModelFolder& from = folders_[share.folder];
     if (digests == nullptr || !share.is_frozen) {
-      RETURN_IF_ERROR(folder_.Read(share.entry, StageClient::kPieceBytes, sink));
+      RETURN_IF_ERROR(from.Read(share.entry, StageClient::kPieceBytes, sink));
       continue;
     }
     Sha256Stream sum;
-    RETURN_IF_ERROR(
-        folder_.Read(share.entry, StageClient::kPieceBytes, [&](std::string_view piece) {
-          sum.Add(piece);
-          return sink(piece);
-        }));
+    RETURN_IF_ERROR(from.Read(share.entry, StageClient::kPieceBytes, [&](std::string_view piece) {
+      sum.Add(piece);
+      return sink(piece);
+    }));
     (*digests)[share.name] = sum.Digest();
   }
   return absl::OkStatus();

@@ -17,6 +17,9 @@
 
 namespace thinwire {
 
+// Name of the part of a model that adapters are, among those that a folder may lack.
+inline constexpr char kAdapters[] = "lora";
+
 // Tensors of a folder, divided among stages.
 class ModelShares {
  public:
@@ -35,10 +38,14 @@ class ModelShares {
   static absl::StatusOr<ModelShares> OfRemembered(const Experiment& experiment,
                                                   const std::string& buffer, ModelFolder folder);
 
-  // Divides the tensors of the folder that the experiment starts from (`init`); errors name that
-  // field. The folder must have all tensors of a cut's bottleneck, or of a part of an encoder's
-  // head (models/encoder.h), or none. It may have parts of heads for other tasks.
+  // Divides the tensors of the folder that the experiment starts from (`init`), and those of the
+  // adapter that it goes on with (`lora.init`); errors name the field. The folder must have all
+  // tensors of a cut's bottleneck, or of a part of an encoder's head (models/encoder.h), or none.
+  // It may have parts of heads for other tasks.
   static absl::StatusOr<ModelShares> Initial(const Experiment& experiment);
+
+  // Divides the tensors of `lora.init` alone; the stages keep all others.
+  static absl::StatusOr<ModelShares> InitialAdapter(const Experiment& experiment);
 
   // Does the same as Initial for the folders of all stages, which are equal as far as this list
   // tells.
@@ -58,7 +65,7 @@ class ModelShares {
   // keep their values.
   const std::vector<std::string>& fresh() const { return fresh_; }
 
-  const ModelFolder& folder() const { return folder_; }
+  const ModelFolder& folder() const { return folders_.front(); }
   // Returns the names of all tensors by stage, in the order of the model; of a tied weight the
   // first.
   std::vector<std::vector<std::string>> names() const;
@@ -85,9 +92,10 @@ class ModelShares {
     ModelFolder::Entry entry;
     bool is_frozen = false;
     std::vector<std::string> equal = {};  // tensors elsewhere that must have its values
+    size_t folder = 0;                    // of folders_
   };
 
-  explicit ModelShares(ModelFolder folder) : folder_(std::move(folder)) {}
+  explicit ModelShares(ModelFolder folder) { folders_.push_back(std::move(folder)); }
   using IsWanted = std::function<bool(const ParameterSpec&)>;
   const Share& ShareOf(const std::string& name) const;
   // Matches all parameters that are wanted, without the bottlenecks and parts in `fresh`.
@@ -96,8 +104,11 @@ class ModelShares {
   // Writes a file of these tensors. `digests` gets those of frozen ones, unless it is null.
   absl::Status Write(const std::vector<Share>& shares, const StageClient::Sink& sink,
                      Digests* digests = nullptr) const;
+  // Adds the tensors of an adapter's folder, in the place of values that the stages keep.
+  static absl::StatusOr<ModelShares> OfAdapter(const Partition& partition, const std::string& dir);
+  void AddAdapter(ModelShares adapter);
 
-  ModelFolder folder_;
+  std::vector<ModelFolder> folders_;
   std::vector<std::string> fresh_;
   std::vector<std::vector<Share>> stages_;
   // By stage: parameters of what is fresh, and those that were not wanted.

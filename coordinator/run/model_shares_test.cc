@@ -3,12 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "config/adapter_config.h"
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/fleet/fake_stage_testing.h"
 #include "models/file_tensors.h"
+#include "models/lora.h"
 
 namespace thinwire {
 namespace {
@@ -17,6 +23,7 @@ namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 // Two 1 x 1 convolutions with biases; a linear layer after the cut.
@@ -250,6 +257,106 @@ TEST_F(ModelSharesTest, AdaptersWithoutAPlaceAreNamedWithWhatToDo) {
                                "`lora` with that module, or a folder of `thinwire checkpoint "
                                "export --merge`; "));
   EXPECT_THAT(error, HasSubstr("lora_B.weight is no parameter of the model; "));
+}
+
+// Writes a BERT without adapters, and an adapter for it; returns what they make of it.
+class AdapterSharesTest : public ModelSharesTest {
+ protected:
+  AdapterSharesTest() {
+    std::vector<StoredTensor> base;
+    for (const FileTensor& tensor : TensorsOf(Adapted("lora={rank: 1, modules: query}"))) {
+      if (IsOfAdapter(tensor.name)) {
+        adapter_.push_back(Tensor(absl::StrCat(kAdapterPrefix, tensor.name), tensor.shape));
+      } else {
+        base.push_back(Tensor(tensor.name, tensor.shape));
+      }
+    }
+    Write(base);
+    std::ofstream(dir_ + "/" + kAdapterConfigFile) << R"({"peft_type": "LORA", "r": 1})";
+    WriteAdapter(adapter_);
+  }
+  Experiment Adapted(const std::string& lora) const {
+    const auto e = ParseExperiment(kBert, "test", {lora, "init=" + dir_});
+    EXPECT_TRUE(e.ok()) << e.status();
+    return *e;
+  }
+  void WriteAdapter(const std::vector<StoredTensor>& tensors) {
+    const absl::Status status =
+        WriteTensorFile(absl::StrCat(dir_, "/", kAdapterFile), {{}, tensors});
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  absl::StatusOr<ModelShares> Opened() const {
+    return ModelShares::Initial(Adapted(absl::StrCat("lora={init: ", dir_, "}")));
+  }
+  std::string Refusal() const { return std::string(Opened().status().message()); }
+
+  std::vector<StoredTensor> adapter_;
+};
+
+TEST_F(AdapterSharesTest, AnAdaptersFolderTakesThePlaceOfDrawnValues) {
+  const std::string own(4 * 2, 'y');
+  adapter_[0].data = own;
+  WriteAdapter(adapter_);
+  const auto shares = Opened();
+  ASSERT_TRUE(shares.ok()) << shares.status();
+  EXPECT_THAT(shares->fresh(), ElementsAre());
+  FakeStage stages[2];
+  Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
+  const absl::Status status = shares->Import(&fleet);
+  ASSERT_TRUE(status.ok()) << status;
+  const std::string first = stages[0].imported();
+  const std::string at = "bert.encoder.layer.0.attention.self.query.";
+  EXPECT_THAT(Names(first),
+              IsSupersetOf({at + "weight", at + "lora_A.weight", at + "lora_B.weight"}));
+  const auto parsed = ParseSafetensors(first);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const auto a = std::find_if(parsed->tensors.begin(), parsed->tensors.end(),
+                              [&](const auto& one) { return one.name == at + "lora_A.weight"; });
+  ASSERT_NE(a, parsed->tensors.end());
+  EXPECT_EQ(a->data, own);
+  EXPECT_THAT(stages[0].kept(), ElementsAre());
+  EXPECT_THAT(Names(stages[1].imported()), Not(Contains(at + "lora_A.weight")));
+}
+
+TEST_F(AdapterSharesTest, AnAdapterOfTheTrunkAloneFits) {
+  for (StoredTensor& tensor : adapter_) {
+    tensor.name = absl::StrReplaceAll(tensor.name, {{"model.bert.", "model."}});
+  }
+  WriteAdapter(adapter_);
+  EXPECT_TRUE(Opened().ok()) << Refusal();
+}
+
+TEST_F(AdapterSharesTest, AnAdapterThatDoesNotFitIsRefusedByItsTensors) {
+  const std::string at = "bert.encoder.layer.0.attention.self.query.lora_";
+  std::vector<StoredTensor> others = adapter_;
+  others[0] = Tensor(adapter_[0].name, {1, 3});
+  WriteAdapter(others);
+  EXPECT_EQ(Refusal(), absl::StrCat("lora.init: ", dir_, ": does not fit the model: ",
+                                    kAdapterPrefix, at, "A.weight is F32 [1, 3], want [1, 2]"));
+  WriteAdapter({adapter_[0]});
+  EXPECT_THAT(Refusal(), HasSubstr(at + "B.weight [2, 1] is missing"));
+  others = adapter_;
+  others.push_back(
+      Tensor("base_model.model.bert.encoder.layer.0.attention.self.key.lora_B.weight", {2, 1}));
+  others.push_back(Tensor("base_model.model.bert.pooler.dense.weight", {2, 2}));
+  WriteAdapter(others);
+  EXPECT_THAT(Refusal(),
+              testing::AllOf(HasSubstr("layer.0.attention.self.key.lora_B.weight is no "
+                                       "adapter of the model: is the adapter that of "
+                                       "another model?"),
+                             HasSubstr("pooler.dense.weight is no adapter of the model")));
+  WriteAdapter({adapter_[0], Tensor(adapter_[1].name, {2, 1}, "I32")});
+  EXPECT_THAT(Refusal(), HasSubstr("B.weight is I32 [2, 1], want F32, F16 or BF16 [2, 1]"));
+}
+
+TEST_F(AdapterSharesTest, AModelThatHasAdaptersTakesNoOthers) {
+  std::vector<StoredTensor> both;
+  for (const FileTensor& tensor : TensorsOf(Adapted("lora={rank: 1, modules: query}"))) {
+    both.push_back(Tensor(tensor.name, tensor.shape));
+  }
+  Write(both);
+  EXPECT_EQ(Refusal(),
+            absl::StrCat("lora.init: ", dir_, ", want none: init: ", dir_, " has adapters itself"));
 }
 
 TEST_F(ModelSharesTest, ABertOfMaskedWordsGoesOnWithAClassifierThatStartsRandom) {

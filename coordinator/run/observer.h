@@ -42,6 +42,7 @@ struct RunPlan {
 struct RunTotals {
   std::vector<BoundaryRecord> boundaries;
   ReplicasRecord replicas;  // without contributions if there is one replica
+  DirectionRecord stash;    // without messages if nothing is stashed
   // 1 - (forward and backward seconds of all stages) / (stages x training seconds).
   double bubble_ratio = 0;
 };

@@ -9,8 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "config/sections.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/fleet/stage_setup.h"
+#include "coordinator/run/kept_state.h"
 
 namespace thinwire {
 namespace {
@@ -88,6 +90,17 @@ void WarnOfOtherLibraries(const Provenance& provenance, Fleet* fleet) {
   }
 }
 
+// Returns the compute threads of each server as the first pipeline had them before; empty: it had
+// other stages.
+std::vector<int> ThreadsAsBefore(const Provenance& provenance, const Fleet& fleet) {
+  std::vector<int> threads;
+  if (provenance.stages_size() < fleet.stages()) return threads;
+  for (int i = 0; i < fleet.size(); ++i) {
+    threads.push_back(static_cast<int>(provenance.stages(i % fleet.stages()).threads()));
+  }
+  return threads;
+}
+
 // Adds the number of parameters, the data and the devices.
 void RecordConfigured(const Configured& configured, Summary* summary) {
   summary->set_parameters(configured.parameters);
@@ -108,20 +121,32 @@ void RecordConfigured(const Configured& configured, Summary* summary) {
 }  // namespace
 
 absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const TraceSteps* trace,
-                                         Fleet* fleet, Summary* summary) {
+                                         const std::optional<StageStanding>& reported, Fleet* fleet,
+                                         Summary* summary) {
   Provenance* provenance = summary->mutable_provenance();
+  // What a stage computes may depend on its threads, and the others' numbers are to stay.
+  std::vector<int> threads;
+  if (HasOpenMembership(experiment)) threads = ThreadsAsBefore(*provenance, *fleet);
   provenance->clear_stages();
   provenance->clear_devices();
   std::vector<AcquireResponse> answers;
   RETURN_IF_ERROR(fleet->Acquire(&answers));
-  const std::vector<int> threads = StageThreads(experiment, fleet, answers);
+  if (threads.empty()) threads = StageThreads(experiment, fleet, answers);
   provenance->set_microbatches(experiment.pipeline().microbatches());
   RecordBuilds(answers, threads, provenance);
   WarnOfOtherBuilds(*provenance, fleet);
   StagePurpose purpose;
   purpose.trace = trace;
-  ASSIGN_OR_RETURN(const Configured configured,
-                   ConfigureStages(experiment, threads, fleet, purpose));
+  std::optional<StageStanding> common;
+  if (reported) common = CommonStanding(answers, fleet->stages(), *reported);
+  if (common) purpose.standing = &*common;
+  ASSIGN_OR_RETURN(Configured configured, ConfigureStages(experiment, threads, fleet, purpose));
+  if (common && !HasEachStage(configured.are_kept, fleet->stages())) {
+    common.reset();
+    purpose.standing = nullptr;
+    ASSIGN_OR_RETURN(configured, ConfigureStages(experiment, threads, fleet, purpose));
+  }
+  if (common) RETURN_IF_ERROR(SendKeptState(configured.are_kept, common->step(), fleet));
   RecordConfigured(configured, summary);
   WarnOfOtherLibraries(*provenance, fleet);
   PlacedStages placed;
@@ -130,6 +155,7 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
         {MetricsTarget(fleet->server(i).address(), answers[i].metrics_address())});
   }
   placed.data = configured.data;
+  if (common) placed.kept_step = common->step();
   return placed;
 }
 

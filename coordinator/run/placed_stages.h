@@ -1,6 +1,7 @@
 // Placement of a run's stages on servers, decided anew for each generation.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,12 +18,16 @@ namespace thinwire {
 struct PlacedStages {
   std::vector<RunPlan::Stage> stages;  // by server
   ConfigureResponse data;              // of the first stage
+  // Step after which all stages go on with what they kept; absent: they begin anew.
+  std::optional<uint64_t> kept_step;
 };
 
 // Leases the servers of `fleet` and makes them pipelines, one of each carrier: each has a stage of
 // `experiment`, with its share of its machine's cores, and sends to the next. `trace` has the
-// steps to trace; null: none. Replaces what `summary` says of where the run is.
+// steps to trace; null: none. Replaces what `summary` says of where the run is. With `reported`,
+// the last step that was reported done, the stages go on with what they kept, if all can.
 absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const TraceSteps* trace,
-                                         Fleet* fleet, Summary* summary);
+                                         const std::optional<StageStanding>& reported, Fleet* fleet,
+                                         Summary* summary);
 
 }  // namespace thinwire

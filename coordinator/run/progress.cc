@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/text.h"
+#include "coordinator/files/summary.h"
 #include "coordinator/plan/table_text.h"
 #include "coordinator/run/boundary_totals.h"
 
@@ -157,8 +158,9 @@ std::string Banner(const RunPlace& place, const RunPlan& plan) {
 }
 
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
-                          const ReplicasRecord& replicas) {
-  if (boundaries.empty() && !replicas.has_contributions()) return "";
+                          const ReplicasRecord& replicas, const DirectionRecord& stash) {
+  const bool has_stash = stash.messages() > 0;
+  if (boundaries.empty() && !replicas.has_contributions() && !has_stash) return "";
   std::string table = absl::StrFormat(kRow, "boundary", "direction", "raw MB", "wire MB", "ratio",
                                       "bits/elem", "rel.error");
   std::vector<Described> codecs;
@@ -175,6 +177,10 @@ std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
   if (replicas.has_average()) {
     codecs.push_back({"replicas", "average", CodecOf(replicas.average())});
     absl::StrAppend(&table, Row("replicas", "average", replicas.average()));
+  }
+  if (has_stash) {
+    codecs.push_back({"stash", "kept", CodecOf(stash)});
+    absl::StrAppend(&table, Row("stash", "kept", stash));
   }
   return table + DescriptionLines(codecs);
 }
@@ -268,12 +274,23 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
     Line(absl::StrCat("stopped after step ", event.step(), ": ", event.standstill()));
     return absl::OkStatus();
   }
-  const std::string where = event.step() == 0
-                                ? std::string("beginning anew, there is no checkpoint")
-                                : absl::StrCat("going on from step ", event.step());
-  Say(event.has_stage()
-          ? absl::StrCat("lost stage ", event.stage(), ": ", event.error(), "\n", where)
-          : where);
+  std::string where = absl::StrCat("going on from step ", event.step());
+  if (event.type() == kWentOn) {
+    absl::StrAppend(&where, ", with what the others have");
+  } else if (event.step() == 0) {
+    where = "beginning anew, there is no checkpoint";
+  }
+  if (event.has_carriers()) {
+    absl::StrAppend(&where, event.carriers() == 1 ? ", as one pipeline"
+                                                  : absl::StrCat(", as ", event.carriers(), " pipelines"));
+  }
+  std::string why;
+  if (event.has_stage()) {
+    why = absl::StrCat("lost stage ", event.stage(), ": ", event.error(), "\n");
+  } else if (event.has_error()) {
+    why = event.error() + "\n";
+  }
+  Say(why + where);
   return absl::OkStatus();
 }
 

@@ -58,7 +58,7 @@ std::string Banner(const RunPlace& place, const RunPlan& plan);
 // Returns a line per boundary and direction: raw and wire MB, ratio, bits per element, error. Below
 // are their codecs, with the final level where it has changed. Lines have at most 80 characters.
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
-                          const ReplicasRecord& replicas = {});
+                          const ReplicasRecord& replicas = {}, const DirectionRecord& stash = {});
 
 // Output of Progress.
 struct ProgressOptions {

@@ -155,6 +155,19 @@ TEST(BoundaryTableTest, HasALinePerDirection) {
             "gradient    none\n");
 }
 
+TEST(BoundaryTableTest, HasALineOfTheStash) {
+  DirectionRecord stash;
+  EXPECT_EQ(BoundaryTable({}, {}, stash), "");
+  stash.set_parameters("uniform(bits=4)");
+  stash.set_raw_bytes(64'000'000);
+  stash.set_wire_bytes(10'000'000);
+  stash.set_wire_bits_per_element(5);
+  stash.set_messages(7);
+  EXPECT_THAT(
+      BoundaryTable({}, {}, stash),
+      HasSubstr("stash      kept            64.00      10.00    6.4 x      5.00         -\n"));
+}
+
 TEST(BoundaryTableTest, NamesCutsWhoseCodecsOrLevelsDiffer) {
   BoundaryRecord a, b;
   a.set_name("layer1");

@@ -233,6 +233,12 @@ absl::Status CheckBase(const Experiment& now, const FoundCheckpoint& checkpoint)
                    ": want the folder that the run began with (--set init=DIR for another place)"));
 }
 
+bool RemembersMessages(const Experiment& experiment) {
+  const std::vector<Remembering> all = RememberingOf(experiment);
+  return std::any_of(all.begin(), all.end(),
+                     [](const Remembering& one) { return HasMemory(one.direction); });
+}
+
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint) {
   absl::StatusOr<Experiment> experiment =
       ParseResolved(checkpoint.manifest.experiment(), kManifestFile);

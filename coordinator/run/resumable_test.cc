@@ -62,6 +62,16 @@ epochs: 3
   EXPECT_EQ(CheckGoesOn(With({}), With({absl::StrCat("seeds.init=", seeds.init)})).message(), "");
 }
 
+TEST(ResumableTest, TheAdapterThatItBeganWithMayBeGone) {
+  Experiment then = With({});
+  then.mutable_lora()->set_rank(4);
+  Experiment now = then;
+  now.mutable_lora()->set_init("elsewhere");
+  EXPECT_TRUE(CheckGoesOn(then, now).ok());
+  now.mutable_lora()->set_rank(8);
+  EXPECT_THAT(std::string(CheckGoesOn(then, now).message()), HasSubstr("lora.rank"));
+}
+
 TEST(ResumableTest, WhatItIsAboutIsNamedWithBothValues) {
   EXPECT_EQ(CheckGoesOn(With({}), With({"model.width=8"})).message(),
             "the run cannot go on as another: modified: model.width: 4 -> 8");

@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "config/sections.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/generation.h"
 #include "coordinator/run/generation_loop.h"
+#include "coordinator/run/restore.h"
 #include "coordinator/run/trace_recorder.h"
 #include "coordinator/run/training_reports.h"
 
@@ -20,8 +22,12 @@ absl::Status RunExperiment(const Experiment& experiment, Fleet* fleet, RunObserv
   TrainingReports reports(BoundaryNames(experiment), pipelines, std::move(trace), observer,
                           summary);
   const CommonToGenerations run{experiment, options, reports, *observer, *summary};
+  GenerationLoop::KeptStep kept_step;
+  if (HasOpenMembership(experiment) && !RemembersMessages(experiment)) {
+    kept_step = [&reports] { return reports.step(); };
+  }
   GenerationLoop generations(
-      options, experiment.restarts(),
+      options, experiment.restarts(), kept_step,
       [&run](const GenerationStart& start) { return Generation(run, start).Run(); }, observer,
       summary);
   return generations.Run(fleet);

@@ -25,7 +25,8 @@ Tally::Tally(const std::vector<std::string>& cuts, const Pipelines& pipelines,
       totals_(cuts, pipelines, {progress.boundaries().begin(), progress.boundaries().end()}),
       before_epoch_(progress.before_epoch().begin(), progress.before_epoch().end()),
       replicas_before_(progress.replicas()),
-      replicas_before_epoch_(progress.replicas_before_epoch()) {}
+      replicas_before_epoch_(progress.replicas_before_epoch()),
+      stash_before_(progress.stash()) {}
 
 void Tally::Add(const StepReport& step) {
   step_ = step.step();
@@ -52,6 +53,7 @@ RunTotals Tally::Totals(double seconds) const {
   RunTotals totals;
   totals.boundaries = totals_.Records();
   totals.replicas = Replicas();
+  totals.stash = Stash();
   const double available = servers_ * (seconds_here_ + seconds);
   if (available > 0) totals.bubble_ratio = 1 - totals_.BusySeconds() / available;
   return totals;
@@ -90,6 +92,7 @@ void Tally::Save(RunProgress* progress) const {
   const std::vector<BoundaryRecord> boundaries = totals_.Records();
   *progress->mutable_boundaries() = {boundaries.begin(), boundaries.end()};
   *progress->mutable_before_epoch() = {before_epoch_.begin(), before_epoch_.end()};
+  if (Stash().messages() > 0) *progress->mutable_stash() = Stash();
   if (!Replicas().has_contributions()) return;
   *progress->mutable_replicas() = Replicas();
   *progress->mutable_replicas_before_epoch() = replicas_before_epoch_;

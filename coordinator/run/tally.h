@@ -52,6 +52,8 @@ class Tally {
   uint64_t evaluated_step() const;
   // Returns what replicas have exchanged; without contributions if there is one replica.
   ReplicasRecord Replicas() const { return totals_.Replicas(replicas_before_); }
+  // Returns what stashes encoded; without messages if nothing is stashed.
+  DirectionRecord Stash() const { return totals_.Stash(stash_before_); }
   // Returns the totals. `seconds` are those of training that AddSeconds has not been told of yet.
   RunTotals Totals(double seconds = 0) const;
 
@@ -76,6 +78,7 @@ class Tally {
   // Record of what replicas exchanged before the current stages began, and up to the begin of the
   // epoch.
   ReplicasRecord replicas_before_, replicas_before_epoch_;
+  DirectionRecord stash_before_;  // before the current stages began
 };
 
 }  // namespace thinwire

@@ -5,6 +5,7 @@
 #include "base/steady_clock_id.h"
 #include "base/steady_time.h"
 #include "config/specs.h"
+#include "config/stash.h"
 #include "config/tensor_parts.h"
 #include "models/part_rounds.h"
 
@@ -23,6 +24,14 @@ uint32_t SumsOfParts(const Experiment& experiment) {
   return static_cast<uint32_t>(sums) * PartsOf(experiment);
 }
 
+// Returns how many blocks of a microbatch have something in a stash.
+uint32_t StashedBlocks(const Experiment& experiment) {
+  const auto cuts = static_cast<uint32_t>(CutNames(experiment).size());
+  if (!experiment.pipeline().has_stash()) return KeepsPayloads(experiment) ? cuts : 0;
+  const absl::StatusOr<Model> model = ModelFrom(experiment);
+  return model.ok() ? static_cast<uint32_t>(model->blocks.size()) : 0;
+}
+
 }  // namespace
 
 RunTrace EmptyTrace(const Experiment& experiment, const Pipelines& pipelines,
@@ -33,6 +42,7 @@ RunTrace EmptyTrace(const Experiment& experiment, const Pipelines& pipelines,
   trace.microbatches = ReplicasOf(experiment) * UnitsOf(experiment);
   trace.cuts = CutNames(experiment);
   trace.sums = SumsOfParts(experiment);
+  trace.stashed = StashedBlocks(experiment);
   trace.steps = steps;
   trace.carriers = static_cast<uint32_t>(pipelines.carriers());
   trace.stages.resize(static_cast<size_t>(pipelines.servers()));

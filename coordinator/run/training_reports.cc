@@ -72,6 +72,11 @@ std::optional<StepReport> CarrierReports::Add(int carrier, const StepReport& ste
   const CarrierGrid& grid = pipelines_.grid;
   if (grid.PlaceOf(carrier) > 0) return std::nullopt;  // it tells what the first of its row does
   if (grid.replicas == 1) return step;
+  if (step.is_of_all()) {
+    if (step.step() <= last_of_all_) return std::nullopt;
+    last_of_all_ = step.step();
+    return step;
+  }
   std::map<int, StepReport>& parts = steps_[step.step()];
   parts[carrier] = step;
   if (static_cast<int>(parts.size()) < grid.replicas) return std::nullopt;
@@ -102,11 +107,6 @@ std::vector<TrafficRecord> CarrierReports::Rest() {
   return rest;
 }
 
-void CarrierReports::Clear() {
-  steps_.clear();
-  traffic_.clear();
-}
-
 TrainingReports::TrainingReports(std::vector<std::string> cuts, const Pipelines& pipelines,
                                  std::optional<RunTrace> trace, RunObserver* observer,
                                  Summary* summary)
@@ -120,14 +120,15 @@ TrainingReports::TrainingReports(std::vector<std::string> cuts, const Pipelines&
 }
 
 void TrainingReports::ContinueFrom(const RunProgress& progress, uint64_t step,
-                                   std::optional<SteadyTime> lost_at) {
+                                   const Pipelines& pipelines, std::optional<SteadyTime> lost_at) {
   *summary_.mutable_epochs() = progress.epochs();
   *summary_.mutable_boundaries() = progress.boundaries();
   summary_.clear_replicas();
   if (progress.has_replicas()) *summary_.mutable_replicas() = progress.replicas();
   absl::MutexLock lock(&mutex_);
+  pipelines_ = pipelines;
   tally_ = Tally(cuts_, pipelines_, progress, step);
-  carriers_.Clear();
+  carriers_ = CarrierReports(pipelines_);
   lost_at_ = lost_at;
 }
 
@@ -157,6 +158,7 @@ absl::Status TrainingReports::TakeStep(int carrier, const StepReport& of_carrier
   const std::optional<StepReport> step = carriers_.Add(carrier, of_carrier);
   if (!step) return absl::OkStatus();
   tally_.Add(*step);
+  squares_ = step->squares();
   TellRecovered();
   return OwnFailure(observer_.OnStep(RecordOf(*step)), fleet);
 }
@@ -227,11 +229,9 @@ void TrainingReports::OnCheckpoint(const CheckpointManifest& manifest, Fleet* fl
   OwnFailure(observer_.OnCheckpoint(manifest), fleet).IgnoreError();
 }
 
-EpochRecord TrainingReports::EndEpoch(uint32_t epoch) {
+void TrainingReports::EndEpoch() {
   absl::MutexLock lock(&mutex_);
-  EpochRecord record = tally_.EpochOf(epoch);
   tally_.EndEpoch();
-  return record;
 }
 
 EpochRecord TrainingReports::EpochSoFar(uint32_t epoch) const {
@@ -249,6 +249,14 @@ uint64_t TrainingReports::step() const {
   return tally_.step();
 }
 
+StageStanding TrainingReports::standing() const {
+  absl::MutexLock lock(&mutex_);
+  StageStanding standing;
+  standing.set_step(tally_.step());
+  standing.set_squares(squares_);
+  return standing;
+}
+
 uint64_t TrainingReports::evaluated_step() const {
   absl::MutexLock lock(&mutex_);
   return tally_.evaluated_step();
@@ -257,6 +265,7 @@ uint64_t TrainingReports::evaluated_step() const {
 absl::Status TrainingReports::TellTotals(const RunTotals& totals) {
   *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
   if (totals.replicas.has_contributions()) *summary_.mutable_replicas() = totals.replicas;
+  if (totals.stash.messages() > 0) *summary_.mutable_stash() = totals.stash;
   return observer_.OnTotals(totals);
 }
 

@@ -30,7 +30,8 @@ class CarrierReports {
   explicit CarrierReports(const Pipelines& pipelines) : pipelines_(pipelines) {}
 
   // Takes what a carrier's last stage reports of a step. Returns the report of the whole step once
-  // all have come: its loss is the sum over replicas, in ascending order, over all labels.
+  // all have come, or one of them that is of all: its loss is the sum over replicas, in ascending
+  // order, over all labels.
   std::optional<StepReport> Add(int carrier, const StepReport& step);
 
   // Takes what a server tells of single steps. Returns the sums of those of which all have told:
@@ -40,13 +41,11 @@ class CarrierReports {
   // carriers may have no samples of its last batch, and some stages nothing to exchange.
   std::vector<TrafficRecord> Rest();
 
-  // Forgets what has come so far.
-  void Clear();
-
  private:
   using Place = std::tuple<uint64_t, std::string, std::string>;  // step, boundary, direction
 
-  const Pipelines pipelines_;
+  Pipelines pipelines_;
+  uint64_t last_of_all_ = 0;  // last step that a carrier has reported for all
   std::map<uint64_t, std::map<int, StepReport>> steps_;    // by step, by carrier
   std::map<Place, std::map<int, TrafficRecord>> traffic_;  // by server
 };
@@ -62,8 +61,10 @@ class TrainingReports {
                   std::optional<RunTrace> trace, RunObserver* observer, Summary* summary);
 
   // Goes back, or ahead, to the `progress` that a checkpoint of `step` has; the summary has its
-  // epochs and boundaries then. `lost_at` is when the stage was lost that this makes good, if any.
-  void ContinueFrom(const RunProgress& progress, uint64_t step, std::optional<SteadyTime> lost_at);
+  // epochs and boundaries then. `pipelines` report from now on. `lost_at` is when the stage was
+  // lost that this makes good, if any.
+  void ContinueFrom(const RunProgress& progress, uint64_t step, const Pipelines& pipelines,
+                    std::optional<SteadyTime> lost_at);
 
   // Checks the steps to trace against the `last_step` of the run. In the first generation they must
   // be still to come; a later one traces those that are repeated.
@@ -87,16 +88,18 @@ class TrainingReports {
   // Tells of a checkpoint on the disk. An observer's error fails the fleet.
   void OnCheckpoint(const CheckpointManifest& manifest, Fleet* fleet);
 
-  // Ends the epoch and returns its record without the evaluation after it. At least one step of it
-  // must have been trained.
-  EpochRecord EndEpoch(uint32_t epoch);
-  // Returns the record of the part of the epoch that has been trained, at least one step.
+  // Ends the epoch.
+  void EndEpoch();
+  // Returns the record of the part of the epoch that has been trained, at least one step, without
+  // the evaluation after it.
   EpochRecord EpochSoFar(uint32_t epoch) const;
   // Stores what ContinueFrom takes.
   void Save(RunProgress* progress) const;
   // Return the last step that was trained, and Tally::evaluated_step.
   uint64_t step() const;
   uint64_t evaluated_step() const;
+  // Returns where the stages stand behind it, if they agree on updates.
+  StageStanding standing() const;
 
  private:
   absl::Status TakeTraining(int server, const StageEvent& event, Fleet* fleet)
@@ -108,7 +111,7 @@ class TrainingReports {
   absl::Status TellTotals(const RunTotals& totals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<std::string> cuts_;
-  const Pipelines pipelines_;
+  Pipelines pipelines_;  // changed between generations, when nobody reports
   RunObserver& observer_;
   Summary& summary_;
   std::optional<TraceRecorder> tracer_;  // not set: nothing is traced
@@ -118,6 +121,7 @@ class TrainingReports {
   mutable absl::Mutex mutex_;
   Tally tally_ ABSL_GUARDED_BY(mutex_);
   CarrierReports carriers_ ABSL_GUARDED_BY(mutex_);
+  double squares_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last step, see StageStanding
   // Set from a loss until the first step behind the checkpoint.
   std::optional<SteadyTime> lost_at_ ABSL_GUARDED_BY(mutex_);
 };

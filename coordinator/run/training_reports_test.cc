@@ -33,7 +33,7 @@ class TrainingReportsTest : public ::testing::Test {
 };
 
 TEST_F(TrainingReportsTest, StepsOfTheLastStageAndBytesOfAllMakeAnEpoch) {
-  reports_.ContinueFrom({}, 0, {});
+  reports_.ContinueFrom({}, 0, {2}, {});
   reports_.BeginPart();
   ASSERT_TRUE(reports_.Take(0, Sent(50), &fleet_).ok());
   ASSERT_TRUE(reports_.Take(1, Step(1, /*loss=*/2, /*correct=*/1, /*samples=*/3), &fleet_).ok());
@@ -42,7 +42,7 @@ TEST_F(TrainingReportsTest, StepsOfTheLastStageAndBytesOfAllMakeAnEpoch) {
   ASSERT_TRUE(reports_.CheckPart(/*epoch=*/1, /*last_step=*/2, /*samples=*/4).ok());
   EXPECT_EQ(observer_.steps.size(), 2u);
   EXPECT_EQ(summary_.boundaries(0).activations().wire_bytes(), 50u);
-  const EpochRecord epoch = reports_.EndEpoch(1);
+  const EpochRecord epoch = reports_.EpochSoFar(1);
   EXPECT_EQ(epoch.train().loss(), 3.0);  // (3 x 2 + 1 x 6) / 4
   EXPECT_EQ(reports_.step(), 2u);
 }
@@ -73,7 +73,7 @@ TEST_F(TrainingReportsTest, WhatCarriersReportIsPutTogether) {
 }
 
 TEST_F(TrainingReportsTest, APartThatLacksStepsOrSamplesIsAnError) {
-  reports_.ContinueFrom({}, 0, {});
+  reports_.ContinueFrom({}, 0, {2}, {});
   reports_.BeginPart();
   ASSERT_TRUE(reports_.Take(1, Step(1, 2, 1, /*samples=*/3), &fleet_).ok());
   reports_.EndPart();
@@ -83,7 +83,7 @@ TEST_F(TrainingReportsTest, APartThatLacksStepsOrSamplesIsAnError) {
 }
 
 TEST_F(TrainingReportsTest, WhatIsSavedIsWhereTheNextGenerationContinues) {
-  reports_.ContinueFrom({}, 0, {});
+  reports_.ContinueFrom({}, 0, {2}, {});
   reports_.BeginPart();
   ASSERT_TRUE(reports_.Take(1, Step(1, 2, 1, 3), &fleet_).ok());
   reports_.EndPart();
@@ -91,10 +91,10 @@ TEST_F(TrainingReportsTest, WhatIsSavedIsWhereTheNextGenerationContinues) {
   reports_.Save(&saved);
   ASSERT_TRUE(reports_.Take(1, Step(2, 100, 0, 1), &fleet_).ok());  // is lost
   summary_.add_events();
-  reports_.ContinueFrom(saved, 1, SteadyTime::Now());
+  reports_.ContinueFrom(saved, 1, {2}, SteadyTime::Now());
   EXPECT_EQ(reports_.step(), 1u);
   ASSERT_TRUE(reports_.Take(1, Step(2, 6, 1, 1), &fleet_).ok());
-  EXPECT_EQ(reports_.EndEpoch(1).train().loss(), 3.0);
+  EXPECT_EQ(reports_.EpochSoFar(1).train().loss(), 3.0);
   EXPECT_TRUE(summary_.events(0).has_seconds());  // until the first step behind the loss
 }
 

@@ -20,6 +20,7 @@
 #include "config/derived.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
+#include "config/sections.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
 #include "config/yaml_tree.h"
@@ -146,6 +147,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   const absl::StatusOr<CarrierGrid> grid = GridOf(experiment, carriers);
   session->fleet_options_.grid = grid.ok() ? *grid : CarrierGrid{carriers, 1};
   FleetOptions& fleet_options = session->fleet_options_;
+  fleet_options.keeps_state = HasOpenMembership(experiment);
   if (!options.allow_other_build) fleet_options.build = BuildId();
   fleet_options.patience = absl::Seconds(options.wait_seconds);
   fleet_options.say_waiting = options.say_waiting;
@@ -159,6 +161,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
                      Security::Load(SecurityOf(experiment.security(), options.security)));
     session->lease_file_ = options.lease_file;
     RETURN_IF_ERROR(session->ReadLease());
+    if (HasOpenMembership(experiment)) {
+      session->members_.emplace(options.stages, carriers,
+                                static_cast<int>(experiment.membership().least()), options.spares);
+    }
   }
   RETURN_IF_ERROR(session->MakeFleet());
   return session;
@@ -171,6 +177,7 @@ absl::Status Session::MakeFleet() {
   Fleet* fleet = fleet_.get();
   interruption_.OnFirst([fleet] { fleet->Interrupt(); });
   if (local_) local_->Watch([fleet](Failure failure) { fleet->Fail(std::move(failure)); });
+  WatchReturns();
   return absl::OkStatus();
 }
 
@@ -179,22 +186,78 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
   if (local_) local_->Unwatch();
   fleet_->Abandon();
   if (loss.kind == Failure::Kind::kEnds) fleet_->server(loss.stage).Release().IgnoreError();
+  if (members_) Regroup(loss);
   fleet_.reset();
   if (interruption_.seen()) return absl::CancelledError("interrupted");
-  for (int i = 0; local_ && i < static_cast<int>(addresses_.size()); ++i) {
+  if (local_) RETURN_IF_ERROR(RestartLostLocals(loss));
+  if (!local_ && !members_) MoveToSpare(loss);
+  ++fleet_options_.generation;
+  RETURN_IF_ERROR(MakeFleet());
+  return fleet_.get();
+}
+
+absl::Status Session::RestartLostLocals(const Failure& loss) {
+  for (int i = 0; i < static_cast<int>(addresses_.size()); ++i) {
     const bool hangs = i == loss.stage && loss.kind == Failure::Kind::kSilent;
     if (hangs || !local_->IsThere(i)) RETURN_IF_ERROR(RestartLocal(i));
   }
-  const bool moves = loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds;
-  if (!local_ && moves && !spares_.empty()) {
-    std::swap(addresses_[static_cast<size_t>(loss.stage)], spares_.front());
-    // The lost server goes to the end of the spares, as it may come back.
-    std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());
-  }
-  ++fleet_options_.generation;
+  return absl::OkStatus();
+}
+
+void Session::MoveToSpare(const Failure& loss) {
   fleet_options_.patience = kReturnPatience;
-  RETURN_IF_ERROR(MakeFleet());
-  return fleet_.get();
+  const bool moves = loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds;
+  if (!moves || spares_.empty()) return;
+  std::swap(addresses_[static_cast<size_t>(loss.stage)], spares_.front());
+  // The lost server goes to the end of the spares, as it may come back.
+  std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());
+}
+
+void Session::Regroup(const Failure& loss) {
+  returns_.reset();
+  {
+    absl::MutexLock lock(&returned_mutex_);
+    for (const std::string& address : std::exchange(returned_, {})) members_->Return(address);
+  }
+  std::vector<int> lost = fleet_->Missing();
+  if (loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds) {
+    lost.push_back(loss.stage);
+  }
+  std::sort(lost.begin(), lost.end());
+  lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
+  const size_t away = members_->away().size();
+  members_->Lose(lost);
+  const bool is_awaited = members_->away().size() - away < lost.size();
+  if (is_awaited) fleet_options_.patience = kReturnPatience;
+  members_->Grow();
+  addresses_ = members_->carrying();
+  fleet_options_.grid.replicas = members_->carriers();
+}
+
+// A server that is back makes the run end after a step and lay out anew, if that gives a pipeline.
+void Session::WatchReturns() {
+  if (!members_ || members_->away().empty()) return;
+  Returns::Search search;
+  search.addresses = members_->away();
+  search.lease.set_run(run_);
+  search.lease.set_generation(fleet_options_.generation);
+  search.lease.set_secret(fleet_options_.lease_secret);
+  search.lease_seconds = fleet_options_.lease_seconds;
+  search.build = fleet_options_.build;
+  search.security = fleet_options_.security;
+  search.say = fleet_options_.say_waiting;
+  auto later = std::make_shared<Members>(*members_);
+  returns_ = std::make_unique<Returns>(
+      std::move(search), [this, later, fleet = fleet_.get()](const std::string& address) {
+        {
+          absl::MutexLock lock(&returned_mutex_);
+          returned_.push_back(address);
+        }
+        later->Return(address);
+        if (!later->CanGrow()) return;
+        fleet->EndAfterStep({/*stage=*/0, Failure::Kind::kJoins,
+                             absl::UnavailableError(absl::StrCat(address, " is back"))});
+      });
 }
 
 // Tries several times: what killed the stage may kill it again before it serves.
@@ -254,6 +317,7 @@ absl::Status Session::Launch(const std::string& name, const Experiment& experime
 void Session::Release() {
   if (fleet_ == nullptr || std::exchange(released_, true)) return;
   interruption_.OnFirst(nullptr);
+  returns_.reset();
   fleet_->Release();
   if (!lease_file_.empty()) unlink(lease_file_.c_str());  // the lease is freed
 }

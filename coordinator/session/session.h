@@ -4,14 +4,19 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "coordinator/files/temporary_folder.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/fleet/launcher.h"
 #include "coordinator/session/interruption.h"
+#include "coordinator/session/members.h"
+#include "coordinator/session/returns.h"
 #include "proto/experiment.pb.h"
 #include "security/security.h"
 
@@ -76,7 +81,9 @@ class Session {
   Fleet* fleet() { return fleet_.get(); }
 
   // Replaces the fleet after the loss of a stage. Launched stages that died or hang are started
-  // again. Among other stages, one that is silent or ends moves to a spare, or is waited for.
+  // again. Among other stages, one that is silent or ends moves to a spare, or is waited for. Where
+  // membership is open, there may be fewer pipelines from then on, and again as many as there were
+  // once servers have come back.
   // Acquire of the new fleet leases them with the next generation. Must be called on the main
   // thread.
   absl::StatusOr<Fleet*> NextGeneration(const Failure& loss);
@@ -96,14 +103,24 @@ class Session {
   absl::Status WriteLease() const;
   absl::Status MakeFleet();
   absl::Status RestartLocal(int stage);
+  absl::Status RestartLostLocals(const Failure& loss);
+  // Moves the lost stage to a spare, if there is one.
+  void MoveToSpare(const Failure& loss);
+  // Lays out the servers that are left, and those that have come back.
+  void Regroup(const Failure& loss);
+  void WatchReturns();
 
   std::string run_;
   Interruption& interruption_;
   std::string lease_file_;
   FleetOptions fleet_options_;
   std::vector<std::string> addresses_, spares_;
+  std::optional<Members> members_;  // not set: membership is closed, or the stages are launched here
   std::unique_ptr<TemporaryFolder> logs_;
   std::unique_ptr<Fleet> fleet_;
+  absl::Mutex returned_mutex_;
+  std::vector<std::string> returned_ ABSL_GUARDED_BY(returned_mutex_);  // since the last regrouping
+  std::unique_ptr<Returns> returns_;  // tells the fleet, and so goes before it
   bool released_ = false;
   std::unique_ptr<LocalStages> local_;  // destroyed first, as its watcher reports to the fleet
 };

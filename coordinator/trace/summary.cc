@@ -93,6 +93,7 @@ class StageSums {
     if (activity == "backward") times->backward += Seconds(slice);
     if (activity == "optimizer") times->optimizer += Seconds(slice);
     if (activity == "sum") times->sums += Seconds(slice);
+    if (activity == "stash") times->stash += Seconds(slice);
     if (activity == "data") times->data += Seconds(slice);
     if (activity == "encode") times->encode += Seconds(slice);
     if (activity == "decode") times->decode += Seconds(slice);
@@ -129,8 +130,8 @@ class StageSums {
 void Divide(double by, StageTimes* times) {
   for (double* seconds :
        {&times->step, &times->forward, &times->backward, &times->optimizer, &times->sums,
-        &times->core_wait, &times->data, &times->waiting, &times->other, &times->encode,
-        &times->decode, &times->kernels, &times->copies}) {
+        &times->stash, &times->core_wait, &times->data, &times->waiting, &times->other,
+        &times->encode, &times->decode, &times->kernels, &times->copies}) {
     *seconds /= by;
   }
   for (double& seconds : times->waited_for) seconds /= by;
@@ -175,9 +176,9 @@ std::string DeviceRows(const TraceSummary& summary) {
   return has_any ? absl::StrCat(kernels, "\n", copies, "\n", idle, "\n") : "";
 }
 
-bool HasSums(const TraceSummary& summary) {
+bool Has(const TraceSummary& summary, double StageTimes::*seconds) {
   return std::any_of(summary.stages.begin(), summary.stages.end(),
-                     [](const StageTimes& times) { return times.sums > 0; });
+                     [seconds](const StageTimes& times) { return times.*seconds > 0; });
 }
 
 std::string Table(const TraceSummary& summary) {
@@ -192,7 +193,8 @@ std::string Table(const TraceSummary& summary) {
   row("step", &StageTimes::step);
   row("  forward", &StageTimes::forward);
   row("  backward", &StageTimes::backward);
-  if (HasSums(summary)) row("    in sums", &StageTimes::sums);
+  if (Has(summary, &StageTimes::sums)) row("    in sums", &StageTimes::sums);
+  if (Has(summary, &StageTimes::stash)) row("    in the stash", &StageTimes::stash);
   row("  optimizer", &StageTimes::optimizer);
   row("  core_wait", &StageTimes::core_wait);
   row("  samples", &StageTimes::data);
@@ -266,6 +268,7 @@ nlohmann::ordered_json SummaryJson(const RunTrace& trace, const TraceSummary& su
                       {"backward_seconds", times.backward},
                       {"optimizer_seconds", times.optimizer},
                       {"sums_seconds", times.sums},
+                      {"stash_seconds", times.stash},
                       {"core_wait_seconds", times.core_wait},
                       {"data_seconds", times.data},
                       {"waiting_seconds", times.waiting},

@@ -65,6 +65,24 @@ TEST(SummaryTest, SumsArePartsOfThePassesThatHaveThem) {
   EXPECT_EQ(SummaryJson(trace, *summary)["stages"][1]["sums_seconds"], 0);
 }
 
+TEST(SummaryTest, TheStashIsAPartOfThePassesThatHaveIt) {
+  RunTrace trace = MadeUpTrace();
+  const TraceSummary before = *Summarize(trace, std::nullopt);
+  EXPECT_THAT(SummaryText(trace, before), Not(HasSubstr("in the stash")));
+  for (const char* name : {"stash encode", "stash decode"}) {
+    TraceSlice slice = *std::find_if(trace.stages[0].slices.begin(), trace.stages[0].slices.end(),
+                                     [](const TraceSlice& one) { return one.name() == "forward"; });
+    slice.set_name(name);
+    slice.set_end(slice.begin() + 2);
+    trace.stages[0].slices.push_back(slice);
+  }
+  const TraceSummary summary = *Summarize(trace, std::nullopt);
+  EXPECT_EQ(Nanoseconds(summary.stages[0].stash), 4);
+  EXPECT_EQ(summary.stages[0].forward, before.stages[0].forward);
+  EXPECT_THAT(SummaryText(trace, summary), HasSubstr("    in the stash"));
+  EXPECT_GT(SummaryJson(trace, summary)["stages"][0]["stash_seconds"], 0);
+}
+
 // A codec's wait for a core is not its work, even if the executor codes itself.
 TEST(SummaryTest, WaitsForACoreCountWhereTheyWere) {
   RunTrace trace = MadeUpTrace();

@@ -101,6 +101,7 @@ std::string TuneText(const TuneReport& report) {
   }
   for (const std::string& line : report.left_out())
     absl::StrAppend(&text, "left out: ", line, "\n");
+  for (const std::string& line : report.warnings()) absl::StrAppend(&text, "warning: ", line, "\n");
   return text;
 }
 

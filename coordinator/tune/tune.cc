@@ -147,6 +147,7 @@ class Tune {
     for (size_t i = 0; i < probed.size(); ++i) {
       probed[i]->set_gradient_error(found.rows(static_cast<int>(i)).all().relative_error().mean());
     }
+    *report_.mutable_warnings() = found.warnings();
     return absl::OkStatus();
   }
 

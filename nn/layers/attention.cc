@@ -37,7 +37,7 @@ class AttentionLayer final : public Layer {
     if (training) {
       saved->Push(std::move(x));
       saved->Push(y);
-      saved->Push(std::move(log_sum_exp));
+      saved->Push(std::move(log_sum_exp), Needed::kExact);
     }
     return y;
   }

@@ -23,8 +23,8 @@ absl::StatusOr<Tensor> BatchNormLayer::ForwardAdding(Tensor x, Tensor residual, 
   ASSIGN_OR_RETURN(Tensor statistics, Normalize(x, residual, y, pass));
   if (pass.mode != Mode::kTrain) return y;
   saved->Push(std::move(x));
-  if (relu_) saved->Push(y);
-  saved->Push(std::move(statistics));
+  if (relu_) saved->Push(y, Needed::kSigns);
+  saved->Push(std::move(statistics), Needed::kExact);
   return y;
 }
 

@@ -96,10 +96,11 @@ struct Builder {
       case LayerKind::kReLU:
         return std::make_unique<ReluLayer>(context);
       case LayerKind::kMaxPool:
-        return Keeping(spec, context, &Ops::MaxPool, &Ops::MaxPoolBackward,
+        return Keeping(spec, context, Needed::kExact, &Ops::MaxPool, &Ops::MaxPoolBackward,
                        PoolSpec{spec.kernel, spec.stride, spec.padding});
       case LayerKind::kMaxout:
-        return Keeping(spec, context, &Ops::Maxout, &Ops::MaxoutBackward, spec.group);
+        return Keeping(spec, context, Needed::kExact, &Ops::Maxout, &Ops::MaxoutBackward,
+                       spec.group);
       case LayerKind::kResize:
         return Plain(spec, context, &Ops::Resize, &Ops::Resize);
       case LayerKind::kGlobalAvgPool:
@@ -111,7 +112,7 @@ struct Builder {
       case LayerKind::kPositionEmbedding:
         return std::make_unique<PositionEmbeddingLayer>(spec, parameters, context);
       case LayerKind::kGelu:
-        return Keeping(spec, context, &Ops::Apply, &Ops::ApplyBackward,
+        return Keeping(spec, context, Needed::kValues, &Ops::Apply, &Ops::ApplyBackward,
                        spec.gelu == GeluForm::kTanh ? Pointwise::kTanhGelu : Pointwise::kExactGelu);
       case LayerKind::kTypeEmbedding:
         return std::make_unique<TypeEmbeddingLayer>(spec, parameters, context);
@@ -122,9 +123,10 @@ struct Builder {
       case LayerKind::kFirst:
         return NewFirstLayer(spec, context);
       case LayerKind::kTanh:
-        return Keeping(spec, context, &Ops::Apply, &Ops::ApplyBackward, Pointwise::kTanh);
+        return Keeping(spec, context, Needed::kValues, &Ops::Apply, &Ops::ApplyBackward,
+                       Pointwise::kTanh);
       case LayerKind::kSwiglu:
-        return Keeping(spec, context, &Ops::Swiglu, &Ops::SwigluBackward);
+        return Keeping(spec, context, Needed::kValues, &Ops::Swiglu, &Ops::SwigluBackward);
       case LayerKind::kAttention:
         return NewAttentionLayer(spec, context);
       case LayerKind::kDropout:

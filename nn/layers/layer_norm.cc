@@ -54,7 +54,7 @@ absl::StatusOr<LayerNormLayer::Normalized> LayerNormLayer::ForwardAdding(Summand
   if (!x.addend.empty()) x.x = std::move(sum);
   if (pass.mode == Mode::kTrain) {
     saved->Push(x.x);
-    saved->Push(std::move(statistics));
+    saved->Push(std::move(statistics), Needed::kExact);
   }
   return Normalized{std::move(x.x), std::move(y)};
 }
@@ -96,7 +96,7 @@ absl::StatusOr<Tensor> HeadNormLayer::Forward(Tensor x, const Pass& pass, Saved*
   RETURN_IF_ERROR(ToStatus(context_.ops->NormalizeHeads(a)));
   if (pass.mode == Mode::kTrain) {
     saved->Push(std::move(x));
-    saved->Push(std::move(rstd));
+    saved->Push(std::move(rstd), Needed::kExact);
   }
   return y;
 }

@@ -19,7 +19,7 @@ class ReluLayer final : public Layer {
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewTensor(x.shape()));
     RETURN_IF_ERROR(ToStatus(context_.ops->Relu(x.view(), y.view())));
-    if (pass.mode == Mode::kTrain) saved->Push(y);
+    if (pass.mode == Mode::kTrain) saved->Push(y, Needed::kSigns);
     return y;
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
@@ -37,7 +37,8 @@ class ReluLayer final : public Layer {
 struct Operation {
   std::function<Error(const TensorView& x, const TensorView& y)> forward;
   std::function<Error(const TensorView& x, const TensorView& dy, const TensorView& dx)> backward;
-  bool keeps_x;  // if false, backward's x is empty
+  bool keeps_x;                     // if false, backward's x is empty
+  Needed needed = Needed::kValues;  // of x
 };
 
 class OperationLayer final : public Layer {
@@ -48,7 +49,9 @@ class OperationLayer final : public Layer {
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
     RETURN_IF_ERROR(ToStatus(operation_.forward(x.view(), y.view())));
-    if (pass.mode == Mode::kTrain && operation_.keeps_x) saved->Push(std::move(x));
+    if (pass.mode == Mode::kTrain && operation_.keeps_x) {
+      saved->Push(std::move(x), operation_.needed);
+    }
     return y;
   }
   absl::StatusOr<Tensor> Backward(Tensor dy, Saved* saved) override {
@@ -65,10 +68,10 @@ class OperationLayer final : public Layer {
 };
 
 // Make a layer of two of the backend's functions, whose arguments begin with `of`. Keeping keeps x
-// for the second, Plain keeps nothing.
+// for the second, of which it says what is needed; Plain keeps nothing.
 template <typename Forward, typename Backward, typename... Of>
-std::unique_ptr<Layer> Keeping(const LayerSpec& spec, const LayerContext& context, Forward forward,
-                               Backward backward, const Of&... of) {
+std::unique_ptr<Layer> Keeping(const LayerSpec& spec, const LayerContext& context, Needed needed,
+                               Forward forward, Backward backward, const Of&... of) {
   return std::make_unique<OperationLayer>(
       spec, context,
       Operation{[=](const TensorView& x, const TensorView& y) {
@@ -77,7 +80,7 @@ std::unique_ptr<Layer> Keeping(const LayerSpec& spec, const LayerContext& contex
                 [=](const TensorView& x, const TensorView& dy, const TensorView& dx) {
                   return (context.ops->*backward)(of..., x, dy, dx);
                 },
-                /*keeps_x=*/true});
+                /*keeps_x=*/true, needed});
 }
 template <typename Forward, typename Backward>
 std::unique_ptr<Layer> Plain(const LayerSpec& spec, const LayerContext& context, Forward forward,

@@ -9,6 +9,7 @@
 #include "nn/layers/forward_only.h"
 #include "nn/layers/recomputed.h"
 #include "nn/layers/sequence.h"
+#include "nn/layers/stashed.h"
 #include "nn/newton_schulz.h"
 #include "nn/parameters.h"
 #include "nn/sums_in_memory.h"
@@ -54,9 +55,9 @@ class BuiltSegment final : public Segment {
       if (!needs_dx && IsFrozen(block)) {
         layers_.Append(std::make_unique<ForwardOnlyLayer>(std::move(layers)));
       } else if (again) {
-        layers_.Append(std::make_unique<RecomputedLayer>(std::move(layers)));
+        AppendTrained(block, std::make_unique<RecomputedLayer>(std::move(layers)));
       } else {
-        layers_.Append(std::move(layers));
+        AppendTrained(block, std::move(layers));
       }
       needs_dx = needs_dx || !IsFrozen(block);
     }
@@ -111,6 +112,12 @@ class BuiltSegment final : public Segment {
   }
 
  private:
+  void AppendTrained(const BlockSpec& block, std::unique_ptr<Layer> layers) {
+    if (options_.stash != nullptr) {
+      layers = std::make_unique<StashedLayer>(block.name, std::move(layers), options_.stash);
+    }
+    layers_.Append(std::move(layers));
+  }
   // Calls `pass` with its work on weights and their gradients joined into few launches.
   template <typename Pass>
   absl::Status WithWeightsJoined(const Pass& pass) {

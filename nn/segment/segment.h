@@ -17,6 +17,7 @@
 #include "nn/parameters.h"
 #include "nn/partial_sums.h"
 #include "nn/pass.h"
+#include "nn/stash.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
@@ -40,6 +41,9 @@ struct SegmentOptions {
   // Adds up what tensor-parallel parts have made; outlives the segment. Null: all parts are here,
   // and are added up as they are.
   PartialSums* sums = nullptr;
+  // Has what the trained blocks keep between their passes; outlives the segment. Null: it is kept
+  // as it is.
+  Stash* stash = nullptr;
 };
 
 // Returns whether a segment that ends in `block` may have `ends_model`. A user's own model may end

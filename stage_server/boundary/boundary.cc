@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/codec.h"
+#include "compress/codecs/division.h"
 #include "compress/codecs/new_codec.h"
 #include "wire/message_kind.h"
 
@@ -26,8 +27,12 @@ absl::StatusOr<uint64_t> MaxPayloadBytes(const BoundarySpec& spec) {
   if (spec.basis.rank() > 0) {
     exact = std::max<uint64_t>(exact, static_cast<uint64_t>(spec.basis.elements()) * sizeof(float));
   }
-  return std::max<uint64_t>(exact,
-                            FeedbackMaxPayloadBytes(spec.feedback, *codec, largest, spec.compute));
+  uint64_t coded = FeedbackMaxPayloadBytes(spec.feedback, *codec, largest, spec.compute);
+  if (spec.packs_documents) {
+    const int64_t documents = spec.max_batch * (spec.sample[1] - 1);
+    coded += MaxDocumentBytes(spec.codec, largest, documents);
+  }
+  return std::max(exact, coded);
 }
 
 // Both halves of a split message are in one payload, whose header the host reads and writes.

@@ -29,8 +29,10 @@ struct BoundarySpec : DirectionSpec {
   // Number of positions of each slice, in order, where training messages carry slices of a
   // sequence. Empty if a message carries whole samples.
   std::vector<int64_t> slice_positions;
-  bool packs_documents = false;  // activations: whether messages may have document_starts
-  Shape basis;                   // shape of PHASE_BASIS messages; rank 0 if there are none
+  // Whether messages may have document_starts: activations, and gradients whose codec asks for
+  // them.
+  bool packs_documents = false;
+  Shape basis;  // shape of PHASE_BASIS messages; rank 0 if there are none
   DType compute = DType::kF32;
   bool keeps_support = false;  // activations: the gradients' codec needs the received non-zeros
   int64_t max_batch = 0;       // number of samples of the largest message
@@ -47,7 +49,10 @@ struct BoundarySpec : DirectionSpec {
   // Limit of waits for a neighbour or for this stage's own executor.
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();
   std::shared_ptr<StepTrace> trace;  // null if nothing is traced
-  Device* device = nullptr;          // where the tensors are
+  // Activations of training: the receiver keeps the payloads with them, for who decodes them again
+  // (received_payload.h).
+  bool keeps_payloads = false;
+  Device* device = nullptr;  // where the tensors are
   CodecKernels* kernels = nullptr;
 };
 

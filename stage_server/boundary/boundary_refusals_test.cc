@@ -115,7 +115,7 @@ TEST_P(BoundaryRefusalsTest, WithoutStateNothingIsAFirstVisit) {
 TEST_P(BoundaryRefusalsTest, DocumentsThatCannotBeginThereAreRefused) {
   const auto refusal = [&](std::vector<uint32_t> starts) {
     Make(GetParam());
-    EXPECT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4}), std::move(starts)).ok());
+    EXPECT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4}), {std::move(starts)}).ok());
     return std::string(receiver_->Receive(Expect(1), Soon()).status().message());
   };
   EXPECT_THAT(refusal({2}), HasSubstr("1 document_starts, want none: nothing is packed here"));

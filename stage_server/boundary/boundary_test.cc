@@ -42,43 +42,6 @@ TEST_P(BoundaryTest, ATextMayHaveFewerPositionsThanASample) {
               HasSubstr("shape [1, 1, 2], want [2, 3, 2] or fewer samples"));
 }
 
-TEST_P(BoundaryTest, OnlyPositionZeroOfASequenceIsSentAsItIs) {
-  spec_.sample = {1, 4, 3};
-  spec_.codec = DefaultSpec(CodecKind::kUniform);
-  spec_.codec.bits = 1;
-  spec_.codec.scope = Scope::kToken;
-  spec_.codec.first_position = FirstPosition::kExact;
-  // Returns, of each position of a message, whether it has arrived as it was.
-  const auto are_exact = [this](const MessageKey& key, int64_t positions) {
-    Make(GetParam());
-    const Tensor x = *Tensor::Allocate(CpuDevice(), DType::kF32, {1, positions, 3});
-    for (int64_t i = 0; i < x.elements(); ++i) x.floats()[i] = i % 3 == 1 ? 0.3f : i % 3;
-    EXPECT_TRUE(sender_->Send(key, 5, /*compress=*/true, x).ok());
-    BoundaryReceiver::Expected expected = Expect(1);
-    expected.key = key;
-    const auto received = receiver_->Receive(expected, Soon());
-    EXPECT_TRUE(received.ok()) << received.status();
-    std::vector<bool> exact;
-    for (int64_t i = 0; received.ok() && i < positions; ++i) {
-      exact.push_back(received->tensor.floats()[3 * i + 1] == 0.3f);
-    }
-    return exact;
-  };
-  MessageKey text = Key(1);
-  text.phase = PHASE_GENERATE;
-  EXPECT_THAT(are_exact(Key(1), 4), ElementsAre(true, false, false, false));
-  EXPECT_THAT(are_exact(text, 1), ElementsAre(true));
-  EXPECT_THAT(are_exact(text, 2), ElementsAre(true, false));
-  text.step = 2;
-  EXPECT_THAT(are_exact(text, 1), ElementsAre(false));
-  EXPECT_THAT(are_exact(text, 3), ElementsAre(true, false, false)) << "the window has moved";
-  spec_.slice_positions = {3, 1};
-  MessageKey slice = Key(1);
-  EXPECT_THAT(are_exact(slice, 3), ElementsAre(true, false, false));
-  slice.microbatch = 1;
-  EXPECT_THAT(are_exact(slice, 1), ElementsAre(false));
-}
-
 TEST_P(BoundaryTest, CompressesAndTellsWhatItCost) {
   ASSERT_TRUE(sender_->Send(Key(1), 5, /*compress=*/true, Of({1, -4, 3, 0.5})).ok());
   const auto received = receiver_->Receive(Expect(1), Soon());
@@ -103,7 +66,7 @@ TEST_P(BoundaryTest, DocumentsBeginWhereTheSenderSays) {
   Make(GetParam());
   BoundaryReceiver::Expected expected = Expect(1);
   expected.batch = 2;
-  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4, 5, 6, 7, 8}, 2), {2, 3, 7}).ok());
+  ASSERT_TRUE(sender_->Send(Key(1), 5, true, Of({1, 2, 3, 4, 5, 6, 7, 8}, 2), {{2, 3, 7}}).ok());
   const auto received = receiver_->Receive(expected, Soon());
   ASSERT_TRUE(received.ok()) << received.status();
   EXPECT_THAT(received->document_starts, ElementsAre(2, 3, 7));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/support.h"
+#include "stage_server/boundary/sequence_starts.h"
 #include "wire/message_kind.h"
 
 namespace thinwire {
@@ -90,6 +91,13 @@ bool MessageDecoder::NeedsRows(const Message& message) const {
   return IsTrainingPass(message.key.phase) && spec_.feedback.kind == FeedbackKind::kEf21;
 }
 
+// A carry that is there after a message was there before it, or comes of it.
+bool MessageDecoder::DecodedAlone(const Message& message) const {
+  return HasSamples(message.key.phase) && !message.codec.is_exact() && !NeedsRows(message) &&
+         !spec_.codec.needs_support() && spec_.feedback.kind != FeedbackKind::kSplit &&
+         feedback_->carry() == nullptr;
+}
+
 // Makes the payload a tensor where it lies, or copies it to the device of the tensors.
 absl::StatusOr<Tensor> MessageDecoder::TakeExact(const Message& message) const {
   const DType type = message.dtype;
@@ -128,6 +136,9 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
           absl::StrCat(message.shape[0], " samples, want ", row_keys.size()));
     }
   }
+  const std::vector<uint32_t> document_rows =
+      DocumentRowsOf(spec_, message.key, message.shape, message.document_starts);
+  incoming.context.document_rows = document_rows;
   Payload payload = message.payload;
   const bool is_on_device = payload.device != nullptr;
   incoming.context.payload_is_on_device = is_on_device && CodesOnDevice(spec_, message.codec);
@@ -140,6 +151,7 @@ absl::StatusOr<Tensor> MessageDecoder::DecodeBytes(const Message& message, const
   incoming.first_visit = message.first_visit;
   incoming.state_digest = message.state_digest;
   incoming.frozen = !IsTrainingPass(message.key.phase);
+  incoming.calibrates = LeavesCarry(message.key.phase);
   incoming.step = message.key.step;
   // An exact message does not name the codec in force.
   ASSIGN_OR_RETURN(const Codec* codec, codecs_.Get(incoming.exact ? spec_.codec : message.codec));

@@ -34,6 +34,10 @@ class MessageDecoder {
   // needed. Returns the errors of FeedbackReceiver::Decode.
   absl::StatusOr<Tensor> Decode(const Message& message, const EpochRows* rows);
 
+  // Returns whether this message, decoded last, could be decoded again from its payload alone: no
+  // state, support or exactness was in it.
+  bool DecodedAlone(const Message& message) const;
+
   const BoundarySpec& spec() const { return spec_; }
   FeedbackReceiver& feedback() { return *feedback_; }
 

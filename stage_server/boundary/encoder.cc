@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "compress/checks/distortion.h"
+#include "compress/codecs/division.h"
 #include "wire/link.h"
 #include "wire/message_kind.h"
 
@@ -18,14 +19,6 @@ uint64_t MessageRandomKey(const BoundarySpec& spec, const MessageKey& key) {
   const uint64_t stream =
       RandomKey(spec.codec_seed, absl::StrCat(spec.name, "/", direction, "/", key.phase));
   return RandomKey(stream, key.step, key.microbatch);
-}
-
-// Returns whether samples of a message begin with position 0, or with the first of several that a
-// text goes on with. A text's later positions, one at a time, and slices but the first do not.
-bool BeginsSequences(const BoundarySpec& spec, const MessageKey& key, const Shape& shape) {
-  if (key.phase == PHASE_GENERATE) return key.step == 1 || shape[1] > 1;
-  const bool is_slice = IsTrainingPass(key.phase) && !spec.slice_positions.empty();
-  return !is_slice || key.microbatch % spec.slice_positions.size() == 0;
 }
 
 }  // namespace
@@ -81,11 +74,13 @@ absl::StatusOr<MessageEncoder::Encoded> MessageEncoder::Prepare(const Outgoing& 
   encoded.message.dtype = outgoing.x.dtype();
   encoded.message.shape = outgoing.x.shape();
   encoded.message.sample_digest = outgoing.sample_digest;
-  encoded.message.document_starts = outgoing.document_starts;
+  encoded.message.document_starts = outgoing.starts.documents;
   ASSIGN_OR_RETURN(encoded.codec,
                    codecs_.Get(training ? level_.Train(key.epoch, key.step) : level_.Evaluate()));
   encoded.context.random_key = MessageRandomKey(spec_, key);
-  encoded.context.begins_sequences = BeginsSequences(spec_, key, outgoing.x.shape());
+  encoded.context.begins_sequences = BeginsSequences(spec_, key, outgoing.starts.first_position);
+  encoded.document_rows = DocumentRowsOf(spec_, key, outgoing.x.shape(), outgoing.starts.documents);
+  encoded.context.document_rows = encoded.document_rows;
   if (!spec_.codec.needs_support() || !HasSamples(key.phase)) return encoded;
   ASSIGN_OR_RETURN(SupportMap support, support_->Take(key));
   encoded.support = std::make_unique<SupportMap>(std::move(support));
@@ -125,8 +120,10 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
     ASSIGN_OR_RETURN(encoded->message.payload, RawBytes(x));
     return absl::OkStatus();
   }
+  const auto documents = static_cast<int64_t>(encoded->document_rows.size());
   const size_t capacity =
-      FeedbackMaxPayloadBytes(spec_.feedback, *encoded->codec, x.shape(), x.dtype());
+      FeedbackMaxPayloadBytes(spec_.feedback, *encoded->codec, x.shape(), x.dtype()) +
+      MaxDocumentBytes(encoded->codec->spec(), x.shape(), documents);
   const bool stays = StaysOnDevice(*encoded->codec, x);
   encoded->context.payload_is_on_device = stays;
   FeedbackSender::Outgoing out;
@@ -134,6 +131,7 @@ absl::Status MessageEncoder::EncodePayload(const Outgoing& outgoing, Encoded* en
   out.rows = rows;
   out.compress = compress;
   out.frozen = !training;
+  out.calibrates = LeavesCarry(outgoing.key.phase);
   out.step = outgoing.key.step;
   out.context = encoded->context;
   // Without feedback, Measure decodes the payload itself, so that encoding is not timed with it.

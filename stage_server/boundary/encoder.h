@@ -15,6 +15,7 @@
 #include "compress/support.h"
 #include "stage_server/boundary/boundary.h"
 #include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/boundary/sequence_starts.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/boundary/support_maps.h"
 #include "tensor/tensor.h"
@@ -39,12 +40,12 @@ class MessageEncoder {
     MessageKey key;
     uint64_t sample_digest = 0;
     bool compress = false;
-    Tensor x;                                    // nobody changes its memory any more
-    std::shared_ptr<const EpochRows> rows;       // the epoch's; for training with feedback only
-    bool want_received = false;                  // fill in Encoded::feedback.received
-    std::vector<uint32_t> document_starts = {};  // as in MessageHeader
-    std::optional<double> sum_of_squares = {};   // payload of a message without a tensor
-    SteadyTime submitted = {};                   // when it was queued; set in a traced step
+    Tensor x;                               // nobody changes its memory any more
+    std::shared_ptr<const EpochRows> rows;  // the epoch's; for training with feedback only
+    bool want_received = false;             // fill in Encoded::feedback.received
+    SequenceStarts starts = {};
+    std::optional<double> sum_of_squares = {};  // payload of a message without a tensor
+    SteadyTime submitted = {};                  // when it was queued; set in a traced step
   };
   // A message and what was used to make it. Some of its tensors share memory with the encoder's
   // state, so it must be destroyed before the next message is encoded.
@@ -53,6 +54,7 @@ class MessageEncoder {
     const Codec* codec = nullptr;         // codec in force; the encoder owns it
     MessageContext context;               // what the codec was given
     std::unique_ptr<SupportMap> support;  // the map that `context` points to
+    std::vector<uint32_t> document_rows;  // to which it points, too
     std::optional<double> level;          // LevelOf a codec that coded it and may change
     FeedbackSender::Encoded feedback;
   };

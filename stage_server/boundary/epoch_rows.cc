@@ -11,7 +11,6 @@ EpochRows::EpochRows(const EpochSpec& spec, bool needs_ids)
     : spec_(spec), batches_(NumBatches(spec.samples, spec.shuffle.batch_size)) {
   if (!needs_ids) return;
   order_ = EpochOrder(spec.shuffle, spec.epoch, spec.samples);
-  batch_order_ = BatchOrder(spec.shuffle, spec.epoch, spec.samples);
 }
 
 uint64_t EpochRows::first_step() const {
@@ -72,7 +71,7 @@ absl::StatusOr<std::vector<uint64_t>> EpochRows::Of(StateKey key, uint64_t step,
         rows.push_back(order_[index * batch_size + slot]);
         break;
       case StateKey::kBatch:
-        rows.push_back(batch_order_[index] * batch_size + slot);
+        rows.push_back(order_.Batch(index) * batch_size + slot);
         break;
     }
   }

@@ -65,8 +65,7 @@ class EpochRows {
 
   const EpochSpec spec_;
   const int64_t batches_;
-  std::vector<int64_t> order_;        // sample ids, in the order of the epoch
-  std::vector<int64_t> batch_order_;  // numbers of batches, in that order
+  EpochOrder order_;
 };
 
 // Tracks which training message comes next in one direction of a cut. Messages that change state

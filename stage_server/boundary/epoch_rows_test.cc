@@ -26,7 +26,7 @@ TEST(EpochRowsTest, StreamCountsWithinTheMicrobatchAndSlotWithinTheBatch) {
 
 TEST(EpochRowsTest, SampleIsTheIdThatTheSamplerDeals) {
   const EpochRows rows(Spec(ShuffleKind::kSamples, 2), /*needs_ids=*/true);
-  const std::vector<int64_t> order = EpochOrder(7, 2, 11);
+  const EpochOrder order(7, 2, 11);
   EXPECT_THAT(*rows.Of(StateKey::kSample, 4, 0), ElementsAre(order[0], order[1]));
   EXPECT_THAT(*rows.Of(StateKey::kSample, 4, 2), ElementsAre(order[3]));
   EXPECT_THAT(*rows.Of(StateKey::kSample, 6, 2), ElementsAre(order[10]));
@@ -36,11 +36,11 @@ TEST(EpochRowsTest, BatchFollowsTheBatchWhereverItStands) {
   for (uint32_t epoch = 1; epoch <= 8; ++epoch) {
     const EpochSpec spec = Spec(ShuffleKind::kBatches, epoch);
     const EpochRows rows(spec, /*needs_ids=*/true);
-    const std::vector<int64_t> batches = BatchOrder(spec.shuffle, epoch, 11);
-    for (uint64_t i = 0; i < 3; ++i) {
-      const uint64_t step = 3 * (epoch - 1) + i + 1;
+    const EpochOrder order(spec.shuffle, epoch, 11);
+    for (int64_t i = 0; i < 3; ++i) {
+      const uint64_t step = 3 * (epoch - 1) + static_cast<uint64_t>(i) + 1;
       EXPECT_THAT(*rows.Of(StateKey::kBatch, step, 1),
-                  ElementsAre(batches[i] * 4 + (i == 2 ? 1 : 2)));
+                  ElementsAre(order.Batch(i) * 4 + (i == 2 ? 1 : 2)));
     }
   }
 }

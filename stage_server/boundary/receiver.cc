@@ -78,14 +78,10 @@ void BoundaryReceiver::WorkerLoop() {
 absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(SteadyTime deadline) {
   ASSIGN_OR_RETURN(Message message, link_->Receive(deadline));
   counts_.AddReceived();
-  Decoded decoded{message, Tensor()};
+  Decoded decoded{message, Tensor(), nullptr};
   if (!HasTensor(message.key.phase, message.key.direction)) return decoded;
   absl::Status status = decoders_[ReplicaOf(spec_, message.key)]->Check(message);
-  if (status.ok()) {
-    absl::StatusOr<Tensor> tensor = Decode(message);
-    if (tensor.ok()) decoded.tensor = *std::move(tensor);
-    status = tensor.status();
-  }
+  if (status.ok()) status = Decode(message, &decoded);
   if (!status.ok()) {
     status = Named(message.key, status);
     link_->Close(status);
@@ -94,14 +90,18 @@ absl::StatusOr<BoundaryReceiver::Decoded> BoundaryReceiver::ReceiveAndDecode(Ste
   return decoded;
 }
 
-absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
+absl::Status BoundaryReceiver::Decode(const Message& message, Decoded* decoded) {
   MessageDecoder& decoder = *decoders_[ReplicaOf(spec_, message.key)];
   std::shared_ptr<const EpochRows> rows;
   if (decoder.NeedsRows(message)) {
     ASSIGN_OR_RETURN(rows, RowsOf(message.key));
   }
   const Stopwatch stopwatch;
-  ASSIGN_OR_RETURN(Tensor tensor, decoder.Decode(message, rows.get()));
+  ASSIGN_OR_RETURN(decoded->tensor, decoder.Decode(message, rows.get()));
+  const bool keeps = spec_.keeps_payloads && IsTrainingPass(message.key.phase);
+  if (keeps && decoder.DecodedAlone(message)) {
+    ASSIGN_OR_RETURN(decoded->payload, ReceivedPayload::Of(spec_, message));
+  }
   RETURN_IF_ERROR(ToStatus(spec_.device->Finish()));  // the executor uses the tensor next
   const Stopwatch::Reading took = stopwatch.Read();
   PlannedSlice slice =
@@ -112,7 +112,7 @@ absl::StatusOr<Tensor> BoundaryReceiver::Decode(const Message& message) {
     slice.Add(took);
   }
   if (IsTrainingPass(message.key.phase)) counts_.AddDecoding(took);
-  return tensor;
+  return absl::OkStatus();
 }
 
 bool BoundaryReceiver::Await(std::unique_lock<std::mutex>* lock, SteadyTime deadline,
@@ -182,7 +182,8 @@ absl::StatusOr<BoundaryReceiver::Received> BoundaryReceiver::Receive(Expected ex
   expected.key.cut = spec_.cut;
   ASSIGN_OR_RETURN(Decoded got, Next(expected.key, deadline));
   RETURN_IF_ERROR(Named(expected.key, CheckReceived(expected, got)));
-  return Received{std::move(got.tensor), got.sample_digest, std::move(got.document_starts)};
+  return Received{std::move(got.tensor), got.sample_digest, std::move(got.document_starts),
+                  std::move(got.payload)};
 }
 
 absl::Status BoundaryReceiver::CheckReceived(const Expected& expected, const Decoded& got) const {

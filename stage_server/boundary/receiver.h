@@ -16,6 +16,7 @@
 #include "stage_server/boundary/boundary.h"
 #include "stage_server/boundary/decoder.h"
 #include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/boundary/received_payload.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/boundary/support_maps.h"
 #include "tensor/tensor.h"
@@ -46,6 +47,9 @@ class BoundaryReceiver {
     Tensor tensor;
     uint64_t sample_digest = 0;
     std::vector<uint32_t> document_starts = {};  // as in MessageHeader
+    // With BoundarySpec::keeps_payloads; null where the tensor cannot be made again from it, or
+    // that would save little.
+    std::shared_ptr<const ReceivedPayload> payload = nullptr;
   };
 
   // Waits for the next message, which must be the expected one. DeadlineExceeded names cut, peer
@@ -70,6 +74,7 @@ class BoundaryReceiver {
  private:
   struct Decoded : MessageHeader {
     Tensor tensor;  // empty for an acknowledgement or a sum of squares
+    std::shared_ptr<const ReceivedPayload> payload = nullptr;  // as in Received
   };
 
   using Decoders = std::vector<std::unique_ptr<MessageDecoder>>;
@@ -84,7 +89,8 @@ class BoundaryReceiver {
   // Returns the next message, which must be one without a tensor.
   absl::StatusOr<Decoded> NextWithoutTensor(MessageKey wanted, SteadyTime deadline);
   absl::Status Overdue(const MessageKey& wanted) const;
-  absl::StatusOr<Tensor> Decode(const Message& message);
+  // Sets tensor and payload.
+  absl::Status Decode(const Message& message, Decoded* decoded);
   absl::StatusOr<std::shared_ptr<const EpochRows>> RowsOf(const MessageKey& key);
   absl::Status CheckReceived(const Expected& expected, const Decoded& got) const;
   // Prefixes `status` with cut, peer and message, as every error about a message has them.

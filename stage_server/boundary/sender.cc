@@ -97,9 +97,9 @@ MessageEncoder::Outgoing BoundarySender::OutgoingOf(MessageKey key, uint64_t sam
 }
 
 absl::Status BoundarySender::Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x,
-                                  std::vector<uint32_t> document_starts) {
+                                  SequenceStarts starts) {
   MessageEncoder::Outgoing outgoing = OutgoingOf(key, sample_digest, compress, std::move(x));
-  outgoing.document_starts = std::move(document_starts);
+  outgoing.starts = std::move(starts);
   return Submit(std::move(outgoing));
 }
 

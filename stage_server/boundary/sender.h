@@ -16,6 +16,7 @@
 #include "stage_server/boundary/boundary.h"
 #include "stage_server/boundary/encoder.h"
 #include "stage_server/boundary/epoch_rows.h"
+#include "stage_server/boundary/sequence_starts.h"
 #include "stage_server/boundary/statistics.h"
 #include "stage_server/boundary/support_maps.h"
 #include "tensor/tensor.h"
@@ -37,12 +38,11 @@ class BoundarySender {
 
   // Queues `x` for encoding and returns without waiting for the network; without a worker it
   // encodes at once. `key` needs no direction or cut. If `compress` is false, the tensor is sent as
-  // it is. `document_starts` are as in MessageHeader. Returns the first error of anything queued
-  // before. OutOfRange if `x` holds NaN or
+  // it is. Returns the first error of anything queued before. OutOfRange if `x` holds NaN or
   // infinity, is to be compressed and may not pass. Errors name cut, direction and step. Called on
   // the executor's thread.
   absl::Status Send(MessageKey key, uint64_t sample_digest, bool compress, Tensor x,
-                    std::vector<uint32_t> document_starts = {});
+                    SequenceStarts starts = {});
   // Sends as Send does, but encodes at once and returns the tensor that the receiver will use. That
   // is `x` itself where it goes exactly, else memory of the sender that is valid until its next
   // message. Only for a sender that works in the caller's thread.

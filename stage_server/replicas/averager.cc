@@ -44,10 +44,11 @@ bool IsHere(const Piece& piece, const Trained& trained) {
   });
 }
 
-Payload PayloadOf(std::vector<float> values) {
-  const auto owner = std::make_shared<const std::vector<float>>(std::move(values));
+template <typename Number>
+Payload PayloadOf(std::vector<Number> values) {
+  const auto owner = std::make_shared<const std::vector<Number>>(std::move(values));
   const auto* const bytes = reinterpret_cast<const uint8_t*>(owner->data());
-  return {owner, {bytes, owner->size() * sizeof(float)}};
+  return {owner, {bytes, owner->size() * sizeof(Number)}};
 }
 
 }  // namespace
@@ -65,6 +66,9 @@ absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
   for (const ExchangedSegment& segment : segments) {
     RETURN_IF_ERROR(averager->AddSegment(segment));
   }
+  const uint64_t of_readiness =
+      static_cast<uint64_t>(options.replicas.count) * kReadyNumbers * sizeof(double);
+  averager->max_payload_bytes_ = std::max(averager->max_payload_bytes_, of_readiness);
   averager->peers_ = std::make_unique<CarrierPeers>(kReplicas, options.carrier, options.carriers,
                                                     averager->messages_of_step(), options.patience);
   return averager;
@@ -72,7 +76,7 @@ absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
 
 size_t ReplicaAverager::messages_of_step() const {
   // A contribution of each replica and the sum, of each piece, or of each of its factors.
-  size_t exchanged = pieces_.size() + statistics_.size();
+  size_t exchanged = pieces_.size() + statistics_.size() + /*readiness=*/1;
   for (const Exchanged& piece : pieces_) exchanged += piece.factored != nullptr;
   return exchanged * static_cast<size_t>(options_.replicas.count + 1);
 }
@@ -302,6 +306,38 @@ absl::Status ReplicaAverager::Finish(const ExchangeStep& step) {
   RETURN_IF_ERROR(ForEach(step, {false, false}, &ReplicaAverager::SumWhole));
   RETURN_IF_ERROR(ForEach(step, {false, true}, &ReplicaAverager::TakeSecond));
   return step.fragment == 0 ? FinishStatistics(step) : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<double>> ReplicaAverager::ShareReadiness(
+    const ExchangeStep& step, const std::vector<double>& numbers) {
+  const auto carried_by = [this](int carrier) {
+    return CarriedBy(carrier, options_.carriers, options_.replicas.count);
+  };
+  Message message;
+  message.key = KeyOf(step, PHASE_READY, /*number=*/0, carried_.first);
+  message.shape = {1, static_cast<int64_t>(2 * numbers.size())};
+  message.payload = PayloadOf(numbers);
+  peers_->SendToAll(message);
+  std::vector<double> all;
+  for (int carrier = 0; carrier < options_.carriers; ++carrier) {
+    if (carrier == options_.carrier) {
+      all.insert(all.end(), numbers.begin(), numbers.end());
+      continue;
+    }
+    const ReplicaRange carried = carried_by(carrier);
+    const MessageKey key = KeyOf(step, PHASE_READY, /*number=*/0, carried.first);
+    ASSIGN_OR_RETURN(const Message met, peers_->Receive(carrier, key));
+    const size_t before = all.size();
+    all.resize(before + kReadyNumbers * static_cast<size_t>(carried.end - carried.first));
+    const size_t bytes = (all.size() - before) * sizeof(double);
+    if (met.payload.bytes.size() != bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(met.key.ToString(), ": ", met.payload.bytes.size(), " bytes from carrier ",
+                       carrier, ", want ", bytes));
+    }
+    std::memcpy(&all[before], met.payload.bytes.data(), bytes);
+  }
+  return all;
 }
 
 absl::Status ReplicaAverager::ForEach(const ExchangeStep& step, Which which, Act act) {

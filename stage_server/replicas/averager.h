@@ -86,6 +86,13 @@ class ReplicaAverager {
   // other parameters than those here.
   absl::Status Finish(const ExchangeStep& step);
 
+  // Tells the other carriers that the averages of the step have come to all stages of this one, and
+  // waits until they say the same. Each adds kReadyNumbers for each replica that it carries.
+  // Returns those of all replicas, ascending.
+  static constexpr size_t kReadyNumbers = 3;
+  absl::StatusOr<std::vector<double>> ShareReadiness(const ExchangeStep& step,
+                                                     const std::vector<double>& numbers);
+
   // Returns the counts of contributions and sums; any thread.
   ExchangeCounts& counts() { return counts_; }
 

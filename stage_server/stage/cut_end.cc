@@ -103,8 +103,11 @@ absl::Status CutEnd::Send(const Work& work, uint64_t sample_digest, Tensor x,
   key.direction = boundary.direction;
   key.cut = boundary.cut;
   RETURN_IF_ERROR(capture_->Offer(key, boundary.name, x));
+  SequenceStarts starts;
+  if (boundary.packs_documents) starts.documents = std::move(document_starts);
+  starts.first_position = work.first_position;
   return sender_->Send(key, sample_digest, Compresses(stage_, work, boundary), std::move(x),
-                       std::move(document_starts));
+                       std::move(starts));
 }
 
 absl::StatusOr<BoundaryReceiver::Received> CutEnd::Receive(const Work& work,

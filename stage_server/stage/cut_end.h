@@ -61,7 +61,8 @@ class CutEnd {
                                                      const Backend& backend, Capture* capture,
                                                      std::unique_ptr<Link> link);
 
-  // Sends this end's tensor of `work` and offers it to the capture. See BoundarySender::Send.
+  // Sends this end's tensor of `work` and offers it to the capture. Of gradients that need no
+  // `document_starts` (as in MessageHeader) they are left out. See BoundarySender::Send.
   absl::Status Send(const Work& work, uint64_t sample_digest, Tensor x,
                     std::vector<uint32_t> document_starts = {});
   // Receives the peer's tensor of `work`. Without `sample_digest` the message's own is handed on.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -138,6 +139,7 @@ absl::Status Executor::TrainStep(const Work& of_epoch, const SampleRange& batch,
   report->set_step(work.step);
   report->set_samples(work.batch_size);
   report->set_learning_rate(LearningRate(lr_, work.epoch, work.step, steps_per_epoch));
+  if (spec.agrees_on_updates) return TrainAgreed(work, batch, report);
   if (!spec.replicas.trains_locally()) {
     RETURN_IF_ERROR(Accumulate(work, batch, report));
     return stage_->Update(work, report->learning_rate());
@@ -146,6 +148,57 @@ absl::Status Executor::TrainStep(const Work& of_epoch, const SampleRange& batch,
                    replicas_.TrainLocally(work, AccumulateOf(batch), steps_per_epoch, report));
   ReportLosses(stage_->spec(), sums, report);
   return absl::OkStatus();
+}
+
+absl::Status Executor::TrainAgreed(const Work& work, const SampleRange& batch, StepReport* report) {
+  if (!standing_) {
+    standing_.emplace();
+    standing_->set_stage(static_cast<uint32_t>(stage_->spec().stage));
+    standing_->set_step(work.step - 1);
+  }
+  absl::Status status = Accumulate(work, batch, report);
+  if (!status.ok()) {
+    // Others may do the step again with what is here, whatever happened to it.
+    if (!stage_->DropStep().ok()) standing_.reset();
+    return status;
+  }
+  ready_ = {work, report->learning_rate()};
+  standing_->set_is_ready(true);
+  ASSIGN_OR_RETURN(const double squares, stage_->AgreeOnUpdate(work, report));
+  report->set_squares(squares);
+  return UpdateReady(squares);
+}
+
+absl::Status Executor::UpdateReady(double squares) {
+  const ReadyStep ready = *std::exchange(ready_, std::nullopt);
+  standing_->set_is_ready(false);
+  RETURN_IF_ERROR(stage_->UpdateAgreed(ready.work, ready.learning_rate, squares));
+  standing_->set_step(ready.work.step);
+  standing_->set_squares(squares);
+  return absl::OkStatus();
+}
+
+void Executor::StandAt(const StageStanding& standing) {
+  standing_ = standing;
+  standing_->set_is_ready(false);
+  StartAfter(standing.step());
+}
+
+absl::Status Executor::DropReady() {
+  if (!std::exchange(ready_, std::nullopt)) return absl::OkStatus();
+  standing_->set_is_ready(false);
+  return stage_->DropStep();
+}
+
+absl::Status Executor::Reach(const StageStanding& wanted) {
+  if (standing_ && standing_->step() + 1 == wanted.step() && ready_) {
+    RETURN_IF_ERROR(UpdateReady(wanted.squares()));
+  }
+  if (standing_ && standing_->step() == wanted.step()) return DropReady();
+  return absl::FailedPreconditionError(
+      absl::StrCat("stage ", stage_->spec().stage, " stands ",
+                   standing_ ? absl::StrCat("after step ", standing_->step()) : "before any step",
+                   ", want after step ", wanted.step()));
 }
 
 absl::Status Executor::EndSteps() {
@@ -300,6 +353,7 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
   work.epoch = request.epoch();
   work.compress = request.compressed();
   work.phase = work.compress ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
+  if (request.calibrates()) work.phase = PHASE_CALIBRATE;
   const absl::StatusOr<LossSums> sums =
       request.recalibration_samples() > 0
           ? RecalibratedPass(work, request)
@@ -327,11 +381,11 @@ absl::StatusOr<GenerateResponse> Executor::Generate(const GenerateRequest& reque
   work.epoch = 1;
   work.step = request.step();
   work.batch_size = work.samples = 1;
+  work.first_position = request.first_position();
   work.compress = request.compressed();
   work.deadline = spec.patience->Deadline();
   const uint64_t bytes_before = stage_->EvaluationWireBytes();
-  const absl::StatusOr<std::vector<float>> logits =
-      stage_->Generate(work, request.ids(), request.first_position());
+  const absl::StatusOr<std::vector<float>> logits = stage_->Generate(work, request.ids());
   if (!logits.ok()) return Failed(logits.status());
   GenerateResponse response;
   response.set_wire_bytes(stage_->EvaluationWireBytes() - bytes_before);

@@ -68,6 +68,15 @@ class Executor {
   // Sets last_step() when the state that a run had after `step` was restored.
   void StartAfter(uint64_t step) { Publish(step); }
 
+  // Returns how far training has come, once a step has begun and where all agree on updates; for
+  // when no call runs any more.
+  const std::optional<StageStanding>& standing() const { return standing_; }
+  // Sets it, when the state that the stage had there was restored.
+  void StandAt(const StageStanding& standing);
+  // Makes the stage as it is after `wanted.step`: where it stands, or by the update that it is
+  // ready for. FailedPrecondition if it stands elsewhere.
+  absl::Status Reach(const StageStanding& wanted);
+
   // Return the activity and the number of the last finished training step, as of its end. Any
   // thread.
   ActivitySeconds activity() const;
@@ -77,6 +86,10 @@ class Executor {
   // Runs one step, which `of_epoch` names. Fills in the report except for its seconds.
   absl::Status TrainStep(const Work& of_epoch, const SampleRange& batch, int64_t steps_per_epoch,
                          StepReport* report);
+  // Does so where all have to agree on the update.
+  absl::Status TrainAgreed(const Work& work, const SampleRange& batch, StepReport* report);
+  absl::Status UpdateReady(double squares);
+  absl::Status DropReady();
   // Ends the steps of a Train: all that was sent has left, and the stage has the shared parameters.
   absl::Status EndSteps();
   // Tells the feed which samples will be wanted. Each element of `passes` holds the ranges that go
@@ -107,6 +120,13 @@ class Executor {
   Feed* const feed_;
   const LrScheduleSpec lr_;
   StepGate gate_;
+  // A step whose gradients have come.
+  struct ReadyStep {
+    Work work;
+    double learning_rate = 0;
+  };
+  std::optional<ReadyStep> ready_;
+  std::optional<StageStanding> standing_;
   SteadyTime step_began_;  // this and replicas_: of the executor's thread alone
   ReplicaSteps replicas_;
 

@@ -20,6 +20,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -342,6 +343,33 @@ TEST(ExecutorTest, WithoutACodecRecalibrationChangesLittle) {
   EXPECT_GT(plain.correct(), 70u);  // of 90
   EXPECT_NEAR(recalibrated.correct(), plain.correct(), 4);
   EXPECT_NEAR(recalibrated.loss(), plain.loss(), 0.05);
+}
+
+// Calibration is to codecs what training messages are, and nothing to anything else.
+TEST(ExecutorTest, CalibrationLeavesCodecsWhatTrainingWould) {
+  SmallStages stages({"pipeline.stages=3",
+                      "compression.activations={codec: uniform, bits: 4, "
+                      "scope: sample, outliers: 1, feedback: ef21}"});
+  const std::vector<float> before = stages.Values();
+  const BoundarySender& sender = stages.sender("layer2", DIRECTION_ACTIVATION);
+  const auto payload_bytes = [&](bool calibrates, uint64_t samples) {
+    const uint64_t sent = sender.statistics().evaluate.payload_bytes;
+    const auto statuses = stages.AtEveryStage([&](size_t i) {
+      EvaluateRequest request;
+      request.set_epoch(1);
+      request.set_compressed(true);
+      request.set_calibrates(calibrates);
+      request.set_samples(samples);
+      return stages.executor(i).Evaluate(request).status();
+    });
+    EXPECT_THAT(statuses, Each(absl::OkStatus()));
+    return sender.statistics().evaluate.payload_bytes - sent;
+  };
+  const uint64_t own = payload_bytes(false, 90);
+  EXPECT_EQ(payload_bytes(false, 90), own) << "evaluation leaves nothing";
+  payload_bytes(true, 20);
+  EXPECT_EQ(payload_bytes(false, 90), own - 5 * 4) << "five messages without their channels";
+  EXPECT_THAT(stages.Values(), ElementsAreArray(before));
 }
 
 TEST(ExecutorTest, AFailedRecalibrationPutsTheStatisticsBack) {

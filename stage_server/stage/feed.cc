@@ -75,7 +75,8 @@ class SampleLoader {
       order_ = EpochOrder(spec_.shuffle, request.epoch, data.size());
       epoch_ = request.epoch;
     }
-    std::copy(order_.begin() + range.first, order_.begin() + range.last, ids_.begin());
+    for (size_t i = 0; i < ids_.size(); ++i)
+      ids_[i] = order_[range.first + static_cast<int64_t>(i)];
   }
 
   Dataset::Augmentation AugmentationFor(const FeedRequest& request, const Dataset& data,
@@ -146,7 +147,7 @@ class SampleLoader {
   const DataSplits* const data_;
   Device* const host_;
   std::optional<uint32_t> epoch_;  // epoch whose order is in `order_`
-  std::vector<int64_t> order_;
+  EpochOrder order_;
   std::vector<int64_t> ids_;  // of the current request
 };
 

@@ -33,11 +33,6 @@ std::map<std::string, int> FragmentsOf(const StageSpec& spec) {
   return FragmentsOf(all, spec.replicas.fragments);
 }
 
-// Returns the kernels of codecs for which computation waits, so that its threads are free.
-CodecKernels* KernelsOfWaiting(const Backend& backend) {
-  return backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
-}
-
 // Returns the layers in the stage's blocks at which parts exchange messages.
 std::vector<StageSum> SumsOfStage(const StageSpec& spec) {
   std::vector<StageSum> sums;
@@ -67,6 +62,35 @@ ExchangeStep ExchangeOf(const StageSpec& spec, const Work& work) {
   return {work.epoch, work.step, work.compress, with_samples};
 }
 
+// Returns what carriers tell each other of a step: for each replica its loss, with the first one
+// the labels of all that are carried here, and how many of these were correct.
+std::vector<double> NumbersOf(const StepReport& report) {
+  std::vector<double> numbers;
+  for (const double loss : report.replica_losses()) {
+    const bool is_first = numbers.empty();
+    numbers.push_back(loss);
+    numbers.push_back(is_first ? static_cast<double>(report.labels()) : 0);
+    numbers.push_back(is_first ? report.correct() : 0);
+  }
+  return numbers;
+}
+
+// Makes the report one of all replicas, whose numbers these are.
+void TakeNumbers(const std::vector<double>& numbers, StepReport* report) {
+  double loss = 0, labels = 0, correct = 0;
+  report->clear_replica_losses();
+  for (size_t i = 0; i < numbers.size(); i += ReplicaAverager::kReadyNumbers) {
+    report->add_replica_losses(numbers[i]);
+    loss += numbers[i];
+    labels += numbers[i + 1];
+    correct += numbers[i + 2];
+  }
+  report->set_loss(labels == 0 ? 0 : loss / labels);
+  report->set_labels(static_cast<uint64_t>(labels));
+  if (report->has_correct()) report->set_correct(static_cast<uint32_t>(correct));
+  report->set_is_of_all(true);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& spec,
@@ -74,7 +98,8 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
   RETURN_IF_ERROR(stage->BuildSums());
   const ModelChunk::Stage common{stage->spec_,      stage->backend_, &stage->capture_,
-                                 &stage->activity_, &stage->clock_,  stage->sums_.get()};
+                                 &stage->activity_, &stage->clock_,  stage->sums_.get(),
+                                 &stage->stash_};
   for (int i = 0; i < spec.chunks(); ++i) {
     ASSIGN_OR_RETURN(auto chunk, ModelChunk::Build(common, i));
     stage->chunks_.push_back(std::move(chunk));
@@ -438,14 +463,44 @@ absl::Status LocalStage::TakeAverage(const Work& work) {
 }
 
 absl::StatusOr<double> LocalStage::SumOfSquares(const Work& work) {
+  ASSIGN_OR_RETURN(const double sum, PassSquaresOn(work));
+  return PassSquaresBack(work, sum);
+}
+
+absl::StatusOr<double> LocalStage::PassSquaresOn(const Work& work) {
   double sum = 0;
   for (const auto& chunk : chunks_) {
     ASSIGN_OR_RETURN(sum, chunk->PassSquaresOn(work));
   }
+  return sum;
+}
+
+absl::StatusOr<double> LocalStage::PassSquaresBack(const Work& work, double sum) {
   for (size_t i = chunks_.size(); i-- > 0;) {
     ASSIGN_OR_RETURN(sum, chunks_[i]->PassSquaresBack(work, sum));
   }
   return sum;
+}
+
+// The sum of squares has come through all stages of this pipeline when it reaches the last, so that
+// all of them have their averages. It goes back once all pipelines say so.
+absl::StatusOr<double> LocalStage::AgreeOnUpdate(const Work& work, StepReport* report) {
+  ASSIGN_OR_RETURN(const double sum, PassSquaresOn(work));
+  if (spec_.last()) {
+    ASSIGN_OR_RETURN(const std::vector<double> numbers,
+                     averager_->ShareReadiness(ExchangeOf(spec_, work), NumbersOf(*report)));
+    TakeNumbers(numbers, report);
+    // Once another stage has updated, these messages must come through whatever becomes of this
+    // one.
+    RETURN_IF_ERROR(averager_->peers().Flush());
+  }
+  return PassSquaresBack(work, sum);
+}
+
+absl::Status LocalStage::UpdateAgreed(const Work& work, double lr, double squares) {
+  const double clip_norm = spec_.optimizer.clip_norm;
+  return UpdateScaled(
+      work, lr, clip_norm == 0 ? GradientScale() : GradientScale(ClipScale(squares, clip_norm)));
 }
 
 absl::StatusOr<LossSums> LocalStage::TakeLosses(const Work& work) {
@@ -467,10 +522,14 @@ absl::StatusOr<GradientScale> LocalStage::Clip(const Work& work) {
 
 absl::Status LocalStage::Update(const Work& work, double lr) {
   ASSIGN_OR_RETURN(const GradientScale scale, Clip(work));
+  RETURN_IF_ERROR(UpdateScaled(work, lr, scale));
+  return chunks_.front()->CheckClip(work);
+}
+
+absl::Status LocalStage::UpdateScaled(const Work& work, double lr, const GradientScale& scale) {
   for (const auto& chunk : chunks_) RETURN_IF_ERROR(chunk->Update(work, lr, scale));
   RETURN_IF_ERROR(ToStatus(backend_.device->Finish()));
-  RETURN_IF_ERROR(clock_.Settle());
-  return chunks_.front()->CheckClip(work);
+  return clock_.Settle();
 }
 
 void LocalStage::RestoreActivity(const ActivitySeconds& before) {
@@ -486,12 +545,11 @@ absl::StatusOr<Tensor> LocalStage::IdsOf(absl::Span<const int32_t> ids) const {
 }
 
 absl::StatusOr<std::vector<float>> LocalStage::Generate(const Work& work,
-                                                        absl::Span<const int32_t> ids,
-                                                        int64_t first_position) {
-  if (first_position == 0) text_ = std::make_unique<Text>();
+                                                        absl::Span<const int32_t> ids) {
+  if (work.first_position == 0) text_ = std::make_unique<Text>();
   Pass pass(Mode::kEvaluate, work.step);
   pass.cache = &text_->cache;
-  pass.first_position = first_position;
+  pass.first_position = work.first_position;
   Digest ids_digest;
   for (const int32_t id : ids) ids_digest.AddWord(static_cast<uint64_t>(id));
   if (ReadsInputs(spec_)) {
@@ -502,7 +560,7 @@ absl::StatusOr<std::vector<float>> LocalStage::Generate(const Work& work,
   for (const auto& chunk : chunks_) {
     ASSIGN_OR_RETURN(logits, chunk->Generate(work, pass, positions, ids_digest.value()));
   }
-  text_->positions = first_position + positions;
+  text_->positions = work.first_position + positions;
   return logits;
 }
 

@@ -26,16 +26,6 @@ Mode ModeOf(Phase phase) {
   return Recalibrates(phase) ? Mode::kRecalibrate : Mode::kEvaluate;
 }
 
-// Returns whether a segment can be recorded: a recording knows one step, one input and whole
-// samples only, of one document each.
-bool IsRecordable(const StageSpec& spec, const BlockRange& range) {
-  return spec.slices() == 1 && !spec.packs_documents &&
-         std::none_of(spec.model.blocks.begin() + range.first,
-                      spec.model.blocks.begin() + range.last, [](const BlockSpec& block) {
-                        return IsRandom(block.layers) || ReadsIds(block.layers);
-                      });
-}
-
 // Returns the index, in the chunk, of the first segment at whose end something has been trained;
 // the number of segments if there is none.
 size_t FirstTrainedOf(const StageSpec& spec, const SegmentRange& segments) {
@@ -46,11 +36,11 @@ size_t FirstTrainedOf(const StageSpec& spec, const SegmentRange& segments) {
 }
 
 // Sends a tensor through a cut inside the process and returns what arrives.
-absl::StatusOr<Tensor> Cross(CutEnd& from, CutEnd& to, const Work& work, uint64_t digest, Tensor x,
-                             const std::vector<uint32_t>& document_starts = {}) {
+absl::StatusOr<BoundaryReceiver::Received> Cross(
+    CutEnd& from, CutEnd& to, const Work& work, uint64_t digest, Tensor x,
+    const std::vector<uint32_t>& document_starts = {}) {
   RETURN_IF_ERROR(from.Send(work, digest, std::move(x), document_starts));
-  ASSIGN_OR_RETURN(auto received, to.Receive(work, digest));
-  return std::move(received.tensor);
+  return to.Receive(work, digest);
 }
 
 // Does the same for a part of the gradient's norm.
@@ -76,11 +66,29 @@ ModelChunk::ModelChunk(const Stage& stage, int index)
 
 absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage, int index) {
   std::unique_ptr<ModelChunk> chunk(new ModelChunk(stage, index));
+  RETURN_IF_ERROR(chunk->BuildStash(stage.stash));
   RETURN_IF_ERROR(chunk->BuildSegments());
   RETURN_IF_ERROR(chunk->BuildInnerCuts());
   chunk->in_flight_.resize(stage.spec.batch_microbatches() * stage.spec.slices());
   if (stage.spec.slices() > 1) chunk->caches_.resize(stage.spec.batch_microbatches());
   return chunk;
+}
+
+absl::Status ModelChunk::BuildStash(StashCounts* counts) {
+  StashOptions options;
+  options.does = spec_.stash;
+  options.codec_seed = spec_.seeds.codec;
+  options.error_every = spec_.error_every;
+  options.device = backend_.device;
+  options.kernels = KernelsOfWaiting(backend_);
+  options.counts = counts;
+  ASSIGN_OR_RETURN(stash_, TensorStash::New(options));
+  return absl::OkStatus();
+}
+
+bool ModelChunk::HasStash(int segment) const {
+  const bool is_received = segment > 0 && KeepsPayloads(spec_, segment - 1, backend_);
+  return spec_.stash.has_value() || is_received;
 }
 
 absl::Status ModelChunk::BuildSegments() {
@@ -102,6 +110,7 @@ absl::Status ModelChunk::BuildSegments() {
     options.needs_input_gradient = i > 0 && spec_.has_gradients(i - 1);
     options.splits_backward = SplitsBackward(spec_.schedule);
     options.sums = sums_;
+    if (HasStash(i)) options.stash = stash_.get();
     options.ends_model = recording.ends_model =
         ends_model_ && i + 1 == range_.end && EndsLinear(spec_.model.blocks.back());
     std::vector<BlockSpec> carried(spec_.model.blocks.begin() + blocks.first,
@@ -113,7 +122,7 @@ absl::Status ModelChunk::BuildSegments() {
     }
     ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
                                                   backend_.device, backend_.ops.get()));
-    if (sums_ == nullptr && IsRecordable(spec_, blocks)) {
+    if (IsRecordable(spec_, i)) {
       segment = RecordSegment(std::move(segment), recording);
     }
     segments_.push_back(std::move(segment));
@@ -175,6 +184,7 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
   in_flight->saved.resize(segments_.size());
   ASSIGN_OR_RETURN(auto input, Input(work, samples));
   const uint64_t digest = in_flight->sample_digest = input.sample_digest;
+  in_flight->document_starts = input.document_starts;
   Pass pass(ModeOf(work.phase), work.step, work.first_sample);
   if (reads_inputs_ && spec_.model.tokens) pass.ids = samples->inputs;
   if (training && spec_.slices() > 1) {
@@ -191,23 +201,28 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
                                                  backend_.device));
   }
   Tensor x = std::move(input.tensor);
+  std::shared_ptr<const ReceivedPayload> payload = std::move(input.payload);
   BeginSums(work);
   for (size_t i = 0; i < segments_.size(); ++i) {
     {
       DeviceClock::Timer timer(&clock_, &SecondsOf(i).forward, &activity_.core_wait,
                                SliceOf(work, i, "forward"));
+      stash_->Begin(SliceOf(work, i, ""), x, std::move(payload));
       ASSIGN_OR_RETURN(x,
                        segments_[i]->Forward(x, pass, training ? &in_flight->saved[i] : nullptr));
+      stash_->End();
       if (i + 1 == segments_.size() && ends_model_) break;
       RETURN_IF_ERROR(FinishCompute(work));
     }
-    TakeSumSeconds(&SecondsOf(i).forward);
+    TakeOtherSeconds(&SecondsOf(i).forward);
     if (i + 1 == segments_.size()) break;
     const InnerCut& cut = inner_cuts_[i];
-    ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x),
-                              input.document_starts));
+    ASSIGN_OR_RETURN(auto crossed, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x),
+                                         input.document_starts));
+    x = std::move(crossed.tensor);
+    payload = std::move(crossed.payload);
   }
-  TakeSumSeconds(&SecondsOf(segments_.size() - 1).forward);
+  TakeOtherSeconds(&SecondsOf(segments_.size() - 1).forward);
   if (Recalibrates(work.phase) && ends_model_) return LossSums();
   if (ends_model_) {
     const size_t last = segments_.size() - 1;
@@ -287,8 +302,9 @@ void ModelChunk::BeginSums(const Work& work) {
   if (sums_ != nullptr) sums_->Begin(work.key(), work.compress);
 }
 
-void ModelChunk::TakeSumSeconds(double* layers) {
+void ModelChunk::TakeOtherSeconds(double* layers) {
   if (sums_ != nullptr) *layers -= sums_->TakeSeconds();
+  *layers -= stash_->TakeSeconds();
 }
 
 absl::Status ModelChunk::FinishCompute(const Work& work) {
@@ -344,21 +360,26 @@ absl::Status ModelChunk::Backward(const Work& work) {
     {
       const PlannedSlice slice = SliceOf(work, i, splits ? "backward input" : "backward");
       DeviceClock::Timer timer(&clock_, &SecondsOf(i).backward, &activity_.core_wait, slice);
+      stash_->Begin(SliceOf(work, i, ""));
       ASSIGN_OR_RETURN(dy, segments_[i]->Backward(dy, &in_flight->saved[i]));
       const bool leaves = i > first_trained_ || sends_gradients();
       RETURN_IF_ERROR(leaves ? FinishCompute(work) : FinishTraced(work, slice));
     }
-    TakeSumSeconds(&SecondsOf(i).backward);
+    TakeOtherSeconds(&SecondsOf(i).backward);
     if (!splits) RETURN_IF_ERROR(EndGradients(work, i));
     if (i == first_trained_) break;
     const InnerCut& cut = inner_cuts_[i - 1];
-    ASSIGN_OR_RETURN(
-        dy, Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest, std::move(dy)));
+    ASSIGN_OR_RETURN(auto crossed,
+                     Cross(*cut.downstream, *cut.upstream, work, in_flight->sample_digest,
+                           std::move(dy), in_flight->document_starts));
+    dy = std::move(crossed.tensor);
   }
   end_cache();
   const uint64_t digest = in_flight->sample_digest;
+  std::vector<uint32_t> starts = std::move(in_flight->document_starts);
   if (splits) in_flight_[work.microbatch] = std::move(in_flight);
-  return sends_gradients() ? upstream_->Send(work, digest, std::move(dy)) : absl::OkStatus();
+  if (!sends_gradients()) return absl::OkStatus();
+  return upstream_->Send(work, digest, std::move(dy), std::move(starts));
 }
 
 absl::Status ModelChunk::BackwardWeights(const Work& work) {
@@ -534,7 +555,9 @@ absl::StatusOr<std::vector<float>> ModelChunk::Generate(const Work& work, const 
     RETURN_IF_ERROR(FinishCompute(work));
     if (i + 1 == segments_.size()) break;
     const InnerCut& cut = inner_cuts_[i];
-    ASSIGN_OR_RETURN(x, Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
+    ASSIGN_OR_RETURN(auto crossed,
+                     Cross(*cut.upstream, *cut.downstream, work, digest, std::move(x)));
+    x = std::move(crossed.tensor);
   }
   if (ends_model_) return LastLogits(x);
   // The next call comes only after the answer to this one, so the message must have left by then.
@@ -556,6 +579,8 @@ absl::Status ModelChunk::FinishEvaluation(const Work& last_batch) {
 }
 
 void ModelChunk::Abandon() {
+  stash_->End();
+  (void)stash_->TakeSeconds();
   if (!losses_.empty()) (void)backend_.device->Finish();  // the device may still write them
   losses_.clear();
   loss_sums_ = LossSums();

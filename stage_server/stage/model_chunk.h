@@ -25,6 +25,8 @@
 #include "stage_server/stage/cut_end.h"
 #include "stage_server/stage/device_clock.h"
 #include "stage_server/stage/stage.h"
+#include "stage_server/stash/stash_counts.h"
+#include "stage_server/stash/tensor_stash.h"
 
 namespace thinwire {
 
@@ -55,6 +57,7 @@ class ModelChunk {
     ActivitySeconds* activity;
     DeviceClock* clock;  // adds to that activity
     SumExchange* sums;   // null: no layers are divided into parts
+    StashCounts* stash;
   };
   static absl::StatusOr<std::unique_ptr<ModelChunk>> Build(const Stage& stage, int index);
 
@@ -119,9 +122,13 @@ class ModelChunk {
     std::vector<Saved> saved;  // one for each segment
     Tensor dlogits;            // set where the chunk ends the model
     uint64_t sample_digest = 0;
+    std::vector<uint32_t> document_starts;  // as in MessageHeader
   };
 
   ModelChunk(const Stage& stage, int index);
+  absl::Status BuildStash(StashCounts* counts);
+  // Returns whether anything of what a segment keeps is put away, and it is built for that.
+  bool HasStash(int segment) const;
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
   // Returns the waits at an end to another stage.
@@ -134,10 +141,10 @@ class ModelChunk {
   bool receives_gradients() const { return first_trained_ < segments_.size(); }
   PlannedSlice SliceOf(const Work& work, size_t segment, const char* name) const;
   PlannedSlice StepSliceOf(const Work& work, size_t segment, const char* name) const;
-  // Tells the sums over parts whose pass begins, and takes the seconds that they took in it out of
-  // those of its layers.
+  // Tells the sums over parts whose pass begins.
   void BeginSums(const Work& work);
-  void TakeSumSeconds(double* layers);
+  // Takes the seconds that sums over parts and the stash took in a pass out of those of its layers.
+  void TakeOtherSeconds(double* layers);
   // Adds the squares of a segment's gradients, with those of its parts elsewhere.
   absl::Status AddSquaresOf(const Work& work, size_t segment, double* sum);
   // Waits for the device, as is needed before a tensor goes to a codec's thread. Then collects
@@ -179,7 +186,8 @@ class ModelChunk {
   const SegmentRange range_;
   const size_t first_trained_;  // index of the first segment with a backward pass
   const bool begins_model_, ends_model_, reads_inputs_;
-  TakeGradients take_gradients_;  // null: nobody takes them
+  TakeGradients take_gradients_;        // null: nobody takes them
+  std::unique_ptr<TensorStash> stash_;  // outlives the segments
   std::vector<std::unique_ptr<Segment>> segments_;
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::unique_ptr<DeviceClip> clip_;  // null: the host computes the factor

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/sections.h"
 #include "models/frozen.h"
 #include "wire/message_kind.h"
 
@@ -17,7 +18,7 @@ namespace {
 CodecKernels* KernelsFor(const StageSpec& spec, int cut, const Backend& backend) {
   const bool waits =
       cut == spec.tied_cut() || spec.IsInner(cut) || spec.microbatches * spec.slices() == 1;
-  return waits && backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
+  return waits ? KernelsOfWaiting(backend) : backend.kernels;
 }
 
 // Fills in what crosses a cut and how many of its messages may be under way.
@@ -75,6 +76,10 @@ absl::Status AddDirections(const Experiment& experiment, const std::string& cut,
 
 }  // namespace
 
+CodecKernels* KernelsOfWaiting(const Backend& backend) {
+  return backend.threaded_kernels ? backend.threaded_kernels.get() : backend.kernels;
+}
+
 absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage) {
   StageSpec spec;
   ASSIGN_OR_RETURN(static_cast<Partition&>(spec), PartitionFrom(experiment));
@@ -87,6 +92,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
   ASSIGN_OR_RETURN(spec.replicas, ReplicasFrom(experiment));
   ASSIGN_OR_RETURN(spec.slice_positions, SlicesFrom(experiment, spec.model.positions));
+  spec.agrees_on_updates = HasOpenMembership(experiment);
   spec.batch_size = experiment.data().batch_size();
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   spec.score_unit = data.score_unit;
@@ -105,6 +111,9 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   ASSIGN_OR_RETURN(spec.shuffle, ShuffleFrom(experiment));
   ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
   ASSIGN_OR_RETURN(spec.recompute, RecomputeFrom(experiment));
+  ASSIGN_OR_RETURN(spec.stash, StashFrom(experiment));
+  spec.keeps_payloads = KeepsPayloads(experiment);
+  ASSIGN_OR_RETURN(spec.kept_bits, KeptBitsOf(experiment, spec));
   ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
   spec.seeds = SeedsFrom(experiment);
   return spec;
@@ -127,6 +136,29 @@ std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segmen
   return all;
 }
 
+bool IsRecordable(const StageSpec& spec, int segment) {
+  const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
+  return spec.sums.parts == 1 && !spec.stash && spec.slices() == 1 && !spec.packs_documents &&
+         std::none_of(spec.model.blocks.begin() + blocks.first,
+                      spec.model.blocks.begin() + blocks.last, [](const BlockSpec& block) {
+                        return IsRandom(block.layers) || ReadsIds(block.layers);
+                      });
+}
+
+bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend) {
+  if (!spec.keeps_payloads) return false;
+  // What is in a payload does not go through the stash, so it may not depend on the schedule.
+  if (spec.stash) return true;
+  const int chunk = spec.placement.ChunkOf(cut + 1), stage = spec.placement.StageOf(cut + 1);
+  const int of_stage = chunk / spec.stages();
+  const std::vector<std::vector<Held>> states = FullestStates(
+      spec.schedule, stage, spec.stages(), spec.microbatches, spec.chunks(), spec.slices());
+  const bool are_several = std::any_of(
+      states.begin(), states.end(),
+      [of_stage](const std::vector<Held>& state) { return state[of_stage].in_flight > 1; });
+  return are_several && (backend.device->is_host() || !IsRecordable(spec, cut + 1));
+}
+
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
                         const Backend& backend) {
   BoundarySpec boundary;
@@ -145,11 +177,15 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   // With local steps each replica has a norm of its own.
   boundary.counts_norm = spec.row() == 0 || spec.replicas.trains_locally();
   boundary.keeps_support = is_activation && spec.gradients[cut].codec.needs_support();
-  boundary.packs_documents = is_activation && cut != spec.tied_cut() && spec.packs_documents;
+  const bool asks_for_documents =
+      is_activation || boundary.codec.first_position == FirstPosition::kExact;
+  boundary.packs_documents = spec.packs_documents && cut != spec.tied_cut() && asks_for_documents;
   boundary.codec_seed = spec.seeds.codec;
   boundary.error_every = spec.error_every;
   boundary.patience = spec.patience;
   boundary.trace = spec.trace;
+  boundary.keeps_payloads =
+      is_activation && cut != spec.tied_cut() && KeepsPayloads(spec, cut, backend);
   boundary.device = backend.device;
   boundary.kernels = KernelsFor(spec, cut, backend);
   return boundary;

@@ -16,6 +16,7 @@
 #include "compress/kernels.h"
 #include "config/replicas_spec.h"
 #include "config/specs.h"
+#include "config/stash.h"
 #include "config/tensor_parts.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
@@ -47,6 +48,9 @@ struct Backend : OpenedDevice {
   std::function<void(const std::string&)> on_trace_note = {};
 };
 
+// Returns the kernels of codecs for which computation waits, so that its threads are free.
+CodecKernels* KernelsOfWaiting(const Backend& backend);
+
 // The checked form of an experiment, for one stage.
 struct StageSpec : Partition {
   std::optional<TiedWeight> tied;  // the trained weight that has a copy, if any
@@ -62,6 +66,7 @@ struct StageSpec : Partition {
   CarrierGrid grid;                      // of the pipelines that carry them
   int carrier = 0;                       // index of this one
   std::vector<int64_t> slice_positions;  // slices of a training sequence, in order; empty: whole
+  bool agrees_on_updates = false;  // each step's update waits until all carriers can do theirs
   int64_t batch_size = 0;
   bool packs_documents = false;  // whether samples have documents that do not see one another
   double score_unit = 0;         // of labels, as in DatasetInfo; 0: they are classes
@@ -78,6 +83,9 @@ struct StageSpec : Partition {
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
   Recompute recompute = Recompute::kNone;
+  std::optional<DirectionSpec> stash;  // what encodes the tensors that blocks keep; absent: nothing
+  bool keeps_payloads = false;         // of activations, in place of what they decode to
+  KeptBits kept_bits;                  // what both come to
   Seeds seeds;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
@@ -123,6 +131,14 @@ std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segmen
 // no such stage or config/ refuses it.
 absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage);
 
+// Returns whether a recording may run the passes of a segment (nn/segment/recorded_segment.h). It
+// knows one step, one input and whole samples only, of one document each, and nothing is stashed.
+bool IsRecordable(const StageSpec& spec, int segment);
+
+// Returns whether the activations that come through a cut are kept as their payloads: where several
+// microbatches are in flight behind it, and no recording holds the memory of its input anyway.
+bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend);
+
 // Number of batches that may be under way at a cut in evaluation, which has no backward pass to
 // bound them.
 inline constexpr int kEvaluationWindow = 2;
@@ -167,6 +183,7 @@ struct Work {
   int64_t batch_size = 0;       // of the whole batch
   int64_t samples = 0;          // of this microbatch
   int64_t first_sample = 0;     // index in the batch
+  int64_t first_position = 0;   // of a text's part
   int64_t loss_samples = 0;     // with the labels of the mean that is trained; 0: the batch_size
   int64_t loss_labels = 0;      // the labels of these that are not ignored; at the last stage only
   bool compress = false;        // false in warm-up and when evaluating without codecs

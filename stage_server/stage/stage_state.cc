@@ -194,35 +194,36 @@ void LeaveOut(const std::set<std::string>& names, std::vector<Remembered>* all) 
   }
 }
 
-// Returns what this carrier of replicas copies, the model first: what is the same at all, the first
-// does. A stage may have no parameters.
-std::vector<Remembered> CopiedOf(const LocalStage& stage, const std::set<std::string>& left_out) {
+// Returns the tensors that this carrier of replicas copies, the model first. A stage may have no
+// parameters.
+std::vector<Remembered> CopiedOf(const LocalStage& stage, const CopiedState& what) {
   std::vector<Remembered> all = RememberedOf(stage);
   Remembered model;
   model.part.set_tensors(kModelPart);
   for (const Parameter* one : stage.parameters()) model.tensors.push_back(*one);
   all.insert(all.begin(), std::move(model));
-  LeaveOut(left_out, &all);
-  const auto is_not_copied = [&stage](const Remembered& one) {
-    return one.tensors.empty() || (stage.spec().row() > 0 && !one.part.has_replica());
+  LeaveOut(what.left_out, &all);
+  const bool copies_shared = what.shared || stage.spec().row() == 0;
+  const auto is_not_copied = [copies_shared](const Remembered& one) {
+    return one.tensors.empty() || (!copies_shared && !one.part.has_replica());
   };
   all.erase(std::remove_if(all.begin(), all.end(), is_not_copied), all.end());
   return all;
 }
 
-uint64_t TensorBytes(const LocalStage& stage, const std::set<std::string>& left_out) {
+uint64_t TensorBytes(const LocalStage& stage, const CopiedState& what) {
   uint64_t bytes = 0;
-  for (const Remembered& remembered : CopiedOf(stage, left_out)) {
+  for (const Remembered& remembered : CopiedOf(stage, what)) {
     for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
   }
   return bytes;
 }
 
-absl::Status CheckMemory(const LocalStage& stage, const CopiedState& copied,
+absl::Status CheckMemory(const LocalStage& stage, const CopiedState& what,
                          uint64_t available_bytes) {
-  uint64_t bytes = TensorBytes(stage, copied.left_out);
+  uint64_t bytes = TensorBytes(stage, what);
   for (const Memory& memory : MemoriesOf(stage)) {
-    if (!copied.codec_state) break;
+    if (!what.codec_state) break;
     for (const StoredTensor& part : CarriedBy(memory)) bytes += part.data.size() + kHeaderBytes;
     const StateStore* const store = memory.store();
     if (store != nullptr) bytes += store->keys().size() * (store->row_bytes() + sizeof(uint64_t));
@@ -249,9 +250,9 @@ absl::StatusOr<StateFile> CopyTensors(StatePart part,
 }
 
 // The first of a row of carriers copies the tensors of all its parts.
-absl::Status CopyAllTensors(const LocalStage& stage, const std::set<std::string>& left_out,
+absl::Status CopyAllTensors(const LocalStage& stage, const CopiedState& what,
                             std::vector<StateFile>* files) {
-  for (Remembered& remembered : CopiedOf(stage, left_out)) {
+  for (Remembered& remembered : CopiedOf(stage, what)) {
     RETURN_IF_ERROR(stage.GatherParts(&remembered.tensors));
     if (stage.spec().place() > 0) continue;
     ASSIGN_OR_RETURN(files->emplace_back(),
@@ -375,12 +376,12 @@ absl::Status Restore(LocalStage* stage, const StatePart& part, uint64_t availabl
 
 }  // namespace
 
-absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& copied,
+absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& what,
                                                  uint64_t available_bytes) {
-  RETURN_IF_ERROR(CheckMemory(*stage, copied, available_bytes));
+  RETURN_IF_ERROR(CheckMemory(*stage, what, available_bytes));
   std::vector<StateFile> files;
-  RETURN_IF_ERROR(CopyAllTensors(*stage, copied.left_out, &files));
-  if (!copied.codec_state) return files;
+  RETURN_IF_ERROR(CopyAllTensors(*stage, what, &files));
+  if (!what.codec_state) return files;
   for (const Memory& memory : MemoriesOf(*stage)) {
     // The first carrier of a row copies all that is the same at its others.
     if (IsEmpty(memory) || (stage->spec().place() > 0 && !memory.is_of_part)) continue;

@@ -29,15 +29,17 @@ struct StateFile {
   std::string bytes;  // a safetensors file
 };
 
-// Parts of a stage's state that a copy has.
+// Parts of a stage's state that a copy has, besides what each carrier of replicas has for itself.
 struct CopiedState {
   bool codec_state = false;             // of the ends of cuts
   std::set<std::string> left_out = {};  // frozen parameters that it lacks: tensors in files
+  // What is the same at all carriers, wherever this stage is; otherwise only the first copies it.
+  bool shared = false;
 };
 
-// Copies all these parts to host memory. What is the same at all carriers of replicas only the
-// first copies. ResourceExhausted, naming both sizes, if they need more than `available_bytes`.
-absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& copied,
+// Copies these parts to host memory. ResourceExhausted, naming both sizes, if they need more than
+// `available_bytes`.
+absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& what,
                                                  uint64_t available_bytes);
 
 // Replaces one part by a file, which `next` gives in pieces; it returns false after the last.

@@ -131,11 +131,12 @@ def channels_of(shape):
     return shape[-1] if len(shape) > 1 else 1
 
 
-def content(payload, spec, shape=None):
+def content(payload, spec, shape=None, documents=()):
     """What stands behind the lossless stage, and behind axes: the codec's payload. Which frame zstd
-    makes of it is its library's affair, but it must be shorter."""
+    makes of it is its library's affair, but it must be shorter. `documents` are rows with which
+    documents begin."""
     if spec.divides:
-        parts = division.of_payload(payload, spec, shape)
+        parts = division.of_payload(payload, spec, shape, None, documents)
         head = parts.head_bytes
         return payload[:head] + content(payload[head:], spec.undivided, shape)
     if spec.is_principal:

@@ -287,14 +287,24 @@ absl::StatusOr<std::vector<RecordedRun>> AllRecordedRuns() {
   two_cuts.push_back("compression.boundaries.b.gradients.codec=fp8");
   RETURN_IF_ERROR(runs.Add("two_cuts", two_cuts));
   RETURN_IF_ERROR(runs.Add("two_chunks", {}, kTwoChunks));
+  const auto first_positions =
+      Both("codec: uniform, bits: 3, scope: token, outliers: 1, first_position: exact",
+           "codec: ecsq, first_position: exact, rounding: dither, feedback: ef");
   for (const bool in_bf16 : {false, true}) {
-    RETURN_IF_ERROR(
-        runs.Add(in_bf16 ? "first_position_in_bf16" : "first_position",
-                 Both("codec: uniform, bits: 3, scope: token, outliers: 1, first_position: exact",
-                      "codec: ecsq, first_position: exact, rounding: dither, feedback: ef"),
-                 kSequences));
+    RETURN_IF_ERROR(runs.Add(in_bf16 ? "first_position_in_bf16" : "first_position", first_positions,
+                             kSequences));
     runs.last().bf16_cuts = in_bf16;
+    RETURN_IF_ERROR(
+        runs.Add(in_bf16 ? "documents_in_bf16" : "documents", first_positions, kSequences));
+    runs.last().bf16_cuts = in_bf16;
+    runs.last().packs_documents = true;
   }
+  const auto coded_gradients = Both(
+      "codec: ecsq, rotation: principal, rotation_every: 2, outliers: 1, first_position: exact, "
+      "feedback: ef21",
+      "codec: uniform, bits: 4");
+  RETURN_IF_ERROR(runs.Add("documents_of_activations", coded_gradients, kSequences));
+  runs.last().packs_documents = true;
   RETURN_IF_ERROR(AddLong(&runs));
   return runs.Take();
 }

@@ -51,7 +51,7 @@ class _Crossing:
     def check_payload(self, content, part=None):
         """Compares what the codec should have made with what came, or with a part of it."""
         payload = self.message.payload if part is None else part
-        met = codec.content(payload, self.spec, self.shape)
+        met = codec.content(payload, self.spec, self.shape, self.message.header.document_starts)
         assert met == content, "payload"
 
 
@@ -122,6 +122,8 @@ class DirectionCheck:
         assert header.direction == _DIRECTIONS[self._about["direction"]], "direction"
         assert tuple(header.shape) == shape, "shape"
         assert header.sample_digest == digests.of_words(entry["ids"]), "sample_digest"
+        asks = self._about["direction"] == "activation" or self._declared.first_position == "exact"
+        assert list(header.document_starts) == (entry["document_starts"] if asks else []), "document_starts"
 
     def _is_compressed(self, entry):
         """True unless both ends know beforehand that the message goes exact."""
@@ -259,8 +261,9 @@ class DirectionCheck:
         spec, shape = crossing.spec, crossing.shape
         if not spec.divides:
             return None
-        parts = division.choose(x, spec, shape, dtype, self._channels)
-        met = division.of_payload(crossing.message.payload, spec, shape, self._channels)
+        documents = crossing.message.header.document_starts
+        parts = division.choose(x, spec, shape, dtype, self._channels, documents)
+        met = division.of_payload(crossing.message.payload, spec, shape, self._channels, documents)
         assert met == parts, f"{met}, want {parts}"
         if crossing.entry["phase"] == PHASE_TRAIN:
             self._channels = parts.channels
@@ -273,7 +276,9 @@ class DirectionCheck:
         payload = crossing.message.payload
         is_training = crossing.entry["phase"] == PHASE_TRAIN
         if crossing.spec.divides:
-            payload = payload[division.of_payload(payload, crossing.spec, crossing.shape).head_bytes :]
+            documents = crossing.message.header.document_starts
+            parts = division.of_payload(payload, crossing.spec, crossing.shape, None, documents)
+            payload = payload[parts.head_bytes :]
         takes = self._axes is None or self._in_axes >= crossing.spec.rotation_every
         form = principal.PLAIN if self._axes is None else principal.KEPT_AXES
         if is_training and takes:

@@ -21,28 +21,36 @@ class Division:
     shape: tuple
     channels: tuple  # the outliers, ascending
     is_new: bool  # whether the message has their numbers
-    first_rows: str  # the type in which they cross; "" if the codec gets them
+    first_rows: str = ""  # the type in which they cross; "" if the codec gets them
+    rows: tuple = ()  # the numbers of first rows, where they cross
 
     @property
-    def _rows(self):
-        """Of a sample."""
-        return int(np.prod(self.shape[1:-1]))
+    def _row_elements(self):
+        return self.shape[-1] if len(self.shape) > 1 else 1
+
+    @property
+    def _count_of_rows(self):
+        return int(np.prod(self.shape)) // self._row_elements
 
     @property
     def _first_elements(self):
-        return self.shape[0] * self.shape[-1] if self.first_rows else 0
+        return len(self.rows) * self._row_elements
 
     @property
     def _outlier_elements(self):
-        return self.shape[0] * (self._rows - bool(self.first_rows)) * len(self.channels)
+        return (self._count_of_rows - len(self.rows)) * len(self.channels)
+
+    @property
+    def of_documents(self):
+        """True where positions of samples are later ones."""
+        return bool(self.rows) and self.rows[0] > 0
 
     def masks(self):
         """Flat: of the first rows, and of the outliers in others."""
-        first = np.zeros((self.shape[0], self._rows, self.shape[-1] if len(self.shape) > 1 else 1), dtype=bool)
+        first = np.zeros((self._count_of_rows, self._row_elements), dtype=bool)
         outliers = first.copy()
-        outliers[..., list(self.channels)] = True
-        if self.first_rows:
-            first[:, 0] = True
+        outliers[:, list(self.channels)] = True
+        first[list(self.rows)] = True
         return first.reshape(-1), (outliers & ~first).reshape(-1)
 
     def coded(self, x):
@@ -60,7 +68,7 @@ class Division:
         """What stands before the codec's payload of the flat x."""
         first, outliers = self.masks()
         form = (_NEW if self.is_new else _KEPT) if self.channels else _NONE
-        result = bytes([form | _FIRST_ROWS.index(self.first_rows) << 2])
+        result = bytes([form | _FIRST_ROWS.index(self.first_rows) << 2 | self.of_documents << 4])
         if self.is_new:
             result += np.array(self.channels, dtype="<u4").tobytes()
         if self.first_rows:
@@ -85,28 +93,39 @@ def _count(spec, shape):
     return min(spec.outliers, shape[-1] - 1) if len(shape) > 1 else 0
 
 
-def of_payload(payload, spec, shape, kept=None):
-    """How a payload is divided; `kept` are the channels of a message before. Without them its channels
-    are not known, only how many they are."""
-    outliers, first_rows = payload[0] & 3, _FIRST_ROWS[payload[0] >> 2]
+def _first_rows(shape, documents, of_documents=False):
+    """The numbers of first rows, where documents begin with those of `documents`, too."""
+    of_sample = int(np.prod(shape[1:-1]))
+    samples = [] if of_documents else range(0, shape[0] * of_sample, of_sample)
+    return tuple(sorted({*samples, *documents}))
+
+
+def of_payload(payload, spec, shape, kept=None, documents=()):
+    """How a payload is divided; `kept` are the channels of a message before, `documents` rows with which
+    documents begin. Without kept channels its own are not known, only how many they are."""
+    outliers, first_rows, of_documents = payload[0] & 3, _FIRST_ROWS[payload[0] >> 2 & 3], payload[0] >> 4
     count = _count(spec, shape)
     assert (outliers != _NONE) == (count > 0), f"form {payload[0]}"
     assert not first_rows or spec.first_position == "exact" and len(shape) > 2, f"form {payload[0]}"
+    assert not of_documents or of_documents == 1 and first_rows and documents, f"form {payload[0]}"
+    rows = _first_rows(shape, documents, of_documents == 1) if first_rows else ()
     channels = tuple(kept or range(count)) if count else ()
     if outliers == _NEW:
         channels = tuple(np.frombuffer(payload[1 : 1 + _CHANNEL_BYTES * count], dtype="<u4").tolist())
-    return Division(shape, channels, outliers == _NEW, first_rows)
+    return Division(shape, channels, outliers == _NEW, first_rows, rows)
 
 
-def choose(x, spec, shape, dtype, kept=None):
-    """How the sender divides the flat x, of that type. `kept` are the channels of a message before."""
-    first_rows = dtype if spec.first_position == "exact" and len(shape) > 2 else ""
+def choose(x, spec, shape, dtype, kept=None, documents=()):
+    """How the sender divides the flat x, of that type. `kept` are the channels of a message before,
+    `documents` rows with which documents begin."""
+    has_first_rows = spec.first_position == "exact" and len(shape) > 2
+    first_rows = dtype if has_first_rows else ""
+    rows = _first_rows(shape, documents) if has_first_rows else ()
     count = _count(spec, shape)
     if kept or not count:
-        return Division(shape, tuple(kept or ()), False, first_rows)
-    rows = x.reshape(shape[0], -1, shape[-1])[:, 1 if first_rows else 0 :].reshape(-1, shape[-1])
+        return Division(shape, tuple(kept or ()), False, first_rows, rows)
     sums = np.zeros(shape[-1])
-    for row in rows.astype(np.float64):
+    for row in np.delete(x.reshape(-1, shape[-1]), list(rows), axis=0).astype(np.float64):
         sums += row * row
     largest = np.argsort(-sums, kind="stable")[:count]
-    return Division(shape, tuple(sorted(largest.tolist())), True, first_rows)
+    return Division(shape, tuple(sorted(largest.tolist())), True, first_rows, rows)

@@ -78,7 +78,8 @@ json EntryOf(const Work& work, const MessageSamples& samples) {
           {"microbatch", work.microbatch},
           {"microbatches", work.microbatches},
           {"batch", samples.batch},
-          {"ids", std::vector<int64_t>(samples.ids.begin(), samples.ids.end())}};
+          {"ids", std::vector<int64_t>(samples.ids.begin(), samples.ids.end())},
+          {"document_starts", samples.document_starts}};
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ absl::StatusOr<Tensor> RecordedCut::Cross(const Work& work, Direction direction,
                    record.messages.size());
   Keep(absl::StrCat(name, "/given"), x);
   const uint64_t digest = SampleDigest(samples.ids);
-  RETURN_IF_ERROR(from.Send(work, digest, std::move(x)));
+  RETURN_IF_ERROR(from.Send(work, digest, std::move(x), samples.document_starts));
   ASSIGN_OR_RETURN(BoundaryReceiver::Received received, to.Receive(work, digest));
   if (work.phase != PHASE_TRAIN) {
     RETURN_IF_ERROR(to.Acknowledge(work));

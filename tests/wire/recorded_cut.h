@@ -23,8 +23,9 @@ namespace thinwire {
 
 // Samples of which a message is made.
 struct MessageSamples {
-  uint64_t batch = 0;  // in training, the name of the batch (see BatchOrder)
+  uint64_t batch = 0;  // in training, the name of the batch (see EpochOrder)
   absl::Span<const int64_t> ids;
+  std::vector<uint32_t> document_starts = {};  // as in MessageHeader
 };
 
 // Record of one direction of a cut.

@@ -59,6 +59,18 @@ json ToJson(const StageSpec& spec, RecordedCut* cut, Direction direction) {
           {"messages", cut->record(direction).messages}};
 }
 
+// Returns the places of documents: one begins in a sample's second position, one in its last but
+// for every third sample.
+std::vector<uint32_t> SomeStarts(const Shape& shape) {
+  std::vector<uint32_t> starts;
+  const int64_t positions = shape[1];
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    starts.push_back(static_cast<uint32_t>(i * positions + 1));
+    if (i % 3 > 0) starts.push_back(static_cast<uint32_t>((i + 1) * positions - 1));
+  }
+  return starts;
+}
+
 absl::Status WriteFile(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
   file << bytes;
@@ -93,6 +105,7 @@ absl::Status RecordedTraining::Build() {
   feed_ = std::make_unique<Feed>(feed, &data_, backend_);
   RETURN_IF_ERROR(BuildSegments());
   if (run_.bf16_cuts) spec_.compute = DType::kBF16;
+  spec_.packs_documents = run_.packs_documents;
   for (size_t i = 0; i < spec_.cuts.size(); ++i) {
     ASSIGN_OR_RETURN(auto cut, RecordedCut::New(spec_, static_cast<int>(i), backend_));
     cuts_.push_back(std::move(cut));
@@ -238,11 +251,12 @@ absl::StatusOr<Tensor> RecordedTraining::Cross(size_t cut, const Work& work, Dir
   }
   MessageSamples samples;
   samples.ids = ids;
+  if (run_.packs_documents) samples.document_starts = SomeStarts(x.shape());
   if (training) {
     const int64_t size = data_.train->size();
     const auto steps = static_cast<uint64_t>(NumBatches(size, spec_.batch_size));
     const Shuffle shuffle{spec_.shuffle, spec_.seeds.data, spec_.batch_size};
-    samples.batch = BatchOrder(shuffle, work.epoch, size)[(work.step - 1) % steps];
+    samples.batch = EpochOrder(shuffle, work.epoch, size).Batch((work.step - 1) % steps);
   }
   ASSIGN_OR_RETURN(const Tensor used,
                    cuts_[cut]->Cross(work, direction, samples, std::move(given)));
@@ -256,7 +270,7 @@ absl::StatusOr<Tensor> RecordedTraining::Cross(size_t cut, const Work& work, Dir
 std::vector<int64_t> RecordedTraining::IdsOf(const Work& work, const SampleRange& range) const {
   std::vector<int64_t> ids;
   const Shuffle shuffle{spec_.shuffle, spec_.seeds.data, spec_.batch_size};
-  const std::vector<int64_t> order = EpochOrder(shuffle, work.epoch, data_.train->size());
+  const EpochOrder order(shuffle, work.epoch, data_.train->size());
   for (int64_t i = range.first; i < range.last; ++i) {
     ids.push_back(work.phase == PHASE_TRAIN ? order[i] : i);
   }

@@ -20,7 +20,9 @@ namespace thinwire {
 struct RecordedRun {
   std::string name;  // name of its folder, and id of the run
   Experiment experiment;
-  bool bf16_cuts = false;       // layers compute in fp32, but what crosses is bf16
+  bool bf16_cuts = false;  // layers compute in fp32, but what crosses is bf16
+  // Messages say that documents begin in their samples, though the layers know of none.
+  bool packs_documents = false;
   uint64_t nonfinite_step = 0;  // step whose messages each hold a NaN; 0 for none
 };
 

@@ -33,7 +33,8 @@ def check(page):
         payload = bytes.fromhex(lines["bytes"])
         supported = _floats(lines["support"]) != 0 if "support" in lines else None
         axes = principal.axes_of(payload, shape[-1]) if spec.is_principal else None
-        parts = division.of_payload(payload, spec, shape) if spec.divides else None
+        documents = [int(row) for row in lines.get("documents", "").split()]
+        parts = division.of_payload(payload, spec, shape, None, documents) if spec.divides else None
         decoded = codec.decode(payload, shape, "fp32", spec, supported, axes, parts)
         assert decoded.tobytes() == _floats(lines["decoded"]).tobytes(), f"{block}{decoded}"
         if "values" not in lines:
@@ -42,7 +43,7 @@ def check(page):
             drawn = spec.kind == "randomk" or spec.rotation == "hadamard"
             key = int.from_bytes(payload[:8], "little") if drawn else None
             values = _floats(lines["values"])
-            chosen = division.choose(values, spec, shape, "fp32") if spec.divides else None
+            chosen = division.choose(values, spec, shape, "fp32", None, documents) if spec.divides else None
             met = codec.encode(values, shape, "fp32", spec, key, supported, axes, chosen)
-            assert met == codec.content(payload, spec, shape), f"{block}{met.hex(' ')}"
+            assert met == codec.content(payload, spec, shape, documents), f"{block}{met.hex(' ')}"
     return len(blocks)

@@ -1,0 +1,29 @@
+// What stages keep of a generation that a loss has ended, and how the next one goes on with it:
+// without a checkpoint, from the step that all stages have done or can do.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "coordinator/fleet/fleet.h"
+#include "proto/stage.pb.h"
+
+namespace thinwire {
+
+// Returns where all stages can go on: behind the last step that any server has done or that was
+// `reported` done, as then all were ready for its update. `answers` are those of Acquire, of as
+// many carriers of `stages` stages. Nothing if a stage has no server that stands there or is ready
+// for that step, or if it was not reported.
+std::optional<StageStanding> CommonStanding(absl::Span<const AcquireResponse> answers, int stages,
+                                            const StageStanding& reported);
+
+// Returns whether each stage has a server with its state.
+bool HasEachStage(const std::vector<bool>& are_kept, int stages);
+
+// Gives the servers without their stage's state a copy of another carrier's, piece by piece. All
+// are connected, and stand after `step`. Errors as Fleet::OnAll.
+absl::Status SendKeptState(const std::vector<bool>& are_kept, uint64_t step, Fleet* fleet);
+
+}  // namespace thinwire

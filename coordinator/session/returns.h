@@ -1,0 +1,54 @@
+// Watches for servers that a run has lost and that are there again.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "coordinator/fleet/stage_client.h"
+#include "proto/stage.pb.h"
+#include "security/security.h"
+
+namespace thinwire {
+
+class Returns {
+ public:
+  // Whom to look for, and what they are leased for.
+  struct Search {
+    std::vector<std::string> addresses;
+    Lease lease;
+    double lease_seconds = 15;
+    std::string build;  // that a server must have; empty: any
+    Security security;
+    std::function<void(const std::string& line)> say;  // of a server of another build; may be null
+  };
+
+  // Tries about once a second to lease each server. `on_return` is called once for each that was
+  // leased, on a thread of this object. The lease is not renewed: it is for who takes it over.
+  Returns(Search search, std::function<void(const std::string& address)> on_return);
+  // Ends a call that is under way.
+  ~Returns();
+
+  Returns(const Returns&) = delete;
+  Returns& operator=(const Returns&) = delete;
+
+ private:
+  void Loop();
+  // Returns whether the server is looked for no longer.
+  bool Try(StageClient* server);
+
+  const Search search_;
+  const std::function<void(const std::string&)> on_return_;
+  std::vector<std::unique_ptr<StageClient>> servers_;
+  std::mutex mutex_;
+  std::condition_variable stopping_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace thinwire

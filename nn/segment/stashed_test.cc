@@ -1,0 +1,146 @@
+// Tests that a segment trains the same when what its blocks keep is put away and made again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/segment/segment_testing.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Keeps copies of bytes, and what it was told.
+class CopyingStash final : public Stash {
+ public:
+  struct Copies final : StashedTensors {
+    size_t bytes() const override {
+      size_t bytes = 0;
+      for (const auto& one : of) bytes += one.size();
+      return bytes;
+    }
+    std::vector<KeptTensor> shapes;  // without their memory
+    std::vector<std::string> of;
+  };
+
+  absl::StatusOr<std::shared_ptr<StashedTensors>> Put(const std::string& block, const Pass& pass,
+                                                      std::vector<KeptTensor> tensors) override {
+    EXPECT_EQ(pass.step, 5u);
+    put.push_back(block);
+    auto copies = std::make_shared<Copies>();
+    for (KeptTensor& kept : tensors) {
+      needed[kept.needed] += kept.tensor.elements();
+      copies->of.emplace_back(static_cast<const char*>(kept.tensor.data()), kept.tensor.bytes());
+      kept.tensor = Tensor(Buffer::Wrap(CpuDevice(), nullptr, 0, nullptr), kept.tensor.dtype(),
+                           kept.tensor.shape());
+      copies->shapes.push_back(kept);
+    }
+    return copies;
+  }
+  absl::StatusOr<std::vector<KeptTensor>> Take(const std::string& block,
+                                               StashedTensors* stashed) override {
+    taken.push_back(block);
+    auto* const copies = static_cast<Copies*>(stashed);
+    std::vector<KeptTensor> tensors = copies->shapes;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      Tensor& tensor = tensors[i].tensor;
+      tensor = *Tensor::Allocate(CpuDevice(), tensor.dtype(), tensor.shape());
+      std::copy(copies->of[i].begin(), copies->of[i].end(), static_cast<char*>(tensor.data()));
+    }
+    return tensors;
+  }
+
+  std::vector<std::string> put, taken;
+  std::map<Needed, int64_t> needed;  // elements
+};
+
+// Runs one training pass, and returns its results and gradients.
+std::vector<std::vector<float>> Trained(const Model& model, const Tensor& x, SegmentOptions options,
+                                        Stash* stash, size_t* kept = nullptr) {
+  const auto ops = NewCpuOps(1);
+  options.device = CpuDevice();
+  options.ops = ops.get();
+  options.init_seed = 3;
+  options.stash = stash;
+  const auto segment = *BuildSegment(model.blocks, options);
+  Saved saved;
+  const Pass pass(Mode::kTrain, /*step=*/5);
+  const Tensor y = *segment->Forward(x, pass, &saved);
+  if (kept != nullptr) *kept = saved.bytes();
+  std::vector<std::vector<float>> values = {Values(y)};
+  const Tensor dx = *segment->Backward(RandomTensor(y.shape(), "dy"), &saved);
+  if (options.splits_backward) {
+    EXPECT_TRUE(segment->BackwardWeights(&saved).ok());
+  }
+  EXPECT_TRUE(saved.empty());
+  if (!dx.empty()) values.push_back(Values(dx));
+  for (const Parameter& parameter : segment->parameters()) {
+    if (parameter.spec.is_trained()) values.push_back(Values(parameter.gradient));
+  }
+  return values;
+}
+
+Model Images() {
+  Model model;
+  model.input = {1, 8, 8, 3};
+  model.blocks.resize(3);
+  const LayerSpec relu = LayerOf(LayerKind::kReLU);
+  model.blocks[0].name = "stem";
+  model.blocks[0].layers = {ConvSpec("conv", 8, 3, 1, 1), LayerOf(LayerKind::kBatchNorm, "bn"),
+                            relu};
+  model.blocks[1].name = "body";
+  model.blocks[1].layers = {
+      ResidualSpec({ConvSpec("conv", 8, 3, 1, 1), relu, ConvSpec("c2", 8, 3, 1, 1),
+                    LayerOf(LayerKind::kBatchNorm, "bn")}),
+      relu};
+  model.blocks[2].name = "head";
+  model.blocks[2].layers = {LayerOf(LayerKind::kGlobalAvgPool), LinearLayerSpec("fc", 10)};
+  EXPECT_TRUE(FillShapes(&model).ok());
+  return model;
+}
+
+void ExpectSame(const Model& model, const Tensor& x) {
+  for (const bool splits : {false, true}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kBlocks}) {
+      SegmentOptions options;
+      options.splits_backward = splits;
+      options.recompute = recompute;
+      CopyingStash stash;
+      EXPECT_EQ(Trained(model, x, options, &stash), Trained(model, x, options, nullptr));
+      std::vector<std::string> backward = stash.put;
+      std::reverse(backward.begin(), backward.end());
+      EXPECT_EQ(stash.taken, backward);
+    }
+  }
+}
+
+TEST(StashedTest, ImagesTrainTheSame) { ExpectSame(Images(), RandomTensor({3, 8, 8, 3}, "x")); }
+
+TEST(StashedTest, LanguageModelsTrainTheSame) {
+  const Tensor ids = RandomIds({3, kTinyPositions}, kTinyVocabulary, "ids");
+  ExpectSame(TinyLanguageModel("gpt2", /*dropout=*/0.1), ids);
+  ExpectSame(TinyLanguageModel("llama"), ids);
+}
+
+TEST(StashedTest, BlocksPutTheirTensorsAwayOneByOne) {
+  CopyingStash stash;
+  size_t plain = 0, stashed = 0;
+  const Tensor x = RandomTensor({3, 8, 8, 3}, "x");
+  Trained(Images(), x, {}, nullptr, &plain);
+  Trained(Images(), x, {}, &stash, &stashed);
+  EXPECT_THAT(stash.put, ElementsAre("stem", "body", "head"));
+  EXPECT_EQ(stashed, plain);
+  // Two results of ReLU within batch norm's pass, and one on its own.
+  constexpr int64_t kTensor = 3 * 8 * 8 * 8;
+  EXPECT_EQ(stash.needed[Needed::kSigns], 3 * kTensor);
+  EXPECT_EQ(stash.needed[Needed::kExact], 2 * 2 * 8);
+}
+
+}  // namespace
+}  // namespace thinwire

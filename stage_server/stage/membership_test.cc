@@ -1,0 +1,126 @@
+// Checks that after a loss in the middle of a step the others can go on from one step, with the
+// state that they would have had there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/settings_testing.h"
+#include "stage_server/stage/stage_state.h"
+#include "stage_server/stage/stages_testing.h"
+
+namespace thinwire {
+namespace {
+
+using ::testing::ElementsAreArray;
+
+constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+constexpr int kSteps = 10;
+
+constexpr char kImages[] = R"(
+name: members
+model: {name: resnet8, width: 4}
+data: {name: digits, batch_size: 10, limit: 97, test_limit: 20}
+pipeline: {cuts: [stem, layer2], stages: 2, microbatches: 1, threads: 1}
+compression: {activations: {codec: uniform, bits: 8}, gradients: {codec: uniform, bits: 8}}
+replicas: {count: 4, contributions: {codec: ecsq, rate: 3}, average: {codec: uniform, bits: 8}}
+membership: {open: true}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+epochs: 1
+)";
+
+constexpr char kText[] = R"(
+name: members
+model: {name: gpt2, width: 16, layers: 2, heads: 2, dropout: 0.1}
+data: {name: shakespeare, batch_size: 6, context: 16, windows: 60, test_limit: 2}
+pipeline: {cuts: [h.0], stages: 2, microbatches: 1, threads: 1}
+replicas: {count: 3}
+membership: {open: true}
+optimizer: {name: adamw, lr: 0.01, weight_decay: 0.1, clip_norm: 0.5}
+epochs: 1
+)";
+
+struct Members : Stages {
+  Members(const char* experiment, int carriers, const std::vector<std::string>& overrides = {})
+      : Stages(
+            experiment, overrides, CpuBackend, [](StageSpec*) {}, carriers) {}
+};
+
+class MembershipTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(MembershipTest, StagesThatAgreeOnUpdatesTrainAsOthers) {
+  Members closed(GetParam(), /*carriers=*/1, {"membership.open=false"});
+  const std::vector<double> losses = closed.Train();
+  for (const int carriers : Settings({1, 2})) {
+    Members open(GetParam(), carriers);
+    EXPECT_THAT(open.Train(), ElementsAreArray(losses)) << carriers;
+    EXPECT_THAT(open.Values(), ElementsAreArray(closed.Values())) << carriers;
+  }
+}
+
+// Returns the shared state of a stage.
+std::vector<std::string> StateOf(LocalStage* stage) {
+  std::vector<std::string> files;
+  const auto copied =
+      CopyState(stage, {/*codec_state=*/false, /*left_out=*/{}, /*shared=*/true}, kNoLimit);
+  EXPECT_TRUE(copied.ok()) << copied.status();
+  for (const StateFile& file : *copied) files.push_back(file.bytes);
+  return files;
+}
+
+// Trains and stops server `lost` after some microseconds. Returns the last step of any other
+// server, which all others reach.
+uint64_t LoseOne(size_t lost, int microseconds, Members* members) {
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+    members->executor(lost).Stop(absl::UnavailableError("killed"));
+  });
+  members->TryTrain(1);
+  killer.join();
+  StageStanding common;
+  for (size_t i = 0; i < members->size(); ++i) {
+    const auto& standing = members->executor(i).standing();
+    if (i != lost && standing && standing->step() > common.step()) common = *standing;
+  }
+  for (size_t i = 0; i < members->size(); ++i) {
+    if (i == lost || !members->executor(i).standing()) continue;
+    EXPECT_TRUE(members->executor(i).Reach(common).ok()) << members->executor(i).Reach(common);
+  }
+  return common.step();
+}
+
+TEST_P(MembershipTest, AfterALossAllOthersReachOneStep) {
+  Members whole(GetParam(), /*carriers=*/1);
+  std::vector<std::vector<std::vector<std::string>>> states;  // by step, by stage
+  for (uint64_t step = 0; step <= kSteps; ++step) {
+    if (step > 0) whole.TrainSteps(1, step, step);
+    states.push_back({StateOf(&whole.stage(0)), StateOf(&whole.stage(1))});
+  }
+  std::mt19937 random(1);
+  int in_the_middle = 0;
+  for (const size_t lost : {0, 1, 2, 3, 3, 2, 1, 0}) {
+    Members members(GetParam(), /*carriers=*/2);
+    const uint64_t step =
+        LoseOne(lost, std::uniform_int_distribution<int>(0, 60000)(random), &members);
+    SCOPED_TRACE(absl::StrCat("lost ", lost, " after step ", step));
+    if (step > 0 && step < kSteps) ++in_the_middle;
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (i == lost || !members.executor(i).standing()) continue;
+      EXPECT_EQ(StateOf(&members.stage(i)), states[step][i % 2]) << i;
+    }
+  }
+  EXPECT_GE(in_the_middle, 1) << "the delays are too short or too long";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, MembershipTest, ::testing::Values(kImages, kText),
+                         [](const auto& info) { return info.index == 0 ? "Images" : "Text"; });
+
+}  // namespace
+}  // namespace thinwire
