@@ -180,6 +180,7 @@ absl::Status Executor::UpdateReady(double squares) {
 
 void Executor::StandAt(const StageStanding& standing) {
   standing_ = standing;
+  standing_->set_stage(static_cast<uint32_t>(stage_->spec().stage));
   standing_->set_is_ready(false);
   StartAfter(standing.step());
 }

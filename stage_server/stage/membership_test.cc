@@ -114,6 +114,8 @@ TEST_P(MembershipTest, AfterALossAllOthersReachOneStep) {
     for (size_t i = 0; i < members.size(); ++i) {
       if (i == lost || !members.executor(i).standing()) continue;
       EXPECT_EQ(StateOf(&members.stage(i)), states[step][i % 2]) << i;
+      members.executor(i).StandAt(*members.executor(1 - lost % 2).standing());
+      EXPECT_EQ(members.executor(i).standing()->stage(), i % 2) << "as another stage was told";
     }
   }
   EXPECT_GE(in_the_middle, 1) << "the delays are too short or too long";
