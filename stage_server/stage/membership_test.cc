@@ -114,7 +114,10 @@ TEST_P(MembershipTest, AfterALossAllOthersReachOneStep) {
     for (size_t i = 0; i < members.size(); ++i) {
       if (i == lost || !members.executor(i).standing()) continue;
       EXPECT_EQ(StateOf(&members.stage(i)), states[step][i % 2]) << i;
-      members.executor(i).StandAt(*members.executor(1 - lost % 2).standing());
+      StageStanding of_other;
+      of_other.set_stage(1 - i % 2);
+      of_other.set_step(step);
+      members.executor(i).StandAt(of_other);
       EXPECT_EQ(members.executor(i).standing()->stage(), i % 2) << "as another stage was told";
     }
   }
