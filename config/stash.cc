@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/enum_names.h"
 #include "base/status.h"
-#include "compress/codec_table.h"
 #include "compress/codecs/new_codec.h"
 #include "compress/level.h"
 #include "config/checks.h"
@@ -56,8 +55,7 @@ bool IsInPayload(const Experiment& e, const DirectionSpec& does) {
   const bool always = compression.warmup_epochs() == 0 && compression.warmup_steps() == 0;
   return always && does.feedback.kind != FeedbackKind::kEf21 &&
          does.feedback.kind != FeedbackKind::kSplit &&
-         does.codec.rotation != Rotation::kPrincipal && does.codec.outliers == 0 &&
-         !CodecRowOf(does.codec.kind).has(CodecRow::kRank);
+         does.codec.rotation != Rotation::kPrincipal && does.codec.outliers == 0;
 }
 
 // Returns the bits of activations of that shape which come through a cut.

@@ -83,7 +83,7 @@ TEST(StashConfigTest, BitsAreThoseOfTheLongestPayload) {
   EXPECT_FALSE(payload("codec: none").has_value());
   EXPECT_FALSE(payload("codec: uniform, bits: 4, feedback: aq_sgd").has_value());
   EXPECT_TRUE(payload("codec: topk, ratio: 0.1, feedback: ef").has_value());
-  EXPECT_FALSE(payload("codec: low_rank, rank: 2").has_value());
+  EXPECT_TRUE(payload("codec: low_rank, rank: 2").has_value());
   EXPECT_FALSE(bits({cuts, "compression.activations.codec=uniform", "compression.warmup_steps=3"})
                    .payloads[1]
                    .has_value());
