@@ -30,6 +30,8 @@ inline constexpr Synonyms kSynonyms[] = {
     {"lora.dropout", "lora_dropout"},
     {"lora.modules", "target_modules lora_target_modules"},
     {"lora.layers", "layers_to_transform"},
+    {"base", "quantization_config bnb_config bitsandbytes"},
+    {"base.weights", "bnb_4bit_quant_type load_in_4bit load_in_8bit quant_type"},
     {"early_stop", "early_stopping early_stopping_callback"},
     {"seed", "random_seed manual_seed"},
     {"precision", "dtype torch_dtype mixed_precision amp bf16 fp16"},

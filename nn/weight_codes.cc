@@ -11,8 +11,9 @@ namespace {
 
 constexpr NF4Levels kLevels;
 constexpr int kMostInt8 = 127;
-// A block whose values are all smaller has this divisor, as in bitsandbytes.
-constexpr float kLeastDivisor = 1e-38f;
+// Least scale of a block in kNF4; smaller values become zeros. Bitsandbytes takes them for parts of
+// this number, so that they would have other codes when they are read back.
+constexpr float kLeastScale = 1e-38f;
 
 absl::Status CheckFinite(absl::Span<const float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
@@ -79,8 +80,9 @@ uint8_t NearestLevel(float value) {
 void AppendNF4(const float* row, int64_t columns, WeightCodes* to) {
   for (int64_t first = 0; first < columns; first += kNF4Block) {
     const float greatest = GreatestOf(row + first, kNF4Block);
-    to->scales.push_back(greatest);
-    const float factor = 1.0f / std::max(greatest, kLeastDivisor);
+    const bool is_zero = greatest < kLeastScale;
+    to->scales.push_back(is_zero ? 0 : greatest);
+    const float factor = is_zero ? 0 : 1.0f / greatest;
     const auto code = [&](int64_t i) {
       return NearestLevel(std::clamp(row[first + i] * factor, -1.0f, 1.0f));
     };

@@ -398,7 +398,7 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {
   TakeSnapshotResponse response;
   for (const StateFile& file : files) {
     *response.add_files()->mutable_part() = file.part;
-    response.mutable_files()->rbegin()->set_bytes(file.bytes.size());
+    response.mutable_files()->rbegin()->set_bytes(FileBytes(file));
   }
   absl::MutexLock lock(&snapshot_mutex_);
   snapshot_ = std::move(files);
@@ -407,21 +407,17 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(bool codec_state) {
 
 absl::Status StageRun::ReadSnapshot(uint32_t file,
                                     const std::function<absl::Status(std::string_view)>& sink) {
-  std::string bytes;
+  StateFile taken;
   {
     absl::MutexLock lock(&snapshot_mutex_);
-    if (file >= snapshot_.size() || snapshot_[file].bytes.empty()) {
+    if (file >= snapshot_.size() || snapshot_[file].empty()) {
       return absl::NotFoundError(absl::StrCat("file ", file, ": the snapshot has ",
                                               snapshot_.size(), ", each is read once"));
     }
     // Taken out under the lock and sent without it, as the client may be slow.
-    bytes = std::move(snapshot_[file].bytes);
-    snapshot_[file].bytes.clear();
+    taken = std::exchange(snapshot_[file], StateFile());
   }
-  for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
-    RETURN_IF_ERROR(sink(std::string_view(bytes).substr(at, kPieceBytes)));
-  }
-  return absl::OkStatus();
+  return WriteFile(taken, kPieceBytes, sink);
 }
 
 absl::Status StageRun::Restore(const StatePart& part, uint64_t step,

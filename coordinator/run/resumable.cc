@@ -41,6 +41,7 @@ Experiment Essence(const Experiment& experiment) {
   essence.set_precision(experiment.precision());
   *essence.mutable_freeze() = experiment.freeze();  // what the optimizer remembers
   if (experiment.has_lora()) *essence.mutable_lora() = experiment.lora();
+  if (experiment.has_base()) *essence.mutable_base() = experiment.base();
   essence.mutable_optimizer()->set_name(experiment.optimizer().name());
   if (experiment.optimizer().momentum() > 0) essence.mutable_optimizer()->set_momentum(1);
   return essence;

@@ -197,10 +197,16 @@ std::vector<Remembered> CopiedOf(const LocalStage& stage) {
   return all;
 }
 
+bool IsFixed(const Parameter& parameter) {
+  return parameter.spec.role == ParameterSpec::Role::kFrozen;
+}
+
 uint64_t TensorBytes(const LocalStage& stage) {
   uint64_t bytes = 0;
   for (const Remembered& remembered : CopiedOf(stage)) {
-    for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
+    for (const Parameter& one : remembered.tensors) {
+      bytes += (IsFixed(one) ? 0 : one.value.bytes()) + kHeaderBytes;
+    }
   }
   return bytes;
 }
@@ -234,11 +240,37 @@ absl::StatusOr<StateFile> CopyTensors(StatePart part,
   return file;
 }
 
+// Copies those that are trained, and shares the frozen ones.
+absl::StatusOr<StateFile> CopyTrained(StatePart part, const std::vector<Parameter>& tensors) {
+  StateFile file;
+  file.part = std::move(part);
+  for (const Parameter& one : tensors) {
+    Parameter& kept = file.parameters.emplace_back();
+    kept.spec = one.spec;
+    if (IsFixed(one)) {
+      kept.value = one.value;
+      kept.codes = one.codes;
+      kept.scales = one.scales;
+      continue;
+    }
+    Device* const device = one.value.device();
+    ASSIGN_OR_RETURN(kept.value,
+                     Tensor::Allocate(device->host(), one.value.dtype(), one.value.shape()));
+    RETURN_IF_ERROR(
+        ToStatus(device->CopyToHost(kept.value.data(), one.value.data(), one.value.bytes())));
+  }
+  return file;
+}
+
 // The first of a row of carriers copies the tensors of all its parts.
 absl::Status CopyAllTensors(const LocalStage& stage, std::vector<StateFile>* files) {
   for (Remembered& remembered : CopiedOf(stage)) {
     RETURN_IF_ERROR(stage.GatherParts(&remembered.tensors));
     if (stage.spec().place() > 0) continue;
+    if (std::any_of(remembered.tensors.begin(), remembered.tensors.end(), IsFixed)) {
+      ASSIGN_OR_RETURN(files->emplace_back(), CopyTrained(remembered.part, remembered.tensors));
+      continue;
+    }
     ASSIGN_OR_RETURN(files->emplace_back(),
                      CopyTensors(remembered.part, PointersTo(remembered.tensors)));
   }
@@ -353,6 +385,23 @@ absl::Status Restore(LocalStage* stage, const StatePart& part, uint64_t availabl
 }
 
 }  // namespace
+
+uint64_t FileBytes(const StateFile& file) {
+  return file.parameters.empty() ? file.bytes.size()
+                                 : ParameterFileBytes(PointersTo(file.parameters));
+}
+
+absl::Status WriteFile(const StateFile& file, size_t piece_bytes,
+                       const std::function<absl::Status(std::string_view)>& sink) {
+  if (!file.parameters.empty()) {
+    return WriteParameters(PointersTo(file.parameters), piece_bytes, sink);
+  }
+  for (std::string_view rest = file.bytes; !rest.empty();
+       rest.remove_prefix(std::min(piece_bytes, rest.size()))) {
+    RETURN_IF_ERROR(sink(rest.substr(0, piece_bytes)));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_state,
                                                  uint64_t available_bytes) {

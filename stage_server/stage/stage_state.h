@@ -25,11 +25,23 @@ inline constexpr char kReplicaModelPart[] = "replica_model";
 
 struct StateFile {
   StatePart part;
-  std::string bytes;  // a safetensors file
+  std::string bytes;  // a safetensors file, or
+  // what it is made of when it is written. Frozen parameters share the stage's memory, which nobody
+  // writes in training; others are copies in host memory.
+  std::vector<Parameter> parameters = {};
+
+  bool empty() const { return bytes.empty() && parameters.empty(); }
 };
 
-// Copies all parts to host memory; with `codec_state` also those of the ends of cuts. What is the
-// same at all carriers of replicas only the first copies.
+// Returns the bytes of the file.
+uint64_t FileBytes(const StateFile& file);
+
+// Writes the file in pieces. Stops at the first error of `sink`. Any thread.
+absl::Status WriteFile(const StateFile& file, size_t piece_bytes,
+                       const std::function<absl::Status(std::string_view)>& sink);
+
+// Copies all parts to host memory, but for frozen parameters; with `codec_state` also those of the
+// ends of cuts. What is the same at all carriers of replicas only the first copies.
 // ResourceExhausted, naming both sizes, if they need more than `available_bytes`.
 absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, bool codec_state,
                                                  uint64_t available_bytes);

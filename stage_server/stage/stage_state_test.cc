@@ -58,9 +58,21 @@ State Copied(Stages* stages, bool codec_state = true) {
   return state;
 }
 
+std::string BytesOf(const StateFile& file) {
+  std::string bytes;
+  const absl::Status written = WriteFile(file, /*piece_bytes=*/1000, [&](std::string_view piece) {
+    bytes += piece;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_EQ(bytes.size(), FileBytes(file));
+  return bytes;
+}
+
 // Restores a file that comes in pieces of arbitrary length.
 absl::Status RestoreOne(LocalStage* stage, const StateFile& file, uint64_t step) {
-  std::string_view rest = file.bytes;
+  const std::string bytes = BytesOf(file);
+  std::string_view rest = bytes;
   return RestoreState(stage, file.part, step, kNoLimit, [&rest](std::string_view* piece) {
     *piece = rest.substr(0, 777);
     rest.remove_prefix(piece->size());
@@ -264,6 +276,28 @@ TEST(StageStateTest, MuonAndLearnedAndFixedSubspacesGoOn) {
       kText, {muon, "compression.bottleneck={kind: learned_subspace, width: 3, basis_rate: 1}"});
   ExpectResumedEqualsUninterrupted(kText, {"compression.bottleneck={kind: subspace, width: 3}",
                                            "model.tied=false", "model.dropout=0"});
+}
+
+// The file has what the codes stand for, which gives the same codes again.
+TEST(StageStateTest, ABaseInFewBitsGoesOn) {
+  for (const char* base : {"bf16", "int8", "nf4"}) {
+    SCOPED_TRACE(base);
+    ExpectResumedEqualsUninterrupted(
+        kText, {"model.width=64", "lora={rank: 2}", absl::StrCat("base.weights=", base)});
+  }
+}
+
+TEST(StageStateTest, FrozenParametersTakeNoMemoryForTheirCopy) {
+  const std::vector<std::string> adapted = {"model.width=64", "lora={rank: 1}"};
+  Stages stages(kText, adapted);
+  uint64_t frozen = 0;
+  for (const Parameter* parameter : stages.stage(0).parameters()) {
+    if (parameter->spec.is_trained()) continue;
+    frozen += static_cast<uint64_t>(parameter->spec.shape.elements()) * sizeof(float);
+  }
+  const auto files = CopyState(&stages.stage(0), true, frozen / 2);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_GT(FileBytes(files->front()), frozen / 2);
 }
 
 TEST(StageStateTest, WithoutWhatTheCutsRememberTheFilesAreOfParameters) {
