@@ -43,7 +43,7 @@ absl::Status Copy(const std::string& from, const std::string& to,
 // Fills the empty folder `dir`.
 absl::Status Gather(const std::string& checkpoint, const CheckpointManifest& manifest,
                     const std::string& dir, const std::function<absl::Status()>& check,
-                    const Mergings& mergings) {
+                    const Mergings& mergings, const Originals* originals) {
   std::vector<std::string> model;
   for (const CheckpointFile& file : manifest.files()) {
     if (file.tensors() == kModelTensors) model.push_back(file.name());
@@ -59,7 +59,7 @@ absl::Status Gather(const std::string& checkpoint, const CheckpointManifest& man
   for (const std::string& name : model) {
     const std::string from = absl::StrCat(checkpoint, "/", name), to = absl::StrCat(dir, "/", name);
     RETURN_IF_ERROR(mergings.empty() ? Copy(from, to, check)
-                                     : MergeFile(from, to, mergings, check));
+                                     : MergeFile(from, to, mergings, originals, check));
   }
   RETURN_IF_ERROR(WriteModelIndex(dir, model));
   RETURN_IF_ERROR(ModelFolder::Open(dir).status());
@@ -80,7 +80,7 @@ absl::Status CheckExportFolder(const std::string& out) {
 
 absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest& manifest,
                          const std::string& out, const std::function<absl::Status()>& check,
-                         const Mergings& mergings) {
+                         const Mergings& mergings, const Originals* originals) {
   RETURN_IF_ERROR(CheckExportFolder(out));
   const std::string temporary = out + ".tmp";
   ASSIGN_OR_RETURN(const bool is_new, MakeFolder(temporary));
@@ -88,7 +88,7 @@ absl::Status ExportModel(const std::string& checkpoint, const CheckpointManifest
     return absl::AlreadyExistsError(absl::StrCat(
         temporary, ": is there already, as an export leaves it that was killed; remove it"));
   }
-  absl::Status status = Gather(checkpoint, manifest, temporary, check, mergings);
+  absl::Status status = Gather(checkpoint, manifest, temporary, check, mergings, originals);
   if (status.ok() && std::rename(temporary.c_str(), out.c_str()) != 0) {
     status = FileError(out, "cannot make the folder", errno);
   }

@@ -58,9 +58,10 @@ void AddProduct(const Merging& merging, int64_t rank, int64_t in, int64_t out,
   }
 }
 
-// Returns the weight of a layer with its adapter in it.
+// Returns the weight of a layer, whose values are given, with its adapter in it.
 absl::StatusOr<std::vector<float>> Merged(const OpenTensorFile& file, const Places& places,
-                                          const std::string& layer, const Merging& merging) {
+                                          const std::string& layer, const Merging& merging,
+                                          std::vector<float> values) {
   ASSIGN_OR_RETURN(const TensorPlace* const weight, Find(layer + kWeight, file, places));
   ASSIGN_OR_RETURN(const TensorPlace* const a, Find(layer + kA, file, places));
   ASSIGN_OR_RETURN(const TensorPlace* const b, Find(layer + kB, file, places));
@@ -72,7 +73,6 @@ absl::StatusOr<std::vector<float>> Merged(const OpenTensorFile& file, const Plac
         file.path(), ": the adapter of ", layer, " is for a weight of [",
         absl::StrJoin(wanted, ", "), "], which is [", absl::StrJoin(weight->shape, ", "), "]"));
   }
-  ASSIGN_OR_RETURN(std::vector<float> values, ValuesOf(file, *weight));
   ASSIGN_OR_RETURN(const std::vector<float> of_a, ValuesOf(file, *a));
   ASSIGN_OR_RETURN(const std::vector<float> of_b, ValuesOf(file, *b));
   AddProduct(merging, rank, in, out, of_a, of_b, &values);
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<float>> Merged(const OpenTensorFile& file, const Plac
 }  // namespace
 
 absl::Status MergeFile(const std::string& from, const std::string& to, const Mergings& mergings,
-                       const std::function<absl::Status()>& check) {
+                       const Originals* originals, const std::function<absl::Status()>& check) {
   ASSIGN_OR_RETURN(const OpenTensorFile file, OpenTensorFile::Open(from));
   Places places;
   for (const TensorPlace& place : file.header().tensors) places[place.name] = &place;
@@ -106,12 +106,20 @@ absl::Status MergeFile(const std::string& from, const std::string& to, const Mer
     for (const StoredTensor& tensor : written.tensors) {
       RETURN_IF_ERROR(check());
       const auto weight = weights.find(tensor.name);
-      if (weight == weights.end()) {
+      const bool is_merged = weight != weights.end();
+      const bool is_original = originals != nullptr && originals->has(tensor.name);
+      if (!is_merged && !is_original) {
         RETURN_IF_ERROR(file.Read(*places.at(tensor.name), kPieceBytes, sink));
         continue;
       }
-      ASSIGN_OR_RETURN(const std::vector<float> values,
-                       Merged(file, places, weight->second, mergings.at(weight->second)));
+      ASSIGN_OR_RETURN(std::vector<float> values, is_original
+                                                      ? originals->Values(tensor.name)
+                                                      : ValuesOf(file, *places.at(tensor.name)));
+      if (is_merged) {
+        const std::string& layer = weight->second;
+        ASSIGN_OR_RETURN(values,
+                         Merged(file, places, layer, mergings.at(layer), std::move(values)));
+      }
       RETURN_IF_ERROR(
           sink({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
     }

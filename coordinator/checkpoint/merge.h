@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "coordinator/checkpoint/originals.h"
 
 namespace thinwire {
 
@@ -17,10 +18,12 @@ struct Merging {
 using Mergings = std::map<std::string, Merging>;  // by the layer's name in files
 
 // Writes the tensors of the file `from` to the file `to`, with weights merged and without adapters.
+// Weights that are among the `originals`, which may be null, are taken from there, those without an
+// adapter too.
 // An adapter and its weight are in one file, as one stage has them; a weight and its adapter at a
 // time are in memory. DataLoss names an adapter that is incomplete, not F32 or of another shape
 // than its weight. `check` is called between tensors, and its error is returned.
 absl::Status MergeFile(const std::string& from, const std::string& to, const Mergings& mergings,
-                       const std::function<absl::Status()>& check);
+                       const Originals* originals, const std::function<absl::Status()>& check);
 
 }  // namespace thinwire

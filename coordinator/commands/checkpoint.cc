@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -34,7 +35,8 @@ constexpr char kCheckpointExamples[] =
 verify reads all of them and compares every file with its SHA-256. export verifies the newest,
 or that of --step, and copies its model to a folder of its own, which init and transformers
 open like the model of a run that has ended. With --merge the adapters of a run with `lora` are
-added to the weights, file by file, and what is exported is a plain model.
+added to the weights, file by file, and what is exported is a plain model. Where `base` holds
+weights in few bits, those of the folder of `init` are taken instead.
 
 Examples:
   thinwire checkpoint list runs/shakespeare
@@ -187,6 +189,25 @@ absl::StatusOr<Mergings> MergingsOf(const CheckpointManifest& manifest) {
   return absl::InvalidArgumentError("--merge: the run has no adapters, want one with lora");
 }
 
+// Returns the weights of `init` that the checkpoint's run holds in few bits; null if there are
+// none.
+absl::StatusOr<std::unique_ptr<Originals>> OriginalsOf(const CheckpointManifest& manifest) {
+  ASSIGN_OR_RETURN(const Experiment experiment,
+                   ParseResolved(manifest.experiment(), kManifestFile));
+  ASSIGN_OR_RETURN(const Model model, ModelFrom(experiment));
+  std::vector<FileTensor> tensors;
+  for (const BlockSpec& block : model.blocks) {
+    for (const ParameterSpec& parameter : Parameters(block)) {
+      if (parameter.format == WeightFormat::kFP32) continue;
+      for (FileTensor& tensor : FileTensors(parameter)) tensors.push_back(std::move(tensor));
+    }
+  }
+  if (tensors.empty() || experiment.init().empty()) return nullptr;
+  ASSIGN_OR_RETURN(Originals originals,
+                   Annotated(Originals::Open(experiment.init(), tensors), "--merge: init"));
+  return std::make_unique<Originals>(std::move(originals));
+}
+
 ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
                 Interruption* interruption) {
   const uint64_t step = checkpoints.steps.back();
@@ -198,11 +219,14 @@ ExitCode Export(const CheckpointFlags& flags, const Checkpoints& checkpoints,
   absl::StatusOr<Mergings> mergings = Mergings();
   if (flags.merge) mergings = MergingsOf(*manifest);
   if (!mergings.ok()) return Complain(mergings.status(), kExitUsage);
+  absl::StatusOr<std::unique_ptr<Originals>> originals = nullptr;
+  if (flags.merge) originals = OriginalsOf(*manifest);
+  if (!originals.ok()) return Complain(originals.status(), kExitFailed);
   interruption->OnFirst(nullptr);  // from here on a signal must let the export clean up
   const auto check = [&] {
     return interruption->seen() ? absl::CancelledError("interrupted") : absl::OkStatus();
   };
-  const absl::Status status = ExportModel(path, *manifest, out, check, *mergings);
+  const absl::Status status = ExportModel(path, *manifest, out, check, *mergings, originals->get());
   if (absl::IsCancelled(status)) return Complain(status, kExitInterrupted);
   if (!status.ok()) return Complain(status, kExitFailed);
   return PrintResult(PrintableLine(absl::StrCat(out, ": the model after step ", step, ", epoch ",

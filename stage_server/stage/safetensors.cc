@@ -1,7 +1,6 @@
 #include "stage_server/stage/safetensors.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -9,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "compress/half.h"
+#include "compress/file_numbers.h"
 #include "nn/coded_parameter.h"
 
 namespace thinwire {
@@ -95,34 +94,6 @@ absl::Status Write(std::vector<Source> sources, size_t piece_bytes, const Sink& 
         InPieces({reinterpret_cast<const char*>(in_file.data()), bytes[i]}, piece_bytes, sink));
   }
   return absl::OkStatus();
-}
-
-// Bits: one of sign, five of exponent, ten of mantissa. The largest exponent is that of infinity,
-// or with a mantissa of NaN.
-float FromF16(uint16_t half) {
-  const uint32_t magnitude = half & 0x7FFF, infinity = 0x1F << 10;
-  const float sign = half >> 15 != 0 ? -1.0f : 1.0f;
-  if (magnitude >= infinity) return sign * (magnitude == infinity ? HUGE_VALF : NAN);
-  return sign * FromHalf(static_cast<uint16_t>(magnitude));
-}
-
-bool IsFloat(const std::string& dtype) {
-  return dtype == "F32" || dtype == "F16" || dtype == "BF16";
-}
-
-// Converts `bytes` to fp32; their type must pass IsFloat.
-std::vector<float> Widened(const std::string& dtype, std::string_view bytes) {
-  std::vector<float> values(bytes.size() / (dtype == "F32" ? sizeof(float) : sizeof(uint16_t)));
-  if (dtype == "F32") {
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t half;
-    std::memcpy(&half, bytes.data() + i * sizeof(half), sizeof(half));
-    values[i] = dtype == "F16" ? FromF16(half) : FromBFloat(half);
-  }
-  return values;
 }
 
 absl::Status CheckTensor(const TensorPlace& is, const FileTensor& want) {
