@@ -19,6 +19,14 @@
 namespace thinwire {
 namespace {
 
+void AppendTo(std::vector<float>* values, const Tensor& tensor) {
+  const size_t before = values->size();
+  values->resize(before + tensor.elements());
+  const Error error =
+      tensor.device()->CopyToHost(values->data() + before, tensor.data(), tensor.bytes());
+  EXPECT_TRUE(error.ok()) << error.message;
+}
+
 void AppendTo(std::vector<float>* values, const Parameter& parameter) {
   const size_t before = values->size();
   values->resize(before + parameter.spec.shape.elements());
