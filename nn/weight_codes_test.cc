@@ -107,7 +107,7 @@ TEST(Int8Test, ExtremesAreCodes) {
 }
 
 TEST(BF16Test, RoundsToNearestTiesToEven) {
-  const std::vector<float> values = {1, 1.00390625f, 1.01171875f, -1.0039063f};
+  const std::vector<float> values = {1, 1.00390625f, 1.01171875f, -1.0039065f};
   EXPECT_THAT(Back(WeightFormat::kBF16, 4, values), ElementsAre(1, 1, 1.015625f, -1.0078125f));
 }
 
