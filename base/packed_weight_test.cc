@@ -8,6 +8,7 @@
 #include <list>
 
 #include "base/model_folder.h"
+#include "base/sha256.h"
 
 namespace thinwire {
 namespace {
@@ -85,6 +86,23 @@ TEST_F(PackedWeightTest, IsShownAsTheNumbersThatItStandsFor) {
   EXPECT_EQ(entry.place.bytes, 32u);
   EXPECT_THAT(ValuesOf(*folder, "w.weight"), ElementsAre(-16, 14, -2, 0, 0, -3.5f, 1, -4));
   EXPECT_THAT(ValuesOf(*folder, "w.bias"), ElementsAre(1, 2));
+}
+
+TEST_F(PackedWeightTest, ItsDigestIsThatOfTheNumbers) {
+  const auto folder = Opened();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const std::vector<float> values = ValuesOf(*folder, "w.weight");
+  ModelFolder::Entry entry = folder->tensors().at("w.weight");
+  const auto read = [&] {
+    return folder->Read(entry, /*piece_bytes=*/7,
+                        [](std::string_view) { return absl::OkStatus(); });
+  };
+  entry.sha256 =
+      Sha256({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  EXPECT_TRUE(read().ok()) << read();
+  entry.sha256 = Sha256("others");
+  EXPECT_EQ(read().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(read().message()), HasSubstr("w.weight has SHA-256 "));
 }
 
 TEST_F(PackedWeightTest, ScalesMayBeQuantisedThemselves) {
