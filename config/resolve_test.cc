@@ -47,6 +47,7 @@ pipeline:
   transport: unix
   deadline_seconds: 60
   recompute: none
+  received: payload
 compression:
   activations:
     codec: uniform

@@ -159,7 +159,7 @@ remote() { (cd here && timeout 60 "$thinwire" run "$@" >"$work/out" 2>"$work/log
 own[0]=$work/tiny.yaml
 remote "${own[@]}" --out "$work/stages"
 check 'a run begins from copies of the stages' equals $? 0
-check '  as from one that is sent' same stages lora
+check '  as from one that is sent' same stages again
 check '  and tells the digest of what they read' contains stages/summary.json '"sha256": "[0-9a-f]{64}"'
 check '  of all tensors' python3 -c '
 import json
@@ -167,7 +167,7 @@ initial = json.load(open("stages/summary.json"))["provenance"]["initial"]
 assert initial["folder"] == "models/base" and initial["tensors"] > 15 and initial["bytes"] > 1000, initial'
 remote "${own[@]}" --out "$work/stages_again" --set epochs=1
 remote --resume "$work/stages_again" --set epochs=2 --stages "$(address 0),$(address 1)"
-check '  and goes on from them' same stages_again lora
+check '  and goes on from them' same stages_again again
 remote "${own[@]}" --set base.weights=int8 --out "$work/stages_few"
 check '  in few bits, too' same stages_few few
 mv server1/models/base server1/models/away

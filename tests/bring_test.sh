@@ -282,6 +282,12 @@ check '  and stand over their base with the same loss' equals "$(evaluated "${ov
 run "${over[@]}" --out "$work/onward"
 check 'another run goes on with them' equals $? 0
 check '  of their rank' equals "$(resolved rank onward)" 2
+text=$(generate "$work/lora" --prompt To --temperature 0 --tokens 5)
+check '  and write the same over the folder alone' equals \
+  "$(generate "$work/base/model" --set lora.init="$work/lora/adapter" --prompt To --temperature 0 --tokens 5)" "$text"
+cp -r "$work/base/model" "$work/copied"
+run "${over[@]}" --set init="$work/copied" --out "$work/warned"
+check 'a base of another name is told' contains "$work/log" 'warning: lora.init: .* is an adapter of .*/base/model, and init is'
 mv "$work/lora/adapter" "$work/elsewhere"
 run --resume "$work/onward" --set epochs=2
 check '  and is resumed without their folder' equals "$? $(grep -c '"step"' "$work/onward/metrics.jsonl")" '0 4'

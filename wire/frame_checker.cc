@@ -86,7 +86,7 @@ absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
   if (options_.is_among_parts) {
     RETURN_IF_ERROR(WantBetween<int>("direction", header.direction(), DIRECTION_ACTIVATION,
                                      DIRECTION_GRADIENT));
-    if (header.phase() == PHASE_PART) return absl::OkStatus();
+    if (header.phase() == PHASE_PART || header.phase() == PHASE_CALIBRATE) return absl::OkStatus();
     return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_GENERATE);
   }
   RETURN_IF_ERROR(Want<int>("direction", header.direction(), options_.receives));
@@ -95,7 +95,7 @@ absl::Status FrameChecker::CheckKey(const FrameHeader& header) const {
     return WantBetween<int>("phase", header.phase(), PHASE_CONTRIBUTION, PHASE_SECOND_AVERAGE);
   }
   RETURN_IF_ERROR(Want("cut", header.cut(), options_.cut));
-  if (header.phase() == PHASE_TAKEN) return absl::OkStatus();
+  if (header.phase() == PHASE_TAKEN || header.phase() == PHASE_CALIBRATE) return absl::OkStatus();
   return WantBetween<int>("phase", header.phase(), PHASE_TRAIN, PHASE_BASIS);
 }
 

@@ -84,6 +84,7 @@ TEST(FrameCheckerTest, RefusesAnotherCutOrDirection) {
 
 TEST(FrameCheckerTest, RefusesUnknownPhases) {
   EXPECT_TRUE(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_GENERATE); }).ok());
+  EXPECT_TRUE(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_CALIBRATE); }).ok());
   ExpectInvalid(CheckFirst([](FrameHeader* h) { h->set_phase(PHASE_UNSPECIFIED); }),
                 "phase is 0, want 1 to 8");
   // What replicas exchange crosses no cut.

@@ -135,7 +135,7 @@ TEST_F(EvaluateTest, CodecsThatKeepSomethingAreCalibratedFirst) {
   };
   for (FakeStage* const stage : {&first_, &last_}) stage->configured.set_train_samples(6);
   task_.codecs = {Codec("uniform(bits=8)"), Codec("uniform(bits=8, outliers=2)"),
-                  Codec("low_rank(rank=1)")};
+                  Codec("ecsq(step=1, rotation=principal)")};
   task_.calibration_samples = 8;
   ASSERT_EQ(Evaluate(), absl::OkStatus());
   EXPECT_THAT(calibrated, ElementsAre(0, 0, 0, 6, 0, 6, 0));

@@ -103,7 +103,9 @@ TEST_F(GenerationLoopTest, WhereStagesKeepTheirStateOnlyLossesWithoutProgressAre
   int generations = 0;
   const absl::Status status = Run([&](const GenerationStart& start) {
     EXPECT_EQ(start.loss != nullptr, generations > 0);
-    if (start.loss != nullptr) EXPECT_EQ(start.loss->reason(), "dead");
+    if (start.loss != nullptr) {
+      EXPECT_EQ(start.loss->reason(), "dead");
+    }
     if (++generations < 10) ++step;
     return Die(start.fleet);
   });

@@ -19,14 +19,19 @@ using ::testing::ElementsAre;
 // Keeps copies of bytes, and what it was told.
 class CopyingStash final : public Stash {
  public:
+  struct Copy {
+    std::string bytes;
+    DType dtype;
+    Shape shape;
+    Needed needed;
+  };
   struct Copies final : StashedTensors {
     size_t bytes() const override {
       size_t bytes = 0;
-      for (const auto& one : of) bytes += one.size();
+      for (const Copy& copy : all) bytes += copy.bytes.size();
       return bytes;
     }
-    std::vector<KeptTensor> shapes;  // without their memory
-    std::vector<std::string> of;
+    std::vector<Copy> all;
   };
 
   absl::StatusOr<std::shared_ptr<StashedTensors>> Put(const std::string& block, const Pass& pass,
@@ -34,24 +39,21 @@ class CopyingStash final : public Stash {
     EXPECT_EQ(pass.step, 5u);
     put.push_back(block);
     auto copies = std::make_shared<Copies>();
-    for (KeptTensor& kept : tensors) {
-      needed[kept.needed] += kept.tensor.elements();
-      copies->of.emplace_back(static_cast<const char*>(kept.tensor.data()), kept.tensor.bytes());
-      kept.tensor = Tensor(Buffer::Wrap(CpuDevice(), nullptr, 0, nullptr), kept.tensor.dtype(),
-                           kept.tensor.shape());
-      copies->shapes.push_back(kept);
+    for (const auto& [tensor, why] : tensors) {
+      needed[why] += tensor.elements();
+      copies->all.push_back({std::string(static_cast<const char*>(tensor.data()), tensor.bytes()),
+                             tensor.dtype(), tensor.shape(), why});
     }
     return copies;
   }
   absl::StatusOr<std::vector<KeptTensor>> Take(const std::string& block,
                                                StashedTensors* stashed) override {
     taken.push_back(block);
-    auto* const copies = static_cast<Copies*>(stashed);
-    std::vector<KeptTensor> tensors = copies->shapes;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      Tensor& tensor = tensors[i].tensor;
-      tensor = *Tensor::Allocate(CpuDevice(), tensor.dtype(), tensor.shape());
-      std::copy(copies->of[i].begin(), copies->of[i].end(), static_cast<char*>(tensor.data()));
+    std::vector<KeptTensor> tensors;
+    for (const Copy& copy : static_cast<Copies*>(stashed)->all) {
+      Tensor tensor = *Tensor::Allocate(CpuDevice(), copy.dtype, copy.shape);
+      std::copy(copy.bytes.begin(), copy.bytes.end(), static_cast<char*>(tensor.data()));
+      tensors.push_back({std::move(tensor), copy.needed});
     }
     return tensors;
   }

@@ -99,7 +99,7 @@ TEST(ReceivedPayloadTest, WhatFollowsFromEarlierMessagesIsNotMadeAgain) {
   CodecSpec outliers = DefaultSpec(CodecKind::kUniform);
   outliers.bits = 4;
   outliers.outliers = 2;
-  for (const CodecSpec& codec : {principal, outliers}) EXPECT_FALSE(GivesTheSameAgain(codec));
+  for (const CodecSpec& codec : {low_rank, principal, outliers}) EXPECT_FALSE(GivesTheSameAgain(codec));
   EXPECT_FALSE(GivesTheSameAgain(CodecSpec()));
 }
 

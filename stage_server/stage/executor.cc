@@ -184,11 +184,17 @@ void Executor::StandAt(const StageStanding& standing) {
   StartAfter(standing.step());
 }
 
+absl::Status Executor::DropReady() {
+  if (!std::exchange(ready_, std::nullopt)) return absl::OkStatus();
+  standing_->set_is_ready(false);
+  return stage_->DropStep();
+}
+
 absl::Status Executor::Reach(const StageStanding& wanted) {
   if (standing_ && standing_->step() + 1 == wanted.step() && ready_) {
     RETURN_IF_ERROR(UpdateReady(wanted.squares()));
   }
-  if (standing_ && standing_->step() == wanted.step()) return absl::OkStatus();
+  if (standing_ && standing_->step() == wanted.step()) return DropReady();
   return absl::FailedPreconditionError(
       absl::StrCat("stage ", stage_->spec().stage, " stands ",
                    standing_ ? absl::StrCat("after step ", standing_->step()) : "before any step",

@@ -89,6 +89,7 @@ class Executor {
   // Does so where all have to agree on the update.
   absl::Status TrainAgreed(const Work& work, const SampleRange& batch, StepReport* report);
   absl::Status UpdateReady(double squares);
+  absl::Status DropReady();
   // Ends the steps of a Train: all that was sent has left, and the stage has the shared parameters.
   absl::Status EndSteps();
   // Tells the feed which samples will be wanted. Each element of `passes` holds the ranges that go

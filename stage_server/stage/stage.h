@@ -135,8 +135,9 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
 // knows one step, one input and whole samples only, of one document each, and nothing is stashed.
 bool IsRecordable(const StageSpec& spec, int segment);
 
-// Returns whether the activations that come through a cut are kept as their payloads: where several
-// microbatches are in flight behind it, and no recording holds the memory of its input anyway.
+// Returns whether the activations that come through a cut are kept as their payloads: beside a
+// stash, or where several microbatches are in flight behind it and no recording holds the memory of
+// its input anyway.
 bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend);
 
 // Number of batches that may be under way at a cut in evaluation, which has no backward pass to

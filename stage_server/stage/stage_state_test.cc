@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/safetensors.h"
 #include "base/settings_testing.h"
+#include "models/file_tensors.h"
 #include "stage_server/stage/stages_testing.h"
 
 namespace thinwire {
