@@ -1,5 +1,6 @@
 #include "base/model_folder.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
@@ -39,12 +40,13 @@ absl::StatusOr<ModelFolder> ModelFolder::OpenFiles(const std::string& dir,
   ModelFolder folder(dir);
   for (const std::string& name : files) {
     ASSIGN_OR_RETURN(OpenTensorFile file, OpenTensorFile::Open(dir + "/" + name));
-    for (const TensorPlace& tensor : file.header().tensors) {
-      if (folder.tensors_.insert({tensor.name, {tensor, folder.files_.size()}}).second) continue;
-      return absl::DataLossError(
-          absl::StrCat(dir, "/", name, ": ", tensor.name, " stands in another file, too"));
-    }
     folder.files_.push_back(std::move(file));
+    ASSIGN_OR_RETURN(const std::vector<Entry> entries, folder.EntriesOf(folder.files_.size() - 1));
+    for (const Entry& entry : entries) {
+      if (folder.tensors_.insert({entry.place.name, entry}).second) continue;
+      return absl::DataLossError(
+          absl::StrCat(dir, "/", name, ": ", entry.place.name, " stands in another file, too"));
+    }
   }
   return folder;
 }
@@ -58,8 +60,43 @@ ModelFolder ModelFolder::Elsewhere(std::string dir, const std::vector<TensorPlac
 
 absl::Status ModelFolder::OpenSingle() {
   ASSIGN_OR_RETURN(OpenTensorFile file, OpenTensorFile::Open(dir_ + "/" + kModelFile));
-  for (const TensorPlace& tensor : file.header().tensors) tensors_[tensor.name] = {tensor, 0};
   files_.push_back(std::move(file));
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries, EntriesOf(0));
+  for (const Entry& entry : entries) tensors_[entry.place.name] = entry;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ModelFolder::Entry>> ModelFolder::EntriesOf(size_t file) const {
+  std::vector<Entry> entries;
+  std::set<std::string> packed;  // names of tensors that make others
+  ASSIGN_OR_RETURN(const std::vector<PackedWeight> weights, PackedWeights(files_[file]));
+  for (const PackedWeight& weight : weights) {
+    for (std::string& name : NamesOf(weight)) packed.insert(std::move(name));
+    TensorPlace place;
+    place.name = weight.name;
+    place.dtype = "F32";
+    place.shape = weight.shape;
+    place.bytes = static_cast<uint64_t>(weight.elements()) * sizeof(float);
+    entries.push_back(
+        {std::move(place), file, /*sha256=*/{}, std::make_shared<const PackedWeight>(weight)});
+  }
+  for (const TensorPlace& tensor : files_[file].header().tensors) {
+    if (packed.count(tensor.name) == 0) entries.push_back({tensor, file});
+  }
+  return entries;
+}
+
+absl::Status ModelFolder::ReadAny(const Entry& tensor, size_t piece_bytes,
+                                  const FileSink& sink) const {
+  const OpenTensorFile& file = files_[tensor.file];
+  if (tensor.packed == nullptr) return file.Read(tensor.place, piece_bytes, sink);
+  ASSIGN_OR_RETURN(const std::vector<float> values, Unpacked(*tensor.packed, file));
+  std::string_view rest(reinterpret_cast<const char*>(values.data()),
+                        values.size() * sizeof(float));
+  while (!rest.empty()) {
+    RETURN_IF_ERROR(sink(rest.substr(0, piece_bytes)));
+    rest.remove_prefix(std::min(piece_bytes, rest.size()));
+  }
   return absl::OkStatus();
 }
 
@@ -86,9 +123,10 @@ absl::Status ModelFolder::OpenShard(const std::string& shard, const std::set<std
   ASSIGN_OR_RETURN(OpenTensorFile opened, OpenTensorFile::Open(path));
   files_.push_back(std::move(opened));
   std::set<std::string> missing = named;
-  for (const TensorPlace& tensor : files_.back().header().tensors) {
-    missing.erase(tensor.name);
-    const Entry entry{tensor, files_.size() - 1};
+  for (const TensorPlace& tensor : files_.back().header().tensors) missing.erase(tensor.name);
+  ASSIGN_OR_RETURN(const std::vector<Entry> entries, EntriesOf(files_.size() - 1));
+  for (const Entry& entry : entries) {
+    const TensorPlace& tensor = entry.place;
     const auto [other, is_new] = tensors_.insert({tensor.name, entry});
     if (is_new) continue;
     ASSIGN_OR_RETURN(const bool are_equal, AreEqual(other->second, entry));
@@ -113,18 +151,17 @@ void ModelFolder::Add(ModelFolder other, std::map<std::string, Entry> tensors) {
 
 absl::Status ModelFolder::Read(const Entry& tensor, size_t piece_bytes,
                                const FileSink& sink) const {
-  const OpenTensorFile& file = files_[tensor.file];
-  if (tensor.sha256.empty()) return file.Read(tensor.place, piece_bytes, sink);
+  if (tensor.sha256.empty()) return ReadAny(tensor, piece_bytes, sink);
   Sha256Stream sum;
-  RETURN_IF_ERROR(file.Read(tensor.place, piece_bytes, [&](std::string_view piece) {
+  RETURN_IF_ERROR(ReadAny(tensor, piece_bytes, [&](std::string_view piece) {
     sum.Add(piece);
     return sink(piece);
   }));
   const std::string digest = sum.Digest();
   if (digest == tensor.sha256) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(file.path(), ": ", tensor.place.name,
-                                                    " has SHA-256 ", digest, ", want ",
-                                                    tensor.sha256, ", as the run began with it"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(files_[tensor.file].path(), ": ", tensor.place.name, " has SHA-256 ", digest,
+                   ", want ", tensor.sha256, ", as the run began with it"));
 }
 
 absl::StatusOr<bool> ModelFolder::AreEqual(const Entry& a, const Entry& b) const {

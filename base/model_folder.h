@@ -1,9 +1,11 @@
 // The tensors of a model's folder, as Hugging Face's transformers and our runs write it: one
 // safetensors file, or shards and an index that maps tensors to shards. Where both exist, the
-// single file is the model, as transformers has it.
+// single file is the model, as transformers has it. Weights that bitsandbytes has packed into four
+// bits (packed_weight.h) are shown as the F32 tensors that they stand for.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/packed_weight.h"
 #include "base/tensor_file.h"
 
 namespace thinwire {
@@ -38,9 +41,10 @@ class ModelFolder {
   bool is_elsewhere() const { return is_elsewhere_; }
 
   struct Entry {
-    TensorPlace place;
+    TensorPlace place;  // without its place in the file if it is packed
     size_t file = 0;
-    std::string sha256 = {};  // of its bytes, which Read compares; empty: any
+    std::string sha256 = {};  // of the bytes that Read gives, which it compares; empty: any
+    std::shared_ptr<const PackedWeight> packed = nullptr;
   };
   // Returns the tensors by their names in the files.
   const std::map<std::string, Entry>& tensors() const { return tensors_; }
@@ -53,12 +57,17 @@ class ModelFolder {
   // Returns whether both have the same type, shape and bytes.
   absl::StatusOr<bool> AreEqual(const Entry& a, const Entry& b) const;
 
-  // Reads a tensor as OpenTensorFile::Read does. FailedPrecondition, once all of it was passed on,
-  // names the file and both digests if the tensor is another than it must be.
+  // Reads a tensor as OpenTensorFile::Read does; a packed one is held in memory meanwhile.
+  // FailedPrecondition, once all of it was passed on, names the file and both digests if the tensor
+  // is another than it must be.
   absl::Status Read(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const;
 
  private:
   explicit ModelFolder(std::string dir) : dir_(std::move(dir)) {}
+  // Returns the tensors of the file of that index.
+  absl::StatusOr<std::vector<Entry>> EntriesOf(size_t file) const;
+  // Reads a tensor, whichever it must be.
+  absl::Status ReadAny(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const;
   absl::Status OpenSingle();
   absl::Status OpenShards(const std::string& index);
   absl::Status OpenShard(const std::string& shard, const std::set<std::string>& named);

@@ -79,6 +79,13 @@ absl::Status Refused(const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat("init: ", status.message()));
 }
 
+// Returns whether a folder's weights are packed by bitsandbytes into NF4. They are read as the
+// numbers that they stand for, and written as such.
+bool IsNF4(const Json& quantization) {
+  return quantization.is_object() && quantization.value("quant_method", Json()) == "bitsandbytes" &&
+         quantization.value("bnb_4bit_quant_type", Json()) == "nf4";
+}
+
 // Reads the config.json of `init`; null if there is none.
 absl::StatusOr<Json> ReadConfig(const Experiment& experiment) {
   std::error_code error;
@@ -93,6 +100,7 @@ absl::StatusOr<Json> ReadConfig(const Experiment& experiment) {
   }
   const absl::Status status = UniteRotaryKeys(&config);
   if (!status.ok()) return Refused(experiment, std::string(status.message()));
+  if (IsNF4(config.value("quantization_config", Json()))) config.erase("quantization_config");
   return config;
 }
 

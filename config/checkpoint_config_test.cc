@@ -687,6 +687,20 @@ TEST_F(CheckpointConfigTest, WhatOtherLlamaLikeModelsHaveIsNamed) {
   EXPECT_THAT(ErrorOf(), HasSubstr("rope_scaling.rope_type is \"longrope\", want default, "));
 }
 
+TEST_F(CheckpointConfigTest, OfQuantisedWeightsThoseOfBitsandbytesInNF4AreRead) {
+  const nlohmann::json nf4 = {{"quant_method", "bitsandbytes"}, {"bnb_4bit_quant_type", "nf4"}};
+  Write(LlamaLike("phi3", {{"quantization_config", nf4}}).dump());
+  const auto e = Resolved();
+  ASSERT_TRUE(e.ok()) << e.status();
+  EXPECT_FALSE(nlohmann::json::parse(*CheckpointConfig(*e)).contains("quantization_config"));
+  nlohmann::json fp4 = nf4;
+  fp4["bnb_4bit_quant_type"] = "fp4";
+  for (const nlohmann::json& other : {fp4, nlohmann::json({{"quant_method", "gptq"}})}) {
+    Write(LlamaLike("phi3", {{"quantization_config", other}}).dump());
+    EXPECT_THAT(ErrorOf(), HasSubstr("quantization_config is " + other.dump() + ", want null"));
+  }
+}
+
 TEST_F(CheckpointConfigTest, ValuesOfAnotherTypeAndFilesThatAreNoneAreNamed) {
   WriteGpt2With("n_layer", "two");
   EXPECT_THAT(ErrorOf(), HasSubstr("n_layer is \"two\", want a whole number"));

@@ -21,6 +21,7 @@ absl::Status FillModules(const Experiment& experiment, LoraConfig* lora) {
   if (!lora->modules().empty()) return absl::OkStatus();
   Experiment plain = experiment;
   plain.clear_lora();
+  plain.clear_base();
   ASSIGN_OR_RETURN(const Model model, ModelFrom(plain));
   for (const std::string& module : UsualModules(model)) lora->add_modules(module);
   if (!lora->modules().empty()) return absl::OkStatus();

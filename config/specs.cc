@@ -130,6 +130,16 @@ absl::Status CheckFrozenWithin(const Model& model) {
   return status;
 }
 
+// Returns the model with what `lora` or `freeze` leave to train.
+absl::StatusOr<Model> WithTrained(const Experiment& experiment, Model model) {
+  if (experiment.has_lora()) {
+    ASSIGN_OR_RETURN(const LoraSpec lora, LoraFrom(experiment.lora()));
+    return Annotated(WithAdapters(std::move(model), lora), "lora");
+  }
+  const std::vector<std::string> frozen(experiment.freeze().begin(), experiment.freeze().end());
+  return Annotated(WithFrozen(std::move(model), frozen), "freeze");
+}
+
 absl::Status AddBottlenecks(const CompressionConfig& compression, Partition* partition) {
   std::vector<BottleneckSpec> specs;
   for (const Cut& cut : partition->cuts) {
@@ -284,6 +294,17 @@ absl::StatusOr<uint64_t> TrainingSteps(const Experiment& experiment) {
   return TrainingSteps(experiment, an_epoch);
 }
 
+absl::StatusOr<WeightFormat> BaseFrom(const Experiment& experiment) {
+  WeightFormat format = WeightFormat::kFP32;
+  if (!experiment.has_base()) return format;
+  if (!experiment.base().has_weights()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "base.weights: is required, one of ", absl::StrJoin(NamesOf(AllOf<WeightFormat>()), ", ")));
+  }
+  RETURN_IF_ERROR(Annotated(FromName(experiment.base().weights(), &format), "base.weights"));
+  return format;
+}
+
 absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   absl::StatusOr<Model> model = BuildModel(experiment.model(), data.sample);
@@ -292,12 +313,9 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment) {
   if (!model.ok()) return Annotated(model.status(), path);
   RETURN_IF_ERROR(Annotated(CheckSamples(*model, data), path));
   ASSIGN_OR_RETURN(Model divided, DividedIntoParts(*std::move(model), PartsOf(experiment)));
-  if (experiment.has_lora()) {
-    ASSIGN_OR_RETURN(const LoraSpec lora, LoraFrom(experiment.lora()));
-    return Annotated(WithAdapters(std::move(divided), lora), "lora");
-  }
-  const std::vector<std::string> frozen(experiment.freeze().begin(), experiment.freeze().end());
-  return Annotated(WithFrozen(std::move(divided), frozen), "freeze");
+  ASSIGN_OR_RETURN(const WeightFormat base, BaseFrom(experiment));
+  ASSIGN_OR_RETURN(Model trained, WithTrained(experiment, std::move(divided)));
+  return Annotated(WithBase(std::move(trained), base), "base");
 }
 
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment) {

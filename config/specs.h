@@ -14,6 +14,7 @@
 #include "config/replicas_spec.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "models/base_weights.h"
 #include "models/cost.h"
 #include "models/lora.h"
 #include "models/model.h"
@@ -64,6 +65,9 @@ absl::StatusOr<Model> ModelFrom(const Experiment& experiment);
 
 // Returns the adapters of an experiment that has a section for them.
 absl::StatusOr<LoraSpec> LoraFrom(const LoraConfig& config);
+
+// Returns the format of the base's weights; fp32 without `base`.
+absl::StatusOr<WeightFormat> BaseFrom(const Experiment& experiment);
 
 // Returns the options of the model; nothing if the experiment writes its own layers.
 absl::StatusOr<std::optional<ModelOptions>> ModelOptionsFrom(const Experiment& experiment);

@@ -31,6 +31,8 @@ inline constexpr Synonyms kSynonyms[] = {
     {"lora.modules", "target_modules lora_target_modules"},
     {"lora.layers", "layers_to_transform"},
     {"lora.init", "adapter_path adapter_name_or_path lora_path lora_weights"},
+    {"base", "quantization_config bnb_config bitsandbytes"},
+    {"base.weights", "bnb_4bit_quant_type load_in_4bit load_in_8bit quant_type"},
     {"early_stop", "early_stopping early_stopping_callback"},
     {"membership", "elastic elasticity fault_tolerance"},
     {"seed", "random_seed manual_seed"},

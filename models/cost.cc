@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/base_weights.h"
 #include "models/frozen.h"
 
 namespace thinwire {
@@ -116,6 +117,14 @@ void AddActivations(const BlockSpec& block, Recompute recompute, bool* input_cou
   cost->recomputed_elements = std::max(cost->recomputed_elements, KeptBesidesInput(block));
 }
 
+void AddFixed(const ParameterSpec& parameter, SegmentCost* cost) {
+  const int64_t elements = parameter.shape.elements();
+  cost->fixed_parameters += elements;
+  cost->fixed_bytes += ValueBytes(parameter);
+  const bool is_expanded = parameter.format != WeightFormat::kFP32;
+  if (is_expanded) cost->expanded_elements = std::max(cost->expanded_elements, elements);
+}
+
 SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recompute) {
   SegmentCost cost;
   bool input_counted = false;
@@ -124,7 +133,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
     const BlockSpec& block = model.blocks[i];
     for (const ParameterSpec& parameter : Parameters(block)) {
       if (!parameter.is_trained()) {
-        cost.fixed_parameters += parameter.shape.elements();
+        AddFixed(parameter, &cost);
         continue;
       }
       const int64_t elements = parameter.shape.elements();
@@ -186,9 +195,8 @@ int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   const int64_t copies = 2 + memory.optimizer_buffers;  // value and gradient
   const int64_t numbers =
       copies * (cost.parameters + cost.copied_parameters) +
-      (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters +
-      cost.fixed_parameters;
-  return kFloatBytes * numbers +
+      (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters;
+  return kFloatBytes * numbers + cost.fixed_bytes + memory.element_bytes * cost.expanded_elements +
          (memory.element_bytes + kFloatBytes) * memory.samples_cached * cost.cached_elements +
          memory.element_bytes * (memory.samples_waiting * cost.waiting_elements +
                                  memory.microbatch_samples * cost.recomputed_elements) +

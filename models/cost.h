@@ -19,6 +19,9 @@ struct SegmentCost {
   int64_t copied_parameters = 0;  // elements of such copies (ParameterSpec::tied_to)
   // Elements that are not trained, copies included; they have no gradient and no buffers.
   int64_t fixed_parameters = 0;
+  int64_t fixed_bytes = 0;  // of their values in memory (models/base_weights.h)
+  // Elements, in the compute type, of the largest weight that is expanded for its products.
+  int64_t expanded_elements = 0;
   double forward_flops = 0;    // of one sample
   double attention_flops = 0;  // part of it
   double backward_flops = 0;   // of one sample (models/frozen.h)

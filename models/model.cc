@@ -440,6 +440,7 @@ std::vector<ParameterSpec> Parameters(const LayerSpec& layer) {
       parameter.role = ParameterSpec::Role::kFrozen;
     }
   }
+  if (layer.format != WeightFormat::kFP32) all.front().format = layer.format;  // the weight
   for (const AdapterSpec& adapter : layer.adapters) {
     all.push_back({adapter.name + ".lora_A.weight",
                    {layer.adapter_rank, layer.in_features},

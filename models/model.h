@@ -12,6 +12,7 @@
 #include "models/position_slices.h"
 #include "models/rotary.h"
 #include "tensor/shape.h"
+#include "tensor/weight_format.h"
 
 namespace thinwire {
 
@@ -121,6 +122,8 @@ struct ParameterSpec {
   ParameterSlice slice = {};
   // Slices on which its layer works. Its gradient is their sum, in ascending order, each from zero.
   PositionSlices slices = {};
+  // How it is held in memory; other than kFP32 only if it is frozen.
+  WeightFormat format = WeightFormat::kFP32;
 
   bool is_trained() const { return role == Role::kTrained; }
 };
@@ -168,6 +171,8 @@ struct LayerSpec {
   // in when the model is built.
   bool is_end = false;
   bool frozen = false;  // whether its parameters are frozen (models/frozen.h)
+  // kLinear, frozen: how its weight is held in memory (models/base_weights.h).
+  WeightFormat format = WeightFormat::kFP32;
   // kLinear: adapters of its rows, ascending; their rank, scale and dropout.
   std::vector<AdapterSpec> adapters;
   int64_t adapter_rank = 0;

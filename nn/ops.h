@@ -16,6 +16,7 @@
 
 #include "tensor/error.h"
 #include "tensor/tensor.h"
+#include "tensor/weight_format.h"
 
 namespace thinwire {
 
@@ -63,6 +64,9 @@ struct LinearSpec {
   // Number of elements of a row of y. Those behind out_features are written as zeros, and are zeros
   // in dy. 0 means out_features; the CPU takes only that.
   int64_t row = 0;
+  // True: weights come by UseWeights, and LoadWeights gets null for them; there is no
+  // BackwardWeights.
+  bool borrows_weights = false;
 
   int64_t row_of_y() const { return row > 0 ? row : out_features; }
 };
@@ -75,6 +79,9 @@ class Linear {
   virtual ~Linear() = default;
   // These do what the functions of Conv2d do.
   virtual Error LoadWeights(const float* weights, const float* bias) = 0;
+  // Sets the weights of the next products, [out, in] in the compute type, aligned to 64 bytes. No
+  // copy is made: they must stay until those products are submitted. Only with borrows_weights.
+  virtual Error UseWeights(const void* weights) = 0;
   virtual NarrowCopies narrow_copies() const = 0;
   virtual Error Forward(const TensorView& x, const TensorView& y) = 0;
   virtual Error BackwardData(const TensorView& dy, const TensorView& dx) = 0;
@@ -213,6 +220,14 @@ struct Dropout {
   TensorView x, y;           // [samples, ...], under 2^32 elements a sample; may be the same
   // Index in its sample of the first element of each that x has, where x has parts of samples.
   int64_t first_element = 0;
+};
+
+// Weights in few bits, and where their numbers go.
+struct WeightExpansion {
+  WeightFormat format = WeightFormat::kBF16;  // any but kFP32
+  const void* codes = nullptr;
+  const float* scales = nullptr;  // null where the format has none
+  TensorView weights;             // out: [rows, columns] in the compute type
 };
 
 // A copy of `columns` neighbouring elements of each row: to[i, to_column + j] = from[i, from_column
@@ -497,6 +512,8 @@ class Ops {
   // g]. The same call on (dy, dx) is the backward pass.
   virtual Error Resize(const TensorView& x, const TensorView& y) = 0;
   virtual Error CopyColumns(const ColumnCopy& arguments) = 0;
+  // Writes the numbers that the codes stand for. All backends give the same bits.
+  virtual Error ExpandWeights(const WeightExpansion& arguments) = 0;
   // Puts a row before those of each sample.   row: [features]   x: [batch, T, features]   y:
   // [batch, T + 1, features]. Its backward pass adds to drow, sample after sample.
   virtual Error Prepend(const float* row, const TensorView& x, const TensorView& y) = 0;

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "nn/coded_parameter.h"
 
 namespace thinwire {
 namespace {
@@ -122,7 +123,13 @@ absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockS
     for (const ParameterSpec& spec : Parameters(block)) {
       Parameter parameter;
       parameter.spec = spec;
-      ASSIGN_OR_RETURN(parameter.value, OnDevice(InitialValues(spec, seed), spec.shape, device));
+      const std::vector<float> values = InitialValues(spec, seed);
+      if (spec.format == WeightFormat::kFP32) {
+        ASSIGN_OR_RETURN(parameter.value, OnDevice(values, spec.shape, device));
+      } else {
+        RETURN_IF_ERROR(AllocateCodes(&parameter, device));
+        RETURN_IF_ERROR(WriteRows(parameter, /*first_row=*/0, values));
+      }
       if (spec.is_trained()) {
         const std::vector<float> zeros(spec.shape.elements());
         ASSIGN_OR_RETURN(parameter.gradient, OnDevice(zeros, spec.shape, device));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,11 @@
 
 namespace thinwire {
 
-// A parameter or buffer in fp32 and PyTorch's layout, in device memory.
+// A parameter or buffer in PyTorch's layout, in device memory: fp32, or in few bits
+// (nn/coded_parameter.h).
 struct Parameter {
   ParameterSpec spec;
-  Tensor value;
+  Tensor value;     // empty if the parameter is held in few bits
   Tensor gradient;  // same shape, Backward adds to it; empty unless the parameter is trained
   // Gradients of single slices that are here, where the layer works on slices. Backward adds to
   // these; `gradient` is their sum over all slices when a step ends.
@@ -30,6 +32,10 @@ struct Parameter {
   // null: it has none of this kind.
   uint16_t* narrow = nullptr;
   bool narrow_is_updated = false;  // the optimizer's Step writes `narrow`, too
+  // The value in spec.format, if that is not fp32; `scales` is null where the format has none.
+  std::shared_ptr<Buffer> codes = {}, scales = {};
+
+  bool is_coded() const { return codes != nullptr; }
 };
 
 // Returns all parameters of `blocks`, in model order, with zero gradients. Initial values depend

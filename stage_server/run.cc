@@ -408,12 +408,13 @@ std::optional<StageStanding> StageRun::standing() {
 }
 
 absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const StageStanding& wanted) {
+  CopiedState what;
+  what.shared = true;
+  what.outlives = true;
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(executor_->Reach(wanted));
-    ASSIGN_OR_RETURN(
-        files, CopyState(stage_.get(), {/*codec_state=*/false, /*left_out=*/{}, /*shared=*/true},
-                         AvailableMemoryBytes()));
+    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
     return absl::OkStatus();
   }));
   return files;
@@ -422,12 +423,7 @@ absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const StageStanding& 
 absl::Status StageRun::TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept) {
   return OnExecutor([&]() -> absl::Status {
     for (const StateFile& file : kept) {
-      std::string_view rest = file.bytes;
-      const auto next = [&rest](std::string_view* piece) {
-        return !(*piece = std::exchange(rest, {})).empty();
-      };
-      RETURN_IF_ERROR(
-          RestoreState(stage_.get(), file.part, standing.step(), AvailableMemoryBytes(), next));
+      RETURN_IF_ERROR(RestoreState(stage_.get(), file, standing.step(), AvailableMemoryBytes()));
     }
     if (!kept.empty()) executor_->StandAt(standing);
     return absl::OkStatus();
@@ -448,7 +444,7 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& w
   TakeSnapshotResponse response;
   for (const StateFile& file : files) {
     *response.add_files()->mutable_part() = file.part;
-    response.mutable_files()->rbegin()->set_bytes(file.bytes.size());
+    response.mutable_files()->rbegin()->set_bytes(FileBytes(file));
   }
   absl::MutexLock lock(&snapshot_mutex_);
   snapshot_ = std::move(files);
@@ -457,21 +453,17 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& w
 
 absl::Status StageRun::ReadSnapshot(uint32_t file,
                                     const std::function<absl::Status(std::string_view)>& sink) {
-  std::string bytes;
+  StateFile taken;
   {
     absl::MutexLock lock(&snapshot_mutex_);
-    if (file >= snapshot_.size() || snapshot_[file].bytes.empty()) {
+    if (file >= snapshot_.size() || snapshot_[file].empty()) {
       return absl::NotFoundError(absl::StrCat("file ", file, ": the snapshot has ",
                                               snapshot_.size(), ", each is read once"));
     }
     // Taken out under the lock and sent without it, as the client may be slow.
-    bytes = std::move(snapshot_[file].bytes);
-    snapshot_[file].bytes.clear();
+    taken = std::exchange(snapshot_[file], StateFile());
   }
-  for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
-    RETURN_IF_ERROR(sink(std::string_view(bytes).substr(at, kPieceBytes)));
-  }
-  return absl::OkStatus();
+  return WriteFile(taken, kPieceBytes, sink);
 }
 
 absl::Status StageRun::Restore(const StatePart& part, uint64_t step,

@@ -18,7 +18,7 @@ evaluated() {
   timeout 60 "$thinwire" evaluate --stage_server "$stage_server" --json "$@" 2>log |
     python3 -c 'import json, sys; print([row["test"]["loss"] for row in json.load(sys.stdin)["rows"]])'
 }
-# same_model FOLDER FOLDER: equal tensors by name
+# same_model FOLDER FOLDER [PART...]: equal tensors by name, without those with such a part in their names
 same_model() {
   python3 - "$@" <<'END'
 import json, pathlib, struct, sys
@@ -33,7 +33,9 @@ def tensors(folder):
             begin, end = place["data_offsets"]
             found[name] = (place["dtype"], place["shape"], file[8 + size + begin:8 + size + end])
     return found
-one, other = map(tensors, sys.argv[1:])
+one, other = map(tensors, sys.argv[1:3])
+for part in sys.argv[3:]:
+    one, other = ({name: all[name] for name in all if part not in name} for all in (one, other))
 assert one and one == other, [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)]
 END
 }
@@ -115,6 +117,22 @@ run tiny.yaml --out parts_again --set "init=$work/model" --set 'freeze=[layers.0
 run --resume parts_again --set epochs=2
 check '  which go on' same parts_again parts
 
+echo '== a base in few bits'
+run "${adapted[@]}" --set base.weights=int8 --out few
+check 'adapters are trained on it' equals $? 0
+check '  which no checkpoint has' equals "$(grep -o 'lora_A\|norm\|mlp' few/checkpoints/step-3/model.safetensors.index.json | sort -u)" lora_A
+run "${adapted[@]}" --set base.weights=int8 --out few_again --set epochs=1
+run --resume few_again --set epochs=2
+check '  and go on from the folder' same few_again few
+check 'a step is evaluated as the end' equals "$(evaluated few@4)" "$(evaluated few)"
+check 'a step is exported' export_of few few_exported
+check '  with the weights of the folder' same_model few_exported model lora_
+same_model few/model model lora_ 2>few_differs
+check '  and the end has those that were trained on' contains few_differs 'q_proj.weight'
+export_of few few_merged --merge
+check 'merged it is a plain model' equals "$? $(grep -c lora_ few_merged/model.safetensors.index.json)" '0 0'
+check '  whose other weights are those of the folder' same_model few_merged model q_proj v_proj
+
 echo '== replicas'
 local_steps=(--set 'replicas={count: 2, sync: local, every: 3}')
 run "${adapted[@]}" "${local_steps[@]}" --out local
@@ -150,6 +168,8 @@ assert initial["folder"] == "models/base" and initial["tensors"] > 15 and initia
 remote "${own[@]}" --out "$work/stages_again" --set epochs=1
 remote --resume "$work/stages_again" --set epochs=2 --stages "$(address 0),$(address 1)"
 check '  and goes on from them' same stages_again again
+remote "${own[@]}" --set base.weights=int8 --out "$work/stages_few"
+check '  in few bits, too' same stages_few few
 mv server1/models/base server1/models/away
 remote "${own[@]}" --out "$work/refused"
 check 'a folder that a stage lacks ends it' equals $? 1

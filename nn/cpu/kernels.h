@@ -61,6 +61,7 @@ class Kernels : public Ops {
                        const TensorView& dx) override;
   Error Resize(const TensorView& x, const TensorView& y) override;
   Error CopyColumns(const ColumnCopy& a) override;
+  Error ExpandWeights(const WeightExpansion& arguments) override;
   Error Prepend(const float* row, const TensorView& x, const TensorView& y) override;
   Error PrependBackward(const TensorView& dy, const TensorView& dx, float* drow) override;
   Error GlobalAvgPool(const TensorView& x, const TensorView& y) override;

@@ -15,7 +15,9 @@ class LinearKind final : public WeightedKind {
 
   const char* name() const override { return "linear"; }
   bool bias() const override { return spec_.bias; }
-  Desc weights() const override { return Desc(WeightDims(), Type::f32, Tag::ab); }
+  Desc weights() const override {
+    return Desc(WeightDims(), spec_.borrows_weights ? ComputeType() : Type::f32, Tag::ab);
+  }
 
   dnnl::primitive_desc Forward(int64_t n) const override { return ForwardHint(n); }
 
@@ -40,9 +42,11 @@ class LinearKind final : public WeightedKind {
   dnnl::memory::dims WeightDims() const { return {spec_.out_features, spec_.in_features}; }
   // oneDNN 2.6 prefers blocked weights. For large matrices its GEMM on plain weights is faster (a
   // weight gradient takes half the time, tests/bench/ops_bench.cc) and needs no packed copy.
+  // Borrowed weights are others in each pass, so that packing them never pays.
   Desc Weights(Type type) const {
-    const bool is_large = spec_.in_features * spec_.out_features >= kLargeWeights;
-    return Desc(WeightDims(), type, is_large ? Tag::ab : Tag::any);
+    const bool is_plain =
+        spec_.borrows_weights || spec_.in_features * spec_.out_features >= kLargeWeights;
+    return Desc(WeightDims(), type, is_plain ? Tag::ab : Tag::any);
   }
   Desc Bias() const { return spec_.bias ? Desc({spec_.out_features}, Type::f32, Tag::a) : Desc(); }
   Desc X(int64_t n) const { return Desc({n, spec_.in_features}, ComputeType(), Tag::ab); }

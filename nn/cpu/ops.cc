@@ -21,6 +21,11 @@ class LinearOp final : public cpu::Weighted<Linear> {
   LinearOp(cpu::OneDnn* onednn, const LinearSpec& spec, Ops* ops)
       : Weighted(onednn, cpu::NewLinearKind(onednn, spec)), ops_(ops) {}
 
+  Error UseWeights(const void* weights) override {
+    Borrow(weights);
+    return Error{};
+  }
+
   Error ForwardGelu(const TensorView& x, const TensorView& u, const TensorView& y) override {
     const TensorView& product = u.data != nullptr ? u : y;
     RETURN_ERROR(Forward(x, product));

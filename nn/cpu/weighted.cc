@@ -22,7 +22,7 @@ Error Weighted<Interface>::LoadWeights(const float* weights, const float* bias) 
 
 template <typename Interface>
 void Weighted<Interface>::Pack(Packed* packed) {
-  dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<float*>(weights_));
+  dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<void*>(weights_));
   packed->pack.execute(onednn_->stream, plain, packed->memory);
   onednn_->stream.wait();
   packed->fresh = true;
@@ -34,7 +34,7 @@ void Weighted<Interface>::Pack(Packed* packed) {
 template <typename Interface>
 void* Weighted<Interface>::PackedWeights(const dnnl::memory::desc& layout) {
   assert(weights_ != nullptr);
-  const dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<float*>(weights_));
+  const dnnl::memory plain(kind_->weights(), onednn_->engine, const_cast<void*>(weights_));
   if (layout == plain.get_desc()) return plain.get_data_handle();
   size_t i = 0;
   while (i < packed_.size() && packed_[i].memory.get_desc() != layout) ++i;

@@ -20,7 +20,7 @@ class WeightedKind {
   virtual ~WeightedKind() = default;
   virtual const char* name() const = 0;
   virtual bool bias() const = 0;
-  // Returns the fp32 plain layout, in which parameters are kept.
+  // Returns the plain layout in which parameters are kept, fp32 unless the layer borrows them.
   virtual dnnl::memory::desc weights() const = 0;
   virtual dnnl::primitive_desc Forward(int64_t n) const = 0;
   virtual dnnl::primitive_desc BackwardData(int64_t n) const = 0;
@@ -42,6 +42,10 @@ class Weighted : public Interface {
   Error BackwardWeights(const TensorView& x, const TensorView& dy, float* weights_gradient,
                         float* bias_gradient) override;
 
+ protected:
+  // Sets weights that are used where they stand, in the plain layout.
+  void Borrow(const void* weights) { weights_ = weights; }
+
  private:
   using Executions = std::unordered_map<int64_t, std::unique_ptr<Execution>>;  // by batch size
 
@@ -62,7 +66,7 @@ class Weighted : public Interface {
 
   OneDnn* const onednn_;
   const std::unique_ptr<WeightedKind> kind_;
-  const float* weights_ = nullptr;
+  const void* weights_ = nullptr;
   const float* bias_ = nullptr;
   Executions forward_, backward_data_, backward_weights_;
   std::vector<Packed> packed_;

@@ -67,6 +67,7 @@ class Kernels : public Ops {
                        const TensorView& dx) override;
   Error Resize(const TensorView& x, const TensorView& y) override;
   Error CopyColumns(const ColumnCopy& a) override;
+  Error ExpandWeights(const WeightExpansion& arguments) override;
   // Puts a row before those of each sample, with the same bits as the CPU's.
   Error Prepend(const float* row, const TensorView& x, const TensorView& y) override;
   Error PrependBackward(const TensorView& dy, const TensorView& dx, float* drow) override;

@@ -22,13 +22,15 @@ class MatmulLinear final : public Linear {
         weights_(device),
         bias_(device) {}
 
-  // Weights of longer rows are followed by rows of zeros, and the bias by zeros; these are never
-  // overwritten.
+  // Weights that are not borrowed have memory here. Those of longer rows are followed by rows of
+  // zeros, and the bias by zeros; these are never overwritten.
   Error Reserve() {
     const int64_t row = spec_.row_of_y();
     const size_t of_element = SizeOf(spec_.compute);
-    RETURN_ERROR(
-        ReserveZeros(static_cast<size_t>(row * spec_.in_features) * of_element, &weights_));
+    if (!spec_.borrows_weights) {
+      RETURN_ERROR(
+          ReserveZeros(static_cast<size_t>(row * spec_.in_features) * of_element, &weights_));
+    }
     return ReserveZeros(static_cast<size_t>(row) * of_element, &bias_);
   }
 
@@ -36,27 +38,35 @@ class MatmulLinear final : public Linear {
   // type to sums that are still fp32. fp32 weights are copied for their alignment.
   Error LoadWeights(const float* weights, const float* bias) override {
     assert(spec_.bias == (bias != nullptr));
-    RETURN_ERROR(joined_->filters.Pack({spec_.out_features, spec_.in_features}, weights,
-                                       spec_.compute, weights_.as<void>()));
+    if (!spec_.borrows_weights) {
+      RETURN_ERROR(joined_->filters.Pack({spec_.out_features, spec_.in_features}, weights,
+                                         spec_.compute, weights_.as<void>()));
+    }
     if (!spec_.bias) return Error{};
     return joined_->filters.Pack({1, spec_.out_features}, bias, spec_.compute, bias_.as<void>());
   }
 
+  Error UseWeights(const void* weights) override {
+    borrowed_ = weights;
+    return Error{};
+  }
+
   NarrowCopies narrow_copies() const override {
     if (spec_.compute != DType::kBF16) return {};
-    return {weights_.as<uint16_t>(), spec_.bias ? bias_.as<uint16_t>() : nullptr};
+    return {spec_.borrows_weights ? nullptr : weights_.as<uint16_t>(),
+            spec_.bias ? bias_.as<uint16_t>() : nullptr};
   }
 
   // Computes y = x W^T + b.
   Error Forward(const TensorView& x, const TensorView& y) override {
     RETURN_ERROR(joined_->filters.FinishPacks());
-    return matmul_->Run(ForwardShape(x), {x.data, weights_.as<void>(), y.data, BiasOrNull()});
+    return matmul_->Run(ForwardShape(x), {x.data, Weights(), y.data, BiasOrNull()});
   }
 
   // Computes dx = dy W.
   Error BackwardData(const TensorView& dy, const TensorView& dx) override {
     RETURN_ERROR(joined_->filters.FinishPacks());
-    return matmul_->Run(BackwardShape(dy), {dy.data, weights_.as<void>(), dx.data});
+    return matmul_->Run(BackwardShape(dy), {dy.data, Weights(), dx.data});
   }
 
   // The product applies GELU, where the library has that, else a kernel behind it.
@@ -64,8 +74,7 @@ class MatmulLinear final : public Linear {
     RETURN_ERROR(joined_->filters.FinishPacks());
     MatmulShape shape = ForwardShape(x);
     shape.epilogue = u.data != nullptr ? Epilogue::kGeluAux : Epilogue::kGelu;
-    const Error error =
-        matmul_->Run(shape, {x.data, weights_.as<void>(), y.data, BiasOrNull(), u.data});
+    const Error error = matmul_->Run(shape, {x.data, Weights(), y.data, BiasOrNull(), u.data});
     if (!IsUnimplemented(error)) return error;
     const TensorView& product = u.data != nullptr ? u : y;
     RETURN_ERROR(Forward(x, product));
@@ -75,8 +84,7 @@ class MatmulLinear final : public Linear {
     RETURN_ERROR(joined_->filters.FinishPacks());
     MatmulShape shape = BackwardShape(dy);
     shape.epilogue = Epilogue::kGeluGradient;
-    const Error error =
-        matmul_->Run(shape, {dy.data, weights_.as<void>(), du.data, nullptr, u.data});
+    const Error error = matmul_->Run(shape, {dy.data, Weights(), du.data, nullptr, u.data});
     if (!IsUnimplemented(error)) return error;
     RETURN_ERROR(BackwardData(dy, du));
     return ApplyBackward(device_, Pointwise::kTanhGelu, u, du, du);
@@ -105,6 +113,7 @@ class MatmulLinear final : public Linear {
   MatmulShape BackwardShape(const TensorView& dy) const {
     return Shape(dy.dims[0], spec_.in_features, spec_.row_of_y());
   }
+  const void* Weights() const { return spec_.borrows_weights ? borrowed_ : weights_.as<void>(); }
   const void* BiasOrNull() const { return spec_.bias ? bias_.as<void>() : nullptr; }
   // Computes `rows` rows of dW from `first` on.
   Error AddProducts(const TensorView& x, const TensorView& dy, int64_t first, int64_t rows,
@@ -140,6 +149,7 @@ class MatmulLinear final : public Linear {
   Matmul* const matmul_;
   JoinedWork* const joined_;
   CudaScratch weights_, bias_;
+  const void* borrowed_ = nullptr;  // UseWeights
 };
 
 }  // namespace

@@ -225,5 +225,47 @@ TEST(LinearTest, IsRecordedAndReplayedAndJoined) {
   }
 }
 
+// Returns y, y with GELU, dx and dx with GELU of a layer whose weights are loaded, or borrowed.
+Outputs RunBorrowed(Side* side, Ops* ops, const LinearCase& of, DType compute, bool borrows) {
+  LinearSpec spec = SpecOf(of, compute);
+  spec.borrows_weights = borrows;
+  Linear* made = nullptr;
+  ExpectOk(ops->NewLinear(spec, &made));
+  const std::unique_ptr<Linear> linear(made);
+  const int64_t elements = of.out * of.in;
+  Product<Linear> product(side, linear.get(), ShapesOf(of), compute, compute);
+  const TensorView u = side->Of(compute, {of.n, of.in}, Uniform(of.n * of.in, 5, 2, compute));
+  const TensorView gelu = side->Unwritten(compute, {of.n, of.out});
+  const TensorView du = side->Unwritten(compute, {of.n, of.in});
+  ExpectOk(linear->LoadWeights(borrows ? nullptr : product.weights, product.bias));
+  const auto borrow = [&](const Floats& values) {
+    if (!borrows) return;
+    ExpectOk(linear->UseWeights(side->Of(compute, {of.out, of.in}, values).data));
+  };
+  const Floats weights = side->Read(product.weights, elements);
+  borrow(Floats(elements, 7));
+  borrow(weights);
+  ExpectOk(linear->Forward(product.x, product.y));
+  ExpectOk(linear->ForwardGelu(product.x, TensorView(), gelu));
+  borrow(weights);
+  ExpectOk(linear->BackwardData(product.dy, product.dx));
+  ExpectOk(linear->BackwardGelu(product.dy, u, du));
+  return {{"y", side->Read(product.y)},
+          {"gelu", side->Read(gelu)},
+          {"dx", side->Read(product.dx)},
+          {"du", side->Read(du)}};
+}
+
+TEST(LinearTest, BorrowedWeightsAreAsGoodAsLoadedOnes) {
+  for (const Precision& precision : {FP32(), BF16()}) {
+    const std::unique_ptr<Ops> ops = NewTestedOps(precision.options);
+    for (const LinearCase& of : {LinearCase{64, 256, 256, true}, LinearCase{7, 64, 40, false}}) {
+      Side loaded = DeviceSide(), borrowed = DeviceSide();
+      ExpectNear(RunBorrowed(&loaded, ops.get(), of, precision.compute, false),
+                 RunBorrowed(&borrowed, ops.get(), of, precision.compute, true), kSameBits);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace thinwire

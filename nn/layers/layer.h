@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/status.h"
+#include "nn/expanded_weight.h"
 #include "nn/ops.h"
 #include "nn/partial_sums.h"
 #include "nn/pass.h"
@@ -26,8 +27,9 @@ struct LayerContext {
   Ops* ops = nullptr;
   DType compute = DType::kF32;
   uint64_t dropout_seed = 0;
-  bool splits_backward = false;  // as in SegmentOptions
-  PartialSums* sums = nullptr;   // adds up what tensor-parallel parts have made
+  bool splits_backward = false;        // as in SegmentOptions
+  PartialSums* sums = nullptr;         // adds up what tensor-parallel parts have made
+  ExpandedWeight* expanded = nullptr;  // for weights that are held in few bits
 
   // Allocates the result of a layer.
   absl::StatusOr<Tensor> NewTensor(const Shape& shape) const {

@@ -36,6 +36,7 @@ class WeightedLayer final : public Layer {
 
   absl::StatusOr<Tensor> Forward(Tensor x, const Pass& pass, Saved* saved) override {
     ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
+    RETURN_IF_ERROR(ExpandWeights());
     RETURN_IF_ERROR(ToStatus(op_->Forward(ViewFor<Op>(x), ViewFor<Op>(y))));
     if (pass.mode == Mode::kTrain) KeepInput(std::move(x), saved);
     return y;
@@ -45,6 +46,7 @@ class WeightedLayer final : public Layer {
     RETURN_IF_ERROR(WeightsNowOrLater(dy, saved));
     if (!needs_dx_) return Tensor();
     ASSIGN_OR_RETURN(Tensor dx, context_.NewResult(in_, dy, saved->pass()));
+    RETURN_IF_ERROR(ExpandWeights());
     RETURN_IF_ERROR(ToStatus(op_->BackwardData(ViewFor<Op>(dy), ViewFor<Op>(dx))));
     return dx;
   }
@@ -52,6 +54,7 @@ class WeightedLayer final : public Layer {
   // Computes gelu(y) instead of y, and in training keeps y besides x.
   absl::StatusOr<Tensor> ForwardGelu(Tensor x, const Pass& pass, Saved* saved) {
     ASSIGN_OR_RETURN(Tensor y, context_.NewResult(out_, x, pass));
+    RETURN_IF_ERROR(ExpandWeights());
     if (pass.mode != Mode::kTrain) {
       RETURN_IF_ERROR(ToStatus(op_->ForwardGelu(RowsOf(x), TensorView(), RowsOf(y))));
       return y;
@@ -67,6 +70,7 @@ class WeightedLayer final : public Layer {
     RETURN_IF_ERROR(WeightsNowOrLater(dy, saved));
     const Tensor u = saved->Pop();
     ASSIGN_OR_RETURN(Tensor du, context_.NewTensor(u.shape()));
+    RETURN_IF_ERROR(ExpandWeights());
     RETURN_IF_ERROR(ToStatus(op_->BackwardGelu(RowsOf(dy), RowsOf(u), RowsOf(du))));
     return du;
   }
@@ -81,11 +85,20 @@ class WeightedLayer final : public Layer {
         (bias_ == nullptr || IsUpToDate(*bias_, copies_.bias))) {
       return absl::OkStatus();
     }
-    return ToStatus(
-        op_->LoadWeights(Floats(weight_->value), bias_ ? Floats(bias_->value) : nullptr));
+    return ToStatus(op_->LoadWeights(weight_->is_coded() ? nullptr : Floats(weight_->value),
+                                     bias_ ? Floats(bias_->value) : nullptr));
   }
 
  private:
+  // Gives the operation weights that are held in few bits, before each product.
+  absl::Status ExpandWeights() {
+    if constexpr (std::is_same_v<Op, Linear>) {
+      if (!weight_->is_coded()) return absl::OkStatus();
+      ASSIGN_OR_RETURN(const void* const weights, context_.expanded->Of(*weight_));
+      return ToStatus(op_->UseWeights(weights));
+    }
+    return absl::OkStatus();
+  }
   // Returns whether `copy` of a parameter is right behind the optimizer's step, which writes it or
   // leaves the parameter as it is.
   static bool IsUpToDate(const Parameter& parameter, const uint16_t* copy) {
@@ -148,6 +161,7 @@ absl::StatusOr<std::unique_ptr<LinearLayer>> MakeLinear(const LayerSpec& spec, b
   linear.out_features = spec.out_features;
   linear.bias = spec.bias;
   linear.compute = context.compute;
+  linear.borrows_weights = spec.format != WeightFormat::kFP32;
   if (makes_logits) linear.row = context.ops->RowOfLogits(spec.out_features);
   Linear* op = nullptr;
   RETURN_IF_ERROR(ToStatus(context.ops->NewLinear(linear, &op)));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "models/frozen.h"
+#include "nn/expanded_weight.h"
 #include "nn/layers/build.h"
 #include "nn/layers/forward_only.h"
 #include "nn/layers/recomputed.h"
@@ -39,13 +40,19 @@ class BuiltSegment final : public Segment {
         out_(ResultOf(blocks.back(), options)),
         options_(options),
         sums_(options.ops),
-        context_{options.device,          options.ops,
-                 options.compute,         options.dropout_seed,
-                 options.splits_backward, options.sums != nullptr ? options.sums : &sums_},
+        expanded_(options.device, options.ops, options.compute),
+        context_{options.device,
+                 options.ops,
+                 options.compute,
+                 options.dropout_seed,
+                 options.splits_backward,
+                 options.sums != nullptr ? options.sums : &sums_,
+                 &expanded_},
         parameters_(std::move(parameters)),
         layers_(context_) {}
 
   absl::Status Build(absl::Span<const BlockSpec> blocks) {
+    RETURN_IF_ERROR(expanded_.Reserve(parameters_));
     bool needs_dx = options_.needs_input_gradient;
     for (const BlockSpec& block : blocks) {
       const bool makes_logits = options_.ends_model && &block == &blocks.back();
@@ -152,6 +159,7 @@ class BuiltSegment final : public Segment {
   const Shape out_;
   const SegmentOptions options_;
   SumsInMemory sums_;
+  ExpandedWeight expanded_;
   const LayerContext context_;
   std::vector<Parameter> parameters_;
   Sequence layers_;

@@ -195,13 +195,22 @@ absl::Status ReplicaAverager::StartStep(const ExchangeStep& step) {
 absl::StatusOr<uint64_t> ReplicaAverager::DigestOfParameters() const {
   Digest digest;
   std::vector<uint8_t> bytes;
+  const auto add = [&](const Buffer* memory, size_t size) {
+    if (memory == nullptr) return absl::OkStatus();
+    bytes.resize(size);
+    const Error error = options_.device->CopyToHost(bytes.data(), memory->data(), size);
+    digest.Add(bytes.data(), bytes.size());
+    return ToStatus(error);
+  };
   for (Segment* const segment : segments_) {
     for (const Parameter& parameter : segment->parameters()) {
-      const Tensor& value = parameter.value;
-      bytes.resize(value.bytes());
-      RETURN_IF_ERROR(
-          ToStatus(options_.device->CopyToHost(bytes.data(), value.data(), bytes.size())));
-      digest.Add(bytes.data(), bytes.size());
+      if (parameter.is_coded()) {
+        RETURN_IF_ERROR(add(parameter.codes.get(), parameter.codes->bytes()));
+        const Buffer* const scales = parameter.scales.get();
+        RETURN_IF_ERROR(add(scales, scales == nullptr ? 0 : scales->bytes()));
+      } else {
+        RETURN_IF_ERROR(add(parameter.value.buffer().get(), parameter.value.bytes()));
+      }
     }
   }
   return digest.value() != 0 ? digest.value() : 1;

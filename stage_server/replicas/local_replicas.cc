@@ -221,6 +221,8 @@ std::vector<Parameter> LocalReplicas::Values(int replica) const {
   for (Segment* segment : segments_) {
     for (const Parameter& one : segment->parameters()) {
       all.push_back({one.spec, value_of(one), {}});
+      all.back().codes = one.codes;
+      all.back().scales = one.scales;
     }
   }
   return all;

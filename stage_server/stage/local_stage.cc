@@ -231,7 +231,7 @@ absl::StatusOr<LinkOptions> LocalStage::PeerLinkOptionsFor(int carrier) const {
     options.max_payload_bytes = sums_->max_payload_bytes();
     uint64_t of_slice = 0;
     for (const Parameter* parameter : parameters()) {
-      const uint64_t bytes = parameter->value.bytes();
+      const uint64_t bytes = parameter->value.empty() ? 0 : parameter->value.bytes();
       options.max_payload_bytes = std::max(options.max_payload_bytes, bytes);
       of_slice += parameter->of_slices.empty() ? 0 : bytes;
     }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -65,13 +66,28 @@ TEST_P(MembershipTest, StagesThatAgreeOnUpdatesTrainAsOthers) {
   }
 }
 
+// Returns what is copied of a stage for the one that takes its place.
+CopiedState Kept() {
+  CopiedState kept;
+  kept.shared = true;
+  kept.outlives = true;
+  return kept;
+}
+
 // Returns the shared state of a stage.
 std::vector<std::string> StateOf(LocalStage* stage) {
   std::vector<std::string> files;
-  const auto copied =
-      CopyState(stage, {/*codec_state=*/false, /*left_out=*/{}, /*shared=*/true}, kNoLimit);
+  const auto copied = CopyState(stage, Kept(), kNoLimit);
   EXPECT_TRUE(copied.ok()) << copied.status();
-  for (const StateFile& file : *copied) files.push_back(file.bytes);
+  for (const StateFile& file : *copied) {
+    std::string& bytes = files.emplace_back();
+    const absl::Status written =
+        WriteFile(file, /*piece_bytes=*/1 << 16, [&bytes](std::string_view piece) {
+          bytes += piece;
+          return absl::OkStatus();
+        });
+    EXPECT_TRUE(written.ok()) << written;
+  }
   return files;
 }
 
@@ -122,6 +138,32 @@ TEST_P(MembershipTest, AfterALossAllOthersReachOneStep) {
     }
   }
   EXPECT_GE(in_the_middle, 1) << "the delays are too short or too long";
+}
+
+// The copy is in few bits, too, and has the same codes when another stage has taken it.
+TEST(KeptStateTest, AKeptBaseInFewBitsOutlivesItsStage) {
+  for (const char* base : {"fp32", "bf16", "int8", "nf4"}) {
+    SCOPED_TRACE(base);
+    const std::vector<std::string> held = {"model.width=64", "lora={rank: 2}",
+                                           absl::StrCat("base.weights=", base)};
+    std::vector<StateFile> kept;
+    std::vector<std::string> before;
+    {
+      Members past(kText, /*carriers=*/1, held);
+      past.TrainSteps(1, 1, 2);
+      before = StateOf(&past.stage(0));
+      auto copied = CopyState(&past.stage(0), Kept(), kNoLimit);
+      ASSERT_TRUE(copied.ok()) << copied.status();
+      kept = *std::move(copied);
+    }
+    Members next(kText, /*carriers=*/1, held);
+    EXPECT_NE(StateOf(&next.stage(0)), before);
+    for (const StateFile& file : kept) {
+      const absl::Status restored = RestoreState(&next.stage(0), file, /*step=*/2, kNoLimit);
+      ASSERT_TRUE(restored.ok()) << restored;
+    }
+    EXPECT_EQ(StateOf(&next.stage(0)), before);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, MembershipTest, ::testing::Values(kImages, kText),

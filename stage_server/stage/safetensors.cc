@@ -1,12 +1,14 @@
 #include "stage_server/stage/safetensors.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compress/file_values.h"
+#include "nn/coded_parameter.h"
 
 namespace thinwire {
 namespace {
@@ -15,10 +17,12 @@ using Sink = std::function<absl::Status(std::string_view)>;
 
 constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;  // of a file that is read
 
-// Rows of a tensor of the file to be written, and the fp32 tensor that has them.
+// Rows of a tensor of the file to be written, and the parameter that has them, or that has them in
+// its gradient.
 struct Source {
   FileTensor tensor;
-  const Tensor* values = nullptr;
+  const Parameter* parameter = nullptr;
+  bool is_gradient = false;
 };
 
 // Returns the sources by tensor of the file, in the order of the first source of each. A tensor has
@@ -45,24 +49,45 @@ float* RowsOf(const Tensor& parameter, const FileTensor& tensor) {
   return static_cast<float*>(parameter.data()) + tensor.first_row * tensor.row_elements;
 }
 
-absl::Status Write(std::vector<Source> sources, size_t piece_bytes, const Sink& sink) {
-  const std::vector<std::vector<Source>> tensors = ByTensor(std::move(sources));
+absl::Status Read(const Source& source, absl::Span<float> rows) {
+  if (!source.is_gradient) return ReadRows(*source.parameter, source.tensor.first_row, rows);
+  const Tensor& gradient = source.parameter->gradient;
+  return ToStatus(gradient.device()->CopyToHost(rows.data(), RowsOf(gradient, source.tensor),
+                                                rows.size() * sizeof(float)));
+}
+
+std::vector<Source> SourcesOf(const std::vector<const Parameter*>& parameters) {
+  std::vector<Source> sources;
+  for (const Parameter* one : parameters) {
+    if (!StandsInFiles(one->spec)) continue;
+    for (FileTensor& tensor : FileTensors(one->spec)) sources.push_back({std::move(tensor), one});
+  }
+  return sources;
+}
+
+// Returns the part of a file before the tensors. Sets *bytes to theirs.
+std::string PrefixOf(const std::vector<std::vector<Source>>& tensors,
+                     std::vector<uint64_t>* bytes) {
   Safetensors file;
-  std::vector<uint64_t> bytes;
   for (const std::vector<Source>& slices : tensors) {
     const FileTensor& tensor = slices.front().tensor;
     file.tensors.push_back({tensor.name, "F32", tensor.shape, {}});
-    bytes.push_back(static_cast<uint64_t>(tensor.file_elements()) * sizeof(float));
+    bytes->push_back(static_cast<uint64_t>(tensor.file_elements()) * sizeof(float));
   }
-  RETURN_IF_ERROR(InPieces(SafetensorsPrefix(file, bytes), piece_bytes, sink));
+  return SafetensorsPrefix(file, *bytes);
+}
+
+absl::Status Write(std::vector<Source> sources, size_t piece_bytes, const Sink& sink) {
+  const std::vector<std::vector<Source>> tensors = ByTensor(std::move(sources));
+  std::vector<uint64_t> bytes;
+  RETURN_IF_ERROR(InPieces(PrefixOf(tensors, &bytes), piece_bytes, sink));
   std::vector<float> rows, in_file;
   for (size_t i = 0; i < tensors.size(); ++i) {
     in_file.resize(bytes[i] / sizeof(float));
-    for (const auto& [tensor, values] : tensors[i]) {
-      rows.resize(static_cast<size_t>(tensor.elements()));
-      RETURN_IF_ERROR(ToStatus(values->device()->CopyToHost(rows.data(), RowsOf(*values, tensor),
-                                                            rows.size() * sizeof(float))));
-      ToFileOrder(tensor, rows, absl::MakeSpan(in_file));
+    for (const Source& source : tensors[i]) {
+      rows.resize(static_cast<size_t>(source.tensor.elements()));
+      RETURN_IF_ERROR(Read(source, absl::MakeSpan(rows)));
+      ToFileOrder(source.tensor, rows, absl::MakeSpan(in_file));
     }
     RETURN_IF_ERROR(
         InPieces({reinterpret_cast<const char*>(in_file.data()), bytes[i]}, piece_bytes, sink));
@@ -80,16 +105,15 @@ absl::Status CheckTensor(const TensorPlace& is, const FileTensor& want) {
 
 }  // namespace
 
+uint64_t ParameterFileBytes(const std::vector<const Parameter*>& parameters) {
+  std::vector<uint64_t> bytes;
+  const uint64_t prefix = PrefixOf(ByTensor(SourcesOf(parameters)), &bytes).size();
+  return std::accumulate(bytes.begin(), bytes.end(), prefix);
+}
+
 absl::Status WriteParameters(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
                              const Sink& sink) {
-  std::vector<Source> sources;
-  for (const Parameter* one : parameters) {
-    if (!StandsInFiles(one->spec)) continue;
-    for (FileTensor& tensor : FileTensors(one->spec)) {
-      sources.push_back({std::move(tensor), &one->value});
-    }
-  }
-  return Write(std::move(sources), piece_bytes, sink);
+  return Write(SourcesOf(parameters), piece_bytes, sink);
 }
 
 absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
@@ -101,14 +125,9 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
     as_it_is.name = one->spec.name;
     as_it_is.shape = one->spec.shape;
     as_it_is.slice = one->spec.slice;
-    sources.push_back({FileTensors(as_it_is)[0], &one->gradient});
+    sources.push_back({FileTensors(as_it_is)[0], one, /*is_gradient=*/true});
   }
   return Write(std::move(sources), piece_bytes, sink);
-}
-
-const Tensor* ParameterReader::Target::TensorThere() const {
-  if (parameter->spec.role == ParameterSpec::Role::kFrozen) return &parameter->value;
-  return parameter->gradient.empty() ? nullptr : &parameter->gradient;
 }
 
 ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters,
@@ -118,7 +137,7 @@ ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters
   }
   for (const Parameter* parameter : parameters) targets_.push_back({parameter, {}});
   for (Target& target : targets_) {
-    if (target.TensorThere() == nullptr) {
+    if (!target.is_frozen() && !target.has_gradient()) {
       target.values.resize(static_cast<size_t>(target.parameter->value.elements()));
     }
     for (FileTensor& tensor : FileTensors(target.parameter->spec)) {
@@ -130,7 +149,9 @@ ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters
 
 uint64_t ParameterReader::MostBytes() const {
   uint64_t bytes = kMaxHeaderBytes;
-  for (const Target& target : targets_) bytes += target.parameter->value.bytes();
+  for (const Target& target : targets_) {
+    bytes += static_cast<uint64_t>(target.parameter->spec.shape.elements()) * sizeof(float);
+  }
   return bytes;
 }
 
@@ -214,9 +235,12 @@ absl::Status ParameterReader::TensorCame() {
     // The values wait in the gradient, whose memory is there anyway, or in memory of the reader. So
     // a file that breaks off changes no parameter but frozen ones, a second copy of which would be
     // as large as the model.
-    if (const Tensor* const there = target->TensorThere()) {
-      RETURN_IF_ERROR(ToStatus(there->device()->CopyFromHost(RowsOf(*there, tensor), rows.data(),
-                                                             rows.size() * sizeof(float))));
+    const Tensor& gradient = target->parameter->gradient;
+    if (target->is_frozen()) {
+      RETURN_IF_ERROR(WriteRows(*target->parameter, tensor.first_row, rows));
+    } else if (target->has_gradient()) {
+      RETURN_IF_ERROR(ToStatus(gradient.device()->CopyFromHost(
+          RowsOf(gradient, tensor), rows.data(), rows.size() * sizeof(float))));
     } else {
       std::copy(rows.begin(), rows.end(),
                 target->values.begin() + tensor.first_row * tensor.row_elements);
@@ -234,13 +258,12 @@ absl::Status ParameterReader::Finish() {
                                  : "length"));
   }
   for (Target& target : targets_) {
-    const Tensor& value = target.parameter->value;
-    const Tensor* const there = target.TensorThere();
-    if (there == &value) continue;
-    if (there != nullptr) {
+    if (target.is_frozen()) continue;
+    const Tensor &value = target.parameter->value, &gradient = target.parameter->gradient;
+    if (target.has_gradient()) {
       target.values.resize(static_cast<size_t>(value.elements()));
       RETURN_IF_ERROR(ToStatus(
-          there->device()->CopyToHost(target.values.data(), there->data(), there->bytes())));
+          gradient.device()->CopyToHost(target.values.data(), gradient.data(), gradient.bytes())));
     }
     RETURN_IF_ERROR(
         ToStatus(value.device()->CopyFromHost(value.data(), target.values.data(), value.bytes())));

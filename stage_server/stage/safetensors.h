@@ -17,6 +17,9 @@
 
 namespace thinwire {
 
+// Returns the bytes of the file that WriteParameters writes.
+uint64_t ParameterFileBytes(const std::vector<const Parameter*>& parameters);
+
 // Writes the file to `sink` in order, in pieces of at most `piece_bytes`. Stops at the first error
 // of `sink`.
 absl::Status WriteParameters(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
@@ -29,11 +32,13 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
 
 // Overwrites parameters with the tensors of a file that comes in pieces. Only one tensor is in host
 // memory at a time: until the file is complete, values wait in the memory of the gradients. Frozen
-// parameters, which have no such memory, are overwritten as they come.
+// parameters, which have no such memory, are overwritten as they come; those in few bits are
+// quantised then.
 //
 // Errors: InvalidArgument names a tensor that is missing or left over, has another shape, or is
-// none of F32, F16 and BF16. DataLoss says what is wrong with the file. Nothing has been written
-// then, but frozen parameters if the file ends early or has bytes left over.
+// none of F32, F16 and BF16, or that is to be held in few bits and is not finite. DataLoss says
+// what is wrong with the file. Nothing has been written then, but frozen parameters if the file
+// ends early or has bytes left over.
 class ParameterReader {
  public:
   // Makes a reader; the parameters outlive it. The first Append makes their gradients undefined,
@@ -58,8 +63,9 @@ class ParameterReader {
     const Parameter* parameter = nullptr;
     std::vector<float> values;  // used if there is no such tensor
 
-    // Returns the value of a frozen parameter, else the gradient, else null.
-    const Tensor* TensorThere() const;
+    // Returns whether values are written as they come.
+    bool is_frozen() const { return parameter->spec.role == ParameterSpec::Role::kFrozen; }
+    bool has_gradient() const { return !parameter->gradient.empty(); }
   };
   // A tensor of the file and the target that wants it. Two targets if they are tied.
   struct Wanted {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "nn/coded_parameter.h"
+#include "nn/weight_codes.h"
 #include "tensor/cpu/device.h"
 
 namespace thinwire {
@@ -157,6 +159,52 @@ TEST_F(ReadParametersTest, AFrozenParameterIsOverwrittenAsItComes) {
   ASSERT_TRUE(Read(file, {&frozen, &weight_}).ok());
   EXPECT_EQ(frozen.value.floats()[1], 9);
   EXPECT_EQ(weight_.value.floats()[0], 1.5f);
+}
+
+// Returns a frozen weight of two parts in files that is held in few bits, with undefined values.
+Parameter Held(WeightFormat format) {
+  Parameter weight;
+  weight.spec.name = "qv.weight";
+  weight.spec.shape = {3, 64};
+  weight.spec.parts = {{"q.weight", 2}, {"v.weight", 1}};
+  weight.spec.role = ParameterSpec::Role::kFrozen;
+  weight.spec.format = format;
+  EXPECT_TRUE(AllocateCodes(&weight, CpuDevice()).ok());
+  return weight;
+}
+
+TEST_F(ReadParametersTest, AWeightInFewBitsIsQuantisedAsItComesAndWrittenAsWhatItStandsFor) {
+  std::vector<float> q(2 * 64), v(64);
+  for (size_t i = 0; i < q.size(); ++i) q[i] = std::sin(static_cast<float>(i));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = std::cos(static_cast<float>(i)) / 8;
+  const Parameter in_file_q = Of("q.weight", {2, 64}, q), in_file_v = Of("v.weight", {1, 64}, v);
+  const std::string file = Written({&in_file_v, &in_file_q});
+  std::vector<float> all = q;
+  all.insert(all.end(), v.begin(), v.end());
+  for (const WeightFormat format : {WeightFormat::kBF16, WeightFormat::kInt8, WeightFormat::kNF4}) {
+    const Parameter weight = Held(format);
+    ASSERT_TRUE(Read(file, {&weight}).ok());
+    std::vector<float> want(all.size()), got(all.size());
+    Expand(format, 64, *Quantized(format, 64, all), absl::MakeSpan(want));
+    ASSERT_TRUE(ReadRows(weight, 0, absl::MakeSpan(got)).ok());
+    EXPECT_EQ(got, want);
+    const std::string written = Written({&weight});
+    EXPECT_EQ(written.size(), ParameterFileBytes({&weight}));
+    const Parameter again = Held(format);
+    ASSERT_TRUE(Read(written, {&again}).ok());
+    ASSERT_TRUE(ReadRows(again, 0, absl::MakeSpan(got)).ok());
+    EXPECT_EQ(got, want);
+  }
+}
+
+TEST_F(ReadParametersTest, AWeightInFewBitsThatIsNotFiniteIsNamed) {
+  std::vector<float> q(2 * 64);
+  q[3] = HUGE_VALF;
+  const Parameter in_file_q = Of("q.weight", {2, 64}, q);
+  const Parameter in_file_v = Of("v.weight", {1, 64}, std::vector<float>(64));
+  const Parameter weight = Held(WeightFormat::kNF4);
+  const absl::Status status = Read(Written({&in_file_q, &in_file_v}), {&weight});
+  EXPECT_EQ(status.message(), "parameter qv.weight: element 3 is inf, want finite numbers");
 }
 
 TEST_F(ReadParametersTest, AHeaderThatLiesChangesNothing) {

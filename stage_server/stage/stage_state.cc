@@ -10,12 +10,15 @@
 #include "compress/codecs/new_codec.h"
 #include "compress/feedback/state_file.h"
 #include "config/replicas_spec.h"
+#include "models/base_weights.h"
+#include "nn/coded_parameter.h"
 #include "stage_server/stage/safetensors.h"
 
 namespace thinwire {
 namespace {
 
-using Next = std::function<bool(std::string_view* piece)>;
+// Hands a file to a sink, piece by piece.
+using Write = std::function<absl::Status(const LocalStage::Sink&)>;
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
 // Bytes of a file's header that are allowed for one tensor.
@@ -211,10 +214,18 @@ std::vector<Remembered> CopiedOf(const LocalStage& stage, const CopiedState& wha
   return all;
 }
 
+bool IsFixed(const Parameter& parameter) {
+  return parameter.spec.role == ParameterSpec::Role::kFrozen;
+}
+
 uint64_t TensorBytes(const LocalStage& stage, const CopiedState& what) {
   uint64_t bytes = 0;
   for (const Remembered& remembered : CopiedOf(stage, what)) {
-    for (const Parameter& one : remembered.tensors) bytes += one.value.bytes() + kHeaderBytes;
+    for (const Parameter& one : remembered.tensors) {
+      const auto of_value =
+          one.is_coded() ? static_cast<uint64_t>(ValueBytes(one.spec)) : one.value.bytes();
+      bytes += (what.outlives || !IsFixed(one) ? of_value : 0) + kHeaderBytes;
+    }
   }
   return bytes;
 }
@@ -249,12 +260,36 @@ absl::StatusOr<StateFile> CopyTensors(StatePart part,
   return file;
 }
 
+// Copies those that are trained, and shares the frozen ones unless the copy outlives the stage.
+absl::StatusOr<StateFile> CopyParameters(StatePart part, const std::vector<Parameter>& tensors,
+                                         bool outlives) {
+  StateFile file;
+  file.part = std::move(part);
+  for (const Parameter& one : tensors) {
+    if (outlives || !IsFixed(one)) {
+      ASSIGN_OR_RETURN(file.parameters.emplace_back(), CopiedToHost(one));
+      continue;
+    }
+    Parameter& kept = file.parameters.emplace_back();
+    kept.spec = one.spec;
+    kept.value = one.value;
+    kept.codes = one.codes;
+    kept.scales = one.scales;
+  }
+  return file;
+}
+
 // The first of a row of carriers copies the tensors of all its parts.
 absl::Status CopyAllTensors(const LocalStage& stage, const CopiedState& what,
                             std::vector<StateFile>* files) {
   for (Remembered& remembered : CopiedOf(stage, what)) {
     RETURN_IF_ERROR(stage.GatherParts(&remembered.tensors));
     if (stage.spec().place() > 0) continue;
+    if (std::any_of(remembered.tensors.begin(), remembered.tensors.end(), IsFixed)) {
+      ASSIGN_OR_RETURN(files->emplace_back(),
+                       CopyParameters(remembered.part, remembered.tensors, what.outlives));
+      continue;
+    }
     ASSIGN_OR_RETURN(files->emplace_back(),
                      CopyTensors(remembered.part, PointersTo(remembered.tensors)));
   }
@@ -320,15 +355,16 @@ absl::Status RestoreOfPeer(MessageDecoder* decoder, const StatePart& part,
 }
 
 absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t available_bytes,
-                        const Next& next) {
+                        const Write& write) {
   std::string file;
-  for (std::string_view piece; next(&piece);) {
+  RETURN_IF_ERROR(write([&](std::string_view piece) {
     if (piece.size() > available_bytes - file.size()) {
       return absl::ResourceExhaustedError(absl::StrCat("a file of more than ", available_bytes,
                                                        " bytes, which is what memory has"));
     }
     file += piece;
-  }
+    return absl::OkStatus();
+  }));
   for (const Memory& memory : MemoriesOf(*stage)) {
     if (PrefixOf(memory.part) == PrefixOf(part)) return RestoreMemory(memory, part, file);
   }
@@ -346,7 +382,7 @@ absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t avail
       absl::StrCat("stage ", stage->spec().stage, " has no such end of a cut"));
 }
 
-absl::Status RestoreRemembered(LocalStage* stage, const StatePart& part, const Next& next) {
+absl::Status RestoreRemembered(LocalStage* stage, const StatePart& part, const Write& write) {
   const std::vector<Remembered> all = RememberedOf(*stage, /*with_models=*/true);
   const auto found = std::find_if(all.begin(), all.end(), [&](const Remembered& one) {
     return Spelled(one.part) == Spelled(part);
@@ -355,26 +391,47 @@ absl::Status RestoreRemembered(LocalStage* stage, const StatePart& part, const N
     return absl::InvalidArgumentError("the optimizer remembers nothing of that name");
   }
   std::vector<Parameter> tensors = found->tensors;
-  tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
-                               [](const Parameter& one) {
-                                 return one.spec.role == ParameterSpec::Role::kFrozen;
-                               }),
-                tensors.end());
+  tensors.erase(std::remove_if(tensors.begin(), tensors.end(), IsFixed), tensors.end());
   ParameterReader reader(PointersTo(tensors), stage->AllParameters());
-  for (std::string_view piece; next(&piece);) RETURN_IF_ERROR(reader.Append(piece));
+  RETURN_IF_ERROR(write([&reader](std::string_view piece) { return reader.Append(piece); }));
   RETURN_IF_ERROR(reader.Finish());
   if (part.tensors() == kReplicaModelPart) stage->local()->ValuesRestored();
   return absl::OkStatus();
 }
 
 absl::Status Restore(LocalStage* stage, const StatePart& part, uint64_t available_bytes,
-                     const Next& next, const std::vector<std::string>& kept) {
-  if (part.tensors().empty()) return RestoreCut(stage, part, available_bytes, next);
-  if (part.tensors() == kModelPart) return stage->ImportParameters(kept, next);
-  return RestoreRemembered(stage, part, next);
+                     const Write& write, const std::vector<std::string>& kept) {
+  if (part.tensors().empty()) return RestoreCut(stage, part, available_bytes, write);
+  if (part.tensors() == kModelPart) return stage->ReplaceParameters(kept, write);
+  return RestoreRemembered(stage, part, write);
+}
+
+absl::Status Restore(LocalStage* stage, const StatePart& part, uint64_t step,
+                     uint64_t available_bytes, const Write& write,
+                     const std::vector<std::string>& kept) {
+  RETURN_IF_ERROR(Annotated(Restore(stage, part, available_bytes, write, kept), Spelled(part)));
+  for (Optimizer* optimizer : stage->optimizers()) optimizer->set_steps(static_cast<int64_t>(step));
+  return absl::OkStatus();
 }
 
 }  // namespace
+
+uint64_t FileBytes(const StateFile& file) {
+  return file.parameters.empty() ? file.bytes.size()
+                                 : ParameterFileBytes(PointersTo(file.parameters));
+}
+
+absl::Status WriteFile(const StateFile& file, size_t piece_bytes,
+                       const std::function<absl::Status(std::string_view)>& sink) {
+  if (!file.parameters.empty()) {
+    return WriteParameters(PointersTo(file.parameters), piece_bytes, sink);
+  }
+  for (std::string_view rest = file.bytes; !rest.empty();
+       rest.remove_prefix(std::min(piece_bytes, rest.size()))) {
+    RETURN_IF_ERROR(sink(rest.substr(0, piece_bytes)));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const CopiedState& what,
                                                  uint64_t available_bytes) {
@@ -391,11 +448,23 @@ absl::StatusOr<std::vector<StateFile>> CopyState(LocalStage* stage, const Copied
 }
 
 absl::Status RestoreState(LocalStage* stage, const StatePart& part, uint64_t step,
-                          uint64_t available_bytes, const Next& next,
+                          uint64_t available_bytes,
+                          const std::function<bool(std::string_view* piece)>& next,
                           const std::vector<std::string>& kept) {
-  RETURN_IF_ERROR(Annotated(Restore(stage, part, available_bytes, next, kept), Spelled(part)));
-  for (Optimizer* optimizer : stage->optimizers()) optimizer->set_steps(static_cast<int64_t>(step));
-  return absl::OkStatus();
+  const auto write = [&next](const LocalStage::Sink& sink) {
+    absl::Status status;
+    for (std::string_view piece; status.ok() && next(&piece);) status = sink(piece);
+    return status;
+  };
+  return Restore(stage, part, step, available_bytes, write, kept);
+}
+
+absl::Status RestoreState(LocalStage* stage, const StateFile& file, uint64_t step,
+                          uint64_t available_bytes) {
+  const auto write = [&file](const LocalStage::Sink& sink) {
+    return WriteFile(file, kPieceBytes, sink);
+  };
+  return Restore(stage, file.part, step, available_bytes, write, /*kept=*/{});
 }
 
 }  // namespace thinwire

@@ -26,7 +26,12 @@ inline constexpr char kReplicaModelPart[] = "replica_model";
 
 struct StateFile {
   StatePart part;
-  std::string bytes;  // a safetensors file
+  std::string bytes;  // a safetensors file, or
+  // what it is made of when it is written. Frozen parameters may share the stage's memory, which
+  // nobody writes in training; others are copies in host memory.
+  std::vector<Parameter> parameters = {};
+
+  bool empty() const { return bytes.empty() && parameters.empty(); }
 };
 
 // Parts of a stage's state that a copy has, besides what each carrier of replicas has for itself.
@@ -35,7 +40,16 @@ struct CopiedState {
   std::set<std::string> left_out = {};  // frozen parameters that it lacks: tensors in files
   // What is the same at all carriers, wherever this stage is; otherwise only the first copies it.
   bool shared = false;
+  bool outlives =
+      false;  // the stage: frozen parameters are copies, too, in the form that they have
 };
+
+// Returns the bytes of the file.
+uint64_t FileBytes(const StateFile& file);
+
+// Writes the file in pieces. Stops at the first error of `sink`. Any thread.
+absl::Status WriteFile(const StateFile& file, size_t piece_bytes,
+                       const std::function<absl::Status(std::string_view)>& sink);
 
 // Copies these parts to host memory. ResourceExhausted, naming both sizes, if they need more than
 // `available_bytes`.
@@ -52,5 +66,9 @@ absl::Status RestoreState(LocalStage* stage, const StatePart& part, uint64_t ste
                           uint64_t available_bytes,
                           const std::function<bool(std::string_view* piece)>& next,
                           const std::vector<std::string>& kept = {});
+
+// Does the same with a file of CopyState.
+absl::Status RestoreState(LocalStage* stage, const StateFile& file, uint64_t step,
+                          uint64_t available_bytes);
 
 }  // namespace thinwire

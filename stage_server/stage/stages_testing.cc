@@ -11,6 +11,7 @@
 #include "compress/cpu/kernels.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "nn/coded_parameter.h"
 #include "nn/cpu/ops.h"
 #include "stage_server/stage/join_testing.h"
 #include "tensor/cpu/device.h"
@@ -24,6 +25,14 @@ void AppendTo(std::vector<float>* values, const Tensor& tensor) {
   const Error error =
       tensor.device()->CopyToHost(values->data() + before, tensor.data(), tensor.bytes());
   EXPECT_TRUE(error.ok()) << error.message;
+}
+
+void AppendTo(std::vector<float>* values, const Parameter& parameter) {
+  const size_t before = values->size();
+  values->resize(before + parameter.spec.shape.elements());
+  const absl::Status read =
+      ReadRows(parameter, /*first_row=*/0, absl::MakeSpan(*values).subspan(before));
+  EXPECT_TRUE(read.ok()) << read;
 }
 
 std::vector<double> Losses(const std::vector<StepReport>& steps) {
@@ -169,13 +178,13 @@ std::vector<float> Stages::Values() const {
         const auto [found, is_new] = by_name.emplace(parameter->spec.name, parameter);
         if (is_new) continue;  // otherwise both carriers of a replica's parts have it
         std::vector<float> first_one, other;
-        AppendTo(&first_one, found->second->value);
-        AppendTo(&other, parameter->value);
+        AppendTo(&first_one, *found->second);
+        AppendTo(&other, *parameter);
         EXPECT_EQ(first_one, other) << parameter->spec.name;
       }
     }
     std::vector<float> values;
-    for (const auto& [name, parameter] : by_name) AppendTo(&values, parameter->value);
+    for (const auto& [name, parameter] : by_name) AppendTo(&values, *parameter);
     if (begin == 0) first = values;
     EXPECT_EQ(values, first) << "of the carrier that begins with server " << begin;
   }
