@@ -10,7 +10,7 @@
 namespace thinwire {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kReadBytes = size_t{1} << 20;
 
 absl::Status CheckEntry(const std::string& dir, const TensorPlace& is, const FileTensor& want) {
   if (IsFloat(is.dtype) && is.shape == want.shape) return absl::OkStatus();
@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<float>> Originals::Values(const std::string& name) co
   const ModelFolder::Entry& entry = entries_.at(name);
   std::string bytes;
   bytes.reserve(entry.place.bytes);
-  RETURN_IF_ERROR(folder_.Read(entry, kPieceBytes, [&bytes](std::string_view piece) {
+  RETURN_IF_ERROR(folder_.Read(entry, kReadBytes, [&bytes](std::string_view piece) {
     bytes += piece;
     return absl::OkStatus();
   }));
