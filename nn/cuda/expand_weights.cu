@@ -77,7 +77,7 @@ Error Expand(CudaDevice* device, const WeightExpansion& a) {
 Error Kernels::ExpandWeights(const WeightExpansion& a) {
   if (a.format == WeightFormat::kBF16) {
     const int64_t rows = a.weights.dims[0], columns = a.weights.dims[1];
-    return Convert(device_, ViewOf(a.codes, DType::kBF16, {rows, columns}), a.weights);
+    return cuda::Convert(device_, ViewOf(a.codes, DType::kBF16, {rows, columns}), a.weights);
   }
   return a.weights.dtype == DType::kF32 ? Expand<float>(device_, a) : Expand<uint16_t>(device_, a);
 }
