@@ -134,7 +134,7 @@ class LeasedRun {
   std::string last_refused_ ABSL_GUARDED_BY(mutex_);  // to whom, and whose it was; empty: nobody
   // The run of the lease in force, with which it goes; the last call that works for it destroys it.
   std::shared_ptr<StageRun> run_ ABSL_GUARDED_BY(mutex_);
-  // Of an earlier generation of the lease in force.
+  // The run of an earlier generation of the lease in force, if that is kept.
   std::shared_ptr<StageRun> past_ ABSL_GUARDED_BY(mutex_);
   bool leaves_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -77,7 +77,7 @@ std::string PrefixOf(const std::vector<std::vector<Source>>& tensors,
   return SafetensorsPrefix(file, *bytes);
 }
 
-absl::Status Write(std::vector<Source> sources, size_t piece_bytes, const Sink& sink) {
+absl::Status WriteSources(std::vector<Source> sources, size_t piece_bytes, const Sink& sink) {
   const std::vector<std::vector<Source>> tensors = ByTensor(std::move(sources));
   std::vector<uint64_t> bytes;
   RETURN_IF_ERROR(InPieces(PrefixOf(tensors, &bytes), piece_bytes, sink));
@@ -113,7 +113,7 @@ uint64_t ParameterFileBytes(const std::vector<const Parameter*>& parameters) {
 
 absl::Status WriteParameters(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
                              const Sink& sink) {
-  return Write(SourcesOf(parameters), piece_bytes, sink);
+  return WriteSources(SourcesOf(parameters), piece_bytes, sink);
 }
 
 absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, size_t piece_bytes,
@@ -127,7 +127,7 @@ absl::Status WriteGradients(const std::vector<const Parameter*>& parameters, siz
     as_it_is.slice = one->spec.slice;
     sources.push_back({FileTensors(as_it_is)[0], one, /*is_gradient=*/true});
   }
-  return Write(std::move(sources), piece_bytes, sink);
+  return WriteSources(std::move(sources), piece_bytes, sink);
 }
 
 ParameterReader::ParameterReader(const std::vector<const Parameter*>& parameters,
