@@ -350,11 +350,15 @@ void ExpectNear(const cpu::Floats& got, const cpu::Floats& want, float tolerance
   for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], tolerance * greatest) << i;
 }
 
-// oneDNN multiplies small and large weights in different ways.
+// oneDNN multiplies small and large weights in different ways, and those of an adapter, from few
+// features to many.
 TEST(LinearTest, IsAProductForSmallAndLargeWeights) {
+  struct Size {
+    int64_t n, in, out;
+  };
   for (const DType compute : {DType::kF32, DType::kBF16}) {
-    for (const int64_t in : {33, 320}) {
-      const LinearProduct product(9, in, 257, compute);
+    for (const auto& [n, in, out] : {Size{9, 33, 257}, {9, 320, 257}, {64, 8, 2048}}) {
+      const LinearProduct product(n, in, out, compute);
       const auto ops = NewCpuOps(2);
       if (!ops->CheckComputeType(compute).ok()) continue;
       LinearSpec spec;
@@ -365,9 +369,9 @@ TEST(LinearTest, IsAProductForSmallAndLargeWeights) {
       Linear* made = nullptr;
       ASSERT_TRUE(ops->NewLinear(spec, &made).ok());
       const std::unique_ptr<Linear> linear(made);
-      cpu::TestTensor x(compute, {9, in}, product.x), dy(compute, {9, 257}, product.dy),
-          y(compute, {9, 257}), dx(compute, {9, in});
-      cpu::Floats weights_gradient(257 * in, 1), bias_gradient(257, 1);
+      cpu::TestTensor x(compute, {n, in}, product.x), dy(compute, {n, out}, product.dy),
+          y(compute, {n, out}), dx(compute, {n, in});
+      cpu::Floats weights_gradient(out * in, 1), bias_gradient(out, 1);
       // Loads weights that are used, some that nothing uses, and those of the product.
       const cpu::Floats others(product.weights.size(), 1);
       for (const cpu::Floats* weights : {&others, &product.weights}) {
