@@ -395,8 +395,7 @@ TEST_F(PackedDocumentsTest, FirstPositionsAreThoseOfDocumentsWhereverTheyAre) {
         {Data(), "model.dropout=0", absl::StrCat("pipeline.stages=", stages),
          absl::StrCat("pipeline={schedule: ", schedule, "}"),
          "compression.activations={codec: uniform, bits: 3, scope: token, first_position: exact}",
-         "compression.gradients={codec: uniform, bits: 4, scope: token, first_position: exact, "
-         "feedback: ef}"},
+         "compression.gradients={codec: uniform, bits: 4, scope: token, first_position: exact}"},
         tcp);
   };
   const Trained one = train("1", "1f1b");
