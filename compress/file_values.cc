@@ -20,9 +20,7 @@ float FromF16(uint16_t half) {
 
 }  // namespace
 
-bool IsFloat(std::string_view dtype) {
-  return dtype == "F32" || dtype == "F16" || dtype == "BF16";
-}
+bool IsFloat(std::string_view dtype) { return dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
 
 std::vector<float> Widened(std::string_view dtype, std::string_view bytes) {
   std::vector<float> values(bytes.size() / (dtype == "F32" ? sizeof(float) : sizeof(uint16_t)));

@@ -12,8 +12,8 @@ absl::Status ResolveMembership(Experiment* experiment) {
   if (!membership->has_open()) membership->set_open(false);
   if (!membership->open()) {
     if (!membership->has_least()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "membership.least: ", membership->least(), ", want membership.open: true with it"));
+    return absl::InvalidArgumentError(absl::StrCat("membership.least: ", membership->least(),
+                                                   ", want membership.open: true with it"));
   }
   if (!membership->has_least()) membership->set_least(1);
   const auto refuse = [](const std::string& with, const char* wanted, const char* why) {

@@ -31,7 +31,8 @@ TEST(MembershipConfigTest, TheFewestPipelinesAreAtLeastOne) {
   EXPECT_EQ(WithMembers({"membership.open=true"})->membership().least(), 1u);
   EXPECT_THAT(MembersRefusal({"membership.least=0"}),
               HasSubstr("membership.least: 0, want 1 to 2, the number of replicas"));
-  EXPECT_THAT(MembersRefusal({"membership.least=3"}), HasSubstr("membership.least: 3, want 1 to 2"));
+  EXPECT_THAT(MembersRefusal({"membership.least=3"}),
+              HasSubstr("membership.least: 3, want 1 to 2"));
   EXPECT_THAT(std::string(WithMembers({"membership.least=2"}).status().message()),
               HasSubstr("membership.least: 2, want membership.open: true with it"));
 }

@@ -55,8 +55,8 @@ absl::Status InitialFolder::CheckEqual(const ReadInitialRequest::Tensor& tensor)
     ASSIGN_OR_RETURN(const ModelFolder::Entry* const other, Find(name));
     ASSIGN_OR_RETURN(const bool are_equal, folder_.AreEqual(*source, *other));
     if (are_equal) continue;
-    return absl::InvalidArgumentError(absl::StrCat(kInitField, ": ", folder_.dir(), ": ", name, " and ",
-                                                   tensor.source(),
+    return absl::InvalidArgumentError(absl::StrCat(kInitField, ": ", folder_.dir(), ": ", name,
+                                                   " and ", tensor.source(),
                                                    " differ, but are one parameter of the model"));
   }
   return absl::OkStatus();

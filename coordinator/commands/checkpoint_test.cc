@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "coordinator/checkpoint/checkpoint_testing.h"
 #include "base/model_folder.h"
+#include "coordinator/checkpoint/checkpoint_testing.h"
 #include "coordinator/session/exit_code.h"
 #include "gmock/gmock.h"
 

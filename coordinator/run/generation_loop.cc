@@ -62,8 +62,8 @@ std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
   if (!cause || !IsLoss(*cause)) return std::nullopt;
   // A stage that was never there cannot be lost; one that was started and died can.
   // Where the others go on with what they have, one that is lost meanwhile was there before.
-  const bool was_there = fleet->acquired() || cause->kind == Failure::Kind::kDead ||
-                         (kept_step_ && lost_at_);
+  const bool was_there =
+      fleet->acquired() || cause->kind == Failure::Kind::kDead || (kept_step_ && lost_at_);
   if (!was_there || fleet->interrupted() || !MayGoOn()) return std::nullopt;
   return cause;
 }

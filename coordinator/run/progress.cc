@@ -281,8 +281,9 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
     where = "beginning anew, there is no checkpoint";
   }
   if (event.has_carriers()) {
-    absl::StrAppend(&where, event.carriers() == 1 ? ", as one pipeline"
-                                                  : absl::StrCat(", as ", event.carriers(), " pipelines"));
+    absl::StrAppend(&where, event.carriers() == 1
+                                ? ", as one pipeline"
+                                : absl::StrCat(", as ", event.carriers(), " pipelines"));
   }
   std::string why;
   if (event.has_stage()) {

@@ -16,8 +16,8 @@ constexpr std::chrono::seconds kEvery(1);
 Returns::Returns(Search search, std::function<void(const std::string&)> on_return)
     : search_(std::move(search)), on_return_(std::move(on_return)) {
   for (const std::string& address : search_.addresses) {
-    servers_.push_back(std::make_unique<StageClient>(StagePlace(), address, search_.lease,
-                                                     search_.security));
+    servers_.push_back(
+        std::make_unique<StageClient>(StagePlace(), address, search_.lease, search_.security));
   }
   thread_ = std::thread([this] { Loop(); });
 }
@@ -56,8 +56,8 @@ bool Returns::Try(StageClient* server) {
   }
   server->Release().IgnoreError();
   if (search_.say) {
-    search_.say(absl::StrCat(server->address(), " is back, but of build \"", build,
-                             "\", and stays away"));
+    search_.say(
+        absl::StrCat(server->address(), " is back, but of build \"", build, "\", and stays away"));
   }
   return true;
 }

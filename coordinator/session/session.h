@@ -115,7 +115,8 @@ class Session {
   std::string lease_file_;
   FleetOptions fleet_options_;
   std::vector<std::string> addresses_, spares_;
-  std::optional<Members> members_;  // not set: membership is closed, or the stages are launched here
+  std::optional<Members>
+      members_;  // not set: membership is closed, or the stages are launched here
   std::unique_ptr<TemporaryFolder> logs_;
   std::unique_ptr<Fleet> fleet_;
   absl::Mutex returned_mutex_;

@@ -71,7 +71,8 @@ class Executor {
   // Returns how far training has come, once a step has begun and where all agree on updates; for
   // when no call runs any more.
   const std::optional<StageStanding>& standing() const { return standing_; }
-  // Sets it, when the state that the stage had there was restored, whichever stage `standing` is of.
+  // Sets it, when the state that the stage had there was restored, whichever stage `standing` is
+  // of.
   void StandAt(const StageStanding& standing);
   // Makes the stage as it is after `wanted.step`: where it stands, or by the update that it is
   // ready for. FailedPrecondition if it stands elsewhere.
