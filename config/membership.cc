@@ -4,10 +4,11 @@
 #include "config/sections.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
+#include "models/frozen.h"
 
 namespace thinwire {
 
-absl::Status ResolveMembership(Experiment* experiment) {
+absl::Status ResolveMembership(const Partition& partition, Experiment* experiment) {
   MembershipConfig* const membership = experiment->mutable_membership();
   if (!membership->has_open()) membership->set_open(false);
   if (!membership->open()) {
@@ -31,6 +32,13 @@ absl::Status ResolveMembership(Experiment* experiment) {
   if (PartsOf(*experiment) > 1) {
     return refuse(absl::StrCat("tensor.parts: ", PartsOf(*experiment)), "1",
                   "no machine alone has a stage's parameters");
+  }
+  const int first_trained = FirstTrainedBlock(partition.model);
+  for (const Cut& cut : partition.cuts) {
+    if (first_trained <= cut.block) continue;
+    return refuse(absl::StrCat("nothing that is trained before cut ", cut.name),
+                  "cuts behind the first trained block",
+                  "stages before it do not learn how far the others are");
   }
   return CheckValue(membership->least() >= 1 && membership->least() <= ReplicasOf(*experiment),
                     "membership.least", membership->least(),

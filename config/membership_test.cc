@@ -42,6 +42,8 @@ TEST(MembershipConfigTest, RefusesWhatOthersCannotGoOnWith) {
               HasSubstr("membership.open: true with one replica, want replicas.count: at least 2"));
   EXPECT_THAT(MembersRefusal({"replicas.sync=local", "replicas.every=4"}),
               HasSubstr("membership.open: true with replicas.sync: local, want step"));
+  EXPECT_THAT(MembersRefusal({"pipeline.cuts=[embedding, h.0]", "freeze=embedding"}),
+              HasSubstr("membership.open: true with nothing that is trained before cut embedding"));
   EXPECT_THAT(MembersRefusal({"tensor.parts=2"}),
               HasSubstr("membership.open: true with tensor.parts: 2, want 1"));
 }

@@ -35,8 +35,9 @@ absl::Status ResolveEarlyStop(Experiment* experiment);
 // Machines that are lost.
 
 // Fills in `membership`, which must be there, and checks that the run has what the others need to
-// go on: replicas that exchange every step, and undivided layers.
-absl::Status ResolveMembership(Experiment* experiment);
+// go on: replicas that exchange every step, undivided layers, and something trained before each
+// cut.
+absl::Status ResolveMembership(const Partition& partition, Experiment* experiment);
 
 // Returns whether machines keep what they have when another one is lost.
 bool HasOpenMembership(const Experiment& experiment);

@@ -15,11 +15,15 @@ constexpr int kMostInt8 = 127;
 // this number, so that they would have other codes when they are read back.
 constexpr float kLeastScale = 1e-38f;
 
-absl::Status CheckFinite(absl::Span<const float> values) {
+// The least magnitude that bf16 rounds to infinity.
+constexpr float kOverflowsBF16 = 0x1.FFp127F;
+
+absl::Status CheckFinite(absl::Span<const float> values, WeightFormat format) {
   for (size_t i = 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i])) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("element ", i, " is ", values[i], ", want finite numbers"));
+    const bool fits = format != WeightFormat::kBF16 || std::abs(values[i]) < kOverflowsBF16;
+    if (std::isfinite(values[i]) && fits) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "element ", i, " is ", values[i], ", want finite numbers", fits ? "" : " of bf16"));
   }
   return absl::OkStatus();
 }
@@ -39,7 +43,7 @@ float With17Bits(float value) {
   return value;
 }
 
-// Rounds to nearest, ties to even; the value is finite, but the result may not be.
+// Rounds to nearest, ties to even. The value is one that CheckFinite lets through.
 uint16_t ToBF16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -96,7 +100,7 @@ void AppendNF4(const float* row, int64_t columns, WeightCodes* to) {
 
 absl::StatusOr<WeightCodes> Quantized(WeightFormat format, int64_t columns,
                                       absl::Span<const float> rows) {
-  const absl::Status finite = CheckFinite(rows);
+  const absl::Status finite = CheckFinite(rows, format);
   if (!finite.ok()) return finite;
   const auto elements = static_cast<int64_t>(rows.size());
   WeightCodes codes;

@@ -78,8 +78,7 @@ void FillDevice(const Backend& backend, DeviceInfo* device) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& request,
-                                                        const Backend& backend,
-                                                        const std::vector<StateFile>& kept,
+                                                        const Backend& backend, const Kept& kept,
                                                         BoundaryService* boundaries,
                                                         ConfigureResponse* response) {
   if (request.link_secret().size() < kMinSecretBytes) {
@@ -109,8 +108,8 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   ASSIGN_OR_RETURN(const LrScheduleSpec lr, LrScheduleFrom(request.experiment()));
   run->executor_ =
       std::make_unique<Executor>(run->stage_.get(), run->feed_ ? &*run->feed_ : nullptr, lr);
-  RETURN_IF_ERROR(run->TakeKept(request.standing(), kept));
-  response->set_is_kept(!kept.empty());
+  if (kept) RETURN_IF_ERROR(run->TakeKept(request.standing(), *kept));
+  response->set_is_kept(kept.has_value());
   // From here on the stage before may dial and send: what takes its messages is there.
   RETURN_IF_ERROR(run->Listen(boundaries));
   int64_t trainable = 0;
@@ -425,7 +424,7 @@ absl::Status StageRun::TakeKept(const StageStanding& standing, const std::vector
     for (const StateFile& file : kept) {
       RETURN_IF_ERROR(RestoreState(stage_.get(), file, standing.step(), AvailableMemoryBytes()));
     }
-    if (!kept.empty()) executor_->StandAt(standing);
+    executor_->StandAt(standing);
     return absl::OkStatus();
   });
 }

@@ -29,11 +29,11 @@ namespace thinwire {
 class StageRun {
  public:
   // Builds the segments, loads data if the stage reads any, and listens for the upstream stage.
-  // `kept` is the stage's state after request.standing.step, if there is one. `boundaries` outlives
-  // the run.
+  // `kept` is the stage's state after request.standing.step, which a stage without parameters has
+  // none of; nothing: it begins anew. `boundaries` outlives the run.
+  using Kept = std::optional<std::vector<StateFile>>;
   static absl::StatusOr<std::unique_ptr<StageRun>> New(const ConfigureRequest& request,
-                                                       const Backend& backend,
-                                                       const std::vector<StateFile>& kept,
+                                                       const Backend& backend, const Kept& kept,
                                                        BoundaryService* boundaries,
                                                        ConfigureResponse* response);
   ~StageRun();

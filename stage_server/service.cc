@@ -355,7 +355,7 @@ void StageService::AddCallsForRuns() {
 }
 
 absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureResponse* response) {
-  ASSIGN_OR_RETURN(const std::vector<StateFile> kept, KeptState(request));
+  ASSIGN_OR_RETURN(StageRun::Kept kept, KeptState(request));
   RETURN_IF_ERROR(leased_.Clear(request.lease()));
   ConfigureRequest checked = request;
   ASSIGN_OR_RETURN(*checked.mutable_experiment(), ResolvedHere(request, allowed_));
@@ -367,20 +367,30 @@ absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureR
   backend.on_trace_note = [this, subject](const std::string& note) {
     journal_.Note("trace", subject, note);
   };
-  ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run,
-                   StageRun::New(checked, backend, kept, boundaries_, response));
+  absl::StatusOr<std::shared_ptr<StageRun>> made =
+      StageRun::New(checked, backend, kept, boundaries_, response);
+  if (kept && absl::IsResourceExhausted(made.status())) {
+    // There may be room for the stage alone.
+    kept.reset();
+    made = StageRun::New(checked, backend, kept, boundaries_, response);
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run, std::move(made));
   RETURN_IF_ERROR(leased_.Begin(request.lease(), run));
   journal_.DeviceTaken(run->subject(), backend.note);
   journal_.Configured(run->subject(), run->spec(), checked, *response);
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<StateFile>> StageService::KeptState(const ConfigureRequest& request) {
+absl::StatusOr<StageRun::Kept> StageService::KeptState(const ConfigureRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> past, leased_.TakePast(request.lease()));
   const bool is_wanted = past != nullptr && request.has_standing() &&
                          static_cast<uint32_t>(past->spec().stage) == request.stage();
-  if (!is_wanted) return std::vector<StateFile>();
-  return past->KeptState(request.standing());
+  if (!is_wanted) return std::nullopt;
+  absl::StatusOr<std::vector<StateFile>> kept = past->KeptState(request.standing());
+  if (kept.ok()) return *std::move(kept);
+  // It stands elsewhere, or there is no room for a copy: another carrier's state will be sent.
+  journal_.Note("state", past->subject(), std::string(kept.status().message()));
+  return std::nullopt;
 }
 
 absl::StatusOr<Backend> StageService::OpenBackendOf(const ConfigureRequest& request) const {

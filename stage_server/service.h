@@ -96,8 +96,8 @@ class StageService final : public GuardedService {
   void AddUpload(const char* name, Work<Request, const Next> work);
 
   absl::Status Configure(const ConfigureRequest& request, ConfigureResponse* response);
-  // Returns what was kept of the generation before, as the request wants it; empty: nothing.
-  absl::StatusOr<std::vector<StateFile>> KeptState(const ConfigureRequest& request);
+  // Returns what was kept of the generation before, as the request wants it, if it was.
+  absl::StatusOr<StageRun::Kept> KeptState(const ConfigureRequest& request);
   absl::StatusOr<Backend> OpenBackendOf(const ConfigureRequest& request) const;
   absl::Status ForRun(const char* call, const Lease& lease,
                       const std::function<absl::Status(StageRun&)>& work);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "coordinator/checkpoint/manifest.h"
@@ -47,11 +48,17 @@ absl::StatusOr<std::map<std::string, ModelFolder::Entry>> EntriesOf(const Checkp
   return entries;
 }
 
+// Returns where the base's folder is on this machine, if it is.
+std::string PathOf(const CheckpointBase& base) {
+  const absl::StatusOr<std::string> found = HubFolderOr(base.init());
+  return found.ok() ? *found : base.init();
+}
+
 absl::StatusOr<ModelFolder> WithBaseBehind(ModelFolder checkpoint, const CheckpointBase& base,
                                            int behind) {
   const std::string of =
       absl::StrCat(checkpoint.dir(), ": its frozen parameters are those of init");
-  absl::StatusOr<ModelFolder> folder = OpenBehind(base.init(), behind);
+  absl::StatusOr<ModelFolder> folder = OpenBehind(PathOf(base), behind);
   if (!folder.ok()) return Annotated(folder.status(), of);
   absl::StatusOr<std::map<std::string, ModelFolder::Entry>> entries = EntriesOf(base, *folder);
   if (!entries.ok()) return Annotated(entries.status(), of);
@@ -73,7 +80,7 @@ absl::StatusOr<ModelFolder> OpenBehind(const std::string& dir, int behind) {
   const absl::StatusOr<CheckpointManifest> manifest = ParseManifest(text, path);
   // Another program's folder may have a file of that name.
   if (!manifest.ok() || !manifest->has_base()) return folder;
-  const bool is_here = std::filesystem::exists(manifest->base().init(), ignored);
+  const bool is_here = std::filesystem::exists(PathOf(manifest->base()), ignored);
   if (manifest->base().at() != kAtCoordinator && !is_here) {
     return absl::FailedPreconditionError(absl::StrCat(
         dir, ": its frozen parameters are those of init: ", manifest->base().init(),
@@ -107,7 +114,7 @@ absl::StatusOr<std::string> DigestOfConfig(const std::string& dir) {
 }
 
 absl::Status VerifyBase(const CheckpointBase& base) {
-  ASSIGN_OR_RETURN(const ModelFolder folder, OpenWeights(base.init()));
+  ASSIGN_OR_RETURN(const ModelFolder folder, OpenWeights(PathOf(base)));
   ASSIGN_OR_RETURN(const auto entries, EntriesOf(base, folder));
   for (const auto& [name, entry] : entries) {
     RETURN_IF_ERROR(

@@ -80,11 +80,14 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
 // Checks what the experiment starts from, which is read again when the stages are there.
 absl::Status CheckInitial(const Experiment& experiment, bool quiet) {
   if (!experiment.has_init()) return absl::OkStatus();
-  if (StagesReadInit(experiment)) return CheckInitialVocabulary(experiment);
-  ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
   RETURN_IF_ERROR(CheckInitialVocabulary(experiment));
   ASSIGN_OR_RETURN(const std::string other_base, OtherBaseOfAdapter(experiment));
   if (!other_base.empty() && !quiet) Tell("warning: " + other_base);
+  if (StagesReadInit(experiment)) {
+    return experiment.lora().has_init() ? ModelShares::InitialAdapter(experiment).status()
+                                        : absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const ModelShares initial, ModelShares::Initial(experiment));
   if (initial.fresh().empty() || quiet) return absl::OkStatus();
   Tell(absl::StrCat("init: ", experiment.init(), " has nothing for ",
                     absl::StrJoin(initial.fresh(), ", "), ": these start anew"));

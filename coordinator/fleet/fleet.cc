@@ -304,18 +304,20 @@ std::optional<Failure> Fleet::cause() {
   return CauseOf(failures_);
 }
 
-std::vector<int> Fleet::Missing() {
-  std::vector<char> are_missing(clients_.size());
-  OnThreads(size(), [this, &are_missing](int i) {
-    const absl::Status answer = Renew(i, kAnswer).status();
-    are_missing[static_cast<size_t>(i)] =
-        absl::IsUnavailable(answer) || absl::IsDeadlineExceeded(answer);
+std::vector<int> Fleet::Gone() {
+  std::vector<char> are_gone(clients_.size());
+  OnThreads(size(), [this, &are_gone](int i) {
+    const absl::StatusOr<RenewResponse> answer = Renew(i, kAnswer);
+    const absl::Status& status = answer.status();
+    are_gone[static_cast<size_t>(i)] =
+        status.ok() ? answer->ends()
+                    : absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
   });
-  std::vector<int> missing;
+  std::vector<int> gone;
   for (int i = 0; i < size(); ++i) {
-    if (are_missing[static_cast<size_t>(i)] != 0) missing.push_back(i);
+    if (are_gone[static_cast<size_t>(i)] != 0) gone.push_back(i);
   }
-  return missing;
+  return gone;
 }
 
 void Fleet::Abandon() { heartbeats_.clear(); }

@@ -126,8 +126,8 @@ class Fleet {
   // Makes TrainOnAll end after a step, for another reason than the loss of a stage. Any thread.
   void EndAfterStep(Failure reason) { Leave(std::move(reason)); }
 
-  // Returns the servers that do not answer within seconds; after a failure.
-  std::vector<int> Missing();
+  // Returns the servers that do not answer within seconds, or are to end; before Abandon.
+  std::vector<int> Gone();
 
   // Reports a failure seen elsewhere: a process that died, a file that cannot be written. Any
   // thread.

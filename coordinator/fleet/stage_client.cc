@@ -254,8 +254,8 @@ absl::Status StageClient::Evaluate(EvaluateRequest request, const OnEvent& on_ev
 }
 
 absl::Status StageClient::ExportParameters(const OnChunk& on_chunk) {
-  return Stream(Control("ExportParameters", kExport), &Stage::Stub::ExportParameters,
-                ExportParametersRequest(), on_chunk);
+  return Stream(Control("ExportParameters", absl::InfiniteDuration()),
+                &Stage::Stub::ExportParameters, ExportParametersRequest(), on_chunk);
 }
 
 absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_event) {
@@ -293,8 +293,8 @@ absl::Status StageClient::ImportParameters(const std::vector<std::string>& kept,
   ImportParametersRequest first;
   *first.mutable_kept() = {kept.begin(), kept.end()};
   return Upload<ImportParametersRequest, ImportParametersResponse>(
-      Control("ImportParameters", kExport), &Stage::Stub::ImportParameters, std::move(first),
-      write);
+      Control("ImportParameters", absl::InfiniteDuration()), &Stage::Stub::ImportParameters,
+      std::move(first), write);
 }
 
 absl::StatusOr<ListInitialResponse> StageClient::ListInitial() {
@@ -302,7 +302,8 @@ absl::StatusOr<ListInitialResponse> StageClient::ListInitial() {
 }
 
 absl::StatusOr<ReadInitialResponse> StageClient::ReadInitial(ReadInitialRequest request) {
-  return Unary(Control("ReadInitial", kExport), &Stage::Stub::ReadInitial, std::move(request));
+  return Unary(Control("ReadInitial", absl::InfiniteDuration()), &Stage::Stub::ReadInitial,
+               std::move(request));
 }
 
 absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Write& write,
@@ -311,8 +312,8 @@ absl::Status StageClient::Restore(const StatePart& part, uint64_t step, const Wr
   *first.mutable_part() = part;
   first.set_step(step);
   *first.mutable_kept() = {kept.begin(), kept.end()};
-  return Upload<RestoreRequest, RestoreResponse>(Control("Restore", kExport), &Stage::Stub::Restore,
-                                                 std::move(first), write);
+  return Upload<RestoreRequest, RestoreResponse>(Control("Restore", absl::InfiniteDuration()),
+                                                 &Stage::Stub::Restore, std::move(first), write);
 }
 
 absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(const SnapshotOf& what) {

@@ -43,7 +43,7 @@ void AddBase(const std::string& init, nlohmann::ordered_json* config) {
   const bool is_hub = IsHubId(id);
   const size_t at = id.find('@'), scheme = id.find(':');
   (*config)["base_model_name_or_path"] = is_hub ? id.substr(scheme + 1, at - scheme - 1) : id;
-  if (is_hub) (*config)["revision"] = id.substr(at + 1);
+  if (is_hub && at != std::string::npos) (*config)["revision"] = id.substr(at + 1);
 }
 
 }  // namespace

@@ -51,9 +51,10 @@ absl::Status Generation::RunEpochs() {
   ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, reported, &fleet_, &summary_));
   RETURN_IF_ERROR(Begin());
   RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
-  RETURN_IF_ERROR(reports_.StartTrace(Plan().steps()));
+  RETURN_IF_ERROR(reports_.StartTrace(Plan().steps(), placed_.kept_step.has_value()));
   RETURN_IF_ERROR(observer_.OnStart(Plan()));
   MakeCheckpointer();
+  if (placed_.kept_step) RETURN_IF_ERROR(HoldLostCheckpoint());
   while (!is_stopped_ && static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
     RETURN_IF_ERROR(RunEpoch(static_cast<uint32_t>(summary_.epochs_size()) + 1));
   }
@@ -68,14 +69,24 @@ absl::Status Generation::Begin() {
 
 // Goes on with what the stages have kept; so has this process.
 absl::Status Generation::GoOnAfter(uint64_t step) {
+  const auto& events = summary_.events();
+  is_stopped_ = !events.empty() && events.rbegin()->type() == kStopped;
   RunProgress progress;
   reports_.Save(&progress);
   *progress.mutable_epochs() = summary_.epochs();
   reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
-  if (start_.from != nullptr && start_.from->manifest.has_base()) {
-    base_ = BaseNow(start_.from->manifest.base(), experiment_);
-  }
   return TellLoss(kWentOn, step);
+}
+
+// Holds the checkpoint of the step that all stand behind, as the one that was held, or being
+// written, went with the generation before.
+absl::Status Generation::HoldLostCheckpoint() {
+  const uint64_t step = reports_.step();
+  const bool is_written = start_.from != nullptr && start_.from->manifest.step() == step;
+  if (!checkpointer_ || step == 0 || is_written) return absl::OkStatus();
+  RETURN_IF_ERROR(HoldCheckpoint(Plan().EpochOf(step)));
+  if (IsCheckpointDue(step)) checkpointer_->WriteHeld();
+  return absl::OkStatus();
 }
 
 absl::Status Generation::TellLoss(const char* type, uint64_t step) {
@@ -116,6 +127,7 @@ absl::Status Generation::RestoreFrom(const FoundCheckpoint& from) {
   ASSIGN_OR_RETURN(const RestorePlan plan, PlanRestore(then, experiment_, manifest));
   for (const std::string& reset : plan.resets) RETURN_IF_ERROR(observer_.OnWarning(reset));
   RETURN_IF_ERROR(Restore(experiment_, from, plan, &fleet_));
+  base_.reset();
   if (manifest.has_base()) base_ = BaseNow(manifest.base(), experiment_);
   RETURN_IF_ERROR(LeaveCheckpointsAfter(from));
   return SetProgress(manifest.progress(), manifest.step());

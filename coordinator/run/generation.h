@@ -25,6 +25,7 @@ struct CommonToGenerations {
   TrainingReports& reports;
   RunObserver& observer;
   Summary& summary;
+  std::optional<CheckpointBase>& base;  // what checkpoints leave out
 };
 
 // Places the stages, gives them their state, trains, evaluates and writes checkpoints. It knows
@@ -38,6 +39,7 @@ class Generation {
         reports_(run.reports),
         observer_(run.observer),
         summary_(run.summary),
+        base_(run.base),
         fleet_(*start.fleet),
         start_(start) {}
 
@@ -49,6 +51,7 @@ class Generation {
   absl::Status RunEpochs();
   absl::Status Begin();
   absl::Status GoOnAfter(uint64_t step);
+  absl::Status HoldLostCheckpoint();
   absl::Status TellLoss(const char* type, uint64_t step);
   absl::Status BeginAnew();
   absl::Status BeginWithInitial();
@@ -74,11 +77,11 @@ class Generation {
   TrainingReports& reports_;
   RunObserver& observer_;
   Summary& summary_;
+  std::optional<CheckpointBase>& base_;
   Fleet& fleet_;
   const GenerationStart start_;
   PlacedStages placed_;
   std::optional<Checkpointer> checkpointer_;  // not set: none are written
-  std::optional<CheckpointBase> base_;        // what checkpoints leave out
   bool is_stopped_ = false;                   // early_stop has ended the run.
 };
 

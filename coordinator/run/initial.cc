@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/hub_cache.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "config/local_paths.h"
@@ -106,16 +107,34 @@ bool KeepsBase(const Experiment& experiment) {
   return experiment.freeze_size() > 0 || experiment.has_lora();
 }
 
+// Checks that the config.json which has filled in the model is that of the stages.
+absl::Status CheckConfigHere(const Experiment& experiment, const ListInitialResponse& list,
+                             Fleet* fleet) {
+  const absl::StatusOr<std::string> found = HubFolderOr(experiment.init());
+  const std::string folder = found.ok() ? *found : experiment.init();
+  const absl::StatusOr<std::string> here = DigestOfConfig(folder);
+  if (!here.ok() || here->empty() || *here == list.config_sha256()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "init: config.json has SHA-256 ", *here, " in ", folder, " on this machine, ",
+      list.config_sha256(), " at ", PlaceOf(fleet->server(0), list), ": want the same model"));
+}
+
 // Sends the adapter that the run goes on with, of which stages have no copies.
 absl::Status SendAdapter(const Experiment& experiment, Fleet* fleet, Initial* initial) {
   ASSIGN_OR_RETURN(const ModelShares adapter, ModelShares::InitialAdapter(experiment));
   std::vector<std::string>& fresh = initial->fresh;
+  if (std::count(fresh.begin(), fresh.end(), kAdapters) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("lora.init: ", experiment.lora().init(),
+                                                   ", want none: init: ", experiment.init(),
+                                                   " has adapters itself"));
+  }
   fresh.erase(std::remove(fresh.begin(), fresh.end(), kAdapters), fresh.end());
   return adapter.Import(fleet);
 }
 
 absl::StatusOr<Initial> ReadAll(const Experiment& experiment, Fleet* fleet) {
   ASSIGN_OR_RETURN(const std::vector<ListInitialResponse> lists, ListsOf(fleet));
+  RETURN_IF_ERROR(CheckConfigHere(experiment, lists[0], fleet));
   ASSIGN_OR_RETURN(const ModelShares shares, ModelShares::Listed(experiment, lists[0]));
   std::vector<Digests> by_server;
   RETURN_IF_ERROR(shares.ReadAtStages(fleet, &by_server));

@@ -13,6 +13,7 @@
 #include "base/model_folder.h"
 #include "base/status.h"
 #include "config/checkpoint_config.h"
+#include "config/local_paths.h"
 #include "config/specs.h"
 #include "coordinator/files/folders.h"
 #include "data/vocabulary_files.h"
@@ -63,7 +64,7 @@ absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
     absl::StatusOr<std::string> content = ReadFile(folder + "/" + name);
     if (content.ok()) {
       (*files)[name] = *std::move(content);
-    } else if (!absl::IsNotFound(content.status())) {
+    } else if (!absl::IsNotFound(content.status()) && !StagesReadInit(experiment)) {
       return content.status();
     }
   }
@@ -111,7 +112,9 @@ absl::Status CheckModelVocabulary(const std::string& dir, const Experiment& expe
 
 absl::Status CheckInitialVocabulary(const Experiment& experiment) {
   if (!experiment.has_init()) return absl::OkStatus();
-  return Annotated(CheckModelVocabulary(experiment.init(), experiment), "init");
+  const absl::StatusOr<std::string> found = HubFolderOr(experiment.init());
+  return Annotated(CheckModelVocabulary(found.ok() ? *found : experiment.init(), experiment),
+                   "init");
 }
 
 absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string& dir) {

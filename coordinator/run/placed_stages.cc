@@ -90,6 +90,22 @@ void WarnOfOtherLibraries(const Provenance& provenance, Fleet* fleet) {
   }
 }
 
+// Warns the user, once, of a server that computes with other instructions than its stage did
+// before: with other bits then.
+void WarnOfOtherInstructions(const Provenance& before, const std::vector<AcquireResponse>& answers,
+                             Fleet* fleet) {
+  for (int i = 0; i < fleet->size(); ++i) {
+    const std::string& then = before.stages(i % fleet->stages()).onednn_isa();
+    const std::string& now = answers[static_cast<size_t>(i)].build().onednn_isa();
+    if (then == now) continue;
+    const std::string warning = absl::StrCat("warning: ", fleet->server(i).Name(),
+                                             " computes with \"", now, "\", its stage did with \"",
+                                             then, "\": numbers will differ in their last bits");
+    std::fprintf(stderr, "thinwire: %s\n", PrintableLine(warning).c_str());
+    return;
+  }
+}
+
 // Returns the compute threads of each server as the first pipeline had them before; empty: it had
 // other stages.
 std::vector<int> ThreadsAsBefore(const Provenance& provenance, const Fleet& fleet) {
@@ -127,10 +143,11 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
   // What a stage computes may depend on its threads, and the others' numbers are to stay.
   std::vector<int> threads;
   if (HasOpenMembership(experiment)) threads = ThreadsAsBefore(*provenance, *fleet);
-  provenance->clear_stages();
-  provenance->clear_devices();
   std::vector<AcquireResponse> answers;
   RETURN_IF_ERROR(fleet->Acquire(&answers));
+  if (!threads.empty()) WarnOfOtherInstructions(*provenance, answers, fleet);
+  provenance->clear_stages();
+  provenance->clear_devices();
   if (threads.empty()) threads = StageThreads(experiment, fleet, answers);
   provenance->set_microbatches(experiment.pipeline().microbatches());
   RecordBuilds(answers, threads, provenance);

@@ -44,7 +44,8 @@ Experiment Essence(const Experiment& experiment) {
     *essence.mutable_lora() = experiment.lora();
     essence.mutable_lora()->clear_init();
   }
-  if (experiment.has_base()) *essence.mutable_base() = experiment.base();
+  const bool is_coded = experiment.base().has_weights() && experiment.base().weights() != "fp32";
+  if (is_coded) *essence.mutable_base() = experiment.base();
   essence.mutable_optimizer()->set_name(experiment.optimizer().name());
   if (experiment.optimizer().momentum() > 0) essence.mutable_optimizer()->set_momentum(1);
   return essence;

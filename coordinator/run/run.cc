@@ -21,7 +21,8 @@ absl::Status RunExperiment(const Experiment& experiment, Fleet* fleet, RunObserv
   if (options.trace) trace = EmptyTrace(experiment, pipelines, options.run, *options.trace);
   TrainingReports reports(BoundaryNames(experiment), pipelines, std::move(trace), observer,
                           summary);
-  const CommonToGenerations run{experiment, options, reports, *observer, *summary};
+  std::optional<CheckpointBase> base;
+  const CommonToGenerations run{experiment, options, reports, *observer, *summary, base};
   GenerationLoop::KeptStep kept_step;
   if (HasOpenMembership(experiment) && !RemembersMessages(experiment)) {
     kept_step = [&reports] { return reports.step(); };

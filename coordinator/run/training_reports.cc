@@ -126,16 +126,17 @@ void TrainingReports::ContinueFrom(const RunProgress& progress, uint64_t step,
   summary_.clear_replicas();
   if (progress.has_replicas()) *summary_.mutable_replicas() = progress.replicas();
   absl::MutexLock lock(&mutex_);
+  if (step != tally_.step()) squares_ = 0;  // those of another step
   pipelines_ = pipelines;
   tally_ = Tally(cuts_, pipelines_, progress, step);
   carriers_ = CarrierReports(pipelines_);
   lost_at_ = lost_at;
 }
 
-absl::Status TrainingReports::StartTrace(uint64_t last_step) {
+absl::Status TrainingReports::StartTrace(uint64_t last_step, bool goes_on) {
   if (!tracer_) return absl::OkStatus();
   if (std::exchange(has_traced_, true)) {
-    tracer_->RestartAfter(step());
+    if (!goes_on) tracer_->RestartAfter(step());
     return absl::OkStatus();
   }
   return CheckTraceComes(tracer_->steps(), step(), last_step);

@@ -67,8 +67,9 @@ class TrainingReports {
                     std::optional<SteadyTime> lost_at);
 
   // Checks the steps to trace against the `last_step` of the run. In the first generation they must
-  // be still to come; a later one traces those that are repeated.
-  absl::Status StartTrace(uint64_t last_step);
+  // be still to come; a later one traces those that are repeated, of which there are none if it
+  // `goes_on`.
+  absl::Status StartTrace(uint64_t last_step, bool goes_on = false);
 
   // Begins and ends time in which all stages train.
   void BeginPart();

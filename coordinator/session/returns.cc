@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 
 namespace thinwire {
 namespace {
@@ -55,10 +57,9 @@ bool Returns::Try(StageClient* server) {
     return true;
   }
   server->Release().IgnoreError();
-  if (search_.say) {
-    search_.say(
-        absl::StrCat(server->address(), " is back, but of build \"", build, "\", and stays away"));
-  }
+  const std::string line = absl::StrCat("warning: ", server->address(), " is back, but of build \"",
+                                        build, "\", and stays away");
+  std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
   return true;
 }
 

@@ -25,11 +25,11 @@ class Returns {
     double lease_seconds = 15;
     std::string build;  // that a server must have; empty: any
     Security security;
-    std::function<void(const std::string& line)> say;  // of a server of another build; may be null
   };
 
   // Tries about once a second to lease each server. `on_return` is called once for each that was
-  // leased, on a thread of this object. The lease is not renewed: it is for who takes it over.
+  // leased, on a thread of this object. The lease is not renewed: it is for who takes it over. Of a
+  // server of another build stderr gets a line.
   Returns(Search search, std::function<void(const std::string& address)> on_return);
   // Ends a call that is under way.
   ~Returns();

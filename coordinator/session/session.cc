@@ -149,7 +149,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   FleetOptions& fleet_options = session->fleet_options_;
   fleet_options.keeps_state = HasOpenMembership(experiment);
   if (!options.allow_other_build) fleet_options.build = BuildId();
-  fleet_options.patience = absl::Seconds(options.wait_seconds);
+  fleet_options.patience = session->patience_ = absl::Seconds(options.wait_seconds);
   fleet_options.say_waiting = options.say_waiting;
   fleet_options.lease_secret = NewSecret();
   if (options.stages.empty()) {
@@ -184,9 +184,12 @@ absl::Status Session::MakeFleet() {
 absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
   interruption_.OnFirst(nullptr);
   if (local_) local_->Unwatch();
+  returns_.reset();
+  // Asked before the heartbeats end, after which no lease is renewed.
+  const std::vector<int> gone = members_ ? fleet_->Gone() : std::vector<int>();
   fleet_->Abandon();
   if (loss.kind == Failure::Kind::kEnds) fleet_->server(loss.stage).Release().IgnoreError();
-  if (members_) Regroup(loss);
+  if (members_) Regroup(loss, gone);
   fleet_.reset();
   if (interruption_.seen()) return absl::CancelledError("interrupted");
   if (local_) RETURN_IF_ERROR(RestartLostLocals(loss));
@@ -213,22 +216,23 @@ void Session::MoveToSpare(const Failure& loss) {
   std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());
 }
 
-void Session::Regroup(const Failure& loss) {
-  returns_.reset();
+void Session::Regroup(const Failure& loss, std::vector<int> gone) {
   {
     absl::MutexLock lock(&returned_mutex_);
     for (const std::string& address : std::exchange(returned_, {})) members_->Return(address);
   }
-  std::vector<int> lost = fleet_->Missing();
-  if (loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds) {
-    lost.push_back(loss.stage);
-  }
-  std::sort(lost.begin(), lost.end());
-  lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
+  // One that could not be leased may be another run's by now.
+  const bool is_gone = loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds ||
+                       (!fleet_->acquired() && loss.stage != Failure::kCoordinator);
+  if (is_gone && loss.kind != Failure::Kind::kJoins) gone.push_back(loss.stage);
+  std::sort(gone.begin(), gone.end());
+  gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
+  // Those that are to end wait for it.
+  for (const int server : gone) fleet_->server(server).Release().IgnoreError();
   const size_t away = members_->away().size();
-  members_->Lose(lost);
-  const bool is_awaited = members_->away().size() - away < lost.size();
-  if (is_awaited) fleet_options_.patience = kReturnPatience;
+  members_->Lose(gone);
+  const bool is_awaited = members_->away().size() - away < gone.size();
+  fleet_options_.patience = is_awaited ? kReturnPatience : patience_;
   members_->Grow();
   addresses_ = members_->carrying();
   fleet_options_.grid.replicas = members_->carriers();
@@ -245,7 +249,6 @@ void Session::WatchReturns() {
   search.lease_seconds = fleet_options_.lease_seconds;
   search.build = fleet_options_.build;
   search.security = fleet_options_.security;
-  search.say = fleet_options_.say_waiting;
   auto later = std::make_shared<Members>(*members_);
   returns_ = std::make_unique<Returns>(
       std::move(search), [this, later, fleet = fleet_.get()](const std::string& address) {

@@ -106,14 +106,16 @@ class Session {
   absl::Status RestartLostLocals(const Failure& loss);
   // Moves the lost stage to a spare, if there is one.
   void MoveToSpare(const Failure& loss);
-  // Lays out the servers that are left, and those that have come back.
-  void Regroup(const Failure& loss);
+  // Lays out the servers that are left, and those that have come back. `gone` are those that do not
+  // answer or are to end.
+  void Regroup(const Failure& loss, std::vector<int> gone);
   void WatchReturns();
 
   std::string run_;
   Interruption& interruption_;
   std::string lease_file_;
   FleetOptions fleet_options_;
+  absl::Duration patience_;  // how long to wait for servers that should be there
   std::vector<std::string> addresses_, spares_;
   std::optional<Members>
       members_;  // not set: membership is closed, or the stages are launched here

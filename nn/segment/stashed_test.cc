@@ -98,8 +98,8 @@ Model Images() {
                             relu};
   model.blocks[1].name = "body";
   model.blocks[1].layers = {
-      ResidualSpec({ConvSpec("conv", 8, 3, 1, 1), relu, ConvSpec("c2", 8, 3, 1, 1),
-                    LayerOf(LayerKind::kBatchNorm, "bn")}),
+      ResidualSpec({ConvSpec("conv1", 8, 3, 1, 1), relu, ConvSpec("conv2", 8, 3, 1, 1),
+                    LayerOf(LayerKind::kBatchNorm, "bn2")}),
       relu};
   model.blocks[2].name = "head";
   model.blocks[2].layers = {LayerOf(LayerKind::kGlobalAvgPool), LinearLayerSpec("fc", 10)};

@@ -76,9 +76,9 @@ absl::StatusOr<std::unique_ptr<ReplicaAverager>> ReplicaAverager::New(
 
 size_t ReplicaAverager::messages_of_step() const {
   // A contribution of each replica and the sum, of each piece, or of each of its factors.
-  size_t exchanged = pieces_.size() + statistics_.size() + /*readiness=*/1;
+  size_t exchanged = pieces_.size() + statistics_.size();
   for (const Exchanged& piece : pieces_) exchanged += piece.factored != nullptr;
-  return exchanged * static_cast<size_t>(options_.replicas.count + 1);
+  return exchanged * static_cast<size_t>(options_.replicas.count + 1) + /*readiness=*/1;
 }
 
 absl::Status ReplicaAverager::AddSegment(const ExchangedSegment& segment) {

@@ -172,7 +172,11 @@ absl::Status Executor::TrainAgreed(const Work& work, const SampleRange& batch, S
 absl::Status Executor::UpdateReady(double squares) {
   const ReadyStep ready = *std::exchange(ready_, std::nullopt);
   standing_->set_is_ready(false);
-  RETURN_IF_ERROR(stage_->UpdateAgreed(ready.work, ready.learning_rate, squares));
+  const absl::Status updated = stage_->UpdateAgreed(ready.work, ready.learning_rate, squares);
+  if (!updated.ok()) {
+    standing_.reset();  // some parameters may have been updated
+    return updated;
+  }
   standing_->set_step(ready.work.step);
   standing_->set_squares(squares);
   return absl::OkStatus();
