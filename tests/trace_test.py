@@ -118,9 +118,9 @@ def check_sums(slices, out):
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     for stage, compute in enumerate(summary["compute"]):
         for activity in ("forward", "backward"):
-            in_stash = sum(e["dur"] for e in slices if e["pid"] == stage and e["cat"] == "stash"
-                           and ("encode" if activity == "forward" else "decode") in e["name"]) / 1e6
-            own = seconds(slices, stage, activity) - in_stash
+            work = "encode" if activity == "forward" else "decode"
+            in_stash = [e for e in slices if e["cat"] == "stash" and work in e["name"]]
+            own = seconds(slices, stage, activity) - seconds(in_stash, stage, "stash")
             assert close(own, compute[f"{activity}_seconds"]), (stage, activity, own)
         waited = sum(e["args"].get("core_wait", 0) for e in slices
                      if e["pid"] == stage and e["cat"] in ("forward", "backward", "optimizer")) / 1e6
