@@ -19,7 +19,7 @@ class GenerationTest : public RunTest {
     FleetOptions options;
     options.grace = absl::Milliseconds(50);
     Fleet fleet({first_.address(), last_.address()}, "run", options);
-    const CommonToGenerations run{experiment_, options_, reports_, observer_, summary_};
+    const CommonToGenerations run{experiment_, options_, reports_, observer_, summary_, base_};
     const absl::Status status = Generation(run, {&fleet, nullptr, {}}).Run();
     acquired_ = fleet.acquired();
     fleet.Release();
@@ -28,6 +28,7 @@ class GenerationTest : public RunTest {
 
   RunOptions options_;
   TrainingReports reports_{{"layer1"}, {2}, std::nullopt, &observer_, &summary_};
+  std::optional<CheckpointBase> base_;
   bool acquired_ = false;
 };
 
