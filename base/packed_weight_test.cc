@@ -36,7 +36,7 @@ class PackedWeightTest : public ::testing::Test {
   void Add(const std::string& name, const std::string& dtype, std::vector<int64_t> shape,
            const std::vector<T>& values) {
     std::string& bytes = bytes_.emplace_back(values.size() * sizeof(T), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
     file_.tensors.push_back({name, dtype, std::move(shape), bytes});
   }
   void AddState(const std::string& name, const std::string& state,
