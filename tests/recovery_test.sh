@@ -307,6 +307,52 @@ check 'a stage is lost, and moves to the spare: the run ends' equals $? 0
 check 'with the same numbers' same spared spare
 check 'and tells it' equals "$(events spared)" 'restarted 1 silent'
 
+# Replicas whose machines come and go: the others go on with what they have.
+cat >"$work/members.yaml" <<'YAML'
+name: members
+model: {name: resnet8, width: 8}
+data: {name: digits, batch_size: 48, test_limit: 100}
+pipeline: {cuts: [layer1], threads: 1, microbatches: 2}
+compression: {activations: {codec: uniform, bits: 8}, gradients: {codec: uniform, bits: 8}}
+replicas: {count: 4, contributions: {codec: ecsq, rate: 2}, average: {codec: uniform, bits: 8}}
+membership: {open: true}
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+checkpoint: {every_epochs: 0}
+epochs: 20
+YAML
+# serve NUMBER: starts that server again
+serve() {
+  "$stage_server" --listen "${addresses[$1]}" --metrics_listen 127.0.0.1:0 --data / >>"$work/server$1.log" 2>&1 &
+  servers[$1]=$!
+  children+=("$!")
+}
+# has_event NAME TEXT: the run has said so
+has_event() { grep -q -- "$2" "$work/$1.log"; }
+# trained NAME: what the run left of the model
+trained() { cat "$work/$1"/model/*.safetensors | sha256sum; }
+end_jobs
+for i in 0 1 2 3; do serve "$i"; done
+start alone members
+finish
+check 'four replicas in one pipeline: a run that nothing befalls' equals $? 0
+start members members --stages "$stages" --carriers 2
+within 30 at_step members 100
+kill -9 "${servers[1]}"
+wait "${servers[1]}" 2>/dev/null
+check 'of two pipelines one goes on' within 30 has_event members 'as one pipeline'
+serve 1
+check 'until the server is back' within 30 has_event members 'as 2 pipelines'
+kill -TERM "${servers[2]}"
+within 20 gone "${servers[2]}"
+check 'SIGTERM: a server ends when its run has left it' equals $? 0
+finish
+check 'the run ends' equals $? 0
+# A step that was done again has sent its bytes twice.
+"$thinwire" compare "$work/alone" "$work/members" >"$work/compared.log"
+check 'with the same losses' contains "$work/compared.log" 'losses are equal in 1600 steps, all of both'
+check 'and the same parameters' equals "$(trained members)" "$(trained alone)"
+check 'without a checkpoint' equals "$(events members)" $'went_on 1 silent\nwent_on None joins\nwent_on 0 ends'
+
 if (( EUID == 0 )) && mkdir "$work/small" && mount -t tmpfs -o size=3m tmpfs "$work/small" 2>/dev/null; then
   "$thinwire" run "$work/images.yaml" --out "$work/small/run" --set checkpoint.keep=50 >"$work/full.log" 2>&1
   check 'a full disk fails the run' equals $? 1
