@@ -52,7 +52,7 @@ constexpr const char* kUnknownKinds[] = {"use_dora",
 // Ways to start an adapter that leave the base's weights as they are.
 constexpr const char* kKnownStarts[] = {"gaussian", "eva", "orthogonal"};
 
-// What the files say, as fields of `lora`; and the blocks with adapters.
+// Fields of `lora` as the files have them, and the blocks with adapters.
 struct Adapter {
   LoraConfig lora;
   std::vector<std::string> blocks;

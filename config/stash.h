@@ -1,4 +1,4 @@
-// What becomes of the tensors that blocks keep for their backward passes: defaults and checks of
+// The tensors that blocks keep for their backward passes: defaults and checks of
 // pipeline.stash and pipeline.received.
 #pragma once
 

@@ -14,7 +14,7 @@
 
 namespace thinwire {
 
-// What is sorted: by the key, then by the value.
+// An element of a sort, which goes by the key, then by the value.
 struct SortRecord {
   uint64_t key, value;
 

@@ -109,7 +109,7 @@ struct WaitingWeights {
   Tensor x, dy;
 };
 
-// What Backward asks of a tensor that it needs, and so what a stash (stash.h) may change of it.
+// Precision in which Backward needs a tensor, and so what a stash (stash.h) may change of it.
 enum class Needed : uint8_t {
   kValues,  // values, near which others do nearly as well
   kSigns,   // of each element, whether it is above zero; none is below

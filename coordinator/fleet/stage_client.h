@@ -52,7 +52,7 @@ struct StagePurpose {
   bool generates = false;  // True if it only generates text: then it reads no data.
 };
 
-// What a stage copies of its state, besides what it has for itself.
+// Parts of a stage's state that it copies, besides those that it has for itself.
 struct SnapshotOf {
   bool codec_state = false;                // of the ends of cuts
   std::vector<std::string> left_out = {};  // frozen parameters that no file is to have

@@ -15,7 +15,7 @@
 
 namespace thinwire {
 
-// What a run knows of the folder that its stages have got their parameters from.
+// Record of the folder that a run's stages have got their parameters from.
 struct Initial {
   // The frozen parameters, which checkpoints leave out; not set without `freeze` and `lora`. What
   // is not in the folder stands in each checkpoint.

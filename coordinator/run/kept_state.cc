@@ -39,7 +39,7 @@ std::optional<StageStanding> CommonStanding(absl::Span<const AcquireResponse> an
       common = answer.standing();
     }
   }
-  // What nobody reported of a step, its loss, is lost.
+  // Its loss would be missing in the record.
   if (common.step() != reported.step()) return std::nullopt;
   std::vector<bool> are_there(static_cast<size_t>(stages));
   for (size_t i = 0; i < answers.size(); ++i) {

@@ -1,5 +1,5 @@
-// What stages keep of a generation that a loss has ended, and how the next one goes on with it:
-// without a checkpoint, from the step that all stages have done or can do.
+// Going on after a loss with the state that stages have kept in memory: without a checkpoint, from
+// the step that all stages have done or can do.
 #pragma once
 
 #include <optional>

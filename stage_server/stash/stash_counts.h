@@ -1,4 +1,4 @@
-// What a stage counts of its stash.
+// Counts of what a stage's stash has put away.
 #pragma once
 
 #include <cstdint>
