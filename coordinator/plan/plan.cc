@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/devices.h"
@@ -184,19 +185,20 @@ class Planner {
 
   // Returns what a machine keeps of an exchange: the sum of gradients, and `remembered` elements of
   // each replica that it carries.
-  int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered) const {
+  int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered, bool on_gpu) const {
     if (replicas_.count == 1 && !replicas_.trains_locally()) return 0;
-    return static_cast<int64_t>(sizeof(float)) *
-           (parameters * (1 + LocalCopies()) + remembered * plan_.exchange.carried());
+    const auto copies =
+        static_cast<int64_t>((1 + LocalCopies(on_gpu)) * static_cast<double>(parameters));
+    return static_cast<int64_t>(sizeof(float)) * (copies + remembered * plan_.exchange.carried());
   }
 
   // Returns how many copies of its parameters a machine keeps for local steps: the shared values,
   // the outer momentum, and for each of several replicas its own and what the optimizer remembers.
-  int LocalCopies() const {
+  double LocalCopies(bool on_gpu) const {
     if (!replicas_.trains_locally()) return 0;
     const int carried = plan_.exchange.carried();
-    const int remembered = std::max(OptimizerBuffers(optimizer_, /*hidden=*/false),
-                                    OptimizerBuffers(optimizer_, /*hidden=*/true));
+    const double remembered = std::max(OptimizerBuffers(optimizer_, /*hidden=*/false, on_gpu),
+                                       OptimizerBuffers(optimizer_, /*hidden=*/true, on_gpu));
     return 1 + (replicas_.outer.momentum > 0 ? 1 : 0) +
            (carried > 1 ? carried * (1 + remembered) : 0);
   }
@@ -266,18 +268,21 @@ class Planner {
       }
       AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
-    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(parameters, remembered);
+    // A device that is chosen later may be the CPU.
+    const bool on_gpu = absl::StartsWith(planned.device, "cuda");
+    planned.memory_bytes =
+        MemoryBytes(stage, on_gpu) + ExchangeMemoryBytes(parameters, remembered, on_gpu);
     plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }
 
   // Returns the stage's memory at the moment when it is fullest.
-  int64_t MemoryBytes(int stage) const {
+  int64_t MemoryBytes(int stage, bool on_gpu) const {
     TrainingMemory memory;
     memory.microbatch_samples = plan_.microbatch_size;
     memory.element_bytes = static_cast<int>(SizeOf(compute_));
-    memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
-    memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
+    memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false, on_gpu);
+    memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true, on_gpu);
     memory.stash_bits = kept_bits_.stash;
     int64_t most = 0;
     const int chunks = partition_.placement.chunks_per_stage();
