@@ -11,11 +11,11 @@ namespace thinwire {
 namespace {
 
 // Elements that are on the host at a time: whole blocks of codes.
-constexpr int64_t kElements = int64_t{1} << 20;
-static_assert(kElements % kMomentBlock == 0);
+constexpr int64_t kElementsAtOnce = int64_t{1} << 20;
+static_assert(kElementsAtOnce % kMomentBlock == 0);
 
 // Returns the means of elements from `begin` on, the first of a block.
-AdamWParameter From(int64_t begin, const AdamWParameter& parameter) {
+AdamWParameter MeansFrom(int64_t begin, const AdamWParameter& parameter) {
   AdamWParameter part;
   if (!parameter.is_coded()) {
     part.mean = parameter.mean + begin;
@@ -36,7 +36,7 @@ AdamWParameter From(int64_t begin, const AdamWParameter& parameter) {
 absl::StatusOr<std::unique_ptr<HostAdamW>> HostAdamW::New(Device* device, Ops* ops, Ops* host_ops) {
   std::unique_ptr<HostAdamW> made(new HostAdamW(device, ops, host_ops));
   for (Tensor* tensor : {&made->gradients_, &made->steps_}) {
-    ASSIGN_OR_RETURN(*tensor, Tensor::Allocate(device->host(), DType::kF32, {kElements}));
+    ASSIGN_OR_RETURN(*tensor, Tensor::Allocate(device->host(), DType::kF32, {kElementsAtOnce}));
   }
   return made;
 }
@@ -49,8 +49,9 @@ absl::Status HostAdamW::Update(const AdamWUpdate& update) {
 }
 
 absl::Status HostAdamW::Update(const AdamWUpdate& update, const AdamWParameter& parameter) {
-  for (int64_t begin = 0; begin < parameter.n; begin += kElements) {
-    RETURN_IF_ERROR(ToSteps(update, parameter, begin, std::min(kElements, parameter.n - begin)));
+  for (int64_t begin = 0; begin < parameter.n; begin += kElementsAtOnce) {
+    RETURN_IF_ERROR(
+        ToSteps(update, parameter, begin, std::min(kElementsAtOnce, parameter.n - begin)));
   }
   RETURN_IF_ERROR(ToStatus(ops_->Combine({ShrinkOf(update, parameter), parameter.value, 1,
                                           parameter.gradient, parameter.value, parameter.n})));
@@ -65,7 +66,7 @@ absl::Status HostAdamW::ToSteps(const AdamWUpdate& update, const AdamWParameter&
   RETURN_IF_ERROR(ToStatus(device_->CopyToHost(gradients, parameter.gradient + begin, bytes)));
   // An update of -0 that does not decay is -0 - step = -step in every bit, whatever the step.
   std::fill_n(steps, n, -0.0f);
-  AdamWParameter part = From(begin, parameter);
+  AdamWParameter part = MeansFrom(begin, parameter);
   part.value = steps;
   part.gradient = gradients;
   part.n = n;

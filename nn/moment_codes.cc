@@ -6,7 +6,7 @@
 namespace thinwire {
 namespace {
 
-uint32_t BitsOf(float value) {
+uint32_t MomentBits(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
@@ -18,7 +18,7 @@ void QuantizeMoments(const MomentCode& code, const float* values, int64_t n, con
   for (int64_t block = 0; block < NumMomentBlocks(n); ++block) {
     const int64_t begin = block * kMomentBlock, end = std::min(n, begin + kMomentBlock);
     uint32_t key = 0;
-    for (int64_t i = begin; i < end; ++i) key = std::max(key, MomentKey(BitsOf(values[i])));
+    for (int64_t i = begin; i < end; ++i) key = std::max(key, MomentKey(MomentBits(values[i])));
     const uint32_t bits = MomentScale(key);
     float scale;
     std::memcpy(&scale, &bits, sizeof(scale));
