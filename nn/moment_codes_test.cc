@@ -79,7 +79,7 @@ TEST(MomentCodesTest, AValueTakesTheNearestNumber) {
                           (code.numbers[0] < 0 ? -1 : 0);
       const float got = code.numbers[NearestMoment(code.middles, value)];
       for (const float number : code.numbers) {
-        EXPECT_LE(std::abs(got - value), std::abs(number - value) * (1 + 1e-6f)) << value;
+        EXPECT_LE(std::abs(got - value), std::abs(number - value) + 1e-7f) << value;
       }
     }
   }

@@ -175,6 +175,19 @@ TEST(DeviceLanguageModelTest, StagesWithMeansInCodesOrOnTheHostAreOneStage) {
   }
 }
 
+// A stage puts away the means of the replica that does not train.
+TEST(DeviceLanguageModelTest, MeansOfReplicasOnTheHostHaveTheBitsOfThoseOnTheDevice) {
+  const auto train = [](const std::string& place) {
+    return TrainLanguageModel(
+        {"model.width=64", "model.dropout=0", "replicas={count: 2, sync: local, every: 2}",
+         absl::StrCat("optimizer={name: adamw, lr: 0.01, moments: int8, place: ", place, "}")});
+  };
+  const Trained device = train("device"), host = train("host");
+  ASSERT_THAT(device.step_losses, SizeIs(3));
+  EXPECT_THAT(host.step_losses, ElementsAreArray(device.step_losses));
+  EXPECT_TRUE(host.parameters == device.parameters);
+}
+
 // Each stage keeps the keys and values of earlier slices in a cache on its device.
 TEST(DeviceLanguageModelTest, StagesThatTrainBySlicesAreOneStageAndCloseToTheCpu) {
   const auto train = [](const std::string& more, const std::string& precision) {
