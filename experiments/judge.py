@@ -15,8 +15,8 @@ import pathlib
 import re
 from typing import Dict, List, Tuple
 
-from claims import (BORROWED, CLAIMS, FURTHER, MEASURES, OFF, ON, RECALIBRATED, SUITES, TARGETS,
-                    WANTED, Claim, Comparison, Measure)
+from claims import (BORROWED, CLAIMS, FURTHER, OFF, ON, RECALIBRATED, SUITES, TARGETS,
+                    WANTED, Claim, Comparison, Measure, measure_of)
 from paired import deviation, estimate, overall, verdict
 from picture import Row, Series, picture
 
@@ -303,8 +303,8 @@ def drawn(setting: str, runs: Runs, measure: Measure) -> str:
 def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: List[int]) -> str:
     """What stands between a paper's markers; also draws RESULTS/PAPER/SUITE.svg."""
     lines: List[str] = []
-    measure = MEASURES[paper]
     for suite, setting in SUITES[paper].items():
+        measure = measure_of(f"{paper}/{suite}")
         own = load(results / paper / suite)
         if not own:
             continue
