@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/devices.h"
+#include "config/kept.h"
 #include "config/piece_codec.h"
 #include "config/specs.h"
 #include "config/stash.h"
@@ -73,9 +74,9 @@ class Planner {
     ASSIGN_OR_RETURN(optimizer_, OptimizerFrom(experiment_));
     if (!partition_.cuts.empty()) tied_ = FindTiedWeight(partition_.model);
     assert(speeds_.blocks.size() == partition_.model.blocks.size());
-    ASSIGN_OR_RETURN(recompute_, RecomputeFrom(experiment_));
+    ASSIGN_OR_RETURN(keeping_, KeepingsFrom(experiment_, partition_.model));
     ASSIGN_OR_RETURN(kept_bits_, KeptBitsOf(experiment_, partition_));
-    segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute_);
+    segments_ = SegmentCosts(partition_.model, partition_.cuts, keeping_);
     RETURN_IF_ERROR(LayOut());
     plan_.model = partition_.model.name;
     plan_.batch_size = all_.data().batch_size();
@@ -97,6 +98,7 @@ class Planner {
     for (const BlockSpec& block : partition_.model.blocks) {
       plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
     }
+    RETURN_IF_ERROR(AddBlocks());
     for (int stage = 0; stage < num_stages(); ++stage) RETURN_IF_ERROR(AddStage(stage));
     AddOuter();
     RETURN_IF_ERROR(AddBoundaries());
@@ -126,7 +128,7 @@ class Planner {
     here_ = partition_.model;
     const ReplicaRange carried = CarriedParts(plan_.grid.parts - 1);
     KeepParts(carried.first, carried.end, &here_.blocks);
-    segments_here_ = SegmentCosts(here_, partition_.cuts, recompute_);
+    segments_here_ = SegmentCosts(here_, partition_.cuts, keeping_);
     return absl::OkStatus();
   }
 
@@ -266,24 +268,114 @@ class Planner {
       }
       AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
-    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(parameters, remembered);
+    ExposeMoves(&planned);
+    const int64_t of_exchange = ExchangeMemoryBytes(parameters, remembered);
+    planned.memory_bytes = MemoryBytes(stage) + of_exchange;
+    planned.fixed_bytes = FixedBytes(stage) + of_exchange;
+    planned.most_in_flight = MostInFlight(stage);
     plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }
 
-  // Returns the stage's memory at the moment when it is fullest.
-  int64_t MemoryBytes(int stage) const {
+  // Adds what each block keeps, and what it costs to keep less.
+  absl::Status AddBlocks() {
+    const std::vector<int64_t> kept = KeptByBlock(here_, partition_.cuts);
+    const auto element_bytes = static_cast<int64_t>(SizeOf(compute_));
+    ASSIGN_OR_RETURN(const auto stash, StashFrom(experiment_));
+    for (int segment = 0; segment <= tied_cut(); ++segment) {
+      const BlockRange range = SegmentBlocks(here_, partition_.cuts, segment);
+      for (int i = range.first; i < range.last; ++i) {
+        PlannedBlock block;
+        block.name = here_.blocks[i].name;
+        block.stage = partition_.placement.StageOf(segment);
+        block.does = keeping_[i];
+        block.kept_bytes = plan_.microbatch_size * kept[i] * element_bytes;
+        const int64_t input = plan_.microbatch_size * here_.blocks[i].in.elements() * element_bytes;
+        const bool goes_back = i >= FirstTrainedBlock(partition_.model);
+        int64_t bytes = block.does.recompute && goes_back ? input : block.kept_bytes;
+        if (block.does.recompute && goes_back) block.again_seconds = ForwardSeconds(i);
+        if (block.does.stash && stash) {
+          const CodingSpeed& speed = SpeedOf(StashCoding(*stash), speeds_);
+          block.coding_seconds = static_cast<double>(bytes) *
+                                 (speed.encode_seconds_per_byte + speed.decode_seconds_per_byte);
+          const double share =
+              kept_bits_.stash.value_or(0) / (8.0 * static_cast<double>(element_bytes));
+          bytes = static_cast<int64_t>(share * static_cast<double>(bytes));
+        }
+        if (block.does.swap) {
+          block.moving_seconds =
+              2 * static_cast<double>(bytes) / plan_.assumptions.swap_bytes_per_second;
+          bytes = 0;
+        }
+        block.bytes = bytes;
+        plan_.blocks.push_back(std::move(block));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns the seconds of a block's forward pass of a microbatch.
+  double ForwardSeconds(int block) const {
+    return static_cast<double>(plan_.microbatch_size) * SecondsHere(block).forward +
+           speeds_.layer_seconds * static_cast<double>(CountLayers(here_.blocks[block]));
+  }
+
+  // Adds to the backward passes what it takes longer to move what is swapped than to compute.
+  static void ExposeMoves(PlannedStage* stage) {
+    const double exposed =
+        stage->moving_seconds - (stage->forward_seconds + stage->backward_seconds);
+    if (!(stage->moving_seconds > 0) || exposed <= 0) return;
+    for (PlannedChunk& chunk : stage->chunks) {
+      chunk.exposed_seconds = exposed * chunk.moving_seconds / stage->moving_seconds;
+      chunk.backward_seconds += chunk.exposed_seconds;
+    }
+    stage->backward_seconds += exposed;
+  }
+
+  // Returns the most microbatches that a chunk of a stage has in flight.
+  int MostInFlight(int stage) const {
+    int most = 0;
+    for (const std::vector<Held>& state : StatesOf(stage)) {
+      for (const Held& held : state) most = std::max(most, held.in_flight);
+    }
+    return (most + slices() - 1) / slices();
+  }
+
+  std::vector<std::vector<Held>> StatesOf(int stage) const {
+    return FullestStates(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches),
+                         partition_.placement.chunks_per_stage(), slices());
+  }
+
+  TrainingMemory MemoryOfMicrobatch() const {
     TrainingMemory memory;
     memory.microbatch_samples = plan_.microbatch_size;
     memory.element_bytes = static_cast<int>(SizeOf(compute_));
     memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
     memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
     memory.stash_bits = kept_bits_.stash;
+    return memory;
+  }
+
+  // Returns what a stage has of parameters, gradients and the optimizer.
+  int64_t FixedBytes(int stage) const {
+    TrainingMemory memory = MemoryOfMicrobatch();
+    memory.microbatch_samples = memory.samples_in_flight = 0;
+    int64_t bytes = 0;
+    for (int chunk = 0; chunk < partition_.placement.chunks_per_stage(); ++chunk) {
+      const SegmentRange& segments = partition_.placement.At(stage, chunk);
+      for (int segment = segments.first; segment < segments.end; ++segment) {
+        bytes += TrainingBytes(segments_here_[segment], memory);
+      }
+    }
+    return bytes;
+  }
+
+  // Returns the stage's memory at the moment when it is fullest.
+  int64_t MemoryBytes(int stage) const {
+    TrainingMemory memory = MemoryOfMicrobatch();
     int64_t most = 0;
     const int chunks = partition_.placement.chunks_per_stage();
-    for (const std::vector<Held>& state :
-         FullestStates(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches), chunks,
-                       slices())) {
+    for (const std::vector<Held>& state : StatesOf(stage)) {
       int64_t bytes = 0;
       for (int chunk = 0; chunk < chunks; ++chunk) {
         memory.samples_in_flight =
@@ -292,7 +384,8 @@ class Planner {
         memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
         const SegmentRange& segments = partition_.placement.At(stage, chunk);
         for (int segment = segments.first; segment < segments.end; ++segment) {
-          memory.payload_bits = state[chunk].in_flight > 1 || memory.stash_bits
+          const int first = SegmentBlocks(here_, partition_.cuts, segment).first;
+          memory.payload_bits = state[chunk].in_flight > 1 || keeping_[first].stash
                                     ? kept_bits_.payloads[segment]
                                     : std::optional<double>();
           bytes += TrainingBytes(segments_here_[segment], memory);
@@ -313,18 +406,19 @@ class Planner {
       const double pass =
           speeds_.layer_seconds * static_cast<double>(CountLayers(here_.blocks[block]));
       const bool goes_back = block >= FirstTrainedBlock(partition_.model);
-      const bool runs_again = goes_back && recompute_ == Recompute::kBlocks &&
-                              WorthRecomputing(partition_.model.blocks[block]);
-      const double forward = samples * seconds.forward + pass;
       const double backward = samples * seconds.backward + (goes_back ? 2 * pass : 0);
-      chunk.forward_seconds += forward;
-      chunk.backward_seconds += backward + (runs_again ? forward : 0);
+      const PlannedBlock& kept = plan_.blocks[block];
+      // A codec takes about as long in either direction.
+      chunk.forward_seconds += ForwardSeconds(block) + kept.coding_seconds / 2;
+      chunk.backward_seconds += backward + kept.again_seconds + kept.coding_seconds / 2;
+      chunk.moving_seconds += kept.moving_seconds;
       chunk.weight_seconds += backward * WeightShare(block);
       chunk.pass_seconds += pass;
       stage->update_seconds += seconds.update;
     }
     stage->forward_seconds += chunk.forward_seconds;
     stage->backward_seconds += chunk.backward_seconds;
+    stage->moving_seconds += chunk.moving_seconds;
     stage->chunks.push_back(std::move(chunk));
   }
 
@@ -453,7 +547,7 @@ class Planner {
   ScheduleKind schedule_ = ScheduleKind::kOneForwardOneBackward;
   std::vector<int64_t> slices_;  // result of SlicesFrom
   DType compute_ = DType::kF32;
-  Recompute recompute_ = Recompute::kNone;
+  std::vector<BlockKeeping> keeping_;  // of each block
   KeptBits kept_bits_;
   std::vector<SegmentCost> segments_;
   Model here_;  // without the parts that the machine with most of them lacks
