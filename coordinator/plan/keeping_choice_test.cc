@@ -23,7 +23,7 @@ class Stages {
     int stage = 0;
     double again = 1, swap = 0;  // 0: cannot
   };
-  explicit Stages(std::vector<Block> blocks) : own_(std::move(blocks)) {
+  explicit Stages(std::vector<Block> own) : own_(std::move(own)) {
     for (const Block& block : own_) {
       ChoosingBlock& one = blocks.emplace_back();
       one.stage = block.stage;

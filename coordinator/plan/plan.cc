@@ -50,6 +50,7 @@ int64_t BytesOf(const SentByMachine& sent, const PlannedExchange& exchange) {
 
 // Within these bounds all sums of a simulation are finite numbers.
 constexpr double kLeastLinkRate = 1, kMostLinkRate = 1e18;  // bits per second
+constexpr double kLeastSwapRate = 1;                        // bytes per second
 constexpr double kMostMilliseconds = 1e12;
 
 class Planner {
@@ -575,6 +576,11 @@ absl::Status CheckAssumptions(const PlanAssumptions& assumptions) {
     if (rate >= kLeastLinkRate && (rate <= kMostLinkRate || std::isinf(rate))) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "--link_mbit: ", rate / 1e6, ", want ", kLeastLinkRate / 1e6, " to ", kMostLinkRate / 1e6));
+  }
+  const double swap = assumptions.swap_bytes_per_second;
+  if (!(swap >= kLeastSwapRate && swap <= kMostLinkRate)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--swap_gbps: ", swap / 1e9, ", want ", kLeastSwapRate / 1e9, " to ", kMostLinkRate / 1e9));
   }
   if (!(assumptions.rtt_ms >= 0 && assumptions.rtt_ms <= kMostMilliseconds)) {
     return absl::InvalidArgumentError(
