@@ -32,6 +32,7 @@
 #include "stage_server/boundary/patience.h"
 #include "stage_server/boundary/step_trace.h"
 #include "stage_server/stage/capture.h"
+#include "stage_server/stage/memory_meter.h"
 #include "wire/message.h"
 
 namespace thinwire {
@@ -72,6 +73,7 @@ struct StageSpec : Partition {
   double score_unit = 0;         // of labels, as in DatasetInfo; 0: they are classes
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // limit of every wait
   std::shared_ptr<StepTrace> trace;                                   // null: not traced
+  std::shared_ptr<MemoryMeter> memory;                                // null: not measured
 
   std::vector<DirectionSpec> activations, gradients;  // one per cut, the tied cut's last
   int64_t warmup_epochs = 0;  // messages go exact in this many first epochs and steps
