@@ -177,7 +177,7 @@ double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
                                        : kept;
   const double bits = exact * element_bits + (kept - exact) * memory.stash_bits.value_or(0) +
                       input * memory.payload_bits.value_or(0);
-  // Of swapped blocks, one also goes out and one comes in while another one's passes run.
+  // While a swapped block's passes run, another one goes out and a third one comes in.
   const int64_t put_away = cost.swapped_elements > 0 ? 3 * cost.block_elements
                            : memory.stash_bits       ? cost.block_elements
                                                      : 0;

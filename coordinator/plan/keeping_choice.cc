@@ -166,7 +166,7 @@ class Chooser {
     std::vector<Keeping> other = choice_.keepings;
     other[block] = keeping;
     ASSIGN_OR_RETURN(const TriedKeepings tried, tries_(other));
-    // Of two steps that take equally long the one in which more is kept is better.
+    // A step that takes as long and keeps more is better.
     const double most = choice_.tried.step_seconds * (1 - kLeastGain);
     const bool is_better =
         tried.step_seconds < most ||

@@ -12,6 +12,7 @@
 #include "config/kept.h"
 #include "config/piece_codec.h"
 #include "config/specs.h"
+#include "config/stage_memory.h"
 #include "config/stash.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/exchange_costs.h"
@@ -271,9 +272,10 @@ class Planner {
     }
     ExposeMoves(&planned);
     const int64_t of_exchange = ExchangeMemoryBytes(parameters, remembered);
-    planned.memory_bytes = MemoryBytes(stage) + of_exchange;
-    planned.fixed_bytes = FixedBytes(stage) + of_exchange;
-    planned.most_in_flight = MostInFlight(stage);
+    const StageMemory memory = Memory();
+    planned.memory_bytes = static_cast<int64_t>(memory.FullestBytes(stage)) + of_exchange;
+    planned.fixed_bytes = static_cast<int64_t>(memory.FixedBytes(stage)) + of_exchange;
+    planned.most_in_flight = memory.MostInFlight(stage);
     plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }
@@ -281,8 +283,9 @@ class Planner {
   // Adds what each block keeps, and what it costs to keep less.
   absl::Status AddBlocks() {
     const std::vector<int64_t> kept = KeptByBlock(here_, partition_.cuts);
-    const auto element_bytes = static_cast<int64_t>(SizeOf(compute_));
     ASSIGN_OR_RETURN(const auto stash, StashFrom(experiment_));
+    CodingSpeed speed;
+    if (stash) speed = SpeedOf(StashCoding(*stash), speeds_);
     for (int segment = 0; segment <= tied_cut(); ++segment) {
       const BlockRange range = SegmentBlocks(here_, partition_.cuts, segment);
       for (int i = range.first; i < range.last; ++i) {
@@ -290,29 +293,34 @@ class Planner {
         block.name = here_.blocks[i].name;
         block.stage = partition_.placement.StageOf(segment);
         block.does = keeping_[i];
-        block.kept_bytes = plan_.microbatch_size * kept[i] * element_bytes;
-        const int64_t input = plan_.microbatch_size * here_.blocks[i].in.elements() * element_bytes;
-        const bool goes_back = i >= FirstTrainedBlock(partition_.model);
-        int64_t bytes = block.does.recompute && goes_back ? input : block.kept_bytes;
-        if (block.does.recompute && goes_back) block.again_seconds = ForwardSeconds(i);
-        if (block.does.stash && stash) {
-          const CodingSpeed& speed = SpeedOf(StashCoding(*stash), speeds_);
-          block.coding_seconds = static_cast<double>(bytes) *
-                                 (speed.encode_seconds_per_byte + speed.decode_seconds_per_byte);
-          const double share =
-              kept_bits_.stash.value_or(0) / (8.0 * static_cast<double>(element_bytes));
-          bytes = static_cast<int64_t>(share * static_cast<double>(bytes));
-        }
-        if (block.does.swap) {
-          block.moving_seconds =
-              2 * static_cast<double>(bytes) / plan_.assumptions.swap_bytes_per_second;
-          bytes = 0;
-        }
-        block.bytes = bytes;
+        block.kept_bytes = plan_.microbatch_size * kept[i] * static_cast<int64_t>(SizeOf(compute_));
+        KeepLess(i, speed, &block);
         plan_.blocks.push_back(std::move(block));
       }
     }
     return absl::OkStatus();
+  }
+
+  // Fills in what a block keeps as it does, and what that costs.
+  void KeepLess(int index, const CodingSpeed& speed, PlannedBlock* block) const {
+    const auto element_bytes = static_cast<int64_t>(SizeOf(compute_));
+    auto bytes = static_cast<double>(block->kept_bytes);
+    if (block->does.recompute && index >= FirstTrainedBlock(partition_.model)) {
+      bytes = static_cast<double>(plan_.microbatch_size * here_.blocks[index].in.elements() *
+                                  element_bytes);
+      block->again_seconds = ForwardSeconds(index);
+    }
+    if (block->does.stash) {
+      block->coding_seconds =
+          bytes * (speed.encode_seconds_per_byte + speed.decode_seconds_per_byte);
+      const double element_bits = 8 * static_cast<double>(element_bytes);
+      bytes *= kept_bits_.stash.value_or(element_bits) / element_bits;
+    }
+    if (block->does.swap) {
+      block->moving_seconds = 2 * bytes / plan_.assumptions.swap_bytes_per_second;
+      bytes = 0;
+    }
+    block->bytes = static_cast<int64_t>(bytes);
   }
 
   // Returns the seconds of a block's forward pass of a microbatch.
@@ -333,68 +341,17 @@ class Planner {
     stage->backward_seconds += exposed;
   }
 
-  // Returns the most microbatches that a chunk of a stage has in flight.
-  int MostInFlight(int stage) const {
-    int most = 0;
-    for (const std::vector<Held>& state : StatesOf(stage)) {
-      for (const Held& held : state) most = std::max(most, held.in_flight);
-    }
-    return (most + slices() - 1) / slices();
-  }
-
-  std::vector<std::vector<Held>> StatesOf(int stage) const {
-    return FullestStates(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches),
-                         partition_.placement.chunks_per_stage(), slices());
-  }
-
-  TrainingMemory MemoryOfMicrobatch() const {
-    TrainingMemory memory;
-    memory.microbatch_samples = plan_.microbatch_size;
-    memory.element_bytes = static_cast<int>(SizeOf(compute_));
-    memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
-    memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
-    memory.stash_bits = kept_bits_.stash;
-    return memory;
-  }
-
-  // Returns what a stage has of parameters, gradients and the optimizer.
-  int64_t FixedBytes(int stage) const {
-    TrainingMemory memory = MemoryOfMicrobatch();
-    memory.microbatch_samples = memory.samples_in_flight = 0;
-    int64_t bytes = 0;
-    for (int chunk = 0; chunk < partition_.placement.chunks_per_stage(); ++chunk) {
-      const SegmentRange& segments = partition_.placement.At(stage, chunk);
-      for (int segment = segments.first; segment < segments.end; ++segment) {
-        bytes += TrainingBytes(segments_here_[segment], memory);
-      }
-    }
-    return bytes;
-  }
-
-  // Returns the stage's memory at the moment when it is fullest.
-  int64_t MemoryBytes(int stage) const {
-    TrainingMemory memory = MemoryOfMicrobatch();
-    int64_t most = 0;
-    const int chunks = partition_.placement.chunks_per_stage();
-    for (const std::vector<Held>& state : StatesOf(stage)) {
-      int64_t bytes = 0;
-      for (int chunk = 0; chunk < chunks; ++chunk) {
-        memory.samples_in_flight =
-            (plan_.microbatch_size * state[chunk].in_flight + slices() - 1) / slices();
-        memory.samples_cached = slices() > 1 ? memory.samples_in_flight : 0;
-        memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
-        const SegmentRange& segments = partition_.placement.At(stage, chunk);
-        for (int segment = segments.first; segment < segments.end; ++segment) {
-          const int first = SegmentBlocks(here_, partition_.cuts, segment).first;
-          memory.payload_bits = state[chunk].in_flight > 1 || keeping_[first].stash
-                                    ? kept_bits_.payloads[segment]
-                                    : std::optional<double>();
-          bytes += TrainingBytes(segments_here_[segment], memory);
-        }
-      }
-      most = std::max(most, bytes);
-    }
-    return most;
+  StageMemory Memory() const {
+    return {partition_,
+            segments_here_,
+            keeping_,
+            kept_bits_,
+            optimizer_,
+            schedule_,
+            static_cast<int>(plan_.microbatches),
+            slices(),
+            plan_.microbatch_size,
+            compute_};
   }
 
   void AddChunk(const BlockRange& blocks, PlannedStage* stage) const {
