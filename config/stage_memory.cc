@@ -30,9 +30,32 @@ double StageMemory::ChunkBytes(const SegmentRange& segments, const Held& held) c
     const int first = SegmentBlocks(partition.model, partition.cuts, segment).first;
     const bool keeps_payload = held.in_flight > 1 || keeping[first].stash;
     memory.payload_bits = keeps_payload ? kept_bits.payloads[segment] : std::optional<double>();
-    bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
+    const SegmentCost& cost = costs[segment];
+    const int64_t results = memory.element_bytes * memory.samples_in_flight * cost.result_elements;
+    bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(cost, memory) + results));
   }
   return bytes;
+}
+
+double StageMemory::WorkBytes(int stage) const {
+  int64_t most = 0;
+  for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
+    const SegmentRange& segments = partition.placement.At(stage, chunk);
+    for (int segment = segments.first; segment < segments.end; ++segment) {
+      most = std::max(most, costs[segment].work_elements);
+    }
+  }
+  const int64_t samples = (microbatch_samples + slices - 1) / slices;
+  return static_cast<double>(samples * most) * static_cast<double>(SizeOf(compute));
+}
+
+double StageMemory::LayoutBytes(const SegmentRange& segments) const {
+  int64_t elements = 0;
+  for (int segment = segments.first; segment < segments.end; ++segment) {
+    elements += 2 * costs[segment].convolution_elements;
+    if (compute != DType::kF32) elements += costs[segment].linear_elements;
+  }
+  return static_cast<double>(elements) * static_cast<double>(SizeOf(compute));
 }
 
 double StageMemory::FullestBytes(int stage) const {
@@ -44,7 +67,10 @@ double StageMemory::FullestBytes(int stage) const {
     }
     most = std::max(most, bytes);
   }
-  return most;
+  for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
+    most += LayoutBytes(partition.placement.At(stage, chunk));
+  }
+  return most + WorkBytes(stage);
 }
 
 double StageMemory::FixedBytes(int stage) const {
@@ -56,6 +82,7 @@ double StageMemory::FixedBytes(int stage) const {
     for (int segment = segments.first; segment < segments.end; ++segment) {
       bytes += static_cast<double>(TrainingBytes(costs[segment], memory));
     }
+    bytes += LayoutBytes(segments);
   }
   return bytes;
 }

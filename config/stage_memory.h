@@ -30,8 +30,8 @@ struct StageMemory {
   // Returns the bytes at the moment when the stage is fullest, without what replicas exchange.
   // Floating, as an integer may overflow.
   double FullestBytes(int stage) const;
-  // Returns the part of it that does not depend on samples: parameters, gradients and what the
-  // optimizer remembers.
+  // Returns the part of it that does not depend on samples: parameters, also in the layouts of
+  // kernels, gradients and what the optimizer remembers.
   double FixedBytes(int stage) const;
   // Returns the most microbatches that a chunk of the stage has in flight.
   int MostInFlight(int stage) const;
@@ -41,6 +41,9 @@ struct StageMemory {
   TrainingMemory OfMicrobatch() const;
   // Returns the bytes of a stage's chunk that holds so much.
   double ChunkBytes(const SegmentRange& segments, const Held& held) const;
+  // Return the bytes that passes work with, and of weights in the layouts of kernels.
+  double WorkBytes(int stage) const;
+  double LayoutBytes(const SegmentRange& segments) const;
 };
 
 }  // namespace thinwire

@@ -125,6 +125,22 @@ void AddActivations(const BlockSpec& block, const BlockKeeping& keeping, bool be
   if (!keeping.swap) cost->exact_elements += keeping.stash ? exact : kept;
 }
 
+// Adds what passes need of memory besides. `ends_model`: the gradients of the block's result are
+// kept anyway.
+void AddWork(const BlockSpec& block, bool ends_model, SegmentCost* cost) {
+  ForEachLayer(block.layers, [&](const LayerSpec& layer) {
+    const bool is_convolution = layer.kind == LayerKind::kConv2d;
+    if (is_convolution || layer.kind == LayerKind::kLinear) {
+      const int64_t elements = Parameters(layer).front().shape.elements();
+      (is_convolution ? cost->convolution_elements : cost->linear_elements) += elements;
+    }
+    const bool is_last = ends_model && &layer == &block.layers.back();
+    const int64_t work =
+        layer.in.elements() + (is_last ? 0 : layer.out.elements()) + block.in.elements();
+    cost->work_elements = std::max(cost->work_elements, work);
+  });
+}
+
 void AddFixed(const ParameterSpec& parameter, SegmentCost* cost) {
   const int64_t elements = parameter.shape.elements();
   cost->fixed_parameters += elements;
@@ -154,6 +170,9 @@ SegmentCost CostOf(const Model& model, const BlockRange& range,
     cost.backward_flops += BackwardFlops(model, i);
     cost.waiting_elements += WaitingElements(block.layers);
     cost.cached_elements += CachedElements(block.layers);
+    const bool ends_model = i + 1 == static_cast<int>(model.blocks.size());
+    AddWork(block, ends_model, &cost);
+    if (ends_model) cost.result_elements = block.out.elements();
     if (i < first_trained) continue;
     const bool begins = i == std::max(range.first, first_trained);
     if (!begins && keeping[i] != keeping[i - 1]) input_counted = false;

@@ -56,6 +56,15 @@ struct SegmentCost {
   // Elements per sample of the keys and values of the attention layers. Slices of sequences keep
   // these once, and their gradients in fp32.
   int64_t cached_elements = 0;
+  // Elements of weights that kernels have in layouts of their own as well: of convolutions for
+  // either direction, of linear layers once, if they compute in another type than fp32.
+  int64_t convolution_elements = 0, linear_elements = 0;
+  // Elements per sample that a backward pass works with besides what is kept, where that is most:
+  // the gradients of a layer's input and output, and of its block's input.
+  int64_t work_elements = 0;
+  // Elements per sample of the model's result, if it is here. Their gradients are kept between a
+  // microbatch's passes.
+  int64_t result_elements = 0;
   // Elements per sample of the message across the cut after the segment, in either direction; 0 at
   // the end.
   int64_t boundary_elements = 0;

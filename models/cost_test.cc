@@ -171,6 +171,19 @@ TEST(SegmentCostsTest, EachBlockDoesAsItIsTold) {
   EXPECT_EQ(cost.recomputed_flops, ForwardFlops(model.blocks[1]));
 }
 
+TEST(SegmentCostsTest, PassesWorkWithTheGradientsOfTheWidestLayer) {
+  constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
+  const Model model = Gpt2(kPositions);
+  const SegmentCost cost = SegmentCosts(model, Cuts(model, {"h.0", "h.11"}))[1];
+  EXPECT_EQ(cost.work_elements, (1 + 4 + 1) * kTensor);
+  EXPECT_EQ(cost.convolution_elements, 0);
+  EXPECT_EQ(cost.linear_elements, 11 * 12 * 768 * 768);
+  EXPECT_EQ(cost.result_elements, 0);
+  EXPECT_EQ(SegmentCosts(model, {})[0].result_elements, kPositions * 50257);
+  const SegmentCost images = SegmentCosts(ResNet18(), {})[0];
+  EXPECT_GT(images.convolution_elements, images.parameters * 9 / 10);
+}
+
 TEST(SegmentCostsTest, BlocksAddUpToSegments) {
   const Model model = ResNet18();
   const std::vector<Cut> cuts = Cuts(model, {"layer1", "layer3"});
