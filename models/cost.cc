@@ -196,15 +196,16 @@ double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
                                        : kept;
   const double bits = exact * element_bits + (kept - exact) * memory.stash_bits.value_or(0) +
                       input * memory.payload_bits.value_or(0);
-  // While a swapped block's passes run, another one goes out and a third one comes in.
-  const int64_t put_away = cost.swapped_elements > 0 ? 3 * cost.block_elements
-                           : memory.stash_bits       ? cost.block_elements
-                                                     : 0;
-  const auto at_work = static_cast<double>(
-      std::max<int64_t>(put_away, memory.payload_bits ? cost.input_elements : 0));
-  return (samples * bits +
-          static_cast<double>(memory.microbatch_samples) * at_work * element_bits) /
-         kByteBits;
+  const auto of_block =
+      static_cast<double>(memory.microbatch_samples) * static_cast<double>(cost.block_elements);
+  // Of what is swapped, a block is at work, as much as two are fetched or not yet gone, and one
+  // waits to go.
+  const double here = std::min(4 * of_block, samples * static_cast<double>(cost.swapped_elements));
+  const double decoded = memory.payload_bits ? static_cast<double>(memory.microbatch_samples) *
+                                                   static_cast<double>(cost.input_elements)
+                                             : 0;
+  const double at_work = std::max({here, memory.stash_bits ? of_block : 0, decoded});
+  return (samples * bits + at_work * element_bits) / kByteBits;
 }
 
 }  // namespace

@@ -211,6 +211,18 @@ TEST(TrainingBytesTest, AStashAndPayloadsTakeTheirBitsAndOneBlockIsAsItIs) {
   EXPECT_EQ(TrainingBytes(cost, memory), 12 * (900 * 4 + 100) + 3 * 100 * 4);
 }
 
+TEST(TrainingBytesTest, OfWhatIsSwappedFourBlocksAreThereAtMost) {
+  SegmentCost cost;
+  cost.swapped_elements = 1000;
+  cost.block_elements = 300;
+  TrainingMemory memory;
+  memory.samples_in_flight = 12;
+  memory.microbatch_samples = 3;
+  EXPECT_EQ(TrainingBytes(cost, memory), 4 * 3 * 300 * 4);
+  memory.samples_in_flight = 3;
+  EXPECT_EQ(TrainingBytes(cost, memory), 3 * 1000 * 4);
+}
+
 TEST(TrainingBytesTest, CountsParametersGradientsOptimizerAndActivationsInFlight) {
   SegmentCost cost;
   cost.parameters = 10;
