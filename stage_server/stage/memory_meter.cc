@@ -19,7 +19,8 @@ absl::Status MemoryMeter::Measure() {
   const uint64_t now = BytesNow(), taken = now - std::min(now, before_);
   most_.store(std::max(most_bytes(), taken), std::memory_order_relaxed);
   if (!limit_bytes_) return absl::OkStatus();
-  const double most = (1 + kMemorySlack) * static_cast<double>(*limit_bytes_);
+  const double most = (1 + kMemorySlack) * static_cast<double>(*limit_bytes_) +
+                      (device_->is_host() ? kProgramBytes : 0);
   if (static_cast<double>(taken) <= most) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("takes ", ByteSizeText(taken), " of memory on ", device_->name(),

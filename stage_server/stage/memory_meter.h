@@ -10,8 +10,10 @@
 
 namespace thinwire {
 
-// By how much a stage may exceed its limit: as far as plans are right.
+// By how much a stage may exceed its limit: as far as plans are right, and on a CPU what a program
+// takes whatever its model, for generated code and for threads.
 inline constexpr double kMemorySlack = 0.1;
+inline constexpr double kProgramBytes = 64 << 20;
 
 class MemoryMeter {
  public:
@@ -19,7 +21,7 @@ class MemoryMeter {
   // is allocated on the device, which outlives the meter.
   MemoryMeter(Device* device, std::optional<uint64_t> limit_bytes);
 
-  // Measures. ResourceExhausted, with both numbers, if it is more than the limit and kMemorySlack.
+  // Measures. ResourceExhausted, with both numbers, if it exceeds the limit by more than it may.
   // Called on the actions' thread.
   absl::Status Measure();
   // Returns the most that was measured. Any thread.

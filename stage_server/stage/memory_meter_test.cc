@@ -38,6 +38,16 @@ TEST(MemoryMeterTest, CountsWhatAProcessHasTouched) {
   EXPECT_GT(meter.most_bytes(), more.bytes() / 2);
 }
 
+TEST(MemoryMeterTest, AProgramOnACpuMayTakeSomethingForItself) {
+  MemoryMeter meter(CpuDevice(), 1 << 20);
+  const Tensor more = *Tensor::Allocate(CpuDevice(), DType::kF32, {kElements});
+  std::memset(more.data(), 1, more.bytes());
+  EXPECT_TRUE(meter.Measure().ok());
+  const Tensor much = *Tensor::Allocate(CpuDevice(), DType::kF32, {3 * kElements});
+  std::memset(much.data(), 1, much.bytes());
+  EXPECT_FALSE(meter.Measure().ok());
+}
+
 TEST(MemoryMeterTest, MoreThanATenthAboveTheLimitIsAnError) {
   const Backend backend = NewLateBackend();
   MemoryMeter meter(backend.device, 1 << 20);
