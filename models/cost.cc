@@ -134,9 +134,11 @@ void AddWork(const BlockSpec& block, bool ends_model, SegmentCost* cost) {
       const int64_t elements = Parameters(layer).front().shape.elements();
       (is_convolution ? cost->convolution_elements : cost->linear_elements) += elements;
     }
-    const bool is_last = ends_model && &layer == &block.layers.back();
+    // GELU is done in the products around it.
+    const bool has_result =
+        layer.kind != LayerKind::kGelu && !(ends_model && &layer == &block.layers.back());
     const int64_t work =
-        layer.in.elements() + (is_last ? 0 : layer.out.elements()) + block.in.elements();
+        layer.in.elements() + (has_result ? layer.out.elements() : 0) + block.in.elements();
     cost->work_elements = std::max(cost->work_elements, work);
   });
 }
