@@ -20,7 +20,7 @@
 #include "config/tensor_parts.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
-#include "models/cost.h"
+#include "models/keeping.h"
 #include "models/model.h"
 #include "models/partition.h"
 #include "models/tied_weight.h"
@@ -32,6 +32,7 @@
 #include "stage_server/boundary/patience.h"
 #include "stage_server/boundary/step_trace.h"
 #include "stage_server/stage/capture.h"
+#include "stage_server/stage/memory_meter.h"
 #include "wire/message.h"
 
 namespace thinwire {
@@ -72,6 +73,7 @@ struct StageSpec : Partition {
   double score_unit = 0;         // of labels, as in DatasetInfo; 0: they are classes
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // limit of every wait
   std::shared_ptr<StepTrace> trace;                                   // null: not traced
+  std::shared_ptr<MemoryMeter> memory;                                // null: not measured
 
   std::vector<DirectionSpec> activations, gradients;  // one per cut, the tied cut's last
   int64_t warmup_epochs = 0;  // messages go exact in this many first epochs and steps
@@ -82,10 +84,11 @@ struct StageSpec : Partition {
 
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
-  Recompute recompute = Recompute::kNone;
-  std::optional<DirectionSpec> stash;  // what encodes the tensors that blocks keep; absent: nothing
-  bool keeps_payloads = false;         // of activations, in place of what they decode to
-  KeptBits kept_bits;                  // what both come to
+  std::vector<BlockKeeping> keeping;  // what each block of the model does
+  std::optional<DirectionSpec>
+      stash;                    // what encodes the tensors of those that stash; absent: nothing
+  bool keeps_payloads = false;  // of activations, in place of what they decode to
+  KeptBits kept_bits;           // what both come to
   Seeds seeds;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
@@ -124,6 +127,10 @@ struct StageSpec : Partition {
   bool IsInner(int cut) const { return placement.ChunkOf(cut) == placement.ChunkOf(cut + 1); }
 };
 
+// Returns whether a segment, or its first block alone, stashes what it keeps.
+bool Stashes(const StageSpec& spec, int segment);
+bool BeginsWithStash(const StageSpec& spec, int segment);
+
 // Returns the parameters of a segment in model order, those of all tensor-parallel parts.
 std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segment);
 
@@ -135,9 +142,9 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
 // knows one step, one input and whole samples only, of one document each, and nothing is stashed.
 bool IsRecordable(const StageSpec& spec, int segment);
 
-// Returns whether the activations that come through a cut are kept as their payloads: beside a
-// stash, or where several microbatches are in flight behind it and no recording holds the memory of
-// its input anyway.
+// Returns whether the activations that come through a cut are kept as their payloads: at a block
+// that stashes, or where several microbatches are in flight behind it and no recording holds the
+// memory of its input anyway.
 bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend);
 
 // Number of batches that may be under way at a cut in evaluation, which has no backward pass to
