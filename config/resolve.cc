@@ -17,6 +17,7 @@
 #include "config/codec_config.h"
 #include "config/devices.h"
 #include "config/direction.h"
+#include "config/kept.h"
 #include "config/local_paths.h"
 #include "config/replicas.h"
 #include "config/run_name.h"
@@ -426,6 +427,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveSlices(partition, e));
   RETURN_IF_ERROR(ResolveSums(partition.model, e));
   RETURN_IF_ERROR(ResolveStash(e));
+  RETURN_IF_ERROR(CheckKept(*e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   if (e->has_early_stop()) RETURN_IF_ERROR(ResolveEarlyStop(e));

@@ -58,7 +58,7 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
   memory.stash_bits = spec.kept_bits.stash;
   Model here = spec.model;
   KeepParts(spec.carried_parts().first, spec.carried_parts().end, &here.blocks);
-  const std::vector<SegmentCost> costs = SegmentCosts(here, spec.cuts, spec.recompute);
+  const std::vector<SegmentCost> costs = SegmentCosts(here, spec.cuts, spec.keeping);
   double most = 0;
   for (const std::vector<Held>& state :
        FullestStates(spec.schedule, spec.stage, spec.stages(), spec.microbatches, spec.chunks(),
@@ -71,7 +71,7 @@ uint64_t TrainingBytesOf(const StageSpec& spec) {
       memory.samples_waiting = memory.microbatch_samples * state[chunk].waiting;
       const SegmentRange& segments = spec.segments(chunk);
       for (int segment = segments.first; segment < segments.end; ++segment) {
-        memory.payload_bits = state[chunk].in_flight > 1 || memory.stash_bits
+        memory.payload_bits = state[chunk].in_flight > 1 || BeginsWithStash(spec, segment)
                                   ? spec.kept_bits.payloads[segment]
                                   : std::optional<double>();
         bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));

@@ -82,13 +82,20 @@ absl::Status ModelChunk::BuildStash(StashCounts* counts) {
   options.device = backend_.device;
   options.kernels = KernelsOfWaiting(backend_);
   options.counts = counts;
+  for (size_t i = 0; i < spec_.keeping.size(); ++i) {
+    if (!spec_.keeping[i].stash) options.not_coded.insert(spec_.model.blocks[i].name);
+  }
   ASSIGN_OR_RETURN(stash_, TensorStash::New(options));
   return absl::OkStatus();
 }
 
-bool ModelChunk::HasStash(int segment) const {
+std::vector<BlockKeeping> ModelChunk::KeepingOf(int segment) const {
+  const BlockRange blocks = SegmentBlocks(spec_.model, spec_.cuts, segment);
+  std::vector<BlockKeeping> keeping(spec_.keeping.begin() + blocks.first,
+                                    spec_.keeping.begin() + blocks.last);
   const bool is_received = segment > 0 && KeepsPayloads(spec_, segment - 1, backend_);
-  return spec_.stash.has_value() || is_received;
+  if (is_received) keeping.front().stash = true;
+  return keeping;
 }
 
 absl::Status ModelChunk::BuildSegments() {
@@ -106,11 +113,11 @@ absl::Status ModelChunk::BuildSegments() {
     options.compute = spec_.compute;
     options.init_seed = spec_.seeds.init;
     options.dropout_seed = spec_.seeds.dropout;
-    options.recompute = spec_.recompute;
+    options.keeping = KeepingOf(i);
     options.needs_input_gradient = i > 0 && spec_.has_gradients(i - 1);
     options.splits_backward = SplitsBackward(spec_.schedule);
     options.sums = sums_;
-    if (HasStash(i)) options.stash = stash_.get();
+    options.stash = stash_.get();
     options.ends_model = recording.ends_model =
         ends_model_ && i + 1 == range_.end && EndsLinear(spec_.model.blocks.back());
     std::vector<BlockSpec> carried(spec_.model.blocks.begin() + blocks.first,

@@ -127,8 +127,9 @@ class ModelChunk {
 
   ModelChunk(const Stage& stage, int index);
   absl::Status BuildStash(StashCounts* counts);
-  // Returns whether anything of what a segment keeps is put away, and it is built for that.
-  bool HasStash(int segment) const;
+  // Returns what the blocks of a segment do. The first one has a payload put away, if it keeps its
+  // input as one.
+  std::vector<BlockKeeping> KeepingOf(int segment) const;
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
   // Returns the waits at an end to another stage.

@@ -20,7 +20,7 @@
 #include "config/tensor_parts.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
-#include "models/cost.h"
+#include "models/keeping.h"
 #include "models/model.h"
 #include "models/partition.h"
 #include "models/tied_weight.h"
@@ -82,10 +82,11 @@ struct StageSpec : Partition {
 
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
-  Recompute recompute = Recompute::kNone;
-  std::optional<DirectionSpec> stash;  // what encodes the tensors that blocks keep; absent: nothing
-  bool keeps_payloads = false;         // of activations, in place of what they decode to
-  KeptBits kept_bits;                  // what both come to
+  std::vector<BlockKeeping> keeping;  // what each block of the model does
+  std::optional<DirectionSpec>
+      stash;                    // what encodes the tensors of those that stash; absent: nothing
+  bool keeps_payloads = false;  // of activations, in place of what they decode to
+  KeptBits kept_bits;           // what both come to
   Seeds seeds;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
@@ -124,6 +125,10 @@ struct StageSpec : Partition {
   bool IsInner(int cut) const { return placement.ChunkOf(cut) == placement.ChunkOf(cut + 1); }
 };
 
+// Returns whether a segment, or its first block alone, stashes what it keeps.
+bool Stashes(const StageSpec& spec, int segment);
+bool BeginsWithStash(const StageSpec& spec, int segment);
+
 // Returns the parameters of a segment in model order, those of all tensor-parallel parts.
 std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segment);
 
@@ -135,9 +140,9 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
 // knows one step, one input and whole samples only, of one document each, and nothing is stashed.
 bool IsRecordable(const StageSpec& spec, int segment);
 
-// Returns whether the activations that come through a cut are kept as their payloads: beside a
-// stash, or where several microbatches are in flight behind it and no recording holds the memory of
-// its input anyway.
+// Returns whether the activations that come through a cut are kept as their payloads: at a block
+// that stashes, or where several microbatches are in flight behind it and no recording holds the
+// memory of its input anyway.
 bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend);
 
 // Number of batches that may be under way at a cut in evaluation, which has no backward pass to

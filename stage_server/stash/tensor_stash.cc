@@ -108,14 +108,14 @@ void TensorStash::Begin(const PlannedSlice& slice, Tensor input,
   payload_ = std::move(payload);
 }
 
-absl::Status TensorStash::PutAway(uint64_t random_key, Source* source,
+absl::Status TensorStash::PutAway(bool is_coded, uint64_t random_key, Source* source,
                                   BoundaryStatistics::Traffic* traffic) const {
   if (payload_ != nullptr && source->data == input_.data()) {
     source->payload = payload_;
     source->tensor = Tensor();
     return absl::OkStatus();
   }
-  const bool stays = codec_ == nullptr || source->is_exact || !IsFloat(source->dtype) ||
+  const bool stays = !is_coded || source->is_exact || !IsFloat(source->dtype) ||
                      source->shape.elements() < kLeastElements;
   if (stays) return absl::OkStatus();
   const Tensor x = std::exchange(source->tensor, Tensor());
@@ -160,19 +160,20 @@ absl::StatusOr<std::shared_ptr<StashedTensors>> TensorStash::Put(const std::stri
   auto entry = std::make_shared<Entry>();
   for (KeptTensor& kept : tensors) entry->Add(std::move(kept));
   tensors.clear();
+  const bool is_coded = codec_ != nullptr && options_.not_coded.count(block) == 0;
   const bool measures =
-      codec_ != nullptr && options_.error_every > 0 && pass.step % options_.error_every == 0;
+      is_coded && options_.error_every > 0 && pass.step % options_.error_every == 0;
   std::vector<Tensor> measured;
   BoundaryStatistics::Traffic traffic;
   for (size_t i = 0; i < entry->sources.size(); ++i) {
     Source& source = entry->sources[i];
     if (measures) measured.push_back(source.tensor);
     const uint64_t key = RandomKeyOf(options_.codec_seed, block, i, pass);
-    RETURN_IF_ERROR(
-        Annotated(PutAway(key, &source, &traffic), absl::StrCat("stash of block ", block)));
+    RETURN_IF_ERROR(Annotated(PutAway(is_coded, key, &source, &traffic),
+                              absl::StrCat("stash of block ", block)));
   }
   traffic.wire_bytes = traffic.payload_bytes;
-  if (codec_ == nullptr) return entry;
+  if (!is_coded) return entry;
   options_.counts->AddEncoding(traffic, stopwatch.Read());
   for (size_t i = 0; i < measured.size(); ++i) {
     RETURN_IF_ERROR(Measure(measured[i], entry->sources[i]));
@@ -224,8 +225,9 @@ absl::StatusOr<std::vector<KeptTensor>> TensorStash::Take(const std::string& blo
          item.needed});
   }
   const Stopwatch::Reading took = stopwatch.Read();
-  if (codec_ != nullptr) options_.counts->AddDecoding(took);
-  if (codec_ != nullptr || has_payload) AddSeconds("stash decode", took);
+  const bool is_coded = codec_ != nullptr && options_.not_coded.count(block) == 0;
+  if (is_coded) options_.counts->AddDecoding(took);
+  if (is_coded || has_payload) AddSeconds("stash decode", took);
   return tensors;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ namespace thinwire {
 
 struct StashOptions {
   std::optional<DirectionSpec> does;  // codec of tensors; absent: only inputs are put away
+  std::set<std::string> not_coded;    // blocks whose tensors it does not encode
   uint64_t codec_seed = 0;
   int64_t error_every = 0;  // measures distortion on every n-th step; 0: never
   Device* device = nullptr;
@@ -60,7 +62,7 @@ class TensorStash final : public Stash {
   explicit TensorStash(const StashOptions& options) : options_(options) {}
   TensorCoding coding() const { return {codec_.get(), options_.kernels}; }
   // Puts one tensor away, unless it has to stay as it is, and adds what that took to *traffic.
-  absl::Status PutAway(uint64_t random_key, Source* source,
+  absl::Status PutAway(bool is_coded, uint64_t random_key, Source* source,
                        BoundaryStatistics::Traffic* traffic) const;
   absl::Status Measure(const Tensor& x, const Source& source) const;
   absl::StatusOr<Tensor> Make(const Source& source);
