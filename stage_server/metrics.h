@@ -9,6 +9,7 @@
 
 #include "prometheus/collectable.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/swap/swapper.h"
 #include "tensor/device.h"
 
 namespace thinwire {
@@ -40,6 +41,7 @@ struct StageSnapshot {
   std::vector<Exchanged> exchanged;         // among replicas; empty with one
   std::optional<double> drift;              // of replicas that train locally
   std::optional<BoundaryStatistics> stash;  // none without one
+  std::optional<SwapCounts> swap;           // likewise
 };
 
 class StageMetrics final : public prometheus::Collectable {

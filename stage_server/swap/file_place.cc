@@ -65,8 +65,7 @@ class FilePlace final : public SwapPlace {
   }
 
   bool Relieves(const Device& /*device*/) const override { return true; }
-  absl::StatusOr<std::unique_ptr<SwappedBytes>> Write(const Buffer& memory,
-                                                      size_t bytes) override;
+  absl::StatusOr<std::unique_ptr<SwappedBytes>> Write(const Buffer& memory, size_t bytes) override;
 
  private:
   class Range final : public SwappedBytes {
@@ -120,8 +119,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> FilePlace::Range::Read() {
   for (size_t at = 0; at < bytes_; at += kPieceBytes) {
     const size_t bytes = std::min(bytes_ - at, kPieceBytes);
     RETURN_IF_ERROR(place_->file_->Read(begin_ + at, piece.data(), InUnits(bytes)));
-    RETURN_IF_ERROR(
-        piece.CopyTo(device_, static_cast<uint8_t*>(memory->data()) + at, bytes, &crc));
+    RETURN_IF_ERROR(piece.CopyTo(device_, static_cast<uint8_t*>(memory->data()) + at, bytes, &crc));
   }
   if (crc == crc_) return memory;
   return absl::DataLossError(absl::StrCat(place_->file_->name(), ": ", bytes_, " bytes at ", begin_,

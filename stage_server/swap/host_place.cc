@@ -15,8 +15,7 @@ class HostBytes final : public SwappedBytes {
 
   absl::StatusOr<std::shared_ptr<Buffer>> Read() override {
     ASSIGN_OR_RETURN(auto memory, Buffer::Allocate(device_, copy_->bytes()));
-    RETURN_IF_ERROR(
-        ToStatus(device_->CopyFromHost(memory->data(), copy_->data(), copy_->bytes())));
+    RETURN_IF_ERROR(ToStatus(device_->CopyFromHost(memory->data(), copy_->data(), copy_->bytes())));
     return memory;
   }
 
@@ -29,8 +28,7 @@ class HostPlace final : public SwapPlace {
  public:
   bool Relieves(const Device& device) const override { return !device.is_host(); }
 
-  absl::StatusOr<std::unique_ptr<SwappedBytes>> Write(const Buffer& memory,
-                                                      size_t bytes) override {
+  absl::StatusOr<std::unique_ptr<SwappedBytes>> Write(const Buffer& memory, size_t bytes) override {
     Device* const device = memory.device();
     ASSIGN_OR_RETURN(auto copy, Buffer::Allocate(device->host(), bytes));
     RETURN_IF_ERROR(ToStatus(device->CopyToHost(copy->data(), memory.data(), bytes)));

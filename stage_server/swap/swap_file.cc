@@ -30,8 +30,7 @@ absl::StatusOr<uint64_t> FreeBytes(const std::string& folder) {
 
 bool SetDirect(int file, bool is_direct) {
   const int flags = fcntl(file, F_GETFL);
-  return flags >= 0 &&
-         fcntl(file, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+  return flags >= 0 && fcntl(file, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
 bool IsFull(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }

@@ -55,8 +55,8 @@ absl::Status Swapper::Await(std::unique_lock<std::mutex>* lock, const char* what
   }
   counts_.wait_seconds += SecondsSince(begin);
   if (!is_late) return status_;
-  return absl::DeadlineExceededError(absl::StrCat(
-      "swap: ", what, " within ", absl::FormatDuration(SteadyTime::Now() - begin)));
+  return absl::DeadlineExceededError(
+      absl::StrCat("swap: ", what, " within ", absl::FormatDuration(SteadyTime::Now() - begin)));
 }
 
 absl::StatusOr<std::unique_ptr<Swapper::Handle>> Swapper::Put(const SwapPass& pass, Memory memory) {

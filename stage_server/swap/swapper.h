@@ -38,6 +38,9 @@ struct SwapPass {
   }
 };
 
+// Name of the seconds that computation waits for a Swapper, where reports name activities.
+inline constexpr char kSwap[] = "swap";
+
 struct SwapCounts {
   uint64_t bytes_out = 0, bytes_in = 0;  // written and read
   uint64_t most_bytes = 0;               // that were there at once
