@@ -129,7 +129,7 @@ TEST(SwapperTest, WhatIsNeededLastLeavesFirst) {
   const auto swapper = CountedSwapper(&log);
   swapper->Expect({PassOf(1), PassOf(0)});
   Handles handles;
-  // Of both passes the first put is needed last, and all of pass 0 after all of pass 1.
+  // The first put of a pass is needed last, and all of pass 0 after all of pass 1.
   for (int i = 0; i < 4; ++i) handles.push_back(Put(swapper.get(), 0, i));
   for (int i = 4; i < 8; ++i) handles.push_back(Put(swapper.get(), 1, i));
   // What is at hand in the end was never in anybody's way.
