@@ -71,7 +71,7 @@ absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes) {
   if (wanted <= available_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "stage %d takes about %.1f GB of memory to train, this machine has %.1f GB left: want more "
-      "stages, smaller microbatches, a smaller model, pipeline.memory or pipeline.stash",
+      "stages, smaller microbatches, a smaller model, or pipeline.memory, recompute, stash or swap",
       spec.stage, 1e-9 * static_cast<double>(wanted), 1e-9 * static_cast<double>(available_bytes)));
 }
 

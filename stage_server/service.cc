@@ -367,6 +367,9 @@ absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureR
   backend.on_trace_note = [this, subject](const std::string& note) {
     journal_.Note("trace", subject, note);
   };
+  backend.swap.on_note = [this, subject](const std::string& note) {
+    journal_.Note("swap", subject, note);
+  };
   absl::StatusOr<std::shared_ptr<StageRun>> made =
       StageRun::New(checked, backend, kept, boundaries_, response);
   if (kept && absl::IsResourceExhausted(made.status())) {

@@ -264,7 +264,7 @@ class RecordedRun {
     const std::vector<BoundaryRecord> boundaries(summary_.boundaries().begin(),
                                                  summary_.boundaries().end());
     return absl::StrCat(
-        BoundaryTable(boundaries, summary_.replicas(), summary_.stash()),
+        BoundaryTable(boundaries, summary_.replicas(), summary_.stash()), SwapLine(summary_.swap()),
         "summary:  ", record_->dir(), "/summary.json\nmetrics:  ", record_->dir(),
         "/metrics.jsonl\nmodel:    ", record_->model_dir(),
         options_.trace ? absl::StrCat("\ntrace:    ", record_->dir(), "/trace.json") : "");
