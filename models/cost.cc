@@ -251,10 +251,11 @@ std::vector<int64_t> KeptByBlock(const Model& model, const std::vector<Cut>& cut
 
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
-  const int64_t copies = 2 + memory.optimizer_buffers;  // value and gradient
-  const int64_t numbers =
-      copies * (cost.parameters + cost.copied_parameters) +
-      (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters;
+  const double copies = 2 + memory.optimizer_buffers;  // value and gradient
+  const auto numbers = static_cast<int64_t>(
+      std::min(1e18, copies * static_cast<double>(cost.parameters + cost.copied_parameters) +
+                         (memory.hidden_buffers - memory.optimizer_buffers) *
+                             static_cast<double>(cost.hidden_parameters)));
   return kFloatBytes * numbers + cost.fixed_bytes + memory.element_bytes * cost.expanded_elements +
          (memory.element_bytes + kFloatBytes) * memory.samples_cached * cost.cached_elements +
          memory.element_bytes * (memory.samples_waiting * cost.waiting_elements +

@@ -42,6 +42,7 @@ namespace thinwire {
 // The interfaces of one device. Ops belong to one run; the device and `kernels` to the process.
 struct Backend : OpenedDevice {
   std::shared_ptr<Ops> ops;
+  std::shared_ptr<Ops> host_ops = nullptr;  // the CPU's, beside those of another device
   // Kernels of one run that use the threads of `ops`; null if these have one thread only.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
   bool device_slots = true;   // of links (wire/link.h)
