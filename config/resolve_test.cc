@@ -48,6 +48,7 @@ pipeline:
   deadline_seconds: 60
   recompute: none
   received: payload
+  swap: device
 compression:
   activations:
     codec: uniform
