@@ -7,6 +7,7 @@
 #include "base/byte_size.h"
 #include "base/status.h"
 #include "config/checks.h"
+#include "config/devices.h"
 #include "config/specs.h"
 #include "config/stash.h"
 #include "config/swap.h"
@@ -66,10 +67,28 @@ absl::Status CheckEntryOfKeep(const Experiment& e, const Model& model, const std
   return CheckKeeping(e, *block, keeping);
 }
 
+// Checks that the planner may choose, and that `auto` means something.
+absl::Status CheckLimit(const Experiment& e, const MemoryLimit& limit) {
+  const std::string& memory = e.pipeline().memory();
+  if (PartsOf(e) > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kMemoryField, ": ", memory, " with tensor.parts ", e.tensor().parts(), ", want none"));
+  }
+  for (int stage = 0; !limit.bytes && stage < static_cast<int>(e.pipeline().stages()); ++stage) {
+    ASSIGN_OR_RETURN(const std::string device, DeviceOf(e, stage));
+    if (device.rfind("cuda", 0) != 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(kMemoryField, ": ", kAutoMemory, " with stage ",
+                                                   stage, " on ", device,
+                                                   ", want a size, as 12GiB"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckKept(const Experiment& experiment) {
-  RETURN_IF_ERROR(MemoryLimitFrom(experiment).status());
+  ASSIGN_OR_RETURN(const auto limit, MemoryLimitFrom(experiment));
+  if (limit) RETURN_IF_ERROR(CheckLimit(experiment, *limit));
   if (experiment.pipeline().keep().empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   const std::map<std::string, std::string> keep(experiment.pipeline().keep().begin(),

@@ -27,7 +27,7 @@ bool Swaps(const Experiment& experiment);
 
 // Limit of a stage's memory.
 struct MemoryLimit {
-  std::optional<uint64_t> bytes;  // absent: what the stage's device has, less a margin
+  std::optional<uint64_t> bytes;  // absent: what the stage's machine has left, less a margin
 };
 // Returns the limit; nothing if there is none.
 absl::StatusOr<std::optional<MemoryLimit>> MemoryLimitFrom(const Experiment& experiment);

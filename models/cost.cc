@@ -125,6 +125,24 @@ void AddActivations(const BlockSpec& block, const BlockKeeping& keeping, bool be
   if (!keeping.swap) cost->exact_elements += keeping.stash ? exact : kept;
 }
 
+// Adds what passes need of memory besides. `ends_model`: the gradients of the block's result are
+// kept anyway.
+void AddWork(const BlockSpec& block, bool ends_model, SegmentCost* cost) {
+  ForEachLayer(block.layers, [&](const LayerSpec& layer) {
+    const bool is_convolution = layer.kind == LayerKind::kConv2d;
+    if (is_convolution || layer.kind == LayerKind::kLinear) {
+      const int64_t elements = Parameters(layer).front().shape.elements();
+      (is_convolution ? cost->convolution_elements : cost->linear_elements) += elements;
+    }
+    // GELU is done in the products around it.
+    const bool has_result =
+        layer.kind != LayerKind::kGelu && !(ends_model && &layer == &block.layers.back());
+    const int64_t work =
+        layer.in.elements() + (has_result ? layer.out.elements() : 0) + block.in.elements();
+    cost->work_elements = std::max(cost->work_elements, work);
+  });
+}
+
 void AddFixed(const ParameterSpec& parameter, SegmentCost* cost) {
   const int64_t elements = parameter.shape.elements();
   cost->fixed_parameters += elements;
@@ -154,6 +172,9 @@ SegmentCost CostOf(const Model& model, const BlockRange& range,
     cost.backward_flops += BackwardFlops(model, i);
     cost.waiting_elements += WaitingElements(block.layers);
     cost.cached_elements += CachedElements(block.layers);
+    const bool ends_model = i + 1 == static_cast<int>(model.blocks.size());
+    AddWork(block, ends_model, &cost);
+    if (ends_model) cost.result_elements = block.out.elements();
     if (i < first_trained) continue;
     const bool begins = i == std::max(range.first, first_trained);
     if (!begins && keeping[i] != keeping[i - 1]) input_counted = false;
@@ -177,15 +198,16 @@ double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
                                        : kept;
   const double bits = exact * element_bits + (kept - exact) * memory.stash_bits.value_or(0) +
                       input * memory.payload_bits.value_or(0);
-  // Of swapped blocks, one also goes out and one comes in while another one's passes run.
-  const int64_t put_away = cost.swapped_elements > 0 ? 3 * cost.block_elements
-                           : memory.stash_bits       ? cost.block_elements
-                                                     : 0;
-  const auto at_work = static_cast<double>(
-      std::max<int64_t>(put_away, memory.payload_bits ? cost.input_elements : 0));
-  return (samples * bits +
-          static_cast<double>(memory.microbatch_samples) * at_work * element_bits) /
-         kByteBits;
+  const auto of_block =
+      static_cast<double>(memory.microbatch_samples) * static_cast<double>(cost.block_elements);
+  // Of what is swapped, a block is at work, as much as two are fetched or not yet gone, and one
+  // waits to go.
+  const double here = std::min(4 * of_block, samples * static_cast<double>(cost.swapped_elements));
+  const double decoded = memory.payload_bits ? static_cast<double>(memory.microbatch_samples) *
+                                                   static_cast<double>(cost.input_elements)
+                                             : 0;
+  const double at_work = std::max({here, memory.stash_bits ? of_block : 0, decoded});
+  return (samples * bits + at_work * element_bits) / kByteBits;
 }
 
 }  // namespace
@@ -229,10 +251,11 @@ std::vector<int64_t> KeptByBlock(const Model& model, const std::vector<Cut>& cut
 
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
-  const int64_t copies = 2 + memory.optimizer_buffers;  // value and gradient
-  const int64_t numbers =
-      copies * (cost.parameters + cost.copied_parameters) +
-      (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters;
+  const double copies = 2 + memory.optimizer_buffers;  // value and gradient
+  const auto numbers = static_cast<int64_t>(
+      std::min(1e18, copies * static_cast<double>(cost.parameters + cost.copied_parameters) +
+                         (memory.hidden_buffers - memory.optimizer_buffers) *
+                             static_cast<double>(cost.hidden_parameters)));
   return kFloatBytes * numbers + cost.fixed_bytes + memory.element_bytes * cost.expanded_elements +
          (memory.element_bytes + kFloatBytes) * memory.samples_cached * cost.cached_elements +
          memory.element_bytes * (memory.samples_waiting * cost.waiting_elements +

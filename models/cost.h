@@ -56,6 +56,15 @@ struct SegmentCost {
   // Elements per sample of the keys and values of the attention layers. Slices of sequences keep
   // these once, and their gradients in fp32.
   int64_t cached_elements = 0;
+  // Elements of weights that kernels have in layouts of their own as well: of convolutions for
+  // either direction, of linear layers once, if they compute in another type than fp32.
+  int64_t convolution_elements = 0, linear_elements = 0;
+  // Elements per sample that a backward pass works with besides what is kept, where that is most:
+  // the gradients of a layer's input and output, and of its block's input.
+  int64_t work_elements = 0;
+  // Elements per sample of the model's result, if it is here. Their gradients are kept between a
+  // microbatch's passes.
+  int64_t result_elements = 0;
   // Elements per sample of the message across the cut after the segment, in either direction; 0 at
   // the end.
   int64_t boundary_elements = 0;
@@ -98,9 +107,9 @@ struct TrainingMemory {
   // Bits in memory of a kept element in a stash, or of the segment's input, which is kept as the
   // payload that came; absent: they are kept as they are.
   std::optional<double> stash_bits, payload_bits;
-  // fp32 numbers that the optimizer keeps for an element, and for an element of a hidden parameter.
-  // SGD with momentum: 1 and 1; AdamW: 2 and 2; Muon: 2 and 1.
-  int optimizer_buffers = 1, hidden_buffers = 1;
+  // Memory that the optimizer takes for an element, and for one of a hidden parameter, in fp32
+  // numbers. SGD with momentum: 1 and 1; AdamW: 2 and 2; Muon: 2 and 1.
+  double optimizer_buffers = 1, hidden_buffers = 1;
 };
 
 // Returns the bytes of fp32 parameters, gradients, optimizer buffers and of what is kept for

@@ -171,6 +171,19 @@ TEST(SegmentCostsTest, EachBlockDoesAsItIsTold) {
   EXPECT_EQ(cost.recomputed_flops, ForwardFlops(model.blocks[1]));
 }
 
+TEST(SegmentCostsTest, PassesWorkWithTheGradientsOfTheWidestLayer) {
+  constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
+  const Model model = Gpt2(kPositions);
+  const SegmentCost cost = SegmentCosts(model, Cuts(model, {"h.0", "h.11"}))[1];
+  EXPECT_EQ(cost.work_elements, (1 + 4 + 1) * kTensor);
+  EXPECT_EQ(cost.convolution_elements, 0);
+  EXPECT_EQ(cost.linear_elements, 11 * 12 * 768 * 768);
+  EXPECT_EQ(cost.result_elements, 0);
+  EXPECT_EQ(SegmentCosts(model, {})[0].result_elements, kPositions * 50257);
+  const SegmentCost images = SegmentCosts(ResNet18(), {})[0];
+  EXPECT_GT(images.convolution_elements, images.parameters * 9 / 10);
+}
+
 TEST(SegmentCostsTest, BlocksAddUpToSegments) {
   const Model model = ResNet18();
   const std::vector<Cut> cuts = Cuts(model, {"layer1", "layer3"});
@@ -196,6 +209,18 @@ TEST(TrainingBytesTest, AStashAndPayloadsTakeTheirBitsAndOneBlockIsAsItIs) {
   EXPECT_EQ(TrainingBytes(cost, memory), 12 * (860 / 2 + 40 * 4 + 100) + 3 * 300 * 4);
   memory.stash_bits = std::nullopt;
   EXPECT_EQ(TrainingBytes(cost, memory), 12 * (900 * 4 + 100) + 3 * 100 * 4);
+}
+
+TEST(TrainingBytesTest, OfWhatIsSwappedFourBlocksAreThereAtMost) {
+  SegmentCost cost;
+  cost.swapped_elements = 1000;
+  cost.block_elements = 300;
+  TrainingMemory memory;
+  memory.samples_in_flight = 12;
+  memory.microbatch_samples = 3;
+  EXPECT_EQ(TrainingBytes(cost, memory), 4 * 3 * 300 * 4);
+  memory.samples_in_flight = 3;
+  EXPECT_EQ(TrainingBytes(cost, memory), 3 * 1000 * 4);
 }
 
 TEST(TrainingBytesTest, CountsParametersGradientsOptimizerAndActivationsInFlight) {

@@ -225,6 +225,10 @@ void AddActivity(const StageSnapshot& snapshot, Page* page) {
   }
   seconds.Add(With(labels, "activity", "encode"), encode);
   seconds.Add(With(labels, "activity", "decode"), decode);
+  page->New("thinwire_stage_memory_peak_bytes",
+            "Most memory that the stage has taken in training, as a plan counts it.",
+            MetricType::Gauge)
+      .Add(labels, static_cast<double>(snapshot.most_memory_bytes));
   if (snapshot.stash) {
     seconds.Add(With(labels, "activity", kStash),
                 snapshot.stash->encode.sum() + snapshot.stash->decode.sum());

@@ -228,6 +228,7 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
   (*report.mutable_activity_seconds())["encode"] = encode;
   (*report.mutable_activity_seconds())["decode"] = decode;
   report.set_device_memory_bytes(backend.device->bytes_in_use());
+  if (stage.spec().memory) report.set_peak_memory_bytes(stage.spec().memory->most_bytes());
   return report;
 }
 
@@ -273,6 +274,7 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
   }
   if (stage.local() != nullptr) snapshot.drift = stage.local()->drift();
   if (stage.spec().stash) snapshot.stash = stage.stash().all();
+  if (stage.spec().memory) snapshot.most_memory_bytes = stage.spec().memory->most_bytes();
   snapshot.swap = stage.swap();
   return snapshot;
 }

@@ -438,9 +438,10 @@ void StageService::AddCallsForFiles() {
                                    [](StageRun& run, const auto& request, auto* sink) {
                                      return run.ReadSnapshot(request.file(), *sink);
                                    });
-  AddDownload<ExportParametersRequest>(
-      "ExportParameters",
-      [](StageRun& run, const auto&, auto* sink) { return run.ExportParameters(*sink); });
+  AddDownload<ExportParametersRequest>("ExportParameters",
+                                       [](StageRun& run, const auto& request, auto* sink) {
+                                         return run.ExportParameters(request.which(), *sink);
+                                       });
   AddDownload<ExportCaptureRequest>("ExportCapture",
                                     [](StageRun& run, const auto& request, auto* sink) {
                                       return run.ExportCapture(request.step(), *sink);

@@ -347,12 +347,19 @@ absl::StatusOr<LossSums> Executor::AccumulateReplica(Work work, const SampleRang
         RETURN_IF_ERROR(stage_->BackwardWeights(work));
         break;
     }
+    RETURN_IF_ERROR(MeasureMemory());
     spec.patience->Advance();
   }
   RETURN_IF_ERROR(Stopped());
   RETURN_IF_ERROR(stage_->SumTiedGradients(work));
   RETURN_IF_ERROR(stage_->SumBasisGradients(work));
   return stage_->TakeLosses(work);
+}
+
+absl::Status Executor::MeasureMemory() {
+  const StageSpec& spec = stage_->spec();
+  if (spec.memory == nullptr) return absl::OkStatus();
+  return Annotated(spec.memory->Measure(), absl::StrCat("stage ", spec.stage));
 }
 
 absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batch,

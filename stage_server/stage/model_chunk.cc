@@ -130,8 +130,9 @@ absl::Status ModelChunk::BuildSegments() {
     if (spec_.tied && !spec_.has_tied_cut()) {
       RETURN_IF_ERROR(ShareTiedValue(*spec_.tied, segment.get()));
     }
-    ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
-                                                  backend_.device, backend_.ops.get()));
+    ASSIGN_OR_RETURN(auto optimizer,
+                     NewOptimizer(spec_.optimizer, segment->parameters(), backend_.device,
+                                  backend_.ops.get(), backend_.host_ops.get()));
     if (IsRecordable(spec_, i)) {
       segment = RecordSegment(std::move(segment), recording);
     }

@@ -33,6 +33,7 @@
 #include "stage_server/boundary/patience.h"
 #include "stage_server/boundary/step_trace.h"
 #include "stage_server/stage/capture.h"
+#include "stage_server/stage/memory_meter.h"
 #include "stage_server/swap/swap_file.h"
 #include "wire/message.h"
 
@@ -41,6 +42,7 @@ namespace thinwire {
 // The interfaces of one device. Ops belong to one run; the device and `kernels` to the process.
 struct Backend : OpenedDevice {
   std::shared_ptr<Ops> ops;
+  std::shared_ptr<Ops> host_ops = nullptr;  // the CPU's, beside those of another device
   // Kernels of one run that use the threads of `ops`; null if these have one thread only.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
   bool device_slots = true;   // of links (wire/link.h)
@@ -75,6 +77,7 @@ struct StageSpec : Partition {
   double score_unit = 0;         // of labels, as in DatasetInfo; 0: they are classes
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // limit of every wait
   std::shared_ptr<StepTrace> trace;                                   // null: not traced
+  std::shared_ptr<MemoryMeter> memory;                                // null: not measured
 
   std::vector<DirectionSpec> activations, gradients;  // one per cut, the tied cut's last
   int64_t warmup_epochs = 0;  // messages go exact in this many first epochs and steps
