@@ -195,12 +195,12 @@ TEST(SwapperTest, FilesKeepAllBits) {
   swapper->Expect({PassOf(0)});
   constexpr size_t kSizes[] = {1, 4096, 4097, size_t{4} << 20, (size_t{4} << 20) + 5};
   Handles handles;
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 4; ++i) {
     Swapper::Memory memory;
     for (const size_t bytes : kSizes) memory.emplace_back(BufferOf(i, bytes), bytes);
     handles.push_back(*swapper->Put(PassOf(0), std::move(memory)));
   }
-  for (int i = 6; i-- > 0;) {
+  for (int i = 4; i-- > 0;) {
     const Swapper::Memory back = *swapper->Take(handles[i].get());
     ASSERT_EQ(back.size(), std::size(kSizes));
     for (size_t k = 0; k < back.size(); ++k) {
