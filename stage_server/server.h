@@ -1,6 +1,7 @@
 // The stage server as an object: gRPC services, health service and /metrics, each at its address.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,8 @@ struct ServerOptions {
   SecurityOptions security;
   bool insecure = false;     // listen where others may call without certificates and token
   bool leases_last = false;  // leases do not expire: the server ends with its coordinator
+  // Makes the process end as SIGTERM does, for Stage.Drain; null: that is refused. Any thread.
+  std::function<void()> on_drain;
   Log* log = nullptr;        // outlives the server; null: nothing is logged
 };
 
@@ -37,6 +40,8 @@ class StageServer {
   // Tells the run that holds the lease to leave, and grants no lease any more. Any thread.
   virtual void AskToLeave() = 0;
   virtual bool IsLeased() const = 0;
+  // Returns the id of the run that has the lease; empty: nobody has it. Any thread.
+  virtual std::string holder() const = 0;
   // Ends runs and open calls. Returns within about two seconds, or later if an action or the
   // building of a stage takes longer.
   virtual void Shutdown() = 0;

@@ -1,14 +1,11 @@
 #include "stage_server/service.h"
 
-#include <google/protobuf/stubs/common.h>
-
 #include <chrono>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/build_info.h"
 #include "base/cores.h"
 #include "base/resources.h"
 #include "base/status.h"
@@ -16,11 +13,8 @@
 #include "base/steady_time.h"
 #include "config/devices.h"
 #include "config/resolve.h"
-#include "hwy/highway.h"
-#include "hwy/targets.h"
-#include "nn/cpu/ops.h"
-#include "oneapi/dnnl/dnnl.hpp"
 #include "stage_server/read_within.h"
+#include "stage_server/this_build.h"
 
 namespace thinwire {
 namespace {
@@ -29,31 +23,6 @@ namespace {
 // client.
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
-
-// Returns the best SIMD target that this processor has. Highway numbers targets so that the lowest
-// bit is the best. x & -x isolates the lowest set bit: -x inverts x and adds one, which carries up
-// to that bit and leaves it set.
-std::string SimdTarget() {
-  const int64_t supported = hwy::SupportedTargets();
-  return hwy::TargetName(supported & -supported);
-}
-
-// Describes this server's build for the run's record.
-BuildInfo ThisBuild() {
-  BuildInfo build;
-  build.set_commit(BuildCommit());
-  build.set_build_id(BuildId());
-  build.set_cpu_model(CpuModel());
-  build.set_simd_target(SimdTarget());
-  build.set_onednn_isa(CpuInstructionSet());
-  auto& libraries = *build.mutable_libraries();
-  libraries["grpc"] = grpc::Version();
-  libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
-  const dnnl_version_t* dnnl = dnnl_version();
-  libraries["onednn"] = absl::StrCat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch);
-  libraries["highway"] = absl::StrCat(HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH);
-  return build;
-}
 
 // Replaces paths by this machine's and checks the experiment again; both may read files.
 absl::StatusOr<Experiment> ResolvedHere(const ConfigureRequest& request,
@@ -138,6 +107,7 @@ StageService::StageService(Guard guard, BackendFactory backend, BoundaryService*
       meter_(boundaries),
       watcher_([this] { Watch(); }) {
   AddCallsForLeases();
+  AddDrain();
   AddCallsForRuns();
   AddCallsForEvents();
   AddCallsForFiles();
@@ -301,6 +271,20 @@ void StageService::AddCallsForLeases() {
       "Release", [this](auto*, const auto& request, auto*) -> absl::Status {
         ASSIGN_OR_RETURN(const LogSubject subject, leased_.Release(request.lease()));
         journal_.LeaseReleased(subject);
+        return absl::OkStatus();
+      });
+}
+
+void StageService::AddDrain() {
+  Add<const DrainRequest, DrainResponse>(
+      "Drain", [this](auto* context, auto*, auto* response) -> absl::Status {
+        if (!on_drain_) {
+          return absl::FailedPreconditionError(
+              "this server was started by a coordinator, with which it ends");
+        }
+        response->set_run(leased_.holder());
+        journal_.Drained(context->peer(), response->run());
+        on_drain_();
         return absl::OkStatus();
       });
 }
