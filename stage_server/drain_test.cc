@@ -19,8 +19,8 @@ class DrainTest : public ::testing::Test {
  protected:
   grpc::Status Drain(const ServerOptions& options, DrainResponse* response) {
     server_ = *StartStageServer(options);
-    stub_ = Stage::NewStub(
-        grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+    stub_ =
+        Stage::NewStub(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
     grpc::ClientContext acquiring, draining;
     AcquireRequest request;
     *request.mutable_lease() = LeaseOf("one");

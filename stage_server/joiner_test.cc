@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "absl/synchronization/notification.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
 namespace thinwire {

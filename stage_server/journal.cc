@@ -72,10 +72,10 @@ void Journal::CallerRefused(const std::string& peer, const absl::Status& why) {
 }
 
 void Journal::Drained(const std::string& peer, const std::string& run) {
-  log_.Write(info, "drain", {run, {}},
-             absl::StrCat(peer, " asks the server to end", run.empty() ? "" : ", and to leave run ",
-                          run),
-             {{"peer", peer}});
+  log_.Write(
+      info, "drain", {run, {}},
+      absl::StrCat(peer, " asks the server to end", run.empty() ? "" : ", and to leave run ", run),
+      {{"peer", peer}});
 }
 
 void Journal::LeaseExpired(const LogSubject& subject) {

@@ -156,9 +156,10 @@ void AddServing(Flags* flags, CLI::App* app) {
                   "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
                   "this program, in lib/ beside it, or in the build's tree)")
       ->transform(&thinwire::WithHome);
-  app->add_option("--join", flags->join,
-                  "host:port of a `thinwire run --listen`, to which the server offers itself until\n"
-                  "it ends");
+  app->add_option(
+      "--join", flags->join,
+      "host:port of a `thinwire run --listen`, to which the server offers itself until\n"
+      "it ends");
   app->add_option("--advertise", flags->advertise,
                   "host:port at which that run's machines reach this server (default: --listen)");
   app->add_flag("--no_device_slots", flags->no_device_slots,
@@ -221,8 +222,8 @@ absl::StatusOr<std::unique_ptr<Joiner>> StartToJoin(const Flags& flags, const St
                                                     int refusal) {
   if (flags.join.empty()) {
     if (flags.advertise.empty()) return nullptr;
-    return absl::InvalidArgumentError(absl::StrCat("--advertise ", flags.advertise,
-                                                   " without --join, want both or neither"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--advertise ", flags.advertise, " without --join, want both or neither"));
   }
   RETURN_IF_ERROR(Annotated(ParseHostPort(flags.join).status(), "--join"));
   JoinOptions options;

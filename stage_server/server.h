@@ -28,7 +28,7 @@ struct ServerOptions {
   bool leases_last = false;  // leases do not expire: the server ends with its coordinator
   // Makes the process end as SIGTERM does, for Stage.Drain; null: that is refused. Any thread.
   std::function<void()> on_drain;
-  Log* log = nullptr;        // outlives the server; null: nothing is logged
+  Log* log = nullptr;  // outlives the server; null: nothing is logged
 };
 
 class StageServer {

@@ -52,8 +52,8 @@ class StageService final : public GuardedService {
     on_holder_ = std::move(on_holder);
   }
 
-  // Sets a function that makes the server end as SIGTERM does, for Drain. Unless it is set, Drain is
-  // refused. Called before the first call.
+  // Sets a function that makes the server end as SIGTERM does, for Drain. Unless it is set, Drain
+  // is refused. Called before the first call.
   void set_on_drain(std::function<void()> on_drain) { on_drain_ = std::move(on_drain); }
 
   // Returns the state for /metrics; nothing while no run is configured. Any thread.

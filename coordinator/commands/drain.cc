@@ -57,9 +57,9 @@ int DrainCommand(const DrainFlags& flags) {
       code = Complain(run.status(), kExitFailed);
       continue;
     }
-    const std::string line =
-        run->empty() ? absl::StrCat(address, " ends; it has no run")
-                     : absl::StrCat(address, " leaves run ", *run, ", and ends");
+    const std::string line = run->empty()
+                                 ? absl::StrCat(address, " ends; it has no run")
+                                 : absl::StrCat(address, " leaves run ", *run, ", and ends");
     const ExitCode printed = PrintResult(PrintableLine(line) + "\n");
     if (printed != kExitDone) return printed;
   }

@@ -41,10 +41,10 @@ absl::Status CheckData(const std::vector<ConfigureResponse>& answers, Fleet* fle
     const int stage = fleet->server(i).stage();
     const bool reads = answer.train_samples() > 0 || stage == 0 || stage + 1 == fleet->stages();
     if (!reads || SameData(of_first, answer)) continue;
-    return fleet->OfGuest(i, absl::FailedPreconditionError(absl::StrCat(
-                                 "stages read different data: ",
-                                 Data(fleet->server(first), of_first), ", ",
-                                 Data(fleet->server(i), answer))));
+    return fleet->OfGuest(
+        i, absl::FailedPreconditionError(
+               absl::StrCat("stages read different data: ", Data(fleet->server(first), of_first),
+                            ", ", Data(fleet->server(i), answer))));
   }
   return absl::OkStatus();
 }
@@ -54,8 +54,7 @@ absl::Status CheckData(const std::vector<ConfigureResponse>& answers, Fleet* fle
 absl::Status CheckDevices(const std::vector<ConfigureResponse>& answers, Fleet* fleet) {
   for (int i = 0; i < fleet->size(); ++i) {
     const StageClient& other = fleet->server(i);
-    const StageClient& first =
-        fleet->server(FirstOfOwn(*fleet, other.stage(), fleet->stages()));
+    const StageClient& first = fleet->server(FirstOfOwn(*fleet, other.stage(), fleet->stages()));
     const DeviceInfo& of_first = answers[static_cast<size_t>(first.server())].device();
     const DeviceInfo& of_other = answers[static_cast<size_t>(i)].device();
     if (of_first.model() == of_other.model()) continue;

@@ -40,7 +40,7 @@ class MembersRecorder final : public RunObserver {
   Summary& summary_;
   uint64_t last_step_ = 0;
   uint64_t repeated_steps_ = 0;
-  bool is_interrupted_ = false;  // from an event to the next step
+  bool is_interrupted_ = false;     // from an event to the next step
   std::unique_ptr<Series> series_;  // once there is something to show
 };
 

@@ -46,9 +46,8 @@ TEST_F(MembersRecorderTest, TellsWhoIsThere) {
   EXPECT_THAT(Text(), HasSubstr("thinwire_members_lost_seconds_total{run=\"digits-1a2b\"} 0\n"));
   counts_->joined = 2;
   ASSERT_TRUE(recorder_.OnTotals({}).ok());
-  EXPECT_THAT(
-      Text(),
-      HasSubstr("thinwire_member_changes_total{kind=\"joined\",run=\"digits-1a2b\"} 2\n"));
+  EXPECT_THAT(Text(),
+              HasSubstr("thinwire_member_changes_total{kind=\"joined\",run=\"digits-1a2b\"} 2\n"));
   EXPECT_EQ(summary_.members().joined(), 2u);
 }
 

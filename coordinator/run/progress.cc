@@ -287,7 +287,8 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
   }
   std::string why;
   if (event.has_stage()) {
-    why = absl::StrCat(event.type() == kLeft ? "left by stage " : "lost stage ", event.stage(), ": ", event.error(), "\n");
+    why = absl::StrCat(event.type() == kLeft ? "left by stage " : "lost stage ", event.stage(),
+                       ": ", event.error(), "\n");
   } else if (event.has_error()) {
     why = event.error() + "\n";
   }

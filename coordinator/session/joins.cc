@@ -138,9 +138,9 @@ absl::Status Joins::Admit(const std::string& address, const TriedServer& tried) 
                                                         DataOf(*data_)));
     }
     if (end.device().model() == data_->device().model()) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(address, " computes on ", DeviceOf(end), ", run ", run_, " on ",
-                     DeviceOf(*data_), ": want devices of one model"));
+    return absl::FailedPreconditionError(absl::StrCat(address, " computes on ", DeviceOf(end),
+                                                      ", run ", run_, " on ", DeviceOf(*data_),
+                                                      ": want devices of one model"));
   }
   admitted_.push_back(address);
   return absl::OkStatus();

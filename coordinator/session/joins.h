@@ -39,9 +39,9 @@ class Joins {
   void SetLease(const Lease& lease);
   Lease lease() const;
 
-  // Takes note of an offer, which lasts until Withdraw. Returns whether it is of a server that has a
-  // stage and is connected again; any other is to be tried (trial.h), and then Admit is called. Errors are
-  // those of Membership.Join; then nothing is to be withdrawn.
+  // Takes note of an offer, which lasts until Withdraw. Returns whether it is of a server that has
+  // a stage and is connected again; any other is to be tried (trial.h), and then Admit is called.
+  // Errors are those of Membership.Join; then nothing is to be withdrawn.
   absl::StatusOr<bool> Offer(const JoinRequest& offer);
   // Takes in a server that was tried, or returns why not.
   absl::Status Admit(const std::string& address, const TriedServer& tried);

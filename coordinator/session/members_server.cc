@@ -86,8 +86,7 @@ absl::Status MembershipService::Try(const JoinRequest& offer) {
   const std::string& address = offer.address();
   const auto tried = Tried(address);
   if (!tried.ok()) {
-    return Annotated(tried.status(),
-                     absl::StrCat("run ", joins_.run(), " has tried ", address));
+    return Annotated(tried.status(), absl::StrCat("run ", joins_.run(), " has tried ", address));
   }
   RETURN_IF_ERROR(joins_.Admit(address, *tried));
   say_(absl::StrFormat("%s joins: %d cores, %.1f GB of memory", address, offer.cores(),
@@ -122,7 +121,8 @@ absl::StatusOr<std::unique_ptr<MembersServer>> MembersServer::Start(const std::s
   ASSIGN_OR_RETURN(server->listener_, Listener::Bind(listen, limits));
   Listener* const listener = server->listener_.get();
   server->service_ = std::make_unique<MembershipService>(
-      joins, &server->experiment_, security, [listener](const std::string& peer) { listener->Trust(peer); },
+      joins, &server->experiment_, security,
+      [listener](const std::string& peer) { listener->Trust(peer); },
       [listener](const std::string& peer) { listener->Refused(peer); }, say);
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota;

@@ -22,8 +22,9 @@ namespace thinwire {
 // Checks who calls, tries each server at its address, and tells it what became of its offer.
 class MembershipService final : public Membership::Service {
  public:
-  // `joins` and `experiment` outlive the service. `trust` and `refuse` get the peers of calls that were accepted or
-  // not, `say` a line for each server that comes or goes. All run on gRPC's threads.
+  // `joins` and `experiment` outlive the service. `trust` and `refuse` get the peers of calls that
+  // were accepted or not, `say` a line for each server that comes or goes. All run on gRPC's
+  // threads.
   using OnPeer = std::function<void(const std::string& peer)>;
   using Say = std::function<void(const std::string& line)>;
   MembershipService(Joins* joins, const Experiment* experiment, Security security, OnPeer trust,

@@ -33,8 +33,8 @@ epochs: 1
 class Offer {
  public:
   Offer(const std::string& server, const std::string& address, const std::string& build)
-      : stub_(Membership::NewStub(
-            grpc::CreateChannel(server, grpc::InsecureChannelCredentials()))) {
+      : stub_(
+            Membership::NewStub(grpc::CreateChannel(server, grpc::InsecureChannelCredentials()))) {
     JoinRequest request;
     request.set_address(address);
     request.mutable_build()->set_build_id(build);
@@ -72,9 +72,9 @@ class MembersServerTest : public ::testing::Test {
     joins_.SetLease(lease);
     joins_.SetFirst(stage_.build);
     joins_.SetData(stage_.configured);
-    auto server = MembersServer::Start("127.0.0.1:0", Security(),
-                                       *ParseExperiment(kExperiment, "test", {}), &joins_,
-                                       [](const std::string&) {});
+    auto server =
+        MembersServer::Start("127.0.0.1:0", Security(), *ParseExperiment(kExperiment, "test", {}),
+                             &joins_, [](const std::string&) {});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -91,9 +91,8 @@ TEST_F(MembersServerTest, AServerIsTriedAndTakenInAndHearsOfTheEnd) {
   const auto offer = OfferOf(stage_.address());
   EXPECT_EQ(offer->Run(), "joins-1a2b");
   EXPECT_THAT(joins_.TakeAdmitted(), ::testing::ElementsAre(stage_.address()));
-  EXPECT_THAT(stage_.calls(),
-              ::testing::ElementsAre("Acquire", "Configure stage 0 threads 1",
-                                     "Configure stage 1 threads 1", "Release"));
+  EXPECT_THAT(stage_.calls(), ::testing::ElementsAre("Acquire", "Configure stage 0 threads 1",
+                                                     "Configure stage 1 threads 1", "Release"));
   EXPECT_EQ(stage_.lease().generation(), 3u);
   server_.reset();
   EXPECT_TRUE(offer->HasEnded());

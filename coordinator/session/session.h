@@ -90,7 +90,8 @@ class Session {
   Fleet* fleet() { return fleet_.get(); }
   // Returns host:port at which servers join, with the port in use; empty: nowhere.
   std::string listen_address() const { return joining_ ? joining_->address() : ""; }
-  // Returns who is here, and how many came and went; nothing where membership is closed. Any thread.
+  // Returns who is here, and how many came and went; nothing where membership is closed. Any
+  // thread.
   std::optional<MemberCounts> member_counts() const;
   // Returns "pipelines a:1 b:1 | c:1 d:1; standing by: e:1; away: f:1" of the current generation.
   std::string MembersText() const;
