@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/build_info.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/stage.grpc.pb.h"
 #include "stage_server/lease_testing.h"
@@ -26,9 +27,11 @@ class DrainTest : public ::testing::Test {
     *request.mutable_lease() = LeaseOf("one");
     request.set_lease_seconds(60);
     AcquireResponse acquired;
-    EXPECT_EQ(server_->holder(), "");
+    EXPECT_EQ(server_->Offer().run(), "");
+    EXPECT_EQ(server_->Offer().build().build_id(), BuildId());
+    EXPECT_GT(server_->Offer().cores(), 0u);
     EXPECT_TRUE(stub_->Acquire(&acquiring, request, &acquired).ok());
-    EXPECT_EQ(server_->holder(), "one");
+    EXPECT_EQ(server_->Offer().run(), "one");
     return stub_->Drain(&draining, DrainRequest(), response);
   }
 

@@ -5,11 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/cores.h"
 #include "base/host_port.h"
-#include "base/resources.h"
 #include "base/status.h"
-#include "stage_server/this_build.h"
 #include "transport/status.h"
 
 namespace thinwire {
@@ -96,12 +93,8 @@ void Joiner::Loop() {
 }
 
 absl::Status Joiner::Offer(Membership::Stub* coordinator) {
-  JoinRequest request;
+  JoinRequest request = options_.offer();
   request.set_address(options_.address);
-  *request.mutable_build() = ThisBuild();
-  request.set_cores(static_cast<uint32_t>(UsableCores()));
-  request.set_memory_bytes(AvailableMemoryBytes());
-  request.set_run(options_.holder());
   grpc::ClientContext context;
   options_.security.Show(&context);
   {

@@ -23,7 +23,7 @@ struct JoinOptions {
   std::string coordinator;  // host:port of a `thinwire run --listen`
   std::string address;      // host:port of this server, as others reach it
   Security security;
-  std::function<std::string()> holder;  // the id of the run that has this server leased, or empty
+  std::function<JoinRequest()> offer;  // what this server says of itself, but for its address
   // Called once, on a thread of the Joiner, if the run does not take such a server.
   std::function<void()> on_refused;
   absl::Duration first_wait = absl::Seconds(1);  // before the second offer; doubles up to the most

@@ -237,7 +237,7 @@ absl::StatusOr<std::unique_ptr<Joiner>> StartToJoin(const Flags& flags, const St
   options.coordinator = flags.join;
   ASSIGN_OR_RETURN(options.address, AdvertisedAddress(flags.advertise, server.address()));
   ASSIGN_OR_RETURN(options.security, Security::Load(flags.options.security));
-  options.holder = [&server] { return server.holder(); };
+  options.offer = [&server] { return server.Offer(); };
   options.on_refused = [refusal] { eventfd_write(refusal, 1); };
   return std::make_unique<Joiner>(std::move(options), process_log);
 }

@@ -83,7 +83,7 @@ class StageServerImpl final : public StageServer {
 
   void AskToLeave() override { service_.AskToLeave(); }
   bool IsLeased() const override { return service_.IsLeased(); }
-  std::string holder() const override { return service_.holder(); }
+  JoinRequest Offer() const override { return service_.Offer(); }
 
   void Shutdown() override {
     if (server_ == nullptr) return;

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/members.pb.h"
 #include "security/security.h"
 #include "stage_server/allowed_paths.h"
 #include "stage_server/log.h"
@@ -46,8 +47,9 @@ class StageServer {
   // Tells the run that holds the lease to leave, and grants no lease any more. Any thread.
   virtual void AskToLeave() = 0;
   virtual bool IsLeased() const = 0;
-  // Returns the id of the run that has the lease; empty: nobody has it. Any thread.
-  virtual std::string holder() const = 0;
+  // Returns what a run that the server is to join has to know of it, but for its address. Any
+  // thread.
+  virtual JoinRequest Offer() const = 0;
   // Ends runs and open calls. Returns within about two seconds, or later if an action or the
   // building of a stage takes longer.
   virtual void Shutdown() = 0;

@@ -1,11 +1,14 @@
 #include "stage_server/service.h"
 
+#include <google/protobuf/stubs/common.h>
+
 #include <chrono>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/build_info.h"
 #include "base/cores.h"
 #include "base/resources.h"
 #include "base/status.h"
@@ -13,8 +16,11 @@
 #include "base/steady_time.h"
 #include "config/devices.h"
 #include "config/resolve.h"
+#include "hwy/highway.h"
+#include "hwy/targets.h"
+#include "nn/cpu/ops.h"
+#include "oneapi/dnnl/dnnl.hpp"
 #include "stage_server/read_within.h"
-#include "stage_server/this_build.h"
 
 namespace thinwire {
 namespace {
@@ -23,6 +29,31 @@ namespace {
 // client.
 constexpr std::chrono::milliseconds kLeaseCheckEvery{500};
 constexpr std::chrono::milliseconds kCancelCheckEvery{100};
+
+// Returns the best SIMD target that this processor has. Highway numbers targets so that the lowest
+// bit is the best. x & -x isolates the lowest set bit: -x inverts x and adds one, which carries up
+// to that bit and leaves it set.
+std::string SimdTarget() {
+  const int64_t supported = hwy::SupportedTargets();
+  return hwy::TargetName(supported & -supported);
+}
+
+// Describes this server's build for the run's record.
+BuildInfo ThisBuild() {
+  BuildInfo build;
+  build.set_commit(BuildCommit());
+  build.set_build_id(BuildId());
+  build.set_cpu_model(CpuModel());
+  build.set_simd_target(SimdTarget());
+  build.set_onednn_isa(CpuInstructionSet());
+  auto& libraries = *build.mutable_libraries();
+  libraries["grpc"] = grpc::Version();
+  libraries["protobuf"] = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
+  const dnnl_version_t* dnnl = dnnl_version();
+  libraries["onednn"] = absl::StrCat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch);
+  libraries["highway"] = absl::StrCat(HWY_MAJOR, ".", HWY_MINOR, ".", HWY_PATCH);
+  return build;
+}
 
 // Replaces paths by this machine's and checks the experiment again; both may read files.
 absl::StatusOr<Experiment> ResolvedHere(const ConfigureRequest& request,
@@ -273,6 +304,15 @@ void StageService::AddCallsForLeases() {
         journal_.LeaseReleased(subject);
         return absl::OkStatus();
       });
+}
+
+JoinRequest StageService::Offer() const {
+  JoinRequest offer;
+  *offer.mutable_build() = ThisBuild();
+  offer.set_cores(static_cast<uint32_t>(UsableCores()));
+  offer.set_memory_bytes(AvailableMemoryBytes());
+  offer.set_run(leased_.holder());
+  return offer;
 }
 
 void StageService::AddDrain() {

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/members.pb.h"
 #include "proto/stage.grpc.pb.h"
 #include "stage_server/allowed_paths.h"
 #include "stage_server/guarded_service.h"
@@ -59,8 +60,9 @@ class StageService final : public GuardedService {
   // Returns the state for /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
   bool IsLeased() const { return leased_.IsLeased(); }
-  // Returns the id of the run that has the lease; empty: nobody has it.
-  std::string holder() const { return leased_.holder(); }
+  // Returns what a run that the server is to join has to know of it, but for its address. Any
+  // thread.
+  JoinRequest Offer() const;
 
   // From now on nobody gets a lease, and who holds one is told to leave. Any thread.
   void AskToLeave() { leased_.AskToLeave(); }
