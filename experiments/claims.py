@@ -85,6 +85,9 @@ TARGETS = {"replicas/shakespeare": 1.8}
 # Results of another suite of the same setting, which need no runs of their own.
 BORROWED = {"frontier/narrow": ("paper1/narrow", ("topk10", "topk5"))}
 
+# Results of other programs, which no sweep has.
+OF_OTHERS = {"pretrained/smollm2": ("peft",)}
+
 
 class Comparison(NamedTuple):
     """(configuration, inference) minus (configuration, inference), and what is claimed of it, if anything.
