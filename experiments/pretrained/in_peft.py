@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains what an experiment of a LoRA trains, by Hugging Face's peft and PyTorch on one machine, uncompressed.
+"""Trains what an experiment with a LoRA trains, by Hugging Face's peft and PyTorch on one machine, uncompressed.
 
 usage: in_peft.py RUN [--seed N] [--out FILE]      in the environment that tests/parity/lora_test.sh makes
 
@@ -11,6 +11,7 @@ import argparse
 import datetime
 import json
 import pathlib
+import subprocess
 import sys
 
 import numpy as np
@@ -20,6 +21,7 @@ import transformers as t
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TEXT = ROOT / "data" / "shakespeare" / "input.txt.zst"
 sys.path.insert(0, str(ROOT / "tests" / "wire"))
 import streams  # noqa: E402
 
@@ -125,7 +127,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=pathlib.Path)
     parser.add_argument("--seed", type=int, help="default: that of the run")
-    parser.add_argument("--text", type=pathlib.Path, default=ROOT / "data" / "shakespeare" / "input.txt")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
@@ -134,7 +135,7 @@ def main():
     started = now()
     experiment = yaml.safe_load((options.run / "experiment.yaml").read_text())
     seed, data = options.seed or experiment["seed"], experiment["data"]
-    text = options.text.read_text()
+    text = subprocess.run(["zstd", "-dcq", TEXT], check=True, capture_output=True).stdout.decode()
     split = int(len(text) * 0.9)
     train_samples, test_samples = (blocks_of(data["vocabulary"], part, data["context"]) for part in (text[:split], text[split:]))
     model = adapted(experiment, seed)
