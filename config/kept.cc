@@ -10,6 +10,7 @@
 #include "config/devices.h"
 #include "config/specs.h"
 #include "config/stash.h"
+#include "config/swap.h"
 #include "config/tensor_parts.h"
 #include "models/cost.h"
 
@@ -120,8 +121,8 @@ absl::StatusOr<std::vector<BlockKeeping>> KeepingsFrom(const Experiment& experim
 }
 
 bool Swaps(const Experiment& experiment) {
-  const std::string& place = experiment.pipeline().swap();
-  return place == "host" || place == "disk";
+  const absl::StatusOr<SwapTo> to = SwapFrom(experiment);
+  return to.ok() && *to != SwapTo::kDevice;
 }
 
 absl::StatusOr<std::optional<MemoryLimit>> MemoryLimitFrom(const Experiment& experiment) {

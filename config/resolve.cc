@@ -25,6 +25,7 @@
 #include "config/smallest_message.h"
 #include "config/specs.h"
 #include "config/stash.h"
+#include "config/swap.h"
 #include "config/tensor_parts.h"
 #include "config/yaml_message.h"
 #include "models/frozen.h"
@@ -117,6 +118,7 @@ absl::Status CheckPipeline(const Experiment& e) {
       CheckName("pipeline.transport", "transport", pipeline.transport(), {"unix", "tcp"}));
   RETURN_IF_ERROR(CheckName("pipeline.recompute", "recompute", pipeline.recompute(),
                             NamesOf(AllOf<Recompute>())));
+  RETURN_IF_ERROR(CheckSwap(e));
   const double deadline = pipeline.deadline_seconds();
   RETURN_IF_ERROR(CheckValue(deadline > 0 && deadline <= kMaxDeadlineSeconds,
                              "pipeline.deadline_seconds", deadline,

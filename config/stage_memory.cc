@@ -14,8 +14,8 @@ TrainingMemory StageMemory::OfMicrobatch() const {
   TrainingMemory memory;
   memory.microbatch_samples = microbatch_samples;
   memory.element_bytes = static_cast<int>(SizeOf(compute));
-  memory.optimizer_buffers = OptimizerBuffers(optimizer, /*hidden=*/false);
-  memory.hidden_buffers = OptimizerBuffers(optimizer, /*hidden=*/true);
+  memory.optimizer_buffers = OptimizerBuffers(optimizer, /*hidden=*/false, on_gpu);
+  memory.hidden_buffers = OptimizerBuffers(optimizer, /*hidden=*/true, on_gpu);
   memory.stash_bits = kept_bits.stash;
   return memory;
 }

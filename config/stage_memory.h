@@ -26,6 +26,7 @@ struct StageMemory {
   int slices = 1;
   int64_t microbatch_samples = 1;
   DType compute = DType::kF32;
+  bool on_gpu = false;
 
   // Returns the bytes at the moment when the stage is fullest, without what replicas exchange.
   // Floating, as an integer may overflow.

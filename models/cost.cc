@@ -241,8 +241,7 @@ std::vector<int64_t> KeptByBlock(const Model& model, const std::vector<Cut>& cut
 
 int64_t WorkingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   const int64_t of_block = memory.microbatch_samples * cost.block_elements;
-  // Of what is swapped, a block is at work, as much as two are fetched or not yet gone, and one
-  // waits to go.
+  // A swapped block is at work, as much as two are fetched or not yet gone, and one waits to go.
   const int64_t here = std::min(4 * of_block, memory.samples_in_flight * cost.swapped_elements);
   const int64_t decoded = memory.payload_bits ? memory.microbatch_samples * cost.input_elements : 0;
   const int64_t at_work = std::max({here, memory.stash_bits ? of_block : 0, decoded});
@@ -251,10 +250,11 @@ int64_t WorkingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
 
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
-  const int64_t copies = 2 + memory.optimizer_buffers;  // value and gradient
-  const int64_t numbers =
-      copies * (cost.parameters + cost.copied_parameters) +
-      (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters;
+  const double copies = 2 + memory.optimizer_buffers;  // value and gradient
+  const auto numbers = static_cast<int64_t>(
+      std::min(1e18, copies * static_cast<double>(cost.parameters + cost.copied_parameters) +
+                         (memory.hidden_buffers - memory.optimizer_buffers) *
+                             static_cast<double>(cost.hidden_parameters)));
   return kFloatBytes * numbers + cost.fixed_bytes + memory.element_bytes * cost.expanded_elements +
          (memory.element_bytes + kFloatBytes) * memory.samples_cached * cost.cached_elements +
          memory.element_bytes * memory.samples_waiting * cost.waiting_elements +

@@ -107,9 +107,9 @@ struct TrainingMemory {
   // Bits in memory of a kept element in a stash, or of the segment's input, which is kept as the
   // payload that came; absent: they are kept as they are.
   std::optional<double> stash_bits, payload_bits;
-  // fp32 numbers that the optimizer keeps for an element, and for an element of a hidden parameter.
-  // SGD with momentum: 1 and 1; AdamW: 2 and 2; Muon: 2 and 1.
-  int optimizer_buffers = 1, hidden_buffers = 1;
+  // Memory that the optimizer takes for an element, and for one of a hidden parameter, in fp32
+  // numbers. SGD with momentum: 1 and 1; AdamW: 2 and 2; Muon: 2 and 1.
+  double optimizer_buffers = 1, hidden_buffers = 1;
 };
 
 // Returns the bytes of tensors that exist as they are only while the passes of a block run: they

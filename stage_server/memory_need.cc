@@ -20,7 +20,7 @@ double LocalCopies(const StageSpec& spec) {
   const ReplicasSpec& replicas = spec.replicas;
   if (!replicas.trains_locally()) return 0;
   const int carried = spec.carried().size();
-  const int remembered =
+  const double remembered =
       std::max(OptimizerBuffers(spec.optimizer, true), OptimizerBuffers(spec.optimizer, false));
   return 1 + (replicas.outer.momentum > 0) + (carried > 1 ? carried * (1 + remembered) : 0);
 }
@@ -71,7 +71,7 @@ absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes) {
   if (wanted <= available_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "stage %d takes about %.1f GB of memory to train, this machine has %.1f GB left: want more "
-      "stages, smaller microbatches, a smaller model, pipeline.memory or pipeline.stash",
+      "stages, smaller microbatches, a smaller model, or pipeline.memory, recompute, stash or swap",
       spec.stage, 1e-9 * static_cast<double>(wanted), 1e-9 * static_cast<double>(available_bytes)));
 }
 

@@ -10,6 +10,7 @@
 
 #include "prometheus/collectable.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/swap/swapper.h"
 #include "tensor/device.h"
 
 namespace thinwire {
@@ -42,6 +43,7 @@ struct StageSnapshot {
   std::optional<double> drift;              // of replicas that train locally
   std::optional<BoundaryStatistics> stash;  // none without one
   uint64_t most_memory_bytes = 0;           // as in StageReport
+  std::optional<SwapCounts> swap;           // likewise
 };
 
 class StageMetrics final : public prometheus::Collectable {

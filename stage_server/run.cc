@@ -390,10 +390,16 @@ absl::Status StageRun::ImportParameters(const std::vector<std::string>& kept,
   return OnExecutor([&] { return stage_->ImportParameters(kept, next); });
 }
 
-absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {
+absl::Status StageRun::ExportParameters(ExportParametersRequest::Which which,
+                                        const std::function<absl::Status(std::string_view)>& sink) {
   return OnExecutor([&]() -> absl::Status {
     std::vector<Parameter> all;
-    for (const Parameter* parameter : stage_->parameters()) all.push_back(*parameter);
+    for (const Parameter* parameter : stage_->parameters()) {
+      const bool is_frozen = parameter->spec.role == ParameterSpec::Role::kFrozen;
+      const bool is_wanted = which == ExportParametersRequest::ALL ||
+                             is_frozen == (which == ExportParametersRequest::FROZEN);
+      if (is_wanted) all.push_back(*parameter);
+    }
     RETURN_IF_ERROR(stage_->GatherParts(&all));
     std::vector<const Parameter*> pointers;
     for (const Parameter& parameter : all) pointers.push_back(&parameter);

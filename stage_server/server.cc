@@ -21,6 +21,13 @@
 namespace thinwire {
 namespace {
 
+SwapFileOptions SwapOf(const ServerOptions& options) {
+  SwapFileOptions swap;
+  swap.folder = options.swap_dir.value_or(options.allowed.state);
+  swap.most_bytes = options.swap_bytes;
+  return swap;
+}
+
 class StageServerImpl final : public StageServer {
  public:
   explicit StageServerImpl(const ServerOptions& options)
@@ -29,10 +36,12 @@ class StageServerImpl final : public StageServer {
         boundaries_(NewBoundaryService()),
         service_(
             GuardFor(Role::kCoordinator),
-            [plugin = options.cuda_plugin,
-             slots = options.device_slots](const BackendRequest& request) {
+            [plugin = options.cuda_plugin, slots = options.device_slots,
+             swap = SwapOf(options)](const BackendRequest& request) {
               absl::StatusOr<Backend> backend = OpenBackend(request, plugin);
-              if (backend.ok()) backend->device_slots = slots;
+              if (!backend.ok()) return backend;
+              backend->device_slots = slots;
+              backend->swap = swap;
               return backend;
             },
             boundaries_.get(), &journal_) {}
@@ -45,6 +54,7 @@ class StageServerImpl final : public StageServer {
     service_.set_allowed_paths(options.allowed);
     service_.set_opening_patience(options.opening_patience);
     if (options.leases_last) service_.set_leases_last();
+    service_.set_on_drain(options.on_drain);
     RETURN_IF_ERROR(StartMetrics(options.metrics_listen));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
@@ -73,6 +83,7 @@ class StageServerImpl final : public StageServer {
 
   void AskToLeave() override { service_.AskToLeave(); }
   bool IsLeased() const override { return service_.IsLeased(); }
+  JoinRequest Offer() const override { return service_.Offer(); }
 
   void Shutdown() override {
     if (server_ == nullptr) return;

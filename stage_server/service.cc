@@ -138,6 +138,7 @@ StageService::StageService(Guard guard, BackendFactory backend, BoundaryService*
       meter_(boundaries),
       watcher_([this] { Watch(); }) {
   AddCallsForLeases();
+  AddDrain();
   AddCallsForRuns();
   AddCallsForEvents();
   AddCallsForFiles();
@@ -305,6 +306,29 @@ void StageService::AddCallsForLeases() {
       });
 }
 
+JoinRequest StageService::Offer() const {
+  JoinRequest offer;
+  *offer.mutable_build() = ThisBuild();
+  offer.set_cores(static_cast<uint32_t>(UsableCores()));
+  offer.set_memory_bytes(AvailableMemoryBytes());
+  offer.set_run(leased_.holder());
+  return offer;
+}
+
+void StageService::AddDrain() {
+  Add<const DrainRequest, DrainResponse>(
+      "Drain", [this](auto* context, auto*, auto* response) -> absl::Status {
+        if (!on_drain_) {
+          return absl::FailedPreconditionError(
+              "this server was started by a coordinator, with which it ends");
+        }
+        response->set_run(leased_.holder());
+        journal_.Drained(context->peer(), response->run());
+        on_drain_();
+        return absl::OkStatus();
+      });
+}
+
 void StageService::AddCallsForRuns() {
   Add<const ConfigureRequest, ConfigureResponse>(
       "Configure", [this](auto*, auto* request, auto* response) {
@@ -366,6 +390,9 @@ absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureR
   };
   backend.on_trace_note = [this, subject](const std::string& note) {
     journal_.Note("trace", subject, note);
+  };
+  backend.swap.on_note = [this, subject](const std::string& note) {
+    journal_.Note("swap", subject, note);
   };
   absl::StatusOr<std::shared_ptr<StageRun>> made =
       StageRun::New(checked, backend, kept, boundaries_, response);
@@ -435,9 +462,10 @@ void StageService::AddCallsForFiles() {
                                    [](StageRun& run, const auto& request, auto* sink) {
                                      return run.ReadSnapshot(request.file(), *sink);
                                    });
-  AddDownload<ExportParametersRequest>(
-      "ExportParameters",
-      [](StageRun& run, const auto&, auto* sink) { return run.ExportParameters(*sink); });
+  AddDownload<ExportParametersRequest>("ExportParameters",
+                                       [](StageRun& run, const auto& request, auto* sink) {
+                                         return run.ExportParameters(request.which(), *sink);
+                                       });
   AddDownload<ExportCaptureRequest>("ExportCapture",
                                     [](StageRun& run, const auto& request, auto* sink) {
                                       return run.ExportCapture(request.step(), *sink);

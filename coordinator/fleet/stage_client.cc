@@ -253,9 +253,12 @@ absl::Status StageClient::Evaluate(EvaluateRequest request, const OnEvent& on_ev
                 std::move(request), on_event);
 }
 
-absl::Status StageClient::ExportParameters(const OnChunk& on_chunk) {
+absl::Status StageClient::ExportParameters(ExportParametersRequest::Which which,
+                                           const OnChunk& on_chunk) {
+  ExportParametersRequest request;
+  request.set_which(which);
   return Stream(Control("ExportParameters", absl::InfiniteDuration()),
-                &Stage::Stub::ExportParameters, ExportParametersRequest(), on_chunk);
+                &Stage::Stub::ExportParameters, std::move(request), on_chunk);
 }
 
 absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_event) {
@@ -369,6 +372,15 @@ absl::StatusOr<RenewResponse> StageClient::Renew(absl::Duration timeout, uint64_
   RenewRequest request;
   request.set_advances(advances);
   return Unary(method, &Stage::Stub::Renew, std::move(request));
+}
+
+absl::StatusOr<std::string> StageClient::Drain() {
+  Call call(&calls_, kShortCall, security_);
+  DrainResponse response;
+  const grpc::Status status = stub_->Drain(call.context(), DrainRequest(), &response);
+  if (status.ok()) return response.run();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      absl::StrCat(address_, ": ", status.error_message()));
 }
 
 absl::Status StageClient::Release() {

@@ -101,7 +101,7 @@ class StageClient {
   // Lets a held training continue to the end of `last_step`.
   absl::Status EndTraining(uint64_t last_step);
   absl::Status Evaluate(EvaluateRequest request, const OnEvent& on_event);
-  absl::Status ExportParameters(const OnChunk& on_chunk);
+  absl::Status ExportParameters(ExportParametersRequest::Which which, const OnChunk& on_chunk);
   absl::Status Gradients(GradientsRequest request, const OnEvent& on_event);
   absl::StatusOr<GenerateResponse> Generate(GenerateRequest request);
   absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);
@@ -135,6 +135,10 @@ class StageClient {
 
   // Renews the lease. `advances` is that of RenewRequest.
   absl::StatusOr<RenewResponse> Renew(absl::Duration timeout, uint64_t advances);
+
+  // Asks the server, whoever has it leased, to leave its run and to end. Returns the run's id;
+  // empty: it has none. Errors name the address alone.
+  absl::StatusOr<std::string> Drain();
 
   // Ends the lease; works after Cancel too. Waits up to 3 s.
   absl::Status Release();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/devices.h"
@@ -188,19 +189,20 @@ class Planner {
 
   // Returns what a machine keeps of an exchange: the sum of gradients, and `remembered` elements of
   // each replica that it carries.
-  int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered) const {
+  int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered, bool on_gpu) const {
     if (replicas_.count == 1 && !replicas_.trains_locally()) return 0;
-    return static_cast<int64_t>(sizeof(float)) *
-           (parameters * (1 + LocalCopies()) + remembered * plan_.exchange.carried());
+    const auto copies =
+        static_cast<int64_t>((1 + LocalCopies(on_gpu)) * static_cast<double>(parameters));
+    return static_cast<int64_t>(sizeof(float)) * (copies + remembered * plan_.exchange.carried());
   }
 
   // Returns how many copies of its parameters a machine keeps for local steps: the shared values,
   // the outer momentum, and for each of several replicas its own and what the optimizer remembers.
-  int LocalCopies() const {
+  double LocalCopies(bool on_gpu) const {
     if (!replicas_.trains_locally()) return 0;
     const int carried = plan_.exchange.carried();
-    const int remembered = std::max(OptimizerBuffers(optimizer_, /*hidden=*/false),
-                                    OptimizerBuffers(optimizer_, /*hidden=*/true));
+    const double remembered = std::max(OptimizerBuffers(optimizer_, /*hidden=*/false, on_gpu),
+                                       OptimizerBuffers(optimizer_, /*hidden=*/true, on_gpu));
     return 1 + (replicas_.outer.momentum > 0 ? 1 : 0) +
            (carried > 1 ? carried * (1 + remembered) : 0);
   }
@@ -271,8 +273,10 @@ class Planner {
       AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
     ExposeMoves(&planned);
-    const int64_t of_exchange = ExchangeMemoryBytes(parameters, remembered);
-    const StageMemory memory = Memory();
+    // A device that is chosen later may be the CPU.
+    const bool on_gpu = absl::StartsWith(planned.device, "cuda");
+    const int64_t of_exchange = ExchangeMemoryBytes(parameters, remembered, on_gpu);
+    const StageMemory memory = Memory(on_gpu);
     planned.memory_bytes = static_cast<int64_t>(memory.FullestBytes(stage)) + of_exchange;
     planned.fixed_bytes = static_cast<int64_t>(memory.FixedBytes(stage)) + of_exchange;
     planned.most_in_flight = memory.MostInFlight(stage);
@@ -341,7 +345,7 @@ class Planner {
     stage->backward_seconds += exposed;
   }
 
-  StageMemory Memory() const {
+  StageMemory Memory(bool on_gpu) const {
     return {partition_,
             segments_here_,
             keeping_,
@@ -351,7 +355,8 @@ class Planner {
             static_cast<int>(plan_.microbatches),
             slices(),
             plan_.microbatch_size,
-            compute_};
+            compute_,
+            on_gpu};
   }
 
   void AddChunk(const BlockRange& blocks, PlannedStage* stage) const {

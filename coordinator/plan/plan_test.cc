@@ -671,5 +671,19 @@ TEST(PlanTest, AdamWRemembersTwoNumbersOfEachParameter) {
   }
 }
 
+TEST(PlanTest, CodesTakeAQuarterAndMeansOnTheHostNothingOfAGpu) {
+  const Plan sgd = LanguageModelPlan({"optimizer.name=sgd"}), adamw = LanguageModelPlan({});
+  const Plan coded = LanguageModelPlan({"optimizer.moments=int8"});
+  const Plan on_host = LanguageModelPlan({"optimizer.place=host"});
+  const Plan on_gpu = LanguageModelPlan({"optimizer.place=host", "device=cuda"});
+  for (size_t i = 0; i < sgd.stages.size(); ++i) {
+    const bool has_hidden = i < 2;  // the last one has the head
+    EXPECT_EQ(coded.stages[i].memory_bytes < adamw.stages[i].memory_bytes, has_hidden);
+    EXPECT_GT(coded.stages[i].memory_bytes, sgd.stages[i].memory_bytes);
+    EXPECT_EQ(on_host.stages[i].memory_bytes, adamw.stages[i].memory_bytes);
+    EXPECT_EQ(on_gpu.stages[i].memory_bytes, sgd.stages[i].memory_bytes);
+  }
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -185,6 +185,14 @@ std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
   return table + DescriptionLines(codecs);
 }
 
+std::string SwapLine(const SwapRecord& swap) {
+  if (swap.bytes_out() == 0) return "";
+  return absl::StrFormat("swap:     %s out, %s in, at most %s of a stage at once, %.1f s waited\n",
+                         FormatBytes(static_cast<double>(swap.bytes_out())),
+                         FormatBytes(static_cast<double>(swap.bytes_in())),
+                         FormatBytes(static_cast<double>(swap.most_bytes())), swap.wait_seconds());
+}
+
 Progress::Progress(ProgressOptions options) : options_(std::move(options)) {}
 
 void Progress::Line(const std::string& line) {
@@ -275,7 +283,7 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
     return absl::OkStatus();
   }
   std::string where = absl::StrCat("going on from step ", event.step());
-  if (event.type() == kWentOn) {
+  if (HasGoneOn(event)) {
     absl::StrAppend(&where, ", with what the others have");
   } else if (event.step() == 0) {
     where = "beginning anew, there is no checkpoint";
@@ -287,7 +295,8 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
   }
   std::string why;
   if (event.has_stage()) {
-    why = absl::StrCat("lost stage ", event.stage(), ": ", event.error(), "\n");
+    why = absl::StrCat(event.type() == kLeft ? "left by stage " : "lost stage ", event.stage(),
+                       ": ", event.error(), "\n");
   } else if (event.has_error()) {
     why = event.error() + "\n";
   }

@@ -66,7 +66,7 @@ ModelChunk::ModelChunk(const Stage& stage, int index)
 
 absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage, int index) {
   std::unique_ptr<ModelChunk> chunk(new ModelChunk(stage, index));
-  RETURN_IF_ERROR(chunk->BuildStash(stage.stash));
+  RETURN_IF_ERROR(chunk->BuildStash(stage, index));
   RETURN_IF_ERROR(chunk->BuildSegments());
   RETURN_IF_ERROR(chunk->BuildInnerCuts());
   chunk->in_flight_.resize(stage.spec.batch_microbatches() * stage.spec.slices());
@@ -74,16 +74,19 @@ absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage
   return chunk;
 }
 
-absl::Status ModelChunk::BuildStash(StashCounts* counts) {
+absl::Status ModelChunk::BuildStash(const Stage& stage, int index) {
   StashOptions options;
   options.does = spec_.stash;
   options.codec_seed = spec_.seeds.codec;
   options.error_every = spec_.error_every;
   options.device = backend_.device;
   options.kernels = KernelsOfWaiting(backend_);
-  options.counts = counts;
+  options.counts = stage.stash;
+  options.swapper = stage.swapper;
+  options.chunk = index;
   for (size_t i = 0; i < spec_.keeping.size(); ++i) {
     if (!spec_.keeping[i].stash) options.not_coded.insert(spec_.model.blocks[i].name);
+    if (spec_.keeping[i].swap) options.swapped.insert(spec_.model.blocks[i].name);
   }
   ASSIGN_OR_RETURN(stash_, TensorStash::New(options));
   return absl::OkStatus();
@@ -127,8 +130,9 @@ absl::Status ModelChunk::BuildSegments() {
     if (spec_.tied && !spec_.has_tied_cut()) {
       RETURN_IF_ERROR(ShareTiedValue(*spec_.tied, segment.get()));
     }
-    ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
-                                                  backend_.device, backend_.ops.get()));
+    ASSIGN_OR_RETURN(auto optimizer,
+                     NewOptimizer(spec_.optimizer, segment->parameters(), backend_.device,
+                                  backend_.ops.get(), backend_.host_ops.get()));
     if (IsRecordable(spec_, i)) {
       segment = RecordSegment(std::move(segment), recording);
     }

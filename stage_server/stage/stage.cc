@@ -113,6 +113,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
   ASSIGN_OR_RETURN(spec.keeping, KeepingsFrom(experiment, spec.model));
   ASSIGN_OR_RETURN(spec.stash, StashFrom(experiment));
+  ASSIGN_OR_RETURN(spec.swap, SwapFrom(experiment));
   spec.keeps_payloads = KeepsPayloads(experiment);
   ASSIGN_OR_RETURN(spec.kept_bits, KeptBitsOf(experiment, spec));
   ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));

@@ -17,6 +17,7 @@
 #include "config/replicas_spec.h"
 #include "config/specs.h"
 #include "config/stash.h"
+#include "config/swap.h"
 #include "config/tensor_parts.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
@@ -33,6 +34,7 @@
 #include "stage_server/boundary/step_trace.h"
 #include "stage_server/stage/capture.h"
 #include "stage_server/stage/memory_meter.h"
+#include "stage_server/swap/swap_file.h"
 #include "wire/message.h"
 
 namespace thinwire {
@@ -40,9 +42,11 @@ namespace thinwire {
 // The interfaces of one device. Ops belong to one run; the device and `kernels` to the process.
 struct Backend : OpenedDevice {
   std::shared_ptr<Ops> ops;
+  std::shared_ptr<Ops> host_ops = nullptr;  // the CPU's, beside those of another device
   // Kernels of one run that use the threads of `ops`; null if these have one thread only.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
-  bool device_slots = true;  // of links (wire/link.h)
+  bool device_slots = true;   // of links (wire/link.h)
+  SwapFileOptions swap = {};  // of stages that swap to a file; its folder is empty: they may not
   // Called with a line about anything slower than it could be; may be empty. Any thread.
   std::function<void(const std::string&)> on_note = {};
   // Called likewise with a line about what a trace lacks.
@@ -86,9 +90,10 @@ struct StageSpec : Partition {
   OptimizerSpec optimizer;
   std::vector<BlockKeeping> keeping;  // what each block of the model does
   std::optional<DirectionSpec>
-      stash;                    // what encodes the tensors of those that stash; absent: nothing
-  bool keeps_payloads = false;  // of activations, in place of what they decode to
-  KeptBits kept_bits;           // what both come to
+      stash;                      // what encodes the tensors of those that stash; absent: nothing
+  SwapTo swap = SwapTo::kDevice;  // where what blocks that swap keep waits
+  bool keeps_payloads = false;    // of activations, in place of what they decode to
+  KeptBits kept_bits;             // what both come to
   Seeds seeds;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
