@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -61,6 +63,13 @@ uint64_t AvailableMemoryBytes(const std::string& root) {
     }
     if (group == group.parent_path()) return least;
   }
+}
+
+uint64_t ResidentBytes(const std::string& root) {
+  std::ifstream file(root + "/proc/self/statm");
+  uint64_t size = 0, resident = 0, shared = 0;  // pages
+  if (!(file >> size >> resident >> shared)) return 0;
+  return (resident - std::min(resident, shared)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace thinwire

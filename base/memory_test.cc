@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -51,6 +53,13 @@ TEST_F(AvailableMemoryTest, IsNothingWhereALimitIsExceeded) {
 TEST_F(AvailableMemoryTest, HasNoBoundWhereNothingSays) {
   EXPECT_EQ(AvailableMemoryBytes(root_ + "/none"), std::numeric_limits<uint64_t>::max());
   EXPECT_GT(AvailableMemoryBytes(), 0u);  // of this machine
+}
+
+TEST_F(AvailableMemoryTest, ResidentIsWhatNoFileHas) {
+  EXPECT_EQ(ResidentBytes(root_), 0u);
+  Write("/proc/self/statm", "900 70 30 1 0 2 0\n");
+  EXPECT_EQ(ResidentBytes(root_), 40u * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+  EXPECT_GT(ResidentBytes(), 100000u);
 }
 
 }  // namespace

@@ -180,8 +180,8 @@ absl::StatusOr<bool> ModelFolder::AreEqual(const Entry& a, const Entry& b) const
   return first == second;
 }
 
-std::string ShardName(int shard, int shards) {
-  return absl::StrFormat("model-%05d-of-%05d.safetensors", shard + 1, shards);
+std::string ShardName(int shard, int shards, std::string_view of) {
+  return absl::StrFormat("%s-%05d-of-%05d.safetensors", of, shard + 1, shards);
 }
 
 absl::Status WriteModelIndex(const std::string& dir, const std::vector<std::string>& files) {

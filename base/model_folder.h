@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -78,8 +79,8 @@ class ModelFolder {
   std::map<std::string, Entry> tensors_;
 };
 
-// Returns "model-00001-of-00004.safetensors" for shard 0 of 4.
-std::string ShardName(int shard, int shards);
+// Returns "model-00001-of-00004.safetensors" for shard 0 of 4; `of` is what it begins with.
+std::string ShardName(int shard, int shards, std::string_view of = "model");
 
 // Writes model.safetensors.index.json into `dir`; it maps the tensors in `files` of that folder to
 // their files. Errors name the file that is no safetensors file, or the index.

@@ -22,4 +22,8 @@ absl::StatusOr<uint64_t> RaiseDescriptorLimit(uint64_t least);
 // number if nothing tells.
 uint64_t AvailableMemoryBytes(const std::string& root = "");
 
+// Returns the bytes of memory that this process holds and that are no file's; 0 if nothing tells.
+// `root` likewise.
+uint64_t ResidentBytes(const std::string& root = "");
+
 }  // namespace thinwire

@@ -17,6 +17,7 @@
 #include "config/codec_config.h"
 #include "config/devices.h"
 #include "config/direction.h"
+#include "config/kept.h"
 #include "config/local_paths.h"
 #include "config/replicas.h"
 #include "config/run_name.h"
@@ -24,6 +25,7 @@
 #include "config/smallest_message.h"
 #include "config/specs.h"
 #include "config/stash.h"
+#include "config/swap.h"
 #include "config/tensor_parts.h"
 #include "config/yaml_message.h"
 #include "models/frozen.h"
@@ -116,6 +118,7 @@ absl::Status CheckPipeline(const Experiment& e) {
       CheckName("pipeline.transport", "transport", pipeline.transport(), {"unix", "tcp"}));
   RETURN_IF_ERROR(CheckName("pipeline.recompute", "recompute", pipeline.recompute(),
                             NamesOf(AllOf<Recompute>())));
+  RETURN_IF_ERROR(CheckSwap(e));
   const double deadline = pipeline.deadline_seconds();
   RETURN_IF_ERROR(CheckValue(deadline > 0 && deadline <= kMaxDeadlineSeconds,
                              "pipeline.deadline_seconds", deadline,
@@ -426,6 +429,7 @@ absl::Status Resolve(Experiment* e) {
   RETURN_IF_ERROR(ResolveSlices(partition, e));
   RETURN_IF_ERROR(ResolveSums(partition.model, e));
   RETURN_IF_ERROR(ResolveStash(e));
+  RETURN_IF_ERROR(CheckKept(*e));
   RETURN_IF_ERROR(ResolveUncompressed(*e, e->mutable_evaluation()));
   RETURN_IF_ERROR(ResolveEvaluation(*e, e->mutable_evaluation()));
   if (e->has_early_stop()) RETURN_IF_ERROR(ResolveEarlyStop(e));

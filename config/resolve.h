@@ -17,7 +17,7 @@ model: {}
 data: {batch_size: 100, augment: per_epoch, limit: 0, test_limit: 0, held_out: 0, verify: true,
        shuffle: samples}
 pipeline: {microbatches: 1, schedule: 1f1b, threads: auto, transport: unix, deadline_seconds: 60,
-           recompute: none, received: payload}
+           recompute: none, received: payload, swap: device}
 compression:
   warmup_epochs: 0
   warmup_steps: 0

@@ -48,6 +48,7 @@ pipeline:
   deadline_seconds: 60
   recompute: none
   received: payload
+  swap: device
 compression:
   activations:
     codec: uniform
@@ -225,6 +226,13 @@ TEST(ResolveTest, EveryValueOutOfRangeIsRefusedByNameAndValue) {
        "optimizer.epsilon: 0, want more than 0 and at most 1"},
       {"optimizer={name: adamw, lr: 1, decay: weights}",
        "optimizer.decay: unknown \"weights\", nearest is"},
+      {"optimizer={name: adamw, lr: 1, moments: int4}",
+       "optimizer.moments: unknown \"int4\", nearest is"},
+      {"optimizer={name: muon, lr: 0.02, moments: int8}",
+       "optimizer.moments: does not belong to name muon"},
+      {"optimizer={name: adamw, lr: 1, place: disk}",
+       "optimizer.place: unknown \"disk\", nearest is"},
+      {"optimizer={name: sgd, lr: 1, place: host}", "optimizer.place: does not belong to name sgd"},
       {"lr_schedule={name: cosine, by: batch}", "lr_schedule.by: unknown \"batch\", nearest is"},
       {"lr_schedule={name: cosine, t_max: 0}", "lr_schedule.t_max: 0, want at least 1"},
       {"lr_schedule={name: linear, min_lr: 1}",

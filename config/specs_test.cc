@@ -303,6 +303,12 @@ TEST(SpecsTest, AdamWHasPyTorchsDefaultsButNoDecay) {
   EXPECT_EQ(given.decay, DecayKind::kMatrices);
   EXPECT_EQ(given.weight_decay, 0.1);
   EXPECT_EQ(given.clip_norm, 1);
+  EXPECT_EQ(given.moments, MomentFormat::kFP32);
+  EXPECT_EQ(given.place, OptimizerPlace::kDevice);
+  const OptimizerSpec coded =
+      *OptimizerFrom(With({"optimizer={name: adamw, lr: 0.1, moments: int8, place: host}"}));
+  EXPECT_EQ(coded.moments, MomentFormat::kInt8);
+  EXPECT_EQ(coded.place, OptimizerPlace::kHost);
 }
 
 TEST(SpecsTest, AbsentSeedsFollowTheSeed) {

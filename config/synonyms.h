@@ -127,6 +127,7 @@ inline constexpr Synonyms kSynonyms[] = {
     {"pipeline.threads", "num_threads workers num_workers"},
     {"pipeline.recompute",
      "activation_checkpointing gradient_checkpointing activation_checkpoint_interval"},
+    {"pipeline.swap", "offload cpu_offload activation_offloading"},
     {"pipeline.deadline_seconds", "timeout"},
     {"pipeline.transport", "backend"},
     {"pipeline.slices", "num_slices"},

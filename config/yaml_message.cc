@@ -210,6 +210,12 @@ bool MayBeAuto(const FieldDescriptor& field) {
   return field.full_name() == "thinwire.ReplicasConfig.stages";
 }
 
+// True for text in place of the codec of what is kept: where it waits. `stash: disk` is short for
+// `swap: disk`.
+bool NamesAPlace(const FieldDescriptor& field, const YamlNode& node) {
+  return field.full_name() == "thinwire.PipelineConfig.stash" && IsPlainScalar(node);
+}
+
 // Merges the value of the key on line `key_line`.
 absl::Status MergeField(const Place& place, int key_line, const YamlNode& node,
                         const FieldDescriptor* field, Message* message) {
@@ -218,6 +224,9 @@ absl::Status MergeField(const Place& place, int key_line, const YamlNode& node,
   if (field->is_map()) return MergeMap(place, node, field, message);
   if (is_list) return SetList(place, node, field, message);
   if (field->message_type() == nullptr) return SetScalar(place, node, field, message);
+  if (NamesAPlace(*field, node)) {
+    return SetScalar(place, node, message->GetDescriptor()->FindFieldByName("swap"), message);
+  }
   Message* below = message->GetReflection()->MutableMessage(message, field);
   if (node.kind == YamlNode::Kind::kScalar && HasShorthand(*field->message_type())) {
     return SetScalar(place, node, field->message_type()->field(0), below);

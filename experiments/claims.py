@@ -22,6 +22,8 @@ NO_MORE_LOSS = Region(-math.inf, NATS)
 WITHIN_3_PERCENT = Region(-math.inf, 0.05)  # of about 1.63 nats
 WITHIN_1_PERCENT = Region(-math.inf, 0.0164)  # of about 1.64 nats
 ABOVE_ZERO = Region(0, math.inf)
+NO_MORE_THAN_A_HUNDREDTH = Region(-math.inf, 0.01)
+NO_MORE_THAN_HALF = Region(-math.inf, 0.5)
 WANTED = {
     MORE: "more than 1",
     NO_MORE: "no more than 1",
@@ -32,6 +34,8 @@ WANTED = {
     WITHIN_3_PERCENT: "no more than 0.05",
     WITHIN_1_PERCENT: "no more than 0.0164",
     ABOVE_ZERO: "more than 0",
+    NO_MORE_THAN_A_HUNDREDTH: "no more than 0.01",
+    NO_MORE_THAN_HALF: "no more than 0.5",
 }
 
 
@@ -47,8 +51,14 @@ class Measure(NamedTuple):
 
 ACCURACY = Measure("accuracy", 100, "points", " %", 2)
 LOSS = Measure("loss", 1, "nats", "", 3)
-MEASURES = {"paper1": ACCURACY, "paper2": ACCURACY, "language": LOSS, "frontier": ACCURACY,
-            "replicas": LOSS, "tensor": ACCURACY, "pretrained": LOSS}
+LOSSES = ("language/shakespeare", "language/fine_tune", "language/subspaces", "replicas/shakespeare",
+          "memory/shakespeare")
+
+
+def measure_of(suite: str) -> Measure:
+    """What the results of PAPER/SUITE are."""
+    return LOSS if suite in LOSSES else ACCURACY
+
 
 SUITES = {  # by paper, in the order of their tables; of paper2's nothing is claimed in numbers
     "paper1": {
@@ -70,6 +80,11 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
     },
     "replicas": {
         "shakespeare": "four replicas, from scratch, characters, 2000 steps of 48 windows",
+        "resnet18": "four replicas of a ResNet-18 of width 16, CIFAR-10, 5 epochs of steps of 100 images",
+    },
+    "memory": {
+        "shakespeare": "a small GPT-2, from scratch, characters, 2000 steps",
+        "resnet18": "a ResNet-18 of width 16, CIFAR-10, 5 epochs",
     },
     "tensor": {
         "sst2": "a BERT of four blocks of width 256, 4,800 sentences of SST-2, 2 epochs, judged by 3,000 others",
@@ -116,6 +131,7 @@ FULL_AND_NARROW = ("paper1/full", "paper1/narrow")
 FINE_TUNE = ("language/fine_tune",)
 SUBSPACES = ("language/subspaces",)
 REPLICAS = ("replicas/shakespeare",)
+REPLICAS_OF_IMAGES = ("replicas/resnet18",)
 SUMS = ("tensor/sst2",)
 PRETRAINED = ("pretrained/smollm2",)
 RATIOS = (4, 8, 16, 32, 64, 128)
@@ -192,6 +208,18 @@ CLAIMS = [
     Claim("xxiii", "an adapter trained through 2 bits, the mean of both directions, ends within 0.02 of peft's without codecs",
           PRETRAINED, [Comparison(("ecsq-2", OFF), ("peft", OFF), NO_MORE_LOSS)]),
     Claim("xxiv", "with these codecs it does so, too", PRETRAINED, [Comparison(("ecsq-2", ON), ("peft", OFF), NO_MORE_LOSS)]),
+    Claim("xxv", "replicas of a ResNet stay near exact exchanges: with two bits every step, and with 16 local steps, exact or of two "
+          "bits", REPLICAS_OF_IMAGES,
+          [Comparison(("none", ON), (name, ON), NO_MORE) for name in ("ecsq-2", "local-16", "local-16-ecsq-2")]),
+    Claim("xxvi", "the 64 largest of each 4096 in two bits lose no more than exact local steps of a ResNet (SparseLoCo, "
+          "arXiv 2508.15706)", REPLICAS_OF_IMAGES,
+          [Comparison(("local-16", ON), ("local-16-sparse", ON), NO_MORE)]),
+    Claim("xxvii", "compressed cuts and compressed replicas of a ResNet together lose no more than the sum of both", REPLICAS_OF_IMAGES,
+          [Comparison(("cuts-4-8", ON), ("cuts-4-8-local-16-ecsq-2", ON), NO_MORE, (("none", ON), ("local-16-ecsq-2", ON)))]),
+    Claim("xxviii", "a stash of 4 bits costs a small GPT-2 at most a hundredth of a nat", ("memory/shakespeare",),
+          [Comparison(("stash-4", ON), ("none", ON), NO_MORE_THAN_A_HUNDREDTH)]),
+    Claim("xxix", "a stash of 4 bits costs a ResNet at most half a point", ("memory/resnet18",),
+          [Comparison(("none", ON), ("stash-4", ON), NO_MORE_THAN_HALF)]),
     Claim("ix", "1.25 bits, the mean of both directions, stay near the baseline", FRONTIER,
           [Comparison(("none", ON), ("ecsq-1.25", ON), NO_MORE)]),
 ]
@@ -227,6 +255,10 @@ FURTHER = {
         Comparison((name, ON), ("none", ON))
         for name in ("uniform-8", "ecsq-2", "gather-ecsq-1", "gather-ecsq-1-ef", "local-16-ecsq-2", "local-64-ecsq-2",
                      "cuts-4-8")],
+    "replicas/resnet18": [
+        Comparison(("none", ON), (name, ON)) for name in ("cuts-4-8", "local-16-sparse", "cuts-4-8-local-16-ecsq-2")],
+    "memory/shakespeare": [Comparison(("stash-2", ON), ("none", ON))],
+    "memory/resnet18": [Comparison(("none", ON), ("stash-2", ON))],
     "tensor/sst2": [
         Comparison(("none", ON), (name, ON)) for name in ("results-ecsq-2", "sums-ecsq-2", "sums-topk", "cut-ecsq-2", "cut-topk")
     ] + [Comparison((f"cut-{name}", ON), (f"all-{name}", ON)) for name in ("ecsq-2", "topk")],

@@ -78,6 +78,7 @@ def compact(summary, suite, configuration):
             for boundary in summary["boundaries"]
         ],
         **({"replicas": replicas(summary["replicas"])} if summary.get("replicas") else {}),
+        **({"stash": direction(summary["stash"])} if summary.get("stash") else {}),
         "stages": summary["stages"],
         "provenance": {
             key: provenance[key]

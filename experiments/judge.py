@@ -15,8 +15,8 @@ import pathlib
 import re
 from typing import Dict, List, Tuple
 
-from claims import (BORROWED, CLAIMS, FURTHER, MEASURES, OFF, ON, RECALIBRATED, SUITES, TARGETS,
-                    WANTED, Claim, Comparison, Measure)
+from claims import (BORROWED, CLAIMS, FURTHER, OFF, ON, RECALIBRATED, SUITES, TARGETS,
+                    WANTED, Claim, Comparison, Measure, measure_of)
 from paired import deviation, estimate, overall, verdict
 from picture import Row, Series, picture
 
@@ -190,6 +190,15 @@ def exchanged(runs: Runs, name: str) -> str:
     return f"{' / '.join(bits_each)} | {megabytes:,.1f}"
 
 
+def stashed(runs: Runs, name: str) -> str:
+    """What blocks kept for backward passes: bits of an element, and relative error."""
+    results = [result["stash"] for result in runs[name].values() if "stash" in result]
+    if not results:
+        return " | "
+    means = [sum(of) / len(of) for of in ([r["wire_bits_per_element"] for r in results], [r["relative_error"] for r in results])]
+    return f"{means[0]:.2f} | {means[1]:.3f}"
+
+
 def final_table(runs: Runs, measure: Measure) -> List[str]:
     recalibrated = [RECALIBRATED] if is_recalibrated(runs) else []
     heads = ["configuration", "seeds", "on", "off", *["recalibrated" for _ in recalibrated], "best on",
@@ -200,6 +209,9 @@ def final_table(runs: Runs, measure: Measure) -> List[str]:
     with_replicas = all("replicas" in result for by_seed in runs.values() for result in by_seed.values())
     if with_replicas:
         heads += ["bits of contributions / sums", "exchanged, MB"]
+    with_stash = any("stash" in result for by_seed in runs.values() for result in by_seed.values())
+    if with_stash:
+        heads += ["bits of the stash", "its relative error"]
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, by_seed in runs.items():
         results = [by_seed[seed] for seed in sorted(by_seed)]
@@ -209,6 +221,8 @@ def final_table(runs: Runs, measure: Measure) -> List[str]:
         cells += [cell for sums in kinds for cell in sent(runs, name, sums)]
         if with_replicas:
             cells.append(exchanged(runs, name))
+        if with_stash:
+            cells.append(stashed(runs, name))
         seeds = ", ".join(str(seed) for seed in sorted(by_seed))
         rows.append(f"| {name} | {seeds} | " + " | ".join(cells) + " |")
     return rows + [""]
@@ -305,8 +319,8 @@ def drawn(setting: str, runs: Runs, measure: Measure) -> str:
 def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: List[int]) -> str:
     """What stands between a paper's markers; also draws RESULTS/PAPER/SUITE.svg."""
     lines: List[str] = []
-    measure = MEASURES[paper]
     for suite, setting in SUITES[paper].items():
+        measure = measure_of(f"{paper}/{suite}")
         own = load(results / paper / suite)
         if not own:
             continue

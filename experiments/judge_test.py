@@ -188,7 +188,7 @@ class PageTest(unittest.TestCase):
         self.assertAlmostEqual(judge.epochs_to(result(2.4, 2.0, 1.6), 1.8), 2.5)
         self.assertEqual(judge.epochs_to(result(1.7), 1.8), 1)
         runs = {"none": {1: result(2.0, 1.6)}, "slow": {1: result(2.2, 2.0, 1.6)}, "never": {1: result(1.9)}}
-        table = judge.target_table(runs, 1.8, judge.MEASURES["replicas"])
+        table = judge.target_table(runs, 1.8, judge.measure_of("replicas/shakespeare"))
         self.assertEqual(table[2:5], ["| none | 1.50 | 1.00 |", "| slow | 2.50 | 1.67 |", "| never | – | – |"])
 
     def test_sums_of_parts_have_columns_of_their_own(self):

@@ -97,24 +97,50 @@ int64_t KeptBesidesInput(const BlockSpec& block) {
   return KeptElements(block.layers, &input_counted);
 }
 
-void AddActivations(const BlockSpec& block, Recompute recompute, bool* input_counted,
-                    SegmentCost* cost) {
-  const bool begins_segment = cost->block_elements == 0;
-  const int64_t before = cost->kept_elements;
+// Adds what a block of a segment keeps. *input_counted says whether the block before keeps its
+// output in the same way; on return, whether this one does.
+void AddActivations(const BlockSpec& block, const BlockKeeping& keeping, bool begins_segment,
+                    bool* input_counted, SegmentCost* cost) {
   const bool keeps_input = !block.layers.empty() && KeepsInput(block.layers.front());
-  const bool runs_again = recompute != Recompute::kNone && WorthRecomputing(block);
-  if (begins_segment && (keeps_input || runs_again)) cost->input_elements = block.in.elements();
-  cost->block_elements =
-      std::max(cost->block_elements, block.in.elements() + KeptBesidesInput(block));
-  if (!runs_again) {
-    cost->kept_elements += KeptElements(block.layers, input_counted);
-    cost->exact_elements += std::min(ExactElements(block.layers), cost->kept_elements - before);
-    return;
+  const bool has_input = begins_segment && (keeps_input || keeping.recompute) && !keeping.swap;
+  const int64_t besides = KeptBesidesInput(block);
+  if (keeping.puts_away()) {
+    cost->block_elements = std::max(cost->block_elements, block.in.elements() + besides);
   }
-  if (!*input_counted) cost->kept_elements += block.in.elements();
-  *input_counted = false;
-  cost->recomputed_flops += ForwardFlops(block);
-  cost->recomputed_elements = std::max(cost->recomputed_elements, KeptBesidesInput(block));
+  int64_t kept = 0, exact = 0;
+  if (keeping.recompute) {
+    if (!*input_counted) kept = block.in.elements();
+    *input_counted = false;
+    cost->recomputed_flops += ForwardFlops(block);
+    cost->recomputed_elements = std::max(cost->recomputed_elements, besides);
+  } else {
+    kept = KeptElements(block.layers, input_counted);
+    exact = std::min(ExactElements(block.layers), kept);
+  }
+  if (has_input) {
+    cost->input_elements = block.in.elements();
+    cost->input_is_exact = !keeping.stash;
+  }
+  (keeping.swap ? cost->swapped_elements : cost->kept_elements) += kept;
+  if (!keeping.swap) cost->exact_elements += keeping.stash ? exact : kept;
+}
+
+// Adds what passes need of memory besides. `ends_model`: the gradients of the block's result are
+// kept anyway.
+void AddWork(const BlockSpec& block, bool ends_model, SegmentCost* cost) {
+  ForEachLayer(block.layers, [&](const LayerSpec& layer) {
+    const bool is_convolution = layer.kind == LayerKind::kConv2d;
+    if (is_convolution || layer.kind == LayerKind::kLinear) {
+      const int64_t elements = Parameters(layer).front().shape.elements();
+      (is_convolution ? cost->convolution_elements : cost->linear_elements) += elements;
+    }
+    // GELU is done in the products around it.
+    const bool has_result =
+        layer.kind != LayerKind::kGelu && !(ends_model && &layer == &block.layers.back());
+    const int64_t work =
+        layer.in.elements() + (has_result ? layer.out.elements() : 0) + block.in.elements();
+    cost->work_elements = std::max(cost->work_elements, work);
+  });
 }
 
 void AddFixed(const ParameterSpec& parameter, SegmentCost* cost) {
@@ -125,7 +151,8 @@ void AddFixed(const ParameterSpec& parameter, SegmentCost* cost) {
   if (is_expanded) cost->expanded_elements = std::max(cost->expanded_elements, elements);
 }
 
-SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recompute) {
+SegmentCost CostOf(const Model& model, const BlockRange& range,
+                   const std::vector<BlockKeeping>& keeping) {
   SegmentCost cost;
   bool input_counted = false;
   const int first_trained = FirstTrainedBlock(model);
@@ -145,8 +172,13 @@ SegmentCost CostOf(const Model& model, const BlockRange& range, Recompute recomp
     cost.backward_flops += BackwardFlops(model, i);
     cost.waiting_elements += WaitingElements(block.layers);
     cost.cached_elements += CachedElements(block.layers);
+    const bool ends_model = i + 1 == static_cast<int>(model.blocks.size());
+    AddWork(block, ends_model, &cost);
+    if (ends_model) cost.result_elements = block.out.elements();
     if (i < first_trained) continue;
-    AddActivations(block, recompute, &input_counted, &cost);
+    const bool begins = i == std::max(range.first, first_trained);
+    if (!begins && keeping[i] != keeping[i - 1]) input_counted = false;
+    AddActivations(block, keeping[i], begins, &input_counted, &cost);
   }
   const bool is_last = range.last == static_cast<int>(model.blocks.size());
   cost.boundary_elements = is_last ? 0 : model.blocks[range.last - 1].out.elements();
@@ -161,16 +193,21 @@ double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   const auto samples = static_cast<double>(memory.samples_in_flight);
   const auto input = static_cast<double>(memory.payload_bits ? cost.input_elements : 0);
   const auto kept = static_cast<double>(cost.kept_elements) - input;
-  const auto exact =
-      memory.stash_bits ? std::min(static_cast<double>(cost.exact_elements), kept) : kept;
+  const auto exact = memory.stash_bits ? static_cast<double>(cost.exact_elements) -
+                                             (cost.input_is_exact ? input : 0)
+                                       : kept;
   const double bits = exact * element_bits + (kept - exact) * memory.stash_bits.value_or(0) +
                       input * memory.payload_bits.value_or(0);
-  const auto at_work = static_cast<double>(memory.stash_bits     ? cost.block_elements
-                                           : memory.payload_bits ? cost.input_elements
-                                                                 : 0);
-  return (samples * bits +
-          static_cast<double>(memory.microbatch_samples) * at_work * element_bits) /
-         kByteBits;
+  const auto of_block =
+      static_cast<double>(memory.microbatch_samples) * static_cast<double>(cost.block_elements);
+  // Of what is swapped, a block is at work, as much as two are fetched or not yet gone, and one
+  // waits to go.
+  const double here = std::min(4 * of_block, samples * static_cast<double>(cost.swapped_elements));
+  const double decoded = memory.payload_bits ? static_cast<double>(memory.microbatch_samples) *
+                                                   static_cast<double>(cost.input_elements)
+                                             : 0;
+  const double at_work = std::max({here, memory.stash_bits ? of_block : 0, decoded});
+  return (samples * bits + at_work * element_bits) / kByteBits;
 }
 
 }  // namespace
@@ -181,21 +218,44 @@ bool WorthRecomputing(const BlockSpec& block) {
   return KeptBesidesInput(block) > block.in.elements();
 }
 
+std::vector<BlockKeeping> AllKeeping(const Model& model, const BlockKeeping& all) {
+  std::vector<BlockKeeping> keeping(model.blocks.size(), all);
+  for (size_t i = 0; i < keeping.size(); ++i) {
+    keeping[i].recompute = all.recompute && WorthRecomputing(model.blocks[i]);
+  }
+  return keeping;
+}
+
 std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>& cuts,
-                                      Recompute recompute) {
+                                      const std::vector<BlockKeeping>& keeping) {
+  const std::vector<BlockKeeping> all = keeping.empty() ? AllKeeping(model, {}) : keeping;
   std::vector<SegmentCost> costs;
   for (int segment = 0; segment <= static_cast<int>(cuts.size()); ++segment) {
-    costs.push_back(CostOf(model, SegmentBlocks(model, cuts, segment), recompute));
+    costs.push_back(CostOf(model, SegmentBlocks(model, cuts, segment), all));
   }
   return costs;
 }
 
+std::vector<int64_t> KeptByBlock(const Model& model, const std::vector<Cut>& cuts) {
+  std::vector<int64_t> kept(model.blocks.size());
+  const int first_trained = FirstTrainedBlock(model);
+  for (int segment = 0; segment <= static_cast<int>(cuts.size()); ++segment) {
+    const BlockRange range = SegmentBlocks(model, cuts, segment);
+    bool input_counted = false;
+    for (int i = std::max(range.first, first_trained); i < range.last; ++i) {
+      kept[i] = KeptElements(model.blocks[i].layers, &input_counted);
+    }
+  }
+  return kept;
+}
+
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
-  const int64_t copies = 2 + memory.optimizer_buffers;  // value and gradient
-  const int64_t numbers =
-      copies * (cost.parameters + cost.copied_parameters) +
-      (memory.hidden_buffers - memory.optimizer_buffers) * cost.hidden_parameters;
+  const double copies = 2 + memory.optimizer_buffers;  // value and gradient
+  const auto numbers = static_cast<int64_t>(
+      std::min(1e18, copies * static_cast<double>(cost.parameters + cost.copied_parameters) +
+                         (memory.hidden_buffers - memory.optimizer_buffers) *
+                             static_cast<double>(cost.hidden_parameters)));
   return kFloatBytes * numbers + cost.fixed_bytes + memory.element_bytes * cost.expanded_elements +
          (memory.element_bytes + kFloatBytes) * memory.samples_cached * cost.cached_elements +
          memory.element_bytes * (memory.samples_waiting * cost.waiting_elements +

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
+#include "models/keeping.h"
 #include "models/model.h"
 #include "models/partition.h"
 
@@ -25,7 +26,7 @@ struct SegmentCost {
   double forward_flops = 0;    // of one sample
   double attention_flops = 0;  // part of it
   double backward_flops = 0;   // of one sample (models/frozen.h)
-  // Part of forward_flops that Recompute::kBlocks does a second time, in the backward pass.
+  // Part of forward_flops that recomputed blocks do a second time, in the backward pass.
   double recomputed_flops = 0;
   // Elements per sample that a forward pass keeps for its backward pass, each tensor once; none
   // before the first trained block. These
@@ -33,15 +34,18 @@ struct SegmentCost {
   // embeddings and attentions, outputs of ReLUs and attentions, the normalisers of attentions,
   // and what an adapter makes of its input.
   // The batch norm, addition and ReLU at the end of a residual block are one pass, which keeps
-  // nothing in between.
+  // nothing in between. What waits elsewhere (BlockKeeping::swap) is not among them.
   int64_t kept_elements = 0;
-  // Part of kept_elements that a stash leaves as it is: normalisers, inputs of max-poolings,
-  // maxouts and embeddings.
+  // Part of kept_elements that no stash encodes: all of blocks without one, and of others
+  // normalisers, inputs of max-poolings, maxouts and embeddings.
   int64_t exact_elements = 0;
-  // Part of kept_elements that is the segment's own input.
+  // Part of kept_elements that is the segment's own input, and whether exact_elements has it.
   int64_t input_elements = 0;
-  // Elements per sample that exist while the passes of one block run, where all others are in a
-  // stash: those of the block that keeps most, its input included.
+  bool input_is_exact = false;
+  // Elements per sample that wait elsewhere.
+  int64_t swapped_elements = 0;
+  // Elements per sample that exist while the passes of one block run whose tensors are put away
+  // otherwise: those of the block that keeps most, its input included.
   int64_t block_elements = 0;
   // Elements per sample that exist only while the backward of one recomputed block runs: those of
   // the block that keeps most.
@@ -52,6 +56,15 @@ struct SegmentCost {
   // Elements per sample of the keys and values of the attention layers. Slices of sequences keep
   // these once, and their gradients in fp32.
   int64_t cached_elements = 0;
+  // Elements of weights that kernels have in layouts of their own as well: of convolutions for
+  // either direction, of linear layers once, if they compute in another type than fp32.
+  int64_t convolution_elements = 0, linear_elements = 0;
+  // Elements per sample that a backward pass works with besides what is kept, where that is most:
+  // the gradients of a layer's input and output, and of its block's input.
+  int64_t work_elements = 0;
+  // Elements per sample of the model's result, if it is here. Their gradients are kept between a
+  // microbatch's passes.
+  int64_t result_elements = 0;
   // Elements per sample of the message across the cut after the segment, in either direction; 0 at
   // the end.
   int64_t boundary_elements = 0;
@@ -71,9 +84,17 @@ NameTable<Recompute> TableOf(Recompute);
 // embedding and a head keep less.
 bool WorthRecomputing(const BlockSpec& block);
 
-// Returns the cost of each of the cuts + 1 segments.
+// Returns what blocks do if all do the same; those run again that are WorthRecomputing.
+std::vector<BlockKeeping> AllKeeping(const Model& model, const BlockKeeping& all);
+
+// Returns the cost of each of the cuts + 1 segments. `keeping` has what each block does; empty: all
+// keep what they keep.
 std::vector<SegmentCost> SegmentCosts(const Model& model, const std::vector<Cut>& cuts,
-                                      Recompute recompute = Recompute::kNone);
+                                      const std::vector<BlockKeeping>& keeping = {});
+
+// Returns, for each block, the elements per sample that it keeps if all keep what they keep. They
+// add up to the kept_elements of the segments.
+std::vector<int64_t> KeptByBlock(const Model& model, const std::vector<Cut>& cuts);
 
 // State of a stage in training, for which memory is counted.
 struct TrainingMemory {
@@ -86,9 +107,9 @@ struct TrainingMemory {
   // Bits in memory of a kept element in a stash, or of the segment's input, which is kept as the
   // payload that came; absent: they are kept as they are.
   std::optional<double> stash_bits, payload_bits;
-  // fp32 numbers that the optimizer keeps for an element, and for an element of a hidden parameter.
-  // SGD with momentum: 1 and 1; AdamW: 2 and 2; Muon: 2 and 1.
-  int optimizer_buffers = 1, hidden_buffers = 1;
+  // Memory that the optimizer takes for an element, and for one of a hidden parameter, in fp32
+  // numbers. SGD with momentum: 1 and 1; AdamW: 2 and 2; Muon: 2 and 1.
+  double optimizer_buffers = 1, hidden_buffers = 1;
 };
 
 // Returns the bytes of fp32 parameters, gradients, optimizer buffers and of what is kept for

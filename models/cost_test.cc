@@ -127,7 +127,8 @@ TEST(SegmentCostsTest, RunAgainABlockKeepsItsInputAndTheRestOnlyOnce) {
   constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
   const Model model = Gpt2(kPositions);
   const SegmentCost kept = SegmentCosts(model, {}).front();
-  const SegmentCost again = SegmentCosts(model, {}, Recompute::kBlocks).front();
+  const SegmentCost again =
+      SegmentCosts(model, {}, AllKeeping(model, Only(Keeping::kRecompute))).front();
   EXPECT_EQ(again.kept_elements, kPositions + 12 * kTensor + 2 * kTensor);
   EXPECT_EQ(again.recomputed_elements, 15 * kTensor + 12 * kPositions);
   EXPECT_EQ(kept.recomputed_elements, 0);
@@ -140,10 +141,56 @@ TEST(SegmentCostsTest, RunAgainABlockKeepsItsInputAndTheRestOnlyOnce) {
 
 TEST(SegmentCostsTest, AStashLeavesNormalisersAndIdsAsTheyAre) {
   constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
-  const SegmentCost cost = SegmentCosts(Gpt2(kPositions), {}).front();
+  const Model model = Gpt2(kPositions);
+  const SegmentCost plain = SegmentCosts(model, {}).front();
+  EXPECT_EQ(plain.exact_elements, plain.kept_elements);
+  EXPECT_EQ(plain.block_elements, 0);
+  const SegmentCost cost =
+      SegmentCosts(model, {}, AllKeeping(model, Only(Keeping::kStash))).front();
+  EXPECT_EQ(cost.kept_elements, plain.kept_elements);
   EXPECT_EQ(cost.exact_elements, kPositions + 12 * 12 * kPositions);
   EXPECT_EQ(cost.input_elements, kPositions);
   EXPECT_EQ(cost.block_elements, 16 * kTensor + 12 * kPositions);
+}
+
+TEST(SegmentCostsTest, EachBlockDoesAsItIsTold) {
+  constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
+  const Model model = Gpt2(kPositions);
+  const int64_t of_block = 16 * kTensor + 12 * kPositions;
+  const SegmentCost plain = SegmentCosts(model, {}).front();
+  std::vector<BlockKeeping> keeping = AllKeeping(model, {});
+  keeping[1] = Only(Keeping::kRecompute);
+  keeping[2] = Only(Keeping::kSwap);
+  keeping[3] = Only(Keeping::kStash);
+  const SegmentCost cost = SegmentCosts(model, {}, keeping).front();
+  EXPECT_EQ(cost.swapped_elements, of_block);
+  EXPECT_EQ(cost.kept_elements, plain.kept_elements - 2 * of_block + kTensor);
+  EXPECT_EQ(cost.kept_elements - cost.exact_elements, 16 * kTensor);
+  EXPECT_EQ(cost.block_elements, of_block);
+  EXPECT_EQ(cost.recomputed_elements, of_block - kTensor);
+  EXPECT_EQ(cost.recomputed_flops, ForwardFlops(model.blocks[1]));
+}
+
+TEST(SegmentCostsTest, PassesWorkWithTheGradientsOfTheWidestLayer) {
+  constexpr int64_t kPositions = 64, kTensor = kPositions * 768;
+  const Model model = Gpt2(kPositions);
+  const SegmentCost cost = SegmentCosts(model, Cuts(model, {"h.0", "h.11"}))[1];
+  EXPECT_EQ(cost.work_elements, (1 + 4 + 1) * kTensor);
+  EXPECT_EQ(cost.convolution_elements, 0);
+  EXPECT_EQ(cost.linear_elements, 11 * 12 * 768 * 768);
+  EXPECT_EQ(cost.result_elements, 0);
+  EXPECT_EQ(SegmentCosts(model, {})[0].result_elements, kPositions * 50257);
+  const SegmentCost images = SegmentCosts(ResNet18(), {})[0];
+  EXPECT_GT(images.convolution_elements, images.parameters * 9 / 10);
+}
+
+TEST(SegmentCostsTest, BlocksAddUpToSegments) {
+  const Model model = ResNet18();
+  const std::vector<Cut> cuts = Cuts(model, {"layer1", "layer3"});
+  int64_t kept = 0, of_blocks = 0;
+  for (const SegmentCost& cost : SegmentCosts(model, cuts)) kept += cost.kept_elements;
+  for (const int64_t elements : KeptByBlock(model, cuts)) of_blocks += elements;
+  EXPECT_EQ(of_blocks, kept);
 }
 
 TEST(TrainingBytesTest, AStashAndPayloadsTakeTheirBitsAndOneBlockIsAsItIs) {
@@ -162,6 +209,18 @@ TEST(TrainingBytesTest, AStashAndPayloadsTakeTheirBitsAndOneBlockIsAsItIs) {
   EXPECT_EQ(TrainingBytes(cost, memory), 12 * (860 / 2 + 40 * 4 + 100) + 3 * 300 * 4);
   memory.stash_bits = std::nullopt;
   EXPECT_EQ(TrainingBytes(cost, memory), 12 * (900 * 4 + 100) + 3 * 100 * 4);
+}
+
+TEST(TrainingBytesTest, OfWhatIsSwappedFourBlocksAreThereAtMost) {
+  SegmentCost cost;
+  cost.swapped_elements = 1000;
+  cost.block_elements = 300;
+  TrainingMemory memory;
+  memory.samples_in_flight = 12;
+  memory.microbatch_samples = 3;
+  EXPECT_EQ(TrainingBytes(cost, memory), 4 * 3 * 300 * 4);
+  memory.samples_in_flight = 3;
+  EXPECT_EQ(TrainingBytes(cost, memory), 3 * 1000 * 4);
 }
 
 TEST(TrainingBytesTest, CountsParametersGradientsOptimizerAndActivationsInFlight) {

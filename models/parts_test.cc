@@ -48,8 +48,8 @@ TEST(PartsTest, NumbersOfParametersFlopsAndKeptElementsAreThoseOfTheWhole) {
   for (const char* name : {"gpt2", "llama", "qwen2", "qwen3", "phi3", "bert"}) {
     const Model whole = *NamedModel(Small(name)), divided = *DividedIntoParts(whole, 4);
     EXPECT_EQ(TrainableParameters(divided), TrainableParameters(whole)) << name;
-    const SegmentCost a = SegmentCosts(whole, {}, Recompute::kNone)[0];
-    const SegmentCost b = SegmentCosts(divided, {}, Recompute::kNone)[0];
+    const SegmentCost a = SegmentCosts(whole, {})[0];
+    const SegmentCost b = SegmentCosts(divided, {})[0];
     EXPECT_EQ(b.forward_flops, a.forward_flops) << name;
     EXPECT_EQ(b.kept_elements, a.kept_elements) << name;
   }

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "nn/moment_codes.h"
 #include "tensor/error.h"
 #include "tensor/tensor.h"
 #include "tensor/weight_format.h"
@@ -353,6 +354,11 @@ struct AdamWParameter {
   int64_t n = 0;
   float weight_decay = 0;
   uint16_t* narrow = nullptr;  // as in SgdParameter
+  // Set if the means are codes, kSignedMoments and kUnsignedMoments, in place of those above. The
+  // update takes the new numbers, then these become codes.
+  CodedMean coded_mean = {}, coded_square = {};
+
+  bool is_coded() const { return coded_mean.codes != nullptr; }
 };
 
 // PyTorch's AdamW (Loshchilov & Hutter, ICLR 2019) for all parameters, in one pass that also clears

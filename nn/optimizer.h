@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,16 +11,10 @@
 #include "absl/types/span.h"
 #include "nn/ops.h"
 #include "nn/optimizer_spec.h"
+#include "nn/optimizer_state.h"
 #include "nn/parameters.h"
 
 namespace thinwire {
-
-// State that an optimizer keeps of one parameter.
-struct OptimizerState {
-  std::string parameter;  // the parameter's name: "fc.weight"
-  std::string name;       // PyTorch's name: "momentum_buffer", "exp_avg", "exp_avg_sq"
-  Tensor tensor;          // fp32, of the parameter's shape; shares the optimizer's memory
-};
 
 // The factor of gradients: a number, or one that the device computes in work submitted before.
 struct GradientScale {
@@ -44,6 +37,7 @@ class Optimizer {
   //                       p -= lr (m / (1 - beta1^t)) / (sqrt(s / (1 - beta2^t)) + epsilon)
   //   muon:               hidden weights as in nn/muon.h, all others as adamw with
   //                       lr adamw_lr / (the schedule's first lr)
+  // Means of OptimizerSpec::moments kInt8 are coded behind the update, which takes the numbers.
   // With every optimizer, orthonormal parameters follow nn/stiefel.h instead. At the end,
   // parameters that are kept within a span are projected back to it (nn/within.h). Copies of
   // parameters with narrow_is_updated are written, too; Segment::ParametersUpdated does the rest.
@@ -59,9 +53,11 @@ class Optimizer {
 };
 
 // Makes an optimizer, which alone is used for `parameters` from here on; they outlive it. Sets
-// their narrow_is_updated. Returns the errors of CheckOptimizer.
+// their narrow_is_updated. `host_ops` computes on the host of a device that is none, for
+// OptimizerPlace::kHost; it is not used otherwise. Returns the errors of CheckOptimizer.
 absl::StatusOr<std::unique_ptr<Optimizer>> NewOptimizer(const OptimizerSpec& spec,
                                                         absl::Span<Parameter> parameters,
-                                                        Device* device, Ops* ops);
+                                                        Device* device, Ops* ops,
+                                                        Ops* host_ops = nullptr);
 
 }  // namespace thinwire

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "nn/moment_codes.h"
 
 namespace thinwire {
 namespace {
@@ -11,6 +12,12 @@ constexpr Named<OptimizerKind> kOptimizerNames[] = {
     {OptimizerKind::kSgd, "sgd"}, {OptimizerKind::kAdamW, "adamw"}, {OptimizerKind::kMuon, "muon"}};
 constexpr Named<DecayKind> kDecayNames[] = {{DecayKind::kAll, "all"},
                                             {DecayKind::kMatrices, "matrices"}};
+constexpr Named<OptimizerPlace> kPlaceNames[] = {{OptimizerPlace::kDevice, "device"},
+                                                 {OptimizerPlace::kHost, "host"}};
+constexpr Named<MomentFormat> kMomentNames[] = {{MomentFormat::kFP32, "fp32"},
+                                                {MomentFormat::kInt8, "int8"}};
+
+constexpr int64_t kLeastCodedElements = 4096;  // as in bitsandbytes
 
 bool IsRate(double value) { return value >= 0 && value < 1; }
 
@@ -84,13 +91,27 @@ std::vector<const char*> BufferNames(const OptimizerSpec& spec, const ParameterS
   return {};
 }
 
-int OptimizerBuffers(const OptimizerSpec& spec, bool hidden) {
+bool HasCodedMoments(const OptimizerSpec& spec, const ParameterSpec& parameter) {
+  return spec.moments == MomentFormat::kInt8 && parameter.hidden &&
+         RuleOf(spec, parameter) == UpdateRule::kAdamW &&
+         parameter.shape.elements() >= kLeastCodedElements;
+}
+
+double OptimizerBuffers(const OptimizerSpec& spec, bool hidden, bool on_gpu) {
   ParameterSpec parameter;
   parameter.hidden = hidden;
-  return static_cast<int>(BufferNames(spec, parameter).size());
+  parameter.shape = {kMomentBlock * kLeastCodedElements};
+  const auto buffers = static_cast<double>(BufferNames(spec, parameter).size());
+  const bool is_elsewhere = on_gpu && spec.place == OptimizerPlace::kHost;
+  if (is_elsewhere && RuleOf(spec, parameter) == UpdateRule::kAdamW) return 0;
+  if (!HasCodedMoments(spec, parameter)) return buffers;
+  return buffers * static_cast<double>(MomentWords(parameter.shape.elements())) /
+         static_cast<double>(parameter.shape.elements());
 }
 
 NameTable<OptimizerKind> TableOf(OptimizerKind) { return {"optimizer", kOptimizerNames}; }
 NameTable<DecayKind> TableOf(DecayKind) { return {"decay", kDecayNames}; }
+NameTable<OptimizerPlace> TableOf(OptimizerPlace) { return {"place", kPlaceNames}; }
+NameTable<MomentFormat> TableOf(MomentFormat) { return {"moments", kMomentNames}; }
 
 }  // namespace thinwire

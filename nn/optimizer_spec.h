@@ -25,6 +25,13 @@ enum class OptimizerKind : uint8_t {
 // leaves out biases and the parameters of norms.
 enum class DecayKind : uint8_t { kAll, kMatrices };
 
+// Places of AdamW's means, and of the update with them: the device, or the memory and the processor
+// of its host. On the CPU both are the same.
+enum class OptimizerPlace : uint8_t { kDevice, kHost };
+
+// Forms of AdamW's means: fp32, or codes of a byte (nn/moment_codes.h).
+enum class MomentFormat : uint8_t { kFP32, kInt8 };
+
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::kSgd;
   // kSgd: this factor of every parameter, batch norm and bias included, is added to its gradient.
@@ -41,6 +48,8 @@ struct OptimizerSpec {
   // Largest 2-norm of the whole model's gradient; a longer gradient is scaled down (Pascanu et al.,
   // ICML 2013). 0: no limit.
   double clip_norm = 0;
+  OptimizerPlace place = OptimizerPlace::kDevice;  // this and moments: kAdamW
+  MomentFormat moments = MomentFormat::kFP32;
 };
 
 // Calls visit(name, field, presence) for each parameter of the kind (base/parameters.h).
@@ -57,6 +66,8 @@ void VisitParameters(Spec& spec, Visit&& visit) {
       visit("beta2", spec.beta2, Presence::kWritten);
       visit("epsilon", spec.epsilon, Presence::kWritten);
       visit("decay", spec.decay, Presence::kWritten);
+      visit("place", spec.place, Presence::kOptional);
+      visit("moments", spec.moments, Presence::kOptional);
       break;
     case OptimizerKind::kMuon:
       visit("momentum", spec.momentum, Presence::kWritten);
@@ -87,15 +98,24 @@ enum class UpdateRule : uint8_t {
 // Returns how the optimizer updates a parameter.
 UpdateRule RuleOf(const OptimizerSpec& spec, const ParameterSpec& parameter);
 
+// Returns whether AdamW's means of a parameter are codes: those of hidden weights of at least 4096
+// elements. At the ends of a model some gradients are rare or far larger than others, as those of
+// embeddings, and what is small saves nothing.
+bool HasCodedMoments(const OptimizerSpec& spec, const ParameterSpec& parameter);
+
 // Returns the names, as in PyTorch, of the tensors that the optimizer keeps of a parameter. Each
 // has its shape.
 std::vector<const char*> BufferNames(const OptimizerSpec& spec, const ParameterSpec& parameter);
 
-// Returns the number of fp32 values kept per element of a parameter that is `hidden` or is not.
-int OptimizerBuffers(const OptimizerSpec& spec, bool hidden);
+// Returns the memory that the optimizer takes for an element of a parameter that is `hidden` or is
+// not, in fp32 numbers: on a GPU if `on_gpu`, where what is on its host does not count. Hidden
+// parameters count as large ones (HasCodedMoments).
+double OptimizerBuffers(const OptimizerSpec& spec, bool hidden, bool on_gpu = false);
 
 // Return the names in experiment files (base/enum_names.h).
 NameTable<OptimizerKind> TableOf(OptimizerKind);
 NameTable<DecayKind> TableOf(DecayKind);
+NameTable<OptimizerPlace> TableOf(OptimizerPlace);
+NameTable<MomentFormat> TableOf(MomentFormat);
 
 }  // namespace thinwire

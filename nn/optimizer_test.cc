@@ -214,11 +214,60 @@ TEST(OptimizerSpecTest, CountsWhatIsRememberedOfAnElement) {
                      OptimizerBuffers(spec, /*hidden=*/true));
   };
   OptimizerSpec sgd;
-  EXPECT_EQ(buffers(sgd), std::pair(0, 0));
+  EXPECT_EQ(buffers(sgd), std::pair(0.0, 0.0));
   sgd.momentum = 0.9;
-  EXPECT_EQ(buffers(sgd), std::pair(1, 1));
-  EXPECT_EQ(buffers(DefaultOptimizer(OptimizerKind::kAdamW)), std::pair(2, 2));
-  EXPECT_EQ(buffers(DefaultOptimizer(OptimizerKind::kMuon)), std::pair(2, 1));
+  EXPECT_EQ(buffers(sgd), std::pair(1.0, 1.0));
+  EXPECT_EQ(buffers(DefaultOptimizer(OptimizerKind::kAdamW)), std::pair(2.0, 2.0));
+  EXPECT_EQ(buffers(DefaultOptimizer(OptimizerKind::kMuon)), std::pair(2.0, 1.0));
+}
+
+TEST(OptimizerSpecTest, CodesTakeAQuarterOfHiddenParametersAndTheHostTakesAll) {
+  OptimizerSpec spec = DefaultOptimizer(OptimizerKind::kAdamW);
+  spec.moments = MomentFormat::kInt8;
+  EXPECT_EQ(OptimizerBuffers(spec, /*hidden=*/false), 2);
+  EXPECT_EQ(OptimizerBuffers(spec, /*hidden=*/true), 2 * (0.25 + 1.0 / 256));
+  spec.place = OptimizerPlace::kHost;
+  for (const bool hidden : {false, true}) {
+    EXPECT_GT(OptimizerBuffers(spec, hidden, /*on_gpu=*/false), 0);
+    EXPECT_EQ(OptimizerBuffers(spec, hidden, /*on_gpu=*/true), 0);
+  }
+}
+
+TEST_F(AdamWTest, OnlyLargeHiddenWeightsHaveCodes) {
+  spec_.moments = MomentFormat::kInt8;
+  parameters_.resize(3);
+  const Shape shapes[] = {{64, 64}, {64, 64}, {63, 65}};
+  for (size_t i = 0; i < 3; ++i) {
+    Make("weight", shapes[i], {1, 2, 3}, &parameters_[i]);
+    parameters_[i].spec.hidden = i != 1;
+  }
+  const auto adamw = *NewOptimizer(spec_, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
+  const std::vector<OptimizerState> state = adamw->state();
+  ASSERT_EQ(state.size(), 6u);
+  EXPECT_EQ(state[0].code, &kSignedMoments);
+  EXPECT_EQ(state[1].code, &kUnsignedMoments);
+  EXPECT_EQ(state[0].tensor.shape(), Shape({16 + 1024}));
+  EXPECT_EQ(state[0].shape, Shape({64, 64}));
+  for (size_t i = 2; i < 6; ++i) EXPECT_EQ(state[i].code, nullptr) << i;
+}
+
+TEST_F(AdamWTest, CodesAreReadAndWrittenAsTheirNumbers) {
+  spec_.moments = MomentFormat::kInt8;
+  spec_.beta1 = 0;
+  parameters_.resize(1);
+  Make("weight", {64, 64}, {}, &parameters_[0]);
+  parameters_[0].spec.hidden = true;
+  const auto adamw = *NewOptimizer(spec_, absl::MakeSpan(parameters_), CpuDevice(), ops_.get());
+  for (int i = 0; i < 4096; ++i) parameters_[0].gradient.floats()[i] = 1 + (i % 7);
+  ASSERT_TRUE(adamw->Step(0.1).ok());
+  const OptimizerState mean = adamw->state()[0];
+  const Tensor numbers = *NumbersOf(mean);
+  EXPECT_EQ(numbers.shape(), Shape({64, 64}));
+  for (int i = 0; i < 4096; ++i) EXPECT_NEAR(numbers.floats()[i], 1 + (i % 7), 0.03);
+  std::fill(numbers.floats().begin(), numbers.floats().end(), -2.5f);
+  ASSERT_TRUE(SetNumbers(mean, numbers).ok());
+  const Tensor now = *NumbersOf(adamw->state()[0]);
+  for (const float number : now.floats()) EXPECT_EQ(number, -2.5f);
 }
 
 // A hidden matrix [2, 3] of two parts, or of one, and a bias [2].

@@ -164,6 +164,13 @@ void AddPermissions(Flags* flags, CLI::App* app) {
                   "folder below which feedback.dir of a run must lie")
       ->capture_default_str();
   app->add_option(
+         "--swap_dir", options.swap_dir,
+         "folder of the file in which tensors of runs with pipeline.swap: disk wait, best\n"
+         "on a fast local disk; nothing stays there (default: that of --state)")
+      ->transform(&thinwire::WithHome);
+  app->add_option("--swap_bytes", options.swap_bytes,
+                  "most bytes of that file (default: what the disk has free, less a margin)");
+  app->add_option(
       "--tls_cert", options.security.tls_cert,
       "PEM file of this server's certificate, for stage.thinwire; deploy/certs.sh makes\n"
       "it, its key and its authority's; all three are read again when they change");

@@ -5,11 +5,10 @@
 
 #include "absl/strings/str_format.h"
 #include "config/piece_codec.h"
+#include "config/stage_memory.h"
 #include "models/cost.h"
 #include "models/parts.h"
-#include "schedule/schedule.h"
 #include "stage_server/stage/batch_parts.h"
-#include "tensor/dtype.h"
 
 namespace thinwire {
 namespace {
@@ -21,7 +20,7 @@ double LocalCopies(const StageSpec& spec) {
   const ReplicasSpec& replicas = spec.replicas;
   if (!replicas.trains_locally()) return 0;
   const int carried = spec.carried().size();
-  const int remembered =
+  const double remembered =
       std::max(OptimizerBuffers(spec.optimizer, true), OptimizerBuffers(spec.optimizer, false));
   return 1 + (replicas.outer.momentum > 0) + (carried > 1 ? carried * (1 + remembered) : 0);
 }
@@ -50,36 +49,21 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
 
 uint64_t TrainingBytesOf(const StageSpec& spec) {
   const int64_t microbatches = MicrobatchesOf(spec, spec.batch_size);
-  TrainingMemory memory;
-  memory.microbatch_samples = (spec.batch_size + microbatches - 1) / microbatches;
-  memory.element_bytes = static_cast<int>(SizeOf(spec.compute));
-  memory.optimizer_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/false);
-  memory.hidden_buffers = OptimizerBuffers(spec.optimizer, /*hidden=*/true);
-  memory.stash_bits = spec.kept_bits.stash;
   Model here = spec.model;
   KeepParts(spec.carried_parts().first, spec.carried_parts().end, &here.blocks);
-  const std::vector<SegmentCost> costs = SegmentCosts(here, spec.cuts, spec.recompute);
-  double most = 0;
-  for (const std::vector<Held>& state :
-       FullestStates(spec.schedule, spec.stage, spec.stages(), spec.microbatches, spec.chunks(),
-                     spec.slices())) {
-    double bytes = 0;  // floating: an integer may overflow
-    for (int chunk = 0; chunk < spec.chunks(); ++chunk) {
-      memory.samples_in_flight =
-          (memory.microbatch_samples * state[chunk].in_flight + spec.slices() - 1) / spec.slices();
-      memory.samples_cached = spec.slices() > 1 ? memory.samples_in_flight : 0;
-      memory.samples_waiting = memory.microbatch_samples * state[chunk].waiting;
-      const SegmentRange& segments = spec.segments(chunk);
-      for (int segment = segments.first; segment < segments.end; ++segment) {
-        memory.payload_bits = state[chunk].in_flight > 1 || memory.stash_bits
-                                  ? spec.kept_bits.payloads[segment]
-                                  : std::optional<double>();
-        bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(costs[segment], memory)));
-      }
-    }
-    most = std::max(most, bytes);
-  }
-  return static_cast<uint64_t>(std::min(most + AveragingBytes(spec, costs), 1e18));
+  const std::vector<SegmentCost> costs = SegmentCosts(here, spec.cuts, spec.keeping);
+  const StageMemory memory = {spec,
+                              costs,
+                              spec.keeping,
+                              spec.kept_bits,
+                              spec.optimizer,
+                              spec.schedule,
+                              spec.microbatches,
+                              spec.slices(),
+                              (spec.batch_size + microbatches - 1) / microbatches,
+                              spec.compute};
+  const double bytes = memory.FullestBytes(spec.stage) + AveragingBytes(spec, costs);
+  return static_cast<uint64_t>(std::min(bytes, 1e18));
 }
 
 absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes) {
@@ -87,7 +71,7 @@ absl::Status CheckFits(const StageSpec& spec, uint64_t available_bytes) {
   if (wanted <= available_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "stage %d takes about %.1f GB of memory to train, this machine has %.1f GB left: want more "
-      "stages, smaller microbatches, a smaller model, pipeline.recompute or pipeline.stash",
+      "stages, smaller microbatches, a smaller model, or pipeline.memory, recompute, stash or swap",
       spec.stage, 1e-9 * static_cast<double>(wanted), 1e-9 * static_cast<double>(available_bytes)));
 }
 

@@ -73,6 +73,14 @@ TEST(CheckFitsTest, AReplicaThatTrainsAloneTakesNoCopyBesideTheSharedParameters)
   EXPECT_EQ(bytes("outer: {name: sgd}") - static_cast<double>(TrainingBytesOf(step)), momentum);
 }
 
+TEST(CheckFitsTest, MeansInCodesTakeLess) {
+  const auto bytes = [](const std::string& more) {
+    return TrainingBytesOf(SpecOf("64", "optimizer={name: adamw, lr: 0.1" + more + "}"));
+  };
+  EXPECT_LT(bytes(", moments: int8"), bytes(""));
+  EXPECT_EQ(bytes(", place: host"), bytes(""));  // of the machine
+}
+
 TEST(CheckFitsTest, AHugeModelIsRefusedNamingStageAndBytes) {
   const absl::Status status = CheckFits(SpecOf("65536"), uint64_t{64} << 30);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

@@ -192,6 +192,19 @@ void AddStash(const StageSnapshot& snapshot, Page* page) {
             counts.errors.relative_error / static_cast<double>(counts.errors.messages));
 }
 
+void AddSwap(const StageSnapshot& snapshot, Page* page) {
+  Family& bytes =
+      page->New("thinwire_swap_bytes_total",
+                "Bytes of kept tensors that left the device, or came back.", MetricType::Counter);
+  Family& most = page->New("thinwire_swap_most_bytes", "Most bytes that waited elsewhere at once.",
+                           MetricType::Gauge);
+  if (!snapshot.swap) return;
+  const Labels labels = LabelsOf(snapshot);
+  bytes.Add(With(labels, "way", "out"), static_cast<double>(snapshot.swap->bytes_out));
+  bytes.Add(With(labels, "way", "in"), static_cast<double>(snapshot.swap->bytes_in));
+  most.Add(labels, static_cast<double>(snapshot.swap->most_bytes));
+}
+
 void AddActivity(const StageSnapshot& snapshot, Page* page) {
   Family& seconds = page->New("thinwire_stage_seconds_total",
                               "Training time by what it was spent on.", MetricType::Counter);
@@ -212,9 +225,15 @@ void AddActivity(const StageSnapshot& snapshot, Page* page) {
   }
   seconds.Add(With(labels, "activity", "encode"), encode);
   seconds.Add(With(labels, "activity", "decode"), decode);
-  if (!snapshot.stash) return;
-  seconds.Add(With(labels, "activity", kStash),
-              snapshot.stash->encode.sum() + snapshot.stash->decode.sum());
+  page->New("thinwire_stage_memory_peak_bytes",
+            "Most memory that the stage has taken in training, as a plan counts it.",
+            MetricType::Gauge)
+      .Add(labels, static_cast<double>(snapshot.most_memory_bytes));
+  if (snapshot.stash) {
+    seconds.Add(With(labels, "activity", kStash),
+                snapshot.stash->encode.sum() + snapshot.stash->decode.sum());
+  }
+  if (snapshot.swap) seconds.Add(With(labels, "activity", kSwap), snapshot.swap->wait_seconds);
 }
 
 void AddDevice(const Labels& stage, Device* device, const std::string& model, Page* page) {
@@ -254,6 +273,7 @@ std::vector<MetricFamily> StageMetrics::Collect() const {
     AddReplicas(*snapshot, &page);
     AddParts(*snapshot, &page);
     AddStash(*snapshot, &page);
+    AddSwap(*snapshot, &page);
     AddActivity(*snapshot, &page);
   }
   return page.Families();

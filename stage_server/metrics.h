@@ -2,6 +2,7 @@
 // when it is scraped, so that training looks nothing up. docs/metrics.md lists the rows.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "prometheus/collectable.h"
 #include "stage_server/boundary/statistics.h"
+#include "stage_server/swap/swapper.h"
 #include "tensor/device.h"
 
 namespace thinwire {
@@ -40,6 +42,8 @@ struct StageSnapshot {
   std::vector<Exchanged> exchanged;         // among replicas; empty with one
   std::optional<double> drift;              // of replicas that train locally
   std::optional<BoundaryStatistics> stash;  // none without one
+  uint64_t most_memory_bytes = 0;           // as in StageReport
+  std::optional<SwapCounts> swap;           // likewise
 };
 
 class StageMetrics final : public prometheus::Collectable {

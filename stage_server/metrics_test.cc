@@ -75,6 +75,20 @@ TEST(StageMetricsTest, TheStashIsThereWithOneOnly) {
             Not(HasSubstr("thinwire_stash_relative_error{"))));
 }
 
+TEST(StageMetricsTest, TheSwapIsThereWithOneOnly) {
+  EXPECT_THAT(Page(Snapshot(), /*busy=*/true), Not(HasSubstr("swap")));
+  StageSnapshot swapping = Snapshot();
+  swapping.swap = SwapCounts{6400, 6000, 1000, 0.5};
+  EXPECT_THAT(
+      Page(swapping, /*busy=*/true),
+      AllOf(
+          HasSubstr(
+              "thinwire_swap_bytes_total{run=\"digits-1a2b\",stage=\"1\",way=\"out\"} 6400\n"),
+          HasSubstr("thinwire_swap_bytes_total{run=\"digits-1a2b\",stage=\"1\",way=\"in\"} 6000\n"),
+          HasSubstr("thinwire_swap_most_bytes{run=\"digits-1a2b\",stage=\"1\"} 1000\n"),
+          HasSubstr("activity=\"swap\"} 0.5\n")));
+}
+
 TEST(StageMetricsTest, BucketsAreDecimalsTwelvePerDecade) {
   EXPECT_THAT(Page(Snapshot(), /*busy=*/true),
               AllOf(HasSubstr("direction=\"gradient\",le=\"0.0012\"} 0\n"),

@@ -23,6 +23,7 @@ absl::StatusOr<Backend> OpenBackend(const BackendRequest& request, const std::st
     Ops* ops = nullptr;
     RETURN_IF_ERROR(ToStatus(backend.plugin->NewOps(backend.device, request.ops, &ops)));
     backend.ops.reset(ops);
+    backend.host_ops = NewCpuOps(request.threads);
     return backend;
   }
   if (request.ops.tf32) {

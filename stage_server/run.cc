@@ -12,6 +12,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "config/kept.h"
 #include "config/specs.h"
 #include "stage_server/allowed_paths.h"
 #include "stage_server/initial_folder.h"
@@ -99,6 +100,9 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   FillDevice(backend, response->mutable_device());
   if (backend.device == CpuDevice()) RETURN_IF_ERROR(CheckFits(run->spec_, AvailableMemoryBytes()));
   RETURN_IF_ERROR(run->LoadFeed(request, response));
+  ASSIGN_OR_RETURN(const auto limit, MemoryLimitFrom(request.experiment()));
+  run->spec_.memory = std::make_shared<MemoryMeter>(
+      backend.device, limit ? limit->bytes : std::optional<uint64_t>());
   // The thread that will run the segments builds them, too.
   run->thread_ = std::thread([raw = run.get()] { raw->ExecutorLoop(); });
   RETURN_IF_ERROR(run->OnExecutor([&]() -> absl::Status {
@@ -386,10 +390,16 @@ absl::Status StageRun::ImportParameters(const std::vector<std::string>& kept,
   return OnExecutor([&] { return stage_->ImportParameters(kept, next); });
 }
 
-absl::Status StageRun::ExportParameters(const std::function<absl::Status(std::string_view)>& sink) {
+absl::Status StageRun::ExportParameters(ExportParametersRequest::Which which,
+                                        const std::function<absl::Status(std::string_view)>& sink) {
   return OnExecutor([&]() -> absl::Status {
     std::vector<Parameter> all;
-    for (const Parameter* parameter : stage_->parameters()) all.push_back(*parameter);
+    for (const Parameter* parameter : stage_->parameters()) {
+      const bool is_frozen = parameter->spec.role == ParameterSpec::Role::kFrozen;
+      const bool is_wanted = which == ExportParametersRequest::ALL ||
+                             is_frozen == (which == ExportParametersRequest::FROZEN);
+      if (is_wanted) all.push_back(*parameter);
+    }
     RETURN_IF_ERROR(stage_->GatherParts(&all));
     std::vector<const Parameter*> pointers;
     for (const Parameter& parameter : all) pointers.push_back(&parameter);

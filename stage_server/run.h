@@ -51,7 +51,8 @@ class StageRun {
   // Do what LocalStage's functions of these names do.
   absl::Status ImportParameters(const std::vector<std::string>& kept,
                                 const std::function<bool(std::string_view* piece)>& next);
-  absl::Status ExportParameters(const std::function<absl::Status(std::string_view)>& sink);
+  absl::Status ExportParameters(ExportParametersRequest::Which which,
+                                const std::function<absl::Status(std::string_view)>& sink);
   // Copies the stage's state; see CopyState.
   absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const CopiedState& what);
   // Hands out a file of that copy and forgets it. NotFound if there is no file of that number. Any

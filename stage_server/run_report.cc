@@ -217,9 +217,18 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     (*report.mutable_activity_seconds())[kStash] =
         report.stash().encode_seconds() + report.stash().decode_seconds();
   }
+  if (const std::optional<SwapCounts> counts = stage.swap()) {
+    SwapReport& swap = *report.mutable_swap();
+    swap.set_bytes_out(counts->bytes_out);
+    swap.set_bytes_in(counts->bytes_in);
+    swap.set_wait_seconds(counts->wait_seconds);
+    swap.set_most_bytes(counts->most_bytes);
+    (*report.mutable_activity_seconds())[kSwap] = counts->wait_seconds;
+  }
   (*report.mutable_activity_seconds())["encode"] = encode;
   (*report.mutable_activity_seconds())["decode"] = decode;
   report.set_device_memory_bytes(backend.device->bytes_in_use());
+  if (stage.spec().memory) report.set_peak_memory_bytes(stage.spec().memory->most_bytes());
   return report;
 }
 
@@ -265,6 +274,8 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
   }
   if (stage.local() != nullptr) snapshot.drift = stage.local()->drift();
   if (stage.spec().stash) snapshot.stash = stage.stash().all();
+  if (stage.spec().memory) snapshot.most_memory_bytes = stage.spec().memory->most_bytes();
+  snapshot.swap = stage.swap();
   return snapshot;
 }
 

@@ -21,6 +21,13 @@
 namespace thinwire {
 namespace {
 
+SwapFileOptions SwapOf(const ServerOptions& options) {
+  SwapFileOptions swap;
+  swap.folder = options.swap_dir.value_or(options.allowed.state);
+  swap.most_bytes = options.swap_bytes;
+  return swap;
+}
+
 class StageServerImpl final : public StageServer {
  public:
   explicit StageServerImpl(const ServerOptions& options)
@@ -29,10 +36,12 @@ class StageServerImpl final : public StageServer {
         boundaries_(NewBoundaryService()),
         service_(
             GuardFor(Role::kCoordinator),
-            [plugin = options.cuda_plugin,
-             slots = options.device_slots](const BackendRequest& request) {
+            [plugin = options.cuda_plugin, slots = options.device_slots,
+             swap = SwapOf(options)](const BackendRequest& request) {
               absl::StatusOr<Backend> backend = OpenBackend(request, plugin);
-              if (backend.ok()) backend->device_slots = slots;
+              if (!backend.ok()) return backend;
+              backend->device_slots = slots;
+              backend->swap = swap;
               return backend;
             },
             boundaries_.get(), &journal_) {}

@@ -1,7 +1,9 @@
 // The stage server as an object: gRPC services, health service and /metrics, each at its address.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,6 +21,10 @@ struct ServerOptions {
   std::string cuda_plugin;   // path of the CUDA backend; empty: backend/load.h says where
   bool device_slots = true;  // links between GPUs of this machine take the way through their memory
   AllowedPaths allowed;      // files that a coordinator may name on this machine
+  // Folder of the file of runs with pipeline.swap: disk, and its most bytes; absent: allowed.state,
+  // and what its disk has free, less a margin.
+  std::optional<std::string> swap_dir;
+  std::optional<uint64_t> swap_bytes;
   ConnectionLimits connections;
   // Longest time that the first message of an import may take to arrive completely.
   absl::Duration opening_patience = absl::Minutes(1);

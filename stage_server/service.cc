@@ -367,6 +367,9 @@ absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureR
   backend.on_trace_note = [this, subject](const std::string& note) {
     journal_.Note("trace", subject, note);
   };
+  backend.swap.on_note = [this, subject](const std::string& note) {
+    journal_.Note("swap", subject, note);
+  };
   absl::StatusOr<std::shared_ptr<StageRun>> made =
       StageRun::New(checked, backend, kept, boundaries_, response);
   if (kept && absl::IsResourceExhausted(made.status())) {
@@ -435,9 +438,10 @@ void StageService::AddCallsForFiles() {
                                    [](StageRun& run, const auto& request, auto* sink) {
                                      return run.ReadSnapshot(request.file(), *sink);
                                    });
-  AddDownload<ExportParametersRequest>(
-      "ExportParameters",
-      [](StageRun& run, const auto&, auto* sink) { return run.ExportParameters(*sink); });
+  AddDownload<ExportParametersRequest>("ExportParameters",
+                                       [](StageRun& run, const auto& request, auto* sink) {
+                                         return run.ExportParameters(request.which(), *sink);
+                                       });
   AddDownload<ExportCaptureRequest>("ExportCapture",
                                     [](StageRun& run, const auto& request, auto* sink) {
                                       return run.ExportCapture(request.step(), *sink);

@@ -56,7 +56,8 @@ TYPES = {
         "epochs": [dict], "sums": "EpochSums", "training_seconds": float, "boundaries": [dict],
         "before_epoch": [dict], "metrics_bytes": int, "events": [dict],
         "traffic_bytes": int, "epochs_kept": "EpochsKept",
-        "replicas": (dict,), "replicas_before_epoch": (dict,), "stash": (dict,)},
+        "replicas": (dict,), "replicas_before_epoch": (dict,), "stash": (dict,),
+        "swap": (dict,)},
     "EpochsKept": {"epochs": int, "bytes": int, "crc32c": int},
     "EpochSums": {
         "loss": float, "correct": int, "samples": int, "labels": int, "lr": float, "seconds": float,

@@ -117,6 +117,17 @@ check 'layouts are ranked' contains "$work/log" '^ 2 x 2 .* 64 (compute|cuts|exc
 check '  the experiment as it stands among them' contains "$work/log" '^>1 x 4 '
 "$thinwire" plan "$quickstart" "${given[@]}" --link_mbit 20 --machines 4 --format json >"$work/log"
 check '  the same as JSON' contains "$work/log" '"machine_wire_bytes": [0-9]+,'
+plan 'a memory that is no size' '--set pipeline.memory=lots: pipeline.memory: "lots", want a number of bytes' --memory lots
+plan 'a memory of layouts' '--memory with --machines: want --memory_gb' --link_mbit 50 --machines 4 --memory 1GB
+plan 'a memory that is too small' 'pipeline.memory: 100KiB: stage 0 needs at least .*; want that much, more stages' \
+  "${given[@]}" --memory 100KiB
+plan 'a swap at no rate' '--swap_gbps: 0, want 1e-09 to' --swap_gbps 0
+run 'a memory that is too small' 'pipeline.memory: 100KiB: stage 0 needs at least ' --set pipeline.memory=100KiB
+"$thinwire" plan "$quickstart" "${given[@]}" --memory 1GB >"$work/log"
+check 'a plan says what blocks keep' contains "$work/log" '^stem +0  keep '
+check '  and the least memory' contains <(tr '\n' ' ' <"$work/log") 'The least possible is [0-9.]+ [MK]iB'
+"$thinwire" plan "$quickstart" "${given[@]}" --memory 1GB --format json >"$work/log"
+check '  the same as JSON' contains "$work/log" '"least_bytes": [0-9]+,'
 "$thinwire" plan "$quickstart" --codec_gbps 1 --stage_server "$work/none" >"$work/log" 2>&1
 check 'compute that cannot be measured is a failure' equals $? 1
 check '  which says what to do' contains "$work/log" 'give --gflops, or --from'

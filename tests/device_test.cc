@@ -152,6 +152,42 @@ TEST(DeviceLanguageModelTest, StagesOnAGpuAreOneStageAndCloseToTheCpu) {
   }
 }
 
+// Hidden weights have more than 4096 elements. The update has the same bits on the host.
+TEST(DeviceLanguageModelTest, StagesWithMeansInCodesOrOnTheHostAreOneStage) {
+  for (const char* moments : {"fp32", "int8"}) {
+    SCOPED_TRACE(moments);
+    const auto train = [&](const std::string& place, const std::string& more) {
+      return TrainLanguageModel(
+          {"model.width=64",
+           absl::StrCat("optimizer={name: adamw, lr: 0.01, weight_decay: 0.1, clip_norm: 0.5, "
+                        "moments: ",
+                        moments, ", place: ", place, "}"),
+           more});
+    };
+    const Trained one = train("device", "pipeline.stages=1");
+    ASSERT_THAT(one.step_losses, SizeIs(3));
+    for (const char* place : {"device", "host"}) {
+      const Trained three = train(place, "pipeline.stages=3");
+      EXPECT_THAT(three.step_losses, ElementsAreArray(one.step_losses)) << place;
+      EXPECT_TRUE(three.parameters == one.parameters) << place;
+    }
+    EXPECT_THAT(train("host", "device=[cuda, cpu, cuda]").step_losses, SizeIs(3));
+  }
+}
+
+// A stage puts away the means of the replica that does not train.
+TEST(DeviceLanguageModelTest, MeansOfReplicasOnTheHostHaveTheBitsOfThoseOnTheDevice) {
+  const auto train = [](const std::string& place) {
+    return TrainLanguageModel(
+        {"model.width=64", "model.dropout=0", "replicas={count: 2, sync: local, every: 2}",
+         absl::StrCat("optimizer={name: adamw, lr: 0.01, moments: int8, place: ", place, "}")});
+  };
+  const Trained device = train("device"), host = train("host");
+  ASSERT_THAT(device.step_losses, SizeIs(3));
+  EXPECT_THAT(host.step_losses, ElementsAreArray(device.step_losses));
+  EXPECT_TRUE(host.parameters == device.parameters);
+}
+
 // Each stage keeps the keys and values of earlier slices in a cache on its device.
 TEST(DeviceLanguageModelTest, StagesThatTrainBySlicesAreOneStageAndCloseToTheCpu) {
   const auto train = [](const std::string& more, const std::string& precision) {

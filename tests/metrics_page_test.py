@@ -17,7 +17,7 @@ EXPERIMENT = """
 name: page
 model: {name: llama, layers: 3, heads: 2, width: 16}
 data: {name: shakespeare, context: 16, windows: 100, batch_size: 50, test_limit: 50}
-pipeline: {cuts: [layers.0, layers.1], threads: 1}
+pipeline: {cuts: [layers.0, layers.1], threads: 1, swap: disk}
 tensor: {parts: 2}
 compression: {activations: {codec: topk, ratio: 0.2, feedback: ef}, gradients: {codec: uniform, bits: 8}}
 replicas: {count: 2, sync: local, every: 1, contributions: {codec: fp16}}

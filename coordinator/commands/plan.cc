@@ -20,6 +20,7 @@
 #include "coordinator/plan/captured_outliers.h"
 #include "coordinator/plan/choices.h"
 #include "coordinator/plan/layouts.h"
+#include "coordinator/plan/memory_plan.h"
 #include "coordinator/plan/report.h"
 #include "coordinator/plan/selected_stages.h"
 #include "coordinator/plan/state_plan.h"
@@ -45,6 +46,8 @@ struct PlanFlags {
   std::optional<int> machines;
   std::vector<int64_t> parts;  // numbers of tensor-parallel parts to try
   std::optional<double> memory_gb, price_hour, price_gb;
+  std::string memory;  // pipeline.memory, if it is given
+  double swap_gbps = kAssumedSwapRate / 1e9;
   std::string save;  // path to which the first layout's experiment goes
   SpeedFlags speeds;
   std::string format = "text";  // text, json
@@ -66,6 +69,7 @@ Examples:
   thinwire plan my.yaml --link_mbit 100 --machines 8 --price_hour 0.40 --price_gb 0.09
   thinwire plan my.yaml --link_mbit 100 --machines 8 --save first.yaml
   thinwire plan my.yaml --link_mbit 10000 --machines 8 --parts 1,2,4
+  thinwire plan my.yaml --memory 12GiB
 A pair 'A | G' has A on activations and G on gradients.
 Exit codes: 0 done, 1 a measurement failed, 2 wrong usage or experiment, 130 interrupted.
 )";
@@ -77,7 +81,8 @@ struct Question {
   Candidates candidates;  // empty without a link rate, and with --machines
   LayoutOptions layout;   // with --machines, like `layouts`
   Layouts layouts;
-  Speeds speeds;  // those that need no measurement
+  Speeds speeds;                // those that need no measurement
+  std::vector<int64_t> limits;  // of stages; empty: none
 };
 
 absl::Status CheckLinkIsGiven(const PlanFlags& flags) {
@@ -102,6 +107,10 @@ absl::Status CheckMachines(const PlanFlags& flags) {
   for (const auto& [flag, is_given] : wanting) {
     if (!is_given || flags.machines) continue;
     return absl::InvalidArgumentError(absl::StrCat(flag, ": want --machines too"));
+  }
+  if (flags.machines && !flags.memory.empty()) {
+    return absl::InvalidArgumentError(
+        "--memory with --machines: want --memory_gb, which ranks layouts by whether they fit");
   }
   const std::pair<const char*, bool> refusing[] = {{"--schedule", !flags.schedules.empty()},
                                                    {"--carriers", flags.carriers > 0}};
@@ -151,7 +160,9 @@ absl::StatusOr<Question> Ask(const PlanFlags& flags) {
   RETURN_IF_ERROR(CheckMachines(flags));
   Question question;
   ASSIGN_OR_RETURN(question.assumptions, AssumptionsFrom(flags.link_mbit, flags.network));
-  ASSIGN_OR_RETURN(question.experiment, LoadExperiment(flags.experiment, flags.overrides));
+  std::vector<std::string> overrides = flags.overrides;
+  if (!flags.memory.empty()) overrides.push_back("pipeline.memory=" + flags.memory);
+  ASSIGN_OR_RETURN(question.experiment, LoadExperiment(flags.experiment, overrides));
   ASSIGN_OR_RETURN(question.speeds, GivenSpeeds(flags.speeds, question.experiment));
   ASSIGN_OR_RETURN(question.candidates, CandidatesOf(flags, question.experiment));
   if (flags.machines) {
@@ -159,6 +170,13 @@ absl::StatusOr<Question> Ask(const PlanFlags& flags) {
     ASSIGN_OR_RETURN(question.layouts, LayoutsFor(question.experiment, question.layout));
   }
   question.assumptions.carriers = flags.carriers;
+  question.assumptions.swap_bytes_per_second = 1e9 * flags.swap_gbps;
+  RETURN_IF_ERROR(CheckAssumptions(question.assumptions));
+  if (!flags.machines) {
+    const std::vector<double> machines(question.experiment.pipeline().stages(),
+                                       static_cast<double>(MachineMemoryBytes()));
+    ASSIGN_OR_RETURN(question.limits, LimitsOf(question.experiment, machines));
+  }
   ASSIGN_OR_RETURN(const Experiment replica, ReplicaOf(question.experiment));
   RETURN_IF_ERROR(PlanState(replica).status());
   return question;
@@ -184,6 +202,19 @@ absl::StatusOr<Speeds> SpeedsFor(const PlanFlags& flags, const Question& questio
   return speeds;
 }
 
+// Lets all experiments of `question` keep what the limits leave room for; returns how.
+absl::StatusOr<std::optional<MemoryPlan>> Fit(const Speeds& speeds, Question* question) {
+  if (question->limits.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(FittedExperiment fitted, FitMemory(question->experiment, question->assumptions,
+                                                      speeds, question->limits));
+  question->experiment = std::move(fitted.experiment);
+  for (Candidate& candidate : question->candidates.all) {
+    *candidate.experiment.mutable_pipeline()->mutable_keep() =
+        question->experiment.pipeline().keep();
+  }
+  return std::make_optional(std::move(fitted.memory));
+}
+
 // Writes the first layout's experiment; returns how to run it.
 absl::StatusOr<std::string> Save(const LayoutEstimate& first, const std::string& path) {
   RETURN_IF_ERROR(ReplaceFile(path, first.experiment()));
@@ -193,11 +224,13 @@ absl::StatusOr<std::string> Save(const LayoutEstimate& first, const std::string&
 }
 
 int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
-  const absl::StatusOr<Question> question = Ask(flags);
+  absl::StatusOr<Question> question = Ask(flags);
   if (!question.ok()) return Complain(question.status(), kExitUsage);
   const absl::StatusOr<Speeds> speeds = SpeedsFor(flags, *question, interruption);
   if (!speeds.ok() && interruption->seen()) return kExitInterrupted;
   if (!speeds.ok()) return Complain(speeds.status(), kExitFailed);
+  const absl::StatusOr<std::optional<MemoryPlan>> memory = Fit(*speeds, &*question);
+  if (!memory.ok()) return Complain(memory.status(), kExitUsage);
   absl::StatusOr<Plan> plan = MakePlan(question->experiment, question->assumptions, *speeds);
   if (!plan.ok()) return Complain(plan.status(), kExitUsage);
   const auto outliers = OutlierWarnings(flags.speeds.from, question->experiment);
@@ -224,13 +257,15 @@ int PlanCommand(const PlanFlags& flags, Interruption* interruption) {
   }
   std::string text;
   if (flags.format == "json") {
-    const PlanReport report =
+    PlanReport report =
         ReportOf(question->experiment.name(), *plan, *choices, *layouts, left_out, selected);
+    if (*memory) *report.mutable_memory() = **memory;
     text = JsonText(ToJson(report), 2) + "\n";
   } else if (flags.machines) {
     text = FormatLayouts(*layouts, question->layout, left_out, *plan) + saved;
   } else {
     text = FormatPlan(*plan);
+    if (*memory) text += FormatMemory(**memory, *plan);
     if (selected) {
       text += FormatSelected(*selected, plan->exchange.way == ReplicaExchange::kGather);
     }
@@ -299,6 +334,13 @@ Command AddPlan(CLI::App* app) {
       ->check(CLI::Range(1, 1 << 16));
   AddChoices(plan, flags.get());
   AddMachines(plan, flags.get());
+  plan->add_option(
+      "--memory", flags->memory,
+      "memory of each stage, as 12GiB, or auto: say what each block does about what it "
+      "keeps, so that all fit (default: pipeline.memory)");
+  plan->add_option("--swap_gbps", flags->swap_gbps,
+                   "rate at which a stage writes and reads what it swaps, gigabytes per second")
+      ->capture_default_str();
   AddSpeeds(plan, &flags->speeds);
   AddFormat(plan, &flags->format);
   plan->add_option(

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "config/adapter_config.h"
 #include "config/experiment.h"
+#include "config/kept.h"
 #include "config/local_paths.h"
 #include "config/tensor_parts.h"
 #include "coordinator/commands/commands.h"
@@ -25,6 +26,7 @@
 #include "coordinator/plan/captured_outliers.h"
 #include "coordinator/plan/state_plan.h"
 #include "coordinator/plan/warnings.h"
+#include "coordinator/run/fitted_stages.h"
 #include "coordinator/run/model_files.h"
 #include "coordinator/run/model_shares.h"
 #include "coordinator/run/recorded_run.h"
@@ -75,6 +77,13 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
   if (!flags.session.stages.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckFolders(state));
   return CheckMemory(state, MachineMemoryBytes(), /*one_machine=*/true);
+}
+
+// Checks that stages can fit into a limit that is given; of others only servers know.
+absl::Status CheckLimit(const RunFlags& flags, const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const auto limit, MemoryLimitFrom(experiment));
+  if (!limit || !limit->bytes) return absl::OkStatus();
+  return FitToServers(experiment, std::max(1, flags.session.carriers), {}, nullptr).status();
 }
 
 // Checks what the experiment starts from, which is read again when the stages are there.
@@ -214,6 +223,7 @@ absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
                    const Experiment& experiment) {
   if (past) RETURN_IF_ERROR(CheckCourse(flags, *past, experiment));
   RETURN_IF_ERROR(CheckState(flags, experiment));
+  RETURN_IF_ERROR(CheckLimit(flags, experiment));
   if (past) RETURN_IF_ERROR(CheckBase(experiment, past->checkpoint));
   if (!past) RETURN_IF_ERROR(CheckInitial(experiment, flags.quiet));
   return flags.quiet ? absl::OkStatus() : Warn(flags.resume, experiment);

@@ -123,10 +123,12 @@ grpc::Status FakeStage::Evaluate(grpc::ServerContext* context, const EvaluateReq
   return evaluate(*request, context, writer);
 }
 
-grpc::Status FakeStage::ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
+grpc::Status FakeStage::ExportParameters(grpc::ServerContext*,
+                                         const ExportParametersRequest* request,
                                          grpc::ServerWriter<FileChunk>* writer) {
-  Note("ExportParameters");
-  for (char byte : exported) {  // in the smallest pieces
+  const bool is_frozen = request->which() == ExportParametersRequest::FROZEN;
+  Note(is_frozen ? "ExportParameters frozen" : "ExportParameters");
+  for (char byte : is_frozen ? frozen : exported) {  // in the smallest pieces
     FileChunk chunk;
     chunk.set_data(std::string(1, byte));
     writer->Write(chunk);

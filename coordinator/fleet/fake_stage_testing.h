@@ -48,6 +48,7 @@ class FakeStage final : public Stage::Service {
   // Digest of a tensor of that list, by its name there.
   std::function<std::string(const std::string& name)> digest;
   std::string exported;   // safetensors file of ExportParameters
+  std::string frozen;     // that of what is frozen
   std::string captured;   // safetensors file of ExportCapture, the same for every step
   std::string gradients;  // safetensors file of Gradients, the same for every batch
   std::vector<std::pair<StatePart, std::string>> state;  // the files of a snapshot

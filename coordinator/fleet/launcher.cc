@@ -146,7 +146,7 @@ absl::Status LocalStages::Spawn(int stage) {
       "--metrics_listen=127.0.0.1:0", absl::StrCat("--ready_fd=", ready[1]),
       absl::StrCat("--lifeline_fd=", lifeline_[0]),
       // The stage serves only the user who starts it, so it may use any path.
-      "--data=/", "--state=/"};
+      "--data=/", "--state=/", absl::StrCat("--swap_dir=", options_.logs_dir)};
   if (!options_.cuda_plugin.empty()) {
     child.arguments.push_back(absl::StrCat("--cuda_plugin=", options_.cuda_plugin));
   }

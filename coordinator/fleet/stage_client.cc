@@ -253,9 +253,12 @@ absl::Status StageClient::Evaluate(EvaluateRequest request, const OnEvent& on_ev
                 std::move(request), on_event);
 }
 
-absl::Status StageClient::ExportParameters(const OnChunk& on_chunk) {
+absl::Status StageClient::ExportParameters(ExportParametersRequest::Which which,
+                                           const OnChunk& on_chunk) {
+  ExportParametersRequest request;
+  request.set_which(which);
   return Stream(Control("ExportParameters", absl::InfiniteDuration()),
-                &Stage::Stub::ExportParameters, ExportParametersRequest(), on_chunk);
+                &Stage::Stub::ExportParameters, std::move(request), on_chunk);
 }
 
 absl::Status StageClient::Gradients(GradientsRequest request, const OnEvent& on_event) {

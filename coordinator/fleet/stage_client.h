@@ -101,7 +101,7 @@ class StageClient {
   // Lets a held training continue to the end of `last_step`.
   absl::Status EndTraining(uint64_t last_step);
   absl::Status Evaluate(EvaluateRequest request, const OnEvent& on_event);
-  absl::Status ExportParameters(const OnChunk& on_chunk);
+  absl::Status ExportParameters(ExportParametersRequest::Which which, const OnChunk& on_chunk);
   absl::Status Gradients(GradientsRequest request, const OnEvent& on_event);
   absl::StatusOr<GenerateResponse> Generate(GenerateRequest request);
   absl::Status ExportCapture(uint64_t step, const OnChunk& on_chunk);

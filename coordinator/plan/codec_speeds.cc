@@ -24,6 +24,7 @@
 #include "compress/support.h"
 #include "config/owned_pieces.h"
 #include "config/specs.h"
+#include "config/stash.h"
 #include "config/tensor_parts.h"
 #include "models/parts.h"
 #include "models/tied_weight.h"
@@ -110,6 +111,23 @@ absl::Status AddSummed(const Experiment& experiment, const Model& model, int64_t
   return absl::OkStatus();
 }
 
+// Adds what a stash encodes, with the shape of the largest tensor between blocks.
+absl::Status AddStashed(const Experiment& experiment, const Model& model, int64_t samples,
+                        DType compute, std::vector<Sent>* all) {
+  ASSIGN_OR_RETURN(const auto does, StashFrom(experiment));
+  if (!does) return absl::OkStatus();
+  Sent sent;
+  sent.cut = kStashed;
+  sent.codec = does->codec;
+  sent.dtype = compute;
+  for (const BlockSpec& block : model.blocks) {
+    const Shape message = block.out.WithBatch(samples);
+    if (message.elements() > sent.message.elements()) sent.message = message;
+  }
+  all->push_back(std::move(sent));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
   ASSIGN_OR_RETURN(const DType compute, ComputeFrom(experiment));
@@ -134,6 +152,7 @@ absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
     sent.message = tied->shape;
     if (!sent.codec.is_exact()) all.push_back(std::move(sent));
   }
+  RETURN_IF_ERROR(AddStashed(experiment, partition.model, samples, compute, &all));
   RETURN_IF_ERROR(AddSummed(experiment, partition.model, samples, compute, &all));
   if (ReplicasOf(experiment) > 1) RETURN_IF_ERROR(AddExchanged(experiment, partition, &all));
   return all;

@@ -11,8 +11,8 @@
 namespace thinwire {
 
 // Measures the codings of the resolved `experiment` that `codings` lacks and adds them: at every
-// cut, the tied one included, in both directions, of what replicas exchange and of what
-// tensor-parallel parts add up. Those that send
+// cut, the tied one included, in both directions, of what replicas exchange, of what
+// tensor-parallel parts add up and of what blocks keep in a stash. Those that send
 // tensors unchanged are left out. A codec with a level schedule stands with its last level. Each is
 // measured on one thread with a synthetic message, which is encoded and decoded, feedback included.
 // The message has the shape of a microbatch, or as many samples as make 2 MiB. Its values are

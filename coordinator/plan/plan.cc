@@ -6,11 +6,14 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "config/devices.h"
+#include "config/kept.h"
 #include "config/piece_codec.h"
 #include "config/specs.h"
+#include "config/stage_memory.h"
 #include "config/stash.h"
 #include "coordinator/plan/break_even.h"
 #include "coordinator/plan/exchange_costs.h"
@@ -49,6 +52,7 @@ int64_t BytesOf(const SentByMachine& sent, const PlannedExchange& exchange) {
 
 // Within these bounds all sums of a simulation are finite numbers.
 constexpr double kLeastLinkRate = 1, kMostLinkRate = 1e18;  // bits per second
+constexpr double kLeastSwapRate = 1;                        // bytes per second
 constexpr double kMostMilliseconds = 1e12;
 
 class Planner {
@@ -73,9 +77,9 @@ class Planner {
     ASSIGN_OR_RETURN(optimizer_, OptimizerFrom(experiment_));
     if (!partition_.cuts.empty()) tied_ = FindTiedWeight(partition_.model);
     assert(speeds_.blocks.size() == partition_.model.blocks.size());
-    ASSIGN_OR_RETURN(recompute_, RecomputeFrom(experiment_));
+    ASSIGN_OR_RETURN(keeping_, KeepingsFrom(experiment_, partition_.model));
     ASSIGN_OR_RETURN(kept_bits_, KeptBitsOf(experiment_, partition_));
-    segments_ = SegmentCosts(partition_.model, partition_.cuts, recompute_);
+    segments_ = SegmentCosts(partition_.model, partition_.cuts, keeping_);
     RETURN_IF_ERROR(LayOut());
     plan_.model = partition_.model.name;
     plan_.batch_size = all_.data().batch_size();
@@ -97,6 +101,7 @@ class Planner {
     for (const BlockSpec& block : partition_.model.blocks) {
       plan_.batch_norm = plan_.batch_norm || HasBatchNorm(block.layers);
     }
+    RETURN_IF_ERROR(AddBlocks());
     for (int stage = 0; stage < num_stages(); ++stage) RETURN_IF_ERROR(AddStage(stage));
     AddOuter();
     RETURN_IF_ERROR(AddBoundaries());
@@ -126,7 +131,7 @@ class Planner {
     here_ = partition_.model;
     const ReplicaRange carried = CarriedParts(plan_.grid.parts - 1);
     KeepParts(carried.first, carried.end, &here_.blocks);
-    segments_here_ = SegmentCosts(here_, partition_.cuts, recompute_);
+    segments_here_ = SegmentCosts(here_, partition_.cuts, keeping_);
     return absl::OkStatus();
   }
 
@@ -184,19 +189,20 @@ class Planner {
 
   // Returns what a machine keeps of an exchange: the sum of gradients, and `remembered` elements of
   // each replica that it carries.
-  int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered) const {
+  int64_t ExchangeMemoryBytes(int64_t parameters, int64_t remembered, bool on_gpu) const {
     if (replicas_.count == 1 && !replicas_.trains_locally()) return 0;
-    return static_cast<int64_t>(sizeof(float)) *
-           (parameters * (1 + LocalCopies()) + remembered * plan_.exchange.carried());
+    const auto copies =
+        static_cast<int64_t>((1 + LocalCopies(on_gpu)) * static_cast<double>(parameters));
+    return static_cast<int64_t>(sizeof(float)) * (copies + remembered * plan_.exchange.carried());
   }
 
   // Returns how many copies of its parameters a machine keeps for local steps: the shared values,
   // the outer momentum, and for each of several replicas its own and what the optimizer remembers.
-  int LocalCopies() const {
+  double LocalCopies(bool on_gpu) const {
     if (!replicas_.trains_locally()) return 0;
     const int carried = plan_.exchange.carried();
-    const int remembered = std::max(OptimizerBuffers(optimizer_, /*hidden=*/false),
-                                    OptimizerBuffers(optimizer_, /*hidden=*/true));
+    const double remembered = std::max(OptimizerBuffers(optimizer_, /*hidden=*/false, on_gpu),
+                                       OptimizerBuffers(optimizer_, /*hidden=*/true, on_gpu));
     return 1 + (replicas_.outer.momentum > 0 ? 1 : 0) +
            (carried > 1 ? carried * (1 + remembered) : 0);
   }
@@ -266,41 +272,91 @@ class Planner {
       }
       AddChunk(SegmentBlocks(partition_.model, partition_.cuts, segments), &planned);
     }
-    planned.memory_bytes = MemoryBytes(stage) + ExchangeMemoryBytes(parameters, remembered);
+    ExposeMoves(&planned);
+    // A device that is chosen later may be the CPU.
+    const bool on_gpu = absl::StartsWith(planned.device, "cuda");
+    const int64_t of_exchange = ExchangeMemoryBytes(parameters, remembered, on_gpu);
+    const StageMemory memory = Memory(on_gpu);
+    planned.memory_bytes = static_cast<int64_t>(memory.FullestBytes(stage)) + of_exchange;
+    planned.fixed_bytes = static_cast<int64_t>(memory.FixedBytes(stage)) + of_exchange;
+    planned.most_in_flight = memory.MostInFlight(stage);
     plan_.stages.push_back(std::move(planned));
     return absl::OkStatus();
   }
 
-  // Returns the stage's memory at the moment when it is fullest.
-  int64_t MemoryBytes(int stage) const {
-    TrainingMemory memory;
-    memory.microbatch_samples = plan_.microbatch_size;
-    memory.element_bytes = static_cast<int>(SizeOf(compute_));
-    memory.optimizer_buffers = OptimizerBuffers(optimizer_, /*hidden=*/false);
-    memory.hidden_buffers = OptimizerBuffers(optimizer_, /*hidden=*/true);
-    memory.stash_bits = kept_bits_.stash;
-    int64_t most = 0;
-    const int chunks = partition_.placement.chunks_per_stage();
-    for (const std::vector<Held>& state :
-         FullestStates(schedule_, stage, num_stages(), static_cast<int>(plan_.microbatches), chunks,
-                       slices())) {
-      int64_t bytes = 0;
-      for (int chunk = 0; chunk < chunks; ++chunk) {
-        memory.samples_in_flight =
-            (plan_.microbatch_size * state[chunk].in_flight + slices() - 1) / slices();
-        memory.samples_cached = slices() > 1 ? memory.samples_in_flight : 0;
-        memory.samples_waiting = plan_.microbatch_size * state[chunk].waiting;
-        const SegmentRange& segments = partition_.placement.At(stage, chunk);
-        for (int segment = segments.first; segment < segments.end; ++segment) {
-          memory.payload_bits = state[chunk].in_flight > 1 || memory.stash_bits
-                                    ? kept_bits_.payloads[segment]
-                                    : std::optional<double>();
-          bytes += TrainingBytes(segments_here_[segment], memory);
-        }
+  // Adds what each block keeps, and what it costs to keep less.
+  absl::Status AddBlocks() {
+    const std::vector<int64_t> kept = KeptByBlock(here_, partition_.cuts);
+    ASSIGN_OR_RETURN(const auto stash, StashFrom(experiment_));
+    CodingSpeed speed;
+    if (stash) speed = SpeedOf(StashCoding(*stash), speeds_);
+    for (int segment = 0; segment <= tied_cut(); ++segment) {
+      const BlockRange range = SegmentBlocks(here_, partition_.cuts, segment);
+      for (int i = range.first; i < range.last; ++i) {
+        PlannedBlock block;
+        block.name = here_.blocks[i].name;
+        block.stage = partition_.placement.StageOf(segment);
+        block.does = keeping_[i];
+        block.kept_bytes = plan_.microbatch_size * kept[i] * static_cast<int64_t>(SizeOf(compute_));
+        KeepLess(i, speed, &block);
+        plan_.blocks.push_back(std::move(block));
       }
-      most = std::max(most, bytes);
     }
-    return most;
+    return absl::OkStatus();
+  }
+
+  // Fills in what a block keeps as it does, and what that costs.
+  void KeepLess(int index, const CodingSpeed& speed, PlannedBlock* block) const {
+    const auto element_bytes = static_cast<int64_t>(SizeOf(compute_));
+    auto bytes = static_cast<double>(block->kept_bytes);
+    if (block->does.recompute && index >= FirstTrainedBlock(partition_.model)) {
+      bytes = static_cast<double>(plan_.microbatch_size * here_.blocks[index].in.elements() *
+                                  element_bytes);
+      block->again_seconds = ForwardSeconds(index);
+    }
+    if (block->does.stash) {
+      block->coding_seconds =
+          bytes * (speed.encode_seconds_per_byte + speed.decode_seconds_per_byte);
+      const double element_bits = 8 * static_cast<double>(element_bytes);
+      bytes *= kept_bits_.stash.value_or(element_bits) / element_bits;
+    }
+    if (block->does.swap) {
+      block->moving_seconds = 2 * bytes / plan_.assumptions.swap_bytes_per_second;
+      bytes = 0;
+    }
+    block->bytes = static_cast<int64_t>(bytes);
+  }
+
+  // Returns the seconds of a block's forward pass of a microbatch.
+  double ForwardSeconds(int block) const {
+    return static_cast<double>(plan_.microbatch_size) * SecondsHere(block).forward +
+           speeds_.layer_seconds * static_cast<double>(CountLayers(here_.blocks[block]));
+  }
+
+  // Adds to the backward passes what it takes longer to move what is swapped than to compute.
+  static void ExposeMoves(PlannedStage* stage) {
+    const double exposed =
+        stage->moving_seconds - (stage->forward_seconds + stage->backward_seconds);
+    if (!(stage->moving_seconds > 0) || exposed <= 0) return;
+    for (PlannedChunk& chunk : stage->chunks) {
+      chunk.exposed_seconds = exposed * chunk.moving_seconds / stage->moving_seconds;
+      chunk.backward_seconds += chunk.exposed_seconds;
+    }
+    stage->backward_seconds += exposed;
+  }
+
+  StageMemory Memory(bool on_gpu) const {
+    return {partition_,
+            segments_here_,
+            keeping_,
+            kept_bits_,
+            optimizer_,
+            schedule_,
+            static_cast<int>(plan_.microbatches),
+            slices(),
+            plan_.microbatch_size,
+            compute_,
+            on_gpu};
   }
 
   void AddChunk(const BlockRange& blocks, PlannedStage* stage) const {
@@ -313,18 +369,19 @@ class Planner {
       const double pass =
           speeds_.layer_seconds * static_cast<double>(CountLayers(here_.blocks[block]));
       const bool goes_back = block >= FirstTrainedBlock(partition_.model);
-      const bool runs_again = goes_back && recompute_ == Recompute::kBlocks &&
-                              WorthRecomputing(partition_.model.blocks[block]);
-      const double forward = samples * seconds.forward + pass;
       const double backward = samples * seconds.backward + (goes_back ? 2 * pass : 0);
-      chunk.forward_seconds += forward;
-      chunk.backward_seconds += backward + (runs_again ? forward : 0);
+      const PlannedBlock& kept = plan_.blocks[block];
+      // A codec takes about as long in either direction.
+      chunk.forward_seconds += ForwardSeconds(block) + kept.coding_seconds / 2;
+      chunk.backward_seconds += backward + kept.again_seconds + kept.coding_seconds / 2;
+      chunk.moving_seconds += kept.moving_seconds;
       chunk.weight_seconds += backward * WeightShare(block);
       chunk.pass_seconds += pass;
       stage->update_seconds += seconds.update;
     }
     stage->forward_seconds += chunk.forward_seconds;
     stage->backward_seconds += chunk.backward_seconds;
+    stage->moving_seconds += chunk.moving_seconds;
     stage->chunks.push_back(std::move(chunk));
   }
 
@@ -453,7 +510,7 @@ class Planner {
   ScheduleKind schedule_ = ScheduleKind::kOneForwardOneBackward;
   std::vector<int64_t> slices_;  // result of SlicesFrom
   DType compute_ = DType::kF32;
-  Recompute recompute_ = Recompute::kNone;
+  std::vector<BlockKeeping> keeping_;  // of each block
   KeptBits kept_bits_;
   std::vector<SegmentCost> segments_;
   Model here_;  // without the parts that the machine with most of them lacks
@@ -481,6 +538,11 @@ absl::Status CheckAssumptions(const PlanAssumptions& assumptions) {
     if (rate >= kLeastLinkRate && (rate <= kMostLinkRate || std::isinf(rate))) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "--link_mbit: ", rate / 1e6, ", want ", kLeastLinkRate / 1e6, " to ", kMostLinkRate / 1e6));
+  }
+  const double swap = assumptions.swap_bytes_per_second;
+  if (!(swap >= kLeastSwapRate && swap <= kMostLinkRate)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--swap_gbps: ", swap / 1e9, ", want ", kLeastSwapRate / 1e9, " to ", kMostLinkRate / 1e9));
   }
   if (!(assumptions.rtt_ms >= 0 && assumptions.rtt_ms <= kMostMilliseconds)) {
     return absl::InvalidArgumentError(

@@ -17,11 +17,15 @@
 #include "coordinator/plan/message_costs.h"
 #include "coordinator/plan/speeds.h"
 #include "coordinator/plan/state_plan.h"
+#include "models/keeping.h"
 #include "proto/experiment.pb.h"
 #include "proto/plan.pb.h"
 #include "schedule/simulator.h"
 
 namespace thinwire {
+
+// Rate of a disk, of a SATA SSD at its best, unless it is given.
+inline constexpr double kAssumedSwapRate = 500e6;  // bytes per second
 
 // Assumptions about the network and the stages' hosts.
 struct PlanAssumptions {
@@ -35,22 +39,38 @@ struct PlanAssumptions {
   int cores = 0;  // core groups that all stages share on one host; 0: each stage has its own host
   // Machines of each stage, as GridOf lays them out; 0: one for each part of each replica.
   int carriers = 0;
+  // Rate at which a stage writes what it swaps, and reads it again; both share it. From 1 to 1e18.
+  double swap_bytes_per_second = kAssumedSwapRate;
 };
 
 // Share of payload in the bytes of a full TCP packet: 1448 of 1514. The rest are headers: 14 bytes
 // of Ethernet, 20 of IPv4 and 32 of TCP.
 inline constexpr double kPayloadShare = 1448.0 / 1514.0;
 
+// What one block keeps of a microbatch until its backward pass, and what it costs to keep less.
+struct PlannedBlock {
+  std::string name;
+  int stage = 0;
+  BlockKeeping does;
+  int64_t kept_bytes = 0;  // if all is kept
+  int64_t bytes = 0;       // as it does
+  // Seconds, in each microbatch, of running it again, of its codec, and of moving what it swaps.
+  double again_seconds = 0, coding_seconds = 0, moving_seconds = 0;
+};
+
 // Neighbouring segments that one stage holds together (models/partition.h, Placement).
 struct PlannedChunk {
   std::string first_block, last_block;
-  // Seconds of the largest microbatch, without sums over tensor-parallel parts.
+  // Seconds of the largest microbatch, without sums over tensor-parallel parts. What is swapped
+  // moves meanwhile; backward_seconds has what takes longer than both passes of the stage.
   double forward_seconds = 0, backward_seconds = 0;
   // Part of backward_seconds that computes the gradients of weights, which a schedule may put off.
   double weight_seconds = 0;
   // Fixed part of forward_seconds, whatever the number of samples; a backward pass has twice as
   // much.
   double pass_seconds = 0;
+  // Seconds in which what is swapped moves, out and in, and of them those in backward_seconds.
+  double moving_seconds = 0, exposed_seconds = 0;
 };
 
 struct PlannedStage {
@@ -58,13 +78,15 @@ struct PlannedStage {
   std::string device;        // as the experiment names it: "auto", "cuda:1"
   int64_t parameters = 0;    // trainable elements
   double forward_flops = 0;  // of one sample
-  // FLOPs that backward computes again with pipeline.recompute, for one sample.
+  // FLOPs that backward computes again in blocks that recompute, for one sample.
   double recomputed_flops = 0;
   // Parameters, gradients, optimizer state, what backward needs and what replicas exchange; of a
   // machine.
   int64_t memory_bytes = 0;
+  int64_t fixed_bytes = 0;  // of it what does not depend on what blocks keep
+  int most_in_flight = 0;   // microbatches that a chunk has in flight at once
   // Seconds of the largest microbatch, all chunks together.
-  double forward_seconds = 0, backward_seconds = 0;
+  double forward_seconds = 0, backward_seconds = 0, moving_seconds = 0;
   double update_seconds = 0;  // of the optimizer, once a step
 };
 
@@ -136,6 +158,7 @@ struct Plan {
   TransportCost transport;                   // from `Speeds`
   double layer_seconds = 0;                  // from `Speeds`
   std::vector<PlannedStage> stages;
+  std::vector<PlannedBlock> blocks;         // of the model, in order
   std::vector<PlannedBoundary> boundaries;  // of a replica, in model order, the tied cut last
   // Partial sums of the parts, once for each receiver as if each part had a machine; `elements` are
   // those of all sums. Set if there are parts.

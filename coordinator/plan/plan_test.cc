@@ -192,8 +192,11 @@ TEST(PlanTest, StagesThatTakeTurnsAreARingAndKeepWhatTheirSegmentsNeed) {
     memory.samples_in_flight = in_flight * turns.microbatch_size;
     return TrainingBytes(costs[segment], memory);
   };
-  EXPECT_EQ(turns.stages[0].memory_bytes,
-            std::max(bytes(0, 3) + bytes(2, 2), bytes(0, 4) + bytes(2, 1)));
+  const int64_t kept = std::max(bytes(0, 3) + bytes(2, 2), bytes(0, 4) + bytes(2, 1));
+  const int64_t layouts = 2 * 4 * (costs[0].convolution_elements + costs[2].convolution_elements);
+  const int64_t work =
+      4 * turns.microbatch_size * std::max(costs[0].work_elements, costs[2].work_elements);
+  EXPECT_EQ(turns.stages[0].memory_bytes, kept + layouts + work);
   EXPECT_EQ(turns.stages[0].chunks.size(), 2u);
   EXPECT_THAT(FormatPlan(turns), HasSubstr("stem to layer1.0; layer3.0"));
 }
@@ -224,8 +227,9 @@ TEST(PlanTest, SlicesFillThePipelineSoonerAndKeepKeysAndValues) {
             whole.boundaries[0].activations.wire_bytes);
   // The second stage has a block, with one or two microbatches of four sequences in flight: keys
   // and values of 64 positions, 32 features each, and the gradients of both.
+  // The largest layer makes 4 x 32 features of 32, and works on a sequence of four at a time.
   EXPECT_EQ(slices.stages[1].memory_bytes - whole.stages[1].memory_bytes,
-            2 * 4 * (2 * 64 * 32) * 8);
+            2 * 4 * (2 * 64 * 32) * 8 - 3 * (64 * (32 + 4 * 32 + 32)) * 4);
 }
 
 TEST(PlanTest, AStashAndPayloadsTakeLessMemory) {
@@ -664,6 +668,20 @@ TEST(PlanTest, AdamWRemembersTwoNumbersOfEachParameter) {
     const int64_t buffer = momentum.stages[i].memory_bytes - sgd.stages[i].memory_bytes;
     EXPECT_GT(buffer, 0);
     EXPECT_EQ(adamw.stages[i].memory_bytes, sgd.stages[i].memory_bytes + 2 * buffer);
+  }
+}
+
+TEST(PlanTest, CodesTakeAQuarterAndMeansOnTheHostNothingOfAGpu) {
+  const Plan sgd = LanguageModelPlan({"optimizer.name=sgd"}), adamw = LanguageModelPlan({});
+  const Plan coded = LanguageModelPlan({"optimizer.moments=int8"});
+  const Plan on_host = LanguageModelPlan({"optimizer.place=host"});
+  const Plan on_gpu = LanguageModelPlan({"optimizer.place=host", "device=cuda"});
+  for (size_t i = 0; i < sgd.stages.size(); ++i) {
+    const bool has_hidden = i < 2;  // the last one has the head
+    EXPECT_EQ(coded.stages[i].memory_bytes < adamw.stages[i].memory_bytes, has_hidden);
+    EXPECT_GT(coded.stages[i].memory_bytes, sgd.stages[i].memory_bytes);
+    EXPECT_EQ(on_host.stages[i].memory_bytes, adamw.stages[i].memory_bytes);
+    EXPECT_EQ(on_gpu.stages[i].memory_bytes, sgd.stages[i].memory_bytes);
   }
 }
 

@@ -61,8 +61,8 @@ std::string StageTable(const Plan& plan) {
                  "FLOPs of the forward pass; the backward pass is taken as twice that, less what "
                  "frozen "
                  "weights save. Memory: "
-                 "parameters, gradients, what the optimizer remembers and what is kept for the "
-                 "backward pass, of a machine, without kernel workspace.");
+                 "parameters, gradients, what the optimizer remembers, what is kept for the "
+                 "backward pass and what passes work with, of a machine.");
 }
 
 std::string DirectionRow(const PlannedBoundary& boundary, const char* name,

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "compress/codec_table.h"
 #include "config/experiment.h"
+#include "config/kept.h"
 #include "config/owned_pieces.h"
 #include "config/piece_codec.h"
 #include "config/replicas_spec.h"
@@ -147,14 +148,13 @@ absl::StatusOr<std::vector<SegmentCompute>> SegmentsOf(const Summary& summary,
 
 // Divides the time of one segment among its blocks.
 void AddBlocks(const SegmentCompute& segment, const Model& model, const BlockRange& range,
-               Recompute recompute, std::vector<BlockSeconds>* blocks) {
+               const std::vector<BlockKeeping>& keeping, std::vector<BlockSeconds>* blocks) {
   double forward = 0, backward = 0, again = 0;  // FLOPs
   for (int i = range.first; i < range.last; ++i) {
     const BlockSpec& block = model.blocks[i];
     forward += ForwardFlops(block);
     backward += BackwardFlops(model, i);
-    const bool runs_again = recompute == Recompute::kBlocks && WorthRecomputing(block);
-    if (runs_again && i >= FirstTrainedBlock(model)) again += ForwardFlops(block);
+    if (keeping[i].recompute && i >= FirstTrainedBlock(model)) again += ForwardFlops(block);
   }
   // Leaves out the share of the backward passes that recomputed the forward pass.
   const double backward_share = backward > 0 ? backward / (backward + again) : 1;
@@ -230,7 +230,7 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
                                 const Experiment& experiment, const std::string& name) {
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(ran));
   ASSIGN_OR_RETURN(const Partition planned, PartitionFrom(experiment));
-  ASSIGN_OR_RETURN(const Recompute recompute, RecomputeFrom(ran));
+  ASSIGN_OR_RETURN(const auto keeping, KeepingsFrom(ran, partition.model));
   RETURN_IF_ERROR(CheckModel(partition.model, planned.model, name));
   ASSIGN_OR_RETURN(const std::vector<SegmentCompute> segments,
                    SegmentsOf(summary, partition, name));
@@ -238,7 +238,7 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   speeds.blocks.resize(partition.model.blocks.size());
   for (size_t i = 0; i < segments.size(); ++i) {
     AddBlocks(segments[i], partition.model,
-              SegmentBlocks(partition.model, partition.cuts, static_cast<int>(i)), recompute,
+              SegmentBlocks(partition.model, partition.cuts, static_cast<int>(i)), keeping,
               &speeds.blocks);
   }
   ScaleBackward(partition.model, planned.model, &speeds.blocks);
@@ -248,6 +248,12 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   for (const BoundaryRecord& boundary : summary.boundaries()) {
     if (boundary.name() == kSums) continue;  // tells nothing of how often they were decoded
     for (const bool gradient : {false, true}) AddCoding(boundary, gradient, &speeds);
+  }
+  if (summary.has_stash()) {
+    BoundaryRecord stash;
+    stash.set_name(kStashed);
+    *stash.mutable_activations() = summary.stash();
+    AddCoding(stash, /*gradient=*/false, &speeds);
   }
   RETURN_IF_ERROR(AddExchangeSpeeds(summary, ran, &speeds.codings));
   speeds.compute_source = absl::StrFormat(

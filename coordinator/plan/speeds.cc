@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "compress/codecs/plugin.h"
 #include "models/frozen.h"
 
 namespace thinwire {
@@ -20,6 +21,10 @@ absl::Status CheckSpeed(const char* flag, double value) {
 }
 
 }  // namespace
+
+Coding StashCoding(const DirectionSpec& does) {
+  return {kStashed, /*gradient=*/false, CodecText(does.codec), FeedbackSpec().ToString()};
+}
 
 const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds) {
   const auto found = speeds.codings.find(coding);

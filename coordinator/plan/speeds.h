@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compress/feedback/direction_spec.h"
 #include "models/model.h"
 #include "schedule/simulator.h"
 
@@ -23,7 +24,7 @@ struct BlockSeconds {
 // Coding of the messages of one direction of a cut.
 struct Coding {
   // Name of the cut; kReplicas for what replicas exchange, as gradients; kSums for what parts add
-  // up.
+  // up; kStashed for what blocks keep.
   std::string cut;
   bool gradient = false;
   std::string codec;     // as CodecText writes it
@@ -58,6 +59,10 @@ struct Speeds {
   double layer_seconds = 0;
   std::string compute_source, codec_source;  // where each comes from: "40 GFLOP/s, measured by …"
 };
+
+inline constexpr char kStashed[] = "stash";
+// Returns the coding of a stash.
+Coding StashCoding(const DirectionSpec& does);
 
 // Returns the speed of a coding: that of `codings`, or that of all others.
 const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds);

@@ -248,6 +248,18 @@ DirectionRecord BoundaryTotals::Stash(const DirectionRecord& before) const {
   return all;
 }
 
+SwapRecord BoundaryTotals::Swap(const SwapRecord& before) const {
+  SwapRecord all = before;
+  for (const StageReport& stage : latest_) {
+    const SwapReport& swap = stage.swap();
+    all.set_bytes_out(all.bytes_out() + swap.bytes_out());
+    all.set_bytes_in(all.bytes_in() + swap.bytes_in());
+    all.set_wait_seconds(all.wait_seconds() + swap.wait_seconds());
+    all.set_most_bytes(std::max(all.most_bytes(), swap.most_bytes()));
+  }
+  return all;
+}
+
 double BoundaryTotals::BusySeconds() const {
   double seconds = 0;
   for (const StageReport& stage : latest_) {

@@ -49,6 +49,9 @@ class BoundaryTotals {
   // Adds to `before`, likewise, what the stages' stashes encoded since.
   DirectionRecord Stash(const DirectionRecord& before) const;
 
+  // Adds to `before`, likewise, what the stages' swaps moved since.
+  SwapRecord Swap(const SwapRecord& before) const;
+
   // Returns the sum of the stages' seconds of forward and backward.
   double BusySeconds() const;
 

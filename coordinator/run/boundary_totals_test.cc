@@ -251,5 +251,26 @@ TEST(BoundaryTotalsTest, WhatStashesEncodedIsSummedOverStages) {
   EXPECT_EQ(twice.encode_seconds(), 2);
 }
 
+TEST(BoundaryTotalsTest, WhatWaitedElsewhereIsSummedOverStages) {
+  BoundaryTotals totals({"stem"}, {2});
+  EXPECT_EQ(totals.Swap({}).bytes_out(), 0u);
+  StageReport report;
+  report.mutable_swap()->set_bytes_out(600);
+  report.mutable_swap()->set_bytes_in(500);
+  report.mutable_swap()->set_wait_seconds(0.5);
+  report.mutable_swap()->set_most_bytes(300);
+  totals.Update(report);
+  report.set_stage(1);
+  report.mutable_swap()->set_most_bytes(400);
+  totals.Update(report);
+  const SwapRecord once = totals.Swap({}), twice = totals.Swap(once);
+  EXPECT_EQ(once.bytes_out(), 1200u);
+  EXPECT_EQ(once.bytes_in(), 1000u);
+  EXPECT_EQ(once.most_bytes(), 400u);
+  EXPECT_EQ(twice.bytes_out(), 2400u);
+  EXPECT_EQ(twice.wait_seconds(), 2);
+  EXPECT_EQ(twice.most_bytes(), 400u);
+}
+
 }  // namespace
 }  // namespace thinwire

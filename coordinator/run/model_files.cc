@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -33,11 +34,13 @@ constexpr const char* kCopied[] = {kVocabularyFile,
                                    "added_tokens.json",
                                    "generation_config.json"};
 
-absl::Status ReceiveShard(StageClient& stage, const std::string& path) {
+using Which = ExportParametersRequest::Which;
+
+absl::Status ReceiveShard(StageClient& stage, Which which, const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return FileError(path, "cannot open", errno);
   absl::Status status = stage.ExportParameters(
-      [&](const FileChunk& chunk) { return WriteAll(file, path, chunk.data()); });
+      which, [&](const FileChunk& chunk) { return WriteAll(file, path, chunk.data()); });
   if (status.ok() && fsync(file) != 0) status = FileError(path, "cannot sync", errno);
   if (close(file) != 0 && status.ok()) status = FileError(path, "cannot close", errno);
   return status;
@@ -71,22 +74,29 @@ absl::Status AddPublished(const Experiment& experiment, SideFiles* files) {
   return absl::OkStatus();
 }
 
-// Gathers the files of a model in the empty folder `dir`.
-absl::Status Gather(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
-  std::vector<std::string> shards;
-  for (int i = 0; i < fleet->stages(); ++i) shards.push_back(ShardName(i, fleet->stages()));
+// Streams a shard of each stage that has such tensors into `dir`; returns the shards' names.
+absl::StatusOr<std::vector<std::string>> Receive(Fleet* fleet, Which which,
+                                                 const std::string& dir) {
+  const char* const of = which == ExportParametersRequest::FROZEN ? "frozen" : "model";
+  const auto name_of = [&](int stage) { return ShardName(stage, fleet->stages(), of); };
   RETURN_IF_ERROR(fleet->OnFirstRow([&](StageClient& stage) -> absl::Status {
     // Others of the row give the first one their parts.
     if (stage.carrier() > 0) {
-      return stage.ExportParameters([](const FileChunk&) { return absl::OkStatus(); });
+      return stage.ExportParameters(which, [](const FileChunk&) { return absl::OkStatus(); });
     }
-    return ReceiveShard(stage, dir + "/" + shards[static_cast<size_t>(stage.stage())]);
+    return ReceiveShard(stage, which, dir + "/" + name_of(stage.stage()));
   }));
-  RETURN_IF_ERROR(WriteModelIndex(dir, shards));
-  for (const auto& [name, content] : beside) {
-    RETURN_IF_ERROR(ReplaceFile(dir + "/" + name, content));
+  std::vector<std::string> shards;
+  for (int i = 0; i < fleet->stages(); ++i) {
+    const std::string path = dir + "/" + name_of(i);
+    ASSIGN_OR_RETURN(const OpenTensorFile shard, OpenTensorFile::Open(path));
+    if (!shard.header().tensors.empty() || which == ExportParametersRequest::ALL) {
+      shards.push_back(name_of(i));
+    } else if (unlink(path.c_str()) != 0) {
+      return FileError(path, "cannot remove", errno);
+    }
   }
-  return absl::OkStatus();
+  return shards;
 }
 
 }  // namespace
@@ -117,8 +127,33 @@ absl::Status CheckInitialVocabulary(const Experiment& experiment) {
                    "init");
 }
 
-absl::Status SaveModel(Fleet* fleet, const SideFiles& beside, const std::string& dir) {
-  return WriteFolder(dir, [&](const std::string& path) { return Gather(fleet, beside, path); });
+absl::Status SavedModel::Save(Fleet* fleet) {
+  return WriteFolder(dir_, [&](const std::string& path) { return Gather(fleet, path); });
+}
+
+bool SavedModel::LinkFrozen(const std::string& dir) const {
+  return std::all_of(frozen_.begin(), frozen_.end(), [&](const std::string& shard) {
+    return link((dir_ + "/" + shard).c_str(), (dir + "/" + shard).c_str()) == 0;
+  });
+}
+
+absl::Status SavedModel::Gather(Fleet* fleet, const std::string& dir) {
+  std::vector<std::string> shards;
+  if (!has_frozen_) {
+    ASSIGN_OR_RETURN(shards, Receive(fleet, ExportParametersRequest::ALL, dir));
+  } else {
+    ASSIGN_OR_RETURN(shards, Receive(fleet, ExportParametersRequest::TRAINED, dir));
+    const bool has_them = !frozen_.empty() && LinkFrozen(dir);
+    if (!has_them) {
+      ASSIGN_OR_RETURN(frozen_, Receive(fleet, ExportParametersRequest::FROZEN, dir));
+    }
+    shards.insert(shards.end(), frozen_.begin(), frozen_.end());
+  }
+  RETURN_IF_ERROR(WriteModelIndex(dir, shards));
+  for (const auto& [name, content] : beside_) {
+    RETURN_IF_ERROR(ReplaceFile(dir + "/" + name, content));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace thinwire

@@ -1,5 +1,6 @@
 #include "coordinator/run/model_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -38,7 +39,7 @@ TEST(ShardNameTest, CountsFromOneInFiveDigits) {
   EXPECT_EQ(ShardName(0, 4), "model-00001-of-00004.safetensors");
 }
 
-TEST(SaveModelTest, WritesOneShardPerStageAndAnIndexOfAll) {
+TEST(SavedModelTest, WritesOneShardPerStageAndAnIndexOfAll) {
   FakeStage stages[2];
   stages[0].exported = OneTensor("conv1.weight");
   stages[1].exported = OneTensor("fc.weight");
@@ -46,7 +47,7 @@ TEST(SaveModelTest, WritesOneShardPerStageAndAnIndexOfAll) {
   fs::create_directories(dir);
   std::ofstream(dir + "/old") << "";
   Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
-  const absl::Status status = SaveModel(&fleet, {}, dir);
+  const absl::Status status = SavedModel(dir, {}, false).Save(&fleet);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(Read(dir + "/model-00002-of-00002.safetensors"), stages[1].exported);
   EXPECT_EQ(nlohmann::json::parse(Read(dir + "/model.safetensors.index.json")).dump(),
@@ -56,13 +57,13 @@ TEST(SaveModelTest, WritesOneShardPerStageAndAnIndexOfAll) {
   EXPECT_FALSE(fs::exists(dir + "/old"));
 }
 
-TEST(SaveModelTest, WhatWasSavedIsAModelFolderWithItsConfig) {
+TEST(SavedModelTest, WhatWasSavedIsAModelFolderWithItsConfig) {
   FakeStage stages[2];
   stages[0].exported = OneTensor("conv1.weight");
   stages[1].exported = OneTensor("fc.weight");
   const std::string dir = ::testing::TempDir() + "/loaded";
   Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
-  ASSERT_TRUE(SaveModel(&fleet, {{"config.json", "{}\n"}}, dir).ok());
+  ASSERT_TRUE(SavedModel(dir, {{"config.json", "{}\n"}}, false).Save(&fleet).ok());
   const auto model = ModelFolder::Open(dir);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->tensors().count("conv1.weight"), 1u);
@@ -70,24 +71,53 @@ TEST(SaveModelTest, WhatWasSavedIsAModelFolderWithItsConfig) {
   EXPECT_EQ(Read(dir + "/config.json"), "{}\n");
 }
 
-TEST(SaveModelTest, ASaveThatFailsLeavesTheOneBefore) {
+TEST(SavedModelTest, WhatIsFrozenIsFetchedOnce) {
+  const std::string none("\2\0\0\0\0\0\0\0{}", 10);  // a file without tensors
+  FakeStage stages[2];
+  stages[0].exported = none;
+  stages[0].frozen = OneTensor("wte.weight");
+  stages[1].exported = OneTensor("h.lora_A.weight");
+  stages[1].frozen = OneTensor("h.weight");
+  const std::string dir = ::testing::TempDir() + "/adapted";
+  Fleet fleet({stages[0].address(), stages[1].address()}, "run", FleetOptions());
+  SavedModel saved(dir, {}, /*has_frozen=*/true);
+  const auto frozen_fetches = [&] {
+    const std::vector<std::string> calls = stages[1].calls();
+    return std::count(calls.begin(), calls.end(), "ExportParameters frozen");
+  };
+  for (const char* time : {"first", "second"}) {
+    ASSERT_TRUE(saved.Save(&fleet).ok()) << time;
+    const auto model = ModelFolder::Open(dir);
+    ASSERT_TRUE(model.ok()) << time << ": " << model.status();
+    EXPECT_EQ(model->tensors().size(), 3u) << time;
+    EXPECT_FALSE(fs::exists(dir + "/model-00001-of-00002.safetensors")) << time;
+    EXPECT_EQ(Read(dir + "/frozen-00002-of-00002.safetensors"), stages[1].frozen) << time;
+    EXPECT_EQ(frozen_fetches(), 1) << time;
+  }
+  fs::remove_all(dir);
+  ASSERT_TRUE(saved.Save(&fleet).ok());
+  EXPECT_EQ(frozen_fetches(), 2) << "what was removed is fetched again";
+  EXPECT_EQ(ModelFolder::Open(dir)->tensors().size(), 3u);
+}
+
+TEST(SavedModelTest, ASaveThatFailsLeavesTheOneBefore) {
   FakeStage stage;
   stage.exported = OneTensor("fc.weight");
   const std::string dir = ::testing::TempDir() + "/kept_model";
   Fleet fleet({stage.address()}, "run", FleetOptions());
-  ASSERT_TRUE(SaveModel(&fleet, {}, dir).ok());
+  ASSERT_TRUE(SavedModel(dir, {}, false).Save(&fleet).ok());
   stage.exported = "abc";
-  EXPECT_FALSE(SaveModel(&fleet, {}, dir).ok());
+  EXPECT_FALSE(SavedModel(dir, {}, false).Save(&fleet).ok());
   EXPECT_TRUE(ModelFolder::Open(dir).ok());
   EXPECT_FALSE(fs::exists(dir + ".tmp"));
 }
 
-TEST(SaveModelTest, AnExportThatIsNoSafetensorsFileLeavesNoModel) {
+TEST(SavedModelTest, AnExportThatIsNoSafetensorsFileLeavesNoModel) {
   FakeStage stage;
   stage.exported = "abc";
   const std::string dir = ::testing::TempDir() + "/broken_model";
   Fleet fleet({stage.address()}, "run", FleetOptions());
-  EXPECT_THAT(std::string(SaveModel(&fleet, {}, dir).message()),
+  EXPECT_THAT(std::string(SavedModel(dir, {}, false).Save(&fleet).message()),
               HasSubstr("model-00001-of-00001.safetensors: safetensors: 3 bytes, want at least 8"));
   EXPECT_FALSE(fs::exists(dir));
 }

@@ -43,6 +43,7 @@ struct RunTotals {
   std::vector<BoundaryRecord> boundaries;
   ReplicasRecord replicas;  // without contributions if there is one replica
   DirectionRecord stash;    // without messages if nothing is stashed
+  SwapRecord swap;          // without bytes if nothing left the devices
   // 1 - (forward and backward seconds of all stages) / (stages x training seconds).
   double bubble_ratio = 0;
 };

@@ -12,6 +12,7 @@
 #include "config/sections.h"
 #include "coordinator/fleet/stage_addresses.h"
 #include "coordinator/fleet/stage_setup.h"
+#include "coordinator/run/fitted_stages.h"
 #include "coordinator/run/kept_state.h"
 
 namespace thinwire {
@@ -134,6 +135,19 @@ void RecordConfigured(const Configured& configured, Summary* summary) {
   }
 }
 
+// Returns the experiment with what its blocks keep on these servers.
+absl::StatusOr<Experiment> Fitted(const Experiment& experiment, Fleet* fleet,
+                                  const std::vector<AcquireResponse>& answers) {
+  std::vector<ServerMemory> servers;
+  for (int i = 0; i < fleet->size(); ++i) {
+    const StageClient& server = fleet->server(i);
+    servers.push_back({server.stage(), HostOf(server.address()), answers[i].memory_bytes()});
+  }
+  return FitToServers(experiment, fleet->carriers(), servers, [](const std::string& line) {
+    std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const TraceSteps* trace,
@@ -152,16 +166,17 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
   provenance->set_microbatches(experiment.pipeline().microbatches());
   RecordBuilds(answers, threads, provenance);
   WarnOfOtherBuilds(*provenance, fleet);
+  ASSIGN_OR_RETURN(const Experiment fitted, Fitted(experiment, fleet, answers));
   StagePurpose purpose;
   purpose.trace = trace;
   std::optional<StageStanding> common;
   if (reported) common = CommonStanding(answers, fleet->stages(), *reported);
   if (common) purpose.standing = &*common;
-  ASSIGN_OR_RETURN(Configured configured, ConfigureStages(experiment, threads, fleet, purpose));
+  ASSIGN_OR_RETURN(Configured configured, ConfigureStages(fitted, threads, fleet, purpose));
   if (common && !HasEachStage(configured.are_kept, fleet->stages())) {
     common.reset();
     purpose.standing = nullptr;
-    ASSIGN_OR_RETURN(configured, ConfigureStages(experiment, threads, fleet, purpose));
+    ASSIGN_OR_RETURN(configured, ConfigureStages(fitted, threads, fleet, purpose));
   }
   if (common) RETURN_IF_ERROR(SendKeptState(configured.are_kept, common->step(), fleet));
   RecordConfigured(configured, summary);

@@ -185,6 +185,14 @@ std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
   return table + DescriptionLines(codecs);
 }
 
+std::string SwapLine(const SwapRecord& swap) {
+  if (swap.bytes_out() == 0) return "";
+  return absl::StrFormat("swap:     %s out, %s in, at most %s of a stage at once, %.1f s waited\n",
+                         FormatBytes(static_cast<double>(swap.bytes_out())),
+                         FormatBytes(static_cast<double>(swap.bytes_in())),
+                         FormatBytes(static_cast<double>(swap.most_bytes())), swap.wait_seconds());
+}
+
 Progress::Progress(ProgressOptions options) : options_(std::move(options)) {}
 
 void Progress::Line(const std::string& line) {

@@ -60,6 +60,9 @@ std::string Banner(const RunPlace& place, const RunPlan& plan);
 std::string BoundaryTable(const std::vector<BoundaryRecord>& boundaries,
                           const ReplicasRecord& replicas = {}, const DirectionRecord& stash = {});
 
+// Returns a line about what waited elsewhere for backward passes; empty if nothing did.
+std::string SwapLine(const SwapRecord& swap);
+
 // Output of Progress.
 struct ProgressOptions {
   FILE* out = stdout;

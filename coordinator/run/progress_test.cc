@@ -168,6 +168,17 @@ TEST(BoundaryTableTest, HasALineOfTheStash) {
       HasSubstr("stash      kept            64.00      10.00    6.4 x      5.00         -\n"));
 }
 
+TEST(SwapLineTest, SaysWhatMoved) {
+  SwapRecord swap;
+  EXPECT_EQ(SwapLine(swap), "");
+  swap.set_bytes_out(64'000'000);
+  swap.set_bytes_in(63'000'000);
+  swap.set_most_bytes(2'000'000);
+  swap.set_wait_seconds(1.25);
+  EXPECT_EQ(SwapLine(swap),
+            "swap:     64.0 MB out, 63.0 MB in, at most 2.0 MB of a stage at once, 1.2 s waited\n");
+}
+
 TEST(BoundaryTableTest, NamesCutsWhoseCodecsOrLevelsDiffer) {
   BoundaryRecord a, b;
   a.set_name("layer1");

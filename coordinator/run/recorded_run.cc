@@ -169,8 +169,10 @@ class RecordedRun {
     RunOptions run = OptionsOfRun();
     ASSIGN_OR_RETURN(run.beside, SideFilesOf(WithOwnFiles()));
     RETURN_IF_ERROR(WarnOfNoVocabulary(run.beside));
-    run.save_model = [this, beside = run.beside]() -> absl::Status {
-      RETURN_IF_ERROR(SaveModel(session_->fleet(), beside, record_->model_dir()));
+    const bool has_frozen = experiment_.freeze_size() > 0 || experiment_.has_lora();
+    SavedModel model(record_->model_dir(), run.beside, has_frozen);
+    run.save_model = [this, &model]() -> absl::Status {
+      RETURN_IF_ERROR(model.Save(session_->fleet()));
       if (!experiment_.has_lora()) return absl::OkStatus();
       return SaveAdapter(experiment_, record_->model_dir(), record_->adapter_dir());
     };
@@ -262,7 +264,7 @@ class RecordedRun {
     const std::vector<BoundaryRecord> boundaries(summary_.boundaries().begin(),
                                                  summary_.boundaries().end());
     return absl::StrCat(
-        BoundaryTable(boundaries, summary_.replicas(), summary_.stash()),
+        BoundaryTable(boundaries, summary_.replicas(), summary_.stash()), SwapLine(summary_.swap()),
         "summary:  ", record_->dir(), "/summary.json\nmetrics:  ", record_->dir(),
         "/metrics.jsonl\nmodel:    ", record_->model_dir(),
         options_.trace ? absl::StrCat("\ntrace:    ", record_->dir(), "/trace.json") : "");

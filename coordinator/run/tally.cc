@@ -26,7 +26,8 @@ Tally::Tally(const std::vector<std::string>& cuts, const Pipelines& pipelines,
       before_epoch_(progress.before_epoch().begin(), progress.before_epoch().end()),
       replicas_before_(progress.replicas()),
       replicas_before_epoch_(progress.replicas_before_epoch()),
-      stash_before_(progress.stash()) {}
+      stash_before_(progress.stash()),
+      swap_before_(progress.swap()) {}
 
 void Tally::Add(const StepReport& step) {
   step_ = step.step();
@@ -54,6 +55,7 @@ RunTotals Tally::Totals(double seconds) const {
   totals.boundaries = totals_.Records();
   totals.replicas = Replicas();
   totals.stash = Stash();
+  totals.swap = Swap();
   const double available = servers_ * (seconds_here_ + seconds);
   if (available > 0) totals.bubble_ratio = 1 - totals_.BusySeconds() / available;
   return totals;
@@ -93,6 +95,7 @@ void Tally::Save(RunProgress* progress) const {
   *progress->mutable_boundaries() = {boundaries.begin(), boundaries.end()};
   *progress->mutable_before_epoch() = {before_epoch_.begin(), before_epoch_.end()};
   if (Stash().messages() > 0) *progress->mutable_stash() = Stash();
+  if (Swap().bytes_out() > 0) *progress->mutable_swap() = Swap();
   if (!Replicas().has_contributions()) return;
   *progress->mutable_replicas() = Replicas();
   *progress->mutable_replicas_before_epoch() = replicas_before_epoch_;

@@ -54,6 +54,8 @@ class Tally {
   ReplicasRecord Replicas() const { return totals_.Replicas(replicas_before_); }
   // Returns what stashes encoded; without messages if nothing is stashed.
   DirectionRecord Stash() const { return totals_.Stash(stash_before_); }
+  // Returns what waited elsewhere; without bytes if nothing did.
+  SwapRecord Swap() const { return totals_.Swap(swap_before_); }
   // Returns the totals. `seconds` are those of training that AddSeconds has not been told of yet.
   RunTotals Totals(double seconds = 0) const;
 
@@ -78,7 +80,8 @@ class Tally {
   // Record of what replicas exchanged before the current stages began, and up to the begin of the
   // epoch.
   ReplicasRecord replicas_before_, replicas_before_epoch_;
-  DirectionRecord stash_before_;  // before the current stages began
+  DirectionRecord stash_before_;  // this and the next: before the current stages began
+  SwapRecord swap_before_;
 };
 
 }  // namespace thinwire

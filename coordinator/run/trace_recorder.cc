@@ -4,6 +4,7 @@
 
 #include "base/steady_clock_id.h"
 #include "base/steady_time.h"
+#include "config/kept.h"
 #include "config/specs.h"
 #include "config/stash.h"
 #include "config/tensor_parts.h"
@@ -24,12 +25,14 @@ uint32_t SumsOfParts(const Experiment& experiment) {
   return static_cast<uint32_t>(sums) * PartsOf(experiment);
 }
 
-// Returns how many blocks of a microbatch have something in a stash.
+// Returns how many blocks of a microbatch have something in a stash, and wait elsewhere with it.
 uint32_t StashedBlocks(const Experiment& experiment) {
   const auto cuts = static_cast<uint32_t>(CutNames(experiment).size());
-  if (!experiment.pipeline().has_stash()) return KeepsPayloads(experiment) ? cuts : 0;
   const absl::StatusOr<Model> model = ModelFrom(experiment);
-  return model.ok() ? static_cast<uint32_t>(model->blocks.size()) : 0;
+  const auto blocks = model.ok() ? static_cast<uint32_t>(model->blocks.size()) : 0;
+  const uint32_t swapped = Swaps(experiment) ? blocks : 0;
+  if (experiment.pipeline().has_stash()) return blocks + swapped;
+  return (KeepsPayloads(experiment) ? cuts : 0) + swapped;
 }
 
 }  // namespace

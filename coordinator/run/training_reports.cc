@@ -267,6 +267,7 @@ absl::Status TrainingReports::TellTotals(const RunTotals& totals) {
   *summary_.mutable_boundaries() = {totals.boundaries.begin(), totals.boundaries.end()};
   if (totals.replicas.has_contributions()) *summary_.mutable_replicas() = totals.replicas;
   if (totals.stash.messages() > 0) *summary_.mutable_stash() = totals.stash;
+  if (totals.swap.bytes_out() > 0) *summary_.mutable_swap() = totals.swap;
   return observer_.OnTotals(totals);
 }
 

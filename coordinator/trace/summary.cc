@@ -94,6 +94,7 @@ class StageSums {
     if (activity == "optimizer") times->optimizer += Seconds(slice);
     if (activity == "sum") times->sums += Seconds(slice);
     if (activity == "stash") times->stash += Seconds(slice);
+    if (activity == "swap") times->swap += Seconds(slice);
     if (activity == "data") times->data += Seconds(slice);
     if (activity == "encode") times->encode += Seconds(slice);
     if (activity == "decode") times->decode += Seconds(slice);
@@ -130,8 +131,8 @@ class StageSums {
 void Divide(double by, StageTimes* times) {
   for (double* seconds :
        {&times->step, &times->forward, &times->backward, &times->optimizer, &times->sums,
-        &times->stash, &times->core_wait, &times->data, &times->waiting, &times->other,
-        &times->encode, &times->decode, &times->kernels, &times->copies}) {
+        &times->stash, &times->swap, &times->core_wait, &times->data, &times->waiting,
+        &times->other, &times->encode, &times->decode, &times->kernels, &times->copies}) {
     *seconds /= by;
   }
   for (double& seconds : times->waited_for) seconds /= by;
@@ -195,6 +196,7 @@ std::string Table(const TraceSummary& summary) {
   row("  backward", &StageTimes::backward);
   if (Has(summary, &StageTimes::sums)) row("    in sums", &StageTimes::sums);
   if (Has(summary, &StageTimes::stash)) row("    in the stash", &StageTimes::stash);
+  if (Has(summary, &StageTimes::swap)) row("    in swap", &StageTimes::swap);
   row("  optimizer", &StageTimes::optimizer);
   row("  core_wait", &StageTimes::core_wait);
   row("  samples", &StageTimes::data);
@@ -269,6 +271,7 @@ nlohmann::ordered_json SummaryJson(const RunTrace& trace, const TraceSummary& su
                       {"optimizer_seconds", times.optimizer},
                       {"sums_seconds", times.sums},
                       {"stash_seconds", times.stash},
+                      {"swap_seconds", times.swap},
                       {"core_wait_seconds", times.core_wait},
                       {"data_seconds", times.data},
                       {"waiting_seconds", times.waiting},

@@ -27,6 +27,7 @@ struct StageTimes {
   double forward = 0, backward = 0, optimizer = 0;
   double sums = 0;       // part of forward and backward: partial sums of tensor-parallel parts
   double stash = 0;      // part of forward and backward: tensors that are kept, encoded and decoded
+  double swap = 0;       // part of forward and backward: waiting for what leaves and comes back
   double core_wait = 0;  // part of the three above: waiting for a core that others had
   double data = 0;       // waiting for samples
   double waiting = 0;    // waiting for messages

@@ -83,6 +83,22 @@ TEST(SummaryTest, TheStashIsAPartOfThePassesThatHaveIt) {
   EXPECT_GT(SummaryJson(trace, summary)["stages"][0]["stash_seconds"], 0);
 }
 
+TEST(SummaryTest, SwapIsAPartOfThePassesThatWaitForIt) {
+  RunTrace trace = MadeUpTrace();
+  EXPECT_THAT(SummaryText(trace, *Summarize(trace, std::nullopt)), Not(HasSubstr("in swap")));
+  for (const char* name : {"swap out", "swap in"}) {
+    TraceSlice slice = *std::find_if(trace.stages[0].slices.begin(), trace.stages[0].slices.end(),
+                                     [](const TraceSlice& one) { return one.name() == "forward"; });
+    slice.set_name(name);
+    slice.set_end(slice.begin() + 2);
+    trace.stages[0].slices.push_back(slice);
+  }
+  const TraceSummary summary = *Summarize(trace, std::nullopt);
+  EXPECT_EQ(Nanoseconds(summary.stages[0].swap), 4);
+  EXPECT_THAT(SummaryText(trace, summary), HasSubstr("    in swap"));
+  EXPECT_GT(SummaryJson(trace, summary)["stages"][0]["swap_seconds"], 0);
+}
+
 // A codec's wait for a core is not its work, even if the executor codes itself.
 TEST(SummaryTest, WaitsForACoreCountWhereTheyWere) {
   RunTrace trace = MadeUpTrace();

@@ -19,7 +19,7 @@ uint64_t SlicesOfStep(const RunTrace& run) {
   constexpr uint64_t kOfMessage = 4;                   // encode, send, decode, wait
   constexpr uint64_t kOfMicrobatch = 3, kOfStage = 4;  // samples and loss; step and optimizer
   constexpr uint64_t kOfSum = 3;      // forward, again where it is recomputed, and backward
-  constexpr uint64_t kOfStashed = 2;  // encode and decode
+  constexpr uint64_t kOfStashed = 2;  // encode and decode, or out and in
   const uint64_t messages = 2 * run.cuts.size(), computes = 2 * (run.cuts.size() + 1);
   return run.microbatches * (messages * kOfMessage + computes + kOfMicrobatch + run.sums * kOfSum +
                              run.stashed * kOfStashed) +

@@ -35,9 +35,10 @@ struct RunTrace {
   uint32_t microbatches = 0;      // of a step; units, if the schedule has slices of sequences
   std::vector<std::string> cuts;  // names by index, the tied cut included
   uint32_t sums = 0;              // of a microbatch and pass, at all tensor-parallel parts
-  uint32_t stashed = 0;           // blocks with something of a microbatch in a stash
-  TraceSteps steps;               // the steps asked for
-  uint32_t carriers = 1;          // pipelines that carry the replicas
+  // Blocks with something of a microbatch in a stash, and blocks with something elsewhere.
+  uint32_t stashed = 0;
+  TraceSteps steps;       // the steps asked for
+  uint32_t carriers = 1;  // pipelines that carry the replicas
   // Stages by number, of one carrier after the other. Before Align the slices of each are on its
   // own clock; afterwards all are on one that begins with the first slice.
   std::vector<StageTrace> stages;

@@ -16,6 +16,7 @@
 #define HWY_TARGET_INCLUDE "nn/cpu/elementwise.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "nn/cpu/adamw-inl.h"
 #include "nn/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -85,30 +86,9 @@ void SgdRange(const SgdUpdate& u, const SgdParameter& parameter, int64_t begin, 
   });
 }
 
-// Multiplies and adds without fusing, too, and nn/cuda/adamw.cu gives the same bits.
 void AdamWRange(const AdamWUpdate& u, const AdamWFactors& f, const AdamWParameter& parameter,
                 int64_t begin, int64_t end) {
-  const FloatTag d;
-  const FloatVec scale = hn::Set(d, u.gradient_scale), shrink = hn::Set(d, ShrinkOf(u, parameter));
-  const FloatVec beta1 = hn::Set(d, f.beta1), gain1 = hn::Set(d, f.gain1);
-  const FloatVec beta2 = hn::Set(d, f.beta2), gain2 = hn::Set(d, f.gain2);
-  const FloatVec rate = hn::Set(d, f.rate), epsilon = hn::Set(d, f.epsilon);
-  const FloatVec deviation_scale = hn::Set(d, f.deviation_scale);
-  ForEachVector(end - begin, [&](const auto& access, int64_t at) HWY_ATTR {
-    const int64_t i = begin + at;
-    const FloatVec g = hn::Mul(scale, access.Load(d, parameter.gradient + i));
-    const FloatVec m =
-        hn::Add(hn::Mul(beta1, access.Load(d, parameter.mean + i)), hn::Mul(gain1, g));
-    const FloatVec v = hn::Add(hn::Mul(beta2, access.Load(d, parameter.square + i)),
-                               hn::Mul(gain2, hn::Mul(g, g)));
-    const FloatVec deviation = hn::Mul(hn::Sqrt(v), deviation_scale);
-    const FloatVec step = hn::Div(hn::Mul(rate, m), hn::Add(deviation, epsilon));
-    const FloatVec p = hn::Mul(shrink, access.Load(d, parameter.value + i));
-    access.Store(hn::Sub(p, step), d, parameter.value + i);
-    access.Store(m, d, parameter.mean + i);
-    access.Store(v, d, parameter.square + i);
-    access.Store(hn::Zero(d), d, parameter.gradient + i);
-  });
+  UpdateByAdamW(u, f, parameter, begin, end);
 }
 
 constexpr size_t kSums = 32;
@@ -236,9 +216,13 @@ Error Kernels::AdamW(const AdamWUpdate& arguments) {
   const AdamWFactors factors = FactorsOf(update);
   for (int64_t p = 0; p < update.count; ++p) {
     const AdamWParameter& parameter = update.parameters[p];
-    ParallelRange(threads_, parameter.n, kAdamWGrain, [&](int64_t i, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(AdamWRange)(update, factors, parameter, i, end);
-    });
+    if (parameter.is_coded()) {
+      CodedAdamW(threads_, update, factors, parameter);
+    } else {
+      ParallelRange(threads_, parameter.n, kAdamWGrain, [&](int64_t i, int64_t end) {
+        HWY_DYNAMIC_DISPATCH(AdamWRange)(update, factors, parameter, i, end);
+      });
+    }
     RETURN_ERROR(WriteNarrow(parameter, this));
   }
   return Error{};

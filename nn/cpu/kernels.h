@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "nn/adamw_factors.h"
 #include "nn/cpu/onednn.h"
 #include "nn/ops.h"
 
@@ -86,6 +87,10 @@ class Kernels : public Ops {
  private:
   const int threads_;
 };
+
+// Updates a parameter with coded means, in blocks of codes.
+void CodedAdamW(int threads, const AdamWUpdate& update, const AdamWFactors& factors,
+                const AdamWParameter& parameter);
 
 // Adds source to target, in fp32.
 void Accumulate(int threads, const float* source, int64_t n, float* target);

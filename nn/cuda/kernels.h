@@ -81,8 +81,8 @@ class Kernels : public Ops {
   Error MeanSquaredError(const SquaredErrors& arguments, LossSums* sums) override;
 
   // Update parameters, with the same bits as the CPU's and one launch for up to 80 (AdamW: 64) of
-  // them. They are passed to it by value, so there is no table in device memory, nothing to copy,
-  // and each step may have a new learning rate.
+  // them, or for each whose means are codes. They are passed to it by value, so there is no table
+  // in device memory, nothing to copy, and each step may have a new learning rate.
   Error Sgd(const SgdUpdate& arguments) override;
   Error AdamW(const AdamWUpdate& arguments) override;
   // Both take two launches for up to 128 ranges. SumsOfSquares waits once, ClipByNorm does not.
@@ -101,6 +101,10 @@ Error Apply(CudaDevice* device, Pointwise function, const TensorView& x, const T
 Error ApplyBackward(CudaDevice* device, Pointwise function, const TensorView& x,
                     const TensorView& dy, const TensorView& dx);
 Error Convert(CudaDevice* device, const TensorView& from, const TensorView& to);
+
+// Updates a parameter of `update` whose means are codes. A block has a block of them, and copies of
+// both tables in shared memory.
+Error CodedAdamW(CudaDevice* device, const AdamWUpdate& update, const AdamWParameter& parameter);
 
 // Computes the gradients of NormalizeRows. It holds a warp's row in registers and reads (x, dy)
 // once, if accesses are wide. Otherwise it reads them for dx and once more for the sums over rows,

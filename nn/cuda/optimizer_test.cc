@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "nn/cuda/testing.h"
+#include "nn/moment_codes.h"
 
 namespace thinwire {
 namespace {
@@ -134,6 +138,95 @@ TEST(AdamWTest, MoreParametersThanALaunchTakes) {
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < 150; ++i) sizes.push_back(i % 7 * 5);
   ExpectTwins(kSameBits, [&](Side* side) { return TwoStepsOfAdamW(side, sizes); });
+}
+
+// Appends the bytes of codes and scales.
+void AddWords(const Side& side, float* words, int64_t n, Outputs* outputs) {
+  Floats bytes;
+  for (const int32_t word : side.ReadInts(ViewOf(words, DType::kI32, {MomentWords(n)}))) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      bytes.push_back(static_cast<float>(static_cast<uint32_t>(word) >> shift & 0xFF));
+    }
+  }
+  outputs->push_back({"words of " + std::to_string(n), bytes});
+}
+
+// Makes three steps with codes. Of the gradients of each parameter some are zero, tiny or, in the
+// last step, infinite.
+Outputs StepsWithCodes(Side* side, const std::vector<int64_t>& sizes) {
+  AdamWUpdate update;
+  update.beta1 = 0.9;
+  update.beta2 = 0.999;
+  update.epsilon = 1e-8;
+  update.lr = 0.1;
+  Outputs outputs;
+  for (const int64_t n : sizes) {
+    AdamWParameter parameter;
+    parameter.value = side->Of(RandomFloats(n, 1));
+    parameter.gradient = side->Of(Floats(n));
+    parameter.n = n;
+    parameter.weight_decay = 0.1f;
+    parameter.narrow = NarrowOf(side, n, static_cast<size_t>(n));
+    float *const mean = side->Of(Floats(MomentWords(n))), *const square =
+                                                              side->Of(Floats(MomentWords(n)));
+    parameter.coded_mean = CodedMeanIn(mean, n);
+    parameter.coded_square = CodedMeanIn(square, n);
+    update.parameters = &parameter;
+    update.count = 1;
+    for (update.step = 1; update.step <= 3; ++update.step) {
+      Floats gradient = RandomFloats(n, static_cast<uint64_t>(update.step + n));
+      for (int64_t i = 0; i < n; ++i) {
+        if (i / kMomentBlock % 4 == 1) gradient[i] = 0;
+        if (i / kMomentBlock % 4 == 2) gradient[i] *= 1e-32f;
+        if (i % 3 == 0) gradient[i] *= 1e-4f;
+      }
+      if (update.step == 3 && n > 5 * kMomentBlock) {
+        gradient[4 * kMomentBlock + 3] = std::numeric_limits<float>::infinity();
+      }
+      EXPECT_TRUE(side->device()
+                      ->CopyFromHost(parameter.gradient, gradient.data(), sizeof(float) * n)
+                      .ok());
+      EXPECT_TRUE((*side)->AdamW(update).ok());
+    }
+    outputs.push_back({"value", side->Read(parameter.value, n)});
+    outputs.push_back({"gradient", side->Read(parameter.gradient, n)});
+    AddNarrow(*side, parameter.narrow, n, &outputs);
+    AddWords(*side, mean, n, &outputs);
+    AddWords(*side, square, n, &outputs);
+  }
+  return outputs;
+}
+
+TEST(CodedAdamWTest, IsTheCpus) {
+  ExpectTwins(kSameBits, [](Side* side) {
+    return StepsWithCodes(side, {1, 255, 256, 257, 1000, 4096, 10007});
+  });
+}
+
+TEST(CodedAdamWTest, StandsBesideParametersWithNumbers) {
+  ExpectTwins(kSameBits, [](Side* side) {
+    AdamWParameter parameters[2];
+    for (AdamWParameter& parameter : parameters) {
+      parameter.n = 300;
+      parameter.value = side->Of(RandomFloats(300, 1));
+      parameter.gradient = side->Of(RandomFloats(300, 2));
+    }
+    parameters[0].coded_mean = CodedMeanIn(side->Of(Floats(MomentWords(300))), 300);
+    parameters[0].coded_square = CodedMeanIn(side->Of(Floats(MomentWords(300))), 300);
+    parameters[1].mean = side->Of(Floats(300));
+    parameters[1].square = side->Of(Floats(300));
+    const float factor = 0.5f;
+    AdamWUpdate update;
+    update.parameters = parameters;
+    update.count = 2;
+    update.step = 1;
+    update.lr = 0.1;
+    update.epsilon = 1e-8;
+    update.clip_factor = side->Of({factor});
+    EXPECT_TRUE((*side)->AdamW(update).ok());
+    return Outputs{{"coded", side->Read(parameters[0].value, 300)},
+                   {"numbers", side->Read(parameters[1].value, 300)}};
+  });
 }
 
 std::vector<double> SumsOfSquares(Side* side, const std::vector<int64_t>& sizes) {

@@ -56,15 +56,13 @@ class BuiltSegment final : public Segment {
     bool needs_dx = options_.needs_input_gradient;
     for (const BlockSpec& block : blocks) {
       const bool makes_logits = options_.ends_model && &block == &blocks.back();
+      const BlockKeeping keeping = KeepingOf(block, static_cast<size_t>(&block - blocks.data()));
       ASSIGN_OR_RETURN(auto layers, BuildLayers(block.layers, needs_dx, absl::MakeSpan(parameters_),
                                                 context_, makes_logits));
-      const bool again = options_.recompute == Recompute::kBlocks && WorthRecomputing(block);
       if (!needs_dx && IsFrozen(block)) {
         layers_.Append(std::make_unique<ForwardOnlyLayer>(std::move(layers)));
-      } else if (again) {
-        AppendTrained(block, std::make_unique<RecomputedLayer>(std::move(layers)));
       } else {
-        AppendTrained(block, std::move(layers));
+        AppendTrained(block, keeping, std::move(layers));
       }
       needs_dx = needs_dx || !IsFrozen(block);
     }
@@ -119,8 +117,17 @@ class BuiltSegment final : public Segment {
   }
 
  private:
-  void AppendTrained(const BlockSpec& block, std::unique_ptr<Layer> layers) {
-    if (options_.stash != nullptr) {
+  BlockKeeping KeepingOf(const BlockSpec& block, size_t index) const {
+    if (!options_.keeping.empty()) return options_.keeping[index];
+    BlockKeeping keeping;
+    keeping.recompute = options_.recompute == Recompute::kBlocks && WorthRecomputing(block);
+    keeping.stash = options_.stash != nullptr;
+    return keeping;
+  }
+  void AppendTrained(const BlockSpec& block, const BlockKeeping& keeping,
+                     std::unique_ptr<Layer> layers) {
+    if (keeping.recompute) layers = std::make_unique<RecomputedLayer>(std::move(layers));
+    if (keeping.puts_away()) {
       layers = std::make_unique<StashedLayer>(block.name, std::move(layers), options_.stash);
     }
     layers_.Append(std::move(layers));

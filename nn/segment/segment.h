@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/cost.h"
+#include "models/keeping.h"
 #include "models/model.h"
 #include "models/tied_weight.h"
 #include "nn/ops.h"
@@ -44,6 +46,9 @@ struct SegmentOptions {
   // Has what the trained blocks keep between their passes; outlives the segment. Null: it is kept
   // as it is.
   Stash* stash = nullptr;
+  // What each block does, in place of `recompute`; only those that put away what they keep have it
+  // in `stash`. Empty: all do as is said above.
+  std::vector<BlockKeeping> keeping = {};
 };
 
 // Returns whether a segment that ends in `block` may have `ends_model`. A user's own model may end

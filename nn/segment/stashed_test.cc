@@ -130,6 +130,24 @@ TEST(StashedTest, LanguageModelsTrainTheSame) {
   ExpectSame(TinyLanguageModel("llama"), ids);
 }
 
+TEST(StashedTest, EachBlockDoesAsItIsTold) {
+  const Tensor x = RandomTensor({3, 8, 8, 3}, "x");
+  const std::vector<std::vector<float>> plain = Trained(Images(), x, {}, nullptr);
+  for (const bool splits : {false, true}) {
+    SegmentOptions options;
+    options.splits_backward = splits;
+    options.keeping = {Only(Keeping::kSwap), Only(Keeping::kRecompute), Only(Keeping::kStash)};
+    CopyingStash stash;
+    EXPECT_EQ(Trained(Images(), x, options, &stash), plain);
+    EXPECT_THAT(stash.put, ElementsAre("stem", "head"));
+    options.keeping[1] = {/*recompute=*/true, /*stash=*/true, /*swap=*/false};
+    options.keeping[2] = Only(Keeping::kKeep);
+    CopyingStash other;
+    EXPECT_EQ(Trained(Images(), x, options, &other), plain);
+    EXPECT_THAT(other.put, ElementsAre("stem", "body"));
+  }
+}
+
 TEST(StashedTest, BlocksPutTheirTensorsAwayOneByOne) {
   CopyingStash stash;
   size_t plain = 0, stashed = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -75,13 +76,17 @@ absl::Status LocalReplicas::AddOwn() {
   own.inner = StatesOf(inner_);
   for (OptimizerState& state : own.inner) {
     const Tensor here = state.tensor;  // its values at the begin are everybody's
-    ASSIGN_OR_RETURN(state.tensor, Tensor::Allocate(options_.device, DType::kF32, here.shape()));
+    ASSIGN_OR_RETURN(state.tensor, Tensor::Allocate(here.device(), DType::kF32, here.shape()));
     RETURN_IF_ERROR(Copy(here, state.tensor));
   }
   return absl::OkStatus();
 }
 
 absl::Status LocalReplicas::Copy(const Tensor& from, const Tensor& to) const {
+  if (from.device() != options_.device) {  // what an optimizer keeps on the host of the device
+    std::memcpy(to.data(), from.data(), from.bytes());
+    return absl::OkStatus();
+  }
   return ToStatus(options_.ops->Convert(from.view(), to.view()));
 }
 

@@ -69,6 +69,24 @@ absl::StatusOr<std::vector<std::unique_ptr<Recalibration>>> StartRecalibrations(
   return all;
 }
 
+// Returns what the backward passes among the actions of one replica are of, in their order.
+std::vector<SwapPass> BackwardsOf(const StageSpec& spec, const Work& work,
+                                  const std::vector<Action>& actions) {
+  const int count = MicrobatchesOf(spec, work.batch_size);
+  const int first = work.replica * spec.microbatches;
+  std::vector<SwapPass> passes;
+  for (const Action& action : actions) {
+    const bool goes_back =
+        action.kind == Action::Kind::kBackward || action.kind == Action::Kind::kBackwardInput;
+    if (!goes_back) continue;
+    const int microbatch = first + action.microbatch / spec.slices();
+    const int slice = action.microbatch % spec.slices();
+    passes.push_back({action.chunk, MicrobatchRange(work.batch_size, count, microbatch).first,
+                      spec.slices() > 1 ? spec.FirstPosition(slice) : 0});
+  }
+  return passes;
+}
+
 // Returns whether no action behind number `i` adds to the gradients of its chunk.
 bool EndsGradients(const std::vector<Action>& actions, size_t i) {
   if (actions[i].kind == Action::Kind::kForward) return false;
@@ -305,6 +323,7 @@ absl::StatusOr<LossSums> Executor::AccumulateReplica(Work work, const SampleRang
     actions = StageActions(spec.schedule, spec.stage, spec.stages(), work.microbatches,
                            spec.chunks(), spec.slices());
   }
+  stage_->ExpectBackwards(BackwardsOf(spec, work, actions));
   for (size_t i = 0; i < actions.size(); ++i) {
     const Action& action = actions[i];
     RETURN_IF_ERROR(Stopped());
@@ -328,12 +347,19 @@ absl::StatusOr<LossSums> Executor::AccumulateReplica(Work work, const SampleRang
         RETURN_IF_ERROR(stage_->BackwardWeights(work));
         break;
     }
+    RETURN_IF_ERROR(MeasureMemory());
     spec.patience->Advance();
   }
   RETURN_IF_ERROR(Stopped());
   RETURN_IF_ERROR(stage_->SumTiedGradients(work));
   RETURN_IF_ERROR(stage_->SumBasisGradients(work));
   return stage_->TakeLosses(work);
+}
+
+absl::Status Executor::MeasureMemory() {
+  const StageSpec& spec = stage_->spec();
+  if (spec.memory == nullptr) return absl::OkStatus();
+  return Annotated(spec.memory->Measure(), absl::StrCat("stage ", spec.stage));
 }
 
 absl::StatusOr<LossSums> Executor::ForwardOne(Work work, const SampleRange& batch,

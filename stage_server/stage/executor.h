@@ -107,6 +107,8 @@ class Executor {
   ReplicaSteps::Accumulate AccumulateOf(const SampleRange& batch);
   // Does the same starting from zero gradients, and restores running statistics afterwards.
   absl::Status AccumulateOnly(const Work& work, const SampleRange& batch, StepReport* report);
+  // Ends what is under way if the stage takes much more memory than it may.
+  absl::Status MeasureMemory();
   absl::StatusOr<LossSums> ForwardOne(Work work, const SampleRange& batch, const SampleRange& part);
   // Runs forward, in order, over the first `samples` samples of the set that belongs to work.phase.
   // Batches follow each other through the chunks as microbatches do in training. `after_batch` is

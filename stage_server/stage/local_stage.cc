@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/digest.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -15,9 +16,36 @@
 #include "nn/parameters.h"
 #include "stage_server/stage/batch_parts.h"
 #include "stage_server/stage/safetensors.h"
+#include "stage_server/swap/file_place.h"
+#include "stage_server/swap/host_place.h"
 
 namespace thinwire {
 namespace {
+
+// Returns whether any block of a segment has what it keeps wait elsewhere.
+bool Swaps(const StageSpec& spec, int segment) {
+  const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
+  return std::any_of(spec.keeping.begin() + blocks.first, spec.keeping.begin() + blocks.last,
+                     [](const BlockKeeping& keeping) { return keeping.swap; });
+}
+
+// Makes the place where that waits. Errors name the stage.
+absl::StatusOr<std::unique_ptr<SwapPlace>> NewSwapPlace(const StageSpec& spec,
+                                                        const Backend& backend) {
+  if (spec.swap == SwapTo::kDisk) {
+    if (backend.swap.folder.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("pipeline.swap: disk, and the server of stage ", spec.stage,
+                       " has no folder for it, want one with --swap_dir"));
+    }
+    return Annotated(NewFilePlace(backend.device, backend.swap),
+                     absl::StrCat("stage ", spec.stage));
+  }
+  if (!backend.device->is_host()) return NewHostPlace();
+  return absl::InvalidArgumentError(absl::StrCat("pipeline.swap: host, and stage ", spec.stage,
+                                                 " computes on ", backend.device->name(),
+                                                 ", where all is on the host already: want disk"));
+}
 
 // Returns "stage 1 of carrier 2".
 std::string PeerName(const StageSpec& spec, int carrier) {
@@ -97,9 +125,10 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
                                                               const Backend& backend) {
   std::unique_ptr<LocalStage> stage(new LocalStage(spec, backend));
   RETURN_IF_ERROR(stage->BuildSums());
-  const ModelChunk::Stage common{stage->spec_,      stage->backend_, &stage->capture_,
-                                 &stage->activity_, &stage->clock_,  stage->sums_.get(),
-                                 &stage->stash_};
+  RETURN_IF_ERROR(stage->BuildSwapper());
+  const ModelChunk::Stage common{stage->spec_,      stage->backend_,      &stage->capture_,
+                                 &stage->activity_, &stage->clock_,       stage->sums_.get(),
+                                 &stage->stash_,    stage->swapper_.get()};
   for (int i = 0; i < spec.chunks(); ++i) {
     ASSIGN_OR_RETURN(auto chunk, ModelChunk::Build(common, i));
     stage->chunks_.push_back(std::move(chunk));
@@ -137,6 +166,18 @@ absl::Status LocalStage::BuildSums() {
   options.ops = backend_.ops.get();
   options.kernels = KernelsOfWaiting(backend_);
   ASSIGN_OR_RETURN(sums_, SumExchange::New(options, SumsOfStage(spec_)));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::BuildSwapper() {
+  bool swaps = false;
+  for (int chunk = 0; chunk < spec_.chunks(); ++chunk) {
+    const SegmentRange& segments = spec_.segments(chunk);
+    for (int i = segments.first; i < segments.end; ++i) swaps = swaps || Swaps(spec_, i);
+  }
+  if (!swaps) return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto place, NewSwapPlace(spec_, backend_));
+  swapper_ = std::make_unique<Swapper>(std::move(place), spec_.patience);
   return absl::OkStatus();
 }
 

@@ -30,6 +30,7 @@
 #include "stage_server/stage/device_clock.h"
 #include "stage_server/stage/model_chunk.h"
 #include "stage_server/stage/stage.h"
+#include "stage_server/swap/swapper.h"
 #include "wire/link.h"
 
 namespace thinwire {
@@ -75,6 +76,10 @@ class LocalStage {
   // nothing.
   absl::Status BackwardWeights(const Work& work) {
     return chunks_[work.chunk]->BackwardWeights(work);
+  }
+  // Says in which order the backward passes of a step come, of which no forward pass has begun.
+  void ExpectBackwards(const std::vector<SwapPass>& passes) {
+    if (swapper_ != nullptr) swapper_->Expect(passes);
   }
   // Waits for the device after all backward passes of a step, as an update needs it. Returns the
   // step's loss, summed in the order of the forward passes, where the stage has the last segment.
@@ -156,6 +161,11 @@ class LocalStage {
   // Returns what is counted of the stash. Thread-safe, as the counts are.
   const StashCounts& stash() const { return stash_; }
 
+  // Returns what is counted of tensors that wait elsewhere; nothing if none do. Any thread.
+  std::optional<SwapCounts> swap() const {
+    return swapper_ == nullptr ? std::nullopt : std::make_optional(swapper_->counts());
+  }
+
   // Returns the replicas that train locally; null if they do not. It lives as long as the stage.
   LocalReplicas* local() const { return local_.get(); }
 
@@ -192,6 +202,7 @@ class LocalStage {
       : spec_(spec), backend_(backend), capture_(spec.capture), clock_(backend.ops.get()) {}
   absl::Status BuildInnerTies();
   absl::Status BuildSums();
+  absl::Status BuildSwapper();
   // Place of the link to another carrier.
   struct PeerPlace {
     CarrierPeers* peers = nullptr;
@@ -233,6 +244,7 @@ class LocalStage {
   mutable std::mutex neighbours_mutex_;
   std::unique_ptr<SumExchange> sums_;  // outlives the chunks, as does the next
   StashCounts stash_;
+  std::unique_ptr<Swapper> swapper_;  // null: nothing leaves the device
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
   std::unique_ptr<CutEnd> embedding_, head_;
   std::unique_ptr<ReplicaAverager> averager_;

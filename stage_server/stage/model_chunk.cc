@@ -66,7 +66,7 @@ ModelChunk::ModelChunk(const Stage& stage, int index)
 
 absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage, int index) {
   std::unique_ptr<ModelChunk> chunk(new ModelChunk(stage, index));
-  RETURN_IF_ERROR(chunk->BuildStash(stage.stash));
+  RETURN_IF_ERROR(chunk->BuildStash(stage, index));
   RETURN_IF_ERROR(chunk->BuildSegments());
   RETURN_IF_ERROR(chunk->BuildInnerCuts());
   chunk->in_flight_.resize(stage.spec.batch_microbatches() * stage.spec.slices());
@@ -74,21 +74,31 @@ absl::StatusOr<std::unique_ptr<ModelChunk>> ModelChunk::Build(const Stage& stage
   return chunk;
 }
 
-absl::Status ModelChunk::BuildStash(StashCounts* counts) {
+absl::Status ModelChunk::BuildStash(const Stage& stage, int index) {
   StashOptions options;
   options.does = spec_.stash;
   options.codec_seed = spec_.seeds.codec;
   options.error_every = spec_.error_every;
   options.device = backend_.device;
   options.kernels = KernelsOfWaiting(backend_);
-  options.counts = counts;
+  options.counts = stage.stash;
+  options.swapper = stage.swapper;
+  options.chunk = index;
+  for (size_t i = 0; i < spec_.keeping.size(); ++i) {
+    if (!spec_.keeping[i].stash) options.not_coded.insert(spec_.model.blocks[i].name);
+    if (spec_.keeping[i].swap) options.swapped.insert(spec_.model.blocks[i].name);
+  }
   ASSIGN_OR_RETURN(stash_, TensorStash::New(options));
   return absl::OkStatus();
 }
 
-bool ModelChunk::HasStash(int segment) const {
+std::vector<BlockKeeping> ModelChunk::KeepingOf(int segment) const {
+  const BlockRange blocks = SegmentBlocks(spec_.model, spec_.cuts, segment);
+  std::vector<BlockKeeping> keeping(spec_.keeping.begin() + blocks.first,
+                                    spec_.keeping.begin() + blocks.last);
   const bool is_received = segment > 0 && KeepsPayloads(spec_, segment - 1, backend_);
-  return spec_.stash.has_value() || is_received;
+  if (is_received) keeping.front().stash = true;
+  return keeping;
 }
 
 absl::Status ModelChunk::BuildSegments() {
@@ -106,11 +116,11 @@ absl::Status ModelChunk::BuildSegments() {
     options.compute = spec_.compute;
     options.init_seed = spec_.seeds.init;
     options.dropout_seed = spec_.seeds.dropout;
-    options.recompute = spec_.recompute;
+    options.keeping = KeepingOf(i);
     options.needs_input_gradient = i > 0 && spec_.has_gradients(i - 1);
     options.splits_backward = SplitsBackward(spec_.schedule);
     options.sums = sums_;
-    if (HasStash(i)) options.stash = stash_.get();
+    options.stash = stash_.get();
     options.ends_model = recording.ends_model =
         ends_model_ && i + 1 == range_.end && EndsLinear(spec_.model.blocks.back());
     std::vector<BlockSpec> carried(spec_.model.blocks.begin() + blocks.first,
@@ -120,8 +130,9 @@ absl::Status ModelChunk::BuildSegments() {
     if (spec_.tied && !spec_.has_tied_cut()) {
       RETURN_IF_ERROR(ShareTiedValue(*spec_.tied, segment.get()));
     }
-    ASSIGN_OR_RETURN(auto optimizer, NewOptimizer(spec_.optimizer, segment->parameters(),
-                                                  backend_.device, backend_.ops.get()));
+    ASSIGN_OR_RETURN(auto optimizer,
+                     NewOptimizer(spec_.optimizer, segment->parameters(), backend_.device,
+                                  backend_.ops.get(), backend_.host_ops.get()));
     if (IsRecordable(spec_, i)) {
       segment = RecordSegment(std::move(segment), recording);
     }

@@ -58,6 +58,7 @@ class ModelChunk {
     DeviceClock* clock;  // adds to that activity
     SumExchange* sums;   // null: no layers are divided into parts
     StashCounts* stash;
+    Swapper* swapper;  // null: nothing leaves the device
   };
   static absl::StatusOr<std::unique_ptr<ModelChunk>> Build(const Stage& stage, int index);
 
@@ -126,9 +127,10 @@ class ModelChunk {
   };
 
   ModelChunk(const Stage& stage, int index);
-  absl::Status BuildStash(StashCounts* counts);
-  // Returns whether anything of what a segment keeps is put away, and it is built for that.
-  bool HasStash(int segment) const;
+  absl::Status BuildStash(const Stage& stage, int index);
+  // Returns what the blocks of a segment do. The first one has a payload put away, if it keeps its
+  // input as one.
+  std::vector<BlockKeeping> KeepingOf(int segment) const;
   absl::Status BuildSegments();
   absl::Status BuildInnerCuts();
   // Returns the waits at an end to another stage.

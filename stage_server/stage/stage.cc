@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/kept.h"
 #include "config/sections.h"
 #include "models/frozen.h"
 #include "wire/message_kind.h"
@@ -110,8 +111,9 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.capture = CaptureOf(experiment, spec.cuts);
   ASSIGN_OR_RETURN(spec.shuffle, ShuffleFrom(experiment));
   ASSIGN_OR_RETURN(spec.compute, ComputeFrom(experiment));
-  ASSIGN_OR_RETURN(spec.recompute, RecomputeFrom(experiment));
+  ASSIGN_OR_RETURN(spec.keeping, KeepingsFrom(experiment, spec.model));
   ASSIGN_OR_RETURN(spec.stash, StashFrom(experiment));
+  ASSIGN_OR_RETURN(spec.swap, SwapFrom(experiment));
   spec.keeps_payloads = KeepsPayloads(experiment);
   ASSIGN_OR_RETURN(spec.kept_bits, KeptBitsOf(experiment, spec));
   ASSIGN_OR_RETURN(spec.optimizer, OptimizerFrom(experiment));
@@ -127,6 +129,16 @@ std::string StageSpec::CutName(int cut) const {
   return cut == tied_cut() ? kTiedCut : cuts[cut].name;
 }
 
+bool Stashes(const StageSpec& spec, int segment) {
+  const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
+  return std::any_of(spec.keeping.begin() + blocks.first, spec.keeping.begin() + blocks.last,
+                     [](const BlockKeeping& keeping) { return keeping.puts_away(); });
+}
+
+bool BeginsWithStash(const StageSpec& spec, int segment) {
+  return spec.keeping[SegmentBlocks(spec.model, spec.cuts, segment).first].stash;
+}
+
 std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segment) {
   std::vector<ParameterSpec> all;
   const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
@@ -138,7 +150,8 @@ std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segmen
 
 bool IsRecordable(const StageSpec& spec, int segment) {
   const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
-  return spec.sums.parts == 1 && !spec.stash && spec.slices() == 1 && !spec.packs_documents &&
+  return spec.sums.parts == 1 && !Stashes(spec, segment) && spec.slices() == 1 &&
+         !spec.packs_documents &&
          std::none_of(spec.model.blocks.begin() + blocks.first,
                       spec.model.blocks.begin() + blocks.last, [](const BlockSpec& block) {
                         return IsRandom(block.layers) || ReadsIds(block.layers);
@@ -148,7 +161,7 @@ bool IsRecordable(const StageSpec& spec, int segment) {
 bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend) {
   if (!spec.keeps_payloads) return false;
   // What is in a payload does not go through the stash, so it may not depend on the schedule.
-  if (spec.stash) return true;
+  if (BeginsWithStash(spec, cut + 1)) return true;
   const int chunk = spec.placement.ChunkOf(cut + 1), stage = spec.placement.StageOf(cut + 1);
   const int of_stage = chunk / spec.stages();
   const std::vector<std::vector<Held>> states = FullestStates(

@@ -17,10 +17,11 @@
 #include "config/replicas_spec.h"
 #include "config/specs.h"
 #include "config/stash.h"
+#include "config/swap.h"
 #include "config/tensor_parts.h"
 #include "data/sampler.h"
 #include "models/bottleneck.h"
-#include "models/cost.h"
+#include "models/keeping.h"
 #include "models/model.h"
 #include "models/partition.h"
 #include "models/tied_weight.h"
@@ -32,6 +33,8 @@
 #include "stage_server/boundary/patience.h"
 #include "stage_server/boundary/step_trace.h"
 #include "stage_server/stage/capture.h"
+#include "stage_server/stage/memory_meter.h"
+#include "stage_server/swap/swap_file.h"
 #include "wire/message.h"
 
 namespace thinwire {
@@ -39,9 +42,11 @@ namespace thinwire {
 // The interfaces of one device. Ops belong to one run; the device and `kernels` to the process.
 struct Backend : OpenedDevice {
   std::shared_ptr<Ops> ops;
+  std::shared_ptr<Ops> host_ops = nullptr;  // the CPU's, beside those of another device
   // Kernels of one run that use the threads of `ops`; null if these have one thread only.
   std::shared_ptr<CodecKernels> threaded_kernels = nullptr;
-  bool device_slots = true;  // of links (wire/link.h)
+  bool device_slots = true;   // of links (wire/link.h)
+  SwapFileOptions swap = {};  // of stages that swap to a file; its folder is empty: they may not
   // Called with a line about anything slower than it could be; may be empty. Any thread.
   std::function<void(const std::string&)> on_note = {};
   // Called likewise with a line about what a trace lacks.
@@ -72,6 +77,7 @@ struct StageSpec : Partition {
   double score_unit = 0;         // of labels, as in DatasetInfo; 0: they are classes
   std::shared_ptr<Patience> patience = std::make_shared<Patience>();  // limit of every wait
   std::shared_ptr<StepTrace> trace;                                   // null: not traced
+  std::shared_ptr<MemoryMeter> memory;                                // null: not measured
 
   std::vector<DirectionSpec> activations, gradients;  // one per cut, the tied cut's last
   int64_t warmup_epochs = 0;  // messages go exact in this many first epochs and steps
@@ -82,10 +88,12 @@ struct StageSpec : Partition {
 
   DType compute = DType::kF32;
   OptimizerSpec optimizer;
-  Recompute recompute = Recompute::kNone;
-  std::optional<DirectionSpec> stash;  // what encodes the tensors that blocks keep; absent: nothing
-  bool keeps_payloads = false;         // of activations, in place of what they decode to
-  KeptBits kept_bits;                  // what both come to
+  std::vector<BlockKeeping> keeping;  // what each block of the model does
+  std::optional<DirectionSpec>
+      stash;                      // what encodes the tensors of those that stash; absent: nothing
+  SwapTo swap = SwapTo::kDevice;  // where what blocks that swap keep waits
+  bool keeps_payloads = false;    // of activations, in place of what they decode to
+  KeptBits kept_bits;             // what both come to
   Seeds seeds;
   ShuffleKind shuffle = ShuffleKind::kSamples;
 
@@ -124,6 +132,10 @@ struct StageSpec : Partition {
   bool IsInner(int cut) const { return placement.ChunkOf(cut) == placement.ChunkOf(cut + 1); }
 };
 
+// Returns whether a segment, or its first block alone, stashes what it keeps.
+bool Stashes(const StageSpec& spec, int segment);
+bool BeginsWithStash(const StageSpec& spec, int segment);
+
 // Returns the parameters of a segment in model order, those of all tensor-parallel parts.
 std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segment);
 
@@ -135,9 +147,9 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
 // knows one step, one input and whole samples only, of one document each, and nothing is stashed.
 bool IsRecordable(const StageSpec& spec, int segment);
 
-// Returns whether the activations that come through a cut are kept as their payloads: beside a
-// stash, or where several microbatches are in flight behind it and no recording holds the memory of
-// its input anyway.
+// Returns whether the activations that come through a cut are kept as their payloads: at a block
+// that stashes, or where several microbatches are in flight behind it and no recording holds the
+// memory of its input anyway.
 bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend);
 
 // Number of batches that may be under way at a cut in evaluation, which has no backward pass to

@@ -1,6 +1,8 @@
 #include "stage_server/stage/stage_state.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +31,8 @@ constexpr uint64_t kHeaderBytes = 256;
 struct Remembered {
   StatePart part;
   std::vector<Parameter> tensors;
+  // By name, those whose tensors are codes: they have no values until these are expanded.
+  std::map<std::string, OptimizerState> coded = {};
 };
 
 const Parameter* Named(const std::vector<const Parameter*>& parameters, const std::string& name) {
@@ -51,8 +55,33 @@ void AddStates(const std::vector<const Parameter*>& parameters,
       part.set_tensors(state.name);
       place = all->insert(all->end(), {part, {}});
     }
-    place->tensors.push_back({Named(parameters, state.parameter)->spec, state.tensor, {}});
+    Parameter& tensor = place->tensors.emplace_back();
+    tensor.spec = Named(parameters, state.parameter)->spec;
+    if (state.code == nullptr) {
+      tensor.value = state.tensor;
+    } else {
+      place->coded.emplace(state.parameter, state);
+    }
   }
+}
+
+// Gives tensors in codes what these stand for, in host memory.
+absl::Status ExpandCodes(Remembered* remembered) {
+  for (Parameter& one : remembered->tensors) {
+    const auto coded = remembered->coded.find(one.spec.name);
+    if (coded == remembered->coded.end()) continue;
+    ASSIGN_OR_RETURN(one.value, NumbersOf(coded->second));
+  }
+  return absl::OkStatus();
+}
+
+// Overwrites codes by those of the tensors.
+absl::Status TakeCodes(const Remembered& remembered, const std::vector<Parameter>& tensors) {
+  for (const Parameter& one : tensors) {
+    const auto coded = remembered.coded.find(one.spec.name);
+    if (coded != remembered.coded.end()) RETURN_IF_ERROR(SetNumbers(coded->second, one.value));
+  }
+  return absl::OkStatus();
 }
 
 // Adds what replicas that train locally have each for itself, and what they share.
@@ -218,12 +247,18 @@ bool IsFixed(const Parameter& parameter) {
   return parameter.spec.role == ParameterSpec::Role::kFrozen;
 }
 
+// Returns the bytes of a copy; of what stands in codes until then, of it and what it is made of.
+uint64_t ValueBytesOf(const Parameter& parameter) {
+  if (parameter.is_coded()) return static_cast<uint64_t>(ValueBytes(parameter.spec));
+  if (!parameter.value.empty()) return parameter.value.bytes();
+  return 2 * sizeof(float) * static_cast<uint64_t>(parameter.spec.shape.elements());
+}
+
 uint64_t TensorBytes(const LocalStage& stage, const CopiedState& what) {
   uint64_t bytes = 0;
   for (const Remembered& remembered : CopiedOf(stage, what)) {
     for (const Parameter& one : remembered.tensors) {
-      const auto of_value =
-          one.is_coded() ? static_cast<uint64_t>(ValueBytes(one.spec)) : one.value.bytes();
+      const uint64_t of_value = ValueBytesOf(one);
       bytes += (what.outlives || !IsFixed(one) ? of_value : 0) + kHeaderBytes;
     }
   }
@@ -283,6 +318,7 @@ absl::StatusOr<StateFile> CopyParameters(StatePart part, const std::vector<Param
 absl::Status CopyAllTensors(const LocalStage& stage, const CopiedState& what,
                             std::vector<StateFile>* files) {
   for (Remembered& remembered : CopiedOf(stage, what)) {
+    RETURN_IF_ERROR(ExpandCodes(&remembered));
     RETURN_IF_ERROR(stage.GatherParts(&remembered.tensors));
     if (stage.spec().place() > 0) continue;
     if (std::any_of(remembered.tensors.begin(), remembered.tensors.end(), IsFixed)) {
@@ -383,18 +419,20 @@ absl::Status RestoreCut(LocalStage* stage, const StatePart& part, uint64_t avail
 }
 
 absl::Status RestoreRemembered(LocalStage* stage, const StatePart& part, const Write& write) {
-  const std::vector<Remembered> all = RememberedOf(*stage, /*with_models=*/true);
+  std::vector<Remembered> all = RememberedOf(*stage, /*with_models=*/true);
   const auto found = std::find_if(all.begin(), all.end(), [&](const Remembered& one) {
     return Spelled(one.part) == Spelled(part);
   });
   if (found == all.end()) {
     return absl::InvalidArgumentError("the optimizer remembers nothing of that name");
   }
+  RETURN_IF_ERROR(ExpandCodes(&*found));
   std::vector<Parameter> tensors = found->tensors;
   tensors.erase(std::remove_if(tensors.begin(), tensors.end(), IsFixed), tensors.end());
   ParameterReader reader(PointersTo(tensors), stage->AllParameters());
   RETURN_IF_ERROR(write([&reader](std::string_view piece) { return reader.Append(piece); }));
   RETURN_IF_ERROR(reader.Finish());
+  RETURN_IF_ERROR(TakeCodes(*found, tensors));
   if (part.tensors() == kReplicaModelPart) stage->local()->ValuesRestored();
   return absl::OkStatus();
 }

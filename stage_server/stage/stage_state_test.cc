@@ -281,6 +281,35 @@ TEST(StageStateTest, MuonAndLearnedAndFixedSubspacesGoOn) {
                                            "model.tied=false", "model.dropout=0"});
 }
 
+// The files have what the codes stand for, which gives the same codes again.
+TEST(StageStateTest, MeansInCodesGoOn) {
+  const std::string coded = "optimizer={name: adamw, lr: 0.01, clip_norm: 0.5, moments: int8}";
+  const std::string wide = "model.width=64";
+  ExpectResumedEqualsUninterrupted(kText, {coded, wide});
+  ExpectResumedEqualsUninterrupted(kText, {coded, wide, "tensor.parts=2", "model.dropout=0"});
+  ExpectResumedEqualsUninterrupted(
+      kText,
+      {coded, wide, "replicas={count: 2, sync: local, every: 3}", "pipeline.microbatches=1"});
+}
+
+TEST(StageStateTest, MeansInCodesAreFilesOfNumbersAndTheirMemoryIsCounted) {
+  const std::string coded = "optimizer={name: adamw, lr: 0.01, moments: int8}";
+  Stages with(kText, {"model.width=64", coded}), without(kText, {"model.width=64"});
+  with.TrainSteps(1, 1, 2);
+  const State state = Copied(&with), plain = Copied(&without);
+  ASSERT_EQ(state[0].size(), plain[0].size());
+  for (size_t i = 0; i < state[0].size(); ++i) {
+    EXPECT_EQ(state[0][i].part.tensors(), plain[0][i].part.tensors());
+    EXPECT_EQ(FileBytes(state[0][i]), FileBytes(plain[0][i]));
+  }
+  uint64_t bytes = 0;
+  for (const StateFile& file : state[0]) bytes += FileBytes(file);
+  EXPECT_EQ(CopyState(&with.stage(0), {true}, bytes).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  // Another stage takes them, whatever form it keeps them in.
+  Restored(state, 2, &without);
+}
+
 // The file has what the codes stand for, which gives the same codes again.
 TEST(StageStateTest, ABaseInFewBitsGoesOn) {
   for (const char* base : {"bf16", "int8", "nf4"}) {

@@ -101,6 +101,35 @@ TEST(StashTest, RecomputedBlocksStashTheirInputs) {
   ExpectSame(again, Trained({kFourBits, recompute, "pipeline.stages=1"}));
 }
 
+TEST(StashTest, MixturesOfBlocksThatLoseNothingChangeNothing) {
+  const Outcome plain = Trained({});
+  const std::string keep = "pipeline.keep={stem: keep, layer1.0: recompute, layer2.0: stash}";
+  const std::string more = "pipeline.keep={stem: stash, layer1.0: keep, layer3.0: recompute}";
+  for (const char* schedule : {"gpipe", "1f1b", "zero_bubble"}) {
+    SCOPED_TRACE(schedule);
+    for (const std::string& mixture : {keep, more}) {
+      SCOPED_TRACE(mixture);
+      const std::vector<std::string> mixed = {"pipeline.stash={lossless: entropy}", mixture,
+                                              absl::StrCat("pipeline.schedule=", schedule)};
+      const Outcome four = Trained(mixed);
+      EXPECT_THAT(four.losses, ElementsAreArray(plain.losses));
+      EXPECT_TRUE(four.values == plain.values);
+      EXPECT_GT(four.raw_bytes, 0u);
+    }
+  }
+}
+
+TEST(StashTest, AMixtureWithALossyStashIsTheSameOnAnyStages) {
+  const std::string keep =
+      "pipeline.keep={stem: keep, layer1.0: recompute, layer2.0: stash, layer3.0: keep}";
+  const Outcome one = Trained({kFourBits, keep, "pipeline.stages=1"});
+  EXPECT_LT(one.raw_bytes, Trained({kFourBits}).raw_bytes);
+  ExpectSame(one, Trained({kFourBits, keep}));
+  ExpectSame(one, Trained({kFourBits, keep, "pipeline.schedule=gpipe"}));
+  ExpectSame(one, Trained({kFourBits, keep, "pipeline.stages=2", "pipeline.schedule=interleaved"}));
+  ExpectSame(one, Trained({kFourBits, keep}, LateBackend));
+}
+
 TEST(StashTest, PayloadsOfReceivedActivationsChangeNothing) {
   for (const char* activations :
        {"codec: uniform, bits: 4", "codec: topk, ratio: 0.1, feedback: ef",

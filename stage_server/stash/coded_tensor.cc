@@ -12,11 +12,10 @@ namespace {
 
 // Returns the first `bytes` of memory that was allocated for the longest payload, in memory of
 // their size.
-absl::StatusOr<Payload> Trimmed(const std::shared_ptr<Buffer>& longest, size_t bytes) {
-  ASSIGN_OR_RETURN(auto copy, Buffer::Allocate(longest->device(), bytes));
-  std::memcpy(copy->data(), longest->data(), bytes);
-  const auto* const data = static_cast<const uint8_t*>(copy->data());
-  return Payload{std::move(copy), {data, bytes}};
+absl::StatusOr<std::shared_ptr<Buffer>> Trimmed(const Buffer& longest, size_t bytes) {
+  ASSIGN_OR_RETURN(auto copy, Buffer::Allocate(longest.device(), bytes));
+  std::memcpy(copy->data(), longest.data(), bytes);
+  return copy;
 }
 
 }  // namespace
@@ -45,22 +44,20 @@ absl::Status CodedTensor::Encode(const Tensor& x, uint64_t random_key, const Ten
   MessageContext context;
   context.random_key = random_key;
   context.payload_is_on_device = stays;
-  ASSIGN_OR_RETURN(auto memory, Buffer::Allocate(stays ? device_ : device_->host(), longest));
-  auto* const data = static_cast<uint8_t*>(memory->data());
-  ASSIGN_OR_RETURN(const size_t bytes,
-                   coding.codec->Encode(x, context, absl::MakeSpan(data, longest)));
-  if (!stays && bytes < longest && bytes > 0) {
-    ASSIGN_OR_RETURN(payload_, Trimmed(memory, bytes));
-  } else {
-    payload_ = {std::move(memory), {data, bytes}, stays ? device_ : nullptr};
+  ASSIGN_OR_RETURN(memory_, Buffer::Allocate(stays ? device_ : device_->host(), longest));
+  auto* const data = static_cast<uint8_t*>(memory_->data());
+  ASSIGN_OR_RETURN(payload_bytes_, coding.codec->Encode(x, context, absl::MakeSpan(data, longest)));
+  if (!stays && payload_bytes_ < longest && payload_bytes_ > 0) {
+    ASSIGN_OR_RETURN(memory_, Trimmed(*memory_, payload_bytes_));
   }
   return absl::OkStatus();
 }
 
 absl::Status CodedTensor::DecodeTo(const TensorCoding& coding, Tensor* x) const {
   MessageContext context;
-  context.payload_is_on_device = payload_.device != nullptr;
-  return coding.codec->Decode(payload_.bytes, context, x);
+  context.payload_is_on_device = !memory_->device()->is_host();
+  const auto* const data = static_cast<const uint8_t*>(memory_->data());
+  return coding.codec->Decode({data, payload_bytes_}, context, x);
 }
 
 absl::StatusOr<Tensor> CodedTensor::Decode(const TensorCoding& coding) const {
@@ -78,7 +75,7 @@ absl::StatusOr<Tensor> CodedTensor::Decode(const TensorCoding& coding) const {
 
 size_t CodedTensor::bytes() const {
   const size_t of_support = support_ ? 8 * ((support_->elements() + 63) / 64) : 0;
-  return of_support + payload_.bytes.size();
+  return of_support + (memory_ != nullptr ? payload_bytes_ : 0);
 }
 
 }  // namespace thinwire

@@ -3,14 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "compress/codec.h"
 #include "compress/kernels.h"
 #include "compress/support.h"
 #include "tensor/tensor.h"
-#include "wire/message.h"
 
 namespace thinwire {
 
@@ -20,7 +21,7 @@ struct TensorCoding {
   CodecKernels* kernels = nullptr;  // of the tensors' device
 };
 
-// Immutable. What it was made with outlives it.
+// What it was made with outlives it. Immutable, but for where the payload is.
 class CodedTensor {
  public:
   // Encodes x. With `keeps_signs` no element of x is below zero, and those above zero are above
@@ -33,7 +34,15 @@ class CodedTensor {
   // Returns a tensor of the type and shape of x.
   absl::StatusOr<Tensor> Decode(const TensorCoding& coding) const;
 
+  // Returns the bytes in memory.
   size_t bytes() const;
+
+  // Returns the memory of the payload, of the device or of its host; null if there is none.
+  const std::shared_ptr<Buffer>& memory() const { return memory_; }
+  size_t payload_bytes() const { return payload_bytes_; }
+  // Replaces that memory by other with the same bytes of the same device, or by null until there
+  // is such. With null there is nothing to decode.
+  void set_memory(std::shared_ptr<Buffer> memory) { memory_ = std::move(memory); }
 
  private:
   CodedTensor(const Tensor& x) : device_(x.device()), dtype_(x.dtype()), shape_(x.shape()) {}
@@ -44,7 +53,8 @@ class CodedTensor {
   DType dtype_;
   Shape shape_;
   std::optional<SupportMap> support_;  // set if only the elements above zero are in the payload
-  Payload payload_;                    // empty: there are none
+  std::shared_ptr<Buffer> memory_;     // null: no payload
+  size_t payload_bytes_ = 0;           // at its begin
 };
 
 }  // namespace thinwire

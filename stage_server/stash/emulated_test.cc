@@ -10,6 +10,9 @@
 #include "compress/cpu/kernels.h"
 #include "compress/cuda/kernels.h"
 #include "stage_server/stash/stash_testing.h"
+#include "stage_server/stash/swapped_testing.h"
+#include "stage_server/swap/file_place.h"
+#include "stage_server/swap/host_place.h"
 #include "tensor/cpu/device.h"
 #include "tensor/cuda/device.h"
 
@@ -46,6 +49,15 @@ class EmulatedStashTest : public ::testing::Test {
 
 TEST_F(EmulatedStashTest, CodesOfFewBits) {
   for (const uint32_t bits : {2u, 4u, 8u}) ExpectTwins(CodesOf(bits));
+}
+
+TEST_F(EmulatedStashTest, TensorsAndPayloadsWaitOnTheHostAndOnDisk) {
+  SwapFileOptions options;
+  options.folder = ::testing::TempDir();
+  for (const CodecSpec& codec : {CodecSpec(), CodesOf(8)}) {
+    ExpectSwappedTheSame(device_, kernels_.get(), codec, NewHostPlace());
+    ExpectSwappedTheSame(device_, kernels_.get(), codec, *NewFilePlace(device_, options));
+  }
 }
 
 TEST_F(EmulatedStashTest, CodesBehindALosslessStage) {

@@ -17,6 +17,8 @@ namespace {
 
 // Elements of the smallest tensor that is worth an encoding.
 constexpr int64_t kLeastElements = 1024;
+// Bytes of the least memory that is worth a move.
+constexpr size_t kLeastMovedBytes = 4096;
 
 bool IsFloat(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 
@@ -43,6 +45,21 @@ struct TensorStash::Source {
   std::optional<CodedTensor> coded;
   std::optional<SupportMap> signs;
 
+  // Returns the memory that may be moved, with the bytes of it that are used; null if there is
+  // none.
+  std::pair<std::shared_ptr<Buffer>, size_t> memory() const {
+    if (coded) return {coded->memory(), coded->payload_bytes()};
+    const bool moves = !tensor.empty() && IsFloat(dtype);
+    return {moves ? tensor.buffer() : nullptr, moves ? tensor.bytes() : 0};
+  }
+  // Takes back the memory in other place, or gives it away for null.
+  void set_memory(std::shared_ptr<Buffer> memory) {
+    if (coded) {
+      coded->set_memory(std::move(memory));
+    } else {
+      tensor = memory == nullptr ? Tensor() : Tensor(std::move(memory), dtype, shape);
+    }
+  }
   void Need(Needed needed) {
     has_values = has_values || needed == Needed::kValues;
     has_signs = has_signs || needed == Needed::kSigns;
@@ -92,6 +109,8 @@ class TensorStash::Entry final : public StashedTensors {
 
   std::vector<Source> sources;
   std::vector<Item> items;
+  std::vector<size_t> moved;              // sources that `away` has
+  std::unique_ptr<Swapper::Handle> away;  // null: nothing
 };
 
 absl::StatusOr<std::unique_ptr<TensorStash>> TensorStash::New(const StashOptions& options) {
@@ -108,14 +127,14 @@ void TensorStash::Begin(const PlannedSlice& slice, Tensor input,
   payload_ = std::move(payload);
 }
 
-absl::Status TensorStash::PutAway(uint64_t random_key, Source* source,
+absl::Status TensorStash::PutAway(bool is_coded, uint64_t random_key, Source* source,
                                   BoundaryStatistics::Traffic* traffic) const {
   if (payload_ != nullptr && source->data == input_.data()) {
     source->payload = payload_;
     source->tensor = Tensor();
     return absl::OkStatus();
   }
-  const bool stays = codec_ == nullptr || source->is_exact || !IsFloat(source->dtype) ||
+  const bool stays = !is_coded || source->is_exact || !IsFloat(source->dtype) ||
                      source->shape.elements() < kLeastElements;
   if (stays) return absl::OkStatus();
   const Tensor x = std::exchange(source->tensor, Tensor());
@@ -160,25 +179,63 @@ absl::StatusOr<std::shared_ptr<StashedTensors>> TensorStash::Put(const std::stri
   auto entry = std::make_shared<Entry>();
   for (KeptTensor& kept : tensors) entry->Add(std::move(kept));
   tensors.clear();
+  const bool is_coded = codec_ != nullptr && options_.not_coded.count(block) == 0;
   const bool measures =
-      codec_ != nullptr && options_.error_every > 0 && pass.step % options_.error_every == 0;
+      is_coded && options_.error_every > 0 && pass.step % options_.error_every == 0;
   std::vector<Tensor> measured;
   BoundaryStatistics::Traffic traffic;
   for (size_t i = 0; i < entry->sources.size(); ++i) {
     Source& source = entry->sources[i];
     if (measures) measured.push_back(source.tensor);
     const uint64_t key = RandomKeyOf(options_.codec_seed, block, i, pass);
-    RETURN_IF_ERROR(
-        Annotated(PutAway(key, &source, &traffic), absl::StrCat("stash of block ", block)));
+    RETURN_IF_ERROR(Annotated(PutAway(is_coded, key, &source, &traffic),
+                              absl::StrCat("stash of block ", block)));
   }
   traffic.wire_bytes = traffic.payload_bytes;
-  if (codec_ == nullptr) return entry;
-  options_.counts->AddEncoding(traffic, stopwatch.Read());
-  for (size_t i = 0; i < measured.size(); ++i) {
-    RETURN_IF_ERROR(Measure(measured[i], entry->sources[i]));
+  if (is_coded) {
+    options_.counts->AddEncoding(traffic, stopwatch.Read());
+    for (size_t i = 0; i < measured.size(); ++i) {
+      RETURN_IF_ERROR(Measure(measured[i], entry->sources[i]));
+    }
+    AddSeconds("stash encode", stopwatch.Read());
   }
-  AddSeconds("stash encode", stopwatch.Read());
+  measured.clear();
+  if (options_.swapped.count(block) == 0) return entry;
+  // Another thread reads next what this one's device has just written.
+  if (is_coded) RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
+  RETURN_IF_ERROR(Annotated(MoveAway(pass, entry.get()), absl::StrCat("block ", block)));
   return entry;
+}
+
+absl::Status TensorStash::MoveAway(const Pass& pass, Entry* entry) {
+  const Stopwatch stopwatch;
+  Swapper::Memory memory;
+  for (size_t i = 0; i < entry->sources.size(); ++i) {
+    auto one = entry->sources[i].memory();
+    const bool moves = one.first != nullptr && one.second >= kLeastMovedBytes &&
+                       options_.swapper->Relieves(*one.first->device());
+    if (!moves) continue;
+    entry->moved.push_back(i);
+    entry->sources[i].set_memory(nullptr);
+    memory.push_back(std::move(one));
+  }
+  if (memory.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(entry->away,
+                   options_.swapper->Put({options_.chunk, pass.first_sample, pass.first_position},
+                                         std::move(memory)));
+  AddSeconds("swap out", stopwatch.Read());
+  return absl::OkStatus();
+}
+
+absl::Status TensorStash::MoveBack(Entry* entry) {
+  if (entry->away == nullptr) return absl::OkStatus();
+  const Stopwatch stopwatch;
+  ASSIGN_OR_RETURN(Swapper::Memory memory, options_.swapper->Take(entry->away.get()));
+  for (size_t i = 0; i < memory.size(); ++i) {
+    entry->sources[entry->moved[i]].set_memory(std::move(memory[i].first));
+  }
+  AddSeconds("swap in", stopwatch.Read());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> TensorStash::FromSigns(const Source& source) {
@@ -205,8 +262,9 @@ absl::StatusOr<Tensor> TensorStash::Make(const Source& source) {
 absl::StatusOr<std::vector<KeptTensor>> TensorStash::Take(const std::string& block,
                                                           StashedTensors* stashed) {
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
-  const Stopwatch stopwatch;
   auto& entry = *static_cast<Entry*>(stashed);
+  RETURN_IF_ERROR(Annotated(MoveBack(&entry), absl::StrCat("block ", block)));
+  const Stopwatch stopwatch;
   std::vector<Tensor> made;
   bool has_payload = false;
   for (Source& source : entry.sources) {
@@ -224,8 +282,9 @@ absl::StatusOr<std::vector<KeptTensor>> TensorStash::Take(const std::string& blo
          item.needed});
   }
   const Stopwatch::Reading took = stopwatch.Read();
-  if (codec_ != nullptr) options_.counts->AddDecoding(took);
-  if (codec_ != nullptr || has_payload) AddSeconds("stash decode", took);
+  const bool is_coded = codec_ != nullptr && options_.not_coded.count(block) == 0;
+  if (is_coded) options_.counts->AddDecoding(took);
+  if (is_coded || has_payload) AddSeconds("stash decode", took);
   return tensors;
 }
 

@@ -1,10 +1,11 @@
-// The stash of a stage: tensors that blocks keep, encoded by a codec; and inputs of segments, which
-// are received activations, as the bytes that came.
+// The stash of a stage: tensors that blocks keep, encoded by a codec; inputs of segments, which are
+// received activations, as the bytes that came; and either in memory or elsewhere.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,23 +19,28 @@
 #include "stage_server/boundary/step_trace.h"
 #include "stage_server/stash/coded_tensor.h"
 #include "stage_server/stash/stash_counts.h"
+#include "stage_server/swap/swapper.h"
 #include "tensor/tensor.h"
 
 namespace thinwire {
 
 struct StashOptions {
   std::optional<DirectionSpec> does;  // codec of tensors; absent: only inputs are put away
+  std::set<std::string> not_coded;    // blocks whose tensors it does not encode
   uint64_t codec_seed = 0;
   int64_t error_every = 0;  // measures distortion on every n-th step; 0: never
   Device* device = nullptr;
   CodecKernels* kernels = nullptr;
   StashCounts* counts = nullptr;
+  Swapper* swapper = nullptr;     // moves what is kept elsewhere; null: it stays
+  std::set<std::string> swapped;  // blocks whose tensors, or payloads, it moves
+  int chunk = 0;                  // whose passes these are
 };
 
 // Not thread-safe.
 class TensorStash final : public Stash {
  public:
-  // Makes a stash; device, kernels and counts outlive it. Returns the errors of NewCodec.
+  // Makes a stash; device, kernels, counts and swapper outlive it. Returns the errors of NewCodec.
   static absl::StatusOr<std::unique_ptr<TensorStash>> New(const StashOptions& options);
 
   // Says of which pass the blocks come next, for the trace. A forward pass has the segment's input,
@@ -44,8 +50,8 @@ class TensorStash final : public Stash {
              std::shared_ptr<const ReceivedPayload> payload = nullptr);
   void End() { input_ = Tensor(), payload_ = nullptr; }
 
-  // Errors name the block. OutOfRange if a tensor has NaN or infinity, which the codec cannot
-  // carry, unless the specification lets it pass.
+  // Errors name the block; those of moving anything come at any later call. OutOfRange if a tensor
+  // has NaN or infinity, which the codec cannot carry, unless the specification lets it pass.
   absl::StatusOr<std::shared_ptr<StashedTensors>> Put(const std::string& block, const Pass& pass,
                                                       std::vector<KeptTensor> tensors) override;
   absl::StatusOr<std::vector<KeptTensor>> Take(const std::string& block,
@@ -60,8 +66,11 @@ class TensorStash final : public Stash {
   explicit TensorStash(const StashOptions& options) : options_(options) {}
   TensorCoding coding() const { return {codec_.get(), options_.kernels}; }
   // Puts one tensor away, unless it has to stay as it is, and adds what that took to *traffic.
-  absl::Status PutAway(uint64_t random_key, Source* source,
+  absl::Status PutAway(bool is_coded, uint64_t random_key, Source* source,
                        BoundaryStatistics::Traffic* traffic) const;
+  // Has the swapper move what it is worth, and gets it back.
+  absl::Status MoveAway(const Pass& pass, Entry* entry);
+  absl::Status MoveBack(Entry* entry);
   absl::Status Measure(const Tensor& x, const Source& source) const;
   absl::StatusOr<Tensor> Make(const Source& source);
   absl::StatusOr<Tensor> FromSigns(const Source& source);

@@ -193,13 +193,17 @@ void EmbeddingOf(benchmark::State& state, bool backward) {
 
 constexpr int64_t kParameters = 16 << 20;
 
-void AdamWOf(benchmark::State& state) {
+void AdamWOf(benchmark::State& state, bool is_coded) {
   const Tensor state_of = RandomTensor(DType::kF32, {4, kParameters});
   float* const values = Floats(state_of);
   if (!TheOps()->Zero(values + 2 * kParameters, 2 * kParameters).ok()) return;
-  const AdamWParameter parameter = {
+  AdamWParameter parameter = {
       values, values + kParameters, values + 2 * kParameters, values + 3 * kParameters, kParameters,
       0.1f};
+  if (is_coded) {
+    parameter.coded_mean = CodedMeanIn(parameter.mean, kParameters);
+    parameter.coded_square = CodedMeanIn(parameter.square, kParameters);
+  }
   AdamWUpdate update;
   update.parameters = &parameter;
   update.count = 1;
@@ -208,7 +212,8 @@ void AdamWOf(benchmark::State& state) {
   update.beta1 = 0.9;
   update.beta2 = 0.95;
   update.epsilon = 1e-8;
-  Measure(state, 0, 8 * 4.0 * kParameters, [&] { return TheOps()->AdamW(update); });
+  const double of_means = is_coded ? 4 * (1 + 4.0 / kMomentBlock) : 4 * 4;
+  Measure(state, 0, (4 * 4 + of_means) * kParameters, [&] { return TheOps()->AdamW(update); });
 }
 
 void SumOfSquaresOf(benchmark::State& state) {
@@ -261,7 +266,8 @@ void RegisterAll() {
   }
   Register("dropout", DropoutOf);
   Register("cross_entropy", CrossEntropyInPlace);
-  Register("adamw", AdamWOf);
+  Register("adamw", AdamWOf, false);
+  Register("adamw_with_codes", AdamWOf, true);
   Register("sum_of_squares", SumOfSquaresOf);
 }
 

@@ -6,12 +6,13 @@ usage: links.py THINWIRE STAGE_SERVER [--only REGEX] [--set_clock] [--out TABLE.
 The coordinator and each stage server stand in a network namespace of their own, joined by a bridge.
 While a run trains, one fault befalls it; it must end with the parameters, losses and counts of bytes
 of a run that nothing befell, and go on from a checkpoint as often as the fault says: never on a link
-that is merely slow. With --set_clock this machine's time of day is an hour off for a while, too.
+that is merely slow, nor where membership is open, of which bytes are not compared. With --set_clock this machine's time of day is an hour off for a while, too.
 """
 import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 import kills
 
@@ -45,23 +47,42 @@ optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 checkpoint: {every_epochs: 50}
 epochs: 100
 """
-STAGES = 3
+# Four carriers of two stages, whose others go on without a checkpoint.
+OPEN = kills.EXPERIMENTS["open"].replace("epochs: 4", "epochs: 100")
 PATIENCE_SECONDS = 400
+
+
+class Case(typing.NamedTuple):
+    """An experiment, a fault that befalls it, and the restarts that it may cost."""
+
+    fault: typing.Callable
+    allowed: list = [0]
+    experiment: str = EXPERIMENT
+    stages: int = 3
+    carriers: int = 1
+    spares: int = 0
+
+    def is_open(self):
+        return self.experiment == OPEN
+
+    def servers(self):
+        return self.stages * self.carriers + self.spares
 
 
 class Cluster:
     """Stage servers and one run of an experiment."""
 
-    def __init__(self, args, experiment, folder, spares=0):
+    def __init__(self, args, case, folder):
         self.args, self.folder = args, folder
         folder.mkdir()
-        (folder / "experiment.yaml").write_text(experiment)
-        self.servers = [self.serve(i) for i in range(STAGES + spares)]
-        stages = ",".join(f"{address(i)}:4700" for i in range(STAGES + spares))
+        (folder / "experiment.yaml").write_text(case.experiment)
+        self.servers = [self.serve(i) for i in range(case.servers())]
+        stages = ",".join(f"{address(i)}:4700" for i in range(case.servers()))
         self.log = (folder / "run.log").open("w")
         self.run = subprocess.Popen(
             inside("c", args.thinwire, "run", folder / "experiment.yaml", "--stages", stages, "--stages_wait", "30",
-                   "--out", folder / "run", "--set", f"pipeline.stages={STAGES}"),
+                   "--carriers", case.carriers,
+                   "--out", folder / "run", "--set", f"pipeline.stages={case.stages}"),
             stdout=self.log, stderr=self.log)
 
     def serve(self, i):
@@ -131,47 +152,57 @@ def jump(cluster, seconds, fault=lambda _: time.sleep(10)):
         set_clock(-seconds)
 
 
-# name: (experiment, spares, fault, the restarts that it may cost)
+def cut_lines(cluster, count, seconds):
+    """Lines of random servers unplugged one after the other."""
+    chance = random.Random(count)
+    for _ in range(count):
+        name = str(chance.randrange(len(cluster.servers)))
+        connect(name, False)
+        time.sleep(seconds)
+        connect(name, True)
+        time.sleep(5)
+
+
 FAULTS = {
-    "a line of 1 Mbit/s for 20 s": (EXPERIMENT, 0, slow_line, [0]),
-    "a line of 1 Mbit/s for 150 s, messages of 3.3 MB": (LARGE, 0, lambda c: slow_line(c, 150), [0]),
-    "a line unplugged for 3 s": (EXPERIMENT, 0, lambda c: cut_line(c, 3), [0, 1]),
-    "a line unplugged for 40 s": (EXPERIMENT, 0, lambda c: cut_line(c, 40), [1, 2]),
-    "a line unplugged for good, a spare is there": (EXPERIMENT, 1, lambda c: connect("1", False), [1]),
-    "a stage stopped for 20 s": (EXPERIMENT, 0, stopped, [1]),
+    "a line of 1 Mbit/s for 20 s": Case(slow_line),
+    "a line of 1 Mbit/s for 150 s, messages of 3.3 MB": Case(lambda c: slow_line(c, 150), experiment=LARGE),
+    "a line unplugged for 3 s": Case(lambda c: cut_line(c, 3), [0, 1]),
+    "a line unplugged for 40 s": Case(lambda c: cut_line(c, 40), [1, 2]),
+    "a line unplugged for good, a spare is there": Case(lambda c: connect("1", False), [1], spares=1),
+    "a stage stopped for 20 s": Case(stopped, [1]),
+    "open, a line unplugged for 40 s": Case(lambda c: cut_line(c, 40), experiment=OPEN, stages=2, carriers=4),
+    "open, a line unplugged for good": Case(lambda c: connect("1", False), experiment=OPEN, stages=2, carriers=4),
+    "open, five lines unplugged for 20 s each": Case(lambda c: cut_lines(c, 5, 20), experiment=OPEN, stages=2, carriers=4),
 }
 CLOCK_FAULTS = {
-    "the clock an hour ahead": (EXPERIMENT, 0, lambda c: jump(c, 3600), [0]),
-    "the clock an hour behind": (EXPERIMENT, 0, lambda c: jump(c, -3600), [0]),
-    "the clock an hour ahead, a stage stopped for 20 s": (EXPERIMENT, 0, lambda c: jump(c, 3600, stopped), [1]),
-    "the clock an hour behind, a stage stopped for 20 s": (EXPERIMENT, 0, lambda c: jump(c, -3600, stopped), [1]),
+    "the clock an hour ahead": Case(lambda c: jump(c, 3600)),
+    "the clock an hour behind": Case(lambda c: jump(c, -3600)),
+    "the clock an hour ahead, a stage stopped for 20 s": Case(lambda c: jump(c, 3600, stopped), [1]),
+    "the clock an hour behind, a stage stopped for 20 s": Case(lambda c: jump(c, -3600, stopped), [1]),
 }
 
 
-def befall(args, experiment, spares, fault, folder):
-    """A run with that fault: (exit code, seconds that it took, restarts as the summary has them, its folder)."""
+def befall(args, case, folder):
+    """A run with that fault: (exit code, seconds that it took, events that it survived, its folder)."""
     folder.mkdir()
-    with Network(["c", *(str(i) for i in range(STAGES + spares))]):
-        cluster = Cluster(args, experiment, folder / "cluster", spares)
+    with Network(["c", *(str(i) for i in range(case.servers()))]):
+        cluster = Cluster(args, case, folder / "cluster")
         begin = time.monotonic()
         cluster.has_trained(7)
-        fault(cluster)
+        case.fault(cluster)
         code = cluster.finish()
     run = cluster.folder / "run"
-    restarts = []
-    if code == 0:
-        events = json.loads((run / "summary.json").read_text())["events"]
-        restarts = [event for event in events if event["type"] == "restarted"]
-    return code, time.monotonic() - begin, restarts, run
+    events = json.loads((run / "summary.json").read_text())["events"] if code == 0 else []
+    return code, time.monotonic() - begin, events, run
 
 
-def undisturbed(args, experiment, folder):
+def undisturbed(args, case, folder):
     """The result of a run that nothing befalls, in processes of its own."""
     folder.mkdir()
-    (folder / "experiment.yaml").write_text(experiment)
+    (folder / "experiment.yaml").write_text(case.experiment)
     call(args.thinwire, "run", folder / "experiment.yaml", "--stage_server", args.stage_server, "--quiet",
          "--out", folder / "run")
-    return kills.result(folder / "run")
+    return kills.result(folder / "run", case.is_open())
 
 
 def main():
@@ -190,17 +221,19 @@ def main():
     failures, wanted = 0, {}
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
-        for number, (name, (experiment, spares, fault, allowed)) in enumerate(faults.items()):
+        for number, (name, case) in enumerate(faults.items()):
             if not re.search(args.only, name):
                 continue
-            if experiment not in wanted:
-                wanted[experiment] = undisturbed(args, experiment, work / f"undisturbed{len(wanted)}")
-            code, seconds, restarts, run = befall(args, experiment, spares, fault, work / f"{number}")
-            is_equal = code == 0 and kills.result(run) == wanted[experiment]
-            is_good = is_equal and len(restarts) in allowed
+            if case.experiment not in wanted:
+                wanted[case.experiment] = undisturbed(args, case, work / f"undisturbed{len(wanted)}")
+            code, seconds, events, run = befall(args, case, work / f"{number}")
+            restarts = [event for event in events if event["type"] == "restarted"]
+            is_equal = code == 0 and kills.result(run, case.is_open()) == wanted[case.experiment]
+            is_good = is_equal and len(restarts) in case.allowed
             failures += not is_good
             reasons = ", ".join(f"stage {event['stage']} {event['reason']}" for event in restarts)
-            took = ", ".join(f"{event['seconds']:.1f}" for event in restarts if event["seconds"] is not None)
+            lost = [event for event in events if event["type"] in ("restarted", "went_on")]
+            took = ", ".join(f"{event['seconds']:.1f}" for event in lost if event["seconds"] is not None)
             ended = "equal" if is_equal else f"DIFFERS, exit code {code}"
             lines.append(f"| {name} | {ended} | {len(restarts)} {reasons} | {took or '–'} | {seconds:.0f} |")
             print(lines[-1], flush=True)

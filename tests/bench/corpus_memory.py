@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How much memory a corpus of short documents takes: `thinwire plan` encodes it and divides it into samples, `thinwire run`
-trains some steps on them in two stages. Prints for each process the peak of what it had resident, and of that the part that is
+"""How much memory a corpus takes, of short documents or one text: `thinwire plan` encodes it and divides it into samples,
+`thinwire run` trains some steps on them in two stages. Prints for each process the peak of what it had resident, and of that the part that is
 no file's page; fails above the limit.
 
-usage: jsonl_memory.py THINWIRE STAGE_SERVER [--gigabytes 3.1] [--packing best_fit] [--most-mb 200] [--folder FOLDER]
-       FOLDER keeps the lines; by default they are made anew in a temporary folder. They and what is made of them take four
+usage: corpus_memory.py THINWIRE STAGE_SERVER [--text] [--gigabytes 3.1] [--packing best_fit] [--most-mb 200] [--folder FOLDER]
+       FOLDER keeps the corpus; by default it is made anew in a temporary folder. It and what is made of it take four
        times as much disk."""
 
 import argparse
@@ -19,8 +19,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def write_lines(path, size):
-    """Writes lines of one to eight lines of Tiny Shakespeare each."""
+def write_corpus(path, size, line):
+    """Writes documents of one to eight lines of Tiny Shakespeare, each as `line` % (its number, itself as JSON's string)."""
     text = subprocess.run(["zstd", "-dcq", ROOT / "data/shakespeare/input.txt.zst"], check=True, capture_output=True, text=True).stdout
     spoken = [json.dumps(line)[1:-1] for line in text.split("\n") if line]
     draw, written, count = random.Random(1), 0, 0
@@ -30,7 +30,7 @@ def write_lines(path, size):
             for _ in range(100_000):
                 count += 1
                 at = draw.randrange(len(spoken) - 9)
-                block.append('{"text": "%d %s"}\n' % (count, "\\n".join(spoken[at:at + draw.randrange(1, 9)])))
+                block.append(line % (count, "\\n".join(spoken[at:at + draw.randrange(1, 9)])))
             written += file.write("".join(block))
     print(f"{count} documents, {written / 1e9:.2f} GB", flush=True)
 
@@ -73,6 +73,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("thinwire", type=pathlib.Path)
     parser.add_argument("stage_server", type=pathlib.Path)
+    parser.add_argument("--text", action="store_true")
     parser.add_argument("--gigabytes", type=float, default=3.1)
     parser.add_argument("--packing", default="best_fit")
     parser.add_argument("--most-mb", type=float, default=200)
@@ -80,13 +81,15 @@ def main():
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         folder = arguments.folder or pathlib.Path(work)
-        if not (folder / "lines.jsonl").exists():
-            write_lines(folder / "lines.jsonl", arguments.gigabytes * 1e9)
+        corpus = folder / ("text.txt" if arguments.text else "lines.jsonl")
+        if not corpus.exists():
+            write_corpus(corpus, arguments.gigabytes * 1e9, "%d %s\n" if arguments.text else '{"text": "%d %s"}\n')
+        kind = "text" if arguments.text else f"jsonl, packing: {arguments.packing}"
         experiment = pathlib.Path(work) / "memory.yaml"
         experiment.write_text(f"""name: memory
 model: {{name: gpt2, layers: 2, heads: 2, width: 16}}
-data: {{name: jsonl, file: {folder}/lines.jsonl, tokens: hf, vocabulary: {ROOT}/data/hf_testdata/bytes, context: 128,
-  packing: {arguments.packing}, batch_size: 32, test_limit: 32}}
+data: {{name: {kind}, file: {corpus}, tokens: hf, vocabulary: {ROOT}/data/hf_testdata/bytes, context: 128,
+  batch_size: 32, test_limit: 32}}
 pipeline: {{cuts: [h.0], threads: 1}}
 optimizer: {{name: adamw, lr: 0.01}}
 steps: 5

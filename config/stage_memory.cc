@@ -1,0 +1,98 @@
+#include "config/stage_memory.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace thinwire {
+
+std::vector<std::vector<Held>> StageMemory::StatesOf(int stage) const {
+  return FullestStates(schedule, stage, partition.placement.stages, microbatches,
+                       partition.placement.chunks_per_stage(), slices);
+}
+
+TrainingMemory StageMemory::OfMicrobatch() const {
+  TrainingMemory memory;
+  memory.microbatch_samples = microbatch_samples;
+  memory.element_bytes = static_cast<int>(SizeOf(compute));
+  memory.optimizer_buffers = OptimizerBuffers(optimizer, /*hidden=*/false, on_gpu);
+  memory.hidden_buffers = OptimizerBuffers(optimizer, /*hidden=*/true, on_gpu);
+  memory.stash_bits = kept_bits.stash;
+  return memory;
+}
+
+double StageMemory::ChunkBytes(const SegmentRange& segments, const Held& held) const {
+  TrainingMemory memory = OfMicrobatch();
+  memory.samples_in_flight = (microbatch_samples * held.in_flight + slices - 1) / slices;
+  memory.samples_cached = slices > 1 ? memory.samples_in_flight : 0;
+  memory.samples_waiting = microbatch_samples * held.waiting;
+  double bytes = 0;
+  for (int segment = segments.first; segment < segments.end; ++segment) {
+    const int first = SegmentBlocks(partition.model, partition.cuts, segment).first;
+    const bool keeps_payload = held.in_flight > 1 || keeping[first].stash;
+    memory.payload_bits = keeps_payload ? kept_bits.payloads[segment] : std::optional<double>();
+    const SegmentCost& cost = costs[segment];
+    const int64_t results = memory.element_bytes * memory.samples_in_flight * cost.result_elements;
+    bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(cost, memory) + results));
+  }
+  return bytes;
+}
+
+double StageMemory::WorkBytes(int stage) const {
+  int64_t most = 0;
+  for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
+    const SegmentRange& segments = partition.placement.At(stage, chunk);
+    for (int segment = segments.first; segment < segments.end; ++segment) {
+      most = std::max(most, costs[segment].work_elements);
+    }
+  }
+  const int64_t samples = (microbatch_samples + slices - 1) / slices;
+  return static_cast<double>(samples * most) * static_cast<double>(SizeOf(compute));
+}
+
+double StageMemory::LayoutBytes(const SegmentRange& segments) const {
+  int64_t elements = 0;
+  for (int segment = segments.first; segment < segments.end; ++segment) {
+    elements += 2 * costs[segment].convolution_elements;
+    if (compute != DType::kF32) elements += costs[segment].linear_elements;
+  }
+  return static_cast<double>(elements) * static_cast<double>(SizeOf(compute));
+}
+
+double StageMemory::FullestBytes(int stage) const {
+  double most = 0;
+  for (const std::vector<Held>& state : StatesOf(stage)) {
+    double bytes = 0;
+    for (size_t chunk = 0; chunk < state.size(); ++chunk) {
+      bytes += ChunkBytes(partition.placement.At(stage, static_cast<int>(chunk)), state[chunk]);
+    }
+    most = std::max(most, bytes);
+  }
+  for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
+    most += LayoutBytes(partition.placement.At(stage, chunk));
+  }
+  return most + WorkBytes(stage);
+}
+
+double StageMemory::FixedBytes(int stage) const {
+  TrainingMemory memory = OfMicrobatch();
+  memory.samples_in_flight = memory.microbatch_samples = 0;
+  double bytes = 0;
+  for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
+    const SegmentRange& segments = partition.placement.At(stage, chunk);
+    for (int segment = segments.first; segment < segments.end; ++segment) {
+      bytes += static_cast<double>(TrainingBytes(costs[segment], memory));
+    }
+    bytes += LayoutBytes(segments);
+  }
+  return bytes;
+}
+
+int StageMemory::MostInFlight(int stage) const {
+  int most = 0;
+  for (const std::vector<Held>& state : StatesOf(stage)) {
+    for (const Held& held : state) most = std::max(most, held.in_flight);
+  }
+  return (most + slices - 1) / slices;
+}
+
+}  // namespace thinwire

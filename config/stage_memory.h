@@ -1,0 +1,50 @@
+// Memory that a stage takes in training, as plans count it and stage servers check it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "config/stash.h"
+#include "models/cost.h"
+#include "models/keeping.h"
+#include "models/partition.h"
+#include "nn/optimizer_spec.h"
+#include "schedule/schedule.h"
+#include "tensor/dtype.h"
+
+namespace thinwire {
+
+// What it follows from. All that it refers to must outlive it.
+struct StageMemory {
+  const Partition& partition;
+  const std::vector<SegmentCost>& costs;  // of segments as they are on the machine
+  const std::vector<BlockKeeping>& keeping;
+  const KeptBits& kept_bits;
+  const OptimizerSpec& optimizer;
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  int microbatches = 1;  // of a replica
+  int slices = 1;
+  int64_t microbatch_samples = 1;
+  DType compute = DType::kF32;
+  bool on_gpu = false;
+
+  // Returns the bytes at the moment when the stage is fullest, without what replicas exchange.
+  // Floating, as an integer may overflow.
+  double FullestBytes(int stage) const;
+  // Returns the part of it that does not depend on samples: parameters, also in the layouts of
+  // kernels, gradients and what the optimizer remembers.
+  double FixedBytes(int stage) const;
+  // Returns the most microbatches that a chunk of the stage has in flight.
+  int MostInFlight(int stage) const;
+
+ private:
+  std::vector<std::vector<Held>> StatesOf(int stage) const;
+  TrainingMemory OfMicrobatch() const;
+  // Returns the bytes of a stage's chunk that holds so much.
+  double ChunkBytes(const SegmentRange& segments, const Held& held) const;
+  // Return the bytes that passes work with, and of weights in the layouts of kernels.
+  double WorkBytes(int stage) const;
+  double LayoutBytes(const SegmentRange& segments) const;
+};
+
+}  // namespace thinwire

@@ -1,0 +1,31 @@
+#include "stage_server/stage/memory_meter.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/byte_size.h"
+#include "base/resources.h"
+
+namespace thinwire {
+
+MemoryMeter::MemoryMeter(Device* device, std::optional<uint64_t> limit_bytes)
+    : device_(device), limit_bytes_(limit_bytes), before_(BytesNow()) {}
+
+uint64_t MemoryMeter::BytesNow() const {
+  return device_->is_host() ? ResidentBytes() : device_->bytes_in_use();
+}
+
+absl::Status MemoryMeter::Measure() {
+  const uint64_t now = BytesNow(), taken = now - std::min(now, before_);
+  most_.store(std::max(most_bytes(), taken), std::memory_order_relaxed);
+  if (!limit_bytes_) return absl::OkStatus();
+  const double most = (1 + kMemorySlack) * static_cast<double>(*limit_bytes_) +
+                      (device_->is_host() ? kProgramBytes : 0);
+  if (static_cast<double>(taken) <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("takes ", ByteSizeText(taken), " of memory on ", device_->name(),
+                   ", pipeline.memory is ", ByteSizeText(*limit_bytes_), ": want a larger one, or ",
+                   "one that is smaller by as much, so that a plan leaves room"));
+}
+
+}  // namespace thinwire

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""The most memory that stages on CPUs take in training, beside what `thinwire plan` says: of a ResNet-18, a GPT-2 and a Llama,
+with each schedule. A stage measures itself behind each pass, from the moment before it builds its layers
+(thinwire_stage_memory_peak_bytes). Prints a line for each stage; fails if the most that any case takes is further from its plan
+than --most-percent.
+
+usage: memory_vs_plan.py THINWIRE [--stage-server PATH] [--only WORD] [--set PATH=VALUE ...] [--most-percent 10]"""
+
+import argparse
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+COMMON = """
+pipeline: {{cuts: {cuts}, microbatches: 8, threads: 1, {schedule}}}
+optimizer: {optimizer}
+steps: 3
+evaluation: {{every: 0}}
+checkpoint: {{every_epochs: 0}}
+"""
+ADAMW = "{name: adamw, lr: 0.001}"
+MODELS = {
+    "resnet18": ("model: {name: resnet18, width: 32}\ndata: {name: digits, batch_size: 1024, augment: none, test_limit: 10}",
+                 "[layer1, layer2, layer3]", "{name: sgd, lr: 0.01, momentum: 0.9}"),
+    "gpt2": ("model: {name: gpt2, layers: 4, heads: 4, width: 256, dropout: 0, tied: false}\n"
+             "data: {name: shakespeare, context: 128, batch_size: 64, test_limit: 1}", "[h.0, h.1, h.2]", ADAMW),
+    "llama": ("model: {name: llama, layers: 4, heads: 4, width: 320, tied: false}\n"
+              "data: {name: shakespeare, context: 128, batch_size: 64, test_limit: 1}", "[h.0, h.1, h.2]", ADAMW),
+}
+SCHEDULES = {
+    "1f1b": "schedule: 1f1b, stages: 2",
+    "gpipe": "schedule: gpipe, stages: 2",
+    "zero_bubble": "schedule: zero_bubble, stages: 2",
+    "interleaved": "schedule: interleaved, stages: 2",
+    "terapipe": "schedule: terapipe, slices: 4, stages: 2",
+}
+
+
+def planned(thinwire, experiment, overrides):
+    """Bytes that each stage takes by the plan."""
+    command = [thinwire, "plan", experiment, "--gflops", "50", "--codec_gbps", "1", "--format", "json", *overrides]
+    report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return [int(stage["memory_bytes"]) + int(stage["state_bytes"]) for stage in report["stages"]]
+
+
+def peak(address):
+    """What a stage's page of metrics says."""
+    page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
+    lines = [line.split() for line in page.splitlines() if line.startswith("thinwire_stage_memory_peak_bytes{")]
+    return float(lines[0][-1]), int(lines[0][0].split('stage="')[1].split('"')[0])
+
+
+def measured(thinwire, stage_server, experiment, folder, overrides):
+    """Bytes that each stage took."""
+    command = [thinwire, "run", experiment, "--out", folder, "--metrics_linger", "60", *overrides]
+    if stage_server:
+        command += ["--stage_server", stage_server]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not (folder / "summary.json").exists():
+        if process.poll() is not None:
+            sys.exit(f"{experiment.name}: {process.stderr.read()}")
+        time.sleep(0.1)
+    try:
+        targets = json.loads((folder / "targets.json").read_text())
+        addresses = [address for group in targets if group["labels"].get("job") == "stage" for address in group["targets"]]
+        peaks = {stage: taken for taken, stage in map(peak, addresses)}
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    return [peaks[stage] for stage in sorted(peaks)]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("thinwire", type=pathlib.Path)
+    parser.add_argument("--stage-server", type=pathlib.Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--most-percent", type=float, default=10)
+    arguments = parser.parse_args()
+    overrides = [part for assignment in arguments.set for part in ("--set", assignment)]
+    worst = 0
+    print(f"{'model':9} {'schedule':12} {'stage':5} {'planned MB':>10} {'taken MB':>10} {'taken / planned':>15}")
+    with tempfile.TemporaryDirectory() as work:
+        for model, (text, cuts, optimizer) in MODELS.items():
+            for schedule, fields in SCHEDULES.items():
+                name = f"{model}-{schedule}"
+                if arguments.only not in name or name == "resnet18-terapipe":
+                    continue
+                experiment = pathlib.Path(work) / f"{name}.yaml"
+                experiment.write_text(f"name: {name}\n{text}" + COMMON.format(cuts=cuts, schedule=fields, optimizer=optimizer))
+                plan = planned(arguments.thinwire, experiment, overrides)
+                taken = measured(arguments.thinwire, arguments.stage_server, experiment, pathlib.Path(work) / name, overrides)
+                for stage, (wanted, got) in enumerate(zip(plan, taken)):
+                    print(f"{model:9} {schedule:12} {stage:5} {wanted / 1e6:10.1f} {got / 1e6:10.1f} {got / wanted:15.2f}", flush=True)
+                worst = max(worst, abs(max(taken) / max(plan) - 1))
+    print(f"furthest from its plan: {100 * worst:.0f} %")
+    if 100 * worst > arguments.most_percent:
+        sys.exit(1)
+
+
+main()
