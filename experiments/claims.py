@@ -52,7 +52,7 @@ class Measure(NamedTuple):
 ACCURACY = Measure("accuracy", 100, "points", " %", 2)
 LOSS = Measure("loss", 1, "nats", "", 3)
 LOSSES = ("language/shakespeare", "language/fine_tune", "language/subspaces", "replicas/shakespeare",
-          "memory/shakespeare")
+          "memory/shakespeare", "pretrained/smollm2")
 
 
 def measure_of(suite: str) -> Measure:
