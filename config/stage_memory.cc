@@ -20,7 +20,8 @@ TrainingMemory StageMemory::OfMicrobatch() const {
   return memory;
 }
 
-double StageMemory::ChunkBytes(const SegmentRange& segments, const Held& held) const {
+double StageMemory::ChunkBytes(const SegmentRange& segments, const Held& held,
+                               double* working) const {
   TrainingMemory memory = OfMicrobatch();
   memory.samples_in_flight = (microbatch_samples * held.in_flight + slices - 1) / slices;
   memory.samples_cached = slices > 1 ? memory.samples_in_flight : 0;
@@ -32,7 +33,10 @@ double StageMemory::ChunkBytes(const SegmentRange& segments, const Held& held) c
     memory.payload_bits = keeps_payload ? kept_bits.payloads[segment] : std::optional<double>();
     const SegmentCost& cost = costs[segment];
     const int64_t results = memory.element_bytes * memory.samples_in_flight * cost.result_elements;
-    bytes += static_cast<double>(std::max<int64_t>(0, TrainingBytes(cost, memory) + results));
+    const int64_t work = WorkingBytes(cost, memory);
+    *working = std::max(*working, static_cast<double>(work));
+    bytes +=
+        static_cast<double>(std::max<int64_t>(0, TrainingBytes(cost, memory) - work + results));
   }
   return bytes;
 }
@@ -61,11 +65,12 @@ double StageMemory::LayoutBytes(const SegmentRange& segments) const {
 double StageMemory::FullestBytes(int stage) const {
   double most = 0;
   for (const std::vector<Held>& state : StatesOf(stage)) {
-    double bytes = 0;
+    double bytes = 0, working = 0;
     for (size_t chunk = 0; chunk < state.size(); ++chunk) {
-      bytes += ChunkBytes(partition.placement.At(stage, static_cast<int>(chunk)), state[chunk]);
+      bytes += ChunkBytes(partition.placement.At(stage, static_cast<int>(chunk)), state[chunk],
+                          &working);
     }
-    most = std::max(most, bytes);
+    most = std::max(most, bytes + working);
   }
   for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
     most += LayoutBytes(partition.placement.At(stage, chunk));

@@ -40,8 +40,9 @@ struct StageMemory {
  private:
   std::vector<std::vector<Held>> StatesOf(int stage) const;
   TrainingMemory OfMicrobatch() const;
-  // Returns the bytes of a stage's chunk that holds so much.
-  double ChunkBytes(const SegmentRange& segments, const Held& held) const;
+  // Returns the bytes of a stage's chunk that holds so much, without WorkingBytes; *working becomes
+  // at least the most of these.
+  double ChunkBytes(const SegmentRange& segments, const Held& held, double* working) const;
   // Return the bytes that passes work with, and of weights in the layouts of kernels.
   double WorkBytes(int stage) const;
   double LayoutBytes(const SegmentRange& segments) const;

@@ -185,8 +185,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range,
   return cost;
 }
 
-// Returns the bytes of what is kept for the backward pass, and of what exists as it is while the
-// passes of a block run.
+// Returns the bytes of what is kept for the backward pass.
 double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr double kByteBits = 8;
   const double element_bits = kByteBits * memory.element_bytes;
@@ -198,15 +197,7 @@ double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
                                        : kept;
   const double bits = exact * element_bits + (kept - exact) * memory.stash_bits.value_or(0) +
                       input * memory.payload_bits.value_or(0);
-  const auto of_block =
-      static_cast<double>(memory.microbatch_samples) * static_cast<double>(cost.block_elements);
-  // A swapped block is at work, as much as two are fetched or not yet gone, and one waits to go.
-  const double here = std::min(4 * of_block, samples * static_cast<double>(cost.swapped_elements));
-  const double decoded = memory.payload_bits ? static_cast<double>(memory.microbatch_samples) *
-                                                   static_cast<double>(cost.input_elements)
-                                             : 0;
-  const double at_work = std::max({here, memory.stash_bits ? of_block : 0, decoded});
-  return (samples * bits + at_work * element_bits) / kByteBits;
+  return samples * bits / kByteBits;
 }
 
 }  // namespace
@@ -248,6 +239,15 @@ std::vector<int64_t> KeptByBlock(const Model& model, const std::vector<Cut>& cut
   return kept;
 }
 
+int64_t WorkingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
+  const int64_t of_block = memory.microbatch_samples * cost.block_elements;
+  // A swapped block is at work, as much as two are fetched or not yet gone, and one waits to go.
+  const int64_t here = std::min(4 * of_block, memory.samples_in_flight * cost.swapped_elements);
+  const int64_t decoded = memory.payload_bits ? memory.microbatch_samples * cost.input_elements : 0;
+  const int64_t at_work = std::max({here, memory.stash_bits ? of_block : 0, decoded});
+  return memory.element_bytes * (at_work + memory.microbatch_samples * cost.recomputed_elements);
+}
+
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
   constexpr int64_t kFloatBytes = 4;
   const double copies = 2 + memory.optimizer_buffers;  // value and gradient
@@ -257,9 +257,8 @@ int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory) {
                              static_cast<double>(cost.hidden_parameters)));
   return kFloatBytes * numbers + cost.fixed_bytes + memory.element_bytes * cost.expanded_elements +
          (memory.element_bytes + kFloatBytes) * memory.samples_cached * cost.cached_elements +
-         memory.element_bytes * (memory.samples_waiting * cost.waiting_elements +
-                                 memory.microbatch_samples * cost.recomputed_elements) +
-         static_cast<int64_t>(KeptBytes(cost, memory));
+         memory.element_bytes * memory.samples_waiting * cost.waiting_elements +
+         static_cast<int64_t>(KeptBytes(cost, memory)) + WorkingBytes(cost, memory);
 }
 
 }  // namespace thinwire

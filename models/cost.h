@@ -112,8 +112,12 @@ struct TrainingMemory {
   double optimizer_buffers = 1, hidden_buffers = 1;
 };
 
+// Returns the bytes of tensors that exist as they are only while the passes of a block run: they
+// run again, or are put away otherwise. Of several segments, one needs them at a time.
+int64_t WorkingBytes(const SegmentCost& cost, const TrainingMemory& memory);
+
 // Returns the bytes of fp32 parameters, gradients, optimizer buffers and of what is kept for
-// backward.
+// backward, WorkingBytes included.
 int64_t TrainingBytes(const SegmentCost& cost, const TrainingMemory& memory);
 
 }  // namespace thinwire

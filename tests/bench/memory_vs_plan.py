@@ -25,12 +25,12 @@ checkpoint: {{every_epochs: 0}}
 """
 ADAMW = "{name: adamw, lr: 0.001}"
 MODELS = {
-    "resnet18": ("model: {name: resnet18, width: 32}\ndata: {name: digits, batch_size: 1024, augment: none, test_limit: 10}",
+    "resnet18": ("model: {name: resnet18, width: 64}\ndata: {name: digits, batch_size: 512, augment: none, test_limit: 10}",
                  "[layer1, layer2, layer3]", "{name: sgd, lr: 0.01, momentum: 0.9}"),
     "gpt2": ("model: {name: gpt2, layers: 4, heads: 4, width: 256, dropout: 0, tied: false}\n"
-             "data: {name: shakespeare, context: 128, batch_size: 64, test_limit: 1}", "[h.0, h.1, h.2]", ADAMW),
+             "data: {name: shakespeare, context: 128, batch_size: 192, test_limit: 1}", "[h.0, h.1, h.2]", ADAMW),
     "llama": ("model: {name: llama, layers: 4, heads: 4, width: 320, tied: false}\n"
-              "data: {name: shakespeare, context: 128, batch_size: 64, test_limit: 1}", "[h.0, h.1, h.2]", ADAMW),
+              "data: {name: shakespeare, context: 128, batch_size: 192, test_limit: 1}", "[layers.0, layers.1, layers.2]", ADAMW),
 }
 SCHEDULES = {
     "1f1b": "schedule: 1f1b, stages: 2",
