@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "config/checks.h"
 #include "config/devices.h"
+#include "config/sections.h"
 #include "config/specs.h"
 #include "config/stash.h"
 #include "config/swap.h"
@@ -74,6 +75,12 @@ absl::Status CheckLimit(const Experiment& e, const MemoryLimit& limit) {
     return absl::InvalidArgumentError(absl::StrCat(
         kMemoryField, ": ", memory, " with tensor.parts ", e.tensor().parts(), ", want none"));
   }
+  if (!limit.bytes && HasOpenMembership(e)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kMemoryField, ": ", kAutoMemory,
+                     " with membership.open, want a size, as 12GiB: what machines have left is ",
+                     "another when they come and go"));
+  }
   for (int stage = 0; !limit.bytes && stage < static_cast<int>(e.pipeline().stages()); ++stage) {
     ASSIGN_OR_RETURN(const std::string device, DeviceOf(e, stage));
     if (device.rfind("cuda", 0) != 0) continue;
@@ -118,6 +125,15 @@ absl::StatusOr<std::vector<BlockKeeping>> KeepingsFrom(const Experiment& experim
     keeping = Only(named);
   }
   return keepings;
+}
+
+void KeepLeast(Experiment* experiment) {
+  PipelineConfig* const pipeline = experiment->mutable_pipeline();
+  pipeline->clear_swap();
+  if (!pipeline->has_memory()) return;
+  pipeline->clear_memory();
+  pipeline->clear_keep();
+  pipeline->set_recompute(std::string(Name(Recompute::kBlocks)));
 }
 
 bool Swaps(const Experiment& experiment) {

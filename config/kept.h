@@ -22,6 +22,10 @@ absl::Status CheckKept(const Experiment& experiment);
 absl::StatusOr<std::vector<BlockKeeping>> KeepingsFrom(const Experiment& experiment,
                                                        const Model& model);
 
+// Makes blocks keep as little as they can, for stages of an experiment with pipeline.memory that do
+// not train.
+void KeepLeast(Experiment* experiment);
+
 // Returns whether what blocks keep may leave the device: pipeline.swap is host or disk.
 bool Swaps(const Experiment& experiment);
 

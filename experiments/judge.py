@@ -195,8 +195,9 @@ def stashed(runs: Runs, name: str) -> str:
     results = [result["stash"] for result in runs[name].values() if "stash" in result]
     if not results:
         return " | "
-    means = [sum(of) / len(of) for of in ([r["wire_bits_per_element"] for r in results], [r["relative_error"] for r in results])]
-    return f"{means[0]:.2f} | {means[1]:.3f}"
+    bits_each = [r["wire_bits_per_element"] for r in results]
+    errors = [r["relative_error"] for r in results if r["relative_error"] is not None]
+    return f"{sum(bits_each) / len(bits_each):.2f} | " + (f"{sum(errors) / len(errors):.3f}" if errors else "")
 
 
 def final_table(runs: Runs, measure: Measure) -> List[str]:

@@ -346,6 +346,8 @@ absl::Status StageRun::Evaluate(const EvaluateRequest& request, const OnEvent& o
   return OnExecutor([&]() -> absl::Status {
     const uint64_t bytes_before = stage_->EvaluationWireBytes();
     ASSIGN_OR_RETURN(const EvaluationReport report, executor_->Evaluate(request));
+    // Whole batches may have taken more than the microbatches of training.
+    if (spec_.memory->is_limited()) TrimDevice()(backend_.device);
     StageEvent event;
     event.set_evaluation_wire_bytes(stage_->EvaluationWireBytes() - bytes_before);
     on_event(event);
@@ -424,6 +426,7 @@ absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const StageStanding& 
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(executor_->Reach(wanted));
     ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
+    AllowCopy(files);
     return absl::OkStatus();
   }));
   return files;
@@ -439,6 +442,12 @@ absl::Status StageRun::TakeKept(const StageStanding& standing, const std::vector
   });
 }
 
+void StageRun::AllowCopy(const std::vector<StateFile>& files) {
+  uint64_t bytes = 0;
+  for (const StateFile& file : files) bytes += FileBytes(file);
+  spec_.memory->AllowCopy(bytes);
+}
+
 absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& what) {
   {
     absl::MutexLock lock(&snapshot_mutex_);
@@ -448,6 +457,7 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& w
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     RETURN_IF_ERROR(stage_->CheckConnected());
     ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
+    AllowCopy(files);
     return absl::OkStatus();
   }));
   TakeSnapshotResponse response;

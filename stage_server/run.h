@@ -109,6 +109,8 @@ class StageRun {
         generates_(request.generates()),
         initial_(StagesReadInit(request.experiment()) ? request.experiment().init() : "") {}
   absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
+  // Notes what a copy of the state takes beside what training does.
+  void AllowCopy(const std::vector<StateFile>& files);
   absl::Status TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept);
   // Listens for the upstream stage, for the first one if a tied weight has its copy here, and for
   // this stage of the carriers before.

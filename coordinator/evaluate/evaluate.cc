@@ -8,6 +8,7 @@
 #include "base/steady_time.h"
 #include "compress/codecs/plugin.h"
 #include "config/codec_pair.h"
+#include "config/kept.h"
 #include "config/resolve.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
@@ -99,6 +100,7 @@ class Evaluator {
   // Configures a new pipeline, so that no state of one codec affects the next.
   absl::Status Prepare(Experiment experiment) {
     if (is_verified_) experiment.mutable_data()->set_verify(false);
+    KeepLeast(&experiment);
     ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment, threads_, &fleet_));
     is_verified_ = true;
     report_.set_parameters(configured.parameters);

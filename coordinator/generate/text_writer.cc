@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "compress/spec.h"
+#include "config/kept.h"
 #include "config/specs.h"
 #include "config/tensor_parts.h"
 #include "coordinator/fleet/stage_setup.h"
@@ -96,7 +97,9 @@ absl::StatusOr<TextWriter> TextWriter::Start(const Experiment& experiment,
   const std::vector<int> threads = StageThreads(experiment, fleet, answers);
   StagePurpose purpose;
   purpose.generates = true;
-  RETURN_IF_ERROR(ConfigureStages(experiment, threads, fleet, purpose).status());
+  Experiment kept_least = experiment;
+  KeepLeast(&kept_least);
+  RETURN_IF_ERROR(ConfigureStages(kept_least, threads, fleet, purpose).status());
   RETURN_IF_ERROR(weights.Import(fleet));
   return TextWriter(options, model.positions, fleet);
 }

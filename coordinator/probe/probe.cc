@@ -15,6 +15,7 @@
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
+#include "config/kept.h"
 #include "config/resolve.h"
 #include "config/specs.h"
 #include "coordinator/fleet/stage_setup.h"
@@ -263,6 +264,7 @@ class Prober {
     ASSIGN_OR_RETURN(Experiment experiment, WithCodecs(task_.experiment, configuration));
     if (captured > 0) experiment = Capturing(experiment, task_.epochs_trained + 1, captured);
     if (verified_) experiment.mutable_data()->set_verify(false);
+    KeepLeast(&experiment);
     ASSIGN_OR_RETURN(const Configured configured, ConfigureStages(experiment, threads_, &fleet_));
     verified_ = true;
     report_.set_parameters(configured.parameters);

@@ -48,6 +48,8 @@ absl::StatusOr<Experiment> FitToServers(const Experiment& experiment, int carrie
   Experiment asked = experiment;
   ASSIGN_OR_RETURN(const bool is_lossy, HasLossyStash(experiment));
   const bool leaves_stash = !limit->bytes && is_lossy;
+  // Which blocks a lossy stash has makes numbers, which do not depend on carriers.
+  if (is_lossy) assumptions.carriers = 1;
   if (leaves_stash) asked.mutable_pipeline()->clear_stash();
   ASSIGN_OR_RETURN(FittedExperiment fitted, FitMemory(asked, assumptions, speeds, limits));
   if (leaves_stash) {

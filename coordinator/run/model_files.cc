@@ -37,7 +37,7 @@ constexpr const char* kCopied[] = {kVocabularyFile,
 using Which = ExportParametersRequest::Which;
 
 absl::Status ReceiveShard(StageClient& stage, Which which, const std::string& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return FileError(path, "cannot open", errno);
   absl::Status status = stage.ExportParameters(
       which, [&](const FileChunk& chunk) { return WriteAll(file, path, chunk.data()); });
@@ -132,9 +132,13 @@ absl::Status SavedModel::Save(Fleet* fleet) {
 }
 
 bool SavedModel::LinkFrozen(const std::string& dir) const {
-  return std::all_of(frozen_.begin(), frozen_.end(), [&](const std::string& shard) {
-    return link((dir_ + "/" + shard).c_str(), (dir + "/" + shard).c_str()) == 0;
-  });
+  const auto has_linked = [&](const std::string& shard) {
+    const std::string here = dir_ + "/" + shard, there = dir + "/" + shard;
+    return OpenTensorFile::Open(here).ok() && link(here.c_str(), there.c_str()) == 0;
+  };
+  if (std::all_of(frozen_.begin(), frozen_.end(), has_linked)) return true;
+  for (const std::string& shard : frozen_) (void)unlink((dir + "/" + shard).c_str());
+  return false;
 }
 
 absl::Status SavedModel::Gather(Fleet* fleet, const std::string& dir) {

@@ -94,9 +94,11 @@ TEST(SavedModelTest, WhatIsFrozenIsFetchedOnce) {
     EXPECT_EQ(Read(dir + "/frozen-00002-of-00002.safetensors"), stages[1].frozen) << time;
     EXPECT_EQ(frozen_fetches(), 1) << time;
   }
-  fs::remove_all(dir);
+  fs::create_hard_link(dir + "/frozen-00001-of-00002.safetensors", dir + ".copy");
+  fs::remove(dir + "/frozen-00002-of-00002.safetensors");
   ASSERT_TRUE(saved.Save(&fleet).ok());
   EXPECT_EQ(frozen_fetches(), 2) << "what was removed is fetched again";
+  EXPECT_EQ(fs::hard_link_count(dir + ".copy"), 1u) << "into files of its own";
   EXPECT_EQ(ModelFolder::Open(dir)->tensors().size(), 3u);
 }
 

@@ -134,7 +134,7 @@ def main():
     t.utils.logging.disable_progress_bar()
     started = now()
     experiment = yaml.safe_load((options.run / "experiment.yaml").read_text())
-    seed, data = options.seed or experiment["seed"], experiment["data"]
+    seed, data = experiment["seed"] if options.seed is None else options.seed, experiment["data"]
     text = subprocess.run(["zstd", "-dcq", TEXT], check=True, capture_output=True).stdout.decode()
     split = int(len(text) * 0.9)
     train_samples, test_samples = (blocks_of(data["vocabulary"], part, data["context"]) for part in (text[:split], text[split:]))

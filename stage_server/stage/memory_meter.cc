@@ -15,8 +15,14 @@ uint64_t MemoryMeter::BytesNow() const {
   return device_->is_host() ? ResidentBytes() : device_->bytes_in_use();
 }
 
+void MemoryMeter::AllowCopy(uint64_t bytes) {
+  // Copies are in the host's memory.
+  if (device_->is_host()) copy_.store(std::max(copy_.load(), bytes));
+}
+
 absl::Status MemoryMeter::Measure() {
-  const uint64_t now = BytesNow(), taken = now - std::min(now, before_);
+  const uint64_t now = BytesNow(), apart = before_ + copy_.load(std::memory_order_relaxed);
+  const uint64_t taken = now - std::min(now, apart);
   most_.store(std::max(most_bytes(), taken), std::memory_order_relaxed);
   if (!limit_bytes_) return absl::OkStatus();
   const double most = (1 + kMemorySlack) * static_cast<double>(*limit_bytes_) +

@@ -21,9 +21,12 @@ class MemoryMeter {
   // is allocated on the device, which outlives the meter.
   MemoryMeter(Device* device, std::optional<uint64_t> limit_bytes);
 
+  // Notes that a copy of the stage's state, for a checkpoint, may take so much besides. Any thread.
+  void AllowCopy(uint64_t bytes);
   // Measures. ResourceExhausted, with both numbers, if it exceeds the limit by more than it may.
   // Called on the actions' thread.
   absl::Status Measure();
+  bool is_limited() const { return limit_bytes_.has_value(); }
   // Returns the most that was measured. Any thread.
   uint64_t most_bytes() const { return most_.load(std::memory_order_relaxed); }
 
@@ -33,7 +36,7 @@ class MemoryMeter {
   Device* const device_;
   const std::optional<uint64_t> limit_bytes_;
   const uint64_t before_;
-  std::atomic<uint64_t> most_{0};
+  std::atomic<uint64_t> most_{0}, copy_{0};
 };
 
 }  // namespace thinwire

@@ -60,13 +60,14 @@ absl::StatusOr<std::unique_ptr<SwapFile>> SwapFile::Open(const SwapFileOptions& 
   return file;
 }
 
-bool SwapFile::GivesUpDirect(int error) {
-  if (error != EINVAL || !is_direct_.exchange(false)) return false;
-  if (options_.on_note) {
+bool SwapFile::GivesUpDirect(int error, bool was_direct) {
+  // Two threads may be refused at once; one of them tells it.
+  if (error != EINVAL || !was_direct || !SetDirect(file_.get(), false)) return false;
+  if (is_direct_.exchange(false) && options_.on_note) {
     options_.on_note(absl::StrCat(name_, " goes through the page cache: its file system has ",
                                   "refused a direct read or write"));
   }
-  return SetDirect(file_.get(), false);
+  return true;
 }
 
 absl::Status SwapFile::NoRoom(uint64_t end, int error) const {
@@ -85,8 +86,9 @@ absl::Status SwapFile::Write(uint64_t begin, const void* from, size_t bytes) {
   }
   const auto* at = static_cast<const char*>(from);
   while (bytes > 0) {
+    const bool is_direct = is_direct_;
     const ssize_t done = pwrite(file_.get(), at, bytes, static_cast<off_t>(begin));
-    if (done < 0 && (errno == EINTR || GivesUpDirect(errno))) continue;
+    if (done < 0 && (errno == EINTR || GivesUpDirect(errno, is_direct))) continue;
     if (done < 0 && IsFull(errno)) return NoRoom(begin + bytes, errno);
     if (done <= 0) return FileError(name_, "cannot write", done < 0 ? errno : EIO);
     at += done;
@@ -99,8 +101,9 @@ absl::Status SwapFile::Write(uint64_t begin, const void* from, size_t bytes) {
 absl::Status SwapFile::Read(uint64_t begin, void* to, size_t bytes) {
   auto* at = static_cast<char*>(to);
   while (bytes > 0) {
+    const bool is_direct = is_direct_;
     const ssize_t done = pread(file_.get(), at, bytes, static_cast<off_t>(begin));
-    if (done < 0 && (errno == EINTR || GivesUpDirect(errno))) continue;
+    if (done < 0 && (errno == EINTR || GivesUpDirect(errno, is_direct))) continue;
     if (done < 0) return FileError(name_, "cannot read", errno);
     if (done == 0) {
       return absl::DataLossError(

@@ -45,8 +45,9 @@ class SwapFile {
 
  private:
   SwapFile(const SwapFileOptions& options, OwnedDescriptor file, uint64_t most_bytes);
-  // Returns true once, where the file system refuses a direct read or write as such.
-  bool GivesUpDirect(int error);
+  // Returns whether the file system has refused a direct read or write as such. From then on there
+  // are none.
+  bool GivesUpDirect(int error, bool was_direct);
   absl::Status NoRoom(uint64_t end, int error) const;
 
   const SwapFileOptions options_;

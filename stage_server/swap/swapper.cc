@@ -195,6 +195,7 @@ void Swapper::MoveOut() {
 
 absl::Status Swapper::WriteAll(Entry* entry) {
   for (const auto& [buffer, bytes] : entry->memory) {
+    patience_->Advance();  // a slow disk is not a dead run
     absl::StatusOr<std::unique_ptr<SwappedBytes>> written = place_->Write(*buffer, bytes);
     if (!written.ok()) {
       entry->there.clear();
@@ -239,6 +240,7 @@ void Swapper::MoveIn() {
 
 absl::Status Swapper::ReadAll(Entry* entry) {
   for (size_t i = 0; i < entry->there.size(); ++i) {
+    patience_->Advance();
     ASSIGN_OR_RETURN(entry->memory[i].first, entry->there[i]->Read());
   }
   return absl::OkStatus();
