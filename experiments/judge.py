@@ -156,6 +156,8 @@ def total(results: List[dict], sums: bool, direction: str, kind: str) -> int:
 def bits(runs: Runs, name: str, sums: bool, direction: str) -> str:
     """On the wire, per fp32 element of the network's tensor: a learned map sends fewer elements."""
     results = list(runs[name].values())
+    if not any(boundaries(result, sums) for result in results):
+        return ""  # nothing crossed: a whole model on one machine
     whole = list(runs.get("none", runs[name]).values())
     raw = total(whole, sums, direction, "raw_bytes") / len(whole) * len(results)
     return f"{32 * total(results, sums, direction, 'wire_bytes') / raw:.2f}" if raw else ""
@@ -171,8 +173,8 @@ def error(results: List[dict], sums: bool, direction: str) -> str:
 def sent(runs: Runs, name: str, sums: bool) -> List[str]:
     """Bits per element and relative error, activations / gradients."""
     results = [runs[name][seed] for seed in sorted(runs[name])]
-    return [" / ".join(bits(runs, name, sums, direction) for direction in DIRECTIONS),
-            " / ".join(error(results, sums, direction) for direction in DIRECTIONS)]
+    return [" / ".join(filter(None, (bits(runs, name, sums, direction) for direction in DIRECTIONS))),
+            " / ".join(filter(None, (error(results, sums, direction) for direction in DIRECTIONS)))]
 
 
 def has_sums(runs: Runs) -> bool:
@@ -309,8 +311,8 @@ def drawn(setting: str, runs: Runs, measure: Measure) -> str:
         values = {
             kind.inference: [measure.scale * r["final"][kind.inference] for r in results
                              if r["final"][kind.inference] is not None] for kind in series}
-        note = f"{sent(runs, name, has_sums(runs))[0]} bits"
-        rows.append(Row(name, values, note))
+        crossed = sent(runs, name, has_sums(runs))[0]
+        rows.append(Row(name, values, f"{crossed} bits" if crossed else ""))
     return picture(f"Test {measure.name} after the last epoch: {setting}", rows, series, measure.sign)
 
 

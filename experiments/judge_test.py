@@ -234,12 +234,19 @@ class PageTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "topk10-ef and topk10 .* seed 2"):
             self.report()
 
+    def test_what_crosses_no_cut_has_no_bits(self):
+        of_another = {**result("peft", 1, 0.6, 0.6), "boundaries": []}
+        runs = {"none": {1: result("none", 1, 0.6, 0.5)}, "peft": {1: of_another}}
+        self.assertEqual(judge.bits(runs, "none", False, "activations"), "4.00")
+        self.assertEqual(judge.bits(runs, "peft", False, "activations"), "")
+
     def test_every_configuration_of_a_claim_is_one_that_is_run(self):
         known = set()
         for paper in claims.SUITES:
             for sweep in (EXPERIMENTS / paper).glob("*/sweep.yaml"):
                 known |= {(f"{paper}/{sweep.parent.name}", row) for row in judge.rows_of(sweep)}
         known |= {(suite, name) for suite, (_, names) in claims.BORROWED.items() for name in names}
+        known |= {(suite, name) for suite, names in claims.OF_OTHERS.items() for name in names}
         compared = [(suite, comparison) for claim in claims.CLAIMS for suite in claim.suites
                     for comparison in claim.comparisons]
         compared += [(suite, comparison) for suite, further in claims.FURTHER.items()
