@@ -200,8 +200,7 @@ double KeptBytes(const SegmentCost& cost, const TrainingMemory& memory) {
                       input * memory.payload_bits.value_or(0);
   const auto of_block =
       static_cast<double>(memory.microbatch_samples) * static_cast<double>(cost.block_elements);
-  // Of what is swapped, a block is at work, as much as two are fetched or not yet gone, and one
-  // waits to go.
+  // A swapped block is at work, as much as two are fetched or not yet gone, and one waits to go.
   const double here = std::min(4 * of_block, samples * static_cast<double>(cost.swapped_elements));
   const double decoded = memory.payload_bits ? static_cast<double>(memory.microbatch_samples) *
                                                    static_cast<double>(cost.input_elements)

@@ -29,7 +29,7 @@ struct ControlCall {
 };
 
 // Returns all calls of service Stage except those that measure links, which take seconds each and
-// dial peers that the request names.
+// dial peers that the request names, and Drain, which wants no lease and ends the server.
 absl::Span<const ControlCall> ControlCalls();
 
 // Returns the number of configurations; variant n of Configure asks for configuration n modulo

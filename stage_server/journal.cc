@@ -71,6 +71,13 @@ void Journal::CallerRefused(const std::string& peer, const absl::Status& why) {
              {{"peer", peer}, {"kind", Name(kind)}});
 }
 
+void Journal::Drained(const std::string& peer, const std::string& run) {
+  log_.Write(
+      info, "drain", {run, {}},
+      absl::StrCat(peer, " asks the server to end", run.empty() ? "" : ", and to leave run ", run),
+      {{"peer", peer}});
+}
+
 void Journal::LeaseExpired(const LogSubject& subject) {
   errors_.Count(ErrorKind::kLeaseExpired);
   log_.Write(err, "lease_expired", subject,

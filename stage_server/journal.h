@@ -29,6 +29,8 @@ class Journal {
                     const std::string& in_force, const absl::Status& why);
   // Records a call refused by certificate or token.
   void CallerRefused(const std::string& peer, const absl::Status& why);
+  // Records that `peer` asks the server to end, and which run it is to leave; empty: none.
+  void Drained(const std::string& peer, const std::string& run);
   void LeaseExpired(const LogSubject& subject);
   void LeaseReleased(const LogSubject& subject);
 

@@ -261,6 +261,11 @@ std::shared_ptr<StageRun> LeasedRun::run() const {
   return run_;
 }
 
+std::string LeasedRun::holder() const {
+  absl::MutexLock lock(&mutex_);
+  return lease_.run(SteadyTime::Now());
+}
+
 bool LeasedRun::IsLeased() const {
   absl::MutexLock lock(&mutex_);
   return lease_.IsHeld(SteadyTime::Now());

@@ -51,6 +51,9 @@ class LeaseHolder {
   // lease.
   std::string InForce(SteadyTime now) const;
 
+  // Returns the id of the run that has it; empty: nobody has it.
+  std::string run(SteadyTime now) const { return IsHeld(now) ? held_->lease.run() : ""; }
+
   // Returns a lease that has run out, once; the server is then free.
   std::optional<Lease> TakeExpired(SteadyTime now);
 
@@ -115,6 +118,8 @@ class LeasedRun {
   // Returns null while there is none.
   std::shared_ptr<StageRun> run() const;
   bool IsLeased() const;
+  // Returns the id of the run that has the lease; empty: nobody has it.
+  std::string holder() const;
 
  private:
   // Makes a change of the lease, and once that is made ends the run that was there, whose lease it

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -17,14 +18,18 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/annotated.h"
 #include "base/build_info.h"
+#include "base/host_port.h"
 #include "base/path.h"
 #include "base/resources.h"
+#include "base/status.h"
 #include "base/steady_time.h"
 #include "grpc/support/log.h"
 #include "nlohmann/json.hpp"
 #include "security/security.h"
 #include "spdlog/sinks/stdout_sinks.h"
+#include "stage_server/joiner.h"
 #include "stage_server/log.h"
 #include "stage_server/server.h"
 
@@ -32,6 +37,7 @@ namespace thinwire {
 namespace {
 
 constexpr char kTerminated[] = "SIGTERM";
+constexpr char kRefused[] = "the run does not take it";
 // Longest time that a run may take to leave a server that is to end: the default and the maximum.
 constexpr double kLeaveSeconds = 20, kMostLeaveSeconds = 3600;
 constexpr int kLeavingCheckMilliseconds = 50;
@@ -42,6 +48,9 @@ constexpr char kDescription[] =
     "each and name them, first stage first:\n\n"
     "  stage_server --listen 0.0.0.0:4700 --metrics_listen 0.0.0.0:9700 --insecure\n"
     "  thinwire run experiments/quickstart.yaml --stages a:4700,b:4700,c:4700,d:4700\n\n"
+    "With --join a server offers itself to a run that takes servers in (docs/replicas.md):\n\n"
+    "  thinwire run my.yaml --stages a:4700,b:4700 --listen 0.0.0.0:4600 --insecure\n"
+    "  stage_server --listen 0.0.0.0:4700 --insecure --join trainer:4600 --advertise c:4700\n\n"
     "Where several servers share a machine, start them with OMP_WAIT_POLICY=passive, as "
     "`thinwire`\n"
     "does: threads that wait then leave the cores to other stages.";
@@ -102,10 +111,12 @@ int EndSignals() {
 }
 
 // Waits, and returns what ended the server.
-std::string WaitForEnd(int signals, int lifeline) {
-  pollfd ends[] = {{signals, POLLIN, 0}, {lifeline, POLLIN, 0}};  // poll skips a negative fd
+std::string WaitForEnd(int signals, int lifeline, int refusal) {
+  // poll skips a negative fd
+  pollfd ends[] = {{signals, POLLIN, 0}, {lifeline, POLLIN, 0}, {refusal, POLLIN, 0}};
   for (;;) {
-    if (poll(ends, 2, /*timeout=*/-1) < 0 && errno == EINTR) continue;
+    if (poll(ends, 3, /*timeout=*/-1) < 0 && errno == EINTR) continue;
+    if (ends[2].revents != 0) return kRefused;
     signalfd_siginfo signal;
     if (ends[0].revents != 0 && read(signals, &signal, sizeof(signal)) == sizeof(signal)) {
       return signal.ssi_signo == SIGINT ? "SIGINT" : kTerminated;
@@ -128,6 +139,7 @@ struct Flags {
   ServerOptions options;
   bool no_device_slots = false;
   double leave_seconds = kLeaveSeconds;
+  std::string join, advertise;  // addresses of a coordinator and of this server; empty: none
   LogOptions logging;
   int ready_fd = -1, lifeline_fd = -1;
 };
@@ -144,6 +156,12 @@ void AddServing(Flags* flags, CLI::App* app) {
                   "path of libthinwire_cuda.so, opened when a run asks for a GPU (default: beside\n"
                   "this program, in lib/ beside it, or in the build's tree)")
       ->transform(&thinwire::WithHome);
+  app->add_option(
+      "--join", flags->join,
+      "host:port of a `thinwire run --listen`, to which the server offers itself until\n"
+      "it ends");
+  app->add_option("--advertise", flags->advertise,
+                  "host:port at which that run's machines reach this server (default: --listen)");
   app->add_flag("--no_device_slots", flags->no_device_slots,
                 "send exact messages to stages of this machine through the host's memory, even\n"
                 "where both GPUs reach memory of one");
@@ -205,11 +223,31 @@ int Failed(const absl::Status& status) {
   return 1;
 }
 
+// Offers the server to a run, if the flags name one. `refusal` is written to where the run does not
+// take it.
+absl::StatusOr<std::unique_ptr<Joiner>> StartToJoin(const Flags& flags, const StageServer& server,
+                                                    int refusal) {
+  if (flags.join.empty()) {
+    if (flags.advertise.empty()) return nullptr;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--advertise ", flags.advertise, " without --join, want both or neither"));
+  }
+  RETURN_IF_ERROR(Annotated(ParseHostPort(flags.join).status(), "--join"));
+  JoinOptions options;
+  options.coordinator = flags.join;
+  ASSIGN_OR_RETURN(options.address, AdvertisedAddress(flags.advertise, server.address()));
+  ASSIGN_OR_RETURN(options.security, Security::Load(flags.options.security));
+  options.offer = [&server] { return server.Offer(); };
+  options.on_refused = [refusal] { eventfd_write(refusal, 1); };
+  return std::make_unique<Joiner>(std::move(options), process_log);
+}
+
 // Serves until a signal or the lifeline's end, and returns the exit code.
 int Serve(Flags flags) {
   ServerOptions& options = flags.options;
   options.device_slots = !flags.no_device_slots;
   options.leases_last = flags.lifeline_fd >= 0;
+  if (flags.lifeline_fd < 0) options.on_drain = [] { kill(getpid(), SIGTERM); };
   gpr_set_log_function(LogOfGrpc);
   const int signals = EndSignals();
   const absl::StatusOr<uint64_t> descriptors = RaiseDescriptorLimit(kLeastDescriptors);
@@ -219,7 +257,11 @@ int Serve(Flags flags) {
   if (!server.ok()) return Failed(server.status());
   LogServing(**server);
   if (flags.ready_fd >= 0 && !ReportReady(flags.ready_fd, **server)) return 1;
-  const std::string cause = WaitForEnd(signals, flags.lifeline_fd);
+  const int refusal = eventfd(0, EFD_CLOEXEC);
+  absl::StatusOr<std::unique_ptr<Joiner>> joiner = StartToJoin(flags, **server, refusal);
+  if (!joiner.ok()) return Failed(joiner.status());
+  const std::string cause = WaitForEnd(signals, flags.lifeline_fd, refusal);
+  joiner->reset();
   process_log->Write(spdlog::level::info, "ending", {}, "the server ends: " + cause);
   if (cause == kTerminated && flags.lifeline_fd < 0) {
     (*server)->AskToLeave();
@@ -227,7 +269,7 @@ int Serve(Flags flags) {
   }
   alarm(kShutdownSeconds);
   (*server)->Shutdown();
-  return 0;
+  return cause == kRefused ? 1 : 0;
 }
 
 int Main(int argc, char** argv) {

@@ -54,6 +54,7 @@ class StageServerImpl final : public StageServer {
     service_.set_allowed_paths(options.allowed);
     service_.set_opening_patience(options.opening_patience);
     if (options.leases_last) service_.set_leases_last();
+    service_.set_on_drain(options.on_drain);
     RETURN_IF_ERROR(StartMetrics(options.metrics_listen));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::ServerBuilder builder;
@@ -82,6 +83,7 @@ class StageServerImpl final : public StageServer {
 
   void AskToLeave() override { service_.AskToLeave(); }
   bool IsLeased() const override { return service_.IsLeased(); }
+  JoinRequest Offer() const override { return service_.Offer(); }
 
   void Shutdown() override {
     if (server_ == nullptr) return;

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/members.pb.h"
 #include "security/security.h"
 #include "stage_server/allowed_paths.h"
 #include "stage_server/log.h"
@@ -31,7 +33,9 @@ struct ServerOptions {
   SecurityOptions security;
   bool insecure = false;     // listen where others may call without certificates and token
   bool leases_last = false;  // leases do not expire: the server ends with its coordinator
-  Log* log = nullptr;        // outlives the server; null: nothing is logged
+  // Makes the process end as SIGTERM does, for Stage.Drain; null: that is refused. Any thread.
+  std::function<void()> on_drain;
+  Log* log = nullptr;  // outlives the server; null: nothing is logged
 };
 
 class StageServer {
@@ -43,6 +47,9 @@ class StageServer {
   // Tells the run that holds the lease to leave, and grants no lease any more. Any thread.
   virtual void AskToLeave() = 0;
   virtual bool IsLeased() const = 0;
+  // Returns what a run that the server is to join has to know of it, but for its address. Any
+  // thread.
+  virtual JoinRequest Offer() const = 0;
   // Ends runs and open calls. Returns within about two seconds, or later if an action or the
   // building of a stage takes longer.
   virtual void Shutdown() = 0;

@@ -138,6 +138,7 @@ StageService::StageService(Guard guard, BackendFactory backend, BoundaryService*
       meter_(boundaries),
       watcher_([this] { Watch(); }) {
   AddCallsForLeases();
+  AddDrain();
   AddCallsForRuns();
   AddCallsForEvents();
   AddCallsForFiles();
@@ -301,6 +302,29 @@ void StageService::AddCallsForLeases() {
       "Release", [this](auto*, const auto& request, auto*) -> absl::Status {
         ASSIGN_OR_RETURN(const LogSubject subject, leased_.Release(request.lease()));
         journal_.LeaseReleased(subject);
+        return absl::OkStatus();
+      });
+}
+
+JoinRequest StageService::Offer() const {
+  JoinRequest offer;
+  *offer.mutable_build() = ThisBuild();
+  offer.set_cores(static_cast<uint32_t>(UsableCores()));
+  offer.set_memory_bytes(AvailableMemoryBytes());
+  offer.set_run(leased_.holder());
+  return offer;
+}
+
+void StageService::AddDrain() {
+  Add<const DrainRequest, DrainResponse>(
+      "Drain", [this](auto* context, auto*, auto* response) -> absl::Status {
+        if (!on_drain_) {
+          return absl::FailedPreconditionError(
+              "this server was started by a coordinator, with which it ends");
+        }
+        response->set_run(leased_.holder());
+        journal_.Drained(context->peer(), response->run());
+        on_drain_();
         return absl::OkStatus();
       });
 }

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/members.pb.h"
 #include "proto/stage.grpc.pb.h"
 #include "stage_server/allowed_paths.h"
 #include "stage_server/guarded_service.h"
@@ -52,9 +53,16 @@ class StageService final : public GuardedService {
     on_holder_ = std::move(on_holder);
   }
 
+  // Sets a function that makes the server end as SIGTERM does, for Drain. Unless it is set, Drain
+  // is refused. Called before the first call.
+  void set_on_drain(std::function<void()> on_drain) { on_drain_ = std::move(on_drain); }
+
   // Returns the state for /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
   bool IsLeased() const { return leased_.IsLeased(); }
+  // Returns what a run that the server is to join has to know of it, but for its address. Any
+  // thread.
+  JoinRequest Offer() const;
 
   // From now on nobody gets a lease, and who holds one is told to leave. Any thread.
   void AskToLeave() { leased_.AskToLeave(); }
@@ -65,6 +73,7 @@ class StageService final : public GuardedService {
  private:
   // Add the calls of service Stage.
   void AddCallsForLeases();
+  void AddDrain();
   void AddCallsForRuns();
   void AddCallsForEvents();
   void AddCallsForFiles();
@@ -114,6 +123,7 @@ class StageService final : public GuardedService {
   std::string metrics_address_;
   AllowedPaths allowed_;
   std::function<void(const std::string& peer)> on_holder_ = [](const std::string&) {};
+  std::function<void()> on_drain_;
   absl::Mutex build_mutex_;  // held by the one Configure that builds
   LeasedRun leased_;
   Uploads uploads_;

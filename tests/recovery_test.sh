@@ -351,7 +351,7 @@ check 'the run ends' equals $? 0
 "$thinwire" compare "$work/alone" "$work/members" >"$work/compared.log"
 check 'with the same losses' contains "$work/compared.log" 'losses are equal in 1600 steps, all of both'
 check 'and the same parameters' equals "$(trained members)" "$(trained alone)"
-check 'without a checkpoint' equals "$(events members)" $'went_on 1 silent\nwent_on None joins\nwent_on 0 ends'
+check 'without a checkpoint' equals "$(events members)" $'went_on 1 silent\njoined None joins\nleft 0 ends'
 
 if (( EUID == 0 )) && mkdir "$work/small" && mount -t tmpfs -o size=3m tmpfs "$work/small" 2>/dev/null; then
   "$thinwire" run "$work/images.yaml" --out "$work/small/run" --set checkpoint.keep=50 >"$work/full.log" 2>&1

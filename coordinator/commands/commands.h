@@ -33,6 +33,7 @@ Command AddReport(CLI::App* app);
 Command AddTrace(CLI::App* app);
 Command AddCompare(CLI::App* app);
 Command AddDoctor(CLI::App* app);
+Command AddDrain(CLI::App* app);
 Command AddServe(CLI::App* app);
 Command AddSubmit(CLI::App* app);
 Command AddWatch(CLI::App* app);
@@ -41,9 +42,9 @@ Command AddCancel(CLI::App* app);
 
 // In the order of --help.
 inline constexpr Command (*kCommands[])(CLI::App*) = {
-    AddRun,    AddSweep,  AddEvaluate, AddGenerate,   AddChat,   AddPlan,   AddTune,
-    AddProbe,  AddCodecs, AddData,     AddCheckpoint, AddReport, AddTrace,  AddCompare,
-    AddDoctor, AddServe,  AddSubmit,   AddWatch,      AddList,   AddCancel,
+    AddRun,    AddSweep,  AddEvaluate, AddGenerate,   AddChat,   AddPlan,  AddTune,
+    AddProbe,  AddCodecs, AddData,     AddCheckpoint, AddReport, AddTrace, AddCompare,
+    AddDoctor, AddDrain,  AddServe,    AddSubmit,     AddWatch,  AddList,  AddCancel,
 };
 
 }  // namespace thinwire

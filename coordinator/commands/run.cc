@@ -48,6 +48,8 @@ constexpr char kRunExamples[] = R"(Examples:
   thinwire run experiments/quickstart.yaml --stages 'node{1..4}:4700' --stages_wait 300
   thinwire run experiments/replicas/shakespeare.yaml --carriers 2
   thinwire run experiments/replicas/shakespeare.yaml --stages 'r{0..3}s{0..3}:4700'
+  thinwire run experiments/replicas/shakespeare.yaml --set membership.open=true \
+      --stages 's{0..3}:4700' --listen 0.0.0.0:4600 --token_file token
   thinwire run --resume runs/quickstart --set epochs=20
   thinwire run --resume runs/quickstart@1200
   thinwire run experiments/quickstart.yaml --trace steps=10..12
@@ -221,6 +223,7 @@ absl::Status Warn(const std::string& resumed, const Experiment& experiment) {
 // All that can be wrong with an experiment before stages start.
 absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
                    const Experiment& experiment) {
+  RETURN_IF_ERROR(CheckListen(experiment, flags.session));
   if (past) RETURN_IF_ERROR(CheckCourse(flags, *past, experiment));
   RETURN_IF_ERROR(CheckState(flags, experiment));
   RETURN_IF_ERROR(CheckLimit(flags, experiment));
@@ -290,6 +293,12 @@ Command AddRun(CLI::App* app) {
                   "number of pipelines, each with all stages, that carry the experiment's replicas "
                   "(default: those of --stages, or 1)")
       ->check(CLI::Range(1, 1 << 16));
+  run->add_option("--listen", flags->session.listen,
+                  "host:port at which further servers may join the run (stage_server --join); port "
+                  "0: any. Wants --stages and membership.open")
+      ->type_name("HOST:PORT");
+  run->add_flag("--insecure", flags->session.insecure,
+                "with --listen: where others may call, with neither certificates nor a secret");
   run->add_option(
          "--metrics_listen", flags->metrics_listen,
          "host:port of /metrics and /healthz; port 0: any. The first line and targets.json "

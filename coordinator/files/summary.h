@@ -10,11 +10,23 @@
 
 namespace thinwire {
 
-// Types of events: of a run that early_stop has ended, and of one that went on after a loss, from a
-// checkpoint or with what its stages had kept.
+// Types of events: of a run that a user resumed, of one that early_stop has ended, of one that went
+// on from a checkpoint after a loss; and of one that went on with what its stages had kept, after a
+// loss, when servers had joined, or when one had left in order.
+inline constexpr char kResumed[] = "resumed";
 inline constexpr char kStopped[] = "stopped";
 inline constexpr char kRestarted[] = "restarted";
 inline constexpr char kWentOn[] = "went_on";
+inline constexpr char kJoined[] = "joined";
+inline constexpr char kLeft[] = "left";
+// Reasons of events that are no loss.
+inline constexpr char kReasonJoins[] = "joins";
+inline constexpr char kReasonEnds[] = "ends";
+
+// Returns whether the event is of a run that went on with what its stages had kept.
+inline bool HasGoneOn(const RunEvent& event) {
+  return event.type() == kWentOn || event.type() == kJoined || event.type() == kLeft;
+}
 
 // Parses a run's JSON into `message`; unknown fields, from other builds, are ignored.
 // InvalidArgument says that what `place` names is not such JSON, and why.

@@ -13,7 +13,8 @@ namespace {
 // Returns a rank: the lower, the likelier the cause.
 int Rank(const Failure& failure) {
   if (failure.kind == Failure::Kind::kDead) return 0;
-  if (failure.kind == Failure::Kind::kSilent) return 1;
+  const bool is_away = failure.kind == Failure::Kind::kSilent;
+  if (is_away || failure.kind == Failure::Kind::kUnfit) return 1;
   switch (failure.status.code()) {
     case absl::StatusCode::kDeadlineExceeded:
       return 3;

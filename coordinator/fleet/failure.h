@@ -14,6 +14,7 @@ struct Failure {
     kSilent,    // the stage does not answer
     kUnleased,  // the stage answers that its lease is no longer ours
     kEnds,      // the stage is to end, and waits for us to leave it
+    kUnfit,     // a server that has joined cannot take its place: other data, another device
     kJoins,     // nothing is lost: there are servers for another pipeline
     kError,     // a call or the coordinator's own work returned an error
   };

@@ -109,6 +109,7 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
     return absl::OkStatus();
   });
   acquired_ = status.ok();
+  if (acquired_ && options_.on_acquired) options_.on_acquired(*answers);
   return status;
 }
 
@@ -160,6 +161,18 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
   const std::lock_guard<std::mutex> lock(mutex_);
   trains_ = false;
   return status.ok() && ends_step_ ? absl::CancelledError("interrupted") : status;
+}
+
+bool Fleet::IsGuest(int server) const {
+  const size_t i = static_cast<size_t>(server);
+  return i < options_.are_guests.size() && options_.are_guests[i];
+}
+
+absl::Status Fleet::OfGuest(int server, absl::Status error) {
+  const bool is_loss =
+      absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
+  if (!error.ok() && !is_loss && IsGuest(server)) Fail({server, Failure::Kind::kUnfit, error});
+  return error;
 }
 
 void Fleet::set_in_epoch(bool in_epoch) {
@@ -304,18 +317,19 @@ std::optional<Failure> Fleet::cause() {
   return CauseOf(failures_);
 }
 
-std::vector<int> Fleet::Gone() {
-  std::vector<char> are_gone(clients_.size());
-  OnThreads(size(), [this, &are_gone](int i) {
+std::vector<Fleet::Parted> Fleet::Gone() {
+  std::vector<std::optional<Parted>> of_each(clients_.size());
+  OnThreads(size(), [this, &of_each](int i) {
     const absl::StatusOr<RenewResponse> answer = Renew(i, kAnswer);
     const absl::Status& status = answer.status();
-    are_gone[static_cast<size_t>(i)] =
-        status.ok() ? answer->ends()
-                    : absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+    const bool ends = status.ok() && answer->ends();
+    if (ends || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
+      of_each[static_cast<size_t>(i)] = Parted{i, ends};
+    }
   });
-  std::vector<int> gone;
-  for (int i = 0; i < size(); ++i) {
-    if (are_gone[static_cast<size_t>(i)] != 0) gone.push_back(i);
+  std::vector<Parted> gone;
+  for (const std::optional<Parted>& one : of_each) {
+    if (one) gone.push_back(*one);
   }
   return gone;
 }

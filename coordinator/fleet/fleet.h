@@ -56,12 +56,18 @@ struct FleetOptions {
   std::string lease_secret = {};  // of the leases; empty: a new one
   // Whether servers that are taken over from an earlier generation keep their stage's state.
   bool keeps_state = false;
+  // Whether each server has joined a run that can do without it; empty: none has.
+  std::vector<bool> are_guests = {};
   CarrierGrid grid;   // of the pipelines that carry the experiment, of equal numbers of stages
   std::string build;  // build that every stage must have (base/build_info.h); empty: any
   absl::Duration patience = absl::Seconds(20);  // how long to wait for stages to be there and free
   // Gets a line now and then while it waits; may be null.
   std::function<void(const std::string&)> say_waiting;
   Security security;
+  // Gets the answers of all servers, in their order, each time that all are leased; may be null.
+  std::function<void(const std::vector<AcquireResponse>&)> on_acquired = {};
+  // Gets the answer of the first stage, each time that all are configured; may be null.
+  std::function<void(const ConfigureResponse&)> on_configured = {};
   HeartbeatOptions heartbeat;
   // Longest time in which the other stages may still report after one has failed, and to wait for
   // the watcher to see that a lost one has died.
@@ -81,12 +87,18 @@ class Fleet {
   ~Fleet();
 
   int size() const { return static_cast<int>(clients_.size()); }  // number of servers
+  const FleetOptions& options() const { return options_; }
   const CarrierGrid& grid() const { return options_.grid; }
   int carriers() const { return grid().count(); }
   int stages() const { return size() / carriers(); }  // of each carrier
   StageClient& server(int i) { return *clients_[static_cast<size_t>(i)]; }
   // Returns a stage of the first carrier, or of another.
   StageClient& stage(int i, int carrier = 0) { return server(carrier * stages() + i); }
+
+  // Returns `error` of a server's own doing. If that server is a guest, the run has failed because
+  // it is unfit.
+  absl::Status OfGuest(int server, absl::Status error);
+  bool IsGuest(int server) const;
 
   // Returns the secret that the stages' links show each other.
   const std::string& link_secret() const { return link_secret_; }
@@ -127,7 +139,11 @@ class Fleet {
   void EndAfterStep(Failure reason) { Leave(std::move(reason)); }
 
   // Returns the servers that do not answer within seconds, or are to end; before Abandon.
-  std::vector<int> Gone();
+  struct Parted {
+    int server = 0;
+    bool ends = false;  // True: it answers that it is to end.
+  };
+  std::vector<Parted> Gone();
 
   // Reports a failure seen elsewhere: a process that died, a file that cannot be written. Any
   // thread.

@@ -278,5 +278,21 @@ TEST_F(FleetTest, AStageThatIsToEndIsLeftAfterAStep) {
   EXPECT_FALSE(fleet->leaving());
 }
 
+TEST(FleetOfGuestsTest, OneThatCannotDoItsWorkIsUnfitAndOneOfTheRunsOwnIsNot) {
+  const absl::Status no_file = absl::NotFoundError("no file");
+  FleetOptions options;
+  options.are_guests = {false, true};
+  Fleet fleet({"unix:nobody", "unix:no one"}, "run", options);
+  EXPECT_TRUE(fleet.OfGuest(1, absl::OkStatus()).ok());
+  EXPECT_EQ(fleet.OfGuest(0, no_file), no_file);
+  EXPECT_TRUE(absl::IsUnavailable(fleet.OfGuest(1, absl::UnavailableError("gone"))));
+  EXPECT_FALSE(fleet.cause());
+  EXPECT_EQ(fleet.OfGuest(1, no_file), no_file);
+  ASSERT_TRUE(fleet.cause());
+  EXPECT_EQ(fleet.cause()->kind, Failure::Kind::kUnfit);
+  EXPECT_EQ(fleet.cause()->stage, 1);
+  EXPECT_TRUE(IsLoss(*fleet.cause()));
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -374,6 +374,15 @@ absl::StatusOr<RenewResponse> StageClient::Renew(absl::Duration timeout, uint64_
   return Unary(method, &Stage::Stub::Renew, std::move(request));
 }
 
+absl::StatusOr<std::string> StageClient::Drain() {
+  Call call(&calls_, kShortCall, security_);
+  DrainResponse response;
+  const grpc::Status status = stub_->Drain(call.context(), DrainRequest(), &response);
+  if (status.ok()) return response.run();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      absl::StrCat(address_, ": ", status.error_message()));
+}
+
 absl::Status StageClient::Release() {
   CallSet never_cancelled;
   const Method method = {"Release", stub_.get(), &never_cancelled, kRelease};

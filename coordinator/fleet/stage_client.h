@@ -136,6 +136,10 @@ class StageClient {
   // Renews the lease. `advances` is that of RenewRequest.
   absl::StatusOr<RenewResponse> Renew(absl::Duration timeout, uint64_t advances);
 
+  // Asks the server, whoever has it leased, to leave its run and to end. Returns the run's id;
+  // empty: it has none. Errors name the address alone.
+  absl::StatusOr<std::string> Drain();
+
   // Ends the lease; works after Cancel too. Waits up to 3 s.
   absl::Status Release();
 

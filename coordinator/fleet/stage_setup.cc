@@ -24,16 +24,27 @@ bool SameData(const ConfigureResponse& a, const ConfigureResponse& b) {
          a.train_samples() == b.train_samples() && a.test_samples() == b.test_samples();
 }
 
+// Returns the first server, of all or of one stage, that is no guest; if all are, the first one.
+int FirstOfOwn(const Fleet& fleet, int begin, int step) {
+  for (int i = begin; i < fleet.size(); i += step) {
+    if (!fleet.IsGuest(i)) return i;
+  }
+  return begin;
+}
+
 // Checks that all that read data, the first and the last stages, read the same.
 absl::Status CheckData(const std::vector<ConfigureResponse>& answers, Fleet* fleet) {
-  for (int i = 1; i < fleet->size(); ++i) {
+  const int first = FirstOfOwn(*fleet, 0, fleet->stages());
+  const ConfigureResponse& of_first = answers[static_cast<size_t>(first)];
+  for (int i = 0; i < fleet->size(); ++i) {
     const ConfigureResponse& answer = answers[static_cast<size_t>(i)];
-    const bool reads =
-        answer.train_samples() > 0 || fleet->server(i).stage() + 1 == fleet->stages();
-    if (!reads || SameData(answers.front(), answer)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("stages read different data: ", Data(fleet->server(0), answers.front()), ", ",
-                     Data(fleet->server(i), answer)));
+    const int stage = fleet->server(i).stage();
+    const bool reads = answer.train_samples() > 0 || stage == 0 || stage + 1 == fleet->stages();
+    if (!reads || SameData(of_first, answer)) continue;
+    return fleet->OfGuest(
+        i, absl::FailedPreconditionError(
+               absl::StrCat("stages read different data: ", Data(fleet->server(first), of_first),
+                            ", ", Data(fleet->server(i), answer))));
   }
   return absl::OkStatus();
 }
@@ -41,8 +52,9 @@ absl::Status CheckData(const std::vector<ConfigureResponse>& answers, Fleet* fle
 // Checks that a stage's carriers compute on devices of one kind: on others their updates would
 // round apart.
 absl::Status CheckDevices(const std::vector<ConfigureResponse>& answers, Fleet* fleet) {
-  for (int i = fleet->stages(); i < fleet->size(); ++i) {
-    const StageClient &first = fleet->stage(fleet->server(i).stage()), &other = fleet->server(i);
+  for (int i = 0; i < fleet->size(); ++i) {
+    const StageClient& other = fleet->server(i);
+    const StageClient& first = fleet->server(FirstOfOwn(*fleet, other.stage(), fleet->stages()));
     const DeviceInfo& of_first = answers[static_cast<size_t>(first.server())].device();
     const DeviceInfo& of_other = answers[static_cast<size_t>(i)].device();
     if (of_first.model() == of_other.model()) continue;
@@ -50,10 +62,11 @@ absl::Status CheckDevices(const std::vector<ConfigureResponse>& answers, Fleet* 
       return device.model().empty() ? device.name()
                                     : absl::StrCat(device.name(), " ", device.model());
     };
-    return absl::FailedPreconditionError(
-        absl::StrCat("carriers of one stage compute on different devices: ", first.Name(), " on ",
-                     spelled(of_first), ", ", other.Name(), " on ", spelled(of_other),
-                     "; want devices of one model, as other ones round their updates otherwise"));
+    return fleet->OfGuest(
+        i, absl::FailedPreconditionError(absl::StrCat(
+               "carriers of one stage compute on different devices: ", first.Name(), " on ",
+               spelled(of_first), ", ", other.Name(), " on ", spelled(of_other),
+               "; want devices of one model, as other ones round their updates otherwise")));
   }
   return absl::OkStatus();
 }
@@ -106,7 +119,7 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
     auto answer =
         stage.Configure(experiment, threads[stage.server()], fleet->link_secret(), purpose);
     if (answer.ok()) answers[stage.server()] = *answer;
-    return answer.status();
+    return fleet->OfGuest(stage.server(), answer.status());
   }));
   RETURN_IF_ERROR(CheckData(answers, fleet));
   RETURN_IF_ERROR(CheckDevices(answers, fleet));
@@ -124,6 +137,7 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
   }));
   Configured configured;
   configured.data = answers.front();
+  if (fleet->options().on_configured) fleet->options().on_configured(configured.data);
   for (int i = 0; i < fleet->size(); ++i) {
     const ConfigureResponse& answer = answers[static_cast<size_t>(i)];
     if (fleet->server(i).carrier() == 0) configured.parameters += answer.parameters();

@@ -11,7 +11,8 @@ namespace thinwire {
 namespace {
 
 constexpr double kWidth = 720, kHeight = 330;
-constexpr double kLeft = 58, kRight = 24, kTop = 34, kBottom = 46;  // margins around the plot
+constexpr double kLeftMargin = 58, kRightMargin = 24, kTopMargin = 34,
+                 kBottomMargin = 46;  // around the plot
 constexpr double kMostTicks = 7;
 
 struct Bounds {
@@ -39,11 +40,11 @@ struct Axes {
   double X(double x) const {
     const auto of = [this](double v) { return is_log_x ? std::log(v) : v; };
     const double share = (of(x) - of(x_ticks.front())) / (of(x_ticks.back()) - of(x_ticks.front()));
-    return kLeft + share * (kWidth - kLeft - kRight);
+    return kLeftMargin + share * (kWidth - kLeftMargin - kRightMargin);
   }
   double Y(double y) const {
     const double share = (y - y_ticks.front()) / (y_ticks.back() - y_ticks.front());
-    return kHeight - kBottom - share * (kHeight - kTop - kBottom);
+    return kHeight - kBottomMargin - share * (kHeight - kTopMargin - kBottomMargin);
   }
 };
 
@@ -54,15 +55,15 @@ std::string Text(double x, double y, const char* anchor, const char* style, std:
 
 std::string Grid(const Chart& chart, const Axes& axes) {
   std::string svg;
-  const double right = kWidth - kRight, bottom = kHeight - kBottom;
+  const double right = kWidth - kRightMargin, bottom = kHeight - kBottomMargin;
   for (const double y : axes.y_ticks) {
-    absl::StrAppendFormat(&svg, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>\n", kLeft, axes.Y(y),
-                          right);
-    svg += Text(kLeft - 8, axes.Y(y) + 4, "end", "tick", absl::StrFormat("%.6g", y));
+    absl::StrAppendFormat(&svg, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>\n", kLeftMargin,
+                          axes.Y(y), right);
+    svg += Text(kLeftMargin - 8, axes.Y(y) + 4, "end", "tick", absl::StrFormat("%.6g", y));
   }
   for (const double x : axes.x_ticks) {
-    absl::StrAppendFormat(&svg, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>\n", axes.X(x), kTop,
-                          bottom);
+    absl::StrAppendFormat(&svg, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>\n", axes.X(x),
+                          kTopMargin, bottom);
     svg += Text(axes.X(x), bottom + 17, "middle", "tick", absl::StrFormat("%.6g", x));
   }
   svg += Text(0, 16, "start", "title", chart.title);

@@ -75,7 +75,8 @@ absl::Status Generation::GoOnAfter(uint64_t step) {
   reports_.Save(&progress);
   *progress.mutable_epochs() = summary_.epochs();
   reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
-  return TellLoss(kWentOn, step);
+  const std::string& reason = start_.loss->reason();
+  return TellLoss(reason == kReasonJoins ? kJoined : reason == kReasonEnds ? kLeft : kWentOn, step);
 }
 
 // Holds the checkpoint of the step that all stand behind, as the one that was held, or being

@@ -27,9 +27,11 @@ const char* NameOf(Failure::Kind kind) {
     case Failure::Kind::kUnleased:
       return "unleased";
     case Failure::Kind::kEnds:
-      return "ends";
+      return kReasonEnds;
+    case Failure::Kind::kUnfit:
+      return "unfit";
     case Failure::Kind::kJoins:
-      return "joins";
+      return kReasonJoins;
     case Failure::Kind::kError:
       return "error";
   }
@@ -42,7 +44,7 @@ absl::Status GenerationLoop::Run(Fleet* fleet) {
   if (options_.from) {
     from_ = options_.from;
     *summary_.mutable_events() = from_->manifest.progress().events();
-    RETURN_IF_ERROR(Tell(EventNow("resumed", from_)));
+    RETURN_IF_ERROR(Tell(EventNow(kResumed, from_)));
   }
   for (;;) {
     const absl::Status status = run_(
@@ -82,7 +84,9 @@ absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fl
   from_.reset();
   if (found.ok()) from_ = *std::move(found);
   RunEvent event = EventNow(kRestarted, from_);
-  if (loss.kind != Failure::Kind::kJoins) {
+  const bool is_none_lost =
+      loss.kind == Failure::Kind::kJoins || loss.kind == Failure::Kind::kUnfit;
+  if (!is_none_lost) {
     event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
   }
   event.set_reason(NameOf(loss.kind));

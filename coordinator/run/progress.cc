@@ -283,7 +283,7 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
     return absl::OkStatus();
   }
   std::string where = absl::StrCat("going on from step ", event.step());
-  if (event.type() == kWentOn) {
+  if (HasGoneOn(event)) {
     absl::StrAppend(&where, ", with what the others have");
   } else if (event.step() == 0) {
     where = "beginning anew, there is no checkpoint";
@@ -295,7 +295,8 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
   }
   std::string why;
   if (event.has_stage()) {
-    why = absl::StrCat("lost stage ", event.stage(), ": ", event.error(), "\n");
+    why = absl::StrCat(event.type() == kLeft ? "left by stage " : "lost stage ", event.stage(),
+                       ": ", event.error(), "\n");
   } else if (event.has_error()) {
     why = event.error() + "\n";
   }

@@ -20,6 +20,7 @@
 #include "coordinator/plan/warnings.h"
 #include "coordinator/run/adapter_files.h"
 #include "coordinator/run/boundary_totals.h"
+#include "coordinator/run/members_recorder.h"
 #include "coordinator/run/metrics.h"
 #include "coordinator/run/model_files.h"
 #include "coordinator/run/progress.h"
@@ -164,8 +165,11 @@ class RecordedRun {
     const std::string address = Announced(metrics_server_->address());
     Recorder recorder(record_.get(), address, &has_trained_);
     RunMetrics metrics(session_->run(), BoundaryNames(experiment_), registry_.get());
+    MembersRecorder members(
+        session_->run(), [this] { return session_->member_counts(); }, registry_.get(), &summary_);
     progress_.set_place({session_->run(), record_->dir(), address});
-    Observers all({&recorder, &metrics, &progress_});
+    Observers all({&recorder, &metrics, &members, &progress_});
+    TellWhereToJoin();
     RunOptions run = OptionsOfRun();
     ASSIGN_OR_RETURN(run.beside, SideFilesOf(WithOwnFiles()));
     RETURN_IF_ERROR(WarnOfNoVocabulary(run.beside));
@@ -179,6 +183,12 @@ class RecordedRun {
     const absl::Status status = RunExperiment(experiment_, session_->fleet(), &all, &summary_, run);
     if (!status.ok() && !interruption_.seen()) metrics.Failed(status);
     return status;
+  }
+
+  void TellWhereToJoin() {
+    const std::string address = session_->listen_address();
+    if (address.empty() || options_.quiet) return;
+    progress_.Say(absl::StrCat("servers may join: stage_server --join ", Announced(address)));
   }
 
   // Returns the experiment with the files beside the model taken from the checkpoint it continues
@@ -205,8 +215,11 @@ class RecordedRun {
     options.trace = options_.trace;
     options.measure_record = [this](RunProgress* progress) { return record_->Measure(progress); };
     options.cut_record = [this](const RunProgress& progress) { return record_->Cut(progress); };
-    options.next_generation = [this](const Failure& loss) {
-      return session_->NextGeneration(loss);
+    options.next_generation = [this](const Failure& loss) -> absl::StatusOr<Fleet*> {
+      ASSIGN_OR_RETURN(Fleet* const fleet, session_->NextGeneration(loss));
+      const std::string members = session_->MembersText();
+      if (!members.empty() && !options_.quiet) progress_.Say(members);
+      return fleet;
     };
     return options;
   }

@@ -12,6 +12,16 @@ Members::Members(std::vector<std::string> addresses, int carriers, int least,
       stages_(static_cast<int>(addresses.size()) / carriers),
       carrying_(std::move(addresses)) {
   for (std::string& address : idle) idle_.push_back({std::move(address)});
+  known_ = {carrying_.begin(), carrying_.end()};
+}
+
+MemberCounts Members::counts() const {
+  return {static_cast<int>(carrying_.size()),
+          static_cast<int>(idle_.size()),
+          static_cast<int>(away_.size()),
+          joined_,
+          left_,
+          lost_};
 }
 
 std::vector<std::string> Members::idle() const {
@@ -34,7 +44,7 @@ void Members::Lose(const std::vector<int>& servers) {
   while (!holes.empty()) {
     if (!idle_.empty()) {
       std::string& place = carrying_[static_cast<size_t>(holes.front())];
-      away_.push_back(std::exchange(place, TakeIdle(holes.front() % stages_)));
+      Part(std::exchange(place, TakeIdle(holes.front() % stages_)));
       holes.erase(holes.begin());
       continue;
     }
@@ -47,7 +57,7 @@ void Members::Lose(const std::vector<int>& servers) {
       if (hole == holes.end()) {
         idle_.push_back({std::move(address), stage});
       } else {
-        away_.push_back(std::move(address));
+        Part(std::move(address));
         holes.erase(hole);
       }
     }
@@ -55,11 +65,46 @@ void Members::Lose(const std::vector<int>& servers) {
   }
 }
 
-void Members::Return(const std::string& address) {
-  const auto found = std::find(away_.begin(), away_.end(), address);
-  if (found == away_.end()) return;
+void Members::Part(std::string address) {
+  const bool leaves = leaving_.erase(address) > 0;
+  if (known_.erase(address) > 0) ++(leaves ? left_ : lost_);
+  if (guests_.erase(address) == 0) away_.push_back(std::move(address));
+}
+
+void Members::CountLeaving(const std::vector<int>& servers) {
+  for (const int server : servers) leaving_.insert(carrying_[static_cast<size_t>(server)]);
+}
+
+void Members::Dismiss(int server) {
+  if (known_.erase(carrying_[static_cast<size_t>(server)]) > 0) --joined_;
+}
+
+bool Members::IsIdle(const std::string& address) const {
+  return std::any_of(idle_.begin(), idle_.end(),
+                     [&](const Idle& one) { return one.address == address; });
+}
+
+void Members::Arrive(const std::string& address) {
+  const bool is_here =
+      IsIdle(address) || std::find(carrying_.begin(), carrying_.end(), address) != carrying_.end();
+  if (is_here) return;
   idle_.push_back({address});
-  away_.erase(found);
+  const auto found = std::find(away_.begin(), away_.end(), address);
+  if (found != away_.end()) {
+    away_.erase(found);
+  } else {
+    guests_.insert(address);
+  }
+}
+
+void Members::DropGuests(const std::function<bool(const std::string&)>& is_there) {
+  const auto is_gone = [&](const Idle& one) {
+    if (guests_.count(one.address) == 0 || is_there(one.address)) return false;
+    guests_.erase(one.address);
+    known_.erase(one.address);
+    return true;
+  };
+  idle_.erase(std::remove_if(idle_.begin(), idle_.end(), is_gone), idle_.end());
 }
 
 bool Members::CanGrow() const {
@@ -69,6 +114,13 @@ bool Members::CanGrow() const {
 void Members::Grow() {
   while (CanGrow()) {
     for (int stage = 0; stage < stages_; ++stage) carrying_.push_back(TakeIdle(stage));
+  }
+}
+
+void Members::CountJoined() {
+  leaving_.clear();
+  for (const std::string& address : carrying_) {
+    if (known_.insert(address).second) ++joined_;
   }
 }
 

@@ -1,10 +1,20 @@
-// The servers of a run whose members come and go: who carries what, who stands by, who is away.
+// The servers of a run whose members come and go: who carries what, who stands by, who is away; and
+// how many came and went.
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace thinwire {
+
+// Numbers of servers. `joined` counts those that got a stage and were no part of the run before, or
+// were lost; `left` those that were lost in order.
+struct MemberCounts {
+  int carrying = 0, idle = 0, away = 0;
+  int joined = 0, left = 0, lost = 0;
+};
 
 class Members {
  public:
@@ -13,25 +23,41 @@ class Members {
   Members(std::vector<std::string> addresses, int carriers, int least,
           std::vector<std::string> idle);
 
+  // Lets there be up to `pipelines`.
+  void set_most(int pipelines) { most_ = pipelines; }
+
   // Returns the addresses of the pipelines, one after the other, and their number.
   const std::vector<std::string>& carrying() const { return carrying_; }
   int carriers() const { return static_cast<int>(carrying_.size()) / stages_; }
   std::vector<std::string> idle() const;
   const std::vector<std::string>& away() const { return away_; }
+  bool IsGuest(const std::string& address) const { return guests_.count(address) > 0; }
+  MemberCounts counts() const;
 
   // Takes servers, by their index in carrying(), out of the pipelines. Idle ones take their places,
-  // those first that had the same stage.
+  // those first that had the same stage. Of guests nothing is kept.
   // Where these do not suffice, the rest of the last pipelines does, which end. If then fewer than
   // `least` were left, the last of the lost keep their places, to be waited for.
   void Lose(const std::vector<int>& servers);
 
-  // Notes that one of away() is there again.
-  void Return(const std::string& address);
+  // Counts servers, by their index in carrying(), which will be lost, as such that leave in order.
+  void CountLeaving(const std::vector<int>& servers);
+
+  // Takes back that a server, by its index in carrying(), has joined; it will be lost.
+  void Dismiss(int server);
+
+  // Takes in a server, which is idle then: one of away() that is there again, or a guest, which
+  // comes by itself. Nothing if it is here already.
+  void Arrive(const std::string& address);
+  // Forgets idle guests that are gone.
+  void DropGuests(const std::function<bool(const std::string& address)>& is_there);
 
   // Returns whether idle servers make up another pipeline.
   bool CanGrow() const;
   // Makes as many of idle servers as there can be.
   void Grow();
+  // Counts who has got a stage, once all who are lost are taken out and all idle servers used.
+  void CountJoined();
 
  private:
   struct Idle {
@@ -41,10 +67,18 @@ class Members {
 
   // Takes an idle server for a stage.
   std::string TakeIdle(int stage);
+  // Lets a server go that is lost.
+  void Part(std::string address);
+  bool IsIdle(const std::string& address) const;
 
-  const int most_, least_, stages_;
+  int most_;
+  const int least_, stages_;
   std::vector<std::string> carrying_, away_;
   std::vector<Idle> idle_;
+  std::set<std::string> guests_;   // of carrying_ and idle_
+  std::set<std::string> leaving_;  // of carrying_
+  std::set<std::string> known_;    // those that have, or had, a stage, and were not lost since
+  int joined_ = 0, left_ = 0, lost_ = 0;
 };
 
 }  // namespace thinwire

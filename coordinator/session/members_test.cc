@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace thinwire {
 namespace {
 
@@ -58,14 +60,79 @@ TEST(MembersTest, WhoReturnsMakesAnotherPipelineWithOthersThatAreIdle) {
   Members members = Three();
   members.Lose({1});
   EXPECT_FALSE(members.CanGrow());
-  members.Return("nobody");
-  members.Return("a1");
+  members.Arrive("a1");
   EXPECT_TRUE(members.CanGrow());
   members.Grow();
   EXPECT_EQ(members.carriers(), 3);
   EXPECT_THAT(members.carrying(), ElementsAre("a0", "c1", "b0", "b1", "c0", "a1"));
-  members.Return("a1");
+  members.Arrive("a1");
   EXPECT_FALSE(members.CanGrow()) << "there are as many as there were";
+  EXPECT_THAT(members.idle(), IsEmpty()) << "a server is there once";
+}
+
+TEST(MembersTest, GuestsMakePipelinesUpToTheMost) {
+  Members members = Three();
+  members.Arrive("x");
+  members.Arrive("y");
+  EXPECT_FALSE(members.CanGrow());
+  members.set_most(4);
+  EXPECT_TRUE(members.CanGrow());
+  members.Grow();
+  EXPECT_THAT(members.carrying(), ElementsAre("a0", "a1", "b0", "b1", "c0", "c1", "x", "y"));
+}
+
+TEST(MembersTest, NothingIsKeptOfAGuestThatIsGone) {
+  Members members = Three();
+  members.Arrive("x");
+  members.Arrive("y");
+  members.DropGuests([](const std::string& address) { return address == "y"; });
+  EXPECT_THAT(members.idle(), ElementsAre("y"));
+  members.Lose({0});
+  members.Lose({0});  // the guest, which had that place
+  EXPECT_THAT(members.away(), ElementsAre("a0")) << "a guest comes by itself";
+  EXPECT_EQ(members.carriers(), 2);
+}
+
+TEST(MembersTest, AThousandGuestsLeaveNothingBehind) {
+  Members members = Three();
+  for (int i = 0; i < 1000; ++i) {
+    members.Arrive("x" + std::to_string(i));
+    members.Lose({5});  // a server of the run first, which stays away; then each guest
+    members.CountJoined();
+  }
+  EXPECT_THAT(members.away(), ElementsAre("c1"));
+  EXPECT_THAT(members.idle(), IsEmpty());
+  EXPECT_EQ(members.counts().joined, 1000);
+  EXPECT_EQ(members.counts().lost, 1000);
+}
+
+TEST(MembersTest, CountsWhoCameAndWent) {
+  Members members = Three();
+  members.CountLeaving({1});
+  members.Lose({1});
+  members.Grow();
+  members.CountJoined();
+  EXPECT_EQ(members.counts().left, 1);
+  EXPECT_EQ(members.counts().lost, 0);
+  EXPECT_EQ(members.counts().joined, 0) << "those that stand by had a stage before";
+  EXPECT_EQ(members.counts().carrying, 4);
+  EXPECT_EQ(members.counts().idle, 1);
+  EXPECT_EQ(members.counts().away, 1);
+  members.Arrive("a1");
+  members.Grow();
+  members.CountJoined();
+  EXPECT_EQ(members.counts().joined, 1) << "of the two that make the pipeline one was here";
+  members.Lose({0});
+  EXPECT_EQ(members.counts().lost, 1);
+  members.Arrive("x");
+  members.Grow();
+  members.CountJoined();
+  EXPECT_EQ(members.counts().joined, 2);
+  EXPECT_EQ(members.carrying().back(), "x");
+  members.Dismiss(5);
+  members.Lose({5});
+  EXPECT_EQ(members.counts().joined, 1) << "it could not do its work";
+  EXPECT_EQ(members.counts().lost, 1);
 }
 
 }  // namespace

@@ -43,6 +43,9 @@ void Returns::Loop() {
     sought.erase(std::remove_if(sought.begin(), sought.end(),
                                 [this](StageClient* server) { return Try(server); }),
                  sought.end());
+    if (search_.joins != nullptr) {
+      for (const std::string& address : search_.joins->TakeAdmitted()) on_return_(address);
+    }
     lock.lock();
   }
 }

@@ -1,4 +1,4 @@
-// Watches for servers that a run has lost and that are there again.
+// Watches for servers that a run has lost and that are there again, and for those that join it.
 #pragma once
 
 #include <condition_variable>
@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "coordinator/fleet/stage_client.h"
+#include "coordinator/session/joins.h"
 #include "proto/stage.pb.h"
 #include "security/security.h"
 
@@ -25,11 +26,12 @@ class Returns {
     double lease_seconds = 15;
     std::string build;  // that a server must have; empty: any
     Security security;
+    Joins* joins = nullptr;  // outlives this object; null: nobody joins
   };
 
   // Tries about once a second to lease each server. `on_return` is called once for each that was
-  // leased, on a thread of this object. The lease is not renewed: it is for who takes it over. Of a
-  // server of another build stderr gets a line.
+  // leased, and for each that has joined, on a thread of this object. The lease is not renewed: it
+  // is for who takes it over. Of a server of another build stderr gets a line.
   Returns(Search search, std::function<void(const std::string& address)> on_return);
   // Ends a call that is under way.
   ~Returns();

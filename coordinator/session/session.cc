@@ -4,19 +4,24 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/annotated.h"
 #include "base/build_info.h"
 #include "base/file.h"
+#include "base/host_port.h"
 #include "base/secret.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "config/derived.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
@@ -102,6 +107,29 @@ absl::Status CheckDivision(const Experiment& experiment, const StageAddresses& n
 
 }  // namespace
 
+absl::Status CheckListen(const Experiment& experiment, const SessionOptions& options) {
+  if (options.listen.empty()) {
+    if (!options.insecure) return absl::OkStatus();
+    return absl::InvalidArgumentError("--insecure without --listen, want both or neither");
+  }
+  RETURN_IF_ERROR(Annotated(ParseHostPort(options.listen).status(), "--listen"));
+  if (options.stages.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", options.listen,
+                     " without --stages: servers that join reach no stage that is started here, "
+                     "want the addresses of at least one pipeline"));
+  }
+  if (!HasOpenMembership(experiment)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen ", options.listen,
+                     ": membership.open is false, want true, so that servers may join"));
+  }
+  if (options.insecure) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Security security,
+                   Security::Load(SecurityOf(experiment.security(), options.security)));
+  return security.CheckListen(options.listen);
+}
+
 absl::StatusOr<Experiment> LoadForStages(const std::string& path,
                                          const std::vector<std::string>& overrides,
                                          SessionOptions* options, const Experiment* past) {
@@ -155,24 +183,82 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   if (options.stages.empty()) {
     RETURN_IF_ERROR(CheckWanted(options.security));
     RETURN_IF_ERROR(session->Launch(name, experiment, options));
+    if (HasOpenMembership(experiment)) {
+      session->SetCounts({static_cast<int>(session->local_->addresses().size())});
+    }
     fleet_options.are_watched = true;
   } else {
     ASSIGN_OR_RETURN(fleet_options.security,
                      Security::Load(SecurityOf(experiment.security(), options.security)));
     session->lease_file_ = options.lease_file;
     RETURN_IF_ERROR(session->ReadLease());
-    if (HasOpenMembership(experiment)) {
-      session->members_.emplace(options.stages, carriers,
-                                static_cast<int>(experiment.membership().least()), options.spares);
-    }
+    RETURN_IF_ERROR(session->OpenMembership(experiment, options));
   }
   RETURN_IF_ERROR(session->MakeFleet());
   return session;
 }
 
+absl::Status Session::OpenMembership(const Experiment& experiment, const SessionOptions& options) {
+  if (!HasOpenMembership(experiment)) return absl::OkStatus();
+  members_.emplace(options.stages, fleet_options_.grid.count(),
+                   static_cast<int>(experiment.membership().least()), options.spares);
+  SetCounts(members_->counts());
+  if (options.listen.empty()) return absl::OkStatus();
+  members_->set_most(static_cast<int>(ReplicasOf(experiment)));
+  joins_ = std::make_unique<Joins>(run_, options.allow_other_build);
+  fleet_options_.on_acquired = [joins = joins_.get()](const std::vector<AcquireResponse>& answers) {
+    joins->SetFirst(answers.front().build());
+  };
+  fleet_options_.on_configured = [joins = joins_.get()](const ConfigureResponse& of_first) {
+    joins->SetData(of_first);
+  };
+  const auto say = [is_quiet = !options.say_waiting](const std::string& line) {
+    if (!is_quiet) std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
+  };
+  ASSIGN_OR_RETURN(joining_, MembersServer::Start(options.listen, fleet_options_.security,
+                                                  experiment, joins_.get(), say));
+  return absl::OkStatus();
+}
+
+std::optional<MemberCounts> Session::member_counts() const {
+  absl::MutexLock lock(&returned_mutex_);
+  return counts_;
+}
+
+void Session::SetCounts(const MemberCounts& counts) {
+  absl::MutexLock lock(&returned_mutex_);
+  counts_ = counts;
+}
+
+void Session::CountRestarted() {
+  absl::MutexLock lock(&returned_mutex_);
+  if (!counts_) return;
+  ++counts_->lost;
+  ++counts_->joined;
+}
+
+std::string Session::MembersText() const {
+  if (!members_) return "";
+  std::string text = "pipelines";
+  const size_t stages = addresses_.size() / static_cast<size_t>(members_->carriers());
+  for (size_t i = 0; i < addresses_.size(); ++i) {
+    absl::StrAppend(&text, i > 0 && i % stages == 0 ? " | " : " ", addresses_[i]);
+  }
+  const auto add = [&text](const char* what, const std::vector<std::string>& addresses) {
+    if (!addresses.empty()) absl::StrAppend(&text, "; ", what, ": ", absl::StrJoin(addresses, " "));
+  };
+  add("standing by", members_->idle());
+  add("away", members_->away());
+  return text;
+}
+
 absl::Status Session::MakeFleet() {
   RETURN_IF_ERROR(WriteLease());
   if (local_) addresses_ = local_->addresses();
+  if (joins_) {
+    joins_->SetLease(CurrentLease());
+    joins_->SetCarrying(addresses_);
+  }
   fleet_ = std::make_unique<Fleet>(addresses_, run_, fleet_options_);
   Fleet* fleet = fleet_.get();
   interruption_.OnFirst([fleet] { fleet->Interrupt(); });
@@ -186,7 +272,7 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
   if (local_) local_->Unwatch();
   returns_.reset();
   // Asked before the heartbeats end, after which no lease is renewed.
-  const std::vector<int> gone = members_ ? fleet_->Gone() : std::vector<int>();
+  const auto gone = members_ ? fleet_->Gone() : std::vector<Fleet::Parted>();
   fleet_->Abandon();
   if (loss.kind == Failure::Kind::kEnds) fleet_->server(loss.stage).Release().IgnoreError();
   if (members_) Regroup(loss, gone);
@@ -202,7 +288,9 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
 absl::Status Session::RestartLostLocals(const Failure& loss) {
   for (int i = 0; i < static_cast<int>(addresses_.size()); ++i) {
     const bool hangs = i == loss.stage && loss.kind == Failure::Kind::kSilent;
-    if (hangs || !local_->IsThere(i)) RETURN_IF_ERROR(RestartLocal(i));
+    if (!hangs && local_->IsThere(i)) continue;
+    RETURN_IF_ERROR(RestartLocal(i));
+    CountRestarted();
   }
   return absl::OkStatus();
 }
@@ -216,51 +304,96 @@ void Session::MoveToSpare(const Failure& loss) {
   std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());
 }
 
-void Session::Regroup(const Failure& loss, std::vector<int> gone) {
+void Session::TakeArrivals() {
+  std::vector<std::string> arrived = joins_ ? joins_->TakeAdmitted() : std::vector<std::string>();
   {
     absl::MutexLock lock(&returned_mutex_);
-    for (const std::string& address : std::exchange(returned_, {})) members_->Return(address);
+    arrived.insert(arrived.end(), returned_.begin(), returned_.end());
+    returned_.clear();
   }
-  // One that could not be leased may be another run's by now.
-  const bool is_gone = loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds ||
-                       (!fleet_->acquired() && loss.stage != Failure::kCoordinator);
-  if (is_gone && loss.kind != Failure::Kind::kJoins) gone.push_back(loss.stage);
-  std::sort(gone.begin(), gone.end());
-  gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
-  // Those that are to end wait for it.
-  for (const int server : gone) fleet_->server(server).Release().IgnoreError();
-  const size_t away = members_->away().size();
-  members_->Lose(gone);
-  const bool is_awaited = members_->away().size() - away < gone.size();
-  fleet_options_.patience = is_awaited ? kReturnPatience : patience_;
-  members_->Grow();
-  addresses_ = members_->carrying();
-  fleet_options_.grid.replicas = members_->carriers();
+  for (const std::string& address : arrived) members_->Arrive(address);
+  if (joins_) members_->DropGuests([this](const auto& one) { return joins_->IsConnected(one); });
 }
 
-// A server that is back makes the run end after a step and lay out anew, if that gives a pipeline.
+void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
+  TakeArrivals();
+  const bool is_unfit = loss.kind == Failure::Kind::kUnfit;
+  // One that could not be leased may be another run's by now.
+  const bool is_gone = loss.kind == Failure::Kind::kSilent || loss.kind == Failure::Kind::kEnds ||
+                       is_unfit || (!fleet_->acquired() && loss.stage != Failure::kCoordinator);
+  if (is_gone && loss.kind != Failure::Kind::kJoins) {
+    parted.push_back({loss.stage, loss.kind == Failure::Kind::kEnds});
+  }
+  std::set<int> gone;
+  std::vector<int> leaving;
+  std::vector<std::string> lost;
+  for (const auto& [server, ends] : parted) {
+    if (ends) leaving.push_back(server);
+    if (gone.insert(server).second) lost.push_back(fleet_->server(server).address());
+  }
+  // Those that are to end wait for it.
+  for (const int server : gone) fleet_->server(server).Release().IgnoreError();
+  members_->CountLeaving(leaving);
+  if (is_unfit) members_->Dismiss(loss.stage);
+  members_->Lose({gone.begin(), gone.end()});
+  const std::vector<std::string>& carrying = members_->carrying();
+  const bool is_awaited = std::any_of(lost.begin(), lost.end(), [&](const auto& one) {
+    return std::find(carrying.begin(), carrying.end(), one) != carrying.end();
+  });
+  fleet_options_.patience = is_awaited ? kReturnPatience : patience_;
+  members_->Grow();
+  members_->CountJoined();
+  if (joins_) joins_->Lose(lost);
+  if (joins_ && is_unfit) joins_->Dismiss(fleet_->server(loss.stage).address(), loss.status);
+  SetCounts(members_->counts());
+  addresses_ = members_->carrying();
+  fleet_options_.grid.replicas = members_->carriers();
+  fleet_options_.are_guests.clear();
+  for (const std::string& address : addresses_) {
+    fleet_options_.are_guests.push_back(members_->IsGuest(address));
+  }
+}
+
+void Session::Arrived(const std::string& address, Members* later, Fleet* fleet) {
+  const std::vector<std::string>& away = later->away();
+  const bool is_back = std::find(away.begin(), away.end(), address) != away.end();
+  later->Arrive(address);
+  if (joins_) later->DropGuests([this](const auto& one) { return joins_->IsConnected(one); });
+  {
+    absl::MutexLock lock(&returned_mutex_);
+    returned_.push_back(address);
+    counts_->idle = later->counts().idle;
+    counts_->away = later->counts().away;
+  }
+  if (!later->CanGrow()) return;
+  fleet->EndAfterStep(
+      {/*stage=*/0, Failure::Kind::kJoins,
+       absl::UnavailableError(absl::StrCat(address, is_back ? " is back" : " has joined"))});
+}
+
+// A server that has come makes the run end after a step and lay out anew, if that gives a pipeline.
 void Session::WatchReturns() {
-  if (!members_ || members_->away().empty()) return;
+  if (!members_ || (members_->away().empty() && !joins_)) return;
   Returns::Search search;
   search.addresses = members_->away();
-  search.lease.set_run(run_);
-  search.lease.set_generation(fleet_options_.generation);
-  search.lease.set_secret(fleet_options_.lease_secret);
+  search.lease = CurrentLease();
   search.lease_seconds = fleet_options_.lease_seconds;
   search.build = fleet_options_.build;
   search.security = fleet_options_.security;
+  search.joins = joins_.get();
   auto later = std::make_shared<Members>(*members_);
   returns_ = std::make_unique<Returns>(
       std::move(search), [this, later, fleet = fleet_.get()](const std::string& address) {
-        {
-          absl::MutexLock lock(&returned_mutex_);
-          returned_.push_back(address);
-        }
-        later->Return(address);
-        if (!later->CanGrow()) return;
-        fleet->EndAfterStep({/*stage=*/0, Failure::Kind::kJoins,
-                             absl::UnavailableError(absl::StrCat(address, " is back"))});
+        Arrived(address, later.get(), fleet);
       });
+}
+
+Lease Session::CurrentLease() const {
+  Lease lease;
+  lease.set_run(run_);
+  lease.set_generation(fleet_options_.generation);
+  lease.set_secret(fleet_options_.lease_secret);
+  return lease;
 }
 
 // Tries several times: what killed the stage may kill it again before it serves.
@@ -322,6 +455,7 @@ void Session::Release() {
   interruption_.OnFirst(nullptr);
   returns_.reset();
   fleet_->Release();
+  joining_.reset();  // who joined hears of the end once it is free
   if (!lease_file_.empty()) unlink(lease_file_.c_str());  // the lease is freed
 }
 

@@ -15,7 +15,9 @@
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/fleet/launcher.h"
 #include "coordinator/session/interruption.h"
+#include "coordinator/session/joins.h"
 #include "coordinator/session/members.h"
+#include "coordinator/session/members_server.h"
 #include "coordinator/session/returns.h"
 #include "proto/experiment.pb.h"
 #include "security/security.h"
@@ -41,6 +43,9 @@ struct SessionOptions {
   // Gets a line now and then while it waits; may be null.
   std::function<void(const std::string&)> say_waiting;
   SecurityOptions security;  // for these servers; an empty path is taken from the experiment
+  // host:port at which further servers may join the run; empty: none may.
+  std::string listen;
+  bool insecure = false;  // True: others may join with neither certificates nor a token.
   // Options for servers that are launched here.
   std::vector<std::string> libraries;  // codec plug-ins besides the experiment's
   std::string stage_server;            // path of the binary; empty: look beside our own
@@ -63,6 +68,10 @@ absl::StatusOr<Experiment> ParseForStages(const std::string& text, const std::st
                                           SessionOptions* options,
                                           const Experiment* past = nullptr);
 
+// Checks where servers are to join, if anywhere: the experiment must take them in, and `options`
+// have addresses of running servers and, unless they are `insecure`, say who may call.
+absl::Status CheckListen(const Experiment& experiment, const SessionOptions& options);
+
 // Stage servers of one command.
 class Session {
  public:
@@ -79,11 +88,18 @@ class Session {
 
   const std::string& run() const { return run_; }
   Fleet* fleet() { return fleet_.get(); }
+  // Returns host:port at which servers join, with the port in use; empty: nowhere.
+  std::string listen_address() const { return joining_ ? joining_->address() : ""; }
+  // Returns who is here, and how many came and went; nothing where membership is closed. Any
+  // thread.
+  std::optional<MemberCounts> member_counts() const;
+  // Returns "pipelines a:1 b:1 | c:1 d:1; standing by: e:1; away: f:1" of the current generation.
+  std::string MembersText() const;
 
   // Replaces the fleet after the loss of a stage. Launched stages that died or hang are started
   // again. Among other stages, one that is silent or ends moves to a spare, or is waited for. Where
-  // membership is open, there may be fewer pipelines from then on, and again as many as there were
-  // once servers have come back.
+  // membership is open, there may be fewer pipelines from then on, and more of them once servers
+  // have come back or joined.
   // Acquire of the new fleet leases them with the next generation. Must be called on the main
   // thread.
   absl::StatusOr<Fleet*> NextGeneration(const Failure& loss);
@@ -99,6 +115,7 @@ class Session {
                       const SessionOptions& options);
   // Takes over the lease in the lease file, if there is one.
   absl::Status ReadLease();
+  Lease CurrentLease() const;
   // Writes the current lease to the lease file.
   absl::Status WriteLease() const;
   absl::Status MakeFleet();
@@ -106,10 +123,19 @@ class Session {
   absl::Status RestartLostLocals(const Failure& loss);
   // Moves the lost stage to a spare, if there is one.
   void MoveToSpare(const Failure& loss);
-  // Lays out the servers that are left, and those that have come back. `gone` are those that do not
-  // answer or are to end.
-  void Regroup(const Failure& loss, std::vector<int> gone);
+  absl::Status OpenMembership(const Experiment& experiment, const SessionOptions& options);
+  // Takes in the servers that have come since the last time.
+  void TakeArrivals();
+  // Lays out the servers that are left, and those that have come. `parted` do not answer or are to
+  // end.
+  void Regroup(const Failure& loss, std::vector<Fleet::Parted> parted);
   void WatchReturns();
+  // Notes that a server has come, with those that came before it, and lets the run end its step if
+  // that gives a pipeline.
+  void Arrived(const std::string& address, Members* later, Fleet* fleet);
+  void SetCounts(const MemberCounts& counts);
+  // Counts a launched stage that was lost, and started again.
+  void CountRestarted();
 
   std::string run_;
   Interruption& interruption_;
@@ -120,9 +146,13 @@ class Session {
   std::optional<Members>
       members_;  // not set: membership is closed, or the stages are launched here
   std::unique_ptr<TemporaryFolder> logs_;
+  std::unique_ptr<Joins> joins_;            // null: no server may join
+  std::unique_ptr<MembersServer> joining_;  // tells joins_
   std::unique_ptr<Fleet> fleet_;
-  absl::Mutex returned_mutex_;
+  mutable absl::Mutex returned_mutex_;
   std::vector<std::string> returned_ ABSL_GUARDED_BY(returned_mutex_);  // since the last regrouping
+  // Not set: membership is closed.
+  std::optional<MemberCounts> counts_ ABSL_GUARDED_BY(returned_mutex_);
   std::unique_ptr<Returns> returns_;  // tells the fleet, and so goes before it
   bool released_ = false;
   std::unique_ptr<LocalStages> local_;  // destroyed first, as its watcher reports to the fleet

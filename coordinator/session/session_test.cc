@@ -7,8 +7,12 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/build_info.h"
+#include "config/experiment.h"
 #include "coordinator/fleet/fake_stage_testing.h"
+#include "coordinator/fleet/stage_setup.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -108,6 +112,117 @@ TEST_F(SessionTest, WhoComesBackToItsServersHasTheLeaseUntilItIsReleased) {
           Session::Start("digits", Experiment(), options, &interruption_).status().message()),
       HasSubstr("is no lease"));
   unlink(options.lease_file.c_str());
+}
+
+constexpr char kOpen[] = R"(
+name: digits
+model: {name: resnet8, width: 4}
+data: {name: digits, batch_size: 20, limit: 40, test_limit: 20}
+pipeline: {cuts: [], threads: 1}
+replicas: {count: 2}
+membership: {open: true}
+optimizer: {lr: 0.1}
+epochs: 1
+)";
+
+// A run of one server at which others may join.
+class JoiningSessionTest : public SessionTest {
+ protected:
+  JoiningSessionTest() {
+    SessionOptions options;
+    options.stages = {stage_.address()};
+    options.listen = "127.0.0.1:0";
+    options.wait_seconds = 1;
+    auto session = Session::Start("digits", experiment_, options, &interruption_);
+    EXPECT_TRUE(session.ok()) << session.status();
+    session_ = *std::move(session);
+    std::vector<AcquireResponse> answers;
+    EXPECT_TRUE(session_->fleet()->Acquire(&answers).ok());
+    EXPECT_TRUE(ConfigureStages(experiment_, {1}, session_->fleet()).ok());
+    stub_ = Membership::NewStub(
+        grpc::CreateChannel(session_->listen_address(), grpc::InsecureChannelCredentials()));
+  }
+  // Offers a server, and waits until the run would end its step for another pipeline.
+  void Join(const FakeStage& server) {
+    JoinRequest request;
+    request.set_address(server.address());
+    *request.mutable_build() = server.build;
+    events_ = stub_->Join(&call_, request);
+    JoinEvent event;
+    ASSERT_TRUE(events_->Read(&event)) << events_->Finish().error_message();
+    EXPECT_EQ(event.run(), session_->run());
+    while (!session_->fleet()->leaving()) absl::SleepFor(absl::Milliseconds(1));
+  }
+  void Withdraw() {
+    call_.TryCancel();
+    JoinEvent event;
+    while (events_->Read(&event)) continue;
+    events_->Finish();
+    events_.reset();
+  }
+  ~JoiningSessionTest() override {
+    if (events_ != nullptr) Withdraw();
+  }
+
+  const Experiment experiment_ = *ParseExperiment(kOpen, "test", {});
+  FakeStage other_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Membership::Stub> stub_;
+  grpc::ClientContext call_;
+  std::unique_ptr<grpc::ClientReader<JoinEvent>> events_;
+};
+
+TEST_F(JoiningSessionTest, AServerThatJoinsMakesAnotherPipeline) {
+  Join(other_);
+  const Failure reason = *session_->fleet()->leaving();
+  EXPECT_EQ(reason.kind, Failure::Kind::kJoins);
+  EXPECT_EQ(reason.status.message(), other_.address() + " has joined");
+  const auto next = session_->NextGeneration(reason);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ((*next)->carriers(), 2);
+  EXPECT_EQ((*next)->server(1).address(), other_.address());
+  EXPECT_TRUE((*next)->IsGuest(1));
+  EXPECT_EQ(session_->MembersText(),
+            absl::StrCat("pipelines ", stage_.address(), " | ", other_.address()));
+  EXPECT_EQ(session_->member_counts()->joined, 1);
+  EXPECT_EQ(session_->member_counts()->carrying, 2);
+}
+
+TEST_F(JoiningSessionTest, OneThatCannotTakeItsPlaceIsLetGo) {
+  Join(other_);
+  ASSERT_TRUE(session_->NextGeneration(*session_->fleet()->leaving()).ok());
+  const auto next = session_->NextGeneration(
+      {1, Failure::Kind::kUnfit, absl::ResourceExhaustedError("no memory")});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ((*next)->carriers(), 1);
+  EXPECT_EQ(session_->member_counts()->joined, 0);
+  EXPECT_EQ(session_->member_counts()->lost, 0);
+  JoinEvent event;
+  while (events_->Read(&event)) continue;
+  const grpc::Status end = events_->Finish();
+  events_.reset();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(end.error_message(), HasSubstr("no memory"));
+}
+
+TEST(CheckListenTest, SaysWhatJoiningWants) {
+  SessionOptions options;
+  EXPECT_TRUE(CheckListen(Experiment(), options).ok());
+  options.insecure = true;
+  EXPECT_FALSE(CheckListen(Experiment(), options).ok());
+  options.listen = "0.0.0.0:4600";
+  EXPECT_THAT(std::string(CheckListen(Experiment(), options).message()),
+              HasSubstr("--listen 0.0.0.0:4600 without --stages"));
+  options.stages = {"a:4700"};
+  EXPECT_THAT(std::string(CheckListen(Experiment(), options).message()),
+              HasSubstr("membership.open is false, want true"));
+  Experiment open;
+  open.mutable_membership()->set_open(true);
+  EXPECT_TRUE(CheckListen(open, options).ok());
+  options.insecure = false;
+  EXPECT_FALSE(CheckListen(open, options).ok()) << "with neither certificates nor a token";
+  options.listen = "4600";
+  EXPECT_THAT(std::string(CheckListen(open, options).message()), HasSubstr("--listen"));
 }
 
 TEST_F(SessionTest, AFolderForLogsThatCannotBeMadeIsNamed) {

@@ -299,6 +299,20 @@ def replica_graphs() -> List:
               [Query(f"max by (run, stage) ({drift})", STAGE_NAME)],
               "‖θ_g − θ‖ / ‖θ‖ before the last exchange of local steps, mean over replicas. Bad: "
               "it grows while the learning rate does not."),
+        graph("Machines", "none",
+              [Query(f"sum by (run, state) (thinwire_members{{{RUN}}})", "{{state}}")],
+              "Servers that carry a stage, stand by, or are away, where membership is open. Bad: "
+              "some are away for long, or so many stand by that they would make a pipeline."),
+        graph("Machines that come and go", "none",
+              [Query(f"sum by (run, kind) (increase(thinwire_member_changes_total{{{RUN}}}[5m]))",
+                     "{{kind}}"),
+               Query(f"increase(thinwire_repeated_steps_total{{{RUN}}}[5m])", "steps done again")],
+              "In 5 minutes: servers that joined, left in order or were lost, and steps that were "
+              "done again. Bad: losses that nobody has caused."),
+        graph("Time lost to them", "percentunit",
+              [Query(rate(f"thinwire_members_lost_seconds_total{{{RUN}}}"), "{{run}}")],
+              "Seconds per second without training, as servers came and went. Bad: above a few "
+              "percent."),
     ]
 
 

@@ -135,6 +135,8 @@ absl::StatusOr<std::unique_ptr<LocalStage>> LocalStage::Build(const StageSpec& s
   }
   RETURN_IF_ERROR(stage->BuildInnerTies());
   RETURN_IF_ERROR(stage->BuildReplicas());
+  // Another thread runs the actions.
+  RETURN_IF_ERROR(ToStatus(backend.device->Finish()));
   return stage;
 }
 

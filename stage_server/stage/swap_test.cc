@@ -128,9 +128,10 @@ TEST(SwapTest, AGpuSwapsToTheHostAndToDisk) {
 }
 
 TEST(SwapTest, RecomputedBlocksSwapTheirInputs) {
+  const std::string decoded = "pipeline.received=decoded";
   const Outcome plain = Trained(kResNet, {});
-  const Outcome all = Trained(kResNet, {kDisk, kGPipe});
-  const Outcome inputs = Trained(kResNet, {kDisk, kGPipe, "pipeline.recompute=blocks"});
+  const Outcome all = Trained(kResNet, {kDisk, kGPipe, decoded});
+  const Outcome inputs = Trained(kResNet, {kDisk, kGPipe, decoded, "pipeline.recompute=blocks"});
   ExpectSame(plain, inputs);
   EXPECT_LT(inputs.bytes_out, all.bytes_out);
   EXPECT_GT(inputs.bytes_out, 0u);
@@ -153,7 +154,7 @@ TEST(SwapTest, PayloadsOfTheStashAreSwapped) {
 TEST(SwapTest, SomeBlocksMaySwapAndOthersNot) {
   const Outcome plain = Trained(kResNet, {});
   const Outcome some = Trained(
-      kResNet, {kDisk, kGPipe, "pipeline.keep={stem: keep, layer1: swap, layer2: recompute}"});
+      kResNet, {kDisk, kGPipe, "pipeline.keep={stem: keep, layer1.0: swap, layer2.0: recompute}"});
   ExpectSame(plain, some);
   EXPECT_LT(some.bytes_out, Trained(kResNet, {kDisk, kGPipe}).bytes_out);
 }

@@ -50,7 +50,8 @@ inline void ExpectSwappedTheSame(Device* device, CodecKernels* kernels, const Co
       const auto back = *swapped.stash->Take(name, away[kBlocks * pass + block].get());
       ASSERT_EQ(back.size(), wanted.size());
       for (size_t i = 0; i + 1 < back.size(); ++i) {
-        EXPECT_EQ(swapped.Values(back[i].tensor), plain.Values(wanted[i].tensor)) << name << " " << i;
+        EXPECT_EQ(swapped.Values(back[i].tensor), plain.Values(wanted[i].tensor))
+            << name << " " << i;
       }
       EXPECT_TRUE(back.back().tensor.empty());
     }

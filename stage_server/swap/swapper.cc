@@ -48,7 +48,10 @@ absl::Status Swapper::Await(std::unique_lock<std::mutex>* lock, const char* what
                             const IsOver& is_over) {
   const SteadyTime begin = SteadyTime::Now();
   SteadyTime deadline = patience_->Deadline();
-  const auto ends = [&] { return !status_.ok() || is_over(); };
+  const auto ends = [&] {
+    FreeLeft();
+    return !status_.ok() || is_over();
+  };
   bool is_late = false;
   while (!is_late && !changed_.wait_until(*lock, deadline.chrono(), ends)) {
     is_late = !patience_->Extend(SteadyTime::Now(), &deadline);
@@ -72,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Swapper::Handle>> Swapper::Put(const SwapPass& pa
   entries_[entry->rank] = entry;
   resident_ += entry->bytes;
   largest_ = std::max(largest_, entry->bytes);
+  FreeLeft();
   changed_.notify_all();
   const auto has_room = [this] { return resident_ <= kMost * largest_; };
   if (!has_room()) RETURN_IF_ERROR(Await(&lock, "nothing has left", has_room));
@@ -84,6 +88,7 @@ absl::StatusOr<Swapper::Memory> Swapper::Take(Handle* handle) {
   RETURN_IF_ERROR(status_);
   entries_.erase(entry.rank);
   wanted_ = handle->entry_;
+  FreeLeft();
   changed_.notify_all();
   absl::Status status;
   if (entry.state != State::kHere) {
@@ -92,7 +97,9 @@ absl::StatusOr<Swapper::Memory> Swapper::Take(Handle* handle) {
   wanted_ = nullptr;
   RETURN_IF_ERROR(status);
   entry.is_taken = true;
+  resident_ -= entry.bytes;
   Memory memory = std::move(entry.memory);
+  entry.state = State::kThere;
   Forget(&entry);
   changed_.notify_all();
   return memory;
@@ -105,13 +112,29 @@ void Swapper::Drop(Entry* entry) {
   entry->is_dropped = true;
   const bool moves = entry->state == State::kLeaving || entry->state == State::kComing;
   if (!moves) Forget(entry);
+  FreeLeft();
 }
 
 void Swapper::Forget(Entry* entry) {
-  if (entry->state == State::kHere) resident_ -= entry->bytes;
+  if (entry->state == State::kHere) LetGo(std::move(entry->memory));
   if (!entry->there.empty()) there_ -= entry->bytes;
-  entry->memory.clear();
   entry->there.clear();
+}
+
+// A block that only the host reads and writes is of no use to a computation that has gone on.
+void Swapper::LetGo(Memory memory) {
+  for (auto& one : memory) {
+    if (one.first == nullptr || one.first->device()->is_host()) {
+      resident_ -= one.second;
+    } else {
+      left_.push_back(std::move(one));
+    }
+  }
+}
+
+void Swapper::FreeLeft() {
+  for (const auto& [buffer, bytes] : left_) resident_ -= bytes;
+  left_.clear();
 }
 
 Swapper::Entries::iterator Swapper::EndAtHand() {
@@ -166,7 +189,7 @@ void Swapper::MoveOut() {
         counts_.most_bytes = std::max(counts_.most_bytes, there_);
       }
     }
-    HasLeft(status, &lock, entry.get());
+    HasLeft(status, entry.get());
   }
 }
 
@@ -182,16 +205,12 @@ absl::Status Swapper::WriteAll(Entry* entry) {
   return absl::OkStatus();
 }
 
-void Swapper::HasLeft(const absl::Status& status, std::unique_lock<std::mutex>* lock,
-                      Entry* entry) {
+void Swapper::HasLeft(const absl::Status& status, Entry* entry) {
   status_.Update(status);
   if (status.ok() && !entry->is_dropped && !IsAtHand(*entry)) {
-    Memory memory = std::move(entry->memory);
-    lock->unlock();
-    for (const auto& [buffer, bytes] : memory) entry->memory.emplace_back(nullptr, bytes);
-    memory.clear();  // on this thread, which used it last
-    lock->lock();
-    resident_ -= entry->bytes;
+    Memory memory = entry->memory;
+    for (auto& [buffer, bytes] : entry->memory) buffer = nullptr;
+    LetGo(std::move(memory));
     entry->state = State::kThere;
   } else {
     entry->state = State::kHere;

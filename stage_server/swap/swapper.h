@@ -97,7 +97,7 @@ class Swapper {
   using Rank = std::pair<size_t, int64_t>;
   using Entries = std::map<Rank, std::shared_ptr<Entry>>;
 
-  // Frees all of an entry that was not taken, at the latest when its move ends.
+  // Lets go of all of an entry that was not taken, at the latest when its move ends.
   void Drop(Entry* entry);
   void MoveOut();
   void MoveIn();
@@ -111,13 +111,17 @@ class Swapper {
   absl::Status WriteAll(Entry* entry);
   absl::Status ReadAll(Entry* entry);
   // End what MoveOut and MoveIn have begun.
-  void HasLeft(const absl::Status& status, std::unique_lock<std::mutex>* lock, Entry* entry);
+  void HasLeft(const absl::Status& status, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HasCome(const absl::Status& status, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits until `is_over` or an error, and returns that.
   template <typename IsOver>
   absl::Status Await(std::unique_lock<std::mutex>* lock, const char* what, const IsOver& is_over);
-  // Frees all of an entry that nobody moves.
+  // Lets go of all of an entry that nobody moves.
   void Forget(Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Frees what FreeLeft may free only. Called by a thread of its own.
+  void LetGo(Memory memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Frees what has left. Called by the thread that computes: its device may still read it.
+  void FreeLeft() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<SwapPlace> place_;
   const std::shared_ptr<Patience> patience_;
@@ -132,6 +136,7 @@ class Swapper {
   int64_t puts_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t largest_ ABSL_GUARDED_BY(mutex_) = 0;   // bytes of an entry
   size_t resident_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes that are here, leave or come
+  Memory left_ ABSL_GUARDED_BY(mutex_);          // of devices, and still part of these bytes
   uint64_t there_ ABSL_GUARDED_BY(mutex_) = 0;   // bytes that the place has
   SwapCounts counts_ ABSL_GUARDED_BY(mutex_);
 

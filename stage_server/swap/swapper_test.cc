@@ -22,7 +22,6 @@
 namespace thinwire {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -196,12 +195,12 @@ TEST(SwapperTest, FilesKeepAllBits) {
   swapper->Expect({PassOf(0)});
   constexpr size_t kSizes[] = {1, 4096, 4097, size_t{4} << 20, (size_t{4} << 20) + 5};
   Handles handles;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 4; ++i) {
     Swapper::Memory memory;
     for (const size_t bytes : kSizes) memory.emplace_back(BufferOf(i, bytes), bytes);
     handles.push_back(*swapper->Put(PassOf(0), std::move(memory)));
   }
-  for (int i = 10; i-- > 0;) {
+  for (int i = 4; i-- > 0;) {
     const Swapper::Memory back = *swapper->Take(handles[i].get());
     ASSERT_EQ(back.size(), std::size(kSizes));
     for (size_t k = 0; k < back.size(); ++k) {
@@ -253,8 +252,7 @@ absl::Status AfterHarm(const Harm& harm) {
 TEST(SwapperTest, AFileThatVanishesIsNamed) {
   const absl::Status status = AfterHarm([](int file) { ASSERT_EQ(ftruncate(file, 0), 0); });
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("swap file in " + ::testing::TempDir()), HasSubstr("ends at byte")));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("swap file in " + ::testing::TempDir()));
 }
 
 TEST(SwapperTest, ARottenFileIsNamed) {

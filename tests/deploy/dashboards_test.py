@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Dashboards and rules against a real run, scraped by a real Prometheus each second.
 
-Two pipelines of two stage servers and a coordinator train a small network. Every expression of every dashboard and
-every recording rule must return data, every alert's expression be understood, and no alert fire: in
+Two pipelines of two stage servers and a coordinator train a small network. Every expression of every dashboard, but those
+of open membership, and every recording rule must return data, every alert's expression be understood, and no alert fire: in
 the run, in its evaluations and after its end, although durations are shortened to seconds.
 
 usage: dashboards_test.py THINWIRE STAGE_SERVER DEPLOY
@@ -43,6 +43,8 @@ epochs: 72
 metrics: {error_every: 5}
 device: cpu
 """
+# Series of runs whose membership is open, which those with local steps are not.
+OPEN_MEMBERSHIP = ("thinwire_member", "thinwire_repeated_steps_total")
 PATIENCE_SECONDS = 120
 LINGER_SECONDS = 4
 # After the end; more than the longest shortened `for:`.
@@ -125,6 +127,8 @@ def faults(prometheus, deploy, run, start, end):
         yield from (f"dashboard {name}, {fault}" for fault in layout_faults(board))
         for where, expr in expressions(board):
             asked += 1
+            if any(name in expr for name in OPEN_MEMBERSHIP):
+                continue
             if not has_data(prometheus, substituted(expr, run), start, end):
                 yield f"dashboard {name}, {where}: no data of {expr}"
     for group in prometheus.get("rules")["groups"]:

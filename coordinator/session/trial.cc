@@ -1,0 +1,70 @@
+#include "coordinator/session/trial.h"
+
+#include <atomic>
+#include <set>
+#include <utility>
+
+#include "base/secret.h"
+#include "base/status.h"
+#include "config/specs.h"
+#include "coordinator/fleet/heartbeat.h"
+
+namespace thinwire {
+namespace {
+
+constexpr double kLeaseSeconds = 15;
+
+// Returns the error of a server that was leased. A lease that another call has taken over is a
+// failed precondition.
+absl::Status OfItsOwn(const absl::Status& error) {
+  const bool may_pass = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
+                        absl::IsCancelled(error) || absl::IsFailedPrecondition(error);
+  return may_pass ? absl::UnavailableError(error.message())
+                  : absl::FailedPreconditionError(error.message());
+}
+
+}  // namespace
+
+Trial::Trial(const std::string& address, const Lease& lease, const Experiment* experiment,
+             const Security& security)
+    : experiment_(*experiment) {
+  const int carriers = static_cast<int>(ReplicasOf(experiment_));
+  const std::set<int> ends = {0, static_cast<int>(experiment_.pipeline().stages()) - 1};
+  for (const int stage : ends) {
+    const StagePlace place{0, stage, 0, carriers};
+    as_ends_.push_back(std::make_unique<StageClient>(place, address, lease, security));
+  }
+}
+
+void Trial::Cancel() {
+  for (const auto& end : as_ends_) end->Cancel();
+}
+
+absl::Status Trial::Build(std::vector<ConfigureResponse>* ends) {
+  for (const auto& end : as_ends_) {
+    auto built = end->Configure(experiment_, /*threads=*/1, NewSecret(), {});
+    if (!built.ok()) return OfItsOwn(built.status());
+    ends->push_back(*std::move(built));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TriedServer> Trial::Run() {
+  StageClient* const server = as_ends_.front().get();
+  auto answer = server->Acquire(kLeaseSeconds, absl::ZeroDuration(), /*keeps_state=*/false,
+                                [](const std::string&) {});
+  if (!answer.ok()) return absl::UnavailableError(answer.status().message());
+  TriedServer tried;
+  tried.build = std::move(*answer->mutable_build());
+  std::atomic<uint64_t> advances{0};
+  absl::Status status;
+  {
+    const Heartbeat renewals(server, {}, &advances, [this](const Failure&) { Cancel(); });
+    status = Build(&tried.ends);
+  }
+  server->Release().IgnoreError();
+  RETURN_IF_ERROR(status);
+  return tried;
+}
+
+}  // namespace thinwire
