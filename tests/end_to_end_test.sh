@@ -73,12 +73,14 @@ check '  and those of its codecs' contains "$work/plan.json" "\"codecs\": \"thos
 check '  and ranks choices by them' contains "$work/plan.json" '"codec": "fp16"'
 "$thinwire" plan "$work/short.yaml" --from "$work/short" --stage_server "$work/none" --format json >"$work/plan.json"
 check '  without passes where no stage can be started' contains "$work/plan.json" '"layer_us": 0(\.0)?,?$'
-"$thinwire" plan "$work/short.yaml" --gflops 40 --codec_gbps 1 --memory 1GB --format json >"$work/plan.json"
+two=(--set 'pipeline.cuts=[layer2]' --set pipeline.stages=2 --set pipeline.microbatches=5)
+"$thinwire" run "$work/short.yaml" --out "$work/two" "${two[@]}" --quiet >"$work/two.log" 2>&1
+"$thinwire" plan "$work/short.yaml" "${two[@]}" --gflops 40 --codec_gbps 1 --memory 1GB --format json >"$work/plan.json"
 least=$(grep -oE '"least_bytes": *[0-9]+' "$work/plan.json" | grep -oE '[0-9]+')
-"$thinwire" run "$work/short.yaml" --out "$work/least" --set "pipeline.memory=${least}B" >"$work/least.log" 2>&1
+"$thinwire" run "$work/short.yaml" --out "$work/least" "${two[@]}" --set "pipeline.memory=${least}B" >"$work/least.log" 2>&1
 check 'a run in the least memory exits 0' equals $? 0
 check '  says what blocks do' contains "$work/least.log" '^thinwire: memory of [0-9.]+ [KM]iB a stage: recompute '
-check '  and trains the same' python3 "$(dirname "$0")/same_run.py" "$work/short" "$work/least"
+check '  and trains the same' python3 "$(dirname "$0")/same_run.py" "$work/two" "$work/least"
 check 'steps stand in metrics.jsonl' equals "$(grep -c '"type": *"step"' "$work/short/metrics.jsonl")" 16
 check 'epochs stand in metrics.jsonl' equals "$(grep -c '"type": *"epoch"' "$work/short/metrics.jsonl")" 2
 check 'the bytes of the epochs are those of the summary' python3 - "$work/short" <<'PY'
