@@ -69,6 +69,22 @@ TEST(KeptTest, WhatCannotBeKeptSoIsRefusedByName) {
               HasSubstr("pipeline.keep.layer1.0: swap, want pipeline.swap with it: host or disk"));
 }
 
+TEST(KeptTest, StagesThatDoNotTrainKeepTheLeast) {
+  Experiment e = With({"pipeline.memory=1GiB", "pipeline.swap=disk", "pipeline.keep={head: keep}"});
+  KeepLeast(&e);
+  EXPECT_EQ(KeepingIn(e, "layer1.0"), Only(Keeping::kRecompute));
+  EXPECT_FALSE(Swaps(e));
+  EXPECT_FALSE(e.pipeline().has_memory());
+  Experiment unlimited = With({"pipeline.keep={layer1.0: recompute}"});
+  KeepLeast(&unlimited);
+  EXPECT_EQ(KeepingIn(unlimited, "layer2.0"), Only(Keeping::kKeep)) << "without a limit as it says";
+}
+
+TEST(KeptTest, WhatMachinesHaveLeftIsNoLimitWhereTheyComeAndGo) {
+  EXPECT_THAT(ErrorWith({"pipeline.memory=auto", "replicas.count=2", "membership.open=true"}),
+              HasSubstr("pipeline.memory: auto with membership.open, want a size"));
+}
+
 TEST(KeptTest, MemoryIsASizeOrAuto) {
   EXPECT_FALSE(MemoryLimitFrom(With({}))->has_value());
   EXPECT_EQ(MemoryLimitFrom(With({"pipeline.memory=12GiB"}))->value().bytes, 12ULL << 30);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -247,7 +248,12 @@ int Serve(Flags flags) {
   ServerOptions& options = flags.options;
   options.device_slots = !flags.no_device_slots;
   options.leases_last = flags.lifeline_fd >= 0;
-  if (flags.lifeline_fd < 0) options.on_drain = [] { kill(getpid(), SIGTERM); };
+  if (flags.lifeline_fd < 0) {
+    // Who asks again does not cut short what the first one has begun.
+    options.on_drain = [is_asked = std::make_shared<std::atomic<bool>>(false)] {
+      if (!is_asked->exchange(true)) kill(getpid(), SIGTERM);
+    };
+  }
   gpr_set_log_function(LogOfGrpc);
   const int signals = EndSignals();
   const absl::StatusOr<uint64_t> descriptors = RaiseDescriptorLimit(kLeastDescriptors);
@@ -263,7 +269,8 @@ int Serve(Flags flags) {
   const std::string cause = WaitForEnd(signals, flags.lifeline_fd, refusal);
   joiner->reset();
   process_log->Write(spdlog::level::info, "ending", {}, "the server ends: " + cause);
-  if (cause == kTerminated && flags.lifeline_fd < 0) {
+  const bool leaves = cause == kTerminated || cause == kRefused;
+  if (leaves && flags.lifeline_fd < 0) {
     (*server)->AskToLeave();
     AwaitLeaving(**server, signals, flags.leave_seconds);
   }

@@ -169,9 +169,12 @@ bool Fleet::IsGuest(int server) const {
 }
 
 absl::Status Fleet::OfGuest(int server, absl::Status error) {
-  const bool is_loss =
-      absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
-  if (!error.ok() && !is_loss && IsGuest(server)) Fail({server, Failure::Kind::kUnfit, error});
+  if (error.ok() || !IsGuest(server)) return error;
+  // A server that has lost its lease, as one that was started anew, says so by FailedPrecondition.
+  const bool is_loss = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
+                       absl::IsCancelled(error) ||
+                       (absl::IsFailedPrecondition(error) && !Renew(server, kAnswer).ok());
+  if (!is_loss) Fail({server, Failure::Kind::kUnfit, error});
   return error;
 }
 

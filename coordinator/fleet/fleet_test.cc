@@ -286,6 +286,9 @@ TEST(FleetOfGuestsTest, OneThatCannotDoItsWorkIsUnfitAndOneOfTheRunsOwnIsNot) {
   EXPECT_TRUE(fleet.OfGuest(1, absl::OkStatus()).ok());
   EXPECT_EQ(fleet.OfGuest(0, no_file), no_file);
   EXPECT_TRUE(absl::IsUnavailable(fleet.OfGuest(1, absl::UnavailableError("gone"))));
+  // One that does not renew its lease has lost it.
+  const absl::Status no_lease = absl::FailedPreconditionError("holds no lease");
+  EXPECT_EQ(fleet.OfGuest(1, no_lease), no_lease);
   EXPECT_FALSE(fleet.cause());
   EXPECT_EQ(fleet.OfGuest(1, no_file), no_file);
   ASSERT_TRUE(fleet.cause());

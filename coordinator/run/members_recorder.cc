@@ -85,6 +85,7 @@ absl::Status MembersRecorder::OnEvent(const RunEvent& event) {
   if (!HasGoneOn(event) && event.type() != kRestarted) return absl::OkStatus();
   is_interrupted_ = true;
   if (last_step_ > event.step()) repeated_steps_ += last_step_ - event.step();
+  last_step_ = event.step();
   // A loss comes within a step, which is begun again.
   if (event.has_stage() && event.reason() != kReasonEnds) ++repeated_steps_;
   return Update();

@@ -6,6 +6,7 @@
 
 #include "base/secret.h"
 #include "base/status.h"
+#include "config/kept.h"
 #include "config/specs.h"
 #include "coordinator/fleet/heartbeat.h"
 
@@ -14,11 +15,14 @@ namespace {
 
 constexpr double kLeaseSeconds = 15;
 
-// Returns the error of a server that was leased. A lease that another call has taken over is a
-// failed precondition.
-absl::Status OfItsOwn(const absl::Status& error) {
+constexpr absl::Duration kLeaseCheck = absl::Seconds(5);
+
+// Returns the error of a server that was leased. One that has lost the lease, which another call
+// has taken over, says so by FailedPrecondition.
+absl::Status OfItsOwn(const absl::Status& error, StageClient* server) {
   const bool may_pass = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
-                        absl::IsCancelled(error) || absl::IsFailedPrecondition(error);
+                        absl::IsCancelled(error) ||
+                        (absl::IsFailedPrecondition(error) && !server->Renew(kLeaseCheck, 0).ok());
   return may_pass ? absl::UnavailableError(error.message())
                   : absl::FailedPreconditionError(error.message());
 }
@@ -28,6 +32,7 @@ absl::Status OfItsOwn(const absl::Status& error) {
 Trial::Trial(const std::string& address, const Lease& lease, const Experiment* experiment,
              const Security& security)
     : experiment_(*experiment) {
+  KeepLeast(&experiment_);  // what the others keep is not known here
   const int carriers = static_cast<int>(ReplicasOf(experiment_));
   const std::set<int> ends = {0, static_cast<int>(experiment_.pipeline().stages()) - 1};
   for (const int stage : ends) {
@@ -43,7 +48,7 @@ void Trial::Cancel() {
 absl::Status Trial::Build(std::vector<ConfigureResponse>* ends) {
   for (const auto& end : as_ends_) {
     auto built = end->Configure(experiment_, /*threads=*/1, NewSecret(), {});
-    if (!built.ok()) return OfItsOwn(built.status());
+    if (!built.ok()) return OfItsOwn(built.status(), end.get());
     ends->push_back(*std::move(built));
   }
   return absl::OkStatus();

@@ -35,7 +35,7 @@ class Trial {
  private:
   absl::Status Build(std::vector<ConfigureResponse>* ends);
 
-  const Experiment& experiment_;
+  Experiment experiment_;
   std::vector<std::unique_ptr<StageClient>> as_ends_;  // the server as first and as last stage
 };
 

@@ -48,6 +48,15 @@ TEST(MemoryMeterTest, AProgramOnACpuMayTakeSomethingForItself) {
   EXPECT_FALSE(meter.Measure().ok());
 }
 
+TEST(MemoryMeterTest, ACopyForACheckpointDoesNotCount) {
+  MemoryMeter meter(CpuDevice(), 1 << 20);
+  const Tensor copy = *Tensor::Allocate(CpuDevice(), DType::kF32, {4 * kElements});
+  std::memset(copy.data(), 1, copy.bytes());
+  EXPECT_FALSE(meter.Measure().ok());
+  meter.AllowCopy(copy.bytes());
+  EXPECT_TRUE(meter.Measure().ok());
+}
+
 TEST(MemoryMeterTest, MoreThanATenthAboveTheLimitIsAnError) {
   const Backend backend = NewLateBackend();
   MemoryMeter meter(backend.device, 1 << 20);
