@@ -458,6 +458,8 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& w
     RETURN_IF_ERROR(stage_->CheckConnected());
     ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
     AllowCopy(files);
+    // Codes were expanded for the copy; a pool would keep what that took.
+    if (spec_.optimizer.moments == MomentFormat::kInt8) TrimDevice()(backend_.device);
     return absl::OkStatus();
   }));
   TakeSnapshotResponse response;
