@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Opens what transformers writes, trains it, and has transformers open what we write.
 
-usage: families_test.py THINWIRE STAGE_SERVER      (families_test.sh installs transformers)
+usage: families_test.py THINWIRE STAGE_SERVER OLDER     (families_test.sh installs transformers, and version 4.57 in OLDER)
 
 For each family of models like Llama it makes a tiny random checkpoint with transformers. The training
 text is one batch, so that an epoch is a step and no order matters. Compared with transformers in fp32:
@@ -12,6 +12,7 @@ has a cache of keys and values, must write what transformers writes.
 """
 import itertools
 import json
+import os
 import pathlib
 import random
 import subprocess
@@ -20,7 +21,7 @@ import tempfile
 
 import torch
 import transformers as t
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 CLASSES, BATCH, CONTEXT, LAYERS, STEPS = 320, 3, 24, 3, 10
 TRAINED, TESTED = BATCH * CONTEXT + 1, 2 * CONTEXT + 1  # bytes of the text
@@ -184,12 +185,25 @@ def check_training(model, runs, batch):
     return folder
 
 
-def check_export(model, runs, folder, batch):
+def check_older(folder, older, ids, logits):
+    """The same model opened by transformers 4.57, in a process of its own."""
+    save_file({"ids": ids.contiguous(), "logits": logits.contiguous()}, folder / "logits.safetensors")
+    script = pathlib.Path(__file__).with_name("open_in_older.py")
+    done = subprocess.run([sys.executable, "-B", script, folder / "model", folder / "logits.safetensors"], capture_output=True,
+                          text=True, env={**os.environ, "PYTHONPATH": str(older)})
+    if done.returncode != 0:
+        sys.exit(f"transformers 4.57: {done.stderr}")
+    check("its logits in transformers 4.57", float(done.stdout.split()[-1]), 1e-4)
+
+
+def check_export(model, runs, folder, batch, older):
     exported = t.AutoModelForCausalLM.from_pretrained(folder / "model", dtype=torch.float32,
                                                       attn_implementation="eager")
     check("the exported model's class is another", type(exported) is not type(model), 0)
     with torch.no_grad():
-        check("its logits", (exported(batch[0]).logits - model(batch[0]).logits).abs().max().item(), 1e-3)
+        logits_here = exported(batch[0]).logits
+        check("its logits", (logits_here - model(batch[0]).logits).abs().max().item(), 1e-3)
+        check_older(folder, older, batch[0], logits_here)
         prompt = "once"
         ids = list(prompt.encode())
         while len(ids) < CONTEXT:
@@ -202,7 +216,7 @@ def check_export(model, runs, folder, batch):
     check("config.json that is not written as it was read", config != same, 0)
 
 
-def main(programs):
+def main(programs, older):
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as work:
         for name in FAMILIES:
@@ -213,9 +227,9 @@ def main(programs):
             runs = Runs(programs, folder, folder / "checkpoint")
             batch = runs.batch()
             check_first_step(model, runs, batch)
-            check_export(model, runs, check_training(model, runs, batch), batch)
+            check_export(model, runs, check_training(model, runs, batch), batch, older)
     sys.exit(f"{failures} checks failed" if failures else 0)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:3])
+    main(sys.argv[1:3], sys.argv[3])
