@@ -175,8 +175,9 @@ TEST(SwapLineTest, SaysWhatMoved) {
   swap.set_bytes_in(63'000'000);
   swap.set_most_bytes(2'000'000);
   swap.set_wait_seconds(1.25);
-  EXPECT_EQ(SwapLine(swap),
-            "swap:     64.0 MB out, 63.0 MB in, at most 2.00 MB of a stage at once, 1.2 s waited\n");
+  EXPECT_EQ(
+      SwapLine(swap),
+      "swap:     64.0 MB out, 63.0 MB in, at most 2.00 MB of a stage at once, 1.2 s waited\n");
 }
 
 TEST(BoundaryTableTest, NamesCutsWhoseCodecsOrLevelsDiffer) {
