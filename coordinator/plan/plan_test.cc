@@ -161,8 +161,8 @@ TEST(PlanTest, ZeroBubbleIsFasterThan1F1BAndKeepsWhatItsWeightPartsNeed) {
     // Four microbatches in four stages: beside those in flight s of them wait, or one more waits
     // and one less is in flight.
     const int64_t more = costs[s].waiting_elements * static_cast<int64_t>(s);
-    const int64_t instead = more + costs[s].waiting_elements - costs[s].kept_elements -
-                            costs[s].result_elements;
+    const int64_t instead =
+        more + costs[s].waiting_elements - costs[s].kept_elements - costs[s].result_elements;
     EXPECT_EQ(zero.stages[s].memory_bytes - plain.stages[s].memory_bytes,
               4 * zero.microbatch_size * std::max(more, instead));
     // With convolutions and one linear layer, half of the backward pass is for weights.
