@@ -14,7 +14,7 @@
 
 namespace thinwire {
 
-// What it follows from. All that it refers to must outlive it.
+// Inputs that the memory follows from. All that it refers to must outlive it.
 struct StageMemory {
   const Partition& partition;
   const std::vector<SegmentCost>& costs;  // of segments as they are on the machine

@@ -12,7 +12,7 @@
 
 namespace thinwire {
 
-// What a block may do but keep all, with estimates.
+// Choices of a block besides keeping all, with estimates.
 struct KeepingOption {
   Keeping does = Keeping::kRecompute;
   int64_t freed_bytes = 0;  // of its stage

@@ -13,7 +13,7 @@
 
 namespace thinwire {
 
-// What a server has answered.
+// Answers of a server to a trial.
 struct TriedServer {
   BuildInfo build;
   std::vector<ConfigureResponse> ends;  // as first and as last stage, which read data

@@ -1,4 +1,4 @@
-// What a stash of any device has to do with a swapper, for tests.
+// A stash of any device with a swapper, for tests.
 #pragma once
 
 #include <gtest/gtest.h>

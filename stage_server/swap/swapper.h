@@ -55,7 +55,7 @@ class Swapper {
 
   // Memory of one block, each with the bytes of it that are used.
   using Memory = std::vector<std::pair<std::shared_ptr<Buffer>, size_t>>;
-  // What Put was given; the Swapper outlives it.
+  // Memory that Put was given; the Swapper outlives it.
   class Entry;
   class Handle {
    public:
