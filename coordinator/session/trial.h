@@ -21,7 +21,7 @@ struct TriedServer {
 
 class Trial {
  public:
-  // Tries the server at `address` for the resolved `experiment`, which outlives this object.
+  // Makes a trial of the server at `address` for the resolved `experiment`.
   Trial(const std::string& address, const Lease& lease, const Experiment* experiment,
         const Security& security);
 
