@@ -22,8 +22,13 @@ std::string Cause(const std::string& reason) {
   return colon == reason.npos ? reason : reason.substr(colon + 2);
 }
 
-// Time that a stage has to show that it is there.
+// Longest time that a stage has to show that it is there.
 constexpr absl::Duration kAnswer = absl::Seconds(2);
+
+// Returns whether this says that a stage is not there, whatever else went wrong.
+bool SaysLost(const Failure& failure) {
+  return failure.kind == Failure::Kind::kDead || failure.kind == Failure::Kind::kSilent;
+}
 
 // Returns whether a stage may be lost. What a stage says of a lost neighbour looks like what gRPC
 // says of a lost stage.
@@ -101,8 +106,8 @@ absl::Status Fleet::Acquire(std::vector<AcquireResponse>* answers) {
     RETURN_IF_ERROR(CheckBuild(client, answer->build()));
     (*answers)[i] = *std::move(answer);
     // The heartbeat starts at once: other stages may come later than this lease lasts.
-    heartbeats_[i] = std::make_unique<Heartbeat>(
-        &client, options_.heartbeat, &advances_, [this](Failure failure) {
+    heartbeats_[i] =
+        std::make_unique<Heartbeat>(&client, options_.heartbeat, &pulse_, [this](Failure failure) {
           failure.kind == Failure::Kind::kEnds ? Leave(std::move(failure))
                                                : Fail(std::move(failure));
         });
@@ -209,7 +214,13 @@ void Fleet::AwaitAll() {
     const auto over = [this] { return running_ == 0 || interrupted_; };
     changed_.wait(lock, [&] { return over() || !failures_.empty(); });
     if (failures_.empty() && !interrupted_) return;
-    changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
+    // A stage that is silent will not report, and its neighbours may wait for it.
+    const bool is_silent = std::any_of(failures_.begin(), failures_.end(), [](const Failure& f) {
+      return f.kind == Failure::Kind::kSilent;
+    });
+    if (!is_silent) {
+      changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
+    }
   }
   FindLost();
   CancelAll();
@@ -224,7 +235,7 @@ void Fleet::FindLost() {
 }
 
 absl::StatusOr<RenewResponse> Fleet::Renew(int server, absl::Duration patience) {
-  return clients_[static_cast<size_t>(server)]->Renew(patience, advances_);
+  return clients_[static_cast<size_t>(server)]->Renew(patience, pulse_.advances());
 }
 
 // Asks every stage whether it is there: a neighbour of a lost stage fails before the heartbeat sees
@@ -233,15 +244,13 @@ bool Fleet::AskWhoIsLost() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const bool suspicion = std::any_of(failures_.begin(), failures_.end(), MayMeanLost);
-    const bool is_found = std::any_of(failures_.begin(), failures_.end(), [](const Failure& f) {
-      return f.kind == Failure::Kind::kDead || f.kind == Failure::Kind::kSilent;
-    });
+    const bool is_found = std::any_of(failures_.begin(), failures_.end(), SaysLost);
     if (interrupted_ || !suspicion || is_found) return false;
   }
   if (!acquired_) return false;  // not all are leased yet
   std::atomic<bool> any_is_gone = false;
   OnThreads(size(), [this, &any_is_gone](int i) {
-    const absl::Status answer = Renew(i, kAnswer).status();
+    const absl::Status answer = Renew(i, Patience(i)).status();
     if (absl::IsUnavailable(answer)) {
       any_is_gone = true;
       Fail({i, Failure::Kind::kSilent,
@@ -252,6 +261,18 @@ bool Fleet::AskWhoIsLost() {
     }
   });
   return any_is_gone;
+}
+
+absl::Duration Fleet::Patience(int server) const {
+  const AnswerTimes* const times = options_.heartbeat.answer_times;
+  if (times == nullptr) return kAnswer;
+  return std::min(kAnswer, times->Patience(clients_[static_cast<size_t>(server)]->address()));
+}
+
+bool Fleet::IsKnownLost(int server) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::any_of(failures_.begin(), failures_.end(),
+                     [server](const Failure& f) { return f.stage == server && SaysLost(f); });
 }
 
 // Waits for the watcher: a killed process's sockets close before its end can be seen.
@@ -323,11 +344,16 @@ std::optional<Failure> Fleet::cause() {
 std::vector<Fleet::Parted> Fleet::Gone() {
   std::vector<std::optional<Parted>> of_each(clients_.size());
   OnThreads(size(), [this, &of_each](int i) {
-    const absl::StatusOr<RenewResponse> answer = Renew(i, kAnswer);
+    std::optional<Parted>& parted = of_each[static_cast<size_t>(i)];
+    if (IsKnownLost(i)) {
+      parted = Parted{i};
+      return;
+    }
+    const absl::StatusOr<RenewResponse> answer = Renew(i, Patience(i));
     const absl::Status& status = answer.status();
     const bool ends = status.ok() && answer->ends();
     if (ends || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
-      of_each[static_cast<size_t>(i)] = Parted{i, ends};
+      parted = Parted{i, ends};
     }
   });
   std::vector<Parted> gone;

@@ -19,6 +19,7 @@
 #include "config/tensor_parts.h"
 #include "coordinator/fleet/failure.h"
 #include "coordinator/fleet/heartbeat.h"
+#include "coordinator/fleet/pulse.h"
 #include "coordinator/fleet/stage_client.h"
 #include "security/security.h"
 
@@ -66,8 +67,8 @@ struct FleetOptions {
   Security security;
   // Gets the answers of all servers, in their order, each time that all are leased; may be null.
   std::function<void(const std::vector<AcquireResponse>&)> on_acquired = {};
-  // Gets the answer of the first stage, each time that all are configured; may be null.
-  std::function<void(const ConfigureResponse&)> on_configured = {};
+  // Gets their answers each time that all are configured; may be null.
+  std::function<void(const std::vector<ConfigureResponse>&)> on_configured = {};
   HeartbeatOptions heartbeat;
   // Longest time in which the other stages may still report after one has failed, and to wait for
   // the watcher to see that a lost one has died.
@@ -138,7 +139,7 @@ class Fleet {
   // Makes TrainOnAll end after a step, for another reason than the loss of a stage. Any thread.
   void EndAfterStep(Failure reason) { Leave(std::move(reason)); }
 
-  // Returns the servers that do not answer within seconds, or are to end; before Abandon.
+  // Returns the servers that are lost, do not answer within seconds, or are to end; before Abandon.
   struct Parted {
     int server = 0;
     bool ends = false;  // True: it answers that it is to end.
@@ -175,11 +176,15 @@ class Fleet {
   // Reports stages that are gone or do not answer; returns true if any is gone.
   bool AskWhoIsLost();
   void AwaitDeath();
+  // Returns how long a server has to show that it is there.
+  absl::Duration Patience(int server) const;
+  // Returns whether it is known that the server is lost.
+  bool IsKnownLost(int server) const;
 
   const FleetOptions options_;
   const std::string link_secret_ = NewSecret();
   std::vector<std::unique_ptr<StageClient>> clients_;
-  std::atomic<uint64_t> advances_{0};                   // see RenewRequest
+  Pulse pulse_;
   std::vector<std::unique_ptr<Heartbeat>> heartbeats_;  // by stage; null until it is acquired
   bool acquired_ = false;                               // True once all are.
 

@@ -83,7 +83,7 @@ TEST_F(FleetTest, AStageThatDoesNotAnswerFailsTheRunByName) {
   const absl::Status status = TrainAll(fleet.get());
   EXPECT_THAT(
       std::string(status.message()),
-      HasSubstr(absl::StrCat("stage 2 (", stages_[2].address(), ") has not answered for 0.1 s")));
+      HasSubstr(absl::StrCat("stage 2 (", stages_[2].address(), ") has not answered for 0.1")));
   notified_.Notify();
 }
 

@@ -4,12 +4,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace thinwire {
 namespace {
 
 // If a renewal and the wait before it take this much longer than they may, this process was paused.
 constexpr absl::Duration kPause = absl::Seconds(2);
+// Longest interval where a loss is to be seen early.
+constexpr absl::Duration kOften = absl::Milliseconds(250);
+// Part of a stage's patience that a renewal may take.
+constexpr double kTry = 0.25;
 
 // Returns whether nothing was heard from the stage, which may still answer.
 bool IsSilence(const absl::Status& status) {
@@ -18,9 +23,14 @@ bool IsSilence(const absl::Status& status) {
 
 }  // namespace
 
-Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options,
-                     std::atomic<uint64_t>* advances, OnFailure on_failure)
-    : client_(client), options_(options), advances_(advances), on_failure_(std::move(on_failure)) {
+Heartbeat::Heartbeat(StageClient* client, const HeartbeatOptions& options, Pulse* pulse,
+                     OnFailure on_failure)
+    : client_(client),
+      options_(options),
+      interval_(options.answer_times == nullptr ? options.interval
+                                                : std::min(options.interval, kOften)),
+      pulse_(pulse),
+      on_failure_(std::move(on_failure)) {
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -40,41 +50,79 @@ bool Heartbeat::WaitForStop(absl::Duration timeout) {
                               [this] { return stop_; });
 }
 
-// A stage that is configured again counts from 0.
-void Heartbeat::Count(uint64_t advances) {
-  *advances_ += advances < last_advances_ ? advances : advances - last_advances_;
+absl::Duration Heartbeat::Patience() const {
+  if (options_.answer_times == nullptr) return options_.silence;
+  return std::min(options_.silence, options_.answer_times->Patience(client_->address()));
+}
+
+absl::Duration Heartbeat::Timeout(SteadyTime now) const {
+  // At most half of the silence: if a pause uses up one renewal, there is time for another.
+  const absl::Duration most = std::min(options_.silence / 2, options_.silence - silent_);
+  if (options_.answer_times == nullptr) return most;
+  const absl::Duration patience = Patience();
+  // While the run advances a slow answer has more and more time, so that it comes at all.
+  const bool advances = pulse_->Advances(now, patience / 2);
+  return std::min(most, std::max(kTry * patience, advances ? silent_ : absl::ZeroDuration()));
+}
+
+void Heartbeat::Count(const RenewResponse& answer, absl::Duration time) {
+  if (options_.answer_times != nullptr) {
+    options_.answer_times->Add(client_->address(), silent_ + time);
+  }
+  silent_ = absl::ZeroDuration();
+  answered_ = since_;
+  // A stage that is configured again counts from 0.
+  const uint64_t advances = answer.advances();
+  pulse_->Add(advances < last_advances_ ? advances : advances - last_advances_, answered_);
   last_advances_ = advances;
+  if (!answer.ends() || std::exchange(told_end_, true)) return;
+  on_failure_({client_->server(), Failure::Kind::kEnds,
+               absl::UnavailableError(absl::StrCat(client_->Name(), " is about to end"))});
+}
+
+void Heartbeat::CountSilence(absl::Duration taken, absl::Duration most) {
+  silent_ = taken > most + kPause ? absl::ZeroDuration() : silent_ + std::min(taken, most);
+}
+
+bool Heartbeat::IsLost(SteadyTime now) const {
+  if (silent_ >= options_.silence) return true;
+  if (options_.answer_times == nullptr) return false;
+  const absl::Duration patience = Patience();
+  // If nobody answers, it is rather this process's own line that is cut.
+  return now - answered_ >= patience && !pulse_->Advances(now, patience) &&
+         pulse_->Answers(now, patience / 2);
+}
+
+std::optional<Failure> Heartbeat::Beat() {
+  const SteadyTime asked = options_.now();
+  const absl::Duration timeout = Timeout(asked);
+  const absl::StatusOr<RenewResponse> answer = client_->Renew(timeout, pulse_->advances());
+  const absl::Status& status = answer.status();
+  if (!status.ok() && !IsSilence(status)) {
+    return Failure{client_->server(), Failure::Kind::kUnleased, status};
+  }
+  const SteadyTime now = options_.now();
+  const absl::Duration taken = now - std::exchange(since_, now);
+  if (answer.ok()) {
+    Count(*answer, now - asked);
+    return std::nullopt;
+  }
+  CountSilence(taken, interval_ + timeout);
+  if (!IsLost(now)) return std::nullopt;
+  return Failure{
+      client_->server(), Failure::Kind::kSilent,
+      absl::UnavailableError(absl::StrFormat("%s has not answered for %.2g s", client_->Name(),
+                                             absl::ToDoubleSeconds(silent_)))};
 }
 
 void Heartbeat::Loop() {
-  absl::Duration left = options_.silence;
-  SteadyTime since = options_.now();
+  since_ = answered_ = options_.now();
   do {
-    // At most half of the silence: if a pause uses up one renewal, there is time for another.
-    const absl::Duration patience = std::min(left, options_.silence / 2);
-    const absl::StatusOr<RenewResponse> answer = client_->Renew(patience, *advances_);
-    const absl::Status& status = answer.status();
-    if (absl::IsCancelled(status)) return;
-    if (!status.ok() && !IsSilence(status)) {
-      return on_failure_({client_->server(), Failure::Kind::kUnleased, status});
-    }
-    if (answer.ok()) Count(answer->advances());
-    if (answer.ok() && answer->ends() && !std::exchange(told_end_, true)) {
-      on_failure_({client_->server(), Failure::Kind::kEnds,
-                   absl::UnavailableError(absl::StrCat(client_->Name(), " is about to end"))});
-    }
-    const SteadyTime now = options_.now();
-    const absl::Duration taken = now - since;  // time of the renewal and of the wait before it
-    since = now;
-    if (status.ok() || taken > options_.interval + patience + kPause) {
-      left = options_.silence;
-    } else if ((left -= taken) <= absl::ZeroDuration()) {
-      return on_failure_(
-          {client_->server(), Failure::Kind::kSilent,
-           absl::UnavailableError(absl::StrCat(client_->Name(), " has not answered for ",
-                                               absl::ToDoubleSeconds(options_.silence), " s"))});
-    }
-  } while (!WaitForStop(std::min(options_.interval, left)));
+    std::optional<Failure> failure = Beat();
+    if (!failure) continue;
+    if (!absl::IsCancelled(failure->status)) on_failure_(*std::move(failure));
+    return;
+  } while (!WaitForStop(interval_));
 }
 
 }  // namespace thinwire

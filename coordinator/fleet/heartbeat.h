@@ -1,17 +1,19 @@
 // Renewal of one stage's lease, and detection of a stage that has gone silent.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "base/steady_time.h"
+#include "coordinator/fleet/answer_times.h"
 #include "coordinator/fleet/failure.h"
+#include "coordinator/fleet/pulse.h"
 #include "coordinator/fleet/stage_client.h"
 
 namespace thinwire {
@@ -21,6 +23,10 @@ struct HeartbeatOptions {
   absl::Duration interval = absl::Seconds(1);
   // Without an answer for this long the stage has failed.
   absl::Duration silence = absl::Seconds(10);
+  // If not null: a stage has failed after its Patience, too, if meanwhile other stages answer but
+  // none advances. For runs that lose little with a stage that was only slow. Outlives the
+  // heartbeat.
+  AnswerTimes* answer_times = nullptr;
   std::function<SteadyTime()> now = &SteadyTime::Now;
 };
 
@@ -33,9 +39,8 @@ class Heartbeat {
  public:
   using OnFailure = std::function<void(Failure)>;
 
-  // `advances` counts the progress of all stages of the run (RenewRequest); this object adds that
-  // of its stage. `client` and `advances` must outlive it.
-  Heartbeat(StageClient* client, const HeartbeatOptions& options, std::atomic<uint64_t>* advances,
+  // Adds the answers to `pulse`, which is that of the run. `client` and `pulse` must outlive it.
+  Heartbeat(StageClient* client, const HeartbeatOptions& options, Pulse* pulse,
             OnFailure on_failure);
   // Cancels a renewal in flight; the client renews no more.
   ~Heartbeat();
@@ -45,17 +50,31 @@ class Heartbeat {
 
  private:
   void Loop();
+  // Renews once, and counts its answer or its silence. Returns what ends the heartbeat.
+  std::optional<Failure> Beat();
   bool WaitForStop(absl::Duration timeout);
 
-  // Adds how far the stage has advanced since its last answer.
-  void Count(uint64_t advances);
+  // Returns how long the stage may be silent while the run stands still.
+  absl::Duration Patience() const;
+  // Returns how long the next renewal may take.
+  absl::Duration Timeout(SteadyTime now) const;
+  // Counts an answer that took `time`.
+  void Count(const RenewResponse& answer, absl::Duration time);
+  // Counts that there was none, `taken` after the renewal before, which took at most `most`.
+  void CountSilence(absl::Duration taken, absl::Duration most);
+  bool IsLost(SteadyTime now) const;
 
   StageClient* const client_;
   const HeartbeatOptions options_;
-  std::atomic<uint64_t>* const advances_;  // of all stages
+  const absl::Duration interval_;
+  Pulse* const pulse_;
   const OnFailure on_failure_;
-  uint64_t last_advances_ = 0;  // of this stage; only the thread uses it and `told_end_`
+  // What follows is of the thread alone.
+  uint64_t last_advances_ = 0;  // of this stage
   bool told_end_ = false;
+  absl::Duration silent_;  // without an answer; pauses of this process left out
+  SteadyTime answered_;    // when the last answer came
+  SteadyTime since_;       // when the last renewal ended
   // A standard mutex, as stopping_ is waited for with a deadline (see SteadyTime::chrono).
   std::mutex mutex_;
   std::condition_variable stopping_;

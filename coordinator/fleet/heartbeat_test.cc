@@ -43,16 +43,27 @@ class HeartbeatTest : public ::testing::Test {
     StageClient client({1, 1}, stage_.address(), Lease(), Security());
     HeartbeatOptions options;
     options.interval = absl::Milliseconds(1);
-    options.now = [this] { return SteadyTime() + absl::Seconds(seconds_.load()); };
-    Heartbeat heartbeat(&client, options, &advances_, [this](Failure failure) {
+    options.answer_times = answer_times_.get();
+    options.now = [this] { return Now(); };
+    Heartbeat heartbeat(&client, options, &pulse_, [this](Failure failure) {
       failure_ = std::make_unique<Failure>(std::move(failure));
       end_.Notify();
     });
     end_.WaitForNotification();
   }
 
+  SteadyTime Now() const { return SteadyTime() + absl::Seconds(seconds_.load()); }
+
+  // Makes a loss cheap, and gives the stage a past in which the slowest answer took 0.625 s: after
+  // the next one it may be silent for 4.85 s.
+  void LetLossBeCheap() {
+    answer_times_ = std::make_unique<AnswerTimes>();
+    for (int i = 0; i < 100; ++i) answer_times_->Add(stage_.address(), absl::Seconds(0.625));
+  }
+
   std::atomic<int> seconds_{0};
-  std::atomic<uint64_t> advances_{0};
+  Pulse pulse_;
+  std::unique_ptr<AnswerTimes> answer_times_;
   std::atomic<size_t> renewals_{0};
   absl::Notification end_;
   std::unique_ptr<Failure> failure_;
@@ -81,9 +92,9 @@ TEST_F(HeartbeatTest, AnAnswerEndsASilence) {
 
 TEST_F(HeartbeatTest, WhatTheStageHasAdvancedByIsAddedAndToldToIt) {
   stage_.advances = 7;
-  advances_ = 100;  // progress of other stages
+  pulse_.Add(100, SteadyTime());  // progress of other stages
   Beat({{0, grpc::StatusCode::OK}}, /*renewals=*/5);
-  EXPECT_EQ(advances_, 107u);
+  EXPECT_EQ(pulse_.advances(), 107u);
   EXPECT_EQ(stage_.run_advances, 107u);
 }
 
@@ -92,7 +103,7 @@ TEST_F(HeartbeatTest, AStageThatIsConfiguredAnewCountsFromZero) {
   Beat({{0, grpc::StatusCode::OK}}, /*renewals=*/5, [this](size_t renewal) {
     if (renewal == 3) stage_.advances = 2;
   });
-  EXPECT_EQ(advances_, 9u);
+  EXPECT_EQ(pulse_.advances(), 9u);
 }
 
 TEST_F(HeartbeatTest, APauseOfOurOwnIsNoSilence) {
@@ -116,6 +127,41 @@ TEST_F(HeartbeatTest, ALeaseThatIsNotOursIsAFailureAtOnce) {
   ASSERT_NE(failure_, nullptr);
   EXPECT_EQ(failure_->kind, Failure::Kind::kUnleased);
   EXPECT_EQ(renewals_, 1u);
+}
+
+TEST_F(HeartbeatTest, WhereALossIsCheapAStageIsLostOnceTheRunStandsStill) {
+  LetLossBeCheap();
+  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100, [this](size_t renewal) {
+    // Others answer, and have advanced for the last time when a second is over.
+    pulse_.Add(renewal <= 3 ? 1 : 0, Now());
+  });
+  ASSERT_NE(failure_, nullptr);
+  EXPECT_EQ(failure_->kind, Failure::Kind::kSilent);
+  EXPECT_THAT(std::string(failure_->status.message()),
+              ::testing::EndsWith("has not answered for 6 s"));
+}
+
+TEST_F(HeartbeatTest, AStageMayBeSilentForTenSecondsWhileTheRunAdvances) {
+  LetLossBeCheap();
+  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100,
+       [this](size_t) { pulse_.Add(1, Now()); });
+  ASSERT_NE(failure_, nullptr);
+  EXPECT_EQ(renewals_, 11u);
+}
+
+TEST_F(HeartbeatTest, IfNobodyAnswersAStageHasTenSeconds) {
+  LetLossBeCheap();
+  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100);
+  ASSERT_NE(failure_, nullptr);
+  EXPECT_EQ(renewals_, 11u);
+}
+
+TEST_F(HeartbeatTest, ASlowAnswerIsRememberedWithTheSilenceBeforeIt) {
+  LetLossBeCheap();
+  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}, {0, grpc::StatusCode::OK}}, /*renewals=*/4,
+       [this](size_t) { pulse_.Add(1, Now()); });
+  EXPECT_EQ(failure_, nullptr);
+  EXPECT_GT(answer_times_->Patience(stage_.address()), absl::Seconds(7));
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
   }));
   Configured configured;
   configured.data = answers.front();
-  if (fleet->options().on_configured) fleet->options().on_configured(configured.data);
+  if (fleet->options().on_configured) fleet->options().on_configured(answers);
   for (int i = 0; i < fleet->size(); ++i) {
     const ConfigureResponse& answer = answers[static_cast<size_t>(i)];
     if (fleet->server(i).carrier() == 0) configured.parameters += answer.parameters();

@@ -15,6 +15,7 @@
 #include "base/safetensors.h"
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
+#include "config/boundaries.h"
 #include "config/kept.h"
 #include "config/resolve.h"
 #include "config/specs.h"

@@ -6,11 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "config/tensor_parts.h"
-#include "config/yaml_message.h"
-#include "models/parts.h"
-#include "models/tied_weight.h"
-
 namespace thinwire {
 namespace {
 
@@ -169,23 +164,6 @@ void TakeSteps(const std::string& boundary, const char* direction, BoundaryRepor
 }
 
 }  // namespace
-
-std::vector<std::string> CutNames(const Experiment& experiment) {
-  const auto& cuts = experiment.pipeline().cuts();
-  if (cuts.size() == 1 && cuts[0] == kEmptyList) return {};
-  std::vector<std::string> names(cuts.begin(), cuts.end());
-  // A resolved experiment describes the tied cut if there is one.
-  const bool is_another = std::find(names.begin(), names.end(), kTiedCut) != names.end();
-  const bool has_tied = experiment.compression().boundaries().contains(kTiedCut) && !is_another;
-  if (has_tied) names.push_back(kTiedCut);
-  return names;
-}
-
-std::vector<std::string> BoundaryNames(const Experiment& experiment) {
-  std::vector<std::string> names = CutNames(experiment);
-  if (PartsOf(experiment) > 1) names.push_back(kSums);
-  return names;
-}
 
 BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, const Pipelines& pipelines,
                                std::vector<BoundaryRecord> before)

@@ -12,13 +12,6 @@
 
 namespace thinwire {
 
-// Returns the names of the cuts of a resolved experiment in model order, and then that of the tied
-// cut if there is one; empty for the uncut model.
-std::vector<std::string> CutNames(const Experiment& experiment);
-
-// Returns the same, and then the name of the sums over tensor-parallel parts if there are some.
-std::vector<std::string> BoundaryNames(const Experiment& experiment);
-
 // Numbers of the pipelines of a run: one, or several that carry its replicas.
 struct Pipelines {
   int stages = 1;

@@ -89,28 +89,6 @@ TEST(BoundaryTotalsTest, BusyIsForwardAndBackwardOfAllStages) {
   EXPECT_EQ(totals.BusySeconds(), 7.0);
 }
 
-TEST(CutNamesTest, TheUncutModelHasNone) {
-  Experiment experiment;
-  experiment.mutable_pipeline()->add_cuts("none");
-  EXPECT_TRUE(CutNames(experiment).empty());
-  experiment.mutable_pipeline()->set_cuts(0, "layer1");
-  EXPECT_EQ(CutNames(experiment), std::vector<std::string>{"layer1"});
-}
-
-TEST(CutNamesTest, TheTiedCutIsTheLast) {
-  Experiment experiment;
-  experiment.mutable_pipeline()->add_cuts("h.0");
-  (*experiment.mutable_compression()->mutable_boundaries())["tied"].mutable_gradients();
-  EXPECT_EQ(CutNames(experiment), (std::vector<std::string>{"h.0", "tied"}));
-}
-
-TEST(CutNamesTest, ABlockMayBeCalledTiedWhereNoWeightIs) {
-  Experiment experiment;
-  experiment.mutable_pipeline()->add_cuts("tied");
-  (*experiment.mutable_compression()->mutable_boundaries())["tied"].mutable_gradients();
-  EXPECT_EQ(CutNames(experiment), std::vector<std::string>{"tied"});
-}
-
 TEST(CompressionRatioTest, IsRawBytesOverWireBytes) {
   DirectionRecord record;
   EXPECT_EQ(CompressionRatio(record), 0.0) << "no message yet";

@@ -66,7 +66,9 @@ std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
   // Where the others go on with what they have, one that is lost meanwhile was there before.
   const bool was_there =
       fleet->acquired() || cause->kind == Failure::Kind::kDead || (kept_step_ && lost_at_);
-  if (!was_there || fleet->interrupted() || !MayGoOn()) return std::nullopt;
+  if (!was_there || fleet->interrupted()) return std::nullopt;
+  // What comes in and cannot be used is sent away, and ends no run.
+  if (cause->kind != Failure::Kind::kUnfit && !MayGoOn()) return std::nullopt;
   return cause;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
+#include "config/boundaries.h"
 #include "config/experiment.h"
 #include "config/specs.h"
 #include "coordinator/files/summary.h"

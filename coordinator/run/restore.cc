@@ -8,6 +8,7 @@
 #include "base/annotated.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "config/boundaries.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
 #include "config/specs.h"
@@ -42,12 +43,6 @@ bool SameBytes(const DirectionConfig& a, const DirectionConfig& b) {
   return a.SerializeAsString() == b.SerializeAsString();
 }
 
-bool HasMemory(const DirectionConfig& direction) {
-  const bool has_feedback = direction.feedback().kind() != "none";
-  return has_feedback || direction.codec() == "low_rank" || direction.rotation() == "principal" ||
-         direction.level().has_target_error() || direction.outliers() > 0;
-}
-
 // Returns whether rows of state belong to the same samples. With the same microbatches they do.
 // With others they do but for the stream's, and but for replicas, which may have other samples
 // then.
@@ -56,13 +51,6 @@ bool SameRows(const Experiment& then, const Experiment& now, const DirectionConf
          (direction.feedback().key() != "stream" && ReplicasOf(now) == 1);
 }
 
-// A direction of a cut, or the contributions of replicas.
-struct Remembering {
-  std::string cut;
-  bool gradient = false;
-  DirectionConfig direction;
-};
-
 // Returns the entry for the contributions of a segment.
 const DirectionConfig& ContributionsOf(const Experiment& experiment, int segment) {
   for (const auto& [name, own] : experiment.replicas().stages()) {
@@ -70,24 +58,6 @@ const DirectionConfig& ContributionsOf(const Experiment& experiment, int segment
     if (is_own) return own.contributions();
   }
   return experiment.replicas().contributions();
-}
-
-std::vector<Remembering> RememberingOf(const Experiment& now) {
-  std::vector<Remembering> all;
-  for (const std::string& cut : CutNames(now)) {
-    for (const bool gradient : {false, true}) {
-      all.push_back({cut, gradient, DirectionOf(now, cut, gradient)});
-    }
-  }
-  if (ReplicasOf(now) == 1) return all;
-  DirectionConfig contributions = now.replicas().contributions();
-  for (const auto& [segment, own] : now.replicas().stages()) {
-    if (own.has_contributions() && HasMemory(own.contributions())) {
-      contributions = own.contributions();
-    }
-  }
-  all.push_back({kReplicas, true, std::move(contributions)});
-  return all;
 }
 
 // Returns why what a file remembers does not go on; empty if it does.
@@ -231,12 +201,6 @@ absl::Status CheckBase(const Experiment& now, const FoundCheckpoint& checkpoint)
   return absl::FailedPreconditionError(
       absl::StrCat(status.message(),
                    ": want the folder that the run began with (--set init=DIR for another place)"));
-}
-
-bool RemembersMessages(const Experiment& experiment) {
-  const std::vector<Remembering> all = RememberingOf(experiment);
-  return std::any_of(all.begin(), all.end(),
-                     [](const Remembering& one) { return HasMemory(one.direction); });
 }
 
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint) {

@@ -13,10 +13,6 @@
 
 namespace thinwire {
 
-// Returns whether cuts or replicas remember earlier messages, which the machine alone has that they
-// are encoded or decoded at.
-bool RemembersMessages(const Experiment& experiment);
-
 // Returns the experiment that wrote the checkpoint. DataLoss names the checkpoint if it has none.
 absl::StatusOr<Experiment> ExperimentOf(const FoundCheckpoint& checkpoint);
 

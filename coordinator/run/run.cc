@@ -2,11 +2,11 @@
 
 #include <utility>
 
+#include "config/boundaries.h"
 #include "config/sections.h"
 #include "coordinator/run/boundary_totals.h"
 #include "coordinator/run/generation.h"
 #include "coordinator/run/generation_loop.h"
-#include "coordinator/run/restore.h"
 #include "coordinator/run/trace_recorder.h"
 #include "coordinator/run/training_reports.h"
 

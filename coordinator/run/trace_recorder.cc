@@ -4,6 +4,7 @@
 
 #include "base/steady_clock_id.h"
 #include "base/steady_time.h"
+#include "config/boundaries.h"
 #include "config/kept.h"
 #include "config/specs.h"
 #include "config/stash.h"

@@ -66,9 +66,9 @@ void Joins::SetFirst(const BuildInfo& first) {
   if (!first_) first_ = first;
 }
 
-void Joins::SetData(const ConfigureResponse& of_first) {
+void Joins::SetEnds(const ConfigureResponse& first, const ConfigureResponse& last) {
   absl::MutexLock lock(&mutex_);
-  if (!data_) data_ = of_first;
+  if (ends_.empty()) ends_ = {first, last};
 }
 
 void Joins::SetCarrying(const std::vector<std::string>& addresses) {
@@ -107,7 +107,7 @@ absl::StatusOr<bool> Joins::Offer(const JoinRequest& offer) {
   const std::string& address = offer.address();
   absl::MutexLock lock(&mutex_);
   if (has_ended_) return absl::UnavailableError(absl::StrCat("run ", run_, " has ended"));
-  if (!first_ || !data_) {
+  if (!first_ || ends_.empty()) {
     return absl::UnavailableError(absl::StrCat("run ", run_, " has not begun yet"));
   }
   const auto dismissed = dismissed_.find(address);
@@ -131,19 +131,23 @@ absl::StatusOr<bool> Joins::Offer(const JoinRequest& offer) {
 absl::Status Joins::Admit(const std::string& address, const TriedServer& tried) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckLike(address, tried.build));
-  for (const ConfigureResponse& end : tried.ends) {
-    if (!SameData(*data_, end)) {
-      return absl::FailedPreconditionError(absl::StrCat(address, " reads other data than run ",
-                                                        run_, ": ", DataOf(end), ", want ",
-                                                        DataOf(*data_)));
-    }
-    if (end.device().model() == data_->device().model()) continue;
-    return absl::FailedPreconditionError(absl::StrCat(address, " computes on ", DeviceOf(end),
-                                                      ", run ", run_, " on ", DeviceOf(*data_),
-                                                      ": want devices of one model"));
-  }
+  RETURN_IF_ERROR(CheckEnd(address, tried.ends.front(), ends_.front()));
+  RETURN_IF_ERROR(CheckEnd(address, tried.ends.back(), ends_.back()));
   admitted_.push_back(address);
   return absl::OkStatus();
+}
+
+absl::Status Joins::CheckEnd(const std::string& address, const ConfigureResponse& end,
+                             const ConfigureResponse& of_run) const {
+  if (!SameData(of_run, end)) {
+    return absl::FailedPreconditionError(absl::StrCat(address, " reads other data than run ", run_,
+                                                      ": ", DataOf(end), ", want ",
+                                                      DataOf(of_run)));
+  }
+  if (end.device().model() == of_run.device().model()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(address, " computes on ", DeviceOf(end),
+                                                    ", run ", run_, " on ", DeviceOf(of_run),
+                                                    ": want devices of one model"));
 }
 
 void Joins::Withdraw(const std::string& address) {

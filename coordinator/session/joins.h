@@ -30,9 +30,10 @@ class Joins {
 
   const std::string& run() const { return run_; }
 
-  // Set what the run's first server is, and what data it has read; before that nobody is taken in.
+  // Set what the run's first server is, and what it and the server of the last stage have read and
+  // compute on; before that nobody is taken in.
   void SetFirst(const BuildInfo& first);
-  void SetData(const ConfigureResponse& of_first);
+  void SetEnds(const ConfigureResponse& first, const ConfigureResponse& last);
   // Sets the addresses of the servers that have a stage.
   void SetCarrying(const std::vector<std::string>& addresses);
   // Sets the lease with which the run has its servers.
@@ -62,6 +63,9 @@ class Joins {
   absl::StatusOr<bool> HasEnded(const std::string& address) const;
 
  private:
+  // Checks an end of a pipeline against that of the run.
+  absl::Status CheckEnd(const std::string& address, const ConfigureResponse& end,
+                        const ConfigureResponse& of_run) const;
   absl::Status CheckLike(const std::string& address, const BuildInfo& build) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void EndCall(const std::string& address, const absl::Status& why)
@@ -72,7 +76,7 @@ class Joins {
   mutable absl::Mutex mutex_;
   Lease lease_ ABSL_GUARDED_BY(mutex_);
   std::optional<BuildInfo> first_ ABSL_GUARDED_BY(mutex_);
-  std::optional<ConfigureResponse> data_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ConfigureResponse> ends_ ABSL_GUARDED_BY(mutex_);  // of a pipeline; empty: unknown
   std::set<std::string> carrying_ ABSL_GUARDED_BY(mutex_);
   // By address; an error ends the call.
   std::map<std::string, absl::Status> connected_ ABSL_GUARDED_BY(mutex_), dismissed_

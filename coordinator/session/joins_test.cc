@@ -44,7 +44,7 @@ class JoinsTest : public ::testing::Test {
  protected:
   JoinsTest() {
     joins_.SetFirst(BuildOf());
-    joins_.SetData(Data());
+    joins_.SetEnds(Data(), Data());
     joins_.SetCarrying({"a:1", "b:1"});
   }
   std::string Refusal(const JoinRequest& offer) {
@@ -80,7 +80,7 @@ TEST_F(JoinsTest, AnotherBuildAndOtherInstructionsAreRefusedByName) {
       << "what the server answers counts, not what it says";
   Joins all("digits-1a2b", /*takes_others=*/true);
   all.SetFirst(BuildOf());
-  all.SetData(Data());
+  all.SetEnds(Data(), Data());
   EXPECT_TRUE(all.Offer(OfferOf("x:1", BuildOf("other", "AVX512"))).ok());
 }
 

@@ -48,7 +48,10 @@ void Members::Lose(const std::vector<int>& servers) {
       holes.erase(holes.begin());
       continue;
     }
-    if (carriers() <= least_) return;
+    if (carriers() <= least_) {
+      for (const int server : holes) AwaitInPlaceOf(server);
+      return;
+    }
     // The last pipeline ends. What it has lost itself leaves no hole.
     const int end = static_cast<int>(carrying_.size()) - stages_;
     for (int stage = 0; stage < stages_; ++stage) {
@@ -71,12 +74,23 @@ void Members::Part(std::string address) {
   if (guests_.erase(address) == 0) away_.push_back(std::move(address));
 }
 
+void Members::AwaitInPlaceOf(int server) {
+  std::string& place = carrying_[static_cast<size_t>(server)];
+  if (dismissed_.count(place) == 0 || away_.empty()) return;
+  guests_.erase(place);
+  place = std::move(away_.back());
+  away_.pop_back();
+  known_.insert(place);  // it does not join, but is back
+}
+
 void Members::CountLeaving(const std::vector<int>& servers) {
   for (const int server : servers) leaving_.insert(carrying_[static_cast<size_t>(server)]);
 }
 
 void Members::Dismiss(int server) {
-  if (known_.erase(carrying_[static_cast<size_t>(server)]) > 0) --joined_;
+  const std::string& address = carrying_[static_cast<size_t>(server)];
+  if (known_.erase(address) > 0) --joined_;
+  dismissed_.insert(address);
 }
 
 bool Members::IsIdle(const std::string& address) const {
@@ -119,6 +133,7 @@ void Members::Grow() {
 
 void Members::CountJoined() {
   leaving_.clear();
+  dismissed_.clear();
   for (const std::string& address : carrying_) {
     if (known_.insert(address).second) ++joined_;
   }

@@ -37,7 +37,8 @@ class Members {
   // Takes servers, by their index in carrying(), out of the pipelines. Idle ones take their places,
   // those first that had the same stage. Of guests nothing is kept.
   // Where these do not suffice, the rest of the last pipelines does, which end. If then fewer than
-  // `least` were left, the last of the lost keep their places, to be waited for.
+  // `least` were left, the last of the lost keep their places, to be waited for; for one that was
+  // dismissed a lost one is waited for, if any is.
   void Lose(const std::vector<int>& servers);
 
   // Counts servers, by their index in carrying(), which will be lost, as such that leave in order.
@@ -69,6 +70,8 @@ class Members {
   std::string TakeIdle(int stage);
   // Lets a server go that is lost.
   void Part(std::string address);
+  // Gives a dismissed server's place to one that is awaited.
+  void AwaitInPlaceOf(int server);
   bool IsIdle(const std::string& address) const;
 
   int most_;
@@ -76,7 +79,7 @@ class Members {
   std::vector<std::string> carrying_, away_;
   std::vector<Idle> idle_;
   std::set<std::string> guests_;   // of carrying_ and idle_
-  std::set<std::string> leaving_;  // of carrying_
+  std::set<std::string> leaving_, dismissed_;  // of carrying_
   std::set<std::string> known_;    // those that have, or had, a stage, and were not lost since
   int joined_ = 0, left_ = 0, lost_ = 0;
 };

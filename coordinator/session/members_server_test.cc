@@ -71,7 +71,7 @@ class MembersServerTest : public ::testing::Test {
     lease.set_secret("a secret of 16 bytes");
     joins_.SetLease(lease);
     joins_.SetFirst(stage_.build);
-    joins_.SetData(stage_.configured);
+    joins_.SetEnds(stage_.configured, stage_.configured);
     auto server =
         MembersServer::Start("127.0.0.1:0", Security(), *ParseExperiment(kExperiment, "test", {}),
                              &joins_, [](const std::string&) {});

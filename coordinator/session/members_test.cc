@@ -135,5 +135,20 @@ TEST(MembersTest, CountsWhoCameAndWent) {
   EXPECT_EQ(members.counts().lost, 1);
 }
 
+TEST(MembersTest, ADismissedGuestIsNotWaitedForButWhoWasThereBefore) {
+  Members members({"a0", "a1"}, /*carriers=*/1, /*least=*/1, {});
+  members.Arrive("x");
+  members.Lose({1});
+  members.CountJoined();
+  ASSERT_THAT(members.carrying(), ElementsAre("a0", "x"));
+  members.Dismiss(1);
+  members.Lose({1});
+  members.CountJoined();
+  EXPECT_THAT(members.carrying(), ElementsAre("a0", "a1"));
+  EXPECT_FALSE(members.IsGuest("a1"));
+  EXPECT_THAT(members.away(), IsEmpty());
+  EXPECT_EQ(members.counts().joined, 0);
+}
+
 }  // namespace
 }  // namespace thinwire

@@ -22,6 +22,7 @@
 #include "base/secret.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "config/boundaries.h"
 #include "config/derived.h"
 #include "config/experiment.h"
 #include "config/local_paths.h"
@@ -176,6 +177,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   session->fleet_options_.grid = grid.ok() ? *grid : CarrierGrid{carriers, 1};
   FleetOptions& fleet_options = session->fleet_options_;
   fleet_options.keeps_state = HasOpenMembership(experiment);
+  if (fleet_options.keeps_state && !RemembersMessages(experiment)) {
+    fleet_options.heartbeat.answer_times = &session->answer_times_;
+  }
   if (!options.allow_other_build) fleet_options.build = BuildId();
   fleet_options.patience = session->patience_ = absl::Seconds(options.wait_seconds);
   fleet_options.say_waiting = options.say_waiting;
@@ -209,8 +213,8 @@ absl::Status Session::OpenMembership(const Experiment& experiment, const Session
   fleet_options_.on_acquired = [joins = joins_.get()](const std::vector<AcquireResponse>& answers) {
     joins->SetFirst(answers.front().build());
   };
-  fleet_options_.on_configured = [joins = joins_.get()](const ConfigureResponse& of_first) {
-    joins->SetData(of_first);
+  fleet_options_.on_configured = [this](const std::vector<ConfigureResponse>& answers) {
+    joins_->SetEnds(answers.front(), answers[static_cast<size_t>(fleet_->stages() - 1)]);
   };
   const auto say = [is_quiet = !options.say_waiting](const std::string& line) {
     if (!is_quiet) std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
@@ -331,8 +335,10 @@ void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
     if (ends) leaving.push_back(server);
     if (gone.insert(server).second) lost.push_back(fleet_->server(server).address());
   }
-  // Those that are to end wait for it.
-  for (const int server : gone) fleet_->server(server).Release().IgnoreError();
+  // Those that are to end wait for it, and one that is unfit goes.
+  for (const auto& [server, ends] : parted) {
+    if (ends || is_unfit) fleet_->server(server).Release().IgnoreError();
+  }
   members_->CountLeaving(leaving);
   if (is_unfit) members_->Dismiss(loss.stage);
   members_->Lose({gone.begin(), gone.end()});

@@ -141,6 +141,7 @@ class Session {
   Interruption& interruption_;
   std::string lease_file_;
   FleetOptions fleet_options_;
+  AnswerTimes answer_times_;  // of all generations' servers
   absl::Duration patience_;  // how long to wait for servers that should be there
   std::vector<std::string> addresses_, spares_;
   std::optional<Members>

@@ -1,6 +1,5 @@
 #include "coordinator/session/trial.h"
 
-#include <atomic>
 #include <set>
 #include <utility>
 
@@ -61,10 +60,10 @@ absl::StatusOr<TriedServer> Trial::Run() {
   if (!answer.ok()) return absl::UnavailableError(answer.status().message());
   TriedServer tried;
   tried.build = std::move(*answer->mutable_build());
-  std::atomic<uint64_t> advances{0};
+  Pulse pulse;
   absl::Status status;
   {
-    const Heartbeat renewals(server, {}, &advances, [this](const Failure&) { Cancel(); });
+    const Heartbeat renewals(server, {}, &pulse, [this](const Failure&) { Cancel(); });
     status = Build(&tried.ends);
   }
   server->Release().IgnoreError();

@@ -2,10 +2,11 @@
 """Machines that go and come back all the time: how many steps a run does, of those that the living machines could do.
 
 usage: churn.py THINWIRE STAGE_SERVER [--machines 8] [--every 29] [--minutes 30] [--back 10] [--stop 20] [--seed 1]
+                [--kinds kill,stop,term]
 
 Starts so many stage servers, all with --join, and a run of pipelines of two stages on them, as many as there are pairs.
 Every so many seconds something befalls a machine: kill -9, SIGTERM, each followed by a new start after `--back` seconds,
-or SIGSTOP for `--stop` seconds. After the minutes the run is interrupted, which leaves its model of some step. Then the
+or SIGSTOP for `--stop` seconds (`--kinds`). After the minutes the run is interrupted, which leaves its model of some step. Then the
 same steps are trained by one pipeline that nothing befalls: parameters and losses must be equal, to the bit.
 
 What the living machines could do is measured first: steps a second of one pipeline, of two, and so on, for a while each.
@@ -90,11 +91,23 @@ def steps_of(run):
     return {e["step"]: e["loss"] for e in map(json.loads, lines) if e["type"] == "step"}
 
 
+RUNS = []  # all that were started
+
+
 def train(args, work, name, arguments):
     """Starts a run."""
     with (work / f"{name}.log").open("ab") as log:
-        return subprocess.Popen([args.thinwire, "run", str(work / "churn.yaml"), "--out", str(work / name), "--overwrite",
-                                 *arguments], stdout=log, stderr=log)
+        RUNS.append(subprocess.Popen([args.thinwire, "run", str(work / "churn.yaml"), "--out", str(work / name),
+                                      "--overwrite", *arguments], stdout=log, stderr=log))
+    return RUNS[-1]
+
+
+def end_runs():
+    """Ends those that still go on; what they have started ends with them."""
+    for run in RUNS:
+        if run.poll() is None:
+            run.kill()
+            run.wait()
 
 
 def measure(args, work, machines, pipelines):
@@ -134,7 +147,7 @@ def undo(machine, kind):
 def churn(args, machines):
     """Lets things happen until the minutes are over; returns their number by kind."""
     chance = random.Random(args.seed)
-    counts, pending = {"kill": 0, "stop": 0, "term": 0}, []
+    counts, pending = dict.fromkeys(args.kinds.split(","), 0), []
     end = time.monotonic() + 60 * args.minutes
     fault = time.monotonic() + args.every
     while time.monotonic() < end:
@@ -178,6 +191,7 @@ def main():
     parser.add_argument("--back", type=float, default=10)
     parser.add_argument("--stop", type=float, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", default="kill,stop,term")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
@@ -203,13 +217,18 @@ def main():
             run.send_signal(signal.SIGINT)
             code = run.wait(PATIENCE_SECONDS)
         finally:
+            end_runs()
             for machine in machines:
                 if machine.process is not None:
                     machine.process.kill()
         assert code == 130, log.read_text()[-3000:]
         losses = steps_of(work / "run")
-        reference = train(args, work, "alone", ["--set", f"steps={len(losses)}", "--stage_server", args.stage_server])
-        assert reference.wait() == 0, (work / "alone.log").read_text()
+        try:
+            reference = train(args, work, "alone",
+                              ["--set", f"steps={len(losses)}", "--stage_server", args.stage_server])
+            assert reference.wait() == 0, (work / "alone.log").read_text()
+        finally:
+            end_runs()
         is_equal = steps_of(work / "alone") == losses and tensors(work / "run") == tensors(work / "alone")
         summary = json.loads((work / "run" / "summary.json").read_text())
         could = possible(machines, rates, begin, end)

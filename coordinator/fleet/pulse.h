@@ -1,0 +1,34 @@
+// What is heard of all stages of a run, as one.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/steady_time.h"
+
+namespace thinwire {
+
+// Answers of stages, and how far they say that they have advanced. Any thread.
+class Pulse {
+ public:
+  // Adds an answer: its stage has advanced by so much (RenewRequest) since the answer before it.
+  void Add(uint64_t advances, SteadyTime now);
+
+  // Returns the sum of all that was added.
+  uint64_t advances() const;
+
+  // Returns whether any stage has advanced within the `time` before `now`.
+  bool Advances(SteadyTime now, absl::Duration time) const;
+  // Returns whether any stage has answered within it.
+  bool Answers(SteadyTime now, absl::Duration time) const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  uint64_t advances_ ABSL_GUARDED_BY(mutex_) = 0;
+  SteadyTime advanced_ ABSL_GUARDED_BY(mutex_);
+  SteadyTime answered_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace thinwire
