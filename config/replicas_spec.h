@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -106,16 +107,21 @@ struct ReplicaRange {
   bool has(int replica) const { return first <= replica && replica < end; }
 };
 
+// Number of replicas of each carrier; empty: nearly equal ones.
+using Deal = std::vector<int>;
+
 // Returns the replicas of carrier `carrier`, one of `carriers` pipelines that carry `replicas` in
-// nearly equal numbers, in order.
-inline ReplicaRange CarriedBy(int carrier, int carriers, int replicas) {
-  return {carrier * replicas / carriers, (carrier + 1) * replicas / carriers};
+// order.
+inline ReplicaRange CarriedBy(int carrier, int carriers, int replicas, const Deal& deal = {}) {
+  if (deal.empty()) return {carrier * replicas / carriers, (carrier + 1) * replicas / carriers};
+  const int first = std::accumulate(deal.begin(), deal.begin() + carrier, 0);
+  return {first, first + deal[static_cast<size_t>(carrier)]};
 }
 
 // Returns the carrier of that replica.
-inline int CarrierOf(int replica, int carriers, int replicas) {
+inline int CarrierOf(int replica, int carriers, int replicas, const Deal& deal = {}) {
   int carrier = 0;
-  while (!CarriedBy(carrier, carriers, replicas).has(replica)) ++carrier;
+  while (!CarriedBy(carrier, carriers, replicas, deal).has(replica)) ++carrier;
   return carrier;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compress/feedback/direction_spec.h"
+#include "config/replicas_spec.h"
 #include "models/model.h"
 #include "proto/experiment.pb.h"
 
@@ -24,10 +25,15 @@ struct SumsSpec {
 struct CarrierGrid {
   int replicas = 1;  // number of rows
   int parts = 1;     // number of places in a row
+  Deal deal = {};    // of the replicas to the rows
 
   int count() const { return replicas * parts; }
   int RowOf(int carrier) const { return carrier / parts; }
   int PlaceOf(int carrier) const { return carrier % parts; }
+  // Returns those of the experiment's replicas that a row carries.
+  ReplicaRange CarriedBy(int row, int of_experiment) const {
+    return thinwire::CarriedBy(row, replicas, of_experiment, deal);
+  }
   // Returns whether two carriers exchange anything: partial sums in a row, or what replicas learned
   // at one place of two rows.
   bool AreJoined(int a, int b) const {

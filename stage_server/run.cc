@@ -3,9 +3,11 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/digest.h"
 #include "base/memory_errors.h"
 #include "base/resources.h"
@@ -59,6 +61,21 @@ std::unique_ptr<DeviceTrace> NewDeviceTrace(const Backend& backend, const TraceS
   return nullptr;
 }
 
+absl::Status SetDeal(const ConfigureRequest& request, StageSpec* spec) {
+  spec->grid.deal = {request.deal().begin(), request.deal().end()};
+  if (spec->grid.deal.empty()) return absl::OkStatus();
+  const uint64_t all = std::accumulate(request.deal().begin(), request.deal().end(), uint64_t{0});
+  const bool has_none =
+      std::find(request.deal().begin(), request.deal().end(), 0U) != request.deal().end();
+  const auto replicas = static_cast<uint64_t>(spec->replicas.count);
+  if (request.deal_size() == spec->grid.replicas && all == replicas && !has_none) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("deal: ", absl::StrJoin(request.deal(), ", "),
+                                                 ", want ", spec->grid.replicas,
+                                                 " numbers from 1 that add up to ", replicas));
+}
+
 absl::Status SetCarrier(const ConfigureRequest& request, StageSpec* spec) {
   const auto carriers = static_cast<int>(std::max(1U, request.carriers()));
   ASSIGN_OR_RETURN(spec->grid, GridOf(request.experiment(), carriers));
@@ -67,7 +84,7 @@ absl::Status SetCarrier(const ConfigureRequest& request, StageSpec* spec) {
                                                    ", want one of them, from 0"));
   }
   spec->carrier = static_cast<int>(request.carrier());
-  return absl::OkStatus();
+  return SetDeal(request, spec);
 }
 
 void FillDevice(const Backend& backend, DeviceInfo* device) {

@@ -92,6 +92,10 @@ TEST_F(ServiceTest, ConfiguresAndTrainsAndNamesWrongNumbers) {
               HasSubstr("stage 1, want 0 to 0"));
   EXPECT_THAT(Configure(LeaseOf("one"), 0, 0, &configured_).error_message(),
               HasSubstr("threads: 0"));
+  deal_ = {2};
+  EXPECT_THAT(Configure(LeaseOf("one"), 0, 1, &configured_).error_message(),
+              HasSubstr("deal: 2, want 1 numbers from 1 that add up to 1"));
+  deal_.clear();
   const grpc::Status status = Configure(LeaseOf("one"), 0, 1, &configured_);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(configured_.train_samples(), 40u);

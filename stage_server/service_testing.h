@@ -61,6 +61,7 @@ class ServiceTest : public ::testing::Test {
     request.set_threads(threads);
     if (trace_) *request.mutable_trace() = *trace_;
     request.set_generates(generates_);
+    *request.mutable_deal() = {deal_.begin(), deal_.end()};
     return stub_->Configure(&context, request, response);
   }
   grpc::Status Train(const Lease& lease, uint64_t samples, int* steps, uint32_t epoch = 1) {
@@ -154,6 +155,7 @@ class ServiceTest : public ::testing::Test {
   std::unique_ptr<Stage::Stub> stub_;
   std::vector<std::string> overrides_;
   std::optional<TraceSteps> trace_;
+  std::vector<uint32_t> deal_;
   bool generates_ = false;
   TraceReport traced_;  // sum of all reports of training
   std::string link_secret_ = "what a link shows";

@@ -12,20 +12,23 @@ namespace thinwire {
 
 // Types of events: of a run that a user resumed, of one that early_stop has ended, of one that went
 // on from a checkpoint after a loss; and of one that went on with what its stages had kept, after a
-// loss, when servers had joined, or when one had left in order.
+// loss, when servers had joined, when one had left in order, or to deal replicas by speed.
 inline constexpr char kResumed[] = "resumed";
 inline constexpr char kStopped[] = "stopped";
 inline constexpr char kRestarted[] = "restarted";
 inline constexpr char kWentOn[] = "went_on";
 inline constexpr char kJoined[] = "joined";
 inline constexpr char kLeft[] = "left";
+inline constexpr char kDealt[] = "dealt";
 // Reasons of events that are no loss.
 inline constexpr char kReasonJoins[] = "joins";
 inline constexpr char kReasonEnds[] = "ends";
+inline constexpr char kReasonSpeeds[] = "speeds";
 
 // Returns whether the event is of a run that went on with what its stages had kept.
 inline bool HasGoneOn(const RunEvent& event) {
-  return event.type() == kWentOn || event.type() == kJoined || event.type() == kLeft;
+  return event.type() == kWentOn || event.type() == kJoined || event.type() == kLeft ||
+         event.type() == kDealt;
 }
 
 // Parses a run's JSON into `message`; unknown fields, from other builds, are ignored.

@@ -14,7 +14,7 @@ constexpr absl::Duration kBetween = absl::Seconds(20);
 constexpr size_t kMostKnown = 256;
 
 // Returns the time of the pipeline that is done last.
-double SlowestOf(const std::vector<double>& seconds, const std::vector<int>& deal) {
+double SlowestOf(const std::vector<double>& seconds, const Deal& deal) {
   double slowest = 0;
   for (size_t i = 0; i < deal.size(); ++i) slowest = std::max(slowest, seconds[i] * deal[i]);
   return slowest;
@@ -22,8 +22,8 @@ double SlowestOf(const std::vector<double>& seconds, const std::vector<int>& dea
 
 }  // namespace
 
-std::vector<int> DealBySpeed(const std::vector<double>& seconds, int replicas) {
-  std::vector<int> deal(seconds.size(), 1);
+Deal DealBySpeed(const std::vector<double>& seconds, int replicas) {
+  Deal deal(seconds.size(), 1);
   for (int left = replicas - static_cast<int>(seconds.size()); left > 0; --left) {
     // Each further one goes where it is done first.
     size_t best = 0;
@@ -36,7 +36,7 @@ std::vector<int> DealBySpeed(const std::vector<double>& seconds, int replicas) {
   return deal;
 }
 
-void Dealer::Begin(std::vector<std::string> addresses, std::vector<int> deal) {
+void Dealer::Begin(std::vector<std::string> addresses, Deal deal) {
   absl::MutexLock lock(&mutex_);
   addresses_ = std::move(addresses);
   deal_ = std::move(deal);
@@ -89,9 +89,13 @@ std::vector<double> Dealer::SecondsOf(const std::vector<std::string>& addresses,
   return slowest;
 }
 
-std::vector<int> Dealer::Deal(const std::vector<std::string>& addresses, int pipelines) const {
+Deal Dealer::BestFor(const std::vector<std::string>& addresses, int pipelines) const {
   absl::MutexLock lock(&mutex_);
-  if (seconds_.empty()) return {};
+  if (seconds_.empty()) {
+    Deal equal;
+    for (int i = 0; i < pipelines; ++i) equal.push_back(CarriedBy(i, pipelines, replicas_).size());
+    return equal;
+  }
   return DealBySpeed(SecondsOf(addresses, pipelines), replicas_);
 }
 

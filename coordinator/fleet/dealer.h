@@ -11,12 +11,13 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_time.h"
+#include "config/replicas_spec.h"
 
 namespace thinwire {
 
 // Returns how many replicas each pipeline carries, so that the slowest of them is done soonest; at
 // least one each. `seconds` are those that a replica's part of a step takes, by pipeline.
-std::vector<int> DealBySpeed(const std::vector<double>& seconds, int replicas);
+Deal DealBySpeed(const std::vector<double>& seconds, int replicas);
 
 // Measures the servers of a run while it trains. How fast each is stays known when its members
 // change. Any thread.
@@ -29,16 +30,16 @@ class Dealer {
 
   // Begins with these servers: all stages of the first pipeline, then those of the next, which have
   // so many replicas each.
-  void Begin(std::vector<std::string> addresses, std::vector<int> deal);
+  void Begin(std::vector<std::string> addresses, Deal deal);
 
   // Takes that a server, by its index, has computed for `busy` seconds in all up to the end of
   // `step`. Returns whether the run should be dealt anew: once it has been measured for a while and
   // a step would take at least kLeastGain less.
   bool Add(int server, uint64_t step, double busy, SteadyTime now);
 
-  // Returns the number of replicas of each of these pipelines. Empty, for nearly equal numbers, if
-  // no server was measured; of one that was not it expects the mean.
-  std::vector<int> Deal(const std::vector<std::string>& addresses, int pipelines) const;
+  // Returns the number of replicas of each of these pipelines. It expects the mean of a server that
+  // was not measured, and nearly equal numbers are best if none was.
+  Deal BestFor(const std::vector<std::string>& addresses, int pipelines) const;
 
  private:
   struct Measured {
@@ -55,7 +56,7 @@ class Dealer {
   const int replicas_;
   mutable absl::Mutex mutex_;
   std::vector<std::string> addresses_ ABSL_GUARDED_BY(mutex_);
-  std::vector<int> deal_ ABSL_GUARDED_BY(mutex_);
+  Deal deal_ ABSL_GUARDED_BY(mutex_);
   // By server: when it was first measured with this deal, and whether that has given a time.
   std::vector<std::optional<Measured>> first_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> is_measured_ ABSL_GUARDED_BY(mutex_);

@@ -11,7 +11,6 @@ namespace thinwire {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 SteadyTime At(double seconds) { return SteadyTime() + absl::Seconds(seconds); }
 
@@ -24,7 +23,7 @@ TEST(DealBySpeedTest, EachPipelineHasWhatItIsFastEnoughFor) {
 
 TEST(DealBySpeedTest, NoOtherDealIsFaster) {
   const std::vector<double> seconds = {3, 1.7, 0.9};
-  const std::vector<int> best = DealBySpeed(seconds, 9);
+  const Deal best = DealBySpeed(seconds, 9);
   const auto slowest = [&](int a, int b, int c) {
     return std::max({a * seconds[0], b * seconds[1], c * seconds[2]});
   };
@@ -60,14 +59,15 @@ TEST_F(DealerTest, UnequalSpeedsAreSeenOnceBothAreMeasured) {
   ASSERT_TRUE(seen.has_value());
   EXPECT_GE(*seen, 3);
   EXPECT_LE(*seen, 5);
-  EXPECT_THAT(dealer_.Deal({"a", "b"}, 2), ElementsAre(2, 6));
-  EXPECT_THAT(dealer_.Deal({"b", "a"}, 2), ElementsAre(6, 2)) << "they are known by address";
-  EXPECT_THAT(dealer_.Deal({"a", "b", "c"}, 3), ElementsAre(1, 5, 2)) << "one is not known";
+  EXPECT_THAT(dealer_.BestFor({"a", "b"}, 2), ElementsAre(2, 6));
+  EXPECT_THAT(dealer_.BestFor({"b", "a"}, 2), ElementsAre(6, 2)) << "they are known by address";
+  EXPECT_THAT(dealer_.BestFor({"a", "b", "c"}, 3), ElementsAre(1, 5, 2)) << "one is not known";
 }
 
 TEST_F(DealerTest, NothingIsDealtAnewForLittle) {
   EXPECT_EQ(Train(0, 60, 0.50, 0.53), std::nullopt) << "5 to 3 would be slower";
-  EXPECT_THAT(Dealer(8).Deal({"a", "b"}, 2), IsEmpty()) << "nothing was measured";
+  EXPECT_THAT(Dealer(8).BestFor({"a", "b", "c"}, 3), ElementsAre(2, 3, 3))
+      << "nothing was measured";
 }
 
 TEST_F(DealerTest, BetweenTwoDealsThereIsTime) {
@@ -88,7 +88,7 @@ TEST_F(DealerTest, APipelineIsAsFastAsItsSlowestStage) {
       dealer.Add(server, static_cast<uint64_t>(i), busy[server], At(i));
     }
   }
-  EXPECT_THAT(dealer.Deal({"a0", "a1", "b0", "b1"}, 2), ElementsAre(1, 3));
+  EXPECT_THAT(dealer.BestFor({"a0", "a1", "b0", "b1"}, 2), ElementsAre(1, 3));
 }
 
 }  // namespace

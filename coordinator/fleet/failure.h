@@ -16,6 +16,7 @@ struct Failure {
     kEnds,      // the stage is to end, and waits for us to leave it
     kUnfit,     // a server that has joined cannot take its place: other data, another device
     kJoins,     // nothing is lost: there are servers for another pipeline
+    kSpeeds,    // nothing is lost: replicas are to be dealt by speed
     kError,     // a call or the coordinator's own work returned an error
   };
   static constexpr int kCoordinator = -1;

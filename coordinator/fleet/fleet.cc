@@ -30,6 +30,9 @@ bool SaysLost(const Failure& failure) {
   return failure.kind == Failure::Kind::kDead || failure.kind == Failure::Kind::kSilent;
 }
 
+// Activities of a stage that take a slow machine longer.
+constexpr const char* kComputing[] = {"forward", "backward", "core_wait", "data", "stash", "swap"};
+
 // Returns whether a stage may be lost. What a stage says of a lost neighbour looks like what gRPC
 // says of a lost stage.
 bool MayMeanLost(const Failure& failure) {
@@ -83,7 +86,7 @@ Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
   lease.set_secret(options.lease_secret.empty() ? NewSecret() : options.lease_secret);
   const int stages = static_cast<int>(addresses.size()) / options.grid.count();
   for (int i = 0; i < static_cast<int>(addresses.size()); ++i) {
-    const StagePlace place{i, i % stages, i / stages, options.grid.count()};
+    const StagePlace place{i, i % stages, i / stages, options.grid.count(), options.grid.deal};
     clients_.push_back(std::make_unique<StageClient>(place, addresses[static_cast<size_t>(i)],
                                                      lease, options.security));
   }
@@ -283,6 +286,18 @@ void Fleet::AwaitDeath() {
              return f.kind == Failure::Kind::kDead;
            });
   });
+}
+
+void Fleet::Measure(int server, const StageReport& report) {
+  if (options_.dealer == nullptr) return;
+  double busy = 0;
+  for (const char* const activity : kComputing) {
+    const auto found = report.activity_seconds().find(activity);
+    if (found != report.activity_seconds().end()) busy += found->second;
+  }
+  if (!options_.dealer->Add(server, report.step(), busy, SteadyTime::Now())) return;
+  EndAfterStep(
+      {server, Failure::Kind::kSpeeds, absl::UnavailableError("pipelines are of unequal speed")});
 }
 
 void Fleet::Fail(Failure failure) {

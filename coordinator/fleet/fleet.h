@@ -17,6 +17,7 @@
 #include "base/secret.h"
 #include "base/steady_time.h"
 #include "config/tensor_parts.h"
+#include "coordinator/fleet/dealer.h"
 #include "coordinator/fleet/failure.h"
 #include "coordinator/fleet/heartbeat.h"
 #include "coordinator/fleet/pulse.h"
@@ -70,6 +71,9 @@ struct FleetOptions {
   // Gets their answers each time that all are configured; may be null.
   std::function<void(const std::vector<ConfigureResponse>&)> on_configured = {};
   HeartbeatOptions heartbeat;
+  // Measures the servers of a run whose replicas may be dealt anew at any time; null: none is.
+  // Outlives the fleet.
+  Dealer* dealer = nullptr;
   // Longest time in which the other stages may still report after one has failed, and to wait for
   // the watcher to see that a lost one has died.
   absl::Duration grace = absl::Seconds(1);
@@ -135,6 +139,10 @@ class Fleet {
 
   // Renews the lease of a server besides its heartbeat, and returns the answer. Any thread.
   absl::StatusOr<RenewResponse> Renew(int server, absl::Duration patience);
+
+  // Takes what a server has reported while it trains. If another deal of the replicas would be
+  // faster, TrainOnAll ends after a step. Any thread.
+  void Measure(int server, const StageReport& report);
 
   // Makes TrainOnAll end after a step, for another reason than the loss of a stage. Any thread.
   void EndAfterStep(Failure reason) { Leave(std::move(reason)); }

@@ -211,6 +211,7 @@ absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& exper
   request.set_stage(static_cast<uint32_t>(place_.stage));
   request.set_carrier(static_cast<uint32_t>(place_.carrier));
   request.set_carriers(static_cast<uint32_t>(place_.carriers));
+  *request.mutable_deal() = {place_.deal.begin(), place_.deal.end()};
   request.set_threads(static_cast<uint32_t>(threads));
   request.set_link_secret(link_secret);
   if (purpose.trace != nullptr) *request.mutable_trace() = *purpose.trace;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "config/replicas_spec.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/stage.grpc.pb.h"
 #include "security/security.h"
@@ -42,6 +43,7 @@ struct StagePlace {
   int server = 0;  // index among all servers
   int stage = 0;
   int carrier = 0, carriers = 1;
+  Deal deal = {};  // of the replicas to the carriers' rows
 };
 
 // Purpose that a stage is configured for, besides the experiment.

@@ -28,6 +28,13 @@ uint64_t NextMultiple(uint64_t every, uint64_t step) {
   return every == 0 ? std::numeric_limits<uint64_t>::max() : (step / every + 1) * every;
 }
 
+// Returns the type of the event that the stages went on with what they had kept.
+const char* TypeFor(const std::string& reason) {
+  if (reason == kReasonJoins) return kJoined;
+  if (reason == kReasonSpeeds) return kDealt;
+  return reason == kReasonEnds ? kLeft : kWentOn;
+}
+
 Pipelines PipelinesOf(const Fleet& fleet) { return {fleet.stages(), fleet.grid()}; }
 
 }  // namespace
@@ -75,8 +82,7 @@ absl::Status Generation::GoOnAfter(uint64_t step) {
   reports_.Save(&progress);
   *progress.mutable_epochs() = summary_.epochs();
   reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
-  const std::string& reason = start_.loss->reason();
-  return TellLoss(reason == kReasonJoins ? kJoined : reason == kReasonEnds ? kLeft : kWentOn, step);
+  return TellLoss(TypeFor(start_.loss->reason()), step);
 }
 
 // Holds the checkpoint of the step that all stand behind, as the one that was held, or being
@@ -96,6 +102,8 @@ absl::Status Generation::TellLoss(const char* type, uint64_t step) {
   event->set_type(type);
   event->set_step(step);
   event->set_carriers(static_cast<uint32_t>(fleet_.carriers()));
+  const Deal& deal = fleet_.grid().deal;
+  *event->mutable_deal() = {deal.begin(), deal.end()};
   return observer_.OnEvent(*event);
 }
 

@@ -32,6 +32,8 @@ const char* NameOf(Failure::Kind kind) {
       return "unfit";
     case Failure::Kind::kJoins:
       return kReasonJoins;
+    case Failure::Kind::kSpeeds:
+      return kReasonSpeeds;
     case Failure::Kind::kError:
       return "error";
   }
@@ -86,8 +88,9 @@ absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fl
   from_.reset();
   if (found.ok()) from_ = *std::move(found);
   RunEvent event = EventNow(kRestarted, from_);
-  const bool is_none_lost =
-      loss.kind == Failure::Kind::kJoins || loss.kind == Failure::Kind::kUnfit;
+  const bool is_none_lost = loss.kind == Failure::Kind::kJoins ||
+                            loss.kind == Failure::Kind::kSpeeds ||
+                            loss.kind == Failure::Kind::kUnfit;
   if (!is_none_lost) {
     event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
   }

@@ -293,6 +293,9 @@ absl::Status Progress::OnEvent(const RunEvent& event) {
                                 ? ", as one pipeline"
                                 : absl::StrCat(", as ", event.carriers(), " pipelines"));
   }
+  if (event.deal_size() > 1) {
+    absl::StrAppend(&where, " of ", absl::StrJoin(event.deal(), ", "), " replicas");
+  }
   std::string why;
   if (event.has_stage()) {
     why = absl::StrCat(event.type() == kLeft ? "left by stage " : "lost stage ", event.stage(),

@@ -258,7 +258,7 @@ absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
   const CarrierGrid& grid = fleet->grid();
   const int replicas = static_cast<int>(ReplicasOf(now));
   return fleet->OnAll([&](StageClient& stage) -> absl::Status {
-    const ReplicaRange carried = CarriedBy(grid.RowOf(stage.carrier()), grid.replicas, replicas);
+    const ReplicaRange carried = grid.CarriedBy(grid.RowOf(stage.carrier()), replicas);
     for (const CheckpointFile& file : plan.ends[static_cast<size_t>(stage.stage())]) {
       // What is remembered of contributions is for all who receive them, too.
       const bool is_for_all = !file.has_replica() || file.has_piece();

@@ -151,6 +151,8 @@ void TrainingReports::EndPart() {
 
 absl::Status TrainingReports::Take(int server, const StageEvent& event, Fleet* fleet) {
   if (event.has_trace()) return TakeTrace(server, event.trace(), fleet);
+  // Holds no lock, as it may call stages.
+  if (event.has_stage()) fleet->Measure(server, event.stage());
   absl::MutexLock lock(&mutex_);
   return TakeTraining(server, event, fleet);
 }

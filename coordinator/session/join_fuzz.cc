@@ -93,7 +93,8 @@ class Run {
       case 4:  // drained
         members_.CountLeaving({server});
         return Regroup({server}, {address});
-      case 5:  // it cannot do its work
+      case 5:  // it has joined, and cannot do its work
+        if (!members_.IsGuest(address)) return;
         members_.Dismiss(server);
         joins_.Dismiss(address, absl::NotFoundError("no file"));
         return Regroup({server}, {address});

@@ -44,7 +44,7 @@ class Members {
   // Counts servers, by their index in carrying(), which will be lost, as such that leave in order.
   void CountLeaving(const std::vector<int>& servers);
 
-  // Takes back that a server, by its index in carrying(), has joined; it will be lost.
+  // Takes back that a guest, by its index in carrying(), has joined; it will be lost.
   void Dismiss(int server);
 
   // Takes in a server, which is idle then: one of away() that is there again, or a guest, which
@@ -78,9 +78,9 @@ class Members {
   const int least_, stages_;
   std::vector<std::string> carrying_, away_;
   std::vector<Idle> idle_;
-  std::set<std::string> guests_;   // of carrying_ and idle_
+  std::set<std::string> guests_;               // of carrying_ and idle_
   std::set<std::string> leaving_, dismissed_;  // of carrying_
-  std::set<std::string> known_;    // those that have, or had, a stage, and were not lost since
+  std::set<std::string> known_;  // those that have, or had, a stage, and were not lost since
   int joined_ = 0, left_ = 0, lost_ = 0;
 };
 

@@ -206,6 +206,10 @@ absl::Status Session::OpenMembership(const Experiment& experiment, const Session
   if (!HasOpenMembership(experiment)) return absl::OkStatus();
   members_.emplace(options.stages, fleet_options_.grid.count(),
                    static_cast<int>(experiment.membership().least()), options.spares);
+  if (!RemembersMessages(experiment)) {
+    dealer_.emplace(static_cast<int>(ReplicasOf(experiment)));
+    fleet_options_.dealer = &*dealer_;
+  }
   SetCounts(members_->counts());
   if (options.listen.empty()) return absl::OkStatus();
   members_->set_most(static_cast<int>(ReplicasOf(experiment)));
@@ -247,6 +251,9 @@ std::string Session::MembersText() const {
   const size_t stages = addresses_.size() / static_cast<size_t>(members_->carriers());
   for (size_t i = 0; i < addresses_.size(); ++i) {
     absl::StrAppend(&text, i > 0 && i % stages == 0 ? " | " : " ", addresses_[i]);
+    if (dealer_ && (i + 1) % stages == 0) {
+      absl::StrAppend(&text, " (", fleet_options_.grid.deal[i / stages], ")");
+    }
   }
   const auto add = [&text](const char* what, const std::vector<std::string>& addresses) {
     if (!addresses.empty()) absl::StrAppend(&text, "; ", what, ": ", absl::StrJoin(addresses, " "));
@@ -262,6 +269,10 @@ absl::Status Session::MakeFleet() {
   if (joins_) {
     joins_->SetLease(CurrentLease());
     joins_->SetCarrying(addresses_);
+  }
+  if (dealer_) {
+    fleet_options_.grid.deal = dealer_->BestFor(addresses_, fleet_options_.grid.replicas);
+    dealer_->Begin(addresses_, fleet_options_.grid.deal);
   }
   fleet_ = std::make_unique<Fleet>(addresses_, run_, fleet_options_);
   Fleet* fleet = fleet_.get();

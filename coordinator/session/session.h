@@ -93,7 +93,8 @@ class Session {
   // Returns who is here, and how many came and went; nothing where membership is closed. Any
   // thread.
   std::optional<MemberCounts> member_counts() const;
-  // Returns "pipelines a:1 b:1 | c:1 d:1; standing by: e:1; away: f:1" of the current generation.
+  // Returns "pipelines a:1 b:1 (3) | c:1 d:1 (1); standing by: e:1; away: f:1" of the current
+  // generation, with the replicas of each where they are dealt by speed.
   std::string MembersText() const;
 
   // Replaces the fleet after the loss of a stage. Launched stages that died or hang are started
@@ -141,8 +142,9 @@ class Session {
   Interruption& interruption_;
   std::string lease_file_;
   FleetOptions fleet_options_;
-  AnswerTimes answer_times_;  // of all generations' servers
-  absl::Duration patience_;  // how long to wait for servers that should be there
+  AnswerTimes answer_times_;      // of all generations' servers
+  std::optional<Dealer> dealer_;  // of replicas, if they may be dealt anew
+  absl::Duration patience_;       // how long to wait for servers that should be there
   std::vector<std::string> addresses_, spares_;
   std::optional<Members>
       members_;  // not set: membership is closed, or the stages are launched here

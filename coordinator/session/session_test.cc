@@ -183,7 +183,7 @@ TEST_F(JoiningSessionTest, AServerThatJoinsMakesAnotherPipeline) {
   EXPECT_EQ((*next)->server(1).address(), other_.address());
   EXPECT_TRUE((*next)->IsGuest(1));
   EXPECT_EQ(session_->MembersText(),
-            absl::StrCat("pipelines ", stage_.address(), " | ", other_.address()));
+            absl::StrCat("pipelines ", stage_.address(), " (1) | ", other_.address(), " (1)"));
   EXPECT_EQ(session_->member_counts()->joined, 1);
   EXPECT_EQ(session_->member_counts()->carrying, 2);
 }

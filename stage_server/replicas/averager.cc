@@ -143,7 +143,7 @@ absl::Status ReplicaAverager::AddCoders(Exchanged* exchanged) {
 }
 
 int ReplicaAverager::CarrierOfReplica(int replica) const {
-  return CarrierOf(replica, options_.carriers, options_.replicas.count);
+  return CarrierOf(replica, options_.carriers, options_.replicas.count, options_.deal);
 }
 
 bool ReplicaAverager::AddsAt(int carrier, const Exchanged& piece) const {
@@ -319,9 +319,6 @@ absl::Status ReplicaAverager::Finish(const ExchangeStep& step) {
 
 absl::StatusOr<std::vector<double>> ReplicaAverager::ShareReadiness(
     const ExchangeStep& step, const std::vector<double>& numbers) {
-  const auto carried_by = [this](int carrier) {
-    return CarriedBy(carrier, options_.carriers, options_.replicas.count);
-  };
   Message message;
   message.key = KeyOf(step, PHASE_READY, /*number=*/0, carried_.first);
   message.shape = {1, static_cast<int64_t>(2 * numbers.size())};
@@ -333,7 +330,7 @@ absl::StatusOr<std::vector<double>> ReplicaAverager::ShareReadiness(
       all.insert(all.end(), numbers.begin(), numbers.end());
       continue;
     }
-    const ReplicaRange carried = carried_by(carrier);
+    const ReplicaRange carried = options_.CarriedBy(carrier);
     const MessageKey key = KeyOf(step, PHASE_READY, /*number=*/0, carried.first);
     ASSIGN_OR_RETURN(const Message met, peers_->Receive(carrier, key));
     const size_t before = all.size();

@@ -19,6 +19,7 @@ struct ExchangeOptions {
   ReplicasSpec replicas;
   std::map<std::string, int> fragments;  // of parameters, by name (FragmentsOf)
   int carrier = 0, carriers = 1;
+  Deal deal;               // of the replicas to the carriers
   bool counts_all = true;  // false: only what single tensor-parallel parts have is counted
   std::shared_ptr<Patience> patience;  // bounds waits for peers
   uint64_t run = 0, generation = 0;    // as in frames, whose bytes are counted
@@ -29,8 +30,12 @@ struct ExchangeOptions {
   Ops* ops = nullptr;
   CodecKernels* kernels = nullptr;
 
-  // Returns the replicas that are here.
-  ReplicaRange carried() const { return CarriedBy(carrier, carriers, replicas.count); }
+  // Returns the replicas of a carrier.
+  ReplicaRange CarriedBy(int of_carrier) const {
+    return thinwire::CarriedBy(of_carrier, carriers, replicas.count, deal);
+  }
+  // Returns those that are here.
+  ReplicaRange carried() const { return CarriedBy(carrier); }
 };
 
 }  // namespace thinwire

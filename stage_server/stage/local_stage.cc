@@ -190,6 +190,7 @@ absl::Status LocalStage::BuildReplicas() {
   options.fragments = FragmentsOf(spec_);
   options.carrier = spec_.row();
   options.carriers = spec_.grid.replicas;
+  options.deal = spec_.grid.deal;
   options.counts_all = spec_.place() == 0;
   options.patience = spec_.patience;
   options.run = spec_.run;

@@ -66,6 +66,20 @@ TEST_P(MembershipTest, StagesThatAgreeOnUpdatesTrainAsOthers) {
   }
 }
 
+TEST_P(MembershipTest, ADealOfReplicasChangesNoNumber) {
+  Members equal(GetParam(), /*carriers=*/2);
+  const std::vector<double> losses = equal.Train();
+  const int replicas = equal.stage(0).spec().replicas.count;
+  for (const Deal& deal : {Deal{1, replicas - 1}, Deal{replicas - 1, 1}}) {
+    SCOPED_TRACE(deal[0]);
+    Stages dealt(
+        GetParam(), {}, CpuBackend, [&deal](StageSpec* spec) { spec->grid.deal = deal; },
+        /*carriers=*/2);
+    EXPECT_THAT(dealt.Train(), ElementsAreArray(losses));
+    EXPECT_THAT(dealt.Values(), ElementsAreArray(equal.Values()));
+  }
+}
+
 // Returns what is copied of a stage for the one that takes its place.
 CopiedState Kept() {
   CopiedState kept;

@@ -103,7 +103,7 @@ struct StageSpec : Partition {
   int row() const { return grid.RowOf(carrier); }
   int place() const { return grid.PlaceOf(carrier); }
   // Return the replicas that this pipeline carries, and the parts.
-  ReplicaRange carried() const { return CarriedBy(row(), grid.replicas, replicas.count); }
+  ReplicaRange carried() const { return grid.CarriedBy(row(), replicas.count); }
   ReplicaRange carried_parts() const { return CarriedBy(place(), grid.parts, sums.parts); }
   // Returns the number of microbatches of a whole batch.
   int batch_microbatches() const { return replicas.count * microbatches; }

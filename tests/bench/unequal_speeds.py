@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Machines of unequal speed in one stage: how near a run comes to what they could do together.
+
+usage: unequal_speeds.py THINWIRE STAGE_SERVER [--speeds 1,1,2,4] [--cores 0.8] [--replicas 8] [--seconds 40]
+                         [--leave 2]
+
+Starts a stage server for each speed, each in a control group that has its share of so many cores (cgroup v1 or v2; wants
+root). Measured are the steps a second of each server alone, which add up to what all could do; of all with equal numbers
+of replicas; and of all with replicas dealt by speed, behind the first deal. Then so many of the fastest leave, and the
+rest has 30 seconds until it is measured again. Each run has the losses of the first steps that the others have.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+EXPERIMENT = """
+name: unequal
+model: {{name: resnet8, width: 16}}
+data: {{name: digits, batch_size: {batch}, test_limit: 60}}
+pipeline: {{cuts: [layer2], stages: 1, threads: 1, microbatches: 1}}
+replicas: {{count: {replicas}, contributions: {{codec: ecsq, rate: 2}}, average: {{codec: uniform, bits: 8}}}}
+membership: {{open: {is_open}}}
+optimizer: {{name: sgd, lr: 0.02, momentum: 0.9}}
+checkpoint: {{every_epochs: 0}}
+evaluation: {{every: 1000000}}
+epochs: 1000000
+"""
+PERIOD_MICROSECONDS = 10000
+PATIENCE_SECONDS = 120
+
+
+def within(seconds, is_so, what):
+    """Waits until something is so; fails otherwise."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, f"it did not come: {what}"
+        time.sleep(0.05)
+
+
+class Group:
+    """A control group that has part of a core."""
+
+    def __init__(self, name, share):
+        first = pathlib.Path("/sys/fs/cgroup/cpu")
+        self.path = (first if first.exists() else pathlib.Path("/sys/fs/cgroup")) / name
+        self.path.mkdir(exist_ok=True)
+        quota = int(share * PERIOD_MICROSECONDS)
+        if first.exists():
+            (self.path / "cpu.cfs_period_us").write_text(str(PERIOD_MICROSECONDS))
+            (self.path / "cpu.cfs_quota_us").write_text(str(quota))
+        else:
+            (self.path / "cpu.max").write_text(f"{quota} {PERIOD_MICROSECONDS}")
+
+    def enter(self):
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+
+class Server:
+    """A stage server with so much of a core."""
+
+    def __init__(self, args, work, number, share):
+        self.log, self.group = work / f"server{number}.log", Group(f"unequal{number}", share)
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen([args.stage_server, "--listen", "127.0.0.1:0", "--metrics_listen", "", "--data", "/"],
+                                            stderr=log, preexec_fn=self.group.enter)
+        within(PATIENCE_SECONDS, lambda: "serving on " in self.log.read_text(), "the server")
+        self.address = re.search(r"serving on ([^,]*),", self.log.read_text())[1]
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.group.path.rmdir()
+
+
+class Run:
+    """A run on some of the servers."""
+
+    def __init__(self, args, work, name, servers, is_open):
+        self.out, log = work / name, work / f"{name}.log"
+        (work / f"{name}.yaml").write_text(EXPERIMENT.format(
+            replicas=args.replicas, batch=8 * args.replicas, is_open="true" if is_open else "false"))
+        with log.open("wb") as to:
+            self.process = subprocess.Popen(
+                [args.thinwire, "run", str(work / f"{name}.yaml"), "--out", str(self.out), "--carriers", str(len(servers)),
+                 "--stages", ",".join(server.address for server in servers)], stdout=to, stderr=to)
+        self.log = log
+        within(PATIENCE_SECONDS, lambda: len(self.losses()) > 3, log.read_text())
+
+    def losses(self):
+        path = self.out / "metrics.jsonl"
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [entry["loss"] for entry in map(json.loads, lines) if entry["type"] == "step"]
+
+    def rate(self, seconds):
+        """Steps a second from now on, over whole steps."""
+        begin = len(self.losses())
+        within(PATIENCE_SECONDS, lambda: len(self.losses()) > begin, "a step")
+        start, first = time.monotonic(), len(self.losses())
+        time.sleep(seconds)
+        last = len(self.losses())
+        within(PATIENCE_SECONDS, lambda: len(self.losses()) > last, "a step")
+        return (len(self.losses()) - first) / (time.monotonic() - start)
+
+    def end(self):
+        """Interrupts it; returns the losses and the events."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(PATIENCE_SECONDS)
+        return self.losses(), json.loads((self.out / "summary.json").read_text())["events"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("thinwire")
+    parser.add_argument("stage_server")
+    parser.add_argument("--speeds", default="1,1,2,4")
+    parser.add_argument("--cores", type=float, default=0.8)
+    parser.add_argument("--replicas", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--leave", type=int, default=2)
+    args = parser.parse_args()
+    speeds = [float(speed) for speed in args.speeds.split(",")]
+    servers, runs = [], []
+    with tempfile.TemporaryDirectory() as work:
+        work = pathlib.Path(work)
+
+        def measured(name, on, is_open, wait):
+            runs.append(Run(args, work, name, on, is_open))
+            time.sleep(wait)
+            return runs[-1].rate(args.seconds)
+        try:
+            for number, speed in enumerate(speeds):
+                servers.append(Server(args, work, number, speed / sum(speeds) * args.cores))
+            alone, losses = [], []
+            for number, server in enumerate(servers):
+                alone.append(measured(f"alone{number}", [server], False, 0))
+                losses.append(runs[-1].end()[0])
+            print("steps a second of each alone: " + ", ".join(f"{rate:.3f}" for rate in alone), flush=True)
+            equal = measured("equal", servers, False, 0)
+            losses.append(runs[-1].end()[0])
+            dealt = measured("dealt", servers, True, 20)
+            run, before = runs[-1], len(runs[-1].losses())
+            for server in servers[len(servers) - args.leave:]:
+                server.process.terminate()
+            time.sleep(30)
+            left = run.rate(args.seconds)
+            all_losses, events = run.end()
+            losses.append(all_losses)
+            shortest = min(len(some) for some in losses)
+            assert all(some[:shortest] == losses[0][:shortest] for some in losses), "losses differ"
+            rest = sum(alone[:len(alone) - args.leave])
+            for event in events:
+                print(f"step {event['step']}: {event['type']}, {event['carriers']} pipelines, replicas {event['deal']}")
+            print(f"together they could do {sum(alone):.3f} steps a second; equal numbers of replicas: {equal:.3f} "
+                  f"({100 * equal / sum(alone):.1f} %), by speed: {dealt:.3f} ({100 * dealt / sum(alone):.1f} %)")
+            print(f"without the last {args.leave}, which left behind step {before}: {rest:.3f}; {left:.3f} "
+                  f"({100 * left / rest:.1f} %)")
+            print(f"the first {shortest} losses of all runs: equal")
+        finally:
+            for run in runs:
+                if run.process.poll() is None:
+                    run.process.kill()
+                    run.process.wait()
+            for server in servers:
+                server.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
