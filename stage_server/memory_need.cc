@@ -26,8 +26,9 @@ double LocalCopies(const StageSpec& spec) {
 }
 
 // Returns what replicas take besides: the sum of their gradients, what is kept of each replica that
-// is carried here (CopiesOfReplica), and copies of the parameters. Of several carriers one also
-// keeps contributions that wait for those before them.
+// is carried here (CopiesOfReplica), and copies of the parameters. Where sums are added up here, a
+// carrier's own contributions wait until those of the carriers before are there. They are those of
+// all that it carries, to the pieces that its replicas own, or to all where everybody adds up.
 double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& costs) {
   if (spec.replicas.count == 1 && !spec.replicas.trains_locally()) return 0;
   const bool gathers = spec.replicas.exchange == ReplicaExchange::kGather;
@@ -40,9 +41,10 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
       remembered += of_segment * CopiesOfReplica(spec.replicas, segment);
     }
   }
-  const int waiting = spec.row() == 0 ? 0 : gathers ? spec.carried().size() : 1;
-  return sizeof(float) *
-         (parameters * (1 + waiting + LocalCopies(spec)) + remembered * spec.carried().size());
+  const double carried = spec.carried().size();
+  const double owned = gathers ? 1 : carried / spec.replicas.count;
+  const double waiting = spec.row() == 0 ? 0 : std::max(1.0, carried * owned);
+  return sizeof(float) * (parameters * (1 + waiting + LocalCopies(spec)) + remembered * carried);
 }
 
 }  // namespace

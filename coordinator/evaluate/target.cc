@@ -47,6 +47,7 @@ absl::StatusOr<Experiment> Load(const Source& source, const TargetOptions& optio
       ParseForStages(source.text, source.path, OverridesOf(options, *session, plain.device(0)),
                      session, &plain));
   experiment.clear_replicas();  // one of them has the whole model
+  experiment.clear_membership();
   experiment.clear_capture();
   experiment.clear_init_at();  // weights come from here
   return experiment;

@@ -1,102 +1,137 @@
 #include "coordinator/fleet/dealer.h"
 
 #include <algorithm>
-#include <numeric>
-#include <utility>
 
 namespace thinwire {
 namespace {
 
-// Time for which a server is measured, and least between two deals by speed.
+// Time over which a server is measured, how often, and the share of the last time in the result.
 constexpr absl::Duration kMeasured = absl::Seconds(3);
+constexpr int kMeasurements = 2;
+constexpr double kNewest = 0.5;
+// Time between two deals by speed: at least this, and so many times what the first one took.
 constexpr absl::Duration kBetween = absl::Seconds(20);
-// Servers whose speed is remembered.
+constexpr int kEarned = 20;
+// Servers of which anything is remembered.
 constexpr size_t kMostKnown = 256;
 
 // Returns the time of the pipeline that is done last.
-double SlowestOf(const std::vector<double>& seconds, const Deal& deal) {
+double SlowestOf(const std::vector<DealtTo>& pipelines, const Deal& deal) {
   double slowest = 0;
-  for (size_t i = 0; i < deal.size(); ++i) slowest = std::max(slowest, seconds[i] * deal[i]);
+  for (size_t i = 0; i < deal.size(); ++i) {
+    slowest = std::max(slowest, pipelines[i].seconds * deal[i]);
+  }
   return slowest;
+}
+
+Deal EqualDeal(size_t pipelines, int replicas) {
+  Deal deal;
+  const auto count = static_cast<int>(pipelines);
+  for (int i = 0; i < count; ++i) deal.push_back(CarriedBy(i, count, replicas).size());
+  return deal;
 }
 
 }  // namespace
 
-Deal DealBySpeed(const std::vector<double>& seconds, int replicas) {
-  Deal deal(seconds.size(), 1);
-  for (int left = replicas - static_cast<int>(seconds.size()); left > 0; --left) {
-    // Each further one goes where it is done first.
+Deal DealBySpeed(const std::vector<DealtTo>& pipelines, int replicas) {
+  Deal deal(pipelines.size(), 1);
+  for (int left = replicas - static_cast<int>(pipelines.size()); left > 0; --left) {
+    // Each further one goes where it is done first, of those that may carry it.
+    const auto is_before = [&](size_t a, size_t b) {
+      const auto is_full = [&](size_t i) {
+        return pipelines[i].most > 0 && deal[i] >= pipelines[i].most;
+      };
+      if (is_full(a) != is_full(b)) return is_full(b);
+      return pipelines[a].seconds * (deal[a] + 1) < pipelines[b].seconds * (deal[b] + 1);
+    };
     size_t best = 0;
-    const auto with_one_more = [&](size_t i) { return seconds[i] * (deal[i] + 1); };
     for (size_t i = 1; i < deal.size(); ++i) {
-      if (with_one_more(i) < with_one_more(best)) best = i;
+      if (is_before(i, best)) best = i;
     }
     ++deal[best];
   }
   return deal;
 }
 
-void Dealer::Begin(std::vector<std::string> addresses, Deal deal) {
+void Dealer::Begin(std::vector<std::string> addresses, Deal deal, SteadyTime now) {
   absl::MutexLock lock(&mutex_);
   addresses_ = std::move(addresses);
   deal_ = std::move(deal);
-  first_.assign(addresses_.size(), std::nullopt);
-  is_measured_.assign(addresses_.size(), false);
+  last_.assign(addresses_.size(), std::nullopt);
   if (seconds_.size() > kMostKnown) seconds_.clear();
+  if (limits_.size() > kMostKnown) limits_.clear();
+  if (!decided_) return;
+  earliest_ = now + std::max(kBetween, kEarned * (now - *decided_));
+  decided_.reset();
 }
 
 bool Dealer::Add(int server, uint64_t step, double busy, SteadyTime now) {
   absl::MutexLock lock(&mutex_);
   const auto index = static_cast<size_t>(server);
-  std::optional<Measured>& first = first_[index];
+  std::optional<Measured>& last = last_[index];
   // A stage that is configured, or trained, anew counts from 0.
-  if (!first || step < first->step || busy < first->busy) {
-    first = Measured{step, busy, now};
+  if (!last || step < last->step || busy < last->busy) {
+    last = Measured{step, busy, now};
     return false;
   }
-  if (now - first->since < kMeasured || step == first->step) return false;
-  const size_t stages = addresses_.size() / deal_.size();
-  const double parts = static_cast<double>(step - first->step) * deal_[index / stages];
-  seconds_[addresses_[index]] = (busy - first->busy) / parts;
-  first = Measured{step, busy, now};
-  is_measured_[index] = true;
-  const bool are_all =
-      std::all_of(is_measured_.begin(), is_measured_.end(), [](bool is) { return is; });
-  if (!are_all || now < earliest_ || !IsWorthIt()) return false;
-  earliest_ = now + kBetween;
+  if (now - last->since < kMeasured || step == last->step) return false;
+  const double parts = static_cast<double>(step - last->step) * deal_[index / stages_];
+  const double seconds = (busy - last->busy) / parts;
+  const auto known = seconds_.try_emplace({addresses_[index], index % stages_}, seconds).first;
+  known->second += kNewest * (seconds - known->second);
+  last = Measured{step, busy, now, last->times + 1};
+  const bool are_measured = std::all_of(
+      last_.begin(), last_.end(), [](const auto& one) { return one && one->times >= kMeasurements; });
+  if (!are_measured || now < earliest_ || decided_ || !IsWorthIt()) return false;
+  decided_ = now;
+  return true;
+}
+
+bool Dealer::Limit(int server) {
+  absl::MutexLock lock(&mutex_);
+  const auto index = static_cast<size_t>(server);
+  const size_t pipeline = index / stages_;
+  const Deal equal = EqualDeal(deal_.size(), replicas_);
+  if (deal_[pipeline] <= *std::max_element(equal.begin(), equal.end())) return false;
+  limits_[addresses_[index]] = deal_[pipeline] - 1;
   return true;
 }
 
 bool Dealer::IsWorthIt() const {
-  const std::vector<double> seconds = SecondsOf(addresses_, static_cast<int>(deal_.size()));
-  const double now = SlowestOf(seconds, deal_);
-  return SlowestOf(seconds, DealBySpeed(seconds, replicas_)) <= (1 - kLeastGain) * now;
+  const std::vector<DealtTo> pipelines = PipelinesOf(addresses_);
+  return SlowestOf(pipelines, DealBySpeed(pipelines, replicas_)) <=
+         (1 - kLeastGain) * SlowestOf(pipelines, deal_);
 }
 
-std::vector<double> Dealer::SecondsOf(const std::vector<std::string>& addresses,
-                                      int pipelines) const {
-  const double sum =
-      std::accumulate(seconds_.begin(), seconds_.end(), 0.0,
-                      [](double so_far, const auto& one) { return so_far + one.second; });
-  const double mean = sum / static_cast<double>(seconds_.size());
-  std::vector<double> slowest(static_cast<size_t>(pipelines), 0);
-  const size_t stages = addresses.size() / slowest.size();
+double Dealer::SecondsOf(const Place& place) const {
+  const auto found = seconds_.find(place);
+  if (found != seconds_.end()) return found->second;
+  double sum = 0;
+  int count = 0;
+  for (const auto& [other, seconds] : seconds_) {
+    if (other.second != place.second) continue;
+    sum += seconds;
+    ++count;
+  }
+  return count == 0 ? 0 : sum / count;
+}
+
+std::vector<DealtTo> Dealer::PipelinesOf(const std::vector<std::string>& addresses) const {
+  std::vector<DealtTo> pipelines(addresses.size() / stages_);
   for (size_t i = 0; i < addresses.size(); ++i) {
-    const auto found = seconds_.find(addresses[i]);
-    double& of_pipeline = slowest[i / stages];
-    of_pipeline = std::max(of_pipeline, found == seconds_.end() ? mean : found->second);
+    DealtTo& pipeline = pipelines[i / stages_];
+    pipeline.seconds = std::max(pipeline.seconds, SecondsOf({addresses[i], i % stages_}));
+    const auto limit = limits_.find(addresses[i]);
+    if (limit == limits_.end()) continue;
+    pipeline.most = pipeline.most == 0 ? limit->second : std::min(pipeline.most, limit->second);
   }
-  return slowest;
+  return pipelines;
 }
 
-Deal Dealer::BestFor(const std::vector<std::string>& addresses, int pipelines) const {
+Deal Dealer::BestFor(const std::vector<std::string>& addresses) const {
   absl::MutexLock lock(&mutex_);
-  if (seconds_.empty()) {
-    Deal equal;
-    for (int i = 0; i < pipelines; ++i) equal.push_back(CarriedBy(i, pipelines, replicas_).size());
-    return equal;
-  }
-  return DealBySpeed(SecondsOf(addresses, pipelines), replicas_);
+  if (seconds_.empty()) return EqualDeal(addresses.size() / stages_, replicas_);
+  return DealBySpeed(PipelinesOf(addresses), replicas_);
 }
 
 }  // namespace thinwire

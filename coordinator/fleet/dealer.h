@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -15,53 +16,69 @@
 
 namespace thinwire {
 
-// Returns how many replicas each pipeline carries, so that the slowest of them is done soonest; at
-// least one each. `seconds` are those that a replica's part of a step takes, by pipeline.
-Deal DealBySpeed(const std::vector<double>& seconds, int replicas);
+// A pipeline as replicas are dealt to it.
+struct DealtTo {
+  double seconds = 0;  // that a replica's part of a step takes there
+  int most = 0;        // largest number of replicas; 0: any
+};
 
-// Measures the servers of a run while it trains. How fast each is stays known when its members
-// change. Any thread.
+// Returns how many replicas each pipeline carries, so that the slowest of them is done soonest; at
+// least one each. What all together may not carry is dealt as if they might.
+Deal DealBySpeed(const std::vector<DealtTo>& pipelines, int replicas);
+
+// Measures the servers of a run while it trains. How fast each is at a stage stays known when its
+// members change. Any thread.
 class Dealer {
  public:
   // Least part of a step's time that another deal must save.
   static constexpr double kLeastGain = 0.05;
 
-  explicit Dealer(int replicas) : replicas_(replicas) {}
+  // `stages` is the number of servers of each pipeline.
+  Dealer(int replicas, int stages) : replicas_(replicas), stages_(static_cast<size_t>(stages)) {}
 
   // Begins with these servers: all stages of the first pipeline, then those of the next, which have
   // so many replicas each.
-  void Begin(std::vector<std::string> addresses, Deal deal);
+  void Begin(std::vector<std::string> addresses, Deal deal, SteadyTime now);
 
   // Takes that a server, by its index, has computed for `busy` seconds in all up to the end of
-  // `step`. Returns whether the run should be dealt anew: once it has been measured for a while and
-  // a step would take at least kLeastGain less.
+  // `step`. Returns whether the run should be dealt anew: once all have been measured for a while,
+  // a step would take at least kLeastGain less, and the last deal has earned what it took.
   bool Add(int server, uint64_t step, double busy, SteadyTime now);
 
-  // Returns the number of replicas of each of these pipelines. It expects the mean of a server that
-  // was not measured, and nearly equal numbers are best if none was.
-  Deal BestFor(const std::vector<std::string>& addresses, int pipelines) const;
+  // Takes that a server cannot carry as many replicas as it was dealt. Returns whether it will be
+  // dealt fewer: not less than it would be without regard to speed.
+  bool Limit(int server);
+
+  // Returns the number of replicas of each pipeline of these servers. It expects the mean of the
+  // stage from one that was not measured, and deals nearly equal numbers if none was.
+  Deal BestFor(const std::vector<std::string>& addresses) const;
 
  private:
   struct Measured {
     uint64_t step = 0;
     double busy = 0;
     SteadyTime since;
+    int times = 0;  // how often it was measured with this deal
   };
+  using Place = std::pair<std::string, size_t>;  // address and stage
 
-  // Returns the seconds of a replica at the slowest server of each pipeline.
-  std::vector<double> SecondsOf(const std::vector<std::string>& addresses, int pipelines) const
+  // Returns how fast each pipeline is, by its slowest server, and what it may carry.
+  std::vector<DealtTo> PipelinesOf(const std::vector<std::string>& addresses) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  double SecondsOf(const Place& place) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsWorthIt() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const int replicas_;
+  const size_t stages_;
   mutable absl::Mutex mutex_;
   std::vector<std::string> addresses_ ABSL_GUARDED_BY(mutex_);
   Deal deal_ ABSL_GUARDED_BY(mutex_);
-  // By server: when it was first measured with this deal, and whether that has given a time.
-  std::vector<std::optional<Measured>> first_ ABSL_GUARDED_BY(mutex_);
-  std::vector<bool> is_measured_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, double> seconds_ ABSL_GUARDED_BY(mutex_);  // of a replica, by address
-  SteadyTime earliest_ ABSL_GUARDED_BY(mutex_);                    // for the next deal
+  std::vector<std::optional<Measured>> last_ ABSL_GUARDED_BY(mutex_);  // by server
+  std::map<Place, double> seconds_ ABSL_GUARDED_BY(mutex_);            // of a replica
+  std::map<std::string, int> limits_ ABSL_GUARDED_BY(mutex_);          // by address
+  // When another deal was found to be better, until the run begins with it.
+  std::optional<SteadyTime> decided_ ABSL_GUARDED_BY(mutex_);
+  SteadyTime earliest_ ABSL_GUARDED_BY(mutex_);  // for the next one
 };
 
 }  // namespace thinwire

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -15,17 +16,22 @@ using ::testing::ElementsAre;
 SteadyTime At(double seconds) { return SteadyTime() + absl::Seconds(seconds); }
 
 TEST(DealBySpeedTest, EachPipelineHasWhatItIsFastEnoughFor) {
-  EXPECT_THAT(DealBySpeed({4, 4, 2, 1}, 8), ElementsAre(1, 1, 2, 4));
-  EXPECT_THAT(DealBySpeed({1, 1, 1, 1}, 8), ElementsAre(2, 2, 2, 2));
-  EXPECT_THAT(DealBySpeed({1, 1, 1}, 8), ElementsAre(3, 3, 2));
-  EXPECT_THAT(DealBySpeed({100, 1}, 2), ElementsAre(1, 1)) << "none is left out";
+  EXPECT_THAT(DealBySpeed({{4}, {4}, {2}, {1}}, 8), ElementsAre(1, 1, 2, 4));
+  EXPECT_THAT(DealBySpeed({{1}, {1}, {1}, {1}}, 8), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(DealBySpeed({{1}, {1}, {1}}, 8), ElementsAre(3, 3, 2));
+  EXPECT_THAT(DealBySpeed({{100}, {1}}, 2), ElementsAre(1, 1)) << "none is left out";
+}
+
+TEST(DealBySpeedTest, NoneCarriesMoreThanItMayIfOthersCan) {
+  EXPECT_THAT(DealBySpeed({{4}, {4}, {2}, {1, 3}}, 8), ElementsAre(1, 1, 3, 3));
+  EXPECT_THAT(DealBySpeed({{2, 2}, {1, 2}}, 5), ElementsAre(2, 3));
 }
 
 TEST(DealBySpeedTest, NoOtherDealIsFaster) {
-  const std::vector<double> seconds = {3, 1.7, 0.9};
-  const Deal best = DealBySpeed(seconds, 9);
+  const std::vector<DealtTo> three = {{3}, {1.7}, {0.9}};
+  const Deal best = DealBySpeed(three, 9);
   const auto slowest = [&](int a, int b, int c) {
-    return std::max({a * seconds[0], b * seconds[1], c * seconds[2]});
+    return std::max({a * three[0].seconds, b * three[1].seconds, c * three[2].seconds});
   };
   for (int a = 1; a <= 7; ++a) {
     for (int b = 1; a + b <= 8; ++b) {
@@ -37,7 +43,7 @@ TEST(DealBySpeedTest, NoOtherDealIsFaster) {
 // Two pipelines of one stage that share eight replicas.
 class DealerTest : public ::testing::Test {
  protected:
-  DealerTest() { dealer_.Begin({"a", "b"}, {4, 4}); }
+  DealerTest() { dealer_.Begin({"a", "b"}, {4, 4}, At(0)); }
 
   // Reports both at every second for `seconds`, of one step each. Returns when it is to be dealt
   // anew, if it is.
@@ -49,7 +55,7 @@ class DealerTest : public ::testing::Test {
     return std::nullopt;
   }
 
-  Dealer dealer_{8};
+  Dealer dealer_{8, /*stages=*/1};
   uint64_t step_ = 1;
   double busy_[2] = {0, 0};
 };
@@ -57,38 +63,52 @@ class DealerTest : public ::testing::Test {
 TEST_F(DealerTest, UnequalSpeedsAreSeenOnceBothAreMeasured) {
   const auto seen = Train(0, 60, 0.75, 0.25);
   ASSERT_TRUE(seen.has_value());
-  EXPECT_GE(*seen, 3);
-  EXPECT_LE(*seen, 5);
-  EXPECT_THAT(dealer_.BestFor({"a", "b"}, 2), ElementsAre(2, 6));
-  EXPECT_THAT(dealer_.BestFor({"b", "a"}, 2), ElementsAre(6, 2)) << "they are known by address";
-  EXPECT_THAT(dealer_.BestFor({"a", "b", "c"}, 3), ElementsAre(1, 5, 2)) << "one is not known";
+  EXPECT_GE(*seen, 6);
+  EXPECT_LE(*seen, 8);
+  EXPECT_THAT(dealer_.BestFor({"a", "b"}), ElementsAre(2, 6));
+  EXPECT_THAT(dealer_.BestFor({"b", "a"}), ElementsAre(6, 2)) << "they are known by address";
+  EXPECT_THAT(dealer_.BestFor({"a", "b", "c"}), ElementsAre(1, 5, 2)) << "one is not known";
 }
 
 TEST_F(DealerTest, NothingIsDealtAnewForLittle) {
   EXPECT_EQ(Train(0, 60, 0.50, 0.53), std::nullopt) << "5 to 3 would be slower";
-  EXPECT_THAT(Dealer(8).BestFor({"a", "b", "c"}, 3), ElementsAre(2, 3, 3))
-      << "nothing was measured";
+  EXPECT_THAT(Dealer(8, 1).BestFor({"a", "b", "c"}), ElementsAre(2, 3, 3)) << "none is known";
 }
 
 TEST_F(DealerTest, BetweenTwoDealsThereIsTime) {
   const auto first = Train(0, 60, 0.75, 0.25);
   ASSERT_TRUE(first.has_value());
-  dealer_.Begin({"a", "b"}, {2, 6});
-  const auto second = Train(*first, 60, 0.2, 0.9);
+  EXPECT_EQ(Train(*first, 60, 0.75, 0.25), std::nullopt) << "it is told once";
+  dealer_.Begin({"a", "b"}, {2, 6}, At(*first + 0.5));
+  const auto second = Train(*first + 1, 60, 0.2, 0.9);
   ASSERT_TRUE(second.has_value());
   EXPECT_GE(*second - *first, 20);
+  dealer_.Begin({"a", "b"}, {4, 4}, At(*second + 3));
+  const auto third = Train(*second + 3, 100, 0.75, 0.25);
+  ASSERT_TRUE(third.has_value());
+  EXPECT_GE(*third - *second, 60) << "the one before took three seconds";
 }
 
-TEST_F(DealerTest, APipelineIsAsFastAsItsSlowestStage) {
-  Dealer dealer(4);
-  dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2});
-  for (int i = 0; i <= 5; ++i) {
+TEST_F(DealerTest, OneThatLacksMemoryIsDealtFewer) {
+  ASSERT_TRUE(Train(0, 60, 0.75, 0.25).has_value());
+  dealer_.Begin({"a", "b"}, {2, 6}, At(100));
+  EXPECT_TRUE(dealer_.Limit(1));
+  EXPECT_THAT(dealer_.BestFor({"a", "b"}), ElementsAre(3, 5));
+  EXPECT_FALSE(dealer_.Limit(0)) << "it has no more than without regard to speed";
+}
+
+TEST(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
+  Dealer dealer(4, /*stages=*/2);
+  dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2}, At(0));
+  for (int i = 0; i <= 8; ++i) {
     const double busy[] = {0.1 * i, 0.9 * i, 0.3 * i, 0.3 * i};
     for (int server = 0; server < 4; ++server) {
       dealer.Add(server, static_cast<uint64_t>(i), busy[server], At(i));
     }
   }
-  EXPECT_THAT(dealer.BestFor({"a0", "a1", "b0", "b1"}, 2), ElementsAre(1, 3));
+  EXPECT_THAT(dealer.BestFor({"a0", "a1", "b0", "b1"}), ElementsAre(1, 3));
+  // As fast as the mean of the second stage, whatever it was at the first one.
+  EXPECT_THAT(dealer.BestFor({"a1", "a0", "b0", "b1"}), ElementsAre(1, 3));
 }
 
 }  // namespace

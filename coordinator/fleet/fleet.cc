@@ -165,7 +165,9 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
     }
     trains_ = true;
   }
+  pulse_.set_trains(true);
   const absl::Status status = OnAll(work);
+  pulse_.set_trains(false);
   const std::lock_guard<std::mutex> lock(mutex_);
   trains_ = false;
   return status.ok() && ends_step_ ? absl::CancelledError("interrupted") : status;
@@ -174,6 +176,14 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
 bool Fleet::IsGuest(int server) const {
   const size_t i = static_cast<size_t>(server);
   return i < options_.are_guests.size() && options_.are_guests[i];
+}
+
+absl::Status Fleet::OfConfigure(int server, const absl::Status& error) {
+  if (absl::IsResourceExhausted(error) && !IsGuest(server) && options_.dealer != nullptr &&
+      options_.dealer->Limit(server)) {
+    Fail({server, Failure::Kind::kSpeeds, error});
+  }
+  return OfGuest(server, error);
 }
 
 absl::Status Fleet::OfGuest(int server, absl::Status error) {
@@ -217,11 +227,11 @@ void Fleet::AwaitAll() {
     const auto over = [this] { return running_ == 0 || interrupted_; };
     changed_.wait(lock, [&] { return over() || !failures_.empty(); });
     if (failures_.empty() && !interrupted_) return;
-    // A stage that is silent will not report, and its neighbours may wait for it.
+    // A stage that is silent will not report, and its neighbours wait for it.
     const bool is_silent = std::any_of(failures_.begin(), failures_.end(), [](const Failure& f) {
       return f.kind == Failure::Kind::kSilent;
     });
-    if (!is_silent) {
+    if (!is_silent || !pulse_.StandsStill(SteadyTime::Now(), options_.grace)) {
       changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
     }
   }
@@ -312,7 +322,10 @@ void Fleet::Fail(Failure failure) {
 void Fleet::Leave(Failure stage) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (leaving_) return;
+    // That one ends matters more than what a run does for its speed.
+    const bool is_lesser =
+        leaving_ && leaving_->kind != Failure::Kind::kEnds && stage.kind == Failure::Kind::kEnds;
+    if (leaving_ && !is_lesser) return;
     leaving_ = stage;
     if (!trains_ || ends_step_) return;  // no training, or it ends already
     ends_step_ = true;

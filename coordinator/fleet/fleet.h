@@ -104,6 +104,9 @@ class Fleet {
   // it is unfit.
   absl::Status OfGuest(int server, absl::Status error);
   bool IsGuest(int server) const;
+  // Does the same for an error of Configure. If a server lacks memory for the replicas that it was
+  // dealt by speed, they are to be dealt anew.
+  absl::Status OfConfigure(int server, const absl::Status& error);
 
   // Returns the secret that the stages' links show each other.
   const std::string& link_secret() const { return link_secret_; }

@@ -11,10 +11,10 @@ namespace {
 
 // If a renewal and the wait before it take this much longer than they may, this process was paused.
 constexpr absl::Duration kPause = absl::Seconds(2);
+// The same, as part of the stage's patience, if that is less.
+constexpr double kPauseOfPatience = 0.2;
 // Longest interval where a loss is to be seen early.
 constexpr absl::Duration kOften = absl::Milliseconds(250);
-// Part of a stage's patience that a renewal may take.
-constexpr double kTry = 0.25;
 
 // Returns whether nothing was heard from the stage, which may still answer.
 bool IsSilence(const absl::Status& status) {
@@ -55,14 +55,12 @@ absl::Duration Heartbeat::Patience() const {
   return std::min(options_.silence, options_.answer_times->Patience(client_->address()));
 }
 
-absl::Duration Heartbeat::Timeout(SteadyTime now) const {
+absl::Duration Heartbeat::Timeout() const {
   // At most half of the silence: if a pause uses up one renewal, there is time for another.
   const absl::Duration most = std::min(options_.silence / 2, options_.silence - silent_);
   if (options_.answer_times == nullptr) return most;
-  const absl::Duration patience = Patience();
-  // While the run advances a slow answer has more and more time, so that it comes at all.
-  const bool advances = pulse_->Advances(now, patience / 2);
-  return std::min(most, std::max(kTry * patience, advances ? silent_ : absl::ZeroDuration()));
+  // A slow answer has more and more time, so that it comes at all while the run advances.
+  return std::min(most, std::max(Patience(), silent_));
 }
 
 void Heartbeat::Count(const RenewResponse& answer, absl::Duration time) {
@@ -70,32 +68,41 @@ void Heartbeat::Count(const RenewResponse& answer, absl::Duration time) {
     options_.answer_times->Add(client_->address(), silent_ + time);
   }
   silent_ = absl::ZeroDuration();
-  answered_ = since_;
   // A stage that is configured again counts from 0.
   const uint64_t advances = answer.advances();
-  pulse_->Add(advances < last_advances_ ? advances : advances - last_advances_, answered_);
+  pulse_->Add(advances < last_advances_ ? advances : advances - last_advances_, since_);
   last_advances_ = advances;
-  if (!answer.ends() || std::exchange(told_end_, true)) return;
-  on_failure_({client_->server(), Failure::Kind::kEnds,
-               absl::UnavailableError(absl::StrCat(client_->Name(), " is about to end"))});
+  if (answer.ends() && !std::exchange(told_end_, true)) {
+    on_failure_({client_->server(), Failure::Kind::kEnds,
+                 absl::UnavailableError(absl::StrCat(client_->Name(), " is about to end"))});
+    since_ = options_.now();  // it may have taken long
+  }
+  answered_ = since_;
 }
 
 void Heartbeat::CountSilence(absl::Duration taken, absl::Duration most) {
-  silent_ = taken > most + kPause ? absl::ZeroDuration() : silent_ + std::min(taken, most);
+  const bool was_paused = taken > most + std::min(kPause, kPauseOfPatience * Patience());
+  silent_ = was_paused ? absl::ZeroDuration() : silent_ + std::min(taken, most);
+  if (was_paused) answered_ = since_;
 }
 
-bool Heartbeat::IsLost(SteadyTime now) const {
+bool Heartbeat::IsLost() const {
   if (silent_ >= options_.silence) return true;
   if (options_.answer_times == nullptr) return false;
   const absl::Duration patience = Patience();
   // If nobody answers, it is rather this process's own line that is cut.
-  return now - answered_ >= patience && !pulse_->Advances(now, patience) &&
-         pulse_->Answers(now, patience / 2);
+  if (since_ - answered_ < patience || !pulse_->StandsStill(since_, patience) ||
+      !pulse_->Answers(since_, patience / 2)) {
+    return false;
+  }
+  // If it was only slow, it has more time when it is back.
+  options_.answer_times->Add(client_->address(), since_ - answered_);
+  return true;
 }
 
 std::optional<Failure> Heartbeat::Beat() {
   const SteadyTime asked = options_.now();
-  const absl::Duration timeout = Timeout(asked);
+  const absl::Duration timeout = Timeout();
   const absl::StatusOr<RenewResponse> answer = client_->Renew(timeout, pulse_->advances());
   const absl::Status& status = answer.status();
   if (!status.ok() && !IsSilence(status)) {
@@ -108,11 +115,11 @@ std::optional<Failure> Heartbeat::Beat() {
     return std::nullopt;
   }
   CountSilence(taken, interval_ + timeout);
-  if (!IsLost(now)) return std::nullopt;
+  if (!IsLost()) return std::nullopt;
   return Failure{
       client_->server(), Failure::Kind::kSilent,
       absl::UnavailableError(absl::StrFormat("%s has not answered for %.2g s", client_->Name(),
-                                             absl::ToDoubleSeconds(silent_)))};
+                                             absl::ToDoubleSeconds(since_ - answered_)))};
 }
 
 void Heartbeat::Loop() {

@@ -23,9 +23,9 @@ struct HeartbeatOptions {
   absl::Duration interval = absl::Seconds(1);
   // Without an answer for this long the stage has failed.
   absl::Duration silence = absl::Seconds(10);
-  // If not null: a stage has failed after its Patience, too, if meanwhile other stages answer but
-  // none advances. For runs that lose little with a stage that was only slow. Outlives the
-  // heartbeat.
+  // If not null: while the run trains a stage has failed after its Patience, too, if meanwhile
+  // other stages answer but none advances. For runs that lose little with a stage that was only
+  // slow. Outlives the heartbeat.
   AnswerTimes* answer_times = nullptr;
   std::function<SteadyTime()> now = &SteadyTime::Now;
 };
@@ -57,12 +57,12 @@ class Heartbeat {
   // Returns how long the stage may be silent while the run stands still.
   absl::Duration Patience() const;
   // Returns how long the next renewal may take.
-  absl::Duration Timeout(SteadyTime now) const;
+  absl::Duration Timeout() const;
   // Counts an answer that took `time`.
   void Count(const RenewResponse& answer, absl::Duration time);
   // Counts that there was none, `taken` after the renewal before, which took at most `most`.
   void CountSilence(absl::Duration taken, absl::Duration most);
-  bool IsLost(SteadyTime now) const;
+  bool IsLost() const;
 
   StageClient* const client_;
   const HeartbeatOptions options_;

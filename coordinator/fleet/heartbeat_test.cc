@@ -57,6 +57,7 @@ class HeartbeatTest : public ::testing::Test {
   // Makes a loss cheap, and gives the stage a past in which the slowest answer took 0.625 s: after
   // the next one it may be silent for 4.85 s.
   void LetLossBeCheap() {
+    pulse_.set_trains(true);
     answer_times_ = std::make_unique<AnswerTimes>();
     for (int i = 0; i < 100; ++i) answer_times_->Add(stage_.address(), absl::Seconds(0.625));
   }
@@ -151,9 +152,27 @@ TEST_F(HeartbeatTest, AStageMayBeSilentForTenSecondsWhileTheRunAdvances) {
 
 TEST_F(HeartbeatTest, IfNobodyAnswersAStageHasTenSeconds) {
   LetLossBeCheap();
-  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100);
+  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100, [this](size_t renewal) {
+    if (renewal <= 2) pulse_.Add(1, Now());
+  });
   ASSERT_NE(failure_, nullptr);
   EXPECT_EQ(renewals_, 11u);
+}
+
+TEST_F(HeartbeatTest, WhileNothingTrainsAStageHasTenSeconds) {
+  LetLossBeCheap();
+  pulse_.set_trains(false);
+  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100,
+       [this](size_t renewal) { pulse_.Add(renewal <= 3 ? 1 : 0, Now()); });
+  ASSERT_NE(failure_, nullptr);
+  EXPECT_EQ(renewals_, 11u);
+}
+
+TEST_F(HeartbeatTest, OneThatWasOnlySlowHasMoreTimeWhenItIsBack) {
+  LetLossBeCheap();
+  Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100,
+       [this](size_t renewal) { pulse_.Add(renewal <= 3 ? 1 : 0, Now()); });
+  EXPECT_EQ(answer_times_->Patience(stage_.address()), absl::Seconds(10));
 }
 
 TEST_F(HeartbeatTest, ASlowAnswerIsRememberedWithTheSilenceBeforeIt) {

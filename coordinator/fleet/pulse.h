@@ -19,16 +19,24 @@ class Pulse {
   // Returns the sum of all that was added.
   uint64_t advances() const;
 
-  // Returns whether any stage has advanced within the `time` before `now`.
-  bool Advances(SteadyTime now, absl::Duration time) const;
-  // Returns whether any stage has answered within it.
+  // Begins and ends time in which stages train, and so advance.
+  void set_trains(bool trains);
+
+  // Returns whether any stage has answered within the `time` before `now`.
   bool Answers(SteadyTime now, absl::Duration time) const;
+  // Returns whether stages train and none has advanced within the `time` before `now`, which is
+  // also three times the longest pause of late between two advances.
+  bool StandsStill(SteadyTime now, absl::Duration time) const;
 
  private:
   mutable absl::Mutex mutex_;
   uint64_t advances_ ABSL_GUARDED_BY(mutex_) = 0;
   SteadyTime advanced_ ABSL_GUARDED_BY(mutex_);
   SteadyTime answered_ ABSL_GUARDED_BY(mutex_);
+  bool trains_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_advanced_ ABSL_GUARDED_BY(mutex_) = false;  // since it trains
+  // Between two advances; each shorter one forgets 3 % of it.
+  absl::Duration longest_pause_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire

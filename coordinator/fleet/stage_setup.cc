@@ -119,7 +119,7 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
     auto answer =
         stage.Configure(experiment, threads[stage.server()], fleet->link_secret(), purpose);
     if (answer.ok()) answers[stage.server()] = *answer;
-    return fleet->OfGuest(stage.server(), answer.status());
+    return fleet->OfConfigure(stage.server(), answer.status());
   }));
   RETURN_IF_ERROR(CheckData(answers, fleet));
   RETURN_IF_ERROR(CheckDevices(answers, fleet));

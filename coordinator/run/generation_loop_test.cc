@@ -114,6 +114,24 @@ TEST_F(GenerationLoopTest, WhereStagesKeepTheirStateOnlyLossesWithoutProgressAre
   EXPECT_EQ(summary_.events_size(), 0) << "a generation tells of its loss";
 }
 
+TEST_F(GenerationLoopTest, ADealBySpeedIsNoLossAndGivesWayToAServerThatEnds) {
+  kept_step_ = [] { return uint64_t{7}; };
+  restarts_.set_max(0);
+  std::vector<std::string> reasons;
+  const absl::Status status = Run([&](const GenerationStart& start) {
+    if (start.loss != nullptr) {
+      reasons.push_back(start.loss->reason());
+      EXPECT_EQ(start.loss->has_stage(), reasons.size() == 2);
+    }
+    const absl::Status why = absl::UnavailableError("why");
+    if (reasons.size() < 2) start.fleet->EndAfterStep({0, Failure::Kind::kSpeeds, why});
+    if (reasons.size() == 1) start.fleet->EndAfterStep({0, Failure::Kind::kEnds, why});
+    return start.fleet->TrainOnAll([](StageClient&) { return absl::OkStatus(); });
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(reasons, ElementsAre("speeds", "ends"));
+}
+
 TEST_F(GenerationLoopTest, AfterAnInterruptionTheRunDoesNotGoOn) {
   const absl::Status status = Run([](const GenerationStart& start) {
     start.fleet->Interrupt();

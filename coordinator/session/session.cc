@@ -177,9 +177,6 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   session->fleet_options_.grid = grid.ok() ? *grid : CarrierGrid{carriers, 1};
   FleetOptions& fleet_options = session->fleet_options_;
   fleet_options.keeps_state = HasOpenMembership(experiment);
-  if (fleet_options.keeps_state && !RemembersMessages(experiment)) {
-    fleet_options.heartbeat.answer_times = &session->answer_times_;
-  }
   if (!options.allow_other_build) fleet_options.build = BuildId();
   fleet_options.patience = session->patience_ = absl::Seconds(options.wait_seconds);
   fleet_options.say_waiting = options.say_waiting;
@@ -207,7 +204,8 @@ absl::Status Session::OpenMembership(const Experiment& experiment, const Session
   members_.emplace(options.stages, fleet_options_.grid.count(),
                    static_cast<int>(experiment.membership().least()), options.spares);
   if (!RemembersMessages(experiment)) {
-    dealer_.emplace(static_cast<int>(ReplicasOf(experiment)));
+    dealer_.emplace(static_cast<int>(ReplicasOf(experiment)),
+                    static_cast<int>(options.stages.size()) / fleet_options_.grid.count());
     fleet_options_.dealer = &*dealer_;
   }
   SetCounts(members_->counts());
@@ -271,8 +269,11 @@ absl::Status Session::MakeFleet() {
     joins_->SetCarrying(addresses_);
   }
   if (dealer_) {
-    fleet_options_.grid.deal = dealer_->BestFor(addresses_, fleet_options_.grid.replicas);
-    dealer_->Begin(addresses_, fleet_options_.grid.deal);
+    fleet_options_.grid.deal = dealer_->BestFor(addresses_);
+    dealer_->Begin(addresses_, fleet_options_.grid.deal, SteadyTime::Now());
+    // A single pipeline goes back to its checkpoint after a loss.
+    fleet_options_.heartbeat.answer_times =
+        fleet_options_.grid.replicas > 1 ? &answer_times_ : nullptr;
   }
   fleet_ = std::make_unique<Fleet>(addresses_, run_, fleet_options_);
   Fleet* fleet = fleet_.get();
@@ -348,13 +349,17 @@ void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
   }
   // Those that are to end wait for it, and one that is unfit goes.
   for (const auto& [server, ends] : parted) {
-    if (ends || is_unfit) fleet_->server(server).Release().IgnoreError();
+    const bool goes = is_unfit && server == loss.stage;
+    if (ends || goes) fleet_->server(server).Release().IgnoreError();
   }
+  // One that is away may be waited for in place of a server that is dismissed.
+  std::vector<std::string> missing = lost;
+  missing.insert(missing.end(), members_->away().begin(), members_->away().end());
   members_->CountLeaving(leaving);
   if (is_unfit) members_->Dismiss(loss.stage);
   members_->Lose({gone.begin(), gone.end()});
   const std::vector<std::string>& carrying = members_->carrying();
-  const bool is_awaited = std::any_of(lost.begin(), lost.end(), [&](const auto& one) {
+  const bool is_awaited = std::any_of(missing.begin(), missing.end(), [&](const auto& one) {
     return std::find(carrying.begin(), carrying.end(), one) != carrying.end();
   });
   fleet_options_.patience = is_awaited ? kReturnPatience : patience_;

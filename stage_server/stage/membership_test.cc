@@ -154,6 +154,32 @@ TEST_P(MembershipTest, AfterALossAllOthersReachOneStep) {
   EXPECT_GE(in_the_middle, 1) << "the delays are too short or too long";
 }
 
+TEST(KeptStateTest, GoesOnUnderAnotherDeal) {
+  Members equal(kImages, /*carriers=*/2);
+  const std::vector<double> losses = equal.Train();
+  const int replicas = equal.stage(0).spec().replicas.count;
+  constexpr uint64_t kBefore = 4;
+  Members past(kImages, /*carriers=*/2);
+  past.TrainSteps(1, 1, kBefore);
+  Stages next(
+      kImages, {}, CpuBackend,
+      [replicas](StageSpec* spec) {
+        spec->grid.deal = {1, replicas - 1};
+      },
+      /*carriers=*/2);
+  for (size_t i = 0; i < past.size(); ++i) {
+    const auto kept = CopyState(&past.stage(i), Kept(), kNoLimit);
+    ASSERT_TRUE(kept.ok()) << kept.status();
+    for (const StateFile& file : *kept) {
+      const absl::Status restored = RestoreState(&next.stage(i), file, kBefore, kNoLimit);
+      ASSERT_TRUE(restored.ok()) << restored;
+    }
+  }
+  EXPECT_THAT(next.TrainSteps(1, kBefore + 1, kSteps),
+              ElementsAreArray(losses.begin() + kBefore, losses.end()));
+  EXPECT_THAT(next.Values(), ElementsAreArray(equal.Values()));
+}
+
 // The copy is in few bits, too, and has the same codes when another stage has taken it.
 TEST(KeptStateTest, AKeptBaseInFewBitsOutlivesItsStage) {
   for (const char* base : {"fp32", "bf16", "int8", "nf4"}) {

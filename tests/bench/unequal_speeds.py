@@ -2,7 +2,7 @@
 """Machines of unequal speed in one stage: how near a run comes to what they could do together.
 
 usage: unequal_speeds.py THINWIRE STAGE_SERVER [--speeds 1,1,2,4] [--cores 0.8] [--replicas 8] [--seconds 40]
-                         [--leave 2]
+                         [--leave 2] [--samples 48]
 
 Starts a stage server for each speed, each in a control group that has its share of so many cores (cgroup v1 or v2; wants
 root). Measured are the steps a second of each server alone, which add up to what all could do; of all with equal numbers
@@ -85,13 +85,13 @@ class Run:
     def __init__(self, args, work, name, servers, is_open):
         self.out, log = work / name, work / f"{name}.log"
         (work / f"{name}.yaml").write_text(EXPERIMENT.format(
-            replicas=args.replicas, batch=8 * args.replicas, is_open="true" if is_open else "false"))
+            replicas=args.replicas, batch=args.samples * args.replicas, is_open="true" if is_open else "false"))
         with log.open("wb") as to:
             self.process = subprocess.Popen(
                 [args.thinwire, "run", str(work / f"{name}.yaml"), "--out", str(self.out), "--carriers", str(len(servers)),
                  "--stages", ",".join(server.address for server in servers)], stdout=to, stderr=to)
         self.log = log
-        within(PATIENCE_SECONDS, lambda: len(self.losses()) > 3, log.read_text())
+        within(PATIENCE_SECONDS, lambda: len(self.losses()) > 3, f"steps of {name}")
 
     def losses(self):
         path = self.out / "metrics.jsonl"
@@ -124,27 +124,35 @@ def main():
     parser.add_argument("--replicas", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--leave", type=int, default=2)
+    parser.add_argument("--samples", type=int, default=48, help="of each replica (%(default)s)")
     args = parser.parse_args()
     speeds = [float(speed) for speed in args.speeds.split(",")]
     servers, runs = [], []
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
 
-        def measured(name, on, is_open, wait):
-            runs.append(Run(args, work, name, on, is_open))
-            time.sleep(wait)
+        def measured(name, on):
+            """The rate with equal numbers of replicas."""
+            runs.append(Run(args, work, name, on, False))
             return runs[-1].rate(args.seconds)
+
+        def dealt_by_speed(name):
+            """The rate behind the first deal by speed."""
+            run = Run(args, work, name, servers, True)
+            runs.append(run)
+            within(PATIENCE_SECONDS, lambda: "replicas" in run.log.read_text(), "a deal by speed")
+            return run.rate(args.seconds)
         try:
             for number, speed in enumerate(speeds):
                 servers.append(Server(args, work, number, speed / sum(speeds) * args.cores))
             alone, losses = [], []
             for number, server in enumerate(servers):
-                alone.append(measured(f"alone{number}", [server], False, 0))
+                alone.append(measured(f"alone{number}", [server]))
                 losses.append(runs[-1].end()[0])
             print("steps a second of each alone: " + ", ".join(f"{rate:.3f}" for rate in alone), flush=True)
-            equal = measured("equal", servers, False, 0)
+            equal = measured("equal", servers)
             losses.append(runs[-1].end()[0])
-            dealt = measured("dealt", servers, True, 20)
+            dealt = dealt_by_speed("dealt")
             run, before = runs[-1], len(runs[-1].losses())
             for server in servers[len(servers) - args.leave:]:
                 server.process.terminate()

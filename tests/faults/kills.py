@@ -217,7 +217,7 @@ def main():
                 row["equal" if is_equal else "other"] += 1
             if code == 0:
                 events = json.loads((run.folder / "summary.json").read_text())["events"]
-                row["seconds"] += [e["seconds"] for e in events if e["seconds"] is not None and e["type"] in ("restarted", "went_on", "joined", "left")]
+                row["seconds"] += [e["seconds"] for e in events if e["seconds"] is not None and e["type"] in ("restarted", "went_on", "joined", "left", "dealt")]
                 row["read"] += sum(e["type"] == "restarted" and e["step"] > 0 for e in events)
             text = f"round {number}: {experiment}, {target} killed at {', '.join(f'{m:.2f} s' for m in moments)}"
             print(f"{text}: {'equal' if is_equal else f'DIFFERS, exit code {code}'}", flush=True)
