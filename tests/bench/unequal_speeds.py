@@ -2,7 +2,7 @@
 """Machines of unequal speed in one stage: how near a run comes to what they could do together.
 
 usage: unequal_speeds.py THINWIRE STAGE_SERVER [--speeds 1,1,2,4] [--cores 0.8] [--replicas 8] [--seconds 40]
-                         [--leave 2] [--samples 48]
+                         [--leave 2] [--samples 64]
 
 Starts a stage server for each speed, each in a control group that has its share of so many cores (cgroup v1 or v2; wants
 root). Measured are the steps a second of each server alone, which add up to what all could do; of all with equal numbers
@@ -22,12 +22,12 @@ import time
 
 EXPERIMENT = """
 name: unequal
-model: {{name: resnet8, width: 16}}
-data: {{name: digits, batch_size: {batch}, test_limit: 60}}
-pipeline: {{cuts: [layer2], stages: 1, threads: 1, microbatches: 1}}
+model: {{name: gpt2, layers: 2, heads: 2, width: 64}}
+data: {{name: shakespeare, context: 64, windows: 12000, batch_size: {batch}, test_limit: 4}}
+pipeline: {{cuts: [h.0], stages: 1, threads: 1, microbatches: 4}}
 replicas: {{count: {replicas}, contributions: {{codec: ecsq, rate: 2}}, average: {{codec: uniform, bits: 8}}}}
 membership: {{open: {is_open}}}
-optimizer: {{name: sgd, lr: 0.02, momentum: 0.9}}
+optimizer: {{name: adamw, lr: 0.001}}
 checkpoint: {{every_epochs: 0}}
 evaluation: {{every: 1000000}}
 epochs: 1000000
@@ -124,7 +124,7 @@ def main():
     parser.add_argument("--replicas", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=40)
     parser.add_argument("--leave", type=int, default=2)
-    parser.add_argument("--samples", type=int, default=48, help="of each replica (%(default)s)")
+    parser.add_argument("--samples", type=int, default=64, help="of each replica (%(default)s)")
     args = parser.parse_args()
     speeds = [float(speed) for speed in args.speeds.split(",")]
     servers, runs = [], []
