@@ -5,11 +5,13 @@ usage: unequal_speeds.py THINWIRE STAGE_SERVER [--speeds 1,1,2,4] [--cores 0.8] 
                          [--leave 2] [--samples 64]
 
 Starts a stage server for each speed, each in a control group that has its share of so many cores (cgroup v1 or v2; wants
-root). Measured are the steps a second of each server alone, which add up to what all could do; of all with equal numbers
+root). Measured are the steps a second of a run on each server by itself, all at the same time, which add up to what they
+could do together; of all with equal numbers
 of replicas; and of all with replicas dealt by speed, behind the first deal. Then so many of the fastest leave, and the
 rest has 30 seconds until it is measured again. Each run has the losses of the first steps that the others have.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -32,7 +34,7 @@ checkpoint: {{every_epochs: 0}}
 evaluation: {{every: 1000000}}
 epochs: 1000000
 """
-PERIOD_MICROSECONDS = 10000
+PERIOD_MICROSECONDS = 5000
 PATIENCE_SECONDS = 120
 
 
@@ -131,9 +133,16 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
 
-        def measured(name, on):
+        def rates_alone():
+            """The rates of runs on one server each, side by side."""
+            alone = [Run(args, work, f"alone{number}", [server], False) for number, server in enumerate(servers)]
+            runs.extend(alone)
+            with concurrent.futures.ThreadPoolExecutor() as threads:
+                return list(threads.map(lambda run: run.rate(args.seconds), alone))
+
+        def rate_of_equals():
             """The rate with equal numbers of replicas."""
-            runs.append(Run(args, work, name, on, False))
+            runs.append(Run(args, work, "equal", servers, False))
             return runs[-1].rate(args.seconds)
 
         def dealt_by_speed(name):
@@ -145,12 +154,10 @@ def main():
         try:
             for number, speed in enumerate(speeds):
                 servers.append(Server(args, work, number, speed / sum(speeds) * args.cores))
-            alone, losses = [], []
-            for number, server in enumerate(servers):
-                alone.append(measured(f"alone{number}", [server]))
-                losses.append(runs[-1].end()[0])
-            print("steps a second of each alone: " + ", ".join(f"{rate:.3f}" for rate in alone), flush=True)
-            equal = measured("equal", servers)
+            alone = rates_alone()
+            losses = [run.end()[0] for run in runs]
+            print("steps a second of each by itself: " + ", ".join(f"{rate:.3f}" for rate in alone), flush=True)
+            equal = rate_of_equals()
             losses.append(runs[-1].end()[0])
             dealt = dealt_by_speed("dealt")
             run, before = runs[-1], len(runs[-1].losses())
