@@ -2,11 +2,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 
 namespace thinwire {
 
@@ -14,16 +16,25 @@ namespace thinwire {
 // failure detector" (2004), a server's own past says how long its silence may last.
 class AnswerTimes {
  public:
-  // Adds the time that an answer took.
-  void Add(const std::string& address, absl::Duration time);
+  // Adds an answer, which took that time and came now.
+  void Add(const std::string& address, absl::Duration time, SteadyTime now);
+  // Takes that a server is held for lost whose last answer came then. If the next one comes within
+  // 10 s of it, that was a mistake, and the server's least patience doubles.
+  void Lose(const std::string& address, SteadyTime answered);
 
   // Returns for how long the server may be silent: eight times its slowest answer, of which each
-  // later answer forgets 3 %. At least 1 s; 10 s for a server that has answered nothing yet.
+  // later answer forgets 3 %. At least 1 s; 10 s for a server that has answered nothing yet, and
+  // at most.
   absl::Duration Patience(const std::string& address) const;
 
  private:
+  struct Known {
+    absl::Duration slowest, least;
+    std::optional<SteadyTime> lost;  // when its last answer came
+  };
+
   mutable absl::Mutex mutex_;
-  std::map<std::string, absl::Duration> slowest_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Known> servers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace thinwire

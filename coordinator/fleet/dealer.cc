@@ -53,20 +53,22 @@ Deal DealBySpeed(const std::vector<DealtTo>& pipelines, int replicas) {
   return deal;
 }
 
-void Dealer::Begin(std::vector<std::string> addresses, Deal deal, SteadyTime now) {
+void Dealer::Begin(std::vector<std::string> addresses, Deal deal) {
   absl::MutexLock lock(&mutex_);
   addresses_ = std::move(addresses);
   deal_ = std::move(deal);
   last_.assign(addresses_.size(), std::nullopt);
   if (seconds_.size() > kMostKnown) seconds_.clear();
   if (limits_.size() > kMostKnown) limits_.clear();
-  if (!decided_) return;
-  earliest_ = now + std::max(kBetween, kEarned * (now - *decided_));
-  decided_.reset();
+  has_begun_ = true;
 }
 
 bool Dealer::Add(int server, uint64_t step, double busy, SteadyTime now) {
   absl::MutexLock lock(&mutex_);
+  if (decided_ && has_begun_) {
+    earliest_ = now + std::max(kBetween, kEarned * (now - *decided_));
+    decided_.reset();
+  }
   const auto index = static_cast<size_t>(server);
   std::optional<Measured>& last = last_[index];
   // A stage that is configured, or trained, anew counts from 0.
@@ -80,10 +82,12 @@ bool Dealer::Add(int server, uint64_t step, double busy, SteadyTime now) {
   const auto known = seconds_.try_emplace({addresses_[index], index % stages_}, seconds).first;
   known->second += kNewest * (seconds - known->second);
   last = Measured{step, busy, now, last->times + 1};
-  const bool are_measured = std::all_of(
-      last_.begin(), last_.end(), [](const auto& one) { return one && one->times >= kMeasurements; });
+  const bool are_measured = std::all_of(last_.begin(), last_.end(), [](const auto& one) {
+    return one && one->times >= kMeasurements;
+  });
   if (!are_measured || now < earliest_ || decided_ || !IsWorthIt()) return false;
   decided_ = now;
+  has_begun_ = false;
   return true;
 }
 

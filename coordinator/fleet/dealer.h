@@ -38,7 +38,7 @@ class Dealer {
 
   // Begins with these servers: all stages of the first pipeline, then those of the next, which have
   // so many replicas each.
-  void Begin(std::vector<std::string> addresses, Deal deal, SteadyTime now);
+  void Begin(std::vector<std::string> addresses, Deal deal);
 
   // Takes that a server, by its index, has computed for `busy` seconds in all up to the end of
   // `step`. Returns whether the run should be dealt anew: once all have been measured for a while,
@@ -76,9 +76,10 @@ class Dealer {
   std::vector<std::optional<Measured>> last_ ABSL_GUARDED_BY(mutex_);  // by server
   std::map<Place, double> seconds_ ABSL_GUARDED_BY(mutex_);            // of a replica
   std::map<std::string, int> limits_ ABSL_GUARDED_BY(mutex_);          // by address
-  // When another deal was found to be better, until the run begins with it.
+  // When another deal was found to be better, until the run trains with it.
   std::optional<SteadyTime> decided_ ABSL_GUARDED_BY(mutex_);
-  SteadyTime earliest_ ABSL_GUARDED_BY(mutex_);  // for the next one
+  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;  // since then
+  SteadyTime earliest_ ABSL_GUARDED_BY(mutex_);     // for the next one
 };
 
 }  // namespace thinwire

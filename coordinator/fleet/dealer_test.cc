@@ -43,7 +43,7 @@ TEST(DealBySpeedTest, NoOtherDealIsFaster) {
 // Two pipelines of one stage that share eight replicas.
 class DealerTest : public ::testing::Test {
  protected:
-  DealerTest() { dealer_.Begin({"a", "b"}, {4, 4}, At(0)); }
+  DealerTest() { dealer_.Begin({"a", "b"}, {4, 4}); }
 
   // Reports both at every second for `seconds`, of one step each. Returns when it is to be dealt
   // anew, if it is.
@@ -79,11 +79,11 @@ TEST_F(DealerTest, BetweenTwoDealsThereIsTime) {
   const auto first = Train(0, 60, 0.75, 0.25);
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(Train(*first, 60, 0.75, 0.25), std::nullopt) << "it is told once";
-  dealer_.Begin({"a", "b"}, {2, 6}, At(*first + 0.5));
+  dealer_.Begin({"a", "b"}, {2, 6});
   const auto second = Train(*first + 1, 60, 0.2, 0.9);
   ASSERT_TRUE(second.has_value());
   EXPECT_GE(*second - *first, 20);
-  dealer_.Begin({"a", "b"}, {4, 4}, At(*second + 3));
+  dealer_.Begin({"a", "b"}, {4, 4});
   const auto third = Train(*second + 3, 100, 0.75, 0.25);
   ASSERT_TRUE(third.has_value());
   EXPECT_GE(*third - *second, 60) << "the one before took three seconds";
@@ -91,7 +91,7 @@ TEST_F(DealerTest, BetweenTwoDealsThereIsTime) {
 
 TEST_F(DealerTest, OneThatLacksMemoryIsDealtFewer) {
   ASSERT_TRUE(Train(0, 60, 0.75, 0.25).has_value());
-  dealer_.Begin({"a", "b"}, {2, 6}, At(100));
+  dealer_.Begin({"a", "b"}, {2, 6});
   EXPECT_TRUE(dealer_.Limit(1));
   EXPECT_THAT(dealer_.BestFor({"a", "b"}), ElementsAre(3, 5));
   EXPECT_FALSE(dealer_.Limit(0)) << "it has no more than without regard to speed";
@@ -99,7 +99,7 @@ TEST_F(DealerTest, OneThatLacksMemoryIsDealtFewer) {
 
 TEST(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
   Dealer dealer(4, /*stages=*/2);
-  dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2}, At(0));
+  dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2});
   for (int i = 0; i <= 8; ++i) {
     const double busy[] = {0.1 * i, 0.9 * i, 0.3 * i, 0.3 * i};
     for (int server = 0; server < 4; ++server) {

@@ -15,7 +15,8 @@ int Rank(const Failure& failure) {
   if (failure.kind == Failure::Kind::kDead) return 0;
   const bool is_away = failure.kind == Failure::Kind::kSilent;
   if (is_away || failure.kind == Failure::Kind::kUnfit) return 1;
-  if (failure.kind == Failure::Kind::kSpeeds) return 1;
+  const bool is_overdealt = failure.kind == Failure::Kind::kSpeeds;
+  if (is_overdealt && absl::IsResourceExhausted(failure.status)) return 1;
   switch (failure.status.code()) {
     case absl::StatusCode::kDeadlineExceeded:
       return 3;

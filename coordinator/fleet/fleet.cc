@@ -178,12 +178,25 @@ bool Fleet::IsGuest(int server) const {
   return i < options_.are_guests.size() && options_.are_guests[i];
 }
 
-absl::Status Fleet::OfConfigure(int server, const absl::Status& error) {
-  if (absl::IsResourceExhausted(error) && !IsGuest(server) && options_.dealer != nullptr &&
-      options_.dealer->Limit(server)) {
-    Fail({server, Failure::Kind::kSpeeds, error});
+bool Fleet::TakesFewerReplicas(int server, const absl::Status& error) {
+  if (!absl::IsResourceExhausted(error) || options_.dealer == nullptr ||
+      !options_.dealer->Limit(server)) {
+    return false;
   }
-  return OfGuest(server, error);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!overdealt_) overdealt_ = Failure{server, Failure::Kind::kSpeeds, error};
+  return true;
+}
+
+absl::Status Fleet::CheckDeal() {
+  std::optional<Failure> overdealt;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    overdealt = overdealt_;
+  }
+  if (!overdealt) return absl::OkStatus();
+  Fail(*overdealt);
+  return overdealt->status;
 }
 
 absl::Status Fleet::OfGuest(int server, absl::Status error) {
@@ -325,7 +338,7 @@ void Fleet::Leave(Failure stage) {
     // That one ends matters more than what a run does for its speed.
     const bool is_lesser =
         leaving_ && leaving_->kind != Failure::Kind::kEnds && stage.kind == Failure::Kind::kEnds;
-    if (leaving_ && !is_lesser) return;
+    if ((leaving_ && !is_lesser) || !failures_.empty()) return;
     leaving_ = stage;
     if (!trains_ || ends_step_) return;  // no training, or it ends already
     ends_step_ = true;

@@ -104,9 +104,12 @@ class Fleet {
   // it is unfit.
   absl::Status OfGuest(int server, absl::Status error);
   bool IsGuest(int server) const;
-  // Does the same for an error of Configure. If a server lacks memory for the replicas that it was
-  // dealt by speed, they are to be dealt anew.
-  absl::Status OfConfigure(int server, const absl::Status& error);
+  // Returns whether this error of Configure says that a server lacks memory for the replicas that
+  // it was dealt by speed, and it will be dealt fewer.
+  bool TakesFewerReplicas(int server, const absl::Status& error);
+  // Fails if any does, so that they are dealt anew; once all are configured, as only then they
+  // have what they keep.
+  absl::Status CheckDeal();
 
   // Returns the secret that the stages' links show each other.
   const std::string& link_secret() const { return link_secret_; }
@@ -210,7 +213,8 @@ class Fleet {
   bool in_epoch_ ABSL_GUARDED_BY(mutex_) = false;
   // The current or the next training ends after a step.
   bool ends_step_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);  // in order of arrival
+  std::optional<Failure> overdealt_ ABSL_GUARDED_BY(mutex_);  // see CheckDeal
+  std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);     // in order of arrival
 };
 
 }  // namespace thinwire

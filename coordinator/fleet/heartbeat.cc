@@ -11,7 +11,7 @@ namespace {
 
 // If a renewal and the wait before it take this much longer than they may, this process was paused.
 constexpr absl::Duration kPause = absl::Seconds(2);
-// The same, as part of the stage's patience, if that is less.
+// The same, as part of the stage's patience.
 constexpr double kPauseOfPatience = 0.2;
 // Longest interval where a loss is to be seen early.
 constexpr absl::Duration kOften = absl::Milliseconds(250);
@@ -65,7 +65,7 @@ absl::Duration Heartbeat::Timeout() const {
 
 void Heartbeat::Count(const RenewResponse& answer, absl::Duration time) {
   if (options_.answer_times != nullptr) {
-    options_.answer_times->Add(client_->address(), silent_ + time);
+    options_.answer_times->Add(client_->address(), silent_ + time, since_);
   }
   silent_ = absl::ZeroDuration();
   // A stage that is configured again counts from 0.
@@ -81,9 +81,8 @@ void Heartbeat::Count(const RenewResponse& answer, absl::Duration time) {
 }
 
 void Heartbeat::CountSilence(absl::Duration taken, absl::Duration most) {
-  const bool was_paused = taken > most + std::min(kPause, kPauseOfPatience * Patience());
-  silent_ = was_paused ? absl::ZeroDuration() : silent_ + std::min(taken, most);
-  if (was_paused) answered_ = since_;
+  silent_ = taken > most + kPause ? absl::ZeroDuration() : silent_ + std::min(taken, most);
+  if (taken > most + kPauseOfPatience * Patience()) answered_ = since_;
 }
 
 bool Heartbeat::IsLost() const {
@@ -95,8 +94,7 @@ bool Heartbeat::IsLost() const {
       !pulse_->Answers(since_, patience / 2)) {
     return false;
   }
-  // If it was only slow, it has more time when it is back.
-  options_.answer_times->Add(client_->address(), since_ - answered_);
+  options_.answer_times->Lose(client_->address(), answered_);
   return true;
 }
 

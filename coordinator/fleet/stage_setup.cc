@@ -119,8 +119,10 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
     auto answer =
         stage.Configure(experiment, threads[stage.server()], fleet->link_secret(), purpose);
     if (answer.ok()) answers[stage.server()] = *answer;
-    return fleet->OfConfigure(stage.server(), answer.status());
+    if (fleet->TakesFewerReplicas(stage.server(), answer.status())) return absl::OkStatus();
+    return fleet->OfGuest(stage.server(), answer.status());
   }));
+  RETURN_IF_ERROR(fleet->CheckDeal());
   RETURN_IF_ERROR(CheckData(answers, fleet));
   RETURN_IF_ERROR(CheckDevices(answers, fleet));
   ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(experiment));

@@ -69,8 +69,11 @@ std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
   const bool was_there =
       fleet->acquired() || cause->kind == Failure::Kind::kDead || (kept_step_ && lost_at_);
   if (!was_there || fleet->interrupted()) return std::nullopt;
-  // What comes in and cannot be used is sent away, and ends no run.
-  if (cause->kind != Failure::Kind::kUnfit && !MayGoOn()) return std::nullopt;
+  // What comes in and cannot be used is sent away, and what a server has no room for goes to
+  // others.
+  const bool is_none_lost =
+      cause->kind == Failure::Kind::kUnfit || cause->kind == Failure::Kind::kSpeeds;
+  if (!is_none_lost && !MayGoOn()) return std::nullopt;
   return cause;
 }
 
@@ -96,7 +99,11 @@ absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fl
   }
   event.set_reason(NameOf(loss.kind));
   event.set_error(std::string(loss.status.message()));
+  // What is no loss may come before the generation after a loss has told of it.
+  const bool is_told = !lost_at_ || summary_.events_size() > events_at_loss_;
+  if (kept_step_ && is_none_lost && !is_told) return options_.next_generation(loss);
   lost_at_ = SteadyTime::Now();
+  events_at_loss_ = summary_.events_size();
   if (kept_step_) {
     loss_ = event;
   } else {

@@ -92,6 +92,7 @@ class GenerationLoop {
   const KeptStep kept_step_;
   uint64_t step_of_loss_ = 0;  // of the last one
   RunEvent loss_;              // it itself, where stages keep their state
+  int events_at_loss_ = 0;     // number of events then, to which it is added
   const RunGeneration run_;
   RunObserver& observer_;
   Summary& summary_;

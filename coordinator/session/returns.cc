@@ -46,6 +46,7 @@ void Returns::Loop() {
     if (search_.joins != nullptr) {
       for (const std::string& address : search_.joins->TakeAdmitted()) on_return_(address);
     }
+    search_.on_look();
     lock.lock();
   }
 }

@@ -26,12 +26,13 @@ class Returns {
     double lease_seconds = 15;
     std::string build;  // that a server must have; empty: any
     Security security;
-    Joins* joins = nullptr;  // outlives this object; null: nobody joins
+    Joins* joins = nullptr;                 // outlives this object; null: nobody joins
+    std::function<void()> on_look = [] {};  // called each time, after those that have come
   };
 
   // Tries about once a second to lease each server. `on_return` is called once for each that was
-  // leased, and for each that has joined, on a thread of this object. The lease is not renewed: it
-  // is for who takes it over. Of a server of another build stderr gets a line.
+  // leased, and for each that has joined, on a thread of this object, as is `on_look`. The lease
+  // is not renewed: it is for who takes it over. Of a server of another build stderr gets a line.
   Returns(Search search, std::function<void(const std::string& address)> on_return);
   // Ends a call that is under way.
   ~Returns();

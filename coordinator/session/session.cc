@@ -203,7 +203,9 @@ absl::Status Session::OpenMembership(const Experiment& experiment, const Session
   if (!HasOpenMembership(experiment)) return absl::OkStatus();
   members_.emplace(options.stages, fleet_options_.grid.count(),
                    static_cast<int>(experiment.membership().least()), options.spares);
-  if (!RemembersMessages(experiment)) {
+  are_losses_cheap_ = !RemembersMessages(experiment);
+  // With a limit of memory, blocks are kept as nearly equal numbers of replicas fit.
+  if (are_losses_cheap_ && !experiment.pipeline().has_memory()) {
     dealer_.emplace(static_cast<int>(ReplicasOf(experiment)),
                     static_cast<int>(options.stages.size()) / fleet_options_.grid.count());
     fleet_options_.dealer = &*dealer_;
@@ -270,11 +272,11 @@ absl::Status Session::MakeFleet() {
   }
   if (dealer_) {
     fleet_options_.grid.deal = dealer_->BestFor(addresses_);
-    dealer_->Begin(addresses_, fleet_options_.grid.deal, SteadyTime::Now());
-    // A single pipeline goes back to its checkpoint after a loss.
-    fleet_options_.heartbeat.answer_times =
-        fleet_options_.grid.replicas > 1 ? &answer_times_ : nullptr;
+    dealer_->Begin(addresses_, fleet_options_.grid.deal);
   }
+  // A single pipeline goes back to its checkpoint after a loss.
+  const bool loses_little = are_losses_cheap_ && fleet_options_.grid.replicas > 1;
+  fleet_options_.heartbeat.answer_times = loses_little ? &answer_times_ : nullptr;
   fleet_ = std::make_unique<Fleet>(addresses_, run_, fleet_options_);
   Fleet* fleet = fleet_.get();
   interruption_.OnFirst([fleet] { fleet->Interrupt(); });
@@ -380,17 +382,24 @@ void Session::Arrived(const std::string& address, Members* later, Fleet* fleet) 
   const std::vector<std::string>& away = later->away();
   const bool is_back = std::find(away.begin(), away.end(), address) != away.end();
   later->Arrive(address);
-  if (joins_) later->DropGuests([this](const auto& one) { return joins_->IsConnected(one); });
   {
     absl::MutexLock lock(&returned_mutex_);
     returned_.push_back(address);
-    counts_->idle = later->counts().idle;
     counts_->away = later->counts().away;
+    counts_->idle = later->counts().idle;
   }
+  DropGone(later);
   if (!later->CanGrow()) return;
   fleet->EndAfterStep(
       {/*stage=*/0, Failure::Kind::kJoins,
        absl::UnavailableError(absl::StrCat(address, is_back ? " is back" : " has joined"))});
+}
+
+void Session::DropGone(Members* later) {
+  if (joins_ == nullptr) return;
+  later->DropGuests([this](const auto& one) { return joins_->IsConnected(one); });
+  absl::MutexLock lock(&returned_mutex_);
+  counts_->idle = later->counts().idle;
 }
 
 // A server that has come makes the run end after a step and lay out anew, if that gives a pipeline.
@@ -404,6 +413,7 @@ void Session::WatchReturns() {
   search.security = fleet_options_.security;
   search.joins = joins_.get();
   auto later = std::make_shared<Members>(*members_);
+  search.on_look = [this, later] { DropGone(later.get()); };
   returns_ = std::make_unique<Returns>(
       std::move(search), [this, later, fleet = fleet_.get()](const std::string& address) {
         Arrived(address, later.get(), fleet);

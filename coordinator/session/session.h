@@ -134,6 +134,8 @@ class Session {
   // Notes that a server has come, with those that came before it, and lets the run end its step if
   // that gives a pipeline.
   void Arrived(const std::string& address, Members* later, Fleet* fleet);
+  // Forgets idle servers that had joined and are gone.
+  void DropGone(Members* later);
   void SetCounts(const MemberCounts& counts);
   // Counts a launched stage that was lost, and started again.
   void CountRestarted();
@@ -142,9 +144,10 @@ class Session {
   Interruption& interruption_;
   std::string lease_file_;
   FleetOptions fleet_options_;
-  AnswerTimes answer_times_;      // of all generations' servers
-  std::optional<Dealer> dealer_;  // of replicas, if they may be dealt anew
-  absl::Duration patience_;       // how long to wait for servers that should be there
+  bool are_losses_cheap_ = false;  // True: other pipelines go on with what they have.
+  AnswerTimes answer_times_;       // of all generations' servers
+  std::optional<Dealer> dealer_;   // of replicas, if they may be dealt anew
+  absl::Duration patience_;        // how long to wait for servers that should be there
   std::vector<std::string> addresses_, spares_;
   std::optional<Members>
       members_;  // not set: membership is closed, or the stages are launched here

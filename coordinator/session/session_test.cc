@@ -188,6 +188,17 @@ TEST_F(JoiningSessionTest, AServerThatJoinsMakesAnotherPipeline) {
   EXPECT_EQ(session_->member_counts()->carrying, 2);
 }
 
+TEST_F(JoiningSessionTest, OneThatStandsByAndGoesIsCountedNoLonger) {
+  Join(other_);
+  EXPECT_EQ(session_->member_counts()->idle, 1);
+  Withdraw();
+  const SteadyTime end = SteadyTime::Now() + absl::Seconds(10);
+  while (session_->member_counts()->idle > 0 && SteadyTime::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(session_->member_counts()->idle, 0);
+}
+
 TEST_F(JoiningSessionTest, OneThatCannotTakeItsPlaceIsLetGo) {
   Join(other_);
   ASSERT_TRUE(session_->NextGeneration(*session_->fleet()->leaving()).ok());
