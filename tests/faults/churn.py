@@ -10,8 +10,7 @@ or SIGSTOP for `--stop` seconds (`--kinds`). After the minutes the run is interr
 same steps are trained by one pipeline that nothing befalls: parameters and losses must be equal, to the bit.
 
 What the living machines could do is measured first: steps a second of one pipeline, of two, and so on, for a while each.
-At every moment they could have done as many as the best number of the pipelines that they make. Prints both and their
-ratio.
+At every moment they could have done as many as the pipelines that they make then. Prints both and their ratio.
 """
 import argparse
 import json
@@ -176,7 +175,7 @@ def possible(machines, rates, begin, end):
     steps, moment, slice_seconds = 0.0, begin, 0.01
     while moment < end:
         pipelines = min(sum(machine.lived(moment) for machine in machines) // 2, len(rates))
-        steps += slice_seconds * max(rates[:pipelines], default=0)
+        steps += slice_seconds * rates[pipelines - 1] if pipelines > 0 else 0
         moment += slice_seconds
     return steps
 
