@@ -171,7 +171,7 @@ absl::StatusOr<PreparedProbe> Prepare(const ProbeFlags& flags) {
   ASSIGN_OR_RETURN(task.experiment, LoadExperiment(path, overrides, {/*stages=*/0, &trained}));
   task.experiment.clear_replicas();  // the gradient is that of one pipeline
   task.experiment.clear_membership();
-  task.experiment.clear_init_at();   // weights come from here
+  task.experiment.clear_init_at();  // weights come from here
   RETURN_IF_ERROR(CheckBatches(flags, task.experiment));
   task.batches = flags.batches;
   if (is_run) {

@@ -97,7 +97,10 @@ bool Dealer::Limit(int server) {
   const size_t pipeline = index / stages_;
   const Deal equal = EqualDeal(deal_.size(), replicas_);
   if (deal_[pipeline] <= *std::max_element(equal.begin(), equal.end())) return false;
-  limits_[addresses_[index]] = deal_[pipeline] - 1;
+  // If it was dealt more than its limit, then because all together may not carry the replicas.
+  const auto known = limits_.try_emplace(addresses_[index], deal_[pipeline]).first;
+  if (known->second < deal_[pipeline]) return false;
+  known->second = deal_[pipeline] - 1;
   return true;
 }
 

@@ -95,6 +95,10 @@ TEST_F(DealerTest, OneThatLacksMemoryIsDealtFewer) {
   EXPECT_TRUE(dealer_.Limit(1));
   EXPECT_THAT(dealer_.BestFor({"a", "b"}), ElementsAre(3, 5));
   EXPECT_FALSE(dealer_.Limit(0)) << "it has no more than without regard to speed";
+  dealer_.Begin({"a", "b"}, {3, 5});
+  EXPECT_TRUE(dealer_.Limit(1));
+  dealer_.Begin({"a", "b"}, {3, 5});
+  EXPECT_FALSE(dealer_.Limit(1)) << "its limit is lower already, and so does not help";
 }
 
 TEST(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
