@@ -27,6 +27,7 @@ model:
 data: {name: digits, batch_size: 2}
 pipeline: {cuts: [flat], stages: 2}
 replicas: {count: 2}
+membership: {open: true}
 optimizer: {lr: 0.1}
 epochs: 1
 )";
@@ -71,6 +72,7 @@ TEST_F(TargetTest, ARunHasTheWeightsOfItsEndAndItsCutsInOneStage) {
   EXPECT_THAT(target->experiment.pipeline().cuts(), ElementsAre("flat"));
   EXPECT_EQ(target->experiment.pipeline().stages(), 1u);
   EXPECT_FALSE(target->experiment.has_replicas());
+  EXPECT_FALSE(target->experiment.has_membership()) << "nobody joins or is lost";
 }
 
 TEST_F(TargetTest, WhatTheUserSetsCounts) {
