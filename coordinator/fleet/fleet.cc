@@ -335,7 +335,7 @@ void Fleet::Fail(Failure failure) {
 void Fleet::Leave(Failure stage) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // That one ends matters more than what a run does for its speed.
+    // A server that ends matters more than a run's speed.
     const bool is_lesser =
         leaving_ && leaving_->kind != Failure::Kind::kEnds && stage.kind == Failure::Kind::kEnds;
     if ((leaving_ && !is_lesser) || !failures_.empty()) return;

@@ -198,7 +198,7 @@ class Fleet {
   const FleetOptions options_;
   const std::string link_secret_ = NewSecret();
   std::vector<std::unique_ptr<StageClient>> clients_;
-  Pulse pulse_;
+  Pulse pulse_;                                         // of all servers
   std::vector<std::unique_ptr<Heartbeat>> heartbeats_;  // by stage; null until it is acquired
   bool acquired_ = false;                               // True once all are.
 

@@ -90,12 +90,8 @@ bool Heartbeat::IsLost() const {
   if (options_.answer_times == nullptr) return false;
   const absl::Duration patience = Patience();
   // If nobody answers, it is rather this process's own line that is cut.
-  if (since_ - answered_ < patience || !pulse_->StandsStill(since_, patience) ||
-      !pulse_->Answers(since_, patience / 2)) {
-    return false;
-  }
-  options_.answer_times->Lose(client_->address(), answered_);
-  return true;
+  return since_ - answered_ >= patience && pulse_->StandsStill(since_, patience) &&
+         pulse_->Answers(since_, patience / 2);
 }
 
 std::optional<Failure> Heartbeat::Beat() {
@@ -114,6 +110,9 @@ std::optional<Failure> Heartbeat::Beat() {
   }
   CountSilence(taken, interval_ + timeout);
   if (!IsLost()) return std::nullopt;
+  if (options_.answer_times != nullptr) {
+    options_.answer_times->Lose(client_->address(), answered_);
+  }
   return Failure{
       client_->server(), Failure::Kind::kSilent,
       absl::UnavailableError(absl::StrFormat("%s has not answered for %.2g s", client_->Name(),

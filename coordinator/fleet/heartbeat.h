@@ -62,6 +62,7 @@ class Heartbeat {
   void Count(const RenewResponse& answer, absl::Duration time);
   // Counts that there was none, `taken` after the renewal before, which took at most `most`.
   void CountSilence(absl::Duration taken, absl::Duration most);
+  // Returns whether the stage has been silent for longer than it may.
   bool IsLost() const;
 
   StageClient* const client_;
@@ -69,7 +70,7 @@ class Heartbeat {
   const absl::Duration interval_;
   Pulse* const pulse_;
   const OnFailure on_failure_;
-  // What follows is of the thread alone.
+  // Only the thread uses these, down to `since_`.
   uint64_t last_advances_ = 0;  // of this stage
   bool told_end_ = false;
   absl::Duration silent_;  // without an answer; pauses of this process left out

@@ -1,4 +1,4 @@
-// What is heard of all stages of a run, as one.
+// The answers of all stages of a run, taken together.
 #pragma once
 
 #include <cstdint>

@@ -18,6 +18,12 @@ RunEvent EventNow(const char* type, const std::optional<FoundCheckpoint>& from) 
   return event;
 }
 
+// Returns whether nothing is lost, but the next generation gives a server less: an unfit one
+// nothing, a slow one or one that lacks memory fewer replicas.
+bool GivesLess(Failure::Kind kind) {
+  return kind == Failure::Kind::kUnfit || kind == Failure::Kind::kSpeeds;
+}
+
 const char* NameOf(Failure::Kind kind) {
   switch (kind) {
     case Failure::Kind::kDead:
@@ -69,11 +75,7 @@ std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
   const bool was_there =
       fleet->acquired() || cause->kind == Failure::Kind::kDead || (kept_step_ && lost_at_);
   if (!was_there || fleet->interrupted()) return std::nullopt;
-  // What comes in and cannot be used is sent away, and what a server has no room for goes to
-  // others.
-  const bool is_none_lost =
-      cause->kind == Failure::Kind::kUnfit || cause->kind == Failure::Kind::kSpeeds;
-  if (!is_none_lost && !MayGoOn()) return std::nullopt;
+  if (!GivesLess(cause->kind) && !MayGoOn()) return std::nullopt;
   return cause;
 }
 
@@ -91,15 +93,14 @@ absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fl
   from_.reset();
   if (found.ok()) from_ = *std::move(found);
   RunEvent event = EventNow(kRestarted, from_);
-  const bool is_none_lost = loss.kind == Failure::Kind::kJoins ||
-                            loss.kind == Failure::Kind::kSpeeds ||
-                            loss.kind == Failure::Kind::kUnfit;
+  const bool is_none_lost = loss.kind == Failure::Kind::kJoins || GivesLess(loss.kind);
   if (!is_none_lost) {
     event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
   }
   event.set_reason(NameOf(loss.kind));
   event.set_error(std::string(loss.status.message()));
-  // What is no loss may come before the generation after a loss has told of it.
+  // The generation after a loss may end, for servers that are there, before it has told of the
+  // loss.
   const bool is_told = !lost_at_ || summary_.events_size() > events_at_loss_;
   if (kept_step_ && is_none_lost && !is_told) return options_.next_generation(loss);
   lost_at_ = SteadyTime::Now();

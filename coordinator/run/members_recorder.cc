@@ -55,7 +55,7 @@ struct MembersRecorder::Series {
                            .Add({{"run", run}})),
         lost_seconds(prometheus::BuildCounter()
                          .Name("thinwire_members_lost_seconds_total")
-                         .Help("Seconds without training, as servers came and went")
+                         .Help("Seconds without training, as servers came and went or replicas were dealt anew")
                          .Register(*registry)
                          .Add({{"run", run}})) {}
 

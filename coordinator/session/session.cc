@@ -349,7 +349,7 @@ void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
     if (ends) leaving.push_back(server);
     if (gone.insert(server).second) lost.push_back(fleet_->server(server).address());
   }
-  // Those that are to end wait for it, and one that is unfit goes.
+  // A server that is to end waits for its release, and one that is unfit gets it.
   for (const auto& [server, ends] : parted) {
     const bool goes = is_unfit && server == loss.stage;
     if (ends || goes) fleet_->server(server).Release().IgnoreError();
@@ -385,8 +385,8 @@ void Session::Arrived(const std::string& address, Members* later, Fleet* fleet) 
   {
     absl::MutexLock lock(&returned_mutex_);
     returned_.push_back(address);
-    counts_->away = later->counts().away;
     counts_->idle = later->counts().idle;
+    counts_->away = later->counts().away;
   }
   DropGone(later);
   if (!later->CanGrow()) return;

@@ -311,8 +311,8 @@ def replica_graphs() -> List:
               "done again. Bad: losses that nobody has caused."),
         graph("Time lost to them", "percentunit",
               [Query(rate(f"thinwire_members_lost_seconds_total{{{RUN}}}"), "{{run}}")],
-              "Seconds per second without training, as servers came and went. Bad: above a few "
-              "percent."),
+              "Seconds per second without training, as servers came and went or replicas were dealt "
+              "anew. Bad: above a few percent."),
     ]
 
 

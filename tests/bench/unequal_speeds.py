@@ -149,7 +149,7 @@ def main():
             """The rate behind the first deal by speed."""
             run = Run(args, work, name, servers, True)
             runs.append(run)
-            within(PATIENCE_SECONDS, lambda: "replicas" in run.log.read_text(), "a deal by speed")
+            within(PATIENCE_SECONDS, lambda: "unequal speed" in run.log.read_text(), "a deal by speed")
             return run.rate(args.seconds)
         try:
             for number, speed in enumerate(speeds):
