@@ -29,11 +29,13 @@ class RatedCodec final : public Codec {
                                 absl::Span<uint8_t> payload) const override {
     if (x.elements() == 0) return longest_->Encode(x, context, payload);
     StepSearch search(spec().rate, x.elements());
+    double step = 0;
     size_t bytes = 0;
     do {
-      ASSIGN_OR_RETURN(bytes, EncodeAtStep(search.step(), x, context, payload));
+      step = search.step();
+      ASSIGN_OR_RETURN(bytes, EncodeAtStep(step, x, context, payload));
     } while (search.Next(bytes));
-    return search.is_met() ? bytes : EncodeAtStep(search.best(), x, context, payload);
+    return step == search.best() ? bytes : EncodeAtStep(search.best(), x, context, payload);
   }
 
   absl::Status Decode(absl::Span<const uint8_t> payload, const MessageContext& context,

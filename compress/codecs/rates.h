@@ -14,9 +14,15 @@ namespace thinwire {
 
 // Search for the quantiser step with which a message takes a wanted rate, by trial encodings.
 
-// Share of the wanted bytes within which a message's size counts as met. If no step meets it, the
-// nearest is taken.
-constexpr double kRateTolerance = 0.01;
+// Share of the wanted bytes within which a message's size counts as met; and behind kNearTries
+// tries of a large message. If no step meets it, the nearest is taken.
+constexpr double kRateTolerance = 0.01, kWideRateTolerance = 0.04;
+constexpr int kNearTries = 8;
+
+// Most tries for a message: kFewTries from kLargeElements elements on; for fewer elements as many
+// as code kMostElements of them in all, but at most kManyTries.
+constexpr int64_t kLargeElements = 1 << 13, kMostElements = 1 << 19;
+constexpr int kFewTries = 16, kManyTries = 512;
 
 // Searches steps from kLeastStep to kMostStep; two or three tries are the rule. If these miss the
 // tolerance, the search divides the intervals between the steps tried, as long as a nearer step may
@@ -34,7 +40,10 @@ class StepSearch {
 
   // Returns the step that came nearest to the rate; of equals the finest.
   double best() const;
-  bool is_met() const { return best_distance_ <= kRateTolerance * wanted_; }
+  bool is_met() const {
+    const bool is_late = most_tries_ == kFewTries && tries_ >= kNearTries;
+    return best_distance_ <= (is_late ? kWideRateTolerance : kRateTolerance) * wanted_;
+  }
 
  private:
   // One try. All steps below are logarithms to base 2.

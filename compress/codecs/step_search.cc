@@ -15,11 +15,6 @@ constexpr int kMostGuesses = 8;
 constexpr double kFarthest = 3;            // largest distance between consecutive guesses
 constexpr double kNeighbours = 1.0 / 512;  // steps closer than this count as the same
 
-// Most tries for a message: as many as code kMostElements elements in all, but at least kFewTries
-// and at most kManyTries.
-constexpr int64_t kMostElements = 1 << 22;
-constexpr int64_t kFewTries = 32, kManyTries = 512;
-
 // Steps per octave that are all tried, if necessary, for a message small enough.
 constexpr int kTriedOfOctave = 4;
 
@@ -27,6 +22,11 @@ constexpr int kTriedOfOctave = 4;
 // ends of an interval, or fall below both. It is kRoughness times the width in doublings of the
 // step, within these bounds.
 constexpr double kLeastRoughness = 0.05, kRoughness = 0.4, kMostRoughness = 0.5;
+
+int MostTries(int64_t elements) {
+  if (elements >= kLargeElements) return kFewTries;
+  return static_cast<int>(std::min<int64_t>(kMostElements / elements, kManyTries));
+}
 
 // Returns the entropy, in bits, of an event of probability p.
 double BinaryEntropy(double p) {
@@ -58,7 +58,7 @@ double StepOfLaplacian(double bits) {
 StepSearch::StepSearch(double rate, int64_t elements)
     : elements_(static_cast<double>(elements)),
       wanted_(rate * elements_ / 8),
-      most_tries_(static_cast<int>(std::clamp(kMostElements / elements, kFewTries, kManyTries))),
+      most_tries_(MostTries(elements)),
       step_(StepOfLaplacian(rate)),
       best_distance_(std::numeric_limits<double>::infinity()),
       before_{NAN, NAN},

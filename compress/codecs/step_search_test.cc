@@ -25,12 +25,14 @@ Found Search(double rate, const BytesAtStep& bits_at, int64_t elements = kElemen
   StepSearch search(rate, elements);
   int tries = 1;
   while (search.Next(bytes_at(search.step()))) ++tries;
+  const double tolerance =
+      tries >= kNearTries && elements >= kLargeElements ? kWideRateTolerance : kRateTolerance;
   const double bits =
       8.0 * static_cast<double>(bytes_at(search.best())) / static_cast<double>(elements);
   if (search.is_met()) {
-    EXPECT_NEAR(bits / rate, 1, kRateTolerance + kRounding);
+    EXPECT_NEAR(bits / rate, 1, tolerance + kRounding);
   } else {
-    EXPECT_GT(std::fabs(bits / rate - 1), kRateTolerance - kRounding);
+    EXPECT_GT(std::fabs(bits / rate - 1), tolerance - kRounding);
   }
   return {search.best(), bits, tries};
 }
@@ -87,21 +89,35 @@ TEST(StepSearchTest, EndsSoonWhereEveryStepTakesTheSame) {
 // Models sizes where a third of all steps give nothing but zeros. Just before them a few codes cost
 // less than none.
 TEST(StepSearchTest, SpendsNoTriesOfALargeMessageOnZeros) {
+  int among_zeros = 0;
   const Found found = Search(
       0.5,
-      [](double step) {
+      [&among_zeros](double step) {
         const double octaves = std::log2(step);
+        among_zeros += octaves > 3.5;
         if (octaves < 2.9) return 0.511 + 0.1 * (2.9 - octaves);
         return octaves < 3.1 ? 0.508 : 0.511;
       },
       1 << 20);
-  EXPECT_LT(found.bits, 0.509);
+  EXPECT_LT(found.bits, 0.512);
+  EXPECT_LE(among_zeros, 6) << "guesses, the coarsest step, and one before it";
+}
+
+// Models the average of a few coded tensors: its values lie on a lattice, so many codes become zero
+// at the same step, and no step takes the wanted rate.
+TEST(StepSearchTest, TriesAFewStepsWhereARateLiesInAJump) {
+  const auto jumping = [](double step) { return step < 1.3 ? 2.4 - step / 10 : 1.6 / step; };
+  for (const int64_t elements : {kLargeElements, int64_t{1} << 20}) {
+    const Found found = Search(1.8, jumping, elements);
+    EXPECT_NEAR(found.bits, 2.27, 0.01);
+    EXPECT_LE(found.tries, kFewTries);
+  }
 }
 
 TEST(StepSearchTest, TriesAFewStepsOfALargeMessage) {
   const Found found = Search(
       0.5, [](double step) { return 1 + Falling(step); }, 1 << 24);
-  EXPECT_LE(found.tries, 32);
+  EXPECT_LE(found.tries, kFewTries);
   EXPECT_EQ(found.step, kMostStep);
 }
 
