@@ -46,6 +46,10 @@ struct Sent {
   Shape message;  // shape of a whole microbatch
   DType dtype = DType::kF32;
   bool is_rectified = false;  // an activation behind a ReLU
+  // Of an average of replicas: how many of them, and the codec that their contributions went
+  // through.
+  int averaged = 1;
+  CodecSpec contributed;
 };
 
 Coding CodingOf(const Sent& sent) {
@@ -63,29 +67,52 @@ absl::StatusOr<Sent> SentAt(const Experiment& experiment, const std::string& cut
   return sent;
 }
 
-// Adds what replicas exchange, with the shape of the largest piece on which codecs act.
+// Returns the shape of the piece in which the middle element lies of all on which codecs act, if
+// they stand by size: what codecs take of a tensor depends on its size. Empty: there is none.
+Shape MiddlePiece(const Partition& partition, int replicas) {
+  std::vector<Shape> shapes;
+  int64_t elements = 0;
+  for (int stage = 0; stage < partition.placement.stages; ++stage) {
+    for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas)) {
+      if (!owned.piece.coded) continue;
+      shapes.push_back(owned.piece.shape);
+      elements += owned.piece.shape.elements();
+    }
+  }
+  std::sort(shapes.begin(), shapes.end(),
+            [](const Shape& a, const Shape& b) { return a.elements() < b.elements(); });
+  int64_t before = 0;
+  for (const Shape& shape : shapes) {
+    before += shape.elements();
+    if (2 * before >= elements) return shape;
+  }
+  return Shape();
+}
+
+// Adds what replicas exchange.
 absl::Status AddExchanged(const Experiment& experiment, const Partition& partition,
                           std::vector<Sent>* all) {
   ASSIGN_OR_RETURN(const ReplicasSpec replicas, ReplicasFrom(experiment));
-  Sent sent;
-  sent.cut = kReplicas;
-  sent.gradient = true;
-  for (int stage = 0; stage < partition.placement.stages; ++stage) {
-    for (const OwnedPiece& owned : PiecesOfStage(partition, stage, replicas.count)) {
-      const Shape& shape = owned.piece.shape;
-      if (!owned.piece.coded || shape.elements() <= sent.message.elements()) continue;
-      sent.message = shape;
-    }
-  }
-  std::vector<const DirectionSpec*> directions = {&replicas.contributions, &replicas.average};
-  for (const auto& [segment, own] : replicas.segments) {
-    directions.insert(directions.end(), {&own.contributions, &own.average});
-  }
-  for (const DirectionSpec* const does : directions) {
-    sent.codec = Target(does->codec, does->level);
-    sent.feedback = does->feedback;
-    if (sent.message.rank() > 0 && !sent.codec.is_exact()) all->push_back(sent);
-  }
+  Sent contribution;
+  contribution.cut = kReplicas;
+  contribution.gradient = true;
+  contribution.message = MiddlePiece(partition, replicas.count);
+  if (contribution.message.rank() == 0) return absl::OkStatus();
+  const auto add = [all](Sent sent, const DirectionSpec& does) {
+    sent.codec = Target(does.codec, does.level);
+    sent.feedback = does.feedback;
+    if (!sent.codec.is_exact()) all->push_back(std::move(sent));
+  };
+  const auto add_both = [&](const DirectionSpec& contributions, const DirectionSpec& average) {
+    add(contribution, contributions);
+    Sent sum = contribution;
+    sum.gradient = false;
+    sum.averaged = replicas.count;
+    sum.contributed = Target(contributions.codec, contributions.level);
+    add(std::move(sum), average);
+  };
+  add_both(replicas.contributions, replicas.average);
+  for (const auto& [segment, own] : replicas.segments) add_both(own.contributions, own.average);
   return absl::OkStatus();
 }
 
@@ -159,9 +186,9 @@ absl::StatusOr<std::vector<Sent>> AllSent(const Experiment& experiment) {
 }
 
 // Draws `count` normal numbers, two from two uniform ones (Box and Muller, 1958).
-std::vector<float> Normals(size_t count) {
+std::vector<float> Normals(size_t count, uint64_t seed = 1) {
   constexpr float kTwoPi = 6.2831853F;
-  RandomStream random(RandomKey(1, "plan"));
+  RandomStream random(RandomKey(seed, "plan"));
   std::vector<float> values(count + 1);
   for (size_t i = 0; i < count; i += 2) {
     const float radius = std::sqrt(-2 * std::log(1 - random.NextFloat()));
@@ -174,12 +201,12 @@ std::vector<float> Normals(size_t count) {
 }
 
 // Makes the message, or some samples of it. `rectified`: negative values become 0.
-absl::StatusOr<Tensor> Synthetic(const Sent& sent, bool rectified) {
+absl::StatusOr<Tensor> Synthetic(const Sent& sent, bool rectified, uint64_t seed = 1) {
   const int64_t sample = sent.message.elements() / sent.message[0];
   const int64_t samples = std::clamp<int64_t>(kMostElements / sample, 1, sent.message[0]);
   ASSIGN_OR_RETURN(const Tensor wide,
                    Tensor::Allocate(CpuDevice(), DType::kF32, sent.message.WithBatch(samples)));
-  const std::vector<float> values = Normals(static_cast<size_t>(wide.elements()));
+  const std::vector<float> values = Normals(static_cast<size_t>(wide.elements()), seed);
   std::transform(values.begin(), values.end(), wide.floats().begin(),
                  [&](float value) { return rectified ? std::max(value, 0.0F) : value; });
   if (sent.dtype == DType::kF32) return wide;
@@ -193,11 +220,32 @@ absl::StatusOr<Tensor> Synthetic(const Sent& sent, bool rectified) {
   return narrow;
 }
 
+// Makes an average of contributions that have been coded.
+absl::StatusOr<Tensor> SyntheticAverage(const Sent& sent) {
+  ASSIGN_OR_RETURN(const auto codec, NewCodec(sent.contributed, CpuCodecKernels()));
+  ASSIGN_OR_RETURN(const Tensor sum, Synthetic(sent, /*rectified=*/false));
+  std::fill(sum.floats().begin(), sum.floats().end(), 0.0F);
+  std::vector<uint8_t> payload(codec->MaxPayloadBytes(sum.shape(), sum.dtype()));
+  for (int replica = 0; replica < sent.averaged; ++replica) {
+    MessageContext context;
+    context.random_key = static_cast<uint64_t>(replica + 1);
+    ASSIGN_OR_RETURN(Tensor x, Synthetic(sent, /*rectified=*/false, context.random_key));
+    ASSIGN_OR_RETURN(const size_t bytes, codec->Encode(x, context, absl::MakeSpan(payload)));
+    RETURN_IF_ERROR(codec->Decode(absl::MakeConstSpan(payload.data(), bytes), context, &x));
+    std::transform(x.floats().begin(), x.floats().end(), sum.floats().begin(), sum.floats().begin(),
+                   [&](float value, float before) {
+                     return before + value / static_cast<float>(sent.averaged);
+                   });
+  }
+  return sum;
+}
+
 // Both ends of one direction. They send the same tensor again and again.
 class Ends {
  public:
   absl::Status Make(const Sent& sent) {
-    ASSIGN_OR_RETURN(x_, Synthetic(sent, sent.is_rectified));
+    ASSIGN_OR_RETURN(
+        x_, sent.averaged > 1 ? SyntheticAverage(sent) : Synthetic(sent, sent.is_rectified));
     ASSIGN_OR_RETURN(codec_, NewCodec(sent.codec, CpuCodecKernels()));
     if (sent.codec.needs_support()) {
       ASSIGN_OR_RETURN(const Tensor activation, Synthetic(sent, /*rectified=*/true));

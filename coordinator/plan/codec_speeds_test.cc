@@ -109,6 +109,24 @@ epochs: 2
   EXPECT_EQ(codings.begin()->first.cut, "tied");
 }
 
+// Tests a codec that needs to know what values occur: two contributions of one bit average to
+// three.
+TEST(MeasureCodingsTest, AveragesAreThoseOfCodedContributions) {
+  const Codings codings =
+      Measured(With({"replicas={count: 2, contributions: {codec: uniform, bits: 1}, "
+                     "average: {codec: topk, ratio: 0.9, lossless: zstd}}",
+                     "data.batch_size=40"}));
+  const Codings exact =
+      Measured(With({"replicas={count: 2, average: {codec: topk, ratio: 0.9, lossless: zstd}}",
+                     "data.batch_size=40"}));
+  ASSERT_EQ(codings.size(), 2u);
+  ASSERT_EQ(exact.size(), 1u);
+  EXPECT_FALSE(codings.begin()->first.gradient);
+  EXPECT_TRUE(codings.rbegin()->first.gradient);
+  EXPECT_EQ(codings.begin()->first, exact.begin()->first);
+  EXPECT_LT(codings.begin()->second.payload_per_byte, exact.begin()->second.payload_per_byte / 2);
+}
+
 TEST(MeasureCodingsTest, SumsOfPartsAreMeasuredToo) {
   const Codings codings = Measured(*ParseExperiment(R"(
 model: {name: gpt2, layers: 2, heads: 2, width: 64}

@@ -38,7 +38,7 @@ class PieceCosts {
       feedback = does.feedback;
     }
     if (feedback.digest_every == 1) header.state_digest = 1;
-    return CostOf(header, feedback, SpeedOfCoding(codec, feedback));
+    return CostOf(header, feedback, SpeedOfCoding(phase, codec, feedback));
   }
 
   // Returns likewise the cost of a factor of a piece that is reduced by factors, of which the first
@@ -52,7 +52,7 @@ class PieceCosts {
     header.shape = {is_first ? matrix.rows : matrix.columns, matrix.rank};
     ASSIGN_OR_RETURN(MessageCost cost, CostOf(header, FeedbackSpec(), CodingSpeed()));
     const int64_t raw_bytes = piece.piece.shape.elements() * static_cast<int64_t>(sizeof(float));
-    const CodingSpeed& speed = SpeedOfCoding(does.codec, does.feedback);
+    const CodingSpeed& speed = SpeedOfCoding(PHASE_CONTRIBUTION, does.codec, does.feedback);
     cost.raw_bytes = is_first ? raw_bytes : 0;
     const auto bytes = static_cast<double>(raw_bytes);
     if (!IsOfSum(phase)) cost.encode_seconds = bytes * speed.encode_seconds_per_byte / 2;
@@ -76,8 +76,9 @@ class PieceCosts {
     return header;
   }
 
-  const CodingSpeed& SpeedOfCoding(const CodecSpec& codec, const FeedbackSpec& feedback) const {
-    return SpeedOf({kReplicas, true, CodecText(codec), feedback.ToString()}, speeds_);
+  const CodingSpeed& SpeedOfCoding(Phase phase, const CodecSpec& codec,
+                                   const FeedbackSpec& feedback) const {
+    return SpeedOf({kReplicas, !IsOfSum(phase), CodecText(codec), feedback.ToString()}, speeds_);
   }
 
   const Experiment& experiment_;

@@ -16,6 +16,7 @@
 #include "config/piece_codec.h"
 #include "config/replicas_spec.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "coordinator/files/summary.h"
 #include "models/cost.h"
 #include "models/frozen.h"
@@ -79,7 +80,7 @@ Elements ElementsOf(const Partition& partition, const Carried& carried, bool is_
   return all;
 }
 
-void AddSpeed(const DirectionRecord& record, const Elements& elements,
+void AddSpeed(const DirectionRecord& record, bool is_sum, const Elements& elements,
               std::map<Coding, CodingSpeed>* codings) {
   const double raw_bytes = static_cast<double>(record.raw_bytes());
   if (!(elements.counted > elements.exact) || !(raw_bytes > 0) || !(elements.decoded > 0)) return;
@@ -88,7 +89,7 @@ void AddSpeed(const DirectionRecord& record, const Elements& elements,
   const double exact_bytes = bytes_of_element * elements.exact;
   const double payload_bytes =
       std::max(0.0, static_cast<double>(record.payload_bytes()) - exact_bytes);
-  codings->insert({{kReplicas, true, record.parameters(), record.feedback()},
+  codings->insert({{kReplicas, !is_sum, record.parameters(), record.feedback()},
                    {record.encode_seconds() / (bytes_of_element * elements.encoded),
                     record.decode_seconds() / (bytes_of_element * elements.decoded),
                     payload_bytes / (raw_bytes - exact_bytes)}});
@@ -187,6 +188,46 @@ void ScaleBackward(const Model& ran, const Model& planned, std::vector<BlockSeco
   }
 }
 
+// Share of the elements of a model's sums, in one direction, on which codecs act.
+double CodedShare(const Model& model, const SumsSpec& sums, bool gradient) {
+  double all = 0, coded = 0;
+  int with_sums = 0;
+  for (const BlockSpec& block : model.blocks) {
+    const std::vector<const LayerSpec*> of_block = SumsOf(block);
+    for (const LayerSpec* const layer : of_block) {
+      const auto elements = static_cast<double>((gradient ? layer->in : layer->out).elements());
+      all += elements;
+      if (with_sums >= sums.exact_blocks) coded += elements;
+    }
+    with_sums += of_block.empty() ? 0 : 1;
+  }
+  return all > 0 ? coded / all : 0;
+}
+
+// Adds the speeds at which whole sums were coded. Bytes of a partial sum count for each other part.
+// It was encoded once, and decoded on each of the machines that carried the parts.
+absl::Status AddSumSpeeds(const Summary& summary, const BoundaryRecord& boundary,
+                          const Experiment& ran, const Partition& partition, Speeds* speeds) {
+  if (HasSlicedPositions(ran) || FirstTrainedBlock(partition.model) > 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const SumsSpec sums, SumsFrom(ran, partition.model));
+  const int carriers = summary.provenance().stages_size() / partition.placement.stages;
+  ASSIGN_OR_RETURN(const CarrierGrid grid, GridOf(ran, std::max(carriers, 1)));
+  for (const bool gradient : {false, true}) {
+    const DirectionRecord& record = gradient ? boundary.gradients() : boundary.activations();
+    const double share = CodedShare(partition.model, sums, gradient);
+    const double raw_bytes = static_cast<double>(record.raw_bytes());
+    if (sums.parts == 1 || !(share * raw_bytes > 0)) continue;
+    if (!(record.encode_seconds() > 0) || !(record.decode_seconds() > 0)) continue;
+    const double encoded = share * raw_bytes / (sums.parts - 1);
+    const double payload_bytes =
+        std::max(0.0, static_cast<double>(record.payload_bytes()) - (1 - share) * raw_bytes);
+    speeds->codings[{kSums, gradient, record.parameters(), record.feedback()}] = {
+        record.encode_seconds() / encoded, record.decode_seconds() / (encoded * grid.parts),
+        payload_bytes / (share * raw_bytes)};
+  }
+  return absl::OkStatus();
+}
+
 void AddCoding(const BoundaryRecord& boundary, bool gradient, Speeds* speeds) {
   const DirectionRecord& record = gradient ? boundary.gradients() : boundary.activations();
   const auto raw_bytes = static_cast<double>(record.raw_bytes());
@@ -217,11 +258,11 @@ absl::Status AddExchangeSpeeds(const Summary& summary, const Experiment& ran,
     contributions.set_decode_seconds(summary.replicas().average().decode_seconds());
     elements.decoded = elements.encoded / carried.replicas.count * carried.carriers;
   }
-  AddSpeed(contributions, elements, codings);
+  AddSpeed(contributions, /*is_sum=*/false, elements, codings);
   if (by_factors) return absl::OkStatus();
   if (carried.replicas.exchange == ReplicaExchange::kReduce) {
-    AddSpeed(summary.replicas().average(), ElementsOf(partition, carried, /*is_sum=*/true),
-             codings);
+    AddSpeed(summary.replicas().average(), /*is_sum=*/true,
+             ElementsOf(partition, carried, /*is_sum=*/true), codings);
   }
   return absl::OkStatus();
 }
@@ -246,7 +287,10 @@ absl::StatusOr<Speeds> SpeedsOf(const Summary& summary, const Experiment& ran,
   speeds.samples_of_pass =
       segments[0].samples / (segments[0].steps * ReplicasOf(ran) * UnitsOf(ran));
   for (const BoundaryRecord& boundary : summary.boundaries()) {
-    if (boundary.name() == kSums) continue;  // tells nothing of how often they were decoded
+    if (boundary.name() == kSums) {
+      RETURN_IF_ERROR(AddSumSpeeds(summary, boundary, ran, partition, &speeds));
+      continue;
+    }
     for (const bool gradient : {false, true}) AddCoding(boundary, gradient, &speeds);
   }
   if (summary.has_stash()) {

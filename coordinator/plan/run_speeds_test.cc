@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "coordinator/files/json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -64,14 +65,62 @@ Summary SomeSummary() {
   return summary;
 }
 
-TEST(SpeedsOfRunTest, WhatPartsAddedUpTellsNothingOfCodecs) {
-  Summary summary = SomeSummary();
-  *summary.add_boundaries() = summary.boundaries(0);
-  summary.mutable_boundaries(1)->set_name("sums");
-  const auto speeds = SpeedsOf(summary, With({}), With({}), "runs/a");
-  ASSERT_TRUE(speeds.ok()) << speeds.status();
-  ASSERT_EQ(speeds->codings.size(), 1u);
-  EXPECT_EQ(speeds->codings.begin()->first.cut, "layer1");
+constexpr char kOfParts[] = R"(
+model: {name: gpt2, layers: 4, heads: 4, width: 64}
+data: {name: shakespeare, context: 16, batch_size: 6}
+pipeline: {cuts: [h.1], stages: 2, microbatches: 2}
+tensor: {parts: 4}
+compression: {sums: {activations: {codec: uniform, bits: 8}, gradients: {codec: fp16}, from_layer: half}}
+optimizer: {lr: 0.01}
+epochs: 2
+)";
+
+// Returns the summary of a run of four parts on so many machines for each stage. Half of the sums
+// are exact. A byte of the others took 1 ns to encode, 2 ns to decode, and a quarter of it crossed.
+Summary SummaryOfParts(const Experiment& ran, int machines) {
+  constexpr double kBytes = 1e6;  // of all partial sums of one direction
+  Summary summary;
+  for (int stage = 0; stage < 2; ++stage) {
+    ComputeRecord* const compute = summary.add_compute();
+    compute->set_steps(10);
+    compute->set_samples(60);
+    SegmentRecord* const segment = compute->add_segments();
+    segment->set_segment(static_cast<uint32_t>(stage));
+    segment->set_forward_seconds(1);
+    segment->set_backward_seconds(2);
+    for (int i = 0; i < machines; ++i) summary.mutable_provenance()->add_stages();
+  }
+  BoundaryRecord* const sums = summary.add_boundaries();
+  sums->set_name("sums");
+  const SumsSpec spec = *SumsFrom(ran, PartitionFrom(ran)->model);
+  for (const bool gradient : {false, true}) {
+    DirectionRecord* const record =
+        gradient ? sums->mutable_gradients() : sums->mutable_activations();
+    record->set_parameters((gradient ? spec.gradients : spec.activations).codec.ToString());
+    record->set_feedback("none");
+    record->set_raw_bytes(static_cast<uint64_t>(3 * kBytes));
+    record->set_payload_bytes(static_cast<uint64_t>(3 * kBytes * (0.5 + 0.5 / 4)));
+    record->set_encode_seconds(1e-9 * kBytes / 2);
+    record->set_decode_seconds(2e-9 * kBytes / 2 * machines);
+  }
+  return summary;
+}
+
+TEST(SpeedsOfRunTest, SecondsOfSumsAreOfTheBytesThatMachinesEncodedAndDecoded) {
+  const Experiment ran = *ParseExperiment(kOfParts, "test", {});
+  for (const int machines : {1, 2, 4}) {
+    const auto speeds = SpeedsOf(SummaryOfParts(ran, machines), ran, ran, "runs/a");
+    ASSERT_TRUE(speeds.ok()) << speeds.status();
+    ASSERT_EQ(speeds->codings.size(), 2u) << machines;
+    for (const auto& [coding, speed] : speeds->codings) {
+      EXPECT_EQ(coding.cut, "sums");
+      EXPECT_NEAR(speed.encode_seconds_per_byte, 1e-9, 1e-12) << machines;
+      EXPECT_NEAR(speed.decode_seconds_per_byte, 2e-9, 1e-12) << machines;
+      EXPECT_NEAR(speed.payload_per_byte, 0.25, 1e-6) << machines;
+    }
+  }
+  const Experiment sliced = *ParseExperiment(kOfParts, "test", {"tensor.sequence=true"});
+  EXPECT_TRUE(SpeedsOf(SummaryOfParts(sliced, 2), sliced, sliced, "a")->codings.empty());
 }
 
 TEST(SpeedsOfRunTest, ASegmentsSecondsAreThoseOfItsBlocksByTheirFlops) {

@@ -23,8 +23,8 @@ struct BlockSeconds {
 
 // Coding of the messages of one direction of a cut.
 struct Coding {
-  // Name of the cut; kReplicas for what replicas exchange, as gradients; kSums for what parts add
-  // up; kStashed for what blocks keep.
+  // Name of the cut; kReplicas for what replicas exchange, contributions as gradients and averages
+  // as activations; kSums for what parts add up; kStashed for what blocks keep.
   std::string cut;
   bool gradient = false;
   std::string codec;     // as CodecText writes it

@@ -161,15 +161,16 @@ absl::StatusOr<SumsOfPass> SumCosts::OfPass(const BlockRange& blocks, bool gradi
 }
 
 // Takes a machine to receive while it sends, as much as it sends, and nothing else to cross its
-// interface meanwhile.
+// interface meanwhile. Machines are never quite at the same sum, so what the bytes take of a
+// processor, at both their ends, is not hidden behind their crossing.
 double SumCosts::Seconds(const SumsOfPass& pass, const LinkRate& link,
                          const TransportCost& transport) const {
   if (places_ == 1 || pass.rounds == 0) return pass.codec_seconds;
   const int others = places_ - 1;
   const double on_interface = pass.bytes * (link.nic == Nic::kShared ? others : 1);
   const double crosses = link.bits_per_second > 0 ? 8 * on_interface / link.bits_per_second : 0;
-  const double of_processor = pass.bytes * others * transport.seconds_per_byte;
-  return pass.codec_seconds + std::max(crosses, of_processor) + pass.rounds * link.latency_seconds +
+  const double of_processor = 2 * pass.bytes * others * transport.seconds_per_byte;
+  return pass.codec_seconds + crosses + of_processor + pass.rounds * link.latency_seconds +
          pass.messages * transport.seconds_per_message;
 }
 

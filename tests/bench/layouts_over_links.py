@@ -34,6 +34,8 @@ def rows(args):
     for codec in args.codec:
         here = args.work / "here"
         fields = [f"compression.{direction}={entry(codec)}" for direction in ("activations", "gradients")]
+        if args.parts:
+            fields += [f"compression.sums.{direction}={entry(codec)}" for direction in ("activations", "gradients")]
         if args.carriers > 1:
             fields += [f"replicas.{direction}={entry(codec)}" for direction in ("contributions", "average")]
         run(args, lambda *words: list(words), here, args.experiment, "--stage_server", args.stage_server, "--carriers", args.carriers, *SHORT,
