@@ -4,7 +4,6 @@
 #include <optional>
 
 namespace thinwire {
-
 std::vector<std::vector<Held>> StageMemory::StatesOf(int stage) const {
   return FullestStates(schedule, stage, partition.placement.stages, microbatches,
                        partition.placement.chunks_per_stage(), slices);
@@ -62,6 +61,20 @@ double StageMemory::LayoutBytes(const SegmentRange& segments) const {
   return static_cast<double>(elements) * static_cast<double>(SizeOf(compute));
 }
 
+double StageMemory::HostBytes(int stage) const {
+  if (on_gpu) return 0;
+  const int64_t samples = (microbatch_samples + slices - 1) / slices;
+  int64_t elements = 0;
+  for (size_t i = 0; i < partition.cuts.size(); ++i) {
+    const auto segment = static_cast<int>(i);
+    const int before = partition.placement.StageOf(segment);
+    const int behind = partition.placement.StageOf(segment + 1);
+    if (before == behind || (before != stage && behind != stage)) continue;
+    elements += samples * partition.model.blocks[partition.cuts[i].block].out.elements();
+  }
+  return static_cast<double>(kProgramBytes + kMessagesAtCut * elements * SizeOf(compute));
+}
+
 double StageMemory::FullestBytes(int stage) const {
   double most = 0;
   for (const std::vector<Held>& state : StatesOf(stage)) {
@@ -75,7 +88,7 @@ double StageMemory::FullestBytes(int stage) const {
   for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
     most += LayoutBytes(partition.placement.At(stage, chunk));
   }
-  return most + WorkBytes(stage);
+  return most + WorkBytes(stage) + HostBytes(stage);
 }
 
 double StageMemory::FixedBytes(int stage) const {

@@ -14,6 +14,11 @@
 
 namespace thinwire {
 
+// Bytes of a process on a CPU besides tensors: compiled kernels, threads and connections. At each
+// end of a cut so many messages of its size are there, leaving and coming, as tensors and as
+// frames. Both are measurements (tests/bench/memory_vs_plan.py).
+inline constexpr int64_t kProgramBytes = 4000000, kMessagesAtCut = 4;
+
 // Inputs that the memory follows from. All that it refers to must outlive it.
 struct StageMemory {
   const Partition& partition;
@@ -46,6 +51,8 @@ struct StageMemory {
   // Return the bytes that passes work with, and of weights in the layouts of kernels.
   double WorkBytes(int stage) const;
   double LayoutBytes(const SegmentRange& segments) const;
+  // Returns the bytes of messages that leave and come, and of the program itself. A GPU has none.
+  double HostBytes(int stage) const;
 };
 
 }  // namespace thinwire

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "config/experiment.h"
 #include "config/specs.h"
+#include "config/stage_memory.h"
 #include "coordinator/plan/plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -145,7 +146,9 @@ TEST(SumCostsTest, AMachineHasMemoryForThePartsThatItCarries) {
   TrainingMemory memory;
   memory.microbatch_samples = memory.samples_in_flight = 3;
   memory.optimizer_buffers = memory.hidden_buffers = 2;
-  const int64_t besides = 3 * 4 * (cost.work_elements + cost.result_elements);
+  const int64_t sent = here.blocks[partition.cuts[0].block].out.elements();
+  const int64_t besides =
+      3 * 4 * (cost.work_elements + cost.result_elements + kMessagesAtCut * sent) + kProgramBytes;
   EXPECT_EQ(PlanOf({}, 2).stages[1].memory_bytes, TrainingBytes(cost, memory) + besides);
   EXPECT_LT(PlanOf({}, 4).stages[1].memory_bytes, PlanOf({}, 2).stages[1].memory_bytes);
   EXPECT_EQ(PlanOf({}, 4).stages[1].parameters, PlanOf({}, 1).stages[1].parameters);

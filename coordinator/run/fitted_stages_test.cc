@@ -47,9 +47,9 @@ TEST(FittedStagesTest, WithoutALimitNothingChanges) {
 TEST(FittedStagesTest, ASizeIsEachStagesWhateverItsHostHas) {
   std::string told;
   const auto tell = [&told](const std::string& line) { told = line; };
-  EXPECT_EQ(FirstOf(FitToServers(FittedWith({"pipeline.memory=2MB"}), 1, Two("a", "b", 1), tell)),
+  EXPECT_EQ(FirstOf(FitToServers(FittedWith({"pipeline.memory=6130000B"}), 1, Two("a", "b", 1), tell)),
             "recompute");
-  EXPECT_THAT(told, StartsWith("memory of 1.91 MiB a stage: recompute h.0"));
+  EXPECT_THAT(told, StartsWith("memory of 5.85 MiB a stage: recompute h.0"));
   EXPECT_EQ(FirstOf(FitToServers(FittedWith({"pipeline.memory=1GB"}), 1, Two("a", "b", 1), tell)),
             "keep");
   EXPECT_THAT(told, HasSubstr("all blocks keep what they keep"));
@@ -57,14 +57,14 @@ TEST(FittedStagesTest, ASizeIsEachStagesWhateverItsHostHas) {
 
 TEST(FittedStagesTest, ServersOfOneHostShareItsMemory) {
   const Experiment experiment = FittedWith({"pipeline.memory=auto"});
-  constexpr uint64_t kBytes = 10000000;
+  constexpr uint64_t kBytes = 29400000;
   EXPECT_EQ(FirstOf(FitToServers(experiment, 1, Two("a", "b", kBytes), nullptr)), "keep");
   EXPECT_EQ(FirstOf(FitToServers(experiment, 1, Two("a", "a", kBytes / 2), nullptr)), "recompute");
   EXPECT_FALSE(FitToServers(experiment, 1, Two("a", "b", 100000), nullptr).ok());
 }
 
 TEST(FittedStagesTest, AutoUsesNoStashThatChangesNumbers) {
-  const std::vector<ServerMemory> small = Two("a", "a", 5000000);
+  const std::vector<ServerMemory> small = Two("a", "a", 14700000);
   const Experiment lossy =
       FittedWith({"pipeline.memory=auto", "pipeline.stash={codec: uniform, bits: 2}"});
   const auto fitted = FitToServers(lossy, 1, small, nullptr);

@@ -26,7 +26,7 @@ absl::Status MemoryMeter::Measure() {
   most_.store(std::max(most_bytes(), taken), std::memory_order_relaxed);
   if (!limit_bytes_) return absl::OkStatus();
   const double most = (1 + kMemorySlack) * static_cast<double>(*limit_bytes_) +
-                      (device_->is_host() ? kProgramBytes : 0);
+                      (device_->is_host() ? kHostSlackBytes : 0);
   if (static_cast<double>(taken) <= most) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("takes ", ByteSizeText(taken), " of memory on ", device_->name(),

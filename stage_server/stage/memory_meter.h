@@ -13,7 +13,7 @@ namespace thinwire {
 // By how much a stage may exceed its limit: as far as plans are right, and on a CPU what a program
 // takes whatever its model, for generated code and for threads.
 inline constexpr double kMemorySlack = 0.1;
-inline constexpr double kProgramBytes = 64 << 20;
+inline constexpr double kHostSlackBytes = 64 << 20;
 
 class MemoryMeter {
  public:

@@ -9,7 +9,6 @@ usage: memory_vs_plan.py THINWIRE [--stage-server PATH] [--only WORD] [--set PAT
 import argparse
 import json
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
@@ -48,31 +47,34 @@ def planned(thinwire, experiment, overrides):
     return [int(stage["memory_bytes"]) + int(stage["state_bytes"]) for stage in report["stages"]]
 
 
-def peak(address):
-    """What a stage's page of metrics says."""
-    page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
-    lines = [line.split() for line in page.splitlines() if line.startswith("thinwire_stage_memory_peak_bytes{")]
-    return float(lines[0][-1]), int(lines[0][0].split('stage="')[1].split('"')[0])
+def peaks(folder):
+    """What the stages' pages of metrics say now, by stage; empty before and behind the run."""
+    found = {}
+    try:
+        targets = json.loads((folder / "targets.json").read_text())
+        for address in (address for group in targets if group["labels"].get("job") == "stage" for address in group["targets"]):
+            page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
+            found.update((int(line.split('stage="')[1].split('"')[0]), float(line.split()[-1]))
+                         for line in page.splitlines() if line.startswith("thinwire_stage_memory_peak_bytes{"))
+    except (FileNotFoundError, json.JSONDecodeError, OSError):
+        pass
+    return found
 
 
 def measured(thinwire, stage_server, experiment, folder, overrides):
-    """Bytes that each stage took."""
-    command = [thinwire, "run", experiment, "--out", folder, "--metrics_linger", "60", *overrides]
+    """The most bytes that each stage said it took."""
+    command = [thinwire, "run", experiment, "--out", folder, *overrides]
     if stage_server:
         command += ["--stage_server", stage_server]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while not (folder / "summary.json").exists():
-        if process.poll() is not None:
-            sys.exit(f"{experiment.name}: {process.stderr.read()}")
-        time.sleep(0.1)
-    try:
-        targets = json.loads((folder / "targets.json").read_text())
-        addresses = [address for group in targets if group["labels"].get("job") == "stage" for address in group["targets"]]
-        peaks = {stage: taken for taken, stage in map(peak, addresses)}
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
-    return [peaks[stage] for stage in sorted(peaks)]
+    most = {}
+    while process.poll() is None:
+        for stage, taken in peaks(folder).items():
+            most[stage] = max(taken, most.get(stage, 0))
+        time.sleep(0.05)
+    if process.returncode != 0:
+        sys.exit(f"{experiment.name}: {process.stderr.read()}")
+    return [most[stage] for stage in sorted(most)]
 
 
 def main():
