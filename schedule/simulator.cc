@@ -14,9 +14,10 @@ namespace {
 
 constexpr Named<Nic> kNics[] = {{Nic::kShared, "shared"}, {Nic::kPrivate, "private"}};
 
-// Seconds of an action for a whole microbatch, and the part of them that any slice takes in full.
+// Seconds of an action for a whole microbatch, the part of them that any slice takes in full, and
+// those for which it waits besides.
 struct ActionSeconds {
-  double whole, any;
+  double whole, any, wait;
 };
 
 ActionSeconds SecondsOf(Action::Kind kind, const ChunkCost& cost) {
@@ -25,15 +26,16 @@ ActionSeconds SecondsOf(Action::Kind kind, const ChunkCost& cost) {
   const double pass = 2 * cost.pass_seconds;
   switch (kind) {
     case Action::Kind::kForward:
-      return {cost.forward_seconds, cost.pass_seconds};
+      return {cost.forward_seconds, cost.pass_seconds, cost.forward_wait_seconds};
     case Action::Kind::kBackward:
-      return {cost.backward_seconds, pass};
+      return {cost.backward_seconds, pass, cost.backward_wait_seconds};
     case Action::Kind::kBackwardInput:
-      return {cost.backward_seconds - cost.weight_seconds, pass * (1 - weight_share)};
+      return {cost.backward_seconds - cost.weight_seconds, pass * (1 - weight_share),
+              cost.backward_wait_seconds};
     case Action::Kind::kBackwardWeight:
       break;
   }
-  return {cost.weight_seconds, pass * weight_share};
+  return {cost.weight_seconds, pass * weight_share, /*wait=*/0};
 }
 
 // The slices of a sequence.
@@ -62,19 +64,24 @@ class Parts {
   std::vector<double> ends_;
 };
 
-// Numbers of a chunk's tasks that exchange messages, by microbatch.
-struct ChunkTasks {
-  std::vector<int> forward, backward;
+// First and last task of a pass.
+struct Pass {
+  int begin, end;
 };
 
-// One boundary and direction: the tasks that make its messages and those that wait for them, in
+// A chunk's passes that exchange messages, by microbatch.
+struct ChunkTasks {
+  std::vector<Pass> forward, backward;
+};
+
+// One boundary and direction: the passes that make its messages and those that wait for them, in
 // order.
 struct Stream {
   TransferCost cost;
   bool gradient;
   Route route;
-  const std::vector<int>& producers;
-  const std::vector<int>& consumers;
+  const std::vector<Pass>& producers;
+  const std::vector<Pass>& consumers;
 };
 
 // All tasks of a step.
@@ -153,10 +160,16 @@ int Step::AddPasses(int carrier, int stage, int last) {
     ChunkTasks& tasks = tasks_[carrier][chunk];
     const ActionSeconds seconds = SecondsOf(action.kind, cost);
     const double share = parts_.Time(action.microbatch, cost.attention_share);
-    last =
+    const int begin =
         graph_.Add(seconds.any + (seconds.whole - seconds.any) * share, /*needs_core=*/true, last);
+    last = begin;
+    if (seconds.wait > 0) {
+      const double waits = seconds.wait * parts_.Positions(action.microbatch);
+      last = graph_.Add(waits, /*needs_core=*/false, last);
+    }
     if (action.kind == Action::Kind::kBackwardWeight) continue;
-    (action.kind == Action::Kind::kForward ? tasks.forward : tasks.backward).push_back(last);
+    (action.kind == Action::Kind::kForward ? tasks.forward : tasks.backward)
+        .push_back({begin, last});
   }
   return last;
 }
@@ -193,11 +206,11 @@ void Step::AddMessages(const Stream& stream) {
         parts_.Positions(stream.gradient ? UnitOfBackward(place, parts_.count()) : place);
     encode =
         graph_.Add(share * stream.cost.encode_seconds + per_message, /*needs_core=*/true, encode);
-    graph_.Follow(encode, stream.producers[i], 0);
+    graph_.Follow(encode, stream.producers[i].end, 0);
     decode =
         graph_.Add(share * stream.cost.decode_seconds + per_message, /*needs_core=*/true, decode);
     connection.Send(share * stream.cost.wire_bytes, encode, decode);
-    graph_.Follow(stream.consumers[i], decode, 0);
+    graph_.Follow(stream.consumers[i].begin, decode, 0);
   }
 }
 
@@ -218,7 +231,7 @@ double Step::BusySeconds(int carrier, int stage) const {
 
 Makespan Step::Run() {
   Makespan makespan;
-  makespan.seconds = graph_.Run(simulation_.cores);
+  makespan.seconds = graph_.Run(simulation_.cores, simulation_.machines);
   double busy = 0;
   for (int carrier = 0; carrier < carriers(); ++carrier) {
     for (int stage = 0; stage < stages(); ++stage) {
@@ -244,6 +257,7 @@ NameTable<Nic> TableOf(Nic) { return {"nic", kNics}; }
 
 Makespan Simulate(const Simulation& simulation) {
   assert(simulation.stages() >= 1 && simulation.microbatches >= 1 && simulation.cores >= 0);
+  assert(simulation.machines >= 1);
   assert(simulation.chunks.size() ==
          static_cast<size_t>(simulation.stages()) * simulation.chunks_per_stage);
   assert(simulation.activations.size() == simulation.chunks.size() - 1);

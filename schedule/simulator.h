@@ -24,6 +24,8 @@ struct ChunkCost {
   // Part of forward_seconds that each slice takes in full, however short; twice that of
   // backward_seconds.
   double pass_seconds = 0;
+  // Seconds for which a pass waits for other machines besides, without a core.
+  double forward_wait_seconds = 0, backward_wait_seconds = 0;
 };
 
 // Cost of one microbatch at one boundary, in one direction. That is one message, or all its slices
@@ -111,6 +113,9 @@ struct Simulation {
   // ends of messages run at once; those that have waited longest go first. 0: every stage has its
   // own machine.
   int cores = 0;
+  // Machines of a stage that do the same at the same time, as tensor-parallel parts do. Each takes
+  // a core group of its own. With too few of these they take turns, and all of them take longer.
+  int machines = 1;
 
   int stages() const { return static_cast<int>(chunks.size()) / chunks_per_stage; }
 };

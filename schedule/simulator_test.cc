@@ -246,6 +246,32 @@ TEST(SimulateTest, AsManyCoresAsTasksAreNoLimit) {
   }
 }
 
+TEST(SimulateTest, EachMachineOfAStageTakesACore) {
+  Simulation simulation = Pipeline(ScheduleKind::kGPipe, 2, 4);
+  const double free = Simulate(simulation).seconds, work = 2 * 4 * (kForward + kBackward);
+  simulation.machines = 2;
+  EXPECT_EQ(Simulate(simulation).seconds, free);
+  simulation.cores = 4;
+  EXPECT_EQ(Simulate(simulation).seconds, free);
+  simulation.cores = 2;
+  EXPECT_EQ(Simulate(simulation).seconds, work);
+  simulation.cores = 1;
+  EXPECT_EQ(Simulate(simulation).seconds, 2 * work);
+}
+
+TEST(SimulateTest, WhatAPassWaitsForTakesNoCore) {
+  Simulation simulation = Pipeline(ScheduleKind::kGPipe, 2, 4);
+  simulation.cores = 1;
+  const double work = 2 * 4 * (kForward + kBackward);
+  simulation.chunks[0].forward_wait_seconds = kForward;
+  // Only the first wait is for nothing: behind it the other stage has a microbatch to compute.
+  EXPECT_EQ(Simulate(simulation).seconds, work + kForward);
+  simulation = Pipeline(ScheduleKind::kGPipe, 1, 4);
+  simulation.chunks[0].forward_wait_seconds = 1;
+  simulation.chunks[0].backward_wait_seconds = 10;
+  EXPECT_EQ(Simulate(simulation).seconds, 4 * (kForward + kBackward + 11));
+}
+
 TEST(SimulateTest, TwoCoresNeverBeatHalfTheWork) {
   for (int stages = 1; stages <= 4; ++stages) {
     Simulation simulation = Pipeline(ScheduleKind::kOneForwardOneBackward, stages, 8);

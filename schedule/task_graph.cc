@@ -28,8 +28,9 @@ void TaskGraph::Follow(int task, int before, double delay) {
   ++tasks_[task].blockers;
 }
 
-double TaskGraph::Run(int cores) {
-  free_cores_ = cores == 0 ? std::numeric_limits<int>::max() : cores;
+double TaskGraph::Run(int cores, int machines) {
+  free_cores_ = cores == 0 ? std::numeric_limits<int>::max() : std::max(1, cores / machines);
+  if (cores > 0) stretch_ = std::max(1.0, static_cast<double>(machines) / cores);
   for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
     if (tasks_[task].blockers == 0) events_.push({0, Event::Kind::kReady, task});
   }
@@ -68,7 +69,8 @@ void TaskGraph::Ready(int task, double now) {
 }
 
 void TaskGraph::Start(int task, double now) {
-  events_.push({now + tasks_[task].amount, Event::Kind::kEnd, task});
+  const double seconds = tasks_[task].amount * (tasks_[task].needs_core ? stretch_ : 1);
+  events_.push({now + seconds, Event::Kind::kEnd, task});
 }
 
 void TaskGraph::End(int task, double now) {

@@ -26,8 +26,10 @@ class TaskGraph {
   // Makes `task` start no sooner than `delay` after the end of `before`.
   void Follow(int task, int before, double delay);
 
-  // Runs everything, once, and returns the time when the last item ends. `cores` 0: no limit.
-  double Run(int cores);
+  // Runs everything, once, and returns the time when the last item ends. `cores` 0: no limit. An
+  // item that needs a core needs one for each of `machines` at once, and takes longer where there
+  // are fewer.
+  double Run(int cores, int machines);
   // Returns when the item has ended, after Run.
   double EndOf(int task) const { return tasks_[task].end_seconds; }
 
@@ -73,7 +75,8 @@ class TaskGraph {
   Network network_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
-  int free_cores_ = 0;
+  int free_cores_ = 0;  // for as many machines each
+  double stretch_ = 1;  // of the seconds of an item that needs a core
 };
 
 }  // namespace thinwire

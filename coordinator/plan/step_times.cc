@@ -29,6 +29,7 @@ Simulation PassesOf(const PlannedStep& step) {
   simulation.schedule = step.schedule;
   simulation.microbatches = static_cast<int>(plan.microbatches);
   simulation.cores = plan.assumptions.cores;
+  simulation.machines = step.sums.machines();
   simulation.link.nic = plan.assumptions.nic;
   simulation.slices = step.slices;
   simulation.exchange.carrier_of = step.exchange.carrier_of;
@@ -109,9 +110,10 @@ absl::Status StepTimes::AddSums(const LinkRate& link, const CodedOf& coded_of,
       ASSIGN_OR_RETURN(const SumsOfPass pass,
                        step_.sums.OfPass(blocks, gradient,
                                          coded_of(gradient ? sums.gradients : sums.activations)));
+      const SumSeconds seconds = step_.sums.Seconds(pass, link, step_.transport);
       ChunkCost& chunk = (*chunks)[i];
-      (gradient ? chunk.backward_seconds : chunk.forward_seconds) +=
-          step_.sums.Seconds(pass, link, step_.transport);
+      (gradient ? chunk.backward_seconds : chunk.forward_seconds) += seconds.computes;
+      (gradient ? chunk.backward_wait_seconds : chunk.forward_wait_seconds) += seconds.waits;
     }
   }
   return absl::OkStatus();

@@ -163,15 +163,15 @@ absl::StatusOr<SumsOfPass> SumCosts::OfPass(const BlockRange& blocks, bool gradi
 // Takes a machine to receive while it sends, as much as it sends, and nothing else to cross its
 // interface meanwhile. Machines are never quite at the same sum, so what the bytes take of a
 // processor, at both their ends, is not hidden behind their crossing.
-double SumCosts::Seconds(const SumsOfPass& pass, const LinkRate& link,
-                         const TransportCost& transport) const {
-  if (places_ == 1 || pass.rounds == 0) return pass.codec_seconds;
+SumSeconds SumCosts::Seconds(const SumsOfPass& pass, const LinkRate& link,
+                             const TransportCost& transport) const {
+  if (places_ == 1 || pass.rounds == 0) return {pass.codec_seconds, 0};
   const int others = places_ - 1;
   const double on_interface = pass.bytes * (link.nic == Nic::kShared ? others : 1);
   const double crosses = link.bits_per_second > 0 ? 8 * on_interface / link.bits_per_second : 0;
   const double of_processor = 2 * pass.bytes * others * transport.seconds_per_byte;
-  return pass.codec_seconds + crosses + of_processor + pass.rounds * link.latency_seconds +
-         pass.messages * transport.seconds_per_message;
+  return {pass.codec_seconds + of_processor + pass.messages * transport.seconds_per_message,
+          crosses + pass.rounds * link.latency_seconds};
 }
 
 // Returns the header of a message of the last step, where it takes the most bytes.

@@ -28,6 +28,11 @@ struct SumsOfPass {
   double bytes = 0;          // of all messages that go to one of the other machines, likely
 };
 
+// Seconds of a pass that sums take of a processor, and for which layers only wait.
+struct SumSeconds {
+  double computes = 0, waits = 0;
+};
+
 // Not thread-safe.
 class SumCosts {
  public:
@@ -46,9 +51,12 @@ class SumCosts {
   // Returns what the largest microbatch takes in the sums of some blocks.
   absl::StatusOr<SumsOfPass> OfPass(const BlockRange& blocks, bool gradient,
                                     const Coded& coded) const;
-  // Returns the seconds of a pass in which layers wait for sums.
-  double Seconds(const SumsOfPass& pass, const LinkRate& link,
-                 const TransportCost& transport) const;
+  // Returns the seconds of a pass by which sums lengthen it.
+  SumSeconds Seconds(const SumsOfPass& pass, const LinkRate& link,
+                     const TransportCost& transport) const;
+
+  // Returns the number of machines that carry the parts.
+  int machines() const { return places_; }
 
   // Returns the parts of the machine at that place of a row; the last one has most.
   ReplicaRange CarriedAt(int place) const { return CarriedBy(place, places_, sums_.parts); }

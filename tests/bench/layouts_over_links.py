@@ -27,6 +27,9 @@ SHORT = [word for field in ("data.test_limit=10", "epochs=1", "pipeline.threads=
                             "evaluation.uncompressed=false", "metrics.error_every=0", "checkpoint.every_epochs=0")
          for word in ("--set", field)]
 
+# With all their parameters, so that a run here and the plan mean the same.
+CODECS = ["ecsq(rate=2, scope=tensor, rounding=nearest)", "uniform(bits=8, scope=tensor, rounding=nearest)"]
+
 
 def rows(args):
     """The plan's layouts with one of the codecs, best first. Each codec's speed is that of a run here with it."""
@@ -85,7 +88,7 @@ def main():
     parser.add_argument("--carriers", type=int, default=4, help="of the run on this machine, at most the experiment's replicas")
     parser.add_argument("--batch", type=int, default=48, help="the experiment's batch size")
     args = parser.parse_args()
-    args.codec, args.rtt_ms = args.codec or ["ecsq(rate=2)", "uniform(bits=8)"], 0
+    args.codec, args.rtt_ms = args.codec or CODECS, 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the namespaces are removed
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
         parser.error("wants root, ip and tc (Debian's iproute2)")
