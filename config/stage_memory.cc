@@ -63,14 +63,14 @@ double StageMemory::LayoutBytes(const SegmentRange& segments) const {
 
 double StageMemory::HostBytes(int stage) const {
   if (on_gpu) return 0;
-  const int64_t samples = (microbatch_samples + slices - 1) / slices;
   int64_t elements = 0;
   for (size_t i = 0; i < partition.cuts.size(); ++i) {
     const auto segment = static_cast<int>(i);
     const int before = partition.placement.StageOf(segment);
     const int behind = partition.placement.StageOf(segment + 1);
     if (before == behind || (before != stage && behind != stage)) continue;
-    elements += samples * partition.model.blocks[partition.cuts[i].block].out.elements();
+    const Shape& out = partition.model.blocks[partition.cuts[i].block].out;
+    elements += (microbatch_samples * out.elements() + slices - 1) / slices;
   }
   return static_cast<double>(kProgramBytes + kMessagesAtCut * elements * SizeOf(compute));
 }

@@ -37,7 +37,7 @@ struct StageMemory {
   // Floating, as an integer may overflow.
   double FullestBytes(int stage) const;
   // Returns the part of it that does not depend on samples: parameters, also in the layouts of
-  // kernels, gradients and what the optimizer remembers.
+  // kernels, gradients and what the optimizer remembers, without messages and the program.
   double FixedBytes(int stage) const;
   // Returns the most microbatches that a chunk of the stage has in flight.
   int MostInFlight(int stage) const;

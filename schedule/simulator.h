@@ -109,12 +109,11 @@ struct Simulation {
   LinkRate link;
   TransportCost transport;
   Exchange exchange;
-  // Core groups that the stages share on one host. At most this many actions, encodes, decodes and
-  // ends of messages run at once; those that have waited longest go first. 0: every stage has its
-  // own machine.
+  // Core groups that the stages share on one host. Actions, encodes, decodes and ends of messages
+  // take one for each of `machines`; those that have waited longest go first. 0: every machine is
+  // a host of its own.
   int cores = 0;
-  // Machines of a stage that do the same at the same time, as tensor-parallel parts do. Each takes
-  // a core group of its own. With too few of these they take turns, and all of them take longer.
+  // Machines of a stage that do the same at the same time, as those of tensor-parallel parts do.
   int machines = 1;
 
   int stages() const { return static_cast<int>(chunks.size()) / chunks_per_stage; }

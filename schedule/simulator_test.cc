@@ -257,6 +257,8 @@ TEST(SimulateTest, EachMachineOfAStageTakesACore) {
   EXPECT_EQ(Simulate(simulation).seconds, work);
   simulation.cores = 1;
   EXPECT_EQ(Simulate(simulation).seconds, 2 * work);
+  simulation.cores = 3;  // two groups, each of one and a half
+  EXPECT_DOUBLE_EQ(Simulate(simulation).seconds, free * 4 / 3);
 }
 
 TEST(SimulateTest, WhatAPassWaitsForTakesNoCore) {

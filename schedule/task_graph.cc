@@ -29,8 +29,11 @@ void TaskGraph::Follow(int task, int before, double delay) {
 }
 
 double TaskGraph::Run(int cores, int machines) {
-  free_cores_ = cores == 0 ? std::numeric_limits<int>::max() : std::max(1, cores / machines);
-  if (cores > 0) stretch_ = std::max(1.0, static_cast<double>(machines) / cores);
+  // Groups of cores for all machines of an item. If the last one has fewer cores, all are slower by
+  // as much.
+  const int groups = (cores + machines - 1) / machines;
+  free_cores_ = cores == 0 ? std::numeric_limits<int>::max() : groups;
+  if (cores > 0) stretch_ = static_cast<double>(groups) * machines / cores;
   for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
     if (tasks_[task].blockers == 0) events_.push({0, Event::Kind::kReady, task});
   }

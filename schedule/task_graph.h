@@ -75,7 +75,7 @@ class TaskGraph {
   Network network_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
-  int free_cores_ = 0;  // for as many machines each
+  int free_cores_ = 0;  // groups of as many cores as there are machines
   double stretch_ = 1;  // of the seconds of an item that needs a core
 };
 

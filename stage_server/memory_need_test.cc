@@ -25,7 +25,7 @@ StageSpec SpecOf(const std::string& width, const std::string& override = "epochs
 TEST(CheckFitsTest, AModelThatFitsPasses) {
   const StageSpec spec = SpecOf("8");
   const uint64_t bytes = TrainingBytesOf(spec);
-  EXPECT_GT(bytes, 100'000u);
+  EXPECT_GT(bytes, 4'100'000u);
   EXPECT_LT(bytes, 10'000'000u);
   EXPECT_TRUE(CheckFits(spec, bytes).ok());
   EXPECT_FALSE(CheckFits(spec, bytes - 1).ok());

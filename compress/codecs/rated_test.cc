@@ -131,6 +131,29 @@ TEST(RatedTest, TakesTheNearestWhereNoStepGivesTheRate) {
   EXPECT_TRUE(RoundTrip(spec, TensorOf(Shape{0, 3}, {}), kKey)->empty());
 }
 
+// Tests the average of two coded tensors, of whose rate no step comes within 1 %: the last step
+// tried is not the nearest, which the payload has.
+TEST(RatedTest, AnAverageOfCodedTensorsIsSentWithTheNearestStepTried) {
+  const size_t n = 1 << 16;
+  std::vector<float> sum(n);
+  for (const uint64_t seed : {1, 2}) {
+    const auto coded = *RoundTrip(Parsed("ecsq(rate=1)"), TensorOf(RandomValues(n, seed)), kKey);
+    for (size_t i = 0; i < n; ++i) sum[i] += coded[i] / 2;
+  }
+  const Tensor x = TensorOf(sum);
+  StepSearch search(/*rate=*/1, static_cast<int64_t>(n));
+  CodecSpec by_step = Parsed("ecsq(step=1)");
+  int tries = 0;
+  do {
+    ++tries;
+    by_step.step = search.step();
+  } while (search.Next(EncodeToBytes(by_step, x, kKey)->size()));
+  ASSERT_NE(search.step(), search.best());
+  EXPECT_LE(tries, kFewTries);
+  by_step.step = search.best();
+  EXPECT_EQ(*EncodeToBytes(Parsed("ecsq(rate=1)"), x, kKey), *EncodeToBytes(by_step, x, kKey));
+}
+
 TEST(RatedTest, RefusesWhatHasNoStep) {
   const Tensor x = TensorOf({1.0f, INFINITY});
   EXPECT_EQ(EncodeToBytes(Parsed("ecsq(rate=2)"), x).status().code(),

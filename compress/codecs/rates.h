@@ -14,15 +14,14 @@ namespace thinwire {
 
 // Search for the quantiser step with which a message takes a wanted rate, by trial encodings.
 
-// Share of the wanted bytes within which a message's size counts as met; and behind kNearTries
-// tries of a large message. If no step meets it, the nearest is taken.
+// Share of the wanted bytes within which a message's size counts as met, and that of a large
+// message from its try number kNearTries on. If no step meets it, the nearest is taken.
 constexpr double kRateTolerance = 0.01, kWideRateTolerance = 0.04;
 constexpr int kNearTries = 8;
 
-// Most tries for a message: kFewTries from kLargeElements elements on; for fewer elements as many
-// as code kMostElements of them in all, but at most kManyTries.
-constexpr int64_t kLargeElements = 1 << 13, kMostElements = 1 << 19;
-constexpr int kFewTries = 16, kManyTries = 512;
+// A message of so many elements gets at most so many tries; a smaller one more.
+constexpr int64_t kLargeElements = 1 << 13;
+constexpr int kFewTries = 16;
 
 // Searches steps from kLeastStep to kMostStep; two or three tries are the rule. If these miss the
 // tolerance, the search divides the intervals between the steps tried, as long as a nearer step may

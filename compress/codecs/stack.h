@@ -53,8 +53,8 @@ absl::StatusOr<std::unique_ptr<Codec>> NewDividedCodec(const CodecSpec& spec,
 // needs.
 
 // Returns the codec of `spec`, which has a rate. A message meets the rate within kRateTolerance, or
-// comes as near as possible (rates.h). The step is found by encoding the message itself, two
-// or three times as a rule.
+// comes as near as the steps that are tried (rates.h). The step is found by encoding the message
+// itself, two or three times as a rule.
 absl::StatusOr<std::unique_ptr<Codec>> NewRatedCodec(const CodecSpec& spec, CodecKernels* kernels);
 
 // Codecs of gradients that use what both ends know of the received activation: where it was zero,

@@ -23,6 +23,10 @@ constexpr int kTriedOfOctave = 4;
 // step, within these bounds.
 constexpr double kLeastRoughness = 0.05, kRoughness = 0.4, kMostRoughness = 0.5;
 
+// Tries of a message that is not large: as many as code kMostElements elements in all.
+constexpr int64_t kMostElements = 1 << 19;
+constexpr int kManyTries = 512;
+
 int MostTries(int64_t elements) {
   if (elements >= kLargeElements) return kFewTries;
   return static_cast<int>(std::min<int64_t>(kMostElements / elements, kManyTries));
@@ -116,12 +120,16 @@ double StepSearch::Guess(const Point& met) const {
   return is_inside ? guess : (finer_ + coarser_) / 2;
 }
 
-// Tries both ends of the range; then the middle of an interval that may contain a nearer step.
+// Tries both ends of the range, unless wanted steps lie between those of a message too large to try
+// them all; then the middle of an interval that may contain a nearer step.
 // Intervals whose ends take too much and too little come first, narrowest first, then the others,
 // widest first. Returns false if no interval can beat the best try.
 bool StepSearch::DivideNext() {
-  if (points_.front().step > kFinest) return step_ = kFinest, true;
-  if (points_.back().step < kCoarsest) return step_ = kCoarsest, true;
+  const bool has_bracket = points_.front().bytes > wanted_ && points_.back().bytes <= wanted_;
+  if (!has_bracket || tries_all()) {
+    if (points_.front().step > kFinest) return step_ = kFinest, true;
+    if (points_.back().step < kCoarsest) return step_ = kCoarsest, true;
+  }
   if (points_.front().bytes == points_.back().bytes) return false;  // nothing but zeros
   using Rank = std::pair<bool, double>;
   constexpr Rank kNone = {true, 0};

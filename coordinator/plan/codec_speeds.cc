@@ -53,6 +53,9 @@ struct Sent {
 };
 
 Coding CodingOf(const Sent& sent) {
+  if (sent.averaged > 1) {
+    return AverageCoding(sent.codec, sent.feedback, sent.contributed, sent.averaged);
+  }
   return {sent.cut, sent.gradient, CodecText(sent.codec), sent.feedback.ToString()};
 }
 
@@ -343,7 +346,7 @@ absl::Status MeasureCodings(const Experiment& experiment, std::map<Coding, Codin
   ASSIGN_OR_RETURN(const std::vector<Sent> all, AllSent(experiment));
   for (const Sent& sent : all) {
     const Coding coding = CodingOf(sent);
-    if (codings->count(coding) > 0) continue;
+    if (KnownSpeed(coding, *codings) != nullptr) continue;
     const std::string where = absl::StrCat(
         sent.cut, ", ", sent.gradient ? "gradients" : "activations", ": ", coding.codec);
     ASSIGN_OR_RETURN(const CodingSpeed speed, Annotated(Measure(sent), where));

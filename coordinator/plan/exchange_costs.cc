@@ -29,7 +29,8 @@ class PieceCosts {
   // Returns the cost of a message of the last step, where its header takes the most bytes. The
   // sender's number counts too; a sum is of replica 0.
   absl::StatusOr<MessageCost> Of(const OwnedPiece& piece, Phase phase, int replica,
-                                 const DirectionSpec& does) const {
+                                 const ExchangedSpec& both) const {
+    const DirectionSpec& does = IsOfSum(phase) ? both.average : both.contributions;
     MessageHeader header = HeaderOf(piece, phase, replica);
     FeedbackSpec feedback;
     const CodecSpec codec = Target(does.codec, does.level);
@@ -38,7 +39,10 @@ class PieceCosts {
       feedback = does.feedback;
     }
     if (feedback.digest_every == 1) header.state_digest = 1;
-    return CostOf(header, feedback, SpeedOfCoding(phase, codec, feedback));
+    if (!IsOfSum(phase)) return CostOf(header, feedback, SpeedOfContribution(codec, feedback));
+    const CodecSpec contributed = Target(both.contributions.codec, both.contributions.level);
+    const Coding coding = AverageCoding(codec, feedback, contributed, ReplicasOf(experiment_));
+    return CostOf(header, feedback, SpeedOf(coding, speeds_));
   }
 
   // Returns likewise the cost of a factor of a piece that is reduced by factors, of which the first
@@ -52,7 +56,7 @@ class PieceCosts {
     header.shape = {is_first ? matrix.rows : matrix.columns, matrix.rank};
     ASSIGN_OR_RETURN(MessageCost cost, CostOf(header, FeedbackSpec(), CodingSpeed()));
     const int64_t raw_bytes = piece.piece.shape.elements() * static_cast<int64_t>(sizeof(float));
-    const CodingSpeed& speed = SpeedOfCoding(PHASE_CONTRIBUTION, does.codec, does.feedback);
+    const CodingSpeed& speed = SpeedOfContribution(does.codec, does.feedback);
     cost.raw_bytes = is_first ? raw_bytes : 0;
     const auto bytes = static_cast<double>(raw_bytes);
     if (!IsOfSum(phase)) cost.encode_seconds = bytes * speed.encode_seconds_per_byte / 2;
@@ -76,9 +80,9 @@ class PieceCosts {
     return header;
   }
 
-  const CodingSpeed& SpeedOfCoding(Phase phase, const CodecSpec& codec,
-                                   const FeedbackSpec& feedback) const {
-    return SpeedOf({kReplicas, !IsOfSum(phase), CodecText(codec), feedback.ToString()}, speeds_);
+  const CodingSpeed& SpeedOfContribution(const CodecSpec& codec,
+                                         const FeedbackSpec& feedback) const {
+    return SpeedOf({kReplicas, true, CodecText(codec), feedback.ToString()}, speeds_);
   }
 
   const Experiment& experiment_;
@@ -135,14 +139,13 @@ absl::Status AddWhole(const PieceCosts& costs, const OwnedPiece& owned, const Ex
   piece->decodes_own = does.contributions.feedback.kind == FeedbackKind::kNone;
   for (int replica = 0; replica < all->exchange.replicas(); ++replica) {
     ASSIGN_OR_RETURN(const MessageCost contribution,
-                     costs.Of(owned, PHASE_CONTRIBUTION, replica, does.contributions));
+                     costs.Of(owned, PHASE_CONTRIBUTION, replica, does));
     Add(contribution, Crossing(all->exchange, *piece, replica), /*encoded=*/1,
         /*decoded=*/piece->gathers ? carriers : 1, &all->contributions);
     piece->contributions.push_back(TransferOf(contribution));
   }
   if (piece->gathers) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const MessageCost sum,
-                   costs.Of(owned, PHASE_AVERAGE, /*replica=*/0, does.average));
+  ASSIGN_OR_RETURN(const MessageCost sum, costs.Of(owned, PHASE_AVERAGE, /*replica=*/0, does));
   Add(sum, carriers - 1, /*encoded=*/1, carriers, &all->sums);
   piece->sum = TransferOf(sum);
   return absl::OkStatus();

@@ -159,6 +159,28 @@ TEST(ExchangeCostsTest, TheSpeedOfTheCodingCounts) {
   EXPECT_LT(costs.contributions.cost.likely_wire_bytes, costs.contributions.cost.wire_bytes / 5);
 }
 
+TEST(ExchangeCostsTest, AveragesHaveASpeedOfTheirOwn) {
+  const std::vector<std::string> coded = {
+      "replicas.contributions={codec: uniform, bits: 8, rounding: nearest}",
+      "replicas.average={codec: uniform, bits: 8, rounding: nearest}"};
+  const ReplicasSpec replicas = *ReplicasFrom(With(coded));
+  const CodecSpec& codec = replicas.contributions.codec;
+  ASSERT_EQ(CodecText(codec), CodecText(replicas.average.codec));
+  Speeds speeds;
+  speeds.codings[{kReplicas, true, CodecText(codec), "none"}] = {1, 1, 0.25};
+  speeds.codings[AverageCoding(codec, FeedbackSpec(), codec, replicas.count)] = {3, 1, 0.25};
+  speeds.codings[AverageCoding(codec, FeedbackSpec(), codec, replicas.count + 1)] = {9, 1, 0.25};
+  const auto ratio = [&] {
+    const PieceCost first = CostsOf(coded, 4, speeds).exchange.pieces[0][0];
+    return first.sum.encode_seconds / first.contributions[0].encode_seconds;
+  };
+  EXPECT_DOUBLE_EQ(ratio(), 3);
+  // That of a run, whatever its contributions were.
+  speeds.codings.erase(AverageCoding(codec, FeedbackSpec(), codec, replicas.count));
+  speeds.codings[{kReplicas, false, CodecText(codec), "none"}] = {5, 1, 0.25};
+  EXPECT_DOUBLE_EQ(ratio(), 5);
+}
+
 TEST(ExchangeCostsTest, DigestsTakeTheirShareOfAnExchange) {
   Speeds speeds;
   speeds.digest_seconds_per_byte = 1e-6;

@@ -208,11 +208,12 @@ double CodedShare(const Model& model, const SumsSpec& sums, bool gradient) {
 // It was encoded once, and decoded on each of the machines that carried the parts.
 absl::Status AddSumSpeeds(const Summary& summary, const BoundaryRecord& boundary,
                           const Experiment& ran, const Partition& partition, Speeds* speeds) {
-  if (HasSlicedPositions(ran) || FirstTrainedBlock(partition.model) > 0) return absl::OkStatus();
+  if (HasSlicedPositions(ran)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const SumsSpec sums, SumsFrom(ran, partition.model));
   const int carriers = summary.provenance().stages_size() / partition.placement.stages;
   ASSIGN_OR_RETURN(const CarrierGrid grid, GridOf(ran, std::max(carriers, 1)));
   for (const bool gradient : {false, true}) {
+    if (gradient && FirstTrainedBlock(partition.model) > 0) continue;  // not of all sums
     const DirectionRecord& record = gradient ? boundary.gradients() : boundary.activations();
     const double share = CodedShare(partition.model, sums, gradient);
     const double raw_bytes = static_cast<double>(record.raw_bytes());

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "compress/codecs/plugin.h"
+#include "config/replicas_spec.h"
 #include "models/frozen.h"
 
 namespace thinwire {
@@ -26,9 +27,23 @@ Coding StashCoding(const DirectionSpec& does) {
   return {kStashed, /*gradient=*/false, CodecText(does.codec), FeedbackSpec().ToString()};
 }
 
+Coding AverageCoding(const CodecSpec& codec, const FeedbackSpec& feedback,
+                     const CodecSpec& contributed, int replicas) {
+  return {kReplicas, /*gradient=*/false, CodecText(codec), feedback.ToString(),
+          absl::StrCat(replicas, " x ", CodecText(contributed))};
+}
+
+const CodingSpeed* KnownSpeed(const Coding& coding, const std::map<Coding, CodingSpeed>& codings) {
+  auto found = codings.find(coding);
+  if (found == codings.end() && !coding.of.empty()) {
+    found = codings.find({coding.cut, coding.gradient, coding.codec, coding.feedback});
+  }
+  return found == codings.end() ? nullptr : &found->second;
+}
+
 const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds) {
-  const auto found = speeds.codings.find(coding);
-  return found == speeds.codings.end() ? speeds.others : found->second;
+  const CodingSpeed* const known = KnownSpeed(coding, speeds.codings);
+  return known == nullptr ? speeds.others : *known;
 }
 
 absl::StatusOr<std::vector<BlockSeconds>> BlocksAt(const Model& model, double gflops) {

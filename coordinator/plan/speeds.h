@@ -29,10 +29,12 @@ struct Coding {
   bool gradient = false;
   std::string codec;     // as CodecText writes it
   std::string feedback;  // as FeedbackSpec::ToString writes it
+  // Of an average: its contributions, "4 x " and their codec. Empty: whatever they are.
+  std::string of = {};
 
   friend bool operator<(const Coding& a, const Coding& b) {
-    return std::tie(a.cut, a.gradient, a.codec, a.feedback) <
-           std::tie(b.cut, b.gradient, b.codec, b.feedback);
+    return std::tie(a.cut, a.gradient, a.codec, a.feedback, a.of) <
+           std::tie(b.cut, b.gradient, b.codec, b.feedback, b.of);
   }
   friend bool operator==(const Coding& a, const Coding& b) { return !(a < b) && !(b < a); }
 };
@@ -64,7 +66,14 @@ inline constexpr char kStashed[] = "stash";
 // Returns the coding of a stash.
 Coding StashCoding(const DirectionSpec& does);
 
-// Returns the speed of a coding: that of `codings`, or that of all others.
+// Returns the coding of an average of so many contributions, which went through `contributed`.
+Coding AverageCoding(const CodecSpec& codec, const FeedbackSpec& feedback,
+                     const CodecSpec& contributed, int replicas);
+
+// Returns the speed of a coding in `codings`, else that of the same coding of whatever
+// contributions; null if neither is there.
+const CodingSpeed* KnownSpeed(const Coding& coding, const std::map<Coding, CodingSpeed>& codings);
+// Returns that speed, or that of all others.
 const CodingSpeed& SpeedOf(const Coding& coding, const Speeds& speeds);
 
 // Returns the times of blocks that compute 10^9 x `gflops` operations per second. A backward pass

@@ -47,8 +47,9 @@ TEST(FittedStagesTest, WithoutALimitNothingChanges) {
 TEST(FittedStagesTest, ASizeIsEachStagesWhateverItsHostHas) {
   std::string told;
   const auto tell = [&told](const std::string& line) { told = line; };
-  EXPECT_EQ(FirstOf(FitToServers(FittedWith({"pipeline.memory=6130000B"}), 1, Two("a", "b", 1), tell)),
-            "recompute");
+  EXPECT_EQ(
+      FirstOf(FitToServers(FittedWith({"pipeline.memory=6130000B"}), 1, Two("a", "b", 1), tell)),
+      "recompute");
   EXPECT_THAT(told, StartsWith("memory of 5.85 MiB a stage: recompute h.0"));
   EXPECT_EQ(FirstOf(FitToServers(FittedWith({"pipeline.memory=1GB"}), 1, Two("a", "b", 1), tell)),
             "keep");

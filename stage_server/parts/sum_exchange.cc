@@ -251,7 +251,8 @@ absl::StatusOr<Tensor> SumExchange::Send(Tensor x, const PartMessage& place, Rou
   ASSIGN_OR_RETURN(const MessageEncoder::Encoded encoded, encoder->Encode(outgoing));
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
   const bool is_training = IsTrainingPass(key_.phase);
-  if (is_training) counts.AddEncoding(encoding.Read(), encoded.level);
+  const bool is_coded = !encoded.feedback.exact;
+  if (is_training && is_coded) counts.AddEncoding(encoding.Read(), encoded.level);
   // A part's own slice of its sum is coded like the others, and goes nowhere.
   if (is_scattered && place.part == place.slice) return Received(outgoing, encoded, &counts);
   std::optional<MeasuredError> error;
@@ -296,7 +297,8 @@ absl::StatusOr<Tensor> SumExchange::Receive(const PartMessage& place, const Shap
                                                     ", ", key.ToString()));
   }
   RETURN_IF_ERROR(ToStatus(options_.device->Finish()));
-  if (IsTrainingPass(key.phase)) counts(key.direction).AddDecoding(decoding.Read());
+  const bool is_coded = !message.codec.is_exact();
+  if (IsTrainingPass(key.phase) && is_coded) counts(key.direction).AddDecoding(decoding.Read());
   return decoded;
 }
 

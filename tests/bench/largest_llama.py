@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -101,7 +102,7 @@ def largest(args, way):
 
 
 def checked(args, way, width):
-    """Trains in the group: seconds of the second step, and the most that the group took."""
+    """Trains in the group: seconds of the second step, or none if the kernel ended it, and the most that the group took."""
     fields = {**WAYS[way], **({"pipeline.memory": f"{int(SHARE * args.bytes)}B"} if is_planned(way) else {})}
     with Group(args.bytes) as group:
         folder, socket = args.work / "run", args.work / "stage.sock"
@@ -114,8 +115,10 @@ def checked(args, way, width):
         finally:
             server.terminate()
             server.wait(timeout=60)
-        if ran.returncode != 0:
+        if server.returncode == -signal.SIGKILL:
             return None, group.most()
+        if ran.returncode != 0:
+            sys.exit(ran.stderr)
         lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
         return [line["seconds"] for line in lines if line["type"] == "step"][-1], group.most()
 
@@ -129,7 +132,7 @@ def main():
     parser.add_argument("--sequences", type=int, default=16)
     parser.add_argument("--context", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--swap_dir", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
+    parser.add_argument("--swap_dir", type=pathlib.Path, default=pathlib.Path("/var/tmp"), help="on a disk")
     parser.add_argument("--check", action="store_true", help="train two steps of each")
     args = parser.parse_args()
     args.bytes = int(args.memory * 2**30)
@@ -140,6 +143,8 @@ def main():
         args.work = pathlib.Path(work)
         for way in WAYS:
             width, report = largest(args, way)
+            if not report:
+                sys.exit(f"{way}: not even a width of {STEP} fits into {args.memory:g} GiB")
             stage = report["stages"][0]
             first = first or int(stage["parameters"])
             seconds, most = checked(args, way, width) if args.check else (None, None)

@@ -27,7 +27,7 @@ SHORT = [word for field in ("data.test_limit=10", "epochs=1", "pipeline.threads=
                             "evaluation.uncompressed=false", "metrics.error_every=0", "checkpoint.every_epochs=0")
          for word in ("--set", field)]
 
-# With all their parameters, so that a run here and the plan mean the same.
+# With the scope and the rounding, which files have by default otherwise than the plan's texts.
 CODECS = ["ecsq(rate=2, scope=tensor, rounding=nearest)", "uniform(bits=8, scope=tensor, rounding=nearest)"]
 
 
@@ -37,7 +37,7 @@ def rows(args):
     for codec in args.codec:
         here = args.work / "here"
         fields = [f"compression.{direction}={entry(codec)}" for direction in ("activations", "gradients")]
-        if args.parts:
+        if "\ntensor:" in args.experiment.read_text():
             fields += [f"compression.sums.{direction}={entry(codec)}" for direction in ("activations", "gradients")]
         if args.carriers > 1:
             fields += [f"replicas.{direction}={entry(codec)}" for direction in ("contributions", "average")]

@@ -7,6 +7,7 @@ than --most-percent.
 usage: memory_vs_plan.py THINWIRE [--stage-server PATH] [--only WORD] [--set PATH=VALUE ...] [--most-percent 10]"""
 
 import argparse
+import http.client
 import json
 import pathlib
 import subprocess
@@ -56,7 +57,7 @@ def peaks(folder):
             page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
             found.update((int(line.split('stage="')[1].split('"')[0]), float(line.split()[-1]))
                          for line in page.splitlines() if line.startswith("thinwire_stage_memory_peak_bytes{"))
-    except (FileNotFoundError, json.JSONDecodeError, OSError):
+    except (OSError, http.client.HTTPException, json.JSONDecodeError):
         pass
     return found
 
@@ -66,15 +67,17 @@ def measured(thinwire, stage_server, experiment, folder, overrides):
     command = [thinwire, "run", experiment, "--out", folder, *overrides]
     if stage_server:
         command += ["--stage_server", stage_server]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    log = folder.with_suffix(".log")
+    with log.open("w") as stderr:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
     most = {}
     while process.poll() is None:
         for stage, taken in peaks(folder).items():
             most[stage] = max(taken, most.get(stage, 0))
         time.sleep(0.05)
     if process.returncode != 0:
-        sys.exit(f"{experiment.name}: {process.stderr.read()}")
-    return [most[stage] for stage in sorted(most)]
+        sys.exit(f"{experiment.name}: {log.read_text()}")
+    return most
 
 
 def main():
@@ -98,9 +101,12 @@ def main():
                 experiment.write_text(f"name: {name}\n{text}" + COMMON.format(cuts=cuts, schedule=fields, optimizer=optimizer))
                 plan = planned(arguments.thinwire, experiment, overrides)
                 taken = measured(arguments.thinwire, arguments.stage_server, experiment, pathlib.Path(work) / name, overrides)
-                for stage, (wanted, got) in enumerate(zip(plan, taken)):
+                if set(taken) != set(range(len(plan))):
+                    sys.exit(f"{name}: pages of stages {sorted(taken)} were read, want all {len(plan)}")
+                for stage, wanted in enumerate(plan):
+                    got = taken[stage]
                     print(f"{model:9} {schedule:12} {stage:5} {wanted / 1e6:10.1f} {got / 1e6:10.1f} {got / wanted:15.2f}", flush=True)
-                worst = max(worst, abs(max(taken) / max(plan) - 1))
+                worst = max(worst, abs(max(taken.values()) / max(plan) - 1))
     print(f"furthest from its plan: {100 * worst:.0f} %")
     if 100 * worst > arguments.most_percent:
         sys.exit(1)
