@@ -15,7 +15,7 @@ import pathlib
 import re
 from typing import Dict, List, Tuple
 
-from claims import (BORROWED, CLAIMS, FURTHER, OFF, ON, RECALIBRATED, SUITES, TARGETS,
+from claims import (BORROWED, CLAIMS, FURTHER, MORE_SEEDS, OFF, ON, RECALIBRATED, SUITES, TARGETS,
                     WANTED, Claim, Comparison, Measure, measure_of)
 from paired import deviation, estimate, overall, verdict
 from picture import Row, Series, picture
@@ -333,9 +333,10 @@ def report(results: pathlib.Path, experiments: pathlib.Path, paper: str, seeds: 
                   *final_table(runs, measure), *gap_table(runs, measure)]
         if f"{paper}/{suite}" in TARGETS:
             lines += target_table(runs, TARGETS[f"{paper}/{suite}"], measure)
+        judged = seeds + MORE_SEEDS.get(f"{paper}/{suite}", [])
         for claim in CLAIMS:
             if f"{paper}/{suite}" in claim.suites:
-                lines += judge(runs, claim, seeds, measure)
+                lines += judge(runs, claim, judged, measure)
         lines += further_table(runs, FURTHER.get(f"{paper}/{suite}", []), seeds, measure)
     return "\n".join(lines)
 
