@@ -46,8 +46,7 @@ struct Sent {
   Shape message;  // shape of a whole microbatch
   DType dtype = DType::kF32;
   bool is_rectified = false;  // an activation behind a ReLU
-  // Of an average of replicas: how many of them, and the codec that their contributions went
-  // through.
+  // Number of contributions to an average, and the codec that they went through.
   int averaged = 1;
   CodecSpec contributed;
 };

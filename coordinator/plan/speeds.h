@@ -29,7 +29,7 @@ struct Coding {
   bool gradient = false;
   std::string codec;     // as CodecText writes it
   std::string feedback;  // as FeedbackSpec::ToString writes it
-  // Of an average: its contributions, "4 x " and their codec. Empty: whatever they are.
+  // Contributions to an average, as "4 x " and their codec. Empty: whatever they are.
   std::string of = {};
 
   friend bool operator<(const Coding& a, const Coding& b) {
