@@ -110,8 +110,6 @@ absl::StatusOr<Tally> Check(const CodecSpec& spec, const Tensor& x) {
   const bool is_large = x.elements() >= kLargeElements;
   if (off <= (is_large ? kWideRateTolerance : kRateTolerance) * spec.rate) {
     tally.met = 1;
-  } else if (is_large) {
-    tally.nearest = 1;  // of a few steps, of which only these are tried
   } else {
     ASSIGN_OR_RETURN(const bool is_nearer, AStepIsNearer(spec, x, off));
     tally.nearest = !is_nearer;

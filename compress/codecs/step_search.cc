@@ -27,6 +27,7 @@ constexpr double kLeastRoughness = 0.05, kRoughness = 0.4, kMostRoughness = 0.5;
 constexpr int64_t kMostElements = 1 << 19;
 constexpr int kManyTries = 512;
 
+// Returns the most tries for a message.
 int MostTries(int64_t elements) {
   if (elements >= kLargeElements) return kFewTries;
   return static_cast<int>(std::min<int64_t>(kMostElements / elements, kManyTries));

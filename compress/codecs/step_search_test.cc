@@ -114,6 +114,13 @@ TEST(StepSearchTest, TriesAFewStepsWhereARateLiesInAJump) {
   }
 }
 
+// Models sizes of which the nearest is 3 % off: enough for a large message from the eighth try on.
+TEST(StepSearchTest, ALargeMessageIsContentWithLessFromTheEighthTryOn) {
+  const auto jumping = [](double step) { return step < 1.3 ? 2.06 : 1.2; };
+  EXPECT_EQ(Search(2, jumping, kLargeElements).tries, kNearTries);
+  EXPECT_GT(Search(2, jumping, kLargeElements - 1).tries, kFewTries);
+}
+
 TEST(StepSearchTest, TriesAFewStepsOfALargeMessage) {
   const Found found = Search(
       0.5, [](double step) { return 1 + Falling(step); }, 1 << 24);

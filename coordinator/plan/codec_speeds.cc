@@ -69,8 +69,9 @@ absl::StatusOr<Sent> SentAt(const Experiment& experiment, const std::string& cut
   return sent;
 }
 
-// Returns the shape of the piece in which the middle element lies of all on which codecs act, if
-// they stand by size: what codecs take of a tensor depends on its size. Empty: there is none.
+// Returns the shape of a piece of middle size, since what a codec takes for an element depends on
+// the size of the tensor. Half of the elements on which codecs act lie in pieces of at most that
+// size. Empty: there is none.
 Shape MiddlePiece(const Partition& partition, int replicas) {
   std::vector<Shape> shapes;
   int64_t elements = 0;

@@ -83,7 +83,7 @@ struct PlannedStage {
   // Parameters, gradients, optimizer state, what backward needs and what replicas exchange; of a
   // machine.
   int64_t memory_bytes = 0;
-  int64_t fixed_bytes = 0;  // of it what does not depend on what blocks keep
+  int64_t fixed_bytes = 0;  // of it parameters, gradients and what is remembered
   int most_in_flight = 0;   // microbatches that a chunk has in flight at once
   // Seconds of the largest microbatch, all chunks together.
   double forward_seconds = 0, backward_seconds = 0, moving_seconds = 0;

@@ -188,7 +188,7 @@ void ScaleBackward(const Model& ran, const Model& planned, std::vector<BlockSeco
   }
 }
 
-// Share of the elements of a model's sums, in one direction, on which codecs act.
+// Returns the share of the elements of a model's sums, in one direction, on which codecs act.
 double CodedShare(const Model& model, const SumsSpec& sums, bool gradient) {
   double all = 0, coded = 0;
   int with_sums = 0;
