@@ -1,6 +1,10 @@
 #include "coordinator/plan/keeping_choice.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/status.h"
@@ -8,8 +12,17 @@
 namespace thinwire {
 namespace {
 
-// A step that is shorter by less than this share is not worth another choice.
+// What gets shorter by less than this share is not worth another choice.
 constexpr double kLeastGain = 1e-6;
+
+// Prices of a second of copies that are tried, besides 0, up to that of a second of computation.
+constexpr int kPrices = 8;
+
+// A choice, and what comes of it.
+struct Trial {
+  std::vector<Keeping> keepings;
+  TriedKeepings tried;
+};
 
 class Chooser {
  public:
@@ -18,170 +31,293 @@ class Chooser {
       : blocks_(blocks), limits_(limits), tries_(tries) {}
 
   absl::StatusOr<KeepingChoice> Choose() {
-    choice_.keepings.assign(blocks_.size(), Keeping::kKeep);
-    ASSIGN_OR_RETURN(choice_.plain, tries_(choice_.keepings));
-    choice_.tried = choice_.plain;
-    RETURN_IF_ERROR(FindLeast());
-    for (size_t stage = 0; stage < limits_.size(); ++stage) {
-      if (choice_.least_bytes[stage] <= limits_[stage]) continue;
-      choice_.keepings = least_;
-      ASSIGN_OR_RETURN(choice_.tried, tries_(least_));
-      return choice_;
+    KeepingChoice choice;
+    const std::vector<Keeping> keep(blocks_.size(), Keeping::kKeep);
+    ASSIGN_OR_RETURN(const Trial plain, Try(keep));
+    choice.plain = plain.tried;
+    ASSIGN_OR_RETURN(const Trial least, FindLeast(plain));
+    choice.least_bytes = least.tried.stage_bytes;
+    choice.fits = Fits(least.tried);
+    Trial best = least;
+    if (choice.fits) {
+      best = plain;
+      for (int stage = 0; stage < stages(); ++stage)
+        RETURN_IF_ERROR(ChooseFor(stage, least, &best));
+      RETURN_IF_ERROR(Refine(&best));
     }
-    choice_.fits = true;
-    for (size_t stage = 0; stage < limits_.size(); ++stage) {
-      RETURN_IF_ERROR(Free(static_cast<int>(stage)));
-    }
-    RETURN_IF_ERROR(Refine());
-    return choice_;
+    choice.keepings = std::move(best.keepings);
+    choice.tried = std::move(best.tried);
+    return choice;
   }
 
  private:
-  // Option of a block; null: it keeps all.
-  using Option = const KeepingOption*;
+  struct Move {
+    size_t block = 0;
+    Keeping does = Keeping::kKeep;
+  };
+  // On which terms blocks free bytes.
+  struct Terms {
+    int stage = 0;
+    double price = 0;  // of a second of copies
+    Keeping without = Keeping::kKeep;
+  };
   struct Step {
     size_t block = 0;
-    Option option = nullptr;
-    double SecondsForByte() const {
-      return option->seconds / static_cast<double>(option->freed_bytes);
-    }
+    const KeepingOption* option = nullptr;
+    int64_t freed_bytes = 0;
   };
 
+  absl::StatusOr<Trial> Try(std::vector<Keeping> keepings) {
+    ++tried_;
+    ASSIGN_OR_RETURN(TriedKeepings tried, tries_(keepings));
+    return Trial{std::move(keepings), std::move(tried)};
+  }
+
+  absl::StatusOr<Trial> Try(const Trial& from, const Move& move) {
+    std::vector<Keeping> keepings = from.keepings;
+    keepings[move.block] = move.does;
+    return Try(std::move(keepings));
+  }
+
+  bool HasTries() const { return tried_ < kMostTries; }
+
+  bool Fits(const TriedKeepings& tried, int stage) const {
+    return tried.stage_bytes[stage] <= limits_[stage];
+  }
   bool Fits(const TriedKeepings& tried) const {
-    for (size_t stage = 0; stage < limits_.size(); ++stage) {
-      if (tried.stage_bytes[stage] > limits_[stage]) return false;
+    for (int stage = 0; stage < stages(); ++stage) {
+      if (!Fits(tried, stage)) return false;
     }
     return true;
   }
 
-  // Sets the blocks of a stage to those of another choice.
-  void Take(int stage, const std::vector<Keeping>& from, std::vector<Keeping>* to) const {
+  int stages() const { return static_cast<int>(limits_.size()); }
+
+  // Returns a choice whose blocks of one stage do as in `other`.
+  std::vector<Keeping> Mixed(const std::vector<Keeping>& keepings, int stage,
+                             const std::vector<Keeping>& other) const {
+    std::vector<Keeping> mixed = keepings;
     for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (blocks_[i].stage == stage) (*to)[i] = from[i];
+      if (blocks_[i].stage == stage) mixed[i] = other[i];
     }
+    return mixed;
   }
 
-  // Finds what leaves least to each stage: that all its blocks do what frees most, or that all
-  // which can do the same. A block at work has all its tensors, so freeing them need not be best.
-  absl::Status FindLeast() {
-    least_ = choice_.keepings;
-    choice_.least_bytes = choice_.plain.stage_bytes;
-    std::vector<std::vector<Keeping>> all = {FreeingMost()};
-    for (const Keeping keeping : {Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
-      all.push_back(AllThatCan(keeping));
-    }
-    for (const std::vector<Keeping>& one : all) {
-      ASSIGN_OR_RETURN(const TriedKeepings tried, tries_(one));
-      for (size_t stage = 0; stage < limits_.size(); ++stage) {
-        if (tried.stage_bytes[stage] >= choice_.least_bytes[stage]) continue;
-        choice_.least_bytes[stage] = tried.stage_bytes[stage];
-        Take(static_cast<int>(stage), one, &least_);
+  // Returns all changes of one block of a stage. Of blocks that are alike, the first counts.
+  std::vector<Move> MovesOf(int stage, const std::vector<Keeping>& keepings) const {
+    std::vector<Move> moves;
+    std::set<std::tuple<int, Keeping>> seen;
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      if (blocks_[i].stage != stage || !seen.insert({blocks_[i].kind, keepings[i]}).second)
+        continue;
+      if (keepings[i] != Keeping::kKeep) moves.push_back({i, Keeping::kKeep});
+      for (const KeepingOption& option : blocks_[i].options) {
+        if (option.does != keepings[i]) moves.push_back({i, option.does});
       }
     }
-    return absl::OkStatus();
+    return moves;
   }
 
-  std::vector<Keeping> FreeingMost() const {
+  std::vector<Keeping> AllThatCan(Keeping does) const {
     std::vector<Keeping> keepings(blocks_.size(), Keeping::kKeep);
     for (size_t i = 0; i < blocks_.size(); ++i) {
-      int64_t most = 0;
       for (const KeepingOption& option : blocks_[i].options) {
-        if (option.freed_bytes <= most) continue;
-        most = option.freed_bytes;
-        keepings[i] = option.does;
+        if (option.does == does) keepings[i] = does;
       }
     }
     return keepings;
   }
 
-  std::vector<Keeping> AllThatCan(Keeping keeping) const {
-    std::vector<Keeping> keepings(blocks_.size(), Keeping::kKeep);
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      for (const KeepingOption& option : blocks_[i].options) {
-        if (option.does == keeping) keepings[i] = keeping;
+  // Finds what leaves little to each stage: all blocks that can do the same, of which then one
+  // after another does what leaves less. A block at work has all its tensors, so what frees most of
+  // each block need not be best.
+  absl::StatusOr<Trial> FindLeast(const Trial& plain) {
+    Trial least = plain;
+    for (const Keeping does : {Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
+      ASSIGN_OR_RETURN(const Trial all, Try(AllThatCan(does)));
+      for (int stage = 0; stage < stages(); ++stage) {
+        if (all.tried.stage_bytes[stage] >= least.tried.stage_bytes[stage]) continue;
+        ASSIGN_OR_RETURN(least, Try(Mixed(least.keepings, stage, all.keepings)));
       }
     }
-    return keepings;
+    for (int stage = 0; stage < stages(); ++stage) {
+      RETURN_IF_ERROR(Improve(stage, &least, [&](const Trial& now, const Trial& other) {
+        return static_cast<double>(now.tried.stage_bytes[stage] - other.tried.stage_bytes[stage]);
+      }));
+    }
+    return least;
   }
 
-  // Returns all options of a stage that free anything, cheapest first.
-  std::vector<Step> StepsOf(int stage) const {
-    std::vector<Step> steps;
+  // Returns by how much one trial is better than another; 0 or less: it is not.
+  using Gain = std::function<double(const Trial& now, const Trial& other)>;
+
+  // Makes the best change of a block of a stage again and again, until none is one.
+  absl::Status Improve(int stage, Trial* now, const Gain& gain) {
+    while (true) {
+      double most = 0;
+      std::optional<Trial> best;
+      for (const Move& move : MovesOf(stage, now->keepings)) {
+        if (!HasTries()) return absl::OkStatus();
+        ASSIGN_OR_RETURN(Trial other, Try(*now, move));
+        const double better = gain(*now, other);
+        if (better <= most) continue;
+        most = better;
+        best = std::move(other);
+      }
+      if (!best) return absl::OkStatus();
+      *now = *std::move(best);
+    }
+  }
+
+  // Lets blocks of a stage that all keep do as makes it fit, and as keeps it busy for the least
+  // time.
+  absl::Status ChooseFor(int stage, const Trial& least, Trial* now) {
+    if (Fits(now->tried, stage)) return absl::OkStatus();
+    ASSIGN_OR_RETURN(Trial best, Try(Mixed(now->keepings, stage, least.keepings)));
+    RETURN_IF_ERROR(Spend(stage, &best));
+    for (const Keeping without :
+         {Keeping::kKeep, Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
+      ASSIGN_OR_RETURN(std::optional<Trial> freed, FreeAtBestPrice(stage, without, *now));
+      if (!freed) continue;
+      RETURN_IF_ERROR(Spend(stage, &*freed));
+      if (IsBusyForLess(stage, *freed, best)) best = *std::move(freed);
+    }
+    *now = std::move(best);
+    return absl::OkStatus();
+  }
+
+  // Returns what keeps a stage busy for the least time of what Free finds at all prices; null: the
+  // stage fits at none.
+  absl::StatusOr<std::optional<Trial>> FreeAtBestPrice(int stage, Keeping without,
+                                                       const Trial& from) {
+    std::optional<Trial> best;
+    for (int price = 0; price <= kPrices && HasTries(); ++price) {
+      ASSIGN_OR_RETURN(Trial freed,
+                       Free({stage, static_cast<double>(price) / kPrices, without}, from));
+      if (!Fits(freed.tried, stage)) continue;
+      if (!best || IsBusyForLess(stage, freed, *best)) best = std::move(freed);
+    }
+    return best;
+  }
+
+  static bool IsBusyForLess(int stage, const Trial& one, const Trial& other) {
+    return one.tried.stage_seconds[stage] < other.tried.stage_seconds[stage] * (1 - kLeastGain);
+  }
+
+  // Returns `from` with blocks of a stage that do something else, until it fits or nothing is left.
+  // Tries only what may suffice by the estimates.
+  absl::StatusOr<Trial> Free(const Terms& terms, const Trial& from) {
+    const int stage = terms.stage;
+    std::vector<const KeepingOption*> does(blocks_.size(), nullptr);
+    int64_t expected = from.tried.stage_bytes[stage];
+    Trial now = from;
+    while (const std::optional<Step> step = CheapestStep(terms, does)) {
+      expected -= step->freed_bytes;
+      does[step->block] = step->option;
+      now.keepings[step->block] = step->option->does;
+      if (expected > limits_[stage]) continue;
+      ASSIGN_OR_RETURN(now, Try(std::move(now.keepings)));
+      if (Fits(now.tried, stage) || !HasTries()) break;
+    }
+    return now;
+  }
+
+  // Returns the option that costs least for each byte that it frees more than what a block does.
+  std::optional<Step> CheapestStep(const Terms& terms,
+                                   const std::vector<const KeepingOption*>& does) const {
+    const auto cost = [&terms](const KeepingOption& option) {
+      return (1 - terms.price) * option.seconds + terms.price * option.moving_seconds;
+    };
+    std::optional<Step> cheapest;
+    double least = 0;
     for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (blocks_[i].stage != stage) continue;
+      if (blocks_[i].stage != terms.stage) continue;
       for (const KeepingOption& option : blocks_[i].options) {
-        if (option.freed_bytes > 0) steps.push_back({i, &option});
+        if (option.does == terms.without) continue;
+        const KeepingOption now = does[i] == nullptr ? KeepingOption() : *does[i];
+        const int64_t freed = option.freed_bytes - now.freed_bytes;
+        if (freed <= 0) continue;
+        const double ratio = (cost(option) - cost(now)) / static_cast<double>(freed);
+        if (cheapest && ratio >= least) continue;
+        least = ratio;
+        cheapest = Step{i, &option, freed};
       }
     }
-    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
-      return a.SecondsForByte() < b.SecondsForByte();
+    return cheapest;
+  }
+
+  // Lets blocks of a stage, which fits, do what saves the most seconds for each byte.
+  absl::Status Spend(int stage, Trial* now) {
+    return Improve(stage, now, [&](const Trial& before, const Trial& other) {
+      const double saved = -SecondsMore(before, other, stage);
+      const bool is_worth = saved > kLeastGain * before.tried.stage_seconds[stage];
+      if (!Fits(other.tried, stage) || !is_worth) return 0.0;
+      const int64_t more = other.tried.stage_bytes[stage] - before.tried.stage_bytes[stage];
+      return saved / static_cast<double>(std::max<int64_t>(1, more));
     });
-    return steps;
   }
 
-  // Lets blocks of a stage do something else until it fits. Tries only what may suffice by the
-  // estimates.
-  absl::Status Free(int stage) {
-    const int64_t limit = limits_[stage];
-    if (choice_.tried.stage_bytes[stage] <= limit) return absl::OkStatus();
-    std::vector<Option> chosen(blocks_.size(), nullptr);
-    int64_t expected = choice_.tried.stage_bytes[stage];
-    for (const Step& step : StepsOf(stage)) {
-      const int64_t before = chosen[step.block] == nullptr ? 0 : chosen[step.block]->freed_bytes;
-      if (step.option->freed_bytes <= before) continue;
-      expected -= step.option->freed_bytes - before;
-      chosen[step.block] = step.option;
-      choice_.keepings[step.block] = step.option->does;
-      if (expected > limit) continue;
-      ASSIGN_OR_RETURN(choice_.tried, tries_(choice_.keepings));
-      if (choice_.tried.stage_bytes[stage] <= limit) return absl::OkStatus();
-    }
-    Take(stage, least_, &choice_.keepings);
-    ASSIGN_OR_RETURN(choice_.tried, tries_(choice_.keepings));
-    return absl::OkStatus();
+  static double SecondsMore(const Trial& before, const Trial& other, int stage) {
+    return other.tried.stage_seconds[stage] - before.tried.stage_seconds[stage];
   }
 
-  // Lets one block after another do something else, the costliest first.
-  absl::Status Refine() {
-    std::vector<Step> costliest;
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      for (const KeepingOption& option : blocks_[i].options) {
-        if (option.does == choice_.keepings[i]) costliest.push_back({i, &option});
-      }
-    }
-    std::stable_sort(costliest.begin(), costliest.end(), [](const Step& a, const Step& b) {
-      return a.option->seconds > b.option->seconds;
-    });
-    for (const Step& step : costliest) {
-      RETURN_IF_ERROR(TryInstead(step.block, Keeping::kKeep));
-      for (const KeepingOption& option : blocks_[step.block].options) {
-        RETURN_IF_ERROR(TryInstead(step.block, option.does));
+  // Lets blocks do something else where a step gets shorter, or is as long and a block keeps all
+  // again: one block, or two of a stage if it does not fit with the first alone.
+  absl::Status Refine(Trial* best) {
+    for (bool changed = true; changed && HasTries();) {
+      changed = false;
+      for (int stage = 0; stage < stages(); ++stage) {
+        ASSIGN_OR_RETURN(const bool better, RefineStage(stage, best));
+        changed |= better;
       }
     }
     return absl::OkStatus();
   }
 
-  absl::Status TryInstead(size_t block, Keeping keeping) {
-    if (choice_.keepings[block] == keeping) return absl::OkStatus();
-    std::vector<Keeping> other = choice_.keepings;
-    other[block] = keeping;
-    ASSIGN_OR_RETURN(const TriedKeepings tried, tries_(other));
-    // A step that takes as long and keeps more is better.
-    const double most = choice_.tried.step_seconds * (1 - kLeastGain);
-    const bool is_better =
-        tried.step_seconds < most ||
-        (keeping == Keeping::kKeep && tried.step_seconds <= choice_.tried.step_seconds);
-    if (!Fits(tried) || !is_better) return absl::OkStatus();
-    choice_.keepings = std::move(other);
-    choice_.tried = tried;
-    return absl::OkStatus();
+  // Returns whether anything got better.
+  absl::StatusOr<bool> RefineStage(int stage, Trial* best) {
+    bool changed = false;
+    for (const Move& move : MovesOf(stage, best->keepings)) {
+      if (!HasTries()) break;
+      ASSIGN_OR_RETURN(Trial other, Try(*best, move));
+      if (!IsBetter(other, *best, move)) continue;
+      if (!Fits(other.tried)) {
+        ASSIGN_OR_RETURN(const bool room, MakeRoom(stage, move.block, other, best));
+        changed |= room;
+      } else {
+        *best = std::move(other);
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  // Lets a block of a stage do something else than in `crowded`, so that it fits and is better than
+  // `best`. Returns whether one could.
+  absl::StatusOr<bool> MakeRoom(int stage, size_t but, const Trial& crowded, Trial* best) {
+    for (const Move& move : MovesOf(stage, crowded.keepings)) {
+      if (!HasTries() || move.block == but) continue;
+      ASSIGN_OR_RETURN(Trial other, Try(crowded, move));
+      if (!Fits(other.tried) || !IsShorter(other, *best)) continue;
+      *best = std::move(other);
+      return true;
+    }
+    return false;
+  }
+
+  static bool IsShorter(const Trial& one, const Trial& other) {
+    return one.tried.step_seconds < other.tried.step_seconds * (1 - kLeastGain);
+  }
+
+  static bool IsBetter(const Trial& moved, const Trial& now, const Move& move) {
+    return IsShorter(moved, now) ||
+           (move.does == Keeping::kKeep && moved.tried.step_seconds <= now.tried.step_seconds);
   }
 
   const std::vector<ChoosingBlock>& blocks_;
   const std::vector<int64_t>& limits_;
   const TryKeepings& tries_;
-  std::vector<Keeping> least_;
-  KeepingChoice choice_;
+  int tried_ = 0;
 };
 
 }  // namespace

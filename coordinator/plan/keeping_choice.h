@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,21 +11,25 @@
 
 namespace thinwire {
 
-// Choices of a block besides keeping all, with estimates.
+// Choice of a block besides keeping all, with estimates.
 struct KeepingOption {
   Keeping does = Keeping::kRecompute;
-  int64_t freed_bytes = 0;  // of its stage
-  double seconds = 0;       // of a step
+  int64_t freed_bytes = 0;    // of its stage
+  double seconds = 0;         // of a step, for which it makes its stage busy
+  double moving_seconds = 0;  // of a step, of copies beside what its stage computes
 };
 
 struct ChoosingBlock {
   int stage = 0;
+  // Blocks of a stage that are of one kind are alike: it does not matter which of them does what.
+  int kind = 0;
   std::vector<KeepingOption> options;  // besides kKeep
 };
 
 // Stages of which each block does as it is told.
 struct TriedKeepings {
   std::vector<int64_t> stage_bytes;
+  std::vector<double> stage_seconds;  // for which each is busy in a step
   double step_seconds = 0;
 };
 // Tells what comes of such a choice, which has an entry for each block.
@@ -35,14 +38,21 @@ using TryKeepings = std::function<absl::StatusOr<TriedKeepings>(const std::vecto
 struct KeepingChoice {
   std::vector<Keeping> keepings;     // of each block
   TriedKeepings tried, plain;        // with these, and if all is kept
-  std::vector<int64_t> least_bytes;  // with which each stage could do
+  std::vector<int64_t> least_bytes;  // with which each stage could do, as far as was found
   bool fits = false;                 // False: `keepings` are those of the least
 };
 
-// Chooses for stages that may take `limits` bytes. In each stage, blocks do what costs the fewest
-// seconds for each byte until it fits. Then each of them goes back, or does something else, where
-// the stages still fit and a step gets shorter; of equals the earlier block goes first. Returns the
-// errors of `tries`.
+// Choices that are tried at most; then the best one so far counts.
+inline constexpr int kMostTries = 3000;
+
+// Chooses for stages that may take `limits` bytes. In a stage that does not fit, blocks do what
+// costs the fewest seconds for each byte until it fits, at several prices of a second of copies: at
+// 0 they are hidden behind the computation, at 1 they are what a stage waits for. (These are
+// Lagrange multipliers of: copies take no longer than the computation.) They do so with all
+// options, and without one of them. Of these, and of the least that was found, that counts which
+// makes the stage busy for the least time when, then, single blocks do what saves the most seconds
+// for each byte. In the end one block or two do something else where a step of the pipeline gets
+// shorter. Of equals the earlier block goes first. Returns the errors of `tries`.
 absl::StatusOr<KeepingChoice> ChooseKeepings(const std::vector<ChoosingBlock>& blocks,
                                              const std::vector<int64_t>& limits,
                                              const TryKeepings& tries);

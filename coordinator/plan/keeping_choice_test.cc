@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -27,6 +30,7 @@ class Stages {
     for (const Block& block : own_) {
       ChoosingBlock& one = blocks.emplace_back();
       one.stage = block.stage;
+      one.kind = static_cast<int>(blocks.size());
       one.options.push_back({Keeping::kRecompute, 8, block.again});
       if (block.swap > 0) one.options.push_back({Keeping::kSwap, 10, block.swap});
       stages_ = std::max(stages_, block.stage + 1);
@@ -44,6 +48,7 @@ class Stages {
       tried.stage_bytes[block.stage] += again ? 2 : swaps ? 0 : 10;
       seconds[block.stage] += again ? block.again : swaps ? block.swap : 0;
     }
+    tried.stage_seconds = seconds;
     tried.step_seconds = *std::max_element(seconds.begin(), seconds.end());
     return tried;
   }
@@ -93,16 +98,118 @@ TEST(KeepingChoiceTest, WhatASimulatedStepDoesNotNeedIsTakenBack) {
   // By the estimates running again is cheaper, but in a step what is moved costs nothing.
   Stages stages({{0, 1, 2}, {0, 1, 2}});
   const TryKeepings tries = [](const std::vector<Keeping>& keepings) {
-    TriedKeepings tried{{5}, 10};
+    TriedKeepings tried{{5}, {10}, 10};
     for (const Keeping keeping : keepings) {
       tried.stage_bytes[0] += keeping == Keeping::kKeep ? 10 : keeping == Keeping::kSwap ? 0 : 2;
       tried.step_seconds += keeping == Keeping::kRecompute ? 1 : 0;
+      tried.stage_seconds[0] += keeping == Keeping::kKeep ? 0 : keeping == Keeping::kSwap ? 2 : 1;
     }
     return tried;
   };
   const KeepingChoice choice = *ChooseKeepings(stages.blocks, {17}, tries);
   EXPECT_EQ(choice.tried.step_seconds, 10);
   EXPECT_THAT(choice.keepings, ::testing::Contains(Keeping::kSwap));
+}
+
+// One stage whose copies take as long as they have bytes, beside a computation of `seconds`.
+class CopyingStage {
+ public:
+  struct Block {
+    int64_t bytes = 0;
+    double again = 0;
+  };
+  CopyingStage(double seconds, std::vector<Block> own) : seconds_(seconds), own_(std::move(own)) {
+    for (const Block& block : own_) {
+      const auto copies = static_cast<double>(block.bytes);
+      blocks.push_back({0, static_cast<int>(blocks.size()), {}});
+      blocks.back().options = {{Keeping::kRecompute, block.bytes * 3 / 4, block.again, 0},
+                               {Keeping::kSwap, block.bytes, 0, copies}};
+    }
+  }
+
+  absl::StatusOr<TriedKeepings> operator()(const std::vector<Keeping>& keepings) {
+    ++tries;
+    double copies = 0, seconds = seconds_;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < own_.size(); ++i) {
+      const Block& block = own_[i];
+      if (keepings[i] == Keeping::kKeep) bytes += block.bytes;
+      if (keepings[i] == Keeping::kRecompute) bytes += block.bytes / 4;
+      if (keepings[i] == Keeping::kRecompute) seconds += block.again;
+      if (keepings[i] == Keeping::kSwap) copies += static_cast<double>(block.bytes);
+    }
+    const double busy = std::max(seconds, copies);
+    return TriedKeepings{{bytes}, {busy}, busy};
+  }
+
+  std::vector<ChoosingBlock> blocks;
+  int tries = 0;
+
+ private:
+  const double seconds_;
+  const std::vector<Block> own_;
+};
+
+TEST(KeepingChoiceTest, CopiesTakeWhatRunningAgainIsDearFor) {
+  // Early blocks of a ResNet keep more for as many FLOPs. The copies that hide are the late ones'.
+  CopyingStage stage(40, {{40, 1}, {40, 1}, {20, 1}, {20, 1}, {20, 9}, {20, 9}});
+  const KeepingChoice choice = *ChooseKeepings(stage.blocks, {60}, std::ref(stage));
+  EXPECT_THAT(choice.keepings, ElementsAre(Keeping::kRecompute, Keeping::kRecompute, Keeping::kKeep,
+                                           Keeping::kKeep, Keeping::kSwap, Keeping::kSwap));
+  EXPECT_EQ(choice.tried.step_seconds, 42);
+}
+
+// Returns the shortest step of all choices that fit.
+double ShortestStep(CopyingStage stage, int64_t limit) {
+  constexpr Keeping kAll[] = {Keeping::kKeep, Keeping::kRecompute, Keeping::kSwap};
+  const size_t blocks = stage.blocks.size();
+  double shortest = std::numeric_limits<double>::infinity();
+  for (int code = 0; code < std::pow(3, blocks); ++code) {
+    std::vector<Keeping> keepings;
+    for (int rest = code; keepings.size() < blocks; rest /= 3) keepings.push_back(kAll[rest % 3]);
+    const TriedKeepings tried = *stage(keepings);
+    if (tried.stage_bytes[0] <= limit) shortest = std::min(shortest, tried.step_seconds);
+  }
+  return shortest;
+}
+
+TEST(KeepingChoiceTest, StepsAreNearlyTheShortestOfSmallCases) {
+  std::mt19937 random(1);
+  const auto draw = [&](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<uint32_t>(most - least + 1));
+  };
+  double sum = 0;
+  constexpr int kCases = 40;
+  for (int i = 0; i < kCases; ++i) {
+    std::vector<CopyingStage::Block> blocks(7);
+    int64_t all = 0;
+    for (CopyingStage::Block& block : blocks) {
+      block = {4 * draw(1, 20), static_cast<double>(draw(1, 20))};
+      all += block.bytes;
+    }
+    CopyingStage stage(draw(20, 150), blocks);
+    const int64_t limit = all * draw(1, 3) / 4;
+    const KeepingChoice choice = *ChooseKeepings(stage.blocks, {limit}, std::ref(stage));
+    ASSERT_TRUE(choice.fits);
+    const double ratio = choice.tried.step_seconds / ShortestStep(stage, limit);
+    EXPECT_LE(ratio, 1.15) << i;
+    sum += ratio;
+  }
+  EXPECT_LE(sum / kCases, 1.01);
+}
+
+TEST(KeepingChoiceTest, ManyBlocksThatAreAllDifferentEndTheSearch) {
+  std::vector<CopyingStage::Block> blocks;
+  int64_t all = 0;
+  for (int i = 0; i < 300; ++i) {
+    blocks.push_back({100 + i % 97 + i, 1 + i % 7 + 0.001 * i});
+    all += blocks.back().bytes;
+  }
+  CopyingStage stage(1000, blocks);
+  const KeepingChoice choice = *ChooseKeepings(stage.blocks, {all / 3}, std::ref(stage));
+  EXPECT_TRUE(choice.fits);
+  EXPECT_LE(choice.tried.stage_bytes[0], all / 3);
+  EXPECT_LE(stage.tries, kMostTries + 100);
 }
 
 TEST(KeepingChoiceTest, WhatCannotFitSaysTheLeastOfEachStage) {

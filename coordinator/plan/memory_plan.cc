@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -79,14 +81,27 @@ class MemoryPlanner {
     for (size_t i = 0; i < plan.stages.size(); ++i) {
       tried.stage_bytes.push_back(plan.stages[i].memory_bytes +
                                   static_cast<int64_t>(plan.state.stage_memory_bytes[i]));
+      tried.stage_seconds.push_back(
+          static_cast<double>(plan.microbatches) *
+          (plan.stages[i].forward_seconds + plan.stages[i].backward_seconds));
     }
     tried.step_seconds = plan.steps.front().seconds();
     return tried;
   }
 
   // Adds the options of each block, with what a plan says in which all blocks that can take one.
+  // Blocks of a stage are alike if they keep and cost the same.
   absl::Status AddOptions(const Plan& plain) {
-    for (const PlannedBlock& block : plain.blocks) blocks_.push_back({block.stage, {}});
+    std::map<std::tuple<int, int64_t, int64_t, double, double, bool>, int> kinds;
+    for (size_t i = 0; i < plain.blocks.size(); ++i) {
+      const PlannedBlock& block = plain.blocks[i];
+      const BlockSeconds& seconds = speeds_.blocks[i];
+      const auto like =
+          std::make_tuple(block.stage, block.kept_bytes, partition_.model.blocks[i].in.elements(),
+                          seconds.forward, seconds.backward, Decides(i));
+      const int kind = kinds.emplace(like, static_cast<int>(kinds.size())).first->second;
+      blocks_.push_back({block.stage, kind, {}});
+    }
     for (const Keeping keeping : {Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
       std::vector<Keeping> all(blocks_.size(), Keeping::kKeep);
       for (size_t i = 0; i < all.size(); ++i) {
@@ -100,20 +115,21 @@ class MemoryPlanner {
     return absl::OkStatus();
   }
 
+  void AddOption(const Plan& plan, size_t index, Keeping keeping) {
+    const PlannedBlock& block = plan.blocks[index];
+    const auto microbatches = static_cast<double>(plan.microbatches);
+    KeepingOption option;
+    option.does = keeping;
+    option.freed_bytes = (block.kept_bytes - block.bytes) * plan.stages[block.stage].most_in_flight;
+    option.seconds = microbatches * (block.again_seconds + block.coding_seconds);
+    option.moving_seconds = microbatches * block.moving_seconds;
+    blocks_[index].options.push_back(option);
+  }
+
   bool Can(size_t index, const PlannedBlock& block, Keeping keeping) const {
     if (!Decides(index) || block.kept_bytes == 0) return false;
     if (keeping == Keeping::kRecompute) return WorthRecomputing(partition_.model.blocks[index]);
     return keeping == Keeping::kStash ? may_stash_ : Swaps(own_);
-  }
-
-  void AddOption(const Plan& plan, size_t index, Keeping keeping) {
-    const PlannedBlock& block = plan.blocks[index];
-    const PlannedStage& stage = plan.stages[block.stage];
-    KeepingOption option;
-    option.does = keeping;
-    option.freed_bytes = (block.kept_bytes - block.bytes) * stage.most_in_flight;
-    option.seconds = SecondsOf(plan, block);
-    blocks_[index].options.push_back(option);
   }
 
   // Returns what a block's choice costs in a step: of what is moved, what does not move meanwhile
