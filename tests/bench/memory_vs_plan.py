@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""The most memory that stages on CPUs take in training, beside what `thinwire plan` says: of a ResNet-18, a GPT-2 and a Llama,
+"""The most memory that stages take in training, beside what `thinwire plan` says: of a ResNet-18, a GPT-2 and a Llama,
 with each schedule. A stage measures itself behind each pass, from the moment before it builds its layers
 (thinwire_stage_memory_peak_bytes). Prints a line for each stage; fails if the most that any case takes is further from its plan
 than --most-percent.
 
-usage: memory_vs_plan.py THINWIRE [--stage-server PATH] [--only WORD] [--set PATH=VALUE ...] [--most-percent 10]"""
+On a GPU, or on an emulated one: --cuda_plugin PATH --set device=cuda, with smaller batches by --set.
+
+usage: memory_vs_plan.py THINWIRE [--stage-server PATH] [--cuda_plugin PATH] [--only WORD] [--set PATH=VALUE ...]
+                         [--most-percent 10]"""
 
 import argparse
 import http.client
@@ -62,11 +65,9 @@ def peaks(folder):
     return found
 
 
-def measured(thinwire, stage_server, experiment, folder, overrides):
+def measured(thinwire, experiment, folder, options):
     """The most bytes that each stage said it took."""
-    command = [thinwire, "run", experiment, "--out", folder, *overrides]
-    if stage_server:
-        command += ["--stage_server", stage_server]
+    command = [thinwire, "run", experiment, "--out", folder, *options]
     log = folder.with_suffix(".log")
     with log.open("w") as stderr:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
@@ -84,11 +85,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("thinwire", type=pathlib.Path)
     parser.add_argument("--stage-server", type=pathlib.Path)
+    parser.add_argument("--cuda_plugin", type=pathlib.Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--most-percent", type=float, default=10)
     arguments = parser.parse_args()
     overrides = [part for assignment in arguments.set for part in ("--set", assignment)]
+    options = [*overrides]
+    for option, value in (("--stage_server", arguments.stage_server), ("--cuda_plugin", arguments.cuda_plugin)):
+        options += [option, value] if value else []
     worst = 0
     print(f"{'model':9} {'schedule':12} {'stage':5} {'planned MB':>10} {'taken MB':>10} {'taken / planned':>15}")
     with tempfile.TemporaryDirectory() as work:
@@ -100,7 +105,7 @@ def main():
                 experiment = pathlib.Path(work) / f"{name}.yaml"
                 experiment.write_text(f"name: {name}\n{text}" + COMMON.format(cuts=cuts, schedule=fields, optimizer=optimizer))
                 plan = planned(arguments.thinwire, experiment, overrides)
-                taken = measured(arguments.thinwire, arguments.stage_server, experiment, pathlib.Path(work) / name, overrides)
+                taken = measured(arguments.thinwire, experiment, pathlib.Path(work) / name, options)
                 if set(taken) != set(range(len(plan))):
                     sys.exit(f"{name}: pages of stages {sorted(taken)} were read, want all {len(plan)}")
                 for stage, wanted in enumerate(plan):
