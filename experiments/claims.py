@@ -88,7 +88,7 @@ SUITES = {  # by paper, in the order of their tables; of paper2's nothing is cla
     },
     "tensor": {
         "sst2": "a BERT of four blocks of width 256, 4,800 sentences of SST-2, 2 epochs, judged by 3,000 others",
-        "mrpc": "the same BERT, 2,400 pairs of MRPC, 4 epochs, judged by 1,200 others",
+        "mrpc": "the same BERT, 2,400 pairs of MRPC, 4 epochs, judged by 1,200 others, of which 70.6 % are paraphrases",
         "vit": "a ViT of four blocks of width 128, 10,000 images of CIFAR-10, 5 epochs",
     },
     "pretrained": {
