@@ -31,6 +31,10 @@ double StageMemory::ChunkBytes(const SegmentRange& segments, const Held& held,
     const bool keeps_payload = held.in_flight > 1 || keeping[first].stash;
     memory.payload_bits = keeps_payload ? kept_bits.payloads[segment] : std::optional<double>();
     const SegmentCost& cost = costs[segment];
+    if (IsRecorded(segment)) {
+      bytes += SegmentFixedBytes(cost);
+      continue;
+    }
     const int64_t results = memory.element_bytes * memory.samples_in_flight * cost.result_elements;
     const int64_t work = WorkingBytes(cost, memory);
     *working = std::max(*working, static_cast<double>(work));
@@ -61,17 +65,33 @@ double StageMemory::LayoutBytes(const SegmentRange& segments) const {
   return static_cast<double>(elements) * static_cast<double>(SizeOf(compute));
 }
 
-double StageMemory::HostBytes(int stage) const {
-  if (on_gpu) return 0;
+double StageMemory::ReceivingBytes(int cut) const {
+  // An evaluation sends whole batches.
+  const int64_t bytes = microbatches * microbatch_samples *
+                        partition.model.blocks[partition.cuts[cut].block].out.elements() *
+                        static_cast<int64_t>(SizeOf(compute));
+  const Placement& placement = partition.placement;
+  const int64_t messages = std::max<int64_t>(
+      kReceivingMessages, QueueCapacity(schedule, placement.ChunkOf(cut), placement.stages,
+                                        microbatches, placement.chunks_per_stage(), slices));
+  const int64_t chunks = (bytes + kReceivingSlotBytes - 1) / kReceivingSlotBytes;
+  return static_cast<double>(std::min(kReceivingSlots, chunks * messages) *
+                             std::min(bytes, kReceivingSlotBytes));
+}
+
+double StageMemory::MessageBytes(int stage) const {
   int64_t elements = 0;
+  double receiving = 0;
   for (size_t i = 0; i < partition.cuts.size(); ++i) {
     const auto segment = static_cast<int>(i);
     const int before = partition.placement.StageOf(segment);
     const int behind = partition.placement.StageOf(segment + 1);
     if (before == behind || (before != stage && behind != stage)) continue;
     const Shape& out = partition.model.blocks[partition.cuts[i].block].out;
+    receiving += ReceivingBytes(segment);
     elements += (microbatch_samples * out.elements() + slices - 1) / slices;
   }
+  if (on_gpu) return receiving;
   return static_cast<double>(kProgramBytes + kMessagesAtCut * elements * SizeOf(compute));
 }
 
@@ -88,17 +108,50 @@ double StageMemory::FullestBytes(int stage) const {
   for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
     most += LayoutBytes(partition.placement.At(stage, chunk));
   }
-  return most + WorkBytes(stage) + HostBytes(stage);
+  return most + RecordedBytes(stage) + WorkBytes(stage) + MessageBytes(stage);
+}
+
+double StageMemory::RecordedBytes(int stage) const {
+  std::vector<int> slots(partition.placement.chunks_per_stage(), 0);
+  for (const std::vector<Held>& state : StatesOf(stage)) {
+    for (size_t chunk = 0; chunk < state.size(); ++chunk) {
+      slots[chunk] = std::max(slots[chunk], state[chunk].in_flight + state[chunk].waiting);
+    }
+  }
+  double bytes = 0;
+  for (size_t chunk = 0; chunk < slots.size(); ++chunk) {
+    const SegmentRange& segments = partition.placement.At(stage, static_cast<int>(chunk));
+    for (int segment = segments.first; segment < segments.end; ++segment) {
+      if (!IsRecorded(segment)) continue;
+      const SegmentCost& cost = costs[segment];
+      // The gradient of a cut's message is there beside it; that of the model's result replaces it.
+      const int64_t of_sample = cost.kept_elements + cost.recomputed_elements + cost.work_elements +
+                                2 * cost.boundary_elements + cost.result_elements;
+      // A pass adds the gradients of its filters to the others at its end.
+      const double slot = static_cast<double>(microbatch_samples * SizeOf(compute)) *
+                              static_cast<double>(of_sample) +
+                          sizeof(float) * static_cast<double>(cost.convolution_elements) +
+                          static_cast<double>(kRecordingSlackBytes);
+      // The gradient that a backward pass sends is not gone when the next forward pass begins.
+      const bool sends_gradient = segment > 0 && segment == segments.first;
+      bytes += std::min(microbatches, slots[chunk] + (sends_gradient ? 1 : 0)) * slot;
+    }
+  }
+  return bytes;
+}
+
+double StageMemory::SegmentFixedBytes(const SegmentCost& cost) const {
+  TrainingMemory memory = OfMicrobatch();
+  memory.samples_in_flight = memory.microbatch_samples = 0;
+  return static_cast<double>(TrainingBytes(cost, memory));
 }
 
 double StageMemory::FixedBytes(int stage) const {
-  TrainingMemory memory = OfMicrobatch();
-  memory.samples_in_flight = memory.microbatch_samples = 0;
   double bytes = 0;
   for (int chunk = 0; chunk < partition.placement.chunks_per_stage(); ++chunk) {
     const SegmentRange& segments = partition.placement.At(stage, chunk);
     for (int segment = segments.first; segment < segments.end; ++segment) {
-      bytes += static_cast<double>(TrainingBytes(costs[segment], memory));
+      bytes += SegmentFixedBytes(costs[segment]);
     }
     bytes += LayoutBytes(segments);
   }

@@ -180,6 +180,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range,
     if (!begins && keeping[i] != keeping[i - 1]) input_counted = false;
     AddActivations(block, keeping[i], begins, &input_counted, &cost);
   }
+  cost.can_be_recorded = CanBeRecorded(model, range, keeping);
   const bool is_last = range.last == static_cast<int>(model.blocks.size());
   cost.boundary_elements = is_last ? 0 : model.blocks[range.last - 1].out.elements();
   return cost;
@@ -206,6 +207,15 @@ NameTable<Recompute> TableOf(Recompute) { return {"recompute", kRecomputeNames};
 
 bool WorthRecomputing(const BlockSpec& block) {
   return KeptBesidesInput(block) > block.in.elements();
+}
+
+bool CanBeRecorded(const Model& model, const BlockRange& range,
+                   const std::vector<BlockKeeping>& keeping) {
+  for (int i = range.first; i < range.last; ++i) {
+    const std::vector<LayerSpec>& layers = model.blocks[i].layers;
+    if (IsRandom(layers) || ReadsIds(layers) || keeping[i].puts_away()) return false;
+  }
+  return true;
 }
 
 std::vector<BlockKeeping> AllKeeping(const Model& model, const BlockKeeping& all) {

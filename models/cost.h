@@ -65,6 +65,7 @@ struct SegmentCost {
   // Elements per sample of the model's result, if it is here. Their gradients are kept between a
   // microbatch's passes.
   int64_t result_elements = 0;
+  bool can_be_recorded = false;  // CanBeRecorded
   // Elements per sample of the message across the cut after the segment, in either direction; 0 at
   // the end.
   int64_t boundary_elements = 0;
@@ -83,6 +84,12 @@ NameTable<Recompute> TableOf(Recompute);
 // Returns true for a block that keeps more elements besides its input than the input has. An
 // embedding and a head keep less.
 bool WorthRecomputing(const BlockSpec& block);
+
+// Returns whether a recording may run the passes of these blocks (nn/segment/recorded_segment.h),
+// of whole samples: they draw no random numbers, need no token ids besides their input, and put
+// nothing away.
+bool CanBeRecorded(const Model& model, const BlockRange& range,
+                   const std::vector<BlockKeeping>& keeping);
 
 // Returns what blocks do if all do the same; those run again that are WorthRecomputing.
 std::vector<BlockKeeping> AllKeeping(const Model& model, const BlockKeeping& all);

@@ -9,6 +9,8 @@
 #include "models/cost.h"
 #include "models/parts.h"
 #include "stage_server/stage/batch_parts.h"
+#include "transport/shared_memory.h"
+#include "wire/frame.h"
 
 namespace thinwire {
 namespace {
@@ -46,6 +48,10 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
   const double waiting = spec.row() == 0 ? 0 : std::max(1.0, carried * owned);
   return sizeof(float) * (parameters * (1 + waiting + LocalCopies(spec)) + remembered * carried);
 }
+
+static_assert(kReceivingSlots == SharedMemory::kDeviceSlots);
+static_assert(kReceivingSlotBytes == kMaxChunkBytes);
+static_assert(kReceivingMessages == kEvaluationWindow);
 
 }  // namespace
 

@@ -81,6 +81,8 @@ class Planner {
     ASSIGN_OR_RETURN(kept_bits_, KeptBitsOf(experiment_, partition_));
     segments_ = SegmentCosts(partition_.model, partition_.cuts, keeping_);
     RETURN_IF_ERROR(LayOut());
+    ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment_.data()));
+    records_ = plan_.grid.parts == 1 && slices() == 1 && !data.packs_documents;
     plan_.model = partition_.model.name;
     plan_.batch_size = all_.data().batch_size();
     plan_.microbatches = experiment_.pipeline().microbatches();
@@ -356,7 +358,8 @@ class Planner {
             slices(),
             plan_.microbatch_size,
             compute_,
-            on_gpu};
+            on_gpu,
+            on_gpu && records_};
   }
 
   void AddChunk(const BlockRange& blocks, PlannedStage* stage) const {
@@ -512,6 +515,7 @@ class Planner {
   DType compute_ = DType::kF32;
   std::vector<BlockKeeping> keeping_;  // of each block
   KeptBits kept_bits_;
+  bool records_ = false;  // whether a GPU may record passes
   std::vector<SegmentCost> segments_;
   Model here_;  // without the parts that the machine with most of them lacks
   std::vector<SegmentCost> segments_here_;

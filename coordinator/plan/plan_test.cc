@@ -687,8 +687,6 @@ TEST(PlanTest, CodesTakeAQuarterAndMeansOnTheHostNothingOfAGpu) {
   const Plan on_host = LanguageModelPlan({"optimizer.place=host"});
   const Plan on_gpu = LanguageModelPlan({"optimizer.place=host", "device=cuda"});
   const Plan sgd_on_gpu = LanguageModelPlan({"optimizer.name=sgd", "device=cuda"});
-  EXPECT_LT(sgd_on_gpu.stages[0].memory_bytes, sgd.stages[0].memory_bytes - kProgramBytes)
-      << "messages and the program are the host's";
   for (size_t i = 0; i < sgd.stages.size(); ++i) {
     const bool has_hidden = i < 2;  // the last one has the head
     EXPECT_EQ(coded.stages[i].memory_bytes < adamw.stages[i].memory_bytes, has_hidden);

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "config/kept.h"
 #include "config/sections.h"
+#include "models/cost.h"
 #include "models/frozen.h"
 #include "wire/message_kind.h"
 
@@ -150,12 +151,8 @@ std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segmen
 
 bool IsRecordable(const StageSpec& spec, int segment) {
   const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
-  return spec.sums.parts == 1 && !Stashes(spec, segment) && spec.slices() == 1 &&
-         !spec.packs_documents &&
-         std::none_of(spec.model.blocks.begin() + blocks.first,
-                      spec.model.blocks.begin() + blocks.last, [](const BlockSpec& block) {
-                        return IsRandom(block.layers) || ReadsIds(block.layers);
-                      });
+  return spec.sums.parts == 1 && spec.slices() == 1 && !spec.packs_documents &&
+         CanBeRecorded(spec.model, blocks, spec.keeping);
 }
 
 bool KeepsPayloads(const StageSpec& spec, int cut, const Backend& backend) {

@@ -8,8 +8,9 @@
 namespace thinwire {
 namespace {
 
-// Size that lets the small tensors of a pass share few chunks.
-constexpr size_t kLeastChunkBytes = size_t{16} << 20;
+// Size that lets the small tensors of a pass share few chunks. Each microbatch in flight of each
+// segment has chunks of its own, so they should not be much larger than what they hold.
+constexpr size_t kLeastChunkBytes = size_t{2} << 20;
 
 }  // namespace
 

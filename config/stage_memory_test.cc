@@ -1,0 +1,81 @@
+#include "config/stage_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "config/experiment.h"
+#include "config/kept.h"
+#include "config/specs.h"
+
+namespace thinwire {
+namespace {
+
+constexpr char kExperiment[] = R"(
+model: {name: gpt2, layers: 3, heads: 2, width: 16, dropout: 0, tied: false}
+data: {name: shakespeare, context: 8, batch_size: 8}
+pipeline: {cuts: [h.0, h.1], microbatches: 4, schedule: gpipe}
+optimizer: {name: adamw, lr: 0.01}
+epochs: 1
+)";
+
+// Memory of the stages of an experiment, of which four microbatches have two samples each.
+class Stages {
+ public:
+  explicit Stages(const std::vector<std::string>& overrides)
+      : experiment_(*ParseExperiment(kExperiment, "test", overrides)),
+        partition_(*PartitionFrom(experiment_)),
+        keeping_(*KeepingsFrom(experiment_, partition_.model)),
+        costs_(SegmentCosts(partition_.model, partition_.cuts, keeping_)),
+        bits_(*KeptBitsOf(experiment_, partition_)),
+        optimizer_(*OptimizerFrom(experiment_)) {}
+
+  double MiddleBytes(bool on_gpu, bool records) const {
+    StageMemory memory = {partition_, costs_, keeping_, bits_, optimizer_};
+    memory.schedule = *ScheduleFrom(experiment_);
+    memory.microbatches = 4;
+    memory.microbatch_samples = 2;
+    memory.on_gpu = on_gpu;
+    memory.records = records;
+    return memory.FullestBytes(1);
+  }
+  const SegmentCost& middle() const { return costs_[1]; }
+
+ private:
+  const Experiment experiment_;
+  const Partition partition_;
+  const std::vector<BlockKeeping> keeping_;
+  const std::vector<SegmentCost> costs_;
+  const KeptBits bits_;
+  const OptimizerSpec optimizer_;
+};
+
+TEST(StageMemoryTest, ARecordingKeepsForEachMicrobatchAllThatItsPassesNeed) {
+  const Stages stages({});
+  const SegmentCost& cost = stages.middle();
+  EXPECT_TRUE(cost.can_be_recorded);
+  const int64_t of_sample = cost.work_elements + 2 * cost.boundary_elements;
+  EXPECT_EQ(stages.MiddleBytes(true, true) - stages.MiddleBytes(true, false),
+            4 * (2 * 4 * of_sample + kRecordingSlackBytes));
+}
+
+TEST(StageMemoryTest, BlocksThatDrawNumbersOrPutAwayAreNotRecorded) {
+  for (const std::vector<std::string>& overrides : std::vector<std::vector<std::string>>{
+           {"model.dropout=0.1"}, {"pipeline.stash={lossless: entropy}"}}) {
+    const Stages stages(overrides);
+    EXPECT_FALSE(stages.middle().can_be_recorded);
+    EXPECT_EQ(stages.MiddleBytes(true, true), stages.MiddleBytes(true, false));
+  }
+}
+
+TEST(StageMemoryTest, AGpuReceivesInSlotsAndAProgramIsTheHosts) {
+  const Stages stages({});
+  // Four messages of a batch, in either direction: from both neighbours.
+  const double batch = 8 * 8 * 16 * 4, messages_at_cut = 2 * 8 * 16 * 4 * kMessagesAtCut;
+  EXPECT_EQ(stages.MiddleBytes(false, false) - stages.MiddleBytes(true, false),
+            kProgramBytes + 2 * messages_at_cut - 2 * 4 * batch);
+}
+
+}  // namespace
+}  // namespace thinwire
