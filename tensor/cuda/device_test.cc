@@ -440,6 +440,8 @@ TEST_F(RecorderTest, GrowsByMoreThanAChunk) {
   ASSERT_OK(recorder->Stop(&recording));
   ASSERT_OK(recorder->Replay(recording));
   EXPECT_EQ(Read(static_cast<char*>(large) + 20 * kMiB - 1, 1), "g");
+  // Each microbatch in flight of each segment records in memory of its own.
+  EXPECT_LE(BytesInUse(), 22 * kMiB);
   device_->Free(small);
   device_->Free(large);
   recorder.reset();
