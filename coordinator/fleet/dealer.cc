@@ -105,9 +105,9 @@ bool Dealer::Limit(int server) {
 }
 
 bool Dealer::IsWorthIt() const {
-  const std::vector<DealtTo> pipelines = PipelinesOf(addresses_);
-  return SlowestOf(pipelines, DealBySpeed(pipelines, replicas_)) <=
-         (1 - kLeastGain) * SlowestOf(pipelines, deal_);
+  const std::vector<DealtTo> paired = PipelinesOf(PairedHere(addresses_));
+  return SlowestOf(paired, DealBySpeed(paired, replicas_)) <=
+         (1 - kLeastGain) * SlowestOf(PipelinesOf(addresses_), deal_);
 }
 
 double Dealer::SecondsOf(const Place& place) const {
@@ -133,6 +133,27 @@ std::vector<DealtTo> Dealer::PipelinesOf(const std::vector<std::string>& address
     pipeline.most = pipeline.most == 0 ? limit->second : std::min(pipeline.most, limit->second);
   }
   return pipelines;
+}
+
+std::vector<std::string> Dealer::PairedHere(std::vector<std::string> addresses) const {
+  if (seconds_.empty()) return addresses;
+  for (size_t stage = 0; stage < stages_; ++stage) {
+    std::vector<std::pair<double, std::string>> servers;
+    for (size_t i = stage; i < addresses.size(); i += stages_) {
+      servers.emplace_back(SecondsOf({addresses[i], stage}), addresses[i]);
+    }
+    std::stable_sort(servers.begin(), servers.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t i = 0; i < servers.size(); ++i) {
+      addresses[i * stages_ + stage] = std::move(servers[i].second);
+    }
+  }
+  return addresses;
+}
+
+std::vector<std::string> Dealer::Paired(std::vector<std::string> addresses) const {
+  absl::MutexLock lock(&mutex_);
+  return PairedHere(std::move(addresses));
 }
 
 Deal Dealer::BestFor(const std::vector<std::string>& addresses) const {

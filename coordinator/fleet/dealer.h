@@ -49,6 +49,11 @@ class Dealer {
   // dealt fewer: not less than it would be without regard to speed.
   bool Limit(int server);
 
+  // Returns these servers in pipelines of like speed: the fastest server of each stage is in the
+  // first one, and so on. As all of a stage have the same state, they may change places; they keep
+  // theirs until any was measured.
+  std::vector<std::string> Paired(std::vector<std::string> addresses) const;
+
   // Returns the number of replicas of each pipeline of these servers. It expects the mean of the
   // stage from one that was not measured, and deals nearly equal numbers if none was.
   Deal BestFor(const std::vector<std::string>& addresses) const;
@@ -66,6 +71,8 @@ class Dealer {
   std::vector<DealtTo> PipelinesOf(const std::vector<std::string>& addresses) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   double SecondsOf(const Place& place) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> PairedHere(std::vector<std::string> addresses) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsWorthIt() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const int replicas_;

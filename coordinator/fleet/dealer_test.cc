@@ -101,6 +101,26 @@ TEST_F(DealerTest, OneThatLacksMemoryIsDealtFewer) {
   EXPECT_FALSE(dealer_.Limit(1)) << "its limit is lower already, and so does not help";
 }
 
+TEST(DealerOfStagesTest, ServersThatWereNotMeasuredKeepTheirPlaces) {
+  const Dealer dealer(4, /*stages=*/2);
+  EXPECT_THAT(dealer.Paired({"a0", "a1", "b0", "b1"}), ElementsAre("a0", "a1", "b0", "b1"));
+}
+
+TEST(DealerOfStagesTest, TwoFastMachinesInTwoPipelinesAreWorthANewDeal) {
+  Dealer dealer(4, /*stages=*/2);
+  dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2});
+  bool is_seen = false;
+  for (int i = 0; i <= 8; ++i) {
+    // Each pipeline has a slow machine, so whole ones are equally fast.
+    const double busy[] = {0.1 * i, 0.9 * i, 0.9 * i, 0.1 * i};
+    for (int server = 0; server < 4; ++server) {
+      is_seen |= dealer.Add(server, static_cast<uint64_t>(i), busy[server], At(i));
+    }
+  }
+  EXPECT_TRUE(is_seen);
+  EXPECT_THAT(dealer.Paired({"a0", "a1", "b0", "b1"}), ElementsAre("a0", "b1", "b0", "a1"));
+}
+
 TEST(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
   Dealer dealer(4, /*stages=*/2);
   dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2});
@@ -111,6 +131,8 @@ TEST(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
     }
   }
   EXPECT_THAT(dealer.BestFor({"a0", "a1", "b0", "b1"}), ElementsAre(1, 3));
+  EXPECT_THAT(dealer.Paired({"a0", "a1", "b0", "b1"}), ElementsAre("a0", "b1", "b0", "a1"));
+  EXPECT_THAT(dealer.BestFor({"a0", "b1", "b0", "a1"}), ElementsAre(3, 1));
   // As fast as the mean of the second stage, whatever it was at the first one.
   EXPECT_THAT(dealer.BestFor({"a1", "a0", "b0", "b1"}), ElementsAre(1, 3));
 }

@@ -23,6 +23,8 @@ class Members {
   Members(std::vector<std::string> addresses, int carriers, int least,
           std::vector<std::string> idle);
 
+  // Lets the servers of carrying() change places, each within its stage.
+  void Pair(std::vector<std::string> carrying) { carrying_ = std::move(carrying); }
   // Lets there be up to `pipelines`.
   void set_most(int pipelines) { most_ = pipelines; }
 

@@ -366,6 +366,7 @@ void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
   });
   fleet_options_.patience = is_awaited ? kReturnPatience : patience_;
   members_->Grow();
+  if (dealer_) members_->Pair(dealer_->Paired(members_->carrying()));
   members_->CountJoined();
   if (joins_) joins_->Lose(lost);
   if (joins_ && is_unfit) joins_->Dismiss(fleet_->server(loss.stage).address(), loss.status);

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Machines of unequal speed in one stage: how near a run comes to what they could do together.
+"""Machines of unequal speed: how near a run comes to what they could do together.
 
-usage: unequal_speeds.py THINWIRE STAGE_SERVER [--speeds 1,1,2,4] [--cores 0.8] [--replicas 8] [--seconds 40]
-                         [--leave 2] [--samples 64]
+usage: unequal_speeds.py THINWIRE STAGE_SERVER [--speeds 1,1,2,4] [--stages 1] [--cores 0.8] [--replicas 8]
+                         [--seconds 40] [--leave 2] [--samples 64]
 
 Starts a stage server for each speed, each in a control group that has its share of so many cores (cgroup v1 or v2; wants
-root). Measured are the steps a second of a run on each server by itself, all at the same time, which add up to what they
-could do together; of all with equal numbers
-of replicas; and of all with replicas dealt by speed, behind the first deal. Then so many of the fastest leave, and the
+root). With --stages 2 the first two are the first pipeline, and so on. Measured are the steps a second of a run on each
+pipeline by itself, all at the same time, which add up to what they could do together: of each server, or with several
+stages of the fastest of each stage, and so on. Then those of all with equal numbers of replicas; and of all with replicas dealt by speed, behind the first deal. Then so many of the last pipelines leave (0: none), and the
 rest has 30 seconds until it is measured again. Each run has the losses of the first steps that the others have.
 """
 import argparse
@@ -26,7 +26,7 @@ EXPERIMENT = """
 name: unequal
 model: {{name: gpt2, layers: 2, heads: 2, width: 64}}
 data: {{name: shakespeare, context: 64, windows: 12000, batch_size: {batch}, test_limit: 4}}
-pipeline: {{cuts: [h.0], stages: 1, threads: 1, microbatches: 4}}
+pipeline: {{cuts: [h.0], stages: {stages}, threads: 1, microbatches: 4}}
 replicas: {{count: {replicas}, contributions: {{codec: ecsq, rate: 2}}, average: {{codec: uniform, bits: 8}}}}
 membership: {{open: {is_open}}}
 optimizer: {{name: adamw, lr: 0.001}}
@@ -68,7 +68,7 @@ class Server:
     """A stage server with so much of a core."""
 
     def __init__(self, args, work, number, share):
-        self.log, self.group = work / f"server{number}.log", Group(f"unequal{number}", share)
+        self.log, self.group, self.share = work / f"server{number}.log", Group(f"unequal{number}", share), share
         with self.log.open("wb") as log:
             self.process = subprocess.Popen([args.stage_server, "--listen", "127.0.0.1:0", "--metrics_listen", "", "--data", "/"],
                                             stderr=log, preexec_fn=self.group.enter)
@@ -87,10 +87,10 @@ class Run:
     def __init__(self, args, work, name, servers, is_open):
         self.out, log = work / name, work / f"{name}.log"
         (work / f"{name}.yaml").write_text(EXPERIMENT.format(
-            replicas=args.replicas, batch=args.samples * args.replicas, is_open="true" if is_open else "false"))
+            replicas=args.replicas, stages=args.stages, batch=args.samples * args.replicas, is_open="true" if is_open else "false"))
         with log.open("wb") as to:
             self.process = subprocess.Popen(
-                [args.thinwire, "run", str(work / f"{name}.yaml"), "--out", str(self.out), "--carriers", str(len(servers)),
+                [args.thinwire, "run", str(work / f"{name}.yaml"), "--out", str(self.out), "--carriers", str(len(servers) // args.stages),
                  "--stages", ",".join(server.address for server in servers)], stdout=to, stderr=to)
         self.log = log
         within(PATIENCE_SECONDS, lambda: len(self.losses()) > 3, f"steps of {name}")
@@ -122,6 +122,7 @@ def main():
     parser.add_argument("thinwire")
     parser.add_argument("stage_server")
     parser.add_argument("--speeds", default="1,1,2,4")
+    parser.add_argument("--stages", type=int, default=1)
     parser.add_argument("--cores", type=float, default=0.8)
     parser.add_argument("--replicas", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=40)
@@ -134,8 +135,11 @@ def main():
         work = pathlib.Path(work)
 
         def rates_alone():
-            """The rates of runs on one server each, side by side."""
-            alone = [Run(args, work, f"alone{number}", [server], False) for number, server in enumerate(servers)]
+            """The rates of runs on one pipeline each, of servers of like speed, side by side."""
+            stages = [servers[stage::args.stages] for stage in range(args.stages)]
+            if args.stages > 1:
+                stages = [sorted(stage, key=lambda server: -server.share) for stage in stages]
+            alone = [Run(args, work, f"alone{number}", list(pipeline), False) for number, pipeline in enumerate(zip(*stages))]
             runs.extend(alone)
             with concurrent.futures.ThreadPoolExecutor() as threads:
                 return list(threads.map(lambda run: run.rate(args.seconds), alone))
@@ -156,15 +160,15 @@ def main():
                 servers.append(Server(args, work, number, speed / sum(speeds) * args.cores))
             alone = rates_alone()
             losses = [run.end()[0] for run in runs]
-            print("steps a second of each by itself: " + ", ".join(f"{rate:.3f}" for rate in alone), flush=True)
+            print("steps a second of each pipeline by itself: " + ", ".join(f"{rate:.3f}" for rate in alone), flush=True)
             equal = rate_of_equals()
             losses.append(runs[-1].end()[0])
             dealt = dealt_by_speed("dealt")
             run, before = runs[-1], len(runs[-1].losses())
-            for server in servers[len(servers) - args.leave:]:
+            for server in servers[len(servers) - args.leave * args.stages:]:
                 server.process.terminate()
-            time.sleep(30)
-            left = run.rate(args.seconds)
+            time.sleep(30 if args.leave else 0)
+            left = run.rate(args.seconds) if args.leave else 0
             all_losses, events = run.end()
             losses.append(all_losses)
             shortest = min(len(some) for some in losses)
@@ -174,8 +178,9 @@ def main():
                 print(f"step {event['step']}: {event['type']}, {event['carriers']} pipelines, replicas {event['deal']}")
             print(f"together they could do {sum(alone):.3f} steps a second; equal numbers of replicas: {equal:.3f} "
                   f"({100 * equal / sum(alone):.1f} %), by speed: {dealt:.3f} ({100 * dealt / sum(alone):.1f} %)")
-            print(f"without the last {args.leave}, which left behind step {before}: {rest:.3f}; {left:.3f} "
-                  f"({100 * left / rest:.1f} %)")
+            if args.leave:
+                print(f"without the last {args.leave}, which left behind step {before}: {rest:.3f}; {left:.3f} "
+                      f"({100 * left / rest:.1f} %)")
             print(f"the first {shortest} losses of all runs: equal")
         finally:
             for run in runs:
