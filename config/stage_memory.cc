@@ -67,7 +67,7 @@ double StageMemory::LayoutBytes(const SegmentRange& segments) const {
 
 double StageMemory::ReceivingBytes(int cut) const {
   // An evaluation sends whole batches.
-  const int64_t bytes = microbatches * microbatch_samples *
+  const int64_t bytes = replicas * replica_samples *
                         partition.model.blocks[partition.cuts[cut].block].out.elements() *
                         static_cast<int64_t>(SizeOf(compute));
   const Placement& placement = partition.placement;
@@ -81,14 +81,14 @@ double StageMemory::ReceivingBytes(int cut) const {
 
 double StageMemory::MessageBytes(int stage) const {
   int64_t elements = 0;
-  double receiving = 0;
+  double receiving = 0;  // on a GPU
   for (size_t i = 0; i < partition.cuts.size(); ++i) {
     const auto segment = static_cast<int>(i);
     const int before = partition.placement.StageOf(segment);
     const int behind = partition.placement.StageOf(segment + 1);
     if (before == behind || (before != stage && behind != stage)) continue;
     const Shape& out = partition.model.blocks[partition.cuts[i].block].out;
-    receiving += ReceivingBytes(segment);
+    if (on_gpu) receiving += ReceivingBytes(segment);
     elements += (microbatch_samples * out.elements() + slices - 1) / slices;
   }
   if (on_gpu) return receiving;
@@ -112,6 +112,7 @@ double StageMemory::FullestBytes(int stage) const {
 }
 
 double StageMemory::RecordedBytes(int stage) const {
+  if (!records) return 0;
   std::vector<int> slots(partition.placement.chunks_per_stage(), 0);
   for (const std::vector<Held>& state : StatesOf(stage)) {
     for (size_t chunk = 0; chunk < state.size(); ++chunk) {
@@ -125,8 +126,10 @@ double StageMemory::RecordedBytes(int stage) const {
       if (!IsRecorded(segment)) continue;
       const SegmentCost& cost = costs[segment];
       // The gradient of a cut's message is there beside it; that of the model's result replaces it.
+      // Of what waits for weight parts, inputs are kept anyway, unless a block runs again.
+      const int64_t waiting = SplitsBackward(schedule) ? cost.waiting_elements : 0;
       const int64_t of_sample = cost.kept_elements + cost.recomputed_elements + cost.work_elements +
-                                2 * cost.boundary_elements + cost.result_elements;
+                                waiting + 2 * cost.boundary_elements + cost.result_elements;
       // A pass adds the gradients of its filters to the others at its end.
       const double slot = static_cast<double>(microbatch_samples * SizeOf(compute)) *
                               static_cast<double>(of_sample) +
@@ -134,7 +137,9 @@ double StageMemory::RecordedBytes(int stage) const {
                           static_cast<double>(kRecordingSlackBytes);
       // The gradient that a backward pass sends is not gone when the next forward pass begins.
       const bool sends_gradient = segment > 0 && segment == segments.first;
-      bytes += std::min(microbatches, slots[chunk] + (sends_gradient ? 1 : 0)) * slot;
+      // Microbatches of the smaller size, if there are two, have memory of their own.
+      const int sizes = replica_samples % microbatches == 0 ? 1 : 2;
+      bytes += std::min(microbatches, sizes * (slots[chunk] + (sends_gradient ? 1 : 0))) * slot;
     }
   }
   return bytes;

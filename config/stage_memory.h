@@ -36,11 +36,13 @@ struct StageMemory {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int microbatches = 1;  // of a replica
   int slices = 1;
-  int64_t microbatch_samples = 1;
+  int64_t microbatch_samples = 1;  // of the largest one
   DType compute = DType::kF32;
   bool on_gpu = false;
   // Whether passes of the segments that CanBeRecorded are recorded (on a GPU).
   bool records = false;
+  int64_t replica_samples = 1;  // of a replica's batch
+  int replicas = 1;
 
   // Returns the bytes at the moment when the stage is fullest, without what replicas exchange.
   // Floating, as an integer may overflow.

@@ -38,6 +38,7 @@ class Stages {
     memory.microbatch_samples = 2;
     memory.on_gpu = on_gpu;
     memory.records = records;
+    memory.replica_samples = 8;
     return memory.FullestBytes(1);
   }
   const SegmentCost& middle() const { return costs_[1]; }
@@ -58,6 +59,31 @@ TEST(StageMemoryTest, ARecordingKeepsForEachMicrobatchAllThatItsPassesNeed) {
   const int64_t of_sample = cost.work_elements + 2 * cost.boundary_elements;
   EXPECT_EQ(stages.MiddleBytes(true, true) - stages.MiddleBytes(true, false),
             4 * (2 * 4 * of_sample + kRecordingSlackBytes));
+}
+
+TEST(StageMemoryTest, UnderOtherSchedulesOneMoreIsThereThanIsInFlight) {
+  // Of the middle one of three stages two are in flight, and the gradient of another one leaves.
+  const Stages plain({"pipeline.schedule=1f1b"});
+  const SegmentCost& cost = plain.middle();
+  const int64_t kept = cost.kept_elements;
+  const int64_t of_sample = kept + cost.work_elements + 2 * cost.boundary_elements;
+  EXPECT_EQ(plain.MiddleBytes(true, true) - plain.MiddleBytes(true, false),
+            3 * (2 * 4 * of_sample + kRecordingSlackBytes) - 2 * 2 * 4 * kept);
+  // With split backward passes up to three are in flight or wait, with their output gradients.
+  const Stages split({"pipeline.schedule=zero_bubble"});
+  EXPECT_EQ(split.MiddleBytes(true, true) - plain.MiddleBytes(true, true),
+            2 * 4 * (of_sample + 4 * cost.waiting_elements) + kRecordingSlackBytes);
+}
+
+TEST(StageMemoryTest, ABlockThatRunsAgainDoesSoInItsRecording) {
+  const Stages stages({"pipeline.recompute=blocks"});
+  const SegmentCost& cost = stages.middle();
+  EXPECT_GT(cost.recomputed_elements, 0);
+  const int64_t again = 2 * 4 * cost.recomputed_elements;  // at once, if nothing is recorded
+  const int64_t of_sample =
+      cost.work_elements + 2 * cost.boundary_elements + cost.recomputed_elements;
+  EXPECT_EQ(stages.MiddleBytes(true, true) - stages.MiddleBytes(true, false),
+            4 * (2 * 4 * of_sample + kRecordingSlackBytes) - again);
 }
 
 TEST(StageMemoryTest, BlocksThatDrawNumbersOrPutAwayAreNotRecorded) {

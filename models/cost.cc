@@ -209,6 +209,10 @@ bool WorthRecomputing(const BlockSpec& block) {
   return KeptBesidesInput(block) > block.in.elements();
 }
 
+bool MayRecord(int parts, int slices, bool packs_documents) {
+  return parts == 1 && slices == 1 && !packs_documents;
+}
+
 bool CanBeRecorded(const Model& model, const BlockRange& range,
                    const std::vector<BlockKeeping>& keeping) {
   for (int i = range.first; i < range.last; ++i) {

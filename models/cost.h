@@ -85,9 +85,12 @@ NameTable<Recompute> TableOf(Recompute);
 // embedding and a head keep less.
 bool WorthRecomputing(const BlockSpec& block);
 
-// Returns whether a recording may run the passes of these blocks (nn/segment/recorded_segment.h),
-// of whole samples: they draw no random numbers, need no token ids besides their input, and put
-// nothing away.
+// Returns whether passes may be recorded at all (nn/segment/recorded_segment.h): they are of whole
+// samples, of one document each, and wait for no other part.
+bool MayRecord(int parts, int slices, bool packs_documents);
+
+// Returns whether a recording may run the passes of these blocks: they draw no random numbers, need
+// no token ids besides their input, and put nothing away.
 bool CanBeRecorded(const Model& model, const BlockRange& range,
                    const std::vector<BlockKeeping>& keeping);
 

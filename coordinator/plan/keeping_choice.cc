@@ -15,7 +15,7 @@ namespace {
 // What gets shorter by less than this share is not worth another choice.
 constexpr double kLeastGain = 1e-6;
 
-// Prices of a second of copies that are tried, besides 0, up to that of a second of computation.
+// Weights of copies against computation that are tried, besides 0, up to 1.
 constexpr int kPrices = 8;
 
 // A choice, and what comes of it.
@@ -40,9 +40,8 @@ class Chooser {
     choice.fits = Fits(least.tried);
     Trial best = least;
     if (choice.fits) {
-      best = plain;
-      for (int stage = 0; stage < stages(); ++stage)
-        RETURN_IF_ERROR(ChooseFor(stage, least, &best));
+      ASSIGN_OR_RETURN(best, Fit(plain, least));
+      until_ = std::max(kMostTries, tried_);
       RETURN_IF_ERROR(Refine(&best));
     }
     choice.keepings = std::move(best.keepings);
@@ -79,7 +78,7 @@ class Chooser {
     return Try(std::move(keepings));
   }
 
-  bool HasTries() const { return tried_ < kMostTries; }
+  bool HasTries() const { return tried_ < until_; }
 
   bool Fits(const TriedKeepings& tried, int stage) const {
     return tried.stage_bytes[stage] <= limits_[stage];
@@ -128,24 +127,48 @@ class Chooser {
     return keepings;
   }
 
-  // Finds what leaves little to each stage: all blocks that can do the same, of which then one
-  // after another does what leaves less. A block at work has all its tensors, so what frees most of
-  // each block need not be best.
+  std::vector<Keeping> FreeingMost() const {
+    std::vector<Keeping> keepings(blocks_.size(), Keeping::kKeep);
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      int64_t most = 0;
+      for (const KeepingOption& option : blocks_[i].options) {
+        if (option.freed_bytes <= most) continue;
+        most = option.freed_bytes;
+        keepings[i] = option.does;
+      }
+    }
+    return keepings;
+  }
+
+  // Finds what leaves little to each stage: all blocks do what frees most, or all that can do the
+  // same. In a stage that does not fit so, one block after another does what leaves less. A block
+  // at work has all its tensors, so what frees most of each block need not be best.
   absl::StatusOr<Trial> FindLeast(const Trial& plain) {
     Trial least = plain;
+    std::vector<std::vector<Keeping>> beginnings = {FreeingMost()};
     for (const Keeping does : {Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
-      ASSIGN_OR_RETURN(const Trial all, Try(AllThatCan(does)));
+      beginnings.push_back(AllThatCan(does));
+    }
+    for (const std::vector<Keeping>& beginning : beginnings) {
+      ASSIGN_OR_RETURN(const Trial all, Try(beginning));
       for (int stage = 0; stage < stages(); ++stage) {
         if (all.tried.stage_bytes[stage] >= least.tried.stage_bytes[stage]) continue;
         ASSIGN_OR_RETURN(least, Try(Mixed(least.keepings, stage, all.keepings)));
       }
     }
     for (int stage = 0; stage < stages(); ++stage) {
+      if (Fits(least.tried, stage)) continue;
+      AllowShare(stage);
       RETURN_IF_ERROR(Improve(stage, &least, [&](const Trial& now, const Trial& other) {
         return static_cast<double>(now.tried.stage_bytes[stage] - other.tried.stage_bytes[stage]);
       }));
     }
     return least;
+  }
+
+  // Allows one of the stages, in ascending order, its share of half of the tries that are left.
+  void AllowShare(int stage) {
+    until_ = tried_ + std::max(0, kMostTries - tried_) / (2 * (stages() - stage));
   }
 
   // Returns by how much one trial is better than another; 0 or less: it is not.
@@ -157,7 +180,7 @@ class Chooser {
       double most = 0;
       std::optional<Trial> best;
       for (const Move& move : MovesOf(stage, now->keepings)) {
-        if (!HasTries()) return absl::OkStatus();
+        if (!HasTries()) break;
         ASSIGN_OR_RETURN(Trial other, Try(*now, move));
         const double better = gain(*now, other);
         if (better <= most) continue;
@@ -169,21 +192,37 @@ class Chooser {
     }
   }
 
-  // Lets blocks of a stage that all keep do as makes it fit, and as keeps it busy for the least
-  // time.
-  absl::Status ChooseFor(int stage, const Trial& least, Trial* now) {
-    if (Fits(now->tried, stage)) return absl::OkStatus();
-    ASSIGN_OR_RETURN(Trial best, Try(Mixed(now->keepings, stage, least.keepings)));
-    RETURN_IF_ERROR(Spend(stage, &best));
-    for (const Keeping without :
-         {Keeping::kKeep, Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
-      ASSIGN_OR_RETURN(std::optional<Trial> freed, FreeAtBestPrice(stage, without, *now));
-      if (!freed) continue;
-      RETURN_IF_ERROR(Spend(stage, &*freed));
-      if (IsBusyForLess(stage, *freed, best)) best = *std::move(freed);
+  // Lets blocks of stages that all keep do as makes them fit, and as keeps each busy for the least
+  // time: first by estimates, which takes few tries, then block by block.
+  absl::StatusOr<Trial> Fit(const Trial& plain, const Trial& least) {
+    Trial now = plain;
+    std::vector<std::vector<std::vector<Keeping>>> found(stages());
+    for (int stage = 0; stage < stages(); ++stage) {
+      if (Fits(now.tried, stage)) continue;
+      ASSIGN_OR_RETURN(Trial best, Try(Mixed(now.keepings, stage, least.keepings)));
+      bool is_least = true;
+      for (const Keeping without :
+           {Keeping::kKeep, Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
+        ASSIGN_OR_RETURN(std::optional<Trial> freed, FreeAtBestPrice(stage, without, now));
+        if (!freed) continue;
+        found[stage].push_back(freed->keepings);
+        if (!is_least && !IsBusyForLess(stage, *freed, best)) continue;
+        best = *std::move(freed);
+        is_least = false;
+      }
+      found[stage].push_back(least.keepings);
+      now = std::move(best);
     }
-    *now = std::move(best);
-    return absl::OkStatus();
+    for (int stage = 0; stage < stages(); ++stage) {
+      AllowShare(stage);
+      for (const std::vector<Keeping>& beginning : found[stage]) {
+        if (!HasTries()) break;
+        ASSIGN_OR_RETURN(Trial other, Try(Mixed(now.keepings, stage, beginning)));
+        RETURN_IF_ERROR(Spend(stage, &other));
+        if (IsBusyForLess(stage, other, now)) now = std::move(other);
+      }
+    }
+    return now;
   }
 
   // Returns what keeps a stage busy for the least time of what Free finds at all prices; null: the
@@ -191,7 +230,7 @@ class Chooser {
   absl::StatusOr<std::optional<Trial>> FreeAtBestPrice(int stage, Keeping without,
                                                        const Trial& from) {
     std::optional<Trial> best;
-    for (int price = 0; price <= kPrices && HasTries(); ++price) {
+    for (int price = 0; price <= kPrices; ++price) {
       ASSIGN_OR_RETURN(Trial freed,
                        Free({stage, static_cast<double>(price) / kPrices, without}, from));
       if (!Fits(freed.tried, stage)) continue;
@@ -217,7 +256,7 @@ class Chooser {
       now.keepings[step->block] = step->option->does;
       if (expected > limits_[stage]) continue;
       ASSIGN_OR_RETURN(now, Try(std::move(now.keepings)));
-      if (Fits(now.tried, stage) || !HasTries()) break;
+      if (Fits(now.tried, stage)) break;
     }
     return now;
   }
@@ -317,7 +356,7 @@ class Chooser {
   const std::vector<ChoosingBlock>& blocks_;
   const std::vector<int64_t>& limits_;
   const TryKeepings& tries_;
-  int tried_ = 0;
+  int tried_ = 0, until_ = kMostTries;
 };
 
 }  // namespace

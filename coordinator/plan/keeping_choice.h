@@ -21,7 +21,8 @@ struct KeepingOption {
 
 struct ChoosingBlock {
   int stage = 0;
-  // Blocks of a stage that are of one kind are alike: it does not matter which of them does what.
+  // Of blocks of a stage that are of one kind and do the same, only the first is tried to do
+  // something else.
   int kind = 0;
   std::vector<KeepingOption> options;  // besides kKeep
 };
@@ -42,16 +43,17 @@ struct KeepingChoice {
   bool fits = false;                 // False: `keepings` are those of the least
 };
 
-// Choices that are tried at most; then the best one so far counts.
+// Choices that are tried at most, besides some for each stage with which the search begins; then
+// the best one so far counts.
 inline constexpr int kMostTries = 3000;
 
 // Chooses for stages that may take `limits` bytes. In a stage that does not fit, blocks do what
-// costs the fewest seconds for each byte until it fits, at several prices of a second of copies: at
-// 0 they are hidden behind the computation, at 1 they are what a stage waits for. (These are
-// Lagrange multipliers of: copies take no longer than the computation.) They do so with all
-// options, and without one of them. Of these, and of the least that was found, that counts which
-// makes the stage busy for the least time when, then, single blocks do what saves the most seconds
-// for each byte. In the end one block or two do something else where a step of the pipeline gets
+// costs the fewest seconds for each byte until it fits. That is done at several weights of copies:
+// at 0 they are hidden behind the computation, at 1 they are what a stage waits for. (These are
+// Lagrange multipliers of: copies take no longer than the computation.) It is done with all
+// options, and without one of them. Of these, and of the least that was found, single blocks then
+// do what saves the most seconds for each byte, and that counts which makes the stage busy for the
+// least time. In the end one block or two do something else where a step of the pipeline gets
 // shorter. Of equals the earlier block goes first. Returns the errors of `tries`.
 absl::StatusOr<KeepingChoice> ChooseKeepings(const std::vector<ChoosingBlock>& blocks,
                                              const std::vector<int64_t>& limits,

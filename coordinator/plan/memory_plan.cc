@@ -89,19 +89,26 @@ class MemoryPlanner {
     return tried;
   }
 
-  // Adds the options of each block, with what a plan says in which all blocks that can take one.
-  // Blocks of a stage are alike if they keep and cost the same.
-  absl::Status AddOptions(const Plan& plain) {
+  // Adds the blocks. Those of a chunk are of one kind if they keep and cost the same.
+  void AddBlocks(const Plan& plain) {
     std::map<std::tuple<int, int64_t, int64_t, double, double, bool>, int> kinds;
-    for (size_t i = 0; i < plain.blocks.size(); ++i) {
-      const PlannedBlock& block = plain.blocks[i];
-      const BlockSeconds& seconds = speeds_.blocks[i];
-      const auto like =
-          std::make_tuple(block.stage, block.kept_bytes, partition_.model.blocks[i].in.elements(),
-                          seconds.forward, seconds.backward, Decides(i));
-      const int kind = kinds.emplace(like, static_cast<int>(kinds.size())).first->second;
-      blocks_.push_back({block.stage, kind, {}});
+    for (int segment = 0; segment <= static_cast<int>(partition_.cuts.size()); ++segment) {
+      const BlockRange range = SegmentBlocks(partition_.model, partition_.cuts, segment);
+      for (int i = range.first; i < range.last; ++i) {
+        const PlannedBlock& block = plain.blocks[i];
+        const BlockSeconds& seconds = speeds_.blocks[i];
+        const auto like = std::make_tuple(partition_.placement.ChunkOf(segment), block.kept_bytes,
+                                          partition_.model.blocks[i].in.elements(), seconds.forward,
+                                          seconds.backward, Decides(i));
+        const int kind = kinds.emplace(like, static_cast<int>(kinds.size())).first->second;
+        blocks_.push_back({block.stage, kind, {}});
+      }
     }
+  }
+
+  // Adds the options of each block, with what a plan says in which all blocks that can take one.
+  absl::Status AddOptions(const Plan& plain) {
+    AddBlocks(plain);
     for (const Keeping keeping : {Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
       std::vector<Keeping> all(blocks_.size(), Keeping::kKeep);
       for (size_t i = 0; i < all.size(); ++i) {

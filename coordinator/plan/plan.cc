@@ -82,7 +82,7 @@ class Planner {
     segments_ = SegmentCosts(partition_.model, partition_.cuts, keeping_);
     RETURN_IF_ERROR(LayOut());
     ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment_.data()));
-    records_ = plan_.grid.parts == 1 && slices() == 1 && !data.packs_documents;
+    records_ = MayRecord(plan_.grid.parts, slices(), data.packs_documents);
     plan_.model = partition_.model.name;
     plan_.batch_size = all_.data().batch_size();
     plan_.microbatches = experiment_.pipeline().microbatches();
@@ -359,7 +359,9 @@ class Planner {
             plan_.microbatch_size,
             compute_,
             on_gpu,
-            on_gpu && records_};
+            on_gpu && records_,
+            static_cast<int64_t>(experiment_.data().batch_size()),
+            replicas_.count};
   }
 
   void AddChunk(const BlockRange& blocks, PlannedStage* stage) const {

@@ -681,6 +681,16 @@ TEST(PlanTest, AdamWRemembersTwoNumbersOfEachParameter) {
   }
 }
 
+TEST(PlanTest, AGpuRecordsPassesThatDrawNoNumbers) {
+  const auto bytes = [](const char* device, const char* dropout) {
+    return LanguageModelPlan(
+               {absl::StrCat("device=", device), absl::StrCat("model.dropout=", dropout)})
+        .stages[1]
+        .memory_bytes;
+  };
+  EXPECT_GT(bytes("cuda", "0") - bytes("cuda", "0.1"), bytes("cpu", "0") - bytes("cpu", "0.1"));
+}
+
 TEST(PlanTest, CodesTakeAQuarterAndMeansOnTheHostNothingOfAGpu) {
   const Plan sgd = LanguageModelPlan({"optimizer.name=sgd"}), adamw = LanguageModelPlan({});
   const Plan coded = LanguageModelPlan({"optimizer.moments=int8"});

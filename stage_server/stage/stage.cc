@@ -151,7 +151,7 @@ std::vector<ParameterSpec> ParametersOfSegment(const StageSpec& spec, int segmen
 
 bool IsRecordable(const StageSpec& spec, int segment) {
   const BlockRange blocks = SegmentBlocks(spec.model, spec.cuts, segment);
-  return spec.sums.parts == 1 && spec.slices() == 1 && !spec.packs_documents &&
+  return MayRecord(spec.sums.parts, spec.slices(), spec.packs_documents) &&
          CanBeRecorded(spec.model, blocks, spec.keeping);
 }
 

@@ -4,10 +4,11 @@
 usage: ways_to_fit.py THINWIRE [--only REGEX]
 
 `pipeline.memory` chooses for each block among keeping, running again and swapping, and in a last row among stashing in four
-bits, too. Beside it all blocks run again, or all are swapped, or the rule of KARMA decides (arXiv 2008.11421): it swaps the
-most blocks whose copies hide behind the computation, spread evenly, and runs as few of the others again as suffice. It has
-the advantage here that each number is searched by plans. All figures are plans with the speeds of a machine that the table
-names, so they are the same on any machine. A cell is seconds of a step / seconds with all kept.
+bits, too. Beside it all blocks run again, or all are swapped, or a rule as KARMA's decides (arXiv 2008.11421). That swaps the
+most blocks whose copies hide behind the computation, spread evenly. Others run again, the earliest first, until it fits; more
+is not swapped. Each number is searched by plans. Blocks that keep 4 KiB or less are left as they are. All figures are plans
+with the speeds of a machine that the table names, so they are the same on any machine. A cell is seconds of a step / seconds
+with all kept.
 """
 import argparse
 import json
@@ -96,6 +97,7 @@ class Planner:
             names = [block for block, of, kept in self.blocks if of == stage and kept > 4096]
             if taken <= limit:
                 continue
+            chosen = []
             for swapped in range(1, len(names) + 1):
                 chosen = spread(names, swapped)
                 seconds, taken = self.plan(dict.fromkeys(chosen, "swap"))
