@@ -126,8 +126,8 @@ double StageMemory::RecordedBytes(int stage) const {
       if (!IsRecorded(segment)) continue;
       const SegmentCost& cost = costs[segment];
       // The gradient of a cut's message is there beside it; that of the model's result replaces it.
-      // Of what waits for weight parts, inputs are kept anyway, unless a block runs again.
-      const int64_t waiting = SplitsBackward(schedule) ? cost.waiting_elements : 0;
+      // What waits for weight parts are inputs, which are there anyway, and gradients of outputs.
+      const int64_t waiting = SplitsBackward(schedule) ? cost.waiting_elements / 2 : 0;
       const int64_t of_sample = cost.kept_elements + cost.recomputed_elements + cost.work_elements +
                                 waiting + 2 * cost.boundary_elements + cost.result_elements;
       // A pass adds the gradients of its filters to the others at its end.

@@ -62,7 +62,7 @@ TEST(StageMemoryTest, ARecordingKeepsForEachMicrobatchAllThatItsPassesNeed) {
 }
 
 TEST(StageMemoryTest, UnderOtherSchedulesOneMoreIsThereThanIsInFlight) {
-  // Of the middle one of three stages two are in flight, and the gradient of another one leaves.
+  // In the middle one of three stages two are in flight, and the gradient of another one leaves.
   const Stages plain({"pipeline.schedule=1f1b"});
   const SegmentCost& cost = plain.middle();
   const int64_t kept = cost.kept_elements;
@@ -72,7 +72,7 @@ TEST(StageMemoryTest, UnderOtherSchedulesOneMoreIsThereThanIsInFlight) {
   // With split backward passes up to three are in flight or wait, with their output gradients.
   const Stages split({"pipeline.schedule=zero_bubble"});
   EXPECT_EQ(split.MiddleBytes(true, true) - plain.MiddleBytes(true, true),
-            2 * 4 * (of_sample + 4 * cost.waiting_elements) + kRecordingSlackBytes);
+            2 * 4 * (of_sample + 2 * cost.waiting_elements) + kRecordingSlackBytes);
 }
 
 TEST(StageMemoryTest, ABlockThatRunsAgainDoesSoInItsRecording) {

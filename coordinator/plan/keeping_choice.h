@@ -21,7 +21,7 @@ struct KeepingOption {
 
 struct ChoosingBlock {
   int stage = 0;
-  // Of blocks of a stage that are of one kind and do the same, only the first is tried to do
+  // Where blocks of a stage are of one kind and do the same, only the first is tried to do
   // something else.
   int kind = 0;
   std::vector<KeepingOption> options;  // besides kKeep
