@@ -154,15 +154,16 @@ TEST_P(MembershipTest, AfterALossAllOthersReachOneStep) {
   EXPECT_GE(in_the_middle, 1) << "the delays are too short or too long";
 }
 
-TEST(KeptStateTest, GoesOnUnderAnotherDeal) {
-  Members equal(kImages, /*carriers=*/2);
+// Stages of the text model have a copy each of one weight.
+TEST_P(MembershipTest, KeptStateGoesOnUnderAnotherDeal) {
+  Members equal(GetParam(), /*carriers=*/2);
   const std::vector<double> losses = equal.Train();
   const int replicas = equal.stage(0).spec().replicas.count;
   constexpr uint64_t kBefore = 4;
-  Members past(kImages, /*carriers=*/2);
+  Members past(GetParam(), /*carriers=*/2);
   past.TrainSteps(1, 1, kBefore);
   Stages next(
-      kImages, {}, CpuBackend,
+      GetParam(), {}, CpuBackend,
       [replicas](StageSpec* spec) {
         spec->grid.deal = {1, replicas - 1};
       },
@@ -182,8 +183,11 @@ TEST(KeptStateTest, GoesOnUnderAnotherDeal) {
 
 // The copy is in few bits, too, and has the same codes when another stage has taken it.
 TEST(KeptStateTest, AKeptBaseInFewBitsOutlivesItsStage) {
-  for (const char* base : {"fp32", "bf16", "int8", "nf4"}) {
-    SCOPED_TRACE(base);
+  const std::vector<std::string> bases = {"fp32", "bf16", "int8", "nf4"};
+  for (size_t i = 0; i < 2 * bases.size(); ++i) {
+    const std::string& base = bases[i / 2];
+    const size_t stage = i % 2;
+    SCOPED_TRACE(absl::StrCat(base, " of stage ", stage));
     const std::vector<std::string> held = {"model.width=64", "lora={rank: 2}",
                                            absl::StrCat("base.weights=", base)};
     std::vector<StateFile> kept;
@@ -191,18 +195,18 @@ TEST(KeptStateTest, AKeptBaseInFewBitsOutlivesItsStage) {
     {
       Members past(kText, /*carriers=*/1, held);
       past.TrainSteps(1, 1, 2);
-      before = StateOf(&past.stage(0));
-      auto copied = CopyState(&past.stage(0), Kept(), kNoLimit);
+      before = StateOf(&past.stage(stage));
+      auto copied = CopyState(&past.stage(stage), Kept(), kNoLimit);
       ASSERT_TRUE(copied.ok()) << copied.status();
       kept = *std::move(copied);
     }
     Members next(kText, /*carriers=*/1, held);
-    EXPECT_NE(StateOf(&next.stage(0)), before);
+    EXPECT_NE(StateOf(&next.stage(stage)), before);
     for (const StateFile& file : kept) {
-      const absl::Status restored = RestoreState(&next.stage(0), file, /*step=*/2, kNoLimit);
+      const absl::Status restored = RestoreState(&next.stage(stage), file, /*step=*/2, kNoLimit);
       ASSERT_TRUE(restored.ok()) << restored;
     }
-    EXPECT_EQ(StateOf(&next.stage(0)), before);
+    EXPECT_EQ(StateOf(&next.stage(stage)), before);
   }
 }
 

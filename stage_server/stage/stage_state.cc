@@ -314,6 +314,20 @@ absl::StatusOr<StateFile> CopyParameters(StatePart part, const std::vector<Param
   return file;
 }
 
+// Lets copies of a weight that another stage has stand for it, as they do in files. Who takes over
+// the state of this stage has no other.
+void NameCopies(const LocalStage& stage, std::vector<Parameter>* tensors) {
+  for (Parameter& one : *tensors) {
+    const std::string original = one.spec.tied_to;
+    const auto is_original = [&](const Parameter* other) { return other->spec.name == original; };
+    const std::vector<const Parameter*> here = stage.parameters();
+    if (original.empty() || std::any_of(here.begin(), here.end(), is_original)) continue;
+    one.spec.name = original;
+    one.spec.tied_to.clear();
+    if (!one.spec.slice.whole.empty()) one.spec.slice.whole = original;
+  }
+}
+
 // The first of a row of carriers copies the tensors of all its parts.
 absl::Status CopyAllTensors(const LocalStage& stage, const CopiedState& what,
                             std::vector<StateFile>* files) {
@@ -321,6 +335,7 @@ absl::Status CopyAllTensors(const LocalStage& stage, const CopiedState& what,
     RETURN_IF_ERROR(ExpandCodes(&remembered));
     RETURN_IF_ERROR(stage.GatherParts(&remembered.tensors));
     if (stage.spec().place() > 0) continue;
+    if (what.shared) NameCopies(stage, &remembered.tensors);
     if (std::any_of(remembered.tensors.begin(), remembered.tensors.end(), IsFixed)) {
       ASSIGN_OR_RETURN(files->emplace_back(),
                        CopyParameters(remembered.part, remembered.tensors, what.outlives));
