@@ -105,8 +105,7 @@ bool Dealer::Limit(int server) {
 }
 
 bool Dealer::IsWorthIt() const {
-  const std::vector<DealtTo> paired = PipelinesOf(PairedHere(addresses_));
-  return SlowestOf(paired, DealBySpeed(paired, replicas_)) <=
+  return StepOf(PairedHere(addresses_)) <=
          (1 - kLeastGain) * SlowestOf(PipelinesOf(addresses_), deal_);
 }
 
@@ -135,8 +134,14 @@ std::vector<DealtTo> Dealer::PipelinesOf(const std::vector<std::string>& address
   return pipelines;
 }
 
-std::vector<std::string> Dealer::PairedHere(std::vector<std::string> addresses) const {
-  if (seconds_.empty()) return addresses;
+double Dealer::StepOf(const std::vector<std::string>& addresses) const {
+  const std::vector<DealtTo> pipelines = PipelinesOf(addresses);
+  return SlowestOf(pipelines, DealBySpeed(pipelines, replicas_));
+}
+
+std::vector<std::string> Dealer::PairedHere(const std::vector<std::string>& own) const {
+  if (seconds_.empty()) return own;
+  std::vector<std::string> addresses = own;
   for (size_t stage = 0; stage < stages_; ++stage) {
     std::vector<std::pair<double, std::string>> servers;
     for (size_t i = stage; i < addresses.size(); i += stages_) {
@@ -148,12 +153,12 @@ std::vector<std::string> Dealer::PairedHere(std::vector<std::string> addresses) 
       addresses[i * stages_ + stage] = std::move(servers[i].second);
     }
   }
-  return addresses;
+  return StepOf(addresses) <= (1 - kLeastGain) * StepOf(own) ? addresses : own;
 }
 
-std::vector<std::string> Dealer::Paired(std::vector<std::string> addresses) const {
+std::vector<std::string> Dealer::Paired(const std::vector<std::string>& addresses) const {
   absl::MutexLock lock(&mutex_);
-  return PairedHere(std::move(addresses));
+  return PairedHere(addresses);
 }
 
 Deal Dealer::BestFor(const std::vector<std::string>& addresses) const {

@@ -50,9 +50,9 @@ class Dealer {
   bool Limit(int server);
 
   // Returns these servers in pipelines of like speed: the fastest server of each stage is in the
-  // first one, and so on. As all of a stage have the same state, they may change places; they keep
-  // theirs until any was measured.
-  std::vector<std::string> Paired(std::vector<std::string> addresses) const;
+  // first one, and so on. As all of a stage have the same state, they may change places. They keep
+  // theirs unless a step then takes at least kLeastGain less, as neighbours may be near each other.
+  std::vector<std::string> Paired(const std::vector<std::string>& addresses) const;
 
   // Returns the number of replicas of each pipeline of these servers. It expects the mean of the
   // stage from one that was not measured, and deals nearly equal numbers if none was.
@@ -71,7 +71,9 @@ class Dealer {
   std::vector<DealtTo> PipelinesOf(const std::vector<std::string>& addresses) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   double SecondsOf(const Place& place) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  std::vector<std::string> PairedHere(std::vector<std::string> addresses) const
+  // Returns the time that a step's replicas take, dealt as is best.
+  double StepOf(const std::vector<std::string>& addresses) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> PairedHere(const std::vector<std::string>& own) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsWorthIt() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 

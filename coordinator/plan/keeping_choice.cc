@@ -41,7 +41,7 @@ class Chooser {
     Trial best = least;
     if (choice.fits) {
       ASSIGN_OR_RETURN(best, Fit(plain, least));
-      until_ = std::max(kMostTries, tried_);
+      until_ = std::max(kMostTries, tried_ + kMostTries / 4);
       RETURN_IF_ERROR(Refine(&best));
     }
     choice.keepings = std::move(best.keepings);
@@ -156,9 +156,10 @@ class Chooser {
         ASSIGN_OR_RETURN(least, Try(Mixed(least.keepings, stage, all.keepings)));
       }
     }
+    const int unfit = CountUnfit(least.tried);
     for (int stage = 0; stage < stages(); ++stage) {
       if (Fits(least.tried, stage)) continue;
-      AllowShare(stage);
+      AllowShare(unfit);
       RETURN_IF_ERROR(Improve(stage, &least, [&](const Trial& now, const Trial& other) {
         return static_cast<double>(now.tried.stage_bytes[stage] - other.tried.stage_bytes[stage]);
       }));
@@ -166,9 +167,13 @@ class Chooser {
     return least;
   }
 
-  // Allows one of the stages, in ascending order, its share of half of the tries that are left.
-  void AllowShare(int stage) {
-    until_ = tried_ + std::max(0, kMostTries - tried_) / (2 * (stages() - stage));
+  // Allows one of so many stages its share of the tries for one of four parts of the search.
+  void AllowShare(int of_stages) { until_ = tried_ + kMostTries / (4 * std::max(1, of_stages)); }
+
+  int CountUnfit(const TriedKeepings& tried) const {
+    int count = 0;
+    for (int stage = 0; stage < stages(); ++stage) count += Fits(tried, stage) ? 0 : 1;
+    return count;
   }
 
   // Returns by how much one trial is better than another; 0 or less: it is not.
@@ -192,29 +197,39 @@ class Chooser {
     }
   }
 
+  static void AddNew(const std::vector<Keeping>& one, std::vector<std::vector<Keeping>>* all) {
+    if (std::find(all->begin(), all->end(), one) == all->end()) all->push_back(one);
+  }
+
   // Lets blocks of stages that all keep do as makes them fit, and as keeps each busy for the least
   // time: first by estimates, which takes few tries, then block by block.
   absl::StatusOr<Trial> Fit(const Trial& plain, const Trial& least) {
     Trial now = plain;
+    const int unfit = CountUnfit(plain.tried);
     std::vector<std::vector<std::vector<Keeping>>> found(stages());
     for (int stage = 0; stage < stages(); ++stage) {
       if (Fits(now.tried, stage)) continue;
+      AllowShare(unfit);
       ASSIGN_OR_RETURN(Trial best, Try(Mixed(now.keepings, stage, least.keepings)));
+      const std::vector<Keeping> of_least = best.keepings;
       bool is_least = true;
       for (const Keeping without :
            {Keeping::kKeep, Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
         ASSIGN_OR_RETURN(std::optional<Trial> freed, FreeAtBestPrice(stage, without, now));
         if (!freed) continue;
-        found[stage].push_back(freed->keepings);
-        if (!is_least && !IsBusyForLess(stage, *freed, best)) continue;
+        AddNew(freed->keepings, &found[stage]);
+        // What was found first stays if others are as good, but for the least, which does most.
+        const bool is_better =
+            is_least ? !IsBusyForLess(stage, best, *freed) : IsBusyForLess(stage, *freed, best);
+        if (!is_better) continue;
         best = *std::move(freed);
         is_least = false;
       }
-      found[stage].push_back(least.keepings);
+      AddNew(of_least, &found[stage]);
       now = std::move(best);
     }
     for (int stage = 0; stage < stages(); ++stage) {
-      AllowShare(stage);
+      AllowShare(unfit);
       for (const std::vector<Keeping>& beginning : found[stage]) {
         if (!HasTries()) break;
         ASSIGN_OR_RETURN(Trial other, Try(Mixed(now.keepings, stage, beginning)));
@@ -230,7 +245,7 @@ class Chooser {
   absl::StatusOr<std::optional<Trial>> FreeAtBestPrice(int stage, Keeping without,
                                                        const Trial& from) {
     std::optional<Trial> best;
-    for (int price = 0; price <= kPrices; ++price) {
+    for (int price = 0; price <= kPrices && HasTries(); ++price) {
       ASSIGN_OR_RETURN(Trial freed,
                        Free({stage, static_cast<double>(price) / kPrices, without}, from));
       if (!Fits(freed.tried, stage)) continue;
@@ -256,7 +271,7 @@ class Chooser {
       now.keepings[step->block] = step->option->does;
       if (expected > limits_[stage]) continue;
       ASSIGN_OR_RETURN(now, Try(std::move(now.keepings)));
-      if (Fits(now.tried, stage)) break;
+      if (Fits(now.tried, stage) || !HasTries()) break;
     }
     return now;
   }

@@ -125,6 +125,17 @@ bool Members::CanGrow() const {
   return carriers() < most_ && static_cast<int>(idle_.size()) >= stages_;
 }
 
+void Members::Pair(std::vector<std::string> carrying) {
+  carrying_ = std::move(carrying);
+  for (auto first = carrying_.begin(); first != carrying_.end(); first += stages_) {
+    const bool has_guests = std::any_of(first, first + stages_,
+                                        [this](const std::string& one) { return IsGuest(one); });
+    if (has_guests) continue;
+    std::rotate(carrying_.begin(), first, first + stages_);
+    return;
+  }
+}
+
 void Members::Grow() {
   while (CanGrow()) {
     for (int stage = 0; stage < stages_; ++stage) carrying_.push_back(TakeIdle(stage));

@@ -23,8 +23,9 @@ class Members {
   Members(std::vector<std::string> addresses, int carriers, int least,
           std::vector<std::string> idle);
 
-  // Lets the servers of carrying() change places, each within its stage.
-  void Pair(std::vector<std::string> carrying) { carrying_ = std::move(carrying); }
+  // Lets the servers of carrying() change places, each within its stage. A pipeline without guests
+  // is the first one, which copies the state for checkpoints and evaluates, if there is one.
+  void Pair(std::vector<std::string> carrying);
   // Lets there be up to `pipelines`.
   void set_most(int pipelines) { most_ = pipelines; }
 

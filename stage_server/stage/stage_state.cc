@@ -317,10 +317,10 @@ absl::StatusOr<StateFile> CopyParameters(StatePart part, const std::vector<Param
 // Lets copies of a weight that another stage has stand for it, as they do in files. Who takes over
 // the state of this stage has no other.
 void NameCopies(const LocalStage& stage, std::vector<Parameter>* tensors) {
+  const std::vector<const Parameter*> here = stage.parameters();
   for (Parameter& one : *tensors) {
     const std::string original = one.spec.tied_to;
     const auto is_original = [&](const Parameter* other) { return other->spec.name == original; };
-    const std::vector<const Parameter*> here = stage.parameters();
     if (original.empty() || std::any_of(here.begin(), here.end(), is_original)) continue;
     one.spec.name = original;
     one.spec.tied_to.clear();
