@@ -119,30 +119,33 @@ double StageMemory::RecordedBytes(int stage) const {
       slots[chunk] = std::max(slots[chunk], state[chunk].in_flight + state[chunk].waiting);
     }
   }
+  // Microbatches of the smaller size, if there are two, have memory of their own.
+  const int sizes = replica_samples % microbatches == 0 ? 1 : 2;
   double bytes = 0;
   for (size_t chunk = 0; chunk < slots.size(); ++chunk) {
     const SegmentRange& segments = partition.placement.At(stage, static_cast<int>(chunk));
     for (int segment = segments.first; segment < segments.end; ++segment) {
       if (!IsRecorded(segment)) continue;
-      const SegmentCost& cost = costs[segment];
-      // The gradient of a cut's message is there beside it; that of the model's result replaces it.
-      // What waits for weight parts are inputs, which are there anyway, and gradients of outputs.
-      const int64_t waiting = SplitsBackward(schedule) ? cost.waiting_elements / 2 : 0;
-      const int64_t of_sample = cost.kept_elements + cost.recomputed_elements + cost.work_elements +
-                                waiting + 2 * cost.boundary_elements + cost.result_elements;
-      // A pass adds the gradients of its filters to the others at its end.
-      const double slot = static_cast<double>(microbatch_samples * SizeOf(compute)) *
-                              static_cast<double>(of_sample) +
-                          sizeof(float) * static_cast<double>(cost.convolution_elements) +
-                          static_cast<double>(kRecordingSlackBytes);
       // The gradient that a backward pass sends is not gone when the next forward pass begins.
       const bool sends_gradient = segment > 0 && segment == segments.first;
-      // Microbatches of the smaller size, if there are two, have memory of their own.
-      const int sizes = replica_samples % microbatches == 0 ? 1 : 2;
-      bytes += std::min(microbatches, sizes * (slots[chunk] + (sends_gradient ? 1 : 0))) * slot;
+      const int held = sizes * (slots[chunk] + (sends_gradient ? 1 : 0));
+      bytes += std::min(microbatches, held) * SlotBytes(costs[segment]);
     }
   }
   return bytes;
+}
+
+double StageMemory::SlotBytes(const SegmentCost& cost) const {
+  // The gradient of a cut's message is there beside it; that of the model's result replaces it.
+  // Weight parts wait for inputs, which are there anyway, and for gradients of outputs.
+  const int64_t waiting = SplitsBackward(schedule) ? cost.waiting_elements / 2 : 0;
+  const int64_t of_sample = cost.kept_elements + cost.recomputed_elements + cost.work_elements +
+                            waiting + 2 * cost.boundary_elements + cost.result_elements;
+  // A pass adds the gradients of its filters to the others at its end.
+  return static_cast<double>(microbatch_samples * SizeOf(compute)) *
+             static_cast<double>(of_sample) +
+         sizeof(float) * static_cast<double>(cost.convolution_elements) +
+         static_cast<double>(kRecordingSlackBytes);
 }
 
 double StageMemory::SegmentFixedBytes(const SegmentCost& cost) const {

@@ -66,6 +66,8 @@ struct StageMemory {
   // Returns what recordings keep: for each microbatch that a chunk has in flight at most, all that
   // its passes need.
   double RecordedBytes(int stage) const;
+  // Returns the bytes of a recording of one microbatch's passes through a segment.
+  double SlotBytes(const SegmentCost& cost) const;
   // Returns the bytes of a segment that do not depend on samples.
   double SegmentFixedBytes(const SegmentCost& cost) const;
   // Returns the bytes in which a stage on a GPU receives what comes through a cut.

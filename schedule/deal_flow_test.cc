@@ -45,7 +45,7 @@ struct Link {
   int waiting = 0;  // sent and not taken
 };
 
-// What a machine does next: it waits for messages, and then sends some.
+// Step of a machine, which waits for messages and then sends some.
 struct Task {
   std::vector<int> takes, sends;
 };

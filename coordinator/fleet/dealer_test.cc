@@ -101,52 +101,50 @@ TEST_F(DealerTest, OneThatLacksMemoryIsDealtFewer) {
   EXPECT_FALSE(dealer_.Limit(1)) << "its limit is lower already, and so does not help";
 }
 
-TEST(DealerOfStagesTest, ServersThatWereNotMeasuredKeepTheirPlaces) {
-  const Dealer dealer(4, /*stages=*/2);
-  EXPECT_THAT(dealer.Paired({"a0", "a1", "b0", "b1"}), ElementsAre("a0", "a1", "b0", "b1"));
+// Two pipelines of two stages that share four replicas.
+class DealerOfStagesTest : public ::testing::Test {
+ protected:
+  DealerOfStagesTest() { dealer_.Begin(addresses_, {2, 2}); }
+
+  // Reports all for eight seconds, of one step each, in which they are busy for so long. Returns
+  // whether it is to be dealt anew.
+  bool Train(const std::vector<double>& busy) {
+    bool is_seen = false;
+    for (int i = 0; i <= 8; ++i) {
+      for (size_t server = 0; server < busy.size(); ++server) {
+        is_seen |= dealer_.Add(static_cast<int>(server), static_cast<uint64_t>(i), i * busy[server],
+                               At(i));
+      }
+    }
+    return is_seen;
+  }
+
+  const std::vector<std::string> addresses_ = {"a0", "a1", "b0", "b1"};
+  Dealer dealer_{4, /*stages=*/2};
+};
+
+TEST_F(DealerOfStagesTest, ServersThatWereNotMeasuredKeepTheirPlaces) {
+  EXPECT_EQ(dealer_.Paired(addresses_), addresses_);
 }
 
-TEST(DealerOfStagesTest, PlacesStayWhereOthersGainLittle) {
-  Dealer dealer(4, /*stages=*/2);
-  dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2});
-  for (int i = 0; i <= 8; ++i) {
-    const double busy[] = {0.50 * i, 0.51 * i, 0.51 * i, 0.50 * i};
-    for (int server = 0; server < 4; ++server) {
-      EXPECT_FALSE(dealer.Add(server, static_cast<uint64_t>(i), busy[server], At(i)));
-    }
-  }
-  EXPECT_THAT(dealer.Paired({"a0", "a1", "b0", "b1"}), ElementsAre("a0", "a1", "b0", "b1"));
+TEST_F(DealerOfStagesTest, PlacesStayWhereOthersGainLittle) {
+  EXPECT_FALSE(Train({0.50, 0.51, 0.51, 0.50}));
+  EXPECT_EQ(dealer_.Paired(addresses_), addresses_);
 }
 
-TEST(DealerOfStagesTest, TwoFastMachinesInTwoPipelinesAreWorthANewDeal) {
-  Dealer dealer(4, /*stages=*/2);
-  dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2});
-  bool is_seen = false;
-  for (int i = 0; i <= 8; ++i) {
-    // Each pipeline has a slow machine, so whole ones are equally fast.
-    const double busy[] = {0.1 * i, 0.9 * i, 0.9 * i, 0.1 * i};
-    for (int server = 0; server < 4; ++server) {
-      is_seen |= dealer.Add(server, static_cast<uint64_t>(i), busy[server], At(i));
-    }
-  }
-  EXPECT_TRUE(is_seen);
-  EXPECT_THAT(dealer.Paired({"a0", "a1", "b0", "b1"}), ElementsAre("a0", "b1", "b0", "a1"));
+TEST_F(DealerOfStagesTest, TwoFastMachinesInTwoPipelinesAreWorthANewDeal) {
+  // Each pipeline has a slow machine, so whole ones are equally fast.
+  EXPECT_TRUE(Train({0.1, 0.9, 0.9, 0.1}));
+  EXPECT_THAT(dealer_.Paired(addresses_), ElementsAre("a0", "b1", "b0", "a1"));
 }
 
-TEST(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
-  Dealer dealer(4, /*stages=*/2);
-  dealer.Begin({"a0", "a1", "b0", "b1"}, {2, 2});
-  for (int i = 0; i <= 8; ++i) {
-    const double busy[] = {0.1 * i, 0.9 * i, 0.3 * i, 0.3 * i};
-    for (int server = 0; server < 4; ++server) {
-      dealer.Add(server, static_cast<uint64_t>(i), busy[server], At(i));
-    }
-  }
-  EXPECT_THAT(dealer.BestFor({"a0", "a1", "b0", "b1"}), ElementsAre(1, 3));
-  EXPECT_THAT(dealer.Paired({"a0", "a1", "b0", "b1"}), ElementsAre("a0", "a1", "b0", "b1"))
+TEST_F(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
+  Train({0.1, 0.9, 0.3, 0.3});
+  EXPECT_THAT(dealer_.BestFor(addresses_), ElementsAre(1, 3));
+  EXPECT_EQ(dealer_.Paired(addresses_), addresses_)
       << "one replica of the slowest takes as long in either";
   // As fast as the mean of the second stage, whatever it was at the first one.
-  EXPECT_THAT(dealer.BestFor({"a1", "a0", "b0", "b1"}), ElementsAre(1, 3));
+  EXPECT_THAT(dealer_.BestFor({"a1", "a0", "b0", "b1"}), ElementsAre(1, 3));
 }
 
 }  // namespace

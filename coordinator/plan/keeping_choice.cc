@@ -12,11 +12,11 @@
 namespace thinwire {
 namespace {
 
-// What gets shorter by less than this share is not worth another choice.
+// A time that gets shorter by less than this share is not worth another choice.
 constexpr double kLeastGain = 1e-6;
 
 // Weights of copies against computation that are tried, besides 0, up to 1.
-constexpr int kPrices = 8;
+constexpr int kWeights = 8;
 
 // A choice, and what comes of it.
 struct Trial {
@@ -57,7 +57,7 @@ class Chooser {
   // On which terms blocks free bytes.
   struct Terms {
     int stage = 0;
-    double price = 0;  // of a second of copies
+    double weight = 0;  // of copies against computation
     Keeping without = Keeping::kKeep;
   };
   struct Step {
@@ -210,23 +210,7 @@ class Chooser {
     for (int stage = 0; stage < stages(); ++stage) {
       if (Fits(now.tried, stage)) continue;
       AllowShare(unfit);
-      ASSIGN_OR_RETURN(Trial best, Try(Mixed(now.keepings, stage, least.keepings)));
-      const std::vector<Keeping> of_least = best.keepings;
-      bool is_least = true;
-      for (const Keeping without :
-           {Keeping::kKeep, Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
-        ASSIGN_OR_RETURN(std::optional<Trial> freed, FreeAtBestPrice(stage, without, now));
-        if (!freed) continue;
-        AddNew(freed->keepings, &found[stage]);
-        // What was found first stays if others are as good, but for the least, which does most.
-        const bool is_better =
-            is_least ? !IsBusyForLess(stage, best, *freed) : IsBusyForLess(stage, *freed, best);
-        if (!is_better) continue;
-        best = *std::move(freed);
-        is_least = false;
-      }
-      AddNew(of_least, &found[stage]);
-      now = std::move(best);
+      ASSIGN_OR_RETURN(found[stage], FitByEstimates(stage, least, &now));
     }
     for (int stage = 0; stage < stages(); ++stage) {
       AllowShare(unfit);
@@ -240,14 +224,33 @@ class Chooser {
     return now;
   }
 
-  // Returns what keeps a stage busy for the least time of what Free finds at all prices; null: the
-  // stage fits at none.
-  absl::StatusOr<std::optional<Trial>> FreeAtBestPrice(int stage, Keeping without,
-                                                       const Trial& from) {
+  // Lets a stage do the best of what Free finds with all options and without each of them, or the
+  // least. Returns all of these choices, none twice.
+  absl::StatusOr<std::vector<std::vector<Keeping>>> FitByEstimates(int stage, const Trial& least,
+                                                                   Trial* now) {
+    std::vector<std::vector<Keeping>> found;
+    ASSIGN_OR_RETURN(const Trial of_least, Try(Mixed(now->keepings, stage, least.keepings)));
     std::optional<Trial> best;
-    for (int price = 0; price <= kPrices && HasTries(); ++price) {
+    for (const Keeping without :
+         {Keeping::kKeep, Keeping::kRecompute, Keeping::kStash, Keeping::kSwap}) {
+      ASSIGN_OR_RETURN(std::optional<Trial> freed, FreeAtBestWeight(stage, without, *now));
+      if (!freed) continue;
+      AddNew(freed->keepings, &found);
+      if (!best || IsBusyForLess(stage, *freed, *best)) best = std::move(freed);
+    }
+    AddNew(of_least.keepings, &found);
+    *now = best && !IsBusyForLess(stage, of_least, *best) ? *std::move(best) : of_least;
+    return found;
+  }
+
+  // Returns what keeps a stage busy for the least time of what Free finds at all weights; null:
+  // the stage fits at none.
+  absl::StatusOr<std::optional<Trial>> FreeAtBestWeight(int stage, Keeping without,
+                                                        const Trial& from) {
+    std::optional<Trial> best;
+    for (int weight = 0; weight <= kWeights && HasTries(); ++weight) {
       ASSIGN_OR_RETURN(Trial freed,
-                       Free({stage, static_cast<double>(price) / kPrices, without}, from));
+                       Free({stage, static_cast<double>(weight) / kWeights, without}, from));
       if (!Fits(freed.tried, stage)) continue;
       if (!best || IsBusyForLess(stage, freed, *best)) best = std::move(freed);
     }
@@ -280,7 +283,7 @@ class Chooser {
   std::optional<Step> CheapestStep(const Terms& terms,
                                    const std::vector<const KeepingOption*>& does) const {
     const auto cost = [&terms](const KeepingOption& option) {
-      return (1 - terms.price) * option.seconds + terms.price * option.moving_seconds;
+      return (1 - terms.weight) * option.seconds + terms.weight * option.moving_seconds;
     };
     std::optional<Step> cheapest;
     double least = 0;

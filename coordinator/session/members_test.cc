@@ -81,6 +81,20 @@ TEST(MembersTest, GuestsMakePipelinesUpToTheMost) {
   EXPECT_THAT(members.carrying(), ElementsAre("a0", "a1", "b0", "b1", "c0", "c1", "x", "y"));
 }
 
+TEST(MembersTest, ServersChangePlacesAndAPipelineWithoutGuestsIsTheFirst) {
+  Members members = Three();
+  members.Arrive("x");
+  members.Lose({1});
+  members.Pair({"b0", "x", "c0", "b1", "a0", "c1"});
+  EXPECT_THAT(members.carrying(), ElementsAre("c0", "b1", "b0", "x", "a0", "c1"));
+  members.Arrive("y");
+  members.Arrive("z");
+  members.Lose({0, 4});
+  members.Pair({"y", "b1", "b0", "x", "z", "c1"});
+  EXPECT_THAT(members.carrying(), ElementsAre("y", "b1", "b0", "x", "z", "c1"))
+      << "all have guests";
+}
+
 TEST(MembersTest, NothingIsKeptOfAGuestThatIsGone) {
   Members members = Three();
   members.Arrive("x");

@@ -34,7 +34,7 @@ checkpoint: {{every_epochs: 0}}
 evaluation: {{every: 1000000}}
 epochs: 1000000
 """
-PERIOD_MICROSECONDS = 5000
+PERIOD_MICROSECONDS, LEAST_QUOTA_MICROSECONDS = 5000, 1000  # the kernel takes no smaller quota
 PATIENCE_SECONDS = 120
 
 
@@ -54,6 +54,8 @@ class Group:
         self.path = (first if first.exists() else pathlib.Path("/sys/fs/cgroup")) / name
         self.path.mkdir(exist_ok=True)
         quota = int(share * PERIOD_MICROSECONDS)
+        assert quota >= LEAST_QUOTA_MICROSECONDS, (
+            f"{share:.3f} of a core, want at least {LEAST_QUOTA_MICROSECONDS / PERIOD_MICROSECONDS}: more --cores")
         if first.exists():
             (self.path / "cpu.cfs_period_us").write_text(str(PERIOD_MICROSECONDS))
             (self.path / "cpu.cfs_quota_us").write_text(str(quota))

@@ -51,10 +51,10 @@ class Planner:
     def __init__(self, thinwire, folder, model, machine):
         self.thinwire, self.path, self.model = thinwire, pathlib.Path(folder, "experiment.yaml"), MODELS[model]
         self.gflops, self.swap, self.codecs = MACHINES[machine]
-        self.plain = self.plan({})
         self.blocks = [(block["block"], block["stage"], block["kept_bytes"])
                        for block in self.called(["--memory", "1000GiB"])["memory"]["blocks"]]
         self.again = {block for block, _, _ in self.blocks if self.called([], {block: "recompute"})}
+        self.plain = self.plan({})
 
     def called(self, options, keep=None, more=""):
         """What `thinwire plan` says of blocks that do as told; None: they do not fit, or one cannot do that."""
@@ -73,10 +73,7 @@ class Planner:
 
     def plan(self, keep):
         """Seconds of a step without messages, and bytes of each stage, if blocks that are not named keep all."""
-        everything = {block: "keep" for block, _, _ in getattr(self, "blocks", [])}
-        told = self.called([], {**everything, **keep} or None)
-        if not everything:
-            told = self.called(["--set", "pipeline.swap="])
+        told = self.called([], {**{block: "keep" for block, _, _ in self.blocks}, **keep})
         return told["steps"][-1]["seconds"], [stage["memory_bytes"] for stage in told["stages"]]
 
     def all_do(self, way, share):
