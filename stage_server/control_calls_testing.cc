@@ -133,8 +133,9 @@ std::unique_ptr<Message> MakeConfigure(uint8_t variant, const KeptState&) {
   return request;
 }
 
+constexpr const char* kTargets[] = {"", "unix:/nonexistent/socket", "unix:", "ipv4:"};
+
 std::unique_ptr<Message> MakeConnect(uint8_t variant, const KeptState&) {
-  constexpr const char* kTargets[] = {"", "unix:/nonexistent/socket", "unix:", "ipv4:"};
   auto request = std::make_unique<ConnectRequest>();
   request->set_downstream(kTargets[variant % 4]);
   request->set_last(kTargets[variant / 4 % 4]);
@@ -172,6 +173,13 @@ std::unique_ptr<Message> MakeRestore(uint8_t variant, const KeptState& kept) {
   *request->mutable_part() = kept.part;
   request->set_step(variant % 8);
   request->set_data(kept.file);
+  return request;
+}
+
+std::unique_ptr<Message> MakeFetchState(uint8_t variant, const KeptState&) {
+  auto request = std::make_unique<FetchStateRequest>();
+  request->set_from(kTargets[variant % 4]);
+  request->set_step(variant / 4 % 8);
   return request;
 }
 
@@ -236,6 +244,7 @@ constexpr ControlCall kCalls[] = {
     {'s', "TakeSnapshot", MakeTakeSnapshot},
     {'d', "ReadSnapshot", MakeReadSnapshot},
     {'r', "Restore", MakeRestore},
+    {'k', "FetchState", MakeFetchState},
     {'v', "Evaluate", MakeEvaluate},
     {'p', "ExportParameters", Empty<ExportParametersRequest>},
     {'i', "ImportParameters", MakeImport},

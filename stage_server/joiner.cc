@@ -82,6 +82,7 @@ void Joiner::Loop() {
   do {
     is_member_ = false;
     const absl::Status ended = Offer(coordinator.get());
+    options_.on_ended();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (stop_) return;

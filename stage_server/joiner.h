@@ -24,7 +24,9 @@ struct JoinOptions {
   std::string address;      // host:port of this server, as others reach it
   Security security;
   std::function<JoinRequest()> offer;  // what this server says of itself, but for its address
-  // Called once, on a thread of the Joiner, if the run does not take such a server.
+  // Called, like the next, on a thread of the Joiner: when an offer has ended.
+  std::function<void()> on_ended = [] {};
+  // Called once if the run does not take such a server.
   std::function<void()> on_refused;
   absl::Duration first_wait = absl::Seconds(1);  // before the second offer; doubles up to the most
   absl::Duration most_wait = absl::Seconds(5);

@@ -140,6 +140,12 @@ void Journal::Connected(const LogSubject& subject, const std::string& downstream
              {{"downstream", downstream}});
 }
 
+void Journal::StateFetched(const LogSubject& subject, const std::string& from, double seconds) {
+  log_.Write(info, "state", subject,
+             absl::StrFormat("has its stage's state from %s, in %.3f s", from, seconds),
+             {{"from", from}, {"seconds", seconds}});
+}
+
 void Journal::EpochBegins(const LogSubject& subject, const TrainRequest& request) {
   log_.Write(info, "epoch_begin", subject,
              absl::StrCat("epoch ", request.epoch(), " begins: ", request.samples(), " samples"),

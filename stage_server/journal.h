@@ -42,6 +42,7 @@ class Journal {
   void Configured(const LogSubject& subject, const StageSpec& spec, const ConfigureRequest& request,
                   const ConfigureResponse& response);
   void Connected(const LogSubject& subject, const std::string& downstream);
+  void StateFetched(const LogSubject& subject, const std::string& from, double seconds);
   void EpochBegins(const LogSubject& subject, const TrainRequest& request);
   void EpochEnds(const LogSubject& subject, const TrainRequest& request, double seconds);
   // `report` is set at the last stage only.

@@ -33,11 +33,13 @@ class LeasedRunTest : public ::testing::Test {
     ConfigureResponse response;
     BackendRequest cpu;
     cpu.device = "cpu";
-    auto run = StageRun::New(request, *OpenBackend(cpu, ""), {}, boundaries_.get(), &response);
+    auto run =
+        StageRun::New(request, *OpenBackend(cpu, ""), {}, &read_, boundaries_.get(), &response);
     EXPECT_TRUE(run.ok()) << run.status();
     return *std::move(run);
   }
 
+  RunData read_;
   const std::unique_ptr<BoundaryService> boundaries_ = NewBoundaryService();
   LeasedRun leased_;
 };

@@ -226,7 +226,7 @@ int Failed(const absl::Status& status) {
 
 // Offers the server to a run, if the flags name one. `refusal` is written to where the run does not
 // take it.
-absl::StatusOr<std::unique_ptr<Joiner>> StartToJoin(const Flags& flags, const StageServer& server,
+absl::StatusOr<std::unique_ptr<Joiner>> StartToJoin(const Flags& flags, StageServer* server,
                                                     int refusal) {
   if (flags.join.empty()) {
     if (flags.advertise.empty()) return nullptr;
@@ -236,9 +236,10 @@ absl::StatusOr<std::unique_ptr<Joiner>> StartToJoin(const Flags& flags, const St
   RETURN_IF_ERROR(Annotated(ParseHostPort(flags.join).status(), "--join"));
   JoinOptions options;
   options.coordinator = flags.join;
-  ASSIGN_OR_RETURN(options.address, AdvertisedAddress(flags.advertise, server.address()));
+  ASSIGN_OR_RETURN(options.address, AdvertisedAddress(flags.advertise, server->address()));
   ASSIGN_OR_RETURN(options.security, Security::Load(flags.options.security));
-  options.offer = [&server] { return server.Offer(); };
+  options.offer = [server] { return server->Offer(); };
+  options.on_ended = [server] { server->OfferHasEnded(); };
   options.on_refused = [refusal] { eventfd_write(refusal, 1); };
   return std::make_unique<Joiner>(std::move(options), process_log);
 }
@@ -264,7 +265,7 @@ int Serve(Flags flags) {
   LogServing(**server);
   if (flags.ready_fd >= 0 && !ReportReady(flags.ready_fd, **server)) return 1;
   const int refusal = eventfd(0, EFD_CLOEXEC);
-  absl::StatusOr<std::unique_ptr<Joiner>> joiner = StartToJoin(flags, **server, refusal);
+  absl::StatusOr<std::unique_ptr<Joiner>> joiner = StartToJoin(flags, server->get(), refusal);
   if (!joiner.ok()) return Failed(joiner.status());
   const std::string cause = WaitForEnd(signals, flags.lifeline_fd, refusal);
   joiner->reset();

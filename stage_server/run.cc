@@ -19,6 +19,7 @@
 #include "stage_server/allowed_paths.h"
 #include "stage_server/initial_folder.h"
 #include "stage_server/memory_need.h"
+#include "stage_server/peer_state.h"
 #include "stage_server/read_within.h"
 #include "stage_server/run_report.h"
 #include "stage_server/stage/safetensors.h"
@@ -97,7 +98,7 @@ void FillDevice(const Backend& backend, DeviceInfo* device) {
 
 absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& request,
                                                         const Backend& backend, const Kept& kept,
-                                                        BoundaryService* boundaries,
+                                                        RunData* read, BoundaryService* boundaries,
                                                         ConfigureResponse* response) {
   if (request.link_secret().size() < kMinSecretBytes) {
     return absl::InvalidArgumentError(absl::StrCat("link_secret: ", request.link_secret().size(),
@@ -116,7 +117,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   RETURN_IF_ERROR(ToStatus(backend.ops->CheckComputeType(run->spec_.compute)));
   FillDevice(backend, response->mutable_device());
   if (backend.device == CpuDevice()) RETURN_IF_ERROR(CheckFits(run->spec_, AvailableMemoryBytes()));
-  RETURN_IF_ERROR(run->LoadFeed(request, response));
+  RETURN_IF_ERROR(run->LoadFeed(request, read, response));
   ASSIGN_OR_RETURN(const auto limit, MemoryLimitFrom(request.experiment()));
   run->spec_.memory = std::make_shared<MemoryMeter>(
       backend.device, limit ? limit->bytes : std::optional<uint64_t>());
@@ -158,11 +159,14 @@ StageRun::~StageRun() {
   thread_.join();
 }
 
-absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureResponse* response) {
+absl::Status StageRun::LoadFeed(const ConfigureRequest& request, RunData* read,
+                                ConfigureResponse* response) {
   if (generates_ || !ReadsSamples(spec_)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(request.experiment().data()));
-  ASSIGN_OR_RETURN(data_, ReadWithin<DataSplits>(kReadingPatience, DataNames(request.experiment()),
-                                                 [options] { return LoadData(options); }));
+  ASSIGN_OR_RETURN(data_, read->Of(subject_.run, request.experiment().data(), [&] {
+    return ReadWithin<DataSplits>(kReadingPatience, DataNames(request.experiment()),
+                                  [options] { return LoadData(options); });
+  }));
   ASSIGN_OR_RETURN(const AugmentKind augment, AugmentFrom(request.experiment()));
   FeedSpec feed;
   feed.shuffle = {spec_.shuffle, spec_.seeds.data, spec_.batch_size};
@@ -170,11 +174,11 @@ absl::Status StageRun::LoadFeed(const ConfigureRequest& request, ConfigureRespon
   feed.compute = spec_.compute;
   feed.inputs = ReadsInputs(spec_);
   feed.labels = spec_.last();
-  feed_.emplace(feed, &data_, backend_);
-  response->set_train_digest(data_.train->digest());
-  response->set_test_digest(data_.test->digest());
-  response->set_train_samples(data_.train->size());
-  response->set_test_samples(data_.test->size());
+  feed_.emplace(feed, data_.get(), backend_);
+  response->set_train_digest(data_->train->digest());
+  response->set_test_digest(data_->test->digest());
+  response->set_train_samples(data_->train->size());
+  response->set_test_samples(data_->test->size());
   return absl::OkStatus();
 }
 
@@ -265,7 +269,7 @@ absl::Status StageRun::CheckSamples(int64_t samples, bool training) const {
     return absl::InvalidArgumentError(absl::StrCat("samples: ", samples, ", want at least 1"));
   }
   if (!feed_) return absl::OkStatus();
-  const int64_t own = training ? data_.train->size() : data_.test->size();
+  const int64_t own = training ? data_->train->size() : data_->test->size();
   if (samples == own) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("stage ", spec_.stage, " reads ", own,
                                                  training ? " training" : " test",
@@ -278,9 +282,9 @@ absl::Status StageRun::CheckRecalibration(const EvaluateRequest& request) const 
     return absl::InvalidArgumentError(absl::StrCat(
         "recalibration_samples: ", samples, " with compressed, want 0 or an uncompressed one"));
   }
-  if (!feed_ || samples <= static_cast<uint64_t>(data_.train->size())) return absl::OkStatus();
+  if (!feed_ || samples <= static_cast<uint64_t>(data_->train->size())) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("recalibration_samples: ", samples, ", stage ",
-                                                 spec_.stage, " reads ", data_.train->size(),
+                                                 spec_.stage, " reads ", data_->train->size(),
                                                  " training samples"));
 }
 
@@ -289,8 +293,8 @@ absl::Status StageRun::CheckCalibration(const EvaluateRequest& request) const {
     return absl::InvalidArgumentError("calibrates without compressed, want both");
   }
   const auto samples = static_cast<int64_t>(request.samples());
-  const bool fits = feed_ && samples > 0 && samples <= data_.train->size();
-  return CheckSamples(fits ? data_.train->size() : samples, /*training=*/true);
+  const bool fits = feed_ && samples > 0 && samples <= data_->train->size();
+  return CheckSamples(fits ? data_->train->size() : samples, /*training=*/true);
 }
 
 absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_event) {
@@ -502,6 +506,36 @@ absl::Status StageRun::ReadSnapshot(uint32_t file,
     taken = std::exchange(snapshot_[file], StateFile());
   }
   return WriteFile(taken, kPieceBytes, sink);
+}
+
+absl::Status StageRun::ReadState(const OnPiece& on_piece) {
+  CopiedState what;
+  what.shared = true;
+  std::vector<StateFile> files;
+  RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
+    RETURN_IF_ERROR(stage_->CheckConnected());
+    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
+    AllowCopy(files);
+    return absl::OkStatus();
+  }));
+  for (StateFile& held : files) {
+    const StateFile file = std::exchange(held, StateFile());  // freed when it has been sent
+    bool is_first = true;
+    RETURN_IF_ERROR(WriteFile(file, kPieceBytes, [&](std::string_view piece) {
+      return on_piece(file.part, std::exchange(is_first, false), piece);
+    }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StageRun::FetchState(const std::string& from, uint64_t step) {
+  ReadStateRequest request;
+  request.set_link_secret(spec_.link_secret);
+  request.set_generation(spec_.generation);
+  request.set_stage(static_cast<uint32_t>(spec_.stage));
+  return ReadPeerState(
+      {from, security_, spec_.patience->Deadline()}, request, &transfers_,
+      [&](const StatePart& part, const NextPiece& next) { return Restore(part, step, next); });
 }
 
 absl::Status StageRun::Restore(const StatePart& part, uint64_t step,

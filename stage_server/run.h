@@ -19,6 +19,7 @@
 #include "stage_server/device_trace.h"
 #include "stage_server/log.h"
 #include "stage_server/metrics.h"
+#include "stage_server/run_data.h"
 #include "stage_server/stage/executor.h"
 #include "stage_server/stage/stage_state.h"
 #include "stage_server/transfers.h"
@@ -30,11 +31,12 @@ class StageRun {
  public:
   // Builds the segments, loads data if the stage reads any, and listens for the upstream stage.
   // `kept` is the stage's state after request.standing.step, which a stage without parameters has
-  // none of; nothing: it begins anew. `boundaries` outlives the run.
+  // none of; nothing: it begins anew. `read` holds what the run's stages have read here.
+  // `boundaries` outlives the run.
   using Kept = std::optional<std::vector<StateFile>>;
   static absl::StatusOr<std::unique_ptr<StageRun>> New(const ConfigureRequest& request,
                                                        const Backend& backend, const Kept& kept,
-                                                       BoundaryService* boundaries,
+                                                       RunData* read, BoundaryService* boundaries,
                                                        ConfigureResponse* response);
   ~StageRun();
 
@@ -59,6 +61,13 @@ class StageRun {
   // thread, whatever else runs.
   absl::Status ReadSnapshot(uint32_t file,
                             const std::function<absl::Status(std::string_view)>& sink);
+  // Copies what all carriers of the stage share, and hands it out part by part; each piece comes
+  // with its part, of which `is_first` begins the file.
+  using OnPiece =
+      std::function<absl::Status(const StatePart& part, bool is_first, std::string_view piece)>;
+  absl::Status ReadState(const OnPiece& on_piece);
+  // Takes that over, as it was after `step`, from another carrier's server, `from`.
+  absl::Status FetchState(const std::string& from, uint64_t step);
   // See RestoreState.
   absl::Status Restore(const StatePart& part, uint64_t step,
                        const std::function<bool(std::string_view* piece)>& next,
@@ -108,7 +117,8 @@ class StageRun {
         subject_{request.lease().run(), static_cast<int>(request.stage())},
         generates_(request.generates()),
         initial_(StagesReadInit(request.experiment()) ? request.experiment().init() : "") {}
-  absl::Status LoadFeed(const ConfigureRequest& request, ConfigureResponse* response);
+  absl::Status LoadFeed(const ConfigureRequest& request, RunData* read,
+                        ConfigureResponse* response);
   // Notes what a copy of the state takes beside what training does.
   void AllowCopy(const std::vector<StateFile>& files);
   absl::Status TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept);
@@ -141,7 +151,7 @@ class StageRun {
   const std::string initial_;  // folder of `init` here; empty: the coordinator sends parameters
   StageSpec spec_;
   std::unique_ptr<DeviceTrace> device_trace_;  // null: nothing is traced, or not the device
-  DataSplits data_;
+  RunData::Splits data_;                       // null: the stage reads none
   std::optional<Feed> feed_;
   std::unique_ptr<LocalStage> stage_;
   std::unique_ptr<Executor> executor_;

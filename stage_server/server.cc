@@ -14,6 +14,7 @@
 #include "stage_server/journal.h"
 #include "stage_server/metrics.h"
 #include "stage_server/open_backend.h"
+#include "stage_server/peer_state_service.h"
 #include "stage_server/service.h"
 #include "tensor/cpu/device.h"
 #include "transport/boundary_service.h"
@@ -44,7 +45,9 @@ class StageServerImpl final : public StageServer {
               backend->swap = swap;
               return backend;
             },
-            boundaries_.get(), &journal_) {}
+            boundaries_.get(), &journal_),
+        peer_state_(
+            GuardFor(Role::kStage), [this] { return service_.run(); }, &journal_) {}
 
   ~StageServerImpl() override { Shutdown(); }
 
@@ -60,13 +63,16 @@ class StageServerImpl final : public StageServer {
     grpc::ServerBuilder builder;
     ASSIGN_OR_RETURN(listener_, Listener::Bind(options.listen, options.connections));
     listener_->AddTo(&builder, security_.ServerCredentials());
-    boundaries_->OnCall([this](const std::string& peer, bool is_accepted) {
+    const auto on_call = [this](const std::string& peer, bool is_accepted) {
       is_accepted ? listener_->Trust(peer) : listener_->Refused(peer);
-    });
+    };
+    boundaries_->OnCall(on_call);
+    peer_state_.set_on_call(on_call);
     service_.set_on_holder([this](const std::string& peer) { listener_->Trust(peer); });
     boundaries_->Secure(&security_, GuardFor(Role::kStage));
     boundaries_->Configure(options.listen, &builder);
     builder.RegisterService(&service_);
+    builder.RegisterService(&peer_state_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) {
       return absl::UnavailableError(absl::StrCat("cannot serve on ", options.listen));
@@ -83,7 +89,8 @@ class StageServerImpl final : public StageServer {
 
   void AskToLeave() override { service_.AskToLeave(); }
   bool IsLeased() const override { return service_.IsLeased(); }
-  JoinRequest Offer() const override { return service_.Offer(); }
+  JoinRequest Offer() override { return service_.Offer(); }
+  void OfferHasEnded() override { service_.OfferHasEnded(); }
 
   void Shutdown() override {
     if (server_ == nullptr) return;
@@ -128,6 +135,7 @@ class StageServerImpl final : public StageServer {
   Journal journal_;
   std::unique_ptr<BoundaryService> boundaries_;
   StageService service_;
+  PeerStateService peer_state_;
   std::atomic<bool> is_serving_{false};
   std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<Listener> listener_;

@@ -47,9 +47,9 @@ class StageServer {
   // Tells the run that holds the lease to leave, and grants no lease any more. Any thread.
   virtual void AskToLeave() = 0;
   virtual bool IsLeased() const = 0;
-  // Returns what a run that the server is to join has to know of it, but for its address. Any
-  // thread.
-  virtual JoinRequest Offer() const = 0;
+  // See StageService.
+  virtual JoinRequest Offer() = 0;
+  virtual void OfferHasEnded() = 0;
   // Ends runs and open calls. Returns within about two seconds, or later if an action or the
   // building of a stage takes longer.
   virtual void Shutdown() = 0;

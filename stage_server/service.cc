@@ -168,7 +168,9 @@ void StageService::Watch() {
     }
     uploads_.CancelLate(SteadyTime::Now());
     const std::optional<LogSubject> expired = leased_.TakeExpired();
-    if (expired) journal_.LeaseExpired(*expired);
+    if (!expired) continue;
+    journal_.LeaseExpired(*expired);
+    if (!is_member_) read_.Forget();
   }
 }
 
@@ -279,6 +281,7 @@ void StageService::AddCallsForLeases() {
           return answer.status;
         }
         journal_.LeaseTaken(*request, holder);
+        read_.ForgetOthers(request->lease().run());
         on_holder_(context->peer());
         *response->mutable_build() = ThisBuild();
         response->set_cores(static_cast<uint32_t>(UsableCores()));
@@ -302,17 +305,24 @@ void StageService::AddCallsForLeases() {
       "Release", [this](auto*, const auto& request, auto*) -> absl::Status {
         ASSIGN_OR_RETURN(const LogSubject subject, leased_.Release(request.lease()));
         journal_.LeaseReleased(subject);
+        if (!is_member_) read_.Forget();
         return absl::OkStatus();
       });
 }
 
-JoinRequest StageService::Offer() const {
+JoinRequest StageService::Offer() {
+  is_member_ = true;
   JoinRequest offer;
   *offer.mutable_build() = ThisBuild();
   offer.set_cores(static_cast<uint32_t>(UsableCores()));
   offer.set_memory_bytes(AvailableMemoryBytes());
   offer.set_run(leased_.holder());
   return offer;
+}
+
+void StageService::OfferHasEnded() {
+  is_member_ = false;
+  if (!IsLeased()) read_.Forget();
 }
 
 void StageService::AddDrain() {
@@ -356,9 +366,15 @@ void StageService::AddCallsForRuns() {
   AddWork<TakeSnapshotRequest, TakeSnapshotResponse>(
       "TakeSnapshot", [](StageRun& run, const auto& request, auto* response) -> absl::Status {
         const CopiedState copied = {request.codec_state(),
-                                    {request.left_out().begin(), request.left_out().end()},
-                                    request.shared()};
+                                    {request.left_out().begin(), request.left_out().end()}};
         ASSIGN_OR_RETURN(*response, run.TakeSnapshot(copied));
+        return absl::OkStatus();
+      });
+  AddWork<FetchStateRequest, FetchStateResponse>(
+      "FetchState", [this](StageRun& run, const auto& request, auto*) -> absl::Status {
+        const SteadyTime start = SteadyTime::Now();
+        RETURN_IF_ERROR(run.FetchState(request.from(), request.step()));
+        journal_.StateFetched(run.subject(), request.from(), SecondsSince(start));
         return absl::OkStatus();
       });
   AddWork<ListInitialRequest, ListInitialResponse>(
@@ -395,11 +411,11 @@ absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureR
     journal_.Note("swap", subject, note);
   };
   absl::StatusOr<std::shared_ptr<StageRun>> made =
-      StageRun::New(checked, backend, kept, boundaries_, response);
+      StageRun::New(checked, backend, kept, &read_, boundaries_, response);
   if (kept && absl::IsResourceExhausted(made.status())) {
     // There may be room for the stage alone.
     kept.reset();
-    made = StageRun::New(checked, backend, kept, boundaries_, response);
+    made = StageRun::New(checked, backend, kept, &read_, boundaries_, response);
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run, std::move(made));
   RETURN_IF_ERROR(leased_.Begin(request.lease(), run));

@@ -2,6 +2,7 @@
 // gRPC statuses. Leases decide who may call.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -60,9 +61,12 @@ class StageService final : public GuardedService {
   // Returns the state for /metrics; nothing while no run is configured. Any thread.
   std::optional<StageSnapshot> Snapshot() const;
   bool IsLeased() const { return leased_.IsLeased(); }
-  // Returns what a run that the server is to join has to know of it, but for its address. Any
-  // thread.
-  JoinRequest Offer() const;
+  // Returns the run that is configured; null: none. Any thread.
+  std::shared_ptr<StageRun> run() const { return leased_.run(); }
+  // Returns what a run that the server is to join has to know of it, but for its address. From then
+  // on the run's data stay here between its leases, until the offer has ended. Any thread.
+  JoinRequest Offer();
+  void OfferHasEnded();
 
   // From now on nobody gets a lease, and who holds one is told to leave. Any thread.
   void AskToLeave() { leased_.AskToLeave(); }
@@ -125,6 +129,8 @@ class StageService final : public GuardedService {
   std::function<void(const std::string& peer)> on_holder_ = [](const std::string&) {};
   std::function<void()> on_drain_;
   absl::Mutex build_mutex_;  // held by the one Configure that builds
+  RunData read_;
+  std::atomic<bool> is_member_{false};  // of a run that it has offered itself to
   LeasedRun leased_;
   Uploads uploads_;
   const LinkMeter meter_;

@@ -26,6 +26,12 @@ class Transfers {
     return is_made;
   }
 
+  // Returns whether End was called.
+  bool ended() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return ended_;
+  }
+
   void End() {
     const std::lock_guard<std::mutex> lock(mutex_);
     ended_ = true;
@@ -33,7 +39,7 @@ class Transfers {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<const std::function<void()>*> cancels_ ABSL_GUARDED_BY(mutex_);  // of those under way
 };

@@ -324,7 +324,6 @@ absl::StatusOr<TakeSnapshotResponse> StageClient::TakeSnapshot(const SnapshotOf&
   TakeSnapshotRequest request;
   request.set_codec_state(what.codec_state);
   *request.mutable_left_out() = {what.left_out.begin(), what.left_out.end()};
-  request.set_shared(what.shared);
   return Unary(Control("TakeSnapshot", kExport), &Stage::Stub::TakeSnapshot, request);
 }
 
@@ -334,6 +333,16 @@ absl::Status StageClient::ReadSnapshot(uint32_t file, const OnChunk& on_chunk) {
   request.set_file(file);
   const Method method = {"ReadSnapshot", stub_.get(), &snapshots_, absl::InfiniteDuration()};
   return Stream(method, &Stage::Stub::ReadSnapshot, std::move(request), on_chunk);
+}
+
+// Has no deadline, for the same reason.
+absl::Status StageClient::FetchState(const std::string& from, uint64_t step) {
+  FetchStateRequest request;
+  request.set_from(from);
+  request.set_step(step);
+  return Unary(Control("FetchState", absl::InfiniteDuration()), &Stage::Stub::FetchState,
+               std::move(request))
+      .status();
 }
 
 absl::Status StageClient::ExportCapture(uint64_t step, const OnChunk& on_chunk) {

@@ -58,8 +58,6 @@ struct StagePurpose {
 struct SnapshotOf {
   bool codec_state = false;                // of the ends of cuts
   std::vector<std::string> left_out = {};  // frozen parameters that no file is to have
-  bool shared =
-      false;  // what is the same at all carriers, whichever this is; else the first has it
 };
 
 // Blocking calls; any thread, several at once. Errors keep the server's code and read "stage 2
@@ -118,6 +116,8 @@ class StageClient {
   // Makes the stage copy its state. The files in the answer can then be read, each once.
   absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const SnapshotOf& what);
   absl::Status ReadSnapshot(uint32_t file, const OnChunk& on_chunk);
+  // Makes the stage take over the state of the carrier at `from`, as it is after `step`.
+  absl::Status FetchState(const std::string& from, uint64_t step);
 
   // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. It
   // must hold all parameters of the stage but those in `kept`, which stay unchanged. An error of

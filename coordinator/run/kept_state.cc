@@ -15,20 +15,6 @@ bool Reaches(const AcquireResponse& answer, int stage, uint64_t step) {
   return standing.step() == step || (standing.step() + 1 == step && standing.is_ready());
 }
 
-// Sends a server all that another one of its stage has.
-absl::Status CopyState(StageClient* from, uint64_t step, StageClient* to) {
-  ASSIGN_OR_RETURN(const TakeSnapshotResponse files,
-                   from->TakeSnapshot({/*codec_state=*/false, /*left_out=*/{}, /*shared=*/true}));
-  for (int i = 0; i < files.files_size(); ++i) {
-    const auto write = [&](const StageClient::Sink& sink) {
-      return from->ReadSnapshot(static_cast<uint32_t>(i),
-                                [&](const FileChunk& chunk) { return sink(chunk.data()); });
-    };
-    RETURN_IF_ERROR(to->Restore(files.files(i).part(), step, write));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::optional<StageStanding> CommonStanding(absl::Span<const AcquireResponse> answers, int stages,
@@ -58,16 +44,29 @@ bool HasEachStage(const std::vector<bool>& are_kept, int stages) {
   return std::all_of(are_there.begin(), are_there.end(), [](bool is) { return is; });
 }
 
-absl::Status SendKeptState(const std::vector<bool>& are_kept, uint64_t step, Fleet* fleet) {
-  // One copy of a stage at a time, as its source has room for one.
-  std::vector<std::mutex> of_stage(static_cast<size_t>(fleet->stages()));
+std::vector<int> StateSources(const std::vector<bool>& are_kept, int stages) {
+  std::vector<int> sources(are_kept.size(), -1);
+  for (int stage = 0; stage < stages; ++stage) {
+    std::vector<int> having, lacking;
+    for (int i = stage; i < static_cast<int>(are_kept.size()); i += stages) {
+      (are_kept[static_cast<size_t>(i)] ? having : lacking).push_back(i);
+    }
+    for (size_t i = 0; i < lacking.size() && !having.empty(); ++i) {
+      sources[static_cast<size_t>(lacking[i])] = having[i % having.size()];
+    }
+  }
+  return sources;
+}
+
+absl::Status SpreadKeptState(const std::vector<bool>& are_kept, uint64_t step, Fleet* fleet) {
+  const std::vector<int> sources = StateSources(are_kept, fleet->stages());
+  std::vector<std::mutex> of_source(sources.size());  // each has room for one copy
   return fleet->OnAll([&](StageClient& to) -> absl::Status {
     if (are_kept[static_cast<size_t>(to.server())]) return absl::OkStatus();
-    const std::lock_guard<std::mutex> lock(of_stage[static_cast<size_t>(to.stage())]);
-    for (int i = to.stage(); i < fleet->size(); i += fleet->stages()) {
-      if (are_kept[static_cast<size_t>(i)]) return CopyState(&fleet->server(i), step, &to);
-    }
-    return absl::InternalError("no server has the state of " + to.Name());
+    const int source = sources[static_cast<size_t>(to.server())];
+    if (source < 0) return absl::InternalError("no server has the state of " + to.Name());
+    const std::lock_guard<std::mutex> lock(of_source[static_cast<size_t>(source)]);
+    return to.FetchState(fleet->server(source).address(), step);
   });
 }
 

@@ -22,8 +22,12 @@ std::optional<StageStanding> CommonStanding(absl::Span<const AcquireResponse> an
 // Returns whether each stage has a server with its state.
 bool HasEachStage(const std::vector<bool>& are_kept, int stages);
 
-// Gives the servers without their stage's state a copy of another carrier's, piece by piece. All
-// are connected, and stand after `step`. Errors as Fleet::OnAll.
-absl::Status SendKeptState(const std::vector<bool>& are_kept, uint64_t step, Fleet* fleet);
+// Returns for each server without its stage's state one of that stage that has it, -1 for the
+// others and where there is none. Those that have it take turns, as their lines are what lasts.
+std::vector<int> StateSources(const std::vector<bool>& are_kept, int stages);
+
+// Makes the servers without their stage's state fetch it from another carrier that has it. All are
+// connected, and stand after `step`. Errors as Fleet::OnAll.
+absl::Status SpreadKeptState(const std::vector<bool>& are_kept, uint64_t step, Fleet* fleet);
 
 }  // namespace thinwire

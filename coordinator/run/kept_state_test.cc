@@ -8,6 +8,8 @@
 namespace thinwire {
 namespace {
 
+using ::testing::ElementsAre;
+
 AcquireResponse Stands(uint32_t stage, uint64_t step, bool is_ready = false) {
   AcquireResponse answer;
   answer.mutable_standing()->set_stage(stage);
@@ -72,6 +74,13 @@ TEST(CommonStandingTest, AStepThatWasNotReportedHasLostItsLoss) {
 TEST(CommonStandingTest, SomeServerKeepsEachStage) {
   EXPECT_TRUE(HasEachStage({true, false, false, true}, 2));
   EXPECT_FALSE(HasEachStage({true, false, true, false}, 2));
+}
+
+TEST(StateSourcesTest, ServersThatHaveAStageTakeTurns) {
+  // Five carriers of two stages, of which the first two have both, and the third the second.
+  EXPECT_THAT(StateSources({true, true, true, true, false, true, false, false, false, false}, 2),
+              ElementsAre(-1, -1, -1, -1, 0, -1, 2, 1, 0, 3));
+  EXPECT_THAT(StateSources({true, false, true, false}, 2), ElementsAre(-1, -1, -1, -1));
 }
 
 }  // namespace

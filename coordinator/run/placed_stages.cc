@@ -178,7 +178,7 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
     purpose.standing = nullptr;
     ASSIGN_OR_RETURN(configured, ConfigureStages(fitted, threads, fleet, purpose));
   }
-  if (common) RETURN_IF_ERROR(SendKeptState(configured.are_kept, common->step(), fleet));
+  if (common) RETURN_IF_ERROR(SpreadKeptState(configured.are_kept, common->step(), fleet));
   RecordConfigured(configured, summary);
   WarnOfOtherLibraries(*provenance, fleet);
   PlacedStages placed;

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""How long a run pauses when empty machines join it. Wants root.
+
+usage: join_pause.py THINWIRE STAGE_SERVER [--rate 1000] [--coordinator_rate 1000] [--width 64] [--layers 4] [--joins 2] [--set FIELD=VALUE]
+
+Coordinator and stage servers stand in network namespaces of their own, behind lines of so many Mbit/s in each direction. A GPT-2 with
+AdamW, two stages and as many replicas as there will be pipelines, trains on one pipeline. Then two servers more come with --join,
+and again. Prints for each join the seconds from the last step before it to the end of the first one behind it, as the run's summary has
+them, without a step's own time; and the time in which one line carries the state of a stage.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from network import Network, address, inside, slow  # noqa: E402
+
+EXPERIMENT = """
+name: joins
+model: {{name: gpt2, layers: {layers}, heads: 4, width: {width}}}
+data: {{name: shakespeare, context: 64, batch_size: {batch}}}
+pipeline: {{stages: 2, cuts: auto, threads: 1}}
+replicas: {{count: {replicas}, contributions: {{codec: ecsq, rate: 1}}, average: {{codec: uniform, bits: 2, scope: sample}}}}
+membership: {{open: true}}
+optimizer: {{name: adamw, lr: 0.001}}
+checkpoint: {{every_epochs: 0}}
+evaluation: {{every: 1000000}}
+epochs: 1000
+"""
+STATE_BYTES = 12  # of a parameter: itself and AdamW's means
+PORT, JOIN_PORT = 4700, 4600
+PATIENCE_SECONDS = 300
+STEPS_BETWEEN = 10
+
+
+def steps_of(run):
+    """The steps that are recorded."""
+    path = run / "metrics.jsonl"
+    events = map(json.loads, path.read_text().splitlines()) if path.exists() else []
+    return [event for event in events if event["type"] == "step"]
+
+
+def joins_of(log):
+    """How often the run has gone on with more pipelines."""
+    return log.read_text().count("going on from step")
+
+
+def within(process, is_so):
+    """Waits until something is so; fails otherwise."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < end and process.poll() is None, "it did not come"
+        time.sleep(0.1)
+
+
+def serve(args, folder, i, *words):
+    """A stage server in its namespace."""
+    log = (folder / f"stage{i}.log").open("w")
+    command = [args.stage_server, "--listen", f"{address(i)}:{PORT}", "--insecure", "--data", "/", *words]
+    return subprocess.Popen(inside(i, *command), stdout=log, stderr=log)
+
+
+def main():
+    """A line for each join."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("thinwire", type=pathlib.Path)
+    parser.add_argument("stage_server", type=pathlib.Path)
+    parser.add_argument("--rate", type=float, default=1000, help="of every server's line in each direction, Mbit/s")
+    parser.add_argument("--coordinator_rate", type=float, default=1000, help="of the coordinator's line")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--joins", type=int, default=2)
+    parser.add_argument("--set", action="append", default=[], help="a field of the experiment; may stand often")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the namespaces are removed
+    if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
+        parser.error("wants root, ip and tc (Debian's iproute2)")
+    args.thinwire, args.stage_server = args.thinwire.resolve(), args.stage_server.resolve()
+    pipelines = 1 + args.joins
+    names = ["c", *(str(i) for i in range(2 * pipelines))]
+    processes = []
+    with tempfile.TemporaryDirectory() as work, Network(names):
+        work = pathlib.Path(work)
+        for name in names:
+            slow(name, args.coordinator_rate if name == "c" else args.rate)
+        (work / "joins.yaml").write_text(EXPERIMENT.format(layers=args.layers, width=args.width, batch=2 * pipelines, replicas=pipelines))
+        try:
+            processes += [serve(args, work, i) for i in range(2)]
+            words = [args.thinwire, "run", work / "joins.yaml", "--stages", ",".join(f"{address(i)}:{PORT}" for i in range(2)),
+                     "--listen", f"{address('c')}:{JOIN_PORT}", "--insecure", "--out", work / "run"]
+            words += [word for setting in args.set for word in ("--set", setting)]
+            with (work / "run.log").open("w") as log:
+                run = subprocess.Popen(inside("c", *words), stdout=log, stderr=log)
+            processes.append(run)
+            within(run, lambda: len(steps_of(work / "run")) >= STEPS_BETWEEN)
+            for join in range(args.joins):
+                for i in (2 * join + 2, 2 * join + 3):
+                    processes.append(serve(args, work, i, "--join", f"{address('c')}:{JOIN_PORT}"))
+                within(run, lambda join=join: joins_of(work / "run.log") > join)
+                before = len(steps_of(work / "run"))
+                within(run, lambda before=before: len(steps_of(work / "run")) >= before + STEPS_BETWEEN)
+            run.send_signal(signal.SIGINT)
+            run.wait(60)
+            summary = json.loads((work / "run/summary.json").read_text())
+            seconds = {step["step"]: step["seconds"] for step in steps_of(work / "run")}
+        except AssertionError:
+            print((work / "run.log").read_text()[-3000:])
+            raise
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        megabytes = summary["parameters"] * STATE_BYTES / 2e6
+        print(f"{summary['parameters'] / 1e6:.1f} million parameters, {megabytes:.0f} MB of state a stage, lines of {args.rate:g} Mbit/s, "
+              f"the coordinator's of {args.coordinator_rate:g}: {megabytes * 8 / args.rate:.2f} s on a line")
+        for event in summary["events"]:
+            if event["type"] == "joined":
+                print(f"{event['carriers']} pipelines: paused {event['seconds'] - seconds[event['step'] + 1]:.2f} s "
+                      f"({event['seconds']:.2f} with the next step)")
+        print(f"load {os.getloadavg()[0]:.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
