@@ -22,6 +22,7 @@
 #include "config/tensor_parts.h"
 #include "config/yaml_message.h"
 #include "models/bottleneck.h"
+#include "models/cost.h"
 #include "models/frozen.h"
 #include "models/parts.h"
 #include "models/sliced_positions.h"
@@ -30,6 +31,8 @@
 
 namespace thinwire {
 namespace {
+
+constexpr double kLeastWork = 0.01;
 
 // Returns the value of that name.
 template <typename Enum>
@@ -372,6 +375,19 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment) {
           : BalancedPlacement(partition.model, partition.cuts, stages);
   ASSIGN_OR_RETURN(partition.placement, Annotated(std::move(placement), "pipeline.stages"));
   return partition;
+}
+
+absl::StatusOr<std::vector<double>> WorkOfStages(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  std::vector<double> work(partition.placement.stages);
+  const std::vector<SegmentCost> segments = SegmentCosts(partition.model, partition.cuts);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    work[partition.placement.StageOf(static_cast<int>(i))] +=
+        segments[i].forward_flops + segments[i].backward_flops;
+  }
+  const double all = std::accumulate(work.begin(), work.end(), 0.0);
+  for (double& one : work) one = std::max(all > 0 ? one / all : 0, kLeastWork);
+  return work;
 }
 
 std::vector<std::string> GivenCuts(const PipelineConfig& pipeline) {

@@ -85,6 +85,9 @@ struct Partition {
 };
 absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 
+// Returns the share of the model's FLOPs that each stage has in training, at least a hundredth.
+absl::StatusOr<std::vector<double>> WorkOfStages(const Experiment& experiment);
+
 // Returns the names of the cuts as the pipeline has them, none where the model is not cut.
 std::vector<std::string> GivenCuts(const PipelineConfig& pipeline);
 

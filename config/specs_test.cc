@@ -161,6 +161,15 @@ TEST(SpecsTest, AModelThatDoesNotTakeWhatItsDataIsIsRefused) {
               HasSubstr("model: block embedding: transformer.wte: embedding on [1, 8, 8, 1]"));
 }
 
+TEST(SpecsTest, StagesHaveTheirShareOfTheWork) {
+  const auto work = WorkOfStages(With({"pipeline.stages=2"}));
+  ASSERT_TRUE(work.ok()) << work.status();
+  ASSERT_EQ(work->size(), 2u);
+  EXPECT_NEAR(work->at(0) + work->at(1), 1, 1e-9);
+  EXPECT_GT(work->at(0), 0.01);
+  EXPECT_EQ(*WorkOfStages(With({"pipeline.stages=1"})), std::vector<double>{1});
+}
+
 TEST(SpecsTest, ThePartitionHasCutsAndStages) {
   const auto partition = PartitionFrom(With({}));
   ASSERT_TRUE(partition.ok()) << partition.status();

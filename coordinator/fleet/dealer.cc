@@ -13,7 +13,7 @@ constexpr double kNewest = 0.5;
 constexpr absl::Duration kBetween = absl::Seconds(20);
 constexpr int kEarned = 20;
 // Servers of which anything is remembered.
-constexpr size_t kMostKnown = 256;
+constexpr size_t kMostKnown = 4096;
 
 // Returns the time of the pipeline that is done last.
 double SlowestOf(const std::vector<DealtTo>& pipelines, const Deal& deal) {
@@ -63,6 +63,11 @@ void Dealer::Begin(std::vector<std::string> addresses, Deal deal) {
   has_begun_ = true;
 }
 
+void Dealer::set_may_move(bool may_move) {
+  absl::MutexLock lock(&mutex_);
+  may_move_ = may_move;
+}
+
 bool Dealer::Add(int server, uint64_t step, double busy, SteadyTime now) {
   absl::MutexLock lock(&mutex_);
   if (decided_ && has_begun_) {
@@ -85,7 +90,9 @@ bool Dealer::Add(int server, uint64_t step, double busy, SteadyTime now) {
   const bool are_measured = std::all_of(last_.begin(), last_.end(), [](const auto& one) {
     return one && one->times >= kMeasurements;
   });
-  if (!are_measured || now < earliest_ || decided_ || !IsWorthIt()) return false;
+  if (!are_measured || now < earliest_ || decided_ || now - looked_ < kMeasured) return false;
+  looked_ = now;  // looking takes a while with a thousand servers
+  if (!IsWorthIt()) return false;
   decided_ = now;
   has_begun_ = false;
   return true;
@@ -105,13 +112,28 @@ bool Dealer::Limit(int server) {
 }
 
 bool Dealer::IsWorthIt() const {
-  return StepOf(PairedHere(addresses_)) <=
+  return StepOf(PlacedHere(addresses_)) <=
          (1 - kLeastGain) * SlowestOf(PipelinesOf(addresses_), deal_);
+}
+
+std::optional<double> Dealer::SlownessOf(const std::string& address) const {
+  double sum = 0;
+  int count = 0;
+  for (size_t stage = 0; stage < stages_; ++stage) {
+    const auto found = seconds_.find({address, stage});
+    if (found == seconds_.end()) continue;
+    sum += found->second / work_[stage];
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / count;
 }
 
 double Dealer::SecondsOf(const Place& place) const {
   const auto found = seconds_.find(place);
   if (found != seconds_.end()) return found->second;
+  const std::optional<double> slowness = SlownessOf(place.first);
+  if (slowness) return *slowness * work_[place.second];
   double sum = 0;
   int count = 0;
   for (const auto& [other, seconds] : seconds_) {
@@ -139,8 +161,7 @@ double Dealer::StepOf(const std::vector<std::string>& addresses) const {
   return SlowestOf(pipelines, DealBySpeed(pipelines, replicas_));
 }
 
-std::vector<std::string> Dealer::PairedHere(const std::vector<std::string>& own) const {
-  if (seconds_.empty()) return own;
+std::vector<std::string> Dealer::ByStages(const std::vector<std::string>& own) const {
   std::vector<std::string> addresses = own;
   for (size_t stage = 0; stage < stages_; ++stage) {
     std::vector<std::pair<double, std::string>> servers;
@@ -153,12 +174,59 @@ std::vector<std::string> Dealer::PairedHere(const std::vector<std::string>& own)
       addresses[i * stages_ + stage] = std::move(servers[i].second);
     }
   }
-  return StepOf(addresses) <= (1 - kLeastGain) * StepOf(own) ? addresses : own;
+  return addresses;
 }
 
-std::vector<std::string> Dealer::Paired(const std::vector<std::string>& addresses) const {
+std::vector<std::string> Dealer::ByMoves(const std::vector<std::string>& own) const {
+  std::vector<std::pair<double, size_t>> servers;  // how slow each is, and its place
+  for (size_t i = 0; i < own.size(); ++i) {
+    const std::optional<double> slowness = SlownessOf(own[i]);
+    if (!slowness) return {};
+    servers.emplace_back(*slowness, i);
+  }
+  std::sort(servers.begin(), servers.end());
+  std::vector<std::string> addresses(own.size());
+  std::vector<bool> has_state(stages_);
+  for (size_t first = 0; first < own.size(); first += stages_) {
+    // One of each stage stays there; the others go where a place is left.
+    std::vector<size_t> moved;
+    for (size_t i = first; i < first + stages_; ++i) {
+      const size_t place = servers[i].second;
+      std::string& stays = addresses[first + place % stages_];
+      if (!stays.empty()) {
+        moved.push_back(place);
+        continue;
+      }
+      stays = own[place];
+      has_state[place % stages_] = true;
+    }
+    for (size_t stage = 0; stage < stages_; ++stage) {
+      if (!addresses[first + stage].empty()) continue;
+      addresses[first + stage] = own[moved.back()];
+      moved.pop_back();
+    }
+  }
+  const bool is_lost = std::find(has_state.begin(), has_state.end(), false) != has_state.end();
+  return is_lost ? std::vector<std::string>() : addresses;
+}
+
+std::vector<std::string> Dealer::PlacedHere(const std::vector<std::string>& own) const {
+  if (seconds_.empty()) return own;
+  std::vector<std::string> best = own;
+  double step = StepOf(own);
+  const auto offer = [&](std::vector<std::string> other, double least_gain) {
+    if (other.empty() || StepOf(other) > (1 - least_gain) * step) return;
+    step = StepOf(other);
+    best = std::move(other);
+  };
+  offer(ByStages(own), kLeastGain);
+  if (may_move_) offer(ByMoves(own), kLeastGainOfMoves);
+  return best;
+}
+
+std::vector<std::string> Dealer::Placed(const std::vector<std::string>& addresses) const {
   absl::MutexLock lock(&mutex_);
-  return PairedHere(addresses);
+  return PlacedHere(addresses);
 }
 
 Deal Dealer::BestFor(const std::vector<std::string>& addresses) const {

@@ -30,15 +30,20 @@ Deal DealBySpeed(const std::vector<DealtTo>& pipelines, int replicas);
 // members change. Any thread.
 class Dealer {
  public:
-  // Least part of a step's time that another deal must save.
-  static constexpr double kLeastGain = 0.05;
+  // Least part of a step's time that another deal must save; and that servers must save that go to
+  // another stage, as they fetch its state, and how fast they are there is not known before.
+  static constexpr double kLeastGain = 0.05, kLeastGainOfMoves = 0.2;
 
-  // `stages` is the number of servers of each pipeline.
-  Dealer(int replicas, int stages) : replicas_(replicas), stages_(static_cast<size_t>(stages)) {}
+  // `work` says in which proportion the stages of a pipeline have work.
+  Dealer(int replicas, std::vector<double> work)
+      : replicas_(replicas), stages_(work.size()), work_(std::move(work)) {}
 
   // Begins with these servers: all stages of the first pipeline, then those of the next, which have
   // so many replicas each.
   void Begin(std::vector<std::string> addresses, Deal deal);
+
+  // Sets whether servers may go to another stage: all compute alike.
+  void set_may_move(bool may_move);
 
   // Takes that a server, by its index, has computed for `busy` seconds in all up to the end of
   // `step`. Returns whether the run should be dealt anew: once all have been measured for a while,
@@ -52,10 +57,13 @@ class Dealer {
   // Returns these servers in pipelines of like speed: the fastest server of each stage is in the
   // first one, and so on. As all of a stage have the same state, they may change places. They keep
   // theirs unless a step then takes at least kLeastGain less, as neighbours may be near each other.
-  std::vector<std::string> Paired(const std::vector<std::string>& addresses) const;
+  // Where kLeastGainOfMoves is left to gain, the fastest of all make up the first pipeline, and so
+  // on; then some go to another stage, but not all of any.
+  std::vector<std::string> Placed(const std::vector<std::string>& addresses) const;
 
-  // Returns the number of replicas of each pipeline of these servers. It expects the mean of the
-  // stage from one that was not measured, and deals nearly equal numbers if none was.
+  // Returns the number of replicas of each pipeline of these servers. From one that was measured at
+  // another stage alone it expects what follows from the stages' work, from others the mean of the
+  // stage. It deals nearly equal numbers if none was measured.
   Deal BestFor(const std::vector<std::string>& addresses) const;
 
  private:
@@ -73,13 +81,24 @@ class Dealer {
   double SecondsOf(const Place& place) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Returns the time that a step's replicas take, dealt as is best.
   double StepOf(const std::vector<std::string>& addresses) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  std::vector<std::string> PairedHere(const std::vector<std::string>& own) const
+  // Returns the time that a server was measured to take, by the work of the stage, over all stages.
+  std::optional<double> SlownessOf(const std::string& address) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> PlacedHere(const std::vector<std::string>& own) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Returns the servers by their speed, each at its stage; or, the fastest together whatever their
+  // stages are. The latter is empty where a stage would be left to servers that lack its state.
+  std::vector<std::string> ByStages(const std::vector<std::string>& own) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::vector<std::string> ByMoves(const std::vector<std::string>& own) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsWorthIt() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const int replicas_;
   const size_t stages_;
+  const std::vector<double> work_;  // by stage
   mutable absl::Mutex mutex_;
+  bool may_move_ ABSL_GUARDED_BY(mutex_) = true;
   std::vector<std::string> addresses_ ABSL_GUARDED_BY(mutex_);
   Deal deal_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::optional<Measured>> last_ ABSL_GUARDED_BY(mutex_);  // by server
@@ -89,6 +108,7 @@ class Dealer {
   std::optional<SteadyTime> decided_ ABSL_GUARDED_BY(mutex_);
   bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;  // since then
   SteadyTime earliest_ ABSL_GUARDED_BY(mutex_);     // for the next one
+  SteadyTime looked_ ABSL_GUARDED_BY(mutex_);       // whether another one is better
 };
 
 }  // namespace thinwire

@@ -55,7 +55,7 @@ class DealerTest : public ::testing::Test {
     return std::nullopt;
   }
 
-  Dealer dealer_{8, /*stages=*/1};
+  Dealer dealer_{8, /*work=*/{1}};
   uint64_t step_ = 1;
   double busy_[2] = {0, 0};
 };
@@ -72,7 +72,7 @@ TEST_F(DealerTest, UnequalSpeedsAreSeenOnceBothAreMeasured) {
 
 TEST_F(DealerTest, NothingIsDealtAnewForLittle) {
   EXPECT_EQ(Train(0, 60, 0.50, 0.53), std::nullopt) << "5 to 3 would be slower";
-  EXPECT_THAT(Dealer(8, 1).BestFor({"a", "b", "c"}), ElementsAre(2, 3, 3)) << "none is known";
+  EXPECT_THAT(Dealer(8, {1}).BestFor({"a", "b", "c"}), ElementsAre(2, 3, 3)) << "none is known";
 }
 
 TEST_F(DealerTest, BetweenTwoDealsThereIsTime) {
@@ -120,31 +120,76 @@ class DealerOfStagesTest : public ::testing::Test {
   }
 
   const std::vector<std::string> addresses_ = {"a0", "a1", "b0", "b1"};
-  Dealer dealer_{4, /*stages=*/2};
+  Dealer dealer_{4, /*work=*/{0.5, 0.5}};
 };
 
 TEST_F(DealerOfStagesTest, ServersThatWereNotMeasuredKeepTheirPlaces) {
-  EXPECT_EQ(dealer_.Paired(addresses_), addresses_);
+  EXPECT_EQ(dealer_.Placed(addresses_), addresses_);
 }
 
 TEST_F(DealerOfStagesTest, PlacesStayWhereOthersGainLittle) {
   EXPECT_FALSE(Train({0.50, 0.51, 0.51, 0.50}));
-  EXPECT_EQ(dealer_.Paired(addresses_), addresses_);
+  EXPECT_EQ(dealer_.Placed(addresses_), addresses_);
 }
 
 TEST_F(DealerOfStagesTest, TwoFastMachinesInTwoPipelinesAreWorthANewDeal) {
   // Each pipeline has a slow machine, so whole ones are equally fast.
   EXPECT_TRUE(Train({0.1, 0.9, 0.9, 0.1}));
-  EXPECT_THAT(dealer_.Paired(addresses_), ElementsAre("a0", "b1", "b0", "a1"));
+  EXPECT_THAT(dealer_.Placed(addresses_), ElementsAre("a0", "b1", "b0", "a1"));
 }
 
 TEST_F(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
   Train({0.1, 0.9, 0.3, 0.3});
   EXPECT_THAT(dealer_.BestFor(addresses_), ElementsAre(1, 3));
-  EXPECT_EQ(dealer_.Paired(addresses_), addresses_)
+  EXPECT_EQ(dealer_.Placed(addresses_), addresses_)
       << "one replica of the slowest takes as long in either";
-  // As fast as the mean of the second stage, whatever it was at the first one.
+  // One that was measured at the other stage is as fast here, where that has as much work.
   EXPECT_THAT(dealer_.BestFor({"a1", "a0", "b0", "b1"}), ElementsAre(1, 3));
+  EXPECT_THAT(dealer_.BestFor({"a0", "b0", "x", "a1"}), ElementsAre(3, 1)) << "x is as the mean";
+}
+
+TEST_F(DealerOfStagesTest, FastServersOfOneStageGoToAnotherButNotAll) {
+  EXPECT_TRUE(Train({0.1, 0.9, 0.1, 0.9}));
+  EXPECT_THAT(dealer_.Placed(addresses_), ElementsAre("a0", "b0", "b1", "a1"));
+  EXPECT_THAT(dealer_.BestFor(dealer_.Placed(addresses_)), ElementsAre(3, 1));
+  dealer_.set_may_move(false);
+  EXPECT_EQ(dealer_.Placed(addresses_), addresses_);
+}
+
+TEST_F(DealerOfStagesTest, ServersStayAtTheirStageWhereLittleIsToBeGained) {
+  EXPECT_FALSE(Train({0.45, 0.5, 0.45, 0.5}));
+  EXPECT_EQ(dealer_.Placed(addresses_), addresses_);
+}
+
+TEST_F(DealerOfStagesTest, AStageWithMoreWorkIsNoReasonToGo) {
+  Dealer dealer(4, {0.25, 0.75});
+  dealer.Begin(addresses_, {2, 2});
+  for (int i = 0; i <= 8; ++i) {
+    for (int server = 0; server < 4; ++server) {
+      EXPECT_FALSE(
+          dealer.Add(server, static_cast<uint64_t>(i), i * (server % 2 == 0 ? 0.25 : 0.75), At(i)));
+    }
+  }
+}
+
+TEST(DealerOfThreePipelinesTest, NoStageIsLeftToServersWithoutItsState) {
+  Dealer dealer(6, {0.5, 0.5});
+  const std::vector<std::string> addresses = {"a0", "a1", "b0", "b1", "c0", "c1"};
+  dealer.Begin(addresses, {2, 2, 2});
+  const double busy[] = {0.1, 0.9, 0.1, 0.9, 0.2, 0.8};
+  for (int i = 0; i <= 8; ++i) {
+    for (int server = 0; server < 6; ++server) {
+      dealer.Add(server, static_cast<uint64_t>(i), i * busy[server], At(i));
+    }
+  }
+  const std::vector<std::string> placed = dealer.Placed(addresses);
+  bool stays[] = {false, false};
+  for (size_t i = 0; i < placed.size(); ++i) {
+    const auto was = std::find(addresses.begin(), addresses.end(), placed[i]) - addresses.begin();
+    if (static_cast<size_t>(was) % 2 == i % 2) stays[i % 2] = true;
+  }
+  EXPECT_NE(placed, addresses);
+  EXPECT_TRUE(stays[0] && stays[1]);
 }
 
 }  // namespace

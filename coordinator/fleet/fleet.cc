@@ -164,6 +164,7 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
       return absl::CancelledError(leaving_ ? leaving_->status.message() : "interrupted");
     }
     trains_ = true;
+    if (!trains_since_) trains_since_ = SteadyTime::Now();
   }
   pulse_.set_trains(true);
   const absl::Status status = OnAll(work);
@@ -171,6 +172,11 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
   const std::lock_guard<std::mutex> lock(mutex_);
   trains_ = false;
   return status.ok() && ends_step_ ? absl::CancelledError("interrupted") : status;
+}
+
+std::optional<SteadyTime> Fleet::trains_since() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return trains_since_;
 }
 
 bool Fleet::IsGuest(int server) const {

@@ -150,6 +150,9 @@ class Fleet {
   // faster, TrainOnAll ends after a step. Any thread.
   void Measure(int server, const StageReport& report);
 
+  // Returns when TrainOnAll has begun for the first time; nothing before. Any thread.
+  std::optional<SteadyTime> trains_since() const;
+
   // Makes TrainOnAll end after a step, for another reason than the loss of a stage. Any thread.
   void EndAfterStep(Failure reason) { Leave(std::move(reason)); }
 
@@ -210,6 +213,7 @@ class Fleet {
   bool asked_to_end_ ABSL_GUARDED_BY(mutex_) = false;  // Interrupt was called
   std::optional<Failure> leaving_ ABSL_GUARDED_BY(mutex_);
   bool trains_ ABSL_GUARDED_BY(mutex_) = false;  // True during TrainOnAll.
+  std::optional<SteadyTime> trains_since_ ABSL_GUARDED_BY(mutex_);
   bool in_epoch_ ABSL_GUARDED_BY(mutex_) = false;
   // The current or the next training ends after a step.
   bool ends_step_ ABSL_GUARDED_BY(mutex_) = false;

@@ -30,21 +30,32 @@ std::vector<std::string> Members::idle() const {
   return addresses;
 }
 
-std::string Members::TakeIdle(int stage) {
-  const auto same = std::find_if(idle_.begin(), idle_.end(),
-                                 [stage](const Idle& one) { return one.stage == stage; });
-  const auto taken = same == idle_.end() ? idle_.begin() : same;
-  std::string address = std::move(taken->address);
-  idle_.erase(taken);
+std::vector<Members::Idle>::iterator Members::IdleFor(int stage, bool fresh) {
+  const auto best =
+      std::max_element(idle_.begin(), idle_.end(), [stage](const Idle& a, const Idle& b) {
+        const auto worth = [stage](const Idle& one) {
+          return one.stage == stage ? 1 + static_cast<int>(one.is_fresh) : 0;
+        };
+        return worth(a) < worth(b);
+      });
+  const bool is_fresh = best != idle_.end() && best->is_fresh && best->stage == stage;
+  return fresh && !is_fresh ? idle_.end() : best;
+}
+
+std::string Members::TakeIdle(std::vector<Idle>::iterator idle) {
+  std::string address = std::move(idle->address);
+  idle_.erase(idle);
   return address;
 }
 
-void Members::Lose(const std::vector<int>& servers) {
+void Members::Lose(const std::vector<int>& servers, bool fresh) {
+  for (Idle& one : idle_) one.is_fresh = false;
   std::vector<int> holes = servers;
   while (!holes.empty()) {
-    if (!idle_.empty()) {
+    const auto idle = IdleFor(holes.front() % stages_, fresh && carriers() > least_);
+    if (idle != idle_.end()) {
       std::string& place = carrying_[static_cast<size_t>(holes.front())];
-      Part(std::exchange(place, TakeIdle(holes.front() % stages_)));
+      Part(std::exchange(place, TakeIdle(idle)));
       holes.erase(holes.begin());
       continue;
     }
@@ -58,7 +69,7 @@ void Members::Lose(const std::vector<int>& servers) {
       std::string& address = carrying_[static_cast<size_t>(end + stage)];
       const auto hole = std::find(holes.begin(), holes.end(), end + stage);
       if (hole == holes.end()) {
-        idle_.push_back({std::move(address), stage});
+        idle_.push_back({std::move(address), stage, /*is_fresh=*/true});
       } else {
         Part(std::move(address));
         holes.erase(hole);
@@ -121,8 +132,8 @@ void Members::DropGuests(const std::function<bool(const std::string&)>& is_there
   idle_.erase(std::remove_if(idle_.begin(), idle_.end(), is_gone), idle_.end());
 }
 
-bool Members::CanGrow() const {
-  return carriers() < most_ && static_cast<int>(idle_.size()) >= stages_;
+int Members::MoreThanNow() const {
+  return std::min(most_ - carriers(), static_cast<int>(idle_.size()) / stages_);
 }
 
 void Members::Pair(std::vector<std::string> carrying) {
@@ -138,7 +149,9 @@ void Members::Pair(std::vector<std::string> carrying) {
 
 void Members::Grow() {
   while (CanGrow()) {
-    for (int stage = 0; stage < stages_; ++stage) carrying_.push_back(TakeIdle(stage));
+    for (int stage = 0; stage < stages_; ++stage) {
+      carrying_.push_back(TakeIdle(IdleFor(stage, /*fresh=*/false)));
+    }
   }
 }
 

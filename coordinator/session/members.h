@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+
 namespace thinwire {
 
 // Numbers of servers. `joined` counts those that got a stage and were no part of the run before, or
@@ -37,12 +39,13 @@ class Members {
   bool IsGuest(const std::string& address) const { return guests_.count(address) > 0; }
   MemberCounts counts() const;
 
-  // Takes servers, by their index in carrying(), out of the pipelines. Idle ones take their places,
-  // those first that had the same stage. Of guests nothing is kept.
+  // Takes servers, by their index in carrying(), out of the pipelines. Idle ones take their places:
+  // those first whose pipeline has just ended, at the stage that they had; then, unless only
+  // `fresh` ones are to, any, which have to fetch that stage's state. Of guests nothing is kept.
   // Where these do not suffice, the rest of the last pipelines does, which end. If then fewer than
   // `least` were left, the last of the lost keep their places, to be waited for; for one that was
   // dismissed a lost one is waited for, if any is.
-  void Lose(const std::vector<int>& servers);
+  void Lose(const std::vector<int>& servers, bool fresh = false);
 
   // Counts servers, by their index in carrying(), which will be lost, as such that leave in order.
   void CountLeaving(const std::vector<int>& servers);
@@ -57,7 +60,17 @@ class Members {
   void DropGuests(const std::function<bool(const std::string& address)>& is_there);
 
   // Returns whether idle servers make up another pipeline.
-  bool CanGrow() const;
+  bool CanGrow() const { return MoreThanNow() > 0; }
+  // Return whether it pays that all wait for servers that fetch a state: to grow, or to fill places
+  // for a pipeline's sake. The last such pause is to have made up for itself: the run has trained
+  // for so long since then that as many pipelines more would have done what all could have in the
+  // pause.
+  bool PaysToGrow(absl::Duration trained, absl::Duration pause) const {
+    return CanGrow() && trained * MoreThanNow() >= pause * carriers();
+  }
+  bool PaysToFill(absl::Duration trained, absl::Duration pause) const {
+    return trained >= pause * carriers();
+  }
   // Makes as many of idle servers as there can be.
   void Grow();
   // Counts who has got a stage, once all who are lost are taken out and all idle servers used.
@@ -66,11 +79,17 @@ class Members {
  private:
   struct Idle {
     std::string address;
-    int stage = -1;  // that it had last; -1: none
+    int stage = -1;         // that it had last; -1: none
+    bool is_fresh = false;  // it has the state of that stage as it is now
   };
 
-  // Takes an idle server for a stage.
-  std::string TakeIdle(int stage);
+  // Returns how many pipelines idle servers make up besides those that there are.
+  int MoreThanNow() const;
+  // Returns the best idle server for a stage, of all or of the fresh ones; the end if there is
+  // none.
+  std::vector<Idle>::iterator IdleFor(int stage, bool fresh);
+  // Takes that out.
+  std::string TakeIdle(std::vector<Idle>::iterator idle);
   // Lets a server go that is lost.
   void Part(std::string address);
   // Gives a dismissed server's place to one that is awaited.

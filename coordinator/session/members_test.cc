@@ -81,6 +81,36 @@ TEST(MembersTest, GuestsMakePipelinesUpToTheMost) {
   EXPECT_THAT(members.carrying(), ElementsAre("a0", "a1", "b0", "b1", "c0", "c1", "x", "y"));
 }
 
+TEST(MembersTest, FreshServersTakePlacesWithoutAPause) {
+  Members members({"a0", "a1", "b0", "b1", "c0", "c1", "d0", "d1"}, /*carriers=*/4, /*least=*/1,
+                  {"x"});
+  members.Lose({1}, /*fresh=*/true);
+  EXPECT_THAT(members.carrying(), ElementsAre("a0", "d1", "b0", "b1", "c0", "c1"))
+      << "the idle server would have to fetch the stage's state";
+  EXPECT_THAT(members.idle(), ElementsAre("x", "d0"));
+  members.Lose({2}, /*fresh=*/true);
+  EXPECT_THAT(members.carrying(), ElementsAre("a0", "d1", "c0", "b1"))
+      << "d0 has missed the steps since then";
+  members.Lose({0});
+  EXPECT_THAT(members.carrying(), ElementsAre("d0", "d1", "c0", "b1"));
+  members.Lose({0, 2}, /*fresh=*/true);
+  EXPECT_THAT(members.carrying(), ElementsAre("x", "d1"))
+      << "at least one pipeline, whoever makes it";
+}
+
+TEST(MembersTest, APauseHasToEarnWhatItTakes) {
+  Members members = Three();
+  members.set_most(5);
+  EXPECT_FALSE(members.PaysToGrow(absl::Hours(1), absl::ZeroDuration())) << "nobody has come";
+  for (const char* guest : {"w", "x"}) members.Arrive(guest);
+  EXPECT_TRUE(members.PaysToGrow(absl::ZeroDuration(), absl::ZeroDuration()));
+  EXPECT_FALSE(members.PaysToGrow(absl::Seconds(5), absl::Seconds(2)));
+  EXPECT_TRUE(members.PaysToGrow(absl::Seconds(6), absl::Seconds(2)))
+      << "a fourth pipeline does a third of what three do";
+  for (const char* guest : {"y", "z"}) members.Arrive(guest);
+  EXPECT_TRUE(members.PaysToGrow(absl::Seconds(3), absl::Seconds(2))) << "two do twice as much";
+}
+
 TEST(MembersTest, ServersChangePlacesAndAPipelineWithoutGuestsIsTheFirst) {
   Members members = Three();
   members.Arrive("x");

@@ -206,26 +206,44 @@ absl::Status Session::OpenMembership(const Experiment& experiment, const Session
   are_losses_cheap_ = !RemembersMessages(experiment);
   // With a limit of memory, blocks are kept as nearly equal numbers of replicas fit.
   if (are_losses_cheap_ && !experiment.pipeline().has_memory()) {
-    dealer_.emplace(static_cast<int>(ReplicasOf(experiment)),
-                    static_cast<int>(options.stages.size()) / fleet_options_.grid.count());
+    ASSIGN_OR_RETURN(std::vector<double> work, WorkOfStages(experiment));
+    dealer_.emplace(static_cast<int>(ReplicasOf(experiment)), std::move(work));
     fleet_options_.dealer = &*dealer_;
   }
+  fleet_options_.on_acquired = [this](const auto& answers) { TakeBuilds(answers); };
+  fleet_options_.on_configured = [this](const auto& answers) { TakeDevices(answers); };
   SetCounts(members_->counts());
   if (options.listen.empty()) return absl::OkStatus();
   members_->set_most(static_cast<int>(ReplicasOf(experiment)));
   joins_ = std::make_unique<Joins>(run_, options.allow_other_build);
-  fleet_options_.on_acquired = [joins = joins_.get()](const std::vector<AcquireResponse>& answers) {
-    joins->SetFirst(answers.front().build());
-  };
-  fleet_options_.on_configured = [this](const std::vector<ConfigureResponse>& answers) {
-    joins_->SetEnds(answers.front(), answers[static_cast<size_t>(fleet_->stages() - 1)]);
-  };
   const auto say = [is_quiet = !options.say_waiting](const std::string& line) {
     if (!is_quiet) std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
   };
   ASSIGN_OR_RETURN(joining_, MembersServer::Start(options.listen, fleet_options_.security,
                                                   experiment, joins_.get(), say));
   return absl::OkStatus();
+}
+
+void Session::TakeBuilds(const std::vector<AcquireResponse>& answers) {
+  const BuildInfo& first = answers.front().build();
+  are_alike_ = std::all_of(answers.begin(), answers.end(), [&first](const auto& answer) {
+    const BuildInfo& build = answer.build();
+    return build.build_id() == first.build_id() && build.onednn_isa() == first.onednn_isa() &&
+           build.simd_target() == first.simd_target();
+  });
+  if (joins_) joins_->SetFirst(first);
+}
+
+void Session::TakeDevices(const std::vector<ConfigureResponse>& answers) {
+  const std::string& first = answers.front().device().model();
+  const bool are_alike =
+      are_alike_ && std::all_of(answers.begin(), answers.end(), [&first](const auto& answer) {
+        return answer.device().model() == first;
+      });
+  if (dealer_) dealer_->set_may_move(are_alike);
+  if (joins_) {
+    joins_->SetEnds(answers.front(), answers[static_cast<size_t>(fleet_->stages() - 1)]);
+  }
 }
 
 std::optional<MemberCounts> Session::member_counts() const {
@@ -322,6 +340,24 @@ void Session::MoveToSpare(const Failure& loss) {
   std::rotate(spares_.begin(), spares_.begin() + 1, spares_.end());
 }
 
+Session::Paused Session::PausedLast(const Fleet& fleet) const {
+  const SteadyTime now = SteadyTime::Now();
+  const SteadyTime since = fleet.trains_since().value_or(now);
+  return {now - since, takes_in_since_ ? since - *takes_in_since_ : pause_};
+}
+
+bool Session::HasNewcomers() const {
+  const std::vector<std::string>& carrying = members_->carrying();
+  const size_t stages = static_cast<size_t>(fleet_->stages());
+  const auto stage_of = [stages](const std::vector<std::string>& all, const std::string& one) {
+    return static_cast<size_t>(std::find(all.begin(), all.end(), one) - all.begin()) % stages;
+  };
+  return std::any_of(carrying.begin(), carrying.end(), [&](const std::string& one) {
+    return std::find(addresses_.begin(), addresses_.end(), one) == addresses_.end() ||
+           stage_of(addresses_, one) != stage_of(carrying, one);
+  });
+}
+
 void Session::TakeArrivals() {
   std::vector<std::string> arrived = joins_ ? joins_->TakeAdmitted() : std::vector<std::string>();
   {
@@ -359,18 +395,23 @@ void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
   missing.insert(missing.end(), members_->away().begin(), members_->away().end());
   members_->CountLeaving(leaving);
   if (is_unfit) members_->Dismiss(loss.stage);
-  members_->Lose({gone.begin(), gone.end()});
+  const Paused last = PausedLast(*fleet_);
+  const bool fills = members_->PaysToFill(last.trained, last.pause);
+  members_->Lose({gone.begin(), gone.end()}, /*fresh=*/!fills);
   const std::vector<std::string>& carrying = members_->carrying();
   const bool is_awaited = std::any_of(missing.begin(), missing.end(), [&](const auto& one) {
     return std::find(carrying.begin(), carrying.end(), one) != carrying.end();
   });
   fleet_options_.patience = is_awaited ? kReturnPatience : patience_;
-  members_->Grow();
-  if (dealer_) members_->Pair(dealer_->Paired(members_->carrying()));
+  if (fills || members_->PaysToGrow(last.trained, last.pause)) members_->Grow();
+  if (dealer_) members_->Pair(dealer_->Placed(members_->carrying()));
   members_->CountJoined();
   if (joins_) joins_->Lose(lost);
   if (joins_ && is_unfit) joins_->Dismiss(fleet_->server(loss.stage).address(), loss.status);
   SetCounts(members_->counts());
+  pause_ = last.pause;
+  takes_in_since_.reset();
+  if (HasNewcomers()) takes_in_since_ = SteadyTime::Now();
   addresses_ = members_->carrying();
   fleet_options_.grid.replicas = members_->carriers();
   fleet_options_.are_guests.clear();
@@ -379,28 +420,26 @@ void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
   }
 }
 
-void Session::Arrived(const std::string& address, Members* later, Fleet* fleet) {
-  const std::vector<std::string>& away = later->away();
+void Session::Arrived(const std::string& address, Later* later) {
+  const std::vector<std::string>& away = later->members.away();
   const bool is_back = std::find(away.begin(), away.end(), address) != away.end();
-  later->Arrive(address);
-  {
-    absl::MutexLock lock(&returned_mutex_);
-    returned_.push_back(address);
-    counts_->idle = later->counts().idle;
-    counts_->away = later->counts().away;
-  }
-  DropGone(later);
-  if (!later->CanGrow()) return;
-  fleet->EndAfterStep(
-      {/*stage=*/0, Failure::Kind::kJoins,
-       absl::UnavailableError(absl::StrCat(address, is_back ? " is back" : " has joined"))});
+  later->news = absl::StrCat(address, is_back ? " is back" : " has joined");
+  later->members.Arrive(address);
+  absl::MutexLock lock(&returned_mutex_);
+  returned_.push_back(address);
 }
 
-void Session::DropGone(Members* later) {
-  if (joins_ == nullptr) return;
-  later->DropGuests([this](const auto& one) { return joins_->IsConnected(one); });
-  absl::MutexLock lock(&returned_mutex_);
-  counts_->idle = later->counts().idle;
+void Session::Look(Later* later, Fleet* fleet) {
+  Members& members = later->members;
+  if (joins_) members.DropGuests([this](const auto& one) { return joins_->IsConnected(one); });
+  {
+    absl::MutexLock lock(&returned_mutex_);
+    counts_->idle = members.counts().idle;
+    counts_->away = members.counts().away;
+  }
+  const Paused last = PausedLast(*fleet);
+  if (!members.PaysToGrow(last.trained, last.pause)) return;
+  fleet->EndAfterStep({/*stage=*/0, Failure::Kind::kJoins, absl::UnavailableError(later->news)});
 }
 
 // A server that has come makes the run end after a step and lay out anew, if that gives a pipeline.
@@ -413,12 +452,11 @@ void Session::WatchReturns() {
   search.build = fleet_options_.build;
   search.security = fleet_options_.security;
   search.joins = joins_.get();
-  auto later = std::make_shared<Members>(*members_);
-  search.on_look = [this, later] { DropGone(later.get()); };
+  auto later = std::make_shared<Later>(Later{*members_, ""});
+  search.on_look = [this, later, fleet = fleet_.get()] { Look(later.get(), fleet); };
   returns_ = std::make_unique<Returns>(
-      std::move(search), [this, later, fleet = fleet_.get()](const std::string& address) {
-        Arrived(address, later.get(), fleet);
-      });
+      std::move(search),
+      [this, later](const std::string& address) { Arrived(address, later.get()); });
 }
 
 Lease Session::CurrentLease() const {

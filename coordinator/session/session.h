@@ -125,17 +125,33 @@ class Session {
   // Moves the lost stage to a spare, if there is one.
   void MoveToSpare(const Failure& loss);
   absl::Status OpenMembership(const Experiment& experiment, const SessionOptions& options);
+  // Returns how long the run has trained since the last layout, and how long it had paused for the
+  // last one in which servers fetched a state.
+  struct Paused {
+    absl::Duration trained, pause;
+  };
+  Paused PausedLast(const Fleet& fleet) const;
+  // Returns whether a server is laid out where it was not before.
+  bool HasNewcomers() const;
+  // Take note of what servers are and compute on: for those that join, and for those that may move.
+  void TakeBuilds(const std::vector<AcquireResponse>& answers);
+  void TakeDevices(const std::vector<ConfigureResponse>& answers);
   // Takes in the servers that have come since the last time.
   void TakeArrivals();
   // Lays out the servers that are left, and those that have come. `parted` do not answer or are to
   // end.
   void Regroup(const Failure& loss, std::vector<Fleet::Parted> parted);
   void WatchReturns();
-  // Notes that a server has come, with those that came before it, and lets the run end its step if
-  // that gives a pipeline.
-  void Arrived(const std::string& address, Members* later, Fleet* fleet);
-  // Forgets idle servers that had joined and are gone.
-  void DropGone(Members* later);
+  // Members as they will be once those have been taken in who have come since the last layout.
+  struct Later {
+    Members members;
+    std::string news;  // who has come last
+  };
+  // Notes that a server has come.
+  void Arrived(const std::string& address, Later* later);
+  // Forgets idle servers that had joined and are gone. Lets the run end its step if the others give
+  // a pipeline, and another pause for that pays.
+  void Look(Later* later, Fleet* fleet);
   void SetCounts(const MemberCounts& counts);
   // Counts a launched stage that was lost, and started again.
   void CountRestarted();
@@ -146,8 +162,13 @@ class Session {
   FleetOptions fleet_options_;
   bool are_losses_cheap_ = false;  // True: other pipelines go on with what they have.
   AnswerTimes answer_times_;       // of all generations' servers
+  bool are_alike_ = true;          // all servers, in builds and instructions
   std::optional<Dealer> dealer_;   // of replicas, if they may be dealt anew
-  absl::Duration patience_;        // how long to wait for servers that should be there
+  // When the last layout began, if servers fetch a state for it; and how long such a one took
+  // before.
+  std::optional<SteadyTime> takes_in_since_;
+  absl::Duration pause_ = absl::ZeroDuration();
+  absl::Duration patience_;  // how long to wait for servers that should be there
   std::vector<std::string> addresses_, spares_;
   std::optional<Members>
       members_;  // not set: membership is closed, or the stages are launched here

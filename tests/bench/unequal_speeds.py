@@ -7,7 +7,7 @@ usage: unequal_speeds.py THINWIRE STAGE_SERVER [--speeds 1,1,2,4] [--stages 1] [
 Starts a stage server for each speed, each in a control group that has its share of so many cores (cgroup v1 or v2; wants
 root). With --stages 2 the first two are the first pipeline, and so on. Measured are the steps a second of a run on each
 pipeline by itself, all at the same time, which add up to what they could do together: of each server, or with several
-stages of the fastest of each stage, and so on. Then those of all with equal numbers of replicas; and of all with replicas dealt by speed, behind the first deal. Then so many of the last pipelines leave (0: none), and the
+stages of the fastest of all, and so on. Then those of all with equal numbers of replicas; and of all with replicas dealt by speed, behind the first deal. Then so many of the last pipelines leave (0: none), and the
 rest has 30 seconds until it is measured again. Each run has the losses of the first steps that the others have.
 """
 import argparse
@@ -138,10 +138,9 @@ def main():
 
         def rates_alone():
             """The rates of runs on one pipeline each, of servers of like speed, side by side."""
-            stages = [servers[stage::args.stages] for stage in range(args.stages)]
-            if args.stages > 1:
-                stages = [sorted(stage, key=lambda server: -server.share) for stage in stages]
-            alone = [Run(args, work, f"alone{number}", list(pipeline), False) for number, pipeline in enumerate(zip(*stages))]
+            ordered = servers if args.stages == 1 else sorted(servers, key=lambda server: -server.share)
+            pipelines = [ordered[first:first + args.stages] for first in range(0, len(ordered), args.stages)]
+            alone = [Run(args, work, f"alone{number}", pipeline, False) for number, pipeline in enumerate(pipelines)]
             runs.extend(alone)
             with concurrent.futures.ThreadPoolExecutor() as threads:
                 return list(threads.map(lambda run: run.rate(args.seconds), alone))
