@@ -59,7 +59,7 @@ double StageMemory::WorkBytes(int stage) const {
 double StageMemory::LayoutBytes(const SegmentRange& segments) const {
   int64_t elements = 0;
   for (int segment = segments.first; segment < segments.end; ++segment) {
-    elements += 2 * costs[segment].convolution_elements;
+    elements += (on_gpu ? 1 : 2) * costs[segment].convolution_elements;
     if (compute != DType::kF32) elements += costs[segment].linear_elements;
   }
   return static_cast<double>(elements) * static_cast<double>(SizeOf(compute));
@@ -126,8 +126,10 @@ double StageMemory::RecordedBytes(int stage) const {
     const SegmentRange& segments = partition.placement.At(stage, static_cast<int>(chunk));
     for (int segment = segments.first; segment < segments.end; ++segment) {
       if (!IsRecorded(segment)) continue;
-      // The gradient that a backward pass sends is not gone when the next forward pass begins.
-      const bool sends_gradient = segment > 0 && segment == segments.first;
+      // The gradient that a backward pass sends is not gone when the next forward pass begins, but it is
+      // when its weight part has run.
+      const bool sends_gradient =
+          segment > 0 && segment == segments.first && !SplitsBackward(schedule);
       const int held = sizes * (slots[chunk] + (sends_gradient ? 1 : 0));
       bytes += std::min(microbatches, held) * SlotBytes(costs[segment]);
     }

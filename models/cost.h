@@ -56,8 +56,8 @@ struct SegmentCost {
   // Elements per sample of the keys and values of the attention layers. Slices of sequences keep
   // these once, and their gradients in fp32.
   int64_t cached_elements = 0;
-  // Elements of weights that kernels have in layouts of their own as well: of convolutions for
-  // either direction, of linear layers once, if they compute in another type than fp32.
+  // Elements of weights that kernels have in layouts of their own as well: of convolutions, on a CPU
+  // for either direction, and of linear layers, if they compute in another type than fp32.
   int64_t convolution_elements = 0, linear_elements = 0;
   // Elements per sample that a backward pass works with besides what is kept, where that is most:
   // the gradients of a layer's input and output, and of its block's input.
