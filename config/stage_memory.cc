@@ -126,8 +126,8 @@ double StageMemory::RecordedBytes(int stage) const {
     const SegmentRange& segments = partition.placement.At(stage, static_cast<int>(chunk));
     for (int segment = segments.first; segment < segments.end; ++segment) {
       if (!IsRecorded(segment)) continue;
-      // The gradient that a backward pass sends is not gone when the next forward pass begins, but it is
-      // when its weight part has run.
+      // The gradient that a backward pass sends is not gone when the next forward pass begins, but
+      // it is when its weight part has run.
       const bool sends_gradient =
           segment > 0 && segment == segments.first && !SplitsBackward(schedule);
       const int held = sizes * (slots[chunk] + (sends_gradient ? 1 : 0));
@@ -139,10 +139,9 @@ double StageMemory::RecordedBytes(int stage) const {
 
 double StageMemory::SlotBytes(const SegmentCost& cost) const {
   // The gradient of a cut's message is there beside it; that of the model's result replaces it.
-  // Weight parts wait for inputs, which are there anyway, and for gradients of outputs.
-  const int64_t waiting = SplitsBackward(schedule) ? cost.waiting_elements / 2 : 0;
+  const int64_t deferred = SplitsBackward(schedule) ? cost.deferred_elements : 0;
   const int64_t of_sample = cost.kept_elements + cost.recomputed_elements + cost.work_elements +
-                            waiting + 2 * cost.boundary_elements + cost.result_elements;
+                            deferred + 2 * cost.boundary_elements + cost.result_elements;
   // A pass adds the gradients of its filters to the others at its end.
   return static_cast<double>(microbatch_samples * SizeOf(compute)) *
              static_cast<double>(of_sample) +

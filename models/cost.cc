@@ -125,9 +125,9 @@ void AddActivations(const BlockSpec& block, const BlockKeeping& keeping, bool be
   if (!keeping.swap) cost->exact_elements += keeping.stash ? exact : kept;
 }
 
-// Adds what passes need of memory besides. `ends_model`: the gradients of the block's result are
-// kept anyway.
-void AddWork(const BlockSpec& block, bool ends_model, SegmentCost* cost) {
+// Adds what passes need of memory besides, and sets the input's elements of the layer that needs
+// most. `ends_model`: the gradients of the block's result are kept anyway.
+void AddWork(const BlockSpec& block, bool ends_model, SegmentCost* cost, int64_t* widest_input) {
   ForEachLayer(block.layers, [&](const LayerSpec& layer) {
     const bool is_convolution = layer.kind == LayerKind::kConv2d;
     if (is_convolution || layer.kind == LayerKind::kLinear) {
@@ -139,7 +139,10 @@ void AddWork(const BlockSpec& block, bool ends_model, SegmentCost* cost) {
         layer.kind != LayerKind::kGelu && !(ends_model && &layer == &block.layers.back());
     const int64_t work =
         layer.in.elements() + (has_result ? layer.out.elements() : 0) + block.in.elements();
-    cost->work_elements = std::max(cost->work_elements, work);
+    if (HasWaitingWeight(layer)) cost->deferred_elements += layer.out.elements();
+    if (work <= cost->work_elements) return;
+    cost->work_elements = work;
+    *widest_input = layer.in.elements();
   });
 }
 
@@ -155,6 +158,7 @@ SegmentCost CostOf(const Model& model, const BlockRange& range,
                    const std::vector<BlockKeeping>& keeping) {
   SegmentCost cost;
   bool input_counted = false;
+  int64_t widest_input = 0;
   const int first_trained = FirstTrainedBlock(model);
   for (int i = range.first; i < range.last; ++i) {
     const BlockSpec& block = model.blocks[i];
@@ -173,13 +177,14 @@ SegmentCost CostOf(const Model& model, const BlockRange& range,
     cost.waiting_elements += WaitingElements(block.layers);
     cost.cached_elements += CachedElements(block.layers);
     const bool ends_model = i + 1 == static_cast<int>(model.blocks.size());
-    AddWork(block, ends_model, &cost);
+    AddWork(block, ends_model, &cost, &widest_input);
     if (ends_model) cost.result_elements = block.out.elements();
     if (i < first_trained) continue;
     const bool begins = i == std::max(range.first, first_trained);
     if (!begins && keeping[i] != keeping[i - 1]) input_counted = false;
     AddActivations(block, keeping[i], begins, &input_counted, &cost);
   }
+  cost.deferred_elements = std::max<int64_t>(0, cost.deferred_elements - widest_input);
   cost.can_be_recorded = CanBeRecorded(model, range, keeping);
   const bool is_last = range.last == static_cast<int>(model.blocks.size());
   cost.boundary_elements = is_last ? 0 : model.blocks[range.last - 1].out.elements();

@@ -53,11 +53,14 @@ struct SegmentCost {
   // Elements per sample that a split backward pass keeps for its weight part: inputs and output
   // gradients of the layers with HasWaitingWeight.
   int64_t waiting_elements = 0;
+  // Part of these that are output gradients, without those of the layer before the one in
+  // work_elements, whose input's gradient it is.
+  int64_t deferred_elements = 0;
   // Elements per sample of the keys and values of the attention layers. Slices of sequences keep
   // these once, and their gradients in fp32.
   int64_t cached_elements = 0;
-  // Elements of weights that kernels have in layouts of their own as well: of convolutions, on a CPU
-  // for either direction, and of linear layers, if they compute in another type than fp32.
+  // Elements of weights that kernels have in layouts of their own as well: of convolutions, on a
+  // CPU for either direction, and of linear layers, if they compute in another type than fp32.
   int64_t convolution_elements = 0, linear_elements = 0;
   // Elements per sample that a backward pass works with besides what is kept, where that is most:
   // the gradients of a layer's input and output, and of its block's input.
