@@ -23,11 +23,13 @@ absl::StatusOr<ModelFolder> ModelFolder::Open(const std::string& dir) {
   std::error_code error;  // ignored: an unreadable file fails when the index is read
   if (fs::exists(dir + "/" + kModelFile, error)) {
     RETURN_IF_ERROR(folder.OpenSingle());
+    RETURN_IF_ERROR(folder.ShowPacked());
     return folder;
   }
   const absl::StatusOr<std::string> index = ReadFile(dir + "/" + kModelIndex);
   if (index.ok()) {
     RETURN_IF_ERROR(folder.OpenShards(*index));
+    RETURN_IF_ERROR(folder.ShowPacked());
     return folder;
   }
   if (!absl::IsNotFound(index.status())) return index.status();
@@ -41,13 +43,14 @@ absl::StatusOr<ModelFolder> ModelFolder::OpenFiles(const std::string& dir,
   for (const std::string& name : files) {
     ASSIGN_OR_RETURN(OpenTensorFile file, OpenTensorFile::Open(dir + "/" + name));
     folder.files_.push_back(std::move(file));
-    ASSIGN_OR_RETURN(const std::vector<Entry> entries, folder.EntriesOf(folder.files_.size() - 1));
-    for (const Entry& entry : entries) {
-      if (folder.tensors_.insert({entry.place.name, entry}).second) continue;
+    for (const TensorPlace& tensor : folder.files_.back().header().tensors) {
+      const Entry entry = {tensor, folder.files_.size() - 1};
+      if (folder.tensors_.insert({tensor.name, entry}).second) continue;
       return absl::DataLossError(
-          absl::StrCat(dir, "/", name, ": ", entry.place.name, " stands in another file, too"));
+          absl::StrCat(dir, "/", name, ": ", tensor.name, " stands in another file, too"));
     }
   }
+  RETURN_IF_ERROR(folder.ShowPacked());
   return folder;
 }
 
@@ -61,36 +64,37 @@ ModelFolder ModelFolder::Elsewhere(std::string dir, const std::vector<TensorPlac
 absl::Status ModelFolder::OpenSingle() {
   ASSIGN_OR_RETURN(OpenTensorFile file, OpenTensorFile::Open(dir_ + "/" + kModelFile));
   files_.push_back(std::move(file));
-  ASSIGN_OR_RETURN(const std::vector<Entry> entries, EntriesOf(0));
-  for (const Entry& entry : entries) tensors_[entry.place.name] = entry;
+  for (const TensorPlace& tensor : files_[0].header().tensors) tensors_[tensor.name] = {tensor, 0};
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<ModelFolder::Entry>> ModelFolder::EntriesOf(size_t file) const {
-  std::vector<Entry> entries;
-  std::set<std::string> packed;  // names of tensors that make others
-  ASSIGN_OR_RETURN(const std::vector<PackedWeight> weights, PackedWeights(files_[file]));
+absl::Status ModelFolder::ShowPacked() {
+  std::map<std::string, ShardedTensor> tensors;
+  for (const auto& [name, entry] : tensors_) tensors[name] = {entry.place, entry.file};
+  ASSIGN_OR_RETURN(const std::vector<PackedWeight> weights, PackedWeights(files_, tensors));
   for (const PackedWeight& weight : weights) {
-    for (std::string& name : NamesOf(weight)) packed.insert(std::move(name));
+    for (const std::string& name : NamesOf(weight)) tensors_.erase(name);
     TensorPlace place;
     place.name = weight.name;
     place.dtype = "F32";
     place.shape = weight.shape;
     place.bytes = static_cast<uint64_t>(weight.elements()) * sizeof(float);
-    entries.push_back(
-        {std::move(place), file, /*sha256=*/{}, std::make_shared<const PackedWeight>(weight)});
+    tensors_[weight.name] = {std::move(place), /*file=*/0, /*sha256=*/{},
+                             std::make_shared<const PackedWeight>(weight)};
   }
-  for (const TensorPlace& tensor : files_[file].header().tensors) {
-    if (packed.count(tensor.name) == 0) entries.push_back({tensor, file});
-  }
-  return entries;
+  return absl::OkStatus();
+}
+
+const std::string& ModelFolder::PathOf(const Entry& tensor) const {
+  return files_[tensor.file + (tensor.packed == nullptr ? 0 : tensor.packed->codes.file)].path();
 }
 
 absl::Status ModelFolder::ReadAny(const Entry& tensor, size_t piece_bytes,
                                   const FileSink& sink) const {
-  const OpenTensorFile& file = files_[tensor.file];
-  if (tensor.packed == nullptr) return file.Read(tensor.place, piece_bytes, sink);
-  ASSIGN_OR_RETURN(const std::vector<float> values, Unpacked(*tensor.packed, file));
+  if (tensor.packed == nullptr) {
+    return files_[tensor.file].Read(tensor.place, piece_bytes, sink);
+  }
+  ASSIGN_OR_RETURN(const std::vector<float> values, Unpacked(*tensor.packed, files_, tensor.file));
   std::string_view rest(reinterpret_cast<const char*>(values.data()),
                         values.size() * sizeof(float));
   while (!rest.empty()) {
@@ -124,9 +128,8 @@ absl::Status ModelFolder::OpenShard(const std::string& shard, const std::set<std
   files_.push_back(std::move(opened));
   std::set<std::string> missing = named;
   for (const TensorPlace& tensor : files_.back().header().tensors) missing.erase(tensor.name);
-  ASSIGN_OR_RETURN(const std::vector<Entry> entries, EntriesOf(files_.size() - 1));
-  for (const Entry& entry : entries) {
-    const TensorPlace& tensor = entry.place;
+  for (const TensorPlace& tensor : files_.back().header().tensors) {
+    const Entry entry = {tensor, files_.size() - 1};
     const auto [other, is_new] = tensors_.insert({tensor.name, entry});
     if (is_new) continue;
     ASSIGN_OR_RETURN(const bool are_equal, AreEqual(other->second, entry));
@@ -159,9 +162,9 @@ absl::Status ModelFolder::Read(const Entry& tensor, size_t piece_bytes,
   }));
   const std::string digest = sum.Digest();
   if (digest == tensor.sha256) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(files_[tensor.file].path(), ": ", tensor.place.name, " has SHA-256 ", digest,
-                   ", want ", tensor.sha256, ", as the run began with it"));
+  return absl::FailedPreconditionError(absl::StrCat(PathOf(tensor), ": ", tensor.place.name,
+                                                    " has SHA-256 ", digest, ", want ",
+                                                    tensor.sha256, ", as the run began with it"));
 }
 
 absl::StatusOr<bool> ModelFolder::AreEqual(const Entry& a, const Entry& b) const {

@@ -43,7 +43,8 @@ class ModelFolder {
 
   struct Entry {
     TensorPlace place;  // without its place in the file if it is packed
-    size_t file = 0;
+    size_t file =
+        0;  // where it is, or the first of the files with which it was opened if it is packed
     std::string sha256 = {};  // of the bytes that Read gives, which it compares; empty: any
     std::shared_ptr<const PackedWeight> packed = nullptr;
   };
@@ -65,8 +66,10 @@ class ModelFolder {
 
  private:
   explicit ModelFolder(std::string dir) : dir_(std::move(dir)) {}
-  // Returns the tensors of the file of that index.
-  absl::StatusOr<std::vector<Entry>> EntriesOf(size_t file) const;
+  // Shows weights instead of the tensors that they are packed in.
+  absl::Status ShowPacked();
+  // Returns the path of the file in which a tensor is, or its codes.
+  const std::string& PathOf(const Entry& tensor) const;
   // Reads a tensor, whichever it must be.
   absl::Status ReadAny(const Entry& tensor, size_t piece_bytes, const FileSink& sink) const;
   absl::Status OpenSingle();

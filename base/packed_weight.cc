@@ -20,13 +20,16 @@ constexpr char kNestedScales[] = ".nested_absmax", kNestedLevels[] = ".nested_qu
 constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr uint64_t kMostStateBytes = 1 << 16;
 
-using Places = std::map<std::string, const TensorPlace*>;
+using Tensors = std::map<std::string, ShardedTensor>;
 
 // Reads the tensors of one weight, and checks them.
 class Reading {
  public:
-  Reading(const OpenTensorFile& file, const Places& places, std::string name)
-      : file_(file), places_(places), name_(std::move(name)) {}
+  Reading(const std::vector<OpenTensorFile>& files, const Tensors& tensors, std::string name)
+      : tensors_(tensors),
+        name_(std::move(name)),
+        state_(tensors.at(name_ + kState).place),
+        file_(files[tensors.at(name_ + kState).file]) {}
 
   absl::StatusOr<PackedWeight> Read() const {
     PackedWeight weight;
@@ -58,23 +61,23 @@ class Reading {
   }
 
   absl::Status Find(const char* suffix, const char* dtype, int64_t elements,
-                    TensorPlace* place) const {
-    const auto found = places_.find(name_ + suffix);
-    if (found == places_.end()) return Wrong(absl::StrCat("has no ", name_, suffix));
-    *place = *found->second;
+                    ShardedTensor* tensor) const {
+    const auto found = tensors_.find(name_ + suffix);
+    if (found == tensors_.end()) return Wrong(absl::StrCat("has no ", name_, suffix));
+    *tensor = found->second;
+    const TensorPlace& place = tensor->place;
     const int64_t is =
-        std::accumulate(place->shape.begin(), place->shape.end(), int64_t{1}, std::multiplies<>());
-    if (place->dtype == dtype && is == elements) return absl::OkStatus();
-    return Wrong(absl::StrCat("has ", place->name, " of ", place->dtype, " [",
-                              absl::StrJoin(place->shape, ", "), "], want ", dtype, " with ",
+        std::accumulate(place.shape.begin(), place.shape.end(), int64_t{1}, std::multiplies<>());
+    if (place.dtype == dtype && is == elements) return absl::OkStatus();
+    return Wrong(absl::StrCat("has ", place.name, " of ", place.dtype, " [",
+                              absl::StrJoin(place.shape, ", "), "], want ", dtype, " with ",
                               elements, " elements"));
   }
 
   absl::Status ReadState(PackedWeight* weight) const {
-    const TensorPlace& place = *places_.at(name_ + kState);
-    if (place.bytes > kMostStateBytes) return Wrong("has a state of more than 64 KiB");
+    if (state_.bytes > kMostStateBytes) return Wrong("has a state of more than 64 KiB");
     std::string text;
-    RETURN_IF_ERROR(file_.Read(place, kPieceBytes, [&text](std::string_view piece) {
+    RETURN_IF_ERROR(file_.Read(state_, kPieceBytes, [&text](std::string_view piece) {
       text += piece;
       return absl::OkStatus();
     }));
@@ -104,16 +107,24 @@ class Reading {
     return absl::OkStatus();
   }
 
-  const OpenTensorFile& file_;
-  const Places& places_;
+  const Tensors& tensors_;
   const std::string name_;
+  const TensorPlace& state_;
+  const OpenTensorFile& file_;  // that has the state
+};
+
+// Files of a weight, which begin with number `first`.
+struct Files {
+  const std::vector<OpenTensorFile>& all;
+  size_t first;
 };
 
 template <typename T>
-absl::StatusOr<std::vector<T>> ValuesOf(const OpenTensorFile& file, const TensorPlace& place) {
+absl::StatusOr<std::vector<T>> ValuesOf(const Files& files, const ShardedTensor& tensor) {
   std::string bytes;
-  bytes.reserve(place.bytes);
-  RETURN_IF_ERROR(file.Read(place, kPieceBytes, [&bytes](std::string_view piece) {
+  bytes.reserve(tensor.place.bytes);
+  const OpenTensorFile& file = files.all[files.first + tensor.file];
+  RETURN_IF_ERROR(file.Read(tensor.place, kPieceBytes, [&bytes](std::string_view piece) {
     bytes += piece;
     return absl::OkStatus();
   }));
@@ -122,12 +133,11 @@ absl::StatusOr<std::vector<T>> ValuesOf(const OpenTensorFile& file, const Tensor
   return values;
 }
 
-absl::StatusOr<std::vector<float>> ScalesOf(const PackedWeight& weight,
-                                            const OpenTensorFile& file) {
-  if (weight.nested_block == 0) return ValuesOf<float>(file, weight.scales);
-  ASSIGN_OR_RETURN(const auto codes, ValuesOf<uint8_t>(file, weight.scales));
-  ASSIGN_OR_RETURN(const auto levels, ValuesOf<float>(file, weight.nested_levels));
-  ASSIGN_OR_RETURN(const auto nested, ValuesOf<float>(file, weight.nested_scales));
+absl::StatusOr<std::vector<float>> ScalesOf(const PackedWeight& weight, const Files& files) {
+  if (weight.nested_block == 0) return ValuesOf<float>(files, weight.scales);
+  ASSIGN_OR_RETURN(const auto codes, ValuesOf<uint8_t>(files, weight.scales));
+  ASSIGN_OR_RETURN(const auto levels, ValuesOf<float>(files, weight.nested_levels));
+  ASSIGN_OR_RETURN(const auto nested, ValuesOf<float>(files, weight.nested_scales));
   std::vector<float> scales;
   for (size_t i = 0; i < codes.size(); ++i) {
     const float product = levels[codes[i]] * nested[i / static_cast<size_t>(weight.nested_block)];
@@ -142,18 +152,17 @@ int64_t PackedWeight::elements() const {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-absl::StatusOr<std::vector<PackedWeight>> PackedWeights(const OpenTensorFile& file) {
-  Places places;
-  for (const TensorPlace& place : file.header().tensors) places[place.name] = &place;
+absl::StatusOr<std::vector<PackedWeight>> PackedWeights(const std::vector<OpenTensorFile>& files,
+                                                        const Tensors& tensors) {
   std::vector<PackedWeight> weights;
-  for (const auto& [name, place] : places) {
+  for (const auto& [name, tensor] : tensors) {
     const size_t state = name.rfind(kOtherState);
     if (state == std::string::npos) continue;
     if (!absl::EndsWith(name, kState)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(file.path(), ": ", name, ", want weights in nf4 or numbers"));
+          absl::StrCat(files[tensor.file].path(), ": ", name, ", want weights in nf4 or numbers"));
     }
-    ASSIGN_OR_RETURN(weights.emplace_back(), Reading(file, places, name.substr(0, state)).Read());
+    ASSIGN_OR_RETURN(weights.emplace_back(), Reading(files, tensors, name.substr(0, state)).Read());
   }
   return weights;
 }
@@ -167,10 +176,11 @@ std::vector<std::string> NamesOf(const PackedWeight& weight) {
 }
 
 absl::StatusOr<std::vector<float>> Unpacked(const PackedWeight& weight,
-                                            const OpenTensorFile& file) {
-  ASSIGN_OR_RETURN(const auto codes, ValuesOf<uint8_t>(file, weight.codes));
-  ASSIGN_OR_RETURN(const auto levels, ValuesOf<float>(file, weight.levels));
-  ASSIGN_OR_RETURN(const std::vector<float> scales, ScalesOf(weight, file));
+                                            const std::vector<OpenTensorFile>& all, size_t first) {
+  const Files files = {all, first};
+  ASSIGN_OR_RETURN(const auto codes, ValuesOf<uint8_t>(files, weight.codes));
+  ASSIGN_OR_RETURN(const auto levels, ValuesOf<float>(files, weight.levels));
+  ASSIGN_OR_RETURN(const std::vector<float> scales, ScalesOf(weight, files));
   const size_t bytes_of_block = static_cast<size_t>(weight.block) / 2;
   std::vector<float> values;
   values.reserve(2 * codes.size());

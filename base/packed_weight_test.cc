@@ -122,6 +122,33 @@ TEST_F(PackedWeightTest, ScalesMayBeQuantisedThemselves) {
   EXPECT_THAT(ValuesOf(*folder, "w.weight"), ElementsAre(-16, 14, -2, 0, 0, -3.5f, 1, -4));
 }
 
+// transformers divides a model into shards tensor by tensor.
+TEST_F(PackedWeightTest, ItsTensorsMayStandInSeveralShards) {
+  const auto whole = Opened();
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  std::filesystem::remove(dir_ + "/model.safetensors");
+  std::vector<std::string> shards;
+  for (const StoredTensor& tensor : file_.tensors) {
+    shards.push_back(ShardName(static_cast<int>(shards.size()), 5));
+    Safetensors shard;
+    shard.tensors = {tensor};
+    ASSERT_TRUE(WriteTensorFile(dir_ + "/" + shards.back(), shard).ok());
+  }
+  ASSERT_TRUE(WriteModelIndex(dir_, shards).ok());
+  auto folder = ModelFolder::Open(dir_);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(folder->tensors().size(), 2u);
+  EXPECT_EQ(ValuesOf(*folder, "w.weight"), ValuesOf(*whole, "w.weight"));
+  // Its files are others once they stand behind those of another folder.
+  std::filesystem::create_directories(dir_ + "/first");
+  ASSERT_TRUE(WriteTensorFile(dir_ + "/first/model.safetensors", Safetensors()).ok());
+  auto behind = ModelFolder::Open(dir_ + "/first");
+  ASSERT_TRUE(behind.ok()) << behind.status();
+  const auto tensors = folder->tensors();
+  behind->Add(*std::move(folder), tensors);
+  EXPECT_EQ(ValuesOf(*behind, "w.weight"), ValuesOf(*whole, "w.weight"));
+}
+
 TEST_F(PackedWeightTest, WhatDoesNotFitIsNamed) {
   const Safetensors whole = file_;
   for (const char* name : {"w.weight.absmax", "w.weight.quant_map"}) {
