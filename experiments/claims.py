@@ -230,6 +230,8 @@ CLAIMS = [
           [Comparison(("none", ON), ("stash-4", ON), NO_MORE_THAN_HALF)]),
     Claim("xxx", "TopK of a ViT's partial sums loses clearly, though of results of the later half only", SUMS_OF_IMAGES,
           [Comparison(("none", ON), ("results-topk", ON), MORE)]),
+    Claim("xxxi", "(xxiii) holds with the gradients coded token by token, at rates that another seed has chosen", PRETRAINED,
+          [Comparison(("ecsq-2-token", OFF), ("peft", OFF), NO_MORE_LOSS)]),
     Claim("ix", "1.25 bits, the mean of both directions, stay near the baseline", FRONTIER,
           [Comparison(("none", ON), ("ecsq-1.25", ON), NO_MORE)]),
 ]
@@ -273,7 +275,9 @@ FURTHER = {
         Comparison(("none", ON), (name, ON)) for name in ("results-ecsq-2", "sums-ecsq-2", "sums-topk", "cut-ecsq-2", "cut-topk")
     ] + [Comparison((f"cut-{name}", ON), (f"all-{name}", ON)) for name in ("ecsq-2", "topk")],
     "pretrained/smollm2": [Comparison(("none", OFF), ("peft", OFF))]
-    + [Comparison(("ecsq-2", how), ("none", how)) for how in (ON, OFF)],
+    + [Comparison(("ecsq-2", how), ("none", how)) for how in (ON, OFF)]
+    + [Comparison(("ecsq-2-token", ON), ("peft", OFF))]
+    + [Comparison(("ecsq-2-token", how), ("ecsq-2", how)) for how in (ON, OFF)],
     "language/subspaces": [
         Comparison((f"{kind}-{ratio}", ON), ("none", ON)) for ratio in RATIOS
         for kind in ("ecsq", "principal", "residual", "learned_subspace", "subspace")
