@@ -27,7 +27,7 @@ bool Connects(grpc::Channel* channel, SteadyTime deadline, const std::function<b
 // The stream of a peer's state, divided into parts.
 class Parts {
  public:
-  Parts(std::function<bool(StateChunk*)> read) : read_(std::move(read)) { Read(); }
+  explicit Parts(std::function<bool(StateChunk*)> read) : read_(std::move(read)) { Read(); }
 
   // Returns whether the stream has not ended. Then the chunk at hand begins a part.
   bool IsThere() const { return is_there_; }
@@ -68,7 +68,8 @@ absl::Status ReadPeerState(
                                                  DataChannelArguments(peer.address));
   if (!Connects(channel.get(), peer.deadline, [waits] { return waits->ended(); })) {
     return absl::UnavailableError(absl::StrCat("the server at ", peer.address,
-                                               ", which has the stage's state, is not there"));
+                                               ", which has the stage's state, is not there, or "
+                                               "does not take this server's certificate"));
   }
   grpc::ClientContext context;
   peer.security.Show(&context);

@@ -20,14 +20,16 @@ PeerStateService::PeerStateService(Guard guard, Run run, Journal* journal)
         on_call_(context->peer(), asked.ok());
         RETURN_IF_ERROR(asked.status());
         StageRun& run = **asked;
-        const absl::Status status = run.ReadState([&](const auto& part, bool is_first, auto piece) {
-          StateChunk chunk;
-          if (is_first) *chunk.mutable_part() = part;
-          chunk.set_data(piece.data(), piece.size());
-          const bool is_sent = run.transfers().Make([&] { return writer->Write(chunk); },
-                                                    [&] { context->TryCancel(); });
-          return is_sent ? absl::OkStatus() : absl::CancelledError("the call or the run has ended");
-        });
+        const absl::Status status =
+            run.ReadState(request->step(), [&](const auto& part, bool is_first, auto piece) {
+              StateChunk chunk;
+              if (is_first) *chunk.mutable_part() = part;
+              chunk.set_data(piece.data(), piece.size());
+              const bool is_sent = run.transfers().Make([&] { return writer->Write(chunk); },
+                                                        [&] { context->TryCancel(); });
+              return is_sent ? absl::OkStatus()
+                             : absl::CancelledError("the call or the run has ended");
+            });
         if (!status.ok() && !absl::IsCancelled(status)) {
           journal->Failed(run.subject(), "ReadState", status);
         }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/digest.h"
@@ -161,7 +162,10 @@ StageRun::~StageRun() {
 
 absl::Status StageRun::LoadFeed(const ConfigureRequest& request, RunData* read,
                                 ConfigureResponse* response) {
-  if (generates_ || !ReadsSamples(spec_)) return absl::OkStatus();
+  if (generates_ || !ReadsSamples(spec_)) {
+    read->Forget();  // what another stage has read here
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const DataOptions options, DataOptionsFrom(request.experiment().data()));
   ASSIGN_OR_RETURN(data_, read->Of(subject_.run, request.experiment().data(), [&] {
     return ReadWithin<DataSplits>(kReadingPatience, DataNames(request.experiment()),
@@ -303,6 +307,8 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
         absl::StrCat("epoch ", request.epoch(), ": want epochs from 1"));
   }
   RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/true));
+  trains_ = true;
+  const auto is_over = absl::MakeCleanup([this] { trains_ = false; });
   return OnExecutor([&]() -> absl::Status {
     SteadyTime reported = SteadyTime::Now();
     if (device_trace_) device_trace_->Begin(executor_->last_step() + 1);
@@ -469,6 +475,16 @@ void StageRun::AllowCopy(const std::vector<StateFile>& files) {
   spec_.memory->AllowCopy(bytes);
 }
 
+absl::StatusOr<std::vector<StateFile>> StageRun::Copied(const CopiedState& what) {
+  RETURN_IF_ERROR(stage_->CheckConnected());
+  ASSIGN_OR_RETURN(std::vector<StateFile> files,
+                   CopyState(stage_.get(), what, AvailableMemoryBytes()));
+  AllowCopy(files);
+  // Codes were expanded for the copy; a pool would keep what that took.
+  if (spec_.optimizer.moments == MomentFormat::kInt8) TrimDevice()(backend_.device);
+  return files;
+}
+
 absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& what) {
   {
     absl::MutexLock lock(&snapshot_mutex_);
@@ -476,11 +492,7 @@ absl::StatusOr<TakeSnapshotResponse> StageRun::TakeSnapshot(const CopiedState& w
   }
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
-    RETURN_IF_ERROR(stage_->CheckConnected());
-    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
-    AllowCopy(files);
-    // Codes were expanded for the copy; a pool would keep what that took.
-    if (spec_.optimizer.moments == MomentFormat::kInt8) TrimDevice()(backend_.device);
+    ASSIGN_OR_RETURN(files, Copied(what));
     return absl::OkStatus();
   }));
   TakeSnapshotResponse response;
@@ -508,14 +520,18 @@ absl::Status StageRun::ReadSnapshot(uint32_t file,
   return WriteFile(taken, kPieceBytes, sink);
 }
 
-absl::Status StageRun::ReadState(const OnPiece& on_piece) {
+absl::Status StageRun::ReadState(uint64_t step, const OnPiece& on_piece) {
+  if (trains_) return absl::FailedPreconditionError("the stage trains: its state cannot be read");
   CopiedState what;
   what.shared = true;
   std::vector<StateFile> files;
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
-    RETURN_IF_ERROR(stage_->CheckConnected());
-    ASSIGN_OR_RETURN(files, CopyState(stage_.get(), what, AvailableMemoryBytes()));
-    AllowCopy(files);
+    if (executor_->last_step() != step) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("asked for the state after step ", step, "; stage ", spec_.stage,
+                       " here stands after step ", executor_->last_step()));
+    }
+    ASSIGN_OR_RETURN(files, Copied(what));
     return absl::OkStatus();
   }));
   for (StateFile& held : files) {
@@ -533,6 +549,7 @@ absl::Status StageRun::FetchState(const std::string& from, uint64_t step) {
   request.set_link_secret(spec_.link_secret);
   request.set_generation(spec_.generation);
   request.set_stage(static_cast<uint32_t>(spec_.stage));
+  request.set_step(step);
   return ReadPeerState(
       {from, security_, spec_.patience->Deadline()}, request, &transfers_,
       [&](const StatePart& part, const NextPiece& next) { return Restore(part, step, next); });

@@ -2,6 +2,7 @@
 // everything that a lease gives, so a lease is ended by destroying this object.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -61,11 +62,12 @@ class StageRun {
   // thread, whatever else runs.
   absl::Status ReadSnapshot(uint32_t file,
                             const std::function<absl::Status(std::string_view)>& sink);
-  // Copies what all carriers of the stage share, and hands it out part by part; each piece comes
-  // with its part, of which `is_first` begins the file.
+  // Copies what all carriers of the stage share, as it is after `step`, and hands it out part by
+  // part; each piece comes with its part, of which `is_first` begins the file. FailedPrecondition
+  // if the stage stands elsewhere, or trains.
   using OnPiece =
       std::function<absl::Status(const StatePart& part, bool is_first, std::string_view piece)>;
-  absl::Status ReadState(const OnPiece& on_piece);
+  absl::Status ReadState(uint64_t step, const OnPiece& on_piece);
   // Takes that over, as it was after `step`, from another carrier's server, `from`.
   absl::Status FetchState(const std::string& from, uint64_t step);
   // See RestoreState.
@@ -121,6 +123,8 @@ class StageRun {
                         ConfigureResponse* response);
   // Notes what a copy of the state takes beside what training does.
   void AllowCopy(const std::vector<StateFile>& files);
+  // Copies the state of a connected stage; on the executor's thread.
+  absl::StatusOr<std::vector<StateFile>> Copied(const CopiedState& what);
   absl::Status TakeKept(const StageStanding& standing, const std::vector<StateFile>& kept);
   // Listens for the upstream stage, for the first one if a tied weight has its copy here, and for
   // this stage of the carriers before.
@@ -157,6 +161,7 @@ class StageRun {
   std::unique_ptr<Executor> executor_;
 
   Transfers transfers_;
+  std::atomic<bool> trains_{false};
 
   absl::Mutex snapshot_mutex_;
   // A file that was read is empty.

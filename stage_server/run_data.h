@@ -2,6 +2,7 @@
 // again.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,7 +21,7 @@ class RunData {
   using Splits = std::shared_ptr<const DataSplits>;
 
   // Returns what was read last, if that was for this run and the same `config`; else forgets it and
-  // returns what `read` does.
+  // returns what `read` does, and holds it unless it was to be forgotten meanwhile.
   absl::StatusOr<Splits> Of(const std::string& run, const DataConfig& config,
                             const std::function<absl::StatusOr<DataSplits>()>& read);
 
@@ -33,6 +34,7 @@ class RunData {
   std::string run_ ABSL_GUARDED_BY(mutex_);
   std::string config_ ABSL_GUARDED_BY(mutex_);  // serialised
   Splits splits_ ABSL_GUARDED_BY(mutex_);       // null: nothing is held
+  uint64_t forgets_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace thinwire

@@ -43,6 +43,16 @@ TEST_F(RunDataTest, AreForgottenWithTheirRunButNotTakenFromWhoUsesThem) {
   EXPECT_EQ(reads_, 3);
 }
 
+TEST_F(RunDataTest, WhatIsForgottenWhileItIsReadIsNotHeld) {
+  const auto read = [this]() -> absl::StatusOr<DataSplits> {
+    data_.Forget();
+    return DataSplits();
+  };
+  const RunData::Splits splits = *data_.Of("one", DataConfig(), read);
+  ASSERT_NE(splits, nullptr);
+  EXPECT_EQ(splits.use_count(), 1);
+}
+
 TEST_F(RunDataTest, AnErrorLeavesNothing) {
   Of("one", "digits");
   DataConfig other;

@@ -412,9 +412,10 @@ absl::Status StageService::Configure(const ConfigureRequest& request, ConfigureR
   };
   absl::StatusOr<std::shared_ptr<StageRun>> made =
       StageRun::New(checked, backend, kept, &read_, boundaries_, response);
-  if (kept && absl::IsResourceExhausted(made.status())) {
-    // There may be room for the stage alone.
+  if (absl::IsResourceExhausted(made.status())) {
+    // There may be room for the stage alone, without data that it would read anew.
     kept.reset();
+    read_.Forget();
     made = StageRun::New(checked, backend, kept, &read_, boundaries_, response);
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<StageRun> run, std::move(made));
@@ -431,7 +432,7 @@ absl::StatusOr<StageRun::Kept> StageService::KeptState(const ConfigureRequest& r
   if (!is_wanted) return std::nullopt;
   absl::StatusOr<std::vector<StateFile>> kept = past->KeptState(request.standing());
   if (kept.ok()) return *std::move(kept);
-  // It stands elsewhere, or there is no room for a copy: another carrier's state will be sent.
+  // It stands elsewhere, or there is no room for a copy: another carrier's state will be fetched.
   journal_.Note("state", past->subject(), std::string(kept.status().message()));
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// The waits of a run's calls for their clients, which may have gone silent: the end of the run ends
-// them. Any thread.
+// The waits of a run's calls for their clients, and for other servers, which may have gone silent:
+// the end of the run ends them. Any thread.
 #pragma once
 
 #include <functional>

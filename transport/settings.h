@@ -28,7 +28,8 @@ void PrepareProcess();
 
 bool IsUnixSocket(const std::string& address);
 
-// Returns arguments for a channel that carries one boundary and nothing else.
+// Returns arguments for a channel that carries one boundary, or the state of a stage, and nothing
+// else.
 grpc::ChannelArguments DataChannelArguments(const std::string& target);
 
 // Sets the same on a server that listens at `address` ("unix:/path", "host:port"). Also sets

@@ -1,6 +1,7 @@
 #include "coordinator/fleet/dealer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace thinwire {
 namespace {
@@ -65,7 +66,20 @@ void Dealer::Begin(std::vector<std::string> addresses, Deal deal) {
 
 void Dealer::set_may_move(bool may_move) {
   absl::MutexLock lock(&mutex_);
-  may_move_ = may_move;
+  may_move_ = may_move && !is_refused_;
+}
+
+bool Dealer::RefuseMove(int server) {
+  absl::MutexLock lock(&mutex_);
+  if (moved_.count(addresses_[static_cast<size_t>(server)]) == 0) return false;
+  may_move_ = false;
+  is_refused_ = tells_refusal_ = true;
+  return true;
+}
+
+bool Dealer::TakeRefusal() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(tells_refusal_, false);
 }
 
 bool Dealer::Add(int server, uint64_t step, double busy, SteadyTime now) {
@@ -112,7 +126,7 @@ bool Dealer::Limit(int server) {
 }
 
 bool Dealer::IsWorthIt() const {
-  return StepOf(PlacedHere(addresses_)) <=
+  return StepOf(PlacedHere(addresses_, may_move_)) <=
          (1 - kLeastGain) * SlowestOf(PipelinesOf(addresses_), deal_);
 }
 
@@ -177,40 +191,53 @@ std::vector<std::string> Dealer::ByStages(const std::vector<std::string>& own) c
   return addresses;
 }
 
-std::vector<std::string> Dealer::ByMoves(const std::vector<std::string>& own) const {
+bool Dealer::Exchange(const std::vector<size_t>& stages, const std::vector<std::string>& own,
+                      std::vector<std::string>* addresses) const {
   std::vector<std::pair<double, size_t>> servers;  // how slow each is, and its place
-  for (size_t i = 0; i < own.size(); ++i) {
-    const std::optional<double> slowness = SlownessOf(own[i]);
-    if (!slowness) return {};
-    servers.emplace_back(*slowness, i);
+  for (size_t first = 0; first < own.size(); first += stages_) {
+    for (const size_t stage : stages) {
+      const std::optional<double> slowness = SlownessOf(own[first + stage]);
+      if (!slowness) return false;
+      servers.emplace_back(*slowness, first + stage);
+    }
   }
   std::sort(servers.begin(), servers.end());
-  std::vector<std::string> addresses(own.size());
-  std::vector<bool> has_state(stages_);
-  for (size_t first = 0; first < own.size(); first += stages_) {
+  std::set<size_t> kept;  // stages at which a server stays
+  for (size_t i = 0; i < servers.size(); i += stages.size()) {
+    const size_t first = i / stages.size() * stages_;
     // One of each stage stays there; the others go where a place is left.
     std::vector<size_t> moved;
-    for (size_t i = first; i < first + stages_; ++i) {
-      const size_t place = servers[i].second;
-      std::string& stays = addresses[first + place % stages_];
+    for (size_t j = i; j < i + stages.size(); ++j) {
+      const size_t place = servers[j].second, stage = place % stages_;
+      std::string& stays = (*addresses)[first + stage];
       if (!stays.empty()) {
         moved.push_back(place);
         continue;
       }
       stays = own[place];
-      has_state[place % stages_] = true;
+      kept.insert(stage);
     }
-    for (size_t stage = 0; stage < stages_; ++stage) {
-      if (!addresses[first + stage].empty()) continue;
-      addresses[first + stage] = own[moved.back()];
+    for (const size_t stage : stages) {
+      if (!(*addresses)[first + stage].empty()) continue;
+      (*addresses)[first + stage] = own[moved.back()];
       moved.pop_back();
     }
   }
-  const bool is_lost = std::find(has_state.begin(), has_state.end(), false) != has_state.end();
-  return is_lost ? std::vector<std::string>() : addresses;
+  return kept.size() == stages.size();
 }
 
-std::vector<std::string> Dealer::PlacedHere(const std::vector<std::string>& own) const {
+std::vector<std::string> Dealer::ByMoves(const std::vector<std::string>& own) const {
+  std::vector<size_t> ends, middle;
+  for (size_t stage = 0; stage < stages_; ++stage) {
+    (stage == 0 || stage + 1 == stages_ ? ends : middle).push_back(stage);
+  }
+  std::vector<std::string> addresses(own.size());
+  const bool are_kept =
+      Exchange(ends, own, &addresses) && (middle.empty() || Exchange(middle, own, &addresses));
+  return are_kept ? addresses : std::vector<std::string>();
+}
+
+std::vector<std::string> Dealer::PlacedHere(const std::vector<std::string>& own, bool moves) const {
   if (seconds_.empty()) return own;
   std::vector<std::string> best = own;
   double step = StepOf(own);
@@ -220,13 +247,20 @@ std::vector<std::string> Dealer::PlacedHere(const std::vector<std::string>& own)
     best = std::move(other);
   };
   offer(ByStages(own), kLeastGain);
-  if (may_move_) offer(ByMoves(own), kLeastGainOfMoves);
+  if (moves) offer(ByMoves(own), kLeastGainOfMoves);
   return best;
 }
 
-std::vector<std::string> Dealer::Placed(const std::vector<std::string>& addresses) const {
+std::vector<std::string> Dealer::Placed(const std::vector<std::string>& addresses, bool moves) {
   absl::MutexLock lock(&mutex_);
-  return PlacedHere(addresses);
+  std::vector<std::string> placed = PlacedHere(addresses, moves && may_move_);
+  moved_.clear();
+  std::map<std::string, size_t> stage_of;
+  for (size_t i = 0; i < addresses.size(); ++i) stage_of[addresses[i]] = i % stages_;
+  for (size_t i = 0; i < placed.size(); ++i) {
+    if (stage_of[placed[i]] != i % stages_) moved_.insert(placed[i]);
+  }
+  return placed;
 }
 
 Deal Dealer::BestFor(const std::vector<std::string>& addresses) const {

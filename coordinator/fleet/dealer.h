@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,8 +43,13 @@ class Dealer {
   // so many replicas each.
   void Begin(std::vector<std::string> addresses, Deal deal);
 
-  // Sets whether servers may go to another stage: all compute alike.
+  // Sets whether servers may go to another stage: all compute alike. It stays so that none may once
+  // one could not take its place.
   void set_may_move(bool may_move);
+  // Takes that a server cannot take the stage to which it was to go, if it was. Returns whether so.
+  bool RefuseMove(int server);
+  // Returns whether that was so since the last call: places are to be as they were before.
+  bool TakeRefusal();
 
   // Takes that a server, by its index, has computed for `busy` seconds in all up to the end of
   // `step`. Returns whether the run should be dealt anew: once all have been measured for a while,
@@ -57,9 +63,11 @@ class Dealer {
   // Returns these servers in pipelines of like speed: the fastest server of each stage is in the
   // first one, and so on. As all of a stage have the same state, they may change places. They keep
   // theirs unless a step then takes at least kLeastGain less, as neighbours may be near each other.
-  // Where kLeastGainOfMoves is left to gain, the fastest of all make up the first pipeline, and so
-  // on; then some go to another stage, but not all of any.
-  std::vector<std::string> Placed(const std::vector<std::string>& addresses) const;
+  // With `moves` all have the state of their stage. Then, where kLeastGainOfMoves is left to gain,
+  // the fastest of all make up the first pipeline, and so on. Some go to another stage for that,
+  // but not all of any; the first stage and the last, which read data, have their servers for
+  // themselves.
+  std::vector<std::string> Placed(const std::vector<std::string>& addresses, bool moves);
 
   // Returns the number of replicas of each pipeline of these servers. From one that was measured at
   // another stage alone it expects what follows from the stages' work, from others the mean of the
@@ -84,7 +92,7 @@ class Dealer {
   // Returns the time that a server was measured to take, by the work of the stage, over all stages.
   std::optional<double> SlownessOf(const std::string& address) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  std::vector<std::string> PlacedHere(const std::vector<std::string>& own) const
+  std::vector<std::string> PlacedHere(const std::vector<std::string>& own, bool moves) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Returns the servers by their speed, each at its stage; or, the fastest together whatever their
   // stages are. The latter is empty where a stage would be left to servers that lack its state.
@@ -92,6 +100,10 @@ class Dealer {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::vector<std::string> ByMoves(const std::vector<std::string>& own) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Lets the fastest of these stages' servers make up the first pipeline, and so on. Returns
+  // whether each stage keeps a server, and all were measured.
+  bool Exchange(const std::vector<size_t>& stages, const std::vector<std::string>& own,
+                std::vector<std::string>* addresses) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   bool IsWorthIt() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const int replicas_;
@@ -99,6 +111,8 @@ class Dealer {
   const std::vector<double> work_;  // by stage
   mutable absl::Mutex mutex_;
   bool may_move_ ABSL_GUARDED_BY(mutex_) = true;
+  std::set<std::string> moved_ ABSL_GUARDED_BY(mutex_);  // by the last Placed
+  bool is_refused_ ABSL_GUARDED_BY(mutex_) = false, tells_refusal_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::string> addresses_ ABSL_GUARDED_BY(mutex_);
   Deal deal_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::optional<Measured>> last_ ABSL_GUARDED_BY(mutex_);  // by server

@@ -124,24 +124,24 @@ class DealerOfStagesTest : public ::testing::Test {
 };
 
 TEST_F(DealerOfStagesTest, ServersThatWereNotMeasuredKeepTheirPlaces) {
-  EXPECT_EQ(dealer_.Placed(addresses_), addresses_);
+  EXPECT_EQ(dealer_.Placed(addresses_, /*moves=*/true), addresses_);
 }
 
 TEST_F(DealerOfStagesTest, PlacesStayWhereOthersGainLittle) {
   EXPECT_FALSE(Train({0.50, 0.51, 0.51, 0.50}));
-  EXPECT_EQ(dealer_.Placed(addresses_), addresses_);
+  EXPECT_EQ(dealer_.Placed(addresses_, /*moves=*/true), addresses_);
 }
 
 TEST_F(DealerOfStagesTest, TwoFastMachinesInTwoPipelinesAreWorthANewDeal) {
   // Each pipeline has a slow machine, so whole ones are equally fast.
   EXPECT_TRUE(Train({0.1, 0.9, 0.9, 0.1}));
-  EXPECT_THAT(dealer_.Placed(addresses_), ElementsAre("a0", "b1", "b0", "a1"));
+  EXPECT_THAT(dealer_.Placed(addresses_, /*moves=*/true), ElementsAre("a0", "b1", "b0", "a1"));
 }
 
 TEST_F(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
   Train({0.1, 0.9, 0.3, 0.3});
   EXPECT_THAT(dealer_.BestFor(addresses_), ElementsAre(1, 3));
-  EXPECT_EQ(dealer_.Placed(addresses_), addresses_)
+  EXPECT_EQ(dealer_.Placed(addresses_, /*moves=*/true), addresses_)
       << "one replica of the slowest takes as long in either";
   // One that was measured at the other stage is as fast here, where that has as much work.
   EXPECT_THAT(dealer_.BestFor({"a1", "a0", "b0", "b1"}), ElementsAre(1, 3));
@@ -150,15 +150,46 @@ TEST_F(DealerOfStagesTest, APipelineIsAsFastAsItsSlowestStage) {
 
 TEST_F(DealerOfStagesTest, FastServersOfOneStageGoToAnotherButNotAll) {
   EXPECT_TRUE(Train({0.1, 0.9, 0.1, 0.9}));
-  EXPECT_THAT(dealer_.Placed(addresses_), ElementsAre("a0", "b0", "b1", "a1"));
-  EXPECT_THAT(dealer_.BestFor(dealer_.Placed(addresses_)), ElementsAre(3, 1));
+  EXPECT_THAT(dealer_.Placed(addresses_, /*moves=*/true), ElementsAre("a0", "b0", "b1", "a1"));
+  EXPECT_THAT(dealer_.BestFor(dealer_.Placed(addresses_, /*moves=*/true)), ElementsAre(3, 1));
+  EXPECT_EQ(dealer_.Placed(addresses_, /*moves=*/false), addresses_) << "some lack their state";
   dealer_.set_may_move(false);
-  EXPECT_EQ(dealer_.Placed(addresses_), addresses_);
+  EXPECT_EQ(dealer_.Placed(addresses_, /*moves=*/true), addresses_);
+}
+
+TEST_F(DealerOfStagesTest, AServerThatCannotTakeItsNewStageEndsAllMoves) {
+  ASSERT_TRUE(Train({0.1, 0.9, 0.1, 0.9}));
+  EXPECT_FALSE(dealer_.RefuseMove(1)) << "it was not moved";
+  const std::vector<std::string> moved = dealer_.Placed(addresses_, /*moves=*/true);
+  dealer_.Begin(moved, {3, 1});
+  ASSERT_EQ(moved[1], "b0");
+  EXPECT_FALSE(dealer_.RefuseMove(0));
+  EXPECT_FALSE(dealer_.TakeRefusal());
+  EXPECT_TRUE(dealer_.RefuseMove(1));
+  EXPECT_TRUE(dealer_.TakeRefusal());
+  EXPECT_FALSE(dealer_.TakeRefusal()) << "it is told once";
+  dealer_.set_may_move(true);
+  EXPECT_EQ(dealer_.Placed(addresses_, /*moves=*/true), addresses_);
+}
+
+TEST(DealerOfFourStagesTest, OnlyTheFirstStageAndTheLastExchangeTheirServers) {
+  Dealer dealer(8, {0.25, 0.25, 0.25, 0.25});
+  const std::vector<std::string> addresses = {"a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3"};
+  dealer.Begin(addresses, {4, 4});
+  // Stages 0 and 1 are fast, so that all of them would make the first pipeline.
+  const double busy[] = {0.1, 0.1, 0.9, 0.9, 0.1, 0.1, 0.9, 0.9};
+  for (int i = 0; i <= 8; ++i) {
+    for (int server = 0; server < 8; ++server) {
+      dealer.Add(server, static_cast<uint64_t>(i), i * busy[server], At(i));
+    }
+  }
+  EXPECT_THAT(dealer.Placed(addresses, /*moves=*/true),
+              ElementsAre("a0", "a1", "b1", "b0", "b3", "b2", "a2", "a3"));
 }
 
 TEST_F(DealerOfStagesTest, ServersStayAtTheirStageWhereLittleIsToBeGained) {
   EXPECT_FALSE(Train({0.45, 0.5, 0.45, 0.5}));
-  EXPECT_EQ(dealer_.Placed(addresses_), addresses_);
+  EXPECT_EQ(dealer_.Placed(addresses_, /*moves=*/true), addresses_);
 }
 
 TEST_F(DealerOfStagesTest, AStageWithMoreWorkIsNoReasonToGo) {
@@ -182,7 +213,7 @@ TEST(DealerOfThreePipelinesTest, NoStageIsLeftToServersWithoutItsState) {
       dealer.Add(server, static_cast<uint64_t>(i), i * busy[server], At(i));
     }
   }
-  const std::vector<std::string> placed = dealer.Placed(addresses);
+  const std::vector<std::string> placed = dealer.Placed(addresses, /*moves=*/true);
   bool stays[] = {false, false};
   for (size_t i = 0; i < placed.size(); ++i) {
     const auto was = std::find(addresses.begin(), addresses.end(), placed[i]) - addresses.begin();

@@ -184,11 +184,13 @@ bool Fleet::IsGuest(int server) const {
   return i < options_.are_guests.size() && options_.are_guests[i];
 }
 
-bool Fleet::TakesFewerReplicas(int server, const absl::Status& error) {
-  if (!absl::IsResourceExhausted(error) || options_.dealer == nullptr ||
-      !options_.dealer->Limit(server)) {
-    return false;
-  }
+bool Fleet::TakesOtherDeal(int server, const absl::Status& error) {
+  const bool may_pass = error.ok() || absl::IsUnavailable(error) ||
+                        absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
+  if (may_pass || options_.dealer == nullptr) return false;
+  const bool takes = options_.dealer->RefuseMove(server) ||
+                     (absl::IsResourceExhausted(error) && options_.dealer->Limit(server));
+  if (!takes) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!overdealt_) overdealt_ = Failure{server, Failure::Kind::kSpeeds, error};
   return true;

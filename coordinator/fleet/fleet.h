@@ -104,9 +104,10 @@ class Fleet {
   // it is unfit.
   absl::Status OfGuest(int server, absl::Status error);
   bool IsGuest(int server) const;
-  // Returns whether this error of Configure says that a server lacks memory for the replicas that
-  // it was dealt by speed, and it will be dealt fewer.
-  bool TakesFewerReplicas(int server, const absl::Status& error);
+  // Returns whether this error of Configure is that of a server that lacks memory for the replicas
+  // that it was dealt by speed, and will be dealt fewer; or that was to go to another stage, and
+  // will not.
+  bool TakesOtherDeal(int server, const absl::Status& error);
   // Fails if any does, so that they are dealt anew; once all are configured, as only then they
   // have what they keep.
   absl::Status CheckDeal();

@@ -119,7 +119,7 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
     auto answer =
         stage.Configure(experiment, threads[stage.server()], fleet->link_secret(), purpose);
     if (answer.ok()) answers[stage.server()] = *answer;
-    if (fleet->TakesFewerReplicas(stage.server(), answer.status())) return absl::OkStatus();
+    if (fleet->TakesOtherDeal(stage.server(), answer.status())) return absl::OkStatus();
     return fleet->OfGuest(stage.server(), answer.status());
   }));
   RETURN_IF_ERROR(fleet->CheckDeal());

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <mutex>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 
 namespace thinwire {
 namespace {
+
+// Longest time that a server has to show that it is there.
+constexpr absl::Duration kAnswer = absl::Seconds(2);
 
 // Returns whether the server's state can be made that after the step.
 bool Reaches(const AcquireResponse& answer, int stage, uint64_t step) {
@@ -66,7 +70,13 @@ absl::Status SpreadKeptState(const std::vector<bool>& are_kept, uint64_t step, F
     const int source = sources[static_cast<size_t>(to.server())];
     if (source < 0) return absl::InternalError("no server has the state of " + to.Name());
     const std::lock_guard<std::mutex> lock(of_source[static_cast<size_t>(source)]);
-    return to.FetchState(fleet->server(source).address(), step);
+    absl::Status fetched = to.FetchState(fleet->server(source).address(), step);
+    // Both are there, so that it would fail again and again.
+    if (absl::IsUnavailable(fetched) && fleet->Renew(source, kAnswer).ok()) {
+      fetched = absl::FailedPreconditionError(
+          absl::StrCat(fetched.message(), "; want servers of a stage that reach each other"));
+    }
+    return fleet->OfGuest(to.server(), fetched);
   });
 }
 

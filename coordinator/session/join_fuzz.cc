@@ -114,12 +114,13 @@ class Run {
       members_.Arrive(address);
     }
     members_.DropGuests([this](const auto& one) { return joins_.IsConnected(one); });
-    members_.Lose(gone);
-    members_.Grow();
+    is_patient_ = !is_patient_;  // whether a pause has still to earn what it took
+    members_.Lose(gone, /*fresh=*/is_patient_);
+    if (!is_patient_) members_.Grow();
     members_.CountJoined();
     joins_.Lose(lost);
     joins_.SetCarrying(members_.carrying());
-    Want(!members_.CanGrow());
+    Want(is_patient_ || !members_.CanGrow());
   }
 
   void Check() const {
@@ -138,6 +139,7 @@ class Run {
   Joins joins_{"run", /*takes_others=*/false};
   Members members_{{"own0:1", "own1:1", "own2:1", "own3:1"}, 2, kLeast, {}};
   std::set<std::string> connected_;  // whose calls last
+  bool is_patient_ = true;
 };
 
 }  // namespace

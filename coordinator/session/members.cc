@@ -122,6 +122,14 @@ void Members::Arrive(const std::string& address) {
   }
 }
 
+void Members::LoseIdle(const std::string& address) {
+  const auto found = std::find_if(idle_.begin(), idle_.end(),
+                                  [&](const Idle& one) { return one.address == address; });
+  if (found == idle_.end()) return;
+  idle_.erase(found);
+  Part(address);
+}
+
 void Members::DropGuests(const std::function<bool(const std::string&)>& is_there) {
   const auto is_gone = [&](const Idle& one) {
     if (guests_.count(one.address) == 0 || is_there(one.address)) return false;
@@ -136,7 +144,7 @@ int Members::MoreThanNow() const {
   return std::min(most_ - carriers(), static_cast<int>(idle_.size()) / stages_);
 }
 
-void Members::Pair(std::vector<std::string> carrying) {
+void Members::Place(std::vector<std::string> carrying) {
   carrying_ = std::move(carrying);
   for (auto first = carrying_.begin(); first != carrying_.end(); first += stages_) {
     const bool has_guests = std::any_of(first, first + stages_,

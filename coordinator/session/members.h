@@ -25,9 +25,9 @@ class Members {
   Members(std::vector<std::string> addresses, int carriers, int least,
           std::vector<std::string> idle);
 
-  // Lets the servers of carrying() change places, each within its stage. A pipeline without guests
-  // is the first one, which copies the state for checkpoints and evaluates, if there is one.
-  void Pair(std::vector<std::string> carrying);
+  // Gives the servers of carrying() these places. A pipeline without guests is the first one, which
+  // copies the state for checkpoints and evaluates, if there is one.
+  void Place(std::vector<std::string> carrying);
   // Lets there be up to `pipelines`.
   void set_most(int pipelines) { most_ = pipelines; }
 
@@ -56,6 +56,8 @@ class Members {
   // Takes in a server, which is idle then: one of away() that is there again, or a guest, which
   // comes by itself. Nothing if it is here already.
   void Arrive(const std::string& address);
+  // Takes an idle server, which is gone, for one that is away.
+  void LoseIdle(const std::string& address);
   // Forgets idle guests that are gone.
   void DropGuests(const std::function<bool(const std::string& address)>& is_there);
 
@@ -73,14 +75,14 @@ class Members {
   }
   // Makes as many of idle servers as there can be.
   void Grow();
-  // Counts who has got a stage, once all who are lost are taken out and all idle servers used.
+  // Counts who has got a stage, once all who are lost are taken out and idle servers are used.
   void CountJoined();
 
  private:
   struct Idle {
     std::string address;
     int stage = -1;         // that it had last; -1: none
-    bool is_fresh = false;  // it has the state of that stage as it is now
+    bool is_fresh = false;  // its pipeline has just ended, which had the state of that stage
   };
 
   // Returns how many pipelines idle servers make up besides those that there are.

@@ -115,14 +115,24 @@ TEST(MembersTest, ServersChangePlacesAndAPipelineWithoutGuestsIsTheFirst) {
   Members members = Three();
   members.Arrive("x");
   members.Lose({1});
-  members.Pair({"b0", "x", "c0", "b1", "a0", "c1"});
+  members.Place({"b0", "x", "c0", "b1", "a0", "c1"});
   EXPECT_THAT(members.carrying(), ElementsAre("c0", "b1", "b0", "x", "a0", "c1"));
   members.Arrive("y");
   members.Arrive("z");
   members.Lose({0, 4});
-  members.Pair({"y", "b1", "b0", "x", "z", "c1"});
+  members.Place({"y", "b1", "b0", "x", "z", "c1"});
   EXPECT_THAT(members.carrying(), ElementsAre("y", "b1", "b0", "x", "z", "c1"))
       << "all have guests";
+}
+
+TEST(MembersTest, AnIdleServerThatIsGoneIsAway) {
+  Members members = Three();
+  members.Lose({1});
+  ASSERT_THAT(members.idle(), ElementsAre("c0"));
+  members.LoseIdle("c0");
+  members.LoseIdle("nobody");
+  EXPECT_THAT(members.idle(), IsEmpty());
+  EXPECT_THAT(members.away(), ElementsAre("a1", "c0"));
 }
 
 TEST(MembersTest, NothingIsKeptOfAGuestThatIsGone) {

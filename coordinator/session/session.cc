@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <random>
 #include <set>
 #include <utility>
@@ -34,6 +35,9 @@
 
 namespace thinwire {
 namespace {
+
+// Longest time that a server that stands by has to show that it is there.
+constexpr absl::Duration kAnswer = absl::Seconds(2);
 
 // How long to wait for a lost stage to come back.
 constexpr absl::Duration kReturnPatience = absl::Minutes(5);
@@ -235,10 +239,11 @@ void Session::TakeBuilds(const std::vector<AcquireResponse>& answers) {
 }
 
 void Session::TakeDevices(const std::vector<ConfigureResponse>& answers) {
-  const std::string& first = answers.front().device().model();
+  const DeviceInfo& first = answers.front().device();
   const bool are_alike =
       are_alike_ && std::all_of(answers.begin(), answers.end(), [&first](const auto& answer) {
-        return answer.device().model() == first;
+        const DeviceInfo& device = answer.device();
+        return device.model() == first.model() && device.libraries() == first.libraries();
       });
   if (dealer_) dealer_->set_may_move(are_alike);
   if (joins_) {
@@ -341,31 +346,47 @@ void Session::MoveToSpare(const Failure& loss) {
 }
 
 Session::Paused Session::PausedLast(const Fleet& fleet) const {
-  const SteadyTime now = SteadyTime::Now();
-  const SteadyTime since = fleet.trains_since().value_or(now);
-  return {now - since, takes_in_since_ ? since - *takes_in_since_ : pause_};
+  const std::optional<SteadyTime> since = fleet.trains_since();
+  if (!since) return {absl::ZeroDuration(), pause_};
+  return {SteadyTime::Now() - *since, takes_in_since_ ? *since - *takes_in_since_ : pause_};
 }
 
 bool Session::HasNewcomers() const {
+  const auto stages = static_cast<size_t>(fleet_->stages());
+  std::map<std::string, size_t> stage_of;
+  for (size_t i = 0; i < trained_.size(); ++i) stage_of[trained_[i]] = i % stages;
   const std::vector<std::string>& carrying = members_->carrying();
-  const size_t stages = static_cast<size_t>(fleet_->stages());
-  const auto stage_of = [stages](const std::vector<std::string>& all, const std::string& one) {
-    return static_cast<size_t>(std::find(all.begin(), all.end(), one) - all.begin()) % stages;
-  };
-  return std::any_of(carrying.begin(), carrying.end(), [&](const std::string& one) {
-    return std::find(addresses_.begin(), addresses_.end(), one) == addresses_.end() ||
-           stage_of(addresses_, one) != stage_of(carrying, one);
-  });
+  for (size_t i = 0; i < carrying.size() && !trained_.empty(); ++i) {
+    const auto found = stage_of.find(carrying[i]);
+    if (found == stage_of.end() || found->second != i % stages) return true;
+  }
+  return false;
+}
+
+void Session::Place(const Failure& loss) {
+  const std::vector<std::string> before = members_->carrying();
+  const bool are_same = before == addresses_;
+  if (dealer_->TakeRefusal() && are_same) {
+    members_->Place(before_moves_);
+    return;
+  }
+  // All that are there have their stage's state where only speeds have ended the layout.
+  const bool moves = loss.kind == Failure::Kind::kSpeeds && are_same && fleet_->trains_since();
+  members_->Place(dealer_->Placed(before, moves));
+  before_moves_ = before;
 }
 
 void Session::TakeArrivals() {
+  std::vector<std::string> silent;
   std::vector<std::string> arrived = joins_ ? joins_->TakeAdmitted() : std::vector<std::string>();
   {
     absl::MutexLock lock(&returned_mutex_);
     arrived.insert(arrived.end(), returned_.begin(), returned_.end());
     returned_.clear();
+    silent = std::exchange(silent_, {});
   }
   for (const std::string& address : arrived) members_->Arrive(address);
+  for (const std::string& address : silent) members_->LoseIdle(address);
   if (joins_) members_->DropGuests([this](const auto& one) { return joins_->IsConnected(one); });
 }
 
@@ -404,12 +425,13 @@ void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
   });
   fleet_options_.patience = is_awaited ? kReturnPatience : patience_;
   if (fills || members_->PaysToGrow(last.trained, last.pause)) members_->Grow();
-  if (dealer_) members_->Pair(dealer_->Placed(members_->carrying()));
+  if (dealer_) Place(loss);
   members_->CountJoined();
   if (joins_) joins_->Lose(lost);
   if (joins_ && is_unfit) joins_->Dismiss(fleet_->server(loss.stage).address(), loss.status);
   SetCounts(members_->counts());
   pause_ = last.pause;
+  if (fleet_->trains_since()) trained_ = addresses_;
   takes_in_since_.reset();
   if (HasNewcomers()) takes_in_since_ = SteadyTime::Now();
   addresses_ = members_->carrying();
@@ -429,6 +451,16 @@ void Session::Arrived(const std::string& address, Later* later) {
   returned_.push_back(address);
 }
 
+bool Session::IsThere(const std::string& address) const {
+  if (joins_ && joins_->IsConnected(address)) return true;
+  StageClient server(StagePlace(), address, CurrentLease(), fleet_options_.security);
+  return server.Renew(kAnswer, /*advances=*/0).ok() ||
+         server
+             .Acquire(fleet_options_.lease_seconds, absl::ZeroDuration(), /*keeps_state=*/false,
+                      [](const std::string&) {})
+             .ok();
+}
+
 void Session::Look(Later* later, Fleet* fleet) {
   Members& members = later->members;
   if (joins_) members.DropGuests([this](const auto& one) { return joins_->IsConnected(one); });
@@ -439,12 +471,19 @@ void Session::Look(Later* later, Fleet* fleet) {
   }
   const Paused last = PausedLast(*fleet);
   if (!members.PaysToGrow(last.trained, last.pause)) return;
+  for (const std::string& address : members.idle()) {
+    if (IsThere(address)) continue;
+    members.LoseIdle(address);
+    absl::MutexLock lock(&returned_mutex_);
+    silent_.push_back(address);
+  }
+  if (!members.PaysToGrow(last.trained, last.pause)) return;
   fleet->EndAfterStep({/*stage=*/0, Failure::Kind::kJoins, absl::UnavailableError(later->news)});
 }
 
 // A server that has come makes the run end after a step and lay out anew, if that gives a pipeline.
 void Session::WatchReturns() {
-  if (!members_ || (members_->away().empty() && !joins_)) return;
+  if (!members_ || (members_->away().empty() && !joins_ && !members_->CanGrow())) return;
   Returns::Search search;
   search.addresses = members_->away();
   search.lease = CurrentLease();
@@ -452,7 +491,8 @@ void Session::WatchReturns() {
   search.build = fleet_options_.build;
   search.security = fleet_options_.security;
   search.joins = joins_.get();
-  auto later = std::make_shared<Later>(Later{*members_, ""});
+  auto later =
+      std::make_shared<Later>(Later{*members_, "servers that stand by make up a pipeline"});
   search.on_look = [this, later, fleet = fleet_.get()] { Look(later.get(), fleet); };
   returns_ = std::make_unique<Returns>(
       std::move(search),

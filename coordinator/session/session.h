@@ -131,8 +131,10 @@ class Session {
     absl::Duration trained, pause;
   };
   Paused PausedLast(const Fleet& fleet) const;
-  // Returns whether a server is laid out where it was not before.
+  // Returns whether a server is laid out where it was not when the run trained last.
   bool HasNewcomers() const;
+  // Gives servers the places that suit their speeds.
+  void Place(const Failure& loss);
   // Take note of what servers are and compute on: for those that join, and for those that may move.
   void TakeBuilds(const std::vector<AcquireResponse>& answers);
   void TakeDevices(const std::vector<ConfigureResponse>& answers);
@@ -152,6 +154,8 @@ class Session {
   // Forgets idle servers that had joined and are gone. Lets the run end its step if the others give
   // a pipeline, and another pause for that pays.
   void Look(Later* later, Fleet* fleet);
+  // Returns whether a server that stands by answers, and is not another run's.
+  bool IsThere(const std::string& address) const;
   void SetCounts(const MemberCounts& counts);
   // Counts a launched stage that was lost, and started again.
   void CountRestarted();
@@ -170,6 +174,8 @@ class Session {
   absl::Duration pause_ = absl::ZeroDuration();
   absl::Duration patience_;  // how long to wait for servers that should be there
   std::vector<std::string> addresses_, spares_;
+  std::vector<std::string> trained_;       // addresses_ of the last layout that has trained
+  std::vector<std::string> before_moves_;  // carrying() before the last Place
   std::optional<Members>
       members_;  // not set: membership is closed, or the stages are launched here
   std::unique_ptr<TemporaryFolder> logs_;
@@ -177,7 +183,9 @@ class Session {
   std::unique_ptr<MembersServer> joining_;  // tells joins_
   std::unique_ptr<Fleet> fleet_;
   mutable absl::Mutex returned_mutex_;
-  std::vector<std::string> returned_ ABSL_GUARDED_BY(returned_mutex_);  // since the last regrouping
+  // Who has come, and which idle ones do not answer, since the last regrouping.
+  std::vector<std::string> returned_ ABSL_GUARDED_BY(returned_mutex_);
+  std::vector<std::string> silent_ ABSL_GUARDED_BY(returned_mutex_);
   // Not set: membership is closed.
   std::optional<MemberCounts> counts_ ABSL_GUARDED_BY(returned_mutex_);
   std::unique_ptr<Returns> returns_;  // tells the fleet, and so goes before it

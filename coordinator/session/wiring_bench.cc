@@ -5,7 +5,7 @@
 //
 // `lives` is the mean time from a machine's coming to its loss, `away` the time until it is back,
 // `state` the time in which a machine fetches the state of its stage. A machine of speed 1 computes
-// a stage's part of a replica in a second. All wirings meet the same losses.
+// a stage's part of a replica in a tenth of a second. All wirings meet the same losses.
 //
 // Static: pipelines never change. One that lacks a machine stands still; the others carry equal
 // numbers of replicas, so that the slowest of them decides.
@@ -37,6 +37,7 @@ namespace {
 
 constexpr int kStages = 4;
 constexpr int kReplicasPerPipeline = 16;
+constexpr double kReplicaSeconds = 0.1;  // of a stage's part of a replica, at speed 1
 // Measured: docs/benchmarks/recovery.md and replicas.md.
 constexpr double kNotice = 0.15, kLayout = 0.1;  // seconds
 constexpr double kRebalanceEvery = 300;          // SWARM's, seconds
@@ -89,7 +90,7 @@ class Wiring {
     are_there_[static_cast<size_t>(change.machine)] = change.is_there;
     Changed(change);
   }
-  // Returns the replicas that are done from `now` on, for a slice.
+  // Returns the replicas that are done from `now` on, for a slice, in units of kReplicaSeconds.
   virtual double Work(double now) = 0;
 
  protected:
@@ -199,10 +200,11 @@ class Ours final : public Wiring {
   }
 
   double Work(double now) override {
-    if (is_lost_) LayOut(kNotice, now);
+    if (is_lost_) LayOutAfterLoss(now);
     if (now >= trains_since_) GrowIfThatPays(now);
     if (now >= trains_since_ && ++slices_ % 4 == 0) Measure(now);
-    return rate_ * std::clamp(now + kSlice - trains_since_, 0.0, kSlice);
+    const double done = rate_ * std::clamp(now + kSlice - trains_since_, 0.0, kSlice);
+    return done - std::exchange(dropped_, 0);
   }
 
  private:
@@ -239,8 +241,14 @@ class Ours final : public Wiring {
     if (members_.PaysToGrow(trained, pause)) LayOut(0, now);
   }
 
+  // Lays out the others, who drop the step that they are in.
+  void LayOutAfterLoss(double now) {
+    if (now > trains_since_ && step_ > 0) dropped_ += std::fmod(now - trains_since_, step_) * rate_;
+    LayOut(kNotice, now);
+  }
+
   // Lays out who is there, until nobody of them is lost; all others wait.
-  void LayOut(double seconds, double now) {
+  void LayOut(double seconds, double now, bool moves = false) {
     is_lost_ = false;
     const auto [trained, pause] = Paused(now);
     const bool fills = members_.PaysToFill(trained, pause);
@@ -260,12 +268,25 @@ class Ours final : public Wiring {
       if (fills || members_.PaysToGrow(trained, pause)) members_.Grow();
     }
     if (fills || members_.PaysToGrow(trained, pause)) members_.Grow();
-    members_.Pair(dealer_.Placed(members_.carrying()));
-    bool is_fetched = false;
-    for (size_t i = 0; i < members_.carrying().size(); ++i) is_fetched = Have(i) || is_fetched;
-    trains_since_ = now + seconds + kLayout + (is_fetched ? scenario_.state : 0);
-    if (is_fetched) pause_ = trains_since_ - now;
+    members_.Place(dealer_.Placed(members_.carrying(), moves));
+    const double fetching = FetchSeconds();
+    trains_since_ = now + seconds + kLayout + fetching;
+    if (fetching > 0) pause_ = trains_since_ - now;
     Begin();
+  }
+
+  // Lets all have the state of their stage; returns what that takes, as each who has it gives it to
+  // one after the other.
+  double FetchSeconds() {
+    int lacking[kStages] = {}, having[kStages] = {};
+    for (size_t i = 0; i < members_.carrying().size(); ++i)
+      ++(Have(i) ? lacking : having)[i % kStages];
+    double most = 0;
+    for (int stage = 0; stage < kStages; ++stage) {
+      most = std::max(most,
+                      std::ceil(static_cast<double>(lacking[stage]) / std::max(1, having[stage])));
+    }
+    return most * scenario_.state;
   }
 
   // Lets a server have the state of its stage; returns whether it lacked that.
@@ -293,6 +314,7 @@ class Ours final : public Wiring {
       step = std::max(step, deal_[pipeline] / slowest);
       replicas += deal_[pipeline];
     }
+    step_ = kReplicaSeconds * step;
     rate_ = replicas / step;
     steps_ = 0;
   }
@@ -307,7 +329,7 @@ class Ours final : public Wiring {
       const SteadyTime time = SteadyTime() + absl::Seconds(now);
       deals = dealer_.Add(static_cast<int>(i), steps_, busy, time) || deals;
     }
-    if (deals) LayOut(0, now);
+    if (deals) LayOut(0, now, /*moves=*/true);
   }
 
   const bool is_patient_;
@@ -316,7 +338,8 @@ class Ours final : public Wiring {
   Deal deal_;
   std::map<std::string, int> kept_;  // the stage whose state each server has
   bool is_lost_ = false;
-  double trains_since_ = 0, pause_ = 0, rate_ = 0;
+  double trains_since_ = 0, pause_ = 0, rate_ = 0, step_ = 0;
+  double dropped_ = 0;  // work of a step that is done again
   uint64_t steps_ = 0, slices_ = 0;
 };
 
