@@ -23,7 +23,8 @@ epochs: 1
 COMMON = ["time", "level", "event", "run", "stage", "message"]
 # These want the 15 s of a lease, gRPC to complain, more connections than there may be, a GPU that locks no
 # pages, a GPU without CUPTI, a run that servers join (members_test.sh); the page's test is not for them.
-NOT_STAGED = {"lease_expired", "grpc", "connection", "link", "trace", "joined", "join_ended", "drain"}
+NOT_STAGED = {"lease_expired", "grpc", "connection", "link", "trace", "joined", "join_ended", "drain",
+              "state"}
 PATIENCE_SECONDS = 60
 
 

@@ -65,6 +65,8 @@ serve 2 --join "$listen"
 serve 3 --join "$listen"
 check 'two servers join, and make another pipeline' within 30 says 1 'as 2 pipelines'
 check 'both hear of it' contains "$work/server3.log" 'has taken this server in'
+check 'one has the state of its stage from the first of it' contains "$work/server2.log" "has its stage's state from ${addresses[0]}"
+check 'and so has the other' contains "$work/server3.log" "has its stage's state from ${addresses[1]}"
 check 'Prometheus finds them' within 10 scrapes 5
 "$stage_server" --listen 127.0.0.1:0 --metrics_listen '' --join "$listen" --advertise "${addresses[3]}" 2>"$work/claims.log" &
 claims=$!
