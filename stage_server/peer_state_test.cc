@@ -18,12 +18,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-grpc::Status Fetch(Stage::Stub* stub, const Lease& lease, const std::string& from) {
+grpc::Status Fetch(Stage::Stub* stub, const Lease& lease, const std::string& from,
+                   uint64_t step = 2) {
   grpc::ClientContext context;
   FetchStateRequest request;
   *request.mutable_lease() = lease;
   request.set_from(from);
-  request.set_step(2);
+  request.set_step(step);
   FetchStateResponse response;
   return stub->FetchState(&context, request, &response);
 }
@@ -86,6 +87,16 @@ TEST_F(PeerStateTest, AServerOfAnotherGenerationIsRefusedAndNamed) {
   EXPECT_THAT(refused.error_message(),
               HasSubstr("asked for the state of stage 0, generation 2; this server has stage 0, "
                         "generation 1"));
+}
+
+TEST_F(PeerStateTest, AServerThatStandsAtAnotherStepIsRefusedEvenIfItIsTheServerItself) {
+  ConfigureEmpty();
+  grpc::Status refused = Fetch(stub_.get(), LeaseOf("one"), server_->address(), /*step=*/7);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(),
+              HasSubstr("the state after step 7; stage 0 here stands after step 2"));
+  refused = Fetch(stub_.get(), LeaseOf("one"), empty_->address());
+  EXPECT_THAT(refused.error_message(), HasSubstr("here stands after step 0"));
 }
 
 TEST_F(PeerStateTest, AServerThatIsNotThereIsNamed) {

@@ -64,9 +64,9 @@ class Dealer {
   // first one, and so on. As all of a stage have the same state, they may change places. They keep
   // theirs unless a step then takes at least kLeastGain less, as neighbours may be near each other.
   // With `moves` all have the state of their stage. Then, where kLeastGainOfMoves is left to gain,
-  // the fastest of all make up the first pipeline, and so on. Some go to another stage for that,
-  // but not all of any; the first stage and the last, which read data, have their servers for
-  // themselves.
+  // the fastest make up the first pipeline, and so on. Some go to another stage for that, but not
+  // all of any. The first stage and the last, which read data, exchange servers with each other
+  // only, and so do those between them.
   std::vector<std::string> Placed(const std::vector<std::string>& addresses, bool moves);
 
   // Returns the number of replicas of each pipeline of these servers. From one that was measured at
@@ -94,8 +94,8 @@ class Dealer {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::vector<std::string> PlacedHere(const std::vector<std::string>& own, bool moves) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Returns the servers by their speed, each at its stage; or, the fastest together whatever their
-  // stages are. The latter is empty where a stage would be left to servers that lack its state.
+  // Return the servers by their speed, each at its stage; or also at others. The latter is empty
+  // where one was not measured, or a stage would be left to servers that lack its state.
   std::vector<std::string> ByStages(const std::vector<std::string>& own) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::vector<std::string> ByMoves(const std::vector<std::string>& own) const

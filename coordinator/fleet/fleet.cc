@@ -22,9 +22,6 @@ std::string Cause(const std::string& reason) {
   return colon == reason.npos ? reason : reason.substr(colon + 2);
 }
 
-// Longest time that a stage has to show that it is there.
-constexpr absl::Duration kAnswer = absl::Seconds(2);
-
 // Returns whether this says that a stage is not there, whatever else went wrong.
 bool SaysLost(const Failure& failure) {
   return failure.kind == Failure::Kind::kDead || failure.kind == Failure::Kind::kSilent;

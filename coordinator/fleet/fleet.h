@@ -85,6 +85,9 @@ struct FleetOptions {
 // training first ends its step.
 class Fleet {
  public:
+  // Longest time that a server has to show that it is there.
+  static constexpr absl::Duration kAnswer = absl::Seconds(2);
+
   // Makes a client for each address: all stages of the first carrier, then those of the next. All
   // leases are for `run`.
   Fleet(const std::vector<std::string>& addresses, const std::string& run,

@@ -9,9 +9,6 @@
 namespace thinwire {
 namespace {
 
-// Longest time that a server has to show that it is there.
-constexpr absl::Duration kAnswer = absl::Seconds(2);
-
 // Returns whether the server's state can be made that after the step.
 bool Reaches(const AcquireResponse& answer, int stage, uint64_t step) {
   const StageStanding& standing = answer.standing();
@@ -72,7 +69,7 @@ absl::Status SpreadKeptState(const std::vector<bool>& are_kept, uint64_t step, F
     const std::lock_guard<std::mutex> lock(of_source[static_cast<size_t>(source)]);
     absl::Status fetched = to.FetchState(fleet->server(source).address(), step);
     // Both are there, so that it would fail again and again.
-    if (absl::IsUnavailable(fetched) && fleet->Renew(source, kAnswer).ok()) {
+    if (absl::IsUnavailable(fetched) && fleet->Renew(source, Fleet::kAnswer).ok()) {
       fetched = absl::FailedPreconditionError(
           absl::StrCat(fetched.message(), "; want servers of a stage that reach each other"));
     }

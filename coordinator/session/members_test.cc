@@ -107,6 +107,8 @@ TEST(MembersTest, APauseHasToEarnWhatItTakes) {
   EXPECT_FALSE(members.PaysToGrow(absl::Seconds(5), absl::Seconds(2)));
   EXPECT_TRUE(members.PaysToGrow(absl::Seconds(6), absl::Seconds(2)))
       << "a fourth pipeline does a third of what three do";
+  EXPECT_FALSE(members.PaysToFill(absl::Seconds(5), absl::Seconds(2)));
+  EXPECT_TRUE(members.PaysToFill(absl::Seconds(6), absl::Seconds(2)));
   for (const char* guest : {"y", "z"}) members.Arrive(guest);
   EXPECT_TRUE(members.PaysToGrow(absl::Seconds(3), absl::Seconds(2))) << "two do twice as much";
 }

@@ -36,9 +36,6 @@
 namespace thinwire {
 namespace {
 
-// Longest time that a server that stands by has to show that it is there.
-constexpr absl::Duration kAnswer = absl::Seconds(2);
-
 // How long to wait for a lost stage to come back.
 constexpr absl::Duration kReturnPatience = absl::Minutes(5);
 
@@ -454,7 +451,7 @@ void Session::Arrived(const std::string& address, Later* later) {
 bool Session::IsThere(const std::string& address) const {
   if (joins_ && joins_->IsConnected(address)) return true;
   StageClient server(StagePlace(), address, CurrentLease(), fleet_options_.security);
-  return server.Renew(kAnswer, /*advances=*/0).ok() ||
+  return server.Renew(Fleet::kAnswer, /*advances=*/0).ok() ||
          server
              .Acquire(fleet_options_.lease_seconds, absl::ZeroDuration(), /*keeps_state=*/false,
                       [](const std::string&) {})
