@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <random>
 #include <string>
@@ -13,6 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/settings_testing.h"
 #include "stage_server/stage/stage_state.h"
 #include "stage_server/stage/stages_testing.h"
@@ -105,14 +107,19 @@ std::vector<std::string> StateOf(LocalStage* stage) {
   return files;
 }
 
-// Trains and stops server `lost` after some microseconds. Returns the last step of any other
-// server, which all others reach.
-uint64_t LoseOne(size_t lost, int microseconds, Members* members) {
+// Trains and stops server `lost` some microseconds after its step `after`. Returns the last step
+// of any other server, which all others reach.
+uint64_t LoseOne(size_t lost, uint64_t after, int microseconds, Members* members) {
+  absl::Notification is_due;
   std::thread killer([&] {
-    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+    EXPECT_TRUE(is_due.WaitForNotificationWithTimeout(absl::Seconds(60)));
+    absl::SleepFor(absl::Microseconds(microseconds));
     members->executor(lost).Stop(absl::UnavailableError("killed"));
   });
-  members->TryTrain(1);
+  if (after == 0) is_due.Notify();
+  members->TryTrain(1, [&](size_t server, const StepReport& report) {
+    if (server == lost && report.step() == after) is_due.Notify();
+  });
   killer.join();
   StageStanding common;
   for (size_t i = 0; i < members->size(); ++i) {
@@ -137,8 +144,9 @@ TEST_P(MembershipTest, AfterALossAllOthersReachOneStep) {
   int in_the_middle = 0;
   for (const size_t lost : {0, 1, 2, 3, 3, 2, 1, 0}) {
     Members members(GetParam(), /*carriers=*/2);
-    const uint64_t step =
-        LoseOne(lost, std::uniform_int_distribution<int>(0, 60000)(random), &members);
+    const uint64_t after = std::uniform_int_distribution<uint64_t>(0, kSteps - 2)(random);
+    const int microseconds = std::uniform_int_distribution<int>(0, 5000)(random);
+    const uint64_t step = LoseOne(lost, after, microseconds, &members);
     SCOPED_TRACE(absl::StrCat("lost ", lost, " after step ", step));
     if (step > 0 && step < kSteps) ++in_the_middle;
     for (size_t i = 0; i < members.size(); ++i) {
@@ -151,7 +159,7 @@ TEST_P(MembershipTest, AfterALossAllOthersReachOneStep) {
       EXPECT_EQ(members.executor(i).standing()->stage(), i % 2) << "as another stage was told";
     }
   }
-  EXPECT_GE(in_the_middle, 1) << "the delays are too short or too long";
+  EXPECT_GE(in_the_middle, 1) << "a step takes a small part of the delays";
 }
 
 // Stages of the text model have a copy each of one weight.

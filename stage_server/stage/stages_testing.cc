@@ -241,9 +241,12 @@ void Stages::AddStage(const StageSpec& spec, const Backend& backend) {
       *LrScheduleFrom(experiment_)));
 }
 
-std::vector<absl::Status> Stages::TryTrain(uint32_t epoch) {
-  return AtEveryStage(
-      [&](size_t i) { return executors_[i]->Train(Epoch(epoch), [](const StepReport&) {}); });
+std::vector<absl::Status> Stages::TryTrain(
+    uint32_t epoch, const std::function<void(size_t, const StepReport&)>& on_step) {
+  return AtEveryStage([&](size_t i) {
+    return executors_[i]->Train(Epoch(epoch),
+                                [&, i](const StepReport& report) { on_step(i, report); });
+  });
 }
 
 BoundarySender& Stages::sender(const std::string& cut, Direction direction) {

@@ -40,8 +40,11 @@ class Stages {
   // Train an epoch, or some of its steps; return the losses, of all replicas.
   std::vector<double> Train(uint32_t epoch = 1);
   std::vector<double> TrainSteps(uint32_t epoch, uint64_t first_step, uint64_t last_step);
-  // Does the same where stages may fail; returns the first error of each.
-  std::vector<absl::Status> TryTrain(uint32_t epoch);
+  // Trains an epoch where stages may fail; returns the first error of each. `on_step(i, report)` is
+  // called in the thread of stage i of those that were built.
+  std::vector<absl::Status> TryTrain(
+      uint32_t epoch, const std::function<void(size_t, const StepReport&)>& on_step =
+                          [](size_t, const StepReport&) {});
 
   EvaluationReport Evaluate(bool compressed, uint64_t recalibration_samples = 0);
 
