@@ -390,6 +390,24 @@ absl::StatusOr<std::vector<double>> WorkOfStages(const Experiment& experiment) {
   return work;
 }
 
+absl::StatusOr<double> LargestSharedState(const Experiment& experiment) {
+  ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(experiment));
+  ASSIGN_OR_RETURN(const OptimizerSpec optimizer, OptimizerFrom(experiment));
+  const auto bytes_of = [&optimizer](int64_t elements, bool hidden) {
+    return sizeof(float) * static_cast<double>(elements) *
+           (1 + OptimizerBuffers(optimizer, hidden));
+  };
+  std::vector<double> bytes(partition.placement.stages);
+  const std::vector<SegmentCost> segments = SegmentCosts(partition.model, partition.cuts);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const SegmentCost& segment = segments[i];
+    bytes[partition.placement.StageOf(static_cast<int>(i))] +=
+        bytes_of(segment.parameters - segment.hidden_parameters, /*hidden=*/false) +
+        bytes_of(segment.hidden_parameters, /*hidden=*/true);
+  }
+  return *std::max_element(bytes.begin(), bytes.end());
+}
+
 std::vector<std::string> GivenCuts(const PipelineConfig& pipeline) {
   std::vector<std::string> names(pipeline.cuts().begin(), pipeline.cuts().end());
   if (names == std::vector<std::string>{kEmptyList}) names.clear();

@@ -88,6 +88,10 @@ absl::StatusOr<Partition> PartitionFrom(const Experiment& experiment);
 // Returns the share of the model's FLOPs that each stage has in training, at least a hundredth.
 absl::StatusOr<std::vector<double>> WorkOfStages(const Experiment& experiment);
 
+// Returns the bytes of parameters and of the optimizer that the carriers of a stage share, of the
+// stage with most of them.
+absl::StatusOr<double> LargestSharedState(const Experiment& experiment);
+
 // Returns the names of the cuts as the pipeline has them, none where the model is not cut.
 std::vector<std::string> GivenCuts(const PipelineConfig& pipeline);
 

@@ -170,6 +170,19 @@ TEST(SpecsTest, StagesHaveTheirShareOfTheWork) {
   EXPECT_EQ(*WorkOfStages(With({"pipeline.stages=1"})), std::vector<double>{1});
 }
 
+TEST(SpecsTest, TheLargestSharedStateIsOfTheStageWithMostParametersAndMeans) {
+  const auto bytes_of = [](const std::string& optimizer, int stages) {
+    return *LargestSharedState(*ParseExperiment(kLanguage, "f.yaml",
+                                                {"optimizer=" + optimizer, "pipeline.cuts=auto",
+                                                 absl::StrCat("pipeline.stages=", stages)}));
+  };
+  const double plain = bytes_of("{name: sgd, lr: 0.1}", 1);
+  EXPECT_EQ(bytes_of("{name: adamw, lr: 0.1}", 1), 3 * plain);
+  EXPECT_EQ(bytes_of("{name: sgd, lr: 0.1, momentum: 0.9}", 1), 2 * plain);
+  EXPECT_LT(bytes_of("{name: sgd, lr: 0.1}", 2), plain);
+  EXPECT_GT(bytes_of("{name: sgd, lr: 0.1}", 2), plain / 4);
+}
+
 TEST(SpecsTest, ThePartitionHasCutsAndStages) {
   const auto partition = PartitionFrom(With({}));
   ASSERT_TRUE(partition.ok()) << partition.status();

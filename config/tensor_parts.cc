@@ -75,6 +75,15 @@ bool HasSlicedPositions(const Experiment& experiment) {
   return PartsOf(experiment) > 1 && experiment.tensor().sequence();
 }
 
+CarrierGrid CarrierGrid::Carrying() const {
+  CarrierGrid grid = *this;
+  while (grid.Follows(grid.replicas - 1)) {
+    grid.deal.pop_back();
+    --grid.replicas;
+  }
+  return grid;
+}
+
 absl::StatusOr<CarrierGrid> GridOf(const Experiment& experiment, int carriers) {
   const int replicas = static_cast<int>(ReplicasOf(experiment)), parts = PartsOf(experiment);
   if (1 <= carriers && carriers <= replicas) return CarrierGrid{carriers, 1};

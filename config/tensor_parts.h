@@ -34,6 +34,10 @@ struct CarrierGrid {
   ReplicaRange CarriedBy(int row, int of_experiment) const {
     return thinwire::CarriedBy(row, replicas, of_experiment, deal);
   }
+  // Returns whether a row carries no replica, and gets the averages of each step only.
+  bool Follows(int row) const { return !deal.empty() && deal[static_cast<size_t>(row)] == 0; }
+  // Returns the grid without those rows, which are the last ones.
+  CarrierGrid Carrying() const;
   // Returns whether two carriers exchange anything: partial sums in a row, or what replicas learned
   // at one place of two rows.
   bool AreJoined(int a, int b) const {

@@ -106,6 +106,12 @@ TEST(TensorPartsConfigTest, CarriersAreSpreadOverReplicasAndThenOverParts) {
     EXPECT_EQ(grid.parts, places) << carriers;
   }
   const CarrierGrid grid = GridOf(e, 4).value();
+  EXPECT_EQ(grid.Carrying().count(), 4);
+  const CarrierGrid dealt = {/*replicas=*/4, /*parts=*/1, /*deal=*/{3, 1, 0, 0}};
+  EXPECT_FALSE(dealt.Follows(1));
+  EXPECT_TRUE(dealt.Follows(2));
+  EXPECT_EQ(dealt.Carrying().count(), 2);
+  EXPECT_EQ(dealt.Carrying().deal, (Deal{3, 1}));
   EXPECT_TRUE(grid.AreJoined(0, 1));
   EXPECT_TRUE(grid.AreJoined(1, 3));
   EXPECT_FALSE(grid.AreJoined(0, 3));

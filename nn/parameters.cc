@@ -117,13 +117,15 @@ absl::StatusOr<Tensor> OnDevice(const std::vector<float>& values, const Shape& s
 }  // namespace
 
 absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockSpec> blocks,
-                                                         uint64_t seed, Device* device) {
+                                                         std::optional<uint64_t> seed,
+                                                         Device* device) {
   std::vector<Parameter> parameters;
   for (const BlockSpec& block : blocks) {
     for (const ParameterSpec& spec : Parameters(block)) {
       Parameter parameter;
       parameter.spec = spec;
-      const std::vector<float> values = InitialValues(spec, seed);
+      const std::vector<float> values =
+          seed ? InitialValues(spec, *seed) : std::vector<float>(spec.shape.elements());
       if (spec.format == WeightFormat::kFP32) {
         ASSIGN_OR_RETURN(parameter.value, OnDevice(values, spec.shape, device));
       } else {

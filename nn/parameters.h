@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,9 +40,11 @@ struct Parameter {
 };
 
 // Returns all parameters of `blocks`, in model order, with zero gradients. Initial values depend
-// only on (seed, name); a tied parameter uses the name of the one that it copies.
+// only on (seed, name); a tied parameter uses the name of the one that it copies. Without a seed
+// they are zeros.
 absl::StatusOr<std::vector<Parameter>> InitialParameters(absl::Span<const BlockSpec> blocks,
-                                                         uint64_t seed, Device* device);
+                                                         std::optional<uint64_t> seed,
+                                                         Device* device);
 
 // Returns the parameter of that name, which must exist. Names are unique, as parameters and layers
 // are built from the same specs.

@@ -176,6 +176,13 @@ std::unique_ptr<Message> MakeRestore(uint8_t variant, const KeptState& kept) {
   return request;
 }
 
+std::unique_ptr<Message> MakeHoldState(uint8_t variant, const KeptState&) {
+  auto request = std::make_unique<HoldStateRequest>();
+  request->set_step(variant % 8);
+  request->set_readers(variant / 8 % 4);
+  return request;
+}
+
 std::unique_ptr<Message> MakeFetchState(uint8_t variant, const KeptState&) {
   auto request = std::make_unique<FetchStateRequest>();
   request->set_from(kTargets[variant % 4]);
@@ -244,6 +251,7 @@ constexpr ControlCall kCalls[] = {
     {'s', "TakeSnapshot", MakeTakeSnapshot},
     {'d', "ReadSnapshot", MakeReadSnapshot},
     {'r', "Restore", MakeRestore},
+    {'b', "HoldState", MakeHoldState},
     {'k', "FetchState", MakeFetchState},
     {'v', "Evaluate", MakeEvaluate},
     {'p', "ExportParameters", Empty<ExportParametersRequest>},

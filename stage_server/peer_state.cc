@@ -1,8 +1,10 @@
 #include "stage_server/peer_state.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/annotated.h"
 #include "base/status.h"
@@ -14,6 +16,11 @@ namespace thinwire {
 namespace {
 
 constexpr absl::Duration kStoppedCheckEvery = absl::Milliseconds(100);
+
+// In the background: for how long the line is used, and then left to others; and how much may be
+// under way, as that is what others' messages queue behind.
+constexpr absl::Duration kTurn = absl::Milliseconds(100);
+constexpr int kMostUnderWay = 256 << 10;
 
 // Waits until the channel is connected: gRPC's own waits follow the time of day.
 bool Connects(grpc::Channel* channel, SteadyTime deadline, const std::function<bool()>& is_over) {
@@ -64,8 +71,9 @@ class Parts {
 absl::Status ReadPeerState(
     const StatePeer& peer, const ReadStateRequest& request, Transfers* waits,
     const std::function<absl::Status(const StatePart& part, const NextPiece& next)>& take) {
+  const auto window = peer.in_background ? std::optional<int>(kMostUnderWay) : std::nullopt;
   const auto channel = grpc::CreateCustomChannel(peer.address, peer.security.ChannelCredentials(),
-                                                 DataChannelArguments(peer.address));
+                                                 DataChannelArguments(peer.address, window));
   if (!Connects(channel.get(), peer.deadline, [waits] { return waits->ended(); })) {
     return absl::UnavailableError(absl::StrCat("the server at ", peer.address,
                                                ", which has the stage's state, is not there, or "
@@ -75,7 +83,12 @@ absl::Status ReadPeerState(
   peer.security.Show(&context);
   const auto stub = StagePeer::NewStub(channel);
   const auto reader = stub->ReadState(&context, request);
+  SteadyTime begin = SteadyTime::Now();  // of this turn
   Parts parts([&](StateChunk* chunk) {
+    if (peer.in_background && SteadyTime::Now() - begin >= kTurn) {
+      absl::SleepFor(kTurn);
+      begin = SteadyTime::Now();
+    }
     return waits->Make([&] { return reader->Read(chunk); }, [&] { context.TryCancel(); });
   });
   absl::Status status;

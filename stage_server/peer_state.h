@@ -13,11 +13,13 @@
 
 namespace thinwire {
 
-// A server that has the state: where it is, how it is called, and when it must have been reached.
+// A server that has the state: where it is, how it is called, when it must have been reached, and
+// whether half of the line's time is left to others.
 struct StatePeer {
   std::string address;
   const Security& security;
   SteadyTime deadline;
+  bool in_background = false;
 };
 
 // Returns the next piece of a part's file; false after the last.

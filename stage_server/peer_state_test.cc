@@ -19,17 +19,29 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 grpc::Status Fetch(Stage::Stub* stub, const Lease& lease, const std::string& from,
-                   uint64_t step = 2) {
+                   uint64_t step = 2, bool in_background = false) {
   grpc::ClientContext context;
   FetchStateRequest request;
   *request.mutable_lease() = lease;
   request.set_from(from);
   request.set_step(step);
+  request.set_in_background(in_background);
   FetchStateResponse response;
   return stub->FetchState(&context, request, &response);
 }
 
-// `server_` has trained, `empty_` has the same stage and has not.
+grpc::Status Hold(Stage::Stub* stub, const Lease& lease, uint64_t step = 2, uint32_t readers = 1) {
+  grpc::ClientContext context;
+  HoldStateRequest request;
+  *request.mutable_lease() = lease;
+  request.set_step(step);
+  request.set_readers(readers);
+  HoldStateResponse response;
+  return stub->HoldState(&context, request, &response);
+}
+
+// `server_` has trained, and holds its state for another one. `empty_` has the same stage and has
+// not trained.
 class PeerStateTest : public ServiceTest {
  protected:
   void SetUp() override {
@@ -40,6 +52,7 @@ class PeerStateTest : public ServiceTest {
     ASSERT_TRUE(Configure(LeaseOf("one"), 0, 1, &configured_).ok());
     ASSERT_TRUE(Train(LeaseOf("one"), configured_.train_samples(), &steps).ok());
     having_ = std::move(stub_);
+    ASSERT_TRUE(Hold(having_.get(), LeaseOf("one")).ok());
     empty_ = *StartStageServer(ServerOptions());
     stub_ =
         Stage::NewStub(grpc::CreateChannel(empty_->address(), grpc::InsecureChannelCredentials()));
@@ -89,14 +102,43 @@ TEST_F(PeerStateTest, AServerOfAnotherGenerationIsRefusedAndNamed) {
                         "generation 1"));
 }
 
-TEST_F(PeerStateTest, AServerThatStandsAtAnotherStepIsRefusedEvenIfItIsTheServerItself) {
+TEST_F(PeerStateTest, ItIsReadAsOftenAsWasSaidAndWhileItsServerHasTrainedOn) {
+  ConfigureEmpty();
+  ASSERT_TRUE(Hold(having_.get(), LeaseOf("one"), /*step=*/2, /*readers=*/2).ok());
+  std::swap(stub_, having_);
+  const std::string held = Export(LeaseOf("one"));
+  int steps = 0;
+  ASSERT_TRUE(Train(LeaseOf("one"), configured_.train_samples(), &steps, /*epoch=*/2).ok());
+  std::swap(stub_, having_);
+  for (const bool in_background : {false, true}) {
+    const grpc::Status fetched =
+        Fetch(stub_.get(), LeaseOf("one"), server_->address(), /*step=*/2, in_background);
+    EXPECT_TRUE(fetched.ok()) << fetched.error_message();
+    EXPECT_EQ(Export(LeaseOf("one")), held);
+  }
+  const grpc::Status again = Fetch(stub_.get(), LeaseOf("one"), server_->address());
+  EXPECT_EQ(again.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(again.error_message(), HasSubstr("after step 2; stage 0 here holds none"));
+}
+
+TEST_F(PeerStateTest, AServerThatHoldsAnotherStepIsRefusedEvenIfItIsTheServerItself) {
   ConfigureEmpty();
   grpc::Status refused = Fetch(stub_.get(), LeaseOf("one"), server_->address(), /*step=*/7);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(refused.error_message(),
-              HasSubstr("the state after step 7; stage 0 here stands after step 2"));
+              HasSubstr("the state after step 7; stage 0 here holds that after step 2"));
   refused = Fetch(stub_.get(), LeaseOf("one"), empty_->address());
-  EXPECT_THAT(refused.error_message(), HasSubstr("here stands after step 0"));
+  EXPECT_THAT(refused.error_message(), HasSubstr("here holds none"));
+}
+
+TEST_F(PeerStateTest, WhoStandsAtAnotherStepOrHasNoReadersHoldsNothing) {
+  grpc::Status refused = Hold(having_.get(), LeaseOf("one"), /*step=*/7);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(),
+              HasSubstr("the state after step 7; stage 0 here stands after step 2"));
+  refused = Hold(having_.get(), LeaseOf("one"), /*step=*/2, /*readers=*/0);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused.error_message(), "readers: 0, want 1 or more");
 }
 
 TEST_F(PeerStateTest, AServerThatIsNotThereIsNamed) {

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/digest.h"
@@ -32,6 +31,8 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
+// Of what other carriers read, so that little is under way when others want their line.
+constexpr size_t kStatePieceBytes = size_t{256} << 10;
 // Slices that a trace holds, 3 MB: enough for kReportEvery. A microbatch has about a dozen.
 constexpr size_t kTraceSlices = size_t{1} << 15;
 
@@ -67,15 +68,16 @@ absl::Status SetDeal(const ConfigureRequest& request, StageSpec* spec) {
   spec->grid.deal = {request.deal().begin(), request.deal().end()};
   if (spec->grid.deal.empty()) return absl::OkStatus();
   const uint64_t all = std::accumulate(request.deal().begin(), request.deal().end(), uint64_t{0});
-  const bool has_none =
-      std::find(request.deal().begin(), request.deal().end(), 0U) != request.deal().end();
+  // Those that carry none come behind all others.
+  const auto none = std::find(request.deal().begin(), request.deal().end(), 0U);
+  const bool are_in_order = std::all_of(none, request.deal().end(), [](auto n) { return n == 0; });
   const auto replicas = static_cast<uint64_t>(spec->replicas.count);
-  if (request.deal_size() == spec->grid.replicas && all == replicas && !has_none) {
+  if (request.deal_size() == spec->grid.replicas && all == replicas && are_in_order) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("deal: ", absl::StrJoin(request.deal(), ", "),
-                                                 ", want ", spec->grid.replicas,
-                                                 " numbers from 1 that add up to ", replicas));
+  return absl::InvalidArgumentError(
+      absl::StrCat("deal: ", absl::StrJoin(request.deal(), ", "), ", want ", spec->grid.replicas,
+                   " numbers, zeros the last, that add up to ", replicas));
 }
 
 absl::Status SetCarrier(const ConfigureRequest& request, StageSpec* spec) {
@@ -108,6 +110,7 @@ absl::StatusOr<std::unique_ptr<StageRun>> StageRun::New(const ConfigureRequest& 
   std::unique_ptr<StageRun> run(new StageRun(request, backend, boundaries->security()));
   ASSIGN_OR_RETURN(run->spec_, StageSpecFrom(request.experiment(), request.stage()));
   RETURN_IF_ERROR(SetCarrier(request, &run->spec_));
+  run->spec_.begins_anew = !request.has_standing();
   run->spec_.run = RunDigest(request.lease());
   run->spec_.generation = request.lease().generation();
   run->spec_.link_secret = request.link_secret();
@@ -307,8 +310,6 @@ absl::Status StageRun::Train(const TrainRequest& request, const OnEvent& on_even
         absl::StrCat("epoch ", request.epoch(), ": want epochs from 1"));
   }
   RETURN_IF_ERROR(CheckSamples(request.samples(), /*training=*/true));
-  trains_ = true;
-  const auto is_over = absl::MakeCleanup([this] { trains_ = false; });
   return OnExecutor([&]() -> absl::Status {
     SteadyTime reported = SteadyTime::Now();
     if (device_trace_) device_trace_->Begin(executor_->last_step() + 1);
@@ -520,39 +521,61 @@ absl::Status StageRun::ReadSnapshot(uint32_t file,
   return WriteFile(taken, kPieceBytes, sink);
 }
 
-absl::Status StageRun::ReadState(uint64_t step, const OnPiece& on_piece) {
-  if (trains_) return absl::FailedPreconditionError("the stage trains: its state cannot be read");
+absl::Status StageRun::HoldState(uint64_t step, int readers) {
+  {
+    absl::MutexLock lock(&snapshot_mutex_);
+    held_ = Held();  // makes room
+  }
   CopiedState what;
   what.shared = true;
-  std::vector<StateFile> files;
+  auto files = std::make_shared<std::vector<StateFile>>();
   RETURN_IF_ERROR(OnExecutor([&]() -> absl::Status {
     if (executor_->last_step() != step) {
       return absl::FailedPreconditionError(
           absl::StrCat("asked for the state after step ", step, "; stage ", spec_.stage,
                        " here stands after step ", executor_->last_step()));
     }
-    ASSIGN_OR_RETURN(files, Copied(what));
+    ASSIGN_OR_RETURN(*files, Copied(what));
     return absl::OkStatus();
   }));
-  for (StateFile& held : files) {
-    const StateFile file = std::exchange(held, StateFile());  // freed when it has been sent
-    bool is_first = true;
-    RETURN_IF_ERROR(WriteFile(file, kPieceBytes, [&](std::string_view piece) {
-      return on_piece(file.part, std::exchange(is_first, false), piece);
-    }));
-  }
+  absl::MutexLock lock(&snapshot_mutex_);
+  held_ = {std::move(files), step, readers};
   return absl::OkStatus();
 }
 
-absl::Status StageRun::FetchState(const std::string& from, uint64_t step) {
-  ReadStateRequest request;
-  request.set_link_secret(spec_.link_secret);
-  request.set_generation(spec_.generation);
-  request.set_stage(static_cast<uint32_t>(spec_.stage));
-  request.set_step(step);
+absl::Status StageRun::ReadState(uint64_t step, const OnPiece& on_piece) {
+  Held held;
+  {
+    absl::MutexLock lock(&snapshot_mutex_);
+    if (held_.files == nullptr || held_.step != step) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "asked for the state after step ", step, "; stage ", spec_.stage, " here holds ",
+          held_.files == nullptr ? "none" : absl::StrCat("that after step ", held_.step)));
+    }
+    held = held_;
+  }
+  for (const StateFile& file : *held.files) {
+    bool is_first = true;
+    RETURN_IF_ERROR(WriteFile(file, kStatePieceBytes, [&](std::string_view piece) {
+      return on_piece(file.part, std::exchange(is_first, false), piece);
+    }));
+  }
+  absl::MutexLock lock(&snapshot_mutex_);
+  if (held_.files == held.files && --held_.readers == 0) held_ = Held();
+  return absl::OkStatus();
+}
+
+absl::Status StageRun::FetchState(const FetchStateRequest& request) {
+  ReadStateRequest read;
+  read.set_link_secret(spec_.link_secret);
+  read.set_generation(spec_.generation);
+  read.set_stage(static_cast<uint32_t>(spec_.stage));
+  read.set_step(request.step());
   return ReadPeerState(
-      {from, security_, spec_.patience->Deadline()}, request, &transfers_,
-      [&](const StatePart& part, const NextPiece& next) { return Restore(part, step, next); });
+      {request.from(), security_, spec_.patience->Deadline(), request.in_background()}, read,
+      &transfers_, [&](const StatePart& part, const NextPiece& next) {
+        return Restore(part, request.step(), next);
+      });
 }
 
 absl::Status StageRun::Restore(const StatePart& part, uint64_t step,

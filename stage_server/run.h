@@ -62,14 +62,16 @@ class StageRun {
   // thread, whatever else runs.
   absl::Status ReadSnapshot(uint32_t file,
                             const std::function<absl::Status(std::string_view)>& sink);
-  // Copies what all carriers of the stage share, as it is after `step`, and hands it out part by
-  // part; each piece comes with its part, of which `is_first` begins the file. FailedPrecondition
-  // if the stage stands elsewhere, or trains.
+  // Copies what all carriers of the stage share, as it is after `step`, and holds it until it has
+  // been read `readers` times. FailedPrecondition if the stage stands elsewhere.
+  absl::Status HoldState(uint64_t step, int readers);
+  // Hands it out part by part; each piece comes with its part, of which `is_first` begins the file.
+  // FailedPrecondition if that is not held. Any thread, whatever else runs.
   using OnPiece =
       std::function<absl::Status(const StatePart& part, bool is_first, std::string_view piece)>;
   absl::Status ReadState(uint64_t step, const OnPiece& on_piece);
-  // Takes that over, as it was after `step`, from another carrier's server, `from`.
-  absl::Status FetchState(const std::string& from, uint64_t step);
+  // Takes over what another carrier's server holds of a step.
+  absl::Status FetchState(const FetchStateRequest& request);
   // See RestoreState.
   absl::Status Restore(const StatePart& part, uint64_t step,
                        const std::function<bool(std::string_view* piece)>& next,
@@ -161,11 +163,17 @@ class StageRun {
   std::unique_ptr<Executor> executor_;
 
   Transfers transfers_;
-  std::atomic<bool> trains_{false};
+  // A copy of the stage's state for other carriers.
+  struct Held {
+    std::shared_ptr<const std::vector<StateFile>> files;  // null: none is held
+    uint64_t step = 0;
+    int readers = 0;  // that have yet to come
+  };
 
   absl::Mutex snapshot_mutex_;
   // A file that was read is empty.
   std::vector<StateFile> snapshot_ ABSL_GUARDED_BY(snapshot_mutex_);
+  Held held_ ABSL_GUARDED_BY(snapshot_mutex_);
 
   absl::Mutex mutex_;
   const std::function<absl::Status()>* task_ ABSL_GUARDED_BY(mutex_) = nullptr;

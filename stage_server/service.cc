@@ -370,10 +370,15 @@ void StageService::AddCallsForRuns() {
         ASSIGN_OR_RETURN(*response, run.TakeSnapshot(copied));
         return absl::OkStatus();
       });
+  AddWork<HoldStateRequest, HoldStateResponse>(
+      "HoldState", [](StageRun& run, const auto& request, auto*) -> absl::Status {
+        if (request.readers() < 1) return absl::InvalidArgumentError("readers: 0, want 1 or more");
+        return run.HoldState(request.step(), static_cast<int>(request.readers()));
+      });
   AddWork<FetchStateRequest, FetchStateResponse>(
       "FetchState", [this](StageRun& run, const auto& request, auto*) -> absl::Status {
         const SteadyTime start = SteadyTime::Now();
-        RETURN_IF_ERROR(run.FetchState(request.from(), request.step()));
+        RETURN_IF_ERROR(run.FetchState(request));
         journal_.StateFetched(run.subject(), request.from(), SecondsSince(start));
         return absl::OkStatus();
       });

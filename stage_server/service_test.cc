@@ -94,7 +94,7 @@ TEST_F(ServiceTest, ConfiguresAndTrainsAndNamesWrongNumbers) {
               HasSubstr("threads: 0"));
   deal_ = {2};
   EXPECT_THAT(Configure(LeaseOf("one"), 0, 1, &configured_).error_message(),
-              HasSubstr("deal: 2, want 1 numbers from 1 that add up to 1"));
+              HasSubstr("deal: 2, want 1 numbers, zeros the last, that add up to 1"));
   deal_.clear();
   const grpc::Status status = Configure(LeaseOf("one"), 0, 1, &configured_);
   ASSERT_TRUE(status.ok()) << status.error_message();

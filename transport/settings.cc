@@ -19,7 +19,7 @@ constexpr int kMaxStreams = 8;
 
 using Setting = std::pair<const char*, int>;
 
-std::vector<Setting> SharedSettings(const std::string& address) {
+std::vector<Setting> SharedSettings(const std::string& address, std::optional<int> window) {
   constexpr int kSecond = 1000;  // milliseconds
   return {
       {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
@@ -27,8 +27,8 @@ std::vector<Setting> SharedSettings(const std::string& address) {
       // on a real network.
       {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, IsLoopback(address) ? (16 << 20) - 1 : 64 << 10},
       // Window of a stream that has just begun; later gRPC sets it from its own estimates.
-      {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, static_cast<int>(2 * kMaxChunkBytes)},
-      {GRPC_ARG_HTTP2_BDP_PROBE, 1},
+      {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, window.value_or(2 * kMaxChunkBytes)},
+      {GRPC_ARG_HTTP2_BDP_PROBE, window ? 0 : 1},
       // A machine that has stopped answers no PING: its streams fail after half a minute.
       {GRPC_ARG_KEEPALIVE_TIME_MS, 10 * kSecond},
       {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * kSecond},
@@ -50,9 +50,9 @@ void PrepareProcess() {
 
 bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address, "unix:"); }
 
-grpc::ChannelArguments DataChannelArguments(const std::string& target) {
+grpc::ChannelArguments DataChannelArguments(const std::string& target, std::optional<int> window) {
   grpc::ChannelArguments arguments;
-  for (const Setting& setting : SharedSettings(target)) {
+  for (const Setting& setting : SharedSettings(target, window)) {
     arguments.SetInt(setting.first, setting.second);
   }
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -65,7 +65,7 @@ grpc::ChannelArguments DataChannelArguments(const std::string& target) {
 }
 
 void PrepareDataServer(const std::string& address, grpc::ServerBuilder* builder) {
-  for (const Setting& setting : SharedSettings(address)) {
+  for (const Setting& setting : SharedSettings(address, std::nullopt)) {
     builder->AddChannelArgument(setting.first, setting.second);
   }
   builder->SetMaxReceiveMessageSize(static_cast<int>(kMaxFrameBytes));

@@ -1,6 +1,7 @@
 // Settings of the data plane for gRPC: names on the wire, limits, windows, keepalive.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "grpcpp/grpcpp.h"
@@ -29,8 +30,10 @@ void PrepareProcess();
 bool IsUnixSocket(const std::string& address);
 
 // Returns arguments for a channel that carries one boundary, or the state of a stage, and nothing
-// else.
-grpc::ChannelArguments DataChannelArguments(const std::string& target);
+// else. `window` is the most bytes that may be under way to this end; absent: as many as fill the
+// line.
+grpc::ChannelArguments DataChannelArguments(const std::string& target,
+                                            std::optional<int> window = std::nullopt);
 
 // Sets the same on a server that listens at `address` ("unix:/path", "host:port"). Also sets
 // limits: streams of a connection, time for a handshake, and time that a connection may exist

@@ -76,7 +76,9 @@ std::string Arrivals::Text() const {
 
 Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
              const FleetOptions& options)
-    : options_(options) {
+    : options_(options),
+      carrying_(static_cast<int>(addresses.size()) / options.grid.count() *
+                options.grid.Carrying().count()) {
   Lease lease;
   lease.set_run(run);
   lease.set_generation(options.generation);
@@ -128,13 +130,15 @@ absl::Status Fleet::CheckBuild(const StageClient& client, const BuildInfo& build
 absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    running_ = size();
+    running_ = leaves_behind_ ? carrying_ : size();
   }
   std::vector<std::thread> threads;
-  for (auto& client : clients_) {
-    threads.emplace_back([this, &work, stage = client.get()] {
+  for (int i = 0, count = running_; i < count; ++i) {
+    threads.emplace_back([this, &work, stage = &server(i)] {
       absl::Status status = work(*stage);
-      if (!status.ok()) Fail({stage->server(), Failure::Kind::kError, std::move(status)});
+      if (!status.ok() && !IsLeftBehind(stage->server())) {
+        Fail({stage->server(), Failure::Kind::kError, std::move(status)});
+      }
       const std::lock_guard<std::mutex> lock(mutex_);
       --running_;
       changed_.notify_all();
@@ -224,18 +228,50 @@ bool Fleet::ended_after_step() const {
   return ends_step_ && !interrupted_ && failures_.empty();
 }
 
+void Fleet::HasDone(int server, uint64_t step, uint64_t of_run) {
+  if (step + 1 < of_run) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    caught_up_.insert(this->server(server).carrier());
+  }
+  if (!have_caught_up()) return;
+  EndAfterStep({server, Failure::Kind::kSpeeds,
+                absl::UnavailableError("pipelines that followed have caught up")});
+}
+
+bool Fleet::have_caught_up() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int>(caught_up_.size()) * stages() == size() - carrying_;
+}
+
+bool Fleet::IsLeftBehind(int server) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return leaves_behind_ && Follows(server);
+}
+
+int Fleet::LeaveBehind() {
+  if (have_caught_up()) return size();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    leaves_behind_ = true;
+  }
+  for (int i = carrying_; i < size(); ++i) server(i).Cancel();
+  return carrying_;
+}
+
 // Ends training after one step for all. Stages are not at the same step, so all continue to the
 // latest that one of them has begun.
 bool Fleet::EndTraining() {
-  std::vector<absl::StatusOr<uint64_t>> begun(clients_.size());
-  OnThreads(size(), [&](int i) { begun[i] = server(i).HoldTraining(); });
+  const int count = LeaveBehind();
+  std::vector<absl::StatusOr<uint64_t>> begun(static_cast<size_t>(count));
+  OnThreads(count, [&](int i) { begun[i] = server(i).HoldTraining(); });
   uint64_t last_step = 0;
   for (const absl::StatusOr<uint64_t>& step : begun) {
     if (!step.ok()) return false;
     last_step = std::max(last_step, *step);
   }
-  std::vector<absl::Status> ended(clients_.size());
-  OnThreads(size(), [&](int i) { ended[i] = server(i).EndTraining(last_step); });
+  std::vector<absl::Status> ended(begun.size());
+  OnThreads(count, [&](int i) { ended[i] = server(i).EndTraining(last_step); });
   return std::all_of(ended.begin(), ended.end(), [](const auto& status) { return status.ok(); });
 }
 

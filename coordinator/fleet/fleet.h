@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,16 @@ class Fleet {
   // Renews the lease of a server besides its heartbeat, and returns the answer. Any thread.
   absl::StatusOr<RenewResponse> Renew(int server, absl::Duration patience);
 
+  // Returns whether a server's pipeline follows: it carries no replica, and makes the updates of
+  // those that do, as soon as it has the state for that.
+  bool Follows(int server) const { return server >= carrying_; }
+  // Takes that a server that follows has made the update of `step`, and the run that of `of_run`.
+  // Once all that follow are there TrainOnAll ends after a step, as they can carry replicas then.
+  // If it ends before, they are left behind: no call waits for them any more. Any thread.
+  void HasDone(int server, uint64_t step, uint64_t of_run);
+  // Returns whether all that follow have been there; so it is where none does. Any thread.
+  bool have_caught_up() const;
+
   // Takes what a server has reported while it trains. If another deal of the replicas would be
   // faster, TrainOnAll ends after a step. Any thread.
   void Measure(int server, const StageReport& report);
@@ -189,6 +200,10 @@ class Fleet {
  private:
   absl::Status CheckBuild(const StageClient& client, const BuildInfo& build) const;
   bool EndTraining();
+  bool IsLeftBehind(int server) const;
+  // Returns the number of servers, the first ones, that the end of training is for. The others are
+  // left behind.
+  int LeaveBehind();
   void Leave(Failure stage);
   void AwaitAll();
   void CancelAll();
@@ -203,6 +218,7 @@ class Fleet {
   bool IsKnownLost(int server) const;
 
   const FleetOptions options_;
+  const int carrying_;  // number of servers, the first ones, whose pipelines carry replicas
   const std::string link_secret_ = NewSecret();
   std::vector<std::unique_ptr<StageClient>> clients_;
   Pulse pulse_;                                         // of all servers
@@ -212,7 +228,9 @@ class Fleet {
   // A standard mutex, as changed_ is waited for with a deadline (see SteadyTime::chrono).
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // threads in OnAll
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;             // threads in OnAll
+  std::set<int> caught_up_ ABSL_GUARDED_BY(mutex_);     // carriers that followed
+  bool leaves_behind_ ABSL_GUARDED_BY(mutex_) = false;  // True: those that follow do not count.
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
   bool asked_to_end_ ABSL_GUARDED_BY(mutex_) = false;  // Interrupt was called
   std::optional<Failure> leaving_ ABSL_GUARDED_BY(mutex_);

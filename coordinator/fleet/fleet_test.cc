@@ -14,7 +14,9 @@
 namespace thinwire {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A fleet that loses patience quickly, as the tests do not check the times.
 FleetOptions Impatient() {
@@ -54,6 +56,20 @@ class FleetTest : public ::testing::Test {
     std::vector<AcquireResponse> answers;
     EXPECT_TRUE(fleet->Acquire(&answers).ok());
     return fleet;
+  }
+  // Lets all train until they are told that training ends, and `ended` is true then.
+  void TrainUntil(std::atomic<bool>* ended) {
+    for (FakeStage& stage : stages_) {
+      stage.end_training = [=](const EndTrainingRequest& request, EndTrainingResponse* response) {
+        response->set_begun_step(7);
+        if (request.has_last_step()) *ended = true;
+        return grpc::Status::OK;
+      };
+      stage.train = [=](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+        while (!*ended && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+        return grpc::Status::OK;
+      };
+    }
   }
   void TrainFails(int stage, grpc::StatusCode code, const std::string& message) {
     stages_[stage].train = [=](const TrainRequest&, grpc::ServerContext*, FakeStage::Writer*) {
@@ -248,17 +264,7 @@ TEST_F(FleetTest, BetweenTwoPartsOfAnEpochAnInterruptionCancelsNothingAndNoneFol
 
 TEST_F(FleetTest, AStageThatIsToEndIsLeftAfterAStep) {
   std::atomic<bool> ended = false;
-  for (FakeStage& stage : stages_) {
-    stage.end_training = [&](const EndTrainingRequest& request, EndTrainingResponse* response) {
-      response->set_begun_step(7);
-      if (request.has_last_step()) ended = true;
-      return grpc::Status::OK;
-    };
-    stage.train = [&](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
-      while (!ended && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
-      return grpc::Status::OK;
-    };
-  }
+  TrainUntil(&ended);
   const auto fleet = Acquired(Patient());
   EXPECT_FALSE(fleet->leaving());
   stages_[1].ends = true;
@@ -276,6 +282,65 @@ TEST_F(FleetTest, AStageThatIsToEndIsLeftAfterAStep) {
   EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(train)));
   fleet->Interrupt();
   EXPECT_FALSE(fleet->leaving());
+}
+
+// Three carriers of one stage, of which the last follows.
+class FleetThatIsFollowedTest : public FleetTest {
+ protected:
+  void SetUp() override {
+    TrainUntil(&ended_);
+    FleetOptions options = Patient();
+    options.grid = {/*replicas=*/3, /*parts=*/1, /*deal=*/{2, 1, 0}};
+    fleet_ = Acquired(options);
+  }
+  absl::Status Train(const std::function<void(int server)>& begin) {
+    return fleet_->TrainOnAll([&](StageClient& stage) {
+      begin(stage.server());
+      return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
+    });
+  }
+
+  std::atomic<bool> ended_ = false;
+  std::unique_ptr<Fleet> fleet_;
+};
+
+TEST_F(FleetThatIsFollowedTest, OnceItHasCaughtUpTrainingEndsForAll) {
+  EXPECT_FALSE(fleet_->Follows(1));
+  EXPECT_TRUE(fleet_->Follows(2));
+  const absl::Status status = Train([&](int server) {
+    if (server != 2) return;
+    fleet_->HasDone(/*server=*/2, /*step=*/5, /*of_run=*/9);
+    EXPECT_FALSE(fleet_->have_caught_up());
+    EXPECT_FALSE(fleet_->leaving());
+    fleet_->HasDone(/*server=*/2, /*step=*/8, /*of_run=*/9);
+    EXPECT_TRUE(fleet_->have_caught_up());
+  });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  ASSERT_TRUE(fleet_->leaving());
+  EXPECT_EQ(fleet_->leaving()->kind, Failure::Kind::kSpeeds);
+  EXPECT_FALSE(fleet_->cause());
+  for (FakeStage& stage : stages_) EXPECT_THAT(stage.calls(), Contains("EndTraining")) << "held";
+}
+
+TEST_F(FleetThatIsFollowedTest, WhenTrainingEndsBeforeItIsLeftBehind) {
+  stages_[2].train = [](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+    return FakeStage::Hang(context);  // as where it fetches a state
+  };
+  const absl::Status status = Train([&](int server) {
+    if (server != 0) return;
+    fleet_->EndAfterStep({0, Failure::Kind::kEnds, absl::UnavailableError("it is to end")});
+  });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_TRUE(fleet_->ended_after_step());
+  EXPECT_FALSE(fleet_->cause());
+  EXPECT_THAT(stages_[2].calls(), Not(Contains("EndTraining")));
+  std::atomic<int> calls = 0;
+  const absl::Status next = fleet_->OnAll([&](StageClient& stage) {
+    ++calls;
+    return stage.TakeSnapshot({}).status();
+  });
+  EXPECT_TRUE(next.ok()) << next;
+  EXPECT_EQ(calls, 2);
 }
 
 TEST(FleetOfGuestsTest, OneThatCannotDoItsWorkIsUnfitAndOneOfTheRunsOwnIsNot) {

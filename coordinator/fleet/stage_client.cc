@@ -335,11 +335,19 @@ absl::Status StageClient::ReadSnapshot(uint32_t file, const OnChunk& on_chunk) {
   return Stream(method, &Stage::Stub::ReadSnapshot, std::move(request), on_chunk);
 }
 
+absl::Status StageClient::HoldState(uint64_t step, int readers) {
+  HoldStateRequest request;
+  request.set_step(step);
+  request.set_readers(static_cast<uint32_t>(readers));
+  return Unary(Control("HoldState", kExport), &Stage::Stub::HoldState, request).status();
+}
+
 // Has no deadline, for the same reason.
-absl::Status StageClient::FetchState(const std::string& from, uint64_t step) {
+absl::Status StageClient::FetchState(const std::string& from, uint64_t step, bool in_background) {
   FetchStateRequest request;
   request.set_from(from);
   request.set_step(step);
+  request.set_in_background(in_background);
   return Unary(Control("FetchState", absl::InfiniteDuration()), &Stage::Stub::FetchState,
                std::move(request))
       .status();

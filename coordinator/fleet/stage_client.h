@@ -116,8 +116,11 @@ class StageClient {
   // Makes the stage copy its state. The files in the answer can then be read, each once.
   absl::StatusOr<TakeSnapshotResponse> TakeSnapshot(const SnapshotOf& what);
   absl::Status ReadSnapshot(uint32_t file, const OnChunk& on_chunk);
-  // Makes the stage take over the state of the carrier at `from`, as it is after `step`.
-  absl::Status FetchState(const std::string& from, uint64_t step);
+  // Makes the stage copy its state after `step`, for so many other carriers.
+  absl::Status HoldState(uint64_t step, int readers);
+  // Makes the stage take over the state after `step` that the carrier at `from` holds.
+  // `in_background`: while others train.
+  absl::Status FetchState(const std::string& from, uint64_t step, bool in_background);
 
   // Sends the safetensors file that `write` hands to its sink, in pieces of at most kPieceBytes. It
   // must hold all parameters of the stage but those in `kept`, which stay unchanged. An error of

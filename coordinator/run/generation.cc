@@ -17,6 +17,7 @@
 #include "coordinator/run/early_stop.h"
 #include "coordinator/run/evaluation.h"
 #include "coordinator/run/initial.h"
+#include "coordinator/run/kept_state.h"
 #include "coordinator/run/restore.h"
 #include "coordinator/run/resumable.h"
 
@@ -35,7 +36,7 @@ const char* TypeFor(const std::string& reason) {
   return reason == kReasonEnds ? kLeft : kWentOn;
 }
 
-Pipelines PipelinesOf(const Fleet& fleet) { return {fleet.stages(), fleet.grid()}; }
+Pipelines PipelinesOf(const Fleet& fleet) { return {fleet.stages(), fleet.grid().Carrying()}; }
 
 }  // namespace
 
@@ -208,7 +209,8 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
   }
   fleet_.set_in_epoch(false);
   if (status.ok() && fleet_.ended_after_step()) status = absl::CancelledError("interrupted");
-  if (options_.save_model && (status.ok() || fleet_.ended_after_step())) {
+  const bool ends = status.ok() || (fleet_.ended_after_step() && !GoesOn(/*all=*/false));
+  if (options_.save_model && ends) {
     const absl::Status saved = options_.save_model();
     if (!saved.ok()) status = saved;
   }
@@ -285,6 +287,11 @@ bool Generation::IsCheckpointDue(uint64_t step) const {
   return epoch % config.every_epochs() == 0 || epoch == experiment_.epochs();
 }
 
+bool Generation::GoesOn(bool all) const {
+  const std::optional<Failure> leaving = fleet_.leaving();
+  return start_.keeps_state && leaving && !(all && leaving->kind == Failure::Kind::kEnds);
+}
+
 bool Generation::WantsCheckpoints() const {
   const CheckpointsConfig& config = experiment_.checkpoint();
   return config.every_steps() > 0 || config.every_epochs() > 0 || config.has_best();
@@ -301,7 +308,8 @@ absl::Status Generation::TrainPart(uint32_t epoch) {
   const uint64_t after = reports_.step();
   absl::Status kept = FetchCaptures(experiment_, before, after, &fleet_, &observer_);
   if (kept.ok()) kept = reports_.TellTrace(before);
-  const bool is_due = status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0;
+  const bool is_due = status.ok() ? IsCheckpointDue(after)
+                                  : WantsCheckpoints() && after > 0 && !GoesOn(/*all=*/true);
   // An interrupted evaluation leaves no stage to ask, so the checkpoint is held before it.
   const bool is_evaluated = (after == Plan().EndOf(epoch) && IsEvaluationDue(experiment_, epoch)) ||
                             IsEvaluationDueAt(experiment_, after, Plan());
@@ -319,7 +327,8 @@ absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t las
   request.set_first_step(first);
   request.set_last_step(last);
   reports_.BeginPart();
-  const absl::Status status = fleet_.TrainOnAll([&](StageClient& stage) {
+  const absl::Status status = fleet_.TrainOnAll([&](StageClient& stage) -> absl::Status {
+    RETURN_IF_ERROR(FetchState(&stage));
     return stage.Train(request, [&](const StageEvent& event) {
       return reports_.Take(stage.server(), event, &fleet_);
     });
@@ -330,6 +339,12 @@ absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t las
       std::min((last - (epoch - 1) * StepsPerEpoch()) * experiment_.data().batch_size(),
                placed_.data.train_samples());
   return reports_.CheckPart(epoch, last, samples);
+}
+
+absl::Status Generation::FetchState(StageClient* stage) {
+  if (placed_.sources.empty()) return absl::OkStatus();
+  const int source = std::exchange(placed_.sources[static_cast<size_t>(stage->server())], -1);
+  return source < 0 ? absl::OkStatus() : FetchKeptState(source, *placed_.kept_step, &fleet_, stage);
 }
 
 absl::Status Generation::HoldCheckpoint(uint32_t epoch) {

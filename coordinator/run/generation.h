@@ -64,6 +64,11 @@ class Generation {
   absl::Status EvaluateStep(uint32_t epoch);
   absl::Status TrainPart(uint32_t epoch);
   absl::Status TrainSteps(uint32_t epoch, uint64_t first, uint64_t last);
+  // Lets a stage that follows fetch its state while others train, if it has not done so.
+  absl::Status FetchState(StageClient* stage);
+  // Returns whether training has ended after a step after which other servers go on with what these
+  // have kept; if `all`, these are among them.
+  bool GoesOn(bool all) const;
   bool WantsCheckpoints() const;
   absl::Status KeepIfBest(const EvaluationRecord& latest, const EpochRecord& before);
   absl::Status StopIfNoBetter(const EpochRecord& latest);

@@ -55,8 +55,9 @@ absl::Status GenerationLoop::Run(Fleet* fleet) {
     RETURN_IF_ERROR(Tell(EventNow(kResumed, from_)));
   }
   for (;;) {
-    const absl::Status status = run_(
-        {fleet, from_ ? &*from_ : nullptr, lost_at_, kept_step_ && lost_at_ ? &loss_ : nullptr});
+    const bool keeps_state = kept_step_ != nullptr;
+    const absl::Status status = run_({fleet, from_ ? &*from_ : nullptr, lost_at_,
+                                      keeps_state && lost_at_ ? &loss_ : nullptr, keeps_state});
     if (status.ok() || fleet->interrupted()) return status;
     const std::optional<Failure> loss = LossToMakeGood(fleet);
     if (!loss) return status;

@@ -50,6 +50,7 @@ struct GenerationStart {
   // Set where the stages keep their state: that loss, of which the generation tells once it knows
   // where it goes on.
   const RunEvent* loss = nullptr;
+  bool keeps_state = false;  // True: stages keep their state over the end of the generation.
 };
 
 // Decides after each generation whether the run goes on, from which checkpoint and on which stages.

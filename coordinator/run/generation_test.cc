@@ -15,12 +15,17 @@ using ::testing::HasSubstr;
 // One generation of the run on the two stages, without a loop around it.
 class GenerationTest : public RunTest {
  protected:
-  absl::Status RunOne() {
+  // With `end` it ends before its first step.
+  absl::Status RunOne(const std::optional<Failure>& end = std::nullopt, bool keeps_state = false) {
     FleetOptions options;
     options.grace = absl::Milliseconds(50);
     Fleet fleet({first_.address(), last_.address()}, "run", options);
+    if (end) fleet.EndAfterStep(*end);
     const CommonToGenerations run{experiment_, options_, reports_, observer_, summary_, base_};
-    const absl::Status status = Generation(run, {&fleet, nullptr, {}}).Run();
+    GenerationStart start;
+    start.fleet = &fleet;
+    start.keeps_state = keeps_state;
+    const absl::Status status = Generation(run, start).Run();
     acquired_ = fleet.acquired();
     fleet.Release();
     return status;
@@ -58,6 +63,21 @@ TEST_F(GenerationTest, AnotherOneWithoutACheckpointBeginsAnew) {
   EXPECT_EQ(summary_.epochs_size(), 2);
   EXPECT_EQ(summary_.provenance().stages_size(), 2);
   EXPECT_EQ(observer_.steps.size(), 8u);
+}
+
+TEST_F(GenerationTest, NoModelIsSavedWhereTheRunGoesOnWithWhatStagesKeep) {
+  int saved = 0;
+  options_.save_model = [&saved] {
+    ++saved;
+    return absl::OkStatus();
+  };
+  for (const auto kind : {Failure::Kind::kJoins, Failure::Kind::kSpeeds, Failure::Kind::kEnds}) {
+    const Failure end = {0, kind, absl::UnavailableError("another server")};
+    EXPECT_TRUE(absl::IsCancelled(RunOne(end, /*keeps_state=*/true)));
+    EXPECT_EQ(saved, 0);
+  }
+  EXPECT_TRUE(absl::IsCancelled(RunOne({{0, Failure::Kind::kEnds, absl::UnavailableError("")}})));
+  EXPECT_EQ(saved, 1);
 }
 
 TEST_F(GenerationTest, WithoutItsStagesItIsNotAcquired) {

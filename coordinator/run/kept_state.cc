@@ -1,7 +1,7 @@
 #include "coordinator/run/kept_state.h"
 
 #include <algorithm>
-#include <mutex>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -59,22 +59,31 @@ std::vector<int> StateSources(const std::vector<bool>& are_kept, int stages) {
   return sources;
 }
 
-absl::Status SpreadKeptState(const std::vector<bool>& are_kept, uint64_t step, Fleet* fleet) {
-  const std::vector<int> sources = StateSources(are_kept, fleet->stages());
-  std::vector<std::mutex> of_source(sources.size());  // each has room for one copy
+absl::Status SpreadKeptState(uint64_t step, Fleet* fleet, std::vector<int>* sources) {
+  RETURN_IF_ERROR(fleet->OnAll([&](StageClient& source) -> absl::Status {
+    const auto first = std::find(sources->begin(), sources->end(), source.server());
+    const auto readers = std::count(first, sources->end(), source.server());
+    if (readers == 0) return absl::OkStatus();
+    // It lacks memory for what others want of it.
+    return fleet->OfGuest(static_cast<int>(first - sources->begin()),
+                          source.HoldState(step, static_cast<int>(readers)));
+  }));
   return fleet->OnAll([&](StageClient& to) -> absl::Status {
-    if (are_kept[static_cast<size_t>(to.server())]) return absl::OkStatus();
-    const int source = sources[static_cast<size_t>(to.server())];
-    if (source < 0) return absl::InternalError("no server has the state of " + to.Name());
-    const std::lock_guard<std::mutex> lock(of_source[static_cast<size_t>(source)]);
-    absl::Status fetched = to.FetchState(fleet->server(source).address(), step);
-    // Both are there, so that it would fail again and again.
-    if (absl::IsUnavailable(fetched) && fleet->Renew(source, Fleet::kAnswer).ok()) {
-      fetched = absl::FailedPreconditionError(
-          absl::StrCat(fetched.message(), "; want servers of a stage that reach each other"));
-    }
-    return fleet->OfGuest(to.server(), fetched);
+    int& source = (*sources)[static_cast<size_t>(to.server())];
+    if (source < 0 || fleet->Follows(to.server())) return absl::OkStatus();
+    return FetchKeptState(std::exchange(source, -1), step, fleet, &to);
   });
+}
+
+absl::Status FetchKeptState(int source, uint64_t step, Fleet* fleet, StageClient* to) {
+  absl::Status fetched = to->FetchState(fleet->server(source).address(), step,
+                                        /*in_background=*/fleet->Follows(to->server()));
+  // Both are there, so that it would fail again and again.
+  if (absl::IsUnavailable(fetched) && fleet->Renew(source, Fleet::kAnswer).ok()) {
+    fetched = absl::FailedPreconditionError(
+        absl::StrCat(fetched.message(), "; want servers of a stage that reach each other"));
+  }
+  return fleet->OfGuest(to->server(), fetched);
 }
 
 }  // namespace thinwire

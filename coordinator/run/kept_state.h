@@ -26,8 +26,11 @@ bool HasEachStage(const std::vector<bool>& are_kept, int stages);
 // others and where there is none. Those that have it take turns, as their lines are what lasts.
 std::vector<int> StateSources(const std::vector<bool>& are_kept, int stages);
 
-// Makes the servers without their stage's state fetch it from another carrier that has it. All are
-// connected, and stand after `step`. Errors as Fleet::OnAll.
-absl::Status SpreadKeptState(const std::vector<bool>& are_kept, uint64_t step, Fleet* fleet);
+// Lets those in `sources` hold their state after `step` for others, which all that do not follow
+// fetch now: then they have no source any more. All are connected. Errors as Fleet::OnAll.
+absl::Status SpreadKeptState(uint64_t step, Fleet* fleet, std::vector<int>* sources);
+
+// Makes a server fetch that state from server `source`.
+absl::Status FetchKeptState(int source, uint64_t step, Fleet* fleet, StageClient* to);
 
 }  // namespace thinwire

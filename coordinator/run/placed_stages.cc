@@ -178,10 +178,13 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
     purpose.standing = nullptr;
     ASSIGN_OR_RETURN(configured, ConfigureStages(fitted, threads, fleet, purpose));
   }
-  if (common) RETURN_IF_ERROR(SpreadKeptState(configured.are_kept, common->step(), fleet));
+  PlacedStages placed;
+  if (common) {
+    placed.sources = StateSources(configured.are_kept, fleet->stages());
+    RETURN_IF_ERROR(SpreadKeptState(common->step(), fleet, &placed.sources));
+  }
   RecordConfigured(configured, summary);
   WarnOfOtherLibraries(*provenance, fleet);
-  PlacedStages placed;
   for (int i = 0; i < fleet->size(); ++i) {
     placed.stages.push_back(
         {MetricsTarget(fleet->server(i).address(), answers[i].metrics_address())});

@@ -20,6 +20,9 @@ struct PlacedStages {
   ConfigureResponse data;              // of the first stage
   // Step after which all stages go on with what they kept; absent: they begin anew.
   std::optional<uint64_t> kept_step;
+  // By server: from which other it has yet to fetch its state after that step, as it follows; -1:
+  // from none.
+  std::vector<int> sources;
 };
 
 // Leases the servers of `fleet` and makes them pipelines, one of each carrier: each has a stage of

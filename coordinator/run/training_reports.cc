@@ -150,6 +150,10 @@ void TrainingReports::EndPart() {
 }
 
 absl::Status TrainingReports::Take(int server, const StageEvent& event, Fleet* fleet) {
+  if (fleet->Follows(server)) {
+    if (event.has_step()) fleet->HasDone(server, event.step().step(), step());
+    return absl::OkStatus();
+  }
   if (event.has_trace()) return TakeTrace(server, event.trace(), fleet);
   // Holds no lock, as it may call stages.
   if (event.has_stage()) fleet->Measure(server, event.stage());

@@ -41,6 +41,10 @@ constexpr absl::Duration kReturnPatience = absl::Minutes(5);
 
 constexpr int kRestartTries = 3;
 
+// Bytes of a stage's state that a newcomer fetches while others train: a line of 100 Mbit/s takes a
+// second for them.
+constexpr double kLargeState = 12.5e6;
+
 // Returns an id that is unique among the runs of one name.
 std::string NewRunId(const std::string& name) {
   std::random_device random;
@@ -208,6 +212,8 @@ absl::Status Session::OpenMembership(const Experiment& experiment, const Session
   // With a limit of memory, blocks are kept as nearly equal numbers of replicas fit.
   if (are_losses_cheap_ && !experiment.pipeline().has_memory()) {
     ASSIGN_OR_RETURN(std::vector<double> work, WorkOfStages(experiment));
+    ASSIGN_OR_RETURN(const double bytes, LargestSharedState(experiment));
+    are_states_large_ = bytes > kLargeState;
     dealer_.emplace(static_cast<int>(ReplicasOf(experiment)), std::move(work));
     fleet_options_.dealer = &*dealer_;
   }
@@ -291,8 +297,14 @@ absl::Status Session::MakeFleet() {
     joins_->SetCarrying(addresses_);
   }
   if (dealer_) {
-    fleet_options_.grid.deal = dealer_->BestFor(addresses_);
-    dealer_->Begin(addresses_, fleet_options_.grid.deal);
+    const size_t pipelines = static_cast<size_t>(fleet_options_.grid.count());
+    const size_t carry = pipelines - static_cast<size_t>(follows_);
+    Deal& deal = fleet_options_.grid.deal;
+    deal = dealer_->BestFor(
+        {addresses_.begin(),
+         addresses_.begin() + static_cast<std::ptrdiff_t>(addresses_.size() / pipelines * carry)});
+    deal.resize(pipelines);
+    dealer_->Begin(addresses_, deal);
   }
   // A single pipeline goes back to its checkpoint after a loss.
   const bool loses_little = are_losses_cheap_ && fleet_options_.grid.replicas > 1;
@@ -348,16 +360,38 @@ Session::Paused Session::PausedLast(const Fleet& fleet) const {
   return {SteadyTime::Now() - *since, takes_in_since_ ? *since - *takes_in_since_ : pause_};
 }
 
-bool Session::HasNewcomers() const {
+std::vector<bool> Session::HaveNewcomers() const {
   const auto stages = static_cast<size_t>(fleet_->stages());
   std::map<std::string, size_t> stage_of;
   for (size_t i = 0; i < trained_.size(); ++i) stage_of[trained_[i]] = i % stages;
   const std::vector<std::string>& carrying = members_->carrying();
+  std::vector<bool> have(carrying.size() / stages);
   for (size_t i = 0; i < carrying.size() && !trained_.empty(); ++i) {
     const auto found = stage_of.find(carrying[i]);
-    if (found == stage_of.end() || found->second != i % stages) return true;
+    if (found == stage_of.end() || found->second != i % stages) have[i / stages] = true;
   }
-  return false;
+  return have;
+}
+
+void Session::LetFollow() {
+  follows_ = 0;
+  if (!dealer_ || !are_states_large_) return;
+  std::vector<bool> have = HaveNewcomers();
+  const auto following = std::count(have.begin(), have.end(), true);
+  if (following == static_cast<std::ptrdiff_t>(have.size())) return;  // nobody to be followed
+  const std::vector<std::string> carrying = members_->carrying();
+  std::vector<std::string> ordered;
+  for (const bool follows : {false, true}) {
+    for (size_t i = 0; i < carrying.size(); ++i) {
+      if (have[i / static_cast<size_t>(fleet_->stages())] == follows) {
+        ordered.push_back(carrying[i]);
+      }
+    }
+  }
+  members_->Place(ordered);
+  have = HaveNewcomers();
+  // Otherwise one that follows is the first pipeline, so that all wait for it.
+  if (std::is_sorted(have.begin(), have.end())) follows_ = static_cast<int>(following);
 }
 
 void Session::Place(const Failure& loss) {
@@ -428,9 +462,17 @@ void Session::Regroup(const Failure& loss, std::vector<Fleet::Parted> parted) {
   if (joins_ && is_unfit) joins_->Dismiss(fleet_->server(loss.stage).address(), loss.status);
   SetCounts(members_->counts());
   pause_ = last.pause;
-  if (fleet_->trains_since()) trained_ = addresses_;
+  if (fleet_->trains_since()) {
+    trained_ = addresses_;
+    if (!fleet_->have_caught_up()) {
+      trained_.resize(trained_.size() / static_cast<size_t>(fleet_->carriers()) *
+                      static_cast<size_t>(fleet_->carriers() - follows_));
+    }
+  }
+  LetFollow();
   takes_in_since_.reset();
-  if (HasNewcomers()) takes_in_since_ = SteadyTime::Now();
+  const std::vector<bool> have = HaveNewcomers();
+  if (std::count(have.begin(), have.end(), true) > 0) takes_in_since_ = SteadyTime::Now();
   addresses_ = members_->carrying();
   fleet_options_.grid.replicas = members_->carriers();
   fleet_options_.are_guests.clear();
@@ -466,6 +508,7 @@ void Session::Look(Later* later, Fleet* fleet) {
     counts_->idle = members.counts().idle;
     counts_->away = members.counts().away;
   }
+  if (!fleet->have_caught_up()) return;  // more come when these carry replicas
   const Paused last = PausedLast(*fleet);
   if (!members.PaysToGrow(last.trained, last.pause)) return;
   for (const std::string& address : members.idle()) {

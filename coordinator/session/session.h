@@ -131,8 +131,11 @@ class Session {
     absl::Duration trained, pause;
   };
   Paused PausedLast(const Fleet& fleet) const;
-  // Returns whether a server is laid out where it was not when the run trained last.
-  bool HasNewcomers() const;
+  // Returns by pipeline whether a server is laid out where it was not when the run trained last.
+  std::vector<bool> HaveNewcomers() const;
+  // Lets pipelines with newcomers follow the others, behind which they are placed, while they fetch
+  // a large state.
+  void LetFollow();
   // Gives servers the places that suit their speeds.
   void Place(const Failure& loss);
   // Take note of what servers are and compute on: for those that join, and for those that may move.
@@ -167,6 +170,8 @@ class Session {
   bool are_losses_cheap_ = false;  // True: other pipelines go on with what they have.
   AnswerTimes answer_times_;       // of all generations' servers
   bool are_alike_ = true;          // all servers, in builds and instructions
+  bool are_states_large_ = false;  // fetching a stage's state takes long
+  int follows_ = 0;                // number of pipelines, the last ones, that follow
   std::optional<Dealer> dealer_;   // of replicas, if they may be dealt anew
   // When the last layout began, if servers fetch a state for it; and how long such a one took
   // before.
@@ -174,7 +179,8 @@ class Session {
   absl::Duration pause_ = absl::ZeroDuration();
   absl::Duration patience_;  // how long to wait for servers that should be there
   std::vector<std::string> addresses_, spares_;
-  std::vector<std::string> trained_;       // addresses_ of the last layout that has trained
+  // Those of addresses_, of the last layout that has trained, that had their stage's state.
+  std::vector<std::string> trained_;
   std::vector<std::string> before_moves_;  // carrying() before the last Place
   std::optional<Members>
       members_;  // not set: membership is closed, or the stages are launched here

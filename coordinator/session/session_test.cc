@@ -20,6 +20,7 @@ namespace thinwire {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -128,7 +129,8 @@ epochs: 1
 // A run of one server at which others may join.
 class JoiningSessionTest : public SessionTest {
  protected:
-  JoiningSessionTest() {
+  explicit JoiningSessionTest(const std::vector<std::string>& overrides = {})
+      : experiment_(*ParseExperiment(kOpen, "test", overrides)) {
     SessionOptions options;
     options.stages = {stage_.address()};
     options.listen = "127.0.0.1:0";
@@ -164,7 +166,7 @@ class JoiningSessionTest : public SessionTest {
     if (events_ != nullptr) Withdraw();
   }
 
-  const Experiment experiment_ = *ParseExperiment(kOpen, "test", {});
+  const Experiment experiment_;
   FakeStage other_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Membership::Stub> stub_;
@@ -186,6 +188,48 @@ TEST_F(JoiningSessionTest, AServerThatJoinsMakesAnotherPipeline) {
             absl::StrCat("pipelines ", stage_.address(), " (1) | ", other_.address(), " (1)"));
   EXPECT_EQ(session_->member_counts()->joined, 1);
   EXPECT_EQ(session_->member_counts()->carrying, 2);
+}
+
+// The same with a model whose state takes long to fetch.
+class FollowingSessionTest : public JoiningSessionTest {
+ protected:
+  FollowingSessionTest() : JoiningSessionTest({"model={name: resnet18}"}) {}
+  void Train() const {
+    session_->fleet()->TrainOnAll([](StageClient&) { return absl::OkStatus(); }).IgnoreError();
+  }
+  // Goes on as after that reason; returns the deal of replicas.
+  Deal GoOn(const Failure& reason) {
+    const auto next = session_->NextGeneration(reason);
+    EXPECT_TRUE(next.ok()) << next.status();
+    std::vector<AcquireResponse> answers;
+    EXPECT_TRUE(session_->fleet()->Acquire(&answers).ok());
+    return session_->fleet()->grid().deal;
+  }
+};
+
+TEST_F(FollowingSessionTest, WhoJoinsFollowsUntilItHasCaughtUp) {
+  Train();
+  Join(other_);
+  EXPECT_THAT(GoOn(*session_->fleet()->leaving()), ElementsAre(2, 0));
+  Train();
+  EXPECT_THAT(GoOn({0, Failure::Kind::kSpeeds, absl::UnavailableError("it still fetches")}),
+              ElementsAre(2, 0));
+  Train();
+  session_->fleet()->HasDone(/*server=*/1, /*step=*/7, /*of_run=*/8);
+  ASSERT_TRUE(session_->fleet()->leaving());
+  EXPECT_THAT(GoOn(*session_->fleet()->leaving()), ElementsAre(1, 1));
+}
+
+TEST_F(FollowingSessionTest, BeforeAnyStepThereIsNothingToFetch) {
+  Join(other_);
+  EXPECT_THAT(GoOn(*session_->fleet()->leaving()), ElementsAre(1, 1));
+}
+
+TEST_F(FollowingSessionTest, WhereAllPipelinesHaveNewcomersAllWait) {
+  Train();
+  Join(other_);
+  // The server that has the state is gone, so that the run goes back to a checkpoint.
+  EXPECT_THAT(GoOn({0, Failure::Kind::kSilent, absl::UnavailableError("gone")}), ElementsAre(2));
 }
 
 TEST_F(JoiningSessionTest, OneThatStandsByAndGoesIsCountedNoLonger) {

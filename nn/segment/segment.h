@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,10 +26,10 @@
 namespace thinwire {
 
 struct SegmentOptions {
-  Device* device = nullptr;     // outlives the segment
-  Ops* ops = nullptr;           // of the same backend; outlives the segment
-  DType compute = DType::kF32;  // of activations and gradients; parameters stay fp32
-  uint64_t init_seed = 0;
+  Device* device = nullptr;               // outlives the segment
+  Ops* ops = nullptr;                     // of the same backend; outlives the segment
+  DType compute = DType::kF32;            // of activations and gradients; parameters stay fp32
+  std::optional<uint64_t> init_seed = 0;  // not set: parameters are zeros, as others will come
   uint64_t dropout_seed = 0;
   Recompute recompute = Recompute::kNone;  // models/cost.h says which blocks run forward again
   // False where nothing before the segment is trained. What stands before its first trained block

@@ -323,7 +323,7 @@ absl::StatusOr<std::vector<double>> ReplicaAverager::ShareReadiness(
   message.key = KeyOf(step, PHASE_READY, /*number=*/0, carried_.first);
   message.shape = {1, static_cast<int64_t>(2 * numbers.size())};
   message.payload = PayloadOf(numbers);
-  peers_->SendToAll(message);
+  if (carried_.size() > 0) peers_->SendToAll(message);
   std::vector<double> all;
   for (int carrier = 0; carrier < options_.carriers; ++carrier) {
     if (carrier == options_.carrier) {
@@ -331,6 +331,7 @@ absl::StatusOr<std::vector<double>> ReplicaAverager::ShareReadiness(
       continue;
     }
     const ReplicaRange carried = options_.CarriedBy(carrier);
+    if (carried.size() == 0) continue;  // nobody waits for who follows
     const MessageKey key = KeyOf(step, PHASE_READY, /*number=*/0, carried.first);
     ASSIGN_OR_RETURN(const Message met, peers_->Receive(carrier, key));
     const size_t before = all.size();

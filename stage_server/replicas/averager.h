@@ -3,8 +3,9 @@
 // messages decode to, so all have the same bits whoever carries them.
 //
 // A process carries some of its stage's replicas, one after the other, or all of them. Its peers
-// carry the others. What is counted are the messages that as many machines as there are replicas
-// would exchange, each where it is encoded.
+// carry the others. One that carries none gets what all get, and may be steps behind. What is
+// counted are the messages that as many machines as there are replicas would exchange, each where
+// it is encoded.
 #pragma once
 
 #include <cstdint>
@@ -87,7 +88,8 @@ class ReplicaAverager {
   absl::Status Finish(const ExchangeStep& step);
 
   // Tells the other carriers that the averages of the step have come to all stages of this one, and
-  // waits until they say the same. Each adds kReadyNumbers for each replica that it carries.
+  // waits until they say the same. Each adds kReadyNumbers for each replica that it carries; who
+  // carries none says nothing.
   // Returns those of all replicas, ascending.
   static constexpr size_t kReadyNumbers = 3;
   absl::StatusOr<std::vector<double>> ShareReadiness(const ExchangeStep& step,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <random>
 #include <string>
@@ -80,6 +81,39 @@ TEST_P(MembershipTest, ADealOfReplicasChangesNoNumber) {
     EXPECT_THAT(dealt.Train(), ElementsAreArray(losses));
     EXPECT_THAT(dealt.Values(), ElementsAreArray(equal.Values()));
   }
+}
+
+// Two pipelines train while a third one follows, which begins when they have ended.
+TEST_P(MembershipTest, APipelineThatFollowsMakesTheSameUpdatesAndNobodyWaitsForIt) {
+  Members equal(GetParam(), /*carriers=*/2);
+  const std::vector<double> losses = equal.Train();
+  const int replicas = equal.stage(0).spec().replicas.count;
+  Stages followed(
+      GetParam(), {}, CpuBackend,
+      [replicas](StageSpec* spec) {
+        spec->grid.deal = {1, replicas - 1, 0};
+      },
+      /*carriers=*/3);
+  constexpr size_t kFollows = 4;  // the first stage that does
+  std::atomic<size_t> others = kFollows;
+  absl::Notification are_done;
+  std::vector<double> of_others, of_follower;
+  TrainRequest request;
+  request.set_epoch(1);
+  request.set_samples(equal.train_size());
+  const auto statuses = followed.AtEveryStage([&](size_t i) {
+    if (i >= kFollows) are_done.WaitForNotification();
+    const absl::Status status = followed.executor(i).Train(request, [&](const StepReport& step) {
+      if (i == 1) of_others.push_back(step.loss());
+      if (i == kFollows + 1) of_follower.push_back(step.loss());
+    });
+    if (i < kFollows && --others == 0) are_done.Notify();
+    return status;
+  });
+  for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(of_others, ElementsAreArray(losses));
+  EXPECT_THAT(of_follower, ElementsAreArray(losses));
+  EXPECT_THAT(followed.Values(), ElementsAreArray(equal.Values()));
 }
 
 // Returns what is copied of a stage for the one that takes its place.

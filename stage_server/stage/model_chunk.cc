@@ -114,7 +114,8 @@ absl::Status ModelChunk::BuildSegments() {
     options.device = backend_.device;
     options.ops = backend_.ops.get();
     options.compute = spec_.compute;
-    options.init_seed = spec_.seeds.init;
+    options.init_seed =
+        spec_.begins_anew ? std::optional<uint64_t>(spec_.seeds.init) : std::nullopt;
     options.dropout_seed = spec_.seeds.dropout;
     options.keeping = KeepingOf(i);
     options.needs_input_gradient = i > 0 && spec_.has_gradients(i - 1);

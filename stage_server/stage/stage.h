@@ -71,6 +71,7 @@ struct StageSpec : Partition {
   CarrierGrid grid;                      // of the pipelines that carry them
   int carrier = 0;                       // index of this one
   std::vector<int64_t> slice_positions;  // slices of a training sequence, in order; empty: whole
+  bool begins_anew = true;               // False: it gets parameters from elsewhere.
   bool agrees_on_updates = false;  // each step's update waits until all carriers can do theirs
   int64_t batch_size = 0;
   bool packs_documents = false;  // whether samples have documents that do not see one another

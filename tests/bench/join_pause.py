@@ -5,18 +5,22 @@ usage: join_pause.py THINWIRE STAGE_SERVER [--rate 1000] [--coordinator_rate 100
 
 Coordinator and stage servers stand in network namespaces of their own, behind lines of so many Mbit/s in each direction. A GPT-2 with
 AdamW, two stages and as many replicas as there will be pipelines, trains on one pipeline. Then two servers more come with --join,
-and again. Prints for each join the seconds from the last step before it to the end of the first one behind it, as the run's summary has
-them, without a step's own time; and the time in which one line carries the state of a stage.
+and again. Where the state is large they follow first, while they fetch it, and carry replicas behind another pause. Prints for each
+pause the seconds from the record of the last step before it to that of the first one behind it, without a step's own time; for how
+long servers followed, and what a step took meanwhile; and the time in which one line carries the state of a stage.
 """
 import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -48,9 +52,56 @@ def steps_of(run):
     return [event for event in events if event["type"] == "step"]
 
 
-def joins_of(log):
-    """How often the run has gone on with more pipelines."""
-    return log.read_text().count("going on from step")
+class Steps(threading.Thread):
+    """When each step's record came, for as long as the run's folder is looked at."""
+
+    def __init__(self, run):
+        super().__init__(daemon=True)
+        self.path, self.came, self.is_over = run / "metrics.jsonl", {}, threading.Event()
+        self.start()
+
+    def run(self):
+        rest, size = b"", 0
+        while not self.is_over.wait(0.005):
+            if not self.path.exists() or self.path.stat().st_size == size:
+                continue
+            with self.path.open("rb") as file:
+                file.seek(size)
+                data = file.read()
+            size += len(data)
+            *lines, rest = (rest + data).split(b"\n")
+            for event in map(json.loads, lines):
+                if event["type"] == "step":
+                    self.came[event["step"]] = time.monotonic()
+
+
+def layouts_of(log):
+    """The step and the replicas of each pipeline for each time that the run has gone on."""
+    found = re.findall(r"going on from step (\d+), .* pipelines of ([\d, ]+) replicas", log.read_text())
+    return [(int(step), [int(one) for one in replicas.split(", ")]) for step, replicas in found]
+
+
+def are_all_at_work(log, pipelines):
+    """Whether so many pipelines carry replicas."""
+    layouts = layouts_of(log)
+    return bool(layouts) and len(layouts[-1][1]) == pipelines and 0 not in layouts[-1][1]
+
+
+def report(layouts, came, seconds):
+    """A line for each pause."""
+    for i, (step, replicas) in enumerate(layouts):
+        pause = came[step + 1] - came[step] - seconds[step + 1]
+        line = f"{len(replicas)} pipelines of {', '.join(map(str, replicas))} replicas: paused {pause:.2f} s"
+        if 0 in replicas:
+            until = layouts[i + 1][0]
+            line += (f"; followed for {came[until] - came[step]:.1f} s and {until - step} steps, of {seconds_of(seconds, step, until):.2f} s,"
+                     f" before it of {seconds_of(seconds, max(0, step - STEPS_BETWEEN), step):.2f} s")
+        print(line)
+
+
+def seconds_of(seconds, begin, end):
+    """What a step behind `begin` up to `end` took in the middle."""
+    return statistics.median(seconds[step] for step in range(begin + 1, end + 1))
 
 
 def within(process, is_so):
@@ -100,16 +151,18 @@ def main():
             with (work / "run.log").open("w") as log:
                 run = subprocess.Popen(inside("c", *words), stdout=log, stderr=log)
             processes.append(run)
+            steps = Steps(work / "run")
             within(run, lambda: len(steps_of(work / "run")) >= STEPS_BETWEEN)
             for join in range(args.joins):
                 for i in (2 * join + 2, 2 * join + 3):
                     processes.append(serve(args, work, i, "--join", f"{address('c')}:{JOIN_PORT}"))
-                within(run, lambda join=join: joins_of(work / "run.log") > join)
+                within(run, lambda join=join: are_all_at_work(work / "run.log", join + 2))
                 before = len(steps_of(work / "run"))
                 within(run, lambda before=before: len(steps_of(work / "run")) >= before + STEPS_BETWEEN)
             run.send_signal(signal.SIGINT)
             run.wait(60)
             summary = json.loads((work / "run/summary.json").read_text())
+            steps.is_over.set()
             seconds = {step["step"]: step["seconds"] for step in steps_of(work / "run")}
         except AssertionError:
             print((work / "run.log").read_text()[-3000:])
@@ -121,10 +174,7 @@ def main():
         megabytes = summary["parameters"] * STATE_BYTES / 2e6
         print(f"{summary['parameters'] / 1e6:.1f} million parameters, {megabytes:.0f} MB of state a stage, lines of {args.rate:g} Mbit/s, "
               f"the coordinator's of {args.coordinator_rate:g}: {megabytes * 8 / args.rate:.2f} s on a line")
-        for event in summary["events"]:
-            if event["type"] == "joined":
-                print(f"{event['carriers']} pipelines: paused {event['seconds'] - seconds[event['step'] + 1]:.2f} s "
-                      f"({event['seconds']:.2f} with the next step)")
+        report(layouts_of(work / "run.log"), steps.came, seconds)
         print(f"load {os.getloadavg()[0]:.1f}")
     return 0
 

@@ -2,7 +2,7 @@
 """Machines that go and come back all the time: how many steps a run does, of those that the living machines could do.
 
 usage: churn.py THINWIRE STAGE_SERVER [--machines 8] [--every 29] [--minutes 30] [--back 10] [--stop 20] [--seed 1]
-                [--kinds kill,stop,term]
+                [--kinds kill,stop,term] [--width 16]
 
 Starts so many stage servers, all with --join, and a run of pipelines of two stages on them, as many as there are pairs.
 Every so many seconds something befalls a machine: kill -9, SIGTERM, each followed by a new start after `--back` seconds,
@@ -27,7 +27,7 @@ from kills import tensors
 
 EXPERIMENT = """
 name: churn
-model: {{name: resnet8, width: 16}}
+model: {{name: resnet8, width: {width}}}
 data: {{name: digits, batch_size: {batch}, test_limit: 60}}
 pipeline: {{cuts: [stem, layer2], stages: 2, threads: 1, microbatches: 2}}
 compression: {{activations: {{codec: uniform, bits: 8}}, gradients: {{codec: uniform, bits: 8}}}}
@@ -191,11 +191,12 @@ def main():
     parser.add_argument("--stop", type=float, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default="kill,stop,term")
+    parser.add_argument("--width", type=int, default=16, help="of the ResNet; from 96 on a stage's state is large")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
         replicas = args.machines // 2
-        (work / "churn.yaml").write_text(EXPERIMENT.format(replicas=replicas, batch=12 * replicas))
+        (work / "churn.yaml").write_text(EXPERIMENT.format(width=args.width, replicas=replicas, batch=12 * replicas))
         machines = [Machine(args, work, number) for number in range(args.machines)]
         try:
             for machine in machines:

@@ -171,6 +171,7 @@ constexpr Method kMethods[] = {
     {"TakeSnapshot", New<TakeSnapshotRequest>},
     {"ReadSnapshot", New<ReadSnapshotRequest>},
     {"Restore", New<RestoreRequest>},
+    {"HoldState", New<HoldStateRequest>},
     {"FetchState", New<FetchStateRequest>},
     {"Evaluate", New<EvaluateRequest>},
     {"ExportParameters", New<ExportParametersRequest>},
