@@ -20,6 +20,9 @@ struct SumsSpec {
   int exact_blocks = 0;
 };
 
+// Largest number of steps that a row without replicas may be behind the others.
+inline constexpr int kMostStepsBehind = 10000;
+
 // The machines of one stage: rows of them carry the experiment's replicas, and those of a row the
 // parts of its layers. Carrier c is in row c / parts, at place c % parts.
 struct CarrierGrid {

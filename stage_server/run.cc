@@ -31,7 +31,7 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
-// Of what other carriers read, so that little is under way when others want their line.
+// Size of the pieces that other carriers read: little is under way when others want their line.
 constexpr size_t kStatePieceBytes = size_t{256} << 10;
 // Slices that a trace holds, 3 MB: enough for kReportEvery. A microbatch has about a dozen.
 constexpr size_t kTraceSlices = size_t{1} << 15;
@@ -447,6 +447,10 @@ std::optional<StageStanding> StageRun::standing() {
 }
 
 absl::StatusOr<std::vector<StateFile>> StageRun::KeptState(const StageStanding& wanted) {
+  {
+    absl::MutexLock lock(&snapshot_mutex_);
+    held_ = Held();  // nobody reads it any more
+  }
   CopiedState what;
   what.shared = true;
   what.outlives = true;
@@ -574,7 +578,10 @@ absl::Status StageRun::FetchState(const FetchStateRequest& request) {
   return ReadPeerState(
       {request.from(), security_, spec_.patience->Deadline(), request.in_background()}, read,
       &transfers_, [&](const StatePart& part, const NextPiece& next) {
-        return Restore(part, request.step(), next);
+        return Restore(part, request.step(), [&](std::string_view* piece) {
+          spec_.patience->Advance();
+          return next(piece);
+        });
       });
 }
 

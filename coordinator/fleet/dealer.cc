@@ -125,6 +125,15 @@ bool Dealer::Limit(int server) {
   return true;
 }
 
+bool Dealer::CanCarry(const std::vector<std::string>& addresses) const {
+  absl::MutexLock lock(&mutex_);
+  int most = 0;
+  for (const DealtTo& pipeline : PipelinesOf(addresses)) {
+    most += pipeline.most == 0 ? replicas_ : pipeline.most;
+  }
+  return most >= replicas_;
+}
+
 bool Dealer::IsWorthIt() const {
   return StepOf(PlacedHere(addresses_, may_move_)) <=
          (1 - kLeastGain) * SlowestOf(PipelinesOf(addresses_), deal_);

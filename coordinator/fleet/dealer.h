@@ -60,6 +60,9 @@ class Dealer {
   // dealt fewer: not less than it would be without regard to speed.
   bool Limit(int server);
 
+  // Returns whether these servers' pipelines can carry all replicas, as far as is known.
+  bool CanCarry(const std::vector<std::string>& addresses) const;
+
   // Returns these servers in pipelines of like speed: the fastest server of each stage is in the
   // first one, and so on. As all of a stage have the same state, they may change places. They keep
   // theirs unless a step then takes at least kLeastGain less, as neighbours may be near each other.

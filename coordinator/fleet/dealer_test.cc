@@ -99,6 +99,8 @@ TEST_F(DealerTest, OneThatLacksMemoryIsDealtFewer) {
   EXPECT_TRUE(dealer_.Limit(1));
   dealer_.Begin({"a", "b"}, {3, 5});
   EXPECT_FALSE(dealer_.Limit(1)) << "its limit is lower already, and so does not help";
+  EXPECT_TRUE(dealer_.CanCarry({"a", "b"}));
+  EXPECT_FALSE(dealer_.CanCarry({"b"}));
 }
 
 // Two pipelines of two stages that share four replicas.

@@ -227,6 +227,12 @@ grpc::Status FakeStage::Restore(grpc::ServerContext*, grpc::ServerReader<Restore
   return grpc::Status::OK;
 }
 
+grpc::Status FakeStage::FetchState(grpc::ServerContext*, const FetchStateRequest* request,
+                                   FetchStateResponse*) {
+  Note(absl::StrCat("FetchState ", request->step(), request->in_background() ? " meanwhile" : ""));
+  return fetch_state(*request);
+}
+
 std::vector<std::pair<StatePart, std::string>> FakeStage::restored() const {
   absl::MutexLock lock(&mutex_);
   return restored_;

@@ -63,6 +63,7 @@ class FakeStage final : public Stage::Service {
   std::function<grpc::Status(const GenerateRequest&, GenerateResponse*)> generate;
   // Unimplemented unless set.
   std::function<grpc::Status(const EndTrainingRequest&, EndTrainingResponse*)> end_training;
+  std::function<grpc::Status(const FetchStateRequest&)> fetch_state;
 
   // Waits like a stage whose neighbour does not send, until the call is cancelled.
   static grpc::Status Hang(grpc::ServerContext* context);
@@ -81,6 +82,8 @@ class FakeStage final : public Stage::Service {
                             grpc::ServerWriter<FileChunk>*) override;
   grpc::Status Restore(grpc::ServerContext*, grpc::ServerReader<RestoreRequest>*,
                        RestoreResponse*) override;
+  grpc::Status FetchState(grpc::ServerContext*, const FetchStateRequest*,
+                          FetchStateResponse*) override;
   grpc::Status Evaluate(grpc::ServerContext*, const EvaluateRequest*, Writer*) override;
   grpc::Status ExportParameters(grpc::ServerContext*, const ExportParametersRequest*,
                                 grpc::ServerWriter<FileChunk>*) override;

@@ -128,17 +128,16 @@ absl::Status Fleet::CheckBuild(const StageClient& client, const BuildInfo& build
 }
 
 absl::Status Fleet::OnAll(const std::function<absl::Status(StageClient&)>& work) {
+  const int count = called();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    running_ = leaves_behind_ ? carrying_ : size();
+    running_ = count;
   }
   std::vector<std::thread> threads;
-  for (int i = 0, count = running_; i < count; ++i) {
+  for (int i = 0; i < count; ++i) {
     threads.emplace_back([this, &work, stage = &server(i)] {
       absl::Status status = work(*stage);
-      if (!status.ok() && !IsLeftBehind(stage->server())) {
-        Fail({stage->server(), Failure::Kind::kError, std::move(status)});
-      }
+      if (!status.ok()) Fail({stage->server(), Failure::Kind::kError, std::move(status)});
       const std::lock_guard<std::mutex> lock(mutex_);
       --running_;
       changed_.notify_all();
@@ -228,41 +227,35 @@ bool Fleet::ended_after_step() const {
   return ends_step_ && !interrupted_ && failures_.empty();
 }
 
-void Fleet::HasDone(int server, uint64_t step, uint64_t of_run) {
-  if (step + 1 < of_run) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    caught_up_.insert(this->server(server).carrier());
-  }
-  if (!have_caught_up()) return;
-  EndAfterStep({server, Failure::Kind::kSpeeds,
-                absl::UnavailableError("pipelines that followed have caught up")});
+void Fleet::SetApart() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  are_apart_ = true;
+}
+
+void Fleet::SetCaughtUp() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  have_caught_up_ = true;
 }
 
 bool Fleet::have_caught_up() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return static_cast<int>(caught_up_.size()) * stages() == size() - carrying_;
+  return have_caught_up_ || carrying_ == size();
 }
 
-bool Fleet::IsLeftBehind(int server) const {
+bool Fleet::has_failed() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return leaves_behind_ && Follows(server);
+  return !failures_.empty();
 }
 
-int Fleet::LeaveBehind() {
-  if (have_caught_up()) return size();
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    leaves_behind_ = true;
-  }
-  for (int i = carrying_; i < size(); ++i) server(i).Cancel();
-  return carrying_;
+int Fleet::called() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return are_apart_ ? carrying_ : size();
 }
 
 // Ends training after one step for all. Stages are not at the same step, so all continue to the
 // latest that one of them has begun.
 bool Fleet::EndTraining() {
-  const int count = LeaveBehind();
+  const int count = called();
   std::vector<absl::StatusOr<uint64_t>> begun(static_cast<size_t>(count));
   OnThreads(count, [&](int i) { begun[i] = server(i).HoldTraining(); });
   uint64_t last_step = 0;

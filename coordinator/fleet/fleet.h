@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -154,12 +153,14 @@ class Fleet {
   // Returns whether a server's pipeline follows: it carries no replica, and makes the updates of
   // those that do, as soon as it has the state for that.
   bool Follows(int server) const { return server >= carrying_; }
-  // Takes that a server that follows has made the update of `step`, and the run that of `of_run`.
-  // Once all that follow are there TrainOnAll ends after a step, as they can carry replicas then.
-  // If it ends before, they are left behind: no call waits for them any more. Any thread.
-  void HasDone(int server, uint64_t step, uint64_t of_run);
-  // Returns whether all that follow have been there; so it is where none does. Any thread.
+  // Sets that OnAll, and what it says of all stages, leaves those that follow out from now on.
+  void SetApart();
+  // Sets that all that follow stand where the others do, after training has ended.
+  void SetCaughtUp();
+  // Returns whether all servers stand there, as they do where none follows. Any thread.
   bool have_caught_up() const;
+  // Returns whether the fleet has failed. Any thread.
+  bool has_failed() const;
 
   // Takes what a server has reported while it trains. If another deal of the replicas would be
   // faster, TrainOnAll ends after a step. Any thread.
@@ -200,10 +201,8 @@ class Fleet {
  private:
   absl::Status CheckBuild(const StageClient& client, const BuildInfo& build) const;
   bool EndTraining();
-  bool IsLeftBehind(int server) const;
-  // Returns the number of servers, the first ones, that the end of training is for. The others are
-  // left behind.
-  int LeaveBehind();
+  // Returns the number of servers, the first ones, that calls are for.
+  int called() const;
   void Leave(Failure stage);
   void AwaitAll();
   void CancelAll();
@@ -228,9 +227,9 @@ class Fleet {
   // A standard mutex, as changed_ is waited for with a deadline (see SteadyTime::chrono).
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;             // threads in OnAll
-  std::set<int> caught_up_ ABSL_GUARDED_BY(mutex_);     // carriers that followed
-  bool leaves_behind_ ABSL_GUARDED_BY(mutex_) = false;  // True: those that follow do not count.
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;         // threads in OnAll
+  bool are_apart_ ABSL_GUARDED_BY(mutex_) = false;  // those that follow
+  bool have_caught_up_ ABSL_GUARDED_BY(mutex_) = false;
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
   bool asked_to_end_ ABSL_GUARDED_BY(mutex_) = false;  // Interrupt was called
   std::optional<Failure> leaving_ ABSL_GUARDED_BY(mutex_);

@@ -293,54 +293,41 @@ class FleetThatIsFollowedTest : public FleetTest {
     options.grid = {/*replicas=*/3, /*parts=*/1, /*deal=*/{2, 1, 0}};
     fleet_ = Acquired(options);
   }
-  absl::Status Train(const std::function<void(int server)>& begin) {
-    return fleet_->TrainOnAll([&](StageClient& stage) {
-      begin(stage.server());
-      return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
-    });
-  }
-
   std::atomic<bool> ended_ = false;
   std::unique_ptr<Fleet> fleet_;
 };
 
-TEST_F(FleetThatIsFollowedTest, OnceItHasCaughtUpTrainingEndsForAll) {
+TEST_F(FleetThatIsFollowedTest, OnceItIsApartNoCallWaitsForIt) {
   EXPECT_FALSE(fleet_->Follows(1));
   EXPECT_TRUE(fleet_->Follows(2));
-  const absl::Status status = Train([&](int server) {
-    if (server != 2) return;
-    fleet_->HasDone(/*server=*/2, /*step=*/5, /*of_run=*/9);
-    EXPECT_FALSE(fleet_->have_caught_up());
-    EXPECT_FALSE(fleet_->leaving());
-    fleet_->HasDone(/*server=*/2, /*step=*/8, /*of_run=*/9);
-    EXPECT_TRUE(fleet_->have_caught_up());
-  });
-  EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  ASSERT_TRUE(fleet_->leaving());
-  EXPECT_EQ(fleet_->leaving()->kind, Failure::Kind::kSpeeds);
-  EXPECT_FALSE(fleet_->cause());
-  for (FakeStage& stage : stages_) EXPECT_THAT(stage.calls(), Contains("EndTraining")) << "held";
-}
-
-TEST_F(FleetThatIsFollowedTest, WhenTrainingEndsBeforeItIsLeftBehind) {
-  stages_[2].train = [](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
-    return FakeStage::Hang(context);  // as where it fetches a state
+  std::atomic<int> calls = 0;
+  const auto count = [&](StageClient&) {
+    ++calls;
+    return absl::OkStatus();
   };
-  const absl::Status status = Train([&](int server) {
-    if (server != 0) return;
-    fleet_->EndAfterStep({0, Failure::Kind::kEnds, absl::UnavailableError("it is to end")});
+  EXPECT_TRUE(fleet_->OnAll(count).ok());
+  EXPECT_EQ(calls, 3);
+  fleet_->SetApart();
+  const absl::Status status = fleet_->TrainOnAll([&](StageClient& stage) {
+    if (stage.server() == 0) {
+      fleet_->EndAfterStep({0, Failure::Kind::kEnds, absl::UnavailableError("it is to end")});
+    }
+    return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
   });
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
   EXPECT_TRUE(fleet_->ended_after_step());
   EXPECT_FALSE(fleet_->cause());
+  EXPECT_THAT(stages_[1].calls(), Contains("EndTraining"));
   EXPECT_THAT(stages_[2].calls(), Not(Contains("EndTraining")));
-  std::atomic<int> calls = 0;
-  const absl::Status next = fleet_->OnAll([&](StageClient& stage) {
-    ++calls;
-    return stage.TakeSnapshot({}).status();
-  });
-  EXPECT_TRUE(next.ok()) << next;
-  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(fleet_->OnAll(count).ok());
+  EXPECT_EQ(calls, 5);
+}
+
+TEST_F(FleetThatIsFollowedTest, ItHasCaughtUpWhenThatIsSaid) {
+  EXPECT_FALSE(fleet_->have_caught_up());
+  fleet_->SetCaughtUp();
+  EXPECT_TRUE(fleet_->have_caught_up());
+  EXPECT_TRUE(Fleet({"unix:nobody"}, "run", FleetOptions()).have_caught_up());
 }
 
 TEST(FleetOfGuestsTest, OneThatCannotDoItsWorkIsUnfitAndOneOfTheRunsOwnIsNot) {

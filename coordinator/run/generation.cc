@@ -42,6 +42,7 @@ Pipelines PipelinesOf(const Fleet& fleet) { return {fleet.stages(), fleet.grid()
 
 absl::Status Generation::Run() {
   const absl::Status status = RunEpochs();
+  EndFollowing();
   // The fetch of a checkpoint continues through an interruption, or begins with it.
   if (checkpointer_ && fleet_.interrupted()) {
     checkpointer_->WriteHeld();
@@ -63,6 +64,7 @@ absl::Status Generation::RunEpochs() {
   RETURN_IF_ERROR(observer_.OnStart(Plan()));
   MakeCheckpointer();
   if (placed_.kept_step) RETURN_IF_ERROR(HoldLostCheckpoint());
+  Follow();
   while (!is_stopped_ && static_cast<uint32_t>(summary_.epochs_size()) < experiment_.epochs()) {
     RETURN_IF_ERROR(RunEpoch(static_cast<uint32_t>(summary_.epochs_size()) + 1));
   }
@@ -209,7 +211,7 @@ absl::Status Generation::RunEpoch(uint32_t epoch) {
   }
   fleet_.set_in_epoch(false);
   if (status.ok() && fleet_.ended_after_step()) status = absl::CancelledError("interrupted");
-  const bool ends = status.ok() || (fleet_.ended_after_step() && !GoesOn(/*all=*/false));
+  const bool ends = status.ok() || (fleet_.ended_after_step() && !AllGoOn() && !OthersGoOn());
   if (options_.save_model && ends) {
     const absl::Status saved = options_.save_model();
     if (!saved.ok()) status = saved;
@@ -287,9 +289,13 @@ bool Generation::IsCheckpointDue(uint64_t step) const {
   return epoch % config.every_epochs() == 0 || epoch == experiment_.epochs();
 }
 
-bool Generation::GoesOn(bool all) const {
+bool Generation::AllGoOn() const {
   const std::optional<Failure> leaving = fleet_.leaving();
-  return start_.keeps_state && leaving && !(all && leaving->kind == Failure::Kind::kEnds);
+  return start_.keeps_state && leaving && leaving->kind != Failure::Kind::kEnds;
+}
+
+bool Generation::OthersGoOn() const {
+  return start_.keeps_state && fleet_.leaving() && fleet_.grid().Carrying().replicas > 1;
 }
 
 bool Generation::WantsCheckpoints() const {
@@ -308,8 +314,8 @@ absl::Status Generation::TrainPart(uint32_t epoch) {
   const uint64_t after = reports_.step();
   absl::Status kept = FetchCaptures(experiment_, before, after, &fleet_, &observer_);
   if (kept.ok()) kept = reports_.TellTrace(before);
-  const bool is_due = status.ok() ? IsCheckpointDue(after)
-                                  : WantsCheckpoints() && after > 0 && !GoesOn(/*all=*/true);
+  const bool is_due =
+      status.ok() ? IsCheckpointDue(after) : WantsCheckpoints() && after > 0 && !AllGoOn();
   // An interrupted evaluation leaves no stage to ask, so the checkpoint is held before it.
   const bool is_evaluated = (after == Plan().EndOf(epoch) && IsEvaluationDue(experiment_, epoch)) ||
                             IsEvaluationDueAt(experiment_, after, Plan());
@@ -327,10 +333,11 @@ absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t las
   request.set_first_step(first);
   request.set_last_step(last);
   reports_.BeginPart();
-  const absl::Status status = fleet_.TrainOnAll([&](StageClient& stage) -> absl::Status {
-    RETURN_IF_ERROR(FetchState(&stage));
-    return stage.Train(request, [&](const StageEvent& event) {
-      return reports_.Take(stage.server(), event, &fleet_);
+  const absl::Status status = fleet_.TrainOnAll([&](StageClient& stage) {
+    return stage.Train(request, [&](const StageEvent& event) -> absl::Status {
+      RETURN_IF_ERROR(reports_.Take(stage.server(), event, &fleet_));
+      if (followers_ && event.has_step()) followers_->Check(event.step().step());
+      return absl::OkStatus();
     });
   });
   reports_.EndPart();
@@ -341,10 +348,33 @@ absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t las
   return reports_.CheckPart(epoch, last, samples);
 }
 
-absl::Status Generation::FetchState(StageClient* stage) {
-  if (placed_.sources.empty()) return absl::OkStatus();
-  const int source = std::exchange(placed_.sources[static_cast<size_t>(stage->server())], -1);
-  return source < 0 ? absl::OkStatus() : FetchKeptState(source, *placed_.kept_step, &fleet_, stage);
+void Generation::Follow() {
+  if (!fleet_.Follows(fleet_.size() - 1)) return;
+  followers_.emplace(
+      &fleet_, Followers::Start{reports_.step(), placed_.sources, MostBehind()}, Plan(),
+      [this] { return reports_.step(); },
+      [this](int server, const StageEvent& event) {
+        return reports_.Take(server, event, &fleet_);
+      });
+}
+
+// What the run has sent to each of its machines in a step tells what one that follows will be sent.
+// That may take a quarter of the memory that any server has left.
+uint64_t Generation::MostBehind() const {
+  const ReplicasRecord& replicas = summary_.replicas();
+  const DirectionRecord& sent =
+      replicas.average().messages() > 0 ? replicas.average() : replicas.contributions();
+  const double receivers = std::max(1.0, static_cast<double>(replicas.count()) - 1);
+  const double steps = std::max(1.0, static_cast<double>(reports_.step()));
+  const double of_step = std::max(1.0, static_cast<double>(sent.wire_bytes()) / receivers / steps);
+  return static_cast<uint64_t>(std::clamp(
+      static_cast<double>(placed_.least_memory_bytes) / 4 / of_step, 2.0, kMostStepsBehind / 2.0));
+}
+
+void Generation::EndFollowing() {
+  if (!followers_) return;
+  if (AllGoOn() && followers_->Await(reports_.step())) fleet_.SetCaughtUp();
+  followers_.reset();
 }
 
 absl::Status Generation::HoldCheckpoint(uint32_t epoch) {

@@ -8,6 +8,7 @@
 #include "coordinator/checkpoint/folder.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/run/checkpointer.h"
+#include "coordinator/run/followers.h"
 #include "coordinator/run/generation_loop.h"
 #include "coordinator/run/observer.h"
 #include "coordinator/run/placed_stages.h"
@@ -64,11 +65,15 @@ class Generation {
   absl::Status EvaluateStep(uint32_t epoch);
   absl::Status TrainPart(uint32_t epoch);
   absl::Status TrainSteps(uint32_t epoch, uint64_t first, uint64_t last);
-  // Lets a stage that follows fetch its state while others train, if it has not done so.
-  absl::Status FetchState(StageClient* stage);
-  // Returns whether training has ended after a step after which other servers go on with what these
-  // have kept; if `all`, these are among them.
-  bool GoesOn(bool all) const;
+  // Begin and end the work of pipelines that follow, if any do.
+  void Follow();
+  void EndFollowing();
+  // Returns the number of steps that these may be behind.
+  uint64_t MostBehind() const;
+  // Return whether training has ended after a step so that servers go on with what these have kept:
+  // all of these, or those of other pipelines.
+  bool AllGoOn() const;
+  bool OthersGoOn() const;
   bool WantsCheckpoints() const;
   absl::Status KeepIfBest(const EvaluationRecord& latest, const EpochRecord& before);
   absl::Status StopIfNoBetter(const EpochRecord& latest);
@@ -87,6 +92,7 @@ class Generation {
   const GenerationStart start_;
   PlacedStages placed_;
   std::optional<Checkpointer> checkpointer_;  // not set: none are written
+  std::optional<Followers> followers_;        // not set: no pipeline follows
   bool is_stopped_ = false;                   // early_stop has ended the run.
 };
 

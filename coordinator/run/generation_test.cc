@@ -71,13 +71,15 @@ TEST_F(GenerationTest, NoModelIsSavedWhereTheRunGoesOnWithWhatStagesKeep) {
     ++saved;
     return absl::OkStatus();
   };
-  for (const auto kind : {Failure::Kind::kJoins, Failure::Kind::kSpeeds, Failure::Kind::kEnds}) {
+  const auto end_by = [&](Failure::Kind kind, bool keeps_state) {
     const Failure end = {0, kind, absl::UnavailableError("another server")};
-    EXPECT_TRUE(absl::IsCancelled(RunOne(end, /*keeps_state=*/true)));
-    EXPECT_EQ(saved, 0);
-  }
-  EXPECT_TRUE(absl::IsCancelled(RunOne({{0, Failure::Kind::kEnds, absl::UnavailableError("")}})));
-  EXPECT_EQ(saved, 1);
+    EXPECT_TRUE(absl::IsCancelled(RunOne(end, keeps_state)));
+    return saved;
+  };
+  EXPECT_EQ(end_by(Failure::Kind::kJoins, /*keeps_state=*/true), 0);
+  EXPECT_EQ(end_by(Failure::Kind::kSpeeds, /*keeps_state=*/true), 0);
+  EXPECT_EQ(end_by(Failure::Kind::kJoins, /*keeps_state=*/false), 1);
+  EXPECT_EQ(end_by(Failure::Kind::kEnds, /*keeps_state=*/true), 2) << "nobody else has its state";
 }
 
 TEST_F(GenerationTest, WithoutItsStagesItIsNotAcquired) {

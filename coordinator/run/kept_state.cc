@@ -64,26 +64,28 @@ absl::Status SpreadKeptState(uint64_t step, Fleet* fleet, std::vector<int>* sour
     const auto first = std::find(sources->begin(), sources->end(), source.server());
     const auto readers = std::count(first, sources->end(), source.server());
     if (readers == 0) return absl::OkStatus();
+    const absl::Status held = source.HoldState(step, static_cast<int>(readers));
+    if (!absl::IsResourceExhausted(held)) return held;
     // It lacks memory for what others want of it.
-    return fleet->OfGuest(static_cast<int>(first - sources->begin()),
-                          source.HoldState(step, static_cast<int>(readers)));
+    return fleet->OfGuest(static_cast<int>(first - sources->begin()), held);
   }));
   return fleet->OnAll([&](StageClient& to) -> absl::Status {
     int& source = (*sources)[static_cast<size_t>(to.server())];
     if (source < 0 || fleet->Follows(to.server())) return absl::OkStatus();
-    return FetchKeptState(std::exchange(source, -1), step, fleet, &to);
+    return fleet->OfGuest(to.server(), FetchKeptState(std::exchange(source, -1), step, fleet, &to));
   });
 }
 
 absl::Status FetchKeptState(int source, uint64_t step, Fleet* fleet, StageClient* to) {
   absl::Status fetched = to->FetchState(fleet->server(source).address(), step,
                                         /*in_background=*/fleet->Follows(to->server()));
-  // Both are there, so that it would fail again and again.
-  if (absl::IsUnavailable(fetched) && fleet->Renew(source, Fleet::kAnswer).ok()) {
+  // If both are there, it would fail again and again.
+  if (absl::IsUnavailable(fetched) && fleet->Renew(to->server(), Fleet::kAnswer).ok() &&
+      fleet->Renew(source, Fleet::kAnswer).ok()) {
     fetched = absl::FailedPreconditionError(
         absl::StrCat(fetched.message(), "; want servers of a stage that reach each other"));
   }
-  return fleet->OfGuest(to->server(), fetched);
+  return fetched;
 }
 
 }  // namespace thinwire

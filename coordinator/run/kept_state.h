@@ -30,7 +30,8 @@ std::vector<int> StateSources(const std::vector<bool>& are_kept, int stages);
 // fetch now: then they have no source any more. All are connected. Errors as Fleet::OnAll.
 absl::Status SpreadKeptState(uint64_t step, Fleet* fleet, std::vector<int>* sources);
 
-// Makes a server fetch that state from server `source`.
+// Makes a server fetch that state from server `source`. FailedPrecondition if both are there and do
+// not reach each other.
 absl::Status FetchKeptState(int source, uint64_t step, Fleet* fleet, StageClient* to);
 
 }  // namespace thinwire

@@ -189,6 +189,10 @@ absl::StatusOr<PlacedStages> PlaceStages(const Experiment& experiment, const Tra
     placed.stages.push_back(
         {MetricsTarget(fleet->server(i).address(), answers[i].metrics_address())});
   }
+  const auto least = std::min_element(
+      answers.begin(), answers.end(),
+      [](const auto& a, const auto& b) { return a.memory_bytes() < b.memory_bytes(); });
+  placed.least_memory_bytes = least->memory_bytes();
   placed.data = configured.data;
   if (common) placed.kept_step = common->step();
   return placed;

@@ -23,6 +23,7 @@ struct PlacedStages {
   // By server: from which other it has yet to fetch its state after that step, as it follows; -1:
   // from none.
   std::vector<int> sources;
+  uint64_t least_memory_bytes = 0;  // that any server has left
 };
 
 // Leases the servers of `fleet` and makes them pipelines, one of each carrier: each has a stage of

@@ -71,12 +71,12 @@ absl::Status OwnFailure(absl::Status status, Fleet* fleet) {
 std::optional<StepReport> CarrierReports::Add(int carrier, const StepReport& step) {
   const CarrierGrid& grid = pipelines_.grid;
   if (grid.PlaceOf(carrier) > 0) return std::nullopt;  // it tells what the first of its row does
-  if (grid.replicas == 1) return step;
   if (step.is_of_all()) {
     if (step.step() <= last_of_all_) return std::nullopt;
     last_of_all_ = step.step();
     return step;
   }
+  if (grid.replicas == 1) return step;
   std::map<int, StepReport>& parts = steps_[step.step()];
   parts[carrier] = step;
   if (static_cast<int>(parts.size()) < grid.replicas) return std::nullopt;
@@ -151,8 +151,10 @@ void TrainingReports::EndPart() {
 
 absl::Status TrainingReports::Take(int server, const StageEvent& event, Fleet* fleet) {
   if (fleet->Follows(server)) {
-    if (event.has_step()) fleet->HasDone(server, event.step().step(), step());
-    return absl::OkStatus();
+    // It may be the first to tell of a step.
+    if (!event.has_step() || !event.step().is_of_all()) return absl::OkStatus();
+    absl::MutexLock lock(&mutex_);
+    return TakeTraining(server, event, fleet);
   }
   if (event.has_trace()) return TakeTrace(server, event.trace(), fleet);
   // Holds no lock, as it may call stages.

@@ -388,6 +388,8 @@ void Session::LetFollow() {
       }
     }
   }
+  const auto carry = static_cast<std::ptrdiff_t>(ordered.size() - following * fleet_->stages());
+  if (!dealer_->CanCarry({ordered.begin(), ordered.begin() + carry})) return;
   members_->Place(ordered);
   have = HaveNewcomers();
   // Otherwise one that follows is the first pipeline, so that all wait for it.

@@ -215,9 +215,9 @@ TEST_F(FollowingSessionTest, WhoJoinsFollowsUntilItHasCaughtUp) {
   EXPECT_THAT(GoOn({0, Failure::Kind::kSpeeds, absl::UnavailableError("it still fetches")}),
               ElementsAre(2, 0));
   Train();
-  session_->fleet()->HasDone(/*server=*/1, /*step=*/7, /*of_run=*/8);
-  ASSERT_TRUE(session_->fleet()->leaving());
-  EXPECT_THAT(GoOn(*session_->fleet()->leaving()), ElementsAre(1, 1));
+  session_->fleet()->SetCaughtUp();
+  EXPECT_THAT(GoOn({0, Failure::Kind::kSpeeds, absl::UnavailableError("it is there")}),
+              ElementsAre(1, 1));
 }
 
 TEST_F(FollowingSessionTest, BeforeAnyStepThereIsNothingToFetch) {

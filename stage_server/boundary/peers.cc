@@ -74,7 +74,7 @@ absl::StatusOr<Message> CarrierPeers::Receive(int carrier, const MessageKey& wan
 
 absl::Status CarrierPeers::Flush() const {
   for (const Peer& peer : peers_) {
-    if (peer.link == nullptr) continue;
+    if (peer.link == nullptr || peer.follows) continue;
     SteadyTime deadline = patience_->Deadline();
     absl::Status flushed;
     do {

@@ -38,6 +38,8 @@ class CarrierPeers {
   int carriers() const { return static_cast<int>(peers_.size()); }
 
   void Attach(int carrier, std::unique_ptr<Link> link) { PeerAt(carrier).link = std::move(link); }
+  // Sets that nothing waits for that carrier: it follows, may be far behind, and may go.
+  void SetFollows(int carrier) { PeerAt(carrier).follows = true; }
   bool IsAttached(int carrier) const {
     return carrier == carrier_ || peers_[static_cast<size_t>(carrier)].link != nullptr;
   }
@@ -56,12 +58,13 @@ class CarrierPeers {
   // Returns how long Receive has waited so far, seconds. Any thread.
   double wait_seconds() const { return wait_seconds_; }
 
-  // Waits until everything queued has been handed to the transport.
+  // Waits until everything queued has been handed to the transport, but for those that follow.
   absl::Status Flush() const;
 
  private:
   struct Peer {
     std::unique_ptr<Link> link;  // null: not attached, or this carrier itself
+    bool follows = false;
     // Messages of the step that came before they were wanted, by phase, piece and replica.
     std::map<std::tuple<Phase, uint32_t, uint32_t>, Message> early;
   };

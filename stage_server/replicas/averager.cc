@@ -331,7 +331,7 @@ absl::StatusOr<std::vector<double>> ReplicaAverager::ShareReadiness(
       continue;
     }
     const ReplicaRange carried = options_.CarriedBy(carrier);
-    if (carried.size() == 0) continue;  // nobody waits for who follows
+    if (carried.size() == 0) continue;  // it follows
     const MessageKey key = KeyOf(step, PHASE_READY, /*number=*/0, carried.first);
     ASSIGN_OR_RETURN(const Message met, peers_->Receive(carrier, key));
     const size_t before = all.size();

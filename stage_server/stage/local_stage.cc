@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/digest.h"
-#include "base/resources.h"
 #include "base/status.h"
 #include "base/steady_time.h"
 #include "models/part_rounds.h"
@@ -215,6 +214,9 @@ absl::Status LocalStage::BuildReplicas() {
     }
   }
   ASSIGN_OR_RETURN(averager_, ReplicaAverager::New(options, exchanged));
+  for (int row = 0; row < spec_.grid.replicas; ++row) {
+    if (spec_.grid.Follows(row)) averager_->peers().SetFollows(row);
+  }
   if (spec_.replicas.trains_locally()) {
     ASSIGN_OR_RETURN(local_, LocalReplicas::New(options, segments(), optimizers()));
   }
@@ -261,16 +263,6 @@ int LocalStage::MessagesOfParts() const {
   return 2 * of_sum + kMostTensors * (1 + spec_.carried().size()) * tensors;
 }
 
-int LocalStage::StepsAhead() const {
-  constexpr int kOfCarriers = 2, kMost = 10000;
-  if (!spec_.grid.Follows(spec_.row())) return kOfCarriers;
-  uint64_t of_step = 0;
-  for (const Parameter* parameter : parameters()) of_step += parameter->value.bytes();
-  if (spec_.replicas.exchange == ReplicaExchange::kGather) of_step *= spec_.replicas.count;
-  const uint64_t steps = AvailableMemoryBytes() / 2 / std::max<uint64_t>(of_step, 1);
-  return static_cast<int>(std::clamp<uint64_t>(steps, kOfCarriers, kMost));
-}
-
 absl::StatusOr<LinkOptions> LocalStage::PeerLinkOptionsFor(int carrier) const {
   LinkOptions options;
   options.peer = PeerName(spec_, carrier);
@@ -297,7 +289,8 @@ absl::StatusOr<LinkOptions> LocalStage::PeerLinkOptionsFor(int carrier) const {
   } else {
     options.name = kReplicas;
     options.max_payload_bytes = averager_->max_payload_bytes();
-    options.queue_capacity = StepsAhead() * static_cast<int>(averager_->messages_of_step());
+    const int steps_ahead = spec_.grid.Follows(spec_.row()) ? kMostStepsBehind : 2;
+    options.queue_capacity = steps_ahead * static_cast<int>(averager_->messages_of_step());
   }
   options.on_frame = [patience = spec_.patience] { patience->Advance(); };
   options.host = backend_.device->host();

@@ -211,9 +211,6 @@ class LocalStage {
   PeerPlace PeerPlaceOf(int carrier) const;
   // Returns the most messages of a carrier of other parts that may wait here.
   int MessagesOfParts() const;
-  // Returns of how many steps messages of a carrier of other replicas may wait here: while this one
-  // follows, as many as half of the memory that is left has room for.
-  int StepsAhead() const;
   absl::Status BuildReplicas();
   // Returns whether a segment's contributions leave before the step's last backward passes end:
   // where other machines wait for nothing else. Between stages they would delay messages at cuts,

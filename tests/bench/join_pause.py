@@ -13,19 +13,18 @@ import argparse
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from network import Network, address, inside, slow  # noqa: E402
+from watched_run import Steps, layouts_of, steps_of  # noqa: E402
 
 EXPERIMENT = """
 name: joins
@@ -45,50 +44,15 @@ PATIENCE_SECONDS = 300
 STEPS_BETWEEN = 10
 
 
-def steps_of(run):
-    """The steps that are recorded."""
-    path = run / "metrics.jsonl"
-    events = map(json.loads, path.read_text().splitlines()) if path.exists() else []
-    return [event for event in events if event["type"] == "step"]
-
-
-class Steps(threading.Thread):
-    """When each step's record came, for as long as the run's folder is looked at."""
-
-    def __init__(self, run):
-        super().__init__(daemon=True)
-        self.path, self.came, self.is_over = run / "metrics.jsonl", {}, threading.Event()
-        self.start()
-
-    def run(self):
-        rest, size = b"", 0
-        while not self.is_over.wait(0.005):
-            if not self.path.exists() or self.path.stat().st_size == size:
-                continue
-            with self.path.open("rb") as file:
-                file.seek(size)
-                data = file.read()
-            size += len(data)
-            *lines, rest = (rest + data).split(b"\n")
-            for event in map(json.loads, lines):
-                if event["type"] == "step":
-                    self.came[event["step"]] = time.monotonic()
-
-
-def layouts_of(log):
-    """The step and the replicas of each pipeline for each time that the run has gone on."""
-    found = re.findall(r"going on from step (\d+), .* pipelines of ([\d, ]+) replicas", log.read_text())
-    return [(int(step), [int(one) for one in replicas.split(", ")]) for step, replicas in found]
-
-
 def are_all_at_work(log, pipelines):
     """Whether so many pipelines carry replicas."""
     layouts = layouts_of(log)
     return bool(layouts) and len(layouts[-1][1]) == pipelines and 0 not in layouts[-1][1]
 
 
-def report(layouts, came, seconds):
+def report(layouts, steps):
     """A line for each pause."""
+    came, seconds = steps.came, steps.seconds
     for i, (step, replicas) in enumerate(layouts):
         pause = came[step + 1] - came[step] - seconds[step + 1]
         line = f"{len(replicas)} pipelines of {', '.join(map(str, replicas))} replicas: paused {pause:.2f} s"
@@ -162,8 +126,7 @@ def main():
             run.send_signal(signal.SIGINT)
             run.wait(60)
             summary = json.loads((work / "run/summary.json").read_text())
-            steps.is_over.set()
-            seconds = {step["step"]: step["seconds"] for step in steps_of(work / "run")}
+            steps.end()
         except AssertionError:
             print((work / "run.log").read_text()[-3000:])
             raise
@@ -174,7 +137,7 @@ def main():
         megabytes = summary["parameters"] * STATE_BYTES / 2e6
         print(f"{summary['parameters'] / 1e6:.1f} million parameters, {megabytes:.0f} MB of state a stage, lines of {args.rate:g} Mbit/s, "
               f"the coordinator's of {args.coordinator_rate:g}: {megabytes * 8 / args.rate:.2f} s on a line")
-        report(layouts_of(work / "run.log"), steps.came, seconds)
+        report(layouts_of(work / "run.log"), steps)
         print(f"load {os.getloadavg()[0]:.1f}")
     return 0
 

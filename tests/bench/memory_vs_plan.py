@@ -10,14 +10,15 @@ usage: memory_vs_plan.py THINWIRE [--stage-server PATH] [--cuda_plugin PATH] [--
                          [--most-percent 10]"""
 
 import argparse
-import http.client
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "gpu"))
+from memory import peaks  # noqa: E402
 
 COMMON = """
 pipeline: {{cuts: {cuts}, microbatches: 8, threads: 1, {schedule}}}
@@ -49,20 +50,6 @@ def planned(thinwire, experiment, overrides):
     command = [thinwire, "plan", experiment, "--gflops", "50", "--codec_gbps", "1", "--format", "json", *overrides]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return [int(stage["memory_bytes"]) + int(stage["state_bytes"]) for stage in report["stages"]]
-
-
-def peaks(folder):
-    """What the stages' pages of metrics say now, by stage; empty before and behind the run."""
-    found = {}
-    try:
-        targets = json.loads((folder / "targets.json").read_text())
-        for address in (address for group in targets if group["labels"].get("job") == "stage" for address in group["targets"]):
-            page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
-            found.update((int(line.split('stage="')[1].split('"')[0]), float(line.split()[-1]))
-                         for line in page.splitlines() if line.startswith("thinwire_stage_memory_peak_bytes{"))
-    except (OSError, http.client.HTTPException, json.JSONDecodeError):
-        pass
-    return found
 
 
 def measured(thinwire, experiment, folder, options):

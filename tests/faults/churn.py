@@ -10,9 +10,11 @@ or SIGSTOP for `--stop` seconds (`--kinds`). After the minutes the run is interr
 same steps are trained by one pipeline that nothing befalls: parameters and losses must be equal, to the bit.
 
 What the living machines could do is measured first: steps a second of one pipeline, of two, and so on, for a while each.
-At every moment they could have done as many as the pipelines that they make then. Prints both and their ratio.
+At every moment they could have done as many as the pipelines that they make then. Prints both and their ratio. It does the same with
+the rates that the run had itself, in all the minutes, between its changes: machines that are shared get faster and slower.
 """
 import argparse
+import collections
 import json
 import pathlib
 import random
@@ -24,6 +26,9 @@ import tempfile
 import time
 
 from kills import tensors
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from watched_run import Steps, layouts_of, steps_of  # noqa: E402
 
 EXPERIMENT = """
 name: churn
@@ -81,13 +86,6 @@ class Machine:
 
     def lived(self, moment):
         return any(begin <= moment and (end is None or moment < end) for begin, end in self.spans)
-
-
-def steps_of(run):
-    """Number of steps in the record, and their losses."""
-    path = run / "metrics.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return {e["step"]: e["loss"] for e in map(json.loads, lines) if e["type"] == "step"}
 
 
 RUNS = []  # all that were started
@@ -170,12 +168,25 @@ def churn(args, machines):
     return counts
 
 
+def rates_meanwhile(came, layouts, pipelines):
+    """Steps a second of each number of pipelines while a run went on with so many, without the steps before which it was laid out."""
+    steps, seconds = collections.Counter(), collections.Counter()
+    laid_out = dict(layouts)
+    for step in sorted(came)[:-1]:
+        if step in laid_out:
+            pipelines = sum(replicas != 0 for replicas in laid_out[step])
+        else:
+            steps[pipelines] += 1
+            seconds[pipelines] += came[step + 1] - came[step]
+    return {pipelines: steps[pipelines] / seconds[pipelines] for pipelines in steps}
+
+
 def possible(machines, rates, begin, end):
     """Steps that the living machines could have done."""
     steps, moment, slice_seconds = 0.0, begin, 0.01
     while moment < end:
-        pipelines = min(sum(machine.lived(moment) for machine in machines) // 2, len(rates))
-        steps += slice_seconds * rates[pipelines - 1] if pipelines > 0 else 0
+        pipelines = min(sum(machine.lived(moment) for machine in machines) // 2, max(rates))
+        steps += slice_seconds * rates[pipelines] if pipelines > 0 else 0
         moment += slice_seconds
     return steps
 
@@ -201,19 +212,20 @@ def main():
         try:
             for machine in machines:
                 machine.start()
-            rates = [measure(args, work, machines, pipelines) for pipelines in range(1, replicas + 1)]
-            print("steps a second of 1, 2, … pipelines: " + ", ".join(f"{rate:.1f}" for rate in rates), flush=True)
+            rates = {pipelines: measure(args, work, machines, pipelines) for pipelines in range(1, replicas + 1)}
+            print("steps a second of 1, 2, … pipelines: " + ", ".join(f"{rate:.1f}" for rate in rates.values()), flush=True)
             # A server leases itself out to one run at a time, so what joins waits until this one listens.
             stages = ",".join(machine.address for machine in machines)
             run = train(args, work, "run", ["--set", "steps=100000000", "--stages", stages, "--carriers", str(replicas),
                                             "--listen", "127.0.0.1:0"])
-            log = work / "run.log"
+            steps, log = Steps(work / "run"), work / "run.log"
             within(PATIENCE_SECONDS, lambda: "stage_server --join" in log.read_text() and len(steps_of(work / "run")) > 20)
             for machine in machines:
                 machine.join = re.search(r"stage_server --join (\S+)", log.read_text())[1]
             begin, before = time.monotonic(), len(steps_of(work / "run"))
             counts = churn(args, machines)
             end, done = time.monotonic(), len(steps_of(work / "run")) - before
+            steps.end()
             run.send_signal(signal.SIGINT)
             code = run.wait(PATIENCE_SECONDS)
         finally:
@@ -234,6 +246,10 @@ def main():
         could = possible(machines, rates, begin, end)
         print(f"{end - begin:.0f} s, {sum(counts.values())} faults ({counts}): {done} steps of {could:.0f} that the living "
               f"machines could do: {100 * done / could:.1f} %")
+        meanwhile = {**rates, **rates_meanwhile(steps.came, layouts_of(log), replicas)}
+        could = possible(machines, meanwhile, begin, end)
+        print("steps a second of 1, 2, … pipelines meanwhile: " + ", ".join(f"{meanwhile[one]:.1f}" for one in sorted(meanwhile)))
+        print(f"of {could:.0f} that they could do at these rates: {100 * done / could:.1f} %")
         print(f"members: {summary['members']}")
         print(f"checkpoints read: {sum(e['type'] == 'restarted' for e in summary['events'])}")
         print(f"losses of {len(losses)} steps and parameters: {'equal' if is_equal else 'DIFFER'}")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import machine
+import memory
 import sanitizer
 import speed
 import test_programs
@@ -264,6 +265,7 @@ PARTS = [
     Part("step_bf16_512", 100, "a step against PyTorch, bf16, batch 512",
          speed.step("bf16", 512, ["eager", "compile", "compile, autotuned"], rounds=1), most=200),
     Part("four_stages", 60, "four stages on one GPU against one", speed.four_stages, most=120),
+    Part("memory", 40, "blocks that swap to the host, recompute or stash", memory.put_away, most=90),
     Part("step_bf16_100", 50, "a step against PyTorch, bf16, batch 100",
          speed.step("bf16", 100, rounds=1), most=120),
     Part("step_tf32_512", 50, "a step against PyTorch, TF32, batch 512",

@@ -7,7 +7,7 @@ source "$2"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-parts=(device twins device_tests parity n_stages language mixed messages codecs step_bf16_512 step_gpt2 four_stages quickstart)
+parts=(device twins device_tests parity n_stages language mixed messages codecs step_bf16_512 step_gpt2 four_stages memory quickstart)
 "$run" --out "$work/out" --rehearse --plugin "$plugin" --work "$work/runs" \
   --only "^($(IFS='|'; echo "${parts[*]}"))\$" >"$work/log"
 check 'all parts pass' equals $? 0
