@@ -54,7 +54,7 @@ class FollowersTest : public ::testing::Test {
     followers_ = std::make_unique<Followers>(
         fleet_.get(), Followers::Start{/*step=*/1, /*sources=*/{-1, 0}, /*most_behind=*/3}, plan_,
         [this] { return run_.load(); },
-        [this](int server, const StageEvent&) {
+        [](int server, const StageEvent&) {
           EXPECT_EQ(server, 1);
           return absl::OkStatus();
         });
