@@ -68,7 +68,7 @@ absl::Status SetDeal(const ConfigureRequest& request, StageSpec* spec) {
   spec->grid.deal = {request.deal().begin(), request.deal().end()};
   if (spec->grid.deal.empty()) return absl::OkStatus();
   const uint64_t all = std::accumulate(request.deal().begin(), request.deal().end(), uint64_t{0});
-  // Those that carry none come behind all others.
+  // Carriers of no replica come behind all others.
   const auto none = std::find(request.deal().begin(), request.deal().end(), 0U);
   const bool are_in_order = std::all_of(none, request.deal().end(), [](auto n) { return n == 0; });
   const auto replicas = static_cast<uint64_t>(spec->replicas.count);

@@ -22,6 +22,9 @@ FakeStage::FakeStage() {
   end_training = [](const EndTrainingRequest&, EndTrainingResponse*) {
     return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
   };
+  fetch_state = [](const FetchStateRequest&) {
+    return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
+  };
   generate = [](const GenerateRequest&, GenerateResponse*) { return grpc::Status::OK; };
   acquire = renew = [] { return grpc::Status::OK; };
   int port = 0;

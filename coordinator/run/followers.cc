@@ -74,7 +74,7 @@ absl::Status Followers::Train(StageClient* stage) {
   return absl::OkStatus();
 }
 
-uint64_t Followers::Behind() const {
+uint64_t Followers::FirstMissing() const {
   uint64_t least = plan_.steps();
   for (const auto& [carrier, step] : done_) least = std::min(least, step);
   return least + 1;
@@ -85,7 +85,7 @@ void Followers::HasDone(int carrier, uint64_t step) {
     const std::lock_guard<std::mutex> lock(mutex_);
     done_[carrier] = step;
     changed_.notify_all();
-    if (Behind() < step_of_run_()) return;
+    if (FirstMissing() < step_of_run_()) return;
   }
   EndAfterStep("pipelines that followed have caught up");
 }
@@ -93,7 +93,7 @@ void Followers::HasDone(int carrier, uint64_t step) {
 void Followers::Check(uint64_t step) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (step < Behind() + start_.most_behind) return;
+    if (step < FirstMissing() + start_.most_behind) return;
   }
   EndAfterStep("pipelines that follow are too far behind, and all wait for them");
 }
@@ -104,7 +104,7 @@ void Followers::EndAfterStep(const char* why) {
 
 bool Followers::Await(uint64_t step) {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!is_over_ && Behind() <= step) {
+  while (!is_over_ && FirstMissing() <= step) {
     lock.unlock();
     const bool is_to_end = !fleet_.leaving() || fleet_.has_failed();
     lock.lock();

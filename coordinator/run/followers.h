@@ -50,7 +50,7 @@ class Followers {
   absl::Status Train(StageClient* stage);
   void HasDone(int carrier, uint64_t step);
   // Returns the first step that not all of them have done.
-  uint64_t Behind() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t FirstMissing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndAfterStep(const char* why);
 
   Fleet& fleet_;

@@ -358,8 +358,8 @@ void Generation::Follow() {
       });
 }
 
-// What the run has sent to each of its machines in a step tells what one that follows will be sent.
-// That may take a quarter of the memory that any server has left.
+// Takes it that one that follows will be sent in a step what each machine was sent so far. A
+// quarter of the memory that the server with least has left may go to that.
 uint64_t Generation::MostBehind() const {
   const ReplicasRecord& replicas = summary_.replicas();
   const DirectionRecord& sent =

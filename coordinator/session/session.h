@@ -179,7 +179,7 @@ class Session {
   absl::Duration pause_ = absl::ZeroDuration();
   absl::Duration patience_;  // how long to wait for servers that should be there
   std::vector<std::string> addresses_, spares_;
-  // Those of addresses_, of the last layout that has trained, that had their stage's state.
+  // Servers of the last layout that has trained, those of them that had their stage's state.
   std::vector<std::string> trained_;
   std::vector<std::string> before_moves_;  // carrying() before the last Place
   std::optional<Members>
