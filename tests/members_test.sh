@@ -107,6 +107,39 @@ import json, sys
 members = json.load(open(sys.argv[1]))["members"]
 assert members["joined"] == 2 and members["lost"] == 0, members' "$work/run/summary.json"
 
+# Ctrl-C while they are laid out anew, for a server that leaves and for others that join.
+# It is sent as soon as the run says where all are from now on, before they are.
+interrupted() {
+  local name=$1 text=$2
+  timeout 60 sh -c "until grep -q -- '$text' '$work/run.log'; do sleep 0.01; done"
+  kill -INT "$run"
+  wait "$run"
+  check "$name: Ctrl-C ends the run" equals $? 130
+  local steps
+  steps=$(grep -c '"type":"step"' "$work/$name/metrics.jsonl")
+  "$thinwire" run "$work/members.yaml" --set "steps=$steps" --out "$work/$name-alone" >"$work/alone.log" 2>&1
+  check 'with the model of its last step' equals "$(cat "$work/$name"/model/*.safetensors | sha256sum)" \
+    "$(cat "$work/$name-alone"/model/*.safetensors | sha256sum)"
+  check 'and a checkpoint of it' test -d "$work/$name/checkpoints/step-$steps"
+}
+end_jobs
+rm "$work"/server*.log "$work/run.log"
+listen=127.0.0.1:0
+serve 0
+serve 1
+run --out "$work/joined"
+within 30 says 1 'servers may join'
+listen=$(sed -nE 's/.*stage_server --join (.*)/\1/p' "$work/run.log" | head -1)
+serve 2 --join "$listen"
+serve 3 --join "$listen"
+interrupted joined '|.* (2)'
+rm "$work/run.log"
+"$thinwire" run "$work/members.yaml" --stages "$(IFS=,; echo "${addresses[*]}")" --carriers 2 --out "$work/left" >"$work/run.log" 2>&1 &
+run=$!
+within 30 grep -qs '"step":20,' "$work/left/metrics.jsonl"
+"$thinwire" drain "${addresses[3]}" >"$work/drain.log" 2>&1
+interrupted left 'pipelines .* (4)'
+
 # A stage's state is large: who joins follows the others first, while they train.
 end_jobs
 cat >"$work/large.yaml" <<'YAML'

@@ -78,7 +78,8 @@ Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
              const FleetOptions& options)
     : options_(options),
       carrying_(static_cast<int>(addresses.size()) / options.grid.count() *
-                options.grid.Carrying().count()) {
+                options.grid.Carrying().count()),
+      in_epoch_(options.in_epoch) {
   Lease lease;
   lease.set_run(run);
   lease.set_generation(options.generation);
@@ -161,6 +162,7 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
     const std::lock_guard<std::mutex> lock(mutex_);
     if (leaving_ || ends_step_) {
       ends_step_ = true;  // set for a training that did not begin, too
+      NoteEnd();
       return absl::CancelledError(leaving_ ? leaving_->status.message() : "interrupted");
     }
     trains_ = true;
@@ -171,7 +173,13 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
   pulse_.set_trains(false);
   const std::lock_guard<std::mutex> lock(mutex_);
   trains_ = false;
+  NoteEnd();
   return status.ok() && ends_step_ ? absl::CancelledError("interrupted") : status;
+}
+
+void Fleet::NoteEnd() {
+  const bool is_left = leaving_ && !asked_to_end_;
+  if (options_.keeps_state && (is_left || !failures_.empty())) is_followed_up_ = true;
 }
 
 std::optional<SteadyTime> Fleet::trains_since() const {
@@ -389,6 +397,7 @@ void Fleet::Interrupt() {
   bool ends_step;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_followed_up_) return;
     asked_to_end_ = true;
     ends_step = trains_;
     ends_step_ = trains_ || in_epoch_;
@@ -396,6 +405,10 @@ void Fleet::Interrupt() {
   }
   // If the training has ended meanwhile, EndTraining changes nothing.
   if (ends_step && EndTraining()) return;
+  if (ends_step && options_.keeps_state) {
+    // Whoever does not answer is lost, and the others go on without it as far as they have to.
+    return Fail({0, Failure::Kind::kError, absl::CancelledError("interrupted")});
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     interrupted_ = true;

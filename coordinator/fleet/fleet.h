@@ -58,6 +58,7 @@ struct FleetOptions {
   std::string lease_secret = {};  // of the leases; empty: a new one
   // Whether servers that are taken over from an earlier generation keep their stage's state.
   bool keeps_state = false;
+  bool in_epoch = false;  // see set_in_epoch
   // Whether each server has joined a run that can do without it; empty: none has.
   std::vector<bool> are_guests = {};
   CarrierGrid grid;   // of the pipelines that carry the experiment, of equal numbers of stages
@@ -138,7 +139,9 @@ class Fleet {
   // same step.
   absl::Status TrainOnAll(const std::function<absl::Status(StageClient&)>& work);
   // Sets `in_epoch`. While `in_epoch` is set, an Interrupt between two calls of TrainOnAll cancels
-  // nothing, and the next TrainOnAll does not begin. Any thread.
+  // nothing, and the next TrainOnAll does not begin. Where stages keep their state, neither does
+  // one after a TrainOnAll that has failed or that a leaving stage has ended: it is for the fleet
+  // that goes on. Any thread.
   void set_in_epoch(bool in_epoch);
   // Returns whether TrainOnAll ended after a step, or did not begin, because of Interrupt or of a
   // leaving stage.
@@ -201,6 +204,8 @@ class Fleet {
  private:
   absl::Status CheckBuild(const StageClient& client, const BuildInfo& build) const;
   bool EndTraining();
+  // Notes that another fleet goes on, if that is so after this end of TrainOnAll.
+  void NoteEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the number of servers, the first ones, that calls are for.
   int called() const;
   void Leave(Failure stage);
@@ -233,6 +238,7 @@ class Fleet {
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
   bool asked_to_end_ ABSL_GUARDED_BY(mutex_) = false;  // Interrupt was called
   std::optional<Failure> leaving_ ABSL_GUARDED_BY(mutex_);
+  bool is_followed_up_ ABSL_GUARDED_BY(mutex_) = false;  // by another fleet, which gets Interrupt
   bool trains_ ABSL_GUARDED_BY(mutex_) = false;  // True during TrainOnAll.
   std::optional<SteadyTime> trains_since_ ABSL_GUARDED_BY(mutex_);
   bool in_epoch_ ABSL_GUARDED_BY(mutex_) = false;

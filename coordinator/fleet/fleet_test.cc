@@ -33,11 +33,11 @@ FleetOptions Patient() {
   return options;
 }
 
-absl::Status TrainAll(Fleet* fleet) {
-  return fleet->OnAll([](StageClient& stage) {
-    return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
-  });
+absl::Status Train(StageClient& stage) {
+  return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
 }
+
+absl::Status TrainAll(Fleet* fleet) { return fleet->OnAll(Train); }
 
 class FleetTest : public ::testing::Test {
  protected:
@@ -268,10 +268,7 @@ TEST_F(FleetTest, AStageThatIsToEndIsLeftAfterAStep) {
   const auto fleet = Acquired(Patient());
   EXPECT_FALSE(fleet->leaving());
   stages_[1].ends = true;
-  const auto train = [](StageClient& stage) {
-    return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
-  };
-  EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(train)));
+  EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(Train)));
   EXPECT_TRUE(fleet->ended_after_step());
   ASSERT_TRUE(fleet->leaving());
   EXPECT_EQ(fleet->leaving()->stage, 1);
@@ -279,9 +276,48 @@ TEST_F(FleetTest, AStageThatIsToEndIsLeftAfterAStep) {
   // Other calls still work; training does not begin any more.
   EXPECT_TRUE(fleet->OnAll([](StageClient&) { return absl::OkStatus(); }).ok());
   ended = false;
-  EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(train)));
+  EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(Train)));
   fleet->Interrupt();
   EXPECT_FALSE(fleet->leaving());
+}
+
+TEST_F(FleetTest, WhereStagesKeepTheirStateAnInterruptionIsForTheFleetThatGoesOn) {
+  std::atomic<bool> ended = false;
+  TrainUntil(&ended);
+  FleetOptions options = Patient();
+  options.keeps_state = true;
+  const auto fleet = Acquired(options);
+  stages_[1].ends = true;
+  EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(Train)));
+  fleet->Interrupt();
+  EXPECT_FALSE(fleet->interrupted());
+  EXPECT_TRUE(fleet->leaving());
+  EXPECT_TRUE(fleet->OnAll([](StageClient&) { return absl::OkStatus(); }).ok());
+}
+
+TEST_F(FleetTest, WhereStagesKeepTheirStateAnInterruptionLeavesWhoIsLostToTheNext) {
+  std::atomic<bool> is_lost = false;
+  stages_[1].renew = [&is_lost] {
+    return is_lost ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "") : grpc::Status::OK;
+  };
+  stages_[0].train = [this](const TrainRequest&, grpc::ServerContext* context, FakeStage::Writer*) {
+    notified_.Notify();
+    return FakeStage::Hang(context);
+  };
+  FleetOptions options = Patient();
+  options.keeps_state = true;
+  const auto fleet = Acquired(options);
+  std::thread user([&] {
+    notified_.WaitForNotification();
+    is_lost = true;
+    fleet->Interrupt();
+  });
+  EXPECT_FALSE(fleet->TrainOnAll(Train).ok());
+  user.join();
+  EXPECT_FALSE(fleet->interrupted());
+  ASSERT_TRUE(fleet->cause());
+  EXPECT_EQ(fleet->cause()->kind, Failure::Kind::kSilent);
+  EXPECT_EQ(fleet->cause()->stage, 1);
 }
 
 // Three carriers of one stage, of which the last follows.
@@ -312,7 +348,7 @@ TEST_F(FleetThatIsFollowedTest, OnceItIsApartNoCallWaitsForIt) {
     if (stage.server() == 0) {
       fleet_->EndAfterStep({0, Failure::Kind::kEnds, absl::UnavailableError("it is to end")});
     }
-    return stage.Train(TrainRequest(), [](const StageEvent&) { return absl::OkStatus(); });
+    return Train(stage);
   });
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
   EXPECT_TRUE(fleet_->ended_after_step());

@@ -44,7 +44,9 @@ absl::Status Generation::Run() {
   const absl::Status status = RunEpochs();
   EndFollowing();
   // The fetch of a checkpoint continues through an interruption, or begins with it.
-  if (checkpointer_ && fleet_.interrupted()) {
+  const bool is_asked_to_end =
+      fleet_.interrupted() || (fleet_.ended_after_step() && !fleet_.leaving());
+  if (checkpointer_ && is_asked_to_end) {
     checkpointer_->WriteHeld();
     checkpointer_->Finish().IgnoreError();
   }
@@ -58,6 +60,8 @@ absl::Status Generation::RunEpochs() {
   std::optional<StageStanding> reported;
   if (start_.loss != nullptr) reported = reports_.standing();
   ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, reported, &fleet_, &summary_));
+  // Whoever was to end here has no state that was not written before.
+  if (!placed_.kept_step && fleet_.ended_after_step()) return absl::CancelledError("interrupted");
   RETURN_IF_ERROR(Begin());
   RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
   RETURN_IF_ERROR(reports_.StartTrace(Plan().steps(), placed_.kept_step.has_value()));
@@ -349,7 +353,7 @@ absl::Status Generation::TrainSteps(uint32_t epoch, uint64_t first, uint64_t las
 }
 
 void Generation::Follow() {
-  if (!fleet_.Follows(fleet_.size() - 1)) return;
+  if (!fleet_.Follows(fleet_.size() - 1) || fleet_.ended_after_step()) return;
   followers_.emplace(
       &fleet_, Followers::Start{reports_.step(), placed_.sources, MostBehind()}, Plan(),
       [this] { return reports_.step(); },

@@ -327,7 +327,9 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
   if (loss.kind == Failure::Kind::kEnds) fleet_->server(loss.stage).Release().IgnoreError();
   if (members_) Regroup(loss, gone);
   fleet_.reset();
-  if (interruption_.seen()) return absl::CancelledError("interrupted");
+  // The others' state is written once they are laid out, unless that may take minutes.
+  fleet_options_.in_epoch = members_ && fleet_options_.patience == patience_;
+  if (interruption_.seen() && !fleet_options_.in_epoch) return absl::CancelledError("interrupted");
   if (local_) RETURN_IF_ERROR(RestartLostLocals(loss));
   if (!local_ && !members_) MoveToSpare(loss);
   ++fleet_options_.generation;

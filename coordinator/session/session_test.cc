@@ -190,6 +190,22 @@ TEST_F(JoiningSessionTest, AServerThatJoinsMakesAnotherPipeline) {
   EXPECT_EQ(session_->member_counts()->carrying, 2);
 }
 
+TEST_F(JoiningSessionTest, ASignalBetweenTwoLayoutsEndsTheSecondBeforeAnyStep) {
+  Join(other_);
+  const Failure reason = *session_->fleet()->leaving();
+  kill(getpid(), SIGINT);
+  while (!interruption_.seen()) continue;
+  const auto next = session_->NextGeneration(reason);
+  ASSERT_TRUE(next.ok()) << next.status();
+  std::vector<AcquireResponse> answers;
+  EXPECT_TRUE((*next)->Acquire(&answers).ok());
+  EXPECT_TRUE((*next)->ended_after_step());
+  EXPECT_TRUE(absl::IsCancelled((*next)->TrainOnAll([](StageClient&) {
+    ADD_FAILURE() << "it trains";
+    return absl::OkStatus();
+  })));
+}
+
 // The same with a model whose state takes long to fetch.
 class FollowingSessionTest : public JoiningSessionTest {
  protected:

@@ -19,6 +19,7 @@ import json
 import pathlib
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -203,6 +204,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default="kill,stop,term")
     parser.add_argument("--width", type=int, default=16, help="of the ResNet; from 96 on a stage's state is large")
+    parser.add_argument("--keep", type=pathlib.Path, help="new folder for the runs and their logs, if they differ")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
@@ -241,7 +243,7 @@ def main():
             assert reference.wait() == 0, (work / "alone.log").read_text()
         finally:
             end_runs()
-        is_equal = steps_of(work / "alone") == losses and tensors(work / "run") == tensors(work / "alone")
+        are_equal = {"losses": steps_of(work / "alone") == losses, "parameters": tensors(work / "run") == tensors(work / "alone")}
         summary = json.loads((work / "run" / "summary.json").read_text())
         could = possible(machines, rates, begin, end)
         print(f"{end - begin:.0f} s, {sum(counts.values())} faults ({counts}): {done} steps of {could:.0f} that the living "
@@ -252,8 +254,10 @@ def main():
         print(f"of {could:.0f} that they could do at these rates: {100 * done / could:.1f} %")
         print(f"members: {summary['members']}")
         print(f"checkpoints read: {sum(e['type'] == 'restarted' for e in summary['events'])}")
-        print(f"losses of {len(losses)} steps and parameters: {'equal' if is_equal else 'DIFFER'}")
-        return 0 if is_equal else 1
+        if args.keep and not all(are_equal.values()):
+            shutil.copytree(work, args.keep)
+        print(f"after {len(losses)} steps: " + ", ".join(f"{what} {'equal' if are else 'DIFFER'}" for what, are in are_equal.items()))
+        return 0 if all(are_equal.values()) else 1
 
 
 if __name__ == "__main__":
