@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kTimesSlowest = 8;
 constexpr size_t kMostRemembered = 256;  // servers
-constexpr absl::Duration kLeast = absl::Seconds(1);
+constexpr absl::Duration kLeast = absl::Milliseconds(500);
 constexpr absl::Duration kMost = absl::Seconds(10);
 constexpr double kKeptOfSlowest = 0.97;
 

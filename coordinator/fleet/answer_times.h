@@ -23,7 +23,7 @@ class AnswerTimes {
   void Lose(const std::string& address, SteadyTime answered);
 
   // Returns for how long the server may be silent: eight times its slowest answer, of which each
-  // later answer forgets 3 %. At least 1 s; 10 s for a server that has answered nothing yet, and
+  // later answer forgets 3 %. At least 0.5 s; 10 s for a server that has answered nothing yet, and
   // at most.
   absl::Duration Patience(const std::string& address) const;
 

@@ -75,13 +75,14 @@ grpc::Status FakeStage::Acquire(grpc::ServerContext*, const AcquireRequest* requ
   return acquire();
 }
 
-grpc::Status FakeStage::Renew(grpc::ServerContext*, const RenewRequest* request,
+grpc::Status FakeStage::Renew(grpc::ServerContext* context, const RenewRequest* request,
                               RenewResponse* response) {
   response->set_ends(ends);
   response->set_advances(advances);
   response->set_clock(clock);
   response->set_steady_nanoseconds(SteadyTime::Now().nanoseconds() + clock_offset);
   run_advances = request->advances();
+  renew_seconds = absl::ToDoubleSeconds(absl::FromChrono(context->deadline()) - absl::Now());
   return renew();
 }
 

@@ -58,6 +58,7 @@ class FakeStage final : public Stage::Service {
   std::atomic<bool> ends{false};  // answered by Renew, like `advances`; both may change at any time
   std::atomic<uint64_t> advances{0};
   std::atomic<uint64_t> run_advances{0};  // what the last Renew was told
+  std::atomic<double> renew_seconds{0};   // for which its caller waited at most
   std::string clock = "the stage's";      // clock's name in the answer of Renew
   int64_t clock_offset = 0;               // nanoseconds that its clock is ahead of this process's
   std::function<grpc::Status(const GenerateRequest&, GenerateResponse*)> generate;

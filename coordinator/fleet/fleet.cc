@@ -283,10 +283,12 @@ void Fleet::AwaitAll() {
     changed_.wait(lock, [&] { return over() || !failures_.empty(); });
     if (failures_.empty() && !interrupted_) return;
     // A stage that is silent will not report, and its neighbours wait for it.
-    const bool is_silent = std::any_of(failures_.begin(), failures_.end(), [](const Failure& f) {
-      return f.kind == Failure::Kind::kSilent;
+    const SteadyTime now = SteadyTime::Now();
+    const bool all_wait = std::any_of(failures_.begin(), failures_.end(), [&](const Failure& f) {
+      return f.kind == Failure::Kind::kSilent &&
+             pulse_.StandsStill(now, std::min(options_.grace, Patience(f.stage)));
     });
-    if (!is_silent || !pulse_.StandsStill(SteadyTime::Now(), options_.grace)) {
+    if (!all_wait) {
       changed_.wait_until(lock, (SteadyTime::Now() + options_.grace).chrono(), over);
     }
   }

@@ -239,7 +239,7 @@ class Fleet {
   bool asked_to_end_ ABSL_GUARDED_BY(mutex_) = false;  // Interrupt was called
   std::optional<Failure> leaving_ ABSL_GUARDED_BY(mutex_);
   bool is_followed_up_ ABSL_GUARDED_BY(mutex_) = false;  // by another fleet, which gets Interrupt
-  bool trains_ ABSL_GUARDED_BY(mutex_) = false;  // True during TrainOnAll.
+  bool trains_ ABSL_GUARDED_BY(mutex_) = false;          // True during TrainOnAll.
   std::optional<SteadyTime> trains_since_ ABSL_GUARDED_BY(mutex_);
   bool in_epoch_ ABSL_GUARDED_BY(mutex_) = false;
   // The current or the next training ends after a step.

@@ -15,6 +15,8 @@ constexpr absl::Duration kPause = absl::Seconds(2);
 constexpr double kPauseOfPatience = 0.2;
 // Longest interval where a loss is to be seen early.
 constexpr absl::Duration kOften = absl::Milliseconds(250);
+// Shortest time of a renewal, and longest between two, of a stage that seems lost.
+constexpr absl::Duration kShort = absl::Milliseconds(50);
 
 // Returns whether nothing was heard from the stage, which may still answer.
 bool IsSilence(const absl::Status& status) {
@@ -55,10 +57,20 @@ absl::Duration Heartbeat::Patience() const {
   return std::min(options_.silence, options_.answer_times->Patience(client_->address()));
 }
 
+bool Heartbeat::SeemsLost() const {
+  if (options_.answer_times == nullptr || silent_ == absl::ZeroDuration()) return false;
+  // Other stages' answers tell of their last advances an interval later.
+  return !pulse_->HasAdvancedSince(answered_ + 2 * interval_);
+}
+
 absl::Duration Heartbeat::Timeout() const {
   // At most half of the silence: if a pause uses up one renewal, there is time for another.
   const absl::Duration most = std::min(options_.silence / 2, options_.silence - silent_);
   if (options_.answer_times == nullptr) return most;
+  if (SeemsLost()) {
+    const absl::Duration left = pulse_->StandStill(Patience()) - since_;
+    return std::min(most, std::max(left, kShort));
+  }
   // A slow answer has more and more time, so that it comes at all while the run advances.
   return std::min(most, std::max(Patience(), silent_));
 }
@@ -91,7 +103,7 @@ bool Heartbeat::IsLost() const {
   const absl::Duration patience = Patience();
   // If nobody answers, it is rather this process's own line that is cut.
   return since_ - answered_ >= patience && pulse_->StandsStill(since_, patience) &&
-         pulse_->Answers(since_, patience / 2);
+         pulse_->Answers(since_, std::max(patience / 2, 2 * interval_));
 }
 
 std::optional<Failure> Heartbeat::Beat() {
@@ -126,7 +138,7 @@ void Heartbeat::Loop() {
     if (!failure) continue;
     if (!absl::IsCancelled(failure->status)) on_failure_(*std::move(failure));
     return;
-  } while (!WaitForStop(interval_));
+  } while (!WaitForStop(SeemsLost() ? std::min(interval_, kShort) : interval_));
 }
 
 }  // namespace thinwire

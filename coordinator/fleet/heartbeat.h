@@ -56,6 +56,8 @@ class Heartbeat {
 
   // Returns how long the stage may be silent while the run stands still.
   absl::Duration Patience() const;
+  // Returns whether the run has stopped with the stage's last answer, or soon after.
+  bool SeemsLost() const;
   // Returns how long the next renewal may take.
   absl::Duration Timeout() const;
   // Counts an answer that took `time`.

@@ -18,7 +18,7 @@ namespace {
 
 // A stage's answer to a renewal, and how much time has passed by then.
 struct Answer {
-  int seconds;
+  double seconds;
   grpc::StatusCode code;
 };
 
@@ -36,7 +36,7 @@ class HeartbeatTest : public ::testing::Test {
     stage_.renew = [this, answers, renewals, before] {
       if (renewals_ + 1 < renewals) before(renewals_ + 1);
       const Answer answer = answers[std::min(renewals_.load(), answers.size() - 1)];
-      seconds_ += answer.seconds;
+      milliseconds_ += static_cast<int64_t>(1000 * answer.seconds);
       if (++renewals_ == renewals) end_.Notify();
       return grpc::Status(answer.code, "");
     };
@@ -52,7 +52,7 @@ class HeartbeatTest : public ::testing::Test {
     end_.WaitForNotification();
   }
 
-  SteadyTime Now() const { return SteadyTime() + absl::Seconds(seconds_.load()); }
+  SteadyTime Now() const { return SteadyTime() + absl::Milliseconds(milliseconds_.load()); }
 
   // Makes a loss cheap, and gives the stage a past in which the slowest answer took 0.625 s: after
   // the next one it may be silent for 4.85 s.
@@ -63,7 +63,7 @@ class HeartbeatTest : public ::testing::Test {
       answer_times_->Add(stage_.address(), absl::Seconds(0.625), SteadyTime());
   }
 
-  std::atomic<int> seconds_{0};
+  std::atomic<int64_t> milliseconds_{0};
   Pulse pulse_;
   std::unique_ptr<AnswerTimes> answer_times_;
   std::atomic<size_t> renewals_{0};
@@ -143,6 +143,23 @@ TEST_F(HeartbeatTest, WhereALossIsCheapAStageIsLostOnceTheRunStandsStill) {
               ::testing::EndsWith("has not answered for 6 s"));
 }
 
+TEST_F(HeartbeatTest, AStageWithWhichTheRunStopsIsAskedUntilThatIsSure) {
+  LetLossBeCheap();
+  std::vector<double> seconds;
+  // Another stage has advanced a moment after the last answer.
+  const auto before = [&](size_t renewal) {
+    seconds.push_back(stage_.renew_seconds);
+    pulse_.Add(renewal == 2 ? 1 : 0, renewal == 2 ? Now() + absl::Milliseconds(1) : Now());
+  };
+  Beat({{0, grpc::StatusCode::OK}, {4.8, kNothing}, {0.05, kNothing}}, /*renewals=*/100, before);
+  ASSERT_NE(failure_, nullptr);
+  EXPECT_THAT(std::string(failure_->status.message()),
+              ::testing::EndsWith("has not answered for 4.9 s"));
+  ASSERT_EQ(seconds.size(), 4u);
+  EXPECT_GT(seconds[1], 4);
+  EXPECT_LT(seconds[2], 0.1);
+}
+
 TEST_F(HeartbeatTest, AStageMayBeSilentForTenSecondsWhileTheRunAdvances) {
   LetLossBeCheap();
   Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100,
@@ -154,7 +171,7 @@ TEST_F(HeartbeatTest, AStageMayBeSilentForTenSecondsWhileTheRunAdvances) {
 TEST_F(HeartbeatTest, IfNobodyAnswersAStageHasTenSeconds) {
   LetLossBeCheap();
   Beat({{0, grpc::StatusCode::OK}, {1, kNothing}}, /*renewals=*/100, [this](size_t renewal) {
-    if (renewal <= 2) pulse_.Add(1, Now());
+    if (renewal <= 3) pulse_.Add(1, Now());
   });
   ASSERT_NE(failure_, nullptr);
   EXPECT_EQ(renewals_, 11u);

@@ -36,9 +36,15 @@ bool Pulse::Answers(SteadyTime now, absl::Duration time) const {
   return now - answered_ < time;
 }
 
-bool Pulse::StandsStill(SteadyTime now, absl::Duration time) const {
+SteadyTime Pulse::StandStill(absl::Duration time) const {
   absl::MutexLock lock(&mutex_);
-  return has_advanced_ && now - advanced_ >= std::max(time, kPauses * longest_pause_);
+  if (!has_advanced_) return SteadyTime::Never();
+  return advanced_ + std::max(time, kPauses * longest_pause_);
+}
+
+bool Pulse::HasAdvancedSince(SteadyTime moment) const {
+  absl::MutexLock lock(&mutex_);
+  return advanced_ > moment;
 }
 
 }  // namespace thinwire

@@ -24,9 +24,14 @@ class Pulse {
 
   // Returns whether any stage has answered within the `time` before `now`.
   bool Answers(SteadyTime now, absl::Duration time) const;
-  // Returns whether stages train and none has advanced within the `time` before `now`, which is
-  // also three times the longest pause of late between two advances.
-  bool StandsStill(SteadyTime now, absl::Duration time) const;
+  // Returns when stages that train stand still, unless one advances before: when none has advanced
+  // for `time` and for three times the longest pause of late between two advances. Never if none
+  // trains, or none has advanced yet.
+  SteadyTime StandStill(absl::Duration time) const;
+  // Returns whether they stand still now.
+  bool StandsStill(SteadyTime now, absl::Duration time) const { return now >= StandStill(time); }
+  // Returns whether a stage has advanced after `moment`.
+  bool HasAdvancedSince(SteadyTime moment) const;
 
  private:
   mutable absl::Mutex mutex_;

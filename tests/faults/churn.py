@@ -204,7 +204,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default="kill,stop,term")
     parser.add_argument("--width", type=int, default=16, help="of the ResNet; from 96 on a stage's state is large")
-    parser.add_argument("--keep", type=pathlib.Path, help="new folder for the runs and their logs, if they differ")
+    parser.add_argument("--keep", type=pathlib.Path, help="new folder for the runs and their logs")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
@@ -254,7 +254,7 @@ def main():
         print(f"of {could:.0f} that they could do at these rates: {100 * done / could:.1f} %")
         print(f"members: {summary['members']}")
         print(f"checkpoints read: {sum(e['type'] == 'restarted' for e in summary['events'])}")
-        if args.keep and not all(are_equal.values()):
+        if args.keep:
             shutil.copytree(work, args.keep)
         print(f"after {len(losses)} steps: " + ", ".join(f"{what} {'equal' if are else 'DIFFER'}" for what, are in are_equal.items()))
         return 0 if all(are_equal.values()) else 1
