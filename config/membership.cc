@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "config/boundaries.h"
 #include "config/checks.h"
 #include "config/sections.h"
 #include "config/specs.h"
@@ -7,8 +10,22 @@
 #include "models/frozen.h"
 
 namespace thinwire {
+namespace {
 
-absl::Status ResolveMembership(const Partition& partition, Experiment* experiment) {
+// Returns whether gradients cross every cut: by them a stage learns how far the others are.
+bool HaveGradients(const Partition& partition) {
+  const int first_trained = FirstTrainedBlock(partition.model);
+  return std::none_of(partition.cuts.begin(), partition.cuts.end(),
+                      [&](const Cut& cut) { return first_trained > cut.block; });
+}
+
+bool WritesCheckpoints(const CheckpointsConfig& config) {
+  return config.every_steps() > 0 || config.every_epochs() > 0 || config.has_best();
+}
+
+}  // namespace
+
+absl::Status ResolveMembership(Experiment* experiment) {
   MembershipConfig* const membership = experiment->mutable_membership();
   if (!membership->has_open()) membership->set_open(false);
   if (!membership->open()) {
@@ -25,20 +42,14 @@ absl::Status ResolveMembership(const Partition& partition, Experiment* experimen
     return refuse("one replica", "replicas.count: at least 2",
                   "what a machine alone has is lost with it");
   }
-  if (TrainsLocally(*experiment)) {
-    return refuse("replicas.sync: local", "step",
-                  "within a round replicas have parameters of their own");
-  }
   if (PartsOf(*experiment) > 1) {
     return refuse(absl::StrCat("tensor.parts: ", PartsOf(*experiment)), "1",
                   "no machine alone has a stage's parameters");
   }
-  const int first_trained = FirstTrainedBlock(partition.model);
-  for (const Cut& cut : partition.cuts) {
-    if (first_trained <= cut.block) continue;
-    return refuse(absl::StrCat("nothing that is trained before cut ", cut.name),
-                  "cuts behind the first trained block",
-                  "stages before it do not learn how far the others are");
+  if (!KeepsStates(*experiment) && !WritesCheckpoints(experiment->checkpoint())) {
+    return refuse("checkpoint.every_epochs: 0", "checkpoints",
+                  "machines alone remember messages, or train, so the others go on from the last "
+                  "checkpoint");
   }
   return CheckValue(membership->least() >= 1 && membership->least() <= ReplicasOf(*experiment),
                     "membership.least", membership->least(),
@@ -46,5 +57,12 @@ absl::Status ResolveMembership(const Partition& partition, Experiment* experimen
 }
 
 bool HasOpenMembership(const Experiment& experiment) { return experiment.membership().open(); }
+
+bool KeepsStates(const Experiment& experiment) {
+  if (!HasOpenMembership(experiment)) return false;
+  if (TrainsLocally(experiment) || RemembersMessages(experiment)) return false;
+  const absl::StatusOr<Partition> partition = PartitionFrom(experiment);
+  return partition.ok() && HaveGradients(*partition);
+}
 
 }  // namespace thinwire

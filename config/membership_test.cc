@@ -40,12 +40,26 @@ TEST(MembershipConfigTest, TheFewestPipelinesAreAtLeastOne) {
 TEST(MembershipConfigTest, RefusesWhatOthersCannotGoOnWith) {
   EXPECT_THAT(MembersRefusal({"replicas.count=1"}),
               HasSubstr("membership.open: true with one replica, want replicas.count: at least 2"));
-  EXPECT_THAT(MembersRefusal({"replicas.sync=local", "replicas.every=4"}),
-              HasSubstr("membership.open: true with replicas.sync: local, want step"));
-  EXPECT_THAT(MembersRefusal({"pipeline.cuts=[embedding, h.0]", "freeze=embedding"}),
-              HasSubstr("membership.open: true with nothing that is trained before cut embedding"));
   EXPECT_THAT(MembersRefusal({"tensor.parts=2"}),
               HasSubstr("membership.open: true with tensor.parts: 2, want 1"));
+}
+
+TEST(MembershipConfigTest, WhatAMachineAloneHasIsKeptInCheckpoints) {
+  const std::vector<std::vector<std::string>> all = {
+      {"replicas.sync=local", "replicas.every=4"},
+      {"pipeline.cuts=[embedding, h.0]", "freeze=embedding"},
+      {"replicas.contributions={codec: topk, ratio: 0.1, feedback: ef}"}};
+  for (std::vector<std::string> overrides : all) {
+    EXPECT_THAT(
+        MembersRefusal({overrides[0], overrides.back(), "checkpoint.every_epochs=0"}),
+        HasSubstr("membership.open: true with checkpoint.every_epochs: 0, want checkpoints"));
+    overrides.push_back("membership.open=true");
+    const absl::StatusOr<Experiment> experiment = WithMembers(overrides);
+    ASSERT_TRUE(experiment.ok()) << experiment.status();
+    EXPECT_FALSE(KeepsStates(*experiment));
+  }
+  EXPECT_TRUE(KeepsStates(*WithMembers({"membership.open=true", "checkpoint.every_epochs=0"})));
+  EXPECT_FALSE(KeepsStates(*WithMembers({})));
 }
 
 }  // namespace

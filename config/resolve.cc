@@ -435,7 +435,7 @@ absl::Status Resolve(Experiment* e) {
   if (e->has_early_stop()) RETURN_IF_ERROR(ResolveEarlyStop(e));
   RETURN_IF_ERROR(CheckSmallestMessages(*e, partition));
   RETURN_IF_ERROR(ResolveReplicas(e));
-  if (e->has_membership()) RETURN_IF_ERROR(ResolveMembership(partition, e));
+  if (e->has_membership()) RETURN_IF_ERROR(ResolveMembership(e));
   if (e->has_capture()) RETURN_IF_ERROR(ResolveCapture(*e, e->mutable_capture()));
   return absl::OkStatus();
 }

@@ -34,13 +34,15 @@ absl::Status ResolveEarlyStop(Experiment* experiment);
 
 // Machines that are lost.
 
-// Fills in `membership`, which must be there, and checks that the run has what the others need to
-// go on: replicas that exchange every step, undivided layers, and something trained before each
-// cut.
-absl::Status ResolveMembership(const Partition& partition, Experiment* experiment);
+// Fills in `membership`, which must be there, and checks that the others can go on: with replicas
+// and undivided layers, from what they have kept or from checkpoints. All else must be resolved.
+absl::Status ResolveMembership(Experiment* experiment);
 
-// Returns whether machines keep what they have when another one is lost.
+// Returns whether others go on with fewer machines when one is lost.
 bool HasOpenMembership(const Experiment& experiment);
+// Returns whether they do so with what they have: no machine alone trains a replica or remembers
+// messages, and all learn of each step whether it can be done.
+bool KeepsStates(const Experiment& experiment);
 
 // Defaults and checks of an experiment's data.
 

@@ -84,6 +84,19 @@ CarrierGrid CarrierGrid::Carrying() const {
   return grid;
 }
 
+std::vector<int> Sharing(const CarrierGrid& here, int carrier, const CarrierGrid& there,
+                         int replicas) {
+  const ReplicaRange own = here.CarriedBy(here.RowOf(carrier), replicas);
+  std::vector<int> sharing;
+  for (int other = 0; other < there.count(); ++other) {
+    const ReplicaRange of_other = there.CarriedBy(there.RowOf(other), replicas);
+    if (std::max(own.first, of_other.first) < std::min(own.end, of_other.end)) {
+      sharing.push_back(other);
+    }
+  }
+  return sharing;
+}
+
 absl::StatusOr<CarrierGrid> GridOf(const Experiment& experiment, int carriers) {
   const int replicas = static_cast<int>(ReplicasOf(experiment)), parts = PartsOf(experiment);
   if (1 <= carriers && carriers <= replicas) return CarrierGrid{carriers, 1};

@@ -3,6 +3,8 @@
 // experiment's.
 #pragma once
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compress/feedback/direction_spec.h"
@@ -47,6 +49,11 @@ struct CarrierGrid {
     return a != b && (RowOf(a) == RowOf(b) || PlaceOf(a) == PlaceOf(b));
   }
 };
+
+// Returns the carriers of one stage, laid out as `there`, that have some of the `replicas` in
+// common with a carrier of another stage, in ascending order.
+std::vector<int> Sharing(const CarrierGrid& here, int carrier, const CarrierGrid& there,
+                         int replicas);
 
 // Returns how as many carriers are laid out: as many rows as there are carriers, up to the number
 // of replicas, and then places in each. InvalidArgument says which numbers of carriers can be.

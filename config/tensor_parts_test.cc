@@ -107,6 +107,11 @@ TEST(TensorPartsConfigTest, CarriersAreSpreadOverReplicasAndThenOverParts) {
   }
   const CarrierGrid grid = GridOf(e, 4).value();
   EXPECT_EQ(grid.Carrying().count(), 4);
+  const CarrierGrid three = {/*replicas=*/3}, two = {/*replicas=*/2};
+  EXPECT_THAT(Sharing(three, 1, two, /*replicas=*/4), ElementsAre(0));
+  EXPECT_THAT(Sharing(three, 2, two, /*replicas=*/4), ElementsAre(1));
+  EXPECT_THAT(Sharing(two, 0, three, /*replicas=*/4), ElementsAre(0, 1));
+  EXPECT_THAT(Sharing(two, 1, three, /*replicas=*/3), ElementsAre(1, 2));
   const CarrierGrid dealt = {/*replicas=*/4, /*parts=*/1, /*deal=*/{3, 1, 0, 0}};
   EXPECT_FALSE(dealt.Follows(1));
   EXPECT_TRUE(dealt.Follows(2));

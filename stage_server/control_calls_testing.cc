@@ -137,8 +137,8 @@ constexpr const char* kTargets[] = {"", "unix:/nonexistent/socket", "unix:", "ip
 
 std::unique_ptr<Message> MakeConnect(uint8_t variant, const KeptState&) {
   auto request = std::make_unique<ConnectRequest>();
-  request->set_downstream(kTargets[variant % 4]);
-  request->set_last(kTargets[variant / 4 % 4]);
+  request->add_downstream(kTargets[variant % 4]);
+  request->add_last(kTargets[variant / 4 % 4]);
   return request;
 }
 
@@ -251,8 +251,8 @@ constexpr ControlCall kCalls[] = {
     {'s', "TakeSnapshot", MakeTakeSnapshot},
     {'d', "ReadSnapshot", MakeReadSnapshot},
     {'r', "Restore", MakeRestore},
-    {'b', "HoldState", MakeHoldState},
-    {'k', "FetchState", MakeFetchState},
+    {'m', "HoldState", MakeHoldState},
+    {'y', "FetchState", MakeFetchState},
     {'v', "Evaluate", MakeEvaluate},
     {'p', "ExportParameters", Empty<ExportParametersRequest>},
     {'i', "ImportParameters", MakeImport},
@@ -263,6 +263,7 @@ constexpr ControlCall kCalls[] = {
     {'q', "ExportCapture", MakeExportCapture},
     {'z', "Release", Empty<ReleaseRequest>},
 };
+
 }  // namespace
 
 const std::string& DataFolder() {

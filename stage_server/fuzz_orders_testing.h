@@ -10,9 +10,11 @@
 
 namespace thinwire {
 
-// Orders that are no control calls: a link, an unknown call, the end of the oldest open call, its
-// cancellation, and a whole run by the holder.
-constexpr char kLink = 'b', kUnknown = 'u', kEnd = 'l', kCancel = 'h', kOwnRun = 'k';
+// Orders that are no control calls: a link, the call of a server with the same stage, an unknown
+// call, the end of the oldest open call, its cancellation, and a whole run by the holder.
+constexpr char kLink = 'b', kReadState = 'o', kUnknown = 'u', kEnd = 'l', kCancel = 'h',
+               kOwnRun = 'k';
+constexpr char kOtherOrders[] = {kLink, kReadState, kUnknown, kEnd, kCancel, kOwnRun};
 
 // Splits an input into orders.
 class Orders {

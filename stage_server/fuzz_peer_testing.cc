@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -124,6 +126,8 @@ void FuzzPeer::Obey(const Orders::Order& order) {
   switch (order.call) {
     case kLink:
       return DialLink(order);
+    case kReadState:
+      return ReadState(order);
     case kUnknown: {
       const StatusCode code = Wait("/thinwire.Stage/Unknown", "", kHangs).error_code();
       if (code != StatusCode::UNIMPLEMENTED) Fail(absl::StrCat("unknown call: ", code));
@@ -286,7 +290,39 @@ void FuzzPeer::DialLink(const Orders::Order& order) {
   if (call->Finish().ok()) Fail("a link that sends nonsense ends well");
 }
 
+void FuzzPeer::ReadState(const Orders::Order& order) {
+  const Lease lease = HowLeased(order.who);
+  const bool is_of_run = order.who == 'o' && order.variant % 4 != 3;
+  ReadStateRequest request;
+  request.set_link_secret(is_of_run ? kLinkSecretForTests : lease.secret());
+  request.set_generation(lease.generation());
+  request.set_step(order.variant / 4 % 8);
+  request.set_stage(order.variant / 32);
+  std::string bytes = request.SerializeAsString();
+  Inflict(order.damage, &bytes);
+  constexpr char kMethod[] = "/thinwire.StagePeer/ReadState";
+  if (order.stays_open) {
+    auto open = std::make_unique<RawCall>(TheServer().stub(), kMethod, RawCall::Metadata{}, kOpen);
+    open->Write(bytes);
+    return LeaveOpen(std::move(open));
+  }
+  const grpc::Status status = Wait(kMethod, bytes, kHangs);
+  const bool is_stranger =
+      request.ParseFromString(bytes) && request.link_secret() != kLinkSecretForTests;
+  if (is_stranger && status.error_code() != StatusCode::PERMISSION_DENIED) {
+    Fail(absl::StrCat("ReadState by a stranger: ", status.error_code(), " ",
+                      status.error_message()));
+  }
+}
+
 void FuzzPeer::CheckConfigurations() {
+  for (const ControlCall& call : ControlCalls()) {
+    const bool is_other =
+        std::string_view(kOtherOrders, std::size(kOtherOrders)).find(call.letter) !=
+        std::string_view::npos;
+    if (is_other)
+      Fail(absl::StrCat(call.method, " would never be made: its letter is another order's"));
+  }
   CheckOwnRun();  // takes the lease
   for (size_t i = 0; i < NumConfigurations(); ++i) AskAsHolder('c', static_cast<uint8_t>(i));
 }

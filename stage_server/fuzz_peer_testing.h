@@ -30,6 +30,7 @@ class FuzzPeer {
   Lease HowLeased(char who) const;
   void Make(const ControlCall& call, const Orders::Order& order);
   void DialLink(const Orders::Order& order);
+  void ReadState(const Orders::Order& order);
   // Makes a call with the message `bytes` and waits for its end.
   grpc::Status Wait(const std::string& method, const std::string& bytes, absl::Duration patience,
                     std::vector<std::string>* answers = nullptr);

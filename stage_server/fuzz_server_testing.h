@@ -14,6 +14,7 @@
 #include "grpcpp/support/server_interceptor.h"
 #include "prometheus/registry.h"
 #include "stage_server/control_calls_testing.h"
+#include "stage_server/peer_state_service.h"
 #include "stage_server/service.h"
 
 namespace thinwire {
@@ -57,6 +58,7 @@ class FuzzServer {
     grpc::ServerBuilder builder;
     boundaries_->Configure("unix:fuzz", &builder);
     builder.RegisterService(&service_);
+    builder.RegisterService(&peer_state_);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
     counters.push_back(std::make_unique<CallCounter>(&calls_));
     builder.experimental().SetInterceptorCreators(std::move(counters));
@@ -82,6 +84,8 @@ class FuzzServer {
   StageService service_{[](const auto&) { return absl::OkStatus(); },
                         [](const BackendRequest& request) { return OpenBackend(request, ""); },
                         boundaries_.get(), &journal_};
+  PeerStateService peer_state_{[](const auto&) { return absl::OkStatus(); },
+                               [this] { return service_.run(); }, &journal_};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::GenericStub> stub_;
 };

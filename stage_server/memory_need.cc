@@ -45,7 +45,7 @@ double AveragingBytes(const StageSpec& spec, const std::vector<SegmentCost>& cos
   }
   const double carried = spec.carried().size();
   const double owned = gathers ? 1 : carried / spec.replicas.count;
-  // Where membership is open, a stage may come to stand in any row.
+  // A server that keeps its state may come to stand in any row.
   const double waiting =
       spec.row() == 0 && !spec.agrees_on_updates ? 0 : std::max(1.0, carried * owned);
   return sizeof(float) * (parameters * (1 + waiting + LocalCopies(spec)) + remembered * carried);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/digest.h"
@@ -16,6 +17,7 @@
 #include "base/steady_time.h"
 #include "config/kept.h"
 #include "config/specs.h"
+#include "config/tensor_parts.h"
 #include "stage_server/allowed_paths.h"
 #include "stage_server/initial_folder.h"
 #include "stage_server/memory_need.h"
@@ -31,6 +33,7 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr uint32_t kMost = (1 << 15) - 1;  // carriers of a stage (LinkOptions::number)
 // Size of the pieces that other carriers read: little is under way when others want their line.
 constexpr size_t kStatePieceBytes = size_t{256} << 10;
 // Slices that a trace holds, 3 MB: enough for kReportEvery. A microbatch has about a dozen.
@@ -80,6 +83,26 @@ absl::Status SetDeal(const ConfigureRequest& request, StageSpec* spec) {
                    " numbers, zeros the last, that add up to ", replicas));
 }
 
+// Takes the numbers of machines of all stages, which `carriers` of this stage must be among.
+absl::Status SetGrids(const ConfigureRequest& request, StageSpec* spec) {
+  const auto& numbers = request.stage_carriers();
+  if (numbers.empty()) return absl::OkStatus();
+  const bool are_all = numbers.size() == spec->stages() && !absl::c_linear_search(numbers, 0U);
+  const bool is_own = are_all && static_cast<int>(numbers[spec->stage]) == spec->grid.count();
+  const bool is_divided = PartsOf(request.experiment()) > 1;
+  if (!is_own || is_divided || !spec->grid.deal.empty() || *absl::c_max_element(numbers) > kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage_carriers: ", absl::StrJoin(numbers, ", "), ", want one for each of ",
+                     spec->stages(), " stages, ", spec->grid.count(),
+                     " for this one, with neither a deal nor tensor-parallel parts"));
+  }
+  for (const uint32_t carriers : numbers) {
+    ASSIGN_OR_RETURN(spec->grids.emplace_back(),
+                     GridOf(request.experiment(), static_cast<int>(carriers)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetCarrier(const ConfigureRequest& request, StageSpec* spec) {
   const auto carriers = static_cast<int>(std::max(1U, request.carriers()));
   ASSIGN_OR_RETURN(spec->grid, GridOf(request.experiment(), carriers));
@@ -88,7 +111,8 @@ absl::Status SetCarrier(const ConfigureRequest& request, StageSpec* spec) {
                                                    ", want one of them, from 0"));
   }
   spec->carrier = static_cast<int>(request.carrier());
-  return SetDeal(request, spec);
+  RETURN_IF_ERROR(SetDeal(request, spec));
+  return SetGrids(request, spec);
 }
 
 void FillDevice(const Backend& backend, DeviceInfo* device) {
@@ -246,11 +270,10 @@ absl::Status StageRun::Connect(const ConnectRequest& request) {
 
 absl::Status StageRun::DialDownstream(const ConnectRequest& request,
                                       std::vector<NeighbourEnd> dialled) {
-  const std::string& downstream = request.downstream();
   if (dialled.empty()) {
-    if (downstream.empty()) return absl::OkStatus();
+    if (request.downstream().empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
-        "stage ", spec_.stage, " is the last: downstream ", downstream, ", want none"));
+        "stage ", spec_.stage, " is the last: downstream ", request.downstream(0), ", want none"));
   }
   const bool dials_last = spec_.first() && spec_.has_tied_link();
   if (dials_last && request.last().empty()) {
@@ -260,7 +283,15 @@ absl::Status StageRun::DialDownstream(const ConnectRequest& request,
   }
   for (NeighbourEnd& neighbour : dialled) {
     const bool is_tied = neighbour.end.cut == spec_.tied_cut();
-    const std::string& target = is_tied ? request.last() : downstream;
+    const auto& targets = is_tied ? request.last() : request.downstream();
+    const std::vector<int> linked = spec_.LinkedWith(neighbour.stage);
+    if (targets.size() != static_cast<int>(linked.size())) {
+      return absl::InvalidArgumentError(absl::StrCat("stage ", spec_.stage, " is to connect with ",
+                                                     targets.size(), " servers of stage ",
+                                                     neighbour.stage, ", want ", linked.size()));
+    }
+    const auto place = std::find(linked.begin(), linked.end(), neighbour.end.carrier);
+    const std::string& target = targets[static_cast<int>(place - linked.begin())];
     absl::StrAppend(&neighbour.end.peer, " (", target, ")");
     RETURN_IF_ERROR(Dial(neighbour.end, target));
   }

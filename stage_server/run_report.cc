@@ -1,7 +1,11 @@
 #include "stage_server/run_report.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -63,11 +67,36 @@ void FillSteps(const std::vector<StepStatistics>& steps, BoundaryReport* report)
   for (const StepStatistics& step : steps) FillStep(step, report->add_steps());
 }
 
-void FillSender(BoundarySender& sender, uint64_t last_step, BoundaryReport* report) {
+// The ends of one direction of a cut, which count together: those to all machines of a stage.
+struct EndsOfOne {
+  std::vector<BoundarySender*> senders;  // either these
+  std::vector<BoundaryReceiver*> receivers;
+
+  bool are_senders() const { return !senders.empty(); }
+  const BoundarySpec& spec() const {
+    return are_senders() ? senders.front()->spec() : receivers.front()->spec();
+  }
+  BoundaryStatistics statistics() const {
+    BoundaryStatistics all;
+    for (const BoundarySender* sender : senders) all += sender->statistics();
+    for (const BoundaryReceiver* receiver : receivers) all += receiver->statistics();
+    return all;
+  }
+};
+
+void FillSenders(const EndsOfOne& ends, uint64_t last_step, BoundaryReport* report) {
   report->set_sender(true);
-  FillCounts(sender.statistics(), report);
-  report->set_socket_bytes(sender.SocketBytesAcked());
-  FillSteps(sender.TakeSteps(last_step), report);
+  uint64_t socket_bytes = 0;
+  std::map<uint64_t, StepStatistics> steps;
+  for (BoundarySender* sender : ends.senders) {
+    socket_bytes += sender->SocketBytesAcked();
+    for (const StepStatistics& step : sender->TakeSteps(last_step)) {
+      const auto [place, is_new] = steps.emplace(step.step, step);
+      if (!is_new) place->second += step;
+    }
+  }
+  report->set_socket_bytes(socket_bytes);
+  for (const auto& [number, step] : steps) FillStep(step, report->add_steps());
 }
 
 // Spells out the general codec of contributions or of sums, then those of segments that have
@@ -144,15 +173,29 @@ void FillStash(const StageSpec& spec, const BoundaryStatistics& counts, Boundary
 
 // Returns the ends whose messages count: of carriers of a replica's parts, which send the same at
 // cuts, those of the first one.
-std::vector<LocalStage::End> CountedEnds(const LocalStage& stage) {
-  return stage.spec().place() == 0 ? stage.ends() : std::vector<LocalStage::End>();
+std::vector<EndsOfOne> CountedEnds(const LocalStage& stage) {
+  std::vector<EndsOfOne> all;
+  if (stage.spec().place() > 0) return all;
+  for (const LocalStage::End& end : stage.ends()) {
+    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
+    auto place = std::find_if(all.begin(), all.end(), [&](const EndsOfOne& one) {
+      return one.spec().cut == spec.cut && one.spec().direction == spec.direction &&
+             one.are_senders() == (end.sender != nullptr);
+    });
+    if (place == all.end()) place = all.insert(all.end(), EndsOfOne());
+    if (end.sender != nullptr) place->senders.push_back(end.sender);
+    if (end.receiver != nullptr) place->receivers.push_back(end.receiver);
+  }
+  return all;
 }
 
 // Adds the waits at neighbours and at the other copy of a tied weight: to send what flows away from
 // this stage, and to receive what comes.
 void AddWaits(const StageSpec& spec, StageSnapshot* snapshot) {
+  std::set<std::pair<int, Direction>> told;
   for (const NeighbourEnd& neighbour : NeighbourEnds(spec)) {
     const CutEndSpec& end = neighbour.end;
+    if (!told.emplace(end.cut, end.sends).second) continue;  // of another machine there
     const ActivitySeconds::Waits waits = snapshot->activity.waits[end.cut];
     const std::string cut = spec.CutName(end.cut);
     snapshot->waits.push_back({cut, NameOf(end.sends), "send", waits.send});
@@ -179,18 +222,15 @@ StageReport ReportOf(const LocalStage& stage, const Executor& executor, const Ba
     of_segment->set_optimizer(segment.optimizer);
   }
   double encode = 0, decode = 0;
-  for (const LocalStage::End& end : CountedEnds(stage)) {
-    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
+  for (const EndsOfOne& ends : CountedEnds(stage)) {
+    const BoundarySpec& spec = ends.spec();
     BoundaryReport* boundary = report.add_boundaries();
     boundary->set_boundary(spec.name);
     boundary->set_gradient(spec.direction == DIRECTION_GRADIENT);
     boundary->set_codec(CodecText(spec.codec));
     boundary->set_feedback(spec.feedback.ToString());
-    if (end.sender) {
-      FillSender(*end.sender, last_step, boundary);
-    } else {
-      FillCounts(end.receiver->statistics(), boundary);
-    }
+    FillCounts(ends.statistics(), boundary);
+    if (ends.are_senders()) FillSenders(ends, last_step, boundary);
     encode += boundary->encode_seconds();
     decode += boundary->decode_seconds();
   }
@@ -247,11 +287,10 @@ StageSnapshot SnapshotOf(const LocalStage& stage, const Executor& executor,
   snapshot.device_model = backend.description.name;
   snapshot.activity = executor.activity();
   AddWaits(stage.spec(), &snapshot);
-  for (const LocalStage::End& end : CountedEnds(stage)) {
-    const BoundarySpec& spec = end.sender ? end.sender->spec() : end.receiver->spec();
+  for (const EndsOfOne& ends : CountedEnds(stage)) {
+    const BoundarySpec& spec = ends.spec();
     snapshot.ends.push_back({spec.name, NameOf(spec.direction), CodecName(spec.codec),
-                             Name(spec.feedback.kind), end.sender != nullptr,
-                             end.sender ? end.sender->statistics() : end.receiver->statistics()});
+                             Name(spec.feedback.kind), ends.are_senders(), ends.statistics()});
   }
   if (SumExchange* const sums = stage.sums()) {
     snapshot.part_wait_seconds = sums->peers().wait_seconds();

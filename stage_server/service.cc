@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/build_info.h"
 #include "base/cores.h"
@@ -349,7 +350,7 @@ void StageService::AddCallsForRuns() {
   AddWork<ConnectRequest, ConnectResponse>(
       "Connect", [this](StageRun& run, const auto& request, auto*) -> absl::Status {
         RETURN_IF_ERROR(run.Connect(request));
-        journal_.Connected(run.subject(), request.downstream());
+        journal_.Connected(run.subject(), absl::StrJoin(request.downstream(), " "));
         return absl::OkStatus();
       });
   AddWork<EndTrainingRequest, EndTrainingResponse>(

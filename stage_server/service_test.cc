@@ -96,6 +96,12 @@ TEST_F(ServiceTest, ConfiguresAndTrainsAndNamesWrongNumbers) {
   EXPECT_THAT(Configure(LeaseOf("one"), 0, 1, &configured_).error_message(),
               HasSubstr("deal: 2, want 1 numbers, zeros the last, that add up to 1"));
   deal_.clear();
+  for (const std::vector<uint32_t>& wrong : {{0}, {2}, std::vector<uint32_t>{1, 1}}) {
+    stage_carriers_ = wrong;
+    EXPECT_THAT(Configure(LeaseOf("one"), 0, 1, &configured_).error_message(),
+                HasSubstr("want one for each of 1 stages, 1 for this one"));
+  }
+  stage_carriers_.clear();
   const grpc::Status status = Configure(LeaseOf("one"), 0, 1, &configured_);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(configured_.train_samples(), 40u);

@@ -62,6 +62,7 @@ class ServiceTest : public ::testing::Test {
     if (trace_) *request.mutable_trace() = *trace_;
     request.set_generates(generates_);
     *request.mutable_deal() = {deal_.begin(), deal_.end()};
+    *request.mutable_stage_carriers() = {stage_carriers_.begin(), stage_carriers_.end()};
     return stub_->Configure(&context, request, response);
   }
   grpc::Status Train(const Lease& lease, uint64_t samples, int* steps, uint32_t epoch = 1) {
@@ -120,7 +121,7 @@ class ServiceTest : public ::testing::Test {
     grpc::ClientContext context;
     ConnectRequest request;
     *request.mutable_lease() = lease;
-    request.set_downstream(downstream);
+    if (!downstream.empty()) request.add_downstream(downstream);
     ConnectResponse response;
     return stub_->Connect(&context, request, &response);
   }
@@ -155,7 +156,7 @@ class ServiceTest : public ::testing::Test {
   std::unique_ptr<Stage::Stub> stub_;
   std::vector<std::string> overrides_;
   std::optional<TraceSteps> trace_;
-  std::vector<uint32_t> deal_;
+  std::vector<uint32_t> deal_, stage_carriers_;
   bool generates_ = false;
   TraceReport traced_;  // sum of all reports of training
   std::string link_secret_ = "what a link shows";

@@ -63,7 +63,18 @@ run images1 images.yaml --set pipeline.stages=1 --carriers 4
 run images2 images.yaml --set pipeline.stages=2 --carriers 2 --set pipeline.transport=tcp
 run images3 images.yaml --set pipeline.stages=3 --carriers 3
 for other in images1 images2 images3; do check "$other is images" same images $other; done
+# Stages on different numbers of machines: each has links to all with which it has replicas in common.
+run images312 images.yaml --set pipeline.stages=3 --carriers 3,1,2
+run images14 images.yaml --set pipeline.stages=2 --carriers 1,4 --set pipeline.schedule=gpipe --set pipeline.transport=tcp
+for other in images312 images14; do check "$other is images" same images $other; done
+run ring images.yaml --set 'pipeline.cuts=[stem, layer1, layer2]' --set pipeline.stages=1 --set epochs=1
+run ring23 images.yaml --set 'pipeline.cuts=[stem, layer1, layer2]' --set pipeline.stages=2 --set epochs=1 \
+  --set pipeline.schedule=interleaved --carriers 2,3
+check 'stages that have two segments each, too' same ring ring23
+check 'which the run says' contains images312.log '3 stages of 3, 1, 2 machines on cpu'
 run text text.yaml --set pipeline.stages=1
+run text32 text.yaml --set pipeline.stages=2 --carriers 3,2
+check 'a tied weight and a clipped gradient with three and two machines' same text text32
 run text4 text.yaml --set pipeline.stages=2 --carriers 4
 check 'a tied weight and a clipped gradient, too' same text text4
 run sparse images.yaml "${sparse[@]}" --set pipeline.stages=1
@@ -72,6 +83,8 @@ check 'and where all send to all' same sparse sparse2
 run local images.yaml "${local[@]}" --set pipeline.stages=1
 run local2 images.yaml "${local[@]}" --set pipeline.stages=2 --carriers 2
 check 'and where each trains by itself' same local local2
+run local24 images.yaml "${local[@]}" --set pipeline.stages=2 --carriers 2,4
+check 'on two and four machines, too' same local local24
 run selected images.yaml "${selected[@]}" --set pipeline.stages=1
 run selected2 images.yaml "${selected[@]}" --set pipeline.stages=2 --carriers 2
 run selected4 images.yaml "${selected[@]}" --set pipeline.stages=3 --carriers 4
@@ -94,7 +107,7 @@ for way in ("contributions", "average"):
         assert told == said > 0, (way, field, told, said)
 PYTHON
 }
-for one in images images2 images3 selected selected4; do check "each step of $one says what replicas exchanged" adds_up $one; done
+for one in images images2 images3 images312 selected selected4; do check "each step of $one says what replicas exchanged" adds_up $one; done
 check 'a summary says how many carried' contains images2/summary.json '"carriers": 2'
 
 # --- A run goes on with other carriers, with what its codecs remember.
@@ -103,12 +116,14 @@ for way in images text sparse local selected; do
   [[ $way == selected ]] && set -- images.yaml "${selected[@]}"
   [[ $way == sparse ]] && set -- images.yaml "${sparse[@]}"
   [[ $way == local ]] && set -- images.yaml "${local[@]}"
-  run $way-half "$@" --set pipeline.stages=2 --carriers 4 --set epochs=1 --quiet
+  run $way-half "$@" --set pipeline.stages=2 --carriers 4,3 --set epochs=1 --quiet
   # Within a round each replica has parameters of its own.
   [[ $way == local ]] && rm -r local-half/checkpoints/step-7
-  "$thinwire" run --resume $way-half --set epochs=2 --set pipeline.stages=1 --carriers 2 >$way-half.log 2>&1
-  check "thinwire run --resume $way-half --carriers 2" equals $? 0
-  check "$way with four carriers, then two, is $way" same $way $way-half
+  then=(--set pipeline.stages=1 --carriers 2)
+  [[ $way == sparse || $way == local ]] && then=(--set pipeline.stages=2 --carriers 1,3)
+  "$thinwire" run --resume $way-half --set epochs=2 "${then[@]}" >$way-half.log 2>&1
+  check "thinwire run --resume $way-half ${then[*]}" equals $? 0
+  check "$way with four and three machines, then others, is $way" same $way $way-half
   check 'nothing that was remembered is lost' bash -c '! grep -q "begins anew\|dropped" "$0"' $way-half.log
 done
 
@@ -171,7 +186,7 @@ check 'a run goes on with another number of parts' equals $? 0
 check 'and says what that drops' contains whole.log 'the parts are others, and with them the pieces'
 
 # --- One carrier's stage is killed: the run goes on from its checkpoint.
-"$thinwire" run images.yaml --out lost --set pipeline.stages=2 --carriers 2 --set epochs=2 >lost.log 2>&1 &
+"$thinwire" run images.yaml --out lost --set pipeline.stages=2 --carriers 2,3 --set epochs=2 >lost.log 2>&1 &
 run=$!
 check 'a checkpoint is written' within 60 has_checkpoint lost
 pkill -9 -P $run -f stage_server -n

@@ -177,6 +177,33 @@ check 'with the same losses' contains "$work/compared.log" 'losses are equal in 
 check 'and the same parameters' equals "$(cat "$work"/large/model/*.safetensors | sha256sum)" \
   "$(cat "$work"/large-alone/model/*.safetensors | sha256sum)"
 
+# Replicas that train by themselves: what a machine alone has is in checkpoints.
+end_jobs
+sed -e 's/^name: .*/name: rounds/; s/count: 4,/count: 2, sync: local, every: 10,/; s/every_steps: .*/every_steps: 100}/; s/^epochs: .*/epochs: 40/' \
+  "$work/members.yaml" >"$work/rounds.yaml"
+"$thinwire" run "$work/rounds.yaml" --out "$work/rounds-alone" >"$work/alone.log" 2>&1
+check 'two replicas that train by themselves, which nothing befalls' equals $? 0
+rm "$work"/server*.log
+listen=127.0.0.1:0
+serve 0
+serve 1
+"$thinwire" run "$work/rounds.yaml" --stages "${addresses[0]},${addresses[1]}" --listen "$listen" --out "$work/rounds" >"$work/run.log" 2>&1 &
+run=$!
+within 30 says 1 'servers may join'
+listen=$(sed -nE 's/.*stage_server --join (.*)/\1/p' "$work/run.log" | head -1)
+serve 2 --join "$listen"
+serve 3 --join "$listen"
+check 'two servers join' within 30 says 1 ' | '
+kill -9 "${servers[3]}"
+check 'one is killed, and the run goes on without' within 30 says 1 'standing by'
+serve 3 --join "$listen"
+check 'it joins again' within 30 says 2 ' | '
+wait "$run"
+check 'the run ends' equals $? 0
+check 'it has gone back to a checkpoint and on' contains "$work/rounds/summary.json" '"type": "restarted"'
+check 'with the same parameters' equals "$(cat "$work"/rounds/model/*.safetensors | sha256sum)" \
+  "$(cat "$work"/rounds-alone/model/*.safetensors | sha256sum)"
+
 # Who has no token is not let in, and does not try again.
 listen=127.0.0.1:0
 echo 'a token of more than sixteen bytes' >"$work/token"

@@ -120,8 +120,8 @@ absl::Status Pipeline::SetUp() {
     *request.mutable_lease() = lease_;
     const bool is_ring = experiment_.pipeline().schedule() == "interleaved" && members_.size() > 1;
     const size_t next = (i + 1) % members_.size();
-    if (next > 0 || is_ring) request.set_downstream(members_[next].address);
-    request.set_last(members_.back().address);
+    if (next > 0 || is_ring) request.add_downstream(members_[next].address);
+    request.add_last(members_.back().address);
     ConnectResponse response;
     RETURN_IF_ERROR(FromGrpc(members_[i].stub->Connect(&context, request, &response)));
   }

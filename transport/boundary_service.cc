@@ -77,7 +77,7 @@ class Listeners {
                                                      " bytes, want at least ", kMinSecretBytes));
     }
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::weak_ptr<GrpcStream>& at_cut = by_cut_[options.cut];
+    std::weak_ptr<GrpcStream>& at_cut = by_cut_[options.number()];
     const std::shared_ptr<GrpcStream> there = at_cut.lock();
     if (there != nullptr && !there->ended()) {
       return absl::FailedPreconditionError(

@@ -26,7 +26,7 @@ class ClientReactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
     context_.AddMetadata(kSecretMetadata, options.secret);
     context_.AddMetadata(kRunMetadata, absl::StrCat(options.run));
     context_.AddMetadata(kGenerationMetadata, absl::StrCat(options.generation));
-    context_.AddMetadata(kCutMetadata, absl::StrCat(options.cut));
+    context_.AddMetadata(kCutMetadata, absl::StrCat(options.number()));
     context_.set_wait_for_ready(true);
     if (IsUnixSocket(target)) OfferMemory();
   }

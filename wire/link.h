@@ -33,6 +33,10 @@ struct LinkOptions {
   // more.
   std::string secret;
   uint32_t cut = 0;  // among carriers: the number of the link, from kPeerCuts
+  // Carrier of the dialling end, where several machines of its stage dial this cut of the other.
+  uint32_t dialler = 0;
+  // Returns the number that the dialling end names, and by which the other one knows it.
+  uint32_t number() const { return cut + (dialler << 16); }
   // True of a link to the machine that has the same stage of another carrier. It carries what
   // replicas exchange and nothing else.
   bool is_among_carriers = false;

@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/annotated.h"
 #include "base/file.h"
 #include "base/host_port.h"
@@ -39,6 +41,8 @@
 
 namespace thinwire {
 namespace {
+
+constexpr int kMostCarriers = (1 << 15) - 1;
 
 constexpr char kRunExamples[] = R"(Examples:
   thinwire run experiments/quickstart.yaml
@@ -85,7 +89,10 @@ absl::Status CheckState(const RunFlags& flags, const Experiment& experiment) {
 absl::Status CheckLimit(const RunFlags& flags, const Experiment& experiment) {
   ASSIGN_OR_RETURN(const auto limit, MemoryLimitFrom(experiment));
   if (!limit || !limit->bytes) return absl::OkStatus();
-  return FitToServers(experiment, std::max(1, flags.session.carriers), {}, nullptr).status();
+  const std::vector<int>& each = flags.session.stage_carriers;
+  const int least = each.empty() ? std::max(1, flags.session.carriers)
+                                 : *std::min_element(each.begin(), each.end());
+  return FitToServers(experiment, least, {}, nullptr).status();
 }
 
 // Checks what the experiment starts from, which is read again when the stages are there.
@@ -114,6 +121,24 @@ absl::Status CheckUsage(const RunFlags& flags) {
   if (!flags.resume.empty() && (flags.overwrite || !flags.out.empty())) {
     return absl::InvalidArgumentError("--resume with --out or --overwrite, want it alone");
   }
+  return absl::OkStatus();
+}
+
+// Tells the session how many machines there are for each stage.
+absl::Status TakeCarriers(RunFlags* flags) {
+  if (flags->carriers.empty()) return absl::OkStatus();
+  std::vector<int> numbers;
+  for (const absl::string_view text : absl::StrSplit(flags->carriers, ',')) {
+    int number = 0;
+    if (!absl::SimpleAtoi(text, &number) || number < 1 || number > kMostCarriers) {
+      return absl::InvalidArgumentError(absl::StrCat("--carriers ", flags->carriers, ": \"", text,
+                                                     "\", want a number from 1 to ", kMostCarriers,
+                                                     ", or one for each stage"));
+    }
+    numbers.push_back(number);
+  }
+  flags->session.carriers = *std::max_element(numbers.begin(), numbers.end());
+  if (numbers.size() > 1) flags->session.stage_carriers = std::move(numbers);
   return absl::OkStatus();
 }
 
@@ -204,6 +229,10 @@ absl::StatusOr<std::optional<TraceSteps>> StepsToTrace(const RunFlags& flags,
   if (flags.trace.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(const TraceSteps steps, ParseTraceSteps(flags.trace));
   ASSIGN_OR_RETURN(const CarrierGrid grid, GridOf(experiment, std::max(1, flags.session.carriers)));
+  if (!flags.session.stage_carriers.empty()) {
+    return absl::InvalidArgumentError(
+        "--trace with --carriers for each stage, want one number: a trace has whole pipelines");
+  }
   const Pipelines pipelines{static_cast<int>(experiment.pipeline().stages()), grid};
   RETURN_IF_ERROR(CheckTraceSize(EmptyTrace(experiment, pipelines, /*run=*/"", steps)));
   return steps;
@@ -235,7 +264,8 @@ absl::Status Check(const RunFlags& flags, const std::optional<Past>& past,
 }  // namespace
 
 int RunCommand(RunFlags flags, Interruption* interruption) {
-  absl::Status usage = TakeStep(&flags);
+  absl::Status usage = TakeCarriers(&flags);
+  if (usage.ok()) usage = TakeStep(&flags);
   if (usage.ok()) usage = CheckUsage(flags);
   if (usage.ok()) usage = FindRun(&flags);
   if (usage.ok()) usage = FindRunOfName(&flags);
@@ -289,10 +319,11 @@ Command AddRun(CLI::App* app) {
       ->transform(kPath);
   run->add_flag("--overwrite", flags->overwrite, "replace a run that stands in that folder");
   AddStages(run, &flags->session);
-  run->add_option("--carriers", flags->session.carriers,
+  run->add_option("--carriers", flags->carriers,
                   "number of pipelines, each with all stages, that carry the experiment's replicas "
-                  "(default: those of --stages, or 1)")
-      ->check(CLI::Range(1, 1 << 16));
+                  "(default: those of --stages, or 1); or, with a number for each stage, of the "
+                  "machines that share its work, whose addresses are then named stage by stage")
+      ->type_name("N[,N...]");
   run->add_option("--listen", flags->session.listen,
                   "host:port at which further servers may join the run (stage_server --join); port "
                   "0: any. Wants --stages and membership.open")

@@ -24,6 +24,7 @@ struct RunFlags {
   std::string resume;
   std::optional<uint64_t> step;  // of the checkpoint to continue from, taken from `resume`
   SessionOptions session;        // its logs_dir is set by RunCommand
+  std::string carriers;          // "2" of all stages, or "3,2"; empty: the session decides
   std::string metrics_listen = "127.0.0.1:0";  // host:port
   double metrics_linger_seconds = 0;
   std::string trace;  // steps to trace, "steps=10..12"; empty: none

@@ -10,14 +10,15 @@ namespace thinwire {
 // One failure of a stage or of the coordinator.
 struct Failure {
   enum class Kind {
-    kDead,      // the process has ended
-    kSilent,    // the stage does not answer
-    kUnleased,  // the stage answers that its lease is no longer ours
-    kEnds,      // the stage is to end, and waits for us to leave it
-    kUnfit,     // a server that has joined cannot take its place: other data, another device
-    kJoins,     // nothing is lost: there are servers for another pipeline
-    kSpeeds,    // nothing is lost: replicas are to be dealt by speed
-    kError,     // a call or the coordinator's own work returned an error
+    kDead,         // the process has ended
+    kSilent,       // the stage does not answer
+    kUnleased,     // the stage answers that its lease is no longer ours
+    kEnds,         // the stage is to end, and waits for us to leave it
+    kUnfit,        // a server that has joined cannot take its place: other data, another device
+    kJoins,        // nothing is lost: there are servers for another pipeline
+    kSpeeds,       // nothing is lost: replicas are to be dealt by speed
+    kInterrupted,  // nothing is known to be lost: not all could end a step
+    kError,        // a call or the coordinator's own work returned an error
   };
   static constexpr int kCoordinator = -1;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/build_info.h"
 #include "base/steady_time.h"
@@ -99,7 +100,7 @@ grpc::Status FakeStage::Configure(grpc::ServerContext*, const ConfigureRequest* 
 
 grpc::Status FakeStage::Connect(grpc::ServerContext*, const ConnectRequest* request,
                                 ConnectResponse*) {
-  Note(absl::StrCat("Connect ", request->downstream()));
+  Note(absl::StrCat("Connect ", absl::StrJoin(request->downstream(), " ")));
   return grpc::Status::OK;
 }
 

@@ -33,9 +33,18 @@ constexpr const char* kComputing[] = {"forward", "backward", "core_wait", "data"
 // Returns whether a stage may be lost. What a stage says of a lost neighbour looks like what gRPC
 // says of a lost stage.
 bool MayMeanLost(const Failure& failure) {
-  return failure.kind == Failure::Kind::kError && failure.stage != Failure::kCoordinator &&
+  const bool may =
+      failure.kind == Failure::Kind::kError || failure.kind == Failure::Kind::kInterrupted;
+  return may && failure.stage != Failure::kCoordinator &&
          (absl::IsUnavailable(failure.status) || absl::IsDeadlineExceeded(failure.status) ||
           absl::IsCancelled(failure.status));
+}
+
+Pipelines PipelinesOf(const std::vector<std::string>& addresses, const FleetOptions& options) {
+  const int stages = options.stage_carriers.empty()
+                         ? static_cast<int>(addresses.size()) / options.grid.count()
+                         : static_cast<int>(options.stage_carriers.size());
+  return {stages, options.grid, options.stage_carriers};
 }
 
 // Runs work(i) for i in [0, count), each on its own thread.
@@ -77,16 +86,18 @@ std::string Arrivals::Text() const {
 Fleet::Fleet(const std::vector<std::string>& addresses, const std::string& run,
              const FleetOptions& options)
     : options_(options),
-      carrying_(static_cast<int>(addresses.size()) / options.grid.count() *
-                options.grid.Carrying().count()),
+      pipelines_(PipelinesOf(addresses, options)),
+      carrying_(options.stage_carriers.empty() ? pipelines_.stages * options.grid.Carrying().count()
+                                               : pipelines_.servers()),
       in_epoch_(options.in_epoch) {
   Lease lease;
   lease.set_run(run);
   lease.set_generation(options.generation);
   lease.set_secret(options.lease_secret.empty() ? NewSecret() : options.lease_secret);
-  const int stages = static_cast<int>(addresses.size()) / options.grid.count();
   for (int i = 0; i < static_cast<int>(addresses.size()); ++i) {
-    const StagePlace place{i, i % stages, i / stages, options.grid.count(), options.grid.deal};
+    const auto [stage, carrier] = pipelines_.PlaceOf(i);
+    const StagePlace place{
+        i, stage, carrier, pipelines_.CarriersOf(stage), options.grid.deal, options.stage_carriers};
     clients_.push_back(std::make_unique<StageClient>(place, addresses[static_cast<size_t>(i)],
                                                      lease, options.security));
   }
@@ -179,7 +190,7 @@ absl::Status Fleet::TrainOnAll(const std::function<absl::Status(StageClient&)>& 
 
 void Fleet::NoteEnd() {
   const bool is_left = leaving_ && !asked_to_end_;
-  if (options_.keeps_state && (is_left || !failures_.empty())) is_followed_up_ = true;
+  if (options_.hands_over_interruptions && (is_left || !failures_.empty())) is_followed_up_ = true;
 }
 
 std::optional<SteadyTime> Fleet::trains_since() const {
@@ -248,6 +259,11 @@ void Fleet::SetCaughtUp() {
 bool Fleet::have_caught_up() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return have_caught_up_ || carrying_ == size();
+}
+
+bool Fleet::is_interruption_handed_over() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return is_handed_over_;
 }
 
 bool Fleet::has_failed() const {
@@ -399,6 +415,7 @@ void Fleet::Interrupt() {
   bool ends_step;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    is_handed_over_ = is_followed_up_;
     if (is_followed_up_) return;
     asked_to_end_ = true;
     ends_step = trains_;
@@ -407,9 +424,9 @@ void Fleet::Interrupt() {
   }
   // If the training has ended meanwhile, EndTraining changes nothing.
   if (ends_step && EndTraining()) return;
-  if (ends_step && options_.keeps_state) {
+  if (ends_step && options_.hands_over_interruptions) {
     // Whoever does not answer is lost, and the others go on without it as far as they have to.
-    return Fail({0, Failure::Kind::kError, absl::CancelledError("interrupted")});
+    return Fail({0, Failure::Kind::kInterrupted, absl::CancelledError("interrupted")});
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -20,6 +20,7 @@
 #include "coordinator/fleet/dealer.h"
 #include "coordinator/fleet/failure.h"
 #include "coordinator/fleet/heartbeat.h"
+#include "coordinator/fleet/pipelines.h"
 #include "coordinator/fleet/pulse.h"
 #include "coordinator/fleet/stage_client.h"
 #include "security/security.h"
@@ -59,9 +60,12 @@ struct FleetOptions {
   // Whether servers that are taken over from an earlier generation keep their stage's state.
   bool keeps_state = false;
   bool in_epoch = false;  // see set_in_epoch
+  // Whether another fleet goes on with what the stages keep, and ends in place of this one.
+  bool hands_over_interruptions = false;
   // Whether each server has joined a run that can do without it; empty: none has.
   std::vector<bool> are_guests = {};
-  CarrierGrid grid;   // of the pipelines that carry the experiment, of equal numbers of stages
+  CarrierGrid grid;  // of the machines that carry the experiment at each stage, or at most
+  std::vector<int> stage_carriers = {};  // numbers of carriers of all stages, if they differ
   std::string build;  // build that every stage must have (base/build_info.h); empty: any
   absl::Duration patience = absl::Seconds(20);  // how long to wait for stages to be there and free
   // Gets a line now and then while it waits; may be null.
@@ -98,11 +102,12 @@ class Fleet {
   int size() const { return static_cast<int>(clients_.size()); }  // number of servers
   const FleetOptions& options() const { return options_; }
   const CarrierGrid& grid() const { return options_.grid; }
-  int carriers() const { return grid().count(); }
-  int stages() const { return size() / carriers(); }  // of each carrier
+  const Pipelines& pipelines() const { return pipelines_; }
+  int carriers() const { return pipelines_.carriers(); }  // of every stage, or of that with most
+  int stages() const { return pipelines_.stages; }
   StageClient& server(int i) { return *clients_[static_cast<size_t>(i)]; }
   // Returns a stage of the first carrier, or of another.
-  StageClient& stage(int i, int carrier = 0) { return server(carrier * stages() + i); }
+  StageClient& stage(int i, int carrier = 0) { return server(pipelines_.ServerAt(i, carrier)); }
 
   // Returns `error` of a server's own doing. If that server is a guest, the run has failed because
   // it is unfit.
@@ -139,9 +144,7 @@ class Fleet {
   // same step.
   absl::Status TrainOnAll(const std::function<absl::Status(StageClient&)>& work);
   // Sets `in_epoch`. While `in_epoch` is set, an Interrupt between two calls of TrainOnAll cancels
-  // nothing, and the next TrainOnAll does not begin. Where stages keep their state, neither does
-  // one after a TrainOnAll that has failed or that a leaving stage has ended: it is for the fleet
-  // that goes on. Any thread.
+  // nothing, and the next TrainOnAll does not begin. Any thread.
   void set_in_epoch(bool in_epoch);
   // Returns whether TrainOnAll ended after a step, or did not begin, because of Interrupt or of a
   // leaving stage.
@@ -162,6 +165,8 @@ class Fleet {
   void SetCaughtUp();
   // Returns whether all servers stand there, as they do where none follows. Any thread.
   bool have_caught_up() const;
+  // Returns whether Interrupt waits for the fleet that goes on. Any thread.
+  bool is_interruption_handed_over() const;
   // Returns whether the fleet has failed. Any thread.
   bool has_failed() const;
 
@@ -186,7 +191,9 @@ class Fleet {
   // thread.
   void Fail(Failure failure);
 
-  // Cancels all calls at once, but for TrainOnAll and the fetch of a snapshot. Any thread.
+  // Cancels all calls at once, but for TrainOnAll and the fetch of a snapshot. With
+  // hands_over_interruptions it does nothing once TrainOnAll has failed, or a leaving stage has
+  // ended it: the fleet that goes on is to end then. Any thread.
   void Interrupt();
   bool interrupted() const;
 
@@ -222,6 +229,7 @@ class Fleet {
   bool IsKnownLost(int server) const;
 
   const FleetOptions options_;
+  const Pipelines pipelines_;
   const int carrying_;  // number of servers, the first ones, whose pipelines carry replicas
   const std::string link_secret_ = NewSecret();
   std::vector<std::unique_ptr<StageClient>> clients_;
@@ -239,6 +247,7 @@ class Fleet {
   bool asked_to_end_ ABSL_GUARDED_BY(mutex_) = false;  // Interrupt was called
   std::optional<Failure> leaving_ ABSL_GUARDED_BY(mutex_);
   bool is_followed_up_ ABSL_GUARDED_BY(mutex_) = false;  // by another fleet, which gets Interrupt
+  bool is_handed_over_ ABSL_GUARDED_BY(mutex_) = false;  // Interrupt has come since
   bool trains_ ABSL_GUARDED_BY(mutex_) = false;          // True during TrainOnAll.
   std::optional<SteadyTime> trains_since_ ABSL_GUARDED_BY(mutex_);
   bool in_epoch_ ABSL_GUARDED_BY(mutex_) = false;

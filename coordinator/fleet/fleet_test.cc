@@ -285,7 +285,7 @@ TEST_F(FleetTest, WhereStagesKeepTheirStateAnInterruptionIsForTheFleetThatGoesOn
   std::atomic<bool> ended = false;
   TrainUntil(&ended);
   FleetOptions options = Patient();
-  options.keeps_state = true;
+  options.hands_over_interruptions = true;
   const auto fleet = Acquired(options);
   stages_[1].ends = true;
   EXPECT_TRUE(absl::IsCancelled(fleet->TrainOnAll(Train)));
@@ -305,7 +305,7 @@ TEST_F(FleetTest, WhereStagesKeepTheirStateAnInterruptionLeavesWhoIsLostToTheNex
     return FakeStage::Hang(context);
   };
   FleetOptions options = Patient();
-  options.keeps_state = true;
+  options.hands_over_interruptions = true;
   const auto fleet = Acquired(options);
   std::thread user([&] {
     notified_.WaitForNotification();

@@ -69,7 +69,8 @@ absl::Duration Heartbeat::Timeout() const {
   if (options_.answer_times == nullptr) return most;
   if (SeemsLost()) {
     const absl::Duration left = pulse_->StandStill(Patience()) - since_;
-    return std::min(most, std::max(left, kShort));
+    // A quarter of the patience is twice its slowest answer: one that still can come, does.
+    return std::min(most, std::max({left, kShort, Patience() / 4}));
   }
   // A slow answer has more and more time, so that it comes at all while the run advances.
   return std::min(most, std::max(Patience(), silent_));

@@ -157,7 +157,8 @@ TEST_F(HeartbeatTest, AStageWithWhichTheRunStopsIsAskedUntilThatIsSure) {
               ::testing::EndsWith("has not answered for 4.9 s"));
   ASSERT_EQ(seconds.size(), 4u);
   EXPECT_GT(seconds[1], 4);
-  EXPECT_LT(seconds[2], 0.1);
+  EXPECT_GT(seconds[2], 1);
+  EXPECT_LT(seconds[2], 2);
 }
 
 TEST_F(HeartbeatTest, AStageMayBeSilentForTenSecondsWhileTheRunAdvances) {

@@ -93,9 +93,9 @@ absl::StatusOr<std::vector<std::string>> FoldersOf(const std::vector<std::string
 }  // namespace
 
 std::string LaunchOptions::NameOf(int server) const {
-  const std::string of =
-      carriers > 1 ? absl::StrCat(" of carrier ", server / stages) : std::string();
-  return absl::StrCat("stage ", server % stages, of);
+  const auto [stage, carrier] = pipelines.PlaceOf(server);
+  return absl::StrCat("stage ", stage,
+                      pipelines.CarriersOf(stage) > 1 ? absl::StrCat(" of carrier ", carrier) : "");
 }
 
 LocalStages::LocalStages(const LaunchOptions& options) : options_(options) {
@@ -307,7 +307,7 @@ absl::StatusOr<std::string> FindStageServer(const std::string& own_binary) {
                                           "; say where it is with --stage_server"));
 }
 
-absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, int carriers,
+absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, Pipelines pipelines,
                                           const std::string& binary,
                                           std::vector<std::string> libraries) {
   LaunchOptions options;
@@ -322,8 +322,8 @@ absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, int carr
   for (const StagePath& plugin : StagePathsOf(&copy).plugins) libraries.push_back(*plugin.value);
   ASSIGN_OR_RETURN(options.codec_plugins, FoldersOf(libraries));
   const PipelineConfig& pipeline = experiment.pipeline();
-  options.stages = static_cast<int>(pipeline.stages());
-  options.carriers = carriers;
+  const int carriers = pipelines.carriers();
+  options.pipelines = std::move(pipelines);
   const std::vector<StageHost> hosts(static_cast<size_t>(options.servers()), {"", UsableCores()});
   const int at_once = carriers * static_cast<int>(pipeline.microbatches());
   options.threads = ThreadsPerStage(pipeline.threads(), at_once, hosts).front();

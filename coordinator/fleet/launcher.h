@@ -15,20 +15,20 @@
 #include "base/steady_time.h"
 #include "coordinator/files/temporary_folder.h"
 #include "coordinator/fleet/failure.h"
+#include "coordinator/fleet/pipelines.h"
 #include "proto/experiment.pb.h"
 
 namespace thinwire {
 
 // Options with which the stage servers start.
 struct LaunchOptions {
-  int servers() const { return stages * carriers; }
+  int servers() const { return pipelines.servers(); }
   // Returns "stage 1", or "stage 1 of carrier 2" of several, for a server's number.
   std::string NameOf(int server) const;
 
-  std::string binary;  // path of stage_server
-  int stages = 1;      // of each carrier of an experiment's replicas
-  int carriers = 1;
-  int threads = 1;  // compute threads of each stage
+  std::string binary;   // path of stage_server
+  Pipelines pipelines;  // that carry an experiment's replicas
+  int threads = 1;      // compute threads of each stage
   // True: serve on 127.0.0.1; false: on Unix sockets in a private temporary folder.
   bool tcp = false;
   std::string cuda_plugin;                 // value of the stage server's flag; empty: not given
@@ -103,7 +103,7 @@ absl::StatusOr<std::string> FindStageServer(const std::string& own_binary);
 // the caller sets cuda_plugin, logs_dir and interrupt_fd. `binary` is the path of the stage server;
 // if it is empty, FindStageServer looks for it, with its errors. `libraries` are codec plug-ins
 // besides the experiment's. InvalidArgument if two libraries have one name.
-absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, int carriers,
+absl::StatusOr<LaunchOptions> LocalLaunch(const Experiment& experiment, Pipelines pipelines,
                                           const std::string& binary,
                                           std::vector<std::string> libraries = {});
 

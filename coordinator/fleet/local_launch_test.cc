@@ -32,7 +32,7 @@ class PluginsTest : public ::testing::Test {
     compression.mutable_activations()->set_plugin(activations);
     compression.mutable_gradients()->set_plugin(gradients);
     const absl::StatusOr<LaunchOptions> launch =
-        LocalLaunch(experiment_, /*carriers=*/1, "stage_server");
+        LocalLaunch(experiment_, Pipelines(), "stage_server");
     if (!launch.ok()) return launch.status();
     return launch->codec_plugins;
   }

@@ -212,6 +212,7 @@ absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& exper
   request.set_carrier(static_cast<uint32_t>(place_.carrier));
   request.set_carriers(static_cast<uint32_t>(place_.carriers));
   *request.mutable_deal() = {place_.deal.begin(), place_.deal.end()};
+  *request.mutable_stage_carriers() = {place_.stage_carriers.begin(), place_.stage_carriers.end()};
   request.set_threads(static_cast<uint32_t>(threads));
   request.set_link_secret(link_secret);
   if (purpose.trace != nullptr) *request.mutable_trace() = *purpose.trace;
@@ -220,11 +221,12 @@ absl::StatusOr<ConfigureResponse> StageClient::Configure(const Experiment& exper
   return Unary(Control("Configure", kConfigure), &Stage::Stub::Configure, std::move(request));
 }
 
-absl::Status StageClient::Connect(const std::string& downstream, const std::string& last,
+absl::Status StageClient::Connect(const std::vector<std::string>& downstream,
+                                  const std::vector<std::string>& last,
                                   const std::vector<std::string>& carriers) {
   ConnectRequest request;
-  request.set_downstream(downstream);
-  request.set_last(last);
+  *request.mutable_downstream() = {downstream.begin(), downstream.end()};
+  *request.mutable_last() = {last.begin(), last.end()};
   *request.mutable_carriers() = {carriers.begin(), carriers.end()};
   return Unary(Control("Connect", kConnect), &Stage::Stub::Connect, std::move(request)).status();
 }

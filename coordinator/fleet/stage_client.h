@@ -43,7 +43,8 @@ struct StagePlace {
   int server = 0;  // index among all servers
   int stage = 0;
   int carrier = 0, carriers = 1;
-  Deal deal = {};  // of the replicas to the carriers' rows
+  Deal deal = {};                        // of the replicas to the carriers' rows
+  std::vector<int> stage_carriers = {};  // numbers of carriers of all stages, if they differ
 };
 
 // Purpose that a stage is configured for, besides the experiment.
@@ -90,7 +91,8 @@ class StageClient {
                                               const StagePurpose& purpose);
   // Takes the addresses of the next and of the last stage, and those of this stage by carrier;
   // `downstream` is empty for the last stage.
-  absl::Status Connect(const std::string& downstream, const std::string& last,
+  absl::Status Connect(const std::vector<std::string>& downstream,
+                       const std::vector<std::string>& last,
                        const std::vector<std::string>& carriers);
 
   // Trains. This and the other streams return when the stream has ended. An error of the callback

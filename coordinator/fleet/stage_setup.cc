@@ -32,6 +32,22 @@ int FirstOfOwn(const Fleet& fleet, int begin, int step) {
   return begin;
 }
 
+// Returns the addresses of the servers of another stage that this one is linked with, in order of
+// carriers.
+std::vector<std::string> LinkedWith(Fleet* fleet, const StageClient& stage, int other_stage,
+                                    int replicas) {
+  const Pipelines& pipelines = fleet->pipelines();
+  if (pipelines.stage_carriers.empty()) {
+    return {fleet->stage(other_stage, stage.carrier()).address()};
+  }
+  std::vector<std::string> addresses;
+  for (const int carrier : Sharing(pipelines.GridOf(stage.stage()), stage.carrier(),
+                                   pipelines.GridOf(other_stage), replicas)) {
+    addresses.push_back(fleet->stage(other_stage, carrier).address());
+  }
+  return addresses;
+}
+
 // Checks that all that read data, the first and the last stages, read the same.
 absl::Status CheckData(const std::vector<ConfigureResponse>& answers, Fleet* fleet) {
   const int first = FirstOfOwn(*fleet, 0, fleet->stages());
@@ -127,14 +143,17 @@ absl::StatusOr<Configured> ConfigureStages(const Experiment& experiment,
   RETURN_IF_ERROR(CheckDevices(answers, fleet));
   ASSIGN_OR_RETURN(const ScheduleKind schedule, ScheduleFrom(experiment));
   const bool is_ring = Interleaves(schedule) && fleet->stages() > 1;
-  RETURN_IF_ERROR(fleet->OnAll([fleet, is_ring](StageClient& stage) {
+  const int replicas = static_cast<int>(ReplicasOf(experiment));
+  RETURN_IF_ERROR(fleet->OnAll([fleet, is_ring, replicas](StageClient& stage) {
     const int next = (stage.stage() + 1) % fleet->stages();
-    const auto address = [&](int i) { return fleet->stage(i, stage.carrier()).address(); };
     std::vector<std::string> carriers;
-    for (int carrier = 0; fleet->carriers() > 1 && carrier < fleet->carriers(); ++carrier) {
+    const int count = fleet->pipelines().CarriersOf(stage.stage());
+    for (int carrier = 0; count > 1 && carrier < count; ++carrier) {
       carriers.push_back(fleet->stage(stage.stage(), carrier).address());
     }
-    return stage.Connect(next == 0 && !is_ring ? "" : address(next), address(fleet->stages() - 1),
+    std::vector<std::string> downstream;
+    if (next > 0 || is_ring) downstream = LinkedWith(fleet, stage, next, replicas);
+    return stage.Connect(downstream, LinkedWith(fleet, stage, fleet->stages() - 1, replicas),
                          carriers);
   }));
   Configured configured;

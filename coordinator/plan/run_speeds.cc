@@ -243,12 +243,13 @@ void AddCoding(const BoundaryRecord& boundary, bool gradient, Speeds* speeds) {
 absl::Status AddExchangeSpeeds(const Summary& summary, const Experiment& ran,
                                std::map<Coding, CodingSpeed>* codings) {
   if (!summary.has_replicas() || ReplicasOf(ran) == 1) return absl::OkStatus();
+  if (summary.replicas().carriers() == 0) return absl::OkStatus();  // each stage had its own
   ASSIGN_OR_RETURN(const Partition partition, PartitionFrom(ran));
   Carried carried;
   ASSIGN_OR_RETURN(carried.replicas, ReplicasFrom(ran));
   if (!carried.replicas.segments.empty()) return absl::OkStatus();
   carried.carriers =
-      std::clamp(static_cast<int>(summary.replicas().carriers()), 1, carried.replicas.count);
+      std::min(static_cast<int>(summary.replicas().carriers()), carried.replicas.count);
   DirectionRecord contributions = summary.replicas().contributions();
   Elements elements = ElementsOf(partition, carried, /*is_sum=*/false);
   const bool by_factors =

@@ -169,7 +169,7 @@ BoundaryTotals::BoundaryTotals(std::vector<std::string> cuts, const Pipelines& p
                                std::vector<BoundaryRecord> before)
     : cuts_(std::move(cuts)),
       before_(std::move(before)),
-      stages_(pipelines.stages),
+      pipelines_(pipelines),
       latest_(static_cast<size_t>(pipelines.servers())) {}
 
 void BoundaryTotals::Update(const StageReport& report) {
@@ -247,9 +247,10 @@ double BoundaryTotals::BusySeconds() const {
 }
 
 std::vector<ComputeRecord> BoundaryTotals::Compute(uint64_t steps, uint64_t samples) const {
-  std::vector<ComputeRecord> records(static_cast<size_t>(stages_));
+  std::vector<ComputeRecord> records(static_cast<size_t>(pipelines_.stages));
   for (size_t i = 0; i < latest_.size(); ++i) {
-    ComputeRecord& record = records[i % records.size()];
+    const int stage = pipelines_.PlaceOf(static_cast<int>(i)).stage;
+    ComputeRecord& record = records[static_cast<size_t>(stage)];
     record.set_steps(steps);
     record.set_samples(samples);
     AddCompute(latest_[i], &record);

@@ -5,21 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "config/tensor_parts.h"
+#include "coordinator/fleet/pipelines.h"
 #include "proto/coordinator.pb.h"
 #include "proto/experiment.pb.h"
 #include "proto/stage.pb.h"
 
 namespace thinwire {
-
-// Numbers of the pipelines of a run: one, or several that carry its replicas.
-struct Pipelines {
-  int stages = 1;
-  CarrierGrid grid = {};
-
-  int carriers() const { return grid.count(); }
-  int servers() const { return stages * carriers(); }
-};
 
 // Merges the newest report of every server. Not thread-safe.
 class BoundaryTotals {
@@ -54,7 +45,7 @@ class BoundaryTotals {
  private:
   std::vector<std::string> cuts_;
   std::vector<BoundaryRecord> before_;
-  int stages_;
+  Pipelines pipelines_;
   std::vector<StageReport> latest_;  // newest report of each server
 };
 

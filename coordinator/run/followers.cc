@@ -106,7 +106,8 @@ bool Followers::Await(uint64_t step) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!is_over_ && FirstMissing() <= step) {
     lock.unlock();
-    const bool is_to_end = !fleet_.leaving() || fleet_.has_failed();
+    const bool is_to_end =
+        !fleet_.leaving() || fleet_.has_failed() || fleet_.is_interruption_handed_over();
     lock.lock();
     if (is_to_end) return false;
     changed_.wait_until(lock, (SteadyTime::Now() + kLookEvery).chrono());

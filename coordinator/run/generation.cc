@@ -36,7 +36,12 @@ const char* TypeFor(const std::string& reason) {
   return reason == kReasonEnds ? kLeft : kWentOn;
 }
 
-Pipelines PipelinesOf(const Fleet& fleet) { return {fleet.stages(), fleet.grid().Carrying()}; }
+// Returns those that carry replicas.
+Pipelines Carrying(const Fleet& fleet) {
+  Pipelines pipelines = fleet.pipelines();
+  if (pipelines.stage_carriers.empty()) pipelines.grid = pipelines.grid.Carrying();
+  return pipelines;
+}
 
 }  // namespace
 
@@ -60,8 +65,11 @@ absl::Status Generation::RunEpochs() {
   std::optional<StageStanding> reported;
   if (start_.loss != nullptr) reported = reports_.standing();
   ASSIGN_OR_RETURN(placed_, PlaceStages(experiment_, trace, reported, &fleet_, &summary_));
-  // Whoever was to end here has no state that was not written before.
-  if (!placed_.kept_step && fleet_.ended_after_step()) return absl::CancelledError("interrupted");
+  if (!placed_.kept_step) {
+    // The state to go on with is written already, so an interruption has nothing to wait for.
+    fleet_.set_in_epoch(false);
+    if (fleet_.ended_after_step()) return absl::CancelledError("interrupted");
+  }
   RETURN_IF_ERROR(Begin());
   RETURN_IF_ERROR(CheckCaptureSteps(experiment_, Plan()));
   RETURN_IF_ERROR(reports_.StartTrace(Plan().steps(), placed_.kept_step.has_value()));
@@ -88,7 +96,7 @@ absl::Status Generation::GoOnAfter(uint64_t step) {
   RunProgress progress;
   reports_.Save(&progress);
   *progress.mutable_epochs() = summary_.epochs();
-  reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
+  reports_.ContinueFrom(progress, step, Carrying(fleet_), start_.lost_at);
   return TellLoss(TypeFor(start_.loss->reason()), step);
 }
 
@@ -176,7 +184,7 @@ absl::Status Generation::CheckData(const Experiment& then, const FoundCheckpoint
 
 absl::Status Generation::SetProgress(const RunProgress& progress, uint64_t step) {
   if (options_.cut_record) RETURN_IF_ERROR(options_.cut_record(progress));
-  reports_.ContinueFrom(progress, step, PipelinesOf(fleet_), start_.lost_at);
+  reports_.ContinueFrom(progress, step, Carrying(fleet_), start_.lost_at);
   return absl::OkStatus();
 }
 
@@ -201,6 +209,7 @@ RunPlan Generation::Plan() const {
           placed_.data.train_samples(),
           placed_.stages,
           static_cast<uint32_t>(fleet_.carriers()),
+          fleet_.pipelines().stage_carriers,
           summary_.device(),
           TrainingSteps(experiment_, StepsPerEpoch())};
 }

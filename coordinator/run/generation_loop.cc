@@ -18,10 +18,11 @@ RunEvent EventNow(const char* type, const std::optional<FoundCheckpoint>& from) 
   return event;
 }
 
-// Returns whether nothing is lost, but the next generation gives a server less: an unfit one
-// nothing, a slow one or one that lacks memory fewer replicas.
-bool GivesLess(Failure::Kind kind) {
-  return kind == Failure::Kind::kUnfit || kind == Failure::Kind::kSpeeds;
+// Returns whether nothing is lost by the failure: servers are laid out otherwise, or were not all
+// there to end a step.
+bool LosesNothing(Failure::Kind kind) {
+  return kind == Failure::Kind::kUnfit || kind == Failure::Kind::kSpeeds ||
+         kind == Failure::Kind::kInterrupted;
 }
 
 const char* NameOf(Failure::Kind kind) {
@@ -40,6 +41,8 @@ const char* NameOf(Failure::Kind kind) {
       return kReasonJoins;
     case Failure::Kind::kSpeeds:
       return kReasonSpeeds;
+    case Failure::Kind::kInterrupted:
+      return "interrupted";
     case Failure::Kind::kError:
       return "error";
   }
@@ -76,7 +79,7 @@ std::optional<Failure> GenerationLoop::LossToMakeGood(Fleet* fleet) {
   const bool was_there =
       fleet->acquired() || cause->kind == Failure::Kind::kDead || (kept_step_ && lost_at_);
   if (!was_there || fleet->interrupted()) return std::nullopt;
-  if (!GivesLess(cause->kind) && !MayGoOn()) return std::nullopt;
+  if (!LosesNothing(cause->kind) && !MayGoOn()) return std::nullopt;
   return cause;
 }
 
@@ -94,9 +97,9 @@ absl::StatusOr<Fleet*> GenerationLoop::GoOn(const Failure& loss, const Fleet* fl
   from_.reset();
   if (found.ok()) from_ = *std::move(found);
   RunEvent event = EventNow(kRestarted, from_);
-  const bool is_none_lost = loss.kind == Failure::Kind::kJoins || GivesLess(loss.kind);
+  const bool is_none_lost = loss.kind == Failure::Kind::kJoins || LosesNothing(loss.kind);
   if (!is_none_lost) {
-    event.set_stage(static_cast<uint32_t>(loss.stage % fleet->stages()));
+    event.set_stage(static_cast<uint32_t>(fleet->pipelines().PlaceOf(loss.stage).stage));
   }
   event.set_reason(NameOf(loss.kind));
   event.set_error(std::string(loss.status.message()));

@@ -469,7 +469,7 @@ absl::Status ModelShares::Restore(const StatePart& part, uint64_t step, int repl
     const auto i = static_cast<size_t>(stage.stage());
     // For example Muon's momentum, where the stage has no hidden matrix.
     if (stages_[i].empty()) return absl::OkStatus();
-    const CarrierGrid& grid = fleet->grid();
+    const CarrierGrid grid = fleet->pipelines().GridOf(stage.stage());
     const ReplicaRange carried = grid.CarriedBy(grid.RowOf(stage.carrier()), replicas);
     if (part.has_replica() && !carried.has(static_cast<int>(part.replica()))) {
       return absl::OkStatus();

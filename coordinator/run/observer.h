@@ -33,6 +33,7 @@ struct RunPlan {
   uint64_t train_samples = 0;
   std::vector<Stage> stages = {};  // of one carrier of the replicas after the other
   uint32_t carriers = 1;
+  std::vector<int> stage_carriers = {};  // numbers of machines of the stages, if they differ
   std::string devices = {};  // devices of the stages, for people: "cpu", "cpu, cuda:0 NVIDIA H200"
   // The run ends with this step, if it comes within its epochs.
   uint64_t most_steps = std::numeric_limits<uint64_t>::max();

@@ -96,7 +96,7 @@ void WarnOfOtherLibraries(const Provenance& provenance, Fleet* fleet) {
 void WarnOfOtherInstructions(const Provenance& before, const std::vector<AcquireResponse>& answers,
                              Fleet* fleet) {
   for (int i = 0; i < fleet->size(); ++i) {
-    const std::string& then = before.stages(i % fleet->stages()).onednn_isa();
+    const std::string& then = before.stages(fleet->server(i).stage()).onednn_isa();
     const std::string& now = answers[static_cast<size_t>(i)].build().onednn_isa();
     if (then == now) continue;
     const std::string warning = absl::StrCat("warning: ", fleet->server(i).Name(),
@@ -113,7 +113,8 @@ std::vector<int> ThreadsAsBefore(const Provenance& provenance, const Fleet& flee
   std::vector<int> threads;
   if (provenance.stages_size() < fleet.stages()) return threads;
   for (int i = 0; i < fleet.size(); ++i) {
-    threads.push_back(static_cast<int>(provenance.stages(i % fleet.stages()).threads()));
+    threads.push_back(
+        static_cast<int>(provenance.stages(fleet.pipelines().PlaceOf(i).stage).threads()));
   }
   return threads;
 }
@@ -143,9 +144,10 @@ absl::StatusOr<Experiment> Fitted(const Experiment& experiment, Fleet* fleet,
     const StageClient& server = fleet->server(i);
     servers.push_back({server.stage(), HostOf(server.address()), answers[i].memory_bytes()});
   }
-  return FitToServers(experiment, fleet->carriers(), servers, [](const std::string& line) {
-    std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
-  });
+  return FitToServers(experiment, fleet->pipelines().LeastCarriers(), servers,
+                      [](const std::string& line) {
+                        std::fprintf(stderr, "thinwire: %s\n", PrintableLine(line).c_str());
+                      });
 }
 
 }  // namespace

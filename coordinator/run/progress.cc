@@ -149,11 +149,15 @@ std::string EvaluationLine(const EvaluationRecord& evaluation, uint32_t epochs) 
 }
 
 std::string Banner(const RunPlace& place, const RunPlan& plan) {
-  const size_t stages = plan.stages.size() / plan.carriers;
+  const bool are_equal = plan.stage_carriers.empty();
+  const size_t stages = are_equal ? plan.stages.size() / plan.carriers : plan.stage_carriers.size();
   const std::string carriers =
-      plan.carriers > 1 ? absl::StrCat(plan.carriers, " carriers of ") : std::string();
-  return absl::StrFormat("run %s in %s: %s%d %s on %s; metrics at http://%s/metrics", place.run,
-                         place.dir, carriers, stages, stages == 1 ? "stage" : "stages",
+      plan.carriers > 1 && are_equal ? absl::StrCat(plan.carriers, " carriers of ") : std::string();
+  const std::string machines =
+      are_equal ? std::string()
+                : absl::StrCat(" of ", absl::StrJoin(plan.stage_carriers, ", "), " machines");
+  return absl::StrFormat("run %s in %s: %s%d %s%s on %s; metrics at http://%s/metrics", place.run,
+                         place.dir, carriers, stages, stages == 1 ? "stage" : "stages", machines,
                          plan.devices, place.metrics);
 }
 

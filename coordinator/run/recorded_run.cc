@@ -258,8 +258,9 @@ class RecordedRun {
     if (ReplicasOf(experiment_) == 1) summary_.clear_replicas();
     if (summary_.has_replicas()) {
       summary_.mutable_replicas()->set_count(ReplicasOf(experiment_));
+      const bool are_pipelines = options_.session.stage_carriers.empty();
       summary_.mutable_replicas()->set_carriers(
-          static_cast<uint32_t>(std::max(1, options_.session.carriers)));
+          are_pipelines ? static_cast<uint32_t>(std::max(1, options_.session.carriers)) : 0);
     }
     absl::Status written = RecordCausality();
     written.Update(record_->WriteSummary(summary_));

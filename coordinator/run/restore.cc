@@ -255,9 +255,9 @@ absl::Status Restore(const Experiment& now, const FoundCheckpoint& checkpoint,
   for (const StatePart& part : plan.tensors) {
     RETURN_IF_ERROR(RestoreTensors(now, checkpoint, part, fleet));
   }
-  const CarrierGrid& grid = fleet->grid();
   const int replicas = static_cast<int>(ReplicasOf(now));
   return fleet->OnAll([&](StageClient& stage) -> absl::Status {
+    const CarrierGrid grid = fleet->pipelines().GridOf(stage.stage());
     const ReplicaRange carried = grid.CarriedBy(grid.RowOf(stage.carrier()), replicas);
     for (const CheckpointFile& file : plan.ends[static_cast<size_t>(stage.stage())]) {
       // What is remembered of contributions is for all who receive them, too.

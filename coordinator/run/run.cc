@@ -15,7 +15,7 @@ namespace thinwire {
 absl::Status RunExperiment(const Experiment& experiment, Fleet* fleet, RunObserver* observer,
                            Summary* summary, const RunOptions& options) {
   summary->set_seed(experiment.seed());
-  const Pipelines pipelines{fleet->stages(), fleet->grid()};
+  const Pipelines& pipelines = fleet->pipelines();
   summary->set_stages(static_cast<uint32_t>(pipelines.stages));
   std::optional<RunTrace> trace;
   if (options.trace) trace = EmptyTrace(experiment, pipelines, options.run, *options.trace);
@@ -24,9 +24,7 @@ absl::Status RunExperiment(const Experiment& experiment, Fleet* fleet, RunObserv
   std::optional<CheckpointBase> base;
   const CommonToGenerations run{experiment, options, reports, *observer, *summary, base};
   GenerationLoop::KeptStep kept_step;
-  if (HasOpenMembership(experiment) && !RemembersMessages(experiment)) {
-    kept_step = [&reports] { return reports.step(); };
-  }
+  if (KeepsStates(experiment)) kept_step = [&reports] { return reports.step(); };
   GenerationLoop generations(
       options, experiment.restarts(), kept_step,
       [&run](const GenerationStart& start) { return Generation(run, start).Run(); }, observer,

@@ -76,10 +76,11 @@ std::optional<StepReport> CarrierReports::Add(int carrier, const StepReport& ste
     last_of_all_ = step.step();
     return step;
   }
-  if (grid.replicas == 1) return step;
+  const int rows = pipelines_.GridOf(pipelines_.stages - 1).replicas;
+  if (rows == 1) return step;
   std::map<int, StepReport>& parts = steps_[step.step()];
   parts[carrier] = step;
-  if (static_cast<int>(parts.size()) < grid.replicas) return std::nullopt;
+  if (static_cast<int>(parts.size()) < rows) return std::nullopt;
   StepReport whole = Whole(parts);
   steps_.erase(step.step());
   return whole;
@@ -92,7 +93,8 @@ std::vector<TrafficRecord> CarrierReports::Add(int server,
     const Place place(one.step(), one.boundary(), one.direction());
     std::map<int, TrafficRecord>& parts = traffic_[place];
     parts[server] = one;
-    const int all = IsAtCut(one) ? pipelines_.grid.replicas : pipelines_.servers();
+    const int senders = pipelines_.GridOf(pipelines_.PlaceOf(server).stage).replicas;
+    const int all = IsAtCut(one) ? senders : pipelines_.servers();
     if (static_cast<int>(parts.size()) < all) continue;
     whole.push_back(SumOf(parts));
     traffic_.erase(place);
@@ -173,7 +175,7 @@ absl::Status TrainingReports::TakeStep(int carrier, const StepReport& of_carrier
 }
 
 absl::Status TrainingReports::TakeTraining(int server, const StageEvent& event, Fleet* fleet) {
-  if (event.has_step()) return TakeStep(server / pipelines_.stages, event.step(), fleet);
+  if (event.has_step()) return TakeStep(fleet->server(server).carrier(), event.step(), fleet);
   if (event.has_stage()) {
     StageReport report = event.stage();
     report.set_stage(static_cast<uint32_t>(server));

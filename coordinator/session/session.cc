@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <utility>
@@ -38,6 +39,9 @@ namespace {
 
 // How long to wait for a lost stage to come back.
 constexpr absl::Duration kReturnPatience = absl::Minutes(5);
+
+// Longest wait for servers with which an interruption may wait, too.
+constexpr absl::Duration kSoon = absl::Seconds(30);
 
 constexpr int kRestartTries = 3;
 
@@ -81,12 +85,56 @@ absl::Status CheckWanted(const SecurityOptions& flags) {
 
 // Sets the number of carriers to that of the addresses, where the options do not have it.
 absl::Status FindCarriers(const StageAddresses& named, SessionOptions* options) {
+  if (!options->stage_carriers.empty() && named.grid()) {
+    return absl::InvalidArgumentError(
+        "--stages: two ranges name as many machines for every stage, want the addresses of one "
+        "stage after those of the other");
+  }
   const int in_addresses = named.grid() ? named.grid()->carriers : 0;
   if (options->carriers == 0) options->carriers = std::max(1, in_addresses);
   if (in_addresses == 0 || in_addresses == options->carriers) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--carriers ", options->carriers,
                                                  ": --stages names those of ", in_addresses,
                                                  ", want one number"));
+}
+
+// Checks that the experiment can have its stages on different numbers of machines.
+absl::Status CheckStageCarriers(const Experiment& experiment, const SessionOptions& options) {
+  if (options.stage_carriers.empty()) return absl::OkStatus();
+  const auto refuse = [&](const std::string& with, const std::string& want) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--carriers ", absl::StrJoin(options.stage_carriers, ","), with, ", want ", want));
+  };
+  if (options.stage_carriers.size() != experiment.pipeline().stages()) {
+    return refuse("", absl::StrCat("one number, or one for each of ",
+                                   experiment.pipeline().stages(), " stages"));
+  }
+  if (HasOpenMembership(experiment)) return refuse(" with membership.open", "one number");
+  if (PartsOf(experiment) > 1) return refuse(" with tensor.parts", "one number");
+  return absl::OkStatus();
+}
+
+// Checks that there are as many addresses as machines, or spares where they may be.
+absl::Status CheckSum(const StageAddresses& named, int machines, const SessionOptions& options) {
+  const int count = named.count().value_or(machines);
+  if (count == machines || (count > machines && options.takes_spares)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--stages: ", count, " addresses, want ", machines,
+                                                 ", the sum of --carriers ",
+                                                 absl::StrJoin(options.stage_carriers, ",")));
+}
+
+// Puts addresses that are named stage by stage in the order of servers.
+std::vector<std::string> InOrder(const std::vector<std::string>& named,
+                                 const std::vector<int>& stage_carriers) {
+  Pipelines pipelines{static_cast<int>(stage_carriers.size()), {}, stage_carriers};
+  std::vector<std::string> ordered(named.size());
+  size_t next = 0;
+  for (int stage = 0; stage < pipelines.stages; ++stage) {
+    for (int carrier = 0; carrier < pipelines.CarriersOf(stage); ++carrier) {
+      ordered[static_cast<size_t>(pipelines.ServerAt(stage, carrier))] = named[next++];
+    }
+  }
+  return ordered;
 }
 
 // Checks that each carrier has something to carry, and that it can do what the experiment wants.
@@ -150,20 +198,28 @@ absl::StatusOr<Experiment> ParseForStages(const std::string& text, const std::st
                    Annotated(StageAddresses::Parse(options->stages), "--stages"));
   RETURN_IF_ERROR(FindCarriers(named, options));
   const int carriers = options->carriers;
-  const int stages = named.grid() ? named.grid()->stages : named.count().value_or(0) / carriers;
+  const std::vector<int>& of_stages = options->stage_carriers;
+  int stages = named.grid() ? named.grid()->stages : named.count().value_or(0) / carriers;
+  if (!of_stages.empty()) stages = static_cast<int>(of_stages.size());
   ASSIGN_OR_RETURN(Experiment experiment,
                    ParseExperiment(text, source, overrides, {static_cast<uint32_t>(stages), past}));
   RETURN_IF_ERROR(CheckCarriers(experiment, carriers));
-  RETURN_IF_ERROR(CheckDivision(experiment, named, carriers));
+  RETURN_IF_ERROR(CheckStageCarriers(experiment, *options));
+  if (of_stages.empty()) RETURN_IF_ERROR(CheckDivision(experiment, named, carriers));
   if (named.empty()) {
     RETURN_IF_ERROR(CheckWanted(options->security));
     MakeStagePathsAbsolute(&experiment);
     return experiment;
   }
+  StageAddresses::Grid grid{carriers, static_cast<int>(experiment.pipeline().stages())};
+  if (!of_stages.empty()) {
+    grid = {1, std::accumulate(of_stages.begin(), of_stages.end(), 0)};
+    RETURN_IF_ERROR(CheckSum(named, grid.stages, *options));
+  }
   absl::StatusOr<std::vector<std::string>> all =
-      named.For({carriers, static_cast<int>(experiment.pipeline().stages())},
-                options->takes_spares ? &options->spares : nullptr);
+      named.For(grid, options->takes_spares ? &options->spares : nullptr);
   if (!all.ok()) return Annotated(all.status(), "--stages");
+  if (!of_stages.empty()) all = InOrder(*all, of_stages);
   RETURN_IF_ERROR(Security::Load(SecurityOf(experiment.security(), options->security)).status());
   options->stages = *std::move(all);
   return experiment;
@@ -181,7 +237,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Start(const std::string& name,
   const absl::StatusOr<CarrierGrid> grid = GridOf(experiment, carriers);
   session->fleet_options_.grid = grid.ok() ? *grid : CarrierGrid{carriers, 1};
   FleetOptions& fleet_options = session->fleet_options_;
-  fleet_options.keeps_state = HasOpenMembership(experiment);
+  fleet_options.stage_carriers = options.stage_carriers;
+  fleet_options.keeps_state = KeepsStates(experiment);
   if (!options.allow_other_build) fleet_options.build = BuildId();
   fleet_options.patience = session->patience_ = absl::Seconds(options.wait_seconds);
   fleet_options.say_waiting = options.say_waiting;
@@ -208,7 +265,7 @@ absl::Status Session::OpenMembership(const Experiment& experiment, const Session
   if (!HasOpenMembership(experiment)) return absl::OkStatus();
   members_.emplace(options.stages, fleet_options_.grid.count(),
                    static_cast<int>(experiment.membership().least()), options.spares);
-  are_losses_cheap_ = !RemembersMessages(experiment);
+  are_losses_cheap_ = KeepsStates(experiment);
   // With a limit of memory, blocks are kept as nearly equal numbers of replicas fit.
   if (are_losses_cheap_ && !experiment.pipeline().has_memory()) {
     ASSIGN_OR_RETURN(std::vector<double> work, WorkOfStages(experiment));
@@ -309,6 +366,7 @@ absl::Status Session::MakeFleet() {
   // A single pipeline goes back to its checkpoint after a loss.
   const bool loses_little = are_losses_cheap_ && fleet_options_.grid.replicas > 1;
   fleet_options_.heartbeat.answer_times = loses_little ? &answer_times_ : nullptr;
+  fleet_options_.hands_over_interruptions = are_losses_cheap_;
   fleet_ = std::make_unique<Fleet>(addresses_, run_, fleet_options_);
   Fleet* fleet = fleet_.get();
   interruption_.OnFirst([fleet] { fleet->Interrupt(); });
@@ -328,8 +386,13 @@ absl::StatusOr<Fleet*> Session::NextGeneration(const Failure& loss) {
   if (members_) Regroup(loss, gone);
   fleet_.reset();
   // The others' state is written once they are laid out, unless that may take minutes.
-  fleet_options_.in_epoch = members_ && fleet_options_.patience == patience_;
-  if (interruption_.seen() && !fleet_options_.in_epoch) return absl::CancelledError("interrupted");
+  fleet_options_.in_epoch = are_losses_cheap_ && fleet_options_.patience <= kSoon;
+  if (interruption_.seen()) {
+    if (!fleet_options_.in_epoch) return absl::CancelledError("interrupted");
+    if (fleet_options_.say_waiting) {
+      fleet_options_.say_waiting("interrupted, and ends once the others are laid out anew");
+    }
+  }
   if (local_) RETURN_IF_ERROR(RestartLostLocals(loss));
   if (!local_ && !members_) MoveToSpare(loss);
   ++fleet_options_.generation;
@@ -596,8 +659,10 @@ absl::Status Session::Launch(const std::string& name, const Experiment& experime
     ASSIGN_OR_RETURN(logs_, TemporaryFolder::Make("thinwire-" + name));
     logs_dir = logs_->path();
   }
-  ASSIGN_OR_RETURN(LaunchOptions launch, LocalLaunch(experiment, fleet_options_.grid.count(),
-                                                     options.stage_server, options.libraries));
+  const Pipelines pipelines{static_cast<int>(experiment.pipeline().stages()), fleet_options_.grid,
+                            fleet_options_.stage_carriers};
+  ASSIGN_OR_RETURN(LaunchOptions launch,
+                   LocalLaunch(experiment, pipelines, options.stage_server, options.libraries));
   launch.cuda_plugin = options.cuda_plugin;
   launch.logs_dir = logs_dir;
   launch.interrupt_fd = interruption_.fd();

@@ -30,6 +30,9 @@ struct SessionOptions {
   // Number of pipelines that carry the experiment's replicas, each with all stages; 0: that of the
   // addresses, or one.
   int carriers = 0;
+  // Numbers of machines of the stages, if these are not the same; then `carriers` is the largest,
+  // and addresses are named stage by stage.
+  std::vector<int> stage_carriers = {};
   // True if the command accepts spares: further addresses, to which lost stages move.
   bool takes_spares = false;
   std::vector<std::string> spares;

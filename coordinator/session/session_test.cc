@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -323,6 +324,42 @@ TEST(LoadForStagesTest, AddressesThatDecideHowManyStagesThereAreLeaveNoRest) {
   EXPECT_EQ(std::string(SparesAmong("s{0..4}:1", {}).status().message()),
             "--stages: 5 addresses, want a multiple of --carriers 2; if further ones are to be "
             "spares, want pipeline.stages");
+}
+
+// Returns the addresses, in the order of servers, of two stages on different numbers of machines.
+absl::StatusOr<std::vector<std::string>> WithMachines(
+    const std::string& addresses, std::vector<int> stage_carriers,
+    const std::vector<std::string>& overrides = {}) {
+  constexpr char kTwoStages[] =
+      "{name: digits, model: {name: resnet8, width: 4}, data: {name: digits, batch_size: 12},"
+      " pipeline: {cuts: [layer2], threads: 1}, replicas: {count: 3}, optimizer: {lr: 0.1},"
+      " epochs: 1}";
+  SessionOptions options;
+  options.stages = {addresses};
+  options.carriers = *std::max_element(stage_carriers.begin(), stage_carriers.end());
+  options.stage_carriers = std::move(stage_carriers);
+  RETURN_IF_ERROR(ParseForStages(kTwoStages, "test", overrides, &options).status());
+  return options.stages;
+}
+
+TEST(StagesOnDifferentMachinesTest, AddressesAreNamedStageByStage) {
+  EXPECT_THAT(*WithMachines("a{0..2}:1,b{0..1}:1", {3, 2}),
+              ElementsAre("a0:1", "b0:1", "a1:1", "b1:1", "a2:1"));
+  EXPECT_THAT(*WithMachines("a:1,b{0..2}:1", {1, 3}), ElementsAre("a:1", "b0:1", "b1:1", "b2:1"));
+}
+
+TEST(StagesOnDifferentMachinesTest, WhatCannotBeIsRefused) {
+  const auto error = [](const std::string& addresses, const std::vector<int>& stage_carriers,
+                        const std::vector<std::string>& overrides = {}) {
+    return std::string(WithMachines(addresses, stage_carriers, overrides).status().message());
+  };
+  EXPECT_THAT(error("a{0..5}:1", {3, 2, 1}, {"pipeline.stages=2"}),
+              HasSubstr("--carriers 3,2,1, want one number, or one for each of 2 stages"));
+  EXPECT_EQ(error("a{0..3}:1", {3, 2}), "--stages: 4 addresses, want 5, the sum of --carriers 3,2");
+  EXPECT_THAT(error("r{0..2}s{0..1}:1", {3, 2}), HasSubstr("two ranges"));
+  EXPECT_THAT(error("a{0..4}:1", {3, 2}, {"membership.open=true"}),
+              HasSubstr("--carriers 3,2 with membership.open, want one number"));
+  EXPECT_THAT(error("a{0..4}:1", {4, 1}), HasSubstr("--carriers 4: want at most 3"));
 }
 
 }  // namespace

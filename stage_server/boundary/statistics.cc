@@ -13,6 +13,12 @@ void Histogram::Observe(double seconds) {
   sum_ += seconds;
 }
 
+Histogram& Histogram::operator+=(const Histogram& other) {
+  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  sum_ += other.sum_;
+  return *this;
+}
+
 BoundaryStatistics::Traffic& BoundaryStatistics::Traffic::operator+=(const Traffic& other) {
   messages += other.messages;
   elements += other.elements;
@@ -38,6 +44,38 @@ void MeasuredErrors::Add(const MeasuredError& error) {
   codec.relative_error += of_codec.relative_error;
   codec.relative_residual += of_codec.relative_residual;
   last_codec = of_codec;
+}
+
+MeasuredErrors& MeasuredErrors::operator+=(const MeasuredErrors& other) {
+  messages += other.messages;
+  relative_error += other.relative_error;
+  cosine += other.cosine;
+  nonzero_fraction += other.nonzero_fraction;
+  coded_messages += other.coded_messages;
+  codec.relative_error += other.codec.relative_error;
+  codec.relative_residual += other.codec.relative_residual;
+  if (other.coded_messages > 0) last_codec = other.last_codec;
+  return *this;
+}
+
+BoundaryStatistics& BoundaryStatistics::operator+=(const BoundaryStatistics& other) {
+  train += other.train;
+  evaluate += other.evaluate;
+  encode += other.encode;
+  decode += other.decode;
+  encode_cpu_seconds += other.encode_cpu_seconds;
+  decode_cpu_seconds += other.decode_cpu_seconds;
+  last_receive_unix_seconds = std::max(last_receive_unix_seconds, other.last_receive_unix_seconds);
+  errors += other.errors;
+  if (other.level) level = other.level;
+  return *this;
+}
+
+StepStatistics& StepStatistics::operator+=(const StepStatistics& other) {
+  sent += other.sent;
+  errors += other.errors;
+  if (other.level) level = other.level;
+  return *this;
 }
 
 ActivitySeconds::Layers ActivitySeconds::AllSegments() const {

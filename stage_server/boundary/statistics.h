@@ -25,6 +25,7 @@ class Histogram {
  public:
   static constexpr auto kBounds = DecimalBounds<-5, 6>();  // 10 us to 10 s, in seconds
   void Observe(double seconds);
+  Histogram& operator+=(const Histogram& other);
   // Returns per bucket the number of observations above kBounds[i-1] and not above kBounds[i]. The
   // last bucket counts those above all bounds.
   const std::array<uint64_t, kBounds.size() + 1>& counts() const { return counts_; }
@@ -58,6 +59,7 @@ struct MeasuredErrors {
   // Adds one message. One whose relative error is not finite (an all-zero tensor) is left out, as
   // it would spoil every mean.
   void Add(const MeasuredError& error);
+  MeasuredErrors& operator+=(const MeasuredErrors& other);
 };
 
 // Counters of one end of one direction of a cut. A receiver fills the `decode` fields and
@@ -81,6 +83,9 @@ struct BoundaryStatistics {
   MeasuredErrors errors;
   // Sender, where the level may change: LevelOf the last training message that a codec coded.
   std::optional<double> level;
+
+  // Adds what another end of the same direction counted.
+  BoundaryStatistics& operator+=(const BoundaryStatistics& other);
 };
 
 // Counters of a sender for one step of training.
@@ -89,6 +94,9 @@ struct StepStatistics {
   BoundaryStatistics::Traffic sent;
   MeasuredErrors errors;
   std::optional<double> level;  // as in BoundaryStatistics, over the messages of the step
+
+  // Adds what another end of the same direction counted in the step.
+  StepStatistics& operator+=(const StepStatistics& other);
 };
 
 // Seconds that an executor spent on each activity.

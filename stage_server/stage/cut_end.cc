@@ -1,5 +1,7 @@
 #include "stage_server/stage/cut_end.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/steady_time.h"
@@ -16,6 +18,8 @@ BoundarySpec BoundaryAt(const StageSpec& stage, const CutEndSpec& end, Direction
                         const Backend& backend) {
   BoundarySpec boundary = BoundaryOf(stage, end.cut, direction, backend);
   boundary.peer = end.peer;
+  // The same sum goes to all machines of the other stage.
+  if (end.carrier > 0 && !stage.replicas.trains_locally()) boundary.counts_norm = false;
   return boundary;
 }
 
@@ -29,15 +33,16 @@ MessageKey StepKey(const Work& work, Phase phase) {
 
 }  // namespace
 
-CutEndSpec TiedEnd(const StageSpec& stage, Direction sends, const std::string& peer) {
-  return {stage.tied_cut(), sends, peer, Worker::kInline};
-}
-
 std::vector<NeighbourEnd> NeighbourEnds(const StageSpec& stage) {
   std::vector<NeighbourEnd> ends;
-  const auto peer = [](int of) { return absl::StrCat("stage ", of); };
-  const auto add = [&](int cut, Direction sends, int of) {
-    ends.push_back({{cut, sends, peer(of)}, of});
+  const auto add = [&](int cut, Direction sends, int of, Worker worker = Worker::kOwnThread) {
+    for (const int carrier : stage.LinkedWith(of)) {
+      const std::string peer = absl::StrCat("stage ", of);
+      NeighbourEnd& end = ends.emplace_back(NeighbourEnd{{cut, sends, peer, worker, carrier}, of});
+      if (carrier == StageSpec::kSameCarrier) continue;
+      absl::StrAppend(&end.end.peer, " of carrier ", carrier);
+      end.end.replicas = stage.SharedWith(of, carrier);
+    }
   };
   const int before = (stage.stage + stage.stages() - 1) % stage.stages();
   const int behind = (stage.stage + 1) % stage.stages();
@@ -48,7 +53,7 @@ std::vector<NeighbourEnd> NeighbourEnds(const StageSpec& stage) {
   if (!stage.has_tied_link()) return ends;
   const int other = stage.first() ? stage.stages() - 1 : 0;
   const Direction sends = stage.first() ? DIRECTION_ACTIVATION : DIRECTION_GRADIENT;
-  ends.push_back({TiedEnd(stage, sends, peer(other)), other});
+  add(stage.tied_cut(), sends, other, Worker::kInline);
   return ends;
 }
 
@@ -62,6 +67,10 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
   options.generation = stage.generation;
   options.secret = stage.link_secret;
   options.cut = received.cut;
+  if (end.carrier != StageSpec::kSameCarrier) {
+    const bool dials = end.sends == DIRECTION_ACTIVATION;
+    options.dialler = static_cast<uint32_t>(dials ? stage.carrier : end.carrier);
+  }
   options.receives = received.direction;
   ASSIGN_OR_RETURN(options.max_payload_bytes, MaxPayloadBytes(received));
   options.queue_capacity = received.capacity;
@@ -86,7 +95,7 @@ absl::StatusOr<LinkOptions> LinkOptionsOf(const StageSpec& stage, const CutEndSp
 absl::StatusOr<std::unique_ptr<CutEnd>> CutEnd::New(const StageSpec& stage, const CutEndSpec& spec,
                                                     const Backend& backend, Capture* capture,
                                                     std::unique_ptr<Link> link) {
-  std::unique_ptr<CutEnd> end(new CutEnd(stage, backend, capture, std::move(link)));
+  std::unique_ptr<CutEnd> end(new CutEnd(stage, spec, backend, capture, std::move(link)));
   ASSIGN_OR_RETURN(end->sender_,
                    BoundarySender::New(BoundaryAt(stage, spec, spec.sends, backend),
                                        end->link_.get(), spec.worker, &end->support_));
@@ -174,6 +183,31 @@ absl::StatusOr<Tensor> CutEnd::ReceiveGradient(const Work& work) {
   expected.sample_digest = 0;
   ASSIGN_OR_RETURN(auto received, receiver_->Receive(expected, stage_.patience->Deadline()));
   return std::move(received.tensor);
+}
+
+bool CutEnds::Has(int carrier) const {
+  return std::any_of(ends_.begin(), ends_.end(),
+                     [carrier](const Entry& entry) { return entry.carrier == carrier; });
+}
+
+void CutEnds::Add(int carrier, std::unique_ptr<CutEnd> end) {
+  const auto behind = std::find_if(ends_.begin(), ends_.end(), [carrier](const Entry& entry) {
+    return entry.carrier > carrier;
+  });
+  ends_.insert(behind, {carrier, std::move(end)});
+}
+
+CutEnd& CutEnds::Of(int replica) const {
+  if (ends_.size() == 1) return *ends_.front().end;
+  return *std::find_if(ends_.begin(), ends_.end(), [replica](const Entry& entry) {
+            return entry.end->replicas().has(replica);
+          })->end;
+}
+
+std::vector<CutEnd*> CutEnds::all() const {
+  std::vector<CutEnd*> all;
+  for (const Entry& entry : ends_) all.push_back(entry.end.get());
+  return all;
 }
 
 absl::StatusOr<InnerCut> NewInnerCut(const StageSpec& stage, int cut, const Backend& backend,

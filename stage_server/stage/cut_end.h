@@ -30,24 +30,23 @@ struct CutEndSpec {
   Direction sends = DIRECTION_UNSPECIFIED;
   std::string peer;  // the other end, as error messages name it: "stage 2 (10.0.0.7:4700)"
   Worker worker = Worker::kOwnThread;
+  int carrier = StageSpec::kSameCarrier;  // of the other end
+  ReplicaRange replicas = {};             // that both carry, if that is another carrier
 
   Direction receives() const {
     return sends == DIRECTION_ACTIVATION ? DIRECTION_GRADIENT : DIRECTION_ACTIVATION;
   }
 };
 
-// Returns the end of the tied cut that sends `sends`. It encodes and decodes on the executor's
-// thread, as the executor waits for both gradients anyway.
-CutEndSpec TiedEnd(const StageSpec& stage, Direction sends, const std::string& peer);
-
 // An end of a cut to another stage; its peer is called by that stage: "stage 2".
 struct NeighbourEnd {
   CutEndSpec end;
   int stage = 0;
 };
-// Returns all such ends of a stage. For each chunk these are the end before it, which the stage
-// before dials, and the end behind it, which dials. The end of the tied cut comes last; the first
-// stage dials it.
+// Returns all such ends of a stage, for each cut those to all machines that it is linked with. For
+// each chunk these are the ends before it, which the stage before dials, and those behind it, which
+// dial. The ends of the tied cut come last; the first stage dials them. They encode and decode on
+// the executor's thread, as the executor waits for both gradients anyway.
 std::vector<NeighbourEnd> NeighbourEnds(const StageSpec& stage);
 
 // Returns what the link of that end accepts.
@@ -102,15 +101,21 @@ class CutEnd {
   PlannedSlice StepWaitSlice(const Work& work) const { return At(StepSlice(stage_, work, kWait)); }
 
   int cut() const { return static_cast<int>(receiver_->spec().cut); }
+  // Returns the replicas whose tensors go through this end.
+  const ReplicaRange& replicas() const { return replicas_; }
   BoundarySender& sender() { return *sender_; }
   BoundaryReceiver& receiver() { return *receiver_; }
   // Drops the supports that a broken step left behind.
   void Abandon() { support_.Clear(); }
 
  private:
-  CutEnd(const StageSpec& stage, const Backend& backend, Capture* capture,
+  CutEnd(const StageSpec& stage, const CutEndSpec& spec, const Backend& backend, Capture* capture,
          std::unique_ptr<Link> link)
-      : stage_(stage), backend_(backend), capture_(capture), link_(std::move(link)) {}
+      : stage_(stage),
+        replicas_(spec.carrier == StageSpec::kSameCarrier ? stage.carried() : spec.replicas),
+        backend_(backend),
+        capture_(capture),
+        link_(std::move(link)) {}
   // Returns whether a weight's gradients cross here, as a codec leaves them, instead of samples.
   bool is_tied() const { return cut() == stage_.tied_cut(); }
 
@@ -120,6 +125,7 @@ class CutEnd {
   }
 
   const StageSpec& stage_;
+  const ReplicaRange replicas_;
   const Backend& backend_;
   Capture* const capture_;
   // Sender and receiver use both of these, so they come first here and are destroyed last.
@@ -127,6 +133,27 @@ class CutEnd {
   SupportMaps support_;
   std::unique_ptr<BoundarySender> sender_;
   std::unique_ptr<BoundaryReceiver> receiver_;
+};
+
+// The ends of one cut to the machines of another stage: one, or one to each machine that carries
+// some of the replicas that are carried here.
+class CutEnds {
+ public:
+  bool empty() const { return ends_.empty(); }
+  bool Has(int carrier) const;
+  // Adds the end to a carrier.
+  void Add(int carrier, std::unique_ptr<CutEnd> end);
+  // Returns the end through which a replica's tensors go.
+  CutEnd& Of(int replica) const;
+  // Returns all, in order of carriers.
+  std::vector<CutEnd*> all() const;
+
+ private:
+  struct Entry {
+    int carrier;
+    std::unique_ptr<CutEnd> end;
+  };
+  std::vector<Entry> ends_;
 };
 
 // Both ends of a cut inside the process: `upstream` belongs to the segment before it, `downstream`

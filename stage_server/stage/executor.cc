@@ -381,6 +381,7 @@ absl::StatusOr<EvaluationReport> Executor::Evaluate(const EvaluateRequest& reque
   const ActivitySeconds before = stage_->activity();
   const auto samples = static_cast<int64_t>(request.samples());
   Work work;
+  work.replica = stage_->spec().carried().first;
   work.epoch = request.epoch();
   work.compress = request.compressed();
   work.phase = work.compress ? PHASE_EVALUATE_COMPRESSED : PHASE_EVALUATE_UNCOMPRESSED;
@@ -408,6 +409,7 @@ absl::StatusOr<GenerateResponse> Executor::Generate(const GenerateRequest& reque
   const StageSpec& spec = stage_->spec();
   RETURN_IF_ERROR(CheckText(request, spec.model, stage_->positions()));
   Work work;
+  work.replica = spec.carried().first;
   work.phase = PHASE_GENERATE;
   work.epoch = 1;
   work.step = request.step();

@@ -45,8 +45,9 @@ absl::Status JoinPeers(LocalStage* lower, LocalStage* higher) {
 }
 
 absl::Status JoinTied(LocalStage* first, LocalStage* last) {
-  return JoinEnds(first, TiedEnd(first->spec(), DIRECTION_ACTIVATION, "the last stage"), last,
-                  TiedEnd(last->spec(), DIRECTION_GRADIENT, "the first stage"));
+  const int cut = first->spec().tied_cut();
+  return JoinEnds(first, {cut, DIRECTION_ACTIVATION, "the last stage", Worker::kInline}, last,
+                  {cut, DIRECTION_GRADIENT, "the first stage", Worker::kInline});
 }
 
 }  // namespace thinwire

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -145,8 +146,8 @@ LocalStage::~LocalStage() { CloseLinks(absl::CancelledError("the stage ends")); 
 absl::Status LocalStage::BuildInnerTies() {
   if (!spec_.has_tied_cut() || spec_.stages() > 1) return absl::OkStatus();
   ASSIGN_OR_RETURN(InnerCut tied, NewInnerCut(spec_, spec_.tied_cut(), backend_, &capture_));
-  embedding_ = std::move(tied.upstream);
-  head_ = std::move(tied.downstream);
+  embedding_.Add(StageSpec::kSameCarrier, std::move(tied.upstream));
+  head_.Add(StageSpec::kSameCarrier, std::move(tied.downstream));
   return absl::OkStatus();
 }
 
@@ -233,12 +234,12 @@ absl::Status LocalStage::Attach(const CutEndSpec& end, std::unique_ptr<Link> lin
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   // The run may have been stopped while its link was dialled.
   RETURN_IF_ERROR(closed_);
-  std::unique_ptr<CutEnd>* const place = PlaceOf(end);
-  if (*place != nullptr) {
+  CutEnds* const place = PlaceOf(end);
+  if (place->Has(end.carrier)) {
     return absl::FailedPreconditionError(absl::StrCat("cut ", spec_.CutName(end.cut), ": stage ",
                                                       spec_.stage, " is connected there already"));
   }
-  *place = std::move(made);
+  place->Add(end.carrier, std::move(made));
   return absl::OkStatus();
 }
 
@@ -310,12 +311,12 @@ absl::Status LocalStage::AttachPeer(int carrier, std::unique_ptr<Link> link) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<CutEnd>* LocalStage::PlaceOf(const CutEndSpec& end) {
+CutEnds* LocalStage::PlaceOf(const CutEndSpec& end) {
   if (end.cut == spec_.tied_cut()) {
     return end.sends == DIRECTION_ACTIVATION ? &embedding_ : &head_;
   }
   for (const auto& chunk : chunks_) {
-    if (std::unique_ptr<CutEnd>* const place = chunk->PlaceOf(end)) return place;
+    if (CutEnds* const place = chunk->PlaceOf(end)) return place;
   }
   assert(false);  // the stage has no such end
   return nullptr;
@@ -324,7 +325,7 @@ std::unique_ptr<CutEnd>* LocalStage::PlaceOf(const CutEndSpec& end) {
 absl::Status LocalStage::CheckConnected() {
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   for (const NeighbourEnd& neighbour : NeighbourEnds(spec_)) {
-    if (*PlaceOf(neighbour.end) != nullptr) continue;
+    if (PlaceOf(neighbour.end)->Has(neighbour.end.carrier)) continue;
     const bool is_tied = neighbour.end.cut == spec_.tied_cut();
     return absl::FailedPreconditionError(absl::StrCat("stage ", spec_.stage,
                                                       " is not connected to ", neighbour.end.peer,
@@ -345,8 +346,9 @@ std::vector<CutEnd*> LocalStage::OuterEnds() const {
   for (const auto& chunk : chunks_) {
     for (CutEnd* const end : chunk->outer_ends()) ends.push_back(end);
   }
-  ends.insert(ends.end(), {embedding_.get(), head_.get()});
-  ends.erase(std::remove(ends.begin(), ends.end(), nullptr), ends.end());
+  for (const CutEnds* const tied : {&embedding_, &head_}) {
+    for (CutEnd* const end : tied->all()) ends.push_back(end);
+  }
   return ends;
 }
 
@@ -365,18 +367,20 @@ absl::StatusOr<std::unique_ptr<Recalibration>> LocalStage::StartRecalibration(in
 }
 
 void LocalStage::StartEpoch(const EpochSpec& spec) {
-  const auto samples = std::make_shared<const EpochRows>(spec, NeedsSampleIds(spec_));
-  std::shared_ptr<const EpochRows> weights;
-  if (spec_.has_tied_cut()) {
-    weights = std::make_shared<const EpochRows>(TiedEpochOf(spec_, spec), /*needs_ids=*/false);
-  }
-  const auto rows = [&](const BoundarySpec& boundary) {
-    return static_cast<int>(boundary.cut) == spec_.tied_cut() ? weights : samples;
+  // Ends through which the same replicas' messages go share these.
+  std::map<std::tuple<bool, int, int>, std::shared_ptr<const EpochRows>> all;
+  const auto rows = [&](const BoundarySpec& boundary, const ReplicaRange& of) {
+    const bool is_tied = static_cast<int>(boundary.cut) == spec_.tied_cut();
+    std::shared_ptr<const EpochRows>& known = all[{is_tied, of.first, of.end}];
+    if (known != nullptr) return known;
+    const EpochSpec epoch = is_tied ? OfReplicas(TiedEpochOf(spec_, spec), of, /*messages=*/1)
+                                    : OfReplicas(spec, of, spec_.microbatches);
+    return known = std::make_shared<const EpochRows>(epoch, !is_tied && NeedsSampleIds(spec_));
   };
   if (averager_) averager_->StartEpoch(spec);
   for (const End& end : ends()) {
-    if (end.sender) end.sender->StartEpoch(rows(end.sender->spec()));
-    if (end.receiver) end.receiver->StartEpoch(rows(end.receiver->spec()));
+    if (end.sender) end.sender->StartEpoch(rows(end.sender->spec(), end.replicas));
+    if (end.receiver) end.receiver->StartEpoch(rows(end.receiver->spec(), end.replicas));
   }
 }
 
@@ -450,18 +454,19 @@ absl::Status LocalStage::SumTiedGradients(const Work& work) {
     return slice.trace != nullptr ? ToStatus(backend_.device->Finish()) : absl::OkStatus();
   }
   std::vector<GradientCopy> copies;
-  const auto add = [&copies](CutEnd* end, Segment* segment, const std::string& name) {
-    if (end != nullptr) copies.push_back({end, FindParameter(segment->parameters(), name)});
+  const auto add = [&](const CutEnds& ends, Segment* segment, const std::string& name) {
+    if (ends.empty()) return;
+    copies.push_back({&ends.Of(work.replica), FindParameter(segment->parameters(), name)});
   };
-  add(embedding_.get(), segments().front(), spec_.tied->name);
-  add(head_.get(), segments().back(), spec_.tied->copy);
+  add(embedding_, segments().front(), spec_.tied->name);
+  add(head_, segments().back(), spec_.tied->copy);
   return SumGradients(work, copies);
 }
 
 absl::Status LocalStage::SumBasisGradients(const Work& work) {
   std::vector<GradientCopy> copies;
   for (const auto& chunk : chunks_) {
-    for (const GradientCopy& copy : chunk->BasisCopies()) copies.push_back(copy);
+    for (const GradientCopy& copy : chunk->BasisCopies(work.replica)) copies.push_back(copy);
   }
   return SumGradients(work, copies);
 }
@@ -672,10 +677,11 @@ std::vector<LocalStage::End> LocalStage::ends() const {
   const std::lock_guard<std::mutex> lock(neighbours_mutex_);
   std::vector<End> ends;
   for (const auto& chunk : chunks_) chunk->AppendEnds(&ends);
-  for (CutEnd* const end : {embedding_.get(), head_.get()}) {
-    if (end == nullptr) continue;
-    ends.push_back({&end->sender(), nullptr});
-    ends.push_back({nullptr, &end->receiver()});
+  for (const CutEnds* const tied : {&embedding_, &head_}) {
+    for (CutEnd* const end : tied->all()) {
+      ends.push_back({&end->sender(), nullptr, end->replicas()});
+      ends.push_back({nullptr, &end->receiver(), end->replicas()});
+    }
   }
   return ends;
 }

@@ -217,7 +217,7 @@ class LocalStage {
   // for which a carrier that is behind still waits.
   bool ContributesEarly() const;
   absl::Status ContributeEarly(const Work& work, int segment);
-  std::unique_ptr<CutEnd>* PlaceOf(const CutEndSpec& end);
+  CutEnds* PlaceOf(const CutEndSpec& end);
   // Returns the attached ends of chunks, and those of the tied cut.
   std::vector<CutEnd*> OuterEnds() const;
   // Gives all copies, and those of other stages, the sums of their gradients.
@@ -246,7 +246,7 @@ class LocalStage {
   StashCounts stash_;
   std::unique_ptr<Swapper> swapper_;  // null: nothing leaves the device
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
-  std::unique_ptr<CutEnd> embedding_, head_;
+  CutEnds embedding_, head_;
   std::unique_ptr<ReplicaAverager> averager_;
   std::unique_ptr<LocalReplicas> local_;
   absl::Status closed_ ABSL_GUARDED_BY(neighbours_mutex_);  // the first reason of CloseLinks

@@ -49,6 +49,27 @@ absl::StatusOr<double> CrossSum(CutEnd& from, CutEnd& to, const Work& work, doub
   return to.ReceiveSumOfSquares(work);
 }
 
+// Receives a part of the norm from all machines of a stage, which have the same.
+absl::StatusOr<double> ReceiveSum(const std::vector<CutEnd*>& ends, const Work& work) {
+  std::optional<double> sum;
+  for (CutEnd* const end : ends) {
+    ASSIGN_OR_RETURN(const double one, end->ReceiveSumOfSquares(work));
+    if (sum.value_or(one) != one) {
+      const BoundarySpec& of_end = end->receiver().spec();
+      return absl::InternalError(absl::StrCat("cut ", of_end.name, ", ", of_end.peer,
+                                              ": a sum of squares of ", one,
+                                              ", from another machine of that stage ", *sum));
+    }
+    sum = one;
+  }
+  return *sum;
+}
+
+absl::Status SendSum(const std::vector<CutEnd*>& ends, const Work& work, double sum) {
+  for (CutEnd* const end : ends) RETURN_IF_ERROR(end->SendSumOfSquares(work, sum));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 ModelChunk::ModelChunk(const Stage& stage, int index)
@@ -156,7 +177,7 @@ absl::Status ModelChunk::BuildInnerCuts() {
   return absl::OkStatus();
 }
 
-std::unique_ptr<CutEnd>* ModelChunk::PlaceOf(const CutEndSpec& end) {
+CutEnds* ModelChunk::PlaceOf(const CutEndSpec& end) {
   const bool is_upstream = end.sends == DIRECTION_GRADIENT;
   if (end.cut != (is_upstream ? range_.first - 1 : range_.end - 1)) return nullptr;
   return is_upstream ? &upstream_ : &downstream_;
@@ -179,13 +200,14 @@ absl::StatusOr<BoundaryReceiver::Received> ModelChunk::Input(
   if (begins_model_) {
     return BoundaryReceiver::Received{samples->inputs, samples->digest, samples->document_starts};
   }
-  ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->WaitSlice(work));
+  CutEnd& end = upstream_.Of(work.replica);
+  ScopedTimer timer(&WaitsAt(end).receive, end.WaitSlice(work));
   std::optional<uint64_t> digest;
   if (samples) digest = samples->digest;
-  ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
-  if (IsAcknowledged(work.phase)) RETURN_IF_ERROR(upstream_->Acknowledge(work));
+  ASSIGN_OR_RETURN(auto received, end.Receive(work, digest));
+  if (IsAcknowledged(work.phase)) RETURN_IF_ERROR(end.Acknowledge(work));
   const bool is_answered = !IsTrainingPass(work.phase) || sends_gradients();
-  if (!is_answered) RETURN_IF_ERROR(upstream_->AcknowledgeTraining(work));
+  if (!is_answered) RETURN_IF_ERROR(end.AcknowledgeTraining(work));
   return received;
 }
 
@@ -253,11 +275,12 @@ absl::StatusOr<LossSums> ModelChunk::Forward(const Work& work,
 absl::Status ModelChunk::SendDownstream(const Work& work, const BoundaryReceiver::Received& input,
                                         Tensor y) {
   // In training the gradients that come back bound what is under way, here acknowledgements do.
+  CutEnd& end = downstream_.Of(work.replica);
   if (IsAcknowledged(work.phase) && work.step > kEvaluationWindow) {
-    ScopedTimer timer(&WaitsAt(*downstream_).send, {});
-    RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(work, work.step - kEvaluationWindow));
+    ScopedTimer timer(&WaitsAt(end).send, {});
+    RETURN_IF_ERROR(end.AwaitAcknowledgement(work, work.step - kEvaluationWindow));
   }
-  return downstream_->Send(work, input.sample_digest, std::move(y), input.document_starts);
+  return end.Send(work, input.sample_digest, std::move(y), input.document_starts);
 }
 
 absl::Status ModelChunk::SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
@@ -355,15 +378,17 @@ absl::Status ModelChunk::Backward(const Work& work) {
   };
   if (first_trained_ == segments_.size()) {
     end_cache();
-    ScopedTimer timer(&WaitsAt(*downstream_).receive, downstream_->WaitSlice(work));
-    return downstream_->AwaitTaken(work);
+    CutEnd& end = downstream_.Of(work.replica);
+    ScopedTimer timer(&WaitsAt(end).receive, end.WaitSlice(work));
+    return end.AwaitTaken(work);
   }
   Tensor dy;
   if (ends_model_) {
     dy = std::move(in_flight->dlogits);
   } else {
-    ScopedTimer timer(&WaitsAt(*downstream_).receive, downstream_->WaitSlice(work));
-    ASSIGN_OR_RETURN(auto received, downstream_->Receive(work, in_flight->sample_digest));
+    CutEnd& end = downstream_.Of(work.replica);
+    ScopedTimer timer(&WaitsAt(end).receive, end.WaitSlice(work));
+    ASSIGN_OR_RETURN(auto received, end.Receive(work, in_flight->sample_digest));
     dy = std::move(received.tensor);
   }
   const bool splits = SplitsBackward(spec_.schedule);
@@ -391,7 +416,7 @@ absl::Status ModelChunk::Backward(const Work& work) {
   std::vector<uint32_t> starts = std::move(in_flight->document_starts);
   if (splits) in_flight_[work.microbatch] = std::move(in_flight);
   if (!sends_gradients()) return absl::OkStatus();
-  return upstream_->Send(work, digest, std::move(dy), std::move(starts));
+  return upstream_.Of(work.replica).Send(work, digest, std::move(dy), std::move(starts));
 }
 
 absl::Status ModelChunk::BackwardWeights(const Work& work) {
@@ -454,11 +479,17 @@ absl::Status ModelChunk::AddSquaresOf(const Work& work, size_t segment, double* 
   return AddSquaresInOrder(names, all, sum);
 }
 
+std::vector<CutEnd*> ModelChunk::EndsOfNorm(const CutEnds& ends, const Work& work) const {
+  if (spec_.replicas.trains_locally()) return {&ends.Of(work.replica)};
+  return ends.all();
+}
+
 absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
   double sum = 0;
-  if (upstream_ && sends_gradients()) {
-    ScopedTimer timer(&WaitsAt(*upstream_).receive, upstream_->StepWaitSlice(work));
-    ASSIGN_OR_RETURN(sum, upstream_->ReceiveSumOfSquares(work));
+  if (!upstream_.empty() && sends_gradients()) {
+    const std::vector<CutEnd*> ends = EndsOfNorm(upstream_, work);
+    ScopedTimer timer(&WaitsAt(*ends[0]).receive, ends[0]->StepWaitSlice(work));
+    ASSIGN_OR_RETURN(sum, ReceiveSum(ends, work));
   }
   for (size_t i = 0; i < segments_.size(); ++i) {
     if (i > first_trained_) {
@@ -469,23 +500,24 @@ absl::StatusOr<double> ModelChunk::PassSquaresOn(const Work& work) {
                              StepSliceOf(work, i, "optimizer norm"));
     RETURN_IF_ERROR(OfStep(work, AddSquaresOf(work, i, &sum)));
   }
-  if (downstream_ && receives_gradients()) {
-    RETURN_IF_ERROR(downstream_->SendSumOfSquares(work, sum));
+  if (!downstream_.empty() && receives_gradients()) {
+    RETURN_IF_ERROR(SendSum(EndsOfNorm(downstream_, work), work, sum));
   }
   return sum;
 }
 
 absl::StatusOr<double> ModelChunk::PassSquaresBack(const Work& work, double sum) {
-  if (downstream_ && receives_gradients()) {
-    ScopedTimer timer(&WaitsAt(*downstream_).receive, downstream_->StepWaitSlice(work));
-    ASSIGN_OR_RETURN(sum, downstream_->ReceiveSumOfSquares(work));
+  if (!downstream_.empty() && receives_gradients()) {
+    const std::vector<CutEnd*> ends = EndsOfNorm(downstream_, work);
+    ScopedTimer timer(&WaitsAt(*ends[0]).receive, ends[0]->StepWaitSlice(work));
+    ASSIGN_OR_RETURN(sum, ReceiveSum(ends, work));
   }
   for (size_t i = inner_cuts_.size(); i-- > first_trained_;) {
     const InnerCut& cut = inner_cuts_[i];
     ASSIGN_OR_RETURN(sum, CrossSum(*cut.downstream, *cut.upstream, work, sum));
   }
-  if (upstream_ && sends_gradients()) {
-    RETURN_IF_ERROR(upstream_->SendSumOfSquares(work, sum));
+  if (!upstream_.empty() && sends_gradients()) {
+    RETURN_IF_ERROR(SendSum(EndsOfNorm(upstream_, work), work, sum));
   }
   return sum;
 }
@@ -510,7 +542,7 @@ absl::Status ModelChunk::OfStep(const Work& work, const absl::Status& status) co
                                                   " of epoch ", work.epoch, " ", status.message()));
 }
 
-std::vector<GradientCopy> ModelChunk::BasisCopies() const {
+std::vector<GradientCopy> ModelChunk::BasisCopies(int replica) const {
   std::vector<GradientCopy> copies;
   const auto add = [&](CutEnd* end, int cut, bool is_before) {
     const std::optional<LearnedBasis> basis = LearnedBasisAt(spec_.model, spec_.cuts[cut]);
@@ -519,20 +551,20 @@ std::vector<GradientCopy> ModelChunk::BasisCopies() const {
     const std::string& name = is_before ? basis->name : basis->copy;
     copies.push_back({end, FindParameter(segments_[segment]->parameters(), name)});
   };
-  if (upstream_) add(upstream_.get(), range_.first - 1, /*is_before=*/false);
+  if (!upstream_.empty()) add(&upstream_.Of(replica), range_.first - 1, /*is_before=*/false);
   for (size_t i = 0; i < inner_cuts_.size(); ++i) {
     const int cut = range_.first + static_cast<int>(i);
     add(inner_cuts_[i].upstream.get(), cut, /*is_before=*/true);
     add(inner_cuts_[i].downstream.get(), cut, /*is_before=*/false);
   }
-  if (downstream_) add(downstream_.get(), range_.end - 1, /*is_before=*/true);
+  if (!downstream_.empty()) add(&downstream_.Of(replica), range_.end - 1, /*is_before=*/true);
   return copies;
 }
 
 absl::StatusOr<Tensor> ModelChunk::TextInput(const Work& work, const Pass& pass, int64_t positions,
                                              uint64_t digest) {
   if (begins_model_) return pass.ids;
-  ASSIGN_OR_RETURN(auto received, upstream_->Receive(work, digest));
+  ASSIGN_OR_RETURN(auto received, upstream_.Of(work.replica).Receive(work, digest));
   if (received.tensor.shape()[1] == positions) return std::move(received.tensor);
   return absl::InvalidArgumentError(
       absl::StrCat("cut ", spec_.CutName(range_.first - 1), ": ", work.key().ToString(), ": ",
@@ -573,21 +605,23 @@ absl::StatusOr<std::vector<float>> ModelChunk::Generate(const Work& work, const 
   }
   if (ends_model_) return LastLogits(x);
   // The next call comes only after the answer to this one, so the message must have left by then.
-  RETURN_IF_ERROR(downstream_->Send(work, digest, std::move(x)));
-  RETURN_IF_ERROR(downstream_->sender().AwaitEncoded(work.deadline));
+  CutEnd& end = downstream_.Of(work.replica);
+  RETURN_IF_ERROR(end.Send(work, digest, std::move(x)));
+  RETURN_IF_ERROR(end.sender().AwaitEncoded(work.deadline));
   return std::vector<float>();
 }
 
 absl::Status ModelChunk::FinishEvaluation(const Work& last_batch) {
   if (ends_model_) return absl::OkStatus();
-  ScopedTimer timer(&WaitsAt(*downstream_).send, {});
+  CutEnd& end = downstream_.Of(last_batch.replica);
+  ScopedTimer timer(&WaitsAt(end).send, {});
   const uint64_t batches = last_batch.step;
   uint64_t step = batches > kEvaluationWindow ? batches - kEvaluationWindow + 1 : 1;
   for (; step <= batches; ++step) {
-    RETURN_IF_ERROR(downstream_->AwaitAcknowledgement(last_batch, step));
+    RETURN_IF_ERROR(end.AwaitAcknowledgement(last_batch, step));
   }
   // An acknowledgement may come before the sender's thread has counted what it sent.
-  return downstream_->sender().AwaitEncoded(last_batch.deadline);
+  return end.sender().AwaitEncoded(last_batch.deadline);
 }
 
 void ModelChunk::Abandon() {
@@ -605,17 +639,23 @@ void ModelChunk::Abandon() {
   }
 }
 
+std::vector<CutEnd*> ModelChunk::outer_ends() const {
+  std::vector<CutEnd*> ends = upstream_.all();
+  for (CutEnd* const end : downstream_.all()) ends.push_back(end);
+  return ends;
+}
+
 void ModelChunk::AppendEnds(std::vector<End>* ends) const {
   const auto add = [ends](CutEnd* sender, CutEnd* receiver) {
-    if (sender) ends->push_back({&sender->sender(), nullptr});
-    if (receiver) ends->push_back({nullptr, &receiver->receiver()});
+    ends->push_back({&sender->sender(), nullptr, sender->replicas()});
+    ends->push_back({nullptr, &receiver->receiver(), receiver->replicas()});
   };
-  add(upstream_.get(), upstream_.get());
+  for (CutEnd* const end : upstream_.all()) add(end, end);
   for (const InnerCut& cut : inner_cuts_) {
     add(cut.upstream.get(), cut.downstream.get());  // activations
     add(cut.downstream.get(), cut.upstream.get());  // gradients
   }
-  add(downstream_.get(), downstream_.get());
+  for (CutEnd* const end : downstream_.all()) add(end, end);
 }
 
 }  // namespace thinwire

@@ -68,9 +68,9 @@ class ModelChunk {
   using TakeGradients = std::function<absl::Status(const Work& work, int segment)>;
   void OnGradients(TakeGradients take) { take_gradients_ = std::move(take); }
 
-  // Returns the place of a cut's end to another stage, which holds null until the end is attached.
-  // Returns null if the chunk has no such end.
-  std::unique_ptr<CutEnd>* PlaceOf(const CutEndSpec& end);
+  // Returns the ends of a cut to another stage, which are none until they are attached. Returns
+  // null if the chunk has no such cut.
+  CutEnds* PlaceOf(const CutEndSpec& end);
 
   // Do for one chunk what LocalStage's functions of these names do for the stage.
   absl::StatusOr<LossSums> Forward(const Work& work, const std::optional<Samples>& samples);
@@ -101,8 +101,8 @@ class ModelChunk {
   absl::StatusOr<bool> ClipOnDevice(const Work& work, GradientScale* gradient_scale);
   // Returns an error if that factor could not be computed. Called after a Finish of the device.
   absl::Status CheckClip(const Work& work) const;
-  // Returns one copy for each basis that a cut here learns.
-  std::vector<GradientCopy> BasisCopies() const;
+  // Returns one copy for each basis that a cut here learns, with the end for that replica.
+  std::vector<GradientCopy> BasisCopies(int replica) const;
 
   const std::vector<std::unique_ptr<Segment>>& segments() const { return segments_; }
   // Returns one optimizer for each segment.
@@ -111,11 +111,12 @@ class ModelChunk {
   struct End {
     BoundarySender* sender = nullptr;
     BoundaryReceiver* receiver = nullptr;
+    ReplicaRange replicas = {};  // whose messages it has
   };
   // Appends the ends in model order, those inside the chunk included.
   void AppendEnds(std::vector<End>* ends) const;
-  // Returns the ends of cuts to other stages; null where there is none.
-  std::array<CutEnd*, 2> outer_ends() const { return {upstream_.get(), downstream_.get()}; }
+  // Returns the ends of cuts to other stages.
+  std::vector<CutEnd*> outer_ends() const;
 
  private:
   // State that a microbatch keeps between its forward pass and the last part of its backward pass.
@@ -158,6 +159,9 @@ class ModelChunk {
   }
   absl::StatusOr<BoundaryReceiver::Received> Input(const Work& work,
                                                    const std::optional<Samples>& samples);
+  // Returns the ends of a cut through which parts of the norm go: that of the replica which trains
+  // by itself, or those to all machines of the other stage, as all replicas have one gradient.
+  std::vector<CutEnd*> EndsOfNorm(const CutEnds& ends, const Work& work) const;
   // Completes a segment's gradients, to which no later action adds, and gives them away.
   absl::Status EndGradients(const Work& work, size_t segment);
   absl::Status SubmitLoss(const Work& work, Tensor logits, const Samples& samples,
@@ -194,7 +198,7 @@ class ModelChunk {
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::unique_ptr<DeviceClip> clip_;  // null: the host computes the factor
   std::vector<InnerCut> inner_cuts_;
-  std::unique_ptr<CutEnd> upstream_, downstream_;
+  CutEnds upstream_, downstream_;
   std::vector<std::unique_ptr<InFlight>> in_flight_;  // by microbatch, or by unit with slices
   std::vector<PendingLoss> losses_;                   // in the order of their forward passes
   LossSums loss_sums_;                                // sum of the losses before those

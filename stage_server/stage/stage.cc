@@ -94,7 +94,7 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
   spec.microbatches = static_cast<int>(experiment.pipeline().microbatches());
   ASSIGN_OR_RETURN(spec.replicas, ReplicasFrom(experiment));
   ASSIGN_OR_RETURN(spec.slice_positions, SlicesFrom(experiment, spec.model.positions));
-  spec.agrees_on_updates = HasOpenMembership(experiment);
+  spec.agrees_on_updates = KeepsStates(experiment);
   spec.batch_size = experiment.data().batch_size();
   ASSIGN_OR_RETURN(const DatasetInfo data, DatasetOf(experiment.data()));
   spec.score_unit = data.score_unit;
@@ -124,6 +124,18 @@ absl::StatusOr<StageSpec> StageSpecFrom(const Experiment& experiment, int stage)
 
 int64_t StageSpec::FirstPosition(int slice) const {
   return std::accumulate(slice_positions.begin(), slice_positions.begin() + slice, int64_t{0});
+}
+
+std::vector<int> StageSpec::LinkedWith(int other_stage) const {
+  if (grids.empty()) return {kSameCarrier};
+  return Sharing(grid, carrier, grids[static_cast<size_t>(other_stage)], replicas.count);
+}
+
+ReplicaRange StageSpec::SharedWith(int other_stage, int other_carrier) const {
+  const ReplicaRange own = carried();
+  const ReplicaRange other =
+      grids[static_cast<size_t>(other_stage)].CarriedBy(other_carrier, replicas.count);
+  return {std::max(own.first, other.first), std::min(own.end, other.end)};
 }
 
 std::string StageSpec::CutName(int cut) const {
@@ -201,15 +213,19 @@ BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
   return boundary;
 }
 
+EpochSpec OfReplicas(EpochSpec epoch, const ReplicaRange& replicas, int messages) {
+  epoch.first_carried = replicas.first * messages;
+  epoch.end_carried = replicas.end * messages;
+  return epoch;
+}
+
 EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples) {
   EpochSpec of;
   of.shuffle = {spec.shuffle, spec.seeds.data, spec.batch_size};
   of.microbatches = spec.batch_microbatches();
-  of.first_carried = spec.carried().first * spec.microbatches;
-  of.end_carried = spec.carried().end * spec.microbatches;
   of.epoch = epoch;
   of.samples = samples;
-  return of;
+  return OfReplicas(of, spec.carried(), spec.microbatches);
 }
 
 EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch) {
@@ -217,11 +233,9 @@ EpochSpec TiedEpochOf(const StageSpec& spec, const EpochSpec& epoch) {
   EpochSpec of = epoch;
   of.shuffle = {ShuffleKind::kSamples, epoch.shuffle.seed, 0};
   of.microbatches = spec.replicas.count;
-  of.first_carried = spec.carried().first;
-  of.end_carried = spec.carried().end;
   of.shuffle.batch_size = rows * spec.replicas.count;
   of.samples = of.shuffle.batch_size * NumBatches(epoch.samples, epoch.shuffle.batch_size);
-  return of;
+  return OfReplicas(of, spec.carried(), /*messages=*/1);
 }
 
 bool ReadsInputs(const StageSpec& spec, int chunk) {

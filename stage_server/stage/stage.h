@@ -66,10 +66,13 @@ struct StageSpec : Partition {
   std::string link_secret;  // shown by links between processes
 
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
-  int microbatches = 1;                  // of each replica
-  ReplicasSpec replicas;                 // that share a batch
-  CarrierGrid grid;                      // of the pipelines that carry them
-  int carrier = 0;                       // index of this one
+  int microbatches = 1;   // of each replica
+  ReplicasSpec replicas;  // that share a batch
+  CarrierGrid grid;       // of the machines of this stage that carry them
+  int carrier = 0;        // index of this one
+  // The grids of all stages, if they are on different numbers of machines; else empty: a machine
+  // is linked with those of its own index.
+  std::vector<CarrierGrid> grids;
   std::vector<int64_t> slice_positions;  // slices of a training sequence, in order; empty: whole
   bool begins_anew = true;               // False: it gets parameters from elsewhere.
   bool agrees_on_updates = false;  // each step's update waits until all carriers can do theirs
@@ -103,7 +106,13 @@ struct StageSpec : Partition {
   bool last() const { return stage + 1 == stages(); }
   int row() const { return grid.RowOf(carrier); }
   int place() const { return grid.PlaceOf(carrier); }
-  // Return the replicas that this pipeline carries, and the parts.
+  // Returns the carriers of another stage that this one is linked with; kSameCarrier: the one that
+  // has the same index.
+  static constexpr int kSameCarrier = -1;
+  std::vector<int> LinkedWith(int other_stage) const;
+  // Returns the replicas that both carry.
+  ReplicaRange SharedWith(int other_stage, int other_carrier) const;
+  // Return the replicas that this machine carries, and the parts.
   ReplicaRange carried() const { return grid.CarriedBy(row(), replicas.count); }
   ReplicaRange carried_parts() const { return CarriedBy(place(), grid.parts, sums.parts); }
   // Returns the number of microbatches of a whole batch.
@@ -161,6 +170,9 @@ inline constexpr int kEvaluationWindow = 2;
 // except for the peer, which is left empty.
 BoundarySpec BoundaryOf(const StageSpec& spec, int cut, Direction direction,
                         const Backend& backend);
+
+// Returns the epoch with the messages of those replicas, of each of which so many come in a step.
+EpochSpec OfReplicas(EpochSpec epoch, const ReplicaRange& replicas, int messages);
 
 // Returns how epoch `epoch` over `samples` samples is divided into batches.
 EpochSpec EpochOf(const StageSpec& spec, uint32_t epoch, int64_t samples);

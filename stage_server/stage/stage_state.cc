@@ -178,9 +178,8 @@ Memory MemoryOf(const ReplicaAverager::Contributor& contributor) {
 // Returns what this stage remembers of the replicas that are carried here.
 std::vector<Memory> MemoriesOf(const LocalStage& stage) {
   std::vector<Memory> all;
-  const ReplicaRange carried = stage.spec().carried();
   for (const LocalStage::End& end : stage.ends()) {
-    for (int replica = carried.first; replica < carried.end; ++replica) {
+    for (int replica = end.replicas.first; replica < end.replicas.end; ++replica) {
       all.push_back(MemoryOf(end, replica));
     }
   }

@@ -354,8 +354,17 @@ class ControlPeer {
   std::deque<Started> left_;
 };
 
-// Dials cuts with a stage's certificate but without a valid secret of a link. One call in ten is a
-// control call instead.
+// Asks for the state that a server holds for others of its stage.
+void ReadState(const Ways& ways, grpc::GenericStub* stub, const RawCall::Metadata& metadata,
+               Chance* chance, Tally* tally) {
+  RawCall call(stub, "/thinwire.StagePeer/ReadState", metadata, kPatience);
+  if (!chance->OneIn(30)) call.Write(AnyMessage(New<ReadStateRequest>(), ways.run, chance));
+  call.WritesDone();
+  tally->Answered("stage without link secret", "ReadState", call.Finish());
+}
+
+// Dials cuts with a stage's certificate but without a valid secret of a link. One call in ten asks
+// for the stage's state instead, and one in ten of the others is a control call.
 void DialUntilEnough(const Ways& ways, const std::string& server, uint64_t seed, Tally* tally) {
   Chance chance(seed);
   const auto channel = Dial(server, ways.stage.ChannelCredentials());
@@ -369,6 +378,10 @@ void DialUntilEnough(const Ways& ways, const std::string& server, uint64_t seed,
     }
     for (const char* name : {"thinwire-run", "thinwire-generation", "thinwire-cut"}) {
       if (!chance.OneIn(8)) metadata.emplace_back(name, absl::StrCat(chance.Word()));
+    }
+    if (chance.OneIn(10)) {
+      ReadState(ways, &stub, metadata, &chance, tally);
+      continue;
     }
     const bool is_link = !chance.OneIn(10);
     RawCall call(&stub, is_link ? "/thinwire.Boundary/Exchange" : "/thinwire.Stage/Release",
