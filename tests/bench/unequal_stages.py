@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Five machines for two stages: three and two of them, beside two pipelines on four.
+"""Stages on different numbers of machines, beside whole pipelines on as many machines.
 
-usage: unequal_stages.py THINWIRE STAGE_SERVER [--cores 1.5] [--seconds 40] [--samples 16]
+usage: unequal_stages.py THINWIRE STAGE_SERVER [--carriers 4,2] [--replicas 4] [--cores 1.8] [--seconds 30] [--samples 16]
 
-Starts five stage servers, each in a control group with a fifth of so many cores (wants root). A GPT-2 of five blocks trains with six
-replicas: on two pipelines of two servers, cut behind the second block and behind the third, whichever is faster; then with its first three
-blocks on three servers and the last two on two. Prints steps a second and the losses' equality.
+Starts as many stage servers as the numbers add up to, each in a control group with its share of so many cores (wants root). A GPT-2 of
+as many blocks trains: on pipelines of two servers that are cut in the middle, as many as there can be and one less; then with blocks and machines divided as --carriers says. Prints steps a second, and that losses are equal.
 """
 import argparse
 import pathlib
@@ -17,24 +16,23 @@ from unequal_speeds import PATIENCE_SECONDS, Run, Server, within
 
 EXPERIMENT = """
 name: stages
-model: {{name: gpt2, layers: 5, heads: 2, width: 64}}
+model: {{name: gpt2, layers: {layers}, heads: 2, width: 64}}
 data: {{name: shakespeare, context: 64, windows: 12000, batch_size: {batch}, test_limit: 4}}
 pipeline: {{cuts: [{cut}], stages: 2, threads: 1, microbatches: 4}}
-replicas: {{count: 6, contributions: {{codec: ecsq, rate: 2}}, average: {{codec: uniform, bits: 8}}}}
+replicas: {{count: {replicas}, contributions: {{codec: ecsq, rate: 2}}, average: {{codec: uniform, bits: 8}}}}
 optimizer: {{name: adamw, lr: 0.001}}
 checkpoint: {{every_epochs: 0}}
 evaluation: {{every: 1000000}}
 epochs: 1000000
 """
-MACHINES = 5
-
 
 class RunOn(Run):
     """A run on servers that are named as --carriers wants them."""
 
     def __init__(self, args, work, name, cut, carriers, servers):
         self.out, self.log = work / name, work / f"{name}.log"
-        (work / f"{name}.yaml").write_text(EXPERIMENT.format(cut=cut, batch=6 * args.samples))
+        (work / f"{name}.yaml").write_text(EXPERIMENT.format(
+            cut=cut, layers=args.machines, replicas=args.replicas, batch=args.replicas * args.samples))
         with self.log.open("wb") as to:
             self.process = subprocess.Popen(
                 [args.thinwire, "run", str(work / f"{name}.yaml"), "--out", str(self.out), "--carriers", carriers,
@@ -59,28 +57,33 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("thinwire")
     parser.add_argument("stage_server")
-    parser.add_argument("--cores", type=float, default=1.5)
-    parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--carriers", default="4,2")
+    parser.add_argument("--replicas", type=int, default=4)
+    parser.add_argument("--cores", type=float, default=1.8)
+    parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--samples", type=int, default=16, help="of each replica (%(default)s)")
     args = parser.parse_args()
-    servers = []
+    of_stages = [int(number) for number in args.carriers.split(",")]
+    args.machines = sum(of_stages)
+    servers, rates, losses = [], {}, []
+    most = args.machines // 2
+    layouts = {f"{count} pipelines": (f"h.{most - 1}", str(count), 2 * count) for count in (most - 1, most)}
+    layouts[f"stages on {args.carriers} machines"] = (f"h.{of_stages[0] - 1}", args.carriers, args.machines)
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
         try:
-            for number in range(MACHINES):
-                servers.append(Server(args, work, number, args.cores / MACHINES))
-            two, _ = measure(args, work, "two", "h.1", "2", servers[:4])
-            three, losses_of_three = measure(args, work, "three", "h.2", "2", servers[:4])
-            pools, losses = measure(args, work, "pools", "h.2", "3,2", servers)
+            for number in range(args.machines):
+                servers.append(Server(args, work, number, args.cores / args.machines))
+            for number, (name, (cut, carriers, machines)) in enumerate(layouts.items()):
+                rates[name], some = measure(args, work, f"run{number}", cut, carriers, servers[:machines])
+                losses.append(some)
+                print(f"{name}, {machines} machines: {rates[name]:.3f} steps a second", flush=True)
         finally:
             for server in servers:
                 server.end()
-    most = max(two, three)
-    shortest = min(len(losses_of_three), len(losses))
-    assert losses[:shortest] == losses_of_three[:shortest], "losses differ"
-    print(f"two pipelines on four machines: {two:.3f} steps a second cut behind two blocks, {three:.3f} behind three")
-    print(f"three and two machines: {pools:.3f}, {pools / most:.2f} of the faster, with a quarter more machines")
-    print(f"the first {shortest} losses with the same cut: equal")
+    shortest = min(map(len, losses))
+    assert all(some[:shortest] == losses[0][:shortest] for some in losses), "losses differ"
+    print(f"the first {shortest} losses of all runs: equal")
 
 
 if __name__ == "__main__":
