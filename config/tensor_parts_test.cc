@@ -14,6 +14,7 @@
 namespace thinwire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kExperiment[] = R"(

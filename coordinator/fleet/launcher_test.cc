@@ -45,7 +45,7 @@ class LocalStagesTest : public ::testing::Test {
   LocalStagesTest() {
     unsetenv("FAKE_STAGE");
     options_.binary = "coordinator/fleet/fake_stage_server_testing.sh";
-    options_.stages = 2;
+    options_.pipelines.stages = 2;
     options_.threads = 3;
     options_.logs_dir = ::testing::TempDir();
   }

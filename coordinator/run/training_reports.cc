@@ -175,7 +175,7 @@ absl::Status TrainingReports::TakeStep(int carrier, const StepReport& of_carrier
 }
 
 absl::Status TrainingReports::TakeTraining(int server, const StageEvent& event, Fleet* fleet) {
-  if (event.has_step()) return TakeStep(fleet->server(server).carrier(), event.step(), fleet);
+  if (event.has_step()) return TakeStep(pipelines_.PlaceOf(server).carrier, event.step(), fleet);
   if (event.has_stage()) {
     StageReport report = event.stage();
     report.set_stage(static_cast<uint32_t>(server));
