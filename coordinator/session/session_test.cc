@@ -9,8 +9,10 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/build_info.h"
+#include "base/status.h"
 #include "config/experiment.h"
 #include "coordinator/fleet/fake_stage_testing.h"
 #include "coordinator/fleet/stage_setup.h"
@@ -335,7 +337,7 @@ absl::StatusOr<std::vector<std::string>> WithMachines(
       " pipeline: {cuts: [layer2], threads: 1}, replicas: {count: 3}, optimizer: {lr: 0.1},"
       " epochs: 1}";
   SessionOptions options;
-  options.stages = {addresses};
+  options.stages = absl::StrSplit(addresses, ',');
   options.carriers = *std::max_element(stage_carriers.begin(), stage_carriers.end());
   options.stage_carriers = std::move(stage_carriers);
   RETURN_IF_ERROR(ParseForStages(kTwoStages, "test", overrides, &options).status());
