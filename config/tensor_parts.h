@@ -22,6 +22,9 @@ struct SumsSpec {
   int exact_blocks = 0;
 };
 
+// Largest number of machines of a stage: LinkOptions::number has room for no more.
+inline constexpr int kMostCarriers = (1 << 15) - 1;
+
 // Largest number of steps that a row without replicas may be behind the others.
 inline constexpr int kMostStepsBehind = 10000;
 

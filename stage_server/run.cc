@@ -33,7 +33,6 @@ namespace {
 
 constexpr absl::Duration kReportEvery = absl::Seconds(1);
 constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr uint32_t kMost = (1 << 15) - 1;  // carriers of a stage (LinkOptions::number)
 // Size of the pieces that other carriers read: little is under way when others want their line.
 constexpr size_t kStatePieceBytes = size_t{256} << 10;
 // Slices that a trace holds, 3 MB: enough for kReportEvery. A microbatch has about a dozen.
@@ -90,7 +89,8 @@ absl::Status SetGrids(const ConfigureRequest& request, StageSpec* spec) {
   const bool are_all = numbers.size() == spec->stages() && !absl::c_linear_search(numbers, 0U);
   const bool is_own = are_all && static_cast<int>(numbers[spec->stage]) == spec->grid.count();
   const bool is_divided = PartsOf(request.experiment()) > 1;
-  if (!is_own || is_divided || !spec->grid.deal.empty() || *absl::c_max_element(numbers) > kMost) {
+  if (!is_own || is_divided || !spec->grid.deal.empty() ||
+      *absl::c_max_element(numbers) > uint32_t{kMostCarriers}) {
     return absl::InvalidArgumentError(
         absl::StrCat("stage_carriers: ", absl::StrJoin(numbers, ", "), ", want one for each of ",
                      spec->stages(), " stages, ", spec->grid.count(),

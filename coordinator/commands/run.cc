@@ -42,8 +42,6 @@
 namespace thinwire {
 namespace {
 
-constexpr int kMostCarriers = (1 << 15) - 1;
-
 constexpr char kRunExamples[] = R"(Examples:
   thinwire run experiments/quickstart.yaml
   thinwire run experiments/quickstart.yaml --set compression.activations.codec=topk \

@@ -4,7 +4,8 @@
 usage: unequal_stages.py THINWIRE STAGE_SERVER [--carriers 4,2] [--replicas 4] [--cores 1.8] [--seconds 30] [--samples 16]
 
 Starts as many stage servers as the numbers add up to, each in a control group with its share of so many cores (wants root). A GPT-2 of
-as many blocks trains: on pipelines of two servers that are cut in the middle, as many as there can be and one less; then with blocks and machines divided as --carriers says. Prints steps a second, and that losses are equal.
+as many blocks trains on pipelines of two servers, cut in the middle: one fewer than there can be, and all. Then blocks and machines are
+divided as --carriers says. Prints steps a second, and that losses are equal.
 """
 import argparse
 import pathlib
@@ -25,6 +26,7 @@ checkpoint: {{every_epochs: 0}}
 evaluation: {{every: 1000000}}
 epochs: 1000000
 """
+
 
 class RunOn(Run):
     """A run on servers that are named as --carriers wants them."""
@@ -65,7 +67,7 @@ def main():
     args = parser.parse_args()
     of_stages = [int(number) for number in args.carriers.split(",")]
     args.machines = sum(of_stages)
-    servers, rates, losses = [], {}, []
+    servers, losses = [], []
     most = args.machines // 2
     layouts = {f"{count} pipelines": (f"h.{most - 1}", str(count), 2 * count) for count in (most - 1, most)}
     layouts[f"stages on {args.carriers} machines"] = (f"h.{of_stages[0] - 1}", args.carriers, args.machines)
@@ -75,9 +77,9 @@ def main():
             for number in range(args.machines):
                 servers.append(Server(args, work, number, args.cores / args.machines))
             for number, (name, (cut, carriers, machines)) in enumerate(layouts.items()):
-                rates[name], some = measure(args, work, f"run{number}", cut, carriers, servers[:machines])
+                rate, some = measure(args, work, f"run{number}", cut, carriers, servers[:machines])
                 losses.append(some)
-                print(f"{name}, {machines} machines: {rates[name]:.3f} steps a second", flush=True)
+                print(f"{name}, {machines} machines: {rate:.3f} steps a second", flush=True)
         finally:
             for server in servers:
                 server.end()
